@@ -1,0 +1,60 @@
+/* model.h: a linear model in the units of the raw input, as published on the `model.` topic.
+ *
+ *     score_k = W_k x + b_k
+ *
+ * Binary problems have one row, positive = classes[1]; with three classes or more row k is "class k against the
+ * rest"; regression has one row. A model scores by itself, without the process that learned it. */
+#ifndef SVMSTREAM_MODEL_H
+#define SVMSTREAM_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "svmstream/value.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum svs_task { SVS_CLASSIFY = 0, SVS_REGRESS } svs_task;
+
+typedef struct svs_model {
+    uint64_t version;     /* counts every change of the weights */
+    const char *method;   /* "alsvm", "falsvm", ...; static or owned by the model */
+    svs_task task;
+    int d;                /* features */
+    int rows;             /* of W: 1, or the number of classes when that is 3 or more */
+    int class_count;      /* 0 for regression */
+    const double *W;      /* rows x d, row-major, raw input units */
+    const double *b;      /* rows */
+    const svs_value *classes;     /* class_count, in order of first sight; SVS_INT or SVS_STR */
+    const char *const *features;  /* d names, or NULL */
+    double C;             /* penalty */
+    int64_t window;       /* samples; 0 = none */
+    int64_t seen;         /* samples accepted and scored */
+    int64_t learned;      /* samples added so far */
+} svs_model;
+
+/* scores[k] = W_k x + b_k; x: d raw values. */
+SVS_API void svs_model_scores(const svs_model *m, const double *x, double *scores);
+
+/* The index of the predicted class for the given scores; -1 when no class is known yet or the task is regression. */
+SVS_API int svs_model_predict(const svs_model *m, const double *scores);
+
+/* Reads the payload of a `model.` event (msgpack). NULL on failure: SVS_NOT_MSGPACK, SVS_TRUNCATED, SVS_WRONG_TYPE,
+ * SVS_LIMIT, SVS_NO_MEMORY. Everything the model points to belongs to it. Owner: the caller. */
+SVS_API svs_model *svs_model_decode(const void *payload, size_t length, svs_error *err);
+
+/* Frees a model from svs_model_decode and sets *m to NULL. */
+SVS_API void svs_model_free(svs_model **m);
+
+/* Writes the model as one JSON object, or as a LIBLINEAR model file (classification with integer labels; bias 1).
+ * SVS_IO; SVS_UNAVAILABLE when the format cannot hold it (string labels, regression: said in the text). */
+SVS_API svs_code svs_model_write_json(const svs_model *m, FILE *to, svs_error *err);
+SVS_API svs_code svs_model_write_liblinear(const svs_model *m, FILE *to, svs_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,24 @@
+/* svmstream.h: the whole public library. Read first: learner.h; then model.h; alsvm.h for the bare recursion. */
+#ifndef SVMSTREAM_H
+#define SVMSTREAM_H
+
+#include "svmstream/alsvm.h"
+#include "svmstream/error.h"
+#include "svmstream/features.h"
+#include "svmstream/learner.h"
+#include "svmstream/model.h"
+#include "svmstream/value.h"
+
+#define SVS_VERSION "0.1.0"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of the library that is linked in, as in SVS_VERSION. */
+SVS_API const char *svs_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,13 @@
+/* text.h: the nearest known word to a misspelt one. */
+#ifndef SVI_TEXT_H
+#define SVI_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Edit distance (insert, delete, replace, swap of neighbours), at most `limit` + 1. */
+int svi_edit_distance(const char *a, const char *b, int limit);
+
+bool svi_utf8_valid(const char *bytes, size_t length);
+
+#endif

@@ -1,0 +1,70 @@
+/* engine.h: the whole stream processor without any I/O: frames and time in, events out by callback.
+ *
+ * What it emits on the model and score topics is a function of the calls alone (frames in order and their `now`), bit for
+ * bit; how samples are cut into frames changes nothing. `now` is the arrival clock, seconds since 1970. */
+#ifndef SVI_ENGINE_H
+#define SVI_ENGINE_H
+
+#include "data/message.h"
+#include "engine/settings.h"
+#include "wire/event.h"
+
+typedef struct svi_engine svi_engine;
+
+/* Called for each event, in order; everything in it is valid during the call only. */
+typedef void svi_sink(void *user, const struct svi_event *event);
+
+/* settings are copied. NULL on failure. Owner: the caller. */
+svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sink *sink, void *user, svs_error *err);
+void svi_engine_free(svi_engine **e);
+
+/* What became of one frame (for the router's reply). */
+struct svi_receipt {
+    int64_t seq;      /* engine number (from 0) of the last sample accepted so far, -1 = none */
+    int accepted, refused; /* elements of this frame; commands count too */
+    int duplicates;   /* elements below `next` of their source: not applied again */
+    svs_error error;  /* of the last refused element */
+    char src[SVS_NAME_MAX + 1]; /* "" = the frame names no source */
+    int64_t n;        /* last number taken of that source, -1 = none */
+};
+
+/* One received frame: a sample, a command or a batch. With `sourced`, `src` and `n` of the first element are held
+ * against the table of sources: SVS_GAP leaves all as it was. The code is that of the frame as a whole (SVS_OK when it
+ * was well-formed, even if elements were refused: see the receipt, which may be NULL). */
+svs_code svi_engine_frame(svi_engine *e, const void *bytes, size_t length, double now, bool sourced, struct svi_receipt *r);
+
+/* The first number of a source that was not taken yet; 0 for one never heard of. */
+int64_t svi_engine_source_next(const svi_engine *e, const char *src);
+
+/* One message from a text reader that writes into svi_engine_shape. A refusal is published as an error event. */
+svs_code svi_engine_message(svi_engine *e, const struct svi_message *m, const void *bytes, size_t length, double now, svs_error *err);
+struct svi_shape *svi_engine_shape(svi_engine *e);
+
+/* Counts and publishes a refusal that was made elsewhere (a text row, a peer that was cut). */
+void svi_engine_refuse(svi_engine *e, svs_code code, const char *reason, const void *bytes, size_t length, double now);
+
+/* Late label and removal, as the control socket asks for them. *count may be NULL. */
+svs_code svi_engine_forget(svi_engine *e, svs_value id, double now, int *count, svs_error *err);
+svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, svs_error *err);
+void svi_engine_reset(svi_engine *e);
+
+/* Publishes the present model (if its version changed since the last time, or `force`), the stats. */
+void svi_engine_publish_model(svi_engine *e, bool force);
+void svi_engine_publish_stats(svi_engine *e, double now);
+
+/* Figures of the stats topic: counters, rates, quality, health. Pointers valid until the next call. Returns the count. */
+int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figures);
+
+/* The present model with seen, features and quality. Pointers valid until the next call. */
+svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count, svs_error *err);
+
+int64_t svi_engine_seen(const svi_engine *e);
+int64_t svi_engine_errors(const svi_engine *e); /* refusals so far */
+
+/* Figures that the surroundings measure (queue ages, dropped subscribers, latency quantiles): kept by name, sent with the stats.
+ * `name` must be static. At most 16. */
+void svi_engine_note(svi_engine *e, const char *name, double value);
+
+double svi_engine_memory(const struct svi_settings *s, int d, int classes); /* bytes an engine will hold at most */
+
+#endif

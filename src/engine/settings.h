@@ -1,0 +1,81 @@
+/* settings.h: every setting is one row of one table (settings.c): key, type, default, range, sentence. From it come the
+ * flags (--key value), the YAML file, `config` and its help, the man page and the shell completion. */
+#ifndef SVI_SETTINGS_H
+#define SVI_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "svmstream/learner.h"
+
+#define SVI_TEXT_MAX 1024 /* bytes of a text setting with its NUL */
+
+enum svi_in_mode { SVI_IN_PULL = 0, SVI_IN_ROUTER, SVI_IN_SUB };
+enum svi_missing { SVI_MISSING_REFUSE = 0, SVI_MISSING_CARRY, SVI_MISSING_DROP };
+
+struct svi_settings {
+    char in[SVI_TEXT_MAX];
+    int in_mode;      /* enum svi_in_mode */
+    char in_format[16]; /* auto, csv, libsvm, jsonl, msgpack */
+    char in_topic[SVI_TEXT_MAX];
+    char out[SVI_TEXT_MAX];
+    char ctl[SVI_TEXT_MAX];
+    char stream[65];
+    int task;         /* svs_task */
+    int method;       /* svs_rule */
+    double C;
+    int64_t window;
+    double window_seconds;
+    double forget;
+    int scale;        /* svs_scale */
+    char features[16 * SVI_TEXT_MAX];
+    char label[SVI_TEXT_MAX], id[SVI_TEXT_MAX], ts[SVI_TEXT_MAX], weight[SVI_TEXT_MAX]; /* columns */
+    int missing;      /* enum svi_missing */
+    int64_t publish_every;
+    double publish_seconds;
+    int64_t scores;   /* 0 = none, 1 = all, N = every N-th */
+    double labels_ttl;
+    int64_t labels_max;
+    double ts_ahead;
+    int64_t max_message; /* bytes */
+    int64_t max_features, max_classes, max_sources;
+    int64_t threads;
+    int64_t seed;
+    uint64_t given;   /* bit r: row r of the table was set by flag or file, not by default */
+};
+
+enum svi_setting_type { SVI_SET_TEXT, SVI_SET_CHOICE, SVI_SET_INTEGER, SVI_SET_NUMBER, SVI_SET_BYTES, SVI_SET_SCORES };
+
+struct svi_setting {
+    const char *key;
+    enum svi_setting_type type;
+    const char *value;   /* default, as text */
+    const char *choices; /* "pull|router|sub", or NULL */
+    double low, high;    /* of numbers, inclusive */
+    const char *unit;    /* "samples", "seconds", "bytes", "" */
+    const char *text;    /* one sentence */
+    size_t offset, size; /* of the field in struct svi_settings */
+};
+
+/* The table, in the order of the help. */
+const struct svi_setting *svi_settings_table(int *count);
+
+void svi_settings_default(struct svi_settings *s);
+
+/* Sets one key from text. SVS_SETTING: unknown key (with the nearest known one), out of range (with the range). */
+svs_code svi_settings_set(struct svi_settings *s, const char *key, const char *value, svs_error *err);
+
+/* Reads a flat YAML map of dotted keys. SVS_IO, SVS_SETTING with file and key. */
+svs_code svi_settings_load(struct svi_settings *s, const char *path, svs_error *err);
+
+/* Do the settings contradict each other? Says which two and what to do. */
+svs_code svi_settings_check(const struct svi_settings *s, svs_error *err);
+
+/* The value of one row as text, as svi_settings_set takes it. Returns out. */
+char *svi_settings_value(const struct svi_settings *s, const struct svi_setting *row, char *out, size_t size);
+
+/* The learner's part. */
+void svi_settings_learner(const struct svi_settings *s, svs_options *o);
+
+#endif

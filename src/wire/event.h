@@ -1,0 +1,100 @@
+/* event.h: what the engine says, and its msgpack form. Topic and payload are the two frames of one message. */
+#ifndef SVI_EVENT_H
+#define SVI_EVENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "svmstream/model.h"
+#include "data/message.h"
+
+#define SVI_STREAM_MAX 64 /* length of a stream name */
+#define SVI_TOPIC_MAX (SVI_STREAM_MAX + 16)
+
+/* X(CONSTANT, name, retained, "what it tells") */
+#define SVI_TOPICS(X)                                                                   \
+    X(MODEL, model, 1, "a model, complete, in raw input units")                         \
+    X(SCORE, score, 0, "one sample's prediction, made before it was learned")           \
+    X(ALERT, alert, 0, "something is new: opened, updated or closed")                   \
+    X(STATS, stats, 1, "counters, rates, prequential quality, numerical health")        \
+    X(ERROR, error, 0, "input that was refused, and why")
+
+enum svi_topic {
+#define X(constant, name, retained, text) SVI_TOPIC_##constant,
+    SVI_TOPICS(X)
+#undef X
+    SVI_TOPIC_COUNT
+};
+
+/* A named number (or short text) of the stats topic, the quality map and status replies. */
+struct svi_figure {
+    const char *name;
+    enum { SVI_COUNT, SVI_NUMBER, SVI_TEXT } type;
+    union {
+        int64_t count;
+        double number; /* NAN is sent as nil: not known yet */
+        const char *text;
+    } as;
+};
+
+struct svi_event {
+    enum svi_topic topic;
+    const char *stream;
+    uint64_t epoch;
+    uint64_t seq; /* of this topic, from 0 */
+    double ts;
+    union {
+        struct {
+            const svs_model *model;
+            const struct svi_figure *quality;
+            int quality_count;
+        } model;
+        struct {
+            svs_value id;   /* SVS_NONE: sent as nil */
+            svs_value yhat; /* SVS_NONE: no class known yet */
+            svs_value y;    /* SVS_NONE: key absent */
+            const double *scores;
+            int rows;
+            uint64_t version; /* key `model` */
+        } score;
+        struct {
+            const struct svi_figure *figures;
+            int count;
+        } stats;
+        struct {
+            svs_code code;
+            const char *reason;
+            int64_t count; /* with this code so far */
+            const void *sample; /* first bytes of what was refused */
+            size_t sample_size;
+        } error;
+    } as;
+};
+
+/* A growing byte buffer; zero-initialised is empty. */
+struct svi_bytes {
+    uint8_t *data;
+    size_t size, capacity;
+};
+
+void svi_bytes_clear(struct svi_bytes *b); /* frees */
+
+/* Adds n bytes. SVS_NO_MEMORY: unchanged. */
+svs_code svi_bytes_append(struct svi_bytes *b, const void *data, size_t n);
+
+const char *svi_topic_name(enum svi_topic topic); /* "model" */
+
+/* "model.pump1." into `out` (SVI_TOPIC_MAX bytes). Returns its length. */
+size_t svi_topic_write(enum svi_topic topic, const char *stream, char *out);
+
+/* Replaces the content of `out` by the payload. SVS_NO_MEMORY. No allocation once `out` has grown. */
+svs_code svi_event_encode(const struct svi_event *e, struct svi_bytes *out);
+
+/* Appends the map of a model without event keys (control replies, files). */
+svs_code svi_model_encode(const svs_model *m, const struct svi_figure *quality, int quality_count, struct svi_bytes *out);
+
+/* Appends one sample or command as a producer sends it (map; x as an array of doubles, or ext 2 when `packed`;
+ * names: sent as a map of names when the shape is named). Missing values are sent as nil (packed cannot: SVS_MISSING_VALUE). */
+svs_code svi_message_encode(const struct svi_message *m, const svs_features *names, bool packed, struct svi_bytes *out);
+
+#endif
