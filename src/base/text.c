@@ -1,0 +1,68 @@
+#include "base/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define WORD_MAX 63 /* longer words are never a misspelt key */
+
+static int smallest(int a, int b, int c) {
+    int m = a < b ? a : b;
+    return m < c ? m : c;
+}
+
+/* One row of the table of distances between the prefixes of a and of b ("optimal string alignment"). */
+static void distance_row(const char *a, size_t i, const char *b, size_t n, const int *row2, const int *row1,
+                         int *row) {
+    row[0] = (int)i;
+    for (size_t j = 1; j <= n; j++) {
+        row[j] = smallest(row1[j] + 1, row[j - 1] + 1, row1[j - 1] + (a[i - 1] != b[j - 1]));
+        bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+        if (swapped && row2[j - 2] + 1 < row[j])
+            row[j] = row2[j - 2] + 1;
+    }
+}
+
+int svi_edit_distance(const char *a, const char *b, int limit) {
+    size_t m = strlen(a), n = strlen(b);
+    if (m > WORD_MAX || n > WORD_MAX)
+        return limit + 1;
+    int rows[3][WORD_MAX + 1];
+    for (size_t j = 0; j <= n; j++)
+        rows[0][j] = (int)j;
+    for (size_t i = 1; i <= m; i++)
+        distance_row(a, i, b, n, rows[(i + 1) % 3], rows[(i + 2) % 3], rows[i % 3]);
+    int distance = rows[m % 3][n];
+    return distance > limit ? limit + 1 : distance;
+}
+
+static bool tails(const unsigned char *s, size_t n) {
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return false;
+    return true;
+}
+
+size_t svi_utf8_length(const char *bytes, size_t length) {
+    const unsigned char *s = (const unsigned char *)bytes;
+    if (length == 0)
+        return 0;
+    if (s[0] < 0x80)
+        return 1;
+    size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    if (s[0] < 0xc2 || s[0] > 0xf4 || length < n || !tails(s, n))
+        return 0;
+    bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
+    bool surrogate = s[0] == 0xed && s[1] > 0x9f;
+    bool above = s[0] == 0xf4 && s[1] > 0x8f;
+    return overlong || surrogate || above ? 0 : n;
+}
+
+bool svi_utf8_valid(const char *bytes, size_t length) {
+    for (size_t i = 0; i < length;) {
+        size_t n = svi_utf8_length(bytes + i, length - i);
+        if (n == 0)
+            return false;
+        i += n;
+    }
+    return true;
+}
