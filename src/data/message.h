@@ -25,7 +25,10 @@ struct svi_shape {
     int max_features;    /* columns at most */
     bool fixed_names;    /* the setting `features`: no further names may appear */
     svs_features *names; /* named streams and CSV headers; owned */
+    int names_kept;      /* names that stay at svi_shape_restore: the fixed ones, a header's, those of accepted samples */
     double *row;         /* max_features values; owned */
+    uint32_t *marks;     /* max_features; marks[j] == round: column j was met in this row; owned */
+    uint32_t round;
 };
 
 struct svi_message {
@@ -45,17 +48,30 @@ struct svi_message {
     int64_t n;          /* -1 = none */
 };
 
-/* Names and row of a shape; `fixed` (may be NULL): comma-separated names of the setting `features`, in column order. */
+/* Names and row of a shape; `fixed` (may be NULL or ""): comma-separated names of the setting `features`, in column order;
+ * blanks around a name are dropped. With names the shape starts with d = their number, its kind still open.
+ * SVS_SETTING (max_features outside 1 to 1,000,000, an empty or repeated name, too many), SVS_NO_MEMORY: *s is cleared. */
 svs_code svi_shape_init(struct svi_shape *s, int max_features, const char *fixed, svs_error *err);
 void svi_shape_clear(struct svi_shape *s);
+
+/* Before the first column of a row whose columns may come in any order (maps): forgets all marks. */
+void svi_shape_begin_row(struct svi_shape *s);
+
+/* Marks a column (0 <= column < max_features) of this row. False: it was met before, a duplicate. */
+static inline bool svi_shape_mark(struct svi_shape *s, int column) {
+    bool fresh = s->marks[column] != s->round;
+    s->marks[column] = s->round;
+    return fresh;
+}
 
 /* Takes a refused message's traces (new names) back. */
 void svi_shape_restore(struct svi_shape *s);
 
-/* Accepts the message: kind and d become the shape's. */
+/* Accepts the message: its kind, d and names become the shape's. Without x nothing changes. */
 void svi_shape_commit(struct svi_shape *s, const struct svi_message *m);
 
-/* Does the message's form fit the shape? SVS_WRONG_KIND, SVS_WRONG_DIMENSION, SVS_LIMIT with both numbers in the text. */
+/* Does the message's form (has_x, kind, d) fit the shape? SVS_WRONG_KIND, SVS_WRONG_DIMENSION, SVS_LIMIT, SVS_BAD_COLUMN
+ * (more columns than the fixed names) with both numbers in the text. */
 svs_code svi_shape_fits(const struct svi_shape *s, const struct svi_message *m, svs_error *err);
 
 #endif

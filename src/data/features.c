@@ -1,0 +1,192 @@
+#include "data/features.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/text.h"
+#include "svmstream/value.h"
+
+#define FEATURES_MAX 1000000
+#define FIRST_ROOM   16
+
+struct entry {
+    char *name; /* NUL-terminated, a block of its own: it must not move when the registry grows */
+    uint32_t hash;
+    uint32_t length;
+};
+
+/* Open addressing with linear probing. Names leave in the reverse order of their coming, so the slot of a
+ * leaving name can simply be emptied: whatever was put in before it did not probe past it. */
+struct svs_features {
+    struct entry *entries; /* by column */
+    int32_t *slots;        /* column + 1, 0 = empty; a power of two, at least twice `room` */
+    size_t slot_count;
+    int count, room, max;
+};
+
+static uint64_t mix(uint64_t h) {
+    h *= 0xff51afd7ed558ccdu;
+    return h ^ h >> 32;
+}
+
+static uint32_t hash_of(const char *name, size_t length) {
+    uint64_t h = 0x9e3779b97f4a7c15u ^ length;
+    uint64_t word = 0;
+    for (; length >= 8; length -= 8, name += 8) {
+        memcpy(&word, name, 8);
+        h = mix(h ^ word);
+    }
+    word = 0;
+    memcpy(&word, name, length);
+    return (uint32_t)mix(h ^ word);
+}
+
+static bool same(const struct entry *e, const char *name, size_t length) {
+    return e->length == length && memcmp(e->name, name, length) == 0;
+}
+
+/* The slot that holds the name, or the empty one where it would go. */
+static size_t slot_of(const svs_features *f, uint32_t hash, const char *name, size_t length) {
+    size_t mask = f->slot_count - 1, at = hash & mask;
+    while (f->slots[at] != 0) {
+        const struct entry *e = &f->entries[f->slots[at] - 1];
+        if (e->hash == hash && same(e, name, length))
+            break;
+        at = (at + 1) & mask;
+    }
+    return at;
+}
+
+/* Puts the entries, in column order, into an empty table: the order keeps the invariant above. */
+static void fill_slots(svs_features *f) {
+    for (int column = 0; column < f->count; column++) {
+        const struct entry *e = &f->entries[column];
+        f->slots[slot_of(f, e->hash, e->name, e->length)] = column + 1;
+    }
+}
+
+static svs_code make_room(svs_features *f, svs_error *err) {
+    if (f->count < f->room)
+        return SVS_OK;
+    int room = f->room ? f->room * 2 : FIRST_ROOM;
+    struct entry *entries = svi_alloc_array((size_t)room, sizeof *entries);
+    int32_t *slots = svi_alloc_array((size_t)room * 2, sizeof *slots);
+    if (!entries || !slots) {
+        svi_free(entries);
+        svi_free(slots);
+        return svi_fail_memory(err, "feature names");
+    }
+    if (f->count > 0)
+        memcpy(entries, f->entries, (size_t)f->count * sizeof *entries);
+    svi_free(f->entries);
+    svi_free(f->slots);
+    f->entries = entries;
+    f->slots = slots;
+    f->slot_count = (size_t)room * 2;
+    f->room = room;
+    fill_slots(f);
+    return SVS_OK;
+}
+
+svs_features *svs_features_new(int max, svs_error *err) {
+    if (max < 1 || max > FEATURES_MAX) {
+        svi_fail(err, SVS_INVALID, "a registry holds 1 to %d feature names, not %d", FEATURES_MAX, max);
+        return NULL;
+    }
+    svs_features *f = svi_alloc(sizeof *f);
+    if (!f) {
+        svi_fail_memory(err, "feature names");
+        return NULL;
+    }
+    f->max = max;
+    if (make_room(f, err) != SVS_OK)
+        svs_features_free(&f);
+    return f;
+}
+
+void svs_features_free(svs_features **f) {
+    if (!*f)
+        return;
+    svs_features_truncate(*f, 0);
+    svi_free((*f)->entries);
+    svi_free((*f)->slots);
+    svi_free(*f);
+    *f = NULL;
+}
+
+int svs_features_count(const svs_features *f) {
+    return f->count;
+}
+
+int svs_features_find(const svs_features *f, const char *name, size_t length) {
+    return f->slots[slot_of(f, hash_of(name, length), name, length)] - 1;
+}
+
+bool svi_features_is(const svs_features *f, int column, const char *name, size_t length) {
+    return column >= 0 && column < f->count && same(&f->entries[column], name, length);
+}
+
+static svs_code check_name(const svs_features *f, const char *name, size_t length, svs_error *err) {
+    char text[80];
+    if (length < 1 || length > SVS_NAME_MAX)
+        return svi_fail(err, SVS_BAD_COLUMN, "a feature name has 1 to %d bytes, this one %zu", SVS_NAME_MAX,
+                        length);
+    svi_escape(text, sizeof text, name, length);
+    if (!svi_utf8_valid(name, length) || memchr(name, 0, length))
+        return svi_fail(err, SVS_BAD_COLUMN, "the feature name \"%s\" is not valid UTF-8 text", text);
+    if (f->count >= f->max)
+        return svi_fail(err, SVS_LIMIT, "feature \"%s\" would be the %d. of at most %d: raise max.features",
+                        text, f->count + 1, f->max);
+    return SVS_OK;
+}
+
+static int append(svs_features *f, const char *name, size_t length, svs_error *err) {
+    char *copy = svi_alloc(length + 1);
+    if (!copy || make_room(f, err) != SVS_OK) {
+        svi_free(copy);
+        svi_fail_memory(err, "a feature name");
+        return -1;
+    }
+    memcpy(copy, name, length);
+    struct entry e = {.name = copy, .hash = hash_of(name, length), .length = (uint32_t)length};
+    f->slots[slot_of(f, e.hash, name, length)] = f->count + 1;
+    f->entries[f->count] = e;
+    return f->count++;
+}
+
+int svs_features_add(svs_features *f, const char *name, size_t length, svs_error *err) {
+    int column = svs_features_find(f, name, length);
+    if (column >= 0)
+        return column;
+    if (check_name(f, name, length, err) != SVS_OK)
+        return -1;
+    return append(f, name, length, err);
+}
+
+const char *svs_features_name(const svs_features *f, int column) {
+    return column >= 0 && column < f->count ? f->entries[column].name : NULL;
+}
+
+void svs_features_truncate(svs_features *f, int count) {
+    while (f->count > count && f->count > 0) {
+        struct entry *e = &f->entries[f->count - 1];
+        f->slots[slot_of(f, e->hash, e->name, e->length)] = 0;
+        svi_free(e->name);
+        *e = (struct entry){0};
+        f->count--;
+    }
+}
+
+bool svi_features_check(const svs_features *f) {
+    size_t used = 0;
+    for (size_t i = 0; i < f->slot_count; i++)
+        used += f->slots[i] != 0;
+    bool good = used == (size_t)f->count && f->count <= f->max && f->count <= f->room;
+    for (int column = 0; good && column < f->count; column++) {
+        const struct entry *e = &f->entries[column];
+        good = svs_features_find(f, e->name, e->length) == column && strlen(e->name) == e->length;
+    }
+    return good;
+}

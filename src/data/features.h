@@ -1,0 +1,17 @@
+/* features.h: what the decoders need of the registry beyond the public header. */
+#ifndef SVI_FEATURES_H
+#define SVI_FEATURES_H
+
+#include <stdbool.h>
+
+#include "svmstream/features.h"
+
+/* Is this the name of that column? Cheaper than a lookup when the caller has a good guess. False when there
+ * is no such column. */
+bool svi_features_is(const svs_features *f, int column, const char *name, size_t length);
+
+/* Checks the invariants (every name is found at its column, the table holds nothing else); for tests. Slow.
+ */
+bool svi_features_check(const svs_features *f);
+
+#endif
