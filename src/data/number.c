@@ -1,0 +1,172 @@
+#include "data/number.h"
+
+#include <endian.h>
+#include <locale.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+__extension__ typedef unsigned __int128 wide;
+
+#define DIGITS_MAX   19 /* w < 10^19 fits 64 bits */
+#define EXPONENT_MAX 99999
+
+static const uint64_t power10[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+static const double exact10[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+static const uint64_t power5[] = {1U,
+                                  5U,
+                                  25U,
+                                  125U,
+                                  625U,
+                                  3125U,
+                                  15625U,
+                                  78125U,
+                                  390625U,
+                                  1953125U,
+                                  9765625U,
+                                  48828125U,
+                                  244140625U,
+                                  1220703125U,
+                                  6103515625U,
+                                  30517578125U,
+                                  152587890625U,
+                                  762939453125U,
+                                  3814697265625U,
+                                  19073486328125U,
+                                  95367431640625U,
+                                  476837158203125U,
+                                  2384185791015625U,
+                                  11920928955078125U,
+                                  59604644775390625U,
+                                  298023223876953125U,
+                                  1490116119384765625U,
+                                  7450580596923828125U};
+
+static bool is_digit(char c) {
+    return (unsigned char)(c - '0') < 10;
+}
+
+/* Eight characters at once: how many of them are digits before the first that is none, and their number. Each
+ * step joins neighbours: ones to pairs, pairs to fours, fours to eight. */
+static unsigned eight_digits(const char *at, uint64_t *value) {
+    uint64_t v;
+    memcpy(&v, at, sizeof v);
+    v = le64toh(v) ^ 0x3030303030303030U;
+    uint64_t other = (v | (v + 0x7676767676767676U)) & 0x8080808080808080U;
+    unsigned count = other ? (unsigned)__builtin_ctzll(other) / 8 : 8;
+    if (count == 0)
+        return *value = 0, 0;
+    v <<= 64 - 8 * count; /* leading zeros */
+    v = (v * 10 + (v >> 8)) & 0x00ff00ff00ff00ffU;
+    v = (v * 100 + (v >> 16)) & 0x0000ffff0000ffffU;
+    *value = (v * 10000 + (v >> 32)) & 0xffffffffU;
+    return count;
+}
+
+/* Appends digits to *w, which wraps silently when there are too many; the caller counts them. */
+static inline const char *take_digits(const char *at, uint64_t *w) {
+    unsigned count;
+    do {
+        uint64_t part;
+        count = eight_digits(at, &part);
+        *w = *w * power10[count] + part;
+        at += count;
+    } while (count == 8);
+    return at;
+}
+
+/* `at` stands on the e; without digits behind it the number ended before it. */
+static const char *take_exponent(const char *at, int *exponent) {
+    const char *p = at + 1;
+    bool negative = *p == '-';
+    p += *p == '-' || *p == '+';
+    if (!is_digit(*p))
+        return at;
+    int e = 0;
+    for (; is_digit(*p); p++)
+        e = e < EXPONENT_MAX ? 10 * e + (*p - '0') : e;
+    *exponent += negative ? -e : e;
+    return p;
+}
+
+/* w 10^e, rounded once: the upper 64 bits of the product with 5^e, or of the quotient by 5^-e, with the
+ * lowest bit set when anything was cut off, decide the rounding to 53 as the whole would. */
+static double scale_wide(uint64_t w, int e) {
+    int zeros = __builtin_clzll(w), shift;
+    uint64_t top;
+    w <<= zeros;
+    if (e >= 0) {
+        wide product = (wide)w * power5[e];
+        uint64_t high = (uint64_t)(product >> 64);
+        shift = high ? __builtin_clzll(high) : 64;
+        product <<= shift;
+        top = (uint64_t)(product >> 64) | ((uint64_t)product != 0);
+        shift = 64 - shift;
+    } else {
+        int room = __builtin_clzll(power5[-e]);
+        uint64_t divisor = power5[-e] << room;
+        wide dividend = (wide)w << 63;
+        top = (uint64_t)(dividend / divisor) | (dividend % divisor != 0);
+        shift = room - 63;
+    }
+    return ldexp((double)top, e + shift - zeros);
+}
+
+/* The text is known to be a number and strtod ends where we did. newlocale gives the built-in C locale
+ * without allocating; a program's own locale may have another decimal point. */
+static double scale_library(const char *from) {
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    double value = strtod_l(from, NULL, c);
+    freelocale(c);
+    return value;
+}
+
+/* Everything but the common case. `from` is behind the sign. */
+static double scale(const char *from, uint64_t w, long digits, int e) {
+    if (digits <= DIGITS_MAX && w == 0)
+        return 0;
+    if (digits <= DIGITS_MAX && e >= -27 && e <= 27)
+        return scale_wide(w, e);
+    return scale_library(from);
+}
+
+const char *svi_number(const char *at, double *value) {
+    bool negative = *at == '-';
+    const char *from = at + (negative || *at == '+');
+    uint64_t w = 0;
+    const char *p = take_digits(from, &w);
+    long digits = p - from;
+    int e = 0;
+    if (*p == '.') {
+        const char *fraction = p + 1;
+        p = take_digits(fraction, &w);
+        e = -(int)(p - fraction);
+        digits += p - fraction;
+    }
+    if (digits == 0)
+        return at;
+    if (*p == 'e' || *p == 'E')
+        p = take_exponent(p, &e);
+    double v;
+    if (digits <= DIGITS_MAX && w <= (uint64_t)1 << 53 && e >= -22 && e <= 22)
+        v = e < 0 ? (double)(int64_t)w / exact10[-e] : (double)(int64_t)w * exact10[e];
+    else
+        v = scale(from, w, digits, e);
+    *value = negative ? -v : v;
+    return p;
+}
+
+const char *svi_integer(const char *at, int64_t *value) {
+    bool negative = *at == '-';
+    const char *from = at + (negative || *at == '+');
+    while (from[0] == '0' && is_digit(from[1]))
+        from++;
+    uint64_t w = 0;
+    const char *p = take_digits(from, &w);
+    if (p == from || p - from > DIGITS_MAX || w > (uint64_t)INT64_MAX + negative)
+        return at;
+    *value = negative ? (int64_t)(0 - w) : (int64_t)w;
+    return p;
+}
