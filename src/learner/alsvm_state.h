@@ -1,0 +1,34 @@
+/* alsvm_state.h: the inside of an svs_alsvm, for the learner, which writes its standardised samples straight
+ * into the buffers of the recursion. */
+#ifndef SVI_ALSVM_STATE_H
+#define SVI_ALSVM_STATE_H
+
+#include "linalg/pass.h"
+#include "svmstream/alsvm.h"
+
+struct svs_alsvm {
+    struct svi_recursion r;
+    const struct svi_kernels *kernels;
+    double *memory;     /* everything but w, in one block */
+    size_t memory_size; /* bytes */
+    size_t w_size;      /* bytes of w; room for w_size / (8 padded) rows */
+};
+
+/* The step of svs_alsvm_step for samples that are already in m->r.x[i] (entries from dim on zero). */
+svs_code svi_alsvm_step(svs_alsvm *m, struct svi_change *change, int count, svs_error *err);
+
+/* Room for `rows` rows of W before they are needed, so that svs_alsvm_add_row cannot fail. */
+svs_code svi_alsvm_reserve_rows(svs_alsvm *m, int rows, svs_error *err);
+
+/* P <- factor P (weights in a new unit: G <- G / factor, and w as it was). */
+void svi_alsvm_scale_inverse(svs_alsvm *m, double factor);
+
+double svi_alsvm_trace_inverse(svs_alsvm *m);
+
+/* Back to P = I/nu, w = 0 with `rows` rows. */
+void svi_alsvm_reset(svs_alsvm *m, int rows, double nu);
+
+/* Bytes of an object of this size. */
+double svi_alsvm_memory(int dim, int rows, svs_isa isa);
+
+#endif

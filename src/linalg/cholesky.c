@@ -1,0 +1,66 @@
+#include <lapacke.h>
+#include <math.h>
+#include <stddef.h>
+
+#include "linalg/cholesky.h"
+
+#define SMALL 64
+
+/* a = L L', in the lower triangle, row by row. */
+static bool factor(double *a, int n) {
+    for (int i = 0; i < n; i++) {
+        double *ai = a + (size_t)i * n;
+        for (int j = 0; j <= i; j++) {
+            const double *aj = a + (size_t)j * n;
+            double s = ai[j];
+            for (int k = 0; k < j; k++)
+                s -= ai[k] * aj[k];
+            if (j < i)
+                ai[j] = s / aj[j];
+            else if (s > 0 && s < INFINITY)
+                ai[i] = sqrt(s);
+            else
+                return false;
+        }
+    }
+    return true;
+}
+
+/* L <- L^-1 in place, row by row: row i of the inverse is -(row i of L) (inverse of the rows above) / L_ii.
+ */
+static void invert_triangle(double *l, int n) {
+    for (int i = 0; i < n; i++) {
+        double *li = l + (size_t)i * n, inverse = 1 / li[i];
+        for (int j = 0; j < i; j++) {
+            double s = 0;
+            for (int k = j; k < i; k++)
+                s += li[k] * l[(size_t)k * n + j];
+            li[j] = -s * inverse;
+        }
+        li[i] = inverse;
+    }
+}
+
+/* M <- M'M for lower triangular M: entry (i, j), i >= j, needs the rows from i on only, so rows from the top
+ * may be replaced. */
+static void square(double *m, int n) {
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j <= i; j++) {
+            double s = 0;
+            for (int k = i; k < n; k++)
+                s += m[(size_t)k * n + i] * m[(size_t)k * n + j];
+            m[(size_t)i * n + j] = s;
+        }
+    }
+}
+
+bool svi_invert_spd(double *a, int n) {
+    if (n >= SMALL) /* row-major lower is column-major upper */
+        return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', n, a, n) == 0 &&
+               LAPACKE_dpotri_work(LAPACK_COL_MAJOR, 'U', n, a, n) == 0;
+    if (!factor(a, n))
+        return false;
+    invert_triangle(a, n);
+    square(a, n);
+    return true;
+}

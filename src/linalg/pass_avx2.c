@@ -1,0 +1,12 @@
+/* The kernels for AVX2 + FMA: 16 registers of four doubles. */
+#define VW       4
+#define KERNELS  svi_kernels_avx2
+#define ISA      SVS_ISA_AVX2
+#define ISA_NAME "avx2"
+
+static int strip_for(int dim) {
+    (void)dim;
+    return 8;
+}
+
+#include "linalg/pass_template.h"

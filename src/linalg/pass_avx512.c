@@ -1,0 +1,14 @@
+/* The kernels for AVX-512: 32 registers of eight doubles. */
+#define VW       8
+#define KERNELS  svi_kernels_avx512
+#define ISA      SVS_ISA_AVX512
+#define ISA_NAME "avx512"
+
+/* Up to 32 rows are one full square; then 16 (least padding); beyond 128, 24 (fewest partial sums). */
+static int strip_for(int dim) {
+    if (dim <= 32)
+        return (dim + 7) / 8 * 8;
+    return dim <= 128 ? 16 : 24;
+}
+
+#include "linalg/pass_template.h"

@@ -1,0 +1,12 @@
+/* The kernels in plain C: vectors of two doubles, which every 64-bit machine has. */
+#define VW       2
+#define KERNELS  svi_kernels_generic
+#define ISA      SVS_ISA_GENERIC
+#define ISA_NAME "generic"
+
+static int strip_for(int dim) {
+    (void)dim;
+    return 4; /* two vectors of each kind fit in 16 registers */
+}
+
+#include "linalg/pass_template.h"

@@ -1,0 +1,271 @@
+/* pass_template.h: the kernels, written once for vectors of VW doubles and compiled once per instruction set.
+ * The including file defines VW (2, 4, 8), KERNELS (the table's name), ISA, ISA_NAME, STRIPS(X) (the strip
+ * heights, multiples of VW) and strip_for(dim). */
+#include <math.h>
+#include <string.h>
+
+#include "linalg/pass.h"
+
+typedef double vec __attribute__((vector_size(8 * VW)));
+typedef double vec_u __attribute__((vector_size(8 * VW), aligned(8)));
+
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 8")
+
+INLINE vec load(const double *p) {
+    return *(const vec *)p;
+}
+
+INLINE void store(double *p, vec v) {
+    *(vec *)p = v;
+}
+
+INLINE vec splat(double s) {
+    return s - (vec){0};
+}
+
+/* One vector holding the sums of VW vectors: a transposing tree, three operations per sum instead of a chain
+ * of shuffles each. */
+#define SHUF __builtin_shufflevector
+#if VW == 8
+INLINE vec pair(vec a, vec b) {
+    return SHUF(a, b, 0, 8, 2, 10, 4, 12, 6, 14) + SHUF(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
+}
+INLINE vec quad(vec a, vec b) {
+    return SHUF(a, b, 0, 1, 8, 9, 4, 5, 12, 13) + SHUF(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+INLINE vec sums(const double *p, int step) {
+    vec a = quad(pair(load(p), load(p + step)), pair(load(p + 2 * step), load(p + 3 * step)));
+    p += 4 * step;
+    vec b = quad(pair(load(p), load(p + step)), pair(load(p + 2 * step), load(p + 3 * step)));
+    return SHUF(a, b, 0, 1, 2, 3, 8, 9, 10, 11) + SHUF(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+}
+INLINE double sum(vec v) {
+    v += SHUF(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+    v += SHUF(v, v, 2, 3, 0, 1, 6, 7, 4, 5);
+    return v[0] + v[1];
+}
+#elif VW == 4
+INLINE vec pair(vec a, vec b) {
+    return SHUF(a, b, 0, 4, 2, 6) + SHUF(a, b, 1, 5, 3, 7);
+}
+INLINE vec sums(const double *p, int step) {
+    vec a = pair(load(p), load(p + step)), b = pair(load(p + 2 * step), load(p + 3 * step));
+    return SHUF(a, b, 0, 1, 4, 5) + SHUF(a, b, 2, 3, 6, 7);
+}
+INLINE double sum(vec v) {
+    v += SHUF(v, v, 2, 3, 0, 1);
+    return v[0] + v[1];
+}
+#else
+INLINE vec sums(const double *p, int step) {
+    vec a = load(p), b = load(p + step);
+    return SHUF(a, b, 0, 2) + SHUF(a, b, 1, 3);
+}
+INLINE double sum(vec v) {
+    return v[0] + v[1];
+}
+#endif
+
+/* One column of one strip: c += sum_p q_p cq_p[j], then into the strip's own products ys += c x[j]; off the
+ * diagonal block also into the mirrored products, partial[j] += c . xs. RV vectors to a strip, NP pending, NX
+ * samples. */
+#define MAXV 4
+struct strip {
+    vec q[SVI_PASS_MAX][MAXV], x[SVI_PASS_MAX][MAXV], y[SVI_PASS_MAX][MAXV];
+};
+
+INLINE void column(struct strip *t, double *p, const struct svi_recursion *r, int j, int RV, int NP, int NX,
+                   vec *mirror) {
+    vec c[MAXV];
+    UNROLL for (int v = 0; v < RV; v++) {
+        c[v] = load(p + v * VW);
+        __asm__("" : "+x"(c[v])); /* once from memory, however often it is used */
+    }
+    UNROLL for (int k = 0; k < NP; k++) {
+        vec b = splat(r->cq[k][j]);
+        UNROLL for (int v = 0; v < RV; v++) c[v] += t->q[k][v] * b;
+    }
+    if (NP)
+        UNROLL for (int v = 0; v < RV; v++) store(p + v * VW, c[v]);
+    UNROLL for (int m = 0; m < NX; m++) {
+        vec b = splat(r->x[m][j]);
+        UNROLL for (int v = 0; v < RV; v++) t->y[m][v] += c[v] * b;
+        if (mirror)
+            UNROLL for (int v = 0; v < RV; v++) mirror[m] += c[v] * t->x[m][v];
+    }
+}
+
+INLINE void strip_load(struct strip *t, const struct svi_recursion *r, int row, int RV, int NP, int NX) {
+    UNROLL for (int v = 0; v < RV; v++) {
+        UNROLL for (int k = 0; k < NP; k++) t->q[k][v] = load(r->q[k] + row + v * VW);
+        UNROLL for (int m = 0; m < NX; m++) {
+            t->x[m][v] = load(r->x[m] + row + v * VW);
+            t->y[m][v] = (vec){0};
+        }
+    }
+}
+
+INLINE void sweep_fixed(struct svi_recursion *r, int RV, int NP, int NX) {
+    const int R = RV * VW, stride = SVI_PASS_MAX * VW;
+    double *p = r->p;
+    for (int row = 0; row < r->padded; row += R) {
+        struct strip t;
+        strip_load(&t, r, row, RV, NP, NX);
+        int j = 0;
+        for (; j < row - R; j++, p += R) {
+            vec mirror[SVI_PASS_MAX];
+            double *partial = r->partial + (size_t)j * stride;
+            UNROLL for (int m = 0; m < NX; m++) mirror[m] = load(partial + m * VW);
+            column(&t, p, r, j, RV, NP, NX, mirror);
+            UNROLL for (int m = 0; m < NX; m++) store(partial + m * VW, mirror[m]);
+        }
+        for (; j < row;
+             j++, p += R) { /* this strip is the first below these columns: their sums start here */
+            vec mirror[SVI_PASS_MAX] = {{0}, {0}};
+            double *partial = r->partial + (size_t)j * stride;
+            column(&t, p, r, j, RV, NP, NX, mirror);
+            UNROLL for (int m = 0; m < NX; m++) store(partial + m * VW, mirror[m]);
+        }
+        for (; j < row + R; j++, p += R)
+            column(&t, p, r, j, RV, NP, NX, NULL);
+        UNROLL for (int m = 0; m < NX; m++) UNROLL for (int v = 0; v < RV; v++)
+            store(r->y[m] + row + v * VW, t.y[m][v]);
+    }
+    for (int j = 0; j < r->padded - R; j += VW)
+        UNROLL for (int m = 0; m < NX; m++)
+            store(r->y[m] + j, load(r->y[m] + j) + sums(r->partial + (size_t)j * stride + m * VW, stride));
+}
+
+/* One function for each strip height, number of pending changes and number of samples. */
+#define SWEEP(RV, NP, NX)                                                                                    \
+    static void sweep_##RV##_##NP##_##NX(struct svi_recursion *r) {                                          \
+        sweep_fixed(r, RV, NP, NX);                                                                          \
+    }
+#define SWEEPS(RV)                                                                                           \
+    SWEEP(RV, 0, 1)                                                                                          \
+    SWEEP(RV, 0, 2) SWEEP(RV, 1, 0) SWEEP(RV, 1, 1) SWEEP(RV, 1, 2) SWEEP(RV, 2, 0) SWEEP(RV, 2, 1)          \
+        SWEEP(RV, 2, 2)
+#define ROW(RV)                                                                                              \
+    {                                                                                                        \
+        {NULL, sweep_##RV##_0_1, sweep_##RV##_0_2}, {sweep_##RV##_1_0, sweep_##RV##_1_1, sweep_##RV##_1_2},  \
+        {                                                                                                    \
+            sweep_##RV##_2_0, sweep_##RV##_2_1, sweep_##RV##_2_2                                             \
+        }                                                                                                    \
+    }
+
+SWEEPS(1)
+SWEEPS(2) SWEEPS(3) SWEEPS(4)
+
+    static void (*const sweeps[MAXV][SVI_PASS_MAX + 1][SVI_PASS_MAX + 1])(struct svi_recursion *) = {
+        ROW(1), ROW(2), ROW(3), ROW(4)};
+
+static void sweep(struct svi_recursion *r, int inputs) {
+    if (r->pending || inputs)
+        sweeps[r->strip / VW - 1][r->pending][inputs](r);
+    r->pending = 0;
+}
+
+INLINE double dot_inline(const double *a, const double *b, int n) {
+    vec s = load(a) * load(b);
+    for (int i = VW; i < n; i += VW)
+        s += load(a + i) * load(b + i);
+    return sum(s);
+}
+
+static double dot(const double *a, const double *b, int n) {
+    return dot_inline(a, b, n);
+}
+
+/* w += c q; the new pending column q sqrt|1/d| and its signed twin. */
+INLINE void pend(struct svi_recursion *r, int i, double inverse_pivot) {
+    double root = sqrt(fabs(inverse_pivot));
+    vec scale = splat(root), sign = splat(inverse_pivot > 0 ? -root : root);
+    for (int j = 0; j < r->padded; j += VW) {
+        vec y = load(r->y[i] + j);
+        store(r->q[i] + j, y * scale);
+        store(r->cq[i] + j, y * sign);
+    }
+}
+
+INLINE bool pivot_good(double pivot, double inverse_weight) {
+    return inverse_weight > 0 ? pivot >= inverse_weight && pivot < INFINITY
+                              : pivot < 0 && pivot >= inverse_weight;
+}
+
+INLINE void add_scaled(double *w, const double *q, double c, int n) {
+    vec s = splat(c);
+    for (int j = 0; j < n; j += VW)
+        store(w + j, load(w + j) + s * load(q + j));
+}
+
+static bool step_one(struct svi_recursion *r, struct svi_change *c) {
+    const int n = r->padded;
+    sweep(r, 1);
+    double a = dot_inline(r->x[0], r->y[0], n), d = c->inverse_weight + a;
+    c->leverage = a;
+    if (!pivot_good(d, c->inverse_weight))
+        return false;
+    double inverse = 1 / d;
+    for (int k = 0; k < r->rows; k++) {
+        double *w = r->w + (size_t)k * n;
+        add_scaled(w, r->y[0], (c->t[k] - dot_inline(w, r->x[0], n)) * inverse, n);
+    }
+    pend(r, 0, inverse);
+    r->pending = 1;
+    return true;
+}
+
+/* Two operations from one sweep, the second seeing the first: elimination of the 2 x 2 system in order. */
+static bool step_two(struct svi_recursion *r, struct svi_change *c) {
+    const int n = r->padded;
+    sweep(r, 2);
+    double a0 = dot_inline(r->x[0], r->y[0], n), a01 = dot_inline(r->x[1], r->y[0], n);
+    double a1 = dot_inline(r->x[1], r->y[1], n);
+    double d0 = c[0].inverse_weight + a0, i0 = 1 / d0, l = a01 * i0;
+    a1 -= a01 * l;
+    double d1 = c[1].inverse_weight + a1, i1 = 1 / d1;
+    c[0].leverage = a0;
+    c[1].leverage = a1;
+    if (!pivot_good(d0, c[0].inverse_weight) || !pivot_good(d1, c[1].inverse_weight))
+        return false;
+    add_scaled(r->y[1], r->y[0], -l, n);
+    for (int k = 0; k < r->rows; k++) {
+        double *w = r->w + (size_t)k * n;
+        double e0 = c[0].t[k] - dot_inline(w, r->x[0], n);
+        double e1 = c[1].t[k] - dot_inline(w, r->x[1], n) - l * e0;
+        vec s0 = splat(e0 * i0), s1 = splat(e1 * i1);
+        for (int j = 0; j < n; j += VW)
+            store(w + j, load(w + j) + s0 * load(r->y[0] + j) + s1 * load(r->y[1] + j));
+    }
+    pend(r, 0, i0);
+    pend(r, 1, i1);
+    r->pending = 2;
+    return true;
+}
+
+static bool step(struct svi_recursion *r, struct svi_change *change, int count) {
+    return count == 1 ? step_one(r, change) : step_two(r, change);
+}
+
+/* Four samples at a time, so that a row of g is loaded and stored once for four products. */
+static void gram(double *g, int n, const double *x, int stride, const double *s, int count) {
+    for (int i = 0; i < count; i += 4) {
+        const double *a[4];
+        double weight[4];
+        for (int k = 0; k < 4; k++) {
+            bool have = i + k < count;
+            a[k] = x + (size_t)(have ? i + k : i) * stride;
+            weight[k] = have ? s[i + k] : 0;
+        }
+        for (int row = 0; row < n; row++) {
+            double *to = g + (size_t)row * n;
+            double c0 = weight[0] * a[0][row], c1 = weight[1] * a[1][row];
+            double c2 = weight[2] * a[2][row], c3 = weight[3] * a[3][row];
+            for (int j = 0; j <= row; j++)
+                to[j] += c0 * a[0][j] + c1 * a[1][j] + c2 * a[2][j] + c3 * a[3][j];
+        }
+    }
+}
+
+const struct svi_kernels KERNELS = {ISA_NAME, ISA, strip_for, sweep, step, dot, gram};
