@@ -1,0 +1,75 @@
+/* cursor.h: msgpack items one after another, from bytes whose form was checked first.
+ *
+ * svi_walk checks that one complete object stands at `at` (or merely skips it); only then may svi_item_read
+ * run over the same bytes: it trusts the headers. Nothing allocates. */
+#ifndef SVI_CURSOR_H
+#define SVI_CURSOR_H
+
+#include <endian.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "svmstream/error.h"
+
+#define SVI_WALK_MAX 32 /* deepest nesting that svi_walk can be asked to accept */
+
+enum svi_item_type {
+    SVI_NIL = 0,
+    SVI_BOOL,
+    SVI_INT,      /* fits int64_t */
+    SVI_HUGE_INT, /* above INT64_MAX */
+    SVI_REAL,
+    SVI_STRING,
+    SVI_BIN,
+    SVI_EXT,
+    SVI_ARRAY,
+    SVI_MAP,
+    SVI_ITEM_TYPE_COUNT
+};
+
+struct svi_item {
+    enum svi_item_type type;
+    int8_t ext;          /* type number of an ext */
+    uint32_t length;     /* string, bin, ext: bytes; array: elements; map: pairs */
+    int64_t i;           /* SVI_INT; SVI_BOOL: 0 or 1 */
+    double r;            /* SVI_REAL */
+    const uint8_t *body; /* string, bin, ext; array and map: their first element */
+};
+
+/* One complete object at *at, nothing claimed that is not there, at most `depth` (<= SVI_WALK_MAX) containers
+ * inside each other: moves *at behind it. SVS_NOT_MSGPACK, SVS_TRUNCATED, SVS_TOO_DEEP: *at is where it went
+ * wrong. */
+svs_code svi_walk(const uint8_t **at, const uint8_t *end, int depth);
+
+/* Reads one item of checked bytes; returns what follows it (for a container: its first element). */
+const uint8_t *svi_item_read(const uint8_t *at, struct svi_item *item);
+
+/* "a string", "an array": for error texts. */
+const char *svi_item_name(const struct svi_item *item);
+
+/* A finite or infinite number from an int (also a huge one) or a real. False for anything else. */
+bool svi_item_number(const struct svi_item *item, double *r);
+
+static inline uint16_t svi_load16(const uint8_t *p) {
+    uint16_t v;
+    memcpy(&v, p, sizeof v);
+    return be16toh(v);
+}
+
+static inline uint32_t svi_load32(const uint8_t *p) {
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return be32toh(v);
+}
+
+static inline uint64_t svi_load64(const uint8_t *p) {
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return be64toh(v);
+}
+
+#define SVI_LEAD_DOUBLE 0xcb
+
+#endif
