@@ -42,15 +42,17 @@ SVS_API void svs_model_scores(const svs_model *m, const double *x, double *score
 /* The index of the predicted class for the given scores; -1 when no class is known yet or the task is regression. */
 SVS_API int svs_model_predict(const svs_model *m, const double *scores);
 
-/* Reads the payload of a `model.` event (msgpack). NULL on failure: SVS_NOT_MSGPACK, SVS_TRUNCATED, SVS_WRONG_TYPE,
- * SVS_LIMIT, SVS_NO_MEMORY. Everything the model points to belongs to it. Owner: the caller. */
+/* Reads the payload of a `model.` event (msgpack). NULL on failure: SVS_EMPTY, SVS_NOT_MSGPACK, SVS_TRUNCATED,
+ * SVS_TRAILING, SVS_TOO_DEEP, SVS_WRONG_TYPE (also a key that lacks, or sizes that contradict each other), SVS_DUPLICATE_KEY,
+ * SVS_NOT_FINITE, SVS_LIMIT, SVS_NO_MEMORY. Everything the model points to belongs to it. Owner: the caller. */
 SVS_API svs_model *svs_model_decode(const void *payload, size_t length, svs_error *err);
 
 /* Frees a model from svs_model_decode and sets *m to NULL. */
 SVS_API void svs_model_free(svs_model **m);
 
-/* Writes the model as one JSON object, or as a LIBLINEAR model file (classification with integer labels; bias 1).
- * SVS_IO; SVS_UNAVAILABLE when the format cannot hold it (string labels, regression: said in the text). */
+/* Writes the model as one line of JSON (W an array of rows, b a number for one row), or as a LIBLINEAR model file (bias 1;
+ * labels of two classes in LIBLINEAR's order, the positive one first; regression as L2R_L2LOSS_SVR). SVS_IO, SVS_NO_MEMORY;
+ * SVS_UNAVAILABLE when LIBLINEAR's format cannot hold it (labels that are no 32-bit integers, no class known yet). */
 SVS_API svs_code svs_model_write_json(const svs_model *m, FILE *to, svs_error *err);
 SVS_API svs_code svs_model_write_liblinear(const svs_model *m, FILE *to, svs_error *err);
 

@@ -1,0 +1,37 @@
+/* pack.h: msgpack into a growing buffer, through msgpack-c's packer. Part of the encoders.
+ *
+ * Failures stick: once memory could not be had, `failed` is set and everything further is dropped, so that an
+ * encoder checks once, at its end. */
+#ifndef SVI_PACK_H
+#define SVI_PACK_H
+
+#include <stdbool.h>
+
+#include <msgpack.h>
+
+#include "wire/event.h"
+
+struct svi_pack {
+    msgpack_packer packer;
+    struct svi_bytes *out;
+    size_t start; /* size of out at the beginning: where svi_pack_end goes back to on failure */
+    bool failed;
+};
+
+void svi_pack_begin(struct svi_pack *p, struct svi_bytes *out);
+
+/* SVS_OK, or SVS_NO_MEMORY with `out` as it was at the beginning. */
+svs_code svi_pack_end(struct svi_pack *p);
+
+void svi_pack_map(struct svi_pack *p, size_t pairs);
+void svi_pack_array(struct svi_pack *p, size_t elements);
+void svi_pack_nil(struct svi_pack *p);
+void svi_pack_int(struct svi_pack *p, int64_t i);
+void svi_pack_uint(struct svi_pack *p, uint64_t u);
+void svi_pack_real(struct svi_pack *p, double r); /* NAN is nil */
+void svi_pack_text(struct svi_pack *p, const char *text);
+void svi_pack_value(struct svi_pack *p, svs_value v);
+void svi_pack_bin(struct svi_pack *p, const void *bytes, size_t size);
+void svi_pack_doubles(struct svi_pack *p, const double *v, size_t count); /* ext 2, little-endian */
+
+#endif
