@@ -1,51 +1,204 @@
 # svmstream: `make help` lists what there is.
-CC      ?= gcc
+ifeq ($(origin CC),default)
+CC = gcc
+endif
 BUILD   ?= build
 DATA    ?= ../shared/data
 PREFIX  ?= /usr/local
+DESTDIR ?=
+FUZZ_SECONDS ?= 30
+JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
+# Debian's python3-zmq serves Debian's interpreter; another one that comes first in PATH does not see it.
+PYTHON  ?= /usr/bin/python3
+
+VERSION := $(shell sed -n 's/^.define SVS_VERSION "\(.*\)"/\1/p' include/svmstream/svmstream.h)
+SONAME   = libsvmstream.so.0
+
+# Every Debian package that building, demo, test, fuzz, metrics and format need.
+PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-dev liblapacke-dev libcyaml-dev \
+           libjansson-dev zlib1g-dev libcmocka-dev clang libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
+           python3-numpy liblinear-tools universal-ctags
+# What `make bench` needs besides: the peer it compares with.
+BENCH_PACKAGES = g++ libdlib-dev
 
 CFLAGS  ?= -O2 -g
 WARN     = -Wall -Wextra -Wpedantic -Werror
-PKGS     = libzmq msgpack libcyaml jansson zlib
 CPPFLAGS_ALL = -Iinclude -Isrc -D_GNU_SOURCE $(CPPFLAGS)
 CFLAGS_ALL   = -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno $(CFLAGS)
-LDLIBS_ALL   = -lzmq -lmsgpackc -lcyaml -ljansson -lz -llapacke -lopenblas -lm -lpthread
+LDLIBS_LIB   = -lmsgpackc -ljansson -lz -llapacke -lopenblas -lm
+LDLIBS_ALL   = -lzmq -lcyaml $(LDLIBS_LIB) -lpthread
 
-LIB_SRC := $(wildcard src/base/*.c src/linalg/*.c src/data/*.c src/learner/*.c src/wire/*.c)
+LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data learner wire)))
 APP_SRC := $(wildcard src/engine/*.c src/cli/*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o)
+LIB_A    = $(BUILD)/libsvmstream.a
+LIB_SO   = $(BUILD)/libsvmstream.so.$(VERSION)
 
-all: $(BUILD)/svmstream
+# A second `make` inside a recipe builds with all cores unless the caller chose a number.
+SUBMAKE  = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
+
+all: $(BUILD)/svmstream ## the program: build/svmstream (CC=clang works too)
 
 # The kernels are one source compiled three times; each may fuse multiply and add.
-$(BUILD)/obj/src/linalg/pass_avx512.o: CFLAGS_ALL += -O3 -mavx512f -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512 -ffp-contract=fast
-$(BUILD)/obj/src/linalg/pass_avx2.o:   CFLAGS_ALL += -O3 -mavx2 -mfma -ffp-contract=fast
-$(BUILD)/obj/src/linalg/pass_generic.o: CFLAGS_ALL += -O3
+ifeq ($(shell uname -m),x86_64)
+$(BUILD)/obj/src/linalg/pass_avx512.o: ISA = -O3 -mavx512f -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512 -ffp-contract=fast
+$(BUILD)/obj/src/linalg/pass_avx2.o:   ISA = -O3 -mavx2 -mfma -ffp-contract=fast
+endif
+$(BUILD)/obj/src/linalg/pass_generic.o: ISA = -O3
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(ISA) -MMD -MP -c $< -o $@
 
-$(BUILD)/libsvmstream.a: $(LIB_OBJ)
+$(LIB_A): $(LIB_OBJ)
 	rm -f $@ && ar rcs $@ $^
 
-$(BUILD)/svmstream: $(APP_OBJ) $(BUILD)/libsvmstream.a
+$(LIB_SO): $(LIB_OBJ)
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) $^ $(LDLIBS_LIB) -o $@
+	ln -sf $(@F) $(BUILD)/$(SONAME)
+	ln -sf $(SONAME) $(BUILD)/libsvmstream.so
+
+$(BUILD)/svmstream: $(APP_OBJ) $(LIB_A)
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ $(LDLIBS_ALL) -o $@
 
-# Unit and property tests: one cmocka program a file, linked with everything but main().
+libs: $(LIB_A) $(LIB_SO) ## libsvmstream.a and libsvmstream.so
+
+# ---- packages
+
+deps: ## install missing Debian packages (never asks; nothing to do = nothing done)
+	@tests/deps $(PACKAGES)
+
+deps-bench: deps
+	@tests/deps $(BENCH_PACKAGES)
+
+# ---- the main job on real data
+
+demo: deps ## build, then run + feed + watch on real weather data; under a minute
+	$(SUBMAKE) all
+	@SVMSTREAM=$(BUILD)/svmstream examples/demo.sh
+
+# ---- examples: public headers only
+
+EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+
+examples: $(EXAMPLES) ## the C programs of examples/
+
+$(BUILD)/examples/%: examples/%.c $(LIB_A)
+	@mkdir -p $(@D)
+	$(CC) -Iinclude -std=c11 $(WARN) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d $< $(LIB_A) -lzmq $(LDLIBS_LIB) -o $@
+
+# ---- tests: one cmocka program a file, linked with everything but main()
+
 TEST_SRC := $(wildcard tests/unit/test_*.c tests/property/test_*.c tests/wire/test_*.c)
 TEST_BIN := $(TEST_SRC:%.c=$(BUILD)/%)
 TEST_OBJ  = $(filter-out $(BUILD)/obj/src/cli/main.o,$(APP_OBJ))
+TEST_RUN  = $(wildcard tests/structure/test_*.sh tests/cli/test_*)
+# Programs that make the n-th allocation fail take the place of the gate.
+WRAP      = $(if $(findstring _nomem,$@),-Wl$(comma)--wrap=svi_alloc$(comma)--wrap=svi_realloc)
+comma    := ,
 
-$(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(BUILD)/libsvmstream.a
+$(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $(LDFLAGS) $< $(TEST_OBJ) $(BUILD)/libsvmstream.a $(LDLIBS_ALL) -lcmocka -o $@
+	$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $(LDFLAGS) -MMD -MP -MF $@.d $< $(TEST_OBJ) $(LIB_A) $(WRAP) $(LDLIBS_ALL) -lcmocka -o $@
 
 tests: $(TEST_BIN)
 
-clean:
-	rm -rf $(BUILD)
+test-run: all libs tests examples
+	@tests/run --build $(BUILD) --data $(DATA) --examples examples $(RUN_FLAGS) $(TEST_BIN) $(TEST_RUN)
 
-.PHONY: all tests clean
--include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d)
+test: deps ## build and run all tests (at most 3 minutes)
+	$(SUBMAKE) test-run
+
+SANITIZE = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
+
+asan: deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, in build-asan
+	$(SUBMAKE) BUILD=build-asan CC=gcc CFLAGS="$(SANITIZE) -fsanitize=address,undefined" RUN_FLAGS=--sanitized test-run
+
+tsan: deps ## the tests under ThreadSanitizer, in build-tsan
+	$(SUBMAKE) BUILD=build-tsan CC=gcc CFLAGS="$(SANITIZE) -fsanitize=thread" RUN_FLAGS=--sanitized test-run
+
+FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(TEST_OBJ) $(LIB_A)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -fsanitize=fuzzer -MMD -MP -MF $@.d $< $(TEST_OBJ) $(LIB_A) $(LDLIBS_ALL) -o $@
+
+fuzz-targets: $(FUZZ_BIN)
+
+fuzz: deps ## libFuzzer, FUZZ_SECONDS (30) for each target
+	$(SUBMAKE) BUILD=build-fuzz CC=clang CFLAGS="$(SANITIZE) -fsanitize=address,undefined,fuzzer-no-link" fuzz-targets
+	@tests/fuzz/run build-fuzz $(FUZZ_SECONDS)
+
+# ---- measurements
+
+BENCH_BIN := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/bench_*.c))
+
+$(BUILD)/bench/%: tests/bench/%.c $(TEST_OBJ) $(LIB_A)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -MF $@.d $< $(TEST_OBJ) $(LIB_A) $(LDLIBS_ALL) -o $@
+
+# The peer is C++, so this one program is linked with it.
+$(BUILD)/bench/bench_learner: tests/bench/bench_learner.c tests/bench/dlib_rls.cc $(LIB_A)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -MF $@.d -c $< -o $@.o
+	g++ -O3 -DDLIB_USE_BLAS -Itests tests/bench/dlib_rls.cc $@.o $(LIB_A) $(LDLIBS_ALL) -o $@
+
+bench-run: all $(BENCH_BIN)
+	@tests/bench/run --build $(BUILD) --data $(DATA) $(ONLY)
+
+bench: deps-bench ## every measurement, beside its peer (ONLY=learner: one)
+	$(SUBMAKE) bench-run
+
+metrics: ## figures of the source: function lengths, nesting, layers, exports
+	$(SUBMAKE) all libs
+	@$(PYTHON) tests/metrics $(BUILD)
+
+format: ## clang-format over all C sources
+	clang-format -i $(shell git ls-files '*.c' '*.h')
+
+# ---- installation
+
+$(BUILD)/svmstream.1: $(BUILD)/svmstream
+	$< help-man > $@.tmp && mv $@.tmp $@
+
+$(BUILD)/svmstream.bash: $(BUILD)/svmstream
+	$< help-completion > $@.tmp && mv $@.tmp $@
+
+$(BUILD)/svmstream.pc: Makefile include/svmstream/svmstream.h
+	@mkdir -p $(@D)
+	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include' 'libdir=$${prefix}/lib' '' 'Name: svmstream' \
+	  'Description: exact sliding-window linear SVM' 'Version: $(VERSION)' 'Cflags: -I$${includedir}' \
+	  'Libs: -L$${libdir} -lsvmstream' 'Libs.private: $(LDLIBS_LIB)' > $@
+
+ROOT = $(DESTDIR)$(PREFIX)
+COMPLETIONS = share/bash-completion/completions
+
+install: all libs $(BUILD)/svmstream.1 $(BUILD)/svmstream.bash ## under PREFIX (/usr/local), staged in DESTDIR
+	@rm -f $(BUILD)/svmstream.pc
+	@$(MAKE) --no-print-directory -s $(BUILD)/svmstream.pc
+	install -d $(ROOT)/bin $(ROOT)/lib/pkgconfig $(ROOT)/include/svmstream $(ROOT)/share/man/man1 $(ROOT)/$(COMPLETIONS)
+	install -m 755 $(BUILD)/svmstream $(ROOT)/bin/
+	install -m 644 $(LIB_A) $(LIB_SO) $(ROOT)/lib/
+	ln -sf $(notdir $(LIB_SO)) $(ROOT)/lib/$(SONAME)
+	ln -sf $(SONAME) $(ROOT)/lib/libsvmstream.so
+	install -m 644 include/svmstream/*.h $(ROOT)/include/svmstream/
+	install -m 644 $(BUILD)/svmstream.pc $(ROOT)/lib/pkgconfig/
+	install -m 644 $(BUILD)/svmstream.1 $(ROOT)/share/man/man1/
+	install -m 644 $(BUILD)/svmstream.bash $(ROOT)/$(COMPLETIONS)/svmstream
+
+uninstall: ## takes away what install put there
+	rm -f $(ROOT)/bin/svmstream $(ROOT)/lib/libsvmstream.a $(ROOT)/lib/libsvmstream.so* $(ROOT)/lib/pkgconfig/svmstream.pc
+	rm -f $(ROOT)/share/man/man1/svmstream.1 $(ROOT)/$(COMPLETIONS)/svmstream
+	rm -rf $(ROOT)/include/svmstream
+
+clean: ## removes all build folders
+	rm -rf $(BUILD) build-asan build-tsan build-fuzz build-clang
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
+
+.PHONY: all libs deps deps-bench demo examples tests test-run test asan tsan fuzz-targets fuzz bench-run bench metrics format \
+        install uninstall clean help
+.SECONDARY:
+-include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(wildcard $(BUILD)/tests/*/*.d $(BUILD)/examples/*.d $(BUILD)/bench/*.d $(BUILD)/fuzz/*.d)
