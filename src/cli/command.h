@@ -1,9 +1,10 @@
 /* command.h: the joint between the command-line frame and the commands.
  *
- * A command is one file (cmd_feed.c) with one row, `const struct cli_command cli_feed`, declared below and listed in the table
- * of commands.c. The frame (options.c) reads the command line; the command gets what came of it: the settings (defaults, then
- * the file named by -f/--config, then flags; contradictions already refused), its own options and its positional arguments.
- * It returns the exit code. Help, man page and shell completion come from the rows. No environment variable is read.
+ * A command is one file (cmd_feed.c) with one row, `const struct cli_command cli_feed`, declared below and
+ * listed in the table of commands.c. The frame (options.c) reads the command line; the command gets what came
+ * of it: the settings (defaults, then the file named by -f/--config, then flags; contradictions already
+ * refused), its own options and its positional arguments. It returns the exit code. Help, man page and shell
+ * completion come from the rows. No environment variable is read.
  *
  *     static const struct cli_option options[] = {
  *         {"rate", 0, "N", "0", "samples per second, 0 = flat out"},
@@ -20,8 +21,14 @@
  *         return CLI_OK;
  *     }
  *
- *     const struct cli_command cli_feed = {.name = "feed", .text = "send a file to a running process", .usage = "FILE",
- *         .help = "...", .keys = "in in.format label", .options = options, .positional_min = 1, .positional_max = 1, .run = run};
+ *     const struct cli_command cli_feed = {.name = "feed",
+ *                                          .text = "send a file to a running process",
+ *                                          .usage = "FILE",
+ *                                          .keys = "in in.format label",
+ *                                          .options = options,
+ *                                          .positional_min = 1,
+ *                                          .positional_max = 1,
+ *                                          .run = run};
  */
 #ifndef SVI_CLI_COMMAND_H
 #define SVI_CLI_COMMAND_H
@@ -36,8 +43,8 @@
 
 enum cli_exit { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
-/* An option of one command only. Settings, --config, --help, --version and --quiet are taken by all and not listed here;
- * a name must not be that of a setting. */
+/* An option of one command only. Settings, --config, --help, --version and --quiet are taken by all and not
+ * listed here; a name must not be that of a setting. */
 struct cli_option {
     const char *name;     /* without dashes; NULL ends the array */
     char letter;          /* short form (-n), 0 = none; not f, h or q */
@@ -52,10 +59,11 @@ struct cli_command;
 struct cli_args {
     const struct cli_command *command;
     struct svi_settings settings;
-    const char *config;                /* file of -f/--config, NULL = none */
-    bool quiet;                        /* -q/--quiet: no progress, no summary, no addresses; errors only */
-    const char *value[CLI_OPTION_MAX]; /* by row of command->options: the value given ("" for a switch); NULL = not given */
-    const char **positional;           /* positional_count of them, then NULL; "-" is one */
+    const char *config; /* file of -f/--config, NULL = none */
+    bool quiet;         /* -q/--quiet: no progress, no summary, no addresses; errors only */
+    const char
+        *value[CLI_OPTION_MAX]; /* by row of command->options: as given, "" for a switch; NULL = not given */
+    const char **positional;    /* positional_count of them, then NULL; "-" is one */
     int positional_count;
 };
 
@@ -63,14 +71,17 @@ struct cli_command {
     const char *name;
     const char *text;  /* one line for the list of commands, lower case, no full stop */
     const char *usage; /* what follows the name ("FILE..."), "" = nothing */
-    const char *help;  /* paragraphs and examples for --help and the man page; lines of at most 100 characters; may be NULL */
-    const char *keys;  /* settings its help lists, separated by spaces ("in. label": with a dot at the end a whole group);
-                          NULL = all, "" = none. Every command accepts all, so that one file serves all */
-    const struct cli_option *options; /* NULL = none */
+    const char *help; /* paragraphs and examples for --help and the man page, lines of at most 100 characters;
+                         may be NULL */
+    const char
+        *keys; /* settings that its help lists, separated by spaces (`in.`: the whole group); NULL = all,
+                  "" = none. Every command accepts all, so that one file serves all */
+    const struct cli_option *options;   /* NULL = none */
     int positional_min, positional_max; /* -1 = any number */
-    const char *words;  /* the words the first positional takes ("show check default"), for refusals and completion; NULL = any */
-    bool hidden;        /* not in the list of commands */
-    bool unchecked;     /* run even when settings contradict each other */
+    const char *words; /* the words the first positional takes ("show check default"), for refusals and
+                          completion; NULL = any */
+    bool hidden;       /* not in the list of commands */
+    bool unchecked;    /* run even when settings contradict each other: set it when no engine is started */
     int (*run)(const struct cli_args *a); /* returns enum cli_exit */
 };
 
@@ -89,15 +100,16 @@ bool cli_has(const struct cli_args *a, const char *name);
 /* The option's value as given, or its default (NULL when it has none and was not given). */
 const char *cli_value(const struct cli_args *a, const char *name);
 
-/* The option's value as a number in [low, high]. False after saying on stderr what is wrong: return CLI_USAGE then. The option
- * must have a default or have been given. */
+/* The option's value as a number in [low, high]. False after saying on stderr what is wrong: return CLI_USAGE
+ * then. The option must have a default or have been given. */
 bool cli_number(const struct cli_args *a, const char *name, double low, double high, double *out);
 bool cli_integer(const struct cli_args *a, const char *name, int64_t low, int64_t high, int64_t *out);
 
 /* Was the setting set by flag or file, rather than by default? */
 bool cli_given(const struct cli_args *a, const char *key);
 
-/* `svmstream feed: text` on stderr. Return their result: CLI_FAILED, CLI_FAILED (CLI_USAGE for SVS_SETTING), CLI_USAGE. */
+/* `svmstream feed: text` on stderr. Return their result: CLI_FAILED, CLI_FAILED (CLI_USAGE for SVS_SETTING),
+ * CLI_USAGE. */
 int cli_fail(const struct cli_args *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int cli_error(const struct cli_args *a, const svs_error *err);
 int cli_usage(const struct cli_args *a, const char *format, ...) __attribute__((format(printf, 2, 3)));

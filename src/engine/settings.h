@@ -1,5 +1,6 @@
-/* settings.h: every setting is one row of one table (settings.c): key, type, default, range, sentence. From it come the
- * flags (--key value), the YAML file, `config` and its help, the man page and the shell completion. */
+/* settings.h: every setting is one row of one table (settings.c): key, type, default, range, sentence. From
+ * it come the flags (--key value), the YAML file, `config` and its help, the man page and the shell
+ * completion. */
 #ifndef SVI_SETTINGS_H
 #define SVI_SETTINGS_H
 
@@ -16,25 +17,25 @@ enum svi_missing { SVI_MISSING_REFUSE = 0, SVI_MISSING_CARRY, SVI_MISSING_DROP }
 
 struct svi_settings {
     char in[SVI_TEXT_MAX];
-    int in_mode;      /* enum svi_in_mode */
+    int in_mode;        /* enum svi_in_mode */
     char in_format[16]; /* auto, csv, libsvm, jsonl, msgpack */
     char in_topic[SVI_TEXT_MAX];
     char out[SVI_TEXT_MAX];
     char ctl[SVI_TEXT_MAX];
     char stream[65];
-    int task;         /* svs_task */
-    int method;       /* svs_rule */
+    int task;   /* svs_task */
+    int method; /* svs_rule */
     double C;
     int64_t window;
     double window_seconds;
     double forget;
-    int scale;        /* svs_scale */
+    int scale; /* svs_scale */
     char features[16 * SVI_TEXT_MAX];
     char label[SVI_TEXT_MAX], id[SVI_TEXT_MAX], ts[SVI_TEXT_MAX], weight[SVI_TEXT_MAX]; /* columns */
-    int missing;      /* enum svi_missing */
+    int missing;                                                                        /* enum svi_missing */
     int64_t publish_every;
     double publish_seconds;
-    int64_t scores;   /* 0 = none, 1 = all, N = every N-th */
+    int64_t scores; /* 0 = none, 1 = all, N = every N-th */
     double labels_ttl;
     int64_t labels_max;
     double ts_ahead;
@@ -42,17 +43,28 @@ struct svi_settings {
     int64_t max_features, max_classes, max_sources;
     int64_t threads;
     int64_t seed;
-    uint64_t given;   /* bit r: row r of the table was set by flag or file, not by default */
+    uint64_t given; /* bit r: row r of the table was set by flag or file, not by default */
 };
 
-enum svi_setting_type { SVI_SET_TEXT, SVI_SET_CHOICE, SVI_SET_INTEGER, SVI_SET_NUMBER, SVI_SET_BYTES, SVI_SET_SCORES };
+#define SVI_SETTING_MAX 64 /* rows at most: as many as `given` has bits */
+
+enum svi_setting_type {
+    SVI_SET_TEXT, /* char[size]; valid UTF-8 without control characters; with `choices`: one of these words */
+    SVI_SET_NAME, /* char[size]; letters, digits, _ and -; at least one */
+    SVI_SET_ADDRESS, /* char[size]; transport://address, or one of `choices` */
+    SVI_SET_CHOICE,  /* int: the place of the word in `choices` */
+    SVI_SET_INTEGER, /* int64_t */
+    SVI_SET_NUMBER,  /* double */
+    SVI_SET_BYTES,   /* int64_t; "65536", "64 KiB", "1MiB" */
+    SVI_SET_SCORES   /* int64_t; all, none or an integer */
+};
 
 struct svi_setting {
     const char *key;
     enum svi_setting_type type;
     const char *value;   /* default, as text */
     const char *choices; /* "pull|router|sub", or NULL */
-    double low, high;    /* of numbers, inclusive */
+    double low, high;    /* of numbers, inclusive; 0, 0 otherwise */
     const char *unit;    /* "samples", "seconds", "bytes", "" */
     const char *text;    /* one sentence */
     size_t offset, size; /* of the field in struct svi_settings */
@@ -63,13 +75,35 @@ const struct svi_setting *svi_settings_table(int *count);
 
 void svi_settings_default(struct svi_settings *s);
 
-/* Sets one key from text. SVS_SETTING: unknown key (with the nearest known one), out of range (with the range). */
+/* Sets one key from text. SVS_SETTING: unknown key (with the nearest known one), out of range (with the
+ * range). */
 svs_code svi_settings_set(struct svi_settings *s, const char *key, const char *value, svs_error *err);
 
-/* Reads a flat YAML map of dotted keys. SVS_IO, SVS_SETTING with file and key. */
+/* The row of a key, or NULL. */
+const struct svi_setting *svi_settings_row(const char *key);
+
+/* Was the row set by flag or file? */
+bool svi_settings_given(const struct svi_settings *s, const struct svi_setting *row);
+
+/* What a row takes, for people: "0 to 100000000 samples", "pull, router or sub". Returns out. */
+char *svi_settings_range(const struct svi_setting *row, char *out, size_t size);
+
+/* The refusal of a key that is none, with the nearest known one. Returns SVS_SETTING. */
+svs_code svi_settings_unknown(const char *key, svs_error *err);
+
+/* Reads a flat YAML map of dotted keys. SVS_IO, SVS_SETTING with file and key, SVS_NO_MEMORY; nothing is
+ * changed then. */
 svs_code svi_settings_load(struct svi_settings *s, const char *path, svs_error *err);
 
-/* Do the settings contradict each other? Says which two and what to do. */
+/* The same from memory; `name` stands for the file in error texts. */
+svs_code svi_settings_read(struct svi_settings *s, const char *name, const void *bytes, size_t length,
+                           svs_error *err);
+
+/* Writes every row as one line of a YAML map that svi_settings_read takes, each after its sentence as a
+ * comment. */
+void svi_settings_write(const struct svi_settings *s, FILE *to);
+
+/* Do the settings contradict each other? SVS_SETTING: which two, and what to do. */
 svs_code svi_settings_check(const struct svi_settings *s, svs_error *err);
 
 /* The value of one row as text, as svi_settings_set takes it. Returns out. */

@@ -1,0 +1,11 @@
+/* nearest.h: what was meant by a misspelt word, out of a list. */
+#ifndef SVI_NEAREST_H
+#define SVI_NEAREST_H
+
+/* The word of `words` (NULL-terminated array) that is nearest to `word`: by edit distance, case counting
+ * half; a dotted word is also one step away from its beginning and its end (`publish` and `every` from
+ * `publish.every`). The first of equals. NULL when the list is empty or `word` is longer than any word could
+ * be. */
+const char *svi_nearest(const char *word, const char *const *words);
+
+#endif

@@ -1,0 +1,94 @@
+/* The settings as a whole: contradictions between rows, and the learner's part of them. */
+#include <stddef.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "engine/settings.h"
+
+static bool from_stdin(const struct svi_settings *s) {
+    return strcmp(s->in, "-") == 0;
+}
+
+/* A port that the system chooses differs each time. */
+static bool any_port(const char *address) {
+    size_t n = strlen(address);
+    return n > 2 && (strcmp(address + n - 2, ":*") == 0 || strcmp(address + n - 2, ":0") == 0);
+}
+
+static bool same_address(const char *a, const char *b) {
+    return strcmp(a, b) == 0 && !any_port(a);
+}
+
+static svs_code check_addresses(const struct svi_settings *s, svs_error *err) {
+    const struct {
+        const char *key_a, *a, *key_b, *b;
+    } pairs[] = {{"in", s->in, "out", s->out}, {"in", s->in, "ctl", s->ctl}, {"out", s->out, "ctl", s->ctl}};
+    for (int i = 0; i < 3; i++)
+        if (same_address(pairs[i].a, pairs[i].b))
+            return svi_fail(err, SVS_SETTING,
+                            "%s and %s have the same address %.100s: give one of them another",
+                            pairs[i].key_a, pairs[i].key_b, pairs[i].a);
+    return SVS_OK;
+}
+
+static svs_code check_input(const struct svi_settings *s, svs_error *err) {
+    if (from_stdin(s) && s->in_mode != SVI_IN_PULL)
+        return svi_fail(err, SVS_SETTING,
+                        "in.mode %s needs a socket, but in is - (standard input): give in an address",
+                        s->in_mode == SVI_IN_SUB ? "sub" : "router");
+    if (from_stdin(s) && strcmp(s->in_format, "msgpack") == 0)
+        return svi_fail(err, SVS_SETTING,
+                        "in.format msgpack comes over sockets only, but in is -: use csv, libsvm or jsonl");
+    if (s->in_topic[0] && s->in_mode != SVI_IN_SUB)
+        return svi_fail(err, SVS_SETTING,
+                        "in.topic is for subscribers only: set in.mode sub or leave in.topic out");
+    return SVS_OK;
+}
+
+static svs_code check_learner(const struct svi_settings *s, svs_error *err) {
+    if (s->method == SVS_FALSVM && s->task == SVS_REGRESS)
+        return svi_fail(err, SVS_SETTING,
+                        "method falsvm learns classes only: set task classify or method alsvm");
+    if (s->window_seconds > 0 && s->window == 0)
+        return svi_fail(
+            err, SVS_SETTING,
+            "window.seconds needs samples to be kept, but window is 0: set window to the most to keep");
+    return SVS_OK;
+}
+
+static svs_code check_features(const struct svi_settings *s, svs_error *err) {
+    int64_t count = s->features[0] ? 1 : 0;
+    for (const char *at = s->features; *at; at++)
+        count += *at == ',';
+    if (count > s->max_features)
+        return svi_fail(err, SVS_SETTING,
+                        "features names %lld features, but max.features is %lld: raise max.features",
+                        (long long)count, (long long)s->max_features);
+    return SVS_OK;
+}
+
+svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
+    static svs_code (*const checks[])(const struct svi_settings *, svs_error *) = {
+        check_addresses, check_input, check_learner, check_features};
+    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
+        svs_code code = checks[i](s, err);
+        if (code != SVS_OK)
+            return code;
+    }
+    return SVS_OK;
+}
+
+void svi_settings_learner(const struct svi_settings *s, svs_options *o) {
+    svs_options_default(o);
+    o->task = (svs_task)s->task;
+    o->rule = (svs_rule)s->method;
+    o->C = s->C;
+    o->window = s->window;
+    o->window_seconds = s->window_seconds;
+    o->forget = s->forget;
+    o->scale = (svs_scale)s->scale;
+    o->max_features = (int)s->max_features;
+    o->max_classes = (int)s->max_classes;
+    o->labels_ttl = s->labels_ttl;
+    o->labels_max = (int)s->labels_max;
+}
