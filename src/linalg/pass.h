@@ -12,6 +12,7 @@
 #define SVI_PASS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "svmstream/alsvm.h"
 

@@ -1,0 +1,48 @@
+/* gram.h: G and the right-hand sides as plain sums, which only ever grow: what P is rebuilt from.
+ *
+ * Nothing is subtracted here, so nothing is lost to cancellation (NUMERICS: the "fresh bucket"). Samples are
+ * gathered in blocks of SVI_GRAM_BLOCK and added by a rank-k product. sums[0] = sum s z; classification:
+ * sums[1 + c] the same over class c; regression: sums[1] = sum s y z. The ridge is not in g. */
+#ifndef SVI_GRAM_H
+#define SVI_GRAM_H
+
+#include "linalg/pass.h"
+#include "svmstream/error.h"
+
+#define SVI_GRAM_BLOCK 64
+
+struct svi_gram {
+    int n, groups; /* dimension; sums beside the total */
+    int group_room;
+    double *g;     /* n x n, row-major, lower triangle */
+    double *sums;  /* (1 + group_room) x n */
+    double *block; /* SVI_GRAM_BLOCK x n */
+    double weight[SVI_GRAM_BLOCK];
+    int filled;
+};
+
+svs_code svi_gram_init(struct svi_gram *g, int n, int groups, svs_error *err);
+void svi_gram_clear(struct svi_gram *g); /* frees */
+void svi_gram_zero(struct svi_gram *g);
+
+/* More features (zero so far) or more groups (empty so far). */
+svs_code svi_gram_grow(struct svi_gram *g, int n, int groups, svs_error *err);
+
+/* One sample z (n values): weight s, its group (class), or -1 with `target` for regression (then groups = 1).
+ */
+void svi_gram_add(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
+                  double target);
+
+/* What is still gathered goes into g. Before g is read. */
+void svi_gram_flush(struct svi_gram *g, const struct svi_kernels *k);
+
+/* Every sum times `factor`. */
+void svi_gram_scale(struct svi_gram *g, double factor);
+
+/* The same samples in coordinates z'_0 = z_0, z'_j = (z_j - shift_j z_0) / spread_j, j >= 1 (index 0 of shift
+ * and spread unused). */
+void svi_gram_move(struct svi_gram *g, const double *shift, const double *inverse_spread);
+
+double svi_gram_memory(int n, int groups);
+
+#endif

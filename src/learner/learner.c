@@ -1,0 +1,405 @@
+#include "svmstream/learner.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "learner/learner_state.h"
+
+#define VALUE_MAX  1e100      /* size of a raw value */
+#define SQUARE_MAX 1e200      /* |z|^2 of a standardised sample */
+#define WINDOW_MAX 1000000000 /* slots are numbered by 32 bits */
+
+void svs_options_default(svs_options *o) {
+    *o = (svs_options){.task = SVS_CLASSIFY,
+                       .rule = SVS_ALSVM,
+                       .C = 1,
+                       .window = 1000,
+                       .forget = 1,
+                       .scale = SVS_SCALE_STANDARD,
+                       .max_features = 1024,
+                       .max_classes = 64,
+                       .labels_ttl = 3600,
+                       .labels_max = 10000,
+                       .isa = SVS_ISA_BEST};
+}
+
+/* One row a rule: what must hold, and what to say when it does not. */
+static svs_code check_options(const svs_options *o, int d, svs_error *err) {
+    const struct {
+        bool good;
+        const char *text;
+    } rules[] = {
+        {o->C > 0 && o->C <= 1e12, "C must be above 0 and at most 1e12"},
+        {o->window >= 0 && o->window <= WINDOW_MAX, "window must be 0 to 1,000,000,000 samples"},
+        {o->window_seconds >= 0 && o->window_seconds < INFINITY, "window.seconds must be 0 or more"},
+        {o->window > 0 || o->window_seconds == 0, "window.seconds needs window, the most samples to hold"},
+        {o->forget > 0 && o->forget <= 1, "forget must be above 0 and at most 1"},
+        {o->max_features >= 1 && o->max_features <= 100000, "max.features must be 1 to 100,000"},
+        {o->max_classes >= 2 && o->max_classes <= 100000, "max.classes must be 2 to 100,000"},
+        {o->labels_ttl >= 0 && o->labels_ttl < INFINITY, "labels.ttl must be 0 or more"},
+        {o->labels_max >= 0 && o->labels_max <= WINDOW_MAX, "labels.max must be 0 to 1,000,000,000"},
+        {o->rule == SVS_ALSVM || o->task == SVS_CLASSIFY,
+         "method falsvm learns from misclassified samples: task must be classify"},
+        {d >= 0 && d <= o->max_features, "more features than max.features"},
+        {svi_kernels_get(o->isa), "this machine lacks the instruction set asked for"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (!rules[i].good)
+            return svi_fail(err, SVS_SETTING, "%s", rules[i].text);
+    return SVS_OK;
+}
+
+/* ---- construction
+ * ---------------------------------------------------------------------------------------------- */
+
+/* The vectors that have one entry a coordinate, padded as the widest recursion of `features` features. */
+static size_t vector_room(int features) {
+    return (size_t)svi_round_up(features + 1, 48);
+}
+
+static svs_code room_for_vectors(svs_learner *l, int features, svs_error *err) {
+    size_t n = (size_t)features + 1, old = l->feature_room ? vector_room(l->feature_room) : 0,
+           padded = vector_room(features);
+    double **vectors[] = {&l->energy,     &l->peak,       &l->scratch[0], &l->scratch[1],
+                          &l->scratch[2], &l->scratch[3], &l->ridge};
+    size_t count = sizeof vectors / sizeof *vectors - (l->o.forget == 1); /* the ridge is last */
+    for (size_t i = 0; i < count; i++) {
+        double *more = svi_realloc(*vectors[i], old * sizeof(double), padded * sizeof(double));
+        if (!more)
+            return svi_fail_memory(err, "buffers for more features");
+        *vectors[i] = more;
+    }
+    double *W = svi_alloc_array((size_t)l->class_room * n, sizeof *W),
+           *copy = svi_alloc_array(n * n, sizeof *copy);
+    if (!W || !copy) {
+        svi_free(W);
+        svi_free(copy);
+        return svi_fail_memory(err, "buffers for more features");
+    }
+    svi_free(l->W);
+    svi_free(l->gram_copy);
+    l->W = W;
+    l->gram_copy = copy;
+    return SVS_OK;
+}
+
+static svs_code room_for_features(svs_learner *l, int features, svs_error *err) {
+    svs_code code = room_for_vectors(l, features, err);
+    int old = l->feature_room, scores = l->waiting.stride - old;
+    if (code == SVS_OK)
+        code = svi_ring_restride(&l->window, features, old, 0, 0, 0, err);
+    if (code == SVS_OK)
+        code = svi_ring_restride(&l->waiting, features + scores, old, old, features, scores, err);
+    if (code == SVS_OK)
+        l->feature_room = features;
+    return code;
+}
+
+static svs_code build(svs_learner *l, int d, svs_error *err) {
+    l->feature_room = d < 1 ? 1 : d;
+    svs_code code = svi_ring_init(&l->window, (int32_t)l->o.window, l->feature_room, err);
+    if (code == SVS_OK)
+        code =
+            svi_ring_init(&l->waiting, l->o.labels_ttl > 0 ? l->o.labels_max : 0, l->feature_room + 2, err);
+    if (code == SVS_OK)
+        code = svi_scaler_init(&l->scaler, d, err);
+    if (code == SVS_OK)
+        code = svi_gram_init(&l->gram, d + 1, 2, err);
+    if (code == SVS_OK)
+        code = svi_room_for_rows(l, 1, err);
+    int features = l->feature_room;
+    l->feature_room = 0;
+    if (code == SVS_OK)
+        code = room_for_vectors(l, features, err);
+    l->feature_room = features;
+    l->classes = svi_alloc_array((size_t)l->o.max_classes, sizeof *l->classes);
+    if (code == SVS_OK && !l->classes)
+        code = svi_fail_memory(err, "the classes");
+    if (code != SVS_OK)
+        return code;
+    l->m = svs_alsvm_new(d + 1, 1, l->nu, l->o.isa, err);
+    return l->m ? SVS_OK : SVS_NO_MEMORY;
+}
+
+svs_learner *svs_learner_new(const svs_options *o, int d, svs_error *err) {
+    if (check_options(o, d, err) != SVS_OK)
+        return NULL;
+    svs_learner *l = svi_alloc(sizeof *l);
+    if (!l) {
+        svi_fail_memory(err, "a learner");
+        return NULL;
+    }
+    l->o = *o;
+    l->nu = 1 / (2 * o->C);
+    l->d = d;
+    if (build(l, d, err) != SVS_OK) {
+        svs_learner_free(&l);
+        return NULL;
+    }
+    svs_learner_reset(l);
+    return l;
+}
+
+void svs_learner_free(svs_learner **pl) {
+    svs_learner *l = *pl;
+    if (!l)
+        return;
+    void *parts[] = {l->classes,    l->class_names, l->scores,    l->target[0],  l->target[1],
+                     l->energy,     l->peak,        l->ridge,     l->scratch[0], l->scratch[1],
+                     l->scratch[2], l->scratch[3],  l->gram_copy, l->W,          l->b};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        svi_free(parts[i]);
+    svi_ring_clear(&l->window);
+    svi_ring_clear(&l->waiting);
+    svi_scaler_clear(&l->scaler);
+    svi_gram_clear(&l->gram);
+    svs_alsvm_free(&l->m);
+    svi_free(l);
+    *pl = NULL;
+}
+
+void svs_learner_reset(svs_learner *l) {
+    svi_ring_empty(&l->window);
+    svi_ring_empty(&l->waiting);
+    svi_scaler_reset(&l->scaler);
+    svi_gram_zero(&l->gram);
+    svi_alsvm_reset(l->m, svi_rows(l), l->nu);
+    size_t n = vector_room(l->feature_room);
+    memset(l->energy, 0, n * sizeof(double));
+    memset(l->peak, 0, n * sizeof(double));
+    for (int j = 0; l->ridge && j <= l->d; j++)
+        l->ridge[j] = l->nu;
+    l->bucket = false;
+    l->arrivals = l->next_rebuild = l->order = l->base = 0;
+    l->version++;
+}
+
+svs_code svs_learner_grow(svs_learner *l, int d, svs_error *err) {
+    if (d > l->o.max_features)
+        return svi_fail(err, SVS_LIMIT, "%d features are more than max.features (%d)", d, l->o.max_features);
+    if (d <= l->d)
+        return SVS_OK;
+    svs_code code = SVS_OK;
+    if (d > l->feature_room) {
+        int room = d > 2 * l->feature_room ? d : 2 * l->feature_room;
+        code = room_for_features(l, room < l->o.max_features ? room : l->o.max_features, err);
+    }
+    if (code == SVS_OK)
+        code = svi_scaler_grow(&l->scaler, d, err);
+    if (code == SVS_OK)
+        code = svi_gram_grow(&l->gram, d + 1, l->gram.groups, err);
+    double gain = svi_hat(l, 1, l->order);
+    if (code == SVS_OK)
+        code = svs_alsvm_grow(l->m, d + 1, l->nu * gain, err);
+    l->scaler.d = code == SVS_OK ? d : l->d;
+    if (code != SVS_OK)
+        return code;
+    for (int j = l->d + 1; l->ridge && j <= d; j++)
+        l->ridge[j] = l->nu * gain;
+    l->d = d;
+    return SVS_OK;
+}
+
+/* ---- what comes in
+ * ----------------------------------------------------------------------------------------------- */
+
+static svs_code check_row(const svs_learner *l, const double *x, svs_error *err) {
+    for (int j = 0; j < l->d; j++)
+        if (!(fabs(x[j]) <= VALUE_MAX))
+            return isfinite(x[j])
+                       ? svi_fail(err, SVS_TOO_LARGE,
+                                  "feature %d is %g; values beyond 1e100 cannot be computed with", j, x[j])
+                       : svi_fail(err, SVS_NOT_FINITE, "feature %d is %g", j, x[j]);
+    return svi_fail(err, SVS_TOO_LARGE,
+                    "the sample lies too many deviations from what was seen to be computed with");
+}
+
+static svs_code check_id(svs_value id, svs_error *err) {
+    bool good = id.kind == SVS_NONE || id.kind == SVS_INT ||
+                (id.kind == SVS_STR && id.length >= 1 && id.length <= SVS_NAME_MAX);
+    return good ? SVS_OK
+                : svi_fail(err, SVS_BAD_ID, "an id is an integer or a string of 1 to %d bytes", SVS_NAME_MAX);
+}
+
+static svs_code check_label(const svs_learner *l, svs_value y, svs_error *err) {
+    if (l->o.task == SVS_REGRESS) {
+        double target = y.kind == SVS_INT ? (double)y.as.i : y.kind == SVS_REAL ? y.as.r : NAN;
+        if (fabs(target) <= VALUE_MAX)
+            return SVS_OK;
+        return svi_fail(err, SVS_BAD_LABEL, "the target of a regression is a finite number of at most 1e100");
+    }
+    if (y.kind == SVS_INT || (y.kind == SVS_STR && y.length >= 1 && y.length <= SVS_NAME_MAX))
+        return SVS_OK;
+    return svi_fail(err, SVS_BAD_LABEL, "a class label is an integer or a string of 1 to %d bytes",
+                    SVS_NAME_MAX);
+}
+
+/* The label as a class index (-1 with *fresh: a new class, whose room is reserved) or a target. */
+static svs_code resolve(svs_learner *l, svs_value y, svs_step *out, bool *fresh, svs_error *err) {
+    svs_code code = check_label(l, y, err);
+    *fresh = false;
+    if (code != SVS_OK)
+        return code;
+    if (l->o.task == SVS_REGRESS) {
+        out->target = y.kind == SVS_INT ? (double)y.as.i : y.as.r;
+        return SVS_OK;
+    }
+    out->label = svi_class_find(l, y);
+    *fresh = out->label < 0;
+    return *fresh ? svi_class_reserve(l, y, err) : SVS_OK;
+}
+
+static void make_scores(svs_learner *l, svs_step *out) {
+    const struct svi_recursion *r = &l->m->r;
+    for (int k = 0; k < r->rows; k++)
+        l->scores[k] = l->m->kernels->dot(r->w + (size_t)k * r->padded, r->x[0], r->padded);
+    out->scores = l->scores;
+    out->rows = r->rows;
+    out->class_count = l->class_count;
+    out->predicted = svi_predicted(l, l->scores);
+    out->version = l->version;
+}
+
+static svs_code wait_for_label(svs_learner *l, const svs_sample *s, double time, svs_step *out,
+                               svs_error *err) {
+    if (l->waiting.max == 0 || s->id.kind == SVS_NONE)
+        return SVS_OK;
+    svs_code code = svi_ring_reserve(&l->waiting, s->id, err);
+    if (code != SVS_OK)
+        return code;
+    if (svi_ring_full(&l->waiting)) {
+        l->health.labels_evicted += l->waiting.slots[l->waiting.first].live;
+        svi_ring_pop(&l->waiting);
+    }
+    int32_t slot = svi_ring_push(&l->waiting, s->id);
+    struct svi_slot *to = &l->waiting.slots[slot];
+    double *row = svi_ring_row(&l->waiting, slot);
+    memcpy(row, s->x, (size_t)l->d * sizeof *row);
+    memset(row + l->d, 0, (size_t)(l->feature_room - l->d) * sizeof *row);
+    memcpy(row + l->feature_room, out->scores, (size_t)out->rows * sizeof *row);
+    to->time = time;
+    to->weight = s->weight;
+    to->version = out->version;
+    to->predicted = out->predicted;
+    to->rows = out->rows;
+    to->class_count = out->class_count;
+    out->waiting = true;
+    return SVS_OK;
+}
+
+svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_step *out, svs_error *err) {
+    *out = (svs_step){.label = -1, .target = NAN};
+    bool labelled = s->y.kind != SVS_NONE, fresh = false;
+    if (s->d != l->d)
+        return svi_fail(err, SVS_WRONG_DIMENSION, "the sample has %d features, the model %d", s->d, l->d);
+    if (!(s->weight > 0 && s->weight <= VALUE_MAX))
+        return svi_fail(err, SVS_BAD_WEIGHT, "a weight is a positive finite number, not %g", s->weight);
+    if (!(svi_enter(l, 0, s->x) <= SQUARE_MAX))
+        return check_row(l, s->x, err);
+    svs_code code = check_id(s->id, err);
+    if (code == SVS_OK && labelled)
+        code = resolve(l, s->y, out, &fresh, err);
+    if (code == SVS_OK && labelled && l->o.window)
+        code = svi_ring_reserve(&l->window, s->id, err);
+    if (code != SVS_OK)
+        return code;
+    make_scores(l, out);
+    if (labelled) {
+        if (fresh)
+            out->label = svi_class_add(l, s->y);
+        svi_slide(l, s->x, s->id, out->label, out->target, s->weight, time, out);
+    } else {
+        code = wait_for_label(l, s, time, out, err);
+    }
+    out->removed += svi_expire(l, time);
+    return code;
+}
+
+svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double time, svs_step *out,
+                           svs_error *err) {
+    *out = (svs_step){.label = -1, .target = NAN};
+    bool fresh = false;
+    svi_expire(l, time);
+    int32_t slot = svi_ring_find(&l->waiting, id);
+    if (slot < 0) {
+        char text[SVS_NAME_MAX + 1];
+        return svi_fail(
+            err, SVS_UNKNOWN_ID,
+            "no sample with id %s waits for a label (it never came, was labelled, or waited too long)",
+            svs_value_text(id, text, sizeof text));
+    }
+    svs_code code = resolve(l, y, out, &fresh, err);
+    if (code == SVS_OK && l->o.window)
+        code = svi_ring_reserve(&l->window, id, err);
+    if (code != SVS_OK)
+        return code;
+    const struct svi_slot *s = &l->waiting.slots[slot];
+    const double *row = svi_ring_row(&l->waiting, slot);
+    out->rows = s->rows;
+    out->class_count = s->class_count;
+    out->predicted = s->predicted;
+    out->version = s->version;
+    out->scores = memcpy(l->scores, row + l->feature_room, (size_t)s->rows * sizeof(double));
+    if (fresh)
+        out->label = svi_class_add(l, y);
+    svi_slide(l, row, s->id, out->label, out->target, s->weight, time, out);
+    svi_ring_kill(&l->waiting, slot);
+    l->health.labels_joined++;
+    out->removed += svi_expire(l, time);
+    return SVS_OK;
+}
+
+svs_code svs_learner_forget(svs_learner *l, svs_value id, double time, int *count, svs_error *err) {
+    int taken = 0;
+    svi_expire(l, time);
+    for (int32_t slot = svi_ring_find(&l->window, id); slot >= 0; taken++) {
+        int32_t older = svi_ring_find_older(&l->window, slot);
+        svi_remove_slot(l, slot);
+        slot = older;
+    }
+    for (int32_t slot = svi_ring_find(&l->waiting, id); slot >= 0; taken++) {
+        int32_t older = svi_ring_find_older(&l->waiting, slot);
+        svi_ring_kill(&l->waiting, slot);
+        slot = older;
+    }
+    l->health.forgotten += taken;
+    if (count)
+        *count = taken;
+    if (taken)
+        return SVS_OK;
+    char text[SVS_NAME_MAX + 1];
+    return svi_fail(err, SVS_UNKNOWN_ID, "no sample with id %s is held or waits for a label",
+                    svs_value_text(id, text, sizeof text));
+}
+
+/* ---- what it knows
+ * ------------------------------------------------------------------------------------------------- */
+
+int svs_learner_dimension(const svs_learner *l) {
+    return l->d;
+}
+
+int svs_learner_rows(const svs_learner *l) {
+    return svi_rows(l);
+}
+
+uint64_t svs_learner_version(const svs_learner *l) {
+    return l->version;
+}
+
+int svs_learner_class_count(const svs_learner *l) {
+    return l->class_count;
+}
+
+svs_value svs_learner_class(const svs_learner *l, int index) {
+    return index >= 0 && index < l->class_count ? l->classes[index] : svs_none();
+}
+
+void svs_learner_scores(svs_learner *l, const double *x, double *scores) {
+    svs_step step;
+    svi_enter(l, 0, x);
+    make_scores(l, &step);
+    memcpy(scores, step.scores, (size_t)step.rows * sizeof *scores);
+}

@@ -1,0 +1,91 @@
+/* learner_state.h: the inside of an svs_learner and what its files share.
+ *
+ *   learner.c   the verbs: step, label, forget, grow, reset
+ *   slide.c     one sample in, what leaves out: the group of operations of a step
+ *   rebuild.c   the guard: when and how P and w are made anew
+ *   classes.c   labels <-> class indices, rows of W
+ *   report.c    the model in raw units, health, the checker, memory
+ *
+ * Weights "in hats": with forgetting, a sample learned when `order` samples had been learned before weighs
+ * s forget^-(order - base) instead of decaying everything else; true weight = hat / svi_gain(now). */
+#ifndef SVI_LEARNER_STATE_H
+#define SVI_LEARNER_STATE_H
+
+#include "learner/alsvm_state.h"
+#include "learner/gram.h"
+#include "learner/ring.h"
+#include "learner/scaler.h"
+#include "svmstream/learner.h"
+
+struct svs_learner {
+    svs_options o;
+    double nu;
+    int d;            /* features; the recursion has d + 1 */
+    int feature_room; /* features that rows, scaler and buffers have room for */
+    svs_alsvm *m;
+    struct svi_scaler scaler;
+    struct svi_ring window, waiting;
+    struct svi_gram gram; /* window 0: all samples; else the bucket before a planned rebuild, and scratch */
+    bool bucket;          /* the gram holds every sample learned since arrival `bucket_from` */
+    int64_t bucket_from;
+
+    svs_value *classes;
+    char *class_names; /* max_classes x SVS_NAME_MAX, or NULL */
+    int class_count, last_class;
+
+    double *scores, *target[2]; /* class_room values each */
+    int class_room;
+    double *energy, *peak; /* per coordinate: sum s z^2 of what is in, and its maximum in this epoch */
+    double *ridge;      /* per coordinate, in hats: the ridge is sum ridge_j v_j v_j' (forget < 1 only; NULL
+                           otherwise) */
+    double *scratch[4]; /* padded vectors */
+    double *gram_copy;  /* (d + 1)^2: destroyed by each solve */
+    double *W, *b; /* class_room x (feature_room + 1) and class_room: right-hand sides; the model in raw units
+                      on request */
+
+    int64_t arrivals;     /* labelled samples so far */
+    int64_t next_rebuild; /* the arrival after which the next planned one comes */
+    int64_t order, base;  /* learned samples; those before the present unit of hats */
+    uint64_t version;
+    svs_health health;
+};
+
+/* ---- classes.c */
+int svi_class_find(svs_learner *l, svs_value y); /* -1: never seen */
+svs_code svi_class_reserve(svs_learner *l, svs_value y,
+                           svs_error *err); /* room, so that adding cannot fail */
+int svi_class_add(svs_learner *l, svs_value y);
+svs_code svi_room_for_rows(svs_learner *l, int rows, svs_error *err); /* in the buffers of the learner */
+int svi_rows(const svs_learner *l);                                   /* of W for the present classes */
+int svi_predicted(const svs_learner *l, const double *scores);
+
+/* The +-1 targets of a class, or the regression target. */
+void svi_targets(const svs_learner *l, int label, double target, double *t);
+
+/* ---- slide.c */
+/* Learns a sample whose raw row is x (not inside the window ring), and removes what leaves. Everything is
+ * reserved. */
+void svi_slide(svs_learner *l, const double *x, svs_value id, int label, double target, double weight,
+               double time, svs_step *out);
+/* Removes what is older than window_seconds. */
+int svi_expire(svs_learner *l, double time);
+/* Takes one live slot of the window out of the model and kills it. */
+void svi_remove_slot(svs_learner *l, int32_t slot);
+/* The weight of a sample in hats, relative to base. */
+double svi_hat(const svs_learner *l, double weight, int64_t order);
+/* z = T (1, x) into input buffer i of the recursion; |z|^2. */
+double svi_enter(svs_learner *l, int i, const double *x);
+
+/* ---- rebuild.c */
+/* The epoch before the first sample: centred there. */
+void svi_first_epoch(svs_learner *l, const double *x);
+void svi_rebuild(svs_learner *l, bool planned);
+/* After the l->arrivals-th labelled arrival: planned work at fixed sample numbers. */
+void svi_guard(svs_learner *l);
+/* v_j of the ridge, in the present coordinates. */
+void svi_ridge_vector(const svs_learner *l, int j, double *v);
+/* out = ridge matrix x u, in hats. */
+void svi_ridge_apply(const svs_learner *l, const double *u, double *out);
+double svi_ridge_weight(const svs_learner *l, int j);
+
+#endif

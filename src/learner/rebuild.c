@@ -1,0 +1,277 @@
+/* The guard. Rounding in P grows slowly on ordinary data and at once when large samples come and go, and it
+ * never heals by itself; so P and w are made anew from sums that only ever grew:
+ *
+ *  - at fixed arrivals: 8, 16, 32, ... up to the window's size (P = I/nu swings widely while the first
+ * samples come), then every PERIOD windows; for the last window before that a bucket gathers G sample by
+ * sample, so that the rebuild itself needs no pass over the window;
+ *  - at once, from the rows held, when the energy sentinel, a pivot or a leverage says so (slide.c).
+ *
+ * Each rebuild begins an epoch: the scaler is fitted anew, and w is refined once against the residual of the
+ * rows themselves, which takes it to the accuracy of the rows rather than of G. */
+#include <math.h>
+#include <string.h>
+
+#include "learner/learner_state.h"
+
+#define FIRST_REBUILD 8
+#define PERIOD        10    /* windows between planned rebuilds */
+#define SHIFT_MAX     1000  /* deviations that a mean may have moved for G to be moved instead of made anew */
+#define JITTER        1e-14 /* of the mean diagonal, 100-fold each try */
+#define JITTER_TRIES  8
+
+/* ---- the ridge
+ * -------------------------------------------------------------------------------------------------- */
+
+double svi_ridge_weight(const svs_learner *l, int j) {
+    return l->ridge ? l->ridge[j] : l->nu;
+}
+
+/* scale standard: v_j = e_j. scale none: v_j = T e_j, the image of the raw coordinate. */
+void svi_ridge_vector(const svs_learner *l, int j, double *v) {
+    memset(v, 0, (size_t)(l->d + 1) * sizeof *v);
+    v[j] = 1;
+    if (l->o.scale == SVS_SCALE_STANDARD)
+        return;
+    if (j > 0)
+        v[j] = l->scaler.inverse[j - 1];
+    for (int i = 0; j == 0 && i < l->d; i++)
+        v[1 + i] = -l->scaler.mean[i] * l->scaler.inverse[i];
+}
+
+static void ridge_add(const svs_learner *l, double *g) {
+    int n = l->d + 1;
+    double *v = l->scratch[0];
+    for (int i = 0; i < n; i++) {
+        svi_ridge_vector(l, i, v);
+        double s = svi_ridge_weight(l, i);
+        bool dense = i == 0 && l->o.scale == SVS_SCALE_NONE;
+        for (int a = dense ? 0 : i; a < (dense ? n : i + 1); a++)
+            for (int b = dense ? 0 : i; b <= a; b++)
+                g[(size_t)a * n + b] += s * v[a] * v[b];
+    }
+}
+
+void svi_ridge_apply(const svs_learner *l, const double *u, double *out) {
+    int n = l->d + 1;
+    for (int j = 0; j < n; j++)
+        out[j] = svi_ridge_weight(l, j) * u[j];
+    if (l->o.scale == SVS_SCALE_STANDARD)
+        return;
+    const double *mean = l->scaler.mean, *inverse = l->scaler.inverse;
+    double first = u[0];
+    for (int j = 1; j < n; j++) {
+        first -= mean[j - 1] * inverse[j - 1] * u[j];
+        out[j] *= inverse[j - 1] * inverse[j - 1];
+    }
+    out[0] = first *= svi_ridge_weight(l, 0);
+    for (int j = 1; j < n; j++)
+        out[j] -= mean[j - 1] * inverse[j - 1] * first;
+}
+
+static void ridge_reset(svs_learner *l) {
+    for (int j = 0; l->ridge && j <= l->d; j++)
+        l->ridge[j] = l->nu * svi_hat(l, 1, l->order);
+}
+
+/* ---- sums over what is held
+ * ------------------------------------------------------------------------------------- */
+
+/* A learned row of the window in the present coordinates (in scratch[1]). */
+struct row {
+    const struct svi_slot *slot;
+    const double *z;
+    double s; /* weight in hats */
+};
+
+static bool next_row(svs_learner *l, int32_t *i, struct row *row) {
+    while (*i < l->window.count) {
+        int32_t slot = svi_ring_at(&l->window, (*i)++);
+        row->slot = &l->window.slots[slot];
+        if (!row->slot->live || !row->slot->learned)
+            continue;
+        svi_scaler_apply(&l->scaler, svi_ring_row(&l->window, slot), l->scratch[1]);
+        row->z = l->scratch[1];
+        row->s = svi_hat(l, row->slot->weight, row->slot->order);
+        return true;
+    }
+    return false;
+}
+
+static void gather(svs_learner *l) {
+    struct row row;
+    svi_gram_zero(&l->gram);
+    for (int32_t i = 0; next_row(l, &i, &row);)
+        svi_gram_add(&l->gram, l->m->kernels, row.z, row.s, row.slot->label, row.slot->target);
+    svi_gram_flush(&l->gram, l->m->kernels);
+}
+
+/* ---- epochs
+ * ----------------------------------------------------------------------------------------------------- */
+
+/* The scaler and the sums in the coordinates of what the sums themselves hold. False: the shift is too large
+ * to move them. */
+static bool refit_from_sums(svs_learner *l) {
+    struct svi_gram *g = &l->gram;
+    double *shift = l->scratch[2], *inverse = l->scratch[3], total = g->g[0];
+    if (!(total > 0))
+        return true;
+    for (int j = 1; j <= l->d; j++) {
+        const double *row = g->g + (size_t)j * g->n;
+        shift[j] = row[0] / total;
+        double variance = row[j] / total - shift[j] * shift[j];
+        inverse[j] = variance > 1e-12 * shift[j] * shift[j] && variance > 1e-24 ? 1 / sqrt(variance) : 1;
+        if (fabs(shift[j]) * inverse[j] > SHIFT_MAX && l->o.window)
+            return false;
+    }
+    for (int j = 1; j <= l->d; j++) {
+        l->scaler.mean[j - 1] += shift[j] / l->scaler.inverse[j - 1];
+        l->scaler.inverse[j - 1] *= inverse[j];
+    }
+    svi_gram_move(g, shift, inverse);
+    return true;
+}
+
+/* r_k of each row of W. */
+static void right_hand_sides(const svs_learner *l, double *r) {
+    int n = l->d + 1, rows = svi_rows(l);
+    const double *total = l->gram.sums;
+    for (int k = 0; k < rows; k++) {
+        const double *own = total + (size_t)(l->o.task == SVS_REGRESS ? 1 : rows == 1 ? 2 : 1 + k) * n;
+        for (int j = 0; j < n; j++)
+            r[(size_t)k * n + j] = l->o.task == SVS_REGRESS ? own[j] : 2 * own[j] - total[j];
+    }
+}
+
+/* w_k += P (sum s z (t - z'w) - ridge w): the residual is summed over the rows, not taken from G. */
+static void refine(svs_learner *l) {
+    int n = l->d + 1, rows = svi_rows(l);
+    double *residual = l->scratch[2], *correction = l->scratch[3];
+    for (int k = 0; k < rows; k++) {
+        double *w = l->m->r.w + (size_t)k * l->m->r.padded;
+        struct row row;
+        svi_ridge_apply(l, w, residual);
+        for (int j = 0; j < n; j++)
+            residual[j] = -residual[j];
+        for (int32_t i = 0; next_row(l, &i, &row);) {
+            svi_targets(l, row.slot->label, row.slot->target, l->target[0]);
+            double e = l->target[0][k];
+            for (int j = 0; j < n; j++)
+                e -= row.z[j] * w[j];
+            for (int j = 0; j < n; j++)
+                residual[j] += row.s * e * row.z[j];
+        }
+        svs_alsvm_apply(l->m, residual, correction);
+        for (int j = 0; j < n; j++)
+            w[j] += correction[j];
+    }
+}
+
+/* P and w from gram + ridge. If even the sums are singular in floating point, the smallest ridge that
+ * rounding would have made anyway is added. */
+static void solve(svs_learner *l) {
+    int n = l->d + 1;
+    double trace = 0, mean, jitter = 0;
+    for (int j = 0; j < n; j++)
+        trace += l->gram.g[(size_t)j * n + j];
+    mean = trace / n + svi_ridge_weight(l, 0);
+    right_hand_sides(l, l->W);
+    for (int tries = 0; tries < JITTER_TRIES; tries++) {
+        memcpy(l->gram_copy, l->gram.g, (size_t)n * (size_t)n * sizeof(double));
+        ridge_add(l, l->gram_copy);
+        for (int j = 0; j < n; j++)
+            l->gram_copy[(size_t)j * n + j] += jitter;
+        if (svs_alsvm_set(l->m, l->gram_copy, l->W, NULL) == SVS_OK)
+            break;
+        jitter = jitter > 0 ? 100 * jitter : JITTER * mean;
+    }
+    l->health.condition = svi_alsvm_trace_inverse(l->m) / n * mean;
+}
+
+/* |G (P v) - v| / |v| for v = +-1, G taken from the rows (from the sums without a window): what the recursion
+ * has lost. */
+static double probe(svs_learner *l) {
+    int n = l->d + 1;
+    double *v = l->scratch[0], *pv = l->scratch[2], *gpv = l->scratch[3], sum = 0;
+    for (int j = 0; j < n; j++)
+        v[j] = (j * 2654435761u) >> 16 & 1 ? 1 : -1;
+    svs_alsvm_apply(l->m, v, pv);
+    svi_ridge_apply(l, pv, gpv);
+    struct row row;
+    for (int32_t i = 0; l->o.window && next_row(l, &i, &row);) {
+        double s = 0;
+        for (int j = 0; j < n; j++)
+            s += row.z[j] * pv[j];
+        for (int j = 0; j < n; j++)
+            gpv[j] += row.s * s * row.z[j];
+    }
+    for (int i = 0; !l->o.window && i < n; i++)
+        for (int j = 0; j < n; j++)
+            gpv[i] += l->gram.g[j <= i ? (size_t)i * n + j : (size_t)j * n + i] * pv[j];
+    for (int j = 0; j < n; j++)
+        sum += (gpv[j] - v[j]) * (gpv[j] - v[j]);
+    return sqrt(sum / n);
+}
+
+static void measure_energy(svs_learner *l) {
+    for (int j = 0; j <= l->d; j++)
+        l->energy[j] = l->peak[j] = l->gram.g[(size_t)j * l->gram.n + j] / svi_hat(l, 1, l->order);
+}
+
+/* The sums in the coordinates of the new epoch: the bucket's if it holds exactly what the window holds, else
+ * from the rows. */
+static void new_epoch(svs_learner *l) {
+    bool from_sums = l->o.window == 0 || l->bucket;
+    svi_gram_flush(&l->gram, l->m->kernels);
+    if (!from_sums || !refit_from_sums(l)) {
+        svi_scaler_fit(&l->scaler, &l->window);
+        gather(l);
+    }
+    l->bucket = false;
+}
+
+void svi_rebuild(svs_learner *l, bool planned) {
+    if (planned) {
+        svi_gram_flush(&l->gram, l->m->kernels);
+        l->health.residual = probe(l);
+    }
+    new_epoch(l);
+    ridge_reset(l);
+    solve(l);
+    if (l->o.window)
+        refine(l);
+    measure_energy(l);
+    l->health.rebuilds++;
+    l->health.alarms += !planned;
+}
+
+void svi_first_epoch(svs_learner *l, const double *x) {
+    svi_scaler_center(&l->scaler, x);
+    svi_gram_zero(&l->gram);
+    ridge_reset(l);
+    solve(l);
+    measure_energy(l);
+}
+
+/* The arrival of the planned rebuild that follows `arrival`. */
+static int64_t after(const svs_learner *l, int64_t arrival) {
+    int64_t window = l->o.window;
+    if (arrival < FIRST_REBUILD)
+        return FIRST_REBUILD;
+    if (window == 0 || 2 * arrival <= window)
+        return 2 * arrival;
+    return arrival < window ? window : arrival + PERIOD * window;
+}
+
+void svi_guard(svs_learner *l) {
+    if (l->next_rebuild == 0)
+        l->next_rebuild = after(l, 0);
+    if (l->arrivals == l->next_rebuild) {
+        svi_rebuild(l, true);
+        l->next_rebuild = after(l, l->arrivals);
+    } else if (l->o.window && l->o.rule == SVS_ALSVM && l->arrivals > l->o.window &&
+               l->arrivals == l->next_rebuild - l->o.window) {
+        svi_gram_zero(&l->gram);
+        l->bucket = true;
+        l->bucket_from = l->window.pushed;
+    }
+}

@@ -1,0 +1,86 @@
+#include "learner/scaler.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+svs_code svi_scaler_init(struct svi_scaler *s, int d, svs_error *err) {
+    *s = (struct svi_scaler){0};
+    return svi_scaler_grow(s, d, err);
+}
+
+void svi_scaler_clear(struct svi_scaler *s) {
+    svi_free(s->mean);
+    svi_free(s->inverse);
+    *s = (struct svi_scaler){0};
+}
+
+svs_code svi_scaler_grow(struct svi_scaler *s, int d, svs_error *err) {
+    if (d > s->capacity || !s->mean) {
+        int capacity = d > 2 * s->capacity ? d : 2 * s->capacity;
+        capacity = capacity ? capacity : 8;
+        double *mean = svi_alloc_array((size_t)capacity, sizeof *mean);
+        double *inverse = svi_alloc_array((size_t)capacity, sizeof *inverse);
+        if (!mean || !inverse) {
+            svi_free(mean);
+            svi_free(inverse);
+            return svi_fail_memory(err, "the scaler");
+        }
+        for (int j = 0; j < s->d; j++) {
+            mean[j] = s->mean[j];
+            inverse[j] = s->inverse[j];
+        }
+        svi_free(s->mean);
+        svi_free(s->inverse);
+        s->mean = mean;
+        s->inverse = inverse;
+        s->capacity = capacity;
+    }
+    for (int j = s->d; j < d; j++) {
+        s->mean[j] = 0;
+        s->inverse[j] = 1;
+    }
+    s->d = d;
+    return SVS_OK;
+}
+
+void svi_scaler_reset(struct svi_scaler *s) {
+    for (int j = 0; j < s->d; j++) {
+        s->mean[j] = 0;
+        s->inverse[j] = 1;
+    }
+}
+
+void svi_scaler_center(struct svi_scaler *s, const double *x) {
+    svi_scaler_reset(s);
+    memcpy(s->mean, x, (size_t)s->d * sizeof *x);
+}
+
+double svi_scaler_inverse(double variance, double mean) {
+    double deviation = sqrt(variance);
+    return deviation > 1e-12 * fabs(mean) && deviation > 1e-90 ? 1 / deviation : 1;
+}
+
+void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window) {
+    if (window->live == 0)
+        return;
+    double *mean = s->mean, *square = s->inverse, n = window->live;
+    memset(mean, 0, (size_t)s->d * sizeof *mean);
+    memset(square, 0, (size_t)s->d * sizeof *square);
+    for (int32_t i = 0; i < window->count; i++) {
+        int32_t slot = svi_ring_at(window, i);
+        const double *x = svi_ring_row(window, slot);
+        for (int j = 0; window->slots[slot].live && j < s->d; j++)
+            mean[j] += x[j] / n; /* divided first: rows may be as large as 1e100 */
+    }
+    for (int32_t i = 0; i < window->count; i++) {
+        int32_t slot = svi_ring_at(window, i);
+        const double *x = svi_ring_row(window, slot);
+        for (int j = 0; window->slots[slot].live && j < s->d; j++)
+            square[j] += (x[j] - mean[j]) * (x[j] - mean[j]);
+    }
+    for (int j = 0; j < s->d; j++)
+        s->inverse[j] = svi_scaler_inverse(square[j] / n, mean[j]);
+}

@@ -1,0 +1,45 @@
+/* scaler.h: the coordinates in which P is kept: a constant 1, then each feature minus its mean, divided by
+ * its deviation.
+ *
+ * G of the window is always kept in these coordinates, even when the setting is `scale none`: the ridge is
+ * then nu T T' instead of nu I, with z = T (1, x), so that the model is the one of the raw features and only
+ * the rounding differs (raw features may have a condition of 1e12). A scaler is frozen for an epoch: it
+ * changes only when P is rebuilt. */
+#ifndef SVI_SCALER_H
+#define SVI_SCALER_H
+
+#include "learner/ring.h"
+
+struct svi_scaler {
+    double *mean, *inverse; /* capacity values: mean and 1/deviation of each feature */
+    int d, capacity;
+};
+
+svs_code svi_scaler_init(struct svi_scaler *s, int d, svs_error *err);
+void svi_scaler_clear(struct svi_scaler *s);
+
+/* More features: mean 0, deviation 1. */
+svs_code svi_scaler_grow(struct svi_scaler *s, int d, svs_error *err);
+
+/* Mean 0 and deviation 1 everywhere. */
+void svi_scaler_reset(struct svi_scaler *s);
+
+/* Mean = x, deviation 1: before the first sample is in. */
+void svi_scaler_center(struct svi_scaler *s, const double *x);
+
+/* Mean and deviation of the live rows of the window (two passes; a constant feature has deviation 1). */
+void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window);
+
+/* 1 / deviation, or 1 when the deviation is nothing but rounding. */
+double svi_scaler_inverse(double variance, double mean);
+
+/* z = T (1, x): z[0] = 1, z[1 + j] = (x[j] - mean[j]) inverse[j]. */
+static inline void svi_scaler_apply(const struct svi_scaler *s, const double *restrict x,
+                                    double *restrict z) {
+    const double *restrict mean = s->mean, *restrict inverse = s->inverse;
+    z[0] = 1;
+    for (int j = 0; j < s->d; j++)
+        z[1 + j] = (x[j] - mean[j]) * inverse[j];
+}
+
+#endif

@@ -1,0 +1,257 @@
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "learner/learner_state.h"
+
+/* Beyond this the addition of a sample leaves P with 6 digits less in its direction: rebuild. */
+#define LEVERAGE_MAX 1e6
+/* The removal of a sample may leave this relative error in P: eps |z|^2 / (nu (1 - a)). */
+#define REMOVAL_ERROR_MAX 1e-8
+/* A coordinate whose energy falls this far below its peak has lost large samples. */
+#define ENERGY_DROP 100
+/* A new unit of hats before they lose range. */
+#define GAIN_MAX 1e6
+/* A sample that weighs less than this, relative to the newest, is below rounding: its removal is not an
+ * operation. */
+#define WEIGHT_MIN 1e-25
+
+double svi_hat(const svs_learner *l, double weight, int64_t order) {
+    return l->o.forget == 1 ? weight : weight * pow(l->o.forget, (double)(l->base - order));
+}
+
+double svi_enter(svs_learner *l, int i, const double *x) {
+    double *z = l->m->r.x[i];
+    svi_scaler_apply(&l->scaler, x, z);
+    return l->m->kernels->dot(z, z, l->m->r.padded);
+}
+
+/* ---- the energy sentinel
+ * ------------------------------------------------------------------------------------ */
+
+static void energy_add(svs_learner *l, const double *z, double s) {
+    double *restrict energy = l->energy, *restrict peak = l->peak, keep = l->o.forget;
+    for (int j = 0; j <= l->d; j++) {
+        energy[j] = keep * energy[j] + s * z[j] * z[j];
+        peak[j] = peak[j] > energy[j] ? peak[j] : energy[j];
+    }
+}
+
+static bool energy_remove(svs_learner *l, const double *z, double s) {
+    double *restrict energy = l->energy, *restrict peak = l->peak;
+    int dropped = 0;
+    for (int j = 0; j <= l->d; j++) {
+        energy[j] -= s * z[j] * z[j];
+        dropped |= ENERGY_DROP * energy[j] < peak[j];
+    }
+    return dropped;
+}
+
+/* ---- operations
+ * ----------------------------------------------------------------------------------------------- */
+
+static double age_weight(const svs_learner *l, const struct svi_slot *s) {
+    return l->o.forget == 1 ? s->weight : s->weight * pow(l->o.forget, (double)(l->order - s->order));
+}
+
+static bool leaves_trace(const svs_learner *l, const struct svi_slot *s) {
+    return s->live && s->learned && (l->o.forget == 1 || age_weight(l, s) > WEIGHT_MIN * s->weight);
+}
+
+/* Prepares the removal of a slot as change i of the next step; returns |z|^2. */
+static double prepare_removal(svs_learner *l, int i, int32_t slot, struct svi_change *change) {
+    const struct svi_slot *s = &l->window.slots[slot];
+    double energy = svi_enter(l, i, svi_ring_row(&l->window, slot));
+    svi_targets(l, s->label, s->target, l->target[i]);
+    *change = (struct svi_change){l->target[i], -1 / svi_hat(l, s->weight, s->order), 0};
+    return energy;
+}
+
+/* True when P cannot be trusted after this removal. */
+static bool removal_alarms(svs_learner *l, const struct svi_change *c, const double *z, double energy,
+                           double s) {
+    double left = 1 + c->leverage / c->inverse_weight; /* 1 - s x'Px */
+    bool lost = !(DBL_EPSILON * energy * s < REMOVAL_ERROR_MAX * l->nu * left);
+    return energy_remove(l, z, s) | lost;
+}
+
+static void learned(svs_learner *l) {
+    l->order++;
+    l->health.learned++;
+    if (l->o.forget == 1)
+        return;
+    double gain = svi_hat(l, 1, l->order);
+    if (gain < GAIN_MAX)
+        return;
+    svi_alsvm_scale_inverse(l->m, gain);
+    svi_gram_scale(&l->gram, 1 / gain);
+    for (int j = 0; j <= l->d; j++)
+        l->ridge[j] /= gain;
+    l->base = l->order;
+}
+
+/* With forgetting the ridge decays like everything else; one coordinate per learned sample is brought back to
+ * nu, in turn, so that P stays bounded and the ridge is known exactly. */
+static bool refresh_ridge(svs_learner *l) {
+    if (l->o.forget == 1)
+        return true;
+    int j = (int)(l->order % (l->d + 1)), rows = svi_rows(l);
+    double full = l->nu * svi_hat(l, 1, l->order), missing = full - l->ridge[j];
+    if (!(missing > 0))
+        return true;
+    double *v = l->m->r.x[0];
+    svi_ridge_vector(l, j, v);
+    memset(l->target[0], 0, (size_t)rows * sizeof(double));
+    struct svi_change change = {l->target[0], 1 / missing, 0};
+    l->ridge[j] = full;
+    return svi_alsvm_step(l->m, &change, 1, NULL) == SVS_OK;
+}
+
+/* Adds the sample in input 0, removing slot `leaving` (or -1) in the same sweep. False: P must be rebuilt. */
+static bool add_and_remove(svs_learner *l, int32_t leaving, int label, double target, double weight,
+                           svs_step *out) {
+    struct svi_change change[2];
+    double energy = 0;
+    int count = 1;
+    svi_targets(l, label, target, l->target[0]);
+    change[0] = (struct svi_change){l->target[0], 1 / svi_hat(l, weight, l->order), 0};
+    if (leaving >= 0) {
+        energy = prepare_removal(l, 1, leaving, &change[1]);
+        count = 2;
+    }
+    bool good = svi_alsvm_step(l->m, change, count, NULL) == SVS_OK;
+    out->leverage = change[0].leverage;
+    energy_add(l, l->m->r.x[0], weight);
+    if (leaving >= 0)
+        good &=
+            !removal_alarms(l, &change[1], l->m->r.x[1], energy, age_weight(l, &l->window.slots[leaving]));
+    return good && change[0].leverage < LEVERAGE_MAX * change[0].inverse_weight;
+}
+
+/* ---- the slide
+ * --------------------------------------------------------------------------------------------------- */
+
+static bool rightly_classified(const svs_learner *l, int label, const double *scores) {
+    if (l->class_count < 3)
+        return (label == 1 ? scores[0] : -scores[0]) > 0;
+    for (int k = 0; k < l->class_count; k++)
+        if (k != label && scores[k] >= scores[label])
+            return false;
+    return true;
+}
+
+static void cancel_bucket(svs_learner *l, const struct svi_slot *s) {
+    if (l->o.window && s->number >= l->bucket_from)
+        l->bucket = false;
+}
+
+static void remember(svs_learner *l, const double *x, svs_value id, int label, double target, double weight,
+                     double time, bool is_learned) {
+    int32_t slot = svi_ring_push(&l->window, id);
+    struct svi_slot *s = &l->window.slots[slot];
+    memcpy(svi_ring_row(&l->window, slot), x, (size_t)l->d * sizeof *x);
+    s->time = time;
+    s->weight = weight;
+    s->label = label;
+    s->target = target;
+    s->order = l->order;
+    s->learned = is_learned;
+}
+
+static void scores_now(svs_learner *l, double *scores) {
+    const struct svi_recursion *r = &l->m->r;
+    for (int k = 0; k < r->rows; k++)
+        scores[k] = l->m->kernels->dot(r->w + (size_t)k * r->padded, r->x[0], r->padded);
+}
+
+static bool falsvm_skips(svs_learner *l, int label) {
+    if (l->o.rule != SVS_FALSVM)
+        return false;
+    scores_now(l,
+               l->target[0]); /* a late label or a new class: the scores of now, not those of the arrival */
+    return rightly_classified(l, label, l->target[0]);
+}
+
+void svi_slide(svs_learner *l, const double *x, svs_value id, int label, double target, double weight,
+               double time, svs_step *out) {
+    bool windowed = l->o.window > 0, good = true;
+    if (l->arrivals == 0)
+        svi_first_epoch(l, x);
+    svi_enter(l, 0, x);
+    bool skip = falsvm_skips(l, label);
+    int32_t leaving = -1;
+    if (windowed && svi_ring_full(&l->window)) {
+        leaving = l->window.first;
+        struct svi_slot *s = &l->window.slots[leaving];
+        out->removed += s->live;
+        if (s->live)
+            cancel_bucket(l, s);
+        if (!leaves_trace(l, s))
+            leaving = -1;
+    }
+    if (!skip)
+        good = add_and_remove(l, leaving, label, target, weight, out);
+    else if (leaving >= 0) {
+        struct svi_change change;
+        double energy = prepare_removal(l, 0, leaving, &change), s = age_weight(l, &l->window.slots[leaving]);
+        good = svi_alsvm_step(l->m, &change, 1, NULL) == SVS_OK &&
+               !removal_alarms(l, &change, l->m->r.x[0], energy, s);
+    }
+    if (!skip && (l->bucket || !windowed))
+        svi_gram_add(&l->gram, l->m->kernels, l->m->r.x[0], svi_hat(l, weight, l->order), label, target);
+    if (windowed) {
+        if (svi_ring_full(&l->window))
+            svi_ring_pop(&l->window);
+        remember(l, x, id, label, target, weight, time, !skip);
+    }
+    out->learned = !skip;
+    if (!skip) {
+        learned(l);
+        good &= refresh_ridge(l);
+    }
+    l->arrivals++;
+    l->version += !skip || leaving >= 0;
+    if (!good)
+        svi_rebuild(l, false);
+    svi_guard(l);
+}
+
+void svi_remove_slot(svs_learner *l, int32_t slot) {
+    struct svi_slot *s = &l->window.slots[slot];
+    bool good = true;
+    cancel_bucket(l, s);
+    if (leaves_trace(l, s)) {
+        struct svi_change change;
+        double energy = prepare_removal(l, 0, slot, &change), weight = age_weight(l, s);
+        good = svi_alsvm_step(l->m, &change, 1, NULL) == SVS_OK &&
+               !removal_alarms(l, &change, l->m->r.x[0], energy, weight);
+        l->version++;
+    }
+    svi_ring_kill(&l->window, slot);
+    if (!good)
+        svi_rebuild(l, false);
+}
+
+static bool expired(const struct svi_ring *r, double time, double seconds) {
+    return r->count && (!r->slots[r->first].live || r->slots[r->first].time < time - seconds);
+}
+
+static int expire_window(svs_learner *l, double time) {
+    int removed = 0;
+    while (expired(&l->window, time, l->o.window_seconds)) {
+        if (l->window.slots[l->window.first].live) {
+            svi_remove_slot(l, l->window.first);
+            removed++;
+        }
+        svi_ring_pop(&l->window);
+    }
+    return removed;
+}
+
+int svi_expire(svs_learner *l, double time) {
+    while (expired(&l->waiting, time, l->o.labels_ttl)) {
+        l->health.labels_expired += l->waiting.slots[l->waiting.first].live;
+        svi_ring_pop(&l->waiting);
+    }
+    return l->o.window_seconds > 0 ? expire_window(l, time) : 0;
+}
