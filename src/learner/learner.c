@@ -62,8 +62,8 @@ static size_t vector_room(int features) {
 static svs_code room_for_vectors(svs_learner *l, int features, svs_error *err) {
     size_t n = (size_t)features + 1, old = l->feature_room ? vector_room(l->feature_room) : 0,
            padded = vector_room(features);
-    double **vectors[] = {&l->energy,     &l->peak,       &l->scratch[0], &l->scratch[1],
-                          &l->scratch[2], &l->scratch[3], &l->ridge};
+    double **vectors[] = {&l->energy,     &l->sum,        &l->peak,       &l->scratch[0],
+                          &l->scratch[1], &l->scratch[2], &l->scratch[3], &l->ridge};
     size_t count = sizeof vectors / sizeof *vectors - (l->o.forget == 1); /* the ridge is last */
     for (size_t i = 0; i < count; i++) {
         double *more = svi_realloc(*vectors[i], old * sizeof(double), padded * sizeof(double));
@@ -146,9 +146,9 @@ void svs_learner_free(svs_learner **pl) {
     svs_learner *l = *pl;
     if (!l)
         return;
-    void *parts[] = {l->classes,    l->class_names, l->scores,    l->target[0],  l->target[1],
-                     l->energy,     l->peak,        l->ridge,     l->scratch[0], l->scratch[1],
-                     l->scratch[2], l->scratch[3],  l->gram_copy, l->W,          l->b};
+    void *parts[] = {l->classes,    l->class_names, l->scores, l->target[0],  l->target[1],  l->energy,
+                     l->sum,        l->peak,        l->ridge,  l->scratch[0], l->scratch[1], l->scratch[2],
+                     l->scratch[3], l->gram_copy,   l->W,      l->b};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         svi_free(parts[i]);
     svi_ring_clear(&l->window);
@@ -168,6 +168,7 @@ void svs_learner_reset(svs_learner *l) {
     svi_alsvm_reset(l->m, svi_rows(l), l->nu);
     size_t n = vector_room(l->feature_room);
     memset(l->energy, 0, n * sizeof(double));
+    memset(l->sum, 0, n * sizeof(double));
     memset(l->peak, 0, n * sizeof(double));
     for (int j = 0; l->ridge && j <= l->d; j++)
         l->ridge[j] = l->nu;

@@ -35,7 +35,7 @@ struct svs_learner {
 
     double *scores, *target[2]; /* class_room values each */
     int class_room;
-    double *energy, *peak; /* per coordinate: sum s z^2 of what is in, and its maximum in this epoch */
+    double *energy, *sum, *peak; /* per coordinate, of what is in: sum s z^2, sum s z, and the epoch's largest spread sum s (z - mean)^2 */
     double *ridge;      /* per coordinate, in hats: the ridge is sum ridge_j v_j v_j' (forget < 1 only; NULL
                            otherwise) */
     double *scratch[4]; /* padded vectors */

@@ -119,7 +119,8 @@ static bool refit_from_sums(svs_learner *l) {
         const double *row = g->g + (size_t)j * g->n;
         shift[j] = row[0] / total;
         double variance = row[j] / total - shift[j] * shift[j];
-        inverse[j] = variance > 1e-12 * shift[j] * shift[j] && variance > 1e-24 ? 1 / sqrt(variance) : 1;
+        inverse[j] =
+            variance > 1e-12 * (1 + shift[j] * shift[j]) ? 1 / sqrt(variance) : 1; /* constant: as it was */
         if (fabs(shift[j]) * inverse[j] > SHIFT_MAX && l->o.window)
             return false;
     }
@@ -213,8 +214,13 @@ static double probe(svs_learner *l) {
 }
 
 static void measure_energy(svs_learner *l) {
-    for (int j = 0; j <= l->d; j++)
-        l->energy[j] = l->peak[j] = l->gram.g[(size_t)j * l->gram.n + j] / svi_hat(l, 1, l->order);
+    const struct svi_gram *g = &l->gram;
+    double gain = svi_hat(l, 1, l->order), total = g->g[0];
+    for (int j = 0; j <= l->d; j++) {
+        l->energy[j] = g->g[(size_t)j * g->n + j] / gain;
+        l->sum[j] = g->g[(size_t)j * g->n] / gain;
+        l->peak[j] = total > 0 ? l->energy[j] - l->sum[j] * l->sum[j] * gain / total : 0;
+    }
 }
 
 /* The sums in the coordinates of the new epoch: the bucket's if it holds exactly what the window holds, else
@@ -223,7 +229,7 @@ static void new_epoch(svs_learner *l) {
     bool from_sums = l->o.window == 0 || l->bucket;
     svi_gram_flush(&l->gram, l->m->kernels);
     if (!from_sums || !refit_from_sums(l)) {
-        svi_scaler_fit(&l->scaler, &l->window);
+        svi_scaler_fit(&l->scaler, &l->window, l->scratch[2]);
         gather(l);
     }
     l->bucket = false;

@@ -6,6 +6,9 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
+#define CONSTANT 1e-12 /* of the mean: a smaller deviation is rounding */
+#define SMALLEST 1e-90 /* its inverse square can still be computed with */
+
 svs_code svi_scaler_init(struct svi_scaler *s, int d, svs_error *err) {
     *s = (struct svi_scaler){0};
     return svi_scaler_grow(s, d, err);
@@ -58,15 +61,10 @@ void svi_scaler_center(struct svi_scaler *s, const double *x) {
     memcpy(s->mean, x, (size_t)s->d * sizeof *x);
 }
 
-double svi_scaler_inverse(double variance, double mean) {
-    double deviation = sqrt(variance);
-    return deviation > 1e-12 * fabs(mean) && deviation > 1e-90 ? 1 / deviation : 1;
-}
-
-void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window) {
+void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window, double *scratch) {
     if (window->live == 0)
         return;
-    double *mean = s->mean, *square = s->inverse, n = window->live;
+    double *mean = s->mean, *square = scratch, n = window->live;
     memset(mean, 0, (size_t)s->d * sizeof *mean);
     memset(square, 0, (size_t)s->d * sizeof *square);
     for (int32_t i = 0; i < window->count; i++) {
@@ -81,6 +79,9 @@ void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window) {
         for (int j = 0; window->slots[slot].live && j < s->d; j++)
             square[j] += (x[j] - mean[j]) * (x[j] - mean[j]);
     }
-    for (int j = 0; j < s->d; j++)
-        s->inverse[j] = svi_scaler_inverse(square[j] / n, mean[j]);
+    for (int j = 0; j < s->d; j++) {
+        double deviation = sqrt(square[j] / n);
+        if (deviation > CONSTANT * fabs(mean[j]) && deviation > SMALLEST)
+            s->inverse[j] = 1 / deviation;
+    }
 }

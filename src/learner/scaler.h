@@ -27,11 +27,9 @@ void svi_scaler_reset(struct svi_scaler *s);
 /* Mean = x, deviation 1: before the first sample is in. */
 void svi_scaler_center(struct svi_scaler *s, const double *x);
 
-/* Mean and deviation of the live rows of the window (two passes; a constant feature has deviation 1). */
-void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window);
-
-/* 1 / deviation, or 1 when the deviation is nothing but rounding. */
-double svi_scaler_inverse(double variance, double mean);
+/* Mean and deviation of the live rows of the window (two passes). A feature that is constant there, but for rounding, keeps the
+ * deviation that it had. scratch: d values. */
+void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window, double *scratch);
 
 /* z = T (1, x): z[0] = 1, z[1 + j] = (x[j] - mean[j]) inverse[j]. */
 static inline void svi_scaler_apply(const struct svi_scaler *s, const double *restrict x,

@@ -8,8 +8,9 @@
 #define LEVERAGE_MAX 1e6
 /* The removal of a sample may leave this relative error in P: eps |z|^2 / (nu (1 - a)). */
 #define REMOVAL_ERROR_MAX 1e-8
-/* A coordinate whose energy falls this far below its peak has lost large samples. */
-#define ENERGY_DROP 100
+/* A feature whose spread falls this far below its peak has lost large samples. */
+#define ENERGY_DROP  100
+#define ENERGY_NOISE 1e-9 /* of the energy: a smaller spread is rounding */
 /* A new unit of hats before they lose range. */
 #define GAIN_MAX 1e6
 /* A sample that weighs less than this, relative to the newest, is below rounding: its removal is not an
@@ -29,20 +30,27 @@ double svi_enter(svs_learner *l, int i, const double *x) {
 /* ---- the energy sentinel
  * ------------------------------------------------------------------------------------ */
 
-static void energy_add(svs_learner *l, const double *z, double s) {
-    double *restrict energy = l->energy, *restrict peak = l->peak, keep = l->o.forget;
+static void energy_add(svs_learner *l, const double *restrict z, double s) {
+    double *restrict energy = l->energy, *restrict sum = l->sum, *restrict peak = l->peak, keep = l->o.forget;
+    double inverse = 1 / (keep * energy[0] + s);
     for (int j = 0; j <= l->d; j++) {
         energy[j] = keep * energy[j] + s * z[j] * z[j];
-        peak[j] = peak[j] > energy[j] ? peak[j] : energy[j];
+        sum[j] = keep * sum[j] + s * z[j];
+        double now = energy[j] - sum[j] * sum[j] * inverse;
+        peak[j] = peak[j] > now ? peak[j] : now;
     }
 }
 
-static bool energy_remove(svs_learner *l, const double *z, double s) {
-    double *restrict energy = l->energy, *restrict peak = l->peak;
+/* True when the spread of a feature has fallen far below its peak, unless that was only rounding. */
+static bool energy_remove(svs_learner *l, const double *restrict z, double s) {
+    double *restrict energy = l->energy, *restrict sum = l->sum, *restrict peak = l->peak;
+    double left = energy[0] - s, inverse = left > 0 ? 1 / left : 0;
     int dropped = 0;
     for (int j = 0; j <= l->d; j++) {
         energy[j] -= s * z[j] * z[j];
-        dropped |= ENERGY_DROP * energy[j] < peak[j];
+        sum[j] -= s * z[j];
+        double now = energy[j] - sum[j] * sum[j] * inverse;
+        dropped |= (ENERGY_DROP * now < peak[j]) & (peak[j] > ENERGY_NOISE * energy[j]);
     }
     return dropped;
 }

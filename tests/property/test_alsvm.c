@@ -1,10 +1,10 @@
 /* The bare recursion against fresh solves in long double, on every instruction set that the machine has. */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "reference.h"
 #include "svmstream/alsvm.h"

@@ -1,11 +1,11 @@
 /* After any sequence of calls the model equals a fresh solve on what is held: random walks over every kind of
  * learner. */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "learner/learner_state.h"
 #include "reference.h"
