@@ -61,9 +61,9 @@ struct cli_args {
     struct svi_settings settings;
     const char *config; /* file of -f/--config, NULL = none */
     bool quiet;         /* -q/--quiet: no progress, no summary, no addresses; errors only */
-    const char
-        *value[CLI_OPTION_MAX]; /* by row of command->options: as given, "" for a switch; NULL = not given */
-    const char **positional;    /* positional_count of them, then NULL; "-" is one */
+    /* By row of command->options: the value as given ("" for a switch), NULL = not given. */
+    const char *value[CLI_OPTION_MAX];
+    const char **positional; /* positional_count of them, then NULL; "-" is one */
     int positional_count;
 };
 
@@ -71,15 +71,14 @@ struct cli_command {
     const char *name;
     const char *text;  /* one line for the list of commands, lower case, no full stop */
     const char *usage; /* what follows the name ("FILE..."), "" = nothing */
-    const char *help; /* paragraphs and examples for --help and the man page, lines of at most 100 characters;
-                         may be NULL */
-    const char
-        *keys; /* settings that its help lists, separated by spaces (`in.`: the whole group); NULL = all,
-                  "" = none. Every command accepts all, so that one file serves all */
+    /* Paragraphs and examples for --help and the man page, lines of at most 100 characters; NULL = none. */
+    const char *help;
+    /* Settings that its help lists, separated by spaces ("in." = the whole group in.*); NULL = all, "" =
+     * none. Every command accepts all of them, so that one file serves all. */
+    const char *keys;
     const struct cli_option *options;   /* NULL = none */
     int positional_min, positional_max; /* -1 = any number */
-    const char *words; /* the words the first positional takes ("show check default"), for refusals and
-                          completion; NULL = any */
+    const char *words; /* what the first positional may be ("show check default"); NULL = anything */
     bool hidden;       /* not in the list of commands */
     bool unchecked;    /* run even when settings contradict each other: set it when no engine is started */
     int (*run)(const struct cli_args *a); /* returns enum cli_exit */
