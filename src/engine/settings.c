@@ -155,8 +155,25 @@ static char *write_choices(const char *choices, char *out, size_t size) {
     return out;
 }
 
+/* 1000, but 1e9 and 1e-9: long rows of zeros are not readable. */
+static char *write_bound(double bound, char *out, size_t size) {
+    double power = bound > 0 ? log10(bound) : 0;
+    bool round = fabs(power - rint(power)) < 1e-9;
+    if (round && (power > 5.5 || power < -3.5))
+        snprintf(out, size, "1e%d", (int)rint(power));
+    else
+        snprintf(out, size, "%.16g", bound);
+    return out;
+}
+
+static void write_interval(const struct svi_setting *row, char *out, size_t size) {
+    char low[32], high[32];
+    const char *words = row->type == SVI_SET_SCORES ? "all, none or " : "";
+    snprintf(out, size, "%s%s to %s%s%s", words, write_bound(row->low, low, sizeof low),
+             write_bound(row->high, high, sizeof high), row->unit[0] ? " " : "", row->unit);
+}
+
 char *svi_settings_range(const struct svi_setting *row, char *out, size_t size) {
-    const char *space = row->unit[0] ? " " : "";
     if (row->type == SVI_SET_CHOICE || (row->type == SVI_SET_TEXT && row->choices))
         return write_choices(row->choices, out, size);
     if (row->type == SVI_SET_TEXT)
@@ -167,8 +184,7 @@ char *svi_settings_range(const struct svi_setting *row, char *out, size_t size) 
         snprintf(out, size, "an address like tcp://127.0.0.1:5555%s%s", row->choices ? " or " : "",
                  row->choices ? row->choices : "");
     else
-        snprintf(out, size, "%s%.16g to %.16g%s%s", row->type == SVI_SET_SCORES ? "all, none or " : "",
-                 row->low, row->high, space, row->unit);
+        write_interval(row, out, size);
     return out;
 }
 

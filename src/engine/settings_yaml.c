@@ -108,8 +108,11 @@ static svs_code refuse_file(const char *name, const struct fault *f, svs_error *
     if (strcmp(f->said, "Load: Mapping field already seen") == 0)
         return svi_fail(err, SVS_SETTING, "%s: %s occurs twice: leave one of them out", at, f->word);
     if (strcmp(f->said, "Load: libyaml") == 0)
-        return svi_fail(err, SVS_SETTING, "%s%s: this is not YAML: %s", f->line ? "after " : "", at, f->word);
-    if (f->word[0])
+        return svi_fail(err, SVS_SETTING, "%s%s: this is not YAML: %s", at, f->line ? " or after" : "",
+                        f->word);
+    if (strcmp(f->said, "Ignoring documents") == 0)
+        return svi_fail(err, SVS_SETTING, "%s: more than one document: leave one map, without ---", at);
+    if (f->said[0] && f->word[0])
         return svi_fail(err, SVS_SETTING,
                         "%s: %s takes one value, not a list, a map or an alias (write %s: value)", at,
                         f->word, f->word);
