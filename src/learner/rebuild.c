@@ -16,6 +16,7 @@
 #define FIRST_REBUILD 8
 #define PERIOD        10    /* windows between planned rebuilds */
 #define SHIFT_MAX     1000  /* deviations that a mean may have moved for G to be moved instead of made anew */
+#define REFINE_FROM   1e4   /* condition estimate from which w is refined */
 #define JITTER        1e-14 /* of the mean diagonal, 100-fold each try */
 #define JITTER_TRIES  8
 
@@ -143,25 +144,40 @@ static void right_hand_sides(const svs_learner *l, double *r) {
     }
 }
 
-/* w_k += P (sum s z (t - z'w) - ridge w): the residual is summed over the rows, not taken from G. */
-static void refine(svs_learner *l) {
-    int n = l->d + 1, rows = svi_rows(l);
-    double *residual = l->scratch[2], *correction = l->scratch[3];
+/* residual_k = sum s z (t_k - z'w_k) - ridge w_k for all rows of W in one pass over the window. */
+static void residuals(svs_learner *l, double *residual) {
+    int n = l->d + 1, rows = svi_rows(l), padded = l->m->r.padded;
+    const double *w = l->m->r.w;
+    struct row row;
     for (int k = 0; k < rows; k++) {
-        double *w = l->m->r.w + (size_t)k * l->m->r.padded;
-        struct row row;
-        svi_ridge_apply(l, w, residual);
+        svi_ridge_apply(l, w + (size_t)k * padded, residual + (size_t)k * n);
         for (int j = 0; j < n; j++)
-            residual[j] = -residual[j];
-        for (int32_t i = 0; next_row(l, &i, &row);) {
-            svi_targets(l, row.slot->label, row.slot->target, l->target[0]);
+            residual[(size_t)k * n + j] *= -1;
+    }
+    for (int32_t i = 0; next_row(l, &i, &row);) {
+        svi_targets(l, row.slot->label, row.slot->target, l->target[0]);
+        for (int k = 0; k < rows; k++) {
+            const double *wk = w + (size_t)k * padded;
             double e = l->target[0][k];
             for (int j = 0; j < n; j++)
-                e -= row.z[j] * w[j];
+                e -= row.z[j] * wk[j];
             for (int j = 0; j < n; j++)
-                residual[j] += row.s * e * row.z[j];
+                residual[(size_t)k * n + j] += row.s * e * row.z[j];
         }
-        svs_alsvm_apply(l->m, residual, correction);
+    }
+}
+
+/* w_k += P residual_k: the residual is summed over the rows, not taken from G. Only where G has cost digits.
+ */
+static void refine(svs_learner *l) {
+    int n = l->d + 1;
+    double *correction = l->scratch[3];
+    if (l->health.condition < REFINE_FROM)
+        return;
+    residuals(l, l->W);
+    for (int k = 0; k < svi_rows(l); k++) {
+        double *w = l->m->r.w + (size_t)k * l->m->r.padded;
+        svs_alsvm_apply(l->m, l->W + (size_t)k * n, correction);
         for (int j = 0; j < n; j++)
             w[j] += correction[j];
     }

@@ -9,7 +9,7 @@
 /* The removal of a sample may leave this relative error in P: eps |z|^2 / (nu (1 - a)). */
 #define REMOVAL_ERROR_MAX 1e-8
 /* A feature whose spread falls this far below its peak has lost large samples. */
-#define ENERGY_DROP  100
+#define ENERGY_DROP 100
 #define ENERGY_NOISE 1e-9 /* of the energy: a smaller spread is rounding */
 /* A new unit of hats before they lose range. */
 #define GAIN_MAX 1e6
