@@ -1,0 +1,396 @@
+#include "engine/pipeline.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "engine/control.h"
+#include "engine/intake.h"
+#include "engine/latency.h"
+#include "engine/lines.h"
+#include "engine/monitor.h"
+#include "engine/publisher.h"
+#include "engine/transport.h"
+
+/* One turn takes at most this, so that the control socket has its turn well within 100 ms. */
+#define TURN_MESSAGES 1024
+#define TURN_BYTES    (1024 * 1024)
+#define TURN_SECONDS  0.02
+#define CLOCK_BYTES   4096 /* the clock is looked at after so much input, or 16 messages */
+#define TURN_REQUESTS 64
+
+#define QUEUE_IN      1000 /* messages a producer may be ahead; then it waits */
+#define LINGER_MS     2000 /* replies on their way out at the end */
+#define DRAIN_MS      50   /* at the end: nothing came for so long, so nothing is on its way */
+#define DRAIN_SECONDS 3.0  /* at the end: a producer that never stops is not waited for any longer */
+
+struct pipeline {
+    struct svi_settings settings; /* `in`, `out`, `ctl` become the real addresses */
+    const struct svi_pipeline_hooks *hooks;
+    svi_engine *engine;
+    struct svi_control control;
+    void *context, *in, *ctl;
+    svi_publisher *out;
+    svi_monitor *monitor;
+    svi_intake *intake; /* `in` is "-" */
+    struct svi_lines lines;
+    struct svi_latency latency;
+    struct svi_bytes reply;
+    int64_t replies_lost;
+    int signals; /* signalfd */
+    double stats_due;
+    bool stop;
+};
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- events ---- */
+
+static void tell_refusal(struct pipeline *p, const struct svi_event *e) {
+    if (p->hooks->refused)
+        fprintf(p->hooks->refused, "svmstream: %s%s\n", svi_intake_place(p->intake), e->as.error.reason);
+}
+
+static void sink(void *user, const struct svi_event *e) {
+    struct pipeline *p = user;
+    if (p->out)
+        svi_publisher_publish(p->out, e); /* out of memory: lost, and seen by `seq` */
+    if (p->intake && e->topic == SVI_TOPIC_SCORE)
+        svi_lines_score(&p->lines, e, svi_intake_row(p->intake));
+    if (p->intake && e->topic == SVI_TOPIC_ERROR)
+        tell_refusal(p, e);
+}
+
+static void note_gauges(struct pipeline *p) {
+    const struct svi_latency *l = &p->latency;
+    svi_engine_note(p->engine, "latency_p50", svi_latency_quantile(l, 0.5));
+    svi_engine_note(p->engine, "latency_p99", svi_latency_quantile(l, 0.99));
+    svi_engine_note(p->engine, "turn_mean", l->turns ? (double)l->messages / (double)l->turns : NAN);
+    svi_engine_note(p->engine, "turn_max", (double)l->largest);
+    svi_engine_note(p->engine, "replies_lost", (double)p->replies_lost);
+    svi_latency_reset(&p->latency);
+}
+
+static void publish_stats(struct pipeline *p, double time) {
+    p->stats_due = time + p->settings.publish_seconds;
+    if (!p->out)
+        return;
+    note_gauges(p);
+    svi_engine_publish_stats(p->engine, time);
+}
+
+/* ---- input ---- */
+
+/* Answers one request to the input (router) or control socket. False: none is waiting. */
+static bool answer(struct pipeline *p, void *socket, double time, size_t *bytes) {
+    struct svi_request r;
+    if (!svi_request_receive(socket, &r))
+        return false;
+    const void *body = zmq_msg_data(&r.body);
+    size_t length = zmq_msg_size(&r.body);
+    svs_code code = socket == p->in ? svi_router_handle(&p->control, body, length, time, &p->reply)
+                                    : svi_control_handle(&p->control, body, length, time, &p->reply);
+    if (code != SVS_OK || !svi_request_reply(socket, &r, p->reply.data, p->reply.size))
+        p->replies_lost++;
+    *bytes += length;
+    svi_request_close(&r);
+    return true;
+}
+
+static bool take_message(struct pipeline *p, zmq_msg_t *m, double time, size_t *bytes) {
+    if (p->settings.in_mode == SVI_IN_ROUTER)
+        return answer(p, p->in, time, bytes);
+    if (!svi_last_frame(p->in, m))
+        return false;
+    svi_engine_frame(p->engine, zmq_msg_data(m), zmq_msg_size(m), time, false,
+                     NULL); /* a refusal becomes an event */
+    *bytes += zmq_msg_size(m);
+    return true;
+}
+
+/* What is queued, within the bounds of a turn. */
+static void take_messages(struct pipeline *p) {
+    double start = now();
+    size_t bytes = 0, looked = 0;
+    int count = 0;
+    bool time_left = true;
+    zmq_msg_t m;
+    zmq_msg_init(&m);
+    while (time_left && count < TURN_MESSAGES && bytes < TURN_BYTES && take_message(p, &m, start, &bytes)) {
+        count++;
+        if (count % 16 == 0 || bytes - looked >= CLOCK_BYTES) {
+            looked = bytes;
+            time_left = now() - start < TURN_SECONDS;
+        }
+    }
+    zmq_msg_close(&m);
+    svi_latency_add(&p->latency, now() - start, count);
+}
+
+static svs_code take_rows(struct pipeline *p, bool fill, svs_error *err) {
+    double start = now();
+    int64_t before = svi_intake_row(p->intake);
+    bool ended = false;
+    svs_code code = svi_intake_turn(p->intake, fill, start, &ended, err);
+    svi_latency_add(&p->latency, now() - start, svi_intake_row(p->intake) - before);
+    p->stop = p->stop || ended;
+    svs_error trouble;
+    svs_code written = svi_lines_flush(&p->lines, p->signals, &trouble);
+    p->stop = p->stop || p->lines.closed;
+    if (code == SVS_OK && written != SVS_OK)
+        return svi_fail(err, written, "%s", trouble.text);
+    return code;
+}
+
+static void tell_cut_peers(struct pipeline *p) {
+    char peer[SVI_PEER_MAX], reason[SVS_ERROR_TEXT];
+    while (svi_monitor_take(p->monitor, peer)) {
+        snprintf(reason, sizeof reason,
+                 "a peer%s%s was disconnected: its message exceeds max.message = %" PRId64 " bytes",
+                 peer[0] ? " at " : "", peer, p->settings.max_message);
+        svi_engine_refuse(p->engine, SVS_PEER_CUT, reason, NULL, 0, now());
+    }
+}
+
+/* ---- the loop ---- */
+
+enum { ITEM_SIGNALS, ITEM_IN, ITEM_CTL, ITEM_OUT, ITEM_MONITOR, ITEM_COUNT };
+
+static int poll_items(const struct pipeline *p, zmq_pollitem_t *items) {
+    memset(items, 0, ITEM_COUNT * sizeof *items);
+    for (int i = 0; i < ITEM_COUNT; i++) {
+        items[i].events = ZMQ_POLLIN;
+        items[i].fd = p->signals; /* stands in where there is nothing to wait for */
+    }
+    items[ITEM_IN].socket = p->in;
+    if (p->intake)
+        items[ITEM_IN].fd = svi_intake_fd(p->intake);
+    items[ITEM_CTL].socket = p->ctl;
+    items[ITEM_OUT].socket = p->out ? svi_publisher_socket(p->out) : NULL;
+    if (p->monitor)
+        items[ITEM_MONITOR].fd = svi_monitor_fd(p->monitor);
+    return ITEM_COUNT;
+}
+
+static long wait_ms(const struct pipeline *p) {
+    double left = p->stats_due - now();
+    if (!p->out || p->settings.publish_seconds <= 0)
+        return -1;
+    return left <= 0 ? 0 : left > 60 ? 60000 : (long)(1000 * left) + 1;
+}
+
+static void serve(struct pipeline *p, const zmq_pollitem_t *items) {
+    size_t bytes = 0;
+    if (items[ITEM_CTL].revents && p->ctl)
+        for (int i = 0; i < TURN_REQUESTS && answer(p, p->ctl, now(), &bytes); i++)
+            ;
+    if (items[ITEM_OUT].revents && p->out)
+        svi_publisher_subscriptions(p->out);
+    if (items[ITEM_MONITOR].revents && p->monitor)
+        tell_cut_peers(p);
+    double time = now();
+    if (p->settings.publish_seconds > 0 && time >= p->stats_due)
+        publish_stats(p, time);
+}
+
+static svs_code turn(struct pipeline *p, svs_error *err) {
+    zmq_pollitem_t items[ITEM_COUNT];
+    svs_code code = SVS_OK;
+    if (zmq_poll(items, poll_items(p, items), wait_ms(p)) < 0)
+        return zmq_errno() == EINTR ? SVS_OK
+                                    : svi_fail(err, SVS_IO, "waiting failed: %s", zmq_strerror(zmq_errno()));
+    if (items[ITEM_SIGNALS].revents)
+        p->stop = true;
+    else if (items[ITEM_IN].revents && p->intake)
+        code = take_rows(p, true, err);
+    else if (items[ITEM_IN].revents)
+        take_messages(p);
+    serve(p, items);
+    p->stop = p->stop || p->control.stop;
+    return code;
+}
+
+/* What producers had handed over before the end is still on its way through the kernel and libzmq's thread.
+ */
+static void drain(struct pipeline *p) {
+    zmq_pollitem_t item = {p->in, 0, ZMQ_POLLIN, 0};
+    double end = now() + DRAIN_SECONDS;
+    while (p->in && now() < end && zmq_poll(&item, 1, DRAIN_MS) > 0)
+        take_messages(p);
+    if (p->monitor)
+        tell_cut_peers(p);
+    if (p->out)
+        svi_publisher_subscriptions(p->out);
+}
+
+static svs_code loop(struct pipeline *p, svs_error *err) {
+    p->stats_due = now() + p->settings.publish_seconds;
+    svs_code code = p->intake ? take_rows(p, false, err) : SVS_OK; /* what the format was told by */
+    while (!p->stop && code == SVS_OK)
+        code = turn(p, err);
+    drain(p);
+    svi_engine_publish_model(p->engine, true);
+    publish_stats(p, now());
+    return code;
+}
+
+/* ---- start and end ---- */
+
+static void say(const struct pipeline *p, const char *what, const char *address, const char *kind) {
+    if (p->hooks->log) {
+        fprintf(p->hooks->log, "%s %s%s%s%s\n", what, address, kind ? " (" : "", kind ? kind : "",
+                kind ? ")" : "");
+        fflush(p->hooks->log);
+    }
+}
+
+static svs_code open_sub(struct pipeline *p, svs_error *err) {
+    const char *topic = p->settings.in_topic;
+    if (zmq_setsockopt(p->in, ZMQ_SUBSCRIBE, topic, strlen(topic)) == 0)
+        return SVS_OK;
+    return svi_fail(err, SVS_IO, "cannot subscribe to in.topic: %s", zmq_strerror(zmq_errno()));
+}
+
+/* The monitor must see the first peer: it starts watching before the address is bound. */
+static svs_code open_input(struct pipeline *p, svs_error *err) {
+    static const struct {
+        int type;
+        bool bind;
+        const char *name;
+    } modes[] = {{ZMQ_PULL, true, "pull"}, {ZMQ_ROUTER, true, "router"}, {ZMQ_SUB, false, "sub"}};
+    struct svi_settings *s = &p->settings;
+    struct svi_socket_plan plan = {"in",      modes[s->in_mode].type, modes[s->in_mode].bind, QUEUE_IN,
+                                   LINGER_MS, s->max_message};
+    if (!(p->in = svi_socket_new(p->context, &plan, err)))
+        return err->code;
+    if (!(p->monitor = svi_monitor_new(p->context, p->in, err)))
+        return err->code;
+    if (s->in_mode == SVI_IN_SUB && open_sub(p, err) != SVS_OK)
+        return err->code;
+    if (svi_socket_attach(p->in, &plan, s->in, s->in, err) != SVS_OK)
+        return err->code;
+    say(p, "in", s->in, modes[s->in_mode].name);
+    return SVS_OK;
+}
+
+static svs_code open_stdin(struct pipeline *p, bool out, svs_error *err) {
+    if (p->hooks->scores && !out)
+        p->lines.fd = fileno(p->hooks->scores);
+    p->intake = svi_intake_new(&p->settings, p->engine, err);
+    return p->intake ? SVS_OK : err->code;
+}
+
+static bool wants(const struct svi_settings *s, const char *key, const char *address) {
+    bool standard_input = strcmp(s->in, "-") == 0;
+    return address[0] && (!standard_input || svi_settings_given(s, svi_settings_row(key)));
+}
+
+static svs_code open_sockets(struct pipeline *p, svs_error *err) {
+    struct svi_settings *s = &p->settings;
+    bool standard_input = strcmp(s->in, "-") == 0, out = wants(s, "out", s->out),
+         ctl = wants(s, "ctl", s->ctl);
+    if ((!standard_input || out || ctl) && !(p->context = zmq_ctx_new()))
+        return svi_fail(err, SVS_IO, "ZeroMQ cannot start: %s", zmq_strerror(zmq_errno()));
+    if (out && !(p->out = svi_publisher_new(p->context, s->out, s->stream, s->out, err)))
+        return err->code;
+    if (out)
+        say(p, "out", s->out, NULL);
+    struct svi_socket_plan plan = {"ctl", ZMQ_ROUTER, true, QUEUE_IN, LINGER_MS, s->max_message};
+    if (ctl && !(p->ctl = svi_socket_open(p->context, &plan, s->ctl, s->ctl, err)))
+        return err->code;
+    if (ctl)
+        say(p, "ctl", s->ctl, NULL);
+    return standard_input ? open_stdin(p, out, err)
+                          : open_input(p, err); /* last: who sees it may send at once */
+}
+
+static svs_code build(struct pipeline *p, svs_error *err) {
+    double time = now();
+    p->engine = svi_engine_new(&p->settings, (uint64_t)(1e6 * time), sink, p, err);
+    if (!p->engine)
+        return err->code;
+    p->control = (struct svi_control){p->engine, &p->settings, time, false};
+    return open_sockets(p, err);
+}
+
+static void summarise(const struct pipeline *p) {
+    const struct svi_figure *f;
+    double value = NAN;
+    const char *name = p->settings.task == SVS_REGRESS ? "rmse" : "accuracy";
+    if (!p->hooks->log)
+        return;
+    int count = svi_engine_figures(p->engine, now(), &f);
+    for (int i = 0; i < count; i++)
+        if (f[i].type == SVI_NUMBER && strcmp(f[i].name, name) == 0)
+            value = f[i].as.number;
+    fprintf(p->hooks->log, "seen %" PRId64 "\nrefused %" PRId64 "\n", svi_engine_seen(p->engine),
+            svi_engine_errors(p->engine));
+    if (!isnan(value))
+        fprintf(p->hooks->log, "%s %.3f\n", name, value);
+    fflush(p->hooks->log);
+}
+
+static void dismantle(struct pipeline *p) {
+    svi_monitor_free(&p->monitor);
+    svi_socket_close(&p->in);
+    svi_socket_close(&p->ctl);
+    svi_publisher_free(&p->out);
+    svi_intake_free(&p->intake);
+    if (p->context)
+        while (zmq_ctx_term(p->context) != 0 && zmq_errno() == EINTR)
+            ; /* waits for what is on its way out, as long as the sockets linger */
+    svi_engine_free(&p->engine);
+    svi_bytes_clear(&p->reply);
+    svi_bytes_clear(&p->lines.text);
+}
+
+static svs_code run(struct pipeline *p, svs_error *err) {
+    svs_code code = build(p, err);
+    if (code == SVS_OK) {
+        code = loop(p, err);
+        summarise(p);
+    }
+    dismantle(p);
+    return code;
+}
+
+svs_code svi_pipeline_run(const struct svi_settings *s, const struct svi_pipeline_hooks *hooks,
+                          svs_error *err) {
+    struct pipeline *p = svi_alloc(sizeof *p);
+    svs_error local;
+    sigset_t wanted, before;
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, pipe_before;
+    if (!p)
+        return svi_fail_memory(err, "the pipeline");
+    err = err ? err : &local;
+    p->settings = *s;
+    p->hooks = hooks;
+    p->lines.fd = -1;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGINT);
+    sigaddset(&wanted, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &wanted, &before); /* before libzmq starts its threads, which inherit it */
+    sigaction(SIGPIPE, &ignore, &pipe_before);
+    p->signals = signalfd(-1, &wanted, SFD_CLOEXEC);
+    svs_code code = p->signals >= 0
+                        ? run(p, err)
+                        : svi_fail(err, SVS_IO, "signals cannot be waited for: %s", strerror(errno));
+    if (p->signals >= 0)
+        close(p->signals);
+    sigaction(SIGPIPE, &pipe_before, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    svi_free(p);
+    return code;
+}

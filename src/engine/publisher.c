@@ -1,0 +1,135 @@
+#include "engine/publisher.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "engine/transport.h"
+
+#define LINGER_MS        2000 /* what a subscriber that stands still may delay the end */
+#define SUBSCRIPTION_MAX 4096 /* bytes; a subscriber with a longer one is cut */
+
+struct topic {
+    char name[SVI_TOPIC_MAX];
+    size_t length;
+    bool retained;
+    bool prefix[SVI_TOPIC_MAX + 1]; /* prefix[n]: somebody subscribes to the first n bytes */
+    int prefixes;                   /* how many are set */
+    bool resend;                    /* a subscription came for which the retained message is due */
+    struct svi_bytes last;          /* retained payload, empty = none yet */
+};
+
+struct svi_publisher {
+    void *socket;
+    int queue; /* present limit, messages */
+    struct topic topics[SVI_TOPIC_COUNT];
+    struct svi_bytes payload;
+};
+
+static void name_topics(svi_publisher *p, const char *stream) {
+    static const bool retained[] = {
+#define X(constant, name, keep, text) keep,
+        SVI_TOPICS(X)
+#undef X
+    };
+    for (int t = 0; t < SVI_TOPIC_COUNT; t++) {
+        p->topics[t].length = svi_topic_write((enum svi_topic)t, stream, p->topics[t].name);
+        p->topics[t].retained = retained[t];
+    }
+}
+
+svi_publisher *svi_publisher_new(void *context, const char *address, const char *stream, char *actual,
+                                 svs_error *err) {
+    svi_publisher *p = svi_alloc(sizeof *p);
+    if (!p) {
+        svi_fail_memory(err, "the publisher");
+        return NULL;
+    }
+    p->queue = SVI_PUBLISH_QUEUE;
+    name_topics(p, stream);
+    struct svi_socket_plan plan = {"out", ZMQ_XPUB, true, p->queue, LINGER_MS, SUBSCRIPTION_MAX};
+    p->socket = svi_socket_open(context, &plan, address, actual, err);
+    int verbose = 1;
+    if (p->socket)
+        zmq_setsockopt(p->socket, ZMQ_XPUB_VERBOSE, &verbose, sizeof verbose);
+    else
+        svi_publisher_free(&p);
+    return p;
+}
+
+void svi_publisher_free(svi_publisher **p) {
+    if (!*p)
+        return;
+    svi_socket_close(&(*p)->socket);
+    for (int t = 0; t < SVI_TOPIC_COUNT; t++)
+        svi_bytes_clear(&(*p)->topics[t].last);
+    svi_bytes_clear(&(*p)->payload);
+    svi_free(*p);
+    *p = NULL;
+}
+
+void *svi_publisher_socket(const svi_publisher *p) {
+    return p->socket;
+}
+
+static void subscribe(struct topic *t, bool on, const char *prefix, size_t length) {
+    if (length > t->length || memcmp(prefix, t->name, length) != 0)
+        return;
+    t->prefixes += (int)on - (int)t->prefix[length];
+    t->prefix[length] = on;
+    t->resend = t->resend || (on && t->retained);
+}
+
+static void send_event(svi_publisher *p, const struct topic *t, const struct svi_bytes *payload) {
+    /* XPUB drops for those who are full and never says EAGAIN; what else could fail has no remedy here. */
+    if (zmq_send(p->socket, t->name, t->length, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0)
+        zmq_send(p->socket, payload->data, payload->size, ZMQ_DONTWAIT);
+}
+
+void svi_publisher_subscriptions(svi_publisher *p) {
+    zmq_msg_t m;
+    zmq_msg_init(&m);
+    while (zmq_msg_recv(&m, p->socket, ZMQ_DONTWAIT) >= 0) {
+        const char *bytes = zmq_msg_data(&m);
+        size_t n = zmq_msg_size(&m);
+        for (int t = 0; t < SVI_TOPIC_COUNT && n > 0 && (bytes[0] == 0 || bytes[0] == 1); t++)
+            subscribe(&p->topics[t], bytes[0] == 1, bytes + 1, n - 1);
+    }
+    zmq_msg_close(&m);
+    for (int t = 0; t < SVI_TOPIC_COUNT; t++) {
+        if (p->topics[t].resend && p->topics[t].last.size > 0)
+            send_event(p, &p->topics[t], &p->topics[t].last);
+        p->topics[t].resend = false;
+    }
+}
+
+bool svi_publisher_wanted(const svi_publisher *p, enum svi_topic topic) {
+    return p->topics[topic].prefixes > 0;
+}
+
+/* Keeps a standing subscriber's queue within SVI_PUBLISH_BYTES; halving, so that it is set a few times in a
+ * life only. */
+static void limit_queue(svi_publisher *p, size_t payload) {
+    int queue = p->queue;
+    while (queue > 64 && (double)queue * (double)payload > SVI_PUBLISH_BYTES)
+        queue /= 2;
+    if (queue != p->queue)
+        zmq_setsockopt(p->socket, ZMQ_SNDHWM, &queue, sizeof queue);
+    p->queue = queue;
+}
+
+svs_code svi_publisher_publish(svi_publisher *p, const struct svi_event *e) {
+    struct topic *t = &p->topics[e->topic];
+    if (!t->retained && t->prefixes == 0)
+        return SVS_OK;
+    struct svi_bytes *payload = t->retained ? &t->last : &p->payload;
+    svs_code code = svi_event_encode(e, payload);
+    if (code != SVS_OK) {
+        payload->size = 0;
+        return code;
+    }
+    limit_queue(p, payload->size);
+    if (t->prefixes > 0)
+        send_event(p, t, payload);
+    return SVS_OK;
+}

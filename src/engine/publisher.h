@@ -1,0 +1,41 @@
+/* publisher.h: the XPUB side: encodes what somebody wants, keeps the last model and stats for those who come
+ * later.
+ *
+ * It never waits: a subscriber that does not keep up loses messages and sees it by `seq`. Memory per
+ * subscriber is bounded by a queue of SVI_PUBLISH_QUEUE messages at most, and of fewer when models are large,
+ * so that SVI_PUBLISH_BYTES worth of the largest payload fit: 256 MiB for a subscriber that stands still, and
+ * nothing for one that reads.
+ *
+ * A topic is a fixed string here, so the subscriptions that matter are its prefixes: one bit for each length
+ * is the whole bookkeeping, however many subscribers there are (libzmq tells every subscription, and the last
+ * cancellation of each). */
+#ifndef SVI_PUBLISHER_H
+#define SVI_PUBLISHER_H
+
+#include <stdbool.h>
+
+#include "wire/event.h"
+
+#define SVI_PUBLISH_QUEUE 100000
+#define SVI_PUBLISH_BYTES (256 * 1024 * 1024)
+
+typedef struct svi_publisher svi_publisher;
+
+/* Binds `address`; `actual` (SVI_ADDRESS_MAX bytes) receives the real one. NULL: SVS_IO, SVS_NO_MEMORY.
+ * Owner: the caller. */
+svi_publisher *svi_publisher_new(void *context, const char *address, const char *stream, char *actual,
+                                 svs_error *err);
+void svi_publisher_free(svi_publisher **p);
+
+void *svi_publisher_socket(const svi_publisher *p); /* for the poll set */
+
+/* Takes the subscriptions that arrived and sends the retained messages they ask for. */
+void svi_publisher_subscriptions(svi_publisher *p);
+
+/* Does anybody listen to this topic? */
+bool svi_publisher_wanted(const svi_publisher *p, enum svi_topic topic);
+
+/* SVS_NO_MEMORY: the event is lost, which subscribers see by `seq`. */
+svs_code svi_publisher_publish(svi_publisher *p, const struct svi_event *e);
+
+#endif
