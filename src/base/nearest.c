@@ -18,12 +18,11 @@ static bool is_part(const char *part, const char *whole) {
     return begins || ends;
 }
 
-/* In half steps, so that a word that differs in case only comes before one that differs in a letter. */
+/* In half steps: a word that differs in case only, or is a part, comes before one that differs in a letter.
+ */
 static int steps(const char *word, const char *known) {
-    if (strcasecmp(word, known) == 0)
-        return 1;
-    if (is_part(word, known))
-        return 2;
+    if (strcasecmp(word, known) == 0 || is_part(word, known))
+        return strcmp(word, known) == 0 ? 0 : 1;
     int distance = svi_edit_distance(word, known, FARTHEST);
     return distance > FARTHEST ? INT_MAX : 2 * distance;
 }

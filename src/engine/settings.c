@@ -65,11 +65,11 @@ static const struct svi_setting table[] = {
      "a missing feature value: refuse the sample with an error, carry the last value over, drop the sample "
      "quietly",
      FIELD(missing)},
-    {"publish.every", SVI_SET_INTEGER, "1000", NULL, 0, 1e12, "samples",
+    {"publish.every", SVI_SET_INTEGER, "1000", NULL, 0, 1e9, "samples",
      "publish the model after so many samples; 0 does not", FIELD(publish_every)},
     {"publish.seconds", SVI_SET_NUMBER, "1", NULL, 0, FOREVER, "seconds",
      "publish model and stats after so much time; 0 does not", FIELD(publish_seconds)},
-    {"scores", SVI_SET_SCORES, "all", NULL, 0, 1e12, "samples",
+    {"scores", SVI_SET_SCORES, "all", NULL, 0, 1e9, "samples",
      "which scores are published: all, none, or a number N for every N-th", FIELD(scores)},
     {"labels.ttl", SVI_SET_NUMBER, "3600", NULL, 0, FOREVER, "seconds",
      "how long a sample with an id waits for its label; 0 does not wait", FIELD(labels_ttl)},
@@ -155,9 +155,10 @@ static char *write_choices(const char *choices, char *out, size_t size) {
     return out;
 }
 
-/* 1000, but 1e9 and 1e-9: long rows of zeros are not readable. */
-static char *write_bound(double bound, char *out, size_t size) {
-    double power = bound > 0 ? log10(bound) : 0;
+/* 1e9 and 1e-9 rather than rows of zeros, but only where they may be written so: integers take digits alone.
+ */
+static char *write_bound(const struct svi_setting *row, double bound, char *out, size_t size) {
+    double power = bound > 0 && row->type == SVI_SET_NUMBER ? log10(bound) : 0;
     bool round = fabs(power - rint(power)) < 1e-9;
     if (round && (power > 5.5 || power < -3.5))
         snprintf(out, size, "1e%d", (int)rint(power));
@@ -169,8 +170,8 @@ static char *write_bound(double bound, char *out, size_t size) {
 static void write_interval(const struct svi_setting *row, char *out, size_t size) {
     char low[32], high[32];
     const char *words = row->type == SVI_SET_SCORES ? "all, none or " : "";
-    snprintf(out, size, "%s%s to %s%s%s", words, write_bound(row->low, low, sizeof low),
-             write_bound(row->high, high, sizeof high), row->unit[0] ? " " : "", row->unit);
+    snprintf(out, size, "%s%s to %s%s%s", words, write_bound(row, row->low, low, sizeof low),
+             write_bound(row, row->high, high, sizeof high), row->unit[0] ? " " : "", row->unit);
 }
 
 char *svi_settings_range(const struct svi_setting *row, char *out, size_t size) {

@@ -29,17 +29,16 @@ static const struct {
     {"Load: Unexpected key", true}, {"Load: Mapping field already seen", true},
     {"Load: libyaml", true},        {"Load: Expecting", false},
     {"Load: STRING length", false}, {"Ignoring documents", false},
-    {"Load: Alias", false},
 };
 
+/* The line of a field is that of its value; of the map as a whole it would be the map's first, which helps
+ * nobody. */
 static void note_backtrace(struct fault *f, const char *format, va_list arguments) {
-    if (strncmp(format, "  in mapping field", 18) == 0) {
-        const char *key = va_arg(arguments, const char *);
-        if (f->word[0] == '\0')
-            svi_escape(f->word, sizeof f->word, key, strlen(key));
-    } else if (strncmp(format, "  in mapping (line", 18) != 0) {
+    if (strncmp(format, "  in mapping field", 18) != 0)
         return;
-    }
+    const char *key = va_arg(arguments, const char *);
+    if (f->word[0] == '\0')
+        svi_escape(f->word, sizeof f->word, key, strlen(key));
     f->line = va_arg(arguments, size_t);
 }
 
@@ -95,7 +94,7 @@ static cyaml_schema_field_t field_of(const struct svi_setting *row, int index) {
 }
 
 /* The refusal of a whole file in words of ours. */
-static svs_code refuse_file(const char *name, const struct fault *f, svs_error *err) {
+static svs_code refuse_file(const char *name, cyaml_err_t status, const struct fault *f, svs_error *err) {
     char at[96];
     char file[64];
     svi_escape(file, sizeof file, name, strlen(name));
@@ -106,13 +105,13 @@ static svs_code refuse_file(const char *name, const struct fault *f, svs_error *
         return svi_fail(err, SVS_SETTING, "%s: %s", at, unknown.text);
     }
     if (strcmp(f->said, "Load: Mapping field already seen") == 0)
-        return svi_fail(err, SVS_SETTING, "%s: %s occurs twice: leave one of them out", at, f->word);
+        return svi_fail(err, SVS_SETTING, "%s: %s occurs twice: leave one of them out", file, f->word);
     if (strcmp(f->said, "Load: libyaml") == 0)
         return svi_fail(err, SVS_SETTING, "%s%s: this is not YAML: %s", at, f->line ? " or after" : "",
                         f->word);
     if (strcmp(f->said, "Ignoring documents") == 0)
         return svi_fail(err, SVS_SETTING, "%s: more than one document: leave one map, without ---", at);
-    if (f->said[0] && f->word[0])
+    if ((f->said[0] || status == CYAML_ERR_ALIAS) && f->word[0]) /* an alias is not logged */
         return svi_fail(err, SVS_SETTING,
                         "%s: %s takes one value, not a list, a map or an alias (write %s: value)", at,
                         f->word, f->word);
@@ -171,7 +170,7 @@ svs_code svi_settings_read(struct svi_settings *s, const char *name, const void 
     if (status == CYAML_ERR_OOM)
         code = svi_fail_memory(err, "the settings file");
     else if (status != CYAML_OK || fault.said[0])
-        code = refuse_file(name, &fault, err);
+        code = refuse_file(name, status, &fault, err);
     else if (data) /* an empty file has none */
         code = apply(s, name, data, err);
     cyaml_free(&config, &schema, data, 0);

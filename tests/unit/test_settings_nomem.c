@@ -1,0 +1,72 @@
+/* Reading a settings file while the n-th allocation fails, for every n: an error, no leak, nothing changed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "engine/settings.h"
+
+static int left; /* allocations that succeed before one fails; -1 = all */
+
+void *__real_svi_alloc(size_t size);
+void *__real_svi_realloc(void *block, size_t old_size, size_t size);
+void *__wrap_svi_alloc(size_t size);
+void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
+
+static bool granted(void) {
+    return left < 0 || left-- > 0;
+}
+
+void *__wrap_svi_alloc(size_t size) {
+    return granted() ? __real_svi_alloc(size) : NULL;
+}
+
+void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
+    return granted() ? __real_svi_realloc(block, old_size, size) : NULL;
+}
+
+static void test_each_allocation_may_fail(void **state) {
+    static const char text[] = "window: 5\nlabel: y\nin.topic: \"a\"\nC: 2\n";
+    int failures = 0;
+    (void)state;
+    for (;;) {
+        struct svi_settings s, before;
+        svs_error err = {.text = ""};
+        svi_settings_default(&s);
+        before = s;
+        left = failures;
+        svs_code code = svi_settings_read(&s, "test.yaml", text, strlen(text), &err);
+        left = -1;
+        if (code == SVS_OK)
+            break;
+        assert_int_equal(code, SVS_NO_MEMORY);
+        assert_memory_equal(&s, &before, sizeof s);
+        failures++;
+        assert_true(failures < 1000);
+    }
+    assert_true(failures > 4); /* at least the map and its four texts */
+}
+
+static void test_the_file_buffer_may_fail(void **state) {
+    struct svi_settings s;
+    svs_error err = {.text = ""};
+    (void)state;
+    svi_settings_default(&s);
+    left = 0;
+    svs_code code = svi_settings_load(&s, "/dev/null", &err);
+    left = -1;
+    assert_int_equal(code, SVS_NO_MEMORY);
+    assert_int_equal(svi_settings_load(&s, "/dev/null", &err), SVS_OK);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_allocation_may_fail),
+        cmocka_unit_test(test_the_file_buffer_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
