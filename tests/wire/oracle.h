@@ -1,0 +1,188 @@
+/* oracle.h: what msgpack-c thinks of the bytes that our decoder was given. Shared by the differential test
+ * and the fuzz target; each call returns NULL when both agree, else what they differ in. */
+#ifndef TEST_ORACLE_H
+#define TEST_ORACLE_H
+
+#include <math.h>
+#include <msgpack.h>
+#include <string.h>
+
+#include "wire/decode.h"
+
+/* msgpack-c reserves containers from their headers alone: with a 16-bit or 32-bit count that is not backed by
+ * bytes it would ask for gigabytes. */
+static bool oracle_may_claim_much(const uint8_t *bytes, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if (bytes[i] >= 0xdc && bytes[i] <= 0xdf)
+            return true;
+    return false;
+}
+
+static const char *oracle_form_of(svs_code code, msgpack_unpack_return got, size_t off, size_t length) {
+    if (code == SVS_OK)
+        return got == MSGPACK_UNPACK_SUCCESS && off == length ? NULL : "accepted, but not by msgpack-c";
+    if (code == SVS_TRAILING)
+        return got == MSGPACK_UNPACK_SUCCESS && off < length ? NULL : "trailing, but not to msgpack-c";
+    if (code == SVS_TRUNCATED) /* we refuse a count that cannot be met before we look at what does follow */
+        return got == MSGPACK_UNPACK_CONTINUE || got == MSGPACK_UNPACK_PARSE_ERROR
+                   ? NULL
+                   : "truncated, but not to msgpack-c";
+    return got == MSGPACK_UNPACK_PARSE_ERROR ? NULL : "not msgpack, but to msgpack-c it is";
+}
+
+/* Is `bytes` well-formed to both? */
+static const char *oracle_form(const uint8_t *bytes, size_t length) {
+    svs_code code = svi_msgpack_check(bytes, length, SVI_DEPTH_MAX, NULL);
+    if (length == 0)
+        return code == SVS_EMPTY ? NULL : "no bytes are not empty";
+    if (code == SVS_TOO_DEEP || (code != SVS_OK && oracle_may_claim_much(bytes, length)))
+        return NULL;
+    msgpack_unpacked u;
+    size_t off = 0;
+    msgpack_unpacked_init(&u);
+    msgpack_unpack_return got = msgpack_unpack_next(&u, (const char *)bytes, length, &off);
+    msgpack_unpacked_destroy(&u);
+    return oracle_form_of(code, got, off, length);
+}
+
+static bool oracle_is(const msgpack_object *o, const char *text) {
+    return o->type == MSGPACK_OBJECT_STR && o->via.str.size == strlen(text) &&
+           memcmp(o->via.str.ptr, text, strlen(text)) == 0;
+}
+
+/* The value of a key that is there and not nil. */
+static const msgpack_object *oracle_get(const msgpack_object *map, const char *key) {
+    for (uint32_t i = 0; i < map->via.map.size; i++)
+        if (oracle_is(&map->via.map.ptr[i].key, key)) {
+            const msgpack_object *o = &map->via.map.ptr[i].val;
+            return o->type == MSGPACK_OBJECT_NIL ? NULL : o;
+        }
+    return NULL;
+}
+
+static double oracle_number(const msgpack_object *o) {
+    switch (o->type) {
+    case MSGPACK_OBJECT_POSITIVE_INTEGER:
+        return (double)o->via.u64;
+    case MSGPACK_OBJECT_NEGATIVE_INTEGER:
+        return (double)o->via.i64;
+    case MSGPACK_OBJECT_FLOAT32:
+    case MSGPACK_OBJECT_FLOAT64:
+        return o->via.f64;
+    default:
+        return NAN; /* nil among features */
+    }
+}
+
+static bool oracle_same(double a, double b) {
+    return a == b || (isnan(a) && isnan(b));
+}
+
+static bool oracle_is_value(svs_value v, const msgpack_object *o) {
+    if (!o)
+        return v.kind == SVS_NONE;
+    if (o->type == MSGPACK_OBJECT_STR)
+        return v.kind == SVS_STR && v.length == o->via.str.size &&
+               memcmp(v.as.s, o->via.str.ptr, v.length) == 0;
+    if (o->type == MSGPACK_OBJECT_BOOLEAN)
+        return v.kind == SVS_INT && v.as.i == o->via.boolean;
+    if (v.kind == SVS_INT && o->type == MSGPACK_OBJECT_POSITIVE_INTEGER)
+        return v.as.i >= 0 && (uint64_t)v.as.i == o->via.u64;
+    if (v.kind == SVS_INT && o->type == MSGPACK_OBJECT_NEGATIVE_INTEGER)
+        return v.as.i == o->via.i64;
+    return v.kind == SVS_INT ? (double)v.as.i == oracle_number(o)
+                             : v.kind == SVS_REAL && v.as.r == oracle_number(o);
+}
+
+static bool oracle_is_array(const struct svi_message *m, const msgpack_object *x) {
+    bool same = m->d == (int)x->via.array.size;
+    for (int j = 0; same && j < m->d; j++)
+        same = oracle_same(m->x[j], oracle_number(&x->via.array.ptr[j]));
+    return same;
+}
+
+static bool oracle_is_packed(const struct svi_message *m, const msgpack_object *x) {
+    size_t size = x->via.ext.type == 2 ? 8 : 4;
+    bool same = (size_t)m->d * size == x->via.ext.size;
+    for (int j = 0; same && j < m->d; j++) {
+        double v = 0;
+        float f = 0;
+        memcpy(size == 8 ? (void *)&v : (void *)&f, x->via.ext.ptr + (size_t)j * size, size);
+        same = m->x[j] == (size == 8 ? v : (double)f);
+    }
+    return same;
+}
+
+/* Every pair is in its column, and the other columns are 0. */
+static bool oracle_is_map(const struct svi_message *m, const struct svi_shape *s, const msgpack_object *x) {
+    uint32_t set = 0;
+    for (uint32_t i = 0; i < x->via.map.size; i++) {
+        const msgpack_object *k = &x->via.map.ptr[i].key;
+        int j = k->type == MSGPACK_OBJECT_STR ? svs_features_find(s->names, k->via.str.ptr, k->via.str.size)
+                                              : (int)k->via.u64;
+        double v = oracle_number(&x->via.map.ptr[i].val);
+        if (j < 0 || j >= m->d || !oracle_same(m->x[j], v))
+            return false;
+        set += v != 0;
+    }
+    for (int j = 0; j < m->d; j++)
+        set -= m->x[j] != 0;
+    return set == 0;
+}
+
+static bool oracle_is_x(const struct svi_message *m, const struct svi_shape *s, const msgpack_object *x) {
+    if (!x)
+        return !m->has_x;
+    if (x->type == MSGPACK_OBJECT_ARRAY)
+        return oracle_is_array(m, x);
+    return x->type == MSGPACK_OBJECT_EXT ? oracle_is_packed(m, x) : oracle_is_map(m, s, x);
+}
+
+static const char *oracle_message(const struct svi_message *m, const struct svi_shape *s,
+                                  const msgpack_object *o) {
+    if (o->type != MSGPACK_OBJECT_MAP)
+        return "an element that is no map was accepted";
+    const msgpack_object *ts = oracle_get(o, "ts"), *w = oracle_get(o, "w");
+    if (!oracle_is_x(m, s, oracle_get(o, "x")))
+        return "x differs";
+    if (!oracle_is_value(m->y, oracle_get(o, "y")) || !oracle_is_value(m->id, oracle_get(o, "id")))
+        return "y or id differs";
+    if (!oracle_is_value(m->stream, oracle_get(o, "stream")) ||
+        !oracle_is_value(m->src, oracle_get(o, "src")))
+        return "stream or src differs";
+    if (!oracle_same(m->ts, ts ? oracle_number(ts) : NAN) || m->weight != (w ? oracle_number(w) : 1))
+        return "ts or w differs";
+    return NULL;
+}
+
+/* Decodes the whole frame both ways. *taken (may be NULL): elements that were accepted. */
+static const char *oracle_values(const uint8_t *bytes, size_t length, struct svi_shape *s, int *taken) {
+    struct svi_frame f;
+    struct svi_message m;
+    svs_error err;
+    msgpack_unpacked u;
+    const char *problem = NULL;
+    if (svi_frame_open(&f, bytes, length, &err) != SVS_OK)
+        return NULL;
+    msgpack_unpacked_init(&u);
+    if (msgpack_unpack_next(&u, (const char *)bytes, length, NULL) != MSGPACK_UNPACK_SUCCESS)
+        problem = "opened, but msgpack-c does not read it";
+    bool batch = u.data.type == MSGPACK_OBJECT_ARRAY;
+    for (uint32_t i = 0; !problem && f.left > 0; i++) {
+        svs_code code = svi_frame_next(&f, s, &m, &err);
+        if (code == SVS_OK)
+            code = svi_shape_fits(s, &m, &err);
+        if (code == SVS_OK) {
+            problem = oracle_message(&m, s, batch ? &u.data.via.array.ptr[i] : &u.data);
+            svi_shape_commit(s, &m);
+            if (taken)
+                ++*taken;
+        } else {
+            svi_shape_restore(s);
+        }
+    }
+    msgpack_unpacked_destroy(&u);
+    return !problem && f.at != f.end ? "the cursor does not end at the end" : problem;
+}
+
+#endif
