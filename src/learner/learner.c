@@ -173,6 +173,7 @@ void svs_learner_reset(svs_learner *l) {
     for (int j = 0; l->ridge && j <= l->d; j++)
         l->ridge[j] = l->nu;
     l->bucket = false;
+    l->held_learned = 0;
     l->arrivals = l->next_rebuild = l->order = l->base = 0;
     l->version++;
 }

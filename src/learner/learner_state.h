@@ -45,6 +45,7 @@ struct svs_learner {
 
     int64_t arrivals;     /* labelled samples so far */
     int64_t next_rebuild; /* the arrival after which the next planned one comes */
+    int64_t held_learned; /* samples of the window that are in the model */
     int64_t order, base;  /* learned samples; those before the present unit of hats */
     uint64_t version;
     svs_health health;

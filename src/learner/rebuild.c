@@ -14,7 +14,7 @@
 #include "learner/learner_state.h"
 
 #define FIRST_REBUILD 8
-#define PERIOD        10    /* windows between planned rebuilds */
+#define PERIOD        4     /* windows between planned rebuilds */
 #define SHIFT_MAX     1000  /* deviations that a mean may have moved for G to be moved instead of made anew */
 #define REFINE_FROM   1e4   /* condition estimate from which w is refined */
 #define JITTER        1e-14 /* of the mean diagonal, 100-fold each try */
@@ -241,8 +241,8 @@ static void measure_energy(svs_learner *l) {
 
 /* The sums in the coordinates of the new epoch: the bucket's if it holds exactly what the window holds, else
  * from the rows. */
-static void new_epoch(svs_learner *l) {
-    bool from_sums = l->o.window == 0 || l->bucket;
+static void new_epoch(svs_learner *l, bool planned) {
+    bool from_sums = l->o.window == 0 || (planned && l->bucket); /* unplanned, the bucket holds but a part */
     svi_gram_flush(&l->gram, l->m->kernels);
     if (!from_sums || !refit_from_sums(l)) {
         svi_scaler_fit(&l->scaler, &l->window, l->scratch[2]);
@@ -256,14 +256,13 @@ void svi_rebuild(svs_learner *l, bool planned) {
         svi_gram_flush(&l->gram, l->m->kernels);
         l->health.residual = probe(l);
     }
-    new_epoch(l);
+    new_epoch(l, planned);
     ridge_reset(l);
     solve(l);
     if (l->o.window)
         refine(l);
     measure_energy(l);
     l->health.rebuilds++;
-    l->health.alarms += !planned;
 }
 
 void svi_first_epoch(svs_learner *l, const double *x) {

@@ -9,7 +9,7 @@
 /* The removal of a sample may leave this relative error in P: eps |z|^2 / (nu (1 - a)). */
 #define REMOVAL_ERROR_MAX 1e-8
 /* A feature whose spread falls this far below its peak has lost large samples. */
-#define ENERGY_DROP 100
+#define ENERGY_DROP  100
 #define ENERGY_NOISE 1e-9 /* of the energy: a smaller spread is rounding */
 /* A new unit of hats before they lose range. */
 #define GAIN_MAX 1e6
@@ -85,6 +85,7 @@ static bool removal_alarms(svs_learner *l, const struct svi_change *c, const dou
 
 static void learned(svs_learner *l) {
     l->order++;
+    l->held_learned++;
     l->health.learned++;
     if (l->o.forget == 1)
         return;
@@ -139,6 +140,15 @@ static bool add_and_remove(svs_learner *l, int32_t leaving, int label, double ta
 /* ---- the slide
  * --------------------------------------------------------------------------------------------------- */
 
+/* After a removal: P cannot be trusted, or nothing is in any more; then the model is P = ridge^-1, w = 0
+ * again and not the rounding that is left, which FALSVM's next decision would follow. */
+static void mend(svs_learner *l, bool good) {
+    bool emptied = l->o.window && l->held_learned == 0;
+    l->health.alarms += !good;
+    if (!good || emptied)
+        svi_rebuild(l, false);
+}
+
 static bool rightly_classified(const svs_learner *l, int label, const double *scores) {
     if (l->class_count < 3)
         return (label == 1 ? scores[0] : -scores[0]) > 0;
@@ -192,6 +202,7 @@ void svi_slide(svs_learner *l, const double *x, svs_value id, int label, double 
         leaving = l->window.first;
         struct svi_slot *s = &l->window.slots[leaving];
         out->removed += s->live;
+        l->held_learned -= s->live && s->learned;
         if (s->live)
             cancel_bucket(l, s);
         if (!leaves_trace(l, s))
@@ -219,8 +230,8 @@ void svi_slide(svs_learner *l, const double *x, svs_value id, int label, double 
     }
     l->arrivals++;
     l->version += !skip || leaving >= 0;
-    if (!good)
-        svi_rebuild(l, false);
+    if (!good || leaving >= 0)
+        mend(l, good);
     svi_guard(l);
 }
 
@@ -228,6 +239,7 @@ void svi_remove_slot(svs_learner *l, int32_t slot) {
     struct svi_slot *s = &l->window.slots[slot];
     bool good = true;
     cancel_bucket(l, s);
+    l->held_learned -= s->live && s->learned;
     if (leaves_trace(l, s)) {
         struct svi_change change;
         double energy = prepare_removal(l, 0, slot, &change), weight = age_weight(l, s);
@@ -236,8 +248,7 @@ void svi_remove_slot(svs_learner *l, int32_t slot) {
         l->version++;
     }
     svi_ring_kill(&l->window, slot);
-    if (!good)
-        svi_rebuild(l, false);
+    mend(l, good);
 }
 
 static bool expired(const struct svi_ring *r, double time, double seconds) {

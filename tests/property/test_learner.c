@@ -198,6 +198,30 @@ static void model_in_raw_units(void **state) {
     svs_learner_free(&l);
 }
 
+/* Bursts of large samples at every phase of the guard: an unplanned rebuild must not take a half-filled
+ * bucket for the window. */
+static void alarms_at_any_phase(void **state) {
+    (void)state;
+    svs_error err;
+    svs_step step;
+    svs_health h;
+    svs_options o = options(40);
+    svs_learner *l = svs_learner_new(&o, 3, &err);
+    uint64_t seed = 6;
+    double x[3], worst = 0;
+    for (int i = 0; i < 3000; i++) {
+        for (int j = 0; j < 3; j++)
+            x[j] = ref_gauss(&seed) * (i % 71 < 3 ? 300 : 1);
+        svs_sample s = {x, 3, svs_none(), svs_int(x[0] > x[1]), 1};
+        assert_int_equal(svs_learner_step(l, &s, i, &step, &err), SVS_OK);
+        worst = fmax(worst, svs_learner_check(l));
+    }
+    svs_learner_health(l, &h);
+    assert_true(worst < 1e-8);
+    assert_true(h.alarms > 20 && h.rebuilds > h.alarms + 10);
+    svs_learner_free(&l);
+}
+
 static void refusals_change_nothing(void **state) {
     (void)state;
     svs_error err;
@@ -297,6 +321,7 @@ int main(void) {
         cmocka_unit_test(jumps_leave_no_trace),
         cmocka_unit_test(no_window_equals_wide_window),
         cmocka_unit_test(model_in_raw_units),
+        cmocka_unit_test(alarms_at_any_phase),
         cmocka_unit_test(refusals_change_nothing),
         cmocka_unit_test(waiting_ends),
         cmocka_unit_test(checkers_notice),
