@@ -19,7 +19,6 @@ struct fault {
     char said[40];       /* how its message begins: a row of `interesting` */
     char word[WORD_MAX]; /* the key it names, or what libyaml says */
     size_t line;         /* 0 = not told */
-    bool documents;      /* there is a second document */
 };
 
 static const struct {

@@ -1,0 +1,119 @@
+#!/bin/bash
+# The command-line frame and `config`, as a user meets them: exit codes, what is said and where.
+program=${1:-$SVMSTREAM}
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+n=0
+failed=0
+
+result() { # success text
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then
+        echo "ok $n - $2"
+    else
+        echo "not ok $n - $2"
+        sed 's/^/#   /' "$folder/out" "$folder/err"
+        failed=1
+    fi
+}
+
+# expect CODE STREAM PATTERN TEXT -- ARGUMENTS: the exit code, and a pattern on out or err ("" = that stream is empty)
+expect() {
+    local code=$1 stream=$2 pattern=$3 text=$4 good=0
+    shift 5
+    "$program" "$@" >"$folder/out" 2>"$folder/err" </dev/null
+    [ $? = "$code" ] || good=1
+    if [ -n "$pattern" ]; then
+        grep -q -e "$pattern" "$folder/$stream" || good=1
+    else
+        [ ! -s "$folder/$stream" ] || good=1
+    fi
+    result $good "$text"
+}
+
+expect 2 err 'Usage: svmstream COMMAND' 'without a command: usage on stderr, exit 2' --
+expect 0 out 'Usage: svmstream COMMAND' '--help' -- --help
+expect 0 out '^  config ' '-h lists the commands' -- -h
+expect 0 out '^svmstream [0-9]*\.[0-9]*\.[0-9]*$' '--version' -- --version
+expect 0 out '^svmstream [0-9]' 'COMMAND --version' -- config --version
+expect 2 err "unknown command 'confg', the nearest known one is 'config'" 'a misspelt command' -- confg
+expect 2 err 'behind the command' 'an option before the command' -- --window 5 config
+expect 0 out 'Usage: svmstream config' 'help COMMAND' -- help config
+expect 2 err "unknown command 'bogus'" 'help for an unknown command' -- help bogus
+for command in run feed watch eval model ctl config; do
+    expect 0 out "^Usage: svmstream $command" "$command --help" -- $command --help
+    expect 2 err "svmstream $command: unknown option --bogus, the nearest" "$command --bogus" -- $command --bogus
+    expect 2 err "the nearest known one is --window\$" "$command --windw 5" -- $command --windw 5
+done
+expect 0 err '' 'help says nothing on stderr' -- config --help
+awk 'length > 110 { exit 1 }' "$folder/out"
+result $? 'help is at most 110 columns wide'
+
+expect 2 err 'svmstream config: --window needs a value' 'a flag without value' -- config --window
+expect 2 err "window: 'abc' is not a whole number; it takes 0 to" 'a bad value is answered with the range' -- config --window abc
+expect 2 err "in.mode: 'push'.*pull, router or sub" 'a bad word is answered with the words' -- config --in.mode=push
+expect 2 err 'see `svmstream config --help`' 'a usage error points to the help' -- config --bogus
+expect 2 out '' 'a usage error leaves stdout empty' -- config --bogus
+expect 2 err "unknown word 'shw', the nearest known one is 'show'" 'config with a misspelt word' -- config shw
+expect 2 err "unexpected argument 'more'" 'config with too many words' -- config show more
+
+expect 0 out '^window: 1000$' 'config default' -- config default
+expect 0 out '^window: 1000$' 'config default does not take flags over' -- config default --window 5
+expect 0 out '^window: 5$' 'config show takes flags over' -- config show --window=5
+expect 0 out '^window: 5$' 'show is what config does by itself' -- config --window=5
+expect 0 out '^# Memory' 'config show predicts memory' -- config show
+expect 0 out '^# *3 features' 'for the features that are named' -- config show --features a,b,c
+expect 0 out '^# They contradict' 'config show tells contradictions' -- config show --method falsvm --task regress
+expect 0 out '^ok$' 'config check' -- config check
+expect 0 out '' 'config check -q' -- config check -q
+expect 1 err 'method falsvm learns classes only' 'config check: falsvm and regress' -- config check --method falsvm --task regress
+expect 1 err 'window.seconds' 'config check: window.seconds without window' -- config check --window 0 --window.seconds 5
+expect 1 err 'out and ctl' 'config check: one address twice' -- config check --out ipc://a --ctl ipc://a
+expect 0 out '^ok$' 'no models at all is no contradiction' -- config check --publish.every 0 --publish.seconds 0
+
+file=$folder/settings.yaml
+"$program" config show --window 77 --in - --features 'a,"b",ä' --scores none --max.message 65536 >"$file"
+"$program" config show --config "$file" >"$folder/out"
+cmp -s <(grep -v '^#' "$file") <(grep -v '^#' "$folder/out")
+result $? 'what config show writes, --config reads'
+expect 0 out '^window: 78$' 'a flag wins over the file' -- config show --window 78 -f "$file"
+expect 1 err 'No such file' 'a file that is not there' -- config check -f "$folder/none"
+expect 1 err 'Is a directory' 'a folder instead of a file' -- config check -f "$folder"
+
+yaml() { # text pattern what
+    printf '%b' "$1" >"$file"
+    expect 1 err "$2" "file: $3" -- config check --config "$file"
+}
+yaml 'windw: 5\n' "settings.yaml: unknown setting 'windw', the nearest known one is 'window'" 'an unknown key'
+yaml 'window: 5\nwindow: 6\n' 'window occurs twice' 'a key twice'
+yaml 'in: [a]\n' 'settings.yaml, line 1: in takes one value' 'a list'
+yaml 'in:\n  mode: sub\n' 'in takes one value' 'a nested map'
+yaml 'window: "5\n' 'not YAML' 'no YAML'
+yaml 'window: many\n' "window: 'many' is not a whole number" 'a bad value'
+yaml 'hello\n' 'flat map' 'no map'
+yaml 'task: regress\nmethod: falsvm\n' 'falsvm' 'a contradiction'
+
+expect 0 out '^\.TH SVMSTREAM 1' 'help-man prints roff' -- help-man
+expect 0 out '^complete -F' 'help-completion prints bash' -- help-completion
+bash -n "$folder/out"
+result $? 'the completion is valid bash'
+completed() { # expected words...
+    local expected=$1
+    shift
+    bash -c 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _svmstream; echo "${COMPREPLY[*]}"' \
+        - "$folder/completion" "$@" >"$folder/out" 2>"$folder/err"
+    [ "$(cat "$folder/out")" = "$expected" ]
+    result $? "completion of: $*"
+}
+cp "$folder/out" "$folder/completion"
+completed 'config' svmstream con
+completed '--window --window.seconds' svmstream config --windo
+completed 'show' svmstream config sh
+completed 'regress' svmstream run --task re
+completed 'none' svmstream run --scores n
+
+"$program" config show >/dev/full 2>"$folder/err"
+[ $? = 1 ] && grep -q 'cannot write' "$folder/err"
+result $? 'a full disk is a failure'
+echo "1..$n"
+exit $failed

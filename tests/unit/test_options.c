@@ -1,0 +1,374 @@
+/* The command line: what cli_parse makes of it, what it refuses, and that the tables of all commands are
+ * sound. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/nearest.h"
+#include "cli/help.h"
+#include "cli/options.h"
+
+static const struct cli_option sample_options[] = {
+    {"rate", 'r', "N", "100", "samples per second"},
+    {"packed", 0, NULL, NULL, "send packed"},
+    {"to", 0, "FILE", NULL, "where to"},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+static const struct cli_command sample = {.name = "sample",
+                                          .text = "a command for tests",
+                                          .usage = "FILE...",
+                                          .options = sample_options,
+                                          .positional_min = 1,
+                                          .positional_max = 3};
+
+static const struct cli_command worded = {.name = "worded",
+                                          .text = "takes a word",
+                                          .usage = "WORD",
+                                          .positional_max = 2,
+                                          .words = "show check default"};
+
+struct parsed {
+    struct cli_args a;
+    const char *positional[16];
+    enum cli_wish wish;
+    enum cli_fault fault;
+    svs_error err;
+    svs_code code;
+};
+
+#define LINE_MAX_WORDS 12
+
+static struct parsed *parse(struct parsed *p, const struct cli_command *command, const char *const *words) {
+    int count = 0;
+    while (words[count])
+        count++;
+    assert_true(count <= LINE_MAX_WORDS);
+    memset(p, 0x5a, sizeof *p);
+    p->err.text[0] = '\0';
+    p->code = cli_parse(&p->a, command, count, (char *const *)(uintptr_t)words, p->positional, &p->wish,
+                        &p->fault, &p->err);
+    return p;
+}
+
+#define PARSE(p, command, ...) parse(p, command, (const char *const[]){__VA_ARGS__, NULL})
+
+static void is_ok(const struct parsed *p) {
+    if (p->code != SVS_OK)
+        fail_msg("%s", p->err.text);
+}
+
+static void says(const struct parsed *p, const char *text) {
+    assert_int_equal(p->code, SVS_SETTING);
+    assert_int_equal(p->fault, CLI_FAULT_LINE);
+    if (!strstr(p->err.text, text))
+        fail_msg("'%s' does not say '%s'", p->err.text, text);
+}
+
+static void test_nothing_but_positionals(void **state) {
+    struct parsed p;
+    struct svi_settings s;
+    (void)state;
+    svi_settings_default(&s);
+    is_ok(PARSE(&p, &sample, "a", "-", "b"));
+    assert_int_equal(p.wish, CLI_RUN);
+    assert_int_equal(p.a.positional_count, 3);
+    assert_string_equal(p.a.positional[1], "-");
+    assert_null(p.a.positional[3]);
+    assert_memory_equal(&p.a.settings, &s, sizeof s);
+    assert_false(p.a.quiet);
+    assert_null(p.a.config);
+    assert_false(cli_has(&p.a, "rate"));
+    assert_string_equal(cli_value(&p.a, "rate"), "100");
+    assert_null(cli_value(&p.a, "to"));
+}
+
+static void test_flags_in_both_spellings(void **state) {
+    struct parsed p;
+    (void)state;
+    is_ok(
+        PARSE(&p, &sample, "--window", "7", "--C=0.5", "x", "--in.mode=sub", "--in", "-", "--in.topic=a=b"));
+    assert_int_equal(p.a.settings.window, 7);
+    assert_true(p.a.settings.C == 0.5);
+    assert_int_equal(p.a.settings.in_mode, SVI_IN_SUB);
+    assert_string_equal(p.a.settings.in, "-");
+    assert_string_equal(p.a.settings.in_topic, "a=b");
+    assert_true(cli_given(&p.a, "window"));
+    assert_false(cli_given(&p.a, "out"));
+    is_ok(PARSE(&p, &sample, "x", "--in.topic=", "--window", "1", "--window", "2"));
+    assert_int_equal(p.a.settings.window, 2);
+    assert_true(cli_given(&p.a, "in.topic"));
+}
+
+static void test_every_setting_is_a_flag(void **state) {
+    int count;
+    const struct svi_setting *table = svi_settings_table(&count);
+    (void)state;
+    for (int i = 0; i < count; i++) {
+        struct parsed p;
+        char flag[64], joined[128];
+        snprintf(flag, sizeof flag, "--%s", table[i].key);
+        snprintf(joined, sizeof joined, "--%s=%s", table[i].key, table[i].value);
+        is_ok(PARSE(&p, &sample, "x", flag, table[i].value));
+        assert_true(cli_given(&p.a, table[i].key));
+        is_ok(PARSE(&p, &sample, "x", joined));
+        assert_true(cli_given(&p.a, table[i].key));
+        says(PARSE(&p, &sample, "x", flag), "needs a value");
+    }
+}
+
+static void test_options_of_the_command(void **state) {
+    struct parsed p;
+    double number;
+    int64_t integer;
+    (void)state;
+    is_ok(PARSE(&p, &sample, "x", "-r", "5", "--packed", "-q"));
+    assert_true(cli_has(&p.a, "packed"));
+    assert_true(p.a.quiet);
+    assert_true(cli_number(&p.a, "rate", 0, 10, &number));
+    assert_true(number == 5);
+    assert_true(cli_integer(&p.a, "rate", 0, 10, &integer));
+    assert_int_equal(integer, 5);
+    is_ok(PARSE(&p, &sample, "x", "--rate=-3", "--to", "-"));
+    assert_true(cli_integer(&p.a, "rate", -5, 10, &integer));
+    assert_int_equal(integer, -3);
+    assert_string_equal(cli_value(&p.a, "to"), "-");
+    says(PARSE(&p, &sample, "x", "--packed=1"), "takes no value");
+    says(PARSE(&p, &sample, "x", "--rate"), "needs a value");
+    says(PARSE(&p, &sample, "x", "--rate", "--packed"), "needs a value");
+}
+
+static void test_bad_numbers_of_options(void **state) {
+    static const char *const bad[] = {"", "x", "5x", "nan", "inf", "0x5", "11", "-1", " 5", "1e99"};
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct parsed p;
+        double number;
+        int64_t integer;
+        is_ok(PARSE(&p, &sample, "x", "--rate", bad[i]));
+        assert_false(cli_number(&p.a, "rate", 0, 10, &number));
+        assert_false(cli_integer(&p.a, "rate", 0, 10, &integer));
+    }
+}
+
+static void test_double_dash_ends_the_options(void **state) {
+    struct parsed p;
+    (void)state;
+    is_ok(PARSE(&p, &sample, "--window", "5", "--", "--window", "-x"));
+    assert_int_equal(p.a.positional_count, 2);
+    assert_string_equal(p.a.positional[0], "--window");
+    is_ok(PARSE(&p, &sample, "--", "--"));
+    assert_string_equal(p.a.positional[0], "--");
+}
+
+static void test_unknown_flags(void **state) {
+    struct parsed p;
+    char huge[3000];
+    (void)state;
+    says(PARSE(&p, &sample, "x", "--windw", "5"),
+         "unknown option --windw, the nearest known one is --window");
+    says(PARSE(&p, &sample, "x", "--paked"), "--packed");
+    says(PARSE(&p, &sample, "x", "--confg=a"), "--config");
+    says(PARSE(&p, &sample, "x", "--mode", "sub"), "--in.mode");
+    says(PARSE(&p, &sample, "x", "--window=x=5"), "'x=5' is not a whole number");
+    says(PARSE(&p, &sample, "x", "-z"), "unknown option -z");
+    says(PARSE(&p, &sample, "x", "-rate"), "unknown option -rate, the nearest known one is --rate");
+    memset(huge, 'x', sizeof huge - 1);
+    memcpy(huge, "--", 2);
+    huge[sizeof huge - 1] = '\0';
+    says(PARSE(&p, &sample, huge), "unknown option --xxx");
+    says(PARSE(&p, &sample, "x", "--a\x1b[0m"), "\\x1b");
+}
+
+static void test_bad_values(void **state) {
+    struct parsed p;
+    (void)state;
+    says(PARSE(&p, &sample, "x", "--window", "abc"), "window: 'abc' is not a whole number; it takes 0 to");
+    says(PARSE(&p, &sample, "x", "--in.mode=push"), "pull, router or sub");
+    says(PARSE(&p, &sample, "x", "--window", "-5"), "out of range");
+}
+
+static void test_number_of_positionals(void **state) {
+    struct parsed p;
+    (void)state;
+    says(PARSE(&p, &sample, "--packed"), "svmstream sample FILE...");
+    says(PARSE(&p, &sample, "1", "2", "3", "4"), "unexpected argument '4'");
+    is_ok(PARSE(&p, &worded, "check"));
+    is_ok(PARSE(&p, &worded, "default", "anything"));
+    says(PARSE(&p, &worded, "shw"), "unknown word 'shw', the nearest known one is 'show'");
+}
+
+static void test_help_and_version_come_first(void **state) {
+    struct parsed p;
+    (void)state;
+    is_ok(PARSE(&p, &sample, "--help"));
+    assert_int_equal(p.wish, CLI_HELP);
+    is_ok(PARSE(&p, &sample, "--window", "abc", "-h", "--bogus"));
+    assert_int_equal(p.wish, CLI_HELP);
+    is_ok(PARSE(&p, &sample, "-f", "/nowhere", "--version"));
+    assert_int_equal(p.wish, CLI_VERSION);
+}
+
+static void write_file(char *path, size_t size, const char *text) {
+    const char *folder = getenv("TMPDIR");
+    snprintf(path, size, "%s/options-XXXXXX", folder ? folder : "/tmp");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+static void test_flags_win_over_the_file(void **state) {
+    struct parsed p;
+    char path[512];
+    (void)state;
+    write_file(path, sizeof path, "window: 50\nC: 2\n");
+    is_ok(PARSE(&p, &sample, "--window", "7", "x", "--config", path));
+    assert_int_equal(p.a.settings.window, 7);
+    assert_true(p.a.settings.C == 2);
+    assert_true(cli_given(&p.a, "C"));
+    assert_string_equal(p.a.config, path);
+    is_ok(PARSE(&p, &sample, "-f", path, "x", "--window=8"));
+    assert_int_equal(p.a.settings.window, 8);
+    unlink(path);
+}
+
+static void test_faults_of_the_file(void **state) {
+    struct parsed p;
+    char path[512];
+    (void)state;
+    write_file(path, sizeof path, "windw: 50\n");
+    PARSE(&p, &sample, "-f", path, "x");
+    assert_int_equal(p.code, SVS_SETTING);
+    assert_int_equal(p.fault, CLI_FAULT_FILE);
+    assert_non_null(strstr(p.err.text, "'window'"));
+    unlink(path);
+    PARSE(&p, &sample, "-f", path, "x");
+    assert_int_equal(p.code, SVS_IO);
+    assert_int_equal(p.fault, CLI_FAULT_FILE);
+}
+
+static void check_options(const struct cli_command *c) {
+    const struct cli_option *all = cli_common_options();
+    int count = 0;
+    for (; c->options && c->options[count].name; count++) {
+        const struct cli_option *o = &c->options[count];
+        assert_null(svi_settings_row(o->name));
+        assert_true(o->text && o->text[0] && (o->argument || !o->value));
+        assert_true(strlen(o->name) < 64);
+        for (int k = 0; all[k].name; k++)
+            assert_true(strcmp(all[k].name, o->name) != 0 && (!o->letter || all[k].letter != o->letter));
+    }
+    assert_true(count <= CLI_OPTION_MAX);
+}
+
+static void test_commands_are_well_formed(void **state) {
+    int count;
+    const struct cli_command *const *all = cli_commands(&count);
+    (void)state;
+    for (int i = 0; i < count; i++) {
+        assert_true(all[i]->name && all[i]->text && all[i]->text[0] && all[i]->run);
+        assert_ptr_equal(cli_find(all[i]->name), all[i]);
+        assert_true(all[i]->positional_max < 0 || all[i]->positional_min <= all[i]->positional_max);
+        check_options(all[i]);
+    }
+    assert_null(cli_find("bogus"));
+    assert_non_null(cli_find("run"));
+}
+
+/* A key in the list of a command's help that is none would leave a hole there. */
+static void test_listed_keys_exist(void **state) {
+    int count, rows;
+    const struct cli_command *const *all = cli_commands(&count);
+    const struct svi_setting *table = svi_settings_table(&rows);
+    (void)state;
+    for (int i = 0; i < count; i++) {
+        char copy[1024], *rest = copy;
+        snprintf(copy, sizeof copy, "%s", all[i]->keys ? all[i]->keys : "");
+        for (char *word; (word = strsep(&rest, " "));) {
+            const struct cli_command one = {.keys = word};
+            int listed = 0;
+            for (int k = 0; k < rows; k++)
+                listed += cli_lists(&one, &table[k]);
+            if (word[0] && listed == 0)
+                fail_msg("%s lists '%s', which is no setting", all[i]->name, word);
+        }
+    }
+}
+
+static char *written(void (*write)(FILE *)) {
+    char *text = NULL;
+    size_t length;
+    FILE *to = open_memstream(&text, &length);
+    assert_non_null(to);
+    write(to);
+    fclose(to);
+    return text;
+}
+
+static void test_everything_is_in_man_page_and_completion(void **state) {
+    int count, rows;
+    const struct cli_command *const *all = cli_commands(&count);
+    const struct svi_setting *table = svi_settings_table(&rows);
+    char *man = written(cli_write_man), *completion = written(cli_write_completion);
+    char *overview = written(cli_write_overview), text[128];
+    (void)state;
+    for (int i = 0; i < rows; i++) {
+        snprintf(text, sizeof text, "\n.B %s ", table[i].key);
+        assert_non_null(strstr(man, text));
+        snprintf(text, sizeof text, " --%s", table[i].key);
+        assert_non_null(strstr(completion, text));
+    }
+    for (int i = 0; i < count; i++) {
+        snprintf(text, sizeof text, "\n  %s ", all[i]->name);
+        assert_int_equal(strstr(overview, text) != NULL, !all[i]->hidden);
+        snprintf(text, sizeof text, "\n    %s)", all[i]->name);
+        assert_int_equal(strstr(completion, text) != NULL, !all[i]->hidden);
+        snprintf(text, sizeof text, "\n.B svmstream %s\n", all[i]->name);
+        assert_int_equal(strstr(man, text) != NULL, !all[i]->hidden);
+    }
+    free(man);
+    free(completion);
+    free(overview);
+}
+
+static void test_nearest(void **state) {
+    static const char *const words[] = {"in", "window", "C", "publish.every", "labels.max", NULL};
+    static const char *const none[] = {NULL};
+    (void)state;
+    assert_string_equal(svi_nearest("window", words), "window");
+    assert_string_equal(svi_nearest("widnow", words), "window");
+    assert_string_equal(svi_nearest("c", words), "C");
+    assert_string_equal(svi_nearest("publish", words), "publish.every");
+    assert_string_equal(svi_nearest("max", words), "labels.max");
+    assert_string_equal(svi_nearest("publsh.evry", words), "publish.every");
+    assert_null(svi_nearest("x", none));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_but_positionals),
+        cmocka_unit_test(test_flags_in_both_spellings),
+        cmocka_unit_test(test_every_setting_is_a_flag),
+        cmocka_unit_test(test_options_of_the_command),
+        cmocka_unit_test(test_bad_numbers_of_options),
+        cmocka_unit_test(test_double_dash_ends_the_options),
+        cmocka_unit_test(test_unknown_flags),
+        cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_number_of_positionals),
+        cmocka_unit_test(test_help_and_version_come_first),
+        cmocka_unit_test(test_flags_win_over_the_file),
+        cmocka_unit_test(test_faults_of_the_file),
+        cmocka_unit_test(test_commands_are_well_formed),
+        cmocka_unit_test(test_listed_keys_exist),
+        cmocka_unit_test(test_everything_is_in_man_page_and_completion),
+        cmocka_unit_test(test_nearest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
