@@ -1,0 +1,39 @@
+/* cell.h: a piece of text as a label, an id or a missing value; what the text formats share. Spans end like
+ * lines (format.h). */
+#ifndef SVI_CELL_H
+#define SVI_CELL_H
+
+#include "data/format.h"
+
+/* Without the blanks (space, tab, CR) around it. */
+struct svi_span svi_trim(struct svi_span s);
+
+/* Is it this name? */
+bool svi_span_is(struct svi_span s, const char *name);
+
+/* Nothing, or one of NA, NaN, null, ? in any case. */
+bool svi_cell_missing(struct svi_span s);
+
+/* [+-] inf or infinity, in any case. */
+bool svi_cell_infinite(struct svi_span s);
+
+/* A whole cell as a number (which may be infinite when it overflows). */
+bool svi_cell_number(struct svi_span s, double *value);
+
+/* SVS_INT when it is integral and at most 2^53 in size, else SVS_REAL. */
+svs_value svi_label_number(double y);
+
+/* Missing: SVS_NONE; integer text: SVS_INT; another number: as svi_label_number; else SVS_STR, a view of it.
+ * SVS_NOT_FINITE, SVS_TOO_LARGE (over SVS_NAME_MAX bytes), SVS_BAD_LABEL (not UTF-8). */
+svs_code svi_cell_label(struct svi_span s, svs_value *y, svs_error *err);
+
+/* Missing: SVS_NONE; integer text: SVS_INT; else SVS_STR, a view. SVS_BAD_ID. */
+svs_code svi_cell_id(struct svi_span s, svs_value *id, svs_error *err);
+
+/* A weight, finite and above 0. SVS_BAD_WEIGHT. */
+svs_code svi_check_weight(double w, svs_error *err);
+
+/* The text of a span for an error message: escaped, at most `size` bytes. */
+char *svi_span_text(struct svi_span s, char *out, size_t size);
+
+#endif

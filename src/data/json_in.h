@@ -1,0 +1,52 @@
+/* json_in.h: JSON text read where it stands, without a tree and without allocating.
+ *
+ * svi_json_check accepts exactly one object of RFC 8259, at most SVI_JSON_DEPTH containers deep, and besides
+ * the words NaN, Infinity and -Infinity that some writers produce, as values of SVI_JSON_NOT_FINITE. The
+ * other functions walk over text that it accepted; they look at no length. Strings are not checked for UTF-8.
+ */
+#ifndef SVI_JSON_IN_H
+#define SVI_JSON_IN_H
+
+#include "data/format.h"
+
+#define SVI_JSON_DEPTH 8
+
+enum svi_json_type {
+    SVI_JSON_NULL = 0,
+    SVI_JSON_TRUE,
+    SVI_JSON_FALSE,
+    SVI_JSON_NUMBER,
+    SVI_JSON_NOT_FINITE,
+    SVI_JSON_STRING,
+    SVI_JSON_ARRAY,
+    SVI_JSON_OBJECT
+};
+
+/* SVS_NOT_MSGPACK (no JSON), SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP, SVS_WRONG_TYPE (not an object). */
+svs_code svi_json_check(struct svi_span line, svs_error *err);
+
+enum svi_json_type svi_json_type(const char *value);
+
+/* "a string", "an array": for error texts. */
+const char *svi_json_type_name(enum svi_json_type type);
+
+/* The first element or key of the container at `p`; NULL when it is empty. */
+const char *svi_json_first(const char *p);
+
+/* The element or key after the one that ends at `p`; NULL when the container ends. */
+const char *svi_json_next(const char *p);
+
+/* The string at `p`, between its quotes, escapes left. Returns what follows. */
+const char *svi_json_string_at(const char *p, struct svi_span *raw);
+
+/* The key at `p` likewise; returns its value. */
+const char *svi_json_key(const char *p, struct svi_span *raw);
+
+/* What follows the value at `p`. */
+const char *svi_json_skip(const char *p);
+
+/* The string that `raw` means: `raw` itself without escapes, else written to `room`. False when it is over
+ * `size` bytes. */
+bool svi_json_unescape(struct svi_span raw, char *room, size_t size, struct svi_span *text);
+
+#endif
