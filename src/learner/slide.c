@@ -11,6 +11,9 @@
 /* A feature whose spread falls this far below its peak has lost large samples. */
 #define ENERGY_DROP  100
 #define ENERGY_NOISE 1e-9 /* of the energy: a smaller spread is rounding */
+/* FALSVM: a smaller lead is a tie that rounding broke (classes that were never learned have equal weights),
+ * and ties are learned. */
+#define TIE 1e-10
 /* A new unit of hats before they lose range. */
 #define GAIN_MAX 1e6
 /* A sample that weighs less than this, relative to the newest, is below rounding: its removal is not an
@@ -151,9 +154,9 @@ static void mend(svs_learner *l, bool good) {
 
 static bool rightly_classified(const svs_learner *l, int label, const double *scores) {
     if (l->class_count < 3)
-        return (label == 1 ? scores[0] : -scores[0]) > 0;
+        return (label == 1 ? scores[0] : -scores[0]) > TIE;
     for (int k = 0; k < l->class_count; k++)
-        if (k != label && scores[k] >= scores[label])
+        if (k != label && scores[k] + TIE >= scores[label])
             return false;
     return true;
 }

@@ -121,6 +121,8 @@ static void jump(svs_scale scale) {
 /* ---- FALSVM: every decision against a recursion of its own, one sample after the other, in long double
  * ------------------ */
 
+#define TIE 1e-10L /* as in the learner: a smaller lead is none */
+
 struct plain {
     int n, rows;
     long double *p, *w, *q;
@@ -172,7 +174,7 @@ static bool plain_right(const struct plain *m, const long double *x, int label) 
         else
             best = s > best ? s : best;
     }
-    return m->rows == 1 ? (label ? own : -own) > 0 : own > best;
+    return m->rows == 1 ? (label ? own : -own) > TIE : own > best + TIE;
 }
 
 /* The stream standardised as a whole beforehand, so that the plain recursion keeps its digits; labels in
