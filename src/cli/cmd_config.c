@@ -1,25 +1,12 @@
 /* config: the effective settings, as a file that the program reads back, and the memory they lead to. */
 #include <string.h>
-#include <unistd.h>
 
+#include "cli/baseline.h"
 #include "cli/command.h"
 #include "engine/engine.h"
 #include "svmstream/svmstream.h"
 
 #define MIB (1024.0 * 1024.0)
-
-/* Resident bytes of this process, which runs the same program with the same libraries but holds no engine; 0
- * = unknown. */
-static double resident(void) {
-    long pages = 0, total = 0;
-    FILE *statm = fopen("/proc/self/statm", "r");
-    if (!statm)
-        return 0;
-    if (fscanf(statm, "%ld %ld", &total, &pages) != 2)
-        pages = 0;
-    fclose(statm);
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
 
 static int count_names(const char *names) {
     int count = names[0] ? 1 : 0;
@@ -41,13 +28,11 @@ static void write_memory_line(const struct svi_settings *s, int d, int classes, 
 /* The features that are fixed by name; else some usual numbers of them, up to the limit. */
 static void write_memory(const struct svi_settings *s, FILE *to) {
     static const int usual[] = {10, 54, 100};
-    double base = resident();
+    double base = cli_baseline();
     int fixed = count_names(s->features);
     int most = (int)s->max_features, classes = (int)s->max_classes;
-    fprintf(
-        to,
-        "# Memory at most (process: what this program takes without an engine, %.2f MiB, and the engine):\n",
-        base / MIB);
+    fprintf(to, "# Memory at most (process: %.2f MiB, measured for an idle `run`, and the engine):\n",
+            base / MIB);
     if (fixed > 0) {
         write_memory_line(s, fixed, 2, base, to);
         if (s->task == SVS_CLASSIFY)

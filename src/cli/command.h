@@ -3,8 +3,8 @@
  * A command is one file (cmd_feed.c) with one row, `const struct cli_command cli_feed`, declared below and
  * listed in the table of commands.c. The frame (options.c) reads the command line; the command gets what came
  * of it: the settings (defaults, then the file named by -f/--config, then flags; contradictions already
- * refused), its own options and its positional arguments. It returns the exit code. Help, man page and shell
- * completion come from the rows. No environment variable is read.
+ * refused if its help lists the learner's settings), its own options and its positional arguments. It returns
+ * the exit code. Help, man page and shell completion come from the rows. No environment variable is read.
  *
  *     static const struct cli_option options[] = {
  *         {"rate", 0, "N", "0", "samples per second, 0 = flat out"},
@@ -80,7 +80,7 @@ struct cli_command {
     int positional_min, positional_max; /* -1 = any number */
     const char *words; /* what the first positional may be ("show check default"); NULL = anything */
     bool hidden;       /* not in the list of commands */
-    bool unchecked;    /* run even when settings contradict each other: set it when no engine is started */
+    bool unchecked;    /* run even when settings contradict each other, though `keys` lists the learner's */
     int (*run)(const struct cli_args *a); /* returns enum cli_exit */
 };
 

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/nearest.h"
+#include "cli/help.h"
 #include "cli/options.h"
 #include "svmstream/svmstream.h"
 
@@ -51,6 +52,11 @@ static int refuse(const struct cli_args *a, enum cli_fault fault, const svs_erro
     return fault == CLI_FAULT_FILE ? cli_fail(a, "%s", err->text) : cli_usage(a, "%s", err->text);
 }
 
+/* Contradictions matter to a command that starts an engine; it takes the learner's settings then. */
+static bool starts_engine(const struct cli_command *command) {
+    return !command->unchecked && cli_lists(command, svi_settings_row("method"));
+}
+
 static int run_with(struct cli_args *a, const struct cli_command *command, int count, char *const *argv,
                     const char **positional) {
     svs_error err;
@@ -64,7 +70,7 @@ static int run_with(struct cli_args *a, const struct cli_command *command, int c
         cli_write_help(stdout, command);
         return CLI_OK;
     }
-    if (!command->unchecked && svi_settings_check(&a->settings, &err) != SVS_OK)
+    if (starts_engine(command) && svi_settings_check(&a->settings, &err) != SVS_OK)
         return refuse(a, CLI_FAULT_LINE, &err);
     return command->run(a);
 }
