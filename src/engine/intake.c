@@ -8,7 +8,6 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "data/reader.h"
 #include "wire/cursor.h"
 
 #define CHUNK 65536 /* bytes of one read(2) of msgpack */
@@ -30,9 +29,8 @@ static const char *column(const char *setting) {
     return setting[0] ? setting : NULL;
 }
 
-static bool open_reader(svi_intake *in, svs_error *err) {
-    const struct svi_settings *s = in->settings;
-    in->options = (struct svi_reader_options){
+struct svi_reader_options svi_intake_options(const struct svi_settings *s) {
+    return (struct svi_reader_options){
         .format = s->in_format,
         .label = s->label,
         .label_required = svi_settings_given(s, svi_settings_row("label")),
@@ -40,6 +38,10 @@ static bool open_reader(svi_intake *in, svs_error *err) {
         .ts = column(s->ts),
         .weight = column(s->weight),
     };
+}
+
+static bool open_reader(svi_intake *in, svs_error *err) {
+    in->options = svi_intake_options(in->settings);
     in->reader = svi_reader_open("-", &in->options, svi_engine_shape(in->engine), err);
     return in->reader != NULL;
 }

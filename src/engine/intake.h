@@ -5,9 +5,13 @@
 
 #include <stdbool.h>
 
+#include "data/reader.h"
 #include "engine/engine.h"
 
 typedef struct svi_intake svi_intake;
+
+/* What the settings say about text input, as a reader takes it; the strings are the settings'. */
+struct svi_reader_options svi_intake_options(const struct svi_settings *s);
 
 /* Settings must outlive it. NULL on failure: SVS_IO, SVS_SETTING, SVS_NO_MEMORY. Owner: the caller. */
 svi_intake *svi_intake_new(const struct svi_settings *s, svi_engine *e, svs_error *err);

@@ -1,0 +1,15 @@
+/* client.h: one question to the control socket of a running process. */
+#ifndef SVI_CLI_CLIENT_H
+#define SVI_CLI_CLIENT_H
+
+#include "wire/event.h"
+
+/* Sends `request` (msgpack) to `address` and waits for the reply, which replaces the content of `reply`.
+ * SVS_IO: nobody answered within `timeout` seconds, or the address is none. */
+svs_code cli_ask(const char *address, const struct svi_bytes *request, double timeout,
+                 struct svi_bytes *reply, svs_error *err);
+
+/* {op: NAME} into `request` (replaced). */
+svs_code cli_operation(const char *name, struct svi_bytes *request);
+
+#endif

@@ -1,0 +1,100 @@
+/* ctl: one control request, its reply as JSON. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/object.h"
+#include "wire/json.h"
+#include "wire/pack.h"
+
+/* 7 is an integer, 0.5 a number, "7" (with the quotes) and everything else a string. */
+static void pack_word(struct svi_pack *p, const char *word) {
+    char *end;
+    size_t n = strlen(word);
+    errno = 0;
+    long long i = strtoll(word, &end, 10);
+    if (n > 0 && *end == 0 && errno == 0) {
+        svi_pack_int(p, i);
+        return;
+    }
+    double r = strtod(word, &end);
+    bool quoted = n >= 2 && word[0] == '"' && word[n - 1] == '"';
+    if (n > 0 && *end == 0 && isfinite(r))
+        svi_pack_real(p, r);
+    else
+        svi_pack_value(p, (svs_value){.kind = SVS_STR,
+                                      .length = (uint32_t)(quoted ? n - 2 : n),
+                                      .as.s = quoted ? word + 1 : word});
+}
+
+static svs_code build(const struct cli_args *a, struct svi_bytes *request) {
+    struct svi_pack p;
+    svi_pack_begin(&p, request);
+    svi_pack_map(&p, (size_t)a->positional_count);
+    svi_pack_text(&p, "op");
+    svi_pack_text(&p, a->positional[0]);
+    for (int i = 1; i < a->positional_count; i++) {
+        const char *word = a->positional[i], *sign = strchr(word, '=');
+        svi_pack_value(&p, (svs_value){.kind = SVS_STR, .length = (uint32_t)(sign - word), .as.s = word});
+        pack_word(&p, sign + 1);
+    }
+    return svi_pack_end(&p);
+}
+
+static int show(const struct cli_args *a, const struct svi_bytes *reply) {
+    struct svi_bytes line = {0};
+    svs_error err;
+    msgpack_unpacked u;
+    svs_code code = svi_json_msgpack(&line, reply->data, reply->size, &err);
+    int result = code == SVS_OK ? CLI_OK : cli_error(a, &err);
+    if (code == SVS_OK)
+        printf("%.*s\n", (int)line.size, (const char *)line.data);
+    if (cli_unpack(&u, reply->data, reply->size, NULL) != SVS_OK || cli_key(&u.data, "error"))
+        result = CLI_FAILED;
+    msgpack_unpacked_destroy(&u);
+    svi_bytes_clear(&line);
+    return result;
+}
+
+static int run(const struct cli_args *a) {
+    struct svi_bytes request = {0}, reply = {0};
+    svs_error err = {0};
+    double timeout;
+    if (!cli_number(a, "timeout", 0.001, 1e6, &timeout))
+        return CLI_USAGE;
+    for (int i = 1; i < a->positional_count; i++)
+        if (!strchr(a->positional[i], '='))
+            return cli_usage(a, "'%s' is not of the form key=value", a->positional[i]);
+    svs_code code = build(a, &request);
+    if (code == SVS_OK)
+        code = cli_ask(a->settings.ctl, &request, timeout, &reply, &err);
+    int result =
+        code == SVS_OK ? show(a, &reply) : cli_fail(a, "%s", err.text[0] ? err.text : svs_code_text(code));
+    svi_bytes_clear(&request);
+    svi_bytes_clear(&reply);
+    return result;
+}
+
+static const struct cli_option options[] = {{"timeout", 0, "SECONDS", "5", "how long to wait for the reply"},
+                                            {NULL, 0, NULL, NULL, NULL}};
+
+const struct cli_command cli_ctl = {
+    .name = "ctl",
+    .text = "ask a running process, or tell it something",
+    .usage = "OPERATION [KEY=VALUE...]",
+    .help = "Sends one request to the address `ctl` and prints the reply as JSON; exit code 1 when it is an "
+            "error.\n"
+            "Values that look like numbers are sent as numbers; \"7\" with its quotes is sent as a string.\n"
+            "\n"
+            "  svmstream ctl status\n"
+            "  svmstream ctl label id=17 y=spam\n"
+            "  svmstream ctl forget id='\"7\"'\n"
+            "  svmstream ctl stop",
+    .keys = "ctl",
+    .options = options,
+    .positional_min = 1,
+    .positional_max = -1,
+    .run = run};

@@ -1,0 +1,32 @@
+/* run: the stream processor. */
+#include <string.h>
+
+#include "cli/command.h"
+#include "engine/pipeline.h"
+
+static int run(const struct cli_args *a) {
+    const struct svi_pipeline_hooks hooks = {
+        .scores = stdout, .refused = stderr, .log = a->quiet ? NULL : stderr};
+    svs_error err;
+    if (svi_pipeline_run(&a->settings, &hooks, &err) != SVS_OK)
+        return cli_fail(a, "%s", err.text);
+    return CLI_OK;
+}
+
+const struct cli_command cli_run = {
+    .name = "run",
+    .text = "learn from a stream and publish models, scores and stats",
+    .usage = "",
+    .help =
+        "Takes samples from the socket `in`, publishes on `out`, answers on `ctl`, until SIGINT, SIGTERM or\n"
+        "`svmstream ctl stop`; then everything received is learned and published first. The real addresses\n"
+        "are told on standard error; a port of * takes a free one.\n"
+        "\n"
+        "With --in - samples are read from standard input, and scores go to standard output as JSON lines.\n"
+        "No socket opens then unless --out or --ctl is given.\n"
+        "\n"
+        "  svmstream run\n"
+        "  svmstream run --in tcp://*:7000 --in.mode router --window 5000 --C 10\n"
+        "  svmstream run --in - --label class < examples.csv",
+    .positional_max = 0,
+    .run = run};

@@ -1,0 +1,172 @@
+/* watch: what a running process says, one line an event. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cli/command.h"
+#include "cli/print.h"
+#include "cli/progress.h"
+#include "engine/transport.h"
+
+#define TOPICS 256    /* of different streams whose sequence numbers are followed */
+#define QUEUE  100000 /* events that may wait here */
+
+struct last {
+    char topic[SVI_TOPIC_MAX];
+    uint64_t epoch;
+    int64_t seq;
+};
+
+struct watch {
+    const struct cli_args *args;
+    void *socket;
+    bool json;
+    int64_t wanted, events;
+    struct last *last; /* TOPICS */
+    int topics;
+    struct svi_bytes line;
+};
+
+static struct last *find_topic(struct watch *w, const char *topic, size_t length) {
+    for (int i = 0; i < w->topics; i++)
+        if (strlen(w->last[i].topic) == length && memcmp(w->last[i].topic, topic, length) == 0)
+            return &w->last[i];
+    if (w->topics == TOPICS || length >= SVI_TOPIC_MAX)
+        return NULL;
+    struct last *l = &w->last[w->topics++];
+    memcpy(l->topic, topic, length);
+    l->seq = -1;
+    return l;
+}
+
+/* False: a retained event that was seen already. Says what was lost. */
+static bool is_new(struct watch *w, struct last *l, enum svi_topic kind, const msgpack_object *payload) {
+    int64_t seq = cli_key_integer(payload, "seq", -1);
+    uint64_t epoch = (uint64_t)cli_key_integer(payload, "epoch", 0);
+    bool known = l && l->seq >= 0 && l->epoch == epoch;
+    if (known && seq <= l->seq)
+        return false;
+    if (known && seq > l->seq + 1)
+        fprintf(w->json ? stderr : stdout, "lost %" PRId64 " %s event%s\n", seq - l->seq - 1,
+                kind < SVI_TOPIC_COUNT ? svi_topic_name(kind) : "other", seq > l->seq + 2 ? "s" : "");
+    if (l) {
+        l->seq = seq;
+        l->epoch = epoch;
+    }
+    return true;
+}
+
+static void show(struct watch *w, zmq_msg_t *topic, zmq_msg_t *payload) {
+    msgpack_unpacked u;
+    const char *name = zmq_msg_data(topic);
+    size_t length = zmq_msg_size(topic);
+    enum svi_topic kind = cli_topic_kind(name, length);
+    if (cli_unpack(&u, zmq_msg_data(payload), zmq_msg_size(payload), NULL) == SVS_OK &&
+        is_new(w, find_topic(w, name, length), kind, &u.data)) {
+        w->events++;
+        if (w->json)
+            cli_print_json(stdout, name, length, zmq_msg_data(payload), zmq_msg_size(payload), &w->line,
+                           NULL);
+        else
+            cli_print_event(stdout, kind, &u.data);
+    }
+    msgpack_unpacked_destroy(&u);
+}
+
+static void take_events(struct watch *w) {
+    zmq_msg_t topic, payload;
+    zmq_msg_init(&topic);
+    zmq_msg_init(&payload);
+    while (w->events < w->wanted && zmq_msg_recv(&topic, w->socket, ZMQ_DONTWAIT) >= 0)
+        if (zmq_msg_more(&topic) && svi_last_frame(w->socket, &payload))
+            show(w, &topic, &payload);
+    zmq_msg_close(&topic);
+    zmq_msg_close(&payload);
+    fflush(stdout);
+}
+
+static bool subscribe(struct watch *w) {
+    const struct cli_args *a = w->args;
+    bool ok = true;
+    char topic[SVI_TOPIC_MAX];
+    for (int i = 0; i < a->positional_count; i++)
+        ok = ok && zmq_setsockopt(w->socket, ZMQ_SUBSCRIBE, a->positional[i], strlen(a->positional[i])) == 0;
+    bool one = cli_given(a, "stream");
+    for (int t = 0; t < SVI_TOPIC_COUNT && one && a->positional_count == 0; t++) {
+        size_t n = svi_topic_write((enum svi_topic)t, a->settings.stream, topic);
+        ok = ok && zmq_setsockopt(w->socket, ZMQ_SUBSCRIBE, topic, n) == 0;
+    }
+    if (a->positional_count == 0 && !one)
+        ok = zmq_setsockopt(w->socket, ZMQ_SUBSCRIBE, "", 0) == 0;
+    return ok;
+}
+
+/* Until `wanted` events came, or the time is over. */
+static int follow(struct watch *w, double seconds) {
+    zmq_pollitem_t item = {w->socket, 0, ZMQ_POLLIN, 0};
+    double end = cli_clock() + seconds;
+    while (w->events < w->wanted && !ferror(stdout)) {
+        double left = seconds > 0 ? end - cli_clock() : 3600;
+        if (left <= 0)
+            break;
+        if (zmq_poll(&item, 1, (long)(1000 * left) + 1) < 0 && errno != EINTR)
+            return cli_fail(w->args, "waiting failed: %s", zmq_strerror(errno));
+        take_events(w);
+    }
+    if (w->wanted == INT64_MAX || w->events == w->wanted)
+        return CLI_OK;
+    return cli_fail(w->args, "%" PRId64 " of %" PRId64 " events came from %s in %g seconds", w->events,
+                    w->wanted, w->args->settings.out, seconds);
+}
+
+static int run_with(struct watch *w, void *context, double seconds) {
+    const struct svi_socket_plan plan = {"out", ZMQ_SUB, false, QUEUE, 0, -1};
+    svs_error err;
+    w->socket = svi_socket_open(context, &plan, w->args->settings.out, NULL, &err);
+    if (!w->socket)
+        return cli_fail(w->args, "%s", err.text);
+    int result =
+        subscribe(w) ? follow(w, seconds) : cli_fail(w->args, "cannot subscribe: %s", zmq_strerror(errno));
+    svi_socket_close(&w->socket);
+    return result;
+}
+
+static int run(const struct cli_args *a) {
+    double seconds;
+    int64_t count;
+    if (!cli_number(a, "timeout", 0, 1e9, &seconds) || !cli_integer(a, "count", 0, INT64_MAX, &count))
+        return CLI_USAGE;
+    struct watch w = {.args = a, .json = cli_has(a, "json"), .wanted = count ? count : INT64_MAX};
+    w.last = svi_alloc_array(TOPICS, sizeof *w.last);
+    void *context = zmq_ctx_new();
+    int result = w.last && context ? run_with(&w, context, seconds) : cli_fail(a, "no memory");
+    if (context)
+        zmq_ctx_term(context);
+    svi_free(w.last);
+    svi_bytes_clear(&w.line);
+    return result;
+}
+
+static const struct cli_option options[] = {
+    {"json", 0, NULL, NULL, "events as JSON lines, with their topic"},
+    {"count", 'n', "N", "0", "stop after so many events; 0 goes on"},
+    {"timeout", 0, "SECONDS", "0", "stop after so long; 0 goes on; exit code 1 when fewer than --count came"},
+    {NULL, 0, NULL, NULL, NULL}};
+
+const struct cli_command cli_watch = {
+    .name = "watch",
+    .text = "print what a running process publishes",
+    .usage = "[TOPIC...]",
+    .help =
+        "Subscribes at the address `out` and prints one line an event. A TOPIC is a prefix: model, score,\n"
+        "stats, error, alert, or with the stream's name: model.pump1. (the closing dot keeps model.pump10. "
+        "out).\n"
+        "Events that this subscriber was too slow for are told: lost 3 score events.\n"
+        "\n"
+        "  svmstream watch model error\n"
+        "  svmstream watch --json score | jq .yhat",
+    .keys = "out stream",
+    .options = options,
+    .positional_max = -1,
+    .run = run};
