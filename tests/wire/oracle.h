@@ -11,27 +11,26 @@
 
 /* msgpack-c reserves containers from their headers alone: with a 16-bit or 32-bit count that is not backed by
  * bytes it would ask for gigabytes. */
-static bool oracle_may_claim_much(const uint8_t *bytes, size_t length) {
+static inline bool oracle_may_claim_much(const uint8_t *bytes, size_t length) {
     for (size_t i = 0; i < length; i++)
         if (bytes[i] >= 0xdc && bytes[i] <= 0xdf)
             return true;
     return false;
 }
 
-static const char *oracle_form_of(svs_code code, msgpack_unpack_return got, size_t off, size_t length) {
+static inline const char *oracle_form_of(svs_code code, msgpack_unpack_return got, size_t off,
+                                         size_t length) {
     if (code == SVS_OK)
         return got == MSGPACK_UNPACK_SUCCESS && off == length ? NULL : "accepted, but not by msgpack-c";
     if (code == SVS_TRAILING)
         return got == MSGPACK_UNPACK_SUCCESS && off < length ? NULL : "trailing, but not to msgpack-c";
     if (code == SVS_TRUNCATED) /* we refuse a count that cannot be met before we look at what does follow */
-        return got == MSGPACK_UNPACK_CONTINUE || got == MSGPACK_UNPACK_PARSE_ERROR
-                   ? NULL
-                   : "truncated, but not to msgpack-c";
+        return got != MSGPACK_UNPACK_SUCCESS ? NULL : "truncated, but not to msgpack-c";
     return got == MSGPACK_UNPACK_PARSE_ERROR ? NULL : "not msgpack, but to msgpack-c it is";
 }
 
 /* Is `bytes` well-formed to both? */
-static const char *oracle_form(const uint8_t *bytes, size_t length) {
+static inline const char *oracle_form(const uint8_t *bytes, size_t length) {
     svs_code code = svi_msgpack_check(bytes, length, SVI_DEPTH_MAX, NULL);
     if (length == 0)
         return code == SVS_EMPTY ? NULL : "no bytes are not empty";
@@ -45,13 +44,13 @@ static const char *oracle_form(const uint8_t *bytes, size_t length) {
     return oracle_form_of(code, got, off, length);
 }
 
-static bool oracle_is(const msgpack_object *o, const char *text) {
+static inline bool oracle_is(const msgpack_object *o, const char *text) {
     return o->type == MSGPACK_OBJECT_STR && o->via.str.size == strlen(text) &&
            memcmp(o->via.str.ptr, text, strlen(text)) == 0;
 }
 
 /* The value of a key that is there and not nil. */
-static const msgpack_object *oracle_get(const msgpack_object *map, const char *key) {
+static inline const msgpack_object *oracle_get(const msgpack_object *map, const char *key) {
     for (uint32_t i = 0; i < map->via.map.size; i++)
         if (oracle_is(&map->via.map.ptr[i].key, key)) {
             const msgpack_object *o = &map->via.map.ptr[i].val;
@@ -60,7 +59,7 @@ static const msgpack_object *oracle_get(const msgpack_object *map, const char *k
     return NULL;
 }
 
-static double oracle_number(const msgpack_object *o) {
+static inline double oracle_number(const msgpack_object *o) {
     switch (o->type) {
     case MSGPACK_OBJECT_POSITIVE_INTEGER:
         return (double)o->via.u64;
@@ -74,11 +73,11 @@ static double oracle_number(const msgpack_object *o) {
     }
 }
 
-static bool oracle_same(double a, double b) {
+static inline bool oracle_same(double a, double b) {
     return a == b || (isnan(a) && isnan(b));
 }
 
-static bool oracle_is_value(svs_value v, const msgpack_object *o) {
+static inline bool oracle_is_value(svs_value v, const msgpack_object *o) {
     if (!o)
         return v.kind == SVS_NONE;
     if (o->type == MSGPACK_OBJECT_STR)
@@ -94,14 +93,14 @@ static bool oracle_is_value(svs_value v, const msgpack_object *o) {
                              : v.kind == SVS_REAL && v.as.r == oracle_number(o);
 }
 
-static bool oracle_is_array(const struct svi_message *m, const msgpack_object *x) {
+static inline bool oracle_is_array(const struct svi_message *m, const msgpack_object *x) {
     bool same = m->d == (int)x->via.array.size;
     for (int j = 0; same && j < m->d; j++)
         same = oracle_same(m->x[j], oracle_number(&x->via.array.ptr[j]));
     return same;
 }
 
-static bool oracle_is_packed(const struct svi_message *m, const msgpack_object *x) {
+static inline bool oracle_is_packed(const struct svi_message *m, const msgpack_object *x) {
     size_t size = x->via.ext.type == 2 ? 8 : 4;
     bool same = (size_t)m->d * size == x->via.ext.size;
     for (int j = 0; same && j < m->d; j++) {
@@ -114,7 +113,8 @@ static bool oracle_is_packed(const struct svi_message *m, const msgpack_object *
 }
 
 /* Every pair is in its column, and the other columns are 0. */
-static bool oracle_is_map(const struct svi_message *m, const struct svi_shape *s, const msgpack_object *x) {
+static inline bool oracle_is_map(const struct svi_message *m, const struct svi_shape *s,
+                                 const msgpack_object *x) {
     uint32_t set = 0;
     for (uint32_t i = 0; i < x->via.map.size; i++) {
         const msgpack_object *k = &x->via.map.ptr[i].key;
@@ -130,7 +130,8 @@ static bool oracle_is_map(const struct svi_message *m, const struct svi_shape *s
     return set == 0;
 }
 
-static bool oracle_is_x(const struct svi_message *m, const struct svi_shape *s, const msgpack_object *x) {
+static inline bool oracle_is_x(const struct svi_message *m, const struct svi_shape *s,
+                               const msgpack_object *x) {
     if (!x)
         return !m->has_x;
     if (x->type == MSGPACK_OBJECT_ARRAY)
@@ -138,8 +139,8 @@ static bool oracle_is_x(const struct svi_message *m, const struct svi_shape *s, 
     return x->type == MSGPACK_OBJECT_EXT ? oracle_is_packed(m, x) : oracle_is_map(m, s, x);
 }
 
-static const char *oracle_message(const struct svi_message *m, const struct svi_shape *s,
-                                  const msgpack_object *o) {
+static inline const char *oracle_message(const struct svi_message *m, const struct svi_shape *s,
+                                         const msgpack_object *o) {
     if (o->type != MSGPACK_OBJECT_MAP)
         return "an element that is no map was accepted";
     const msgpack_object *ts = oracle_get(o, "ts"), *w = oracle_get(o, "w");
@@ -156,7 +157,8 @@ static const char *oracle_message(const struct svi_message *m, const struct svi_
 }
 
 /* Decodes the whole frame both ways. *taken (may be NULL): elements that were accepted. */
-static const char *oracle_values(const uint8_t *bytes, size_t length, struct svi_shape *s, int *taken) {
+static inline const char *oracle_values(const uint8_t *bytes, size_t length, struct svi_shape *s,
+                                        int *taken) {
     struct svi_frame f;
     struct svi_message m;
     svs_error err;
