@@ -36,9 +36,6 @@ static svs_code check_input(const struct svi_settings *s, svs_error *err) {
         return svi_fail(err, SVS_SETTING,
                         "in.mode %s needs a socket, but in is - (standard input): give in an address",
                         s->in_mode == SVI_IN_SUB ? "sub" : "router");
-    if (from_stdin(s) && strcmp(s->in_format, "msgpack") == 0)
-        return svi_fail(err, SVS_SETTING,
-                        "in.format msgpack comes over sockets only, but in is -: use csv, libsvm or jsonl");
     if (s->in_topic[0] && s->in_mode != SVI_IN_SUB)
         return svi_fail(err, SVS_SETTING,
                         "in.topic is for subscribers only: set in.mode sub or leave in.topic out");

@@ -298,7 +298,6 @@ static void test_contradictions(void **state) {
     CONTRADICTS("out", "ctl", {"out", "ipc://a"}, {"ctl", "ipc://a"});
     CONTRADICTS("in.mode sub", "in is -", {"in", "-"}, {"in.mode", "sub"});
     CONTRADICTS("in.mode router", "in is -", {"in", "-"}, {"in.mode", "router"});
-    CONTRADICTS("msgpack", "in is -", {"in", "-"}, {"in.format", "msgpack"});
     CONTRADICTS("in.topic", "in.mode sub", {"in.topic", "a"});
     CONTRADICTS("features", "max.features", {"features", "a,b,c"}, {"max.features", "2"});
 }
