@@ -8,7 +8,7 @@
 /* ---- storage ----------------------------------------------------------------------------------------------
  */
 
-#define VECTORS 8                  /* q, cq, x, y, two of each */
+#define VECTORS (2 * SVI_PENDING_MAX + 2 * SVI_PASS_MAX) /* q, cq, x, y */
 #define PARTIAL (SVI_PASS_MAX * 8) /* doubles a column for partial sums: two of the widest vectors */
 
 static size_t memory_doubles(int padded, int strip) {
@@ -24,8 +24,9 @@ static void lay_out(struct svi_recursion *r, double *memory) {
     r->p = memory;
     double *v = memory + svi_packed_size(r->padded, r->strip);
     double **vectors[] = {r->q, r->cq, r->x, r->y};
+    static const int counts[] = {SVI_PENDING_MAX, SVI_PENDING_MAX, SVI_PASS_MAX, SVI_PASS_MAX};
     for (int i = 0; i < 4; i++)
-        for (int k = 0; k < SVI_PASS_MAX; k++, v += r->padded)
+        for (int k = 0; k < counts[i]; k++, v += r->padded)
             vectors[i][k] = v;
     r->partial = v;
 }

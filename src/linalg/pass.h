@@ -1,11 +1,15 @@
-/* pass.h: the hot kernels: one sweep over P, and the rank-1 algebra around it.
+/* pass.h: the hot kernels: sweeps over P, and the rank-1 algebra around them.
  *
  * P (D x D, symmetric) is a strip-packed lower triangle: strips of R rows, strip s holding the columns 0 ..
  * (s+1)R - 1, each column of a strip contiguous (R doubles, aligned), the diagonal R x R block full; rows and
- * columns from D up to the next multiple of R are zero. At most two rank-1 changes are pending: P_true = P -
- * sum sign_p q_p q_p'. One sweep applies them and multiplies the next one or two samples: 3 D^2 flops a
- * sample instead of two sweeps, and half of P's memory traffic. The change is -+ q_i q_j with q scaled by
- * sqrt(1/|d|), a commutative product, so that both halves of a diagonal block stay equal bit for bit.
+ * columns from D up to the next multiple of R are zero. Some rank-1 changes are pending: P_true = P - sum
+ * sign_p q_p q_p'.
+ *
+ * While P fits the first-level cache, one sweep applies them and multiplies the next one or two samples: 3
+ * D^2 flops an operation in one pass over half of P. A larger P is bound by the traffic of writing it back:
+ * there up to SVI_PENDING_MAX changes wait, products are corrected for them (4 D flops each), and one sweep
+ * in four or eight writes. The change is -+ q_i q_j with q scaled by sqrt(1/|d|), a commutative product, so
+ * that both halves of a diagonal block stay equal bit for bit.
  *
  * The same source is compiled for AVX-512, AVX2 + FMA and plain C; svi_kernels_get chooses at run time. */
 #ifndef SVI_PASS_H
@@ -16,19 +20,20 @@
 
 #include "svmstream/alsvm.h"
 
-#define SVI_PASS_MAX 2 /* operations in one sweep */
+#define SVI_PASS_MAX    2 /* operations in one step */
+#define SVI_PENDING_MAX 8
 
 /* The state of one recursion. All vectors have `padded` entries, zero from `dim` on, aligned to 64 bytes. */
 struct svi_recursion {
     int dim, padded, strip, rows;
-    int pending;              /* rank-1 changes not yet in p: 0 to 2 */
-    double *p;                /* svi_packed_size(padded, strip) doubles */
-    double *w;                /* rows x padded */
-    double *q[SVI_PASS_MAX];  /* pending columns, scaled */
-    double *cq[SVI_PASS_MAX]; /* -sign q: what a sweep multiplies q with */
-    double *x[SVI_PASS_MAX];  /* samples of the step at hand; the caller fills them */
-    double *y[SVI_PASS_MAX];  /* P x of the step at hand */
-    double *partial;          /* per column and sample one vector of partial sums: 16 x padded */
+    int pending;                 /* rank-1 changes not yet in p: 0 to SVI_PENDING_MAX */
+    double *p;                   /* svi_packed_size(padded, strip) doubles */
+    double *w;                   /* rows x padded */
+    double *q[SVI_PENDING_MAX];  /* pending columns, scaled */
+    double *cq[SVI_PENDING_MAX]; /* -sign q: what a sweep multiplies q with */
+    double *x[SVI_PASS_MAX];     /* samples of the step at hand; the caller fills them */
+    double *y[SVI_PASS_MAX];     /* P x of the step at hand */
+    double *partial;             /* per column and sample one vector of partial sums: 16 x padded */
 };
 
 /* One operation of a step whose sample is already in r->x[i]. */

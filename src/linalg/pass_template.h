@@ -70,9 +70,10 @@ INLINE double sum(vec v) {
 /* One column of one strip: c += sum_p q_p cq_p[j], then into the strip's own products ys += c x[j]; off the
  * diagonal block also into the mirrored products, partial[j] += c . xs. RV vectors to a strip, NP pending, NX
  * samples. */
-#define MAXV 4
+#define MAXV      4
+#define EAGER_MAX 6000 /* doubles of packed P that the first-level cache holds */
 struct strip {
-    vec q[SVI_PASS_MAX][MAXV], x[SVI_PASS_MAX][MAXV], y[SVI_PASS_MAX][MAXV];
+    vec q[SVI_PENDING_MAX][MAXV], x[SVI_PASS_MAX][MAXV], y[SVI_PASS_MAX][MAXV];
 };
 
 INLINE void column(struct strip *t, double *p, const struct svi_recursion *r, int j, int RV, int NP, int NX,
@@ -160,7 +161,26 @@ SWEEPS(2) SWEEPS(3) SWEEPS(4)
     static void (*const sweeps[MAXV][SVI_PASS_MAX + 1][SVI_PASS_MAX + 1])(struct svi_recursion *) = {
         ROW(1), ROW(2), ROW(3), ROW(4)};
 
+/* All of SVI_PENDING_MAX changes at once; those not in use are zero. */
+#define FLUSH(RV)                                      \
+    static void flush_##RV(struct svi_recursion *r) {  \
+        sweep_fixed(r, RV, SVI_PENDING_MAX, 0);        \
+    }
+FLUSH(1) FLUSH(2) FLUSH(3) FLUSH(4)
+
+static void flush(struct svi_recursion *r) {
+    static void (*const flushes[MAXV])(struct svi_recursion *) = {flush_1, flush_2, flush_3, flush_4};
+    for (int k = r->pending; k < SVI_PENDING_MAX; k++) {
+        memset(r->q[k], 0, (size_t)r->padded * sizeof(double));
+        memset(r->cq[k], 0, (size_t)r->padded * sizeof(double));
+    }
+    flushes[r->strip / VW - 1](r);
+    r->pending = 0;
+}
+
 static void sweep(struct svi_recursion *r, int inputs) {
+    if (r->pending > SVI_PASS_MAX)
+        flush(r);
     if (r->pending || inputs)
         sweeps[r->strip / VW - 1][r->pending][inputs](r);
     r->pending = 0;
@@ -177,15 +197,39 @@ static double dot(const double *a, const double *b, int n) {
     return dot_inline(a, b, n);
 }
 
-/* w += c q; the new pending column q sqrt|1/d| and its signed twin. */
+INLINE void add_scaled(double *w, const double *q, double c, int n) {
+    vec s = splat(c);
+    for (int j = 0; j < n; j += VW)
+        store(w + j, load(w + j) + s * load(q + j));
+}
+
+/* y = P x for the samples of a step: P in L1 is brought up to date on the way; a larger one is read as it is and the
+ * products are corrected by what is pending. */
+static void products(struct svi_recursion *r, int count) {
+    const int n = r->padded;
+    if (svi_packed_size(n, r->strip) <= EAGER_MAX) {
+        sweep(r, count);
+        return;
+    }
+    if (r->pending + count > SVI_PENDING_MAX)
+        flush(r);
+    sweeps[r->strip / VW - 1][0][count](r);
+    for (int k = 0; k < r->pending; k++)
+        for (int m = 0; m < count; m++)
+            add_scaled(r->y[m], r->cq[k], dot_inline(r->q[k], r->x[m], n), n);
+}
+
+/* The new pending column q = y sqrt|1/d| and its signed twin. */
 INLINE void pend(struct svi_recursion *r, int i, double inverse_pivot) {
+    double *q = r->q[r->pending], *cq = r->cq[r->pending];
     double root = sqrt(fabs(inverse_pivot));
     vec scale = splat(root), sign = splat(inverse_pivot > 0 ? -root : root);
     for (int j = 0; j < r->padded; j += VW) {
         vec y = load(r->y[i] + j);
-        store(r->q[i] + j, y * scale);
-        store(r->cq[i] + j, y * sign);
+        store(q + j, y * scale);
+        store(cq + j, y * sign);
     }
+    r->pending++;
 }
 
 INLINE bool pivot_good(double pivot, double inverse_weight) {
@@ -193,15 +237,9 @@ INLINE bool pivot_good(double pivot, double inverse_weight) {
                               : pivot < 0 && pivot >= inverse_weight;
 }
 
-INLINE void add_scaled(double *w, const double *q, double c, int n) {
-    vec s = splat(c);
-    for (int j = 0; j < n; j += VW)
-        store(w + j, load(w + j) + s * load(q + j));
-}
-
 static bool step_one(struct svi_recursion *r, struct svi_change *c) {
     const int n = r->padded;
-    sweep(r, 1);
+    products(r, 1);
     double a = dot_inline(r->x[0], r->y[0], n), d = c->inverse_weight + a;
     c->leverage = a;
     if (!pivot_good(d, c->inverse_weight))
@@ -212,14 +250,13 @@ static bool step_one(struct svi_recursion *r, struct svi_change *c) {
         add_scaled(w, r->y[0], (c->t[k] - dot_inline(w, r->x[0], n)) * inverse, n);
     }
     pend(r, 0, inverse);
-    r->pending = 1;
     return true;
 }
 
 /* Two operations from one sweep, the second seeing the first: elimination of the 2 x 2 system in order. */
 static bool step_two(struct svi_recursion *r, struct svi_change *c) {
     const int n = r->padded;
-    sweep(r, 2);
+    products(r, 2);
     double a0 = dot_inline(r->x[0], r->y[0], n), a01 = dot_inline(r->x[1], r->y[0], n);
     double a1 = dot_inline(r->x[1], r->y[1], n);
     double d0 = c[0].inverse_weight + a0, i0 = 1 / d0, l = a01 * i0;
@@ -240,7 +277,6 @@ static bool step_two(struct svi_recursion *r, struct svi_change *c) {
     }
     pend(r, 0, i0);
     pend(r, 1, i1);
-    r->pending = 2;
     return true;
 }
 
