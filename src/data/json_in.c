@@ -180,10 +180,12 @@ static svs_code check_value(struct check *c, int depth) {
         return check_container(c, depth);
     if (*c->at == '"')
         return check_string(c);
+    if (is_digit(*c->at) || *c->at == '-')
+        return check_number(c);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (take_word(c, words[i]))
             return SVS_OK;
-    return check_number(c);
+    return refuse(c, "a value");
 }
 
 svs_code svi_json_check(struct svi_span line, svs_error *err) {

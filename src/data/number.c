@@ -77,6 +77,14 @@ static inline const char *take_digits(const char *at, uint64_t *w) {
     return at;
 }
 
+/* The digits before the point: mostly it is one, which does not need eight looked at. */
+static inline const char *take_whole(const char *at, uint64_t *w) {
+    if (!is_digit(at[0]) || is_digit(at[1]))
+        return take_digits(at, w);
+    *w = (uint64_t)(at[0] - '0');
+    return at + 1;
+}
+
 /* `at` stands on the e; without digits behind it the number ended before it. */
 static const char *take_exponent(const char *at, int *exponent) {
     const char *p = at + 1;
@@ -136,7 +144,7 @@ const char *svi_number(const char *at, double *value) {
     bool negative = *at == '-';
     const char *from = at + (negative || *at == '+');
     uint64_t w = 0;
-    const char *p = take_digits(from, &w);
+    const char *p = take_whole(from, &w);
     long digits = p - from;
     int e = 0;
     if (*p == '.') {
