@@ -1,7 +1,12 @@
 /* engine.h: the whole stream processor without any I/O: frames and time in, events out by callback.
  *
  * What it emits on the model and score topics is a function of the calls alone (frames in order and their `now`), bit for
- * bit; how samples are cut into frames changes nothing. `now` is the arrival clock, seconds since 1970. */
+ * bit; how samples are cut into frames changes nothing. `now` is the arrival clock, seconds since 1970.
+ *
+ * Engine time never goes back: a sample moves it to its `ts`, or to its arrival when it has none, if that is later; a
+ * command only if it has a `ts`. A refused element changes nothing (only columns that were made for it when memory ran out
+ * stay) and gives exactly one error event. For each accepted sample, in this order: it is scored and learned, counted in the
+ * prequential figures, its score event goes out, then a model if one is due and the weights have changed. */
 #ifndef SVI_ENGINE_H
 #define SVI_ENGINE_H
 
@@ -25,6 +30,7 @@ struct svi_receipt {
     int duplicates;   /* elements below `next` of their source: not applied again */
     svs_error error;  /* of the last refused element */
     char src[SVS_NAME_MAX + 1]; /* "" = the frame names no source */
+    int64_t first;    /* the frame's own number, -1 = none */
     int64_t n;        /* last number taken of that source, -1 = none */
 };
 
@@ -43,9 +49,11 @@ struct svi_shape *svi_engine_shape(svi_engine *e);
 /* Counts and publishes a refusal that was made elsewhere (a text row, a peer that was cut). */
 void svi_engine_refuse(svi_engine *e, svs_code code, const char *reason, const void *bytes, size_t length, double now);
 
-/* Late label and removal, as the control socket asks for them. *count may be NULL. */
+/* Late label and removal, as the control socket asks for them; a refusal gives an error event too. *count may be NULL. */
 svs_code svi_engine_forget(svi_engine *e, svs_value id, double now, int *count, svs_error *err);
 svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, svs_error *err);
+
+/* Drops model, window, waiting samples and quality; counters, classes, features and sources stay. */
 void svi_engine_reset(svi_engine *e);
 
 /* Publishes the present model (if its version changed since the last time, or `force`), the stats. */
@@ -58,6 +66,11 @@ int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figu
 /* The present model with seen, features and quality. Pointers valid until the next call. */
 svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count, svs_error *err);
 
+/* The same as the event of the model topic that would carry it, with the `seq` of the last one sent; nothing is published.
+ * `m` is filled and must live as long as the event. */
+svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *event, svs_error *err);
+
+uint64_t svi_engine_epoch(const svi_engine *e);
 int64_t svi_engine_seen(const svi_engine *e);
 int64_t svi_engine_errors(const svi_engine *e); /* refusals so far */
 

@@ -1,0 +1,74 @@
+/* counters.h: what the engine counts, as one list: the stats topic, `ctl status`, the README's table and the
+ * tests all come from it. */
+#ifndef SVI_COUNTERS_H
+#define SVI_COUNTERS_H
+
+#include "svmstream/error.h"
+#include "wire/event.h"
+
+/* X(CONSTANT, name, kind, "unit", "sentence"); kind COUNT: a whole number in as.count; NUMBER: as.number, NAN
+ * = not known. */
+#define SVI_COUNTERS(X)                                                                                      \
+    X(SEEN, seen, COUNT, "samples", "accepted and scored, labelled or not")                                  \
+    X(LABELLED, labelled, COUNT, "samples", "whose label was known at once or came late")                    \
+    X(LEARNED, learned, COUNT, "samples", "added to the model so far, never lowered")                        \
+    X(HELD, held, COUNT, "samples", "labelled ones in the window now")                                       \
+    X(WAITING, waiting, COUNT, "samples", "that wait for a label now")                                       \
+    X(LABELS_JOINED, labels_joined, COUNT, "labels", "that came late and found their sample")                \
+    X(LABELS_EXPIRED, labels_expired, COUNT, "samples", "whose label did not come in time")                  \
+    X(LABELS_EVICTED, labels_evicted, COUNT, "samples",                                                      \
+      "that stopped waiting because labels.max was reached")                                                 \
+    X(FORGOTTEN, forgotten, COUNT, "samples", "taken out by their id")                                       \
+    X(REBUILDS, rebuilds, COUNT, "rebuilds", "of the inverse from the window, planned or not")               \
+    X(ALARMS, alarms, COUNT, "rebuilds", "of these unplanned: rounding had to be stopped")                   \
+    X(RESIDUAL, residual, NUMBER, "", "of the inverse just before the last planned rebuild")                 \
+    X(CONDITION, condition, NUMBER, "", "estimate of the Gram matrix' condition after the last rebuild")     \
+    X(REFUSED, refused, COUNT, "elements",                                                                   \
+      "refused, with an error event each; refused.CODE tells the cause")                                     \
+    X(DUPLICATES, duplicates, COUNT, "elements", "sent again by a source and not applied again")             \
+    X(DROPPED_MISSING, dropped_missing, COUNT, "samples",                                                    \
+      "left out because a value was missing (missing: drop)")                                                \
+    X(D, d, COUNT, "features", "columns of the model")                                                       \
+    X(CLASSES, classes, COUNT, "classes", "seen so far")                                                     \
+    X(SOURCES, sources, COUNT, "sources", "producers whose sequence numbers are kept")                       \
+    X(MODEL_VERSION, model_version, COUNT, "changes", "of the weights so far")                               \
+    X(PUBLISHED_MODELS, published_models, COUNT, "events", "on the model topic")                             \
+    X(PUBLISHED_SCORES, published_scores, COUNT, "events", "on the score topic")                             \
+    X(RATE, rate, NUMBER, "samples/s", "accepted lately")                                                    \
+    X(UPTIME, uptime, NUMBER, "s", "since the first call")                                                   \
+    X(MEMORY_PREDICTED, memory_predicted, NUMBER, "bytes", "that the engine holds at most at these sizes")
+
+enum svi_counter {
+#define X(constant, name, kind, unit, text) SVI_COUNTER_##constant,
+    SVI_COUNTERS(X)
+#undef X
+        SVI_COUNTER_COUNT
+};
+
+/* One row of the list, for help and tests. */
+struct svi_counter_row {
+    const char *name;
+    int kind; /* SVI_COUNT or SVI_NUMBER */
+    const char *unit, *text;
+};
+
+extern const struct svi_counter_row svi_counter_table[SVI_COUNTER_COUNT];
+
+union svi_amount {
+    int64_t count;
+    double number;
+};
+
+/* Zero-initialised is empty. */
+struct svi_counters {
+    union svi_amount of[SVI_COUNTER_COUNT];
+    int64_t refused[SVS_CODE_COUNT];
+};
+
+#define SVI_COUNTERS_FIGURES                                                                                 \
+    (SVI_COUNTER_COUNT + SVS_CODE_COUNT) /* room that svi_counters_figures needs at most */
+
+/* All counters in the order of the list, then refused.CODE for each code that occurred. Returns how many. */
+int svi_counters_figures(const struct svi_counters *c, struct svi_figure *out);
+
+#endif

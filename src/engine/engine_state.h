@@ -1,0 +1,57 @@
+/* engine_state.h: what the engine consists of, for engine.c (what comes in) and publish.c (what goes out)
+ * alone. */
+#ifndef SVI_ENGINE_STATE_H
+#define SVI_ENGINE_STATE_H
+
+#include "engine/counters.h"
+#include "engine/engine.h"
+#include "engine/metrics.h"
+#include "engine/producers.h"
+
+#define SVI_NOTES_MAX      16
+#define SVI_FIGURES_MAX    (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_NOTES_MAX)
+#define SVI_METRICS_WINDOW 1000    /* samples, when nothing is held */
+#define SVI_METRICS_LONG   1000000 /* samples of windowed quality at most */
+
+struct svi_engine {
+    struct svi_settings s;
+    uint64_t epoch;
+    svi_sink *sink;
+    void *user;
+    svs_learner *learner;
+    svi_metrics *metrics;
+    svi_producers *producers;
+    struct svi_shape shape;
+    size_t stream_length;
+    double *carried;    /* missing == carry: the last accepted value of each column, NAN = none; else NULL */
+    const char **names; /* of the columns, as a model event points to them */
+    int name_room, name_count;
+
+    double time;                      /* engine time, -DBL_MAX before the first sample */
+    double event_ts;                  /* of the last sample: its own ts, or its arrival */
+    int64_t next_publish, next_score; /* `seen` at which they are due, -1 = never */
+    double published_time;            /* engine time */
+    uint64_t published_version;
+    uint64_t seq[SVI_TOPIC_COUNT]; /* of the next event */
+
+    struct svi_counters counters;
+    double started;    /* arrival clock at the first call, NAN before */
+    double rate_since; /* arrival clock at the last stats */
+    int64_t rate_seen;
+    struct svi_figure notes[SVI_NOTES_MAX];
+    int note_count;
+    struct svi_figure figures[SVI_FIGURES_MAX], quality[SVI_METRICS_FIGURES];
+};
+
+/* Sends one event: fills in stream, epoch and seq. */
+void svi_publish(struct svi_engine *e, struct svi_event *event);
+void svi_publish_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step);
+
+/* Counts a refusal and tells it; `bytes`: what was refused. */
+void svi_publish_error(struct svi_engine *e, svs_code code, const char *reason, const void *bytes,
+                       size_t length, double now);
+
+/* Room for the names of d columns. */
+svs_code svi_publish_reserve(struct svi_engine *e, int d, svs_error *err);
+
+#endif

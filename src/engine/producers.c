@@ -1,0 +1,111 @@
+#include "engine/producers.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#define FIRST_ROOM 8 /* names; doubled when full */
+
+struct svi_producers {
+    struct svi_producer *of;
+    int32_t *place; /* 2 x room, a power of 2: 1 + index of a name by its hash, 0 = free; linear probing */
+    int64_t count, room, max;
+};
+
+svi_producers *svi_producers_new(int64_t max, svs_error *err) {
+    if (max < 1 || max > INT32_MAX / 2) {
+        svi_fail(err, SVS_INVALID, "a table of %lld sources cannot be had", (long long)max);
+        return NULL;
+    }
+    svi_producers *p = svi_alloc(sizeof *p);
+    if (p)
+        p->max = max;
+    else
+        svi_fail_memory(err, "the table of sources");
+    return p;
+}
+
+void svi_producers_free(svi_producers **p) {
+    if (!*p)
+        return;
+    svi_free((*p)->of);
+    svi_free((*p)->place);
+    svi_free(*p);
+    *p = NULL;
+}
+
+int64_t svi_producers_count(const svi_producers *p) {
+    return p->count;
+}
+
+/* FNV-1a. The table is bounded, so names chosen to collide cost a bounded walk. */
+static uint64_t hash(const char *name, size_t length) {
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < length; i++)
+        h = (h ^ (unsigned char)name[i]) * 1099511628211u;
+    return h ^ h >> 32;
+}
+
+/* The place of the name, or the free one where it belongs. */
+static int32_t *place_of(const svi_producers *p, const char *name, size_t length) {
+    uint64_t mask = 2 * (uint64_t)p->room - 1;
+    for (uint64_t i = hash(name, length) & mask;; i = (i + 1) & mask) {
+        if (p->place[i] == 0)
+            return &p->place[i];
+        const char *known = p->of[p->place[i] - 1].name;
+        if (memcmp(known, name, length) == 0 && known[length] == '\0')
+            return &p->place[i];
+    }
+}
+
+struct svi_producer *svi_producers_find(const svi_producers *p, const char *name, size_t length) {
+    if (p->room == 0 || length == 0 || length > SVS_NAME_MAX || memchr(name, 0, length))
+        return NULL;
+    int32_t found = *place_of(p, name, length);
+    return found ? &p->of[found - 1] : NULL;
+}
+
+static svs_code grow(svi_producers *p) {
+    int64_t room = p->room ? 2 * p->room : FIRST_ROOM;
+    int32_t *place = svi_alloc_array(2 * (size_t)room, sizeof *place);
+    struct svi_producer *of =
+        place ? svi_realloc(p->of, (size_t)p->room * sizeof *of, (size_t)room * sizeof *of) : NULL;
+    if (!of) {
+        svi_free(place);
+        return SVS_NO_MEMORY;
+    }
+    svi_free(p->place);
+    p->of = of;
+    p->place = place;
+    p->room = room;
+    for (int64_t i = 0; i < p->count; i++)
+        *place_of(p, of[i].name, strlen(of[i].name)) = (int32_t)(i + 1);
+    return SVS_OK;
+}
+
+struct svi_producer *svi_producers_add(svi_producers *p, const char *name, size_t length, svs_error *err) {
+    char shown[80];
+    if (p->count == p->max) {
+        svi_fail(err, SVS_LIMIT, "source %s is one more than max.sources (%lld)",
+                 svi_escape(shown, sizeof shown, name, length), (long long)p->max);
+        return NULL;
+    }
+    if (p->count == p->room && grow(p) != SVS_OK) {
+        svi_fail_memory(err, "one more source");
+        return NULL;
+    }
+    struct svi_producer *added = &p->of[p->count++];
+    memcpy(added->name, name, length);
+    added->name[length] = '\0';
+    added->next = 0;
+    *place_of(p, added->name, length) = (int32_t)p->count;
+    return added;
+}
+
+double svi_producers_memory(int64_t max) {
+    double room = FIRST_ROOM;
+    while (room < (double)max)
+        room *= 2;
+    return sizeof(svi_producers) + room * (sizeof(struct svi_producer) + 2 * sizeof(int32_t));
+}

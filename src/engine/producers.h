@@ -1,0 +1,34 @@
+/* producers.h: who sends acknowledged input, and the first sequence number of each that was not taken yet.
+ *
+ * A table of names that only grows, up to a bound: a forgotten producer's samples would be applied twice.
+ * Lookup is O(1) and allocates nothing; a new name may. */
+#ifndef SVI_PRODUCERS_H
+#define SVI_PRODUCERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "svmstream/value.h"
+
+struct svi_producer {
+    char name[SVS_NAME_MAX + 1]; /* NUL-terminated; no NUL inside */
+    int64_t next;                /* contiguous from 0 */
+};
+
+typedef struct svi_producers svi_producers;
+
+/* At most `max` names (1 or more). NULL: SVS_INVALID, SVS_NO_MEMORY. Owner: the caller. */
+svi_producers *svi_producers_new(int64_t max, svs_error *err);
+void svi_producers_free(svi_producers **p);
+
+int64_t svi_producers_count(const svi_producers *p);
+
+/* The producer of that name (1 to SVS_NAME_MAX bytes), or NULL. Valid until the next svi_producers_add. */
+struct svi_producer *svi_producers_find(const svi_producers *p, const char *name, size_t length);
+
+/* A new name (not in the table), with next = 0. NULL: SVS_LIMIT, SVS_NO_MEMORY; nothing is changed. */
+struct svi_producer *svi_producers_add(svi_producers *p, const char *name, size_t length, svs_error *err);
+
+double svi_producers_memory(int64_t max); /* bytes at most */
+
+#endif

@@ -1,0 +1,181 @@
+/* What goes out of the engine: events, figures and the present model. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "engine/engine_state.h"
+
+#define SAMPLE_BYTES 64  /* of a refused element are shown */
+#define RATE_SMOOTH  0.5 /* weight of the newest stretch */
+
+void svi_publish(struct svi_engine *e, struct svi_event *event) {
+    event->stream = e->s.stream;
+    event->epoch = e->epoch;
+    event->seq = e->seq[event->topic]++;
+    e->sink(e->user, event);
+}
+
+void svi_publish_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step) {
+    struct svi_event event = {.topic = SVI_TOPIC_SCORE, .ts = e->event_ts};
+    event.as.score.id = m->id;
+    event.as.score.y = m->y;
+    event.as.score.scores = step->scores;
+    event.as.score.rows = step->rows;
+    event.as.score.version = step->version;
+    if (e->s.task == SVS_REGRESS)
+        event.as.score.yhat = svs_real(step->scores[0]);
+    else
+        event.as.score.yhat = svs_learner_class(e->learner, step->predicted);
+    e->counters.of[SVI_COUNTER_PUBLISHED_SCORES].count++;
+    svi_publish(e, &event);
+}
+
+void svi_publish_error(struct svi_engine *e, svs_code code, const char *reason, const void *bytes,
+                       size_t length, double now) {
+    struct svi_event event = {.topic = SVI_TOPIC_ERROR, .ts = now};
+    e->counters.of[SVI_COUNTER_REFUSED].count++;
+    event.as.error.code = code;
+    event.as.error.reason = reason;
+    event.as.error.count = ++e->counters.refused[code];
+    event.as.error.sample = bytes;
+    event.as.error.sample_size = length < SAMPLE_BYTES ? length : SAMPLE_BYTES;
+    svi_publish(e, &event);
+}
+
+void svi_engine_refuse(svi_engine *e, svs_code code, const char *reason, const void *bytes, size_t length,
+                       double now) {
+    bool known = code > SVS_OK && code < SVS_CODE_COUNT;
+    svi_publish_error(e, known ? code : SVS_INVALID, reason, bytes, length, now);
+}
+
+svs_code svi_publish_reserve(struct svi_engine *e, int d, svs_error *err) {
+    if (d <= e->name_room)
+        return SVS_OK;
+    int room = 2 * e->name_room > d ? 2 * e->name_room : d;
+    const char **names =
+        svi_realloc(e->names, (size_t)e->name_room * sizeof *names, (size_t)room * sizeof *names);
+    if (!names)
+        return svi_fail_memory(err, "the names of more features");
+    e->names = names;
+    e->name_room = room;
+    return SVS_OK;
+}
+
+/* The names of the first d columns, NULL when the stream has none. A name once accepted never moves or
+ * changes. */
+static const char *const *names_of(struct svi_engine *e, int d) {
+    if (d < 1 || e->shape.names_kept < d || d > e->name_room)
+        return NULL;
+    for (; e->name_count < d; e->name_count++)
+        e->names[e->name_count] = svs_features_name(e->shape.names, e->name_count);
+    return e->names;
+}
+
+svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count,
+                          svs_error *err) {
+    svs_code code = svs_learner_model(e->learner, m, err);
+    if (code != SVS_OK)
+        return code;
+    m->seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    m->features = names_of(e, m->d);
+    *quality = e->quality;
+    *quality_count = svi_metrics_figures(e->metrics, e->quality);
+    return SVS_OK;
+}
+
+svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *event, svs_error *err) {
+    uint64_t sent = e->seq[SVI_TOPIC_MODEL];
+    *event = (struct svi_event){.topic = SVI_TOPIC_MODEL,
+                                .stream = e->s.stream,
+                                .epoch = e->epoch,
+                                .seq = sent > 0 ? sent - 1 : 0,
+                                .ts = e->event_ts};
+    event->as.model.model = m;
+    return svi_engine_model(e, m, &event->as.model.quality, &event->as.model.quality_count, err);
+}
+
+void svi_engine_publish_model(svi_engine *e, bool force) {
+    svs_model m;
+    svs_error err;
+    struct svi_event event;
+    uint64_t version = svs_learner_version(e->learner);
+    if (version == e->published_version && !force)
+        return;
+    svs_code code = svi_engine_model_event(e, &m, &event, &err);
+    if (code != SVS_OK) {
+        svi_publish_error(e, code, err.text, NULL, 0, e->event_ts);
+        return;
+    }
+    e->published_version = version;
+    e->published_time = e->time;
+    e->counters.of[SVI_COUNTER_PUBLISHED_MODELS].count++;
+    svi_publish(e, &event);
+}
+
+void svi_engine_note(svi_engine *e, const char *name, double value) {
+    int i = 0;
+    while (i < e->note_count && strcmp(e->notes[i].name, name) != 0)
+        i++;
+    if (i == SVI_NOTES_MAX)
+        return;
+    e->note_count += i == e->note_count;
+    e->notes[i] = (struct svi_figure){.name = name, .type = SVI_NUMBER, .as.number = value};
+}
+
+/* What the learner counts itself. */
+static void take_health(struct svi_engine *e) {
+    svs_health h;
+    union svi_amount *of = e->counters.of;
+    svs_learner_health(e->learner, &h);
+    of[SVI_COUNTER_LEARNED].count = h.learned;
+    of[SVI_COUNTER_HELD].count = h.held;
+    of[SVI_COUNTER_WAITING].count = h.waiting;
+    of[SVI_COUNTER_LABELS_JOINED].count = h.labels_joined;
+    of[SVI_COUNTER_LABELS_EXPIRED].count = h.labels_expired;
+    of[SVI_COUNTER_LABELS_EVICTED].count = h.labels_evicted;
+    of[SVI_COUNTER_FORGOTTEN].count = h.forgotten;
+    of[SVI_COUNTER_REBUILDS].count = h.rebuilds;
+    of[SVI_COUNTER_ALARMS].count = h.alarms;
+    of[SVI_COUNTER_RESIDUAL].number = h.residual;
+    of[SVI_COUNTER_CONDITION].number = h.condition;
+    of[SVI_COUNTER_D].count = svs_learner_dimension(e->learner);
+    of[SVI_COUNTER_CLASSES].count = svs_learner_class_count(e->learner);
+    of[SVI_COUNTER_MODEL_VERSION].count = (int64_t)svs_learner_version(e->learner);
+}
+
+int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figures) {
+    union svi_amount *of = e->counters.of;
+    e->started = isnan(e->started) ? now : e->started;
+    take_health(e);
+    of[SVI_COUNTER_SOURCES].count = svi_producers_count(e->producers);
+    of[SVI_COUNTER_UPTIME].number = now - e->started;
+    of[SVI_COUNTER_MEMORY_PREDICTED].number =
+        svi_engine_memory(&e->s, (int)of[SVI_COUNTER_D].count, (int)of[SVI_COUNTER_CLASSES].count);
+    int filled = svi_counters_figures(&e->counters, e->figures);
+    filled += svi_metrics_figures(e->metrics, e->figures + filled);
+    memcpy(e->figures + filled, e->notes, (size_t)e->note_count * sizeof *e->notes);
+    *figures = e->figures;
+    return filled + e->note_count;
+}
+
+/* Samples per second since the stats before, smoothed. */
+static void take_rate(struct svi_engine *e, double now) {
+    int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    double *rate = &e->counters.of[SVI_COUNTER_RATE].number,
+           since = isnan(e->rate_since) ? e->started : e->rate_since;
+    if (!(now > since))
+        return;
+    double newest = (double)(seen - e->rate_seen) / (now - since);
+    *rate = isnan(*rate) ? newest : *rate + RATE_SMOOTH * (newest - *rate);
+    e->rate_since = now;
+    e->rate_seen = seen;
+}
+
+void svi_engine_publish_stats(svi_engine *e, double now) {
+    struct svi_event event = {.topic = SVI_TOPIC_STATS, .ts = now};
+    e->started = isnan(e->started) ? now : e->started;
+    take_rate(e, now);
+    event.as.stats.count = svi_engine_figures(e, now, &event.as.stats.figures);
+    svi_publish(e, &event);
+}
