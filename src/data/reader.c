@@ -138,6 +138,8 @@ static void skip_rest(svi_reader *r) {
 
 static enum found find_line(svi_reader *r) {
     struct svi_source *s = &r->source;
+    if (s->packing == SVI_PACKING_UNKNOWN)
+        return FOUND_NOTHING; /* a single first byte may turn out to be gzip */
     if (r->skipping)
         skip_rest(r);
     const char *at = s->buffer + s->at;

@@ -1,0 +1,84 @@
+/* Any bytes as a text file: the readers must end, stay within the row and put nothing into it that is not
+ * finite or missing. The first byte chooses the format and the settings, the rest is the file. */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "data/features.h"
+#include "data/reader.h"
+
+#define FEATURES 40
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool holds) {
+    if (!holds)
+        abort();
+}
+
+static void check_text(svs_value v) {
+    require(v.kind != SVS_REAL || isfinite(v.as.r));
+    require(v.kind != SVS_STR || (v.length > 0 && v.length <= SVS_NAME_MAX));
+    require(v.kind != SVS_STR || svi_utf8_valid(v.as.s, v.length)); /* reads every byte: a stale view shows */
+}
+
+static void check_row(const struct svi_shape *s, const struct svi_message *m) {
+    int missing = 0;
+    require(m->d >= 0 && m->d <= FEATURES && m->x == s->row);
+    for (int j = 0; j < m->d && m->has_x; j++) {
+        require(!isinf(m->x[j]));
+        missing += isnan(m->x[j]);
+    }
+    require(missing == m->missing && m->weight > 0 && isfinite(m->weight) && !isinf(m->ts));
+    check_text(m->y);
+    check_text(m->id);
+    check_text(m->stream);
+    check_text(m->src);
+}
+
+/* Every call takes at least a byte or ends: the number of rows is bounded by the text, which gzip may have
+ * made longer. */
+static void read_all(svi_reader *r, struct svi_shape *s) {
+    for (int64_t rows = 0;; rows++) {
+        struct svi_message m;
+        svs_error err = {0};
+        enum svi_read what = svi_reader_row(r, &m, &err);
+        require(rows < (int64_t)1 << 30 && what != SVI_READ_MORE);
+        if (what == SVI_READ_END || what == SVI_READ_FAIL)
+            return;
+        if (what == SVI_READ_ROW) {
+            check_row(s, &m);
+            svi_shape_commit(s, &m);
+        } else {
+            require(err.code != SVS_OK && err.text[0]);
+            svi_shape_restore(s);
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static const char *const formats[] = {"auto", "csv", "libsvm", "jsonl"};
+    if (size == 0)
+        return 0;
+    struct svi_reader_options o = {.format = formats[data[0] & 3]};
+    if (data[0] & 4)
+        o.id = "id", o.ts = "ts", o.weight = "w";
+    char path[64];
+    struct svi_shape s;
+    int fd = memfd_create("fuzz", 0);
+    require(fd >= 0 && write(fd, data + 1, size - 1) == (ssize_t)size - 1);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    require(svi_shape_init(&s, FEATURES, data[0] & 8 ? "a,b" : NULL, NULL) == SVS_OK);
+    svi_reader *r = svi_reader_open(path, &o, &s, NULL);
+    require(r != NULL);
+    read_all(r, &s);
+    svi_reader_close(&r);
+    require(svi_features_check(s.names));
+    svi_shape_clear(&s);
+    close(fd);
+    return 0;
+}
