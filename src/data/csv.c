@@ -1,10 +1,8 @@
 /* CSV: a header line, then one cell a column. Numbers are read where they stand; only what is none is cut
  * out. */
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/fail.h"
 #include "data/cell.h"
 #include "data/csv_header.h"
