@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cblas.h>
+
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/nearest.h"
@@ -72,6 +74,7 @@ static int run_with(struct cli_args *a, const struct cli_command *command, int c
     }
     if (starts_engine(command) && svi_settings_check(&a->settings, &err) != SVS_OK)
         return refuse(a, CLI_FAULT_LINE, &err);
+    openblas_set_num_threads((int)a->settings.threads);
     return command->run(a);
 }
 

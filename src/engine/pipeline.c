@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -366,31 +368,99 @@ static svs_code run(struct pipeline *p, svs_error *err) {
     return code;
 }
 
+/* A thread that was there before us (OpenBLAS starts some when it is loaded) may be given the signal: on to
+ * the main thread, where it is blocked and waits in the signalfd. */
+static void pass_on(int number) {
+    int kept = errno;
+    syscall(SYS_tgkill, getpid(), getpid(), number);
+    errno = kept;
+}
+
+/* SIGINT and SIGTERM are read from a descriptor, SIGPIPE is an error of write. */
+struct signal_setup {
+    sigset_t mask;
+    struct sigaction interrupt, terminate, pipe;
+};
+
+static int catch_signals(struct signal_setup *before) {
+    struct sigaction ignore = {.sa_handler = SIG_IGN},
+                     forward = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGINT);
+    sigaddset(&wanted, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &wanted,
+                    &before->mask); /* before libzmq starts its threads, which inherit it */
+    sigaction(SIGINT, &forward, &before->interrupt);
+    sigaction(SIGTERM, &forward, &before->terminate);
+    sigaction(SIGPIPE, &ignore, &before->pipe);
+    return signalfd(-1, &wanted, SFD_CLOEXEC);
+}
+
+static void release_signals(const struct signal_setup *before, int fd) {
+    if (fd >= 0)
+        close(fd);
+    sigaction(SIGINT, &before->interrupt, NULL);
+    sigaction(SIGTERM, &before->terminate, NULL);
+    sigaction(SIGPIPE, &before->pipe, NULL);
+    pthread_sigmask(SIG_SETMASK, &before->mask, NULL);
+}
+
+/* Threads that libraries started before us (OpenBLAS has some) do not block the signals: what reaches one of
+ * them is handed on to the main thread, whose number is the process's, and waits there for signalfd. */
+static void hand_on(int number) {
+    syscall(SYS_tgkill, getpid(), getpid(), number);
+}
+
+struct dispositions {
+    sigset_t mask;
+    struct sigaction interrupt, terminate, pipe;
+};
+
+/* Before libzmq starts its threads, which inherit the mask. Returns the signalfd. */
+static int take_signals(struct dispositions *before) {
+    const struct sigaction ignore = {.sa_handler = SIG_IGN},
+                           hand = {.sa_handler = hand_on, .sa_flags = SA_RESTART};
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGINT);
+    sigaddset(&wanted, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &wanted, &before->mask);
+    sigaction(SIGPIPE, &ignore, &before->pipe);
+    sigaction(SIGINT, &hand, &before->interrupt);
+    sigaction(SIGTERM, &hand, &before->terminate);
+    return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Signals that came meanwhile were obeyed: they must not strike when they are let through again. */
+static void give_signals_back(const struct dispositions *before, int fd) {
+    struct signalfd_siginfo taken;
+    while (fd >= 0 && read(fd, &taken, sizeof taken) > 0)
+        ;
+    if (fd >= 0)
+        close(fd);
+    sigaction(SIGINT, &before->interrupt, NULL);
+    sigaction(SIGTERM, &before->terminate, NULL);
+    sigaction(SIGPIPE, &before->pipe, NULL);
+    pthread_sigmask(SIG_SETMASK, &before->mask, NULL);
+}
+
 svs_code svi_pipeline_run(const struct svi_settings *s, const struct svi_pipeline_hooks *hooks,
                           svs_error *err) {
     struct pipeline *p = svi_alloc(sizeof *p);
+    struct dispositions before;
     svs_error local;
-    sigset_t wanted, before;
-    struct sigaction ignore = {.sa_handler = SIG_IGN}, pipe_before;
     if (!p)
         return svi_fail_memory(err, "the pipeline");
     err = err ? err : &local;
     p->settings = *s;
     p->hooks = hooks;
     p->lines.fd = -1;
-    sigemptyset(&wanted);
-    sigaddset(&wanted, SIGINT);
-    sigaddset(&wanted, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &wanted, &before); /* before libzmq starts its threads, which inherit it */
-    sigaction(SIGPIPE, &ignore, &pipe_before);
-    p->signals = signalfd(-1, &wanted, SFD_CLOEXEC);
+    p->signals = take_signals(&before);
     svs_code code = p->signals >= 0
                         ? run(p, err)
                         : svi_fail(err, SVS_IO, "signals cannot be waited for: %s", strerror(errno));
-    if (p->signals >= 0)
-        close(p->signals);
-    sigaction(SIGPIPE, &pipe_before, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    give_signals_back(&before, p->signals);
     svi_free(p);
     return code;
 }
