@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -368,48 +367,12 @@ static svs_code run(struct pipeline *p, svs_error *err) {
     return code;
 }
 
-/* A thread that was there before us (OpenBLAS starts some when it is loaded) may be given the signal: on to
- * the main thread, where it is blocked and waits in the signalfd. */
-static void pass_on(int number) {
-    int kept = errno;
-    syscall(SYS_tgkill, getpid(), getpid(), number);
-    errno = kept;
-}
-
-/* SIGINT and SIGTERM are read from a descriptor, SIGPIPE is an error of write. */
-struct signal_setup {
-    sigset_t mask;
-    struct sigaction interrupt, terminate, pipe;
-};
-
-static int catch_signals(struct signal_setup *before) {
-    struct sigaction ignore = {.sa_handler = SIG_IGN},
-                     forward = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
-    sigset_t wanted;
-    sigemptyset(&wanted);
-    sigaddset(&wanted, SIGINT);
-    sigaddset(&wanted, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &wanted,
-                    &before->mask); /* before libzmq starts its threads, which inherit it */
-    sigaction(SIGINT, &forward, &before->interrupt);
-    sigaction(SIGTERM, &forward, &before->terminate);
-    sigaction(SIGPIPE, &ignore, &before->pipe);
-    return signalfd(-1, &wanted, SFD_CLOEXEC);
-}
-
-static void release_signals(const struct signal_setup *before, int fd) {
-    if (fd >= 0)
-        close(fd);
-    sigaction(SIGINT, &before->interrupt, NULL);
-    sigaction(SIGTERM, &before->terminate, NULL);
-    sigaction(SIGPIPE, &before->pipe, NULL);
-    pthread_sigmask(SIG_SETMASK, &before->mask, NULL);
-}
-
 /* Threads that libraries started before us (OpenBLAS has some) do not block the signals: what reaches one of
  * them is handed on to the main thread, whose number is the process's, and waits there for signalfd. */
 static void hand_on(int number) {
+    int kept = errno;
     syscall(SYS_tgkill, getpid(), getpid(), number);
+    errno = kept;
 }
 
 struct dispositions {
