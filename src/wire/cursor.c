@@ -1,103 +1,134 @@
 #include "wire/cursor.h"
 
-/* How the bytes after a lead byte are laid out. */
-enum layout {
-    FIXED,    /* `size` bytes in all */
-    BODY,     /* a length field of `size` bytes, then `extra` bytes, then the body */
-    ARRAY,    /* a count field of `size` bytes, then elements */
-    MAP,      /* the same with pairs */
-    NOT_USED, /* 0xc1 */
+/* What a lead byte says of its item: its bytes in all, and above them the elements that follow it; 0 = a
+ * length field comes first, or the byte is 0xc1. One look-up costs less than branches on ranges. */
+#define ITEM(span, elements) ((span) | (elements) << 8)
+#define MAP_OF(n)            ITEM(1, 2 * (n))
+#define ARRAY_OF(n)          ITEM(1, n)
+#define STRING_OF(n)         ITEM(1 + (n), 0)
+#define FOUR(item)           item, item, item, item
+#define SIXTEEN(item)        FOUR(item), FOUR(item), FOUR(item), FOUR(item)
+#define COUNT4(item, n)      item(n), item((n) + 1), item((n) + 2), item((n) + 3)
+#define COUNT16(item, n)     COUNT4(item, n), COUNT4(item, (n) + 4), COUNT4(item, (n) + 8), COUNT4(item, (n) + 12)
+
+static const uint16_t leads[256] = {
+    SIXTEEN(1),
+    SIXTEEN(1),
+    SIXTEEN(1),
+    SIXTEEN(1), /* positive fixint */
+    SIXTEEN(1),
+    SIXTEEN(1),
+    SIXTEEN(1),
+    SIXTEEN(1),
+    COUNT16(MAP_OF, 0),
+    COUNT16(ARRAY_OF, 0),
+    COUNT16(STRING_OF, 0),
+    COUNT16(STRING_OF, 16),
+    1,
+    0,
+    1,
+    1,
+    0,
+    0,
+    0,
+    0,
+    0,
+    0,
+    5,
+    9,
+    2,
+    3,
+    5,
+    9, /* nil, -, bools, bin, ext, floats, uints */
+    2,
+    3,
+    5,
+    9,
+    3,
+    4,
+    6,
+    10,
+    18,
+    0,
+    0,
+    0,
+    0,
+    0,
+    0,
+    0, /* ints, fixexts, str, array, map */
+    SIXTEEN(1),
+    SIXTEEN(1), /* negative fixint */
 };
 
-struct lead {
-    uint8_t layout, size, extra;
-};
-
-/* The lead bytes 0xc0 to 0xdf; all others carry their length themselves (see lead_of). */
-static const struct lead leads[32] = {
-    {FIXED, 1, 0},  {NOT_USED, 0, 0}, {FIXED, 1, 0}, {FIXED, 1, 0}, /* nil, unused, false, true */
-    {BODY, 1, 0},   {BODY, 2, 0},     {BODY, 4, 0},                 /* bin */
-    {BODY, 1, 1},   {BODY, 2, 1},     {BODY, 4, 1},                 /* ext */
-    {FIXED, 5, 0},  {FIXED, 9, 0},                                  /* float */
-    {FIXED, 2, 0},  {FIXED, 3, 0},    {FIXED, 5, 0}, {FIXED, 9, 0}, /* uint */
-    {FIXED, 2, 0},  {FIXED, 3, 0},    {FIXED, 5, 0}, {FIXED, 9, 0}, /* int */
-    {FIXED, 3, 0},  {FIXED, 4, 0},    {FIXED, 6, 0},                /* fixext 1, 2, 4 */
-    {FIXED, 10, 0}, {FIXED, 18, 0},                                 /* fixext 8, 16 */
-    {BODY, 1, 0},   {BODY, 2, 0},     {BODY, 4, 0},                 /* str */
-    {ARRAY, 2, 0},  {ARRAY, 4, 0},    {MAP, 2, 0},   {MAP, 4, 0},
+/* The items with a length field, 0xc0 to 0xdf: bytes of the field (0 = none of them), bytes between it and
+ * the body, and how many elements each count stands for (0 = it counts bytes). */
+static const struct sized {
+    uint8_t field, extra, times;
+} sized[32] = {
+    [0xc4 - 0xc0] = {1, 0, 0}, [0xc5 - 0xc0] = {2, 0, 0}, [0xc6 - 0xc0] = {4, 0, 0}, /* bin */
+    [0xc7 - 0xc0] = {1, 1, 0}, [0xc8 - 0xc0] = {2, 1, 0}, [0xc9 - 0xc0] = {4, 1, 0}, /* ext */
+    [0xd9 - 0xc0] = {1, 0, 0}, [0xda - 0xc0] = {2, 0, 0}, [0xdb - 0xc0] = {4, 0, 0}, /* str */
+    [0xdc - 0xc0] = {2, 0, 1}, [0xdd - 0xc0] = {4, 0, 1},                            /* array */
+    [0xde - 0xc0] = {2, 0, 2}, [0xdf - 0xc0] = {4, 0, 2},                            /* map */
 };
 
 static uint32_t load_length(const uint8_t *p, int size) {
     return size == 1 ? *p : size == 2 ? svi_load16(p) : svi_load32(p);
 }
 
-/* What the walk needs of the item at `at`: the bytes to pass (its body included) and the elements that
- * follow. False: the bytes end before the header does, or the lead byte is 0xc1 (*span 0). */
-static inline bool measure(const uint8_t *at, size_t left, uint64_t *span, uint64_t *elements) {
-    uint8_t b = at[0];
-    *span = 1;
-    *elements = 0;
-    if (b < 0x80 || b >= 0xe0)
-        return true;
-    if (b < 0xc0) {
-        if (b >= 0xa0)
-            *span = 1 + (b & 0x1fu);
-        else
-            *elements = b < 0x90 ? 2 * (b & 0x0fu) : (b & 0x0fu);
-        return true;
-    }
-    struct lead lead = leads[b - 0xc0];
-    if (lead.layout == FIXED || lead.layout == NOT_USED) {
-        *span = lead.size;
-        return lead.layout == FIXED;
-    }
-    *span = 1u + lead.size + lead.extra;
-    if (left < *span)
-        return true; /* the caller sees that it does not fit */
-    uint64_t n = load_length(at + 1, lead.size);
-    if (lead.layout == BODY)
+/* The same for an item with a length field. False for 0xc1. A field that does not fit into `room` gives a
+ * span that does not fit either. */
+static bool measure_sized(const uint8_t *p, uint64_t room, uint64_t *span, uint64_t *elements) {
+    struct sized s = sized[*p - 0xc0];
+    *span = 1u + s.field + s.extra;
+    if (s.field == 0 || room < *span)
+        return s.field != 0;
+    uint64_t n = load_length(p + 1, s.field);
+    *elements = n * s.times;
+    if (s.times == 0)
         *span += n;
-    else
-        *elements = lead.layout == MAP ? 2 * n : n;
     return true;
 }
 
-/* Passes a run of doubles, by far the most frequent items; returns how many are left of `count`. */
-static inline uint64_t pass_doubles(const uint8_t **at, const uint8_t *end, uint64_t count) {
-    const uint8_t *p = *at;
-    while (count > 0 && end - p >= 9 && *p == SVI_LEAD_DOUBLE) {
+/* Passes at most `count` doubles, by far the most frequent items; returns how many there were. */
+static inline uint64_t pass_doubles(const uint8_t *p, const uint8_t *end, uint64_t count) {
+    uint64_t room = (uint64_t)(end - p) / 9, most = count < room ? count : room, n = 0;
+    const uint8_t lead = SVI_LEAD_DOUBLE;
+    for (; n + 4 <= most; n += 4, p += 36) /* one branch for four */
+        if ((p[0] ^ lead) | (p[9] ^ lead) | (p[18] ^ lead) | (p[27] ^ lead))
+            break;
+    for (; n < most && *p == lead; n++)
         p += 9;
-        count--;
-    }
-    *at = p;
-    return count;
+    return n;
 }
 
 svs_code svi_walk(const uint8_t **at, const uint8_t *end, int depth) {
-    uint64_t left[SVI_WALK_MAX + 1]; /* elements to come at each level */
+    uint64_t outer[SVI_WALK_MAX]; /* elements to come in the containers around this one */
+    uint64_t count = 1;           /* and in this one */
     int level = 0;
-    left[0] = 1;
-    for (;;) {
-        left[level] = pass_doubles(at, end, left[level]);
-        while (left[level] == 0) {
-            if (level == 0)
-                return SVS_OK;
-            level--;
-        }
-        if (*at >= end)
+    for (const uint8_t *p = *at;;) {
+        while (count == 0 && level > 0)
+            count = outer[--level];
+        *at = p;
+        if (count == 0)
+            return SVS_OK;
+        if (p >= end)
             return SVS_TRUNCATED;
-        uint64_t span, elements, room = (uint64_t)(end - *at);
-        if (!measure(*at, (size_t)room, &span, &elements))
+        uint64_t room = (uint64_t)(end - p), span = leads[*p] & 0xff, elements = leads[*p] >> 8;
+        if (span == 0 && !measure_sized(p, room, &span, &elements))
             return SVS_NOT_MSGPACK;
         if (span > room || elements > room - span)
             return SVS_TRUNCATED;
-        *at += span;
-        left[level]--;
+        p += span;
+        count--;
         if (elements == 0)
             continue;
         if (level >= depth)
             return SVS_TOO_DEEP;
-        left[++level] = elements;
+        uint64_t doubles = *p == SVI_LEAD_DOUBLE ? pass_doubles(p, end, elements) : 0;
+        p += 9 * doubles;
+        outer[level++] = count;
+        count = elements - doubles;
     }
 }
 

@@ -44,7 +44,7 @@ static void put_figures(struct svi_pack *p, const struct svi_figure *f, int coun
 }
 
 static void put_names(struct svi_pack *p, const svs_model *m) {
-    svi_pack_text(p, "features");
+    svi_pack_key(p, "features");
     if (!m->features) {
         svi_pack_nil(p);
         return;
@@ -55,61 +55,61 @@ static void put_names(struct svi_pack *p, const svs_model *m) {
 }
 
 static void put_classes(struct svi_pack *p, const svs_model *m) {
-    svi_pack_text(p, "classes");
+    svi_pack_key(p, "classes");
     svi_pack_array(p, (size_t)m->class_count);
     for (int k = 0; k < m->class_count; k++)
         svi_pack_value(p, m->classes[k]);
 }
 
 static void put_weights(struct svi_pack *p, const svs_model *m) {
-    svi_pack_text(p, "W");
+    svi_pack_key(p, "W");
     svi_pack_doubles(p, m->W, (size_t)m->rows * (size_t)m->d);
-    svi_pack_text(p, "b");
+    svi_pack_key(p, "b");
     if (m->rows == 1)
         svi_pack_real(p, m->b[0]);
     else
         svi_pack_doubles(p, m->b, (size_t)m->rows);
 }
 
-static void put_count(struct svi_pack *p, const char *key, int64_t count) {
-    svi_pack_text(p, key);
+static inline void put_count(struct svi_pack *p, const char *key, int64_t count) {
+    svi_pack_key(p, key);
     svi_pack_int(p, count);
 }
 
 /* The MODEL_KEYS pairs of a model. */
 static void put_model(struct svi_pack *p, const svs_model *m, const struct svi_figure *quality,
                       int quality_count) {
-    svi_pack_text(p, "version");
+    svi_pack_key(p, "version");
     svi_pack_uint(p, m->version);
-    svi_pack_text(p, "method");
+    svi_pack_key(p, "method");
     svi_pack_text(p, m->method);
-    svi_pack_text(p, "task");
+    svi_pack_key(p, "task");
     svi_pack_text(p, m->task == SVS_REGRESS ? "regress" : "classify");
     put_count(p, "d", m->d);
     put_names(p, m);
     put_classes(p, m);
     put_weights(p, m);
-    svi_pack_text(p, "C");
+    svi_pack_key(p, "C");
     svi_pack_real(p, m->C);
     put_count(p, "window", m->window);
     put_count(p, "seen", m->seen);
     put_count(p, "learned", m->learned);
-    svi_pack_text(p, "quality");
+    svi_pack_key(p, "quality");
     svi_pack_map(p, (size_t)quality_count);
     put_figures(p, quality, quality_count);
 }
 
 static void put_common(struct svi_pack *p, const struct svi_event *e, int further) {
     svi_pack_map(p, COMMON_KEYS + (size_t)further);
-    svi_pack_text(p, "v");
+    svi_pack_key(p, "v");
     svi_pack_int(p, PROTOCOL);
-    svi_pack_text(p, "stream");
+    svi_pack_key(p, "stream");
     svi_pack_text(p, e->stream);
-    svi_pack_text(p, "epoch");
+    svi_pack_key(p, "epoch");
     svi_pack_uint(p, e->epoch);
-    svi_pack_text(p, "seq");
+    svi_pack_key(p, "seq");
     svi_pack_uint(p, e->seq);
-    svi_pack_text(p, "ts");
+    svi_pack_key(p, "ts");
     svi_pack_real(p, e->ts);
 }
 
@@ -121,19 +121,19 @@ static void put_model_event(struct svi_pack *p, const struct svi_event *e) {
 static void put_score_event(struct svi_pack *p, const struct svi_event *e) {
     bool labelled = e->as.score.y.kind != SVS_NONE;
     put_common(p, e, labelled ? 5 : 4);
-    svi_pack_text(p, "id");
+    svi_pack_key(p, "id");
     svi_pack_value(p, e->as.score.id);
-    svi_pack_text(p, "yhat");
+    svi_pack_key(p, "yhat");
     svi_pack_value(p, e->as.score.yhat);
-    svi_pack_text(p, "scores");
+    svi_pack_key(p, "scores");
     svi_pack_array(p, (size_t)e->as.score.rows);
     for (int k = 0; k < e->as.score.rows; k++)
         svi_pack_real(p, e->as.score.scores[k]);
     if (labelled) {
-        svi_pack_text(p, "y");
+        svi_pack_key(p, "y");
         svi_pack_value(p, e->as.score.y);
     }
-    svi_pack_text(p, "model");
+    svi_pack_key(p, "model");
     svi_pack_uint(p, e->as.score.version);
 }
 
@@ -149,12 +149,12 @@ static void put_stats_event(struct svi_pack *p, const struct svi_event *e) {
 
 static void put_error_event(struct svi_pack *p, const struct svi_event *e) {
     put_common(p, e, 4);
-    svi_pack_text(p, "code");
+    svi_pack_key(p, "code");
     svi_pack_text(p, svs_code_name(e->as.error.code));
-    svi_pack_text(p, "reason");
+    svi_pack_key(p, "reason");
     svi_pack_text(p, e->as.error.reason);
     put_count(p, "count", e->as.error.count);
-    svi_pack_text(p, "sample");
+    svi_pack_key(p, "sample");
     svi_pack_bin(p, e->as.error.sample, e->as.error.sample_size);
 }
 
@@ -202,7 +202,7 @@ static void put_map_x(struct svi_pack *p, const struct svi_message *m, const svs
 }
 
 static void put_x(struct svi_pack *p, const struct svi_message *m, const svs_features *names, bool packed) {
-    svi_pack_text(p, "x");
+    svi_pack_key(p, "x");
     if (m->kind != SVI_DENSE) {
         put_map_x(p, m, names);
     } else if (packed) {

@@ -1,4 +1,5 @@
-/* event.h: what the engine says, and its msgpack form. Topic and payload are the two frames of one message. */
+/* event.h: what the engine says, and its msgpack form. Topic and payload are the two frames of one message.
+ */
 #ifndef SVI_EVENT_H
 #define SVI_EVENT_H
 
@@ -9,21 +10,21 @@
 #include "data/message.h"
 
 #define SVI_STREAM_MAX 64 /* length of a stream name */
-#define SVI_TOPIC_MAX (SVI_STREAM_MAX + 16)
+#define SVI_TOPIC_MAX  (SVI_STREAM_MAX + 16)
 
 /* X(CONSTANT, name, retained, "what it tells") */
-#define SVI_TOPICS(X)                                                                   \
-    X(MODEL, model, 1, "a model, complete, in raw input units")                         \
-    X(SCORE, score, 0, "one sample's prediction, made before it was learned")           \
-    X(ALERT, alert, 0, "something is new: opened, updated or closed")                   \
-    X(STATS, stats, 1, "counters, rates, prequential quality, numerical health")        \
+#define SVI_TOPICS(X)                                                                                        \
+    X(MODEL, model, 1, "a model, complete, in raw input units")                                              \
+    X(SCORE, score, 0, "one sample's prediction, made before it was learned")                                \
+    X(ALERT, alert, 0, "something is new: opened, updated or closed")                                        \
+    X(STATS, stats, 1, "counters, rates, prequential quality, numerical health")                             \
     X(ERROR, error, 0, "input that was refused, and why")
 
 enum svi_topic {
 #define X(constant, name, retained, text) SVI_TOPIC_##constant,
     SVI_TOPICS(X)
 #undef X
-    SVI_TOPIC_COUNT
+        SVI_TOPIC_COUNT
 };
 
 /* A named number (or short text) of the stats topic, the quality map and status replies. */
@@ -64,7 +65,7 @@ struct svi_event {
         struct {
             svs_code code;
             const char *reason;
-            int64_t count; /* with this code so far */
+            int64_t count;      /* with this code so far */
             const void *sample; /* first bytes of what was refused */
             size_t sample_size;
         } error;
@@ -91,11 +92,14 @@ size_t svi_topic_write(enum svi_topic topic, const char *stream, char *out);
 svs_code svi_event_encode(const struct svi_event *e, struct svi_bytes *out);
 
 /* Appends the map of a model without event keys (control replies, files). */
-svs_code svi_model_encode(const svs_model *m, const struct svi_figure *quality, int quality_count, struct svi_bytes *out);
+svs_code svi_model_encode(const svs_model *m, const struct svi_figure *quality, int quality_count,
+                          struct svi_bytes *out);
 
-/* Appends one sample or command as a producer sends it: a map with x in the message's own kind. Dense: an array of doubles,
- * or ext 2 when `packed`; sparse: a map of the columns that are not 0; named: a map of all d names, from `names` (NULL is
- * fine for the other kinds). Missing values are sent as nil (packed cannot: SVS_MISSING_VALUE). SVS_NO_MEMORY. */
-svs_code svi_message_encode(const struct svi_message *m, const svs_features *names, bool packed, struct svi_bytes *out);
+/* Appends one sample or command as a producer sends it: a map with x in the message's own kind. Dense: an
+ * array of doubles, or ext 2 when `packed`; sparse: a map of the columns that are not 0; named: a map of all
+ * d names, from `names` (NULL is fine for the other kinds). Missing values are sent as nil (packed cannot:
+ * SVS_MISSING_VALUE). SVS_NO_MEMORY. */
+svs_code svi_message_encode(const struct svi_message *m, const svs_features *names, bool packed,
+                            struct svi_bytes *out);
 
 #endif

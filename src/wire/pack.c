@@ -28,11 +28,28 @@ static svs_code make_room(struct svi_bytes *b, size_t n) {
     return SVS_OK;
 }
 
+/* The pieces of an event are a few bytes each: two copies of a fixed size that may overlap beat a call of
+ * memcpy. */
+static inline void copy(uint8_t *to, const uint8_t *from, size_t n) {
+    if (n > 16)
+        memcpy(to, from, n);
+    else if (n >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + n - 8, from + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + n - 4, from + n - 4, 4);
+    } else if (n >= 2) {
+        memcpy(to, from, 2);
+        memcpy(to + n - 2, from + n - 2, 2);
+    } else if (n == 1)
+        *to = *from;
+}
+
 svs_code svi_bytes_append(struct svi_bytes *b, const void *data, size_t n) {
     if (n > b->capacity - b->size && make_room(b, n) != SVS_OK)
         return SVS_NO_MEMORY;
-    if (n > 0)
-        memcpy(b->data + b->size, data, n);
+    copy(b->data + b->size, data, n);
     b->size += n;
     return SVS_OK;
 }
@@ -42,6 +59,10 @@ static int append(void *user, const char *data, size_t n) {
     struct svi_pack *p = user;
     p->failed = p->failed || svi_bytes_append(p->out, data, n) != SVS_OK;
     return p->failed ? -1 : 0;
+}
+
+void svi_pack_raw(struct svi_pack *p, const void *bytes, size_t size) {
+    append(p, bytes, size);
 }
 
 void svi_pack_begin(struct svi_pack *p, struct svi_bytes *out) {

@@ -6,6 +6,7 @@
 #define SVI_PACK_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include <msgpack.h>
 
@@ -33,5 +34,17 @@ void svi_pack_text(struct svi_pack *p, const char *text);
 void svi_pack_value(struct svi_pack *p, svs_value v);
 void svi_pack_bin(struct svi_pack *p, const void *bytes, size_t size);
 void svi_pack_doubles(struct svi_pack *p, const double *v, size_t count); /* ext 2, little-endian */
+
+/* msgpack that is ready. */
+void svi_pack_raw(struct svi_pack *p, const void *bytes, size_t size);
+
+/* A key, which must be a literal of at most 31 bytes: its msgpack form is then known to the compiler. */
+static inline void svi_pack_key(struct svi_pack *p, const char *key) {
+    char piece[32];
+    size_t n = strlen(key);
+    piece[0] = (char)(0xa0 | n);
+    memcpy(piece + 1, key, n);
+    svi_pack_raw(p, piece, n + 1);
+}
 
 #endif
