@@ -419,7 +419,7 @@ svs_code svi_engine_frame(svi_engine *e, const void *bytes, size_t length, doubl
         take_element(e, &f, i < skip, now, r);
     if (code != SVS_OK)
         refuse(e, code, &err, bytes, length, now, r);
-    if (producer && r->first + count > producer->next)
+    if (producer && code == SVS_OK && r->first + count > producer->next)
         producer->next = r->first + count;
     r->n = producer ? producer->next - 1 : r->n;
     r->seq = e->counters.of[SVI_COUNTER_SEEN].count - 1;

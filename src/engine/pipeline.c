@@ -24,7 +24,7 @@
 /* One turn takes at most this, so that the control socket has its turn well within 100 ms. */
 #define TURN_MESSAGES 1024
 #define TURN_BYTES    (1024 * 1024)
-#define TURN_SECONDS  0.02
+#define TURN_SECONDS  0.01
 #define CLOCK_BYTES   4096 /* the clock is looked at after so much input, or 16 messages */
 #define TURN_REQUESTS 64
 
