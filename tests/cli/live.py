@@ -173,6 +173,13 @@ class Run:
                 found.append(payload)
         return found
 
+    def rest(self, s):
+        """All events that are left, of a process that has ended."""
+        found = []
+        while s.poll(500):
+            found.append(self.event(s))
+        return found
+
     def ctl(self, op, **keys):
         if not hasattr(self, "_ctl"):
             self._ctl = self.socket(zmq.REQ, "ctl")

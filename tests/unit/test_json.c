@@ -94,7 +94,7 @@ static void test_msgpack(void **state) {
     svs_error err;
     pack_everything(&in);
     assert_int_equal(svi_json_msgpack(&out, in.data, in.size, &err), SVS_OK);
-    json_t *j = json_loadb((const char *)out.data, out.size, 0, NULL);
+    json_t *j = json_loadb((const char *)out.data, out.size, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
     assert_non_null(j);
     assert_int_equal(json_object_size(j), 8);
     assert_true(json_is_null(json_object_get(j, "nil")) && json_is_null(json_object_get(j, "no")));
