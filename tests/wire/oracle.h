@@ -139,6 +139,17 @@ static inline bool oracle_is_x(const struct svi_message *m, const struct svi_sha
     return x->type == MSGPACK_OBJECT_EXT ? oracle_is_packed(m, x) : oracle_is_map(m, s, x);
 }
 
+/* Only what is missing may be NaN. */
+static inline bool oracle_is_finite(const struct svi_message *m) {
+    int missing = 0;
+    for (int j = 0; m->has_x && j < m->d; j++) {
+        missing += isnan(m->x[j]);
+        if (isinf(m->x[j]))
+            return false;
+    }
+    return missing == m->missing;
+}
+
 static inline const char *oracle_message(const struct svi_message *m, const struct svi_shape *s,
                                          const msgpack_object *o) {
     if (o->type != MSGPACK_OBJECT_MAP)
@@ -146,6 +157,8 @@ static inline const char *oracle_message(const struct svi_message *m, const stru
     const msgpack_object *ts = oracle_get(o, "ts"), *w = oracle_get(o, "w");
     if (!oracle_is_x(m, s, oracle_get(o, "x")))
         return "x differs";
+    if (!oracle_is_finite(m))
+        return "a number that is not finite was accepted";
     if (!oracle_is_value(m->y, oracle_get(o, "y")) || !oracle_is_value(m->id, oracle_get(o, "id")))
         return "y or id differs";
     if (!oracle_is_value(m->stream, oracle_get(o, "stream")) ||
