@@ -17,6 +17,7 @@
 struct request {
     struct svi_control *control;
     const msgpack_object_map *map;
+    const char *name; /* of the operation */
     double now;
     struct svi_pack *reply;
     svs_error *err;
@@ -198,7 +199,7 @@ static svs_code op_stop(struct request *r) {
 }
 
 static svs_code op_unavailable(struct request *r) {
-    return svi_fail(r->err, SVS_UNAVAILABLE, "this operation is known, but this version cannot do it yet");
+    return svi_fail(r->err, SVS_UNAVAILABLE, "%s is known, but this version cannot do it yet", r->name);
 }
 
 static const struct {
@@ -229,6 +230,7 @@ static svs_code dispatch(struct request *r) {
         return svi_fail(r->err, op ? SVS_WRONG_TYPE : SVS_UNKNOWN_OP,
                         "a request is a map with the key op, a string");
     svi_escape(name, sizeof name, op->via.str.ptr, op->via.str.size);
+    r->name = name;
     for (int i = 0; i < OPERATIONS; i++)
         if (strcmp(operations[i].name, name) == 0)
             return operations[i].run(r);

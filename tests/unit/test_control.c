@@ -1,0 +1,245 @@
+/* Control requests and their replies. */
+#include "support/engine.h"
+
+#include "svmstream/svmstream.h"
+
+static bool ok(const json_t *reply) {
+    return json_is_true(json_object_get(reply, "ok"));
+}
+
+/* The request is refused with this code and a text. */
+static void refused(struct speaker *f, const char *request, svs_code code, const char *part) {
+    json_t *reply = ask(f, "%s", request);
+    if (strcmp(text_of(reply, "code"), svs_code_name(code)) != 0)
+        fail_msg("%s got the code %s, not %s", request, text_of(reply, "code"), svs_code_name(code));
+    assert_non_null(strstr(text_of(reply, "error"), part));
+    assert_null(json_object_get(reply, "ok"));
+    json_decref(reply);
+}
+
+static void learn_some(struct speaker *f, int n) {
+    for (int i = 0; i < n; i++)
+        say(f, "{'x': {'temp': %d, 'wind': %d.5}, 'y': %d, 'id': %d}", i % 5, i % 3, i % 2, i);
+}
+
+static void test_status(void **unused) {
+    (void)unused;
+    struct speaker f;
+    speaker_open(&f, NULL);
+    learn_some(&f, 30);
+    say(&f, "{'y': 1}");
+    say(&f, "{'x': {'temp': 1}, 'id': 'w'}");
+    f.now = NOW + 12.5;
+    json_t *status = ask(&f, "{'op': 'status'}");
+    assert_true(ok(status));
+    assert_int_equal(number(status, "seen"), 31);
+    assert_int_equal(number(status, "learned"), 30);
+    assert_int_equal(number(status, "errors"), 1);
+    assert_int_equal(number(status, "refused.missing_x"), 1);
+    assert_int_equal(number(status, "waiting"), 1);
+    assert_int_equal(number(status, "model_version"), (double)number(f.last[SVI_TOPIC_SCORE], "model"));
+    assert_true(number(status, "uptime") == 12.5);
+    assert_string_equal(text_of(status, "version"), SVS_VERSION);
+    assert_int_equal(number(status, "epoch"), 77);
+    assert_true(number(status, "accuracy") >= 0);
+    assert_true(json_is_null(json_object_get(status, "rate"))); /* not known yet */
+    json_decref(status);
+    speaker_close(&f);
+}
+
+static void test_config(void **unused) {
+    (void)unused;
+    struct speaker f;
+    int rows;
+    const char *settings[] = {"window", "123", "C", "0.5", "stream", "pump1", "scores", "none", NULL};
+    const struct svi_setting *table = svi_settings_table(&rows);
+    speaker_open(&f, settings);
+    json_t *reply = ask(&f, "{'op': 'config'}"), *config = json_object_get(reply, "config");
+    assert_true(ok(reply));
+    assert_int_equal(json_object_size(config), rows);
+    for (int i = 0; i < rows; i++)
+        assert_non_null(json_object_get(config, table[i].key));
+    assert_int_equal(number(config, "window"), 123);
+    assert_true(number(config, "C") == 0.5);
+    assert_int_equal(number(config, "max.message"), 1 << 20);
+    assert_string_equal(text_of(config, "stream"), "pump1");
+    assert_string_equal(text_of(config, "scores"), "none");
+    assert_string_equal(text_of(config, "task"), "classify");
+    json_decref(reply);
+    speaker_close(&f);
+}
+
+/* The reply's model is the event's, byte for byte. */
+static void test_model(void **unused) {
+    (void)unused;
+    struct speaker f;
+    struct svi_bytes out = {0};
+    speaker_open(&f, NULL);
+    learn_some(&f, 30);
+    svi_engine_publish_model(f.e, true);
+    struct svi_bytes sent = {0};
+    svi_bytes_append(&sent, f.event.data, f.event.size);
+    assert_int_equal(svi_control_handle(&f.control, "\x81\xa2op\xa5model", 10, NOW, &out), SVS_OK);
+    assert_true(out.size > sent.size);
+    assert_memory_equal(out.data + out.size - sent.size, sent.data, sent.size);
+    svi_bytes_clear(&sent);
+    json_t *reply = speaker_reply(&out), *model = json_object_get(reply, "model");
+    assert_true(ok(reply));
+    assert_int_equal(number(model, "d"), 2);
+    assert_int_equal(number(model, "seen"), 30);
+    assert_int_equal(f.count[SVI_TOPIC_MODEL], 1);
+    json_decref(reply);
+    speaker_close(&f);
+}
+
+static void test_publish(void **unused) {
+    (void)unused;
+    struct speaker f;
+    speaker_open(&f, NULL);
+    json_t *reply = ask(&f, "{'op': 'publish'}"); /* even when nothing changed */
+    assert_true(ok(reply));
+    assert_int_equal(f.count[SVI_TOPIC_MODEL], 1);
+    assert_int_equal(f.count[SVI_TOPIC_STATS], 1);
+    json_decref(reply);
+    speaker_close(&f);
+}
+
+static void test_forget_and_label(void **unused) {
+    (void)unused;
+    struct speaker f;
+    speaker_open(&f, NULL);
+    learn_some(&f, 10);
+    say(&f, "[{'x': {'temp': 1}, 'id': 3}, {'x': {'temp': 2}, 'id': 'late'}]");
+    json_t *reply = ask(&f, "{'op': 'forget', 'id': 3}");
+    assert_true(ok(reply));
+    assert_int_equal(number(reply, "count"), 2);
+    json_decref(reply);
+    refused(&f, "{'op': 'forget', 'id': 3}", SVS_UNKNOWN_ID, "3");
+    refused(&f, "{'op': 'forget', 'id': '4'}", SVS_UNKNOWN_ID, "4"); /* 4 and "4" differ */
+    reply = ask(&f, "{'op': 'label', 'id': 'late', 'y': true}");
+    assert_true(ok(reply));
+    json_decref(reply);
+    refused(&f, "{'op': 'label', 'id': 'late', 'y': 1}", SVS_UNKNOWN_ID, "late");
+    assert_int_equal(f.count[SVI_TOPIC_ERROR], 3);
+    assert_int_equal(stat(&f, "labels_joined"), 1);
+    assert_int_equal(stat(&f, "held"), 10);
+    assert_int_equal(svi_engine_seen(f.e), 12);
+    speaker_close(&f);
+}
+
+static void test_arguments(void **unused) {
+    (void)unused;
+    struct speaker f;
+    char request[400], name[100] = {0};
+    speaker_open(&f, NULL);
+    say(&f, "{'x': [1], 'id': 1}");
+    const char *ids[] = {"1.5", "null", "[1]", "''", "true", "'\\u0000'"};
+    for (int i = 0; i < 6; i++) {
+        snprintf(request, sizeof request, "{'op': 'forget', 'id': %s}", ids[i]);
+        svs_code code = i == 5 ? SVS_UNKNOWN_ID : SVS_BAD_ID;
+        refused(&f, request, code, "id");
+    }
+    const char *labels[] = {"null", "{}", "''", "1.5"};
+    for (int i = 0; i < 4; i++) {
+        snprintf(request, sizeof request, "{'op': 'label', 'id': 1, 'y': %s}", labels[i]);
+        refused(&f, request, SVS_BAD_LABEL, "y");
+    }
+    memset(name, 'x', SVS_NAME_MAX + 1);
+    snprintf(request, sizeof request, "{'op': 'forget', 'id': '%s'}", name);
+    refused(&f, request, SVS_BAD_ID, "64");
+    refused(&f, "{'op': 'forget'}", SVS_BAD_ID, "id");
+    refused(&f, "{'op': 'label', 'id': 1}", SVS_BAD_LABEL, "y");
+    json_t *reply = ask(&f, "{'op': 'label', 'id': 1, 'y': 2.0, 'more': {'a': [1]}}");
+    assert_true(ok(reply)); /* integral reals are integers, unknown keys are ignored */
+    json_decref(reply);
+    assert_int_equal(stat(&f, "classes"), 1);
+    speaker_close(&f);
+}
+
+static void test_integers_above_the_range(void **unused) {
+    (void)unused;
+    struct speaker f;
+    struct svi_bytes out = {0};
+    const char request[] = "\x82\xa2op\xa6"
+                           "forget\xa2id\xcf\xff\xff\xff\xff\xff\xff\xff\xff";
+    speaker_open(&f, NULL);
+    assert_int_equal(svi_control_handle(&f.control, request, sizeof request - 1, NOW, &out), SVS_OK);
+    json_t *reply = speaker_reply(&out);
+    assert_string_equal(text_of(reply, "code"), "bad_id");
+    json_decref(reply);
+    speaker_close(&f);
+}
+
+static void test_reset_and_stop(void **unused) {
+    (void)unused;
+    struct speaker f;
+    speaker_open(&f, NULL);
+    learn_some(&f, 10);
+    json_t *reply = ask(&f, "{'op': 'reset'}");
+    assert_true(ok(reply));
+    json_decref(reply);
+    assert_int_equal(stat(&f, "held"), 0);
+    assert_false(f.control.stop);
+    reply = ask(&f, "{'op': 'stop'}");
+    assert_true(ok(reply));
+    assert_true(f.control.stop);
+    json_decref(reply);
+    speaker_close(&f);
+}
+
+static void test_what_cannot_be_done(void **unused) {
+    (void)unused;
+    struct speaker f;
+    speaker_open(&f, NULL);
+    refused(&f, "{'op': 'refit'}", SVS_UNAVAILABLE, "refit");
+    refused(&f, "{'op': 'save'}", SVS_UNAVAILABLE, "save");
+    refused(&f, "{'op': 'load'}", SVS_UNAVAILABLE, "load");
+    refused(&f, "{'op': 'stauts'}", SVS_UNKNOWN_OP, "'status'");
+    refused(&f, "{'op': 'forgett'}", SVS_UNKNOWN_OP, "'forget'");
+    refused(&f, "{'op': '\\u0007\\u00e4'}", SVS_UNKNOWN_OP, "\\x07");
+    refused(&f, "{'op': 7}", SVS_WRONG_TYPE, "op");
+    refused(&f, "{}", SVS_UNKNOWN_OP, "op");
+    refused(&f, "[1]", SVS_WRONG_TYPE, "map");
+    assert_int_equal(f.count[SVI_TOPIC_ERROR], 0); /* not the stream's input: told to the asker alone */
+    speaker_close(&f);
+}
+
+static void test_malformed_requests(void **unused) {
+    (void)unused;
+    const struct {
+        const char *bytes;
+        size_t length;
+        const char *code;
+    } cases[] = {{"", 0, "empty"},
+                 {"\xc1", 1, "not_msgpack"},
+                 {"\xdf\xff\xff\xff\xff", 5, "truncated"},
+                 {"\x81\xa2op\xa4stopx", 10, "trailing"},
+                 {"\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x80", 13, "too_deep"}};
+    struct speaker f;
+    speaker_open(&f, NULL);
+    for (int i = 0; i < 5; i++) {
+        struct svi_bytes out = {0};
+        assert_int_equal(svi_control_handle(&f.control, cases[i].bytes, cases[i].length, NOW, &out), SVS_OK);
+        json_t *reply = speaker_reply(&out);
+        assert_string_equal(text_of(reply, "code"), cases[i].code);
+        json_decref(reply);
+    }
+    assert_false(f.control.stop);
+    speaker_close(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_status),
+        cmocka_unit_test(test_config),
+        cmocka_unit_test(test_model),
+        cmocka_unit_test(test_publish),
+        cmocka_unit_test(test_forget_and_label),
+        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_integers_above_the_range),
+        cmocka_unit_test(test_reset_and_stop),
+        cmocka_unit_test(test_what_cannot_be_done),
+        cmocka_unit_test(test_malformed_requests),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,177 @@
+/* Every allocation of an engine fails once: a refusal with its event, never a crash, a leak or a half-taken
+ * sample; and the same message is taken when memory is back. Linked with --wrap for svi_alloc and
+ * svi_realloc. */
+#include "support/engine.h"
+
+static long left = -1; /* allocations until one fails; -1 = none fails */
+
+void *__real_svi_alloc(size_t size);
+void *__real_svi_realloc(void *block, size_t old_size, size_t size);
+void *__wrap_svi_alloc(size_t size);
+void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
+
+static bool fails(void) {
+    return left >= 0 && left-- == 0;
+}
+
+void *__wrap_svi_alloc(size_t size) {
+    return fails() ? NULL : __real_svi_alloc(size);
+}
+
+void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
+    return fails() ? NULL : __real_svi_realloc(block, old_size, size);
+}
+
+static const char *const settings[] = {
+    "missing", "carry", "max.features", "40", "publish.every", "0", "features", "", "labels.max", "10", NULL};
+
+static int errors;
+static svs_code last;
+
+/* Allocates nothing: what fails must be the engine. */
+static void quiet_sink(void *user, const struct svi_event *event) {
+    (void)user;
+    if (event->topic == SVI_TOPIC_ERROR) {
+        errors++;
+        last = event->as.error.code;
+    }
+}
+
+static void test_new(void **unused) {
+    (void)unused;
+    struct svi_settings s;
+    svi_settings_default(&s);
+    strcpy(s.features, "a,b,c");
+    s.missing = SVI_MISSING_CARRY;
+    int n = 0;
+    for (bool failed = true; failed; n++) {
+        svs_error err = {0};
+        left = n;
+        svi_engine *e = svi_engine_new(&s, 1, quiet_sink, NULL, &err);
+        failed = left < 0;
+        left = -1;
+        if (failed) {
+            assert_null(e);
+            assert_int_equal(err.code, SVS_NO_MEMORY);
+            assert_non_null(strstr(err.text, "memory"));
+        } else {
+            assert_non_null(e);
+        }
+        svi_engine_free(&e);
+    }
+    assert_true(n > 10);
+}
+
+/* One frame with the n-th allocation failing, until none is left to fail; it has to be taken then. */
+static void take_at_last(struct speaker *f, bool sourced, const char *text) {
+    struct svi_receipt r;
+    speaker_build(f, "%s", text);
+    for (int n = 0;; n++) {
+        int64_t seen = svi_engine_seen(f->e);
+        double learned = stat(f, "learned"), held = stat(f, "held"), waiting = stat(f, "waiting");
+        errors = 0;
+        left = n;
+        svi_engine_frame(f->e, f->frame.data, f->frame.size, NOW, sourced, &r);
+        bool used = left < 0;
+        left = -1;
+        assert_int_equal(errors, r.refused);
+        if (r.refused == 0) {
+            assert_int_equal(r.accepted, 1);
+            assert_false(used);
+            return;
+        }
+        assert_true(used);
+        assert_int_equal(last, SVS_NO_MEMORY);
+        assert_int_equal(r.error.code, SVS_NO_MEMORY);
+        assert_int_equal(svi_engine_seen(f->e), seen);
+        assert_true(stat(f, "learned") == learned && stat(f, "held") == held &&
+                    stat(f, "waiting") == waiting);
+        assert_true(n < 200);
+    }
+}
+
+static void open_quietly(struct speaker *f) {
+    speaker_open(f, settings);
+    svi_engine_free(&f->e);
+    f->e = svi_engine_new(&f->s, 1, quiet_sink, NULL, NULL);
+    f->control.engine = f->e;
+    assert_non_null(f->e);
+}
+
+static void test_samples(void **unused) {
+    (void)unused;
+    struct speaker f;
+    char names[2000] = "{'x': {'a': 1";
+    open_quietly(&f);
+    take_at_last(&f, false, "{'x': {'first': 1}, 'y': 'one', 'id': 'x1'}");
+    take_at_last(&f, false, "{'x': {'second': 1, 'third': 2}, 'y': 'two', 'id': 2}");
+    take_at_last(&f, false, "{'x': {'first': 4}, 'id': 'waits'}");
+    take_at_last(&f, false, "{'x': {'first': 4}, 'y': 'three'}");
+    take_at_last(&f, false, "{'op': 'label', 'id': 'waits', 'y': 'four'}");
+    for (int i = 0; i < 30; i++)
+        snprintf(names + strlen(names), 48, ", 'n%d': %d", i, i);
+    strcat(names, "}, 'y': 'one'}");
+    take_at_last(&f, false, names);
+    assert_int_equal(stat(&f, "d"), 34);
+    assert_int_equal(stat(&f, "classes"), 4);
+    svi_engine_publish_model(f.e, true);
+    assert_int_equal(stat(&f, "published_models"), 1);
+    speaker_close(&f);
+}
+
+/* A source that found no room may send the same number again. */
+static void test_sources(void **unused) {
+    (void)unused;
+    struct speaker f;
+    struct svi_receipt r;
+    open_quietly(&f);
+    say(&f, "{'x': [1], 'y': 1}");
+    say(&f, "{'x': [1], 'y': 1, 'src': 'a', 'n': 0}");
+    left = 0;
+    svs_code code = svi_engine_frame(f.e, f.frame.data, f.frame.size, NOW, true, &r);
+    left = -1;
+    assert_int_equal(code, SVS_NO_MEMORY);
+    assert_int_equal(r.n, -1);
+    assert_int_equal(svi_engine_source_next(f.e, "a"), 0);
+    assert_int_equal(svi_engine_frame(f.e, f.frame.data, f.frame.size, NOW, true, &r), SVS_OK);
+    assert_int_equal(r.n, 0);
+    assert_int_equal(svi_engine_seen(f.e), 3);
+    speaker_close(&f);
+}
+
+/* No reply, or a complete one. */
+static void test_replies(void **unused) {
+    (void)unused;
+    const char *requests[] = {"{'op': 'status'}", "{'op': 'config'}", "{'op': 'model'}", "{'op': 'none'}"};
+    struct speaker f;
+    open_quietly(&f);
+    for (int i = 0; i < 4; i++) {
+        svs_code code = SVS_NO_MEMORY;
+        json_t *reply = ask(&f, "%s", requests[i]); /* leaves the request in f.frame */
+        json_decref(reply);
+        for (int n = 0; code != SVS_OK; n++) {
+            struct svi_bytes out = {0};
+            left = n;
+            code = svi_control_handle(&f.control, f.frame.data, f.frame.size, NOW, &out);
+            left = -1;
+            assert_true(n < 50);
+            if (code == SVS_OK)
+                json_decref(speaker_reply(&out));
+            else
+                assert_int_equal(code, SVS_NO_MEMORY);
+            assert_int_equal(out.size, 0);
+            svi_bytes_clear(&out);
+        }
+    }
+    speaker_close(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_new),
+        cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_replies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,236 @@
+/* Acknowledged input: the table of producers, and the replies that each message gets. */
+#include "support/engine.h"
+
+#include "engine/producers.h"
+
+static bool ok(const json_t *reply) {
+    return json_is_true(json_object_get(reply, "ok"));
+}
+
+/* The message is taken and acknowledged up to `n`. */
+static void taken(struct speaker *f, int n, const char *message) {
+    json_t *reply = route(f, "%s", message);
+    assert_true(ok(reply));
+    assert_int_equal(number(reply, "n"), n);
+    assert_int_equal(number(reply, "applied"), n);
+    assert_int_equal(number(reply, "durable"), -1);
+    assert_true(number(reply, "credit") > 0);
+    json_decref(reply);
+}
+
+static void refused(struct speaker *f, const char *message, const char *code, int n, int next, bool final) {
+    json_t *reply = route(f, "%s", message);
+    assert_null(json_object_get(reply, "ok"));
+    assert_string_equal(text_of(reply, "code"), code);
+    assert_true(strlen(text_of(reply, "error")) > 10);
+    assert_int_equal(number(reply, "n"), n);
+    assert_int_equal(number(reply, "next"), next);
+    assert_true(json_is_true(json_object_get(reply, "final")) == final);
+    json_decref(reply);
+}
+
+static int hello(struct speaker *f, const char *src) {
+    json_t *reply = route(f, "{'op': 'hello', 'src': '%s', 'epoch': 3}", src);
+    assert_true(ok(reply));
+    assert_int_equal(number(reply, "epoch"), 77);
+    assert_true(number(reply, "credit") > 0);
+    int next = (int)number(reply, "next");
+    json_decref(reply);
+    return next;
+}
+
+static void test_numbers_in_order(void **unused) {
+    (void)unused;
+    struct speaker f;
+    speaker_open(&f, NULL);
+    assert_int_equal(hello(&f, "a"), 0);
+    taken(&f, 0, "{'x': [1], 'y': 1, 'src': 'a', 'n': 0}");
+    taken(&f, 1, "{'x': [1], 'y': 0, 'src': 'a', 'n': 1.0}");
+    taken(&f, 0, "{'x': [1], 'y': 0, 'src': 'b', 'n': 0}");
+    taken(&f, 4, "[{'x': [1], 'y': 0, 'src': 'a', 'n': 2}, {'x': [2]}, {'x': [2], 'src': 'b', 'n': 77}]");
+    assert_int_equal(hello(&f, "a"), 5);
+    assert_int_equal(hello(&f, "b"), 1);
+    assert_int_equal(hello(&f, "c"), 0);
+    assert_int_equal(svi_engine_source_next(f.e, "a"), 5);
+    assert_int_equal(svi_engine_seen(f.e), 6);
+    assert_int_equal(stat(&f, "sources"), 2); /* hello alone takes no place */
+    speaker_close(&f);
+}
+
+static void test_duplicates_are_acknowledged_not_applied(void **unused) {
+    (void)unused;
+    struct speaker f;
+    speaker_open(&f, NULL);
+    taken(&f, 1, "[{'x': {'a': 1}, 'y': 1, 'src': 'a', 'n': 0}, {'x': {'a': 1}}]");
+    taken(&f, 1, "{'x': {'a': 1}, 'y': 1, 'src': 'a', 'n': 0}");
+    taken(&f, 1, "[{'x': {'a': 1, 'new': 3}, 'y': 1, 'src': 'a', 'n': 0}, {'x': 'bad'}]");
+    assert_int_equal(svi_engine_seen(f.e), 2);
+    assert_int_equal(stat(&f, "duplicates"), 3);
+    taken(&f, 3,
+          "[{'x': {'a': 1}, 'src': 'a', 'n': 1}, {'x': {'a': 1}}, {'x': {'a': 1}}]"); /* one old, two new */
+    assert_int_equal(svi_engine_seen(f.e), 4);
+    assert_int_equal(stat(&f, "duplicates"), 4);
+    assert_int_equal(stat(&f, "d"), 1);
+    assert_int_equal(f.count[SVI_TOPIC_ERROR], 0);
+    speaker_close(&f);
+}
+
+static void test_gaps_apply_nothing(void **unused) {
+    (void)unused;
+    struct speaker f;
+    speaker_open(&f, NULL);
+    refused(&f, "{'x': [1], 'y': 1, 'src': 'a', 'n': 1}", "gap", 1, 0, false);
+    assert_int_equal(stat(&f, "sources"), 0);
+    taken(&f, 0, "{'x': [1], 'y': 1, 'src': 'a', 'n': 0}");
+    refused(&f, "[{'x': [1], 'y': 1, 'src': 'a', 'n': 7}, {'x': [1]}]", "gap", 7, 1, false);
+    assert_int_equal(svi_engine_seen(f.e), 1);
+    assert_int_equal(f.count[SVI_TOPIC_ERROR], 2);
+    assert_int_equal(stat(&f, "refused.gap"), 2);
+    taken(&f, 1, "{'x': [1], 'y': 1, 'src': 'a', 'n': 1}");
+    speaker_close(&f);
+}
+
+static void test_refused_elements_use_their_number_up(void **unused) {
+    (void)unused;
+    struct speaker f;
+    speaker_open(&f, NULL);
+    refused(&f, "{'x': 'no', 'y': 1, 'src': 'a', 'n': 0}", "wrong_type", 0, 1, true);
+    refused(&f, "{'src': 'a', 'n': 1}", "missing_x", 1, 2, true);
+    json_t *reply = route(&f, "[{'x': [1], 'src': 'a', 'n': 2}, 7, {'x': [1, 2]}]");
+    assert_true(ok(reply));
+    assert_int_equal(number(reply, "refused"), 2);
+    assert_int_equal(number(reply, "n"), 4);
+    json_decref(reply);
+    refused(&f, "[{'src': 'a', 'n': 5}, {}]", "missing_x", 5, 7, true);
+    refused(&f, "{'op': 'hallo', 'n': 7, 'src': 'a'}", "unknown_op", 7, 8, true);
+    refused(&f, "{'op': 'forget', 'id': 1, 'n': 8, 'src': 'a'}", "unknown_id", 8, 9, true);
+    taken(&f, 8, "{'x': 'no', 'y': 1, 'src': 'a', 'n': 0}"); /* again: already answered for good */
+    taken(&f, 9, "{'x': [3], 'src': 'a', 'n': 9}");
+    assert_int_equal(svi_engine_seen(f.e), 2);
+    speaker_close(&f);
+}
+
+static void plainly_refused(struct speaker *f, const char *message, const char *code) {
+    json_t *reply = route(f, "%s", message);
+    assert_string_equal(text_of(reply, "code"), code);
+    assert_int_equal(json_object_size(reply), 2);
+    json_decref(reply);
+}
+
+static void test_src_and_n_belong_together(void **unused) {
+    (void)unused;
+    struct speaker f;
+    speaker_open(&f, NULL);
+    const char *bad[] = {"{'x': [1], 'src': 'a'}",
+                         "{'x': [1], 'n': 0}",
+                         "{'x': [1], 'src': 7, 'n': 0}",
+                         "{'x': [1], 'src': 'a', 'n': -1}",
+                         "{'x': [1], 'src': '', 'n': 0}",
+                         "{'x': [1], 'src': 'a', 'n': 0.5}",
+                         "{'x': [1], 'src': 'a', 'n': null}",
+                         "{'x': [1], 'src': 'a\\u0000b', 'n': 0}"};
+    for (int i = 0; i < 8; i++)
+        plainly_refused(&f, bad[i], "no_source");
+    assert_int_equal(svi_engine_seen(f.e), 0);
+    assert_int_equal(f.count[SVI_TOPIC_ERROR], 8);
+    assert_int_equal(stat(&f, "sources"), 0);
+    speaker_close(&f);
+}
+
+static void test_without_source(void **unused) {
+    (void)unused;
+    struct speaker f;
+    speaker_open(&f, NULL);
+    json_t *reply = route(&f, "[{'x': [1]}, {'x': [1]}, {}]");
+    assert_true(ok(reply));
+    assert_int_equal(number(reply, "seq"), 1);
+    assert_int_equal(number(reply, "refused"), 1);
+    json_decref(reply);
+    reply = route(&f, "{'x': [1], 'id': 'hello'}"); /* the word alone is no greeting */
+    assert_int_equal(number(reply, "seq"), 2);
+    json_decref(reply);
+    reply = route(&f, "[]");
+    assert_true(ok(reply));
+    json_decref(reply);
+    plainly_refused(&f, "{'x': [1, 2]}", "wrong_dimension");
+    plainly_refused(&f, "{'op': 'hello'}", "no_source");
+    plainly_refused(&f, "{'op': 'hello', 'src': 5}", "no_source");
+    plainly_refused(&f, "[{'op': 'hello', 'src': 'a'}]", "no_source");
+    plainly_refused(&f, "'hello'", "wrong_type");
+    speaker_close(&f);
+}
+
+static void test_malformed_messages_get_a_reply(void **unused) {
+    (void)unused;
+    struct speaker f;
+    const char *bad[] = {"", "\xc1", "\xc1hello", "\x82\xa2op"};
+    const size_t length[] = {0, 1, 6, 4};
+    const char *codes[] = {"empty", "not_msgpack", "not_msgpack", "truncated"};
+    speaker_open(&f, NULL);
+    for (int i = 0; i < 4; i++) {
+        struct svi_bytes out = {0};
+        assert_int_equal(svi_router_handle(&f.control, bad[i], length[i], NOW, &out), SVS_OK);
+        json_t *reply = speaker_reply(&out);
+        assert_string_equal(text_of(reply, "code"), codes[i]);
+        json_decref(reply);
+    }
+    assert_int_equal(f.count[SVI_TOPIC_ERROR], 4);
+    speaker_close(&f);
+}
+
+static void test_too_many_sources(void **unused) {
+    (void)unused;
+    struct speaker f;
+    const char *settings[] = {"max.sources", "2", NULL};
+    speaker_open(&f, settings);
+    taken(&f, 0, "{'x': [1], 'src': 'a', 'n': 0}");
+    taken(&f, 0, "{'x': [1], 'src': 'b', 'n': 0}");
+    refused(&f, "{'x': [1], 'src': 'c', 'n': 0}", "limit", 0, 0, false);
+    taken(&f, 1, "{'x': [1], 'src': 'a', 'n': 1}");
+    assert_int_equal(svi_engine_seen(f.e), 3);
+    speaker_close(&f);
+}
+
+/* Against a plain list. */
+static void test_table(void **unused) {
+    (void)unused;
+    svs_error err;
+    char name[16];
+    svi_producers *p = svi_producers_new(1000, &err);
+    assert_null(svi_producers_find(p, "x", 1));
+    for (int i = 0; i < 1000; i++) {
+        int length = snprintf(name, sizeof name, "p%d", i * 7919 % 1000);
+        assert_null(svi_producers_find(p, name, (size_t)length));
+        svi_producers_add(p, name, (size_t)length, &err)->next = i;
+        assert_int_equal(svi_producers_count(p), i + 1);
+    }
+    for (int i = 0; i < 1000; i++) {
+        int length = snprintf(name, sizeof name, "p%d", i * 7919 % 1000);
+        assert_int_equal(svi_producers_find(p, name, (size_t)length)->next, i);
+        assert_string_equal(svi_producers_find(p, name, (size_t)length)->name, name);
+    }
+    assert_null(svi_producers_find(p, "p", 1));
+    assert_null(svi_producers_find(p, "", 0));
+    assert_null(svi_producers_add(p, "more", 4, &err));
+    assert_int_equal(err.code, SVS_LIMIT);
+    assert_true(svi_producers_memory(1000) > 1000 * 64);
+    svi_producers_free(&p);
+    svi_producers_free(&p);
+    assert_null(svi_producers_new(0, &err));
+    assert_int_equal(err.code, SVS_INVALID);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers_in_order),
+        cmocka_unit_test(test_duplicates_are_acknowledged_not_applied),
+        cmocka_unit_test(test_gaps_apply_nothing),
+        cmocka_unit_test(test_refused_elements_use_their_number_up),
+        cmocka_unit_test(test_src_and_n_belong_together),
+        cmocka_unit_test(test_without_source),
+        cmocka_unit_test(test_malformed_messages_get_a_reply),
+        cmocka_unit_test(test_too_many_sources),
+        cmocka_unit_test(test_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
