@@ -44,6 +44,7 @@ typedef struct svs_operation {
 SVS_API svs_alsvm *svs_alsvm_new(int dim, int rows, double nu, svs_isa isa, svs_error *err);
 SVS_API void svs_alsvm_free(svs_alsvm **m);
 
+/* D and K, as they are now. */
 SVS_API int svs_alsvm_dim(const svs_alsvm *m);
 SVS_API int svs_alsvm_rows(const svs_alsvm *m);
 

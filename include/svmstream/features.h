@@ -21,6 +21,7 @@ SVS_API svs_features *svs_features_new(int max, svs_error *err);
 /* Frees *f and sets it to NULL; *f may be NULL. */
 SVS_API void svs_features_free(svs_features **f);
 
+/* How many names there are: columns 0 .. count - 1. */
 SVS_API int svs_features_count(const svs_features *f);
 
 /* The column of a name, or -1. `name` need not be NUL-terminated. */

@@ -128,6 +128,7 @@ SVS_API svs_value svs_learner_class(const svs_learner *l, int index);
  * and `features` are left 0 and NULL for the caller to fill. */
 SVS_API svs_code svs_learner_model(svs_learner *l, svs_model *m, svs_error *err);
 
+/* Fills *h with the counters and figures of now. */
 SVS_API void svs_learner_health(const svs_learner *l, svs_health *h);
 
 /* The worst relative difference between w and a fresh solve (long double) on what is held: 1e-10 is fine, 1e-6 is not. Slow:

@@ -27,6 +27,7 @@ typedef struct svs_value {
     } as;
 } svs_value;
 
+/* One of each kind. */
 SVS_API svs_value svs_none(void);
 SVS_API svs_value svs_int(int64_t i);
 SVS_API svs_value svs_real(double r);
