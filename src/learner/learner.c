@@ -62,8 +62,8 @@ static size_t vector_room(int features) {
 static svs_code room_for_vectors(svs_learner *l, int features, svs_error *err) {
     size_t n = (size_t)features + 1, old = l->feature_room ? vector_room(l->feature_room) : 0,
            padded = vector_room(features);
-    double **vectors[] = {&l->energy,     &l->sum,        &l->peak,       &l->scratch[0],
-                          &l->scratch[1], &l->scratch[2], &l->scratch[3], &l->ridge};
+    double **vectors[] = {&l->energy.energy, &l->energy.sum, &l->energy.peak, &l->scratch[0],
+                          &l->scratch[1],    &l->scratch[2], &l->scratch[3],  &l->ridge};
     size_t count = sizeof vectors / sizeof *vectors - (l->o.forget == 1); /* the ridge is last */
     for (size_t i = 0; i < count; i++) {
         double *more = svi_realloc(*vectors[i], old * sizeof(double), padded * sizeof(double));
@@ -146,8 +146,8 @@ void svs_learner_free(svs_learner **pl) {
     svs_learner *l = *pl;
     if (!l)
         return;
-    void *parts[] = {l->classes,    l->class_names, l->scores, l->target[0],  l->target[1],  l->energy,
-                     l->sum,        l->peak,        l->ridge,  l->scratch[0], l->scratch[1], l->scratch[2],
+    void *parts[] = {l->classes,    l->class_names, l->scores, l->target[0],  l->target[1],  l->energy.energy,
+                     l->energy.sum, l->energy.peak, l->ridge,  l->scratch[0], l->scratch[1], l->scratch[2],
                      l->scratch[3], l->gram_copy,   l->W,      l->b};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         svi_free(parts[i]);
@@ -167,9 +167,9 @@ void svs_learner_reset(svs_learner *l) {
     svi_gram_zero(&l->gram);
     svi_alsvm_reset(l->m, svi_rows(l), l->nu);
     size_t n = vector_room(l->feature_room);
-    memset(l->energy, 0, n * sizeof(double));
-    memset(l->sum, 0, n * sizeof(double));
-    memset(l->peak, 0, n * sizeof(double));
+    memset(l->energy.energy, 0, n * sizeof(double));
+    memset(l->energy.sum, 0, n * sizeof(double));
+    memset(l->energy.peak, 0, n * sizeof(double));
     for (int j = 0; l->ridge && j <= l->d; j++)
         l->ridge[j] = l->nu;
     l->bucket = false;
@@ -309,8 +309,10 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
         return code;
     make_scores(l, out);
     if (labelled) {
-        if (fresh)
+        if (fresh) {
             out->label = svi_class_add(l, s->y);
+            svi_enter(l, 0, s->x); /* adding a row of W needed the buffer */
+        }
         svi_slide(l, s->x, s->id, out->label, out->target, s->weight, time, out);
     } else {
         code = wait_for_label(l, s, time, out, err);
@@ -346,6 +348,7 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     out->scores = memcpy(l->scores, row + l->feature_room, (size_t)s->rows * sizeof(double));
     if (fresh)
         out->label = svi_class_add(l, y);
+    svi_enter(l, 0, row);
     svi_slide(l, row, s->id, out->label, out->target, s->weight, time, out);
     svi_ring_kill(&l->waiting, slot);
     l->health.labels_joined++;

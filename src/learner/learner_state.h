@@ -35,7 +35,7 @@ struct svs_learner {
 
     double *scores, *target[2]; /* class_room values each */
     int class_room;
-    double *energy, *sum, *peak; /* per coordinate, of what is in: sum s z^2, sum s z, and the epoch's largest spread sum s (z - mean)^2 */
+    struct svi_energy energy; /* of what is in; each vector has room for the padded dimension */
     double *ridge;      /* per coordinate, in hats: the ridge is sum ridge_j v_j v_j' (forget < 1 only; NULL
                            otherwise) */
     double *scratch[4]; /* padded vectors */
@@ -64,8 +64,8 @@ int svi_predicted(const svs_learner *l, const double *scores);
 void svi_targets(const svs_learner *l, int label, double target, double *t);
 
 /* ---- slide.c */
-/* Learns a sample whose raw row is x (not inside the window ring), and removes what leaves. Everything is
- * reserved. */
+/* Learns a sample whose raw row is x (not inside the window ring) and whose z is in input 0 already, and
+ * removes what leaves. Everything is reserved. */
 void svi_slide(svs_learner *l, const double *x, svs_value id, int label, double target, double weight,
                double time, svs_step *out);
 /* Removes what is older than window_seconds. */

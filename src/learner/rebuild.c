@@ -233,9 +233,10 @@ static void measure_energy(svs_learner *l) {
     const struct svi_gram *g = &l->gram;
     double gain = svi_hat(l, 1, l->order), total = g->g[0];
     for (int j = 0; j <= l->d; j++) {
-        l->energy[j] = g->g[(size_t)j * g->n + j] / gain;
-        l->sum[j] = g->g[(size_t)j * g->n] / gain;
-        l->peak[j] = total > 0 ? l->energy[j] - l->sum[j] * l->sum[j] * gain / total : 0;
+        l->energy.energy[j] = g->g[(size_t)j * g->n + j] / gain;
+        l->energy.sum[j] = g->g[(size_t)j * g->n] / gain;
+        l->energy.peak[j] =
+            total > 0 ? l->energy.energy[j] - l->energy.sum[j] * l->energy.sum[j] * gain / total : 0;
     }
 }
 

@@ -27,8 +27,8 @@ void svi_scaler_reset(struct svi_scaler *s);
 /* Mean = x, deviation 1: before the first sample is in. */
 void svi_scaler_center(struct svi_scaler *s, const double *x);
 
-/* Mean and deviation of the live rows of the window (two passes). A feature that is constant there, but for rounding, keeps the
- * deviation that it had. scratch: d values. */
+/* Mean and deviation of the live rows of the window (two passes). A feature that is constant there, but for
+ * rounding, keeps the deviation that it had. scratch: d values. */
 void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window, double *scratch);
 
 /* z = T (1, x): z[0] = 1, z[1 + j] = (x[j] - mean[j]) inverse[j]. */

@@ -25,37 +25,7 @@ double svi_hat(const svs_learner *l, double weight, int64_t order) {
 }
 
 double svi_enter(svs_learner *l, int i, const double *x) {
-    double *z = l->m->r.x[i];
-    svi_scaler_apply(&l->scaler, x, z);
-    return l->m->kernels->dot(z, z, l->m->r.padded);
-}
-
-/* ---- the energy sentinel
- * ------------------------------------------------------------------------------------ */
-
-static void energy_add(svs_learner *l, const double *restrict z, double s) {
-    double *restrict energy = l->energy, *restrict sum = l->sum, *restrict peak = l->peak, keep = l->o.forget;
-    double inverse = 1 / (keep * energy[0] + s);
-    for (int j = 0; j <= l->d; j++) {
-        energy[j] = keep * energy[j] + s * z[j] * z[j];
-        sum[j] = keep * sum[j] + s * z[j];
-        double now = energy[j] - sum[j] * sum[j] * inverse;
-        peak[j] = peak[j] > now ? peak[j] : now;
-    }
-}
-
-/* True when the spread of a feature has fallen far below its peak, unless that was only rounding. */
-static bool energy_remove(svs_learner *l, const double *restrict z, double s) {
-    double *restrict energy = l->energy, *restrict sum = l->sum, *restrict peak = l->peak;
-    double left = energy[0] - s, inverse = left > 0 ? 1 / left : 0;
-    int dropped = 0;
-    for (int j = 0; j <= l->d; j++) {
-        energy[j] -= s * z[j] * z[j];
-        sum[j] -= s * z[j];
-        double now = energy[j] - sum[j] * sum[j] * inverse;
-        dropped |= (ENERGY_DROP * now < peak[j]) & (peak[j] > ENERGY_NOISE * energy[j]);
-    }
-    return dropped;
+    return l->m->kernels->standardise(l->m->r.x[i], x, l->scaler.mean, l->scaler.inverse, l->d);
 }
 
 /* ---- operations
@@ -83,7 +53,7 @@ static bool removal_alarms(svs_learner *l, const struct svi_change *c, const dou
                            double s) {
     double left = 1 + c->leverage / c->inverse_weight; /* 1 - s x'Px */
     bool lost = !(DBL_EPSILON * energy * s < REMOVAL_ERROR_MAX * l->nu * left);
-    return energy_remove(l, z, s) | lost;
+    return l->m->kernels->energy_remove(&l->energy, z, s, ENERGY_DROP, ENERGY_NOISE, l->m->r.padded) | lost;
 }
 
 static void learned(svs_learner *l) {
@@ -133,7 +103,7 @@ static bool add_and_remove(svs_learner *l, int32_t leaving, int label, double ta
     }
     bool good = svi_alsvm_step(l->m, change, count, NULL) == SVS_OK;
     out->leverage = change[0].leverage;
-    energy_add(l, l->m->r.x[0], weight);
+    l->m->kernels->energy_add(&l->energy, l->m->r.x[0], weight, l->o.forget, l->m->r.padded);
     if (leaving >= 0)
         good &=
             !removal_alarms(l, &change[1], l->m->r.x[1], energy, age_weight(l, &l->window.slots[leaving]));
@@ -196,9 +166,10 @@ static bool falsvm_skips(svs_learner *l, int label) {
 void svi_slide(svs_learner *l, const double *x, svs_value id, int label, double target, double weight,
                double time, svs_step *out) {
     bool windowed = l->o.window > 0, good = true;
-    if (l->arrivals == 0)
+    if (l->arrivals == 0) {
         svi_first_epoch(l, x);
-    svi_enter(l, 0, x);
+        svi_enter(l, 0, x);
+    }
     bool skip = falsvm_skips(l, label);
     int32_t leaving = -1;
     if (windowed && svi_ring_full(&l->window)) {

@@ -43,6 +43,13 @@ struct svi_change {
     double leverage;       /* out: x'Px before this operation */
 };
 
+/* What the samples that are in add up to, per coordinate; z_0 = 1, so energy[0] is their total weight. */
+struct svi_energy {
+    double *energy; /* sum s z^2 */
+    double *sum;    /* sum s z */
+    double *peak;   /* the epoch's largest spread, sum s (z - mean)^2 */
+};
+
 struct svi_kernels {
     const char *name;
     svs_isa isa;
@@ -52,6 +59,15 @@ struct svi_kernels {
     /* A whole step of `count` operations: sweep, in-order elimination, new w, new pending columns. False when
      * a pivot has the wrong sign or is not finite: w and P are then as before. */
     bool (*step)(struct svi_recursion *r, struct svi_change *change, int count);
+    /* z = T (1, x): z[0] = 1, z[1 + j] = (x[j] - mean[j]) inverse[j] for d features. Returns |z|^2. */
+    double (*standardise)(double *z, const double *x, const double *mean, const double *inverse, int d);
+    /* The sums of what is in, per coordinate (padded vectors): energy = keep energy + s z^2, sum = keep sum +
+     * s z, and the largest spread energy - sum^2 / energy[0] so far into peak. */
+    void (*energy_add)(struct svi_energy *e, const double *z, double s, double keep, int padded);
+    /* Takes a sample out of the sums. True when a spread fell more than `drop`-fold below its peak, unless
+     * that peak is only `noise` of the energy. */
+    bool (*energy_remove)(struct svi_energy *e, const double *z, double s, double drop, double noise,
+                          int padded);
     double (*dot)(const double *a, const double *b, int padded); /* aligned, padded to 8 */
     /* g (n x n, row-major, lower triangle) += sum_i s_i x_i x_i' over `count` rows of x (row stride
      * `stride`). */

@@ -7,6 +7,7 @@
 #include "linalg/pass.h"
 
 typedef double vec __attribute__((vector_size(8 * VW)));
+typedef long long mask __attribute__((vector_size(8 * VW))); /* of a comparison: all ones or zero */
 typedef double vec_u __attribute__((vector_size(8 * VW), aligned(8)));
 
 #define INLINE static inline __attribute__((always_inline))
@@ -284,6 +285,52 @@ static bool step(struct svi_recursion *r, struct svi_change *change, int count) 
     return count == 1 ? step_one(r, change) : step_two(r, change);
 }
 
+static double standardise(double *z, const double *x, const double *mean, const double *inverse, int d) {
+    vec squares = {0};
+    int j = 0;
+    z[0] = 1;
+    for (; j + VW <= d; j += VW) {
+        vec v = (*(const vec_u *)(x + j) - *(const vec_u *)(mean + j)) * *(const vec_u *)(inverse + j);
+        *(vec_u *)(z + 1 + j) = v;
+        squares += v * v;
+    }
+    double square = 1 + sum(squares);
+    for (; j < d; j++) {
+        double v = z[1 + j] = (x[j] - mean[j]) * inverse[j];
+        square += v * v;
+    }
+    return square;
+}
+
+static void energy_add(struct svi_energy *e, const double *z, double s, double keep, int n) {
+    vec weight = splat(s), fade = splat(keep), inverse = splat(1 / (keep * e->energy[0] + s));
+    for (int j = 0; j < n; j += VW) {
+        vec v = load(z + j), energy = fade * load(e->energy + j) + weight * v * v, total = fade * load(e->sum + j) + weight * v;
+        vec now = energy - total * total * inverse, peak = load(e->peak + j);
+        store(e->energy + j, energy);
+        store(e->sum + j, total);
+        mask higher = now > peak;
+        store(e->peak + j, (vec)(((mask)now & higher) | ((mask)peak & ~higher)));
+    }
+}
+
+static bool energy_remove(struct svi_energy *e, const double *z, double s, double drop, double noise, int n) {
+    double left = e->energy[0] - s;
+    vec weight = splat(s), inverse = splat(left > 0 ? 1 / left : 0), falls = splat(drop), floor = splat(noise);
+    mask dropped = {0};
+    for (int j = 0; j < n; j += VW) {
+        vec v = load(z + j), energy = load(e->energy + j) - weight * v * v, total = load(e->sum + j) - weight * v;
+        vec now = energy - total * total * inverse, peak = load(e->peak + j);
+        store(e->energy + j, energy);
+        store(e->sum + j, total);
+        dropped |= (falls * now < peak) & (peak > floor * energy);
+    }
+    long long any = 0;
+    for (int i = 0; i < VW; i++)
+        any |= dropped[i];
+    return any;
+}
+
 /* Four samples at a time, so that a row of g is loaded and stored once for four products. */
 static void gram(double *g, int n, const double *x, int stride, const double *s, int count) {
     for (int i = 0; i < count; i += 4) {
@@ -304,4 +351,4 @@ static void gram(double *g, int n, const double *x, int stride, const double *s,
     }
 }
 
-const struct svi_kernels KERNELS = {ISA_NAME, ISA, strip_for, sweep, step, dot, gram};
+const struct svi_kernels KERNELS = {ISA_NAME, ISA, strip_for, sweep, step, standardise, energy_add, energy_remove, dot, gram};
