@@ -76,7 +76,7 @@ deps-bench: deps
 
 demo: deps ## build, then run + feed + watch on real weather data; under a minute
 	$(SUBMAKE) all
-	@SVMSTREAM=$(BUILD)/svmstream examples/demo.sh
+	@SVMSTREAM=$(BUILD)/svmstream examples/pipeline.sh
 
 # ---- examples: public headers only
 

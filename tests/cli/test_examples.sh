@@ -1,0 +1,92 @@
+#!/bin/bash
+# Every example runs, and says what it should.
+examples=$SVMSTREAM_EXAMPLES
+built=$SVMSTREAM_BUILD/examples
+folder=$(mktemp -d) || exit 1
+run=
+end_run() {
+    [ -n "$run" ] && kill "$run" 2>/dev/null && wait "$run" 2>/dev/null
+    run=
+}
+trap 'end_run; rm -rf "$folder"' EXIT
+n=0
+failed=0
+
+# expect TEXT FILE PATTERN: the file has a line that matches
+expect() {
+    n=$((n + 1))
+    if grep -qE -- "$3" "$2"; then
+        echo "ok $n - $1"
+    else
+        echo "not ok $n - $1: no line matches $3"
+        sed 's/^/#   /' "$2"
+        failed=1
+    fi
+}
+
+# status TEXT CODE FILE: the exit code was 0
+status() {
+    n=$((n + 1))
+    if [ "$2" = 0 ]; then
+        echo "ok $n - $1"
+    else
+        echo "not ok $n - $1: exit code $2"
+        sed 's/^/#   /' "$3"
+        failed=1
+    fi
+}
+
+# The pipeline, flat out.
+"$examples/pipeline.sh" 0 >"$folder/pipeline" 2>&1 </dev/null
+status "the pipeline ends well" $? "$folder/pipeline"
+expect "the pipeline shows scores" "$folder/pipeline" '^score weather yhat=[01] y=[01] (right|wrong) '
+expect "the pipeline shows models" "$folder/pipeline" '^model weather version=[0-9]+ method=alsvm d=8 '
+expect "the pipeline shows statistics" "$folder/pipeline" '^stats weather seen='
+expect "the pipeline has learned every row" "$folder/pipeline" '^learned 18159$'
+expect "nothing was refused" "$folder/pipeline" '^refused 0$'
+tail -n 1 "$folder/pipeline" >"$folder/last"
+expect "the last line of the pipeline is the accuracy" "$folder/last" '^accuracy 0\.(78[5-9]|79[0-9])$'
+
+# The library without sockets.
+zcat "$examples/occupancy.csv.gz" | "$built/library" >"$folder/library" 2>&1
+status "the library program ends well" $? "$folder/library"
+expect "it predicts before it learns" "$folder/library" '^accuracy 0\.9(8[5-9]|9[0-9])[0-9] over 20560 rows'
+expect "it takes a sample out" "$folder/library" '^forgot row 20550: 1 sample taken out'
+expect "the model is that of a fresh solve" "$folder/library" 'fresh solve on what is held: below 1e-8$'
+n=$((n + 1))
+if [ "$(grep -c '^model ' "$folder/library")" = 2 ] && [ "$(grep '^model ' "$folder/library" | cut -d: -f2 | sort -u | wc -l)" = 2 ]; then
+    echo "ok $n - forgetting changes the model"
+else
+    echo "not ok $n - forgetting changes the model"
+    failed=1
+fi
+
+# The subscribers, each beside a process of its own.
+beside_run() {
+    rm -f "$folder/said"
+    mkfifo "$folder/said"
+    "$SVMSTREAM" run --in 'tcp://127.0.0.1:*' --out 'tcp://127.0.0.1:*' --ctl 'tcp://127.0.0.1:*' --publish.every 1 \
+        </dev/null 2>"$folder/said" &
+    run=$!
+    exec 3<"$folder/said"
+    in= out= ctl=
+    while [ -z "$in" ] || [ -z "$out" ] || [ -z "$ctl" ]; do
+        read -r kind address _ <&3 || break
+        eval "$kind=\$address"
+    done
+    "$@" "$in" "$out" >"$folder/subscriber" 2>&1 </dev/null
+    code=$?
+    end_run
+    exec 3<&-
+    return $code
+}
+
+beside_run "$built/subscriber"
+status "the subscriber in C ends well" $? "$folder/subscriber"
+expect "its own scores equal those of the process" "$folder/subscriber" '^(1[0-9][0-9]|200) scores compared, \1 equal$'
+beside_run /usr/bin/python3 "$examples/subscriber.py"
+status "the subscriber in Python ends well" $? "$folder/subscriber"
+expect "its own scores equal those of the process" "$folder/subscriber" '^([12][0-9][0-9]|300) scores compared, \1 equal, \1 with the same class$'
+
+echo "1..$n"
+exit $failed
