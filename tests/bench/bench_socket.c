@@ -1,0 +1,308 @@
+/* From socket to socket: how many samples a second a running svmstream takes, beside what the same machine
+ * moves and unpacks (msgpack-c) with no learning at all; and how long a score takes, beside a bare echo over
+ * ZeroMQ. Sender and receiver are processes of their own on both sides; both sides are measured in turns,
+ * medians of ROUNDS. */
+#include "bench.h"
+
+enum { ROUNDS = 3, DIFFERENT = 2048 };
+
+/* ---- throughput ---- */
+
+/* A child that receives and unpacks `messages` messages and tells its clock at the last. */
+static pid_t ceiling_receiver(long messages, int tell) {
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    char address[128];
+    size_t size = sizeof address;
+    void *context = zmq_ctx_new(), *pull = zmq_socket(context, ZMQ_PULL);
+    msgpack_zone *zone = msgpack_zone_new(MSGPACK_ZONE_CHUNK_SIZE);
+    zmq_msg_t m;
+    memset(address, 0, sizeof address);
+    if (zmq_bind(pull, BENCH_ANY) != 0 || zmq_getsockopt(pull, ZMQ_LAST_ENDPOINT, address, &size) != 0)
+        bench_die("the receiver cannot bind");
+    if (write(tell, address, sizeof address) != sizeof address)
+        bench_die("pipe");
+    zmq_msg_init(&m);
+    long good = 0;
+    for (long i = 0; i < messages; i++) {
+        msgpack_object object;
+        size_t offset = 0;
+        if (zmq_msg_recv(&m, pull, 0) < 0)
+            bench_die("receive");
+        good += msgpack_unpack(zmq_msg_data(&m), zmq_msg_size(&m), &offset, zone, &object) ==
+                MSGPACK_UNPACK_SUCCESS;
+        msgpack_zone_clear(zone);
+    }
+    double end = good == messages ? bench_now() : 0;
+    if (write(tell, &end, sizeof end) != sizeof end)
+        bench_die("pipe");
+    _exit(0);
+}
+
+static void take(int from, void *out, size_t size) {
+    if (read(from, out, size) != (ssize_t)size)
+        bench_die("a child ended early");
+}
+
+/* Samples a second without any learning. */
+static double ceiling(const struct bench_frames *f, long messages) {
+    int receiver[2], sender[2];
+    char address[128];
+    double start, end;
+    if (pipe(receiver) != 0 || pipe(sender) != 0)
+        bench_die("pipe");
+    pid_t a = ceiling_receiver(messages, receiver[1]);
+    take(receiver[0], address, sizeof address);
+    pid_t b = bench_sender(address, f, messages, sender[1]);
+    take(sender[0], &start, sizeof start);
+    take(receiver[0], &end, sizeof end);
+    waitpid(a, NULL, 0);
+    waitpid(b, NULL, 0);
+    for (int i = 0; i < 2; i++) {
+        close(receiver[i]);
+        close(sender[i]);
+    }
+    return (double)messages * f->samples / (end - start);
+}
+
+/* A child that reads all scores until it is killed; tells when it is subscribed. */
+static pid_t subscriber(const char *address, int tell) {
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    void *context = zmq_ctx_new(), *sub = zmq_socket(context, ZMQ_SUB);
+    zmq_msg_t m;
+    zmq_setsockopt(sub, ZMQ_SUBSCRIBE, "score.", 6);
+    zmq_setsockopt(sub, ZMQ_SUBSCRIBE, "stats.", 6);
+    if (zmq_connect(sub, address) != 0)
+        bench_die("the subscriber cannot connect");
+    zmq_msg_init(&m);
+    for (bool told = false; zmq_msg_recv(&m, sub, 0) >= 0; told = true)
+        if (!told && write(tell, "s", 1) != 1)
+            bench_die("pipe");
+    _exit(1);
+}
+
+/* Samples a second of the real process, from the first sent to the last seen. */
+static double real(const struct bench_frames *f, long messages, const char *scores, bool subscribed) {
+    struct bench_run run;
+    int tell[2], ready[2];
+    char byte;
+    double start;
+    pid_t reader = 0;
+    if (pipe(tell) != 0 || pipe(ready) != 0)
+        bench_die("pipe");
+    bench_run_start(&run, (const char *const[]){"--window", "1000", "--scores", scores, NULL});
+    if (subscribed) {
+        reader = subscriber(run.out, ready[1]);
+        take(ready[0], &byte, 1);
+    }
+    pid_t sender = bench_sender(run.in, f, messages, tell[1]);
+    take(tell[0], &start, sizeof start);
+    double wanted = (double)messages * f->samples;
+    waitpid(sender, NULL, 0); /* requests only now: they would slow it down */
+    while (bench_ask(&run, "status", "seen") < wanted)
+        ;
+    double rate = wanted / (bench_now() - start);
+    bench_run_stop(&run);
+    if (reader) {
+        kill(reader, SIGKILL);
+        waitpid(reader, NULL, 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        close(tell[i]);
+        close(ready[i]);
+    }
+    return rate;
+}
+
+/* Returns the median rate of the real process without scores. */
+static double throughput(int d, bool packed) {
+    struct bench_frames f =
+        bench_frames(packed ? DIFFERENT / 8 : DIFFERENT, packed ? 64 : 1, d, packed, false);
+    double top[ROUNDS], none[ROUNDS], all[ROUNDS];
+    long messages = (long)(0.8 * ceiling(&f, packed ? 5000 : 200000) / f.samples);
+    for (int i = 0; i < ROUNDS; i++) {
+        top[i] = ceiling(&f, messages);
+        none[i] = real(&f, messages, "none", false);
+        all[i] = real(&f, messages, "all", true);
+    }
+    double a = bench_quantile(top, ROUNDS, 0.5), b = bench_quantile(none, ROUNDS, 0.5),
+           c = bench_quantile(all, ROUNDS, 0.5);
+    printf("%3d  %-22s %10.0f %10.0f %6.0f %% %10.0f %6.0f %%   %s\n", d,
+           packed ? "ext 2, 64 a message" : "array, 1 a message", a, b, 100 * b / a, c, 100 * c / a,
+           packed ? ">= 50 %" : ">= 60 %");
+    bench_frames_free(&f);
+    return b;
+}
+
+/* ---- latency ---- */
+
+/* A child that sends back what it gets, as an event of two frames. Its addresses come through the pipe. */
+static pid_t echo(int tell) {
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    char address[2][128];
+    void *context = zmq_ctx_new(), *pull = zmq_socket(context, ZMQ_PULL),
+         *out = zmq_socket(context, ZMQ_XPUB);
+    size_t size = sizeof address[0];
+    memset(address, 0, sizeof address);
+    int no_limit = 0;
+    zmq_setsockopt(out, ZMQ_SNDHWM, &no_limit, sizeof no_limit);
+    if (zmq_bind(pull, BENCH_ANY) != 0 || zmq_bind(out, BENCH_ANY) != 0)
+        bench_die("the echo cannot bind");
+    zmq_getsockopt(pull, ZMQ_LAST_ENDPOINT, address[0], &size);
+    size = sizeof address[1];
+    zmq_getsockopt(out, ZMQ_LAST_ENDPOINT, address[1], &size);
+    if (write(tell, address, sizeof address) != sizeof address)
+        bench_die("pipe");
+    zmq_msg_t m;
+    zmq_msg_init(&m);
+    for (int subscriptions = 0; subscriptions < 2; subscriptions++)
+        zmq_msg_recv(&m, out, 0);
+    zmq_send(out, "stats.default.", 14, ZMQ_SNDMORE);
+    zmq_send(out, "", 0, 0);
+    while (zmq_msg_recv(&m, pull, 0) >= 0) {
+        zmq_send(out, "score.default.", 14, ZMQ_SNDMORE);
+        zmq_msg_send(&m, out, 0);
+    }
+    _exit(1);
+}
+
+/* The id in a score event, or in a sample that came back. -1: none. */
+static long id_of(const uint8_t *p, size_t size) {
+    const uint8_t *at = memmem(p, size, "\xa2id", 3), *end = p + size;
+    if (!at || at + 4 > end)
+        return -1;
+    int bytes = at[3] < 0x80 ? 0 : at[3] == 0xcc ? 1 : at[3] == 0xcd ? 2 : at[3] == 0xce ? 4 : -1;
+    if (bytes <= 0 || at + 4 + bytes > end)
+        return bytes == 0 ? at[3] : -1;
+    long id = 0;
+    for (int i = 0; i < bytes; i++)
+        id = id << 8 | at[4 + i];
+    return id;
+}
+
+static void put_id(struct bench_frames *f, long i) {
+    uint8_t *at = f->frame[i % f->count].bytes + f->frame[i % f->count].id_at;
+    for (int k = 0; k < 4; k++)
+        at[k] = (uint8_t)(i >> (24 - 8 * k));
+}
+
+/* Takes what has come; returns how many scores. */
+static int take_scores(void *sub, const double *sent, double *lag, long count) {
+    int taken = 0;
+    zmq_msg_t m;
+    zmq_msg_init(&m);
+    while (zmq_msg_recv(&m, sub, ZMQ_DONTWAIT) >= 0) {
+        if (zmq_msg_more(&m))
+            continue;
+        long id = id_of(zmq_msg_data(&m), zmq_msg_size(&m));
+        if (id >= 0 && id < count) {
+            lag[id] = bench_now() - sent[id];
+            taken++;
+        }
+    }
+    zmq_msg_close(&m);
+    return taken;
+}
+
+struct lags {
+    double p50, p99;
+};
+
+/* Sends at a steady rate for a second and looks for answers all the time; the first tenth does not count. */
+static struct lags client(const char *in, const char *out, struct bench_frames *f, double rate) {
+    void *context = zmq_ctx_new(), *push = zmq_socket(context, ZMQ_PUSH), *sub = zmq_socket(context, ZMQ_SUB);
+    long count = (long)rate, next = 0, taken = 0;
+    double *sent = calloc((size_t)count, sizeof *sent), *lag = calloc((size_t)count, sizeof *lag);
+    zmq_msg_t m;
+    int none = 0;
+    zmq_msg_init(&m);
+    zmq_setsockopt(sub, ZMQ_RCVHWM, &none, sizeof none);
+    zmq_setsockopt(sub, ZMQ_SUBSCRIBE, "score.", 6);
+    zmq_setsockopt(sub, ZMQ_SUBSCRIBE, "stats.", 6);
+    zmq_connect(push, in);
+    zmq_connect(sub, out);
+    zmq_msg_recv(&m, sub, 0); /* stats: the subscription is in force */
+    double start = bench_now(), limit = start + 10;
+    while (taken < count && bench_now() < limit) {
+        if (next < count && bench_now() - start >= (double)next / rate) {
+            put_id(f, next);
+            sent[next] = bench_now();
+            zmq_send(push, f->frame[next % f->count].bytes, f->frame[next % f->count].size, 0);
+            next++;
+        }
+        taken += take_scores(sub, sent, lag, count);
+    }
+    if (taken < count)
+        printf("(%ld of %ld scores never came) ", count - taken, count);
+    long from = count / 10;
+    struct lags l = {bench_quantile(lag + from, (int)(count - from), 0.5), 0};
+    l.p99 = bench_quantile(lag + from, (int)(count - from), 0.99);
+    zmq_setsockopt(push, ZMQ_LINGER, &none, sizeof none);
+    zmq_msg_close(&m);
+    zmq_close(push);
+    zmq_close(sub);
+    zmq_ctx_term(context);
+    free(sent);
+    free(lag);
+    return l;
+}
+
+static struct lags echo_lags(struct bench_frames *f, double rate) {
+    int tell[2];
+    char address[2][128];
+    if (pipe(tell) != 0)
+        bench_die("pipe");
+    pid_t child = echo(tell[1]);
+    take(tell[0], address, sizeof address);
+    struct lags l = client(address[0], address[1], f, rate);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    close(tell[0]);
+    close(tell[1]);
+    return l;
+}
+
+static struct lags real_lags(struct bench_frames *f, double rate) {
+    struct bench_run run;
+    bench_run_start(&run, (const char *const[]){"--window", "1000", NULL});
+    struct lags l = client(run.in, run.out, f, rate);
+    bench_run_stop(&run);
+    return l;
+}
+
+static void latency(int d, double rate) {
+    struct bench_frames f = bench_frames(DIFFERENT, 1, d, false, true);
+    double bare[2][ROUNDS], ours[2][ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        struct lags a = echo_lags(&f, rate), b = real_lags(&f, rate);
+        bare[0][i] = a.p50, bare[1][i] = a.p99;
+        ours[0][i] = b.p50, ours[1][i] = b.p99;
+    }
+    double m[4] = {bench_quantile(bare[0], ROUNDS, 0.5), bench_quantile(ours[0], ROUNDS, 0.5),
+                   bench_quantile(bare[1], ROUNDS, 0.5), bench_quantile(ours[1], ROUNDS, 0.5)};
+    printf("%3d %10.0f %10.0f %10.0f %6.1fx %10.0f %10.0f %6.1fx   <= 3x\n", d, rate, 1e6 * m[0], 1e6 * m[1],
+           m[1] / m[0], 1e6 * m[2], 1e6 * m[3], m[3] / m[2]);
+    bench_frames_free(&f);
+}
+
+int main(void) {
+    double rate[2];
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    printf("samples a second over tcp loopback, W = 1000, medians of %d\n", ROUNDS);
+    printf("  d  message                   ceiling  svmstream           scores all\n");
+    printf("                                        no scores           + 1 subscriber       asked\n");
+    rate[0] = throughput(10, false);
+    rate[1] = throughput(54, false);
+    throughput(10, true);
+    throughput(54, true);
+    printf("microseconds from send to score at a tenth of that rate\n");
+    printf("  d    rate/s   echo p50  svmstream           echo p99  svmstream           asked\n");
+    latency(10, rate[0] / 10);
+    latency(54, rate[1] / 10);
+    return 0;
+}
