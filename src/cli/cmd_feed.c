@@ -196,7 +196,11 @@ static int run(const struct cli_args *a) {
     if (code == SVS_OK)
         code = feed_files(&f, &err);
     double seconds = cli_progress_end(&f.progress);
-    sender_close(&f.sender);
+    svs_error late;
+    if (sender_close(&f.sender, &late) != SVS_OK && code == SVS_OK) {
+        code = late.code;
+        err = late;
+    }
     svi_shape_clear(&f.shape);
     svi_bytes_clear(&f.message);
     if (code != SVS_OK)

@@ -5,12 +5,13 @@
 
 #include "base/fail.h"
 #include "cli/object.h"
+#include "cli/progress.h"
 #include "engine/transport.h"
 #include "wire/pack.h"
 
 #define QUEUE     1000
-#define LINGER_MS 30000 /* a process that learns slowly is given this long for the last messages */
-#define WINDOW    256   /* messages under way */
+#define LINGER_MS 120000 /* a process that learns slowly is given this long for the last messages */
+#define WINDOW    256    /* messages under way */
 
 static long milliseconds(double seconds) {
     return (long)(1000 * seconds);
@@ -148,8 +149,9 @@ svs_code sender_finish(struct sender *s, svs_error *err) {
     return code;
 }
 
-void sender_close(struct sender *s) {
+svs_code sender_close(struct sender *s, svs_error *err) {
     int none = 0;
+    double start = cli_now();
     if (s->socket && s->acknowledged) /* every reply is here, or waiting has failed */
         zmq_setsockopt(s->socket, ZMQ_LINGER, &none, sizeof none);
     svi_socket_close(&s->socket);
@@ -157,4 +159,8 @@ void sender_close(struct sender *s) {
         while (zmq_ctx_term(s->context) != 0 && zmq_errno() == EINTR)
             ;
     s->context = NULL;
+    if (1000 * (cli_now() - start) < LINGER_MS) /* libzmq does not tell whether it gave up */
+        return SVS_OK;
+    return svi_fail(err, SVS_IO, "%s did not take the last messages within %d s: up to %d of them are lost",
+                    s->address, LINGER_MS / 1000, QUEUE);
 }

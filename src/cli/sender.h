@@ -32,7 +32,8 @@ svs_code sender_send(struct sender *s, const void *bytes, size_t length, svs_err
 /* Waits for the replies that are still out. */
 svs_code sender_finish(struct sender *s, svs_error *err);
 
-/* Waits, within bounds, until what was pushed is handed over. */
-void sender_close(struct sender *s);
+/* Waits until what was pushed is handed over. SVS_IO when the other end did not take it in time: messages are
+ * lost. */
+svs_code sender_close(struct sender *s, svs_error *err);
 
 #endif
