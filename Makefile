@@ -35,6 +35,9 @@ APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o)
 LIB_A    = $(BUILD)/libsvmstream.a
 LIB_SO   = $(BUILD)/libsvmstream.so.$(VERSION)
 
+# One short line for each step; `make V=1` shows the commands.
+say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
+
 # A second `make` inside a recipe builds with all cores unless the caller chose a number.
 SUBMAKE  = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
 
@@ -49,18 +52,18 @@ $(BUILD)/obj/src/linalg/pass_generic.o: ISA = -O3
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(ISA) -MMD -MP -c $< -o $@
+	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(ISA) -MMD -MP -c $< -o $@
 
 $(LIB_A): $(LIB_OBJ)
-	rm -f $@ && ar rcs $@ $^
+	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^
 
 $(LIB_SO): $(LIB_OBJ)
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) $^ $(LDLIBS_LIB) -o $@
-	ln -sf $(@F) $(BUILD)/$(SONAME)
-	ln -sf $(SONAME) $(BUILD)/libsvmstream.so
+	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) $^ $(LDLIBS_LIB) -o $@
+	@ln -sf $(@F) $(BUILD)/$(SONAME)
+	@ln -sf $(SONAME) $(BUILD)/libsvmstream.so
 
 $(BUILD)/svmstream: $(APP_OBJ) $(LIB_A)
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ $(LDLIBS_ALL) -o $@
+	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ $(LDLIBS_ALL) -o $@
 
 libs: $(LIB_A) $(LIB_SO) ## libsvmstream.a and libsvmstream.so
 
@@ -86,7 +89,7 @@ examples: $(EXAMPLES) ## the C programs of examples/
 
 $(BUILD)/examples/%: examples/%.c $(LIB_A)
 	@mkdir -p $(@D)
-	$(CC) -Iinclude -std=c11 $(WARN) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d $< $(LIB_A) -lzmq $(LDLIBS_LIB) -o $@
+	$(call say,LD,$@)$(CC) -Iinclude -std=c11 $(WARN) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d $< $(LIB_A) -lzmq $(LDLIBS_LIB) -o $@
 
 # ---- tests: one cmocka program a file, linked with everything but main()
 
@@ -100,7 +103,7 @@ comma    := ,
 
 $(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $(LDFLAGS) -MMD -MP -MF $@.d $< $(TEST_OBJ) $(LIB_A) $(WRAP) $(LDLIBS_ALL) -lcmocka -o $@
+	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $(LDFLAGS) -MMD -MP -MF $@.d $< $(TEST_OBJ) $(LIB_A) $(WRAP) $(LDLIBS_ALL) -lcmocka -o $@
 
 tests: $(TEST_BIN)
 
@@ -122,7 +125,7 @@ FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz
 
 $(BUILD)/fuzz/%: tests/fuzz/%.c $(TEST_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -fsanitize=fuzzer -MMD -MP -MF $@.d $< $(TEST_OBJ) $(LIB_A) $(LDLIBS_ALL) -o $@
+	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -fsanitize=fuzzer -MMD -MP -MF $@.d $< $(TEST_OBJ) $(LIB_A) $(LDLIBS_ALL) -o $@
 
 fuzz-targets: $(FUZZ_BIN)
 
@@ -136,13 +139,13 @@ BENCH_BIN := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/
 
 $(BUILD)/bench/%: tests/bench/%.c $(TEST_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -MF $@.d $< $(TEST_OBJ) $(LIB_A) $(LDLIBS_ALL) -o $@
+	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -MF $@.d $< $(TEST_OBJ) $(LIB_A) $(LDLIBS_ALL) -o $@
 
 # The peer is C++, so this one program is linked with it.
 $(BUILD)/bench/bench_learner: tests/bench/bench_learner.c tests/bench/dlib_rls.cc $(LIB_A)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -MF $@.d -c $< -o $@.o
-	g++ -O3 -DDLIB_USE_BLAS -Itests tests/bench/dlib_rls.cc $@.o $(LIB_A) $(LDLIBS_ALL) -o $@
+	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -MF $@.d -c $< -o $@.o
+	$(call say,LD,$@)g++ -O3 -DDLIB_USE_BLAS -Itests tests/bench/dlib_rls.cc $@.o $(LIB_A) $(LDLIBS_ALL) -o $@
 
 bench-run: all $(BENCH_BIN)
 	@tests/bench/run --build $(BUILD) --data $(DATA) $(ONLY)
@@ -160,10 +163,10 @@ format: ## clang-format over all C sources
 # ---- installation
 
 $(BUILD)/svmstream.1: $(BUILD)/svmstream
-	$< help-man > $@.tmp && mv $@.tmp $@
+	$(call say,GEN,$@)$< help-man > $@.tmp && mv $@.tmp $@
 
 $(BUILD)/svmstream.bash: $(BUILD)/svmstream
-	$< help-completion > $@.tmp && mv $@.tmp $@
+	$(call say,GEN,$@)$< help-completion > $@.tmp && mv $@.tmp $@
 
 $(BUILD)/svmstream.pc: Makefile include/svmstream/svmstream.h
 	@mkdir -p $(@D)

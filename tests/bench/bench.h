@@ -67,14 +67,14 @@ static inline void bench_pack_text(msgpack_packer *to, const char *text) {
 
 /* One sample; returns where its id lies in the buffer. */
 static inline size_t bench_pack_sample(msgpack_packer *to, msgpack_sbuffer *b, int d, bool packed, bool id,
-                                       uint64_t *seed) {
+                                       bool label, uint64_t *seed) {
     double x[512], sum = 0;
     size_t at = 0;
     for (int j = 0; j < d; j++) {
         x[j] = bench_gauss(seed);
         sum += j % 3 == 0 ? x[j] : 0;
     }
-    msgpack_pack_map(to, id ? 3 : 2);
+    msgpack_pack_map(to, 1 + (size_t)id + (size_t)label);
     bench_pack_text(to, "x");
     if (packed)
         msgpack_pack_ext_with_body(to, x, 8 * (size_t)d, 2);
@@ -82,8 +82,10 @@ static inline size_t bench_pack_sample(msgpack_packer *to, msgpack_sbuffer *b, i
         msgpack_pack_array(to, (size_t)d);
     for (int j = 0; !packed && j < d; j++)
         msgpack_pack_double(to, x[j]);
-    bench_pack_text(to, "y");
-    msgpack_pack_int(to, sum + bench_gauss(seed) > 0);
+    if (label) {
+        bench_pack_text(to, "y");
+        msgpack_pack_int(to, sum + bench_gauss(seed) > 0);
+    }
     if (id) {
         bench_pack_text(to, "id");
         msgpack_pack_fix_uint32(to, 0);
@@ -92,8 +94,10 @@ static inline size_t bench_pack_sample(msgpack_packer *to, msgpack_sbuffer *b, i
     return at;
 }
 
-/* `count` different messages of Gaussian features and a noisy linear label. */
-static inline struct bench_frames bench_frames(int count, int samples, int d, bool packed, bool id) {
+/* `count` different messages of Gaussian features and a noisy linear label, which every `unlabelled`-th lacks
+ * (0: none). */
+static inline struct bench_frames bench_frames(int count, int samples, int d, bool packed, bool id,
+                                               int unlabelled) {
     struct bench_frames f = {count, samples, calloc((size_t)count, sizeof *f.frame)};
     uint64_t seed = 1;
     for (int i = 0; i < count; i++) {
@@ -104,7 +108,8 @@ static inline struct bench_frames bench_frames(int count, int samples, int d, bo
         if (samples > 1)
             msgpack_pack_array(&to, (size_t)samples);
         for (int k = 0; k < samples; k++)
-            f.frame[i].id_at = bench_pack_sample(&to, &b, d, packed, id, &seed);
+            f.frame[i].id_at =
+                bench_pack_sample(&to, &b, d, packed, id, !unlabelled || i % unlabelled, &seed);
         f.frame[i].bytes = (uint8_t *)b.data;
         f.frame[i].size = b.size;
     }

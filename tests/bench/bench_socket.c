@@ -120,7 +120,7 @@ static double real(const struct bench_frames *f, long messages, const char *scor
 /* Returns the median rate of the real process without scores. */
 static double throughput(int d, bool packed) {
     struct bench_frames f =
-        bench_frames(packed ? DIFFERENT / 8 : DIFFERENT, packed ? 64 : 1, d, packed, false);
+        bench_frames(packed ? DIFFERENT / 8 : DIFFERENT, packed ? 64 : 1, d, packed, false, 0);
     double top[ROUNDS], none[ROUNDS], all[ROUNDS];
     long messages = (long)(0.8 * ceiling(&f, packed ? 5000 : 200000) / f.samples);
     for (int i = 0; i < ROUNDS; i++) {
@@ -276,7 +276,7 @@ static struct lags real_lags(struct bench_frames *f, double rate) {
 }
 
 static void latency(int d, double rate) {
-    struct bench_frames f = bench_frames(DIFFERENT, 1, d, false, true);
+    struct bench_frames f = bench_frames(DIFFERENT, 1, d, false, true, 0);
     double bare[2][ROUNDS], ours[2][ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
         struct lags a = echo_lags(&f, rate), b = real_lags(&f, rate);
