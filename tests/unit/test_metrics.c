@@ -359,6 +359,20 @@ static void test_bins_are_monotone(void **unused) {
     assert_true(svi_rank_bin(-1.01) < svi_rank_bin(-1));
 }
 
+/* Equal counts scaled by any factor have one area, also beyond what whole numbers can multiply. */
+static void test_area_of_endless_streams(void **unused) {
+    (void)unused;
+    static struct svi_rank few, many;
+    for (int i = 0; i < 20000; i++) {
+        int positive = i % 3 == 0, bin = svi_rank_bin(0.2 * normal() + 0.1 * positive);
+        few.count[bin][positive]++;
+        many.count[bin][positive] += INT64_C(1) << 40;
+        few.touched[bin / SVI_RANK_BLOCK] = many.touched[bin / SVI_RANK_BLOCK] = 1;
+    }
+    assert_in_range((int)(1000 * svi_rank_area(&few)), 600, 700);
+    assert_float_equal(svi_rank_area(&many), svi_rank_area(&few), 1e-12);
+}
+
 static void test_memory_grows_with_what_is_held(void **unused) {
     (void)unused;
     double small = svi_metrics_memory(SVS_CLASSIFY, 1000, 2),
@@ -380,6 +394,7 @@ int main(void) {
         cmocka_unit_test(test_reset_starts_over),
         cmocka_unit_test(test_bad_arguments),
         cmocka_unit_test(test_bins_are_monotone),
+        cmocka_unit_test(test_area_of_endless_streams),
         cmocka_unit_test(test_memory_grows_with_what_is_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
