@@ -38,13 +38,20 @@ void svi_pack_doubles(struct svi_pack *p, const double *v, size_t count); /* ext
 /* msgpack that is ready. */
 void svi_pack_raw(struct svi_pack *p, const void *bytes, size_t size);
 
-/* A key, which must be a literal of at most 31 bytes: its msgpack form is then known to the compiler. */
+/* A key, which must be a literal of at most 31 bytes: its msgpack form is then known to the compiler, and
+ * where there is room already, a key is a store or two. */
 static inline void svi_pack_key(struct svi_pack *p, const char *key) {
     char piece[32];
+    struct svi_bytes *out = p->out;
     size_t n = strlen(key);
     piece[0] = (char)(0xa0 | n);
     memcpy(piece + 1, key, n);
-    svi_pack_raw(p, piece, n + 1);
+    if (out->capacity - out->size <= n) {
+        svi_pack_raw(p, piece, n + 1);
+        return;
+    }
+    memcpy(out->data + out->size, piece, n + 1);
+    out->size += n + 1;
 }
 
 #endif
