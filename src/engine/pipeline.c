@@ -30,7 +30,7 @@
 
 #define QUEUE_IN      1000 /* messages a producer may be ahead; then it waits */
 #define LINGER_MS     2000 /* replies on their way out at the end */
-#define DRAIN_MS      50   /* at the end: nothing came for so long, so nothing is on its way */
+#define DRAIN_MS      100  /* at the end: nothing came for so long, so nothing is on its way */
 #define DRAIN_SECONDS 3.0  /* at the end: a producer that never stops is not waited for any longer */
 
 struct pipeline {
