@@ -20,8 +20,10 @@
 
 #define CONNECTIONS 4096 /* descriptors below this are watched */
 #define CLOSINGS    256  /* connections that ended and are not judged yet, at most */
-#define LOOKS       50   /* at one of these, a millisecond apart, before it is given up */
-#define NAMES       16   /* cut peers whose names wait to be taken */
+#define LOOKS_OPEN                                                                                           \
+    10000 /* at one that libzmq has not closed yet, a millisecond apart: its thread may have to wait */
+#define LOOKS_DOUBT 50 /* at one that neither left nor shows more of its message */
+#define NAMES       16 /* cut peers whose names wait to be taken */
 
 enum handshake { NONE = 0, PENDING, DONE };
 
@@ -109,7 +111,7 @@ static void closed(svi_monitor *m, struct connection *c, int fd) {
     *c = (struct connection){0}; /* the copy went along */
 }
 
-enum verdict { LEFT, CUT, OPEN };
+enum verdict { LEFT, CUT, OPEN, DOUBT };
 
 /* libzmq tells of the end just before it closes the descriptor. One that stays open was reused before it
  * could be copied: then the copy is of another, living connection. */
@@ -124,7 +126,7 @@ static enum verdict judge(const struct closing *x) {
         return CUT;
     if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
         return LEFT;
-    return done ? CUT : OPEN; /* a peer that was cut has more of its message to send: that will tell */
+    return done ? CUT : DOUBT; /* a peer that was cut has more of its message to send: that will tell */
 }
 
 static void tell(svi_monitor *m, const struct connection *c) {
@@ -148,7 +150,8 @@ static void judge_all(svi_monitor *m) {
         enum verdict v = judge(x);
         if (v == CUT)
             tell(m, &x->connection);
-        if (v == OPEN && ++x->looks < LOOKS)
+        int most = v == OPEN ? LOOKS_OPEN : v == DOUBT ? LOOKS_DOUBT : 0;
+        if (++x->looks < most)
             m->closings[kept++] = *x;
         else
             forget(&x->connection);
