@@ -53,6 +53,8 @@ extern "C" {
     X(NO_MEMORY, no_memory, "memory could not be had")                                             \
     X(IO, io, "a file or socket could not be opened, read or written")                             \
     X(SETTING, setting, "a setting is unknown, out of range or contradicts another")               \
+    X(ONE_CLASS, one_class, "the examples all have the same label: there is nothing to tell apart")         \
+    X(NOT_CONVERGED, not_converged, "a solver ended before its certificate met the tolerance")             \
     X(NUMERIC, numeric, "the numbers leave the range in which the model can be computed")
 
 typedef enum svs_code {

@@ -1,12 +1,17 @@
-/* svmstream.h: the whole public library. Read first: learner.h; then model.h; alsvm.h for the bare recursion. */
+/* svmstream.h: the whole public library. Read first: learner.h; then model.h; alsvm.h for the bare recursion;
+ * train.h and solver.h for batch training. */
 #ifndef SVMSTREAM_H
 #define SVMSTREAM_H
 
 #include "svmstream/alsvm.h"
 #include "svmstream/error.h"
 #include "svmstream/features.h"
+#include "svmstream/kernel.h"
 #include "svmstream/learner.h"
 #include "svmstream/model.h"
+#include "svmstream/rows.h"
+#include "svmstream/solver.h"
+#include "svmstream/train.h"
 #include "svmstream/value.h"
 
 #define SVS_VERSION "0.1.0"

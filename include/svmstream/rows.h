@@ -1,0 +1,40 @@
+/* rows.h: a view of n samples of d features as rows, dense or sparse: what solvers read.
+ *
+ * Nothing here owns memory: what the pointers lead to must outlive the view and is never written. Values are finite. */
+#ifndef SVMSTREAM_ROWS_H
+#define SVMSTREAM_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "svmstream/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct svs_rows {
+    int64_t n;             /* rows, >= 0 */
+    int d;                 /* columns, >= 1 */
+    const double *dense;   /* row i is dense[i * stride .. i * stride + d); NULL = sparse */
+    int64_t stride;        /* dense: doubles from row to row, >= d */
+    bool padded;           /* dense: aligned to 64 bytes, stride a multiple of 8, zero from d to stride: the fastest form */
+    const int64_t *start;  /* sparse (CSR): n + 1 offsets; row i is start[i] .. start[i + 1) - 1 */
+    const int32_t *column; /* sparse: from 0, ascending within a row */
+    const double *value;   /* sparse */
+} svs_rows;
+
+/* Entries that are stored: n d for dense rows. */
+SVS_API int64_t svs_rows_stored(const svs_rows *r);
+
+/* Copies row i to d values of `to`, absent ones as 0. */
+SVS_API void svs_rows_copy(const svs_rows *r, int64_t i, double *to);
+
+/* Are offsets, columns and values what this header says? SVS_INVALID, SVS_BAD_COLUMN, SVS_NOT_FINITE with the row. */
+SVS_API svs_code svs_rows_check(const svs_rows *r, svs_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
