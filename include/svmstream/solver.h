@@ -13,7 +13,7 @@
  * when the bias is free), with u = sum_i y_i alpha_i x_i and s_i = (alpha_i / (p C cost_i))^(1/(p-1)) (0 for p = 1),
  *     D(alpha) = sum_i alpha_i (1 - (1 - 1/p) s_i) - |u|^2/2  <=  optimum  <=  objective,
  * and gap = objective - D(alpha) proves how far a solution can be from the optimum. At the optimum w = u and
- * alpha_i = C cost_i p (1 - y_i f_i)_+^(p-1) for p > 1. (Squared loss: alpha is free of sign and stands for y_i alpha_i.)
+ * alpha_i = C cost_i p (1 - y_i f_i)_+^(p-1) for p > 1. With the squared loss alpha_i = 2 C cost_i (1 - y_i f_i), free of sign.
  *
  * Stopping: gap <= tol * objective. That looks at the present point only, never at the first one, so a good start stops
  * sooner; and since objective(w) never exceeds objective(0) = C sum cost_i at the end, it is also relative to w = 0.
@@ -129,7 +129,7 @@ typedef struct svs_solution {
     svs_solver solver;  /* that did the work, never auto */
     double *w;          /* d weights, raw units of the rows; NULL for nonlinear kernels */
     double b;           /* f = w'x + b in all bias forms (an appended constant is multiplied out) */
-    double *alpha;      /* n dual variables (squared loss: y_i alpha_i is the coefficient); NULL for falsvm */
+    double *alpha;      /* n dual variables; NULL for falsvm and for the squared loss on targets other than -1 and +1 */
     int64_t n;          /* of alpha */
     double objective;   /* computed from scratch at (w, b), or at alpha for kernels */
     double dual;        /* D(alpha) computed from scratch; -INFINITY: not known */

@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "svmstream/alsvm.h"
 
@@ -72,6 +73,10 @@ struct svi_kernels {
     /* g (n x n, row-major, lower triangle) += sum_i s_i x_i x_i' over `count` rows of x (row stride
      * `stride`). */
     void (*gram)(double *g, int n, const double *x, int stride, const double *s, int count);
+    /* f_i = sum_{j < n} x_ij v_j for `count` rows; v aligned, x need not be. */
+    void (*rows_dot)(const double *x, size_t stride, int64_t count, int n, const double *v, double *f);
+    /* v_j += sum_i s_i x_ij, j < n. */
+    void (*rows_add)(const double *x, size_t stride, int64_t count, int n, const double *s, double *v);
 };
 
 /* The kernels for an instruction set (SVS_ISA_BEST: the environment's or the machine's best), or NULL when

@@ -146,8 +146,8 @@ INLINE void sweep_fixed(struct svi_recursion *r, int RV, int NP, int NX) {
     }
 #define SWEEPS(RV)                                                                                           \
     SWEEP(RV, 0, 1)                                                                                          \
-    SWEEP(RV, 0, 2) SWEEP(RV, 1, 0) SWEEP(RV, 1, 1) SWEEP(RV, 1, 2) SWEEP(RV, 2, 0) SWEEP(RV, 2, 1)          \
-        SWEEP(RV, 2, 2)
+    SWEEP(RV, 0, 2)                                                                                          \
+    SWEEP(RV, 1, 0) SWEEP(RV, 1, 1) SWEEP(RV, 1, 2) SWEEP(RV, 2, 0) SWEEP(RV, 2, 1) SWEEP(RV, 2, 2)
 #define ROW(RV)                                                                                              \
     {                                                                                                        \
         {NULL, sweep_##RV##_0_1, sweep_##RV##_0_2}, {sweep_##RV##_1_0, sweep_##RV##_1_1, sweep_##RV##_1_2},  \
@@ -157,19 +157,21 @@ INLINE void sweep_fixed(struct svi_recursion *r, int RV, int NP, int NX) {
     }
 
 SWEEPS(1)
-SWEEPS(2) SWEEPS(3) SWEEPS(4)
+SWEEPS(2)
+SWEEPS(3) SWEEPS(4)
 
     static void (*const sweeps[MAXV][SVI_PASS_MAX + 1][SVI_PASS_MAX + 1])(struct svi_recursion *) = {
         ROW(1), ROW(2), ROW(3), ROW(4)};
 
 /* All of SVI_PENDING_MAX changes at once; those not in use are zero. */
-#define FLUSH(RV)                                      \
-    static void flush_##RV(struct svi_recursion *r) {  \
-        sweep_fixed(r, RV, SVI_PENDING_MAX, 0);        \
+#define FLUSH(RV)                                                                                            \
+    static void flush_##RV(struct svi_recursion *r) {                                                        \
+        sweep_fixed(r, RV, SVI_PENDING_MAX, 0);                                                              \
     }
-FLUSH(1) FLUSH(2) FLUSH(3) FLUSH(4)
+FLUSH(1)
+FLUSH(2) FLUSH(3) FLUSH(4)
 
-static void flush(struct svi_recursion *r) {
+    static void flush(struct svi_recursion *r) {
     static void (*const flushes[MAXV])(struct svi_recursion *) = {flush_1, flush_2, flush_3, flush_4};
     for (int k = r->pending; k < SVI_PENDING_MAX; k++) {
         memset(r->q[k], 0, (size_t)r->padded * sizeof(double));
@@ -204,8 +206,8 @@ INLINE void add_scaled(double *w, const double *q, double c, int n) {
         store(w + j, load(w + j) + s * load(q + j));
 }
 
-/* y = P x for the samples of a step: P in L1 is brought up to date on the way; a larger one is read as it is and the
- * products are corrected by what is pending. */
+/* y = P x for the samples of a step: P in L1 is brought up to date on the way; a larger one is read as it is
+ * and the products are corrected by what is pending. */
 static void products(struct svi_recursion *r, int count) {
     const int n = r->padded;
     if (svi_packed_size(n, r->strip) <= EAGER_MAX) {
@@ -305,7 +307,8 @@ static double standardise(double *z, const double *x, const double *mean, const 
 static void energy_add(struct svi_energy *e, const double *z, double s, double keep, int n) {
     vec weight = splat(s), fade = splat(keep), inverse = splat(1 / (keep * e->energy[0] + s));
     for (int j = 0; j < n; j += VW) {
-        vec v = load(z + j), energy = fade * load(e->energy + j) + weight * v * v, total = fade * load(e->sum + j) + weight * v;
+        vec v = load(z + j), energy = fade * load(e->energy + j) + weight * v * v,
+            total = fade * load(e->sum + j) + weight * v;
         vec now = energy - total * total * inverse, peak = load(e->peak + j);
         store(e->energy + j, energy);
         store(e->sum + j, total);
@@ -316,10 +319,12 @@ static void energy_add(struct svi_energy *e, const double *z, double s, double k
 
 static bool energy_remove(struct svi_energy *e, const double *z, double s, double drop, double noise, int n) {
     double left = e->energy[0] - s;
-    vec weight = splat(s), inverse = splat(left > 0 ? 1 / left : 0), falls = splat(drop), floor = splat(noise);
+    vec weight = splat(s), inverse = splat(left > 0 ? 1 / left : 0), falls = splat(drop),
+        floor = splat(noise);
     mask dropped = {0};
     for (int j = 0; j < n; j += VW) {
-        vec v = load(z + j), energy = load(e->energy + j) - weight * v * v, total = load(e->sum + j) - weight * v;
+        vec v = load(z + j), energy = load(e->energy + j) - weight * v * v,
+            total = load(e->sum + j) - weight * v;
         vec now = energy - total * total * inverse, peak = load(e->peak + j);
         store(e->energy + j, energy);
         store(e->sum + j, total);
@@ -351,4 +356,49 @@ static void gram(double *g, int n, const double *x, int stride, const double *s,
     }
 }
 
-const struct svi_kernels KERNELS = {ISA_NAME, ISA, strip_for, sweep, step, standardise, energy_add, energy_remove, dot, gram};
+/* Row i of up to four, or again the first where there are fewer. */
+#define ROWS 4
+INLINE void row_pointers(const double *a[ROWS], const double *x, size_t stride, int64_t have) {
+    for (int k = 0; k < ROWS; k++)
+        a[k] = x + (k < have ? (size_t)k * stride : 0);
+}
+
+static void rows_dot(const double *x, size_t stride, int64_t count, int n, const double *v, double *f) {
+    for (int64_t i = 0; i < count; i += ROWS, x += ROWS * stride) {
+        const double *a[ROWS];
+        vec s[ROWS] = {{0}};
+        int j = 0;
+        row_pointers(a, x, stride, count - i);
+        for (; j + VW <= n; j += VW)
+            for (int k = 0; k < ROWS; k++)
+                s[k] += *(const vec_u *)(a[k] + j) * load(v + j);
+        for (int k = 0; k < ROWS && i + k < count; k++) {
+            double dot = sum(s[k]);
+            for (int t = j; t < n; t++)
+                dot += a[k][t] * v[t];
+            f[i + k] = dot;
+        }
+    }
+}
+
+static void rows_add(const double *x, size_t stride, int64_t count, int n, const double *s, double *v) {
+    for (int64_t i = 0; i < count; i += ROWS, x += ROWS * stride) {
+        const double *a[ROWS];
+        double c[ROWS];
+        int j = 0;
+        row_pointers(a, x, stride, count - i);
+        for (int k = 0; k < ROWS; k++)
+            c[k] = i + k < count ? s[i + k] : 0;
+        for (; j + VW <= n; j += VW) {
+            vec to = load(v + j);
+            for (int k = 0; k < ROWS; k++)
+                to += splat(c[k]) * *(const vec_u *)(a[k] + j);
+            store(v + j, to);
+        }
+        for (; j < n; j++)
+            v[j] += (c[0] * a[0][j] + c[1] * a[1][j]) + (c[2] * a[2][j] + c[3] * a[3][j]);
+    }
+}
+
+const struct svi_kernels KERNELS = {ISA_NAME,   ISA,           strip_for, sweep, step,     standardise,
+                                    energy_add, energy_remove, dot,       gram,  rows_dot, rows_add};

@@ -60,11 +60,10 @@ struct svi_certificate {
 /* objective of v: R(v) + sum cost_i loss_i. */
 double svi_objective(const struct svi_work *w, const double *v);
 
-/* Objective and the dual value of alpha. alpha is first repaired so that it is feasible: clipped into its
- * box; with a free bias the heavier side is scaled down until sum y alpha = 0; with R = L1 all of it is
- * scaled until |sum y alpha x|_inf <= 1 (and the best such scale taken). alpha == NULL: it is made from v by
- * alpha_i = cost_i p (1 - y f)_+^(p-1) (p > 1), 2 cost_i (1 - y f) (squared), or as the box's ends by the
- * sign of 1 - y f (p = 1). `work`: n + svi_padded(dim) doubles. */
+/* Objective and dual value. alpha is first repaired (in a copy) so that it is feasible: clipped into its box;
+ * with a free bias the heavier side is scaled down until sum y alpha = 0; with R = L1 it counts as scaled
+ * until |sum y alpha x|_inf <= 1. alpha == NULL: made from v by alpha_i = cost_i p (1 - y f)_+^(p-1). Squared
+ * loss: the dual variables are made from v in any case. `work`: svi_padded(dim) + n doubles, aligned. */
 void svi_certify(const struct svi_work *w, const double *v, const double *alpha, double *work,
                  struct svi_certificate *out);
 

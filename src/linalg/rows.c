@@ -1,0 +1,213 @@
+#include "linalg/rows.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#define GRAM_BLOCK 128 /* rows of one rank-k product */
+
+int64_t svs_rows_stored(const svs_rows *r) {
+    return r->dense ? r->n * r->d : r->n > 0 ? r->start[r->n] - r->start[0] : 0;
+}
+
+void svs_rows_copy(const svs_rows *r, int64_t i, double *to) {
+    if (r->dense) {
+        memcpy(to, r->dense + i * r->stride, (size_t)r->d * sizeof *to);
+        return;
+    }
+    memset(to, 0, (size_t)r->d * sizeof *to);
+    for (int64_t k = r->start[i]; k < r->start[i + 1]; k++)
+        to[r->column[k]] = r->value[k];
+}
+
+static svs_code check_dense(const svs_rows *r, svs_error *err) {
+    if (r->stride < r->d)
+        return svi_fail(err, SVS_INVALID, "rows of %d columns lie only %lld values apart", r->d,
+                        (long long)r->stride);
+    for (int64_t i = 0; i < r->n; i++)
+        for (int j = 0; j < r->d; j++)
+            if (!isfinite(r->dense[i * r->stride + j]))
+                return svi_fail(err, SVS_NOT_FINITE,
+                                "row %lld, column %d is NaN or infinite: leave it out or mend it",
+                                (long long)i, j);
+    return SVS_OK;
+}
+
+static svs_code check_sparse(const svs_rows *r, svs_error *err) {
+    for (int64_t i = 0; i < r->n; i++) {
+        int32_t last = -1;
+        if (r->start[i + 1] < r->start[i])
+            return svi_fail(err, SVS_INVALID, "row %lld ends before it begins", (long long)i);
+        for (int64_t k = r->start[i]; k < r->start[i + 1]; k++) {
+            if (r->column[k] <= last || r->column[k] >= r->d)
+                return svi_fail(err, SVS_BAD_COLUMN, "row %lld: columns must ascend from 0 to %d",
+                                (long long)i, r->d - 1);
+            if (!isfinite(r->value[k]))
+                return svi_fail(err, SVS_NOT_FINITE,
+                                "row %lld, column %d is NaN or infinite: leave it out or mend it",
+                                (long long)i, r->column[k]);
+            last = r->column[k];
+        }
+    }
+    return SVS_OK;
+}
+
+svs_code svs_rows_check(const svs_rows *r, svs_error *err) {
+    if (r->n < 0 || r->d < 1)
+        return svi_fail(err, SVS_INVALID, "%lld rows of %d columns: at least one column is needed",
+                        (long long)r->n, r->d);
+    if (!r->dense && !(r->start && (r->n == 0 || (r->column && r->value))))
+        return svi_fail(err, SVS_INVALID, "the rows are neither dense nor complete sparse ones");
+    return r->dense ? check_dense(r, err) : check_sparse(r, err);
+}
+
+double *svi_vector(int dim) {
+    return svi_alloc_array((size_t)svi_padded(dim), sizeof(double));
+}
+
+/* Columns that a kernel may run over: the padding of padded rows is zero. */
+static int width(const svs_rows *r) {
+    return r->padded ? svi_round_up(r->d, 8) : r->d;
+}
+
+double svi_row_dot(const struct svi_kernels *k, const svs_rows *r, int64_t i, const double *v, double one) {
+    double f = 0;
+    if (r->dense)
+        k->rows_dot(r->dense + i * r->stride, 0, 1, width(r), v, &f);
+    else
+        for (int64_t j = r->start[i]; j < r->start[i + 1]; j++)
+            f += r->value[j] * v[r->column[j]];
+    return one != 0 ? f + one * v[r->d] : f;
+}
+
+void svi_row_add(const struct svi_kernels *k, const svs_rows *r, int64_t i, double s, double *v, double one) {
+    if (r->dense)
+        k->rows_add(r->dense + i * r->stride, 0, 1, width(r), &s, v);
+    else
+        for (int64_t j = r->start[i]; j < r->start[i + 1]; j++)
+            v[r->column[j]] += s * r->value[j];
+    if (one != 0)
+        v[r->d] += s * one;
+}
+
+double svi_row_norm2(const struct svi_kernels *k, const svs_rows *r, int64_t i, double one) {
+    double sum = one * one;
+    (void)k;
+    if (r->dense)
+        for (const double *x = r->dense + i * r->stride, *end = x + r->d; x < end; x++)
+            sum += *x * *x;
+    else
+        for (int64_t j = r->start[i]; j < r->start[i + 1]; j++)
+            sum += r->value[j] * r->value[j];
+    return sum;
+}
+
+void svi_rows_multiply(const struct svi_kernels *k, const svs_rows *r, int64_t first, int64_t count,
+                       const double *v, double one, double *f) {
+    double constant = one != 0 ? one * v[r->d] : 0;
+    if (r->dense)
+        k->rows_dot(r->dense + first * r->stride, (size_t)r->stride, count, width(r), v, f);
+    else
+        for (int64_t i = 0; i < count; i++) {
+            double sum = 0;
+            for (int64_t j = r->start[first + i]; j < r->start[first + i + 1]; j++)
+                sum += r->value[j] * v[r->column[j]];
+            f[i] = sum;
+        }
+    for (int64_t i = 0; i < count && constant != 0; i++)
+        f[i] += constant;
+}
+
+void svi_rows_add(const struct svi_kernels *k, const svs_rows *r, int64_t first, int64_t count,
+                  const double *s, double *v, double one) {
+    if (r->dense)
+        k->rows_add(r->dense + first * r->stride, (size_t)r->stride, count, width(r), s, v);
+    else
+        for (int64_t i = 0; i < count; i++)
+            for (int64_t j = r->start[first + i]; s[i] != 0 && j < r->start[first + i + 1]; j++)
+                v[r->column[j]] += s[i] * r->value[j];
+    if (one != 0) {
+        double sum = 0;
+        for (int64_t i = 0; i < count; i++)
+            sum += s[i];
+        v[r->d] += one * sum;
+    }
+}
+
+struct gram {
+    const svs_rows *r;
+    const int64_t *index;
+    int64_t count;
+    const double *s;
+    double one, *g;
+    int n;
+};
+
+static int64_t row_at(const struct gram *a, int64_t i) {
+    return a->index ? a->index[i] : i;
+}
+
+static void gram_sparse(const struct gram *a) {
+    const svs_rows *r = a->r;
+    for (int64_t i = 0; i < a->count; i++) {
+        int64_t row = row_at(a, i), from = r->start[row], to = r->start[row + 1];
+        double s = a->s ? a->s[i] : 1;
+        for (int64_t p = from; p < to; p++) {
+            double c = s * r->value[p], *line = a->g + (size_t)r->column[p] * (size_t)a->n;
+            for (int64_t q = from; q <= p; q++)
+                line[r->column[q]] += c * r->value[q];
+        }
+        if (a->one == 0)
+            continue;
+        double c = s * a->one, *line = a->g + (size_t)r->d * (size_t)a->n;
+        for (int64_t q = from; q < to; q++)
+            line[r->column[q]] += c * r->value[q];
+        line[r->d] += c * a->one;
+    }
+}
+
+/* Signed weights cannot go into a square root: those below 0 are taken off by a product of their own. */
+static void gram_block(const struct gram *a, double *block, int64_t first, int rows) {
+    for (int sign = 1; sign >= -1; sign -= 2) {
+        int filled = 0;
+        for (int i = 0; i < rows; i++) {
+            double s = a->s ? a->s[first + i] : 1;
+            if (s * sign <= 0)
+                continue;
+            double root = sqrt(s * sign), *to = block + (size_t)filled++ * (size_t)a->n;
+            const double *x = a->r->dense + row_at(a, first + i) * a->r->stride;
+            for (int j = 0; j < a->r->d; j++)
+                to[j] = root * x[j];
+            if (a->one != 0)
+                to[a->r->d] = root * a->one;
+        }
+        if (filled)
+            cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, a->n, filled, sign, block, a->n, 1, a->g,
+                        a->n);
+    }
+}
+
+static svs_code gram_dense(const struct gram *a, svs_error *err) {
+    double *block = svi_alloc_array((size_t)GRAM_BLOCK * (size_t)a->n, sizeof *block);
+    if (!block)
+        return svi_fail_memory(err, "a block of the Gram matrix");
+    for (int64_t i = 0; i < a->count; i += GRAM_BLOCK) {
+        int64_t rows = a->count - i < GRAM_BLOCK ? a->count - i : GRAM_BLOCK;
+        gram_block(a, block, i, (int)rows);
+    }
+    svi_free(block);
+    return SVS_OK;
+}
+
+svs_code svi_rows_gram(const struct svi_kernels *k, const svs_rows *r, const int64_t *index, int64_t count,
+                       const double *s, double one, double *g, svs_error *err) {
+    const struct gram a = {r, index, count, s, one, g, r->d + (one != 0)};
+    (void)k;
+    if (r->dense)
+        return gram_dense(&a, err);
+    gram_sparse(&a);
+    return SVS_OK;
+}
