@@ -140,7 +140,7 @@ typedef struct svs_solution {
     double seconds;
     svs_stop stop;
     bool converged;     /* the certificate, computed at the end, meets tol */
-    char note[160];     /* in words: what auto picked and why, who finished, what to do when it has not converged; or "" */
+    char note[240];         /* in words: what auto picked and why, who finished, what to do when it has not converged; or "" */
 } svs_solution;
 
 /* Solves the problem. SVS_OK also when it did not converge: look at `converged`. Failing: SVS_INVALID (C, p, cost, bias, tol;
