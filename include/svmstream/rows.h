@@ -18,9 +18,9 @@ typedef struct svs_rows {
     int64_t n;             /* rows, >= 0 */
     int d;                 /* columns, >= 1 */
     const double *dense;   /* row i is dense[i * stride .. i * stride + d); NULL = sparse */
-    int64_t stride;        /* dense: doubles from row to row, >= d */
+    int64_t stride;        /* dense: doubles from row to row, >= d; sparse: offsets from row to row, 0 = 1 */
     bool padded;           /* dense: aligned to 64 bytes, stride a multiple of 8, zero from d to stride: the fastest form */
-    const int64_t *start;  /* sparse (CSR): n + 1 offsets; row i is start[i] .. start[i + 1) - 1 */
+    const int64_t *start;  /* sparse (CSR): row i is start[i stride] .. start[i stride + 1] - 1; n + 1 offsets with stride 1 */
     const int32_t *column; /* sparse: from 0, ascending within a row */
     const double *value;   /* sparse */
 } svs_rows;

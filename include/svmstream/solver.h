@@ -36,6 +36,7 @@ extern "C" {
     X(AUTO, "auto", "picks one by loss, size, density and kernel, and says which and why")                          \
     X(ALM, "alm", "augmented Lagrangian, exact step (Nie et al. 2014, Algorithm 1), Newton finish")                 \
     X(ALM_INEXACT, "alm-inexact", "augmented Lagrangian, gradient step of optimal length (Algorithm 2)")            \
+    X(NEWTON, "newton", "augmented Lagrangian, both steps at once by Newton's method, from samples to all rows")    \
     X(DCD, "dcd", "dual coordinate descent with shrinking (Hsieh et al. 2008)")                                     \
     X(NESVM, "nesvm", "Nesterov's method on the smoothed hinge, homotopy (Zhou, Tao, Wu 2010)")                     \
     X(ALSVM, "alsvm", "least squares in closed form by one pass (Le et al. 2015)")                                  \

@@ -1,3 +1,4 @@
+#include <cblas.h>
 #include <lapacke.h>
 #include <math.h>
 #include <stddef.h>
@@ -63,4 +64,13 @@ bool svi_invert_spd(double *a, int n) {
     invert_triangle(a, n);
     square(a, n);
     return true;
+}
+
+bool svi_factor_spd(double *a, int n) {
+    return n >= SMALL ? LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', n, a, n) == 0 : factor(a, n);
+}
+
+void svi_solve_factor(const double *l, int n, double *x) {
+    cblas_dtrsv(CblasRowMajor, CblasLower, CblasNoTrans, CblasNonUnit, n, l, n, x, 1);
+    cblas_dtrsv(CblasRowMajor, CblasLower, CblasTrans, CblasNonUnit, n, l, n, x, 1);
 }

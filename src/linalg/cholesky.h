@@ -1,4 +1,4 @@
-/* cholesky.h: the inverse of a symmetric positive definite matrix. */
+/* cholesky.h: factor and inverse of a symmetric positive definite matrix. */
 #ifndef SVI_CHOLESKY_H
 #define SVI_CHOLESKY_H
 
@@ -8,5 +8,11 @@
  * floating point; a is then destroyed. Own loops below 64 (LAPACK's overhead is seven times the work there).
  */
 bool svi_invert_spd(double *a, int n);
+
+/* a = L L' (n x n, row-major, lower triangle read and written). False as above. */
+bool svi_factor_spd(double *a, int n);
+
+/* x <- (L L')^-1 x for a factor of svi_factor_spd. */
+void svi_solve_factor(const double *l, int n, double *x);
 
 #endif

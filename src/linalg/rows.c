@@ -9,8 +9,16 @@
 
 #define GRAM_BLOCK 128 /* rows of one rank-k product */
 
+/* The offsets of a sparse row: its own and, behind it, its end. */
+static const int64_t *span(const svs_rows *r, int64_t i) {
+    return r->start + (r->stride > 1 ? i * r->stride : i);
+}
+
 int64_t svs_rows_stored(const svs_rows *r) {
-    return r->dense ? r->n * r->d : r->n > 0 ? r->start[r->n] - r->start[0] : 0;
+    int64_t sum = 0;
+    for (int64_t i = 0; i < r->n && !r->dense; i++)
+        sum += span(r, i)[1] - span(r, i)[0];
+    return r->dense ? r->n * r->d : sum;
 }
 
 void svs_rows_copy(const svs_rows *r, int64_t i, double *to) {
@@ -19,36 +27,46 @@ void svs_rows_copy(const svs_rows *r, int64_t i, double *to) {
         return;
     }
     memset(to, 0, (size_t)r->d * sizeof *to);
-    for (int64_t k = r->start[i]; k < r->start[i + 1]; k++)
+    for (int64_t k = span(r, i)[0]; k < span(r, i)[1]; k++)
         to[r->column[k]] = r->value[k];
 }
 
+static svs_code not_finite(int64_t row, int column, svs_error *err) {
+    return svi_fail(err, SVS_NOT_FINITE, "row %lld, column %d is NaN or infinite: leave it out or mend it",
+                    (long long)row, column);
+}
+
+/* 0 x is NaN for what is not finite, so that one product with the zero vector looks at a whole row. */
 static svs_code check_dense(const svs_rows *r, svs_error *err) {
-    if (r->stride < r->d)
-        return svi_fail(err, SVS_INVALID, "rows of %d columns lie only %lld values apart", r->d,
+    const struct svi_kernels *k = svi_kernels_get(SVS_ISA_BEST);
+    double *zero = svi_vector(r->d);
+    svs_code code = zero ? SVS_OK : svi_fail_memory(err, "a row");
+    if (code == SVS_OK && r->stride < r->d)
+        code = svi_fail(err, SVS_INVALID, "rows of %d columns lie only %lld values apart", r->d,
                         (long long)r->stride);
-    for (int64_t i = 0; i < r->n; i++)
-        for (int j = 0; j < r->d; j++)
-            if (!isfinite(r->dense[i * r->stride + j]))
-                return svi_fail(err, SVS_NOT_FINITE,
-                                "row %lld, column %d is NaN or infinite: leave it out or mend it",
-                                (long long)i, j);
-    return SVS_OK;
+    for (int64_t i = 0; i < r->n && code == SVS_OK; i++) {
+        const double *x = r->dense + i * r->stride;
+        double f;
+        k->rows_dot(x, 0, 1, r->d, zero, &f);
+        for (int j = 0; f != 0 && j < r->d && code == SVS_OK; j++)
+            if (!isfinite(x[j]))
+                code = not_finite(i, j, err);
+    }
+    svi_free(zero);
+    return code;
 }
 
 static svs_code check_sparse(const svs_rows *r, svs_error *err) {
     for (int64_t i = 0; i < r->n; i++) {
         int32_t last = -1;
-        if (r->start[i + 1] < r->start[i])
+        if (span(r, i)[1] < span(r, i)[0])
             return svi_fail(err, SVS_INVALID, "row %lld ends before it begins", (long long)i);
-        for (int64_t k = r->start[i]; k < r->start[i + 1]; k++) {
+        for (int64_t k = span(r, i)[0]; k < span(r, i)[1]; k++) {
             if (r->column[k] <= last || r->column[k] >= r->d)
                 return svi_fail(err, SVS_BAD_COLUMN, "row %lld: columns must ascend from 0 to %d",
                                 (long long)i, r->d - 1);
             if (!isfinite(r->value[k]))
-                return svi_fail(err, SVS_NOT_FINITE,
-                                "row %lld, column %d is NaN or infinite: leave it out or mend it",
-                                (long long)i, r->column[k]);
+                return not_finite(i, r->column[k], err);
             last = r->column[k];
         }
     }
@@ -78,7 +96,7 @@ double svi_row_dot(const struct svi_kernels *k, const svs_rows *r, int64_t i, co
     if (r->dense)
         k->rows_dot(r->dense + i * r->stride, 0, 1, width(r), v, &f);
     else
-        for (int64_t j = r->start[i]; j < r->start[i + 1]; j++)
+        for (int64_t j = span(r, i)[0]; j < span(r, i)[1]; j++)
             f += r->value[j] * v[r->column[j]];
     return one != 0 ? f + one * v[r->d] : f;
 }
@@ -87,7 +105,7 @@ void svi_row_add(const struct svi_kernels *k, const svs_rows *r, int64_t i, doub
     if (r->dense)
         k->rows_add(r->dense + i * r->stride, 0, 1, width(r), &s, v);
     else
-        for (int64_t j = r->start[i]; j < r->start[i + 1]; j++)
+        for (int64_t j = span(r, i)[0]; j < span(r, i)[1]; j++)
             v[r->column[j]] += s * r->value[j];
     if (one != 0)
         v[r->d] += s * one;
@@ -100,7 +118,7 @@ double svi_row_norm2(const struct svi_kernels *k, const svs_rows *r, int64_t i, 
         for (const double *x = r->dense + i * r->stride, *end = x + r->d; x < end; x++)
             sum += *x * *x;
     else
-        for (int64_t j = r->start[i]; j < r->start[i + 1]; j++)
+        for (int64_t j = span(r, i)[0]; j < span(r, i)[1]; j++)
             sum += r->value[j] * r->value[j];
     return sum;
 }
@@ -113,7 +131,7 @@ void svi_rows_multiply(const struct svi_kernels *k, const svs_rows *r, int64_t f
     else
         for (int64_t i = 0; i < count; i++) {
             double sum = 0;
-            for (int64_t j = r->start[first + i]; j < r->start[first + i + 1]; j++)
+            for (int64_t j = span(r, first + i)[0]; j < span(r, first + i)[1]; j++)
                 sum += r->value[j] * v[r->column[j]];
             f[i] = sum;
         }
@@ -127,7 +145,7 @@ void svi_rows_add(const struct svi_kernels *k, const svs_rows *r, int64_t first,
         k->rows_add(r->dense + first * r->stride, (size_t)r->stride, count, width(r), s, v);
     else
         for (int64_t i = 0; i < count; i++)
-            for (int64_t j = r->start[first + i]; s[i] != 0 && j < r->start[first + i + 1]; j++)
+            for (int64_t j = span(r, first + i)[0]; s[i] != 0 && j < span(r, first + i)[1]; j++)
                 v[r->column[j]] += s[i] * r->value[j];
     if (one != 0) {
         double sum = 0;
@@ -153,7 +171,7 @@ static int64_t row_at(const struct gram *a, int64_t i) {
 static void gram_sparse(const struct gram *a) {
     const svs_rows *r = a->r;
     for (int64_t i = 0; i < a->count; i++) {
-        int64_t row = row_at(a, i), from = r->start[row], to = r->start[row + 1];
+        int64_t row = row_at(a, i), from = span(r, row)[0], to = span(r, row)[1];
         double s = a->s ? a->s[i] : 1;
         for (int64_t p = from; p < to; p++) {
             double c = s * r->value[p], *line = a->g + (size_t)r->column[p] * (size_t)a->n;

@@ -3,18 +3,10 @@
 #include <string.h>
 
 #include "linalg/rows.h"
+#include "solver/loss.h"
 #include "solver/work.h"
 
 #define BLOCK 256
-
-double svi_loss(const svs_problem *p, double y, double f) {
-    if (p->loss == SVS_SQUARED)
-        return (y - f) * (y - f);
-    double s = 1 - y * f;
-    if (s <= 0)
-        return 0;
-    return p->p == 1 ? s : p->p == 2 ? s * s : pow(s, p->p);
-}
 
 static double penalty(const struct svi_work *w, const double *v) {
     int penalised = w->problem->bias == SVS_BIAS_FREE ? w->d : w->dim;
@@ -38,21 +30,13 @@ double svi_objective(const struct svi_work *w, const double *v) {
     return penalty(w, v) + total;
 }
 
-/* alpha_i that belongs to a score: minus the derivative of the loss by y f, times cost_i. */
-static double dual_of(const svs_problem *p, double cost, double y, double f) {
-    double s = 1 - y * f;
-    if (s <= 0)
-        return 0;
-    return p->p == 1 ? cost : cost * p->p * (p->p == 2 ? s : pow(s, p->p - 1));
-}
-
 static void fill(const struct svi_work *w, const double *v, double *alpha) {
     const svs_problem *p = w->problem;
     for (int64_t i = 0; i < p->rows.n; i += BLOCK) {
         int64_t count = p->rows.n - i < BLOCK ? p->rows.n - i : BLOCK;
         svi_rows_multiply(w->kernels, &p->rows, i, count, v, w->bias_value, alpha + i);
         for (int64_t k = i; k < i + count; k++)
-            alpha[k] = dual_of(p, w->cost[k], p->y[k], alpha[k]);
+            alpha[k] = svi_dual_of(p->p, w->cost[k], 1 - p->y[k] * alpha[k]);
     }
 }
 
@@ -69,14 +53,6 @@ static void balance(const struct svi_work *w, double *alpha) {
             alpha[i] *= keep;
 }
 
-/* What alpha pays: alpha minus the conjugate of its loss. */
-static double gain(const svs_problem *p, double cost, double alpha) {
-    if (p->p == 1 || alpha <= 0)
-        return alpha;
-    double s = p->p == 2 ? alpha / (2 * cost) : pow(alpha / (p->p * cost), 1 / (p->p - 1));
-    return alpha * (1 - (1 - 1 / p->p) * s);
-}
-
 /* Scaled until no coordinate of u exceeds 1: then the conjugate of |w|_1 is 0. */
 static double dual_l1(const struct svi_work *w, const double *alpha, const double *u) {
     int penalised = w->problem->bias == SVS_BIAS_FREE ? w->d : w->dim;
@@ -84,7 +60,7 @@ static double dual_l1(const struct svi_work *w, const double *alpha, const doubl
     for (int j = 0; j < penalised; j++)
         largest = fmax(largest, fabs(u[j]));
     for (int64_t i = 0; i < w->problem->rows.n; i++)
-        sum += gain(w->problem, w->cost[i], alpha[i] / largest);
+        sum += svi_gain(w->problem->p, w->cost[i], alpha[i] / largest);
     return sum;
 }
 
@@ -97,7 +73,7 @@ static double dual_value(const struct svi_work *w, const double *alpha, double *
         double sum = 0;
         for (int64_t k = 0; k < count; k++) {
             s[k] = p->y[i + k] * alpha[i + k];
-            sum += gain(p, w->cost[i + k], alpha[i + k]);
+            sum += svi_gain(p->p, w->cost[i + k], alpha[i + k]);
         }
         svi_rows_add(w->kernels, &p->rows, i, count, s, u, w->bias_value);
         total += sum;

@@ -28,6 +28,9 @@ static const struct method {
     [SVS_SOLVER_ALM_INEXACT] = {svi_solve_alm_inexact, .linear = true, .hinge = true, .hinge2 = true,
                                 .between = true, .bias = APPENDED | FREE | NONE,
                                 .does = "the hinge loss with p from 1 to 2, linear, any bias"},
+    [SVS_SOLVER_NEWTON] = {svi_solve_newton, .linear = true, .hinge = true, .hinge2 = true, .between = true,
+                           .bias = APPENDED | FREE | NONE,
+                           .does = "the hinge loss with p from 1 to 2, linear, any bias"},
     [SVS_SOLVER_DCD] = {svi_solve_dcd, .linear = true, .hinge = true, .hinge2 = true, .bias = APPENDED | NONE,
                         .does = "the hinge loss with p = 1 or 2, linear, bias appended or none"},
     [SVS_SOLVER_NESVM] = {svi_solve_nesvm, .linear = true, .nonlinear = true, .hinge = true, .squared = true,
@@ -284,6 +287,7 @@ svs_code svs_solve(const svs_problem *problem, const svs_solve_options *options,
     svs_problem p = *problem;
     svs_solve_options o = *options;
     char why[160] = "";
+    const double started = now();
     *out = (svs_solution){0};
     svs_code code = check(&p, &o, err);
     if (code != SVS_OK)
@@ -306,7 +310,7 @@ svs_code svs_solve(const svs_problem *problem, const svs_solve_options *options,
                          .kkt = NAN,
                          .mu = NAN,
                          .dual = -INFINITY,
-                         .started = now()};
+                         .started = started};
     snprintf(w.note, sizeof w.note, "%s", why);
     return run(&w, out, err);
 }

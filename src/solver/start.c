@@ -3,16 +3,13 @@
 #include <string.h>
 
 #include "linalg/rows.h"
+#include "solver/loss.h"
 #include "solver/start.h"
 
 static double residual_dual(const struct svi_work *w, int64_t i) {
     const svs_problem *p = w->problem;
-    double s = 1 - p->y[i] * svi_row_dot(w->kernels, &p->rows, i, w->v, w->bias_value);
-    if (p->loss == SVS_SQUARED)
-        return 2 * w->cost[i] * s;
-    if (s <= 0)
-        return 0;
-    return p->p == 1 ? w->cost[i] : w->cost[i] * p->p * (p->p == 2 ? s : pow(s, p->p - 1));
+    double margin = 1 - p->y[i] * svi_row_dot(w->kernels, &p->rows, i, w->v, w->bias_value);
+    return p->loss == SVS_SQUARED ? 2 * w->cost[i] * margin : svi_dual_of(p->p, w->cost[i], margin);
 }
 
 static double boxed(const struct svi_work *w, int64_t i, double alpha) {

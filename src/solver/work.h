@@ -67,12 +67,10 @@ double svi_objective(const struct svi_work *w, const double *v);
 void svi_certify(const struct svi_work *w, const double *v, const double *alpha, double *work,
                  struct svi_certificate *out);
 
-/* loss_i in units of cost_i, for a score f. */
-double svi_loss(const svs_problem *p, double y, double f);
-
 /* The methods. SVS_OK, SVS_NO_MEMORY, SVS_NUMERIC (with a text). */
 svs_code svi_solve_alm(struct svi_work *w, svs_error *err);
 svs_code svi_solve_alm_inexact(struct svi_work *w, svs_error *err);
+svs_code svi_solve_newton(struct svi_work *w, svs_error *err);
 svs_code svi_solve_dcd(struct svi_work *w, svs_error *err);
 svs_code svi_solve_nesvm(struct svi_work *w, svs_error *err);
 svs_code svi_solve_alsvm(struct svi_work *w, svs_error *err);
