@@ -1,122 +1,91 @@
-#include "base/alloc.h"
+/* Algorithm 1 of Nie et al. 2014: exact w-step, one pass over the rows an iteration; it starts from the
+ * least-squares solution with the multipliers of its hinge residuals. Some iterations reach 1e-2; the rest is
+ * done by Newton steps on the same Lagrangian (newton.h), unless the options forbid it. */
 #include <math.h>
-#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
-#include "base/fail.h"
-#include "linalg/cholesky.h"
+
 #include "linalg/rows.h"
-#include "solver/newton.h"
+#include "solver/alm.h"
 #include "solver/loss.h"
+#include "solver/newton.h"
 
-#define BLOCK 128
+#define BLOCK         128
+#define BEFORE_NEWTON 8
+#define DEFAULT_MAX   3000
 
-struct alm {
-    struct svi_work *w;
-    double mu;
-    double *s, *rhs, *gram, *factor, *best;
-    double objective, best_objective;
-};
-
-static double ridge(const struct svi_work *w, int j) {
-    return w->problem->bias == SVS_BIAS_FREE && j == w->d ? 0 : 1;
-}
-
-static bool factorize(struct alm *a, double over_mu) {
-    int n = a->w->dim;
-    memcpy(a->factor, a->gram, (size_t)n * n * sizeof(double));
-    for (int j = 0; j < n; j++) {
-        double *g = a->factor + (size_t)j * (n + 1);
-        *g += ridge(a->w, j) * over_mu + 1e-15 * *g;
+/* One iteration: scores, e-step, w-step, in one pass over the rows where X'z is gathered on the way. True:
+ * stop. */
+static bool iterate(struct svi_alm *a, struct svi_wstep *s, int64_t most) {
+    const struct svi_work *w = a->w;
+    const svs_rows *rows = &w->problem->rows;
+    double loss = 0;
+    if (svi_wstep_gathers(s))
+        memset(s->rhs, 0, (size_t)svi_padded(w->dim) * sizeof *s->rhs);
+    for (int64_t i = 0; i < rows->n; i += BLOCK) {
+        int64_t count = rows->n - i < BLOCK ? rows->n - i : BLOCK;
+        svi_rows_multiply(w->kernels, rows, i, count, w->v, w->bias_value, a->f + i);
+        loss += svi_alm_step(a, i, count);
+        if (svi_wstep_gathers(s))
+            svi_rows_add(w->kernels, rows, i, count, a->z + i, s->rhs, w->bias_value);
     }
-    return svi_factor_spd(a->factor, n);
+    if (svi_alm_stop(a, loss, most))
+        return true;
+    svi_wstep_solve(s, 1 / a->mu, a->z, a->f);
+    return false;
 }
 
-/* one pass */
-static void pass(struct alm *a, bool first) {
+/* v from the squared loss, alpha from its hinge residuals. */
+static svs_code least_squares(struct svi_alm *a, struct svi_wstep *s, svs_error *err) {
     struct svi_work *w = a->w;
     const svs_problem *p = w->problem;
-    double f[BLOCK], z[BLOCK], loss = 0, norm = 0, mu = a->mu;
-    memset(a->rhs, 0, svi_padded(w->dim) * sizeof(double));
-    for (int64_t i = 0; i < p->rows.n; i += BLOCK) {
-        int64_t count = p->rows.n - i < BLOCK ? p->rows.n - i : BLOCK;
-        svi_rows_multiply(w->kernels, &p->rows, i, count, w->v, w->bias_value, f);
-        for (int64_t k = 0; k < count; k++) {
-            double y = p->y[i + k], m = 1 - y * f[k], alpha = w->alpha[i + k];
-            loss += w->cost[i + k] * svi_loss(p, y, f[k]);
-            if (!first)
-                alpha += mu * (m - a->s[i + k]);
-            w->alpha[i + k] = alpha;
-            double s = svi_prox(p->p, m + alpha / mu, w->cost[i + k] / mu);
-            a->s[i + k] = s;
-            z[k] = y * (1 - s + alpha / mu);
-        }
-        svi_rows_add(w->kernels, &p->rows, i, count, z, a->rhs, w->bias_value);
+    const double ridge = 1 / (2 * p->C);
+    svs_code code = svi_wstep_factor(s, ridge, err);
+    if (code != SVS_OK)
+        return code;
+    if (svi_wstep_gathers(s)) {
+        memset(s->rhs, 0, (size_t)svi_padded(w->dim) * sizeof *s->rhs);
+        svi_rows_add(w->kernels, &p->rows, 0, p->rows.n, p->y, s->rhs, w->bias_value);
     }
-    for (int j = 0; j < w->dim; j++)
-        norm += ridge(w, j) * w->v[j] * w->v[j];
-    a->objective = loss + norm / 2;
-    if (a->objective < a->best_objective) {
-        a->best_objective = a->objective;
-        memcpy(a->best, w->v, svi_padded(w->dim) * sizeof(double));
+    svi_wstep_solve(s, ridge, p->y, a->f); /* f = 0 = X v */
+    svi_rows_multiply(w->kernels, &p->rows, 0, p->rows.n, w->v, w->bias_value, a->f);
+    for (int64_t i = 0; i < p->rows.n; i++)
+        w->alpha[i] = svi_dual_of(p->p, w->cost[i], 1 - p->y[i] * a->f[i]);
+    return SVS_OK;
+}
+
+static svs_code passes(struct svi_work *w, struct svi_alm *a, struct svi_wstep *s, int64_t most,
+                       svs_error *err) {
+    svs_code code = svi_alm_reserve(a, w, err);
+    if (code == SVS_OK)
+        code = svi_wstep_reserve(s, w, err);
+    if (code == SVS_OK && !w->warm)
+        code = least_squares(a, s, err);
+    if (code == SVS_OK)
+        code = svi_wstep_factor(s, 1 / a->mu, err);
+    if (code == SVS_OK) {
+        while (!iterate(a, s, most))
+            ;
+        svi_alm_finish(a);
     }
+    return code;
 }
 
 svs_code svi_solve_alm(struct svi_work *w, svs_error *err) {
-    size_t n = w->problem->rows.n;
-    int dim = w->dim;
-    struct alm a = {.w = w, .best_objective = INFINITY};
-    a.s = svi_alloc_array(n, 8);
-    a.rhs = svi_vector(dim);
-    a.best = svi_vector(dim);
-    a.gram = svi_alloc_array((size_t)dim * dim, 8);
-    a.factor = svi_alloc_array((size_t)dim * dim, 8);
-    int its = getenv("ITS") ? atoi(getenv("ITS")) : 10;
-    double mu0 = getenv("MU") ? atof(getenv("MU")) : (w->problem->p == 1 ? .3 : 1);
-    double mun = getenv("MUN") ? atof(getenv("MUN")) : 10;
-    double C = w->problem->C;
-    svi_rows_gram(w->kernels, &w->problem->rows, NULL, n, NULL, w->bias_value, a.gram, err);
-    if (getenv("TRACE2"))
-        fprintf(stderr, "gram %.2f ms\n", svi_work_seconds(w) * 1e3);
-    svi_rows_add(w->kernels, &w->problem->rows, 0, n, w->problem->y, w->v, w->bias_value);
-    if (!factorize(&a, 1 / (2 * C)))
-        return svi_fail(err, SVS_NUMERIC, "gram");
-    svi_solve_factor(a.factor, dim, w->v);
-    if (getenv("TRACE2"))
-        fprintf(stderr, "ls %.2f ms\n", svi_work_seconds(w) * 1e3);
-    svs_start st = {.w = w->v};
-    (void)st;
-    for (size_t i = 0; i < n; i++) {
-        double m = 1 - w->problem->y[i] * svi_row_dot(w->kernels, &w->problem->rows, i, w->v, w->bias_value),
-               p = w->problem->p;
-        w->alpha[i] = m > 0 ? (p == 1   ? w->cost[i]
-                               : p == 2 ? 2 * w->cost[i] * m
-                                        : w->cost[i] * p * pow(m, p - 1))
-                            : 0;
-    }
-    a.mu = mu0 * C;
-    factorize(&a, 1 / a.mu);
-    for (int k = 0; k < its; k++) {
-        pass(&a, k == 0);
-        w->iterations++;
-        if (svi_work_stop(w, a.objective, NAN, 10000))
-            break;
-        memcpy(w->v, a.rhs, svi_padded(dim) * sizeof(double));
-        svi_solve_factor(a.factor, dim, w->v);
-    }
-    if (its)
-        memcpy(w->v, a.best, svi_padded(dim) * sizeof(double));
-    for (size_t i = 0; i < n; i++)
-        w->alpha[i] = fmin(fmax(w->alpha[i], 0), w->problem->p == 1 ? w->cost[i] : 1e300);
-    (void)mun;
+    struct svi_alm a = {0};
+    struct svi_wstep s = {0};
     struct svi_newton_end end;
-    struct svi_newton_plan plan = {
+    const bool limited = w->o->max_iterations > 0 && w->o->max_iterations <= BEFORE_NEWTON;
+    svs_code code = passes(w, &a, &s, w->o->finish && !limited ? BEFORE_NEWTON : DEFAULT_MAX, err);
+    svi_wstep_release(&s);
+    svi_alm_release(&a);
+    if (code != SVS_OK || !w->o->finish || limited || w->stop != SVS_STOP_ITERATIONS)
+        return code;
+    const int64_t passes_made = w->iterations;
+    const struct svi_newton_plan plan = {
         .sample = svi_sample_every(w, 1), .tol = w->o->tol, .share = -1, .sharpness = 4};
-    svs_code code = svi_newton(w, &plan, &end, err);
-    svi_free(a.s);
-    svi_free(a.rhs);
-    svi_free(a.best);
-    svi_free(a.gram);
-    svi_free(a.factor);
+    code = svi_newton(w, &plan, &end, err);
+    snprintf(w->note, sizeof w->note, "%lld iterations, then %lld Newton steps", (long long)passes_made,
+             (long long)(w->iterations - passes_made));
     return code;
 }
