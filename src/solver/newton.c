@@ -54,21 +54,32 @@ static double search(const struct svi_newton_state *s) {
 
 static void keep_best(struct svi_newton_state *s) {
     const struct svi_work *w = s->w;
-    if (!(s->gap < s->best_gap))
+    if (!(s->gap < s->best_gap) && !s->reached)
         return;
     s->best_gap = s->gap;
     memcpy(s->best_v, w->v, (size_t)svi_padded(w->dim) * sizeof *s->best_v);
     memcpy(s->best_a, s->a, (size_t)s->sample.n * sizeof *s->best_a);
 }
 
+/* With a free bias sum y a = 0 holds at the end of a round only, and the gap is none before: then it is
+ * looked at again with multipliers that were repaired. */
+static bool feasible(const struct svi_newton_state *s, double tol) {
+    const struct svi_work *w = s->w;
+    struct svi_certificate c;
+    if (w->problem->bias != SVS_BIAS_FREE || s->sample.step > 1)
+        return true;
+    svi_certify(w, w->v, s->a, s->repaired, &c);
+    return c.gap <= tol * c.objective;
+}
+
 /* After an evaluation: is it the end? */
 static bool ended(struct svi_newton_state *s, double tol) {
     struct svi_work *w = s->w;
     bool whole = s->sample.step == 1;
-    keep_best(s);
     w->iterations++;
     bool told = svi_work_stop(w, whole ? s->objective : NAN, whole ? s->gap : NAN, DEFAULT_MAX);
-    s->reached = s->gap <= tol * s->objective;
+    s->reached = s->gap <= tol * s->objective && feasible(s, tol);
+    keep_best(s);
     if (s->reached)
         w->stop = SVS_STOP_TOL;
     return s->reached || told;
@@ -121,8 +132,9 @@ static svs_code rounds(struct svi_newton_state *s, double tol, svs_error *err) {
 static svs_code reserve(struct svi_newton_state *s, svs_error *err) {
     const size_t n = (size_t)s->sample.n;
     double **const rows[] = {&s->y, &s->cost, &s->alpha, &s->f, &s->df, &s->a, &s->h, &s->best_a};
+    bool repairs = s->w->problem->bias == SVS_BIAS_FREE;
     double **const vectors[] = {&s->u, &s->g, &s->step, &s->best_v};
-    bool got = true;
+    bool got = !repairs || (s->repaired = svi_alloc_array(n + (size_t)svi_padded(s->w->dim), sizeof(double)));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         got = (*rows[i] = svi_alloc_array(n, sizeof(double))) && got;
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
@@ -131,8 +143,8 @@ static svs_code reserve(struct svi_newton_state *s, svs_error *err) {
 }
 
 static void release(struct svi_newton_state *s) {
-    double *const all[] = {s->y, s->cost,   s->alpha, s->f, s->df,   s->a,
-                           s->h, s->best_a, s->u,     s->g, s->step, s->best_v};
+    double *const all[] = {s->y,      s->cost, s->alpha, s->f,    s->df,     s->a,       s->h,
+                           s->best_a, s->u,    s->g,     s->step, s->best_v, s->repaired};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         svi_free(all[i]);
     svi_newton_release_system(s);

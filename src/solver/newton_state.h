@@ -27,6 +27,7 @@ struct svi_newton_state {
     int64_t *index;        /* n: rows of `change` */
     double *cg[3];         /* padded, when D is large: residual, direction, product */
 
+    double *repaired; /* for a certificate; NULL unless the bias is free */
     double *best_v, *best_a, best_gap;
     bool reached;
 };

@@ -63,9 +63,26 @@ static svs_code cold(struct svi_work *w, svs_error *err) {
     return code;
 }
 
+/* A start may be good enough as it is; Newton's first step would look at other multipliers. */
+static svs_code good_already(struct svi_work *w, bool *good, svs_error *err) {
+    struct svi_certificate c;
+    double *work = svi_alloc_array((size_t)svi_padded(w->dim) + (size_t)w->problem->rows.n, sizeof *work);
+    if (!work)
+        return svi_fail_memory(err, "the certificate");
+    svi_certify(w, w->v, w->alpha, work, &c);
+    *good = svi_work_reached(w, c.objective, c.gap);
+    w->stop = SVS_STOP_TOL;
+    svi_free(work);
+    return SVS_OK;
+}
+
 svs_code svi_solve_newton(struct svi_work *w, svs_error *err) {
     struct svi_newton_end end;
     const struct svi_newton_plan plan = {
         .sample = svi_sample_every(w, 1), .tol = w->o->tol, .share = -1, .sharpness = 4};
+    bool good = false;
+    svs_code code = w->warm ? good_already(w, &good, err) : SVS_OK;
+    if (code != SVS_OK || good)
+        return code;
     return w->warm ? svi_newton(w, &plan, &end, err) : cold(w, err);
 }
