@@ -14,7 +14,7 @@
 #include "linalg/rows.h"
 #include "solver/work.h"
 
-#define DEFAULT_MAX 3000 /* passes */
+#define DEFAULT_MAX 3000 /* passes over all rows, or as many visits in passes over the active ones */
 #define FIRST_LOOK  5    /* at the gap, after so many passes; then after half as many again */
 #define INLINE      static inline __attribute__((always_inline))
 
@@ -24,6 +24,7 @@ struct dcd {
     double *norm2;  /* n: |x_i|^2 + Dg_ii */
     int32_t *order; /* the first `active` rows of it are not shrunk */
     int64_t active;
+    int64_t visits;        /* of rows, so far */
     double high, low;      /* bounds on the projected gradient from the last pass: what is shrunk by */
     double largest, least; /* projected gradients of this pass */
     double diagonal_share; /* p = 2: Dg_ii = diagonal_share / cost_i; p = 1: 0 */
@@ -94,6 +95,7 @@ static void pass(struct dcd *s) {
     const svs_rows *r = &s->w->problem->rows;
     const bool bounded = s->w->problem->p == 1;
     const int width = r->padded ? svi_round_up(r->d, 8) : r->d;
+    const int64_t visited = s->active;
     s->largest = -INFINITY;
     s->least = INFINITY;
     if (r->dense)
@@ -101,6 +103,7 @@ static void pass(struct dcd *s) {
     else
         bounded ? pass_over(s, false, 0, true) : pass_over(s, false, 0, false);
     s->w->iterations++;
+    s->visits += visited;
 }
 
 /* D(alpha), with v = sum y alpha x. */
@@ -164,7 +167,8 @@ static void descend(struct dcd *s) {
             next_look = w->iterations + 1 + w->iterations / 2;
             small *= flat ? 0.3 : 1;
         }
-        stop = svi_work_stop(w, s->best_objective, known, DEFAULT_MAX);
+        bool enough = s->visits >= DEFAULT_MAX * w->problem->rows.n;
+        stop = svi_work_stop(w, s->best_objective, known, enough ? w->iterations : INT64_MAX);
         if (known <= w->o->tol * s->best_objective) {
             w->stop = SVS_STOP_TOL;
             stop = true;
