@@ -1,5 +1,11 @@
 #include "svmstream/model.h"
 
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "learner/model_owned.h"
+
 /* Four sums at a time: they do not wait for each other, and their order is fixed, so that a score has the
  * same bits wherever this is compiled without fused arithmetic. */
 static double dot(const double *a, const double *b, int n) {
@@ -33,4 +39,68 @@ int svs_model_predict(const svs_model *m, const double *scores) {
         if (scores[k] > scores[best])
             best = k;
     return best;
+}
+
+static size_t text_size(const svs_value *classes, int class_count, const char *const *features, int d) {
+    size_t size = 1;
+    for (int k = 0; k < class_count; k++)
+        size += classes[k].kind == SVS_STR ? classes[k].length : 0;
+    for (int j = 0; features && j < d; j++)
+        size += strlen(features[j]) + 1;
+    return size;
+}
+
+static void copy_text(struct svi_owned_model *o, const svs_value *classes, const char *const *features) {
+    char *at = o->text;
+    for (int k = 0; k < o->model.class_count; k++) {
+        o->classes[k] = classes[k];
+        if (classes[k].kind != SVS_STR)
+            continue;
+        memcpy(at, classes[k].as.s, classes[k].length);
+        o->classes[k].as.s = at;
+        at += classes[k].length;
+    }
+    for (int j = 0; features && j < o->model.d; j++) {
+        size_t length = strlen(features[j]) + 1;
+        o->features[j] = memcpy(at, features[j], length);
+        at += length;
+    }
+}
+
+struct svi_owned_model *svi_model_new(svs_task task, int d, int rows, const svs_value *classes, int class_count,
+                                      const char *const *features, svs_error *err) {
+    struct svi_owned_model *o = svi_alloc(sizeof *o);
+    if (o) {
+        o->model = (svs_model){.method = "", .task = task, .d = d, .rows = rows, .class_count = class_count};
+        o->text = svi_alloc(text_size(classes, class_count, features, d));
+        o->W = svi_alloc_array((size_t)rows * (size_t)d + 1, sizeof *o->W);
+        o->b = svi_alloc_array((size_t)rows, sizeof *o->b);
+        o->classes = svi_alloc_array((size_t)class_count + 1, sizeof *o->classes);
+        o->features = features ? svi_alloc_array((size_t)d + 1, sizeof *o->features) : NULL;
+    }
+    if (!o || !o->text || !o->W || !o->b || !o->classes || (features && !o->features)) {
+        svs_model *m = o ? &o->model : NULL;
+        svs_model_free(&m);
+        svi_fail_memory(err, "a model");
+        return NULL;
+    }
+    copy_text(o, classes, features);
+    o->model.W = o->W;
+    o->model.b = o->b;
+    o->model.classes = o->classes;
+    o->model.features = o->features;
+    return o;
+}
+
+void svs_model_free(svs_model **m) {
+    struct svi_owned_model *o = (struct svi_owned_model *)*m;
+    if (!o)
+        return;
+    svi_free(o->text);
+    svi_free(o->W);
+    svi_free(o->b);
+    svi_free(o->classes);
+    svi_free(o->features);
+    svi_free(o);
+    *m = NULL;
 }

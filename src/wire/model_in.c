@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/text.h"
+#include "learner/model_owned.h"
 #include "svmstream/model.h"
 #include "wire/cursor.h"
 #include "wire/decode.h"
@@ -17,12 +18,9 @@
 #define FEATURES_MAX 1000000
 #define CLASSES_MAX  100000
 
+/* The model being read; `text` is the copy of the payload. */
 struct owner {
-    svs_model model; /* first: the caller's pointer is the owner's */
-    uint8_t *copy;
-    double *W, *b;
-    svs_value *classes;
-    const char **features;
+    struct svi_owned_model owned;
     int weights, names; /* elements of W and features, before they are held against d and rows */
 };
 
@@ -42,7 +40,7 @@ static svs_code wrong_type(const struct reading *r, const struct svi_item *item,
 
 /* The string as a C string inside the copy; NULL if it has a NUL or is not UTF-8. */
 static const char *string_in_copy(struct reading *r, const struct svi_item *item) {
-    char *s = (char *)r->o->copy + (item->body - r->o->copy) - 1;
+    char *s = (char *)r->o->owned.text + (item->body - (const uint8_t *)r->o->owned.text) - 1;
     if (!svi_utf8_valid((const char *)item->body, item->length) || memchr(item->body, 0, item->length))
         return NULL;
     memmove(s, s + 1, item->length);
@@ -60,20 +58,20 @@ static svs_code take_count(struct reading *r, const struct svi_item *item, const
 static svs_code take_version(struct reading *r, const struct svi_item *item, const char *key) {
     if (item->type != SVI_HUGE_INT && (item->type != SVI_INT || item->i < 0))
         return wrong_type(r, item, key, "an integer from 0");
-    r->o->model.version = (uint64_t)item->i;
+    r->o->owned.model.version = (uint64_t)item->i;
     return SVS_OK;
 }
 
 static svs_code take_window(struct reading *r, const struct svi_item *item, const char *key) {
-    return take_count(r, item, key, &r->o->model.window);
+    return take_count(r, item, key, &r->o->owned.model.window);
 }
 
 static svs_code take_seen(struct reading *r, const struct svi_item *item, const char *key) {
-    return take_count(r, item, key, &r->o->model.seen);
+    return take_count(r, item, key, &r->o->owned.model.seen);
 }
 
 static svs_code take_learned(struct reading *r, const struct svi_item *item, const char *key) {
-    return take_count(r, item, key, &r->o->model.learned);
+    return take_count(r, item, key, &r->o->owned.model.learned);
 }
 
 static svs_code take_d(struct reading *r, const struct svi_item *item, const char *key) {
@@ -82,15 +80,15 @@ static svs_code take_d(struct reading *r, const struct svi_item *item, const cha
     if (code == SVS_OK && d > FEATURES_MAX)
         return svi_fail(r->err, SVS_LIMIT, "the model has %lld features, at most %d are taken", (long long)d,
                         FEATURES_MAX);
-    r->o->model.d = (int)d;
+    r->o->owned.model.d = (int)d;
     return code;
 }
 
 static svs_code take_method(struct reading *r, const struct svi_item *item, const char *key) {
     if (item->type != SVI_STRING)
         return wrong_type(r, item, key, "a string");
-    r->o->model.method = string_in_copy(r, item);
-    return r->o->model.method ? SVS_OK
+    r->o->owned.model.method = string_in_copy(r, item);
+    return r->o->owned.model.method ? SVS_OK
                               : svi_fail(r->err, SVS_WRONG_TYPE, "the model's method is not valid text");
 }
 
@@ -98,14 +96,14 @@ static svs_code take_task(struct reading *r, const struct svi_item *item, const 
     static const char *const tasks[] = {[SVS_CLASSIFY] = "classify", [SVS_REGRESS] = "regress"};
     for (int t = 0; t < 2 && item->type == SVI_STRING; t++)
         if (item->length == strlen(tasks[t]) && memcmp(item->body, tasks[t], item->length) == 0) {
-            r->o->model.task = (svs_task)t;
+            r->o->owned.model.task = (svs_task)t;
             return SVS_OK;
         }
     return wrong_type(r, item, key, "the string classify or regress");
 }
 
 static svs_code take_C(struct reading *r, const struct svi_item *item, const char *key) {
-    if (!svi_item_number(item, &r->o->model.C) || !isfinite(r->o->model.C))
+    if (!svi_item_number(item, &r->o->owned.model.C) || !isfinite(r->o->owned.model.C))
         return wrong_type(r, item, key, "a finite number");
     return SVS_OK;
 }
@@ -118,14 +116,14 @@ static svs_code take_features(struct reading *r, const struct svi_item *array, c
         return svi_fail(r->err, SVS_LIMIT, "the model names %u features, at most %d are taken", array->length,
                         FEATURES_MAX);
     o->names = (int)array->length;
-    o->features = svi_alloc_array(array->length + 1, sizeof *o->features);
-    if (!o->features)
+    o->owned.features = svi_alloc_array(array->length + 1, sizeof *o->owned.features);
+    if (!o->owned.features)
         return svi_fail_memory(r->err, "the names of a model");
     for (uint32_t j = 0; j < array->length; j++) {
         struct svi_item name;
         r->at = svi_item_read(r->at, &name);
-        o->features[j] = name.type == SVI_STRING ? string_in_copy(r, &name) : NULL;
-        if (!o->features[j])
+        o->owned.features[j] = name.type == SVI_STRING ? string_in_copy(r, &name) : NULL;
+        if (!o->owned.features[j])
             return svi_fail(r->err, SVS_WRONG_TYPE, "features[%u] of the model is not a string of valid text",
                             j);
     }
@@ -149,14 +147,14 @@ static svs_code take_classes(struct reading *r, const struct svi_item *array, co
     if (array->length > CLASSES_MAX)
         return svi_fail(r->err, SVS_LIMIT, "the model has %u classes, at most %d are taken", array->length,
                         CLASSES_MAX);
-    o->model.class_count = (int)array->length;
-    o->classes = svi_alloc_array(array->length + 1, sizeof *o->classes);
-    if (!o->classes)
+    o->owned.model.class_count = (int)array->length;
+    o->owned.classes = svi_alloc_array(array->length + 1, sizeof *o->owned.classes);
+    if (!o->owned.classes)
         return svi_fail_memory(r->err, "the classes of a model");
     for (uint32_t k = 0; k < array->length; k++) {
         struct svi_item label;
         r->at = svi_item_read(r->at, &label);
-        if (!class_of(&label, &o->classes[k]))
+        if (!class_of(&label, &o->owned.classes[k]))
             return svi_fail(r->err, SVS_WRONG_TYPE,
                             "classes[%u] of the model is %s: a label is an integer or a string", k,
                             svi_item_name(&label));
@@ -184,21 +182,21 @@ static svs_code take_doubles(struct reading *r, const struct svi_item *ext, cons
 }
 
 static svs_code take_W(struct reading *r, const struct svi_item *item, const char *key) {
-    return take_doubles(r, item, key, &r->o->W, &r->o->weights);
+    return take_doubles(r, item, key, &r->o->owned.W, &r->o->weights);
 }
 
 static svs_code take_b(struct reading *r, const struct svi_item *item, const char *key) {
     struct owner *o = r->o;
     double b;
     if (!svi_item_number(item, &b))
-        return take_doubles(r, item, key, &o->b, &o->model.rows);
+        return take_doubles(r, item, key, &o->owned.b, &o->owned.model.rows);
     if (!isfinite(b))
         return svi_fail(r->err, SVS_NOT_FINITE, "b of the model is not finite");
-    o->model.rows = 1;
-    o->b = svi_alloc(sizeof *o->b);
-    if (!o->b)
+    o->owned.model.rows = 1;
+    o->owned.b = svi_alloc(sizeof *o->owned.b);
+    if (!o->owned.b)
         return svi_fail_memory(r->err, "the weights of a model");
-    *o->b = b;
+    *o->owned.b = b;
     return SVS_OK;
 }
 
@@ -251,7 +249,7 @@ static svs_code take_pair(struct reading *r, unsigned *seen) {
 
 /* Do the parts belong together? */
 static svs_code check(const struct owner *o, unsigned seen, svs_error *err) {
-    const svs_model *m = &o->model;
+    const svs_model *m = &o->owned.model;
     for (size_t i = 0; i < ROW_COUNT; i++)
         if (rows[i].required && !(seen & 1u << i))
             return svi_fail(err, SVS_WRONG_TYPE, "the model has no %s", rows[i].key);
@@ -260,7 +258,7 @@ static svs_code check(const struct owner *o, unsigned seen, svs_error *err) {
         return svi_fail(err, SVS_WRONG_TYPE, "the model has %d rows for %d classes", m->rows, m->class_count);
     if ((int64_t)o->weights != (int64_t)m->rows * m->d)
         return svi_fail(err, SVS_WRONG_TYPE, "W has %d values, not %d x %d", o->weights, m->rows, m->d);
-    if (o->features && o->names != m->d)
+    if (o->owned.features && o->names != m->d)
         return svi_fail(err, SVS_WRONG_TYPE, "the model names %d features, but has %d", o->names, m->d);
     return SVS_OK;
 }
@@ -289,8 +287,8 @@ static struct owner *new_owner(const void *payload, size_t length, svs_error *er
         return NULL;
     }
     memcpy(copy, payload, length);
-    o->copy = copy;
-    o->model.method = "";
+    o->owned.text = copy;
+    o->owned.model.method = "";
     return o;
 }
 
@@ -300,28 +298,15 @@ svs_model *svs_model_decode(const void *payload, size_t length, svs_error *err) 
     struct owner *o = new_owner(payload, length, err);
     if (!o)
         return NULL;
-    struct reading r = {.at = o->copy, .end = o->copy + length, .o = o, .err = err};
-    svs_model *m = &o->model;
+    struct reading r = {.at = o->owned.text, .end = (const uint8_t *)o->owned.text + length, .o = o, .err = err};
+    svs_model *m = &o->owned.model;
     if (take_model(&r) != SVS_OK) {
         svs_model_free(&m);
         return NULL;
     }
-    m->W = o->W;
-    m->b = o->b;
-    m->classes = o->classes;
-    m->features = o->features;
+    m->W = o->owned.W;
+    m->b = o->owned.b;
+    m->classes = o->owned.classes;
+    m->features = o->owned.features;
     return m;
-}
-
-void svs_model_free(svs_model **m) {
-    struct owner *o = (struct owner *)*m;
-    if (!o)
-        return;
-    svi_free(o->copy);
-    svi_free(o->W);
-    svi_free(o->b);
-    svi_free(o->classes);
-    svi_free(o->features);
-    svi_free(o);
-    *m = NULL;
 }
