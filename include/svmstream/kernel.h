@@ -37,17 +37,19 @@ typedef enum svs_decision {
 typedef struct svs_kernel_model {
     svs_kernel kernel;       /* gamma as used, never 0 */
     svs_rows support;        /* n = number of support vectors */
+    const double *norm2;     /* n: |support_i|^2 */
     int rows;                /* decision functions */
     svs_decision decision;
     const double *coef;      /* rows x support.n, row-major: y_i alpha_i; 0 where a vector does not support that row */
     const double *b;         /* rows */
     int class_count;
     const svs_value *classes;/* as in svs_model: with one row of SVS_ONE_VS_REST positive = classes[1] */
-    const char *method;      /* "alfpgm", "sgd-lssvm", "libsvm" */
+    const char *method;      /* "alfpgm", "sgd-lssvm", "libsvm"; static */
     double C;
 } svs_kernel_model;
 
-/* decision values of one row of `x`; out: m->rows values. `work`: m->support.n doubles. */
+/* Decision values of one row of `x` (columns beyond the model's d count for nothing); out: m->rows values. `work`: m->support.n +
+ * m->support.d doubles. */
 SVS_API void svs_kernel_scores(const svs_kernel_model *m, const svs_rows *x, int64_t row, double *work, double *out);
 
 /* The predicted class index for these decision values. Ties: the lower index, as LIBSVM's. */

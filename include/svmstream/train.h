@@ -41,7 +41,7 @@ SVS_API void svs_train_options_default(svs_train_options *o);
 typedef struct svs_trained {
     svs_model *linear;          /* owned; version 1, seen = learned = n */
     svs_kernel_model *kernel;   /* owned */
-    svs_solution *solutions;    /* one for each problem (1, or one a class); w freed, alpha kept for the next start */
+    svs_solution *solutions;    /* one for each problem (1, or one a class), in the solver's units (--scale) */
     int count;
 } svs_trained;
 

@@ -45,6 +45,14 @@ static void draw(struct cli_progress *p, const char *line) {
     fflush(stderr);
 }
 
+void cli_progress_line(struct cli_progress *p, const char *line) {
+    double time = p->on ? cli_clock() : 0;
+    if (!p->on || time - p->shown < 0.2)
+        return;
+    p->shown = time;
+    draw(p, line);
+}
+
 void cli_progress_show(struct cli_progress *p, int64_t rows, double position, double size, const char *note) {
     double time = p->on ? cli_clock() : 0;
     if (!p->on || time - p->shown < 0.2)

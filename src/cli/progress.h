@@ -23,6 +23,9 @@ void cli_progress_begin(struct cli_progress *p, bool quiet);
  * convenient. `note` (may be NULL) ends the line. */
 void cli_progress_show(struct cli_progress *p, int64_t rows, double position, double size, const char *note);
 
+/* Any line, five times a second at most. */
+void cli_progress_line(struct cli_progress *p, const char *line);
+
 /* Takes the line from the screen. Returns the seconds since the beginning. */
 double cli_progress_end(struct cli_progress *p);
 

@@ -23,11 +23,13 @@ svs_solver svi_auto(const svs_problem *p, char *why) {
     }
     bool coordinates = (p->p == 1 || p->p == 2) && p->bias != SVS_BIAS_FREE;
     if (p->rows.d > GRAM_DIMENSION && coordinates) {
-        snprintf(why, WHY, "auto: %d features, %.3g of them in a row: coordinate descent costs least", p->rows.d,
-                 density * p->rows.d);
+        snprintf(why, WHY, "auto: %d features, %.3g of them in a row: coordinate descent costs least",
+                 p->rows.d, density * p->rows.d);
         return SVS_SOLVER_DCD;
     }
-    snprintf(why, WHY, "auto: %d features: Newton steps are cheap, and the scale of the columns does not matter to them",
-             p->rows.d);
+    snprintf(
+        why, WHY,
+        "auto: %d features: Newton steps are cheap, and the scale of the columns does not matter to them",
+        p->rows.d);
     return SVS_SOLVER_NEWTON;
 }

@@ -88,8 +88,9 @@ static svs_code take_method(struct reading *r, const struct svi_item *item, cons
     if (item->type != SVI_STRING)
         return wrong_type(r, item, key, "a string");
     r->o->owned.model.method = string_in_copy(r, item);
-    return r->o->owned.model.method ? SVS_OK
-                              : svi_fail(r->err, SVS_WRONG_TYPE, "the model's method is not valid text");
+    return r->o->owned.model.method
+               ? SVS_OK
+               : svi_fail(r->err, SVS_WRONG_TYPE, "the model's method is not valid text");
 }
 
 static svs_code take_task(struct reading *r, const struct svi_item *item, const char *key) {
@@ -298,7 +299,8 @@ svs_model *svs_model_decode(const void *payload, size_t length, svs_error *err) 
     struct owner *o = new_owner(payload, length, err);
     if (!o)
         return NULL;
-    struct reading r = {.at = o->owned.text, .end = (const uint8_t *)o->owned.text + length, .o = o, .err = err};
+    struct reading r = {
+        .at = o->owned.text, .end = (const uint8_t *)o->owned.text + length, .o = o, .err = err};
     svs_model *m = &o->owned.model;
     if (take_model(&r) != SVS_OK) {
         svs_model_free(&m);

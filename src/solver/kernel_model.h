@@ -1,0 +1,25 @@
+/* kernel_model.h: an svs_kernel_model that owns all it points to, for those who make one. Support vectors are
+ * sparse rows. */
+#ifndef SVI_KERNEL_MODEL_H
+#define SVI_KERNEL_MODEL_H
+
+#include "svmstream/kernel.h"
+
+struct svi_owned_kernel {
+    svs_kernel_model model; /* first: svs_kernel_model_free takes its address for the owner's */
+    char *text;
+    svs_value *classes;
+    double *coef, *b, *norm2;
+    int64_t *start;
+    int32_t *column;
+    double *value;
+};
+
+/* Room for n support vectors of d columns with `stored` entries in all, and `rows` decision functions;
+ * classes are copied. To be filled: start, column, value, coef, b; then svi_kernel_model_norms. NULL:
+ * SVS_NO_MEMORY. */
+struct svi_owned_kernel *svi_kernel_model_new(int rows, int64_t n, int d, int64_t stored,
+                                              const svs_value *classes, int class_count, svs_error *err);
+void svi_kernel_model_norms(struct svi_owned_kernel *o);
+
+#endif

@@ -1,0 +1,21 @@
+/* standard.h: rows with standardised columns for the solver, and weights back in raw units. Dense columns get
+ * mean 0 and deviation 1; sparse ones deviation 1 only, or they would not be sparse any more. */
+#ifndef SVI_SOLVER_STANDARD_H
+#define SVI_SOLVER_STANDARD_H
+
+#include "svmstream/rows.h"
+
+struct svi_standard {
+    svs_rows rows; /* the given ones when nothing is scaled */
+    int d;
+    double *mean, *inverse; /* d; NULL = not scaled */
+    double *values;         /* the copy */
+};
+
+svs_code svi_standard_make(struct svi_standard *s, const svs_rows *rows, bool scale, svs_error *err);
+void svi_standard_clear(struct svi_standard *s);
+
+/* w (d) and b of the scaled problem into `W` and `out_b`. */
+void svi_standard_back(const struct svi_standard *s, const double *w, double b, double *W, double *out_b);
+
+#endif
