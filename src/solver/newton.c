@@ -124,7 +124,8 @@ static svs_code rounds(struct svi_newton_state *s, double tol, svs_error *err) {
         code = round_of_steps(s, tol, &done, err);
         memcpy(s->alpha, s->a, (size_t)s->sample.n * sizeof *s->a);
         s->mu *= GROWTH;
-        done = done || (primal && i > 0) || (s->sample.step > 1 && w->iterations - from > SAMPLE_STEPS);
+        done = done || (primal && i > 0) || (s->steps > 0 && w->iterations - from >= s->steps) ||
+               (s->sample.step > 1 && w->iterations - from > SAMPLE_STEPS);
     }
     return code;
 }
@@ -165,7 +166,8 @@ static void begin(struct svi_newton_state *s, const struct svi_newton_plan *plan
 
 svs_code svi_newton(struct svi_work *w, const struct svi_newton_plan *plan, struct svi_newton_end *end,
                     svs_error *err) {
-    struct svi_newton_state s = {.w = w, .sample = plan->sample, .p = w->problem->p, .best_gap = INFINITY};
+    struct svi_newton_state s = {
+        .w = w, .sample = plan->sample, .p = w->problem->p, .steps = plan->steps, .best_gap = INFINITY};
     svs_code code = reserve(&s, err);
     if (code == SVS_OK) {
         begin(&s, plan);

@@ -12,6 +12,7 @@
 struct svi_newton_state {
     struct svi_work *w;
     struct svi_sample sample;
+    int64_t steps;         /* at most, 0 = many */
     double p, mu;          /* mu may be INFINITY for p = 2 */
     double *y, *cost;      /* n, of the sample */
     double *alpha;         /* n: the multipliers of this round */

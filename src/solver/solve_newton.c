@@ -2,6 +2,7 @@
  * then on all. What a sample of m rows leaves undone is of the order D/m of the objective, so little is left
  * to do with all rows. */
 #include <math.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -79,10 +80,16 @@ static svs_code good_already(struct svi_work *w, bool *good, svs_error *err) {
 svs_code svi_solve_newton(struct svi_work *w, svs_error *err) {
     struct svi_newton_end end;
     const struct svi_newton_plan plan = {
-        .sample = svi_sample_every(w, 1), .tol = w->o->tol, .share = -1, .sharpness = 4};
+        .sample = svi_sample_every(w, 1), .tol = w->o->tol, .share = -1, .sharpness = 4, .steps = WARM_STEPS};
     bool good = false;
-    svs_code code = w->warm ? good_already(w, &good, err) : SVS_OK;
+    if (!w->warm)
+        return cold(w, err);
+    svs_code code = good_already(w, &good, err);
     if (code != SVS_OK || good)
         return code;
-    return w->warm ? svi_newton(w, &plan, &end, err) : cold(w, err);
+    code = svi_newton(w, &plan, &end, err);
+    if (end.reached || over(w, code))
+        return code;
+    memset(w->v, 0, (size_t)svi_padded(w->dim) * sizeof *w->v); /* a start that led astray is given up */
+    return cold(w, err);
 }

@@ -224,7 +224,7 @@ static svs_code certify(struct svi_work *w, svs_error *err) {
     if (!work)
         return svi_fail_memory(err, "the certificate");
     svi_certify(w, w->v, w->alpha, work, &mine);
-    if (p->loss == SVS_HINGE && p->p > 1) {
+    if (p->loss == SVS_HINGE && p->p > 1 && !svi_work_reached(w, mine.objective, mine.gap)) {
         svi_certify(w, w->v, NULL, work, &of_v);
         if (of_v.dual > mine.dual)
             mine = of_v;
