@@ -161,6 +161,8 @@ void svs_learner_free(svs_learner **pl) {
 }
 
 void svs_learner_reset(svs_learner *l) {
+    if (l->snapshot)
+        svi_snapshot_drop(l->snapshot, l);
     svi_ring_empty(&l->window);
     svi_ring_empty(&l->waiting);
     svi_scaler_reset(&l->scaler);
@@ -318,6 +320,8 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
         code = wait_for_label(l, s, time, out, err);
     }
     out->removed += svi_expire(l, time);
+    if (l->snapshot)
+        svi_snapshot_copy(l->snapshot, l, SVI_SNAPSHOT_ROWS);
     return code;
 }
 

@@ -5,6 +5,7 @@
  *   rebuild.c   the guard: when and how P and w are made anew
  *   classes.c   labels <-> class indices, rows of W
  *   report.c    the model in raw units, health, the checker, memory
+ *   snapshot.c  the window of one moment, copied while the stream goes on
  *
  * Weights "in hats": with forgetting, a sample learned when `order` samples had been learned before weighs
  * s forget^-(order - base) instead of decaying everything else; true weight = hat / svi_gain(now). */
@@ -15,6 +16,7 @@
 #include "learner/gram.h"
 #include "learner/ring.h"
 #include "learner/scaler.h"
+#include "learner/snapshot.h"
 #include "svmstream/learner.h"
 
 struct svs_learner {
@@ -25,6 +27,7 @@ struct svs_learner {
     svs_alsvm *m;
     struct svi_scaler scaler;
     struct svi_ring window, waiting;
+    struct svi_snapshot *snapshot; /* of the window, being copied; NULL = none */
     struct svi_gram gram; /* window 0: all samples; else the bucket before a planned rebuild, and scratch */
     bool bucket;          /* the gram holds every sample learned since arrival `bucket_from` */
     int64_t bucket_from;
@@ -76,6 +79,12 @@ void svi_remove_slot(svs_learner *l, int32_t slot);
 double svi_hat(const svs_learner *l, double weight, int64_t order);
 /* z = T (1, x) into input buffer i of the recursion; |z|^2. */
 double svi_enter(svs_learner *l, int i, const double *x);
+
+/* Before a slot of the window leaves: a snapshot may want it. */
+static inline void svi_keep_for_snapshot(svs_learner *l, const struct svi_slot *s) {
+    if (l->snapshot && s->number >= l->snapshot->next)
+        svi_snapshot_copy(l->snapshot, l, INT64_MAX);
+}
 
 /* ---- rebuild.c */
 /* The epoch before the first sample: centred there. */

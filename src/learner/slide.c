@@ -175,6 +175,7 @@ void svi_slide(svs_learner *l, const double *x, svs_value id, int label, double 
     if (windowed && svi_ring_full(&l->window)) {
         leaving = l->window.first;
         struct svi_slot *s = &l->window.slots[leaving];
+        svi_keep_for_snapshot(l, s);
         out->removed += s->live;
         l->held_learned -= s->live && s->learned;
         if (s->live)
@@ -212,6 +213,7 @@ void svi_slide(svs_learner *l, const double *x, svs_value id, int label, double 
 void svi_remove_slot(svs_learner *l, int32_t slot) {
     struct svi_slot *s = &l->window.slots[slot];
     bool good = true;
+    svi_keep_for_snapshot(l, s);
     cancel_bucket(l, s);
     l->held_learned -= s->live && s->learned;
     if (leaves_trace(l, s)) {

@@ -1,0 +1,47 @@
+/* snapshot.h: the window as it was at one moment, copied a few rows at a time so that no sample waits for it.
+ *
+ * svi_snapshot_begin fixes which samples belong to it; each step of the learner then copies a few of them,
+ * the oldest first, and one that is about to leave is copied before it goes (all that is left is, then). Rows
+ * that came later are not in it. The rows are raw; what it takes to standardise them as the learner did at
+ * that moment is kept beside them. */
+#ifndef SVI_SNAPSHOT_H
+#define SVI_SNAPSHOT_H
+
+#include "svmstream/learner.h"
+
+#define SVI_SNAPSHOT_ROWS 64 /* copied in one step */
+
+struct svi_snapshot {
+    bool active;   /* rows are still to be copied */
+    int d, stride; /* stride: d rounded up to 8; zero behind d */
+    int class_count;
+    int64_t next, end; /* numbers of the ring: those from next to end - 1 are not copied yet */
+    int64_t order;     /* learned samples at that moment */
+    int64_t count, room;
+    double *rows;           /* count x stride, aligned, in order of arrival */
+    int32_t *label;         /* class index */
+    double *weight;         /* as it had decayed */
+    int64_t *number;        /* ascending; names a sample for as long as it is held, and no other ever */
+    double *mean, *inverse; /* d: of the scaler; 0 and 1 when nothing is scaled */
+    int width;              /* room of mean and inverse */
+};
+
+/* Begins with what `l` holds now; the learner keeps a pointer to *s until it is whole or dropped. Room is
+ * taken here. SVS_NO_MEMORY: nothing was begun. */
+svs_code svi_snapshot_begin(struct svi_snapshot *s, svs_learner *l, svs_error *err);
+
+/* Copies up to `rows` further rows; the learner does so at each step. */
+void svi_snapshot_copy(struct svi_snapshot *s, svs_learner *l, int64_t rows);
+
+/* Gives it up: it is not whole and will not be. */
+void svi_snapshot_drop(struct svi_snapshot *s, svs_learner *l);
+
+void svi_snapshot_clear(struct svi_snapshot *s); /* frees */
+
+/* Bytes for n rows of d features. */
+double svi_snapshot_memory(double n, int d);
+
+/* A version number that no model of the learner has or will have. */
+uint64_t svi_learner_take_version(svs_learner *l);
+
+#endif
