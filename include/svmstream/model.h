@@ -7,6 +7,7 @@
 #ifndef SVMSTREAM_MODEL_H
 #define SVMSTREAM_MODEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,6 +35,13 @@ typedef struct svs_model {
     int64_t window;       /* samples; 0 = none */
     int64_t seen;         /* samples accepted and scored */
     int64_t learned;      /* samples added so far */
+    bool serves;          /* its scores are those that are published */
+    bool refit;           /* a batch solution of the window: the next five are known */
+    double objective;     /* summed over the rows */
+    double gap;           /* that the certificate leaves, summed over the rows */
+    int64_t iterations;
+    double milliseconds;  /* that the solver took */
+    int64_t at;           /* number (from 1) of the sample after which it took effect */
 } svs_model;
 
 /* scores[k] = W_k x + b_k; x: d raw values. */

@@ -72,13 +72,23 @@ static void look_up(struct eval *e) {
     cli_progress_show(&e->progress, e->row, (double)at, (double)size, NULL);
 }
 
+/* A refit runs between two rows, so that the result depends on the file alone. */
+static void take_row(struct eval *e, const struct svi_message *m, const char *bytes, size_t length) {
+    svi_engine_message(e->engine, m, bytes, length, e->now, NULL);
+    struct svi_refit *job = svi_engine_refit_take(e->engine);
+    if (job) {
+        svi_refit_run(job);
+        svi_engine_refit_give(e->engine);
+    }
+}
+
 static void take(struct eval *e, enum svi_read what, const struct svi_message *m, const svs_error *why) {
     const char *bytes;
     size_t length;
     svi_reader_line(e->reader, &bytes, &length);
     e->located = what == SVI_READ_BAD;
     if (what == SVI_READ_ROW)
-        svi_engine_message(e->engine, m, bytes, length, e->now, NULL);
+        take_row(e, m, bytes, length);
     else
         svi_engine_refuse(e->engine, why->code, why->text, bytes, length, e->now);
     e->row++;

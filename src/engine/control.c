@@ -161,6 +161,13 @@ static svs_code op_publish(struct request *r) {
     return SVS_OK;
 }
 
+static svs_code op_refit(struct request *r) {
+    svs_code code = svi_engine_refit(r->control->engine, r->err);
+    if (code == SVS_OK)
+        reply_ok(r, 0);
+    return code;
+}
+
 static svs_code op_forget(struct request *r) {
     svs_value id;
     int count = 0;
@@ -206,9 +213,9 @@ static const struct {
     const char *name;
     svs_code (*run)(struct request *);
 } operations[] = {
-    {"status", op_status},     {"config", op_config},    {"model", op_model},      {"publish", op_publish},
-    {"forget", op_forget},     {"label", op_label},      {"reset", op_reset},      {"stop", op_stop},
-    {"refit", op_unavailable}, {"save", op_unavailable}, {"load", op_unavailable},
+    {"status", op_status}, {"config", op_config},    {"model", op_model},      {"publish", op_publish},
+    {"forget", op_forget}, {"label", op_label},      {"reset", op_reset},      {"stop", op_stop},
+    {"refit", op_refit},   {"save", op_unavailable}, {"load", op_unavailable},
 };
 
 #define OPERATIONS ((int)(sizeof operations / sizeof operations[0]))

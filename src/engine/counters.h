@@ -34,6 +34,18 @@
     X(MODEL_VERSION, model_version, COUNT, "changes", "of the weights so far")                               \
     X(PUBLISHED_MODELS, published_models, COUNT, "events", "on the model topic")                             \
     X(PUBLISHED_SCORES, published_scores, COUNT, "events", "on the score topic")                             \
+    X(REFITS, refits, COUNT, "refits", "of the window that took effect")                                     \
+    X(REFITS_FAILED, refits_failed, COUNT, "refits", "that failed; refit_error tells why the last one did")  \
+    X(REFITS_SKIPPED, refits_skipped, COUNT, "refits", "that were due while one ran, or with nothing to do") \
+    X(REFITS_OVERTAKEN, refits_overtaken, COUNT, "refits",                                                   \
+      "given up because the classes or the stream changed")                                                  \
+    X(REFIT_AT, refit_at, COUNT, "samples", "after which the last refit took effect")                        \
+    X(REFIT_ITERATIONS, refit_iterations, COUNT, "", "of the last refit's solver")                           \
+    X(REFIT_OBJECTIVE, refit_objective, NUMBER, "", "of the last refit")                                     \
+    X(REFIT_GAP, refit_gap, NUMBER, "", "that the last refit's certificate leaves")                          \
+    X(REFIT_MILLISECONDS, refit_milliseconds, NUMBER, "ms", "that the last refit's solver took")             \
+    X(ACCURACY_ONLINE, accuracy_online, NUMBER, "", "of the online model over samples that both scored")     \
+    X(ACCURACY_REFIT, accuracy_refit, NUMBER, "", "of the refit over the same samples")                      \
     X(RATE, rate, NUMBER, "samples/s", "accepted lately")                                                    \
     X(UPTIME, uptime, NUMBER, "s", "since the first call")                                                   \
     X(MEMORY_PREDICTED, memory_predicted, NUMBER, "bytes", "that the engine holds at most at these sizes")

@@ -20,6 +20,7 @@ void svi_engine_free(svi_engine **e) {
     svs_learner_free(&(*e)->learner);
     svi_metrics_free(&(*e)->metrics);
     svi_producers_free(&(*e)->producers);
+    svi_beside_free(&(*e)->beside);
     svi_shape_clear(&(*e)->shape);
     svi_free((*e)->carried);
     svi_free((*e)->names);
@@ -52,6 +53,8 @@ static svs_code new_parts(struct svi_engine *e, svs_error *err) {
         code = new_carried(e, err);
     if (code == SVS_OK)
         code = svi_publish_reserve(e, e->shape.d, err);
+    if (code == SVS_OK)
+        code = svi_beside_new(&e->beside, &e->s, err);
     if (code != SVS_OK)
         return code;
     e->learner = svs_learner_new(&o, e->shape.d, err);
@@ -91,7 +94,8 @@ double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
     double name = 2 * sizeof(char *) + SVS_NAME_MAX; /* in the registry, and as models point to it */
     return sizeof(struct svi_engine) + svs_learner_memory(&o, d, classes) +
            svi_metrics_memory(o.task, metrics_window(s), o.max_classes) +
-           svi_producers_memory(s->max_sources) + (double)s->max_features * column + d * name;
+           svi_producers_memory(s->max_sources) + svi_refit_memory(s, d, classes) +
+           (double)s->max_features * column + d * name;
 }
 
 /* ---- what a message must meet before the learner sees it; nothing here changes anything but x and err */
@@ -212,6 +216,8 @@ static void accept(struct svi_engine *e, const struct svi_message *m, const svs_
         e->next_score += e->s.scores;
         svi_publish_score(e, m, step);
     }
+    if (svi_beside_step(e))
+        svi_engine_publish_model(e, true);
     publish_due(e, seen);
 }
 
@@ -242,6 +248,7 @@ static svs_code learn(struct svi_engine *e, const struct svi_message *m, double 
     if (code != SVS_OK)
         return code;
     e->time = time;
+    svi_beside_score(&e->beside, m, &step);
     accept(e, m, &step, now);
     return SVS_OK;
 }
@@ -454,6 +461,17 @@ svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, 
 void svi_engine_reset(svi_engine *e) {
     svs_learner_reset(e->learner);
     svi_metrics_reset(e->metrics);
+    svi_beside_reset(&e->beside);
+}
+
+svs_code svi_engine_refit(svi_engine *e, svs_error *err) {
+    svs_code code = svi_beside_start(e, err);
+    if (code != SVS_OK)
+        return code;
+    if (e->beside.job->snapshot.active) /* perhaps no sample comes that would copy a little more */
+        svi_snapshot_copy(&e->beside.job->snapshot, e->learner, INT64_MAX);
+    e->beside.state = SVI_REFIT_READY;
+    return SVS_OK;
 }
 
 uint64_t svi_engine_epoch(const svi_engine *e) {

@@ -1,16 +1,19 @@
 /* engine.h: the whole stream processor without any I/O: frames and time in, events out by callback.
  *
- * What it emits on the model and score topics is a function of the calls alone (frames in order and their `now`), bit for
- * bit; how samples are cut into frames changes nothing. `now` is the arrival clock, seconds since 1970.
+ * What it emits on the model and score topics is a function of the calls alone (frames in order and their
+ * `now`), bit for bit; how samples are cut into frames changes nothing. `now` is the arrival clock, seconds
+ * since 1970.
  *
- * Engine time never goes back: a sample moves it to its `ts`, or to its arrival when it has none, if that is later; a
- * command only if it has a `ts`. A refused element changes nothing (only columns that were made for it when memory ran out
- * stay) and gives exactly one error event. For each accepted sample, in this order: it is scored and learned, counted in the
- * prequential figures, its score event goes out, then a model if one is due and the weights have changed. */
+ * Engine time never goes back: a sample moves it to its `ts`, or to its arrival when it has none, if that is
+ * later; a command only if it has a `ts`. A refused element changes nothing (only columns that were made for
+ * it when memory ran out stay) and gives exactly one error event. For each accepted sample, in this order: it
+ * is scored and learned, counted in the prequential figures, its score event goes out, then a model if one is
+ * due and the weights have changed. */
 #ifndef SVI_ENGINE_H
 #define SVI_ENGINE_H
 
 #include "data/message.h"
+#include "engine/refit.h"
 #include "engine/settings.h"
 #include "wire/event.h"
 
@@ -20,36 +23,42 @@ typedef struct svi_engine svi_engine;
 typedef void svi_sink(void *user, const struct svi_event *event);
 
 /* settings are copied. NULL on failure. Owner: the caller. */
-svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sink *sink, void *user, svs_error *err);
+svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sink *sink, void *user,
+                           svs_error *err);
 void svi_engine_free(svi_engine **e);
 
 /* What became of one frame (for the router's reply). */
 struct svi_receipt {
-    int64_t seq;      /* engine number (from 0) of the last sample accepted so far, -1 = none */
-    int accepted, refused; /* elements of this frame; commands count too */
-    int duplicates;   /* elements below `next` of their source: not applied again */
-    svs_error error;  /* of the last refused element */
+    int64_t seq;                /* engine number (from 0) of the last sample accepted so far, -1 = none */
+    int accepted, refused;      /* elements of this frame; commands count too */
+    int duplicates;             /* elements below `next` of their source: not applied again */
+    svs_error error;            /* of the last refused element */
     char src[SVS_NAME_MAX + 1]; /* "" = the frame names no source */
-    int64_t first;    /* the frame's own number, -1 = none */
-    int64_t n;        /* last number taken of that source, -1 = none */
+    int64_t first;              /* the frame's own number, -1 = none */
+    int64_t n;                  /* last number taken of that source, -1 = none */
 };
 
-/* One received frame: a sample, a command or a batch. With `sourced`, `src` and `n` of the first element are held
- * against the table of sources: SVS_GAP leaves all as it was. The code is that of the frame as a whole (SVS_OK when it
- * was well-formed, even if elements were refused: see the receipt, which may be NULL). */
-svs_code svi_engine_frame(svi_engine *e, const void *bytes, size_t length, double now, bool sourced, struct svi_receipt *r);
+/* One received frame: a sample, a command or a batch. With `sourced`, `src` and `n` of the first element are
+ * held against the table of sources: SVS_GAP leaves all as it was. The code is that of the frame as a whole
+ * (SVS_OK when it was well-formed, even if elements were refused: see the receipt, which may be NULL). */
+svs_code svi_engine_frame(svi_engine *e, const void *bytes, size_t length, double now, bool sourced,
+                          struct svi_receipt *r);
 
 /* The first number of a source that was not taken yet; 0 for one never heard of. */
 int64_t svi_engine_source_next(const svi_engine *e, const char *src);
 
-/* One message from a text reader that writes into svi_engine_shape. A refusal is published as an error event. */
-svs_code svi_engine_message(svi_engine *e, const struct svi_message *m, const void *bytes, size_t length, double now, svs_error *err);
+/* One message from a text reader that writes into svi_engine_shape. A refusal is published as an error event.
+ */
+svs_code svi_engine_message(svi_engine *e, const struct svi_message *m, const void *bytes, size_t length,
+                            double now, svs_error *err);
 struct svi_shape *svi_engine_shape(svi_engine *e);
 
 /* Counts and publishes a refusal that was made elsewhere (a text row, a peer that was cut). */
-void svi_engine_refuse(svi_engine *e, svs_code code, const char *reason, const void *bytes, size_t length, double now);
+void svi_engine_refuse(svi_engine *e, svs_code code, const char *reason, const void *bytes, size_t length,
+                       double now);
 
-/* Late label and removal, as the control socket asks for them; a refusal gives an error event too. *count may be NULL. */
+/* Late label and removal, as the control socket asks for them; a refusal gives an error event too. *count may
+ * be NULL. */
 svs_code svi_engine_forget(svi_engine *e, svs_value id, double now, int *count, svs_error *err);
 svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, svs_error *err);
 
@@ -60,24 +69,36 @@ void svi_engine_reset(svi_engine *e);
 void svi_engine_publish_model(svi_engine *e, bool force);
 void svi_engine_publish_stats(svi_engine *e, double now);
 
-/* Figures of the stats topic: counters, rates, quality, health. Pointers valid until the next call. Returns the count. */
+/* Figures of the stats topic: counters, rates, quality, health. Pointers valid until the next call. Returns
+ * the count. */
 int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figures);
 
 /* The present model with seen, features and quality. Pointers valid until the next call. */
-svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count, svs_error *err);
+svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count,
+                          svs_error *err);
 
-/* The same as the event of the model topic that would carry it, with the `seq` of the last one sent; nothing is published.
- * `m` is filled and must live as long as the event. */
+/* The same as the event of the model topic that would carry it, with the `seq` of the last one sent; nothing
+ * is published. `m` is filled and must live as long as the event. */
 svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *event, svs_error *err);
+
+/* A refit whose snapshot is complete, to be run by svi_refit_run on any thread; NULL when there is none. It
+ * must come back by svi_engine_refit_give, after which sample it does is recorded and is all that a replay
+ * needs to know. */
+struct svi_refit *svi_engine_refit_take(svi_engine *e);
+void svi_engine_refit_give(svi_engine *e);
+
+/* Begins a refit now. SVS_UNAVAILABLE: off, running already, or nothing to do, with the reason. */
+svs_code svi_engine_refit(svi_engine *e, svs_error *err);
 
 uint64_t svi_engine_epoch(const svi_engine *e);
 int64_t svi_engine_seen(const svi_engine *e);
 int64_t svi_engine_errors(const svi_engine *e); /* refusals so far */
 
-/* Figures that the surroundings measure (queue ages, dropped subscribers, latency quantiles): kept by name, sent with the stats.
- * `name` must be static. At most 16. */
+/* Figures that the surroundings measure (queue ages, dropped subscribers, latency quantiles): kept by name,
+ * sent with the stats. `name` must be static. At most 16. */
 void svi_engine_note(svi_engine *e, const char *name, double value);
 
-double svi_engine_memory(const struct svi_settings *s, int d, int classes); /* bytes an engine will hold at most */
+double svi_engine_memory(const struct svi_settings *s, int d,
+                         int classes); /* bytes an engine will hold at most */
 
 #endif

@@ -3,13 +3,14 @@
 #ifndef SVI_ENGINE_STATE_H
 #define SVI_ENGINE_STATE_H
 
+#include "engine/beside.h"
 #include "engine/counters.h"
 #include "engine/engine.h"
 #include "engine/metrics.h"
 #include "engine/producers.h"
 
 #define SVI_NOTES_MAX      16
-#define SVI_FIGURES_MAX    (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_NOTES_MAX)
+#define SVI_FIGURES_MAX    (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_NOTES_MAX + 2)
 #define SVI_METRICS_WINDOW 1000    /* samples, when nothing is held */
 #define SVI_METRICS_LONG   1000000 /* samples of windowed quality at most */
 
@@ -20,6 +21,7 @@ struct svi_engine {
     void *user;
     svs_learner *learner;
     svi_metrics *metrics;
+    struct svi_beside beside; /* the refit */
     svi_producers *producers;
     struct svi_shape shape;
     size_t stream_length;
@@ -46,6 +48,10 @@ struct svi_engine {
 /* Sends one event: fills in stream, epoch and seq. */
 void svi_publish(struct svi_engine *e, struct svi_event *event);
 void svi_publish_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step);
+
+/* The refit that just took effect; and, if it does not serve, the online model behind it, so that the
+ * retained one is the one that serves. */
+void svi_publish_refit(struct svi_engine *e);
 
 /* Counts a refusal and tells it; `bytes`: what was refused. */
 void svi_publish_error(struct svi_engine *e, svs_code code, const char *reason, const void *bytes,

@@ -1,11 +1,11 @@
 /* metrics.h: prequential quality (test, then train), cumulative and over the last `window` labelled samples.
  *
- * classify: accuracy; kappa (chance: the product of marginals); kappa_t (chance: "same label as before"); f1 (macro over
- * the classes that were labels or predictions); auc (while there are two classes; the score's rank, from a fixed fine histogram: error
- * below 0.002); logloss (natural log; two classes: sigmoid of twice the score, else softmax of them; a class unknown to the
- * scores has no probability; clipped at 1e-15). regress: mae, rmse, r2.
- * Windowed figures carry the suffix ".w". Cost per sample: O(rows), 35 ns for two classes; figures: about 10 us. Nothing is
- * allocated after _new. Windowed sums never drift, see tally.h. */
+ * classify: accuracy; kappa (chance: the product of marginals); kappa_t (chance: "same label as before"); f1
+ * (macro over the classes that were labels or predictions); auc (while there are two classes; the score's
+ * rank, from a fixed fine histogram: error below 0.002); logloss (natural log; two classes: sigmoid of twice
+ * the score, else softmax of them; a class unknown to the scores has no probability; clipped at 1e-15).
+ * regress: mae, rmse, r2. Windowed figures carry the suffix ".w". Cost per sample: O(rows), 35 ns for two
+ * classes; figures: about 10 us. Nothing is allocated after _new. Windowed sums never drift, see tally.h. */
 #ifndef SVI_METRICS_H
 #define SVI_METRICS_H
 
@@ -21,9 +21,10 @@ svi_metrics *svi_metrics_new(svs_task task, int64_t window, int max_classes, svs
 void svi_metrics_free(svi_metrics **m);
 void svi_metrics_reset(svi_metrics *m);
 
-/* truth: class index; predicted: class index or -1 (counts as wrong); scores: `rows` of them, rows as in svs_model;
- * class_count: known when the scores were made. */
-void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *scores, int rows, int class_count);
+/* truth: class index; predicted: class index or -1 (counts as wrong); scores: `rows` of them, rows as in
+ * svs_model; class_count: known when the scores were made. */
+void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *scores, int rows,
+                       int class_count);
 void svi_metrics_value(svi_metrics *m, double truth, double predicted);
 
 /* Fills at most SVI_METRICS_FIGURES figures; NAN = not known yet. Returns how many. */

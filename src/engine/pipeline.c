@@ -20,6 +20,7 @@
 #include "engine/monitor.h"
 #include "engine/publisher.h"
 #include "engine/transport.h"
+#include "engine/worker.h"
 
 /* One turn takes at most this, so that the control socket has its turn well within 100 ms. */
 #define TURN_MESSAGES 1024
@@ -41,6 +42,7 @@ struct pipeline {
     void *context, *in, *ctl;
     svi_publisher *out;
     svi_monitor *monitor;
+    svi_worker *worker; /* for refits; NULL = none */
     svi_intake *intake; /* `in` is "-" */
     struct svi_lines lines;
     struct svi_latency latency;
@@ -167,7 +169,7 @@ static void tell_cut_peers(struct pipeline *p) {
 
 /* ---- the loop ---- */
 
-enum { ITEM_SIGNALS, ITEM_IN, ITEM_CTL, ITEM_OUT, ITEM_MONITOR, ITEM_COUNT };
+enum { ITEM_SIGNALS, ITEM_IN, ITEM_CTL, ITEM_OUT, ITEM_MONITOR, ITEM_WORKER, ITEM_COUNT };
 
 static int poll_items(const struct pipeline *p, zmq_pollitem_t *items) {
     memset(items, 0, ITEM_COUNT * sizeof *items);
@@ -182,6 +184,8 @@ static int poll_items(const struct pipeline *p, zmq_pollitem_t *items) {
     items[ITEM_OUT].socket = p->out ? svi_publisher_socket(p->out) : NULL;
     if (p->monitor)
         items[ITEM_MONITOR].fd = svi_monitor_fd(p->monitor);
+    if (p->worker)
+        items[ITEM_WORKER].fd = svi_worker_fd(p->worker);
     return ITEM_COUNT;
 }
 
@@ -206,6 +210,17 @@ static void serve(struct pipeline *p, const zmq_pollitem_t *items) {
         publish_stats(p, time);
 }
 
+/* A finished refit takes effect between two samples; one that is due goes to the worker. */
+static void exchange_refits(struct pipeline *p) {
+    if (!p->worker)
+        return;
+    if (svi_worker_busy(p->worker) && svi_worker_collect(p->worker))
+        svi_engine_refit_give(p->engine);
+    struct svi_refit *job = svi_worker_busy(p->worker) ? NULL : svi_engine_refit_take(p->engine);
+    if (job)
+        svi_worker_submit(p->worker, job);
+}
+
 static svs_code turn(struct pipeline *p, svs_error *err) {
     zmq_pollitem_t items[ITEM_COUNT];
     svs_code code = SVS_OK;
@@ -219,6 +234,7 @@ static svs_code turn(struct pipeline *p, svs_error *err) {
     else if (items[ITEM_IN].revents)
         take_messages(p);
     serve(p, items);
+    exchange_refits(p);
     p->stop = p->stop || p->control.stop;
     return code;
 }
@@ -323,6 +339,8 @@ static svs_code build(struct pipeline *p, svs_error *err) {
     if (!p->engine)
         return err->code;
     p->control = (struct svi_control){p->engine, &p->settings, time, false};
+    if (p->settings.refit != 0 && !(p->worker = svi_worker_new(err)))
+        return err->code;
     return open_sockets(p, err);
 }
 
@@ -344,6 +362,7 @@ static void summarise(const struct pipeline *p) {
 }
 
 static void dismantle(struct pipeline *p) {
+    svi_worker_free(&p->worker); /* before the engine, whose job it may have */
     svi_monitor_free(&p->monitor);
     svi_socket_close(&p->in);
     svi_socket_close(&p->ctl);

@@ -72,11 +72,23 @@ static const char *const *names_of(struct svi_engine *e, int d) {
     return e->names;
 }
 
+/* The refit's model with what only the learner knows. */
+static void take_refit(const struct svi_engine *e, svs_model *m) {
+    const svs_value *classes = m->classes;
+    const int64_t learned = m->learned;
+    *m = e->beside.model;
+    m->classes = classes;
+    m->learned = learned;
+    m->serves = e->beside.serves;
+}
+
 svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count,
                           svs_error *err) {
     svs_code code = svs_learner_model(e->learner, m, err);
     if (code != SVS_OK)
         return code;
+    if (e->beside.serves)
+        take_refit(e, m);
     m->seen = e->counters.of[SVI_COUNTER_SEEN].count;
     m->features = names_of(e, m->d);
     *quality = e->quality;
@@ -99,7 +111,7 @@ void svi_engine_publish_model(svi_engine *e, bool force) {
     svs_model m;
     svs_error err;
     struct svi_event event;
-    uint64_t version = svs_learner_version(e->learner);
+    uint64_t version = e->beside.serves ? e->beside.model.version : svs_learner_version(e->learner);
     if (version == e->published_version && !force)
         return;
     svs_code code = svi_engine_model_event(e, &m, &event, &err);
@@ -111,6 +123,20 @@ void svi_engine_publish_model(svi_engine *e, bool force) {
     e->published_time = e->time;
     e->counters.of[SVI_COUNTER_PUBLISHED_MODELS].count++;
     svi_publish(e, &event);
+}
+
+void svi_publish_refit(struct svi_engine *e) {
+    svs_model m;
+    struct svi_event event;
+    svs_error err;
+    if (!e->beside.serves && svi_engine_model_event(e, &m, &event, &err) == SVS_OK) {
+        take_refit(e, &m);
+        m.seen = e->counters.of[SVI_COUNTER_SEEN].count;
+        m.features = names_of(e, m.d);
+        e->counters.of[SVI_COUNTER_PUBLISHED_MODELS].count++;
+        svi_publish(e, &event);
+    }
+    svi_engine_publish_model(e, true);
 }
 
 void svi_engine_note(svi_engine *e, const char *name, double value) {
@@ -144,16 +170,44 @@ static void take_health(struct svi_engine *e) {
     of[SVI_COUNTER_MODEL_VERSION].count = (int64_t)svs_learner_version(e->learner);
 }
 
+static void take_refits(struct svi_engine *e) {
+    const struct svi_beside *b = &e->beside;
+    union svi_amount *of = e->counters.of;
+    of[SVI_COUNTER_REFITS].count = b->done;
+    of[SVI_COUNTER_REFITS_FAILED].count = b->failed;
+    of[SVI_COUNTER_REFITS_SKIPPED].count = b->skipped;
+    of[SVI_COUNTER_REFITS_OVERTAKEN].count = b->overtaken;
+    of[SVI_COUNTER_REFIT_AT].count = b->model.at;
+    of[SVI_COUNTER_REFIT_ITERATIONS].count = b->model.iterations;
+    of[SVI_COUNTER_REFIT_OBJECTIVE].number = b->done ? b->model.objective : NAN;
+    of[SVI_COUNTER_REFIT_GAP].number = b->done ? b->model.gap : NAN;
+    of[SVI_COUNTER_REFIT_MILLISECONDS].number = b->done ? b->model.milliseconds : NAN;
+    svi_beside_quality(b, &of[SVI_COUNTER_ACCURACY_ONLINE].number, &of[SVI_COUNTER_ACCURACY_REFIT].number);
+}
+
+/* Words among the figures: who serves, and why the last refit failed. */
+static int put_words(const struct svi_engine *e, struct svi_figure *out) {
+    const struct svi_beside *b = &e->beside;
+    int filled = 0;
+    out[filled++] =
+        (struct svi_figure){.name = "serving", .type = SVI_TEXT, .as.text = b->serves ? "refit" : "online"};
+    if (b->reason[0])
+        out[filled++] = (struct svi_figure){.name = "refit_error", .type = SVI_TEXT, .as.text = b->reason};
+    return filled;
+}
+
 int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figures) {
     union svi_amount *of = e->counters.of;
     e->started = isnan(e->started) ? now : e->started;
     take_health(e);
+    take_refits(e);
     of[SVI_COUNTER_SOURCES].count = svi_producers_count(e->producers);
     of[SVI_COUNTER_UPTIME].number = now - e->started;
     of[SVI_COUNTER_MEMORY_PREDICTED].number =
         svi_engine_memory(&e->s, (int)of[SVI_COUNTER_D].count, (int)of[SVI_COUNTER_CLASSES].count);
     int filled = svi_counters_figures(&e->counters, e->figures);
     filled += svi_metrics_figures(e->metrics, e->figures + filled);
+    filled += put_words(e, e->figures + filled);
     memcpy(e->figures + filled, e->notes, (size_t)e->note_count * sizeof *e->notes);
     *figures = e->figures;
     return filled + e->note_count;

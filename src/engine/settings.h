@@ -13,6 +13,7 @@
 #define SVI_TEXT_MAX 1024 /* bytes of a text setting with its NUL */
 
 enum svi_in_mode { SVI_IN_PULL = 0, SVI_IN_ROUTER, SVI_IN_SUB };
+enum svi_serve { SVI_SERVE_BEST = 0, SVI_SERVE_ONLINE, SVI_SERVE_REFIT };
 enum svi_missing { SVI_MISSING_REFUSE = 0, SVI_MISSING_CARRY, SVI_MISSING_DROP };
 
 struct svi_settings {
@@ -33,6 +34,12 @@ struct svi_settings {
     char features[16 * SVI_TEXT_MAX];
     char label[SVI_TEXT_MAX], id[SVI_TEXT_MAX], ts[SVI_TEXT_MAX], weight[SVI_TEXT_MAX]; /* columns */
     int missing;                                                                        /* enum svi_missing */
+    int refit; /* none, alm, alm-inexact, dcd, nesvm, auto */
+    int64_t refit_every;
+    double refit_seconds;
+    char refit_loss[16];
+    double refit_tol;
+    int serve; /* enum svi_serve */
     int64_t publish_every;
     double publish_seconds;
     int64_t scores; /* 0 = none, 1 = all, N = every N-th */

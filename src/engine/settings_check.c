@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "engine/refit.h"
 #include "engine/settings.h"
 
 static bool from_stdin(const struct svi_settings *s) {
@@ -53,6 +54,17 @@ static svs_code check_learner(const struct svi_settings *s, svs_error *err) {
     return SVS_OK;
 }
 
+static svs_code check_refit(const struct svi_settings *s, svs_error *err) {
+    double p;
+    svs_code code = svi_refit_loss(s->refit_loss, &p, err);
+    if (code == SVS_OK && s->refit == 4 && p != 1)
+        code = svi_fail(err, SVS_SETTING, "refit nesvm does refit.loss l1 only: set that, or refit auto");
+    if (code == SVS_OK && s->refit == 3 && p != 1 && p != 2)
+        code = svi_fail(err, SVS_SETTING,
+                        "refit dcd does refit.loss l1 and l2 only: set one of these, or refit auto");
+    return code;
+}
+
 static svs_code check_features(const struct svi_settings *s, svs_error *err) {
     int64_t count = s->features[0] ? 1 : 0;
     for (const char *at = s->features; *at; at++)
@@ -66,7 +78,7 @@ static svs_code check_features(const struct svi_settings *s, svs_error *err) {
 
 svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
     static svs_code (*const checks[])(const struct svi_settings *, svs_error *) = {
-        check_addresses, check_input, check_learner, check_features};
+        check_addresses, check_input, check_learner, check_refit, check_features};
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
         svs_code code = checks[i](s, err);
         if (code != SVS_OK)

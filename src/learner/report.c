@@ -30,7 +30,8 @@ svs_code svs_learner_model(svs_learner *l, svs_model *m, svs_error *err) {
                      .classes = l->classes,
                      .C = l->o.C,
                      .window = l->o.window,
-                     .learned = l->health.learned};
+                     .learned = l->health.learned,
+                     .serves = true};
     return SVS_OK;
 }
 

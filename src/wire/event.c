@@ -9,7 +9,7 @@
 
 #define PROTOCOL    1 /* key `v` */
 #define COMMON_KEYS 5 /* v, stream, epoch, seq, ts */
-#define MODEL_KEYS  13
+#define MODEL_KEYS  14
 
 static const char *const topic_names[SVI_TOPIC_COUNT] = {
 #define X(constant, name, retained, text) #name,
@@ -76,7 +76,25 @@ static inline void put_count(struct svi_pack *p, const char *key, int64_t count)
     svi_pack_int(p, count);
 }
 
-/* The MODEL_KEYS pairs of a model. */
+/* What a refit says beside. */
+#define REFIT_KEYS 5
+
+static void put_refit(struct svi_pack *p, const svs_model *m) {
+    svi_pack_key(p, "objective");
+    svi_pack_real(p, m->objective);
+    svi_pack_key(p, "gap");
+    svi_pack_real(p, m->gap);
+    put_count(p, "iterations", m->iterations);
+    svi_pack_key(p, "milliseconds");
+    svi_pack_real(p, m->milliseconds);
+    put_count(p, "at", m->at);
+}
+
+static int model_keys(const svs_model *m) {
+    return MODEL_KEYS + (m->refit ? REFIT_KEYS : 0);
+}
+
+/* The model_keys() pairs of a model. */
 static void put_model(struct svi_pack *p, const svs_model *m, const struct svi_figure *quality,
                       int quality_count) {
     svi_pack_key(p, "version");
@@ -94,6 +112,10 @@ static void put_model(struct svi_pack *p, const svs_model *m, const struct svi_f
     put_count(p, "window", m->window);
     put_count(p, "seen", m->seen);
     put_count(p, "learned", m->learned);
+    svi_pack_key(p, "serves");
+    svi_pack_bool(p, m->serves);
+    if (m->refit)
+        put_refit(p, m);
     svi_pack_key(p, "quality");
     svi_pack_map(p, (size_t)quality_count);
     put_figures(p, quality, quality_count);
@@ -114,7 +136,7 @@ static void put_common(struct svi_pack *p, const struct svi_event *e, int furthe
 }
 
 static void put_model_event(struct svi_pack *p, const struct svi_event *e) {
-    put_common(p, e, MODEL_KEYS);
+    put_common(p, e, model_keys(e->as.model.model));
     put_model(p, e->as.model.model, e->as.model.quality, e->as.model.quality_count);
 }
 
@@ -175,7 +197,7 @@ svs_code svi_model_encode(const svs_model *m, const struct svi_figure *quality, 
                           struct svi_bytes *out) {
     struct svi_pack p;
     svi_pack_begin(&p, out);
-    svi_pack_map(&p, MODEL_KEYS);
+    svi_pack_map(&p, (size_t)model_keys(m));
     put_model(&p, m, quality, quality_count);
     return svi_pack_end(&p);
 }

@@ -89,6 +89,13 @@ void svi_pack_nil(struct svi_pack *p) {
     msgpack_pack_nil(&p->packer);
 }
 
+void svi_pack_bool(struct svi_pack *p, bool b) {
+    if (b)
+        msgpack_pack_true(&p->packer);
+    else
+        msgpack_pack_false(&p->packer);
+}
+
 void svi_pack_int(struct svi_pack *p, int64_t i) {
     msgpack_pack_int64(&p->packer, i);
 }

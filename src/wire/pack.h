@@ -27,6 +27,7 @@ svs_code svi_pack_end(struct svi_pack *p);
 void svi_pack_map(struct svi_pack *p, size_t pairs);
 void svi_pack_array(struct svi_pack *p, size_t elements);
 void svi_pack_nil(struct svi_pack *p);
+void svi_pack_bool(struct svi_pack *p, bool b);
 void svi_pack_int(struct svi_pack *p, int64_t i);
 void svi_pack_uint(struct svi_pack *p, uint64_t u);
 void svi_pack_real(struct svi_pack *p, double r); /* NAN is nil */

@@ -1,0 +1,60 @@
+/* refit.h: a batch solution of the window beside the online model: the job, without threads or clock.
+ *
+ * A job is a snapshot of the window (learner/snapshot.h) and all that is kept from one refit to the next: the
+ * model, the dual variables of each sample held (a new sample's are made from its hinge residual), and for
+ * `alm` the Gram matrix, which is brought up to date by the rows that left and came. The problem is the
+ * online model's with another loss: the same C, the bias a penalised 1, features standardised or not as the
+ * learner does. One problem for two classes, one against the rest for each of three or more.
+ *
+ * Who has the job owns all of it: the engine until svi_engine_refit_take, a worker from then until
+ * svi_engine_refit_give. */
+#ifndef SVI_REFIT_H
+#define SVI_REFIT_H
+
+#include <stdatomic.h>
+
+#include "engine/settings.h"
+#include "learner/snapshot.h"
+#include "svmstream/solver.h"
+
+struct svi_refit {
+    /* how */
+    svs_solver solver;
+    double C, p, tol;
+    atomic_bool cancel; /* set by anybody: the solver ends soon */
+
+    /* in */
+    struct svi_snapshot snapshot;
+    int64_t begun; /* number of the sample after which the snapshot was begun */
+
+    /* out; W and b are in raw units */
+    svs_error error; /* code SVS_OK: it succeeded */
+    double *W, *b;
+    int rows, d, class_count;
+    double objective, gap; /* sums over the rows */
+    int64_t iterations;
+    double milliseconds;
+    svs_solver method;
+
+    /* kept */
+    bool have;       /* W, b and the duals are those of an earlier success */
+    int64_t *number; /* samples that the duals belong to, ascending */
+    double *alpha;   /* rows x held */
+    int64_t held;
+    struct svi_gram_cache *gram;
+};
+
+/* The settings are checked. NULL: SVS_NO_MEMORY. */
+struct svi_refit *svi_refit_new(const struct svi_settings *s, svs_error *err);
+void svi_refit_free(struct svi_refit **r);
+
+/* Does the work; job->error tells how it went. A failure leaves the kept state as it was. */
+void svi_refit_run(struct svi_refit *r);
+
+/* "l1", "l2" or a number from 1 to 2. SVS_SETTING. */
+svs_code svi_refit_loss(const char *text, double *p, svs_error *err);
+
+/* Bytes at most. */
+double svi_refit_memory(const struct svi_settings *s, int d, int classes);
+
+#endif

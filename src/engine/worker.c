@@ -1,0 +1,119 @@
+#include "engine/worker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#define LOWEST 19
+
+struct svi_worker {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t work;
+    struct svi_refit *in, *out; /* guarded by the lock, as the next two */
+    struct svi_refit *running;
+    bool stop;
+    bool busy; /* the owner's */
+    bool started;
+    int bell;
+};
+
+static void *run(void *argument) {
+    svi_worker *w = argument;
+    const uint64_t one = 1;
+    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid),
+                LOWEST); /* of this thread alone; learning comes first */
+    pthread_mutex_lock(&w->lock);
+    while (!w->stop) {
+        if (!w->in) {
+            pthread_cond_wait(&w->work, &w->lock);
+            continue;
+        }
+        w->running = w->in;
+        w->in = NULL;
+        pthread_mutex_unlock(&w->lock);
+        svi_refit_run(w->running);
+        pthread_mutex_lock(&w->lock);
+        w->out = w->running;
+        w->running = NULL;
+        if (write(w->bell, &one, sizeof one) < 0)
+            continue; /* it blocks after 2^64 rings only */
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+svi_worker *svi_worker_new(svs_error *err) {
+    svi_worker *w = svi_alloc(sizeof *w);
+    if (!w) {
+        svi_fail_memory(err, "the worker");
+        return NULL;
+    }
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->work, NULL);
+    w->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    w->started = w->bell >= 0 && pthread_create(&w->thread, NULL, run, w) == 0;
+    if (!w->started) {
+        svi_fail(err, SVS_IO, "the worker for refits cannot start: %s", strerror(errno));
+        svi_worker_free(&w);
+    }
+    return w;
+}
+
+void svi_worker_free(svi_worker **pw) {
+    svi_worker *w = *pw;
+    if (!w)
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->stop = true;
+    if (w->running)
+        atomic_store(&w->running->cancel, true);
+    if (w->in)
+        atomic_store(&w->in->cancel, true);
+    pthread_cond_signal(&w->work);
+    pthread_mutex_unlock(&w->lock);
+    if (w->started)
+        pthread_join(w->thread, NULL);
+    if (w->bell >= 0)
+        close(w->bell);
+    pthread_cond_destroy(&w->work);
+    pthread_mutex_destroy(&w->lock);
+    svi_free(w);
+    *pw = NULL;
+}
+
+int svi_worker_fd(const svi_worker *w) {
+    return w->bell;
+}
+
+bool svi_worker_busy(const svi_worker *w) {
+    return w->busy;
+}
+
+void svi_worker_submit(svi_worker *w, struct svi_refit *job) {
+    pthread_mutex_lock(&w->lock);
+    w->in = job;
+    w->busy = true;
+    pthread_cond_signal(&w->work);
+    pthread_mutex_unlock(&w->lock);
+}
+
+struct svi_refit *svi_worker_collect(svi_worker *w) {
+    uint64_t rings;
+    pthread_mutex_lock(&w->lock);
+    struct svi_refit *job = w->out;
+    w->out = NULL;
+    if (job)
+        w->busy = false;
+    if (read(w->bell, &rings, sizeof rings) < 0)
+        errno = 0; /* nothing had rung */
+    pthread_mutex_unlock(&w->lock);
+    return job;
+}
