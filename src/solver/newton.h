@@ -29,7 +29,8 @@ struct svi_newton_plan {
     struct svi_sample sample;
     double tol;    /* gap <= tol * objective */
     int64_t steps; /* at most; 0 = many */
-    /* alpha starts as this share of cost, 0 to 1, for a v that is near but without multipliers; below 0: as w->alpha */
+    /* alpha starts as this share of cost, 0 to 1, for a v that is near but without multipliers; below 0: as
+     * w->alpha */
     double share;
     /* the first mu, in units of the mean cost: the band is 1/sharpness wide; not for p = 2 */
     double sharpness;

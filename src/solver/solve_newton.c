@@ -14,7 +14,7 @@
 #define ROWS_LEAST        400 /* of a sample */
 #define PER_D             10  /* rows of a sample for each coordinate, at least */
 #define SAMPLE_TOL        1e-2
-#define WARM_STEPS 60 /* from a given start; then it is given up */
+#define WARM_STEPS        60   /* from a given start; then it is given up */
 #define LEAST_SQUARES_MAX 1500 /* coordinates */
 #define SEPARABLE         0.01 /* share of the multipliers below which the next ones start at 0 */
 
