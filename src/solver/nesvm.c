@@ -1,7 +1,356 @@
+/* NESVM (Zhou, Tao, Wu): Nesterov's method on smoothed losses, with homotopy: the smoothing mu falls
+ * geometrically and each round starts where the one before ended.
+ *
+ *   C-SVM  |v|^2/2 + C sum hinge: u_i = clip((1 - y f)/(mu |x_i|_inf), 0, 1) (Eqs. 5-6), gradient v - sum c u
+ * y x LP-SVM |v|_1 + C sum hinge: besides u_j = clip(v_j / mu, -1, 1) (Eq. 24) LS-SVM |v|^2/2 + C sum (1 - y
+ * f)^2: smooth as it is
+ *
+ * Step lengths come from L = 1 (or 1/mu) + (1/mu) lambda_max(X' diag(c_i/|x_i|_inf) X) by power iteration,
+ * which comes from below: 1.1 of it. The bounds of the paper (Eqs. 48, 52) are looser by up to n. c_i u_i are
+ * dual variables, so every look gives a gap. With a kernel (small n) v holds s_i = y_i alpha_i, f = K s and
+ * the penalty is s'K s / 2 (section II-C, repaired). */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cblas.h>
+
+#include "base/alloc.h"
 #include "base/fail.h"
+#include "linalg/rows.h"
+#include "solver/kernel_rows.h"
 #include "solver/work.h"
 
+#define MU_FIRST    1.0
+#define MU_FALL     0.8
+#define MU_PER_TOL  5 /* the smoothing that leaves about a quarter of tol */
+#define MU_LEAST    1e-9
+#define ROUND       40 /* iterations for one mu */
+#define LAST_ROUND  500
+#define IDLE_ROUNDS 4  /* without a better gap: the floor is reached */
+#define LOOK        20 /* iterations between two looks at the gap in the last round */
+#define DEFAULT_MAX 20000
+#define POWER_STEPS 30
+#define MARGIN      1.1
+
+struct nesvm {
+    struct svi_work *w;
+    int64_t n;
+    int dim;              /* variables: w->dim, or n (+ 1 for a free bias) with a kernel */
+    double *k;            /* n x n kernel matrix, or NULL */
+    double mu, L, lambda; /* lambda_max(X' diag(c/|x|_inf) X) */
+    double *inf;          /* n: |x_i|_inf, with its appended constant; 1 for the squared loss */
+    double *f, *coef;     /* n */
+    double *v, *g, *sum, *y, *center, *best; /* dim, padded */
+    double *work;                            /* for the certificate */
+    double best_gap, best_objective;
+};
+
+/* ---- X and its transpose */
+
+static void forward(struct nesvm *s, const double *v, double *f) {
+    const struct svi_work *w = s->w;
+    if (!s->k) {
+        svi_rows_multiply(w->kernels, &w->problem->rows, 0, s->n, v, w->bias_value, f);
+        return;
+    }
+    cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)s->n, (int)s->n, 1, s->k, (int)s->n, v, 1, 0, f, 1);
+    for (int64_t i = 0; i < s->n && s->dim > s->n; i++)
+        f[i] += v[s->n];
+}
+
+/* g += X' coef. */
+static void backward(struct nesvm *s, const double *coef, double *g) {
+    const struct svi_work *w = s->w;
+    if (!s->k) {
+        svi_rows_add(w->kernels, &w->problem->rows, 0, s->n, coef, g, w->bias_value);
+        return;
+    }
+    cblas_dgemv(CblasRowMajor, CblasTrans, (int)s->n, (int)s->n, 1, s->k, (int)s->n, coef, 1, 1, g, 1);
+    for (int64_t i = 0; i < s->n && s->dim > s->n; i++)
+        g[s->n] += coef[i];
+}
+
+static bool squared(const struct nesvm *s) {
+    return s->w->problem->loss == SVS_SQUARED;
+}
+
+static bool penalised(const struct nesvm *s, int j) {
+    return s->k ? j < s->n : !(s->w->problem->bias == SVS_BIAS_FREE && j == s->w->d);
+}
+
+/* What the penalty adds to the gradient. */
+static void penalty_gradient(struct nesvm *s, const double *v, double *g) {
+    memset(g, 0, (size_t)svi_padded(s->dim) * sizeof *g);
+    if (s->k) {
+        cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)s->n, (int)s->n, 1, s->k, (int)s->n, v, 1, 0, g, 1);
+        return;
+    }
+    for (int j = 0; j < s->dim; j++) {
+        double t = s->w->problem->penalty == SVS_L1 ? v[j] / s->mu : v[j];
+        if (s->w->problem->penalty == SVS_L1)
+            t = t > 1 ? 1 : t < -1 ? -1 : t;
+        g[j] = penalised(s, j) ? t : 0;
+    }
+}
+
+/* coef_i = y_i c_i u_i at scores f; for the squared loss 2 c (y - f). */
+static void coefficients(struct nesvm *s, const double *f) {
+    const struct svi_work *w = s->w;
+    for (int64_t i = 0; i < s->n; i++) {
+        const double y = w->problem->y[i];
+        double u = (1 - y * f[i]) / (s->mu * s->inf[i]);
+        u = u < 0 ? 0 : u > 1 ? 1 : u;
+        s->coef[i] = squared(s) ? 2 * w->cost[i] * (y - f[i]) : y * w->cost[i] * u;
+    }
+}
+
+static void gradient(struct nesvm *s) {
+    forward(s, s->v, s->f);
+    coefficients(s, s->f);
+    penalty_gradient(s, s->v, s->g);
+    for (int64_t i = 0; i < s->n; i++)
+        s->coef[i] = -s->coef[i];
+    backward(s, s->coef, s->g);
+}
+
+/* lambda_max(X' diag(c/|x|_inf) X), for the squared loss of X' diag(2 c) X. */
+static double largest_eigenvalue(struct nesvm *s) {
+    double *v = s->y, *g = s->g, value = 0;
+    for (int j = 0; j < s->dim; j++)
+        v[j] = 1 + 0.1 * (j % 7);
+    for (int k = 0; k < POWER_STEPS; k++) {
+        double norm = cblas_dnrm2(s->dim, v, 1);
+        if (!(norm > 0))
+            return 0;
+        cblas_dscal(s->dim, 1 / norm, v, 1);
+        forward(s, v, s->f);
+        for (int64_t i = 0; i < s->n; i++)
+            s->f[i] *= s->w->cost[i] * (squared(s) ? 2 : 1 / s->inf[i]);
+        memset(g, 0, (size_t)svi_padded(s->dim) * sizeof *g);
+        backward(s, s->f, g);
+        value = cblas_dnrm2(s->dim, g, 1);
+        memcpy(v, g, (size_t)s->dim * sizeof *v);
+    }
+    return value;
+}
+
+static double penalty_eigenvalue(struct nesvm *s) {
+    double most = 0;
+    if (!s->k)
+        return s->w->problem->penalty == SVS_L1 ? 1 / s->mu : 1;
+    for (int64_t i = 0; i < s->n; i++) { /* the largest row sum bounds it */
+        double sum = cblas_dasum((int)s->n, s->k + i * s->n, 1);
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+/* ---- the certificate */
+
+/* With a kernel: objective of v, and the dual value of the box variables y coef, free or no bias. */
+static void certify_kernel(struct nesvm *s, struct svi_certificate *out) {
+    const struct svi_work *w = s->w;
+    double *a = s->work, *ka = s->work + s->n, square = 0, loss = 0, side[2] = {0, 0}, total = 0,
+           dual_square = 0;
+    forward(s, s->v, s->f);
+    coefficients(s, s->f);
+    const double b = s->dim > s->n ? s->v[s->n] : 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        const double y = w->problem->y[i], e = 1 - y * s->f[i];
+        square += s->v[i] * (s->f[i] - b);
+        loss += w->cost[i] * (squared(s) ? e * e : e > 0 ? e : 0);
+        side[y > 0] += fabs(s->coef[i]);
+    }
+    const int heavy = side[1] > side[0];
+    const double keep = s->dim > s->n && side[heavy] > 0 ? side[!heavy] / side[heavy] : 1;
+    for (int64_t i = 0; i < s->n; i++) {
+        const double y = w->problem->y[i];
+        a[i] = s->coef[i] * ((y > 0) == heavy ? keep : 1);
+        total += y * a[i] - (squared(s) ? a[i] * a[i] / (4 * w->cost[i]) : 0);
+    }
+    cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)s->n, (int)s->n, 1, s->k, (int)s->n, a, 1, 0, ka, 1);
+    dual_square = cblas_ddot((int)s->n, a, 1, ka, 1);
+    out->objective = 0.5 * square + loss;
+    out->dual = total - 0.5 * dual_square;
+    out->gap = out->objective - out->dual;
+}
+
+/* A look: keeps the best point with the dual variables of this moment. True: the gap meets the tolerance. */
+static bool look(struct nesvm *s, double *gap) {
+    struct svi_work *w = s->w;
+    struct svi_certificate c;
+    if (s->k) {
+        certify_kernel(s, &c);
+    } else {
+        forward(s, s->v, s->f);
+        coefficients(s, s->f);
+        for (int64_t i = 0; i < s->n; i++)
+            s->coef[i] *= w->problem->y[i];
+        svi_certify(w, s->v, s->coef, s->work, &c);
+    }
+    *gap = c.gap;
+    if (c.gap < s->best_gap) {
+        s->best_gap = c.gap;
+        s->best_objective = w->objective = c.objective;
+        w->dual = c.dual;
+        memcpy(s->best, s->v, (size_t)svi_padded(s->dim) * sizeof *s->best);
+        for (int64_t i = 0; i < s->n; i++)
+            w->alpha[i] = s->k ? w->problem->y[i] * s->v[i] : s->coef[i];
+    }
+    return s->best_gap <= w->o->tol * s->best_objective;
+}
+
+/* ---- the method */
+
+/* Eqs. 33-35 from v, whose place is also the prox-centre. */
+static bool round_of_steps(struct nesvm *s, int64_t steps, bool last) {
+    struct svi_work *w = s->w;
+    double gap = NAN;
+    s->L = penalty_eigenvalue(s) + MARGIN * s->lambda / (squared(s) ? 1 : s->mu);
+    memcpy(s->center, s->v, (size_t)svi_padded(s->dim) * sizeof *s->center);
+    memset(s->sum, 0, (size_t)svi_padded(s->dim) * sizeof *s->sum);
+    for (int64_t k = 0; k < steps; k++) {
+        gradient(s);
+        const double weight = 0.5 * (double)(k + 1), share = 2 / (double)(k + 3);
+        for (int j = 0; j < s->dim; j++) {
+            s->sum[j] += weight * s->g[j];
+            double y = s->v[j] - s->g[j] / s->L, z = s->center[j] - s->sum[j] / s->L;
+            s->v[j] = share * z + (1 - share) * y;
+        }
+        w->iterations++;
+        bool now = last ? k % LOOK == LOOK - 1 : k == steps - 1;
+        if (now && look(s, &gap)) {
+            w->stop = SVS_STOP_TOL;
+            return true;
+        }
+        if (svi_work_stop(w, s->best_objective, now ? gap : NAN, DEFAULT_MAX))
+            return true;
+    }
+    return false;
+}
+
+static void homotopy(struct nesvm *s) {
+    struct svi_work *w = s->w;
+    const double end = w->o->mu > 0 ? w->o->mu : fmax(MU_LEAST, MU_PER_TOL * w->o->tol);
+    double gap;
+    s->mu = squared(s) ? 1 : fmax(end, w->warm ? fmin(MU_FIRST, 8 * end) : MU_FIRST);
+    s->lambda = largest_eigenvalue(s);
+    if (w->warm && look(s, &gap)) {
+        w->stop = SVS_STOP_TOL;
+        return;
+    }
+    for (; !squared(s) && s->mu > end; s->mu = fmax(end, MU_FALL * s->mu))
+        if (round_of_steps(s, ROUND, false))
+            return;
+    for (int idle = 0; idle < IDLE_ROUNDS;) { /* each round starts anew from where it is: its momentum is of
+                                                 use for a while only */
+        const double before = s->best_gap;
+        if (round_of_steps(s, LAST_ROUND, true))
+            return;
+        idle = s->best_gap > 0.99 * before ? idle + 1 : 0;
+    }
+    w->stop = SVS_STOP_STALLED;
+}
+
+static svs_code kernel_matrix(struct nesvm *s, svs_error *err) {
+    const svs_problem *p = s->w->problem;
+    const double mib = 8.0 * (double)s->n * (double)s->n / 1048576;
+    struct svi_kernel_rows rows;
+    if (p->kernel.kind == SVS_LINEAR)
+        return SVS_OK;
+    if (p->penalty == SVS_L1 || p->bias == SVS_BIAS_APPENDED)
+        return svi_fail(err, SVS_INVALID,
+                        "with a kernel nesvm takes the penalty l2 and the bias free or none");
+    if (mib > s->w->o->cache_mib)
+        return svi_fail(err, SVS_LIMIT,
+                        "nesvm keeps the whole kernel matrix, %.0f MiB, and the cache has %.0f: take alfpgm",
+                        mib, s->w->o->cache_mib);
+    s->k = svi_alloc_array((size_t)s->n, (size_t)s->n * sizeof *s->k);
+    if (!s->k)
+        return svi_fail_memory(err, "the kernel matrix");
+    svs_code code = svi_kernel_rows_init(&rows, &p->rows, &p->kernel, 0, 1, 1, err);
+    for (int64_t i = 0; i < s->n && code == SVS_OK; i++) {
+        const double *row;
+        svi_kernel_rows_get(&rows, &i, 1, &row);
+        memcpy(s->k + i * s->n, row, (size_t)s->n * sizeof *row);
+    }
+    svi_kernel_rows_clear(&rows);
+    return code;
+}
+
+static void row_norms(struct nesvm *s) {
+    const svs_rows *r = &s->w->problem->rows;
+    for (int64_t i = 0; i < s->n; i++) {
+        double most = s->k || squared(s) ? 0 : s->w->bias_value;
+        const int64_t stride = r->dense        ? 0
+                               : r->stride > 1 ? r->stride
+                                               : 1,
+                      from = r->dense ? 0 : r->start[i * stride];
+        const int64_t to = s->k ? s->n : r->dense ? r->d : r->start[i * stride + 1];
+        for (int64_t k = s->k ? 0 : from; k < to; k++) {
+            double x = s->k ? s->k[i * s->n + k] : r->dense ? r->dense[i * r->stride + k] : r->value[k];
+            most = fabs(x) > most ? fabs(x) : most;
+        }
+        s->inf[i] = squared(s) || most == 0 ? 1 : most;
+    }
+}
+
+static svs_code reserve(struct nesvm *s, svs_error *err) {
+    struct svi_work *w = s->w;
+    svs_code code = kernel_matrix(s, err);
+    if (code != SVS_OK)
+        return code;
+    s->dim = s->k ? (int)s->n + (w->problem->bias == SVS_BIAS_FREE) : w->dim;
+    double **const vectors[] = {&s->v, &s->g, &s->sum, &s->y, &s->center, &s->best};
+    double **const rows[] = {&s->inf, &s->f, &s->coef};
+    bool got =
+        (s->work = svi_alloc_array((size_t)svi_padded(s->dim) + 2 * (size_t)s->n, sizeof(double))) != NULL;
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
+        got = (*vectors[i] = svi_vector(s->dim)) && got;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        got = (*rows[i] = svi_alloc_array((size_t)s->n, sizeof(double))) && got;
+    return got ? SVS_OK : svi_fail_memory(err, "Nesterov's method");
+}
+
+static void begin(struct nesvm *s) {
+    struct svi_work *w = s->w;
+    row_norms(s);
+    for (int j = 0; j < s->dim && !s->k; j++)
+        s->v[j] = w->v[j];
+    for (int64_t i = 0; i < s->n && s->k; i++)
+        s->v[i] = w->problem->y[i] * w->alpha[i];
+    if (s->k && s->dim > s->n)
+        s->v[s->n] = w->v[0];
+    memcpy(s->best, s->v, (size_t)svi_padded(s->dim) * sizeof *s->best);
+}
+
+static void finish(struct nesvm *s) {
+    struct svi_work *w = s->w;
+    if (s->k)
+        w->v[0] = s->dim > s->n ? s->best[s->n] : 0;
+    else
+        memcpy(w->v, s->best, (size_t)svi_padded(w->dim) * sizeof *w->v);
+    w->mu = squared(s) ? NAN : s->mu;
+    if (!squared(s) && w->stop != SVS_STOP_TOL)
+        snprintf(
+            w->note, sizeof w->note,
+            "smoothing mu %.2g leaves a floor, and columns of unlike scale slow it down: --scale, or newton",
+            s->mu);
+    else if (!squared(s))
+        snprintf(w->note, sizeof w->note, "smoothing mu %.2g at the end", s->mu);
+}
+
 svs_code svi_solve_nesvm(struct svi_work *w, svs_error *err) {
-    (void)w;
-    return svi_fail(err, SVS_UNAVAILABLE, "the solver nesvm is not written yet");
+    struct nesvm s = {.w = w, .n = w->problem->rows.n, .best_gap = INFINITY, .best_objective = INFINITY};
+    svs_code code = reserve(&s, err);
+    if (code == SVS_OK) {
+        begin(&s);
+        homotopy(&s);
+        finish(&s);
+    }
+    double *const all[] = {s.k, s.inf, s.f, s.coef, s.v, s.g, s.sum, s.y, s.center, s.best, s.work};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        svi_free(all[i]);
+    return code;
 }
