@@ -13,7 +13,7 @@
 #define SVI_TEXT_MAX 1024 /* bytes of a text setting with its NUL */
 
 enum svi_in_mode { SVI_IN_PULL = 0, SVI_IN_ROUTER, SVI_IN_SUB };
-enum svi_serve { SVI_SERVE_BEST = 0, SVI_SERVE_ONLINE, SVI_SERVE_REFIT };
+enum svi_serve { SVI_SERVE_ONLINE = 0, SVI_SERVE_REFIT, SVI_SERVE_BEST };
 enum svi_missing { SVI_MISSING_REFUSE = 0, SVI_MISSING_CARRY, SVI_MISSING_DROP };
 
 struct svi_settings {

@@ -217,7 +217,7 @@ static void test_model(void **state) {
     const msgpack_object *map = encode(&e, &b, &u);
     assert_keys(
         map,
-        "v stream epoch seq ts version method task d features classes W b C window seen learned quality");
+        "v stream epoch seq ts version method task d features classes W b C window seen learned serves quality");
     assert_common(map);
     assert_text(map, "task", "classify");
     assert_text(map, "method", "alsvm");
