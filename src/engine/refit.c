@@ -132,16 +132,34 @@ static bool go_on(void *user, const svs_progress *now) {
     return !atomic_load(&((struct svi_refit *)user)->cancel);
 }
 
-static svs_code solve_row(struct run *u, int row, struct svi_refit *out, svs_error *err) {
-    struct svi_refit *r = u->r;
-    const struct svi_snapshot *s = &r->snapshot;
+/* The targets of one class against the rest. Returns how many are positive. */
+static int64_t set_targets(struct run *u, int row) {
+    const struct svi_snapshot *s = &u->r->snapshot;
     const int positive = s->class_count < 3 ? 1 : row;
-    svs_start start = {.gram = svi_gram_cache_gram(r->gram)};
-    svs_solution solved;
-    svs_solve_options o;
+    int64_t count = 0;
     for (int64_t i = 0; i < s->count; i++) {
         u->y[i] = s->label[i] == positive ? 1 : -1;
         u->cost[i] = s->weight[i];
+        count += s->label[i] == positive;
+    }
+    return count;
+}
+
+/* A class that the window holds no sample of: nothing speaks for it. */
+static void absent_class(struct run *u, int row) {
+    memset(u->W + (int64_t)row * u->r->snapshot.d, 0, (size_t)u->r->snapshot.d * sizeof *u->W);
+    u->b[row] = -1;
+}
+
+static svs_code solve_row(struct run *u, int row, struct svi_refit *out, svs_error *err) {
+    struct svi_refit *r = u->r;
+    const struct svi_snapshot *s = &r->snapshot;
+    svs_start start = {.gram = svi_gram_cache_gram(r->gram)};
+    svs_solution solved;
+    svs_solve_options o;
+    if (set_targets(u, row) == 0 && s->class_count > 2) {
+        absent_class(u, row);
+        return SVS_OK;
     }
     if (fits(r)) {
         start.b = start_weights(u, row);
