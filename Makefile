@@ -17,9 +17,9 @@ SONAME   = libsvmstream.so.0
 # Every Debian package that building, demo, test, fuzz, metrics and format need.
 PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-dev liblapacke-dev libcyaml-dev \
            libjansson-dev zlib1g-dev libcmocka-dev clang libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
-           python3-numpy liblinear-tools universal-ctags
-# What `make bench` needs besides: the peer it compares with.
-BENCH_PACKAGES = g++ libdlib-dev
+           python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags
+# What `make bench` needs besides: the peers it compares with.
+BENCH_PACKAGES = g++ libdlib-dev liblinear-dev libsvm-dev gnuplot-nox
 
 CFLAGS  ?= -O2 -g
 WARN     = -Wall -Wextra -Wpedantic -Werror
@@ -100,10 +100,12 @@ TEST_RUN  = $(wildcard tests/structure/test_*.sh tests/cli/test_*)
 # Programs that make the n-th allocation fail take the place of the gate.
 WRAP      = $(if $(findstring _nomem,$@),-Wl$(comma)--wrap=svi_alloc$(comma)--wrap=svi_realloc)
 comma    := ,
+# A linear program is solved by a peer.
+PEER      = $(if $(findstring test_lpsvm,$@),-lglpk)
 
 $(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $(LDFLAGS) -MMD -MP -MF $@.d $< $(TEST_OBJ) $(LIB_A) $(WRAP) $(LDLIBS_ALL) -lcmocka -o $@
+	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $(LDFLAGS) -MMD -MP -MF $@.d $< $(TEST_OBJ) $(LIB_A) $(WRAP) $(LDLIBS_ALL) $(PEER) -lcmocka -o $@
 
 tests: $(TEST_BIN)
 

@@ -17,13 +17,14 @@
 #include "solver/kernel_rows.h"
 #include "solver/work.h"
 
-#define DEFAULT_MAX 20000 /* rounds */
+#define DEFAULT_MAX 5000 /* rounds */
 #define LOOK_AT     200   /* partners looked at for each row: minAlphaCheck */
 #define TAU         1e-12
 #define STILL       1e-6 /* a multiplier that moved less did not move */
 #define REST_BOUND  5    /* minAlphaOpt */
 #define REST_ALWAYS 20   /* maxAlphaOpt */
-#define EPS_LEAST   1e-10
+#define LOOK        32   /* rounds between two looks at the duality gap */
+#define EPS_LEAST   1e-7
 
 struct candidate {
     double q;
@@ -263,15 +264,30 @@ static void certify(struct alfpgm *s, double b) {
     w->v[0] = b;
 }
 
-/* The gap is below eps: does the duality gap agree? */
-static bool finished(struct alfpgm *s) {
+static bool reached(const struct alfpgm *s) {
+    return svi_work_reached(s->w, s->w->objective, s->w->objective - s->w->dual);
+}
+
+/* Does the duality gap meet the tolerance? If so, does it still when y'alpha is exactly 0 and G made anew? */
+static bool proved(struct alfpgm *s) {
     certify(s, bias(s));
-    if (!svi_work_reached(s->w, s->w->objective, s->w->objective - s->w->dual) && s->eps > EPS_LEAST) {
-        s->eps *= 0.25;
+    if (!reached(s))
         return false;
-    }
-    s->w->stop = s->eps > EPS_LEAST ? SVS_STOP_TOL : SVS_STOP_STALLED;
-    return true;
+    const double b = bias(s); /* before balance() moves what is bound a little off its bound */
+    balance(s);
+    rebuild(s);
+    certify(s, b);
+    return reached(s);
+}
+
+/* All conditions hold within eps. True: it is the end; otherwise eps is smaller now. */
+static bool finished(struct alfpgm *s) {
+    s->w->stop = SVS_STOP_TOL;
+    if (proved(s))
+        return true;
+    s->w->stop = SVS_STOP_STALLED;
+    s->eps *= 0.25;
+    return s->eps < EPS_LEAST;
 }
 
 static void rounds(struct alfpgm *s) {
@@ -295,6 +311,11 @@ static void rounds(struct alfpgm *s) {
         small_problem(s);
         update(s);
         w->iterations++;
+        if (w->iterations % LOOK == 0) {
+            certify(s, bias(s));
+            if (reached(s) && finished(s))
+                return;
+        }
         told = svi_work_stop(w, NAN, NAN, DEFAULT_MAX);
     }
 }
@@ -349,11 +370,8 @@ svs_code svi_solve_alfpgm(struct svi_work *w, svs_error *err) {
             balance(&s);
         rebuild(&s);
         rounds(&s);
-        rebuild(&s);
-        const double b = bias(&s); /* before balance() moves what is bound a little off its bound */
-        balance(&s);
-        rebuild(&s);
-        certify(&s, b);
+        if (w->stop != SVS_STOP_TOL)
+            proved(&s);
         linear_weights(&s);
         snprintf(w->note, sizeof w->note, "%s, working sets of %d rows",
                  w->o->limiter ? "MinMaxLimiter" : "free half carried over", s.room);

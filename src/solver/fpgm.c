@@ -5,9 +5,10 @@
 
 #include <cblas.h>
 
-#define PENALTY     0.1  /* mu: the paper's */
-#define ROUNDS      200  /* of the multiplier */
-#define STEPS       2000 /* of the projected gradient, for one multiplier */
+#define PENALTY     0.1 /* mu: the paper's */
+#define ROUNDS      40  /* of the multiplier */
+#define STEPS       600 /* of the projected gradient, for one multiplier */
+#define DOUBLINGS   4   /* of L, when it was too small to converge */
 #define POWER_STEPS 3
 #define MARGIN      1.05 /* power iteration comes from below */
 
@@ -85,9 +86,12 @@ static double descend(struct svi_fpgm *s, double L) {
 
 void svi_fpgm_solve(struct svi_fpgm *s) {
     double L = lipschitz(s);
+    int doubled = 0;
     for (int k = 0; k < ROUNDS; k++) {
         double nu = descend(s, L), g = residual(s, s->a);
         s->lambda -= PENALTY * g;
+        if (nu >= s->tol && doubled++ < DOUBLINGS)
+            L *= 2; /* the power iteration was too far below */
         if (fmax(nu, fabs(g)) < s->tol)
             return;
     }
