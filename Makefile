@@ -141,7 +141,10 @@ BENCH_BIN := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/
 
 $(BUILD)/bench/%: tests/bench/%.c $(TEST_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -MF $@.d $< $(TEST_OBJ) $(LIB_A) $(LDLIBS_ALL) -o $@
+	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -MF $@.d $< $(TEST_OBJ) $(LIB_A) $(LDLIBS_ALL) $(PEER) -o $@
+
+# These measure beside a peer in the same process.
+$(BUILD)/bench/bench_solvers $(BUILD)/bench/bench_papers: PEER = -llinear -lsvm
 
 # The peer is C++, so this one program is linked with it.
 $(BUILD)/bench/bench_learner: tests/bench/bench_learner.c tests/bench/dlib_rls.cc $(LIB_A)
@@ -154,6 +157,15 @@ bench-run: all $(BENCH_BIN)
 
 bench: deps-bench ## every measurement, beside its peer (ONLY=learner: one)
 	$(SUBMAKE) bench-run
+
+PLOT = set terminal svg; set output "$(BUILD)/papers/time_against_n.svg"; set logscale xy; set xlabel "samples"; set ylabel "seconds"; \
+       plot "$(BUILD)/papers/time_against_n.dat" with linespoints title "alm, L2, gap 1e-3"
+
+bench-papers: deps-bench ## the papers' comparisons with our solvers, as tables and a plot in $(BUILD)/papers
+	$(SUBMAKE) $(BUILD)/bench/bench_papers
+	@mkdir -p $(BUILD)/papers
+	@SVMSTREAM_DATA=$(DATA) OPENBLAS_NUM_THREADS=1 $(BUILD)/bench/bench_papers $(BUILD)/papers | tee $(BUILD)/papers/tables.txt
+	@gnuplot -e '$(PLOT)' 2>/dev/null && echo "plot $(BUILD)/papers/time_against_n.svg"
 
 metrics: ## figures of the source: function lengths, nesting, layers, exports
 	$(SUBMAKE) all libs
@@ -203,7 +215,7 @@ clean: ## removes all build folders
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: all libs deps deps-bench demo examples tests test-run test asan tsan fuzz-targets fuzz bench-run bench metrics format \
+.PHONY: all libs deps deps-bench demo examples tests test-run test asan tsan fuzz-targets fuzz bench-run bench bench-papers metrics format \
         install uninstall clean help
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(wildcard $(BUILD)/tests/*/*.d $(BUILD)/examples/*.d $(BUILD)/bench/*.d $(BUILD)/fuzz/*.d)

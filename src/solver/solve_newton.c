@@ -85,7 +85,7 @@ svs_code svi_solve_newton(struct svi_work *w, svs_error *err) {
     bool good = false;
     if (!w->warm)
         return cold(w, err);
-    svs_code code = good_already(w, &good, err);
+    svs_code code = w->problem->p == 1 ? good_already(w, &good, err) : SVS_OK;
     if (code != SVS_OK || good)
         return code;
     code = svi_newton(w, &plan, &end, err);

@@ -216,10 +216,10 @@ static svs_code reserve(struct svi_work *w, svs_error *err) {
 static svs_code certify(struct svi_work *w, svs_error *err) {
     const svs_problem *p = w->problem;
     struct svi_certificate mine, of_v;
-    w->objective = svi_objective(w, w->v);
-    if (w->o->solver ==
-        SVS_SOLVER_FALSVM) /* solves the problem of the samples that it learned, not this one */
+    if (w->o->solver == SVS_SOLVER_FALSVM) { /* it solves the problem of what it learned, not this one */
+        w->objective = svi_objective(w, w->v);
         return SVS_OK;
+    }
     double *work = svi_alloc_array((size_t)svi_padded(w->dim) + (size_t)p->rows.n, sizeof *work);
     if (!work)
         return svi_fail_memory(err, "the certificate");
@@ -229,6 +229,7 @@ static svs_code certify(struct svi_work *w, svs_error *err) {
         if (of_v.dual > mine.dual)
             mine = of_v;
     }
+    w->objective = mine.objective;
     w->dual = mine.dual;
     svi_free(work);
     return SVS_OK;
