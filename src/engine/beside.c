@@ -149,8 +149,8 @@ void svi_beside_reset(struct svi_beside *b) {
     b->stale = b->state == SVI_REFIT_AWAY;
     if (b->state == SVI_REFIT_COPYING || b->state == SVI_REFIT_READY)
         b->state = SVI_REFIT_IDLE;
-    if (b->state != SVI_REFIT_OFF && b->state != SVI_REFIT_AWAY)
-        b->job->have = false;
+    if (b->state == SVI_REFIT_IDLE)
+        svi_refit_forget(b->job);
     b->have = b->serves = false;
     b->hit_count = b->hit_at = b->online = b->refit = 0;
 }
@@ -216,6 +216,8 @@ void svi_engine_refit_give(svi_engine *e) {
     svs_error err = b->job->error;
     bool stale = b->stale || b->job->class_count != svs_learner_class_count(e->learner);
     b->state = SVI_REFIT_IDLE;
+    if (b->stale)
+        svi_refit_forget(b->job);
     b->stale = false;
     if (err.code == SVS_OK && stale) {
         b->overtaken++;

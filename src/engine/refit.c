@@ -8,6 +8,8 @@
 #include "base/fail.h"
 #include "engine/gram_cache.h"
 
+#define WEIGHT_LEAST 1e-30 /* what has decayed below it counts for nothing, but a cost is above 0 */
+
 /* What one run works with. */
 struct run {
     struct svi_refit *r;
@@ -42,6 +44,11 @@ struct svi_refit *svi_refit_new(const struct svi_settings *s, svs_error *err) {
     if (svi_refit_loss(s->refit_loss, &r->p, err) != SVS_OK)
         svi_refit_free(&r);
     return r;
+}
+
+void svi_refit_forget(struct svi_refit *r) {
+    r->have = false;
+    svi_gram_cache_free(&r->gram);
 }
 
 void svi_refit_free(struct svi_refit **pr) {
@@ -139,7 +146,7 @@ static int64_t set_targets(struct run *u, int row) {
     int64_t count = 0;
     for (int64_t i = 0; i < s->count; i++) {
         u->y[i] = s->label[i] == positive ? 1 : -1;
-        u->cost[i] = s->weight[i];
+        u->cost[i] = s->weight[i] > WEIGHT_LEAST ? s->weight[i] : WEIGHT_LEAST;
         count += s->label[i] == positive;
     }
     return count;

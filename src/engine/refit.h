@@ -51,6 +51,9 @@ void svi_refit_free(struct svi_refit **r);
 /* Does the work; job->error tells how it went. A failure leaves the kept state as it was. */
 void svi_refit_run(struct svi_refit *r);
 
+/* Forgets what was kept: the samples have changed their numbers. */
+void svi_refit_forget(struct svi_refit *r);
+
 /* "l1", "l2" or a number from 1 to 2. SVS_SETTING. */
 svs_code svi_refit_loss(const char *text, double *p, svs_error *err);
 
