@@ -275,7 +275,7 @@ const struct cli_command cli_predict = {.name = "predict",
                                                 "where file and model have names, by place otherwise.\n"
                                                 "\n"
                                                 "  svmstream predict a9a.t.svm a9a.model a9a.out\n"
-                                                "  svmstream predict -b --label rain new.csv weather.model",
+                                                "  svmstream predict -b new.csv weather.model",
                                         .keys = "label in.format",
                                         .options = options,
                                         .positional_min = 2,

@@ -446,7 +446,7 @@ const struct cli_command cli_train = {
             "\n"
             "  svmstream train -c 1 a9a.svm a9a.model\n"
             "  svmstream train -t rbf -g 0.5 --loss l1 --format libsvm data.svm data.model\n"
-            "  svmstream train -v 5 weather.csv.gz --label rain\n"
+            "  svmstream train -v 5 weather.csv.gz\n"
             "  svmstream train --search-C a9a.svm",
     .keys = "C task label weight scale in.format max.features seed",
     .options = options,

@@ -46,7 +46,10 @@ static const char *const quality[] = {"accuracy", "accuracy.w", "kappa", "kappa_
 static void print_model(FILE *to, const msgpack_object *m) {
     print_keys(to, m, (const char *const[]){"version", "method", "d", NULL});
     print_array(to, "classes", cli_key(m, "classes"));
-    print_keys(to, m, (const char *const[]){"seen", "learned", NULL});
+    print_keys(to, m, (const char *const[]){"seen", "learned", "serves", NULL});
+    if (cli_key(m, "gap")) /* a refit */
+        print_keys(to, m,
+                   (const char *const[]){"at", "objective", "gap", "iterations", "milliseconds", NULL});
     print_keys(to, cli_key(m, "quality"), quality);
 }
 
