@@ -1,0 +1,44 @@
+/* Any bytes as a model file (ours, LIBLINEAR's, LIBSVM's): refused, or a model that can be scored and
+ * written. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "wire/model_file.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void score_zero(const struct svi_machine *m) {
+    const double zero[1] = {0};
+    const svs_rows x = {.n = 1, .d = 1, .dense = zero, .stride = 1};
+    if (m->kernel) {
+        double *work = calloc((size_t)m->kernel->support.n + (size_t)m->kernel->support.d, sizeof *work);
+        double *scores = calloc((size_t)m->kernel->rows + 1, sizeof *scores);
+        svs_kernel_scores(m->kernel, &x, 0, work, scores);
+        if (svs_kernel_predict(m->kernel, scores) >= m->kernel->class_count)
+            abort();
+        free(work);
+        free(scores);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    char path[64], out[64];
+    struct svi_machine m;
+    int fd = memfd_create("model", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+        abort();
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    snprintf(out, sizeof out, "/tmp/fuzz_model_file_%d", getpid());
+    if (svi_machine_read(&m, path, NULL) == SVS_OK) {
+        score_zero(&m);
+        for (int format = 0; format < 3; format++)
+            svi_machine_write(&m, out, (enum svi_model_format)format, NULL);
+        unlink(out);
+        svi_machine_clear(&m);
+    }
+    close(fd);
+    return 0;
+}
