@@ -46,8 +46,9 @@ typedef struct svs_trained {
 } svs_trained;
 
 /* Trains: two classes give one problem, K >= 3 classes K problems "class k against the rest", regression one with the squared
- * loss. `start` (may be NULL): what an earlier call on the same examples gave, to go on from (another C, another tol). SVS_ONE_CLASS,
- * and codes of svs_solve. */
+ * loss. `start` (may be NULL): what an earlier call on the same examples gave, to go on from (another C, another tol). A class of
+ * three or more that no example is of scores -1 (its solution: objective NAN). SVS_ONE_CLASS: fewer than two classes occur; codes of
+ * svs_solve. */
 SVS_API svs_code svs_train(const svs_examples *e, const svs_train_options *o, const svs_trained *start, svs_trained *out,
                            svs_error *err);
 SVS_API void svs_trained_clear(svs_trained *t);
@@ -72,7 +73,7 @@ typedef struct svs_path_point {
 } svs_path_point;
 
 /* Doubles C from `from` to `to`, each fold warm-started along the path, and calls `point` (may be NULL) for each; *best is the C
- * of the best cross-validation quality (the smaller one of equals). */
+ * of the best cross-validation quality (the smaller one of equals). SVS_INVALID: 0 < from <= to < infinity does not hold, or more than 128 values. */
 SVS_API svs_code svs_search_C(const svs_examples *e, const svs_train_options *o, int folds, double from, double to,
                               void (*point)(void *user, const svs_path_point *p), void *user, svs_path_point *best,
                               svs_error *err);

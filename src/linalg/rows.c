@@ -9,15 +9,10 @@
 
 #define GRAM_BLOCK 128 /* rows of one rank-k product */
 
-/* The offsets of a sparse row: its own and, behind it, its end. */
-static const int64_t *span(const svs_rows *r, int64_t i) {
-    return r->start + (r->stride > 1 ? i * r->stride : i);
-}
-
 int64_t svs_rows_stored(const svs_rows *r) {
     int64_t sum = 0;
     for (int64_t i = 0; i < r->n && !r->dense; i++)
-        sum += span(r, i)[1] - span(r, i)[0];
+        sum += svi_row_span(r, i)[1] - svi_row_span(r, i)[0];
     return r->dense ? r->n * r->d : sum;
 }
 
@@ -27,7 +22,7 @@ void svs_rows_copy(const svs_rows *r, int64_t i, double *to) {
         return;
     }
     memset(to, 0, (size_t)r->d * sizeof *to);
-    for (int64_t k = span(r, i)[0]; k < span(r, i)[1]; k++)
+    for (int64_t k = svi_row_span(r, i)[0]; k < svi_row_span(r, i)[1]; k++)
         to[r->column[k]] = r->value[k];
 }
 
@@ -59,9 +54,9 @@ static svs_code check_dense(const svs_rows *r, svs_error *err) {
 static svs_code check_sparse(const svs_rows *r, svs_error *err) {
     for (int64_t i = 0; i < r->n; i++) {
         int32_t last = -1;
-        if (span(r, i)[1] < span(r, i)[0])
+        if (svi_row_span(r, i)[1] < svi_row_span(r, i)[0])
             return svi_fail(err, SVS_INVALID, "row %lld ends before it begins", (long long)i);
-        for (int64_t k = span(r, i)[0]; k < span(r, i)[1]; k++) {
+        for (int64_t k = svi_row_span(r, i)[0]; k < svi_row_span(r, i)[1]; k++) {
             if (r->column[k] <= last || r->column[k] >= r->d)
                 return svi_fail(err, SVS_BAD_COLUMN, "row %lld: columns must ascend from 0 to %d",
                                 (long long)i, r->d - 1);
@@ -96,7 +91,7 @@ double svi_row_dot(const struct svi_kernels *k, const svs_rows *r, int64_t i, co
     if (r->dense)
         k->rows_dot(r->dense + i * r->stride, 0, 1, width(r), v, &f);
     else
-        for (int64_t j = span(r, i)[0]; j < span(r, i)[1]; j++)
+        for (int64_t j = svi_row_span(r, i)[0]; j < svi_row_span(r, i)[1]; j++)
             f += r->value[j] * v[r->column[j]];
     return one != 0 ? f + one * v[r->d] : f;
 }
@@ -105,7 +100,7 @@ void svi_row_add(const struct svi_kernels *k, const svs_rows *r, int64_t i, doub
     if (r->dense)
         k->rows_add(r->dense + i * r->stride, 0, 1, width(r), &s, v);
     else
-        for (int64_t j = span(r, i)[0]; j < span(r, i)[1]; j++)
+        for (int64_t j = svi_row_span(r, i)[0]; j < svi_row_span(r, i)[1]; j++)
             v[r->column[j]] += s * r->value[j];
     if (one != 0)
         v[r->d] += s * one;
@@ -118,7 +113,7 @@ double svi_row_norm2(const struct svi_kernels *k, const svs_rows *r, int64_t i, 
         for (const double *x = r->dense + i * r->stride, *end = x + r->d; x < end; x++)
             sum += *x * *x;
     else
-        for (int64_t j = span(r, i)[0]; j < span(r, i)[1]; j++)
+        for (int64_t j = svi_row_span(r, i)[0]; j < svi_row_span(r, i)[1]; j++)
             sum += r->value[j] * r->value[j];
     return sum;
 }
@@ -131,7 +126,7 @@ void svi_rows_multiply(const struct svi_kernels *k, const svs_rows *r, int64_t f
     else
         for (int64_t i = 0; i < count; i++) {
             double sum = 0;
-            for (int64_t j = span(r, first + i)[0]; j < span(r, first + i)[1]; j++)
+            for (int64_t j = svi_row_span(r, first + i)[0]; j < svi_row_span(r, first + i)[1]; j++)
                 sum += r->value[j] * v[r->column[j]];
             f[i] = sum;
         }
@@ -145,7 +140,7 @@ void svi_rows_add(const struct svi_kernels *k, const svs_rows *r, int64_t first,
         k->rows_add(r->dense + first * r->stride, (size_t)r->stride, count, width(r), s, v);
     else
         for (int64_t i = 0; i < count; i++)
-            for (int64_t j = span(r, first + i)[0]; s[i] != 0 && j < span(r, first + i)[1]; j++)
+            for (int64_t j = svi_row_span(r, first + i)[0]; s[i] != 0 && j < svi_row_span(r, first + i)[1]; j++)
                 v[r->column[j]] += s[i] * r->value[j];
     if (one != 0) {
         double sum = 0;
@@ -171,7 +166,7 @@ static int64_t row_at(const struct gram *a, int64_t i) {
 static void gram_sparse(const struct gram *a) {
     const svs_rows *r = a->r;
     for (int64_t i = 0; i < a->count; i++) {
-        int64_t row = row_at(a, i), from = span(r, row)[0], to = span(r, row)[1];
+        int64_t row = row_at(a, i), from = svi_row_span(r, row)[0], to = svi_row_span(r, row)[1];
         double s = a->s ? a->s[i] : 1;
         for (int64_t p = from; p < to; p++) {
             double c = s * r->value[p], *line = a->g + (size_t)r->column[p] * (size_t)a->n;

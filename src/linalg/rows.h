@@ -9,6 +9,11 @@
 #include "linalg/pass.h"
 #include "svmstream/rows.h"
 
+/* The offsets of a sparse row: where it begins and, behind that, where it ends. */
+static inline const int64_t *svi_row_span(const svs_rows *r, int64_t i) {
+    return r->start + (r->stride > 1 ? i * r->stride : i);
+}
+
 /* Room of a vector of dim coordinates: a multiple of 8, with at least one to spare so that padded rows may be
  * read over their end. */
 static inline int svi_padded(int dim) {

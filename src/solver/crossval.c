@@ -1,12 +1,13 @@
-/* Cross-validation and the search for C: each fold is cut out once, and every value of C starts from the
- * solution of the one before. */
+/* Cross-validation and the search for C: each fold is cut out once, its scaled rows and Gram matrix are made
+ * once, and every value of C starts from the solution of the one before. */
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/random.h"
-#include "svmstream/train.h"
+#include "linalg/rows.h"
+#include "solver/train_shared.h"
 
 /* Rows with fold != `fold` of the examples, copied. */
 struct part {
@@ -36,9 +37,9 @@ static void take_row(struct part *p, const svs_examples *e, int64_t from, int64_
     if (r->dense) {
         memcpy(p->dense + to * p->e.rows.stride, r->dense + from * r->stride, (size_t)r->d * sizeof(double));
     } else {
-        int64_t count = r->start[from + 1] - r->start[from];
-        memcpy(p->column + p->start[to], r->column + r->start[from], (size_t)count * sizeof(int32_t));
-        memcpy(p->value + p->start[to], r->value + r->start[from], (size_t)count * sizeof(double));
+        const int64_t *span = svi_row_span(r, from), count = span[1] - span[0];
+        memcpy(p->column + p->start[to], r->column + span[0], (size_t)count * sizeof(int32_t));
+        memcpy(p->value + p->start[to], r->value + span[0], (size_t)count * sizeof(double));
         p->start[to + 1] = p->start[to] + count;
     }
     if (p->label)
@@ -54,7 +55,8 @@ static svs_code cut(struct part *p, const svs_examples *e, const int32_t *folds,
     for (int64_t i = 0; i < e->rows.n; i++)
         if (folds[i] != fold) {
             n++;
-            stored += e->rows.dense ? 0 : e->rows.start[i + 1] - e->rows.start[i];
+            if (!e->rows.dense)
+                stored += svi_row_span(&e->rows, i)[1] - svi_row_span(&e->rows, i)[0];
         }
     svs_code code = reserve(p, e, n, stored, err);
     for (int64_t i = 0; i < e->rows.n && code == SVS_OK; i++)
@@ -77,8 +79,7 @@ static void part_clear(struct part *p) {
     *p = (struct part){0};
 }
 
-/* Folds of nearly the same size with nearly the same shares of every class. */
-static svs_code assign(const svs_examples *e, int folds, uint64_t seed, int32_t *fold, svs_error *err) {
+svs_code svi_assign_folds(const svs_examples *e, int folds, uint64_t seed, int32_t *fold, svs_error *err) {
     struct svi_random random = {seed};
     const int64_t n = e->rows.n;
     int32_t *order = svi_alloc_array((size_t)n, sizeof *order), next = 0;
@@ -141,31 +142,59 @@ static void test_row(const svs_trained *t, const svs_examples *e, int64_t i, str
         to->right += predicted == e->label[i];
 }
 
-/* One fold along the path of C. */
-static svs_code run_fold(const svs_examples *e, const svs_train_options *o, const int32_t *folds, int fold,
-                         const double *C, struct tally *tally, int points, struct buffers *b,
-                         svs_error *err) {
-    struct part p = {0};
+struct path {
+    const svs_examples *e;
+    const svs_train_options *o;
+    const int32_t *folds;
+    const double *C;
+    struct tally *tally; /* of each C, over all folds */
+    int points;
+    struct buffers buffers;
+};
+
+static void count_fold(struct path *a, int fold, int point, const svs_trained *t) {
+    struct tally *tally = &a->tally[point];
+    for (int64_t i = 0; i < a->e->rows.n; i++)
+        if (a->folds[i] == fold)
+            test_row(t, a->e, i, &a->buffers, tally);
+    for (int m = 0; m < t->count; m++) {
+        tally->seconds += t->solutions[m].seconds;
+        tally->iterations += t->solutions[m].iterations;
+    }
+}
+
+static svs_code train_path(struct path *a, int fold, const struct part *p, const struct svi_shared *shared,
+                           svs_error *err) {
     svs_trained before = {0}, now = {0};
-    svs_train_options mine = *o;
-    svs_code code = cut(&p, e, folds, fold, err);
-    for (int k = 0; k < points && code == SVS_OK; k++) {
-        mine.C = C[k];
-        code = svs_train(&p.e, &mine, k > 0 ? &before : NULL, &now, err);
+    svs_train_options mine = *a->o;
+    svs_code code = SVS_OK;
+    for (int k = 0; k < a->points && code == SVS_OK; k++) {
+        mine.C = a->C[k];
+        code = svi_train(shared, &p->e, &mine, k > 0 ? &before : NULL, &now, err);
         if (code != SVS_OK)
             break;
-        for (int64_t i = 0; i < e->rows.n; i++)
-            if (folds[i] == fold)
-                test_row(&now, e, i, b, &tally[k]);
-        for (int m = 0; m < now.count; m++) {
-            tally[k].seconds += now.solutions[m].seconds;
-            tally[k].iterations += now.solutions[m].iterations;
-        }
+        count_fold(a, fold, k, &now);
         svs_trained_clear(&before);
         before = now;
         now = (svs_trained){0};
     }
     svs_trained_clear(&before);
+    return code;
+}
+
+static svs_code run_fold(struct path *a, int fold, svs_error *err) {
+    struct part p = {0};
+    struct svi_shared shared = {0};
+    svs_code code = cut(&p, a->e, a->folds, fold, err);
+    if (code == SVS_OK)
+        code = svi_shared_make(&shared, &p.e, a->o, a->points, err);
+    if (code == SVS_OK)
+        code = train_path(a, fold, &p, &shared, err);
+    else if (code == SVS_ONE_CLASS) /* classes of two rows and more are in every training part */
+        svi_fail(err, code,
+                 "without fold %d all examples have the same label: cross-validation needs 2 of each class",
+                 fold + 1);
+    svi_shared_clear(&shared);
     part_clear(&p);
     return code;
 }
@@ -176,15 +205,15 @@ static svs_code run_folds(const svs_examples *e, const svs_train_options *o, int
         return svi_fail(err, SVS_INVALID,
                         "%d folds: at least 2 and at most the number of examples (%lld) are possible", folds,
                         (long long)e->rows.n);
-    struct buffers b = {0};
     int32_t *fold = svi_alloc_array((size_t)e->rows.n, sizeof *fold);
-    svs_code code = fold ? buffers_make(&b, e, err) : svi_fail_memory(err, "the folds");
+    struct path a = {.e = e, .o = o, .folds = fold, .C = C, .tally = tally, .points = points};
+    svs_code code = fold ? buffers_make(&a.buffers, e, err) : svi_fail_memory(err, "the folds");
     if (code == SVS_OK)
-        code = assign(e, folds, o->solve.seed, fold, err);
+        code = svi_assign_folds(e, folds, o->solve.seed, fold, err);
     for (int k = 0; k < folds && code == SVS_OK; k++)
-        code = run_fold(e, o, fold, k, C, tally, points, &b, err);
+        code = run_fold(&a, k, err);
     svi_free(fold);
-    buffers_clear(&b);
+    buffers_clear(&a.buffers);
     return code;
 }
 
@@ -217,8 +246,13 @@ svs_code svs_search_C(const svs_examples *e, const svs_train_options *o, int fol
         return svi_fail(err, SVS_INVALID,
                         "C is searched from %g to %g: both must be above 0, the second not below the first",
                         from, to);
-    for (double c = from; c <= to * (1 + 1e-12) && points < POINTS_MAX; c *= 2)
+    for (double c = from; c <= to * (1 + 1e-12); c *= 2) { /* ends: doubling passes any finite `to` */
+        if (points == POINTS_MAX)
+            return svi_fail(err, SVS_INVALID,
+                            "from %g to %g C would be doubled more than %d times: take a shorter range", from,
+                            to, POINTS_MAX);
         C[points++] = c;
+    }
     svs_code code = run_folds(e, o, folds, C, points, tally, err);
     for (int k = 0; k < points && code == SVS_OK; k++) {
         const svs_path_point p = {C[k], quality_of(e, &tally[k]), tally[k].seconds, tally[k].iterations};

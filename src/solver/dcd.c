@@ -39,7 +39,8 @@ INLINE bool visit(struct dcd *s, int64_t i, bool dense, int width, bool bounded)
     const double y = w->problem->y[i], cost = w->cost[i], upper = bounded ? cost : INFINITY,
                  alpha = w->alpha[i];
     const double *x = dense ? r->dense + i * r->stride : NULL;
-    const int64_t from = dense ? 0 : r->start[i], to = dense ? 0 : r->start[i + 1];
+    const int64_t *const span = dense ? NULL : svi_row_span(r, i), from = dense ? 0 : span[0],
+                         to = dense ? 0 : span[1];
     double *v = w->v, f = w->bias_value != 0 ? w->bias_value * v[w->d] : 0;
     if (dense) {
         double product;
@@ -184,7 +185,8 @@ static void advise(struct dcd *s) {
         return; /* advice only */
     const svs_rows *r = &w->problem->rows;
     for (int64_t i = 0; i < r->n; i++)
-        for (int64_t k = r->dense ? 0 : r->start[i]; k < (r->dense ? r->d : r->start[i + 1]); k++) {
+        for (int64_t k = r->dense ? 0 : svi_row_span(r, i)[0];
+             k < (r->dense ? r->d : svi_row_span(r, i)[1]); k++) {
             double x = r->dense ? r->dense[i * r->stride + k] : r->value[k];
             square[r->dense ? k : r->column[k]] += x * x;
         }

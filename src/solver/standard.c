@@ -1,27 +1,43 @@
 #include "solver/standard.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "linalg/rows.h"
 
-/* Sums and squares of the columns in two passes: the mean first, so that large offsets do not cancel. */
+/* The entries of a row. */
+static void entries(const svs_rows *r, int64_t i, int64_t *from, int64_t *to) {
+    *from = r->dense ? i * r->stride : svi_row_span(r, i)[0];
+    *to = r->dense ? *from + r->d : svi_row_span(r, i)[1];
+}
+
+/* In two passes, the mean first, so that large offsets do not cancel. */
 static void measure(struct svi_standard *s, const svs_rows *r) {
-    const bool dense = r->dense != NULL;
-    for (int pass = 0; pass < 2; pass++) {
-        for (int64_t i = 0; i < r->n; i++)
-            for (int64_t k = dense ? 0 : r->start[i]; k < (dense ? r->d : r->start[i + 1]); k++) {
-                double x = dense ? r->dense[i * r->stride + k] : r->value[k];
-                int64_t j = dense ? k : r->column[k];
-                if (pass == 0)
-                    s->mean[j] += dense ? x / (double)r->n : 0;
-                else
-                    s->inverse[j] += (x - s->mean[j]) * (x - s->mean[j]) / (double)r->n;
+    const double *values = r->dense ? r->dense : r->value, n = (double)r->n;
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t i = 0, from, to; i < r->n; i++) {
+            entries(r, i, &from, &to);
+            for (int64_t k = from; k < to; k++) {
+                int64_t j = r->dense ? k - from : r->column[k];
+                double x = values[k] - s->mean[j];
+                if (pass == 0 && r->dense)
+                    s->mean[j] += values[k] / n; /* sums to no more than the largest value: no overflow */
+                else if (pass == 1)
+                    s->inverse[j] += x * x / n;
             }
+        }
+}
+
+/* Deviations to factors. A column whose deviation is within the rounding of its mean is constant: factor 0, or
+ * that rounding would be blown up to deviation 1 and pass for a feature. */
+static void invert(struct svi_standard *s, int64_t n) {
+    for (int j = 0; j < s->d; j++) {
+        double deviation = sqrt(s->inverse[j]), rounding = (double)n * DBL_EPSILON * fabs(s->mean[j]);
+        s->inverse[j] = deviation > rounding ? 1 / deviation : 0;
     }
-    for (int j = 0; j < r->d; j++)
-        s->inverse[j] = s->inverse[j] > 0 ? 1 / sqrt(s->inverse[j]) : 1;
 }
 
 static void scale_dense(struct svi_standard *s, const svs_rows *r, int64_t stride) {
@@ -34,9 +50,20 @@ static void scale_dense(struct svi_standard *s, const svs_rows *r, int64_t strid
 }
 
 static void scale_sparse(struct svi_standard *s, const svs_rows *r) {
-    for (int64_t k = r->start[0]; k < r->start[r->n]; k++)
-        s->values[k] = r->value[k] * s->inverse[r->column[k]];
+    for (int64_t i = 0, from, to; i < r->n; i++) {
+        entries(r, i, &from, &to);
+        for (int64_t k = from; k < to; k++)
+            s->values[k] = r->value[k] * s->inverse[r->column[k]];
+    }
     s->rows.value = s->values;
+}
+
+/* Values that are kept: with sparse rows as many as lie before the furthest end, so that offsets stay. */
+static size_t room(const svs_rows *r, int64_t stride) {
+    int64_t end = 0;
+    for (int64_t i = 0; i < r->n && !r->dense; i++)
+        end = svi_row_span(r, i)[1] > end ? svi_row_span(r, i)[1] : end;
+    return r->dense ? (size_t)(r->n * stride) : (size_t)end + 1;
 }
 
 svs_code svi_standard_make(struct svi_standard *s, const svs_rows *rows, bool scale, svs_error *err) {
@@ -46,11 +73,11 @@ svs_code svi_standard_make(struct svi_standard *s, const svs_rows *rows, bool sc
         return SVS_OK;
     s->mean = svi_alloc_array((size_t)rows->d, sizeof *s->mean);
     s->inverse = svi_alloc_array((size_t)rows->d, sizeof *s->inverse);
-    s->values = svi_alloc_array(rows->dense ? (size_t)(rows->n * stride) : (size_t)rows->start[rows->n] + 1,
-                                sizeof *s->values);
+    s->values = svi_alloc_array(room(rows, stride), sizeof *s->values);
     if (!s->mean || !s->inverse || !s->values)
         return svi_fail_memory(err, "the scaled rows");
     measure(s, rows);
+    invert(s, rows->n);
     if (rows->dense)
         scale_dense(s, rows, stride);
     else

@@ -8,9 +8,9 @@
 #include "learner/model_owned.h"
 #include "linalg/rows.h"
 #include "solver/kernel_model.h"
-#include "solver/standard.h"
+#include "solver/train_shared.h"
 
-#define GRAM_MAX 1500 /* coordinates up to which `alm` is given one Gram matrix for all classes */
+#define GRAM_MAX 1500 /* coordinates up to which `alm` is given one Gram matrix for all its problems */
 
 void svs_train_options_default(svs_train_options *o) {
     *o = (svs_train_options){.C = 1, .loss = SVS_HINGE, .p = 2, .bias_value = 1};
@@ -20,8 +20,8 @@ void svs_train_options_default(svs_train_options *o) {
 struct training {
     const svs_examples *e;
     const svs_train_options *o;
-    struct svi_standard standard; /* rows as the solver sees them */
-    double *y, *cost, *gram;
+    const struct svi_shared *shared;
+    double *y, *cost;
     svs_trained *out;
 };
 
@@ -29,25 +29,59 @@ static int count_problems(const svs_examples *e) {
     return e->task == SVS_REGRESS || e->class_count == 2 ? 1 : e->class_count;
 }
 
-static svs_code check(const svs_examples *e, svs_error *err) {
-    int present = 0;
-    if (e->rows.n < 1)
-        return svi_fail(err, SVS_EMPTY, "there are no examples to learn from");
-    if (e->task == SVS_REGRESS)
-        return SVS_OK;
-    for (int k = 0; k < e->class_count; k++) {
-        int64_t i = 0;
-        while (i < e->rows.n && e->label[i] != k)
-            i++;
-        present += i < e->rows.n;
-    }
-    for (int64_t i = 0; i < e->rows.n; i++)
+static svs_code check_labels(const svs_examples *e, svs_error *err) {
+    const int32_t first = e->label[0];
+    bool differ = false;
+    for (int64_t i = 0; i < e->rows.n; i++) {
         if (e->label[i] < 0 || e->label[i] >= e->class_count)
             return svi_fail(err, SVS_BAD_LABEL, "example %lld has no label", (long long)i);
-    if (present < 2)
-        return svi_fail(err, SVS_ONE_CLASS, "all %lld examples have the same label: two classes are needed",
-                        (long long)e->rows.n);
-    return SVS_OK;
+        differ = differ || e->label[i] != first;
+    }
+    return differ ? SVS_OK
+                  : svi_fail(err, SVS_ONE_CLASS,
+                             "all %lld examples have the same label: two classes are needed",
+                             (long long)e->rows.n);
+}
+
+static svs_code check(const svs_examples *e, const svs_train_options *o, svs_error *err) {
+    if (e->rows.n < 1)
+        return svi_fail(err, SVS_EMPTY, "there are no examples to learn from");
+    if (o->kernel.kind != SVS_LINEAR && o->scale)
+        return svi_fail(err, SVS_INVALID,
+                        "--scale is for linear models: scale the data of a kernel model before");
+    if (o->kernel.kind != SVS_LINEAR && e->task == SVS_REGRESS)
+        return svi_fail(err, SVS_INVALID, "regression is linear here: leave the kernel out");
+    svs_code code = svs_rows_check(&e->rows, err); /* before anything is computed from them */
+    return code != SVS_OK || e->task == SVS_REGRESS ? code : check_labels(e, err);
+}
+
+/* The Gram matrix holds no label, no weight and no C: one serves every class along the whole path. */
+static svs_code make_gram(struct svi_shared *s, const svs_examples *e, const svs_train_options *o, int paths,
+                          svs_error *err) {
+    const size_t n = (size_t)e->rows.d + 1;
+    if (o->solve.solver != SVS_SOLVER_ALM || o->kernel.kind != SVS_LINEAR || n > GRAM_MAX ||
+        (paths < 2 && count_problems(e) < 2))
+        return SVS_OK;
+    s->gram = svi_alloc_array(n * n, sizeof *s->gram);
+    if (!s->gram)
+        return svi_fail_memory(err, "the Gram matrix");
+    return svi_rows_gram(svi_kernels_get(SVS_ISA_BEST), &s->standard.rows, NULL, e->rows.n, NULL, 1, s->gram,
+                         err);
+}
+
+svs_code svi_shared_make(struct svi_shared *s, const svs_examples *e, const svs_train_options *o, int paths,
+                         svs_error *err) {
+    *s = (struct svi_shared){0};
+    svs_code code = check(e, o, err);
+    if (code == SVS_OK)
+        code = svi_standard_make(&s->standard, &e->rows, o->scale, err);
+    return code == SVS_OK ? make_gram(s, e, o, paths, err) : code;
+}
+
+void svi_shared_clear(struct svi_shared *s) {
+    svi_standard_clear(&s->standard);
+    svi_free(s->gram);
+    s->gram = NULL;
 }
 
 static svs_code reserve(struct training *t, svs_error *err) {
@@ -57,46 +91,56 @@ static svs_code reserve(struct training *t, svs_error *err) {
     t->cost = svi_alloc_array(n, sizeof *t->cost);
     t->out->solutions = svi_alloc_array((size_t)count, sizeof *t->out->solutions);
     t->out->count = count;
-    return t->y && t->cost && t->out->solutions
-               ? svi_standard_make(&t->standard, &t->e->rows, t->o->scale, err)
-               : svi_fail_memory(err, "the training");
+    return t->y && t->cost && t->out->solutions ? SVS_OK : svi_fail_memory(err, "the training");
 }
 
-/* One Gram matrix serves every class. */
-static svs_code share_gram(struct training *t, svs_error *err) {
-    const size_t n = (size_t)t->e->rows.d + 1;
-    if (t->o->solve.solver != SVS_SOLVER_ALM || t->out->count < 2 || n > GRAM_MAX)
-        return SVS_OK;
-    t->gram = svi_alloc_array(n * n, sizeof *t->gram);
-    if (!t->gram)
-        return svi_fail_memory(err, "the Gram matrix");
-    return svi_rows_gram(svi_kernels_get(SVS_ISA_BEST), &t->standard.rows, NULL, t->e->rows.n, NULL, 1,
-                         t->gram, err);
-}
-
-static void set_targets(struct training *t, int problem) {
+/* Is there an example of the problem's positive class? */
+static bool set_targets(struct training *t, int problem) {
     const svs_examples *e = t->e;
     const int positive = t->out->count == 1 ? 1 : problem;
+    bool met = e->task == SVS_REGRESS;
     for (int64_t i = 0; i < e->rows.n; i++) {
         t->y[i] = e->task == SVS_REGRESS ? e->target[i] : e->label[i] == positive ? 1 : -1;
+        met = met || t->y[i] > 0;
         t->cost[i] = e->weight ? e->weight[i] : 1;
         if (e->task == SVS_CLASSIFY && t->o->class_weight)
             t->cost[i] *= t->o->class_weight[e->label[i]];
     }
+    return met;
+}
+
+/* A class that no example is of, as it happens in a fold: nothing speaks for it, so it scores -1. */
+static svs_code absent_class(const struct training *t, svs_solution *s, svs_error *err) {
+    const bool linear = t->o->kernel.kind == SVS_LINEAR;
+    *s = (svs_solution){.solver = t->o->solve.solver,
+                        .b = -1,
+                        .n = t->e->rows.n,
+                        .objective = NAN,
+                        .dual = -INFINITY,
+                        .gap = NAN,
+                        .kkt = NAN,
+                        .mu = NAN,
+                        .stop = SVS_STOP_CLOSED,
+                        .converged = true,
+                        .note = "no example is of this class: it scores -1"};
+    s->w = linear ? svi_alloc_array((size_t)t->e->rows.d, sizeof *s->w) : NULL;
+    s->alpha = svi_alloc_array((size_t)s->n, sizeof *s->alpha);
+    return s->alpha && (s->w || !linear) ? SVS_OK : svi_fail_memory(err, "the training");
 }
 
 static svs_code solve(struct training *t, int problem, const svs_trained *before, svs_error *err) {
     const svs_train_options *o = t->o;
     const bool weighted = t->e->weight || (t->e->task == SVS_CLASSIFY && o->class_weight);
     const svs_solution *last = before && problem < before->count ? &before->solutions[problem] : NULL;
-    svs_start start = {.gram = t->gram};
-    set_targets(t, problem);
+    svs_start start = {.gram = t->shared->gram};
+    if (!set_targets(t, problem) && t->out->count > 1)
+        return absent_class(t, &t->out->solutions[problem], err);
     if (last && last->n == t->e->rows.n) {
         start.w = last->w;
         start.b = last->b;
         start.alpha = last->alpha;
     }
-    const svs_problem p = {.rows = t->standard.rows,
+    const svs_problem p = {.rows = t->shared->standard.rows,
                            .y = t->y,
                            .cost = weighted ? t->cost : NULL,
                            .C = o->C,
@@ -109,6 +153,14 @@ static svs_code solve(struct training *t, int problem, const svs_trained *before
     return svs_solve(&p, &o->solve, &start, &t->out->solutions[problem], err);
 }
 
+/* The solver that did the work: absent classes had none. */
+static const char *method_of(const svs_trained *out) {
+    int k = 0;
+    while (k + 1 < out->count && isnan(out->solutions[k].objective))
+        k++;
+    return svs_solver_name(out->solutions[k].solver);
+}
+
 static svs_code linear_model(struct training *t, svs_error *err) {
     const svs_examples *e = t->e;
     const svs_trained *out = t->out;
@@ -117,10 +169,10 @@ static svs_code linear_model(struct training *t, svs_error *err) {
     if (!m)
         return SVS_NO_MEMORY;
     for (int k = 0; k < out->count; k++)
-        svi_standard_back(&t->standard, out->solutions[k].w, out->solutions[k].b,
+        svi_standard_back(&t->shared->standard, out->solutions[k].w, out->solutions[k].b,
                           m->W + (size_t)k * (size_t)e->rows.d, &m->b[k]);
     m->model.version = 1;
-    m->model.method = svs_solver_name(out->solutions[0].solver);
+    m->model.method = method_of(out);
     m->model.C = t->o->C;
     m->model.seen = m->model.learned = e->rows.n;
     t->out->linear = &m->model;
@@ -179,7 +231,7 @@ static svs_code kernel_model(struct training *t, svs_error *err) {
             m->b[k] = t->out->solutions[k].b;
         m->model.kernel = t->o->kernel;
         m->model.kernel.gamma = t->o->kernel.gamma > 0 ? t->o->kernel.gamma : 1.0 / rows->d;
-        m->model.method = svs_solver_name(t->out->solutions[0].solver);
+        m->model.method = method_of(t->out);
         m->model.C = t->o->C;
         t->out->kernel = &m->model;
     }
@@ -189,8 +241,6 @@ static svs_code kernel_model(struct training *t, svs_error *err) {
 
 static svs_code run(struct training *t, const svs_trained *before, svs_error *err) {
     svs_code code = reserve(t, err);
-    if (code == SVS_OK)
-        code = share_gram(t, err);
     for (int k = 0; k < t->out->count && code == SVS_OK; k++)
         code = solve(t, k, before, err);
     if (code != SVS_OK)
@@ -198,24 +248,26 @@ static svs_code run(struct training *t, const svs_trained *before, svs_error *er
     return t->o->kernel.kind == SVS_LINEAR ? linear_model(t, err) : kernel_model(t, err);
 }
 
-svs_code svs_train(const svs_examples *e, const svs_train_options *o, const svs_trained *start,
-                   svs_trained *out, svs_error *err) {
-    struct training t = {.e = e, .o = o, .out = out};
+svs_code svi_train(const struct svi_shared *s, const svs_examples *e, const svs_train_options *o,
+                   const svs_trained *start, svs_trained *out, svs_error *err) {
+    struct training t = {.e = e, .o = o, .shared = s, .out = out};
     *out = (svs_trained){0};
-    svs_code code = check(e, err);
-    if (code == SVS_OK && o->scale && o->kernel.kind != SVS_LINEAR)
-        code = svi_fail(err, SVS_INVALID,
-                        "--scale is for linear models: scale the data of a kernel model before");
-    if (code == SVS_OK && o->kernel.kind != SVS_LINEAR && e->task == SVS_REGRESS)
-        code = svi_fail(err, SVS_INVALID, "regression is linear here: leave the kernel out");
-    if (code == SVS_OK)
-        code = run(&t, start, err);
+    svs_code code = run(&t, start, err);
     svi_free(t.y);
     svi_free(t.cost);
-    svi_free(t.gram);
-    svi_standard_clear(&t.standard);
     if (code != SVS_OK)
         svs_trained_clear(out);
+    return code;
+}
+
+svs_code svs_train(const svs_examples *e, const svs_train_options *o, const svs_trained *start,
+                   svs_trained *out, svs_error *err) {
+    struct svi_shared shared;
+    *out = (svs_trained){0};
+    svs_code code = svi_shared_make(&shared, e, o, 1, err);
+    if (code == SVS_OK)
+        code = svi_train(&shared, e, o, start, out, err);
+    svi_shared_clear(&shared);
     return code;
 }
 
