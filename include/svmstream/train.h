@@ -73,7 +73,8 @@ typedef struct svs_path_point {
 } svs_path_point;
 
 /* Doubles C from `from` to `to`, each fold warm-started along the path, and calls `point` (may be NULL) for each; *best is the C
- * of the best cross-validation quality (the smaller one of equals). SVS_INVALID: 0 < from <= to < infinity does not hold, or more than 128 values. */
+ * of the best cross-validation quality (the smaller one of equals). SVS_INVALID: not 0 < from <= to < infinity, or
+ * more than 128 values. */
 SVS_API svs_code svs_search_C(const svs_examples *e, const svs_train_options *o, int folds, double from, double to,
                               void (*point)(void *user, const svs_path_point *p), void *user, svs_path_point *best,
                               svs_error *err);

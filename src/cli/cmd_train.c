@@ -74,20 +74,35 @@ static const char *usual_loss(const struct train *t) {
     }
 }
 
-static int take_loss(struct train *t) {
-    const char *loss = cli_has(t->args, "loss") ? cli_value(t->args, "loss") : usual_loss(t);
-    const char *penalty = cli_value(t->args, "penalty");
+/* l1, l2, squared, or a number from 1 to 2. */
+static bool read_loss(const char *word, svs_loss *loss, double *p) {
     char *end;
+    bool squared = strcmp(word, "squared") == 0;
+    *loss = squared ? SVS_SQUARED : SVS_HINGE;
+    if (squared || strcmp(word, "l1") == 0 || strcmp(word, "l2") == 0) {
+        *p = strcmp(word, "l1") == 0 ? 1 : 2;
+        return true;
+    }
+    *p = strtod(word, &end);
+    return end != word && !*end && *p >= 1 && *p <= 2;
+}
+
+static int take_loss(struct train *t) {
+    const struct cli_args *a = t->args;
+    const bool regress = a->settings.task == SVS_REGRESS;
+    const char *loss = cli_has(a, "loss") ? cli_value(a, "loss") : regress ? "squared" : usual_loss(t);
+    if (!read_loss(loss, &t->o.loss, &t->o.p))
+        return cli_usage(a, "--loss is l1, l2, squared or a number from 1 to 2, not %s", loss);
+    if (regress && t->o.loss != SVS_SQUARED)
+        return cli_usage(a, "--loss %s is for classes: with --task regress it is squared", loss);
+    return CLI_OK;
+}
+
+static int take_penalty(struct train *t) {
+    const char *penalty = cli_value(t->args, "penalty");
     if (strcmp(penalty, "l1") != 0 && strcmp(penalty, "l2") != 0)
         return cli_usage(t->args, "--penalty is l1 or l2, not %s", penalty);
-    t->o.loss =
-        strcmp(loss, "squared") == 0 || t->args->settings.task == SVS_REGRESS ? SVS_SQUARED : SVS_HINGE;
-    t->o.p = strcmp(loss, "l1") == 0    ? 1
-             : strcmp(loss, "l2") == 0  ? 2
-             : t->o.loss == SVS_SQUARED ? 2
-                                        : strtod(loss, &end);
-    if (t->o.loss == SVS_HINGE && loss[0] != 'l' && (end == loss || *end || !(t->o.p >= 1 && t->o.p <= 2)))
-        return cli_usage(t->args, "--loss is l1, l2, squared or a number from 1 to 2, not %s", loss);
+    t->o.penalty = strcmp(penalty, "l1") == 0 ? SVS_L1 : SVS_L2;
     return CLI_OK;
 }
 
@@ -131,8 +146,9 @@ static int take_numbers(struct train *t) {
 
 static int take_options(struct train *t) {
     svs_train_options_default(&t->o);
-    t->o.penalty = strcmp(cli_value(t->args, "penalty"), "l1") == 0 ? SVS_L1 : SVS_L2;
     int code = take_solver(t);
+    if (code == CLI_OK)
+        code = take_penalty(t);
     if (code == CLI_OK)
         code = take_kernel(t);
     if (code == CLI_OK)
@@ -153,11 +169,44 @@ static int take_format(const struct cli_args *a, enum svi_model_format *format) 
     return unknown_word(a, "format", name, names);
 }
 
-/* "LABEL:WEIGHT,LABEL:WEIGHT". The labels are known only when the file was read. */
+/* The first "LABEL:WEIGHT" of a list: the length of the label, and the rest of the list. 0: it is none. */
+static size_t read_weight(const char *list, double *weight, const char **rest) {
+    size_t length = strcspn(list, ",");
+    char *end = NULL;
+    const char *colon = memchr(list, ':', length);
+    for (const char *next = colon; next; next = memchr(next + 1, ':', length - (size_t)(next + 1 - list)))
+        colon = next; /* the last one: a label may hold colons itself */
+    *weight = colon ? strtod(colon + 1, &end) : 0;
+    *rest = list + length + (list[length] == ',');
+    return end == list + length && *weight > 0 && isfinite(*weight) ? (size_t)(colon - list) : 0;
+}
+
+/* Before a long file is read for nothing. */
+static int check_weights(const struct cli_args *a) {
+    const char *at = cli_value(a, "weights");
+    double weight;
+    if (at && !*at)
+        return cli_usage(a, "--weights takes LABEL:WEIGHT,...");
+    for (const char *rest; at && *at; at = rest)
+        if (read_weight(at, &weight, &rest) == 0)
+            return cli_usage(a, "--weights takes LABEL:WEIGHT,... with weights above 0, not '%.60s'", at);
+    return CLI_OK;
+}
+
+static int find_label(const svs_examples *e, const char *label, size_t length) {
+    char text[4 * SVS_NAME_MAX + 4];
+    for (int k = 0; k < e->class_count; k++) {
+        svs_value_text(e->classes[k], text, sizeof text);
+        if (strlen(text) == length && memcmp(text, label, length) == 0)
+            return k;
+    }
+    return -1;
+}
+
+/* The labels are known only when the file was read. */
 static svs_code take_weights(struct train *t, svs_error *err) {
     const svs_examples *e = &t->table.examples;
     const char *at = cli_value(t->args, "weights");
-    char label[4 * SVS_NAME_MAX + 4];
     if (!at)
         return SVS_OK;
     t->class_weight = svi_alloc_array((size_t)e->class_count + 1, sizeof *t->class_weight);
@@ -165,26 +214,16 @@ static svs_code take_weights(struct train *t, svs_error *err) {
         return svi_fail_memory(err, "the class weights");
     for (int k = 0; k < e->class_count; k++)
         t->class_weight[k] = 1;
-    t->o.class_weight = t->class_weight;
-    while (*at) {
-        size_t length = strcspn(at, ",");
-        const char *colon = memchr(at, ':', length);
-        char *end;
-        double weight = colon ? strtod(colon + 1, &end) : 0;
-        int k = 0;
-        if (!colon || end != at + length || !(weight > 0) || !isfinite(weight))
-            return svi_fail(err, SVS_INVALID,
-                            "--weights takes LABEL:WEIGHT,... with weights above 0, not '%.60s'", at);
-        while (k < e->class_count &&
-               (svs_value_text(e->classes[k], label, sizeof label),
-                strlen(label) != (size_t)(colon - at) || memcmp(label, at, strlen(label)) != 0))
-            k++;
-        if (k == e->class_count)
+    for (const char *rest; *at; at = rest) {
+        double weight;
+        size_t length = read_weight(at, &weight, &rest);
+        int k = find_label(e, at, length);
+        if (k < 0)
             return svi_fail(err, SVS_INVALID, "--weights names the label %.*s, which the file does not have",
-                            (int)(colon - at), at);
+                            (int)length, at);
         t->class_weight[k] = weight;
-        at += length + (at[length] == ',');
     }
+    t->o.class_weight = t->class_weight;
     return SVS_OK;
 }
 
@@ -274,11 +313,21 @@ static void print_solution(const struct train *t, const svs_trained *m, int k) {
         fprintf(stderr, "  %s\n", s->note);
 }
 
+static void print_data(const svs_examples *e) {
+    fprintf(stderr, "%" PRId64 " example%s, %d feature%s, ", e->rows.n, e->rows.n == 1 ? "" : "s", e->rows.d,
+            e->rows.d == 1 ? "" : "s");
+    if (e->task == SVS_CLASSIFY)
+        fprintf(stderr, "%d classes, ", e->class_count);
+    if (e->rows.dense)
+        fprintf(stderr, "dense\n");
+    else
+        fprintf(stderr, "sparse: %.3g%% of the values are not 0\n",
+                100 * (double)svs_rows_stored(&e->rows) / ((double)e->rows.n * e->rows.d));
+}
+
 static void print_summary(const struct train *t, const svs_trained *m, double quality) {
     const svs_examples *e = &t->table.examples;
-    fprintf(stderr, "%" PRId64 " examples, %d features, %d classes, %s, %.3g of the values are not 0\n",
-            e->rows.n, e->rows.d, e->class_count, e->rows.dense ? "dense" : "sparse",
-            e->rows.dense ? 1.0 : (double)svs_rows_stored(&e->rows) / ((double)e->rows.n * e->rows.d));
+    print_data(e);
     for (int k = 0; k < m->count; k++)
         print_solution(t, m, k);
     if (m->kernel)
@@ -289,18 +338,32 @@ static void print_summary(const struct train *t, const svs_trained *m, double qu
         fprintf(stderr, "training accuracy %.4f\n", quality);
 }
 
-static void warn(const struct train *t, const svs_trained *m) {
-    int open = 0;
-    for (int k = 0; k < m->count; k++)
-        open += !m->solutions[k].converged;
-    if (open > 0)
-        fprintf(stderr,
-                "svmstream train: WARNING: %d of %d problems did not converge to --tol %g; the model is "
-                "written all the same\n",
-                open, m->count, t->o.solve.tol);
+static const char *advice(const svs_solution *s, bool kernel) {
+    if (s->stop == SVS_STOP_ITERATIONS)
+        return "give more --max-iterations, or a larger --tol";
+    if (s->stop == SVS_STOP_SECONDS)
+        return "give more --max-seconds, or a larger --tol";
+    return kernel ? "scale the data, or give a larger --tol"
+                  : "try --scale standard, -s newton, or a larger --tol";
 }
 
-/* NAME.svm.gz -> NAME.model, in the working directory as LIBLINEAR does. */
+static void warn(const struct train *t, const svs_trained *m) {
+    const svs_solution *worst = NULL;
+    int open = 0;
+    for (int k = 0; k < m->count; k++) {
+        const svs_solution *s = &m->solutions[k];
+        open += !s->converged;
+        if (!s->converged && (!worst || s->gap / s->objective > worst->gap / worst->objective))
+            worst = s;
+    }
+    if (worst)
+        fprintf(stderr,
+                "svmstream train: WARNING: %d of %d problems did not converge to --tol %g (gap %.2g of the "
+                "objective); the model is written all the same: %s\n",
+                open, m->count, t->o.solve.tol, worst->gap / worst->objective, advice(worst, m->kernel));
+}
+
+/* PATH/NAME.svm.gz -> NAME.svm.gz.model, in the working directory as LIBLINEAR does. */
 static void default_model(const char *file, char *out, size_t size) {
     const char *slash = strrchr(file, '/'), *name = strcmp(file, "-") == 0 ? "stdin"
                                                     : slash                ? slash + 1
@@ -391,11 +454,16 @@ static int run(const struct cli_args *a) {
     int wrong = take_options(&t);
     if (wrong == CLI_OK)
         wrong = take_format(a, &format);
+    if (wrong == CLI_OK)
+        wrong = check_weights(a);
     if (wrong != CLI_OK || !cli_number(a, "from", 1e-300, 1e300, &from) ||
         !cli_number(a, "to", 1e-300, 1e300, &to))
         return CLI_USAGE;
     if (t.folds == 1)
         return cli_usage(a, "--folds needs 2 at least");
+    if (a->positional_count > 1 && (t.folds > 0 || cli_has(a, "search-C")))
+        return cli_usage(a, "%s makes no model: leave %s out", t.folds > 0 ? "--folds" : "--search-C",
+                         a->positional[1]);
     cli_progress_begin(&t.progress, a->quiet);
     svs_code code = work(&t, format, from, to, &err);
     cli_progress_end(&t.progress);

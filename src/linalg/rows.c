@@ -140,7 +140,8 @@ void svi_rows_add(const struct svi_kernels *k, const svs_rows *r, int64_t first,
         k->rows_add(r->dense + first * r->stride, (size_t)r->stride, count, width(r), s, v);
     else
         for (int64_t i = 0; i < count; i++)
-            for (int64_t j = svi_row_span(r, first + i)[0]; s[i] != 0 && j < svi_row_span(r, first + i)[1]; j++)
+            for (int64_t j = svi_row_span(r, first + i)[0]; s[i] != 0 && j < svi_row_span(r, first + i)[1];
+                 j++)
                 v[r->column[j]] += s[i] * r->value[j];
     if (one != 0) {
         double sum = 0;

@@ -191,9 +191,11 @@ static svs_code run_fold(struct path *a, int fold, svs_error *err) {
     if (code == SVS_OK)
         code = train_path(a, fold, &p, &shared, err);
     else if (code == SVS_ONE_CLASS) /* classes of two rows and more are in every training part */
-        svi_fail(err, code,
-                 "without fold %d all examples have the same label: cross-validation needs 2 of each class",
-                 fold + 1);
+        svi_fail(
+            err, code,
+            "without fold %d all %lld examples have the same label: cross-validation needs two classes of 2 "
+            "examples or more",
+            fold + 1, (long long)p.e.rows.n);
     svi_shared_clear(&shared);
     part_clear(&p);
     return code;

@@ -185,8 +185,8 @@ static void advise(struct dcd *s) {
         return; /* advice only */
     const svs_rows *r = &w->problem->rows;
     for (int64_t i = 0; i < r->n; i++)
-        for (int64_t k = r->dense ? 0 : svi_row_span(r, i)[0];
-             k < (r->dense ? r->d : svi_row_span(r, i)[1]); k++) {
+        for (int64_t k = r->dense ? 0 : svi_row_span(r, i)[0]; k < (r->dense ? r->d : svi_row_span(r, i)[1]);
+             k++) {
             double x = r->dense ? r->dense[i * r->stride + k] : r->value[k];
             square[r->dense ? k : r->column[k]] += x * x;
         }

@@ -1,6 +1,5 @@
 #include "solver/standard.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -31,12 +30,20 @@ static void measure(struct svi_standard *s, const svs_rows *r) {
         }
 }
 
-/* Deviations to factors. A column whose deviation is within the rounding of its mean is constant: factor 0, or
- * that rounding would be blown up to deviation 1 and pass for a feature. */
-static void invert(struct svi_standard *s, int64_t n) {
+/* Ends at the first value that differs. */
+static bool constant(const svs_rows *r, int j) {
+    int64_t i = 1;
+    while (i < r->n && r->dense[i * r->stride + j] == r->dense[j])
+        i++;
+    return i >= r->n;
+}
+
+/* Squares to factors. The rounded mean of a constant column leaves a deviation that is nothing but rounding:
+ * factor 0, or it would be blown up to 1 and pass for a feature. */
+static void invert(struct svi_standard *s, const svs_rows *r) {
     for (int j = 0; j < s->d; j++) {
-        double deviation = sqrt(s->inverse[j]), rounding = (double)n * DBL_EPSILON * fabs(s->mean[j]);
-        s->inverse[j] = deviation > rounding ? 1 / deviation : 0;
+        bool still = s->inverse[j] == 0 || (r->dense && constant(r, j));
+        s->inverse[j] = still ? 0 : 1 / sqrt(s->inverse[j]);
     }
 }
 
@@ -77,7 +84,7 @@ svs_code svi_standard_make(struct svi_standard *s, const svs_rows *rows, bool sc
     if (!s->mean || !s->inverse || !s->values)
         return svi_fail_memory(err, "the scaled rows");
     measure(s, rows);
-    invert(s, rows->n);
+    invert(s, rows);
     if (rows->dense)
         scale_dense(s, rows, stride);
     else

@@ -37,10 +37,10 @@ static svs_code check_labels(const svs_examples *e, svs_error *err) {
             return svi_fail(err, SVS_BAD_LABEL, "example %lld has no label", (long long)i);
         differ = differ || e->label[i] != first;
     }
-    return differ ? SVS_OK
-                  : svi_fail(err, SVS_ONE_CLASS,
-                             "all %lld examples have the same label: two classes are needed",
-                             (long long)e->rows.n);
+    return differ
+               ? SVS_OK
+               : svi_fail(err, SVS_ONE_CLASS, "all %lld examples have the same label: two classes are needed",
+                          (long long)e->rows.n);
 }
 
 static svs_code check(const svs_examples *e, const svs_train_options *o, svs_error *err) {

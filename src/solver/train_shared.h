@@ -1,0 +1,28 @@
+/* train_shared.h: what several trainings on the same examples share, and how rows go to folds. */
+#ifndef SVI_SOLVER_TRAIN_SHARED_H
+#define SVI_SOLVER_TRAIN_SHARED_H
+
+#include "solver/standard.h"
+#include "svmstream/train.h"
+
+/* Made once for all classes and all values of C. */
+struct svi_shared {
+    struct svi_standard standard; /* rows as the solver sees them */
+    double *gram;                 /* as svs_start has it, or NULL: the solver would not use it */
+};
+
+/* Checks the examples and makes what is shared; `paths`: how many values of C will be trained. Codes of
+ * svs_train. svi_shared_clear in any case. */
+svs_code svi_shared_make(struct svi_shared *s, const svs_examples *e, const svs_train_options *o, int paths,
+                         svs_error *err);
+void svi_shared_clear(struct svi_shared *s);
+
+/* svs_train on the examples that `s` was made for. */
+svs_code svi_train(const struct svi_shared *s, const svs_examples *e, const svs_train_options *o,
+                   const svs_trained *start, svs_trained *out, svs_error *err);
+
+/* fold[i] in [0, folds) for every row: folds of nearly the same size with nearly the same share of every
+ * class, by a permutation drawn with `seed`. SVS_NO_MEMORY. */
+svs_code svi_assign_folds(const svs_examples *e, int folds, uint64_t seed, int32_t *fold, svs_error *err);
+
+#endif
