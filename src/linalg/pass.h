@@ -23,6 +23,7 @@
 
 #define SVI_PASS_MAX    2 /* operations in one step */
 #define SVI_PENDING_MAX 8
+#define SVI_LANES       16 /* of lanes_dot */
 
 /* The state of one recursion. All vectors have `padded` entries, zero from `dim` on, aligned to 64 bytes. */
 struct svi_recursion {
@@ -77,6 +78,13 @@ struct svi_kernels {
     void (*rows_dot)(const double *x, size_t stride, int64_t count, int n, const double *v, double *f);
     /* v_j += sum_i s_i x_ij, j < n. */
     void (*rows_add)(const double *x, size_t stride, int64_t count, int n, const double *s, double *v);
+    /* to_i = exp(-gamma max(0, own + norm2_i - 2 dot_i)), i < n, gamma >= 0; below exp(-708) it is 0. `to` may
+     * be `dot`. A few units in the last place. */
+    void (*rbf)(const double *dot, const double *norm2, double own, double gamma, int64_t n, double *to);
+    /* sum_l = sum_e value_e spread[SVI_LANES column_e + l] over `count` entries of a sparse row: its products
+     * with SVI_LANES rows that lie transposed; spread is aligned, sum has SVI_LANES values. */
+    void (*lanes_dot)(const double *value, const int32_t *column, int64_t count, const double *spread,
+                      double *sum);
 };
 
 /* The kernels for an instruction set (SVS_ISA_BEST: the environment's or the machine's best), or NULL when

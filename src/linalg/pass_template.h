@@ -400,5 +400,62 @@ static void rows_add(const double *x, size_t stride, int64_t count, int n, const
     }
 }
 
+/* exp(x) for x <= 0: x = k ln 2 + r with |r| <= ln 2 / 2, a Taylor polynomial in r, and k added to the exponent.
+ * Adding 1.5 * 2^52 rounds to the integer k and leaves it in the low bits. */
+INLINE vec exp_minus(vec x) {
+    static const double c[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
+                               1.0 / 40320,      1.0 / 5040,      1.0 / 720,      1.0 / 120,     1.0 / 24,
+                               1.0 / 6,          0.5,             1,              1};
+    const vec rounder = splat(6755399441055744.0), least = splat(-708);
+    const mask inside = x >= least;
+    x = (vec)(((mask)x & inside) | ((mask)least & ~inside));
+    vec shifted = x * splat(1.4426950408889634) + rounder, k = shifted - rounder,
+        r = (x - k * splat(0x1.62e42feep-1)) - k * splat(0x1.a39ef35793c76p-33), p = splat(c[0]);
+    for (size_t i = 1; i < sizeof c / sizeof *c; i++)
+        p = p * r + splat(c[i]);
+    return (vec)(((mask)p + ((mask)shifted << 52)) & inside);
+}
+
+INLINE vec rbf_of(vec dot, vec norm2, double own, double gamma) {
+    vec distance = splat(own) + norm2 - splat(2) * dot;
+    distance = (vec)((mask)distance & (distance > splat(0)));
+    return exp_minus(splat(-gamma) * distance);
+}
+
+static void rbf(const double *dot, const double *norm2, double own, double gamma, int64_t n, double *to) {
+    int64_t i = 0;
+    for (; i + VW <= n; i += VW)
+        *(vec_u *)(to + i) = rbf_of(*(const vec_u *)(dot + i), *(const vec_u *)(norm2 + i), own, gamma);
+    vec last_dot = {0}, last_norm2 = {0};
+    if (i == n)
+        return;
+    memcpy(&last_dot, dot + i, (size_t)(n - i) * sizeof *dot);
+    memcpy(&last_norm2, norm2 + i, (size_t)(n - i) * sizeof *norm2);
+    const vec last = rbf_of(last_dot, last_norm2, own, gamma);
+    memcpy(to + i, &last, (size_t)(n - i) * sizeof *to);
+}
+
+#define LANE_VECTORS (SVI_LANES / VW)
+
+static void lanes_dot(const double *value, const int32_t *column, int64_t count, const double *spread,
+                      double *sum) {
+    vec even[LANE_VECTORS] = {{0}}, odd[LANE_VECTORS] = {{0}}; /* two chains of additions */
+    int64_t e = 0;
+    for (; e + 2 <= count; e += 2) {
+        const double *a = spread + (size_t)column[e] * SVI_LANES,
+                     *b = spread + (size_t)column[e + 1] * SVI_LANES;
+        UNROLL for (int v = 0; v < LANE_VECTORS; v++) {
+            even[v] += splat(value[e]) * load(a + v * VW);
+            odd[v] += splat(value[e + 1]) * load(b + v * VW);
+        }
+    }
+    if (e < count)
+        UNROLL for (int v = 0; v < LANE_VECTORS; v++) even[v] +=
+            splat(value[e]) * load(spread + (size_t)column[e] * SVI_LANES + v * VW);
+    UNROLL for (int v = 0; v < LANE_VECTORS; v++)
+        *(vec_u *)(sum + v * VW) = even[v] + odd[v];
+}
+
 const struct svi_kernels KERNELS = {ISA_NAME,   ISA,           strip_for, sweep, step,     standardise,
-                                    energy_add, energy_remove, dot,       gram,  rows_dot, rows_add};
+                                    energy_add, energy_remove, dot,       gram,  rows_dot, rows_add,
+                                    rbf,        lanes_dot};

@@ -47,6 +47,7 @@ struct alfpgm {
     bool *taken;             /* n: in the working set */
     uint8_t *rounds, *still; /* n, limiter: rounds in a working set, and in a row without moving */
     double *q, *chi, *upper, *y, *a, *before, *work; /* of the small problem */
+    int *index;
 };
 
 static double q_of(const struct alfpgm *s, int64_t i) {
@@ -185,7 +186,7 @@ static void small_problem(struct alfpgm *s) {
             s->chi[a] -= q * s->before[b];
         }
     struct svi_fpgm p = {s->count, s->q,          s->chi, s->upper,  s->y,
-                         rest,     0.25 * s->eps, s->a,   s->lambda, s->work};
+                         rest,     0.25 * s->eps, s->a,   s->lambda, s->work, s->index};
     svi_fpgm_solve(&p);
     s->lambda = p.lambda;
 }
@@ -332,7 +333,8 @@ static svs_code reserve(struct alfpgm *s, svs_error *err) {
     got = (s->rounds = svi_alloc_array(n, 1)) && got;
     got = (s->still = svi_alloc_array(n, 1)) && got;
     got = (s->q = svi_alloc_array(room * room, sizeof(double))) && got;
-    got = (s->work = svi_alloc_array(4 * room + n, sizeof(double))) && got;
+    got = (s->work = svi_alloc_array(svi_fpgm_work(room) + n, sizeof(double))) && got;
+    got = (s->index = svi_alloc_array(2 * room, sizeof *s->index)) && got;
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
         got = (*vectors[i] = svi_alloc_array(room, sizeof(double))) && got;
     return got ? svi_kernel_rows_init(&s->k, &s->w->problem->rows, &s->w->problem->kernel, 0,
@@ -342,7 +344,7 @@ static svs_code reserve(struct alfpgm *s, svs_error *err) {
 
 static void release(struct alfpgm *s) {
     void *const all[] = {s->g, s->up,   s->low, s->set,   s->row, s->taken, s->rounds, s->still,
-                         s->q, s->work, s->chi, s->upper, s->y,   s->a,     s->before};
+                         s->q, s->work, s->chi, s->upper, s->y,   s->a,     s->before, s->index};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         svi_free(all[i]);
     svi_kernel_rows_clear(&s->k);

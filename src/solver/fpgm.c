@@ -7,7 +7,10 @@
 
 #define PENALTY     0.1 /* mu: the paper's */
 #define ROUNDS      40  /* of the multiplier */
-#define STEPS       600 /* of the projected gradient, for one multiplier */
+#define FIRST_STEPS 24  /* of the projected gradient, before the face is tried */
+#define STEPS       600 /* for each later multiplier */
+#define FACES       3   /* multipliers after which the face is tried */
+#define LOOK        8   /* steps between two looks at the violation */
 #define DOUBLINGS   4   /* of L, when it was too small to converge */
 #define POWER_STEPS 3
 #define MARGIN      1.05 /* power iteration comes from below */
@@ -18,6 +21,10 @@ static double clamp(double x, double upper) {
 
 static double residual(const struct svi_fpgm *s, const double *a) {
     return cblas_ddot(s->n, s->y, 1, a, 1) + s->rest;
+}
+
+double svi_fpgm_residual(const struct svi_fpgm *s) {
+    return residual(s, s->a);
 }
 
 /* L = lambda_max(Q) + mu n, from a power iteration that starts at y. */
@@ -38,29 +45,31 @@ static double lipschitz(const struct svi_fpgm *s) {
     return MARGIN * largest + PENALTY * s->n;
 }
 
-static void gradient(const struct svi_fpgm *s, const double *b, double *g) {
-    double pull = PENALTY * residual(s, b) - s->lambda;
+void svi_fpgm_gradient(const struct svi_fpgm *s, const double *a, double *g) {
     memcpy(g, s->chi, (size_t)s->n * sizeof *g);
-    cblas_dsymv(CblasRowMajor, CblasUpper, s->n, 1, s->q, s->n, b, 1, 1, g, 1);
-    cblas_daxpy(s->n, pull, s->y, 1, g, 1);
+    cblas_dsymv(CblasRowMajor, CblasUpper, s->n, 1, s->q, s->n, a, 1, 1, g, 1);
 }
 
-/* Eq. 11: |g| inside the box, what points into it at its ends. */
-static double violation(const struct svi_fpgm *s, const double *a, const double *g) {
+/* Of the augmented Lagrangian. */
+static void gradient(const struct svi_fpgm *s, const double *b, double *g) {
+    svi_fpgm_gradient(s, b, g);
+    cblas_daxpy(s->n, PENALTY * residual(s, b) - s->lambda, s->y, 1, g, 1);
+}
+
+double svi_fpgm_violation(const struct svi_fpgm *s, const double *g) {
     double worst = 0;
     for (int i = 0; i < s->n; i++) {
-        double v = a[i] <= 0 ? -g[i] : a[i] >= s->upper[i] ? g[i] : fabs(g[i]);
+        double v = s->a[i] <= 0 ? -g[i] : s->a[i] >= s->upper[i] ? g[i] : fabs(g[i]);
         worst = v > worst ? v : worst;
     }
     return worst;
 }
 
 /* Projected gradient steps with momentum, restarted when it points uphill. Returns the violation at a. */
-static double descend(struct svi_fpgm *s, double L) {
-    double *b = s->work, *g = s->work + s->n, *next = s->work + 2 * s->n, *at_a = s->work + 3 * s->n, t = 1,
-           nu = INFINITY;
+static double descend(struct svi_fpgm *s, double L, int steps) {
+    double *b = s->work, *g = s->work + s->n, *next = s->work + 2 * s->n, t = 1, nu = INFINITY;
     memcpy(b, s->a, (size_t)s->n * sizeof *b);
-    for (int k = 0; k < STEPS; k++) {
+    for (int k = 1; k <= steps; k++) {
         double uphill = 0;
         gradient(s, b, g);
         for (int i = 0; i < s->n; i++) {
@@ -74,9 +83,9 @@ static double descend(struct svi_fpgm *s, double L) {
             s->a[i] = next[i];
         }
         t = faster;
-        if (k % 8 == 7 || k == STEPS - 1) {
-            gradient(s, s->a, at_a);
-            nu = violation(s, s->a, at_a);
+        if (k % LOOK == 0 || k == steps) {
+            gradient(s, s->a, g);
+            nu = svi_fpgm_violation(s, g);
             if (nu < s->tol)
                 return nu;
         }
@@ -84,15 +93,18 @@ static double descend(struct svi_fpgm *s, double L) {
     return nu;
 }
 
-void svi_fpgm_solve(struct svi_fpgm *s) {
+bool svi_fpgm_solve(struct svi_fpgm *s) {
     double L = lipschitz(s);
     int doubled = 0;
     for (int k = 0; k < ROUNDS; k++) {
-        double nu = descend(s, L), g = residual(s, s->a);
+        double nu = descend(s, L, k == 0 ? FIRST_STEPS : STEPS), g = residual(s, s->a);
         s->lambda -= PENALTY * g;
-        if (nu >= s->tol && doubled++ < DOUBLINGS)
-            L *= 2; /* the power iteration was too far below */
         if (fmax(nu, fabs(g)) < s->tol)
-            return;
+            return true;
+        if (k < FACES && svi_face_solve(s))
+            return true;
+        if (k > 0 && nu >= s->tol && doubled++ < DOUBLINGS)
+            L *= 2; /* the power iteration was too far below */
     }
+    return false;
 }

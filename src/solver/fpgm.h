@@ -1,8 +1,16 @@
 /* fpgm.h: the small problem of alfpgm: min 1/2 a'Q a + chi'a, 0 <= a <= upper, y'a + rest = 0, by an
  * augmented Lagrangian whose inner problems are solved by the fast projected gradient method (Bloom, Griva &
- * Quijada 2016; Aregbesola & Griva 2022, Eqs. 9, 11, 16). */
+ * Quijada 2016; Aregbesola & Griva 2022, Eqs. 9, 11, 16).
+ *
+ * At high C that takes thousands of steps, though a few dozen show which variables are at their bounds. So
+ * after a few the rest is done exactly: Newton steps on the face of the free variables, with a step to the
+ * first bound in the way and a release of those that want to leave theirs (an active set method). Where Q is
+ * not positive definite enough for it, the projected gradient goes on alone. */
 #ifndef SVI_SOLVER_FPGM_H
 #define SVI_SOLVER_FPGM_H
+
+#include <stdbool.h>
+#include <stddef.h>
 
 struct svi_fpgm {
     int n;
@@ -12,9 +20,29 @@ struct svi_fpgm {
     double tol;    /* eps_sub */
     double *a;     /* n: in: the start, out: the solution */
     double lambda; /* in and out: the multiplier of y'a = 0; LIBSVM's rho */
-    double *work;  /* 4 n */
+    double *work;  /* svi_fpgm_work(n) */
+    int *index;    /* 2 n */
 };
 
-void svi_fpgm_solve(struct svi_fpgm *s);
+/* Doubles of work space. */
+static inline size_t svi_fpgm_work(size_t n) {
+    return n * n + 4 * n;
+}
+
+/* True: the conditions of optimality hold within tol. */
+bool svi_fpgm_solve(struct svi_fpgm *s);
+
+/* y'a + rest. */
+double svi_fpgm_residual(const struct svi_fpgm *s);
+
+/* g = Q a + chi. */
+void svi_fpgm_gradient(const struct svi_fpgm *s, const double *a, double *g);
+
+/* Eq. 11 at s->a with the gradient g of the Lagrangian: |g| inside the box, what points into it at its ends.
+ */
+double svi_fpgm_violation(const struct svi_fpgm *s, const double *g);
+
+/* face.c: Newton steps on faces, from s->a. False: not finished, s->a is inside its box all the same. */
+bool svi_face_solve(struct svi_fpgm *s);
 
 #endif
