@@ -1,231 +1,23 @@
 /* svmstream train: a file of examples -> a model file, cross-validation, or a search for C. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/nearest.h"
-#include "cli/command.h"
 #include "cli/progress.h"
+#include "cli/training.h"
 #include "data/table.h"
-#include "wire/model_file.h"
 
 struct train {
     const struct cli_args *args;
-    svs_train_options o;
+    struct cli_training wish;
     struct svi_table table;
     double *class_weight;
     struct cli_progress progress;
     double first_gap, first_time; /* of the solver at work, for the ETA */
     svs_solver at_work;
-    int64_t folds;
 };
-
-/* ---- options */
-
-static int unknown_word(const struct cli_args *a, const char *option, const char *value,
-                        const char *const *words) {
-    const char *nearest = svi_nearest(value, words);
-    return cli_usage(a, "--%s %s is not known; %s%s", option, value,
-                     nearest ? "the nearest known one is " : "", nearest ? nearest : "see --help");
-}
-
-static int take_solver(struct train *t) {
-    const char *names[SVS_SOLVER_COUNT + 1] = {NULL};
-    const char *name = cli_value(t->args, "solver");
-    t->o.solve.solver = svs_solver_find(name);
-    for (int s = 0; s < SVS_SOLVER_COUNT; s++)
-        names[s] = svs_solver_name((svs_solver)s);
-    return t->o.solve.solver == SVS_SOLVER_COUNT ? unknown_word(t->args, "solver", name, names) : CLI_OK;
-}
-
-static int take_kernel(struct train *t) {
-    static const char *const names[] = {"linear", "polynomial", "rbf", NULL};
-    const char *name = cli_value(t->args, "kernel");
-    int kind = 0;
-    while (names[kind] && strcmp(names[kind], name) != 0 && !(name[0] == '0' + kind && !name[1]))
-        kind++;
-    if (!names[kind])
-        return unknown_word(t->args, "kernel", name, names);
-    int64_t degree;
-    t->o.kernel.kind = (svs_kernel_kind)kind;
-    if (!cli_number(t->args, "gamma", 0, 1e300, &t->o.kernel.gamma) ||
-        !cli_number(t->args, "coef0", -1e300, 1e300, &t->o.kernel.coef0) ||
-        !cli_integer(t->args, "degree", 1, 20, &degree))
-        return CLI_USAGE;
-    t->o.kernel.degree = (int)degree;
-    return CLI_OK;
-}
-
-/* The loss that a solver is for, unless one is named. */
-static const char *usual_loss(const struct train *t) {
-    switch (t->o.solve.solver) {
-    case SVS_SOLVER_ALSVM:
-    case SVS_SOLVER_FALSVM:
-    case SVS_SOLVER_SGD_LSSVM:
-        return "squared";
-    case SVS_SOLVER_NESVM:
-    case SVS_SOLVER_ALFPGM:
-        return "l1";
-    default:
-        return t->o.kernel.kind == SVS_LINEAR && t->o.penalty == SVS_L2 ? "l2" : "l1";
-    }
-}
-
-/* l1, l2, squared, or a number from 1 to 2. */
-static bool read_loss(const char *word, svs_loss *loss, double *p) {
-    char *end;
-    bool squared = strcmp(word, "squared") == 0;
-    *loss = squared ? SVS_SQUARED : SVS_HINGE;
-    if (squared || strcmp(word, "l1") == 0 || strcmp(word, "l2") == 0) {
-        *p = strcmp(word, "l1") == 0 ? 1 : 2;
-        return true;
-    }
-    *p = strtod(word, &end);
-    return end != word && !*end && *p >= 1 && *p <= 2;
-}
-
-static int take_loss(struct train *t) {
-    const struct cli_args *a = t->args;
-    const bool regress = a->settings.task == SVS_REGRESS;
-    const char *loss = cli_has(a, "loss") ? cli_value(a, "loss") : regress ? "squared" : usual_loss(t);
-    if (!read_loss(loss, &t->o.loss, &t->o.p))
-        return cli_usage(a, "--loss is l1, l2, squared or a number from 1 to 2, not %s", loss);
-    if (regress && t->o.loss != SVS_SQUARED)
-        return cli_usage(a, "--loss %s is for classes: with --task regress it is squared", loss);
-    return CLI_OK;
-}
-
-static int take_penalty(struct train *t) {
-    const char *penalty = cli_value(t->args, "penalty");
-    if (strcmp(penalty, "l1") != 0 && strcmp(penalty, "l2") != 0)
-        return cli_usage(t->args, "--penalty is l1 or l2, not %s", penalty);
-    t->o.penalty = strcmp(penalty, "l1") == 0 ? SVS_L1 : SVS_L2;
-    return CLI_OK;
-}
-
-static int take_bias(struct train *t) {
-    const char *bias = cli_value(t->args, "bias");
-    const bool wants_free =
-        t->o.solve.solver == SVS_SOLVER_ALFPGM || (t->o.kernel.kind != SVS_LINEAR && t->o.loss == SVS_HINGE);
-    char *end;
-    if (strcmp(bias, "free") == 0 || (!cli_has(t->args, "bias") && wants_free)) {
-        t->o.bias = SVS_BIAS_FREE;
-        return CLI_OK;
-    }
-    t->o.bias_value = strtod(bias, &end);
-    if (end == bias || *end || !isfinite(t->o.bias_value))
-        return cli_usage(t->args, "--bias is a number (0 or less: none) or free, not %s", bias);
-    t->o.bias = t->o.bias_value > 0 ? SVS_BIAS_APPENDED : SVS_BIAS_NONE;
-    return CLI_OK;
-}
-
-static int take_numbers(struct train *t) {
-    const struct cli_args *a = t->args;
-    int64_t pairs, iterations;
-    t->o.C = a->settings.C;
-    if (cli_has(a, "cost") && !cli_number(a, "cost", 1e-300, 1e300, &t->o.C))
-        return CLI_USAGE;
-    if (!cli_number(a, "tol", 1e-15, 1, &t->o.solve.tol) ||
-        !cli_number(a, "cache", 1, 1e9, &t->o.solve.cache_mib) ||
-        !cli_number(a, "max-seconds", 0, 1e9, &t->o.solve.max_seconds) ||
-        !cli_number(a, "mu", 0, 1e300, &t->o.solve.mu) ||
-        !cli_integer(a, "max-iterations", 0, INT64_MAX, &iterations) ||
-        !cli_integer(a, "pairs", 1, 5000, &pairs) || !cli_integer(a, "folds", 0, 1000000, &t->folds))
-        return CLI_USAGE;
-    t->o.solve.max_iterations = iterations;
-    t->o.solve.pairs = (int)pairs;
-    t->o.solve.limiter = cli_has(a, "limiter");
-    t->o.solve.finish = !cli_has(a, "no-finish");
-    t->o.solve.seed = (uint64_t)a->settings.seed;
-    t->o.scale = cli_given(a, "scale") && a->settings.scale == SVS_SCALE_STANDARD;
-    return CLI_OK;
-}
-
-static int take_options(struct train *t) {
-    svs_train_options_default(&t->o);
-    int code = take_solver(t);
-    if (code == CLI_OK)
-        code = take_penalty(t);
-    if (code == CLI_OK)
-        code = take_kernel(t);
-    if (code == CLI_OK)
-        code = take_loss(t);
-    if (code == CLI_OK)
-        code = take_bias(t);
-    return code == CLI_OK ? take_numbers(t) : code;
-}
-
-static int take_format(const struct cli_args *a, enum svi_model_format *format) {
-    static const char *const names[] = {"own", "liblinear", "libsvm", NULL};
-    const char *name = cli_value(a, "format");
-    for (int f = 0; names[f]; f++)
-        if (strcmp(names[f], name) == 0) {
-            *format = (enum svi_model_format)f;
-            return CLI_OK;
-        }
-    return unknown_word(a, "format", name, names);
-}
-
-/* The first "LABEL:WEIGHT" of a list: the length of the label, and the rest of the list. 0: it is none. */
-static size_t read_weight(const char *list, double *weight, const char **rest) {
-    size_t length = strcspn(list, ",");
-    char *end = NULL;
-    const char *colon = memchr(list, ':', length);
-    for (const char *next = colon; next; next = memchr(next + 1, ':', length - (size_t)(next + 1 - list)))
-        colon = next; /* the last one: a label may hold colons itself */
-    *weight = colon ? strtod(colon + 1, &end) : 0;
-    *rest = list + length + (list[length] == ',');
-    return end == list + length && *weight > 0 && isfinite(*weight) ? (size_t)(colon - list) : 0;
-}
-
-/* Before a long file is read for nothing. */
-static int check_weights(const struct cli_args *a) {
-    const char *at = cli_value(a, "weights");
-    double weight;
-    if (at && !*at)
-        return cli_usage(a, "--weights takes LABEL:WEIGHT,...");
-    for (const char *rest; at && *at; at = rest)
-        if (read_weight(at, &weight, &rest) == 0)
-            return cli_usage(a, "--weights takes LABEL:WEIGHT,... with weights above 0, not '%.60s'", at);
-    return CLI_OK;
-}
-
-static int find_label(const svs_examples *e, const char *label, size_t length) {
-    char text[4 * SVS_NAME_MAX + 4];
-    for (int k = 0; k < e->class_count; k++) {
-        svs_value_text(e->classes[k], text, sizeof text);
-        if (strlen(text) == length && memcmp(text, label, length) == 0)
-            return k;
-    }
-    return -1;
-}
-
-/* The labels are known only when the file was read. */
-static svs_code take_weights(struct train *t, svs_error *err) {
-    const svs_examples *e = &t->table.examples;
-    const char *at = cli_value(t->args, "weights");
-    if (!at)
-        return SVS_OK;
-    t->class_weight = svi_alloc_array((size_t)e->class_count + 1, sizeof *t->class_weight);
-    if (!t->class_weight)
-        return svi_fail_memory(err, "the class weights");
-    for (int k = 0; k < e->class_count; k++)
-        t->class_weight[k] = 1;
-    for (const char *rest; *at; at = rest) {
-        double weight;
-        size_t length = read_weight(at, &weight, &rest);
-        int k = find_label(e, at, length);
-        if (k < 0)
-            return svi_fail(err, SVS_INVALID, "--weights names the label %.*s, which the file does not have",
-                            (int)length, at);
-        t->class_weight[k] = weight;
-    }
-    t->o.class_weight = t->class_weight;
-    return SVS_OK;
-}
 
 /* ---- progress */
 
@@ -242,7 +34,8 @@ static bool show_progress(void *user, const svs_progress *p) {
         t->first_gap = p->gap;
         t->first_time = p->seconds;
     }
-    double goal = t->o.solve.tol * p->objective, done = log(t->first_gap / p->gap), left = log(p->gap / goal);
+    double goal = t->wish.train.solve.tol * p->objective, done = log(t->first_gap / p->gap),
+           left = log(p->gap / goal);
     if (p->gap > 0 && done > 0 && left > 0)
         snprintf(eta, sizeof eta, "  ETA %.1f s", (p->seconds - t->first_time) * left / done);
     snprintf(line, sizeof line, "%s  iteration %" PRId64 "  objective %.8g  gap %.2g  %.1f s%s",
@@ -360,7 +153,8 @@ static void warn(const struct train *t, const svs_trained *m) {
         fprintf(stderr,
                 "svmstream train: WARNING: %d of %d problems did not converge to --tol %g (gap %.2g of the "
                 "objective); the model is written all the same: %s\n",
-                open, m->count, t->o.solve.tol, worst->gap / worst->objective, advice(worst, m->kernel));
+                open, m->count, t->wish.train.solve.tol, worst->gap / worst->objective,
+                advice(worst, m->kernel));
 }
 
 /* PATH/NAME.svm.gz -> NAME.svm.gz.model, in the working directory as LIBLINEAR does. */
@@ -371,10 +165,10 @@ static void default_model(const char *file, char *out, size_t size) {
     snprintf(out, size, "%s.model", name);
 }
 
-static svs_code train_model(struct train *t, enum svi_model_format format, svs_error *err) {
+static svs_code train_model(struct train *t, svs_error *err) {
     svs_trained m = {0};
     char path[4096];
-    svs_code code = svs_train(&t->table.examples, &t->o, NULL, &m, err);
+    svs_code code = svs_train(&t->table.examples, &t->wish.train, NULL, &m, err);
     cli_progress_end(&t->progress);
     if (code != SVS_OK)
         return code;
@@ -385,7 +179,7 @@ static svs_code train_model(struct train *t, enum svi_model_format format, svs_e
     const struct svi_machine machine = {m.linear, m.kernel};
     double quality = t->args->quiet ? 0 : training_quality(t, &m, err, &code);
     if (code == SVS_OK)
-        code = svi_machine_write(&machine, path, format, err);
+        code = svi_machine_write(&machine, path, t->wish.format, err);
     if (code == SVS_OK && !t->args->quiet) {
         print_summary(t, &m, quality);
         fprintf(stderr, "model %s\n", path);
@@ -405,7 +199,7 @@ static void print_quality(const struct train *t, const svs_quality *q) {
 
 static svs_code cross_validate(struct train *t, svs_error *err) {
     svs_quality q;
-    svs_code code = svs_cross_validate(&t->table.examples, &t->o, (int)t->folds, &q, err);
+    svs_code code = svs_cross_validate(&t->table.examples, &t->wish.train, (int)t->wish.folds, &q, err);
     cli_progress_end(&t->progress);
     if (code == SVS_OK)
         print_quality(t, &q);
@@ -419,10 +213,11 @@ static void print_point(void *user, const svs_path_point *p) {
            regress ? p->quality.rmse : p->quality.accuracy, p->iterations, p->seconds);
 }
 
-static svs_code search(struct train *t, double from, double to, svs_error *err) {
+static svs_code search(struct train *t, svs_error *err) {
     svs_path_point best = {0};
-    svs_code code = svs_search_C(&t->table.examples, &t->o, t->folds > 0 ? (int)t->folds : 5, from, to,
-                                 print_point, t, &best, err);
+    svs_code code =
+        svs_search_C(&t->table.examples, &t->wish.train, t->wish.folds > 0 ? (int)t->wish.folds : 5,
+                     t->wish.from, t->wish.to, print_point, t, &best, err);
     cli_progress_end(&t->progress);
     if (code != SVS_OK)
         return code;
@@ -433,39 +228,28 @@ static svs_code search(struct train *t, double from, double to, svs_error *err) 
     return code;
 }
 
-static svs_code work(struct train *t, enum svi_model_format format, double from, double to, svs_error *err) {
+static svs_code work(struct train *t, svs_error *err) {
     svs_code code = read_examples(t, err);
     if (code == SVS_OK)
-        code = take_weights(t, err);
+        code = cli_class_weights(t->args, &t->table.examples, &t->class_weight, err);
     if (code != SVS_OK)
         return code;
-    t->o.solve.progress = show_progress;
-    t->o.solve.user = t;
-    if (cli_has(t->args, "search-C"))
-        return search(t, from, to, err);
-    return t->folds > 0 ? cross_validate(t, err) : train_model(t, format, err);
+    t->wish.train.class_weight = t->class_weight;
+    t->wish.train.solve.progress = show_progress;
+    t->wish.train.solve.user = t;
+    if (t->wish.search)
+        return search(t, err);
+    return t->wish.folds > 0 ? cross_validate(t, err) : train_model(t, err);
 }
 
 static int run(const struct cli_args *a) {
     struct train t = {.args = a, .first_gap = NAN};
     svs_error err = {0};
-    enum svi_model_format format = SVI_FORMAT_OWN;
-    double from, to;
-    int wrong = take_options(&t);
-    if (wrong == CLI_OK)
-        wrong = take_format(a, &format);
-    if (wrong == CLI_OK)
-        wrong = check_weights(a);
-    if (wrong != CLI_OK || !cli_number(a, "from", 1e-300, 1e300, &from) ||
-        !cli_number(a, "to", 1e-300, 1e300, &to))
-        return CLI_USAGE;
-    if (t.folds == 1)
-        return cli_usage(a, "--folds needs 2 at least");
-    if (a->positional_count > 1 && (t.folds > 0 || cli_has(a, "search-C")))
-        return cli_usage(a, "%s makes no model: leave %s out", t.folds > 0 ? "--folds" : "--search-C",
-                         a->positional[1]);
+    int wrong = cli_training(a, &t.wish);
+    if (wrong != CLI_OK)
+        return wrong;
     cli_progress_begin(&t.progress, a->quiet);
-    svs_code code = work(&t, format, from, to, &err);
+    svs_code code = work(&t, &err);
     cli_progress_end(&t.progress);
     svi_table_clear(&t.table);
     svi_free(t.class_weight);

@@ -1,0 +1,75 @@
+/* Every allocation of a table fails once: it says so, and nothing is leaked. Linked with --wrap. */
+#include "support/table.h"
+
+static long left = -1; /* allocations until one fails; -1 = none fails */
+
+void *__real_svi_alloc(size_t size);
+void *__real_svi_realloc(void *block, size_t old_size, size_t size);
+void *__wrap_svi_alloc(size_t size);
+void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
+
+static bool fails(void) {
+    return left >= 0 && left-- == 0;
+}
+
+void *__wrap_svi_alloc(size_t size) {
+    return fails() ? NULL : __real_svi_alloc(size);
+}
+
+void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
+    return fails() ? NULL : __real_svi_realloc(block, old_size, size);
+}
+
+static void fail_each(const char *name, const char *text, struct svi_table_options o, int64_t rows) {
+    char path[256];
+    svs_code code = SVS_NO_MEMORY;
+    table_file(name, text, path);
+    o.reader = (struct svi_reader_options){.format = "auto", .label = "label"};
+    o.max_features = 100;
+    int n = 0;
+    for (; code != SVS_OK; n++) {
+        struct svi_table t;
+        svs_error err = {0};
+        assert_true(n < 200);
+        left = n;
+        code = svi_table_read(&t, path, &o, &err);
+        bool used = left < 0;
+        left = -1;
+        assert_int_equal(code, used ? SVS_NO_MEMORY : SVS_OK);
+        assert_int_equal(err.code, code);
+        if (code == SVS_OK)
+            assert_int_equal(t.examples.rows.n, rows);
+        svi_table_clear(&t);
+        assert_null(t.owned);
+    }
+    assert_true(n > 10);
+    unlink(path);
+}
+
+/* More rows, values and classes than there is room for at first. */
+static void no_memory_is_said(void **state) {
+    (void)state;
+    enum { ROWS = 1500, COLUMNS = 12 };
+    static const char *const names[] = {"c3", "c1"};
+    char *text = malloc(ROWS * COLUMNS * 8), *to = text;
+    for (int j = 0; j < COLUMNS; j++)
+        to += sprintf(to, "c%d,", j);
+    to += sprintf(to, "label\n");
+    for (int i = 0; i < ROWS; i++) {
+        for (int j = 0; j < COLUMNS; j++)
+            to += sprintf(to, "%d,", i + j + 1);
+        to += sprintf(to, "k%d\n", i % 20);
+    }
+    fail_each("a.csv", text, (struct svi_table_options){0}, ROWS);
+    fail_each("a.csv.gz", text, (struct svi_table_options){.names = names, .name_count = 2}, ROWS);
+    free(text);
+    fail_each("a.svm", "1 1:1 90:2\n-1 3:1\n", (struct svi_table_options){.unlabelled = true}, 2);
+    const svs_value known[] = {svs_int(1), svs_int(-1)};
+    fail_each("b.jsonl", "{\"a\":1,\"label\":1}\n{\"a\":2,\"label\":5}\n",
+              (struct svi_table_options){.known = known, .known_count = 2}, 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_memory_is_said)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
