@@ -21,7 +21,7 @@ struct training {
     const svs_examples *e;
     const svs_train_options *o;
     const struct svi_shared *shared;
-    double *y, *cost;
+    double *y, *cost, *alpha; /* n each */
     svs_trained *out;
 };
 
@@ -89,9 +89,10 @@ static svs_code reserve(struct training *t, svs_error *err) {
     const int count = count_problems(t->e);
     t->y = svi_alloc_array(n, sizeof *t->y);
     t->cost = svi_alloc_array(n, sizeof *t->cost);
+    t->alpha = svi_alloc_array(n, sizeof *t->alpha);
     t->out->solutions = svi_alloc_array((size_t)count, sizeof *t->out->solutions);
     t->out->count = count;
-    return t->y && t->cost && t->out->solutions ? SVS_OK : svi_fail_memory(err, "the training");
+    return t->y && t->cost && t->alpha && t->out->solutions ? SVS_OK : svi_fail_memory(err, "the training");
 }
 
 /* Is there an example of the problem's positive class? */
@@ -128,18 +129,27 @@ static svs_code absent_class(const struct training *t, svs_solution *s, svs_erro
     return s->alpha && (s->w || !linear) ? SVS_OK : svi_fail_memory(err, "the training");
 }
 
+/* Where an earlier solution left off. At the optimum alpha = C cost loss'(f), and f hardly depends on C once
+ * C is not small: multipliers go over in proportion to C. */
+static void take_start(struct training *t, const svs_trained *before, int problem, svs_start *start) {
+    const svs_solution *last = before && problem < before->count ? &before->solutions[problem] : NULL;
+    if (!last || last->n != t->e->rows.n)
+        return;
+    const double C = before->linear ? before->linear->C : before->kernel->C;
+    for (int64_t i = 0; i < last->n && last->alpha; i++)
+        t->alpha[i] = last->alpha[i] * (t->o->C / C);
+    start->w = last->w;
+    start->b = last->b;
+    start->alpha = last->alpha ? t->alpha : NULL;
+}
+
 static svs_code solve(struct training *t, int problem, const svs_trained *before, svs_error *err) {
     const svs_train_options *o = t->o;
     const bool weighted = t->e->weight || (t->e->task == SVS_CLASSIFY && o->class_weight);
-    const svs_solution *last = before && problem < before->count ? &before->solutions[problem] : NULL;
     svs_start start = {.gram = t->shared->gram};
     if (!set_targets(t, problem) && t->out->count > 1)
         return absent_class(t, &t->out->solutions[problem], err);
-    if (last && last->n == t->e->rows.n) {
-        start.w = last->w;
-        start.b = last->b;
-        start.alpha = last->alpha;
-    }
+    take_start(t, before, problem, &start);
     const svs_problem p = {.rows = t->shared->standard.rows,
                            .y = t->y,
                            .cost = weighted ? t->cost : NULL,
@@ -255,6 +265,7 @@ svs_code svi_train(const struct svi_shared *s, const svs_examples *e, const svs_
     svs_code code = run(&t, start, err);
     svi_free(t.y);
     svi_free(t.cost);
+    svi_free(t.alpha);
     if (code != SVS_OK)
         svs_trained_clear(out);
     return code;

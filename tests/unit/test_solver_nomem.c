@@ -135,7 +135,47 @@ static void test_training(void **state) {
     test_data_free(&t);
 }
 
+static svs_code search_once(void *what) {
+    struct one_training *o = what;
+    svs_path_point best;
+    return svs_search_C(&o->e, &o->o, 3, 1, 2, NULL, NULL, &best, NULL);
+}
+
+static svs_code start_once(void *what) {
+    struct one_training *o = what;
+    svs_trained first, next = {0};
+    svs_code code = svs_train(&o->e, &o->o, NULL, &first, NULL);
+    if (code == SVS_OK)
+        code = svs_train(&o->e, &o->o, &first, &next, NULL);
+    svs_trained_clear(&first);
+    svs_trained_clear(&next);
+    return code;
+}
+
+/* Dense rows, one Gram matrix for all, starts, a class that a fold lacks. */
+static void test_paths(void **state) {
+    (void)state;
+    static const svs_value classes[] = {
+        {.kind = SVS_INT, .as.i = 1}, {.kind = SVS_INT, .as.i = 2}, {.kind = SVS_INT, .as.i = 3}};
+    struct test_data t = test_data_make(30, 3, 1, 0.1, 7);
+    int32_t label[30];
+    for (int i = 0; i < 30; i++)
+        label[i] = i == 5 ? 2 : i % 2;
+    struct one_training o = {.e = {.rows = test_rows(&t, false),
+                                   .label = label,
+                                   .weight = t.cost,
+                                   .class_count = 3,
+                                   .classes = classes}};
+    svs_train_options_default(&o.o);
+    o.o.scale = true;
+    o.o.solve.solver = SVS_SOLVER_ALM;
+    fail_each(start_once, &o);
+    fail_each(search_once, &o);
+    test_data_free(&t);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_solvers), cmocka_unit_test(test_training)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_solvers), cmocka_unit_test(test_training),
+                                       cmocka_unit_test(test_paths)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
