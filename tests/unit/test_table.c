@@ -124,7 +124,7 @@ static void classes_are_sorted(void **state) {
     for (int64_t i = 0; i < 40; i++) { /* row i holds k = 39 - i, and its label says so */
         const int k = 39 - (int)i;
         const svs_value y = t.examples.classes[t.examples.label[i]];
-        char word[8];
+        char word[16];
         snprintf(word, sizeof word, "w%02d", k - 20);
         if (k % 2)
             assert_true(y.kind == SVS_INT && y.as.i == k - 20);
