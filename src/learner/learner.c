@@ -325,24 +325,8 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
     return code;
 }
 
-svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double time, svs_step *out,
-                           svs_error *err) {
-    *out = (svs_step){.label = -1, .target = NAN};
-    bool fresh = false;
-    svi_expire(l, time);
-    int32_t slot = svi_ring_find(&l->waiting, id);
-    if (slot < 0) {
-        char text[SVS_NAME_MAX + 1];
-        return svi_fail(
-            err, SVS_UNKNOWN_ID,
-            "no sample with id %s waits for a label (it never came, was labelled, or waited too long)",
-            svs_value_text(id, text, sizeof text));
-    }
-    svs_code code = resolve(l, y, out, &fresh, err);
-    if (code == SVS_OK && l->o.window)
-        code = svi_ring_reserve(&l->window, id, err);
-    if (code != SVS_OK)
-        return code;
+/* The scores of a waiting sample, as they were made when it came. */
+static void recall_scores(svs_learner *l, int32_t slot, svs_step *out) {
     const struct svi_slot *s = &l->waiting.slots[slot];
     const double *row = svi_ring_row(&l->waiting, slot);
     out->rows = s->rows;
@@ -350,6 +334,31 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     out->predicted = s->predicted;
     out->version = s->version;
     out->scores = memcpy(l->scores, row + l->feature_room, (size_t)s->rows * sizeof(double));
+}
+
+static svs_code unknown_id(svs_value id, const char *how, svs_error *err) {
+    char text[SVS_NAME_MAX + 1];
+    return svi_fail(err, SVS_UNKNOWN_ID, "no sample with id %s %s", svs_value_text(id, text, sizeof text), how);
+}
+
+svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double time, svs_step *out,
+                           svs_error *err) {
+    bool fresh = false;
+    *out = (svs_step){.label = -1, .target = NAN, .removed = svi_expire(l, time)};
+    int32_t slot = svi_ring_find(&l->waiting, id);
+    if (slot < 0)
+        return unknown_id(id, "waits for a label (it never came, was labelled, or waited too long)", err);
+    if (!(svi_enter(l, 0, svi_ring_row(&l->waiting, slot)) <= SQUARE_MAX)) /* by the deviations of now */
+        return check_row(l, svi_ring_row(&l->waiting, slot), err);
+    svs_code code = resolve(l, y, out, &fresh, err);
+    if (code == SVS_OK && l->o.window)
+        code = svi_ring_reserve(&l->window, id, err);
+    if (code != SVS_OK)
+        return code;
+    slot = svi_ring_find(&l->waiting, id); /* a new class may have moved the ring to more room */
+    const struct svi_slot *s = &l->waiting.slots[slot];
+    const double *row = svi_ring_row(&l->waiting, slot);
+    recall_scores(l, slot, out);
     if (fresh)
         out->label = svi_class_add(l, y);
     svi_enter(l, 0, row);
@@ -376,11 +385,7 @@ svs_code svs_learner_forget(svs_learner *l, svs_value id, double time, int *coun
     l->health.forgotten += taken;
     if (count)
         *count = taken;
-    if (taken)
-        return SVS_OK;
-    char text[SVS_NAME_MAX + 1];
-    return svi_fail(err, SVS_UNKNOWN_ID, "no sample with id %s is held or waits for a label",
-                    svs_value_text(id, text, sizeof text));
+    return taken ? SVS_OK : unknown_id(id, "is held or waits for a label", err);
 }
 
 /* ---- what it knows
