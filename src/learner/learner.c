@@ -266,6 +266,18 @@ static void make_scores(svs_learner *l, svs_step *out) {
     out->version = l->version;
 }
 
+/* Learns the row x, whose z is in input 0, with the label that `out` has by now. */
+static void take_label(svs_learner *l, const double *x, svs_value id, svs_value y, bool fresh, double weight,
+                       double time, svs_step *out) {
+    uint64_t version = l->version;
+    if (fresh) {
+        out->label = svi_class_add(l, y);
+        svi_enter(l, 0, x); /* adding a row of W needed the buffer */
+    }
+    svi_slide(l, x, id, out->label, out->target, weight, time, out);
+    l->version += fresh && l->version == version; /* skipped by FALSVM, but the model has a class more */
+}
+
 static svs_code wait_for_label(svs_learner *l, const svs_sample *s, double time, svs_step *out,
                                svs_error *err) {
     if (l->waiting.max == 0 || s->id.kind == SVS_NONE)
@@ -310,15 +322,10 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
     if (code != SVS_OK)
         return code;
     make_scores(l, out);
-    if (labelled) {
-        if (fresh) {
-            out->label = svi_class_add(l, s->y);
-            svi_enter(l, 0, s->x); /* adding a row of W needed the buffer */
-        }
-        svi_slide(l, s->x, s->id, out->label, out->target, s->weight, time, out);
-    } else {
+    if (labelled)
+        take_label(l, s->x, s->id, s->y, fresh, s->weight, time, out);
+    else
         code = wait_for_label(l, s, time, out, err);
-    }
     out->removed += svi_expire(l, time);
     if (l->snapshot)
         svi_snapshot_copy(l->snapshot, l, SVI_SNAPSHOT_ROWS);
@@ -359,10 +366,7 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     const struct svi_slot *s = &l->waiting.slots[slot];
     const double *row = svi_ring_row(&l->waiting, slot);
     recall_scores(l, slot, out);
-    if (fresh)
-        out->label = svi_class_add(l, y);
-    svi_enter(l, 0, row);
-    svi_slide(l, row, s->id, out->label, out->target, s->weight, time, out);
+    take_label(l, row, s->id, y, fresh, s->weight, time, out);
     svi_ring_kill(&l->waiting, slot);
     l->health.labels_joined++;
     out->removed += svi_expire(l, time);

@@ -166,6 +166,7 @@ static bool falsvm_skips(svs_learner *l, int label) {
 void svi_slide(svs_learner *l, const double *x, svs_value id, int label, double target, double weight,
                double time, svs_step *out) {
     bool windowed = l->o.window > 0, good = true;
+    int64_t rebuilds = l->health.rebuilds;
     if (l->arrivals == 0) {
         svi_first_epoch(l, x);
         svi_enter(l, 0, x);
@@ -204,27 +205,28 @@ void svi_slide(svs_learner *l, const double *x, svs_value id, int label, double 
         good &= refresh_ridge(l);
     }
     l->arrivals++;
-    l->version += !skip || leaving >= 0;
     if (!good || leaving >= 0)
         mend(l, good);
     svi_guard(l);
+    l->version += !skip || leaving >= 0 || l->health.rebuilds > rebuilds; /* a rebuild has other last bits */
 }
 
 void svi_remove_slot(svs_learner *l, int32_t slot) {
     struct svi_slot *s = &l->window.slots[slot];
-    bool good = true;
+    bool good = true, trace = leaves_trace(l, s);
+    int64_t rebuilds = l->health.rebuilds;
     svi_keep_for_snapshot(l, s);
     cancel_bucket(l, s);
     l->held_learned -= s->live && s->learned;
-    if (leaves_trace(l, s)) {
+    if (trace) {
         struct svi_change change;
         double energy = prepare_removal(l, 0, slot, &change), weight = age_weight(l, s);
         good = svi_alsvm_step(l->m, &change, 1, NULL) == SVS_OK &&
                !removal_alarms(l, &change, l->m->r.x[0], energy, weight);
-        l->version++;
     }
     svi_ring_kill(&l->window, slot);
     mend(l, good);
+    l->version += trace || l->health.rebuilds > rebuilds;
 }
 
 static bool expired(const struct svi_ring *r, double time, double seconds) {
