@@ -28,7 +28,7 @@ CFLAGS_ALL   = -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno $(CFLA
 LDLIBS_LIB   = -lmsgpackc -ljansson -lz -llapacke -lopenblas -lm
 LDLIBS_ALL   = -lzmq -lcyaml $(LDLIBS_LIB) -lpthread
 
-LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data learner solver wire)))
+LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data learner solver novelty wire)))
 APP_SRC := $(wildcard src/engine/*.c src/cli/*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o)

@@ -1,0 +1,46 @@
+/* alert.h: when a novel sample becomes an alert: hysteresis, cool-down, one alert a disturbance.
+ *
+ * An alert opens at the first sample with p <= open (with `fdr` > 0: that the online false-discovery procedure
+ * rejects), unless fewer than `warmup` samples were seen or the last alert closed less than `cooldown` seconds
+ * ago (then it is counted as suppressed). It stays open, and nobody is told again but by an update when its
+ * grade has risen by a tenth, until the first sample with p > clear. A function of the calls alone. */
+#ifndef SVI_ALERT_H
+#define SVI_ALERT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "novelty/discovery.h"
+
+enum svi_alert_change { SVI_ALERT_NONE = 0, SVI_ALERT_OPEN, SVI_ALERT_UPDATE, SVI_ALERT_CLOSE };
+
+struct svi_alert_options {
+    double p;        /* opens at p <= this, in (0, 1) */
+    double clear;    /* closes at p > this, p <= clear < 1 */
+    double cooldown; /* seconds, >= 0 */
+    double fdr;      /* 0 = off; else the share of false discoveries that is allowed */
+    int64_t warmup;  /* samples before the first alert */
+};
+
+struct svi_alert {
+    struct svi_alert_options o;
+    struct svi_discovery discovery;
+    bool open;
+    double since;    /* time of the sample that opened it */
+    double closed;   /* time at which the last one closed, -DBL_MAX before */
+    int64_t lasted;  /* samples since it opened, that one included; 0 = closed */
+    double grade;    /* largest that was told */
+    int64_t seen, opened, suppressed;
+};
+
+void svi_alert_init(struct svi_alert *a, const struct svi_alert_options *o);
+
+/* One sample: its p-value, `tail`: the p-value that the false-discovery procedure is given (see
+ * discovery.h), its grade 0 to 1, engine time. */
+enum svi_alert_change svi_alert_step(struct svi_alert *a, double p, double tail, double grade, double time);
+
+/* 0 to 1: how much more than `usual` novelty (the level at which an alert opens) this one has: 0 at or below
+ * it, 1 for a membership of 0. */
+double svi_alert_grade(double novelty, double usual);
+
+#endif
