@@ -274,7 +274,7 @@ static void take_label(svs_learner *l, const double *x, svs_value id, svs_value 
         out->label = svi_class_add(l, y);
         svi_enter(l, 0, x); /* adding a row of W needed the buffer */
     }
-    svi_slide(l, x, id, out->label, out->target, weight, time, out);
+    svi_slide(l, x, id, weight, time, out);
     l->version += fresh && l->version == version; /* skipped by FALSVM, but the model has a class more */
 }
 
@@ -345,7 +345,8 @@ static void recall_scores(svs_learner *l, int32_t slot, svs_step *out) {
 
 static svs_code unknown_id(svs_value id, const char *how, svs_error *err) {
     char text[SVS_NAME_MAX + 1];
-    return svi_fail(err, SVS_UNKNOWN_ID, "no sample with id %s %s", svs_value_text(id, text, sizeof text), how);
+    return svi_fail(err, SVS_UNKNOWN_ID, "no sample with id %s %s", svs_value_text(id, text, sizeof text),
+                    how);
 }
 
 svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double time, svs_step *out,

@@ -67,10 +67,9 @@ int svi_predicted(const svs_learner *l, const double *scores);
 void svi_targets(const svs_learner *l, int label, double target, double *t);
 
 /* ---- slide.c */
-/* Learns a sample whose raw row is x (not inside the window ring) and whose z is in input 0 already, and
- * removes what leaves. Everything is reserved. */
-void svi_slide(svs_learner *l, const double *x, svs_value id, int label, double target, double weight,
-               double time, svs_step *out);
+/* Learns a sample whose raw row is x (not inside the window ring), whose z is in input 0 already and whose
+ * label or target is in *out, and removes what leaves. Everything is reserved. */
+void svi_slide(svs_learner *l, const double *x, svs_value id, double weight, double time, svs_step *out);
 /* Removes what is older than window_seconds. */
 int svi_expire(svs_learner *l, double time);
 /* Takes one live slot of the window out of the model and kills it. */

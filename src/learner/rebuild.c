@@ -231,7 +231,7 @@ static double probe(svs_learner *l) {
 
 static void measure_energy(svs_learner *l) {
     const struct svi_gram *g = &l->gram;
-    double gain = svi_hat(l, 1, l->order), total = g->g[0];
+    double gain = svi_hat(l, 1, l->order - 1), total = g->g[0]; /* the newest counts fully */
     for (int j = 0; j <= l->d; j++) {
         l->energy.energy[j] = g->g[(size_t)j * g->n + j] / gain;
         l->energy.sum[j] = g->g[(size_t)j * g->n] / gain;

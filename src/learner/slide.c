@@ -31,12 +31,14 @@ double svi_enter(svs_learner *l, int i, const double *x) {
 /* ---- operations
  * ----------------------------------------------------------------------------------------------- */
 
-static double age_weight(const svs_learner *l, const struct svi_slot *s) {
-    return l->o.forget == 1 ? s->weight : s->weight * pow(l->o.forget, (double)(l->order - s->order));
+/* What a sample weighs where the one learned at `newest` counts fully: the unit of the energies. */
+static double age_weight(const svs_learner *l, const struct svi_slot *s, int64_t newest) {
+    return l->o.forget == 1 ? s->weight : s->weight * pow(l->o.forget, (double)(newest - s->order));
 }
 
-static bool leaves_trace(const svs_learner *l, const struct svi_slot *s) {
-    return s->live && s->learned && (l->o.forget == 1 || age_weight(l, s) > WEIGHT_MIN * s->weight);
+static bool leaves_trace(svs_learner *l, int32_t slot) {
+    const struct svi_slot *s = &l->window.slots[slot];
+    return s->live && s->learned && (l->o.forget == 1 || age_weight(l, s, l->order) > WEIGHT_MIN * s->weight);
 }
 
 /* Prepares the removal of a slot as change i of the next step; returns |z|^2. */
@@ -48,12 +50,21 @@ static double prepare_removal(svs_learner *l, int i, int32_t slot, struct svi_ch
     return energy;
 }
 
-/* True when P cannot be trusted after this removal. */
+/* True when P cannot be trusted after this removal; s: the sample's weight in the unit of the energies. */
 static bool removal_alarms(svs_learner *l, const struct svi_change *c, const double *z, double energy,
                            double s) {
     double left = 1 + c->leverage / c->inverse_weight; /* 1 - s x'Px */
     bool lost = !(DBL_EPSILON * energy * s < REMOVAL_ERROR_MAX * l->nu * left);
     return l->m->kernels->energy_remove(&l->energy, z, s, ENERGY_DROP, ENERGY_NOISE, l->m->r.padded) | lost;
+}
+
+/* Takes a slot out of P and w, without an addition in the same sweep. False: P must be rebuilt. */
+static bool remove_alone(svs_learner *l, int32_t slot) {
+    struct svi_change change;
+    double energy = prepare_removal(l, 0, slot, &change);
+    double s = age_weight(l, &l->window.slots[slot], l->order - 1); /* the newest is in already */
+    return svi_alsvm_step(l->m, &change, 1, NULL) == SVS_OK &&
+           !removal_alarms(l, &change, l->m->r.x[0], energy, s);
 }
 
 static void learned(svs_learner *l) {
@@ -90,12 +101,11 @@ static bool refresh_ridge(svs_learner *l) {
 }
 
 /* Adds the sample in input 0, removing slot `leaving` (or -1) in the same sweep. False: P must be rebuilt. */
-static bool add_and_remove(svs_learner *l, int32_t leaving, int label, double target, double weight,
-                           svs_step *out) {
+static bool add_and_remove(svs_learner *l, int32_t leaving, double weight, svs_step *out) {
     struct svi_change change[2];
     double energy = 0;
     int count = 1;
-    svi_targets(l, label, target, l->target[0]);
+    svi_targets(l, out->label, out->target, l->target[0]);
     change[0] = (struct svi_change){l->target[0], 1 / svi_hat(l, weight, l->order), 0};
     if (leaving >= 0) {
         energy = prepare_removal(l, 1, leaving, &change[1]);
@@ -105,8 +115,8 @@ static bool add_and_remove(svs_learner *l, int32_t leaving, int label, double ta
     out->leverage = change[0].leverage;
     l->m->kernels->energy_add(&l->energy, l->m->r.x[0], weight, l->o.forget, l->m->r.padded);
     if (leaving >= 0)
-        good &=
-            !removal_alarms(l, &change[1], l->m->r.x[1], energy, age_weight(l, &l->window.slots[leaving]));
+        good &= !removal_alarms(l, &change[1], l->m->r.x[1], energy,
+                                age_weight(l, &l->window.slots[leaving], l->order));
     return good && change[0].leverage < LEVERAGE_MAX * change[0].inverse_weight;
 }
 
@@ -136,17 +146,17 @@ static void cancel_bucket(svs_learner *l, const struct svi_slot *s) {
         l->bucket = false;
 }
 
-static void remember(svs_learner *l, const double *x, svs_value id, int label, double target, double weight,
-                     double time, bool is_learned) {
+static void remember(svs_learner *l, const double *x, svs_value id, double weight, double time,
+                     const svs_step *out) {
     int32_t slot = svi_ring_push(&l->window, id);
     struct svi_slot *s = &l->window.slots[slot];
     memcpy(svi_ring_row(&l->window, slot), x, (size_t)l->d * sizeof *x);
     s->time = time;
     s->weight = weight;
-    s->label = label;
-    s->target = target;
+    s->label = out->label;
+    s->target = out->target;
     s->order = l->order;
-    s->learned = is_learned;
+    s->learned = out->learned;
 }
 
 static void scores_now(svs_learner *l, double *scores) {
@@ -163,67 +173,63 @@ static bool falsvm_skips(svs_learner *l, int label) {
     return rightly_classified(l, label, l->target[0]);
 }
 
-void svi_slide(svs_learner *l, const double *x, svs_value id, int label, double target, double weight,
-               double time, svs_step *out) {
-    bool windowed = l->o.window > 0, good = true;
+/* The oldest slot of a full window leaves: the part of it that is not P and w. True: P and w hold it too. */
+static bool leave(svs_learner *l, svs_step *out) {
+    struct svi_slot *s = &l->window.slots[l->window.first];
+    svi_keep_for_snapshot(l, s);
+    out->removed += s->live;
+    l->held_learned -= s->live && s->learned;
+    if (s->live)
+        cancel_bucket(l, s);
+    return leaves_trace(l, l->window.first);
+}
+
+/* The sample in input 0 into P, w and the sums. False: P must be rebuilt. */
+static bool take_in(svs_learner *l, int32_t leaving, double weight, svs_step *out) {
+    bool good = add_and_remove(l, leaving, weight, out);
+    if (l->bucket || l->o.window == 0)
+        svi_gram_add(&l->gram, l->m->kernels, l->m->r.x[0], svi_hat(l, weight, l->order), out->label,
+                     out->target);
+    return good;
+}
+
+void svi_slide(svs_learner *l, const double *x, svs_value id, double weight, double time, svs_step *out) {
     int64_t rebuilds = l->health.rebuilds;
     if (l->arrivals == 0) {
         svi_first_epoch(l, x);
         svi_enter(l, 0, x);
     }
-    bool skip = falsvm_skips(l, label);
-    int32_t leaving = -1;
-    if (windowed && svi_ring_full(&l->window)) {
-        leaving = l->window.first;
-        struct svi_slot *s = &l->window.slots[leaving];
-        svi_keep_for_snapshot(l, s);
-        out->removed += s->live;
-        l->held_learned -= s->live && s->learned;
-        if (s->live)
-            cancel_bucket(l, s);
-        if (!leaves_trace(l, s))
-            leaving = -1;
-    }
-    if (!skip)
-        good = add_and_remove(l, leaving, label, target, weight, out);
-    else if (leaving >= 0) {
-        struct svi_change change;
-        double energy = prepare_removal(l, 0, leaving, &change), s = age_weight(l, &l->window.slots[leaving]);
-        good = svi_alsvm_step(l->m, &change, 1, NULL) == SVS_OK &&
-               !removal_alarms(l, &change, l->m->r.x[0], energy, s);
-    }
-    if (!skip && (l->bucket || !windowed))
-        svi_gram_add(&l->gram, l->m->kernels, l->m->r.x[0], svi_hat(l, weight, l->order), label, target);
-    if (windowed) {
-        if (svi_ring_full(&l->window))
-            svi_ring_pop(&l->window);
-        remember(l, x, id, label, target, weight, time, !skip);
-    }
-    out->learned = !skip;
-    if (!skip) {
+    bool good = true, full = l->o.window > 0 && svi_ring_full(&l->window);
+    out->learned = !falsvm_skips(l, out->label);
+    int32_t leaving = full && leave(l, out) ? l->window.first : -1;
+    if (out->learned)
+        good = take_in(l, leaving, weight, out);
+    else if (leaving >= 0)
+        good = remove_alone(l, leaving);
+    if (full)
+        svi_ring_pop(&l->window);
+    if (l->o.window)
+        remember(l, x, id, weight, time, out);
+    if (out->learned) {
         learned(l);
         good &= refresh_ridge(l);
     }
     l->arrivals++;
-    if (!good || leaving >= 0)
+    if (!good || full)
         mend(l, good);
     svi_guard(l);
-    l->version += !skip || leaving >= 0 || l->health.rebuilds > rebuilds; /* a rebuild has other last bits */
+    l->version += out->learned || leaving >= 0 || l->health.rebuilds > rebuilds; /* that changes last bits */
 }
 
 void svi_remove_slot(svs_learner *l, int32_t slot) {
     struct svi_slot *s = &l->window.slots[slot];
-    bool good = true, trace = leaves_trace(l, s);
+    bool good = true, trace = leaves_trace(l, slot);
     int64_t rebuilds = l->health.rebuilds;
     svi_keep_for_snapshot(l, s);
     cancel_bucket(l, s);
     l->held_learned -= s->live && s->learned;
-    if (trace) {
-        struct svi_change change;
-        double energy = prepare_removal(l, 0, slot, &change), weight = age_weight(l, s);
-        good = svi_alsvm_step(l->m, &change, 1, NULL) == SVS_OK &&
-               !removal_alarms(l, &change, l->m->r.x[0], energy, weight);
-    }
+    if (trace)
+        good = remove_alone(l, slot);
     svi_ring_kill(&l->window, slot);
     mend(l, good);
     l->version += trace || l->health.rebuilds > rebuilds;

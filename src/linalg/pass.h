@@ -45,7 +45,8 @@ struct svi_change {
     double leverage;       /* out: x'Px before this operation */
 };
 
-/* What the samples that are in add up to, per coordinate; z_0 = 1, so energy[0] is their total weight. */
+/* What the samples that are in add up to, per coordinate, the newest at its full weight; z_0 = 1, so energy[0] is
+ * their total weight. */
 struct svi_energy {
     double *energy; /* sum s z^2 */
     double *sum;    /* sum s z */
