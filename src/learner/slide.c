@@ -16,9 +16,9 @@
 #define TIE 1e-10
 /* A new unit of hats before they lose range. */
 #define GAIN_MAX 1e6
-/* A sample that weighs less than this, relative to the newest, is below rounding: its removal is not an
- * operation. */
-#define WEIGHT_MIN 1e-25
+/* A faded sample that adds less than this to G, relative to the ridge, is below rounding: its removal is not
+ * an operation. */
+#define TRACE_MIN 1e-25
 
 double svi_hat(const svs_learner *l, double weight, int64_t order) {
     return l->o.forget == 1 ? weight : weight * pow(l->o.forget, (double)(l->base - order));
@@ -36,9 +36,13 @@ static double age_weight(const svs_learner *l, const struct svi_slot *s, int64_t
     return l->o.forget == 1 ? s->weight : s->weight * pow(l->o.forget, (double)(newest - s->order));
 }
 
+/* However heavy or large it was, it may have faded below rounding: the ridge is what it is measured by. */
 static bool leaves_trace(svs_learner *l, int32_t slot) {
     const struct svi_slot *s = &l->window.slots[slot];
-    return s->live && s->learned && (l->o.forget == 1 || age_weight(l, s, l->order) > WEIGHT_MIN * s->weight);
+    if (!s->live || !s->learned)
+        return false;
+    return l->o.forget == 1 ||
+           age_weight(l, s, l->order) * svi_enter(l, 1, svi_ring_row(&l->window, slot)) > TRACE_MIN * l->nu;
 }
 
 /* Prepares the removal of a slot as change i of the next step; returns |z|^2. */
