@@ -381,6 +381,32 @@ static void rows_dot(const double *x, size_t stride, int64_t count, int n, const
     }
 }
 
+/* sum_j |x_ij - v_j| or sum_j (x_ij - v_j)^2: of differences, so that near rows lose nothing. Over the padding
+ * both are zero. */
+INLINE void distances(const double *x, size_t stride, int64_t count, int padded, const double *v, double *f,
+                      bool absolute) {
+    for (int64_t i = 0; i < count; i += ROWS, x += ROWS * stride) {
+        const double *a[ROWS];
+        vec s[ROWS] = {{0}};
+        row_pointers(a, x, stride, count - i);
+        for (int j = 0; j < padded; j += VW)
+            for (int k = 0; k < ROWS; k++) {
+                const vec gap = load(a[k] + j) - load(v + j);
+                s[k] += absolute ? (vec)((mask)gap & 0x7fffffffffffffff) : gap * gap;
+            }
+        for (int k = 0; k < ROWS && i + k < count; k++)
+            f[i + k] = sum(s[k]);
+    }
+}
+
+static void rows_l1(const double *x, size_t stride, int64_t count, int padded, const double *v, double *f) {
+    distances(x, stride, count, padded, v, f, true);
+}
+
+static void rows_l2(const double *x, size_t stride, int64_t count, int padded, const double *v, double *f) {
+    distances(x, stride, count, padded, v, f, false);
+}
+
 static void rows_add(const double *x, size_t stride, int64_t count, int n, const double *s, double *v) {
     for (int64_t i = 0; i < count; i += ROWS, x += ROWS * stride) {
         const double *a[ROWS];
@@ -435,6 +461,16 @@ static void rbf(const double *dot, const double *norm2, double own, double gamma
     memcpy(to + i, &last, (size_t)(n - i) * sizeof *to);
 }
 
+static void decay(const double *t, double gamma, int64_t n, double *to) {
+    vec last = {0};
+    int64_t i = 0;
+    for (; i + VW <= n; i += VW)
+        *(vec_u *)(to + i) = exp_minus(splat(-gamma) * *(const vec_u *)(t + i));
+    memcpy(&last, t + i, (size_t)(n - i) * sizeof *t);
+    last = exp_minus(splat(-gamma) * last);
+    memcpy(to + i, &last, (size_t)(n - i) * sizeof *to);
+}
+
 #define LANE_VECTORS (SVI_LANES / VW)
 
 static void lanes_dot(const double *value, const int32_t *column, int64_t count, const double *spread,
@@ -458,4 +494,4 @@ static void lanes_dot(const double *value, const int32_t *column, int64_t count,
 
 const struct svi_kernels KERNELS = {ISA_NAME,   ISA,           strip_for, sweep, step,     standardise,
                                     energy_add, energy_remove, dot,       gram,  rows_dot, rows_add,
-                                    rbf,        lanes_dot};
+                                    rbf,        lanes_dot,     rows_l1,   rows_l2, decay};
