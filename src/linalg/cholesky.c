@@ -55,19 +55,33 @@ static void square(double *m, int n) {
     }
 }
 
-bool svi_invert_spd(double *a, int n) {
-    if (n >= SMALL) /* row-major lower is column-major upper */
-        return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', n, a, n) == 0 &&
-               LAPACKE_dpotri_work(LAPACK_COL_MAJOR, 'U', n, a, n) == 0;
-    if (!factor(a, n))
-        return false;
-    invert_triangle(a, n);
-    square(a, n);
+/* NaN and infinities pass through LAPACK unseen; they all end on the diagonal, as does an overflow. */
+static bool good_diagonal(const double *a, int n) {
+    for (int i = 0; i < n; i++) {
+        double entry = a[(size_t)i * n + i];
+        if (!(entry > 0 && entry < INFINITY))
+            return false;
+    }
     return true;
 }
 
+/* Row-major lower is column-major upper. */
 bool svi_factor_spd(double *a, int n) {
-    return n >= SMALL ? LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', n, a, n) == 0 : factor(a, n);
+    if (n < SMALL)
+        return factor(a, n);
+    return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', n, a, n) == 0 && good_diagonal(a, n);
+}
+
+bool svi_invert_spd(double *a, int n) {
+    if (!svi_factor_spd(a, n))
+        return false;
+    if (n < SMALL) {
+        invert_triangle(a, n);
+        square(a, n);
+    } else if (LAPACKE_dpotri_work(LAPACK_COL_MAJOR, 'U', n, a, n) != 0) {
+        return false;
+    }
+    return good_diagonal(a, n);
 }
 
 void svi_solve_factor(const double *l, int n, double *x) {

@@ -5,11 +5,12 @@
 #include <stdbool.h>
 
 /* a (n x n, row-major) <- a^-1, lower triangle read and written. False when a is not positive definite in
- * floating point; a is then destroyed. Own loops below 64 (LAPACK's overhead is seven times the work there).
- */
+ * floating point, holds a NaN or an infinity, or when the inverse overflows; a is then destroyed. Own loops
+ * below 64 (LAPACK's overhead is seven times the work there). */
 bool svi_invert_spd(double *a, int n);
 
-/* a = L L' (n x n, row-major, lower triangle read and written). False as above. */
+/* a = L L' (n x n, row-major, lower triangle read and written). False when a
+ * is not positive definite or not finite; a is then destroyed. */
 bool svi_factor_spd(double *a, int n);
 
 /* x <- (L L')^-1 x for a factor of svi_factor_spd. */
