@@ -86,6 +86,12 @@ struct svi_kernels {
      * with SVI_LANES rows that lie transposed; spread is aligned, sum has SVI_LANES values. */
     void (*lanes_dot)(const double *value, const int32_t *column, int64_t count, const double *spread,
                       double *sum);
+    /* f_i = sum_j |x_ij - v_j| (l1), sum_j (x_ij - v_j)^2 (l2) for `count` rows; rows and v are aligned and
+     * padded with zeros to a multiple of 8 (`padded` values). */
+    void (*rows_l1)(const double *x, size_t stride, int64_t count, int padded, const double *v, double *f);
+    void (*rows_l2)(const double *x, size_t stride, int64_t count, int padded, const double *v, double *f);
+    /* to_i = exp(-gamma t_i), t_i >= 0; below exp(-708) it is 0. `to` may be `t`. */
+    void (*decay)(const double *t, double gamma, int64_t n, double *to);
 };
 
 /* The kernels for an instruction set (SVS_ISA_BEST: the environment's or the machine's best), or NULL when
