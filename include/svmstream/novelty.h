@@ -73,6 +73,7 @@ typedef struct svs_novelty_member {
 
 typedef struct svs_novelty_model {
     int d;                 /* features */
+    int lags;              /* samples that a row joins, the newest first, each of d / lags values; 0 and 1 = one */
     int stride;            /* d rounded up to a multiple of 8 */
     const double *mean, *inverse; /* d: the model's coordinates are (x - mean) inverse; 0 and 1 when not scaled */
     const char *const *features;  /* d names, or NULL */

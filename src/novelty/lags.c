@@ -1,0 +1,48 @@
+#include "novelty/lags.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+svs_code svi_lags_init(struct svi_lags *l, int d, int lags, svs_error *err) {
+    *l = (struct svi_lags){.d = d, .lags = lags};
+    if (d < 1 || lags < 1 || lags > SVI_LAGS_MAX)
+        return svi_fail(err, SVS_INVALID, "lags are 1 to %d, not %d", SVI_LAGS_MAX, lags);
+    l->ring = svi_alloc_array((size_t)lags, (size_t)d * sizeof *l->ring);
+    return l->ring ? SVS_OK : svi_fail_memory(err, "the last samples");
+}
+
+void svi_lags_clear(struct svi_lags *l) {
+    svi_free(l->ring);
+    *l = (struct svi_lags){0};
+}
+
+void svi_lags_empty(struct svi_lags *l) {
+    l->held = 0;
+}
+
+bool svi_lags_push(struct svi_lags *l, const double *x, double *out) {
+    const size_t d = (size_t)l->d, bytes = d * sizeof *x;
+    l->newest = l->newest > 0 ? l->newest - 1 : l->lags - 1; /* backwards, so that older ones lie behind */
+    memcpy(l->ring + (size_t)l->newest * d, x, bytes);
+    l->held += l->held < l->lags;
+    if (l->held < l->lags)
+        return false;
+    const size_t first = (size_t)(l->lags - l->newest), rest = (size_t)l->newest;
+    memcpy(out, l->ring + (size_t)l->newest * d, first * bytes);
+    memcpy(out + first * d, l->ring, rest * bytes);
+    return true;
+}
+
+char *svi_lags_name(const char *const *names, int d, int j, char *out, size_t size) {
+    char plain[24];
+    snprintf(plain, sizeof plain, "x%d", j % d + 1);
+    const char *name = names && names[j % d] ? names[j % d] : plain;
+    if (j < d)
+        snprintf(out, size, "%s", name);
+    else
+        snprintf(out, size, "%s[-%d]", name, j / d);
+    return out;
+}
