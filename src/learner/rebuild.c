@@ -126,7 +126,9 @@ static bool refit_from_sums(svs_learner *l) {
             return false;
     }
     for (int j = 1; j <= l->d; j++) {
-        l->scaler.mean[j - 1] += shift[j] / l->scaler.inverse[j - 1];
+        double *mean = &l->scaler.mean[j - 1], old = *mean;
+        *mean += shift[j] / l->scaler.inverse[j - 1];
+        shift[j] = (*mean - old) * l->scaler.inverse[j - 1]; /* as rounded, which shows far from 0 */
         l->scaler.inverse[j - 1] *= inverse[j];
     }
     svi_gram_move(g, shift, inverse);
