@@ -216,17 +216,22 @@ void svs_alsvm_apply(svs_alsvm *m, const double *v, double *out) {
     memcpy(out, m->r.y[0], (size_t)m->r.dim * sizeof *out);
 }
 
+void svi_alsvm_set_inverse(svs_alsvm *m, const double *p, const double *r) {
+    int n = m->r.dim;
+    m->r.pending = 0;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j <= i; j++)
+            p_set(m, i, j, p[(size_t)i * n + j]);
+    for (int k = 0; k < m->r.rows; k++)
+        svs_alsvm_apply(m, r + (size_t)k * n, weights(m, k));
+}
+
 svs_code svs_alsvm_set(svs_alsvm *m, double *gram, const double *r, svs_error *err) {
     int n = m->r.dim;
     if (!svi_invert_spd(gram, n))
         return svi_fail(err, SVS_NUMERIC,
                         "the Gram matrix (%d x %d) is not positive definite in floating point", n, n);
-    m->r.pending = 0;
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j <= i; j++)
-            p_set(m, i, j, gram[(size_t)i * n + j]);
-    for (int k = 0; k < m->r.rows; k++)
-        svs_alsvm_apply(m, r + (size_t)k * n, weights(m, k));
+    svi_alsvm_set_inverse(m, gram, r);
     return SVS_OK;
 }
 

@@ -20,6 +20,9 @@ svs_code svi_alsvm_step(svs_alsvm *m, struct svi_change *change, int count, svs_
 /* Room for `rows` rows of W before they are needed, so that svs_alsvm_add_row cannot fail. */
 svs_code svi_alsvm_reserve_rows(svs_alsvm *m, int rows, svs_error *err);
 
+/* P = p (dim x dim, row-major, lower triangle read) and w_k = P r_k. */
+void svi_alsvm_set_inverse(svs_alsvm *m, const double *p, const double *r);
+
 /* P <- factor P (weights in a new unit: G <- G / factor, and w as it was). */
 void svi_alsvm_scale_inverse(svs_alsvm *m, double factor);
 

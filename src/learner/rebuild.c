@@ -39,16 +39,14 @@ void svi_ridge_vector(const svs_learner *l, int j, double *v) {
         v[1 + i] = -l->scaler.mean[i] * l->scaler.inverse[i];
 }
 
+/* Into the diagonal of g. With scale none the bias's vector is not among them: it is as long as the means are
+ * far from 0, and inside G it would drown the samples (add_bias_ridge). */
 static void ridge_add(const svs_learner *l, double *g) {
     int n = l->d + 1;
-    double *v = l->scratch[0];
-    for (int i = 0; i < n; i++) {
-        svi_ridge_vector(l, i, v);
-        double s = svi_ridge_weight(l, i);
-        bool dense = i == 0 && l->o.scale == SVS_SCALE_NONE;
-        for (int a = dense ? 0 : i; a < (dense ? n : i + 1); a++)
-            for (int b = dense ? 0 : i; b <= a; b++)
-                g[(size_t)a * n + b] += s * v[a] * v[b];
+    bool raw = l->o.scale == SVS_SCALE_NONE;
+    for (int j = raw; j < n; j++) {
+        double v = raw ? l->scaler.inverse[j - 1] : 1;
+        g[(size_t)j * n + j] += svi_ridge_weight(l, j) * v * v;
     }
 }
 
@@ -185,25 +183,66 @@ static void refine(svs_learner *l) {
     }
 }
 
+/* gram + ridge into gram_copy, with `jitter` on the diagonal; its mean diagonal without that. */
+static double fill_copy(svs_learner *l, double jitter) {
+    int n = l->d + 1;
+    double trace = 0;
+    memcpy(l->gram_copy, l->gram.g, (size_t)n * (size_t)n * sizeof(double));
+    ridge_add(l, l->gram_copy);
+    for (int j = 0; j < n; j++) {
+        double *entry = l->gram_copy + (size_t)j * n + j;
+        trace += *entry;
+        *entry += jitter;
+    }
+    return trace / n;
+}
+
+/* scale none: the bias's ridge as one more step behind the solve, which costs the samples no digits. */
+static void add_bias_ridge(svs_learner *l) {
+    memset(l->target[0], 0, (size_t)svi_rows(l) * sizeof(double));
+    struct svi_change change = {l->target[0], 1 / svi_ridge_weight(l, 0), 0};
+    svi_ridge_vector(l, 0, l->m->r.x[0]);
+    svi_alsvm_step(l->m, &change, 1, NULL); /* of a positive definite P: cannot fail but by overflow */
+}
+
+/* scale none, nothing in: P is the inverse of the ridge, known without a solve: with b and w_j of the raw
+ * model independent, u_0 = b + sum mean_j w_j and u_j = w_j / inverse_j. */
+static void solve_empty(svs_learner *l) {
+    int n = l->d + 1;
+    double *p = l->gram_copy;
+    memset(p, 0, (size_t)n * (size_t)n * sizeof *p);
+    p[0] = 1 / svi_ridge_weight(l, 0);
+    for (int j = 1; j < n; j++) {
+        double mean = l->scaler.mean[j - 1], deviation = 1 / l->scaler.inverse[j - 1],
+               *row = p + (size_t)j * n;
+        double variance = 1 / svi_ridge_weight(l, j);
+        p[0] += mean * mean * variance;
+        row[0] = mean * deviation * variance;
+        row[j] = deviation * deviation * variance;
+    }
+    svi_alsvm_set_inverse(l->m, p, l->W);
+    l->health.condition = 1; /* in raw units */
+}
+
 /* P and w from gram + ridge. If even the sums are singular in floating point, the smallest ridge that
  * rounding would have made anyway is added. */
 static void solve(svs_learner *l) {
-    int n = l->d + 1;
-    double trace = 0, mean, jitter = 0;
-    for (int j = 0; j < n; j++)
-        trace += l->gram.g[(size_t)j * n + j];
-    mean = trace / n + svi_ridge_weight(l, 0);
+    bool raw = l->o.scale == SVS_SCALE_NONE;
+    double jitter = 0, mean = 0;
     right_hand_sides(l, l->W);
+    if (raw && !(l->gram.g[0] > 0)) {
+        solve_empty(l);
+        return;
+    }
     for (int tries = 0; tries < JITTER_TRIES; tries++) {
-        memcpy(l->gram_copy, l->gram.g, (size_t)n * (size_t)n * sizeof(double));
-        ridge_add(l, l->gram_copy);
-        for (int j = 0; j < n; j++)
-            l->gram_copy[(size_t)j * n + j] += jitter;
+        mean = fill_copy(l, jitter);
         if (svs_alsvm_set(l->m, l->gram_copy, l->W, NULL) == SVS_OK)
             break;
         jitter = jitter > 0 ? 100 * jitter : JITTER * mean;
     }
-    l->health.condition = svi_alsvm_trace_inverse(l->m) / n * mean;
+    if (raw)
+        add_bias_ridge(l);
+    l->health.condition = svi_alsvm_trace_inverse(l->m) / (l->d + 1) * mean;
 }
 
 /* |G (P v) - v| / |v| for v = +-1, G taken from the rows (from the sums without a window): what the recursion

@@ -57,10 +57,16 @@ static void check_row(const svs_learner *l, const double *x, long double *z) {
         z[1 + j] = ((long double)x[j] - l->scaler.mean[j]) * l->scaler.inverse[j];
 }
 
+/* scale none: the bias's part follows behind the solve, or 64 bits of mantissa would not hold it and the
+ * samples. */
+static bool bias_comes_last(const svs_learner *l, const long double *g) {
+    return l->o.scale == SVS_SCALE_NONE && g[0] > 0;
+}
+
 static void check_ridge(svs_learner *l, long double *g) {
     int n = l->d + 1;
     double *v = l->scratch[0];
-    for (int i = 0; i < n; i++) {
+    for (int i = bias_comes_last(l, g); i < n; i++) {
         svi_ridge_vector(l, i, v);
         for (int a = 0; a < n; a++)
             for (int b = 0; v[a] != 0 && b <= a; b++)
@@ -111,6 +117,29 @@ static void check_sums(svs_learner *l, long double *g, long double *r, long doub
     }
 }
 
+/* One more row of weight `ridge` and target 0 along scratch[0], given y = G^-1 of it: x -= y v'x / (1/ridge +
+ * v'y). */
+static void check_bias(const svs_learner *l, const long double *y, long double ridge, long double *x) {
+    const double *v = l->scratch[0];
+    long double vx = 0, vy = 0;
+    for (int j = 0; j <= l->d; j++) {
+        vx += v[j] * x[j];
+        vy += v[j] * y[j];
+    }
+    for (int j = 0; j <= l->d; j++)
+        x[j] -= y[j] * (vx / (1 / ridge + vy));
+}
+
+/* |w - x| / |x| */
+static double check_distance(const double *w, const long double *x, int n) {
+    long double distance = 0, size = 0;
+    for (int j = 0; j < n; j++) {
+        distance += (w[j] - x[j]) * (w[j] - x[j]);
+        size += x[j] * x[j];
+    }
+    return (double)sqrtl(size > 0 ? distance / size : distance);
+}
+
 double svs_learner_check(svs_learner *l) {
     int n = l->d + 1, rows = svi_rows(l);
     double worst = 0;
@@ -121,17 +150,19 @@ double svs_learner_check(svs_learner *l) {
         return INFINITY;
     long double *r = g + n * n, *z = r + rows * n;
     check_sums(l, g, r, z);
+    bool bias_last = bias_comes_last(l, g);
     check_ridge(l, g);
     check_factor(g, n);
+    svi_ridge_vector(l, 0, l->scratch[0]);
+    for (int j = 0; j < n; j++)
+        z[j] = l->scratch[0][j];
+    check_solve(g, n, z);
     for (int k = 0; k < rows; k++) {
-        const double *w = svs_alsvm_weights(l->m, k);
-        long double distance = 0, size = 0, *x = r + k * n;
+        long double *x = r + k * n;
         check_solve(g, n, x);
-        for (int j = 0; j < n; j++) {
-            distance += (w[j] - x[j]) * (w[j] - x[j]);
-            size += x[j] * x[j];
-        }
-        double relative = (double)sqrtl(size > 0 ? distance / size : distance);
+        if (bias_last)
+            check_bias(l, z, svi_ridge_weight(l, 0), x);
+        double relative = check_distance(svs_alsvm_weights(l->m, k), x, n);
         worst = relative > worst || isnan(relative) ? relative : worst;
     }
     svi_free(g);
