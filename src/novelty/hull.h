@@ -17,17 +17,17 @@
 #include "svmstream/error.h"
 
 struct svi_hull {
-    int count, room;  /* points of A; room for so many (all arrays below) */
-    double *k;        /* room x room, symmetric: K */
-    double *z;        /* count; 0 = idle, that is: in A but not in the support */
-    double *u;        /* count: (Kz)_i after svi_hull_solve */
-    int *place;       /* count: where in the support, -1 = idle */
-    int support;      /* points with z > 0 */
-    int *point;       /* support: which point */
-    double *factor;   /* room x room, by columns: L lower, L L' = K of the support in the order of `point` */
-    double *ones;     /* support: L ones = 1 */
-    double *trial;    /* room: scratch */
-    bool *dependent;  /* count: its pivot vanished; it adds nothing to the support that there is */
+    int count, room; /* points of A; room for so many (all arrays below) */
+    double *k;       /* room x room, symmetric: K */
+    double *z;       /* count; 0 = idle, that is: in A but not in the support */
+    double *u;       /* count: (Kz)_i after svi_hull_solve */
+    int *place;      /* count: where in the support, -1 = idle */
+    int support;     /* points with z > 0 */
+    int *point;      /* support: which point */
+    double *factor;  /* room x room, by columns: L lower, L L' = K of the support in the order of `point` */
+    double *ones;    /* support: L ones = 1 */
+    double *trial;   /* room: scratch */
+    bool *dependent; /* count: its pivot vanished; it adds nothing to the support that there is */
 };
 
 /* Room for so many points; svi_hull_reserve makes it more. SVS_NO_MEMORY. */

@@ -1,0 +1,49 @@
+#include "novelty/similarity.h"
+
+#include <math.h>
+
+void svi_similarity_gap(const struct svi_similarity *s, const struct svi_points *p, int64_t first,
+                        int64_t count, const double *v, double *gap) {
+    const double *x = p->x + first * p->stride;
+    const size_t stride = (size_t)p->stride;
+    if (s->kernel == SVS_NOVELTY_RBF)
+        s->pass->rows_l2(x, stride, count, p->stride, v, gap);
+    else if (s->kernel == SVS_NOVELTY_LAPLACIAN)
+        s->pass->rows_l1(x, stride, count, p->stride, v, gap);
+    else
+        s->pass->rows_dot(x, stride, count, p->stride, v, gap);
+}
+
+static double power(double base, int degree) {
+    double product = 1;
+    for (; degree > 0; degree >>= 1, base *= base)
+        if (degree & 1)
+            product *= base;
+    return product;
+}
+
+/* The normalised kernel's base lies in [-1, 1]; an odd power keeps its sign. */
+static double polynomial(const struct svi_similarity *s, double gamma, double dot, double xx, double own) {
+    return power((1 + gamma * dot) / sqrt((1 + gamma * xx) * (1 + gamma * own)), s->degree);
+}
+
+void svi_similarity_of_gap(const struct svi_similarity *s, double gamma, const double *gap,
+                           const double *norm2, double own, int64_t count, double *k) {
+    if (s->kernel != SVS_NOVELTY_POLYNOMIAL) {
+        s->pass->decay(gap, gamma, count, k);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        k[i] = polynomial(s, gamma, gap[i], norm2[i], own);
+}
+
+double svi_similarity_surprise(double gamma, const double *gap, const double *z, int64_t count) {
+    double least = INFINITY, sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (z[i] > 0 && gap[i] < least)
+            least = gap[i];
+    for (int64_t i = 0; i < count; i++)
+        if (z[i] > 0)
+            sum += z[i] * exp(-gamma * (gap[i] - least));
+    return gamma * least - log(sum);
+}

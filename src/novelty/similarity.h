@@ -1,0 +1,33 @@
+/* similarity.h: kernels with k(x, x) = 1, in two steps: `gap` depends on the two points alone, so that
+ * several gammas share it; k = exp(-gamma gap), or a power of it for polynomials. */
+#ifndef SVI_SIMILARITY_H
+#define SVI_SIMILARITY_H
+
+#include "linalg/pass.h"
+#include "svmstream/novelty.h"
+
+/* Rows in coordinates: aligned, `stride` a multiple of 8, padded with zeros. */
+struct svi_points {
+    const double *x;
+    int stride;
+    int64_t count;
+};
+
+struct svi_similarity {
+    svs_novelty_kernel kernel;
+    int degree; /* polynomial */
+    const struct svi_kernels *pass;
+};
+
+/* gap_i of `count` points from `first` on and v: |x - v|^2, sum |x_j - v_j| or, for polynomials, x'v. */
+void svi_similarity_gap(const struct svi_similarity *s, const struct svi_points *p, int64_t first,
+                        int64_t count, const double *v, double *gap);
+
+/* k_i from gap_i; `k` may be `gap`. own: |v|^2, norm2: |x_i|^2, for polynomials alone (NULL otherwise). */
+void svi_similarity_of_gap(const struct svi_similarity *s, double gamma, const double *gap,
+                           const double *norm2, double own, int64_t count, double *k);
+
+/* -log sum_i z_i k_i for rbf and laplacian, from the gaps: it stays exact where every k underflows. */
+double svi_similarity_surprise(double gamma, const double *gap, const double *z, int64_t count);
+
+#endif

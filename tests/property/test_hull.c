@@ -1,0 +1,154 @@
+/* The small one-class problem: optimal after any sequence of points that join and leave. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "novelty/hull.h"
+#include "reference.h"
+
+#define D    3
+#define MOST 60
+
+struct cloud {
+    double x[MOST][D];
+    int count;
+};
+
+static double rbf(const double *a, const double *b, double gamma) {
+    double sum = 0;
+    for (int j = 0; j < D; j++)
+        sum += (a[j] - b[j]) * (a[j] - b[j]);
+    return exp(-gamma * sum);
+}
+
+static void join(struct svi_hull *h, struct cloud *c, const double *x, double gamma) {
+    double row[MOST + 1];
+    memcpy(c->x[c->count], x, sizeof c->x[0]);
+    for (int i = 0; i <= c->count; i++)
+        row[i] = rbf(c->x[i], x, gamma);
+    svi_hull_add(h, row);
+    c->count++;
+}
+
+static void leave(struct svi_hull *h, struct cloud *c, int i) {
+    svi_hull_remove(h, i);
+    memmove(c->x[i], c->x[c->count - 1],
+            sizeof c->x[0]); /* the last takes its number; memmove: perhaps itself */
+    c->count--;
+}
+
+/* The problem is convex: feasible with its conditions met is the optimum, whatever way led there. K is
+ * computed afresh from the points. */
+static void assert_optimal(const struct svi_hull *h, const struct cloud *c, double gamma, double tolerance) {
+    double sum = 0, quadratic = 0;
+    assert_int_equal(h->count, c->count);
+    for (int i = 0; i < c->count; i++) {
+        double u = 0;
+        assert_true(h->z[i] >= 0);
+        for (int j = 0; j < c->count; j++)
+            u += rbf(c->x[i], c->x[j], gamma) * h->z[j];
+        assert_true(u >= 1 - tolerance);
+        assert_true(h->z[i] == 0 || fabs(u - 1) <= tolerance);
+        assert_true(fabs(u - h->u[i]) <= tolerance);
+        sum += h->z[i];
+        quadratic += h->z[i] * u;
+    }
+    assert_true(c->count == 0 || fabs(svi_hull_rho(h) * sum - 1) < 1e-12);
+    assert_true(fabs(quadratic - sum) <= tolerance * (1 + sum)); /* primal and dual meet */
+    assert_true(svi_hull_violation(h) <= tolerance);
+}
+
+static void walk(double gamma, double tolerance, uint64_t seed, int steps) {
+    struct svi_hull h;
+    struct cloud c = {.count = 0};
+    svs_error err;
+    assert_int_equal(svi_hull_init(&h, 4, &err), SVS_OK);
+    for (int t = 0; t < steps; t++) {
+        double x[D];
+        const bool joins = c.count < 2 || (c.count < MOST && ref_uniform(&seed) < 0.55);
+        if (joins) {
+            for (int j = 0; j < D; j++)
+                x[j] = ref_gauss(&seed);
+            if (c.count > 0 && ref_uniform(&seed) < 0.1) /* the same point again */
+                memcpy(x, c.x[ref_next(&seed) % (uint64_t)c.count], sizeof x);
+            assert_int_equal(svi_hull_reserve(&h, c.count + 1, &err), SVS_OK);
+            join(&h, &c, x, gamma);
+        } else {
+            leave(&h, &c, (int)(ref_next(&seed) % (uint64_t)c.count));
+        }
+        assert_true(svi_hull_solve(&h));
+        assert_optimal(&h, &c, gamma, tolerance);
+    }
+    svi_hull_clear(&h);
+}
+
+static void optimal_after_any_walk(void **state) {
+    (void)state;
+    const int steps = getenv("SVMSTREAM_QUICK") ? 300 : 3000;
+    walk(0.5, 1e-9, 1, steps);
+    walk(5, 1e-11, 2, steps);
+    walk(1000, 1e-11, 3, steps); /* all are support */
+    walk(0.01, 1e-7, 4, steps);  /* nearly singular */
+    walk(1e-6, 1e-5, 5, steps / 4);
+}
+
+/* The path does not matter: points in another order give the same rho and weights. */
+static void order_does_not_matter(void **state) {
+    (void)state;
+    struct svi_hull forth, back;
+    struct cloud a = {.count = 0}, b = {.count = 0};
+    double x[40][D];
+    uint64_t seed = 9;
+    svs_error err;
+    svi_hull_init(&forth, 40, &err);
+    svi_hull_init(&back, 40, &err);
+    for (int i = 0; i < 40; i++)
+        for (int j = 0; j < D; j++)
+            x[i][j] = ref_gauss(&seed);
+    for (int i = 0; i < 40; i++) {
+        join(&forth, &a, x[i], 0.7);
+        svi_hull_solve(&forth);
+        join(&back, &b, x[39 - i], 0.7);
+    }
+    svi_hull_solve(&back);
+    assert_true(fabs(svi_hull_rho(&forth) - svi_hull_rho(&back)) < 1e-12);
+    for (int i = 0; i < 40; i++)
+        assert_true(fabs(forth.z[i] - back.z[39 - i]) < 1e-9);
+    svi_hull_clear(&forth);
+    svi_hull_clear(&back);
+}
+
+static void few_points(void **state) {
+    (void)state;
+    struct svi_hull h;
+    svs_error err;
+    svi_hull_init(&h, 3, &err);
+    assert_true(svi_hull_solve(&h));
+    assert_true(svi_hull_rho(&h) == 0);
+    svi_hull_add(&h, (const double[]){1});
+    assert_true(svi_hull_solve(&h));
+    assert_true(svi_hull_rho(&h) == 1 && h.z[0] == 1);
+    svi_hull_add(&h, (const double[]){0.5, 1}); /* |w|^2 of the middle of two unit vectors with cosine 1/2 */
+    assert_true(svi_hull_solve(&h));
+    assert_true(fabs(svi_hull_rho(&h) - 0.75) < 1e-15);
+    svi_hull_remove(&h, 0);
+    assert_true(svi_hull_solve(&h));
+    assert_true(h.count == 1 && fabs(svi_hull_rho(&h) - 1) < 1e-15);
+    svi_hull_empty(&h);
+    assert_int_equal(h.count, 0);
+    svi_hull_clear(&h);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(optimal_after_any_walk),
+        cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(few_points),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
