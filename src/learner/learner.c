@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "learner/learner_state.h"
 
-#define VALUE_MAX  1e100      /* size of a raw value */
 #define SQUARE_MAX 1e200      /* |z|^2 of a standardised sample */
 #define WINDOW_MAX 1000000000 /* slots are numbered by 32 bits */
 
@@ -209,15 +208,24 @@ svs_code svs_learner_grow(svs_learner *l, int d, svs_error *err) {
 /* ---- what comes in
  * ----------------------------------------------------------------------------------------------- */
 
-static svs_code check_row(const svs_learner *l, const double *x, svs_error *err) {
+/* For a row whose |z|^2 does not say already that all is well. */
+static svs_code check_row(const svs_learner *l, const double *x, double square, svs_error *err) {
     for (int j = 0; j < l->d; j++)
-        if (!(fabs(x[j]) <= VALUE_MAX))
+        if (!(fabs(x[j]) <= SVI_VALUE_MAX))
             return isfinite(x[j])
                        ? svi_fail(err, SVS_TOO_LARGE,
                                   "feature %d is %g; values beyond 1e100 cannot be computed with", j, x[j])
                        : svi_fail(err, SVS_NOT_FINITE, "feature %d is %g", j, x[j]);
-    return svi_fail(err, SVS_TOO_LARGE,
-                    "the sample lies too many deviations from what was seen to be computed with");
+    return square <= SQUARE_MAX
+               ? SVS_OK
+               : svi_fail(err, SVS_TOO_LARGE,
+                          "the sample lies too many deviations from what was seen to be computed with");
+}
+
+/* z of a raw row into input 0. */
+static svs_code enter_row(svs_learner *l, const double *x, svs_error *err) {
+    double square = svi_enter(l, 0, x);
+    return square <= l->scaler.safe ? SVS_OK : check_row(l, x, square, err);
 }
 
 static svs_code check_id(svs_value id, svs_error *err) {
@@ -230,7 +238,7 @@ static svs_code check_id(svs_value id, svs_error *err) {
 static svs_code check_label(const svs_learner *l, svs_value y, svs_error *err) {
     if (l->o.task == SVS_REGRESS) {
         double target = y.kind == SVS_INT ? (double)y.as.i : y.kind == SVS_REAL ? y.as.r : NAN;
-        if (fabs(target) <= VALUE_MAX)
+        if (fabs(target) <= SVI_VALUE_MAX)
             return SVS_OK;
         return svi_fail(err, SVS_BAD_LABEL, "the target of a regression is a finite number of at most 1e100");
     }
@@ -310,11 +318,11 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
     bool labelled = s->y.kind != SVS_NONE, fresh = false;
     if (s->d != l->d)
         return svi_fail(err, SVS_WRONG_DIMENSION, "the sample has %d features, the model %d", s->d, l->d);
-    if (!(s->weight > 0 && s->weight <= VALUE_MAX))
+    if (!(s->weight > 0 && s->weight <= SVI_VALUE_MAX))
         return svi_fail(err, SVS_BAD_WEIGHT, "a weight is a positive finite number, not %g", s->weight);
-    if (!(svi_enter(l, 0, s->x) <= SQUARE_MAX))
-        return check_row(l, s->x, err);
-    svs_code code = check_id(s->id, err);
+    svs_code code = enter_row(l, s->x, err);
+    if (code == SVS_OK)
+        code = check_id(s->id, err);
     if (code == SVS_OK && labelled)
         code = resolve(l, s->y, out, &fresh, err);
     if (code == SVS_OK && labelled && l->o.window)
@@ -356,9 +364,9 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     int32_t slot = svi_ring_find(&l->waiting, id);
     if (slot < 0)
         return unknown_id(id, "waits for a label (it never came, was labelled, or waited too long)", err);
-    if (!(svi_enter(l, 0, svi_ring_row(&l->waiting, slot)) <= SQUARE_MAX)) /* by the deviations of now */
-        return check_row(l, svi_ring_row(&l->waiting, slot), err);
-    svs_code code = resolve(l, y, out, &fresh, err);
+    svs_code code = enter_row(l, svi_ring_row(&l->waiting, slot), err); /* by the deviations of now */
+    if (code == SVS_OK)
+        code = resolve(l, y, out, &fresh, err);
     if (code == SVS_OK && l->o.window)
         code = svi_ring_reserve(&l->window, id, err);
     if (code != SVS_OK)

@@ -129,6 +129,7 @@ static bool refit_from_sums(svs_learner *l) {
         shift[j] = (*mean - old) * l->scaler.inverse[j - 1]; /* as rounded, which shows far from 0 */
         l->scaler.inverse[j - 1] *= inverse[j];
     }
+    svi_scaler_bound(&l->scaler);
     svi_gram_move(g, shift, inverse);
     return true;
 }

@@ -9,6 +9,13 @@
 #define CONSTANT 1e-12 /* of the mean: a smaller deviation is rounding */
 #define SMALLEST 1e-90 /* its inverse square can still be computed with */
 
+void svi_scaler_bound(struct svi_scaler *s) {
+    double least = SVI_VALUE_MAX;
+    for (int j = 0; j < s->d; j++)
+        least = fmin(least, 0.99 * (SVI_VALUE_MAX - fabs(s->mean[j])) * s->inverse[j]); /* 0.99: rounding */
+    s->safe = least > 0 ? least * least : 0;
+}
+
 svs_code svi_scaler_init(struct svi_scaler *s, int d, svs_error *err) {
     *s = (struct svi_scaler){0};
     return svi_scaler_grow(s, d, err);
@@ -46,6 +53,7 @@ svs_code svi_scaler_grow(struct svi_scaler *s, int d, svs_error *err) {
         s->inverse[j] = 1;
     }
     s->d = d;
+    svi_scaler_bound(s);
     return SVS_OK;
 }
 
@@ -54,11 +62,13 @@ void svi_scaler_reset(struct svi_scaler *s) {
         s->mean[j] = 0;
         s->inverse[j] = 1;
     }
+    svi_scaler_bound(s);
 }
 
 void svi_scaler_center(struct svi_scaler *s, const double *x) {
     svi_scaler_reset(s);
     memcpy(s->mean, x, (size_t)s->d * sizeof *x);
+    svi_scaler_bound(s);
 }
 
 void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window, double *scratch) {
@@ -84,4 +94,5 @@ void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window, double 
         if (deviation > CONSTANT * fabs(mean[j]) && deviation > SMALLEST)
             s->inverse[j] = 1 / deviation;
     }
+    svi_scaler_bound(s);
 }

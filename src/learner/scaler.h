@@ -10,9 +10,12 @@
 
 #include "learner/ring.h"
 
+#define SVI_VALUE_MAX 1e100 /* size of a raw value */
+
 struct svi_scaler {
     double *mean, *inverse; /* capacity values: mean and 1/deviation of each feature */
     int d, capacity;
+    double safe; /* no raw value of a row with |z|^2 up to here is beyond SVI_VALUE_MAX */
 };
 
 svs_code svi_scaler_init(struct svi_scaler *s, int d, svs_error *err);
@@ -30,6 +33,9 @@ void svi_scaler_center(struct svi_scaler *s, const double *x);
 /* Mean and deviation of the live rows of the window (two passes). A feature that is constant there, but for
  * rounding, keeps the deviation that it had. scratch: d values. */
 void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window, double *scratch);
+
+/* Makes `safe` anew: after mean or inverse were changed from outside. */
+void svi_scaler_bound(struct svi_scaler *s);
 
 /* z = T (1, x): z[0] = 1, z[1 + j] = (x[j] - mean[j]) inverse[j]. */
 static inline void svi_scaler_apply(const struct svi_scaler *s, const double *restrict x,
