@@ -8,11 +8,9 @@
 #include "base/text.h"
 #include "solver/kernel_model.h"
 #include "svmstream/solver.h"
-#include "wire/cursor.h"
-#include "wire/decode.h"
+#include "wire/fields.h"
 #include "wire/pack.h"
 
-#define EXT_FLOAT64 2
 #define CLASSES_MAX 100000
 #define COLUMNS_MAX 100000000
 
@@ -98,82 +96,6 @@ static const char *const key_names[KEYS] = {"method",   "kernel", "gamma",  "coe
                                             "decision", "d",      "C",      "classes", "b",
                                             "coef",     "start",  "column", "value"};
 
-/* Where each value stands in the checked bytes. */
-struct found {
-    const uint8_t *at[KEYS]; /* NULL = not there */
-    svs_error *err;
-};
-
-static svs_code find_all(struct found *f, const uint8_t *bytes, const uint8_t *end) {
-    struct svi_item map, key;
-    const uint8_t *at = svi_item_read(bytes, &map);
-    if (map.type != SVI_MAP)
-        return svi_fail(f->err, SVS_WRONG_TYPE, "the kernel model is %s: it must be a map",
-                        svi_item_name(&map));
-    for (uint32_t i = 0; i < map.length; i++) {
-        at = svi_item_read(at, &key);
-        for (int k = 0; k < KEYS && key.type == SVI_STRING; k++)
-            if (key.length == strlen(key_names[k]) && memcmp(key.body, key_names[k], key.length) == 0)
-                f->at[k] = at;
-        if (key.type != SVI_STRING || svi_walk(&at, end, SVI_DEPTH_MAX) != SVS_OK)
-            return svi_fail(f->err, SVS_WRONG_TYPE, "a key of the kernel model is no string");
-    }
-    for (int k = 0; k < KEYS; k++)
-        if (!f->at[k])
-            return svi_fail(f->err, SVS_WRONG_TYPE, "the kernel model has no %s", key_names[k]);
-    return SVS_OK;
-}
-
-static svs_code number(struct found *f, enum key k, double low, double high, double *out) {
-    struct svi_item item;
-    svi_item_read(f->at[k], &item);
-    if (!svi_item_number(&item, out) || !(*out >= low && *out <= high))
-        return svi_fail(f->err, SVS_WRONG_TYPE, "the kernel model's %s is no number from %g to %g",
-                        key_names[k], low, high);
-    return SVS_OK;
-}
-
-static svs_code word(struct found *f, enum key k, const char *const *words, int count, int *out) {
-    struct svi_item item;
-    svi_item_read(f->at[k], &item);
-    for (*out = 0; *out < count; ++*out)
-        if (item.type == SVI_STRING && item.length == strlen(words[*out]) &&
-            memcmp(item.body, words[*out], item.length) == 0)
-            return SVS_OK;
-    return svi_fail(f->err, SVS_WRONG_TYPE, "the kernel model's %s is none that is known", key_names[k]);
-}
-
-/* Packed doubles: their number, or -1. */
-static int64_t packed(struct found *f, enum key k, const uint8_t **body) {
-    struct svi_item item;
-    svi_item_read(f->at[k], &item);
-    if (item.type != SVI_EXT || item.ext != EXT_FLOAT64 || item.length % 8 != 0) {
-        svi_fail(f->err, SVS_WRONG_TYPE, "the kernel model's %s must be packed float64 (ext 2)",
-                 key_names[k]);
-        return -1;
-    }
-    *body = item.body;
-    return item.length / 8;
-}
-
-static double double_at(const uint8_t *body, int64_t i) {
-    uint64_t bits;
-    double value;
-    memcpy(&bits, body + 8 * i, sizeof bits);
-    bits = le64toh(bits);
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static svs_code take_doubles(struct found *f, enum key k, const uint8_t *body, int64_t count, double *out) {
-    for (int64_t i = 0; i < count; i++) {
-        out[i] = double_at(body, i);
-        if (!isfinite(out[i]))
-            return svi_fail(f->err, SVS_NOT_FINITE, "the kernel model's %s is not finite", key_names[k]);
-    }
-    return SVS_OK;
-}
-
 struct parts {
     const uint8_t *b, *coef, *start, *column, *value;
     int64_t rows, n, stored;
@@ -183,7 +105,7 @@ struct parts {
     double gamma, coef0, degree, d, C;
 };
 
-static svs_code take_classes(struct found *f, struct parts *p) {
+static svs_code take_classes(struct svi_fields *f, struct parts *p) {
     struct svi_item array, item;
     const uint8_t *at = svi_item_read(f->at[CLASSES], &array);
     if (array.type != SVI_ARRAY || array.length < 2 || array.length > CLASSES_MAX)
@@ -208,31 +130,31 @@ static svs_code take_classes(struct found *f, struct parts *p) {
     return SVS_OK;
 }
 
-static svs_code take_scalars(struct found *f, struct parts *p) {
-    svs_code code = word(f, KERNEL, kernels, 3, &p->kernel);
+static svs_code take_scalars(struct svi_fields *f, struct parts *p) {
+    svs_code code = svi_field_word(f, KERNEL, kernels, 3, &p->kernel);
     if (code == SVS_OK)
-        code = word(f, DECISION, decisions, 2, &p->decision);
+        code = svi_field_word(f, DECISION, decisions, 2, &p->decision);
     if (code == SVS_OK)
-        code = number(f, GAMMA, 0, 1e300, &p->gamma);
+        code = svi_field_number(f, GAMMA, 0, 1e300, &p->gamma);
     if (code == SVS_OK)
-        code = number(f, COEF0, -1e300, 1e300, &p->coef0);
+        code = svi_field_number(f, COEF0, -1e300, 1e300, &p->coef0);
     if (code == SVS_OK)
-        code = number(f, DEGREE, 0, 20, &p->degree);
+        code = svi_field_number(f, DEGREE, 0, 20, &p->degree);
     if (code == SVS_OK)
-        code = number(f, D, 1, COLUMNS_MAX, &p->d);
+        code = svi_field_number(f, D, 1, COLUMNS_MAX, &p->d);
     if (code == SVS_OK)
-        code = number(f, C, 0, 1e300, &p->C);
+        code = svi_field_number(f, C, 0, 1e300, &p->C);
     return code == SVS_OK ? take_classes(f, p) : code;
 }
 
 /* Do the lengths belong together? */
-static svs_code take_lengths(struct found *f, struct parts *p) {
+static svs_code take_lengths(struct svi_fields *f, struct parts *p) {
     int64_t coef, column, start;
-    p->rows = packed(f, B, &p->b);
-    coef = packed(f, COEF, &p->coef);
-    start = packed(f, START, &p->start);
-    column = packed(f, COLUMN, &p->column);
-    p->stored = packed(f, VALUE, &p->value);
+    p->rows = svi_field_packed(f, B, &p->b);
+    coef = svi_field_packed(f, COEF, &p->coef);
+    start = svi_field_packed(f, START, &p->start);
+    column = svi_field_packed(f, COLUMN, &p->column);
+    p->stored = svi_field_packed(f, VALUE, &p->value);
     if (p->rows < 0 || coef < 0 || start < 0 || column < 0 || p->stored < 0)
         return SVS_WRONG_TYPE;
     int64_t k = p->class_count, wanted = p->decision == SVS_ONE_VS_ONE ? k * (k - 1) / 2 : k == 2 ? 1 : k;
@@ -243,9 +165,9 @@ static svs_code take_lengths(struct found *f, struct parts *p) {
     return SVS_OK;
 }
 
-static svs_code take_rows(struct found *f, const struct parts *p, struct svi_owned_kernel *o) {
+static svs_code take_rows(struct svi_fields *f, const struct parts *p, struct svi_owned_kernel *o) {
     for (int64_t i = 0; i <= p->n; i++) {
-        double at = double_at(p->start, i), least = i > 0 ? (double)o->start[i - 1] : 0;
+        double at = svi_packed_double(p->start, i), least = i > 0 ? (double)o->start[i - 1] : 0;
         if (!(at >= least && at <= (double)p->stored) || (i == 0 && at != 0) ||
             (i == p->n && at != (double)p->stored))
             return svi_fail(f->err, SVS_WRONG_TYPE,
@@ -254,7 +176,8 @@ static svs_code take_rows(struct found *f, const struct parts *p, struct svi_own
     }
     for (int64_t i = 0; i < p->n; i++)
         for (int64_t k = o->start[i]; k < o->start[i + 1]; k++) {
-            double column = double_at(p->column, k), least = k > o->start[i] ? o->column[k - 1] + 1.0 : 0;
+            double column = svi_packed_double(p->column, k),
+                   least = k > o->start[i] ? o->column[k - 1] + 1.0 : 0;
             if (!(column >= least && column < p->d))
                 return svi_fail(f->err, SVS_WRONG_TYPE,
                                 "the columns of the kernel model's rows are not ascending below d");
@@ -263,14 +186,14 @@ static svs_code take_rows(struct found *f, const struct parts *p, struct svi_own
     return SVS_OK;
 }
 
-static svs_code fill(struct found *f, const struct parts *p, struct svi_owned_kernel *o) {
+static svs_code fill(struct svi_fields *f, const struct parts *p, struct svi_owned_kernel *o) {
     svs_code code = take_rows(f, p, o);
     if (code == SVS_OK)
-        code = take_doubles(f, B, p->b, p->rows, o->b);
+        code = svi_field_doubles(f, B, p->b, p->rows, o->b);
     if (code == SVS_OK)
-        code = take_doubles(f, COEF, p->coef, p->rows * p->n, o->coef);
+        code = svi_field_doubles(f, COEF, p->coef, p->rows * p->n, o->coef);
     if (code == SVS_OK)
-        code = take_doubles(f, VALUE, p->value, p->stored, o->value);
+        code = svi_field_doubles(f, VALUE, p->value, p->stored, o->value);
     svi_kernel_model_norms(o);
     o->model.kernel = (svs_kernel){(svs_kernel_kind)p->kernel, p->gamma, p->coef0, (int)p->degree};
     o->model.decision = (svs_decision)p->decision;
@@ -280,10 +203,10 @@ static svs_code fill(struct found *f, const struct parts *p, struct svi_owned_ke
 }
 
 svs_kernel_model *svi_kernel_decode(const void *bytes, size_t length, svs_error *err) {
-    struct found f = {.err = err};
+    struct svi_fields f = {.what = "kernel model", .names = key_names, .count = KEYS, .err = err};
     struct parts p = {0};
     svs_kernel_model *m = NULL;
-    svs_code code = find_all(&f, bytes, (const uint8_t *)bytes + length);
+    svs_code code = svi_fields_find(&f, bytes, (const uint8_t *)bytes + length);
     if (code == SVS_OK)
         code = take_scalars(&f, &p);
     if (code == SVS_OK)
@@ -299,8 +222,7 @@ svs_kernel_model *svi_kernel_decode(const void *bytes, size_t length, svs_error 
             svs_kernel_model_free(&m);
         else
             for (int s = 0; s < SVS_SOLVER_COUNT; s++)
-                if (method.type == SVI_STRING && method.length == strlen(svs_solver_name((svs_solver)s)) &&
-                    memcmp(method.body, svs_solver_name((svs_solver)s), method.length) == 0)
+                if (svi_item_is(&method, svs_solver_name((svs_solver)s)))
                     o->model.method = svs_solver_name((svs_solver)s);
     }
     svi_free(p.classes);
