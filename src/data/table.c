@@ -20,14 +20,15 @@ struct class_label {
 
 struct owned {
     const struct svi_table_options *o;
+    const char *path;
     struct svi_shape shape;
     int64_t n, row_room, entry_room;
     int64_t *start;
     int32_t *column;
     double *value, *dense;
     int32_t *label;
-    double *target, *weight;
-    bool weighted;
+    double *target, *weight, *ts;
+    bool weighted, timed;
     int d;
     struct class_label *found; /* in order of first sight */
     int class_count, class_room, last;
@@ -53,7 +54,8 @@ static svs_code room_for_row(struct owned *t, svs_error *err) {
     bool got = grow((void **)&t->start, sizeof *t->start, t->row_room, room) &&
                grow((void **)&t->label, sizeof *t->label, t->row_room, room) &&
                grow((void **)&t->target, sizeof *t->target, t->row_room, room) &&
-               grow((void **)&t->weight, sizeof *t->weight, t->row_room, room);
+               grow((void **)&t->weight, sizeof *t->weight, t->row_room, room) &&
+               grow((void **)&t->ts, sizeof *t->ts, t->row_room, room);
     if (!got)
         return svi_fail_memory(err, "the rows of a file");
     t->row_room = room;
@@ -176,6 +178,8 @@ static svs_code take_row(struct owned *t, struct svi_table *table, const struct 
     svi_shape_commit(&t->shape, m);
     t->weight[t->n] = m->weight;
     t->weighted = t->weighted || m->weight != 1;
+    t->ts[t->n] = m->ts;
+    t->timed = t->timed || !isnan(m->ts);
     t->n++;
     return SVS_OK;
 }
@@ -262,12 +266,16 @@ static svs_code rename_columns(struct owned *t, svs_error *err) {
         svi_free(row);
         return svi_fail_memory(err, "the columns of a file");
     }
-    for (int j = 0; j < t->d; j++) {
-        const char *name = svs_features_name(t->shape.names, j);
+    for (int j = 0; j < t->d; j++)
         t->map[j] = -1;
-        for (int k = 0; name && k < t->o->name_count; k++)
-            if (strcmp(name, t->o->names[k]) == 0)
-                t->map[j] = k;
+    for (int k = 0; k < t->o->name_count; k++) {
+        const int j = svs_features_find(t->shape.names, t->o->names[k], strlen(t->o->names[k]));
+        if (j < 0 && t->o->exact) {
+            svi_free(row);
+            return svi_fail(err, SVS_BAD_COLUMN, "%.100s has no column \"%.80s\"", t->path, t->o->names[k]);
+        }
+        if (j >= 0 && j < t->d)
+            t->map[j] = k;
     }
     int64_t at = 0;
     for (int64_t i = 0; i < t->n; i++) {
@@ -317,10 +325,20 @@ static svs_code make_dense(struct owned *t, int64_t stride, svs_error *err) {
     return SVS_OK;
 }
 
+static svs_code check_width(const struct owned *t, svs_error *err) {
+    const int wanted = t->o->features;
+    if (!t->o->exact || t->map || wanted == 0 || t->d == wanted ||
+        (t->d < wanted && t->shape.kind != SVI_DENSE))
+        return SVS_OK;
+    return svi_fail(err, SVS_WRONG_DIMENSION, "%.100s has %d features, not %d", t->path, t->d, wanted);
+}
+
 static svs_code finish(struct owned *t, struct svi_table *table, svs_error *err) {
     svs_code code = sort_classes(t, err);
     if (code == SVS_OK)
         code = rename_columns(t, err);
+    if (code == SVS_OK)
+        code = check_width(t, err);
     if (code == SVS_OK)
         code = take_names(t, err);
     if (code != SVS_OK)
@@ -346,6 +364,7 @@ static svs_code finish(struct owned *t, struct svi_table *table, svs_error *err)
                                      .class_count = t->class_count,
                                      .classes = t->classes,
                                      .features = t->names};
+    table->ts = t->timed ? t->ts : NULL;
     return code;
 }
 
@@ -374,6 +393,7 @@ svs_code svi_table_read(struct svi_table *table, const char *path, const struct 
     if (!t)
         return svi_fail_memory(err, "a table");
     t->o = o;
+    t->path = path;
     svs_code code = read_all(t, table, path, &mine);
     if (err && code != SVS_OK)
         *err = mine;
@@ -384,8 +404,8 @@ void svi_table_clear(struct svi_table *table) {
     struct owned *t = table->owned;
     if (!t)
         return;
-    void *const all[] = {t->start,  t->column, t->value,   t->dense, t->label, t->target,
-                         t->weight, t->found,  t->classes, t->names, t->map};
+    void *const all[] = {t->start,  t->column, t->value, t->dense,   t->label, t->target,
+                         t->weight, t->ts,     t->found, t->classes, t->names, t->map};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         svi_free(all[i]);
     svi_shape_clear(&t->shape);
