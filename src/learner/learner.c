@@ -223,7 +223,7 @@ static svs_code check_row(const svs_learner *l, const double *x, double square, 
 }
 
 /* z of a raw row into input 0. */
-static svs_code enter_row(svs_learner *l, const double *x, svs_error *err) {
+static inline svs_code enter_row(svs_learner *l, const double *x, svs_error *err) {
     double square = svi_enter(l, 0, x);
     return square <= l->scaler.safe ? SVS_OK : check_row(l, x, square, err);
 }
@@ -275,8 +275,8 @@ static void make_scores(svs_learner *l, svs_step *out) {
 }
 
 /* Learns the row x, whose z is in input 0, with the label that `out` has by now. */
-static void take_label(svs_learner *l, const double *x, svs_value id, svs_value y, bool fresh, double weight,
-                       double time, svs_step *out) {
+static inline void take_label(svs_learner *l, const double *x, svs_value id, svs_value y, bool fresh,
+                              double weight, double time, svs_step *out) {
     uint64_t version = l->version;
     if (fresh) {
         out->label = svi_class_add(l, y);

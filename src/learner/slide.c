@@ -37,16 +37,17 @@ static double age_weight(const svs_learner *l, const struct svi_slot *s, int64_t
 }
 
 /* However heavy or large it was, it may have faded below rounding: the ridge is what it is measured by. */
-static bool leaves_trace(svs_learner *l, int32_t slot) {
+static inline bool leaves_trace(svs_learner *l, int32_t slot) {
     const struct svi_slot *s = &l->window.slots[slot];
     if (!s->live || !s->learned)
         return false;
-    return l->o.forget == 1 ||
-           age_weight(l, s, l->order) * svi_enter(l, 1, svi_ring_row(&l->window, slot)) > TRACE_MIN * l->nu;
+    double weight = age_weight(l, s, l->order), least = TRACE_MIN * l->nu;
+    return l->o.forget == 1 || weight > least || /* |z| is 1 at least */
+           weight * svi_enter(l, 1, svi_ring_row(&l->window, slot)) > least;
 }
 
 /* Prepares the removal of a slot as change i of the next step; returns |z|^2. */
-static double prepare_removal(svs_learner *l, int i, int32_t slot, struct svi_change *change) {
+static inline double prepare_removal(svs_learner *l, int i, int32_t slot, struct svi_change *change) {
     const struct svi_slot *s = &l->window.slots[slot];
     double energy = svi_enter(l, i, svi_ring_row(&l->window, slot));
     svi_targets(l, s->label, s->target, l->target[i]);
