@@ -17,7 +17,8 @@ SONAME   = libsvmstream.so.0
 # Every Debian package that building, demo, test, fuzz, metrics and format need.
 PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-dev liblapacke-dev libcyaml-dev \
            libjansson-dev zlib1g-dev libcmocka-dev clang libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
-           python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags
+           python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags libmosquitto-dev mosquitto \
+           mosquitto-clients openssl
 # What `make bench` needs besides: the peers it compares with.
 BENCH_PACKAGES = g++ libdlib-dev liblinear-dev libsvm-dev gnuplot-nox
 
@@ -32,6 +33,7 @@ LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data learner
 APP_SRC := $(wildcard src/engine/*.c src/cli/*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o)
+MQTT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/mqtt/*.c))
 LIB_A    = $(BUILD)/libsvmstream.a
 LIB_SO   = $(BUILD)/libsvmstream.so.$(VERSION)
 
@@ -41,7 +43,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
 # A second `make` inside a recipe builds with all cores unless the caller chose a number.
 SUBMAKE  = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
 
-all: $(BUILD)/svmstream ## the program: build/svmstream (CC=clang works too)
+all: $(BUILD)/svmstream $(BUILD)/svmstream-mqtt ## the programs: build/svmstream, build/svmstream-mqtt (CC=clang works too)
 
 # The kernels are one source compiled three times; each may fuse multiply and add.
 ifeq ($(shell uname -m),x86_64)
@@ -64,6 +66,10 @@ $(LIB_SO): $(LIB_OBJ)
 
 $(BUILD)/svmstream: $(APP_OBJ) $(LIB_A)
 	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ $(LDLIBS_ALL) -o $@
+
+# The adapter speaks the wire format only: nothing of the library is linked.
+$(BUILD)/svmstream-mqtt: $(MQTT_OBJ)
+	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ -lmosquitto -lzmq -lmsgpackc -ljansson -lm -o $@
 
 libs: $(LIB_A) $(LIB_SO) ## libsvmstream.a and libsvmstream.so
 
@@ -195,7 +201,7 @@ install: all libs $(BUILD)/svmstream.1 $(BUILD)/svmstream.bash ## under PREFIX (
 	@rm -f $(BUILD)/svmstream.pc
 	@$(MAKE) --no-print-directory -s $(BUILD)/svmstream.pc
 	install -d $(ROOT)/bin $(ROOT)/lib/pkgconfig $(ROOT)/include/svmstream $(ROOT)/share/man/man1 $(ROOT)/$(COMPLETIONS)
-	install -m 755 $(BUILD)/svmstream $(ROOT)/bin/
+	install -m 755 $(BUILD)/svmstream $(BUILD)/svmstream-mqtt $(ROOT)/bin/
 	install -m 644 $(LIB_A) $(LIB_SO) $(ROOT)/lib/
 	ln -sf $(notdir $(LIB_SO)) $(ROOT)/lib/$(SONAME)
 	ln -sf $(SONAME) $(ROOT)/lib/libsvmstream.so
@@ -205,7 +211,7 @@ install: all libs $(BUILD)/svmstream.1 $(BUILD)/svmstream.bash ## under PREFIX (
 	install -m 644 $(BUILD)/svmstream.bash $(ROOT)/$(COMPLETIONS)/svmstream
 
 uninstall: ## takes away what install put there
-	rm -f $(ROOT)/bin/svmstream $(ROOT)/lib/libsvmstream.a $(ROOT)/lib/libsvmstream.so* $(ROOT)/lib/pkgconfig/svmstream.pc
+	rm -f $(ROOT)/bin/svmstream $(ROOT)/bin/svmstream-mqtt $(ROOT)/lib/libsvmstream.a $(ROOT)/lib/libsvmstream.so* $(ROOT)/lib/pkgconfig/svmstream.pc
 	rm -f $(ROOT)/share/man/man1/svmstream.1 $(ROOT)/$(COMPLETIONS)/svmstream
 	rm -rf $(ROOT)/include/svmstream
 
@@ -218,4 +224,4 @@ help: ## this list
 .PHONY: all libs deps deps-bench demo examples tests test-run test asan tsan fuzz-targets fuzz bench-run bench bench-papers metrics format \
         install uninstall clean help
 .SECONDARY:
--include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(wildcard $(BUILD)/tests/*/*.d $(BUILD)/examples/*.d $(BUILD)/bench/*.d $(BUILD)/fuzz/*.d)
+-include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(MQTT_OBJ:.o=.d) $(wildcard $(BUILD)/tests/*/*.d $(BUILD)/examples/*.d $(BUILD)/bench/*.d $(BUILD)/fuzz/*.d)

@@ -1,0 +1,68 @@
+/* join.h: values of several sensors become samples.
+ *
+ * each: every message makes a sample, with the last values of the other sensors.
+ * all: a sample when every sensor has a new value. Which sensors there are is known from the list, or from
+ * the first round: it ends when a sensor comes for the second time. With `stale`, sensors that fell silent
+ * are not waited for. period: one sample for each period in which a value came; it holds the newest values. A
+ * period ends with the first value of a later one or, when none comes, by the clock.
+ *
+ * A sample's time is that of the newest value that came since the last one. Values of sensors that have not
+ * come yet (listed ones) or are stale are missing. Retained messages fill in values and make no sample. */
+#ifndef MQTT_JOIN_H
+#define MQTT_JOIN_H
+
+#include "options.h"
+#include "payload.h"
+#include "say.h"
+
+struct sensor {
+    char name[NAME_BYTES + 1];
+    bool seen, fresh,
+        missing;      /* fresh: since the last sample; missing: it said itself that it has no value */
+    double value, at; /* seconds since 1970 */
+};
+
+struct join;
+typedef void join_sample(void *context, const struct join *j, double ts, const struct sample_id *id);
+
+struct join {
+    enum join_mode mode;
+    double period, stale; /* seconds */
+    struct sensor *sensor;
+    int sensors;
+    bool listed;   /* no others are taken */
+    bool learning; /* all: the first round, in which sensors become known */
+    int fresh;
+    double newest;       /* time of the newest value since the last sample */
+    int64_t number;      /* of the period that these belong to */
+    double due;          /* steady clock: the period ends, if anything came */
+    struct sample_id id; /* the last one since the last sample */
+    join_sample *sample;
+    void *context;
+    struct counters *counters;
+};
+
+/* The list (NULL: any) is checked: 2 and a line on standard error when it has a name twice or too long. */
+int join_open(struct join *j, const struct options *o, struct counters *c, join_sample *sample,
+              void *context);
+void join_close(struct join *j);
+
+/* One message: begin tells its time (it may complete what came before), value each of its values, end makes
+ * the sample that is due. value: false when the feature is not taken (not listed: reason NULL; or a reason).
+ */
+void join_begin(struct join *j, double ts, bool has_ts, bool retained, const char *const *names, int count);
+bool join_value(struct join *j, const char *name, const struct field *f, double ts, bool retained,
+                const char **reason);
+void join_end(struct join *j, const struct sample_id *id, double ts, bool retained);
+
+/* Seconds until the clock ends a period; negative: nothing to wait for. join_clock ends it if it is over. */
+double join_wait(const struct join *j);
+void join_clock(struct join *j);
+
+/* At the end: what waits goes out, but for an unfinished round of `all`. */
+void join_flush(struct join *j);
+
+/* The value that a sample at `ts` holds. False: missing. */
+bool join_current(const struct join *j, const struct sensor *s, double ts, double *value);
+
+#endif

@@ -1,0 +1,345 @@
+#include "options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mosquitto.h>
+
+#include "naming.h"
+#include "say.h"
+
+const char *const kind_names[KIND_COUNT] = {
+#define X(constant, name) #name,
+    KINDS(X)
+#undef X
+};
+
+enum type { TEXT, TOPIC, WHOLE, REAL, FLAG, NEVER };
+
+struct row {
+    const char *name, *argument, *text;
+    enum type type;
+    size_t at; /* in struct options */
+    double low, high;
+};
+
+#define AT(field) offsetof(struct options, field)
+#define GROUP(text)                                                                                          \
+    { NULL, NULL, text, NEVER, 0, 0, 0 }
+
+static const struct row rows[] = {
+    GROUP("The broker:"),
+    {"host", "NAME", "where the broker is (localhost)", TEXT, AT(host), 0, 0},
+    {"port", "N", "its port (1883, with TLS 8883)", WHOLE, AT(port), 1, 65535},
+    {"client-id", "ID",
+     "fixed name of this adapter at the broker, and `src` at svmstream (svmstream-mqtt-PREFIX)", TEXT,
+     AT(client_id), 0, 0},
+    {"user", "NAME", "user name", TEXT, AT(user), 0, 0},
+    {"password-file", "FILE", "file whose first line is the password", TEXT, AT(password_file), 0, 0},
+    {"tls", NULL, "encrypt, and trust the certificates that this system trusts", FLAG, AT(tls), 0, 0},
+    {"cafile", "FILE", "encrypt, and trust the certificates in FILE", TEXT, AT(cafile), 0, 0},
+    {"capath", "FOLDER", "encrypt, and trust the certificates in FOLDER", TEXT, AT(capath), 0, 0},
+    {"cert", "FILE", "own certificate, with --key", TEXT, AT(cert), 0, 0},
+    {"key", "FILE", "own key, without pass phrase", TEXT, AT(key), 0, 0},
+    {"insecure", NULL, "do not check that the certificate names the host", FLAG, AT(insecure), 0, 0},
+    GROUP("From topics to samples:"),
+    {"topic", "FILTER", "topics to subscribe to, with + and #; may be repeated; QoS 1", TOPIC, 0, 0, 0},
+    {"template", "LEVELS", "what the levels of a topic are: 'plant/{machine}/{sensor}'; + and # skip levels",
+     TEXT, AT(template), 0, 0},
+    {"feature", "PATTERN",
+     "name of the feature: '{machine}.{sensor}'; {key} is the key in a JSON object, {topic} "
+     "the topic with dots",
+     TEXT, AT(feature), 0, 0},
+    {"features", "A,B,...", "the features of every sample, in this order; others are counted and left out",
+     TEXT, AT(features), 0, 0},
+    {"join", "HOW",
+     "each: a sample for each message, with the last values of the other sensors; all: one when "
+     "every sensor has a new value; SECONDS: one a period (each)",
+     TEXT, AT(join), 0, 0},
+    {"stale", "SECONDS", "a value older than this is sent as missing; 0: never (0)", REAL, AT(stale), 0, 1e9},
+    {"ts", "KEY",
+     "key of the time stamp in JSON objects: seconds, milliseconds or ISO 8601 (time of arrival)", TEXT,
+     AT(ts_key), 0, 0},
+    {"id", "KEY", "key of the sample's id in JSON objects (none)", TEXT, AT(id_key), 0, 0},
+    GROUP("svmstream:"),
+    {"in", "ADDRESS", "its `in` (tcp://127.0.0.1:5555)", TEXT, AT(in), 0, 0},
+    {"out", "ADDRESS", "its `out` (tcp://127.0.0.1:5556)", TEXT, AT(out), 0, 0},
+    {"no-ack", NULL, "push to `in.mode pull`: nothing is acknowledged or sent again", FLAG, AT(no_ack), 0, 0},
+    {"buffer", "N", "samples that wait for svmstream at most; then the oldest is dropped (10000)", WHOLE,
+     AT(buffer), 2, 1e8},
+    {"publish", "KINDS", "events to publish: score, alert, model, stats, error, or none (alert,model)", TEXT,
+     AT(publish), 0, 0},
+    {"stream", "NAME", "only the events of this stream (all at that address)", TEXT, AT(stream), 0, 0},
+    {"prefix", "TOPIC", "where they are published: PREFIX/STREAM/alert (svmstream)", TEXT, AT(prefix), 0, 0},
+    GROUP("Otherwise:"),
+    {"stats", "SECONDS", "tell the counters so often, here and on PREFIX/adapter; 0: at the end (60)", REAL,
+     AT(stats), 0, 1e9},
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+static const char *const before = "usage: svmstream-mqtt --topic FILTER [options]\n\n"
+                                  "A bridge between an MQTT broker and `svmstream run --in.mode router`: "
+                                  "values of sensors become samples, alerts\n"
+                                  "and models become MQTT messages. A payload is a number (21.5, \"21.5\", "
+                                  "true, off) or a JSON object of numbers;\n"
+                                  "nested keys are joined by dots.\n";
+
+static const char *const behind =
+    "\nExamples:\n"
+    "  svmstream-mqtt --topic 'room/+'\n"
+    "  svmstream-mqtt --template 'plant/{machine}/{sensor}' --feature '{machine}.{sensor}' --join 1 --stale "
+    "60\n"
+    "  svmstream-mqtt --host broker.example --cafile ca.pem --user meter --password-file secret \\\n"
+    "      --topic 'zigbee2mqtt/+' --feature '{topic}.{key}' --ts last_seen --publish alert,score\n"
+    "  mosquitto_sub -t 'svmstream/+/alert'\n\n"
+    "PREFIX/status is \"online\" or \"offline\" (retained, last will). Values that were not seen yet (with "
+    "--features) or\n"
+    "are stale go out as missing: svmstream's setting `missing` decides. A retained message fills in a "
+    "value, but\n"
+    "makes no sample. While svmstream is away samples wait (--buffer); while this adapter is away the broker "
+    "keeps\n"
+    "what is sent with QoS 1, as far as its own limits go. Ends on SIGINT and SIGTERM, within 2 s.\n"
+    "Exit codes: 0 ended by a signal, 1 failed or samples were left over, 2 usage.\n";
+
+void options_help(void) {
+    fputs(before, stdout);
+    for (int i = 0; i < ROWS; i++) {
+        char head[48];
+        snprintf(head, sizeof head, "--%s %s", rows[i].name ? rows[i].name : "",
+                 rows[i].argument ? rows[i].argument : "");
+        if (rows[i].name)
+            printf("  %-22s %s\n", head, rows[i].text);
+        else
+            printf("\n%s\n", rows[i].text);
+    }
+    printf("  %-22s %s\n  %-22s %s\n", "--help", "this text", "--version",
+           "the version of svmstream that it belongs to");
+    fputs(behind, stdout);
+}
+
+static int wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static int wrong(const char *format, ...) {
+    char text[800];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    say("%s; --help tells the options", text);
+    return 2;
+}
+
+static int set_number(const struct row *r, const char *text, void *field) {
+    char *end, range[80];
+    errno = 0;
+    double value = strtod(text, &end);
+    bool whole = r->type != WHOLE || value == floor(value);
+    if (end == text || *end || errno || !isfinite(value) || value < r->low || value > r->high || !whole) {
+        snprintf(range, sizeof range, "--%s takes %s from %g to %g", r->name,
+                 r->type == WHOLE ? "a whole number" : "a number", r->low, r->high);
+        return wrong("%s, not %s", range, text);
+    }
+    if (r->type == WHOLE)
+        *(int64_t *)field = (int64_t)value;
+    else
+        *(double *)field = value;
+    return 0;
+}
+
+static int add_topic(struct options *o, const char *filter) {
+    if (mosquitto_sub_topic_check(filter) != MOSQ_ERR_SUCCESS || !*filter)
+        return wrong(
+            "--topic %s is no topic filter: + stands for a whole level, # for all that follow, at the end",
+            filter);
+    if (o->topics == TOPICS_MAX)
+        return wrong("more than 64 times --topic");
+    o->topic[o->topics++] = filter;
+    return 0;
+}
+
+static int set(struct options *o, const struct row *r, const char *value) {
+    void *field = (char *)o + r->at;
+    if (r->type == FLAG) {
+        *(bool *)field = true;
+        return 0;
+    }
+    if (!*value && r->type != TOPIC)
+        return wrong("--%s needs a value", r->name);
+    if (r->type == TOPIC)
+        return add_topic(o, value);
+    if (r->type != TEXT)
+        return set_number(r, value, field);
+    *(const char **)field = value;
+    return 0;
+}
+
+static const struct row *find(const char *name, size_t length) {
+    for (int i = 0; i < ROWS; i++)
+        if (rows[i].name && strlen(rows[i].name) == length && memcmp(rows[i].name, name, length) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+/* One option at argv[*i]; *i is moved to its value. */
+static int take(struct options *o, int argc, char *const *argv, int *i) {
+    const char *word = argv[*i], *equals = strchr(word, '=');
+    if (strcmp(word, "-t") == 0)
+        word = "--topic";
+    if (strncmp(word, "--", 2) != 0)
+        return wrong("%s is no option", word);
+    size_t length = equals ? (size_t)(equals - word) - 2 : strlen(word + 2);
+    const struct row *r = find(word + 2, length);
+    if (!r && strncmp(word, "--password", 10) == 0)
+        return wrong(
+            "a password in the command line is seen by everybody: write it to a file and name that with "
+            "--password-file");
+    if (!r)
+        return wrong("%s is no option", word);
+    if (r->type == FLAG)
+        return equals ? wrong("--%s takes no value", r->name) : set(o, r, NULL);
+    if (!equals && *i + 1 >= argc)
+        return wrong("--%s needs a value: %s", r->name, r->argument);
+    return set(o, r, equals ? equals + 1 : argv[++*i]);
+}
+
+static int read_kinds(struct options *o) {
+    char list[200], *rest = list, *word;
+    if (strcmp(o->publish, "none") == 0)
+        return 0;
+    if (strlen(o->publish) >= sizeof list)
+        return wrong("--publish %s is too long", o->publish);
+    strcpy(list, o->publish);
+    while ((word = strsep(&rest, ","))) {
+        int k = 0;
+        while (k < KIND_COUNT && strcmp(word, kind_names[k]) != 0)
+            k++;
+        if (k == KIND_COUNT)
+            return wrong("--publish %s: there are score, alert, model, stats, error and none, not %s",
+                         o->publish, word);
+        o->kinds |= 1u << k;
+    }
+    return 0;
+}
+
+static int read_join(struct options *o) {
+    char *end;
+    double seconds = strtod(o->join, &end);
+    if (strcmp(o->join, "each") == 0)
+        o->join_mode = JOIN_EACH;
+    else if (strcmp(o->join, "all") == 0)
+        o->join_mode = JOIN_ALL;
+    else if (end != o->join && !*end && seconds >= 0.001 && seconds <= 1e9)
+        o->join_mode = JOIN_PERIOD;
+    else
+        return wrong("--join %s: each, all, or a period from 0.001 to 1e9 seconds", o->join);
+    o->join_seconds = seconds;
+    return 0;
+}
+
+/* A template alone says which topics there are. */
+static int read_naming(struct options *o) {
+    char why[300];
+    struct naming *n = naming_new(o->template, o->feature, why, sizeof why);
+    if (!n)
+        return wrong("%s", why);
+    if (o->topics == 0 && o->template) {
+        o->filter = naming_filter(o->template);
+        o->topic[o->topics++] = o->filter;
+    }
+    naming_free(n);
+    return o->topics ? 0 : wrong("which topics? --topic FILTER is needed, or --template");
+}
+
+static int read_password(struct options *o) {
+    char line[1024] = "";
+    if (!o->password_file)
+        return 0;
+    FILE *f = fopen(o->password_file, "re");
+    bool read = f && fgets(line, sizeof line, f);
+    if (f)
+        fclose(f);
+    line[strcspn(line, "\r\n")] = '\0';
+    if (!read || !line[0]) {
+        say("no password in %s: %s", o->password_file, f ? "its first line is empty" : strerror(errno));
+        return 1;
+    }
+    o->password = need(strlen(line) + 1, 1);
+    strcpy(o->password, line);
+    return 0;
+}
+
+static int read_names(struct options *o) {
+    size_t n = strlen(o->prefix);
+    if (mosquitto_pub_topic_check(o->prefix) != MOSQ_ERR_SUCCESS || o->prefix[n - 1] == '/' ||
+        o->prefix[0] == '$')
+        return wrong("--prefix %s is no topic to publish to: no + or #, no $ first, no / last", o->prefix);
+    if (!o->client_id) {
+        o->own_id = need(n + 20, 1);
+        sprintf(o->own_id, "svmstream-mqtt-%s", o->prefix);
+        o->client_id = o->own_id;
+    }
+    if (strlen(o->client_id) > NAME_BYTES)
+        return wrong("--client-id %s is longer than 64 bytes", o->client_id);
+    for (int i = 0; i < o->topics; i++)
+        if (strncmp(o->topic[i], o->prefix, n) == 0 && o->topic[i][n] == '/')
+            return wrong("--topic %s would listen to what goes out under --prefix %s", o->topic[i],
+                         o->prefix);
+    return 0;
+}
+
+static int complete(struct options *o) {
+    if (o->password_file && !o->user)
+        return wrong("--password-file needs --user");
+    if (!o->cert != !o->key)
+        return wrong("--cert and --key belong together");
+    bool trust = o->cafile || o->capath;
+    if ((o->insecure || o->cert) && !trust && !o->tls)
+        return wrong("--insecure and --cert need TLS: --cafile, --capath or --tls");
+    if (trust && o->tls)
+        return wrong("--tls trusts what the system trusts: leave it out, or --cafile and --capath");
+    o->tls = o->tls || trust;
+    o->port = o->port ? o->port : o->tls ? 8883 : 1883;
+    int code = read_kinds(o);
+    if (!code)
+        code = read_join(o);
+    if (!code)
+        code = read_naming(o);
+    if (!code)
+        code = read_names(o);
+    return code ? code : read_password(o);
+}
+
+int options_read(struct options *o, int argc, char *const *argv, enum wish *wish) {
+    *o = (struct options){.host = "localhost",
+                          .join = "each",
+                          .in = "tcp://127.0.0.1:5555",
+                          .out = "tcp://127.0.0.1:5556",
+                          .publish = "alert,model",
+                          .prefix = "svmstream",
+                          .buffer = 10000,
+                          .stats = 60};
+    *wish = WISH_RUN;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            *wish = WISH_HELP;
+        else if (strcmp(argv[i], "--version") == 0)
+            *wish = WISH_VERSION;
+        if (*wish != WISH_RUN)
+            return 0;
+        int code = take(o, argc, argv, &i);
+        if (code)
+            return code;
+    }
+    return complete(o);
+}
+
+void options_clear(struct options *o) {
+    free(o->password);
+    free(o->filter);
+    free(o->own_id);
+    *o = (struct options){0};
+}

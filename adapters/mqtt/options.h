@@ -1,0 +1,57 @@
+/* options.h: the command line. One table makes parser, defaults and help. */
+#ifndef MQTT_OPTIONS_H
+#define MQTT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TOPICS_MAX   64   /* filters */
+#define FEATURES_MAX 1024 /* features in one sample: the limit that svmstream has without settings */
+#define NAME_BYTES   64   /* longest feature name, id, source or stream on the wire */
+
+enum join_mode { JOIN_EACH, JOIN_ALL, JOIN_PERIOD };
+
+/* The kinds of events that svmstream has, as bits of `publish`. X(CONSTANT, name) */
+#define KINDS(X) X(SCORE, score) X(ALERT, alert) X(MODEL, model) X(STATS, stats) X(ERROR, error)
+enum kind {
+#define X(constant, name) KIND_##constant,
+    KINDS(X)
+#undef X
+        KIND_COUNT
+};
+extern const char *const kind_names[KIND_COUNT];
+
+/* Texts belong to argv or are constants, but for those marked as owned. */
+struct options {
+    const char *host;
+    int64_t port; /* 0: 1883, or 8883 with TLS */
+    const char *client_id, *user, *password_file, *cafile, *capath, *cert, *key;
+    bool tls, insecure;
+    const char *topic[TOPICS_MAX];
+    int topics;
+    const char *template, *feature; /* NULL: the topic itself */
+    const char *join, *features, *ts_key, *id_key;
+    double stale; /* seconds; 0: values never get old */
+    const char *in, *out, *stream, *publish, *prefix;
+    bool no_ack;
+    int64_t buffer;
+    double stats; /* seconds; 0: only at the end */
+    /* made of the above */
+    enum join_mode join_mode;
+    double join_seconds;
+    unsigned kinds; /* bit KIND_...: published */
+    char *password; /* owned; NULL: none */
+    char *filter;   /* owned: made from the template */
+    char *own_id;   /* owned: made from the prefix */
+};
+
+enum wish { WISH_RUN, WISH_HELP, WISH_VERSION };
+
+/* 0; 2: the command line is wrong, which has been told; 1: a file cannot be read. options_clear in any case.
+ */
+int options_read(struct options *o, int argc, char *const *argv, enum wish *wish);
+void options_clear(struct options *o);
+
+void options_help(void); /* on standard output */
+
+#endif
