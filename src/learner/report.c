@@ -57,20 +57,14 @@ static void check_row(const svs_learner *l, const double *x, long double *z) {
         z[1 + j] = ((long double)x[j] - l->scaler.mean[j]) * l->scaler.inverse[j];
 }
 
-/* scale none: the bias's part follows behind the solve, or 64 bits of mantissa would not hold it and the
- * samples. */
-static bool bias_comes_last(const svs_learner *l, const long double *g) {
-    return l->o.scale == SVS_SCALE_NONE && g[0] > 0;
-}
-
+/* scale none: without the bias's part, which follows behind the solve (check_bias): 64 bits of mantissa do
+ * not hold it and the samples. */
 static void check_ridge(svs_learner *l, long double *g) {
     int n = l->d + 1;
     double *v = l->scratch[0];
-    for (int i = bias_comes_last(l, g); i < n; i++) {
+    for (int i = l->o.scale == SVS_SCALE_NONE; i < n; i++) {
         svi_ridge_vector(l, i, v);
-        for (int a = 0; a < n; a++)
-            for (int b = 0; v[a] != 0 && b <= a; b++)
-                g[a * n + b] += (long double)svi_ridge_weight(l, i) * v[a] * v[b];
+        g[i * n + i] += (long double)svi_ridge_weight(l, i) * v[i] * v[i];
     }
 }
 
@@ -130,6 +124,25 @@ static void check_bias(const svs_learner *l, const long double *y, long double r
         x[j] -= y[j] * (vx / (1 / ridge + vy));
 }
 
+/* The rows of r become those of W: r = 0 while nothing is in. */
+static void check_weights(svs_learner *l, long double *g, long double *r, long double *z) {
+    int n = l->d + 1, rows = svi_rows(l);
+    bool raw = l->o.scale == SVS_SCALE_NONE;
+    if (!(g[0] > 0))
+        return;
+    check_ridge(l, g);
+    check_factor(g, n);
+    svi_ridge_vector(l, 0, l->scratch[0]);
+    for (int j = 0; j < n; j++)
+        z[j] = l->scratch[0][j];
+    check_solve(g, n, z);
+    for (int k = 0; k < rows; k++) {
+        check_solve(g, n, r + k * n);
+        if (raw)
+            check_bias(l, z, svi_ridge_weight(l, 0), r + k * n);
+    }
+}
+
 /* |w - x| / |x| */
 static double check_distance(const double *w, const long double *x, int n) {
     long double distance = 0, size = 0;
@@ -150,19 +163,9 @@ double svs_learner_check(svs_learner *l) {
         return INFINITY;
     long double *r = g + n * n, *z = r + rows * n;
     check_sums(l, g, r, z);
-    bool bias_last = bias_comes_last(l, g);
-    check_ridge(l, g);
-    check_factor(g, n);
-    svi_ridge_vector(l, 0, l->scratch[0]);
-    for (int j = 0; j < n; j++)
-        z[j] = l->scratch[0][j];
-    check_solve(g, n, z);
+    check_weights(l, g, r, z);
     for (int k = 0; k < rows; k++) {
-        long double *x = r + k * n;
-        check_solve(g, n, x);
-        if (bias_last)
-            check_bias(l, z, svi_ridge_weight(l, 0), x);
-        double relative = check_distance(svs_alsvm_weights(l->m, k), x, n);
+        double relative = check_distance(svs_alsvm_weights(l->m, k), r + k * n, n);
         worst = relative > worst || isnan(relative) ? relative : worst;
     }
     svi_free(g);
