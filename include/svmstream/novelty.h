@@ -25,14 +25,14 @@ extern "C" {
 typedef enum svs_novelty_kernel {
     SVS_NOVELTY_RBF = 0,    /* exp(-gamma |x - z|^2) */
     SVS_NOVELTY_LAPLACIAN,  /* exp(-gamma sum_j |x_j - z_j|) */
-    SVS_NOVELTY_POLYNOMIAL  /* ((1 + gamma x'z)^degree normalised: k(x, z) / sqrt(k(x, x) k(z, z)) */
+    SVS_NOVELTY_POLYNOMIAL  /* (1 + gamma x'z)^degree / sqrt((1 + gamma x'x)^degree (1 + gamma z'z)^degree) */
 } svs_novelty_kernel;
 
 typedef enum svs_gamma_rule {
     SVS_GAMMA_GIVEN = 0,
     SVS_GAMMA_SCALE,   /* 1 / (d variance of all entries), as scikit-learn's 'scale' */
-    SVS_GAMMA_MEDIAN,  /* 1 / (2 median^2) of the distances between samples (rbf); 1 / median of the sums of differences (laplacian) */
-    SVS_GAMMA_AUTO     /* an ensemble over gammas around the median's */
+    SVS_GAMMA_MEDIAN,  /* 1 / median of |x - z|^2 (rbf), of sum |x_j - z_j| (laplacian), over pairs of rows; polynomial: as scale */
+    SVS_GAMMA_AUTO     /* members at several multiples of the median's: 1/4, 1, 4, 16 (rbf), 4, 16 (laplacian); polynomial: as scale */
 } svs_gamma_rule;
 
 typedef struct svs_novelty_options {
@@ -45,15 +45,15 @@ typedef struct svs_novelty_options {
     double epsilon;             /* fosvm 2: share of rows that may stay outside, in (0, 1) */
     int64_t m;                  /* fosvm 2: rows drawn a round; 0 = ln(20) / epsilon: a draw meets the worst epsilon part with 95 % */
     double trim;                /* share of the rows, those of lowest density, left out of the fit: 0 to 0.5 */
-    bool scale;                 /* columns are brought to mean 0 and deviation 1 inside */
-    int max;                    /* support vectors of one member at most; 0 = no limit. When it is met the certificate says what is left outside */
+    bool scale;                 /* columns are brought to like scales and their tails drawn in: see the model's coordinates */
+    int max;                    /* support vectors at most, all members together; 0 = no limit. When it is met the certificate says what is left outside */
     uint64_t seed;
     /* Now and then, NULL = never: member (from 0) of members, points of its active set, its worst membership so far. */
     void (*progress)(void *user, int member, int members, int points, double worst);
     void *user;
 } svs_novelty_options;
 
-/* fosvm 1, rbf, auto, degree 3, theta 0.05, epsilon 0.05, m 0, trim 0.1, scaled, max 200, seed 1. */
+/* fosvm 1, laplacian, auto, degree 3, theta 0.05, epsilon 0.05, m 0, trim 0.2, scaled, max 200, seed 1. */
 SVS_API void svs_novelty_options_default(svs_novelty_options *o);
 
 /* One one-class SVM with its certificate. */
@@ -62,20 +62,23 @@ typedef struct svs_novelty_member {
     double share;      /* its weight in the mean: > 0, they sum to 1 */
     int count;         /* support vectors */
     const double *support; /* count x stride of the model, in the model's coordinates, padded with zeros */
-    const double *norm2;   /* count: their squared lengths */
+    const double *norm2;   /* count: their squared lengths; 0 unless the kernel is polynomial */
     const double *z;       /* count, > 0 */
     double rho;        /* 1 / sum z */
-    double worst;      /* smallest membership of a row that was fitted; >= 1 - theta unless max was met (fosvm 2: of the rows drawn last) */
+    /* The certificate: */
+    double worst;      /* smallest membership of the rows looked at last: all fitted ones (fosvm 1), those drawn last (fosvm 2) */
+    int64_t outside;   /* how many of these lie below 1 - theta: 0 unless max was met */
     double violation;  /* of the optimality conditions of the small problem */
-    int64_t rounds;    /* solutions of the small problem */
-    int64_t outside;   /* fitted rows below 1 - theta at the end: 0 for fosvm 1 unless max was met */
+    int64_t rounds;    /* rows that joined, each followed by a solution of the small problem */
 } svs_novelty_member;
 
 typedef struct svs_novelty_model {
     int d;                 /* features */
     int lags;              /* samples that a row joins, the newest first, each of d / lags values; 0 and 1 = one */
     int stride;            /* d rounded up to a multiple of 8 */
-    const double *mean, *inverse; /* d: the model's coordinates are (x - mean) inverse; 0 and 1 when not scaled */
+    /* Coordinates: asinh((x - center) inverse), center the median and 1/inverse the distance of the 5 % and 95 % quantiles over 3.29
+     * (for a normal distribution: its deviation) of the rows given; x itself when both are NULL. d values each. */
+    const double *center, *inverse;
     const char *const *features;  /* d names, or NULL */
     svs_novelty_kernel kernel;
     int degree;

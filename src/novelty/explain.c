@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "novelty/model.h"
 #include "novelty/similarity.h"
 
 #define LEAST 1e-12 /* memberships of polynomial kernels may vanish; slopes end here */
@@ -106,6 +107,11 @@ static void look(const struct view *v, const svs_novelty_member *e) {
     slopes[v->m->kernel](v, e);
 }
 
+/* Of coordinate j, asinh((x - center) inverse) = u, in raw units. */
+static double slope(const svs_novelty_model *m, double u, int j) {
+    return m->inverse ? m->inverse[j] / cosh(u) : 1;
+}
+
 void svi_explain(const svs_novelty_model *m, const double *x, double *work, double *gradient, double *adds) {
     const struct view v = {.m = m,
                            .similarity = {m->kernel, m->degree, svi_kernels_get(SVS_ISA_BEST)},
@@ -113,9 +119,9 @@ void svi_explain(const svs_novelty_model *m, const double *x, double *work, doub
                            .centre = work + m->stride,
                            .gradient = work + 2 * (size_t)m->stride,
                            .weight = work + 3 * (size_t)m->stride};
-    memset(v.u, 0, (size_t)m->stride * sizeof *v.u);
+    const struct svi_coordinates coordinates = svi_novelty_coordinates(m);
+    svi_coordinates_apply(&coordinates, x, v.u);
     for (int j = 0; j < m->d; j++) {
-        v.u[j] = (x[j] - m->mean[j]) * m->inverse[j];
         if (gradient)
             gradient[j] = 0;
         if (adds)
@@ -126,7 +132,7 @@ void svi_explain(const svs_novelty_model *m, const double *x, double *work, doub
         look(&v, &m->member[e]);
         for (int j = 0; j < m->d; j++) {
             if (gradient)
-                gradient[j] += share * v.gradient[j] * m->inverse[j];
+                gradient[j] += share * v.gradient[j] * slope(m, v.u[j], j);
             if (adds)
                 adds[j] += share * fabs(v.gradient[j]) * (v.u[j] - v.centre[j]);
         }

@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/random.h"
+#include "novelty/model.h"
 #include "linalg/pass.h"
 #include "svmstream/novelty.h"
 
@@ -32,8 +33,9 @@ struct waves {
 
 struct svs_fourier {
     int d, stride, members;
-    int terms;                          /* count rounded up to LANES, the last ones of height 0 */
-    double *mean, *inverse, *frequency; /* d, d, terms x stride in turns a unit */
+    int terms; /* count rounded up to LANES, the last ones of height 0 */
+    struct svi_coordinates coordinates;
+    double *frequency; /* terms x stride, in turns a unit */
     struct waves waves[SVS_MEMBERS_MAX];
 };
 
@@ -45,8 +47,7 @@ void svs_fourier_free(svs_fourier **fourier) {
         svi_free(f->waves[e].height);
         svi_free(f->waves[e].lag);
     }
-    svi_free(f->mean);
-    svi_free(f->inverse);
+    svi_coordinates_clear(&f->coordinates);
     svi_free(f->frequency);
     svi_free(f);
     *fourier = NULL;
@@ -67,11 +68,9 @@ static double draw(svs_novelty_kernel kernel, struct svi_random *r) {
 }
 
 static svs_code reserve(svs_fourier *f, svs_error *err) {
-    const size_t d = (size_t)f->d, terms = (size_t)f->terms;
-    f->mean = svi_alloc_array(d, sizeof *f->mean);
-    f->inverse = svi_alloc_array(d, sizeof *f->inverse);
+    const size_t terms = (size_t)f->terms;
     f->frequency = svi_alloc_array(terms, (size_t)f->stride * sizeof *f->frequency);
-    bool got = f->mean && f->inverse && f->frequency;
+    bool got = f->frequency;
     for (int e = 0; e < f->members; e++) {
         f->waves[e].height = svi_alloc_array(terms, sizeof *f->waves[e].height);
         f->waves[e].lag = svi_alloc_array(terms, sizeof *f->waves[e].lag);
@@ -101,8 +100,10 @@ static void merge(const svs_fourier *f, const svs_novelty_member *member, struct
 
 static void build(svs_fourier *f, const svs_novelty_model *m, int count, uint64_t seed) {
     struct svi_random random = {seed};
-    memcpy(f->mean, m->mean, (size_t)f->d * sizeof *f->mean);
-    memcpy(f->inverse, m->inverse, (size_t)f->d * sizeof *f->inverse);
+    for (int j = 0; j < f->d && m->center; j++) {
+        f->coordinates.center[j] = m->center[j];
+        f->coordinates.inverse[j] = m->inverse[j];
+    }
     for (int k = 0; k < count; k++)
         for (int j = 0; j < f->d; j++)
             f->frequency[(size_t)k * (size_t)f->stride + (size_t)j] = draw(m->kernel, &random) / (2 * PI);
@@ -135,7 +136,9 @@ svs_code svs_fourier_new(const svs_novelty_model *m, int count, uint64_t seed, s
     f->stride = m->stride;
     f->members = m->members;
     f->terms = svi_round_up(count, LANES);
-    svs_code code = reserve(f, err);
+    svs_code code = svi_coordinates_init(&f->coordinates, m->d, m->center, err);
+    if (code == SVS_OK)
+        code = reserve(f, err);
     if (code == SVS_OK) {
         build(f, m, count, seed);
         *out = f;
@@ -185,8 +188,7 @@ static void place_rows(const svs_fourier *f, const svs_rows *rows, int64_t first
     for (int i = 0; i < count; i++) {
         double *x = t->x + (size_t)i * (size_t)f->stride;
         svs_rows_copy(rows, first + i, x);
-        for (int j = 0; j < f->d; j++)
-            x[j] = (x[j] - f->mean[j]) * f->inverse[j];
+        svi_coordinates_apply(&f->coordinates, x, x);
     }
 }
 
