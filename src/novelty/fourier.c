@@ -14,8 +14,8 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/random.h"
-#include "novelty/model.h"
 #include "linalg/pass.h"
+#include "novelty/model.h"
 #include "svmstream/novelty.h"
 
 #define PI         3.14159265358979323846
@@ -223,7 +223,7 @@ static void score_all(const svs_fourier *f, const svs_rows *rows, int64_t first,
             if (surprise)
                 surprise[at + i] = s;
             if (novelty)
-                novelty[at + i] = 1 - exp(-s);
+                novelty[at + i] = -expm1(-s);
         }
     }
 }
