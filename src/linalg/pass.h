@@ -45,8 +45,8 @@ struct svi_change {
     double leverage;       /* out: x'Px before this operation */
 };
 
-/* What the samples that are in add up to, per coordinate, the newest at its full weight; z_0 = 1, so energy[0] is
- * their total weight. */
+/* What the samples that are in add up to, per coordinate, the newest at its full weight; z_0 = 1, so
+ * energy[0] is their total weight. */
 struct svi_energy {
     double *energy; /* sum s z^2 */
     double *sum;    /* sum s z */
@@ -79,8 +79,8 @@ struct svi_kernels {
     void (*rows_dot)(const double *x, size_t stride, int64_t count, int n, const double *v, double *f);
     /* v_j += sum_i s_i x_ij, j < n. */
     void (*rows_add)(const double *x, size_t stride, int64_t count, int n, const double *s, double *v);
-    /* to_i = exp(-gamma max(0, own + norm2_i - 2 dot_i)), i < n, gamma >= 0; below exp(-708) it is 0. `to` may
-     * be `dot`. A few units in the last place. */
+    /* to_i = exp(-gamma max(0, own + norm2_i - 2 dot_i)), i < n, gamma >= 0; below exp(-708) it is 0. `to`
+     * may be `dot`. A few units in the last place. */
     void (*rbf)(const double *dot, const double *norm2, double own, double gamma, int64_t n, double *to);
     /* sum_l = sum_e value_e spread[SVI_LANES column_e + l] over `count` entries of a sparse row: its products
      * with SVI_LANES rows that lie transposed; spread is aligned, sum has SVI_LANES values. */
