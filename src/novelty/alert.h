@@ -1,9 +1,15 @@
 /* alert.h: when a novel sample becomes an alert: hysteresis, cool-down, one alert a disturbance.
  *
- * An alert opens at the first sample with p <= open (with `fdr` > 0: that the online false-discovery procedure
- * rejects), unless fewer than `warmup` samples were seen or the last alert closed less than `cooldown` seconds
- * ago (then it is counted as suppressed). It stays open, and nobody is told again but by an update when its
- * grade has risen by a tenth, until the first sample with p > clear. A function of the calls alone. */
+ * An alert opens at the first sample with p <= open (with `fdr` > 0: that the online false-discovery
+ * procedure rejects and whose p is <= clear), unless fewer than `warmup` samples were seen before it or the
+ * last alert closed less than `cooldown` seconds ago (then it is counted as suppressed). It stays open, and
+ * nobody is told again but by an update when its grade has risen by a tenth above the highest that was told,
+ * until the first sample with p > clear. A function of the calls alone.
+ *
+ * The false-discovery procedure is given only the samples at which an alert could open: not those of the
+ * warm-up, not those inside an alert, not those of the cool-down. So what it counts as a discovery is an
+ * alert, and the share that it keeps is the share of false alerts. Were each sample of a long disturbance
+ * counted, a hundred true discoveries of one disturbance would pay for ten false alerts. */
 #ifndef SVI_ALERT_H
 #define SVI_ALERT_H
 
@@ -18,7 +24,7 @@ struct svi_alert_options {
     double p;        /* opens at p <= this, in (0, 1) */
     double clear;    /* closes at p > this, p <= clear < 1 */
     double cooldown; /* seconds, >= 0 */
-    double fdr;      /* 0 = off; else the share of false discoveries that is allowed */
+    double fdr;      /* 0 = off; else the share of false alerts that is allowed, in (0, 1) */
     int64_t warmup;  /* samples before the first alert */
 };
 
@@ -26,17 +32,19 @@ struct svi_alert {
     struct svi_alert_options o;
     struct svi_discovery discovery;
     bool open;
-    double since;    /* time of the sample that opened it */
-    double closed;   /* time at which the last one closed, -DBL_MAX before */
-    int64_t lasted;  /* samples since it opened, that one included; 0 = closed */
-    double grade;    /* largest that was told */
-    int64_t seen, opened, suppressed;
+    double since;   /* time of the sample that opened the last one */
+    double closed;  /* time at which the last one closed, -DBL_MAX before */
+    int64_t lasted; /* samples since it opened, that one included; 0 = closed */
+    double grade;   /* largest that was told; stays when it closes */
+    double worst;   /* largest of all its samples; stays when it closes */
+    int64_t seen, opened,
+        suppressed; /* samples; alerts; samples that the cool-down alone kept from opening one */
 };
 
 void svi_alert_init(struct svi_alert *a, const struct svi_alert_options *o);
 
-/* One sample: its p-value, `tail`: the p-value that the false-discovery procedure is given (see
- * discovery.h), its grade 0 to 1, engine time. */
+/* One sample: its p-value, `tail`: the p-value that the false-discovery procedure is given
+ * (svi_calibration_tail; not looked at without `fdr`), its grade 0 to 1, engine time. */
 enum svi_alert_change svi_alert_step(struct svi_alert *a, double p, double tail, double grade, double time);
 
 /* 0 to 1: how much more than `usual` novelty (the level at which an alert opens) this one has: 0 at or below

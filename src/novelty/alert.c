@@ -1,0 +1,66 @@
+#include "novelty/alert.h"
+
+#include <float.h>
+#include <math.h>
+
+#define RISE                                                                                                 \
+    0.1 /* an update is told when the grade rose by so much; less a hair for the rounding of tenths */
+
+void svi_alert_init(struct svi_alert *a, const struct svi_alert_options *o) {
+    *a = (struct svi_alert){.o = *o, .closed = -DBL_MAX};
+    if (o->fdr > 0)
+        svi_discovery_init(&a->discovery, o->fdr);
+}
+
+static enum svi_alert_change go_on(struct svi_alert *a, double p, double grade, double time) {
+    if (p > a->o.clear) {
+        a->open = false;
+        a->lasted = 0;
+        a->closed = time;
+        return SVI_ALERT_CLOSE;
+    }
+    a->lasted++;
+    a->worst = fmax(a->worst, grade);
+    if (grade < a->grade + RISE - 1e-9)
+        return SVI_ALERT_NONE;
+    a->grade = grade;
+    return SVI_ALERT_UPDATE;
+}
+
+static enum svi_alert_change begin(struct svi_alert *a, double grade, double time) {
+    a->open = true;
+    a->since = time;
+    a->lasted = 1;
+    a->grade = a->worst = grade;
+    a->opened++;
+    return SVI_ALERT_OPEN;
+}
+
+/* In the cool-down the procedure is asked but neither pays nor earns. */
+static bool novel(struct svi_alert *a, double p, double tail, bool cooling) {
+    if (!(a->o.fdr > 0))
+        return p <= a->o.p;
+    if (p > a->o.clear)
+        tail = 1; /* it would close at once */
+    return cooling ? tail <= svi_discovery_level(&a->discovery) : svi_discovery_test(&a->discovery, tail);
+}
+
+enum svi_alert_change svi_alert_step(struct svi_alert *a, double p, double tail, double grade, double time) {
+    const bool cooling = time - a->closed < a->o.cooldown;
+    if (a->seen++ < a->o.warmup)
+        return SVI_ALERT_NONE;
+    if (a->open)
+        return go_on(a, p, grade, time);
+    if (!novel(a, p, tail, cooling))
+        return SVI_ALERT_NONE;
+    if (!cooling)
+        return begin(a, grade, time);
+    a->suppressed++;
+    return SVI_ALERT_NONE;
+}
+
+double svi_alert_grade(double novelty, double usual) {
+    if (!(novelty > usual))
+        return 0;
+    return usual < 1 ? fmin(1, (novelty - usual) / (1 - usual)) : 1;
+}
