@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -69,8 +70,23 @@ double svi_calibration_tail(struct svi_calibration *c, double score) {
     return fmin(p, svi_tail_p(&c->tail, score));
 }
 
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void svi_calibration_replace(struct svi_calibration *c, const double *scores) {
+    const size_t n = (size_t)c->count;
+    for (size_t i = 0; i < n; i++)
+        assert(!isnan(scores[i]));
+    memcpy(c->scores, scores, n * sizeof *scores);
+    memcpy(c->sorted, scores, n * sizeof *scores);
+    qsort(c->sorted, n, sizeof *c->sorted, ascending);
+    c->stale = -1;
+}
+
 /* The sorted scores between the place that becomes free and the one that is needed move by one. */
-static void replace(struct svi_calibration *c, double old, double score) {
+static void swap_in(struct svi_calibration *c, double old, double score) {
     int from = below(c, old), to = below(c, score);
     double *s = c->sorted;
     if (to > from) {
@@ -93,7 +109,7 @@ int svi_calibration_add(struct svi_calibration *c, double score) {
     const int place = c->at;
     assert(!isnan(score));
     if (c->count == c->room)
-        replace(c, c->scores[place], score);
+        swap_in(c, c->scores[place], score);
     else
         insert(c, score);
     c->scores[place] = score;

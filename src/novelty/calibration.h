@@ -47,4 +47,7 @@ double svi_calibration_tail(struct svi_calibration *c, double score);
 /* The score takes the place of the oldest when full; returns that place, 0 to room - 1. */
 int svi_calibration_add(struct svi_calibration *c, double score);
 
+/* New scores for the samples that are held, by their place in the ring: after another model scored them. */
+void svi_calibration_replace(struct svi_calibration *c, const double *scores);
+
 #endif

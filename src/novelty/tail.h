@@ -1,7 +1,7 @@
 /* tail.h: how likely a score beyond all those seen is, judged from the highest tenth of those seen.
  *
- * Above a high threshold, the excess y of almost any quantity is near a generalised Pareto law (Pickands 1975):
- * P(Y > y) = (1 + b y)^(-1/xi), so that log(1 + b y) is exponential with mean xi. For a given b, with
+ * Above a high threshold, the excess y of almost any quantity is near a generalised Pareto law (Pickands
+ * 1975): P(Y > y) = (1 + b y)^(-1/xi), so that log(1 + b y) is exponential with mean xi. For a given b, with
  * S(b) = sum log(1 + b y_i) over the k excesses seen and the prior 1 / xi, both of these are exact:
  *
  *     the probability of the next excess      P(Y > y | b) = (1 + log(1 + b y) / S(b))^(-k)

@@ -1,0 +1,190 @@
+#include "novelty/alert_text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/fail.h"
+
+#define NAME   48
+#define NUMBER 40
+#define PART   (NAME + 3 * NUMBER + 20)
+#define END    (3 * NUMBER + 80)
+
+#define EPOCH_LEAST 1e8           /* 1973: no stream that counts from 0 gets there */
+#define EPOCH_MOST  253402300800. /* the year 10000 */
+
+/* ---- numbers */
+
+static int magnitude(double v) {
+    return (int)floor(log10(fabs(v)));
+}
+
+/* 1.50 -> 1.5, 2.00 -> 2, -0.0 -> 0 */
+static void trim_zeros(char *text) {
+    char *end = text + strlen(text);
+    while (strchr(text, '.') && (end[-1] == '0' || end[-1] == '.')) {
+        const char last = *--end;
+        *end = 0;
+        if (last == '.')
+            break;
+    }
+    if (strcmp(text, "-0") == 0)
+        strcpy(text, "0");
+}
+
+/* 1.5e+07 -> 1.5e7 */
+static void shorten_exponent(char *text) {
+    char *e = strchr(text, 'e');
+    if (!e)
+        return;
+    char *to = e[1] == '-' ? e + 2 : e + 1;
+    const char *from = to + strspn(to, "+0");
+    memmove(to, from, strlen(from) + 1);
+}
+
+/* v with at least `digits` digits, as a person writes it, and with as many as show differences of `spread`
+ * (0 = unknown) in two digits, at most 9. Whole numbers are not rounded. */
+static const char *number(char out[NUMBER], double v, double spread, int digits) {
+    if (!isfinite(v) || v == 0) {
+        snprintf(out, NUMBER, "%s", v == 0 ? "0" : isnan(v) ? "unknown" : v > 0 ? "infinite" : "-infinite");
+        return out;
+    }
+    const int size = magnitude(v);
+    const int needed = spread > 0 && isfinite(spread) ? size - magnitude(spread) + 2 : 0;
+    digits = needed > digits ? (needed < 9 ? needed : 9) : digits;
+    if (size >= 7 || size < -6) {
+        snprintf(out, NUMBER, "%.*g", digits, v);
+        shorten_exponent(out);
+        return out;
+    }
+    snprintf(out, NUMBER, "%.*f", digits > size + 1 ? digits - 1 - size : 0, v);
+    trim_zeros(out);
+    return out;
+}
+
+/* ---- times */
+
+static const char *duration(char out[NUMBER], double seconds) {
+    const double minutes = floor(seconds / 60 + 0.5), hours = floor(seconds / 3600 + 0.5);
+    if (!(seconds > 0))
+        snprintf(out, NUMBER, "0 s");
+    else if (seconds < 99.5)
+        snprintf(out, NUMBER, seconds < 9.95 ? "%.2g s" : "%.0f s", seconds);
+    else if (minutes < 120)
+        snprintf(out, NUMBER, "%.0f min", minutes);
+    else if (minutes < 48 * 60)
+        snprintf(out, NUMBER, "%.0f h %.0f min", floor(minutes / 60), fmod(minutes, 60));
+    else if (hours < 1e7)
+        snprintf(out, NUMBER, "%.0f d %.0f h", floor(hours / 24), fmod(hours, 24));
+    else
+        snprintf(out, NUMBER, "more than 1000 years");
+    return out;
+}
+
+static const char *moment(char out[NUMBER], double since, double now) {
+    if (!(since >= EPOCH_LEAST && since < EPOCH_MOST)) {
+        char text[NUMBER];
+        snprintf(out, NUMBER, "%.30s s", number(text, since, 0, 3));
+        return out;
+    }
+    const time_t t = (time_t)since;
+    struct tm utc;
+    gmtime_r(&t, &utc);
+    strftime(out, NUMBER, floor(since / 86400) == floor(now / 86400) ? "%H:%M UTC" : "%Y-%m-%d %H:%M UTC",
+             &utc);
+    return out;
+}
+
+/* ---- the line */
+
+static size_t append(char *out, size_t at, const char *text, size_t reserved) {
+    const size_t length = strlen(text);
+    if (at + length + reserved >= SVI_ALERT_TEXT)
+        return at;
+    memcpy(out + at, text, length + 1);
+    return at + length;
+}
+
+static void feature_text(char out[PART], const struct svi_alert_feature *f, const char *before) {
+    char name[NAME], value[NUMBER], low[NUMBER], high[NUMBER];
+    const double width = f->high - f->low;
+    const double outside = fmax(f->value - f->high, f->low - f->value);
+    if (f->name)
+        svi_escape(name, sizeof name, f->name, strlen(f->name));
+    else
+        snprintf(name, sizeof name, "feature %d", f->column);
+    if (isfinite(width))
+        snprintf(out, PART, "%s%s %s (usual %s to %s)", before, name,
+                 number(value, f->value, fmax(width, outside), 3), number(low, f->low, width, 3),
+                 number(high, f->high, width, 3));
+    else
+        snprintf(out, PART, "%s%s %s", before, name, number(value, f->value, 0, 3));
+}
+
+static void end_text(char out[END], const struct svi_alert_line *l, const char *before) {
+    char a[NUMBER], b[NUMBER], since[NUMBER];
+    moment(since, l->since, l->time);
+    if (l->state == SVI_ALERT_CLOSE)
+        snprintf(out, END, " back to normal after %s, worst grade %s, since %s",
+                 duration(a, l->time - l->since), number(b, l->grade, 0, 2), since);
+    else
+        snprintf(out, END, "%snovelty %s, p %s, since %s", before, number(a, l->novelty, 0, 2),
+                 number(b, l->p, 0, 2), since);
+}
+
+size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) {
+    char name[NAME], part[PART], end[END];
+    const char *before = l->state == SVI_ALERT_UPDATE ? " worse: " : " ";
+    const int count = l->state == SVI_ALERT_CLOSE ? 0 : l->count < SVI_ALERT_TOP ? l->count : SVI_ALERT_TOP;
+    end_text(end, l, count > 0 ? ", " : before);
+    svi_escape(name, sizeof name, l->stream, strlen(l->stream));
+    size_t at = append(out, 0, name, 0);
+    for (int i = 0; i < count; i++) {
+        feature_text(part, &l->top[i], i > 0 ? ", " : before);
+        at = append(out, at, part, strlen(end));
+    }
+    return append(out, at, end, 0);
+}
+
+/* ---- what is usual */
+
+static void swap(double *a, double *b) {
+    const double t = *a;
+    *a = *b;
+    *b = t;
+}
+
+/* The value that would be at place k were they sorted (Hoare): those before it are at most, those after it at
+ * least as large. */
+static double select_rank(double *v, int n, int k) {
+    int from = 0, to = n - 1;
+    while (from < to) {
+        const double pivot = v[from + (to - from) / 2];
+        int i = from, j = to;
+        while (i <= j) {
+            while (v[i] < pivot)
+                i++;
+            while (v[j] > pivot)
+                j--;
+            if (i <= j)
+                swap(&v[i++], &v[j--]);
+        }
+        if (k <= j)
+            to = j;
+        else if (k >= i)
+            from = i;
+        else
+            break;
+    }
+    return v[k];
+}
+
+void svi_usual_range(double *values, int n, double *low, double *high) {
+    *low = *high = NAN;
+    if (n < 1)
+        return;
+    *low = select_rank(values, n, (int)(0.05 * (n - 1) + 0.5));
+    *high = select_rank(values, n, (int)(0.95 * (n - 1) + 0.5));
+}

@@ -1,0 +1,47 @@
+/* alert_text.h: an alert as the line that a person reads on the phone at three in the morning:
+ *
+ *     pump1 vibration 4.1 (usual 0.9 to 1.3), novelty 0.82, p 0.001, since 10:42 UTC
+ *     pump1 worse: vibration 9.2 (usual 0.9 to 1.3), novelty 0.97, p 0.0005, since 10:42 UTC
+ *     pump1 back to normal after 12 min, worst grade 0.9, since 10:42 UTC
+ *
+ * Numbers have three digits, and more where fewer would not tell the value from what is usual. The day is
+ * added when the alert began on another day than that of the sample, both in UTC; a time below 1e8 s is not
+ * one since 1970 and is shown as it is: "since 350 s". */
+#ifndef SVI_ALERT_TEXT_H
+#define SVI_ALERT_TEXT_H
+
+#include <stddef.h>
+
+#include "novelty/alert.h"
+
+#define SVI_ALERT_TEXT 400 /* bytes, the NUL included */
+#define SVI_ALERT_TOP  3   /* features named in a line */
+
+struct svi_alert_feature {
+    const char *name; /* any bytes, escaped and cut at 47; NULL = "feature 3" */
+    int column;       /* from 0; for a feature without a name */
+    double value;     /* of the sample */
+    double low, high; /* usual; left out when one of them is not finite */
+};
+
+struct svi_alert_line {
+    enum svi_alert_change state; /* open, update, close */
+    const char *stream;
+    const struct svi_alert_feature
+        *top; /* `count`, most telling first; all but the first three are ignored */
+    int count;
+    double novelty, p;
+    double grade; /* the worst; shown when it closes */
+    double since; /* seconds: when it began */
+    double time;  /* seconds: of the sample */
+};
+
+/* Writes the line, valid UTF-8 and ended by a NUL; features that do not fit are left out whole. Returns its
+ * length. */
+size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *line);
+
+/* The 5 % and the 95 % quantile (nearest rank) of n values, none NaN, which change places. With n < 1 both
+ * are NaN. About 10 n steps. */
+void svi_usual_range(double *values, int n, double *low, double *high);
+
+#endif
