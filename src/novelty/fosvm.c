@@ -28,17 +28,16 @@ void svs_novelty_options_default(svs_novelty_options *o) {
                                .seed = 1};
 }
 
-/* Multiples of the median's gamma. */
-struct multiples {
-    int count;
-    double of[SVS_MEMBERS_MAX];
-};
-
-static const struct multiples *multiples_of(const svs_novelty_options *o) {
-    static const struct multiples one = {1, {1}}, rbf = {4, {0.25, 1, 4, 16}}, laplacian = {2, {4, 16}};
+int svi_gamma_multiples(const svs_novelty_options *o, double *multiples) {
+    static const double rbf[] = {0.25, 1, 4, 16}, laplacian[] = {4, 16};
+    multiples[0] = 1;
     if (o->gamma_rule != SVS_GAMMA_AUTO || o->kernel == SVS_NOVELTY_POLYNOMIAL)
-        return &one;
-    return o->kernel == SVS_NOVELTY_RBF ? &rbf : &laplacian;
+        return 1;
+    if (o->kernel == SVS_NOVELTY_RBF)
+        memcpy(multiples, rbf, sizeof rbf);
+    else
+        memcpy(multiples, laplacian, sizeof laplacian);
+    return o->kernel == SVS_NOVELTY_RBF ? 4 : 2;
 }
 
 struct training {
@@ -244,8 +243,7 @@ static svs_code copy_member(struct training *t, const struct svi_member_fit *f, 
     return SVS_OK;
 }
 
-static svs_code fit_member(struct training *t, double gamma, svs_error *err) {
-    const int members = multiples_of(&t->o)->count;
+static svs_code fit_member(struct training *t, double gamma, int members, svs_error *err) {
     svs_novelty_options o = t->o;
     o.max = o.max > 0 ? (o.max / members > 2 ? o.max / members : 2) : 0;
     struct svi_member_fit f = {.options = &o,
@@ -300,7 +298,8 @@ static svs_code weigh(struct training *t, svs_error *err) {
 }
 
 static svs_code train(struct training *t, const svs_rows *rows, svs_error *err) {
-    const struct multiples *multiples = multiples_of(&t->o);
+    double multiples[SVS_MEMBERS_MAX];
+    const int members = svi_gamma_multiples(&t->o, multiples);
     svs_code code = svi_coordinates_init(&t->coordinates, rows->d, t->o.scale, err);
     if (code == SVS_OK)
         code = place(t, rows, err);
@@ -308,8 +307,8 @@ static svs_code train(struct training *t, const svs_rows *rows, svs_error *err) 
         return code;
     const double gamma = base_gamma(t);
     code = trim(t, gamma, err);
-    for (int g = 0; g < multiples->count && code == SVS_OK; g++)
-        code = fit_member(t, gamma * multiples->of[g], err);
+    for (int g = 0; g < members && code == SVS_OK; g++)
+        code = fit_member(t, gamma * multiples[g], members, err);
     return code == SVS_OK ? weigh(t, err) : code;
 }
 

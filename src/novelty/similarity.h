@@ -30,4 +30,7 @@ void svi_similarity_of_gap(const struct svi_similarity *s, double gamma, const d
 /* -log sum_i z_i k_i for rbf and laplacian, from the gaps: it stays exact where every k underflows. */
 double svi_similarity_surprise(double gamma, const double *gap, const double *z, int64_t count);
 
+/* Multiples of the median's gamma that make up the ensemble; 1 alone without one. Returns how many. */
+int svi_gamma_multiples(const svs_novelty_options *o, double *multiples);
+
 #endif

@@ -1,0 +1,343 @@
+#include "novelty/detector.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "novelty/detector_state.h"
+#include "novelty/explain.h"
+
+#define FIRST_RENEWAL 32
+#define FAINT         1e-280 /* memberships below this are worked out from the distances */
+
+void svi_detector_free(svi_detector **detector) {
+    struct svi_detector *d = *detector;
+    if (!d)
+        return;
+    svi_coordinates_clear(&d->coordinates);
+    svi_calibration_clear(&d->calibration);
+    for (int g = 0; g < d->members; g++)
+        svi_hull_clear(&d->hull[g]);
+    void *const blocks[] = {d->raw, d->at,  d->norm2,  d->born, d->rows,  d->x,
+                            d->u,   d->gap, d->kernel, d->work, d->novel, d->candidate};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        svi_free(blocks[i]);
+    svi_free(d);
+    *detector = NULL;
+}
+
+static bool take_room(struct svi_detector *d) {
+    const size_t most = (size_t)d->o.model.max, features = (size_t)d->o.d, stride = (size_t)d->stride;
+    d->raw = svi_alloc_array(most, features * sizeof(double));
+    d->at = svi_alloc_array(most, stride * sizeof(double));
+    d->norm2 = svi_alloc_array(most, sizeof(double));
+    d->born = svi_alloc_array(most, sizeof *d->born);
+    d->rows = svi_alloc_array((size_t)d->o.calibration, features * sizeof(double));
+    d->x = svi_alloc_array(features, sizeof(double));
+    d->candidate = svi_alloc_array(features, sizeof(double));
+    d->u = svi_alloc_array(stride, sizeof(double));
+    d->gap = svi_alloc_array(most + 1, sizeof(double));
+    d->kernel = svi_alloc_array(most + 1, sizeof(double));
+    d->work = svi_alloc_array(svi_detector_work(&d->o, d->stride), sizeof(double));
+    d->novel_room = d->o.persist + d->o.persist / 4;
+    d->novel = svi_alloc_array((size_t)d->novel_room + 1, sizeof *d->novel);
+    return d->raw && d->at && d->norm2 && d->born && d->rows && d->x && d->candidate && d->u && d->gap &&
+           d->kernel && d->work && d->novel;
+}
+
+svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *err) {
+    double multiples[SVS_MEMBERS_MAX];
+    struct svi_detector *d = svi_alloc(sizeof *d);
+    if (!d) {
+        svi_fail_memory(err, "the novelty detector");
+        return NULL;
+    }
+    d->o = *o;
+    if (d->o.model.m == 0)
+        d->o.model.m = (int64_t)ceil(log(20) / d->o.model.epsilon);
+    d->members = svi_gamma_multiples(&o->model, multiples);
+    d->similarity = (struct svi_similarity){o->model.kernel, o->model.degree, svi_kernels_get(SVS_ISA_BEST)};
+    d->stride = svi_round_up(o->d, 8);
+    svs_code code = svi_coordinates_init(&d->coordinates, o->d, o->model.scale, err);
+    if (code == SVS_OK)
+        code = svi_calibration_init(&d->calibration, o->calibration, err);
+    for (int g = 0; g < d->members && code == SVS_OK; g++)
+        code = svi_hull_init(&d->hull[g], o->model.max, err);
+    if (code == SVS_OK && !take_room(d))
+        code = svi_fail_memory(err, "the novelty detector");
+    if (code != SVS_OK)
+        svi_detector_free(&d);
+    else
+        svi_detector_reset(d);
+    return d;
+}
+
+void svi_detector_reset(svi_detector *d) {
+    svi_calibration_empty(&d->calibration);
+    for (int g = 0; g < d->members; g++)
+        svi_hull_empty(&d->hull[g]);
+    d->ready = false;
+    d->points = 0;
+    d->seen = d->learned = d->joined = d->left = d->renewals = 0;
+    d->candidates = d->novel_count = 0;
+    d->last_join = INT64_MIN / 2;
+    d->next_renewal = FIRST_RENEWAL;
+    d->next_check = d->o.calibration;
+    d->random.state = d->o.model.seed;
+    d->judgement = (struct svi_judgement){.membership = 1, .p = 1, .tail = 1};
+}
+
+double svi_detector_memory(const struct svi_detector_options *o) {
+    double multiples[SVS_MEMBERS_MAX];
+    const double most = o->model.max, d = o->d, stride = svi_round_up(o->d, 8), rows = o->calibration;
+    const double hull = 2 * most * most + 6 * most;
+    return sizeof(struct svi_detector) +
+           sizeof(double) *
+               (most * (d + stride + 4) + rows * (d + 2) + hull * svi_gamma_multiples(&o->model, multiples) +
+                (double)svi_detector_work(o, (int)stride) + 4 * stride) +
+           1.25 * (double)o->persist;
+}
+
+/* ---- judging */
+
+static double member_score(struct svi_detector *d, int g, const double *u) {
+    const struct svi_hull *h = &d->hull[g];
+    const double gamma = d->view.member[g].gamma;
+    const bool polynomial = d->similarity.kernel == SVS_NOVELTY_POLYNOMIAL;
+    double membership = 0;
+    const double own = polynomial ? d->similarity.pass->dot(u, u, d->stride) : 0;
+    svi_similarity_of_gap(&d->similarity, gamma, d->gap, d->norm2, own, d->points, d->kernel);
+    for (int i = 0; i < d->points; i++)
+        membership += h->z[i] * d->kernel[i];
+    if (membership > FAINT || polynomial)
+        return -log(fmax(membership, FAINT));
+    return svi_similarity_surprise(gamma, d->gap, h->z, d->points);
+}
+
+double svi_detector_score(struct svi_detector *d, const double *u, double *member_surprise) {
+    const struct svi_points points = {d->at, d->stride, d->points};
+    double surprise = 0;
+    svi_similarity_gap(&d->similarity, &points, 0, d->points, u, d->gap);
+    for (int g = 0; g < d->members; g++) {
+        member_surprise[g] = member_score(d, g, u);
+        surprise += d->view.member[g].share * member_surprise[g];
+    }
+    return surprise;
+}
+
+void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *out) {
+    struct svi_judgement *j = &d->judgement;
+    memcpy(d->x, x, (size_t)d->o.d * sizeof *x);
+    *j = (struct svi_judgement){.membership = 1, .p = 1, .tail = 1, .calibrates = d->seen % 2 == 1};
+    if (d->ready) {
+        svi_coordinates_apply(&d->coordinates, d->x, d->u);
+        j->surprise = svi_detector_score(d, d->u, d->member_surprise);
+        j->membership = exp(-j->surprise);
+        j->novelty = -expm1(-j->surprise);
+        j->p = svi_calibration_p(&d->calibration, j->surprise);
+        j->tail = svi_calibration_tail(&d->calibration, j->surprise);
+        j->novel = j->p <= d->o.p;
+    }
+    *out = *j;
+}
+
+/* ---- learning */
+
+static void leave(struct svi_detector *d, int i) {
+    const int last = --d->points;
+    const size_t features = (size_t)d->o.d, stride = (size_t)d->stride;
+    for (int g = 0; g < d->members && d->ready; g++)
+        svi_hull_remove(&d->hull[g], i);
+    d->left++;
+    if (i == last)
+        return;
+    memcpy(d->raw + (size_t)i * features, d->raw + (size_t)last * features, features * sizeof *d->raw);
+    memcpy(d->at + (size_t)i * stride, d->at + (size_t)last * stride, stride * sizeof *d->at);
+    d->norm2[i] = d->norm2[last];
+    d->born[i] = d->born[last];
+}
+
+static int oldest(const struct svi_detector *d) {
+    int oldest = 0;
+    for (int i = 1; i < d->points; i++)
+        if (d->born[i] < d->born[oldest])
+            oldest = i;
+    return oldest;
+}
+
+static void show_points(struct svi_detector *d) {
+    for (int g = 0; g < d->members; g++) {
+        d->view.member[g].count = d->points;
+        d->view.member[g].rho = svi_hull_rho(&d->hull[g]);
+    }
+}
+
+static void solve(struct svi_detector *d) {
+    for (int g = 0; g < d->members && d->ready; g++)
+        svi_hull_solve(&d->hull[g]);
+    show_points(d);
+}
+
+/* Points older than the window leave. */
+static bool drop_aged(struct svi_detector *d) {
+    bool any = false;
+    while (d->o.window > 0 && d->points > 0) {
+        const int i = oldest(d);
+        if (d->learned - d->born[i] < d->o.window)
+            break;
+        leave(d, i);
+        any = true;
+    }
+    return any;
+}
+
+/* A point that joins: its kernel values with all others, member by member. */
+static void join(struct svi_detector *d, const double *raw) {
+    const int n = d->points;
+    double *at = d->at + (size_t)n * (size_t)d->stride;
+    const struct svi_points points = {d->at, d->stride, n};
+    memcpy(d->raw + (size_t)n * (size_t)d->o.d, raw, (size_t)d->o.d * sizeof *raw);
+    d->born[n] = d->learned;
+    d->points = n + 1;
+    d->joined++;
+    d->last_join = d->learned;
+    if (!d->ready)
+        return;
+    svi_coordinates_apply(&d->coordinates, raw, at);
+    d->norm2[n] = d->similarity.pass->dot(at, at, d->stride);
+    svi_similarity_gap(&d->similarity, &points, 0, n, at, d->gap);
+    for (int g = 0; g < d->members; g++) {
+        svi_similarity_of_gap(&d->similarity, d->view.member[g].gamma, d->gap, d->norm2, d->norm2[n], n,
+                              d->kernel);
+        d->kernel[n] = 1;
+        svi_hull_add(&d->hull[g], d->kernel);
+    }
+}
+
+/* Learned samples between two that join a full pool: so many that points live one window. */
+static int64_t interval(const struct svi_detector *d) {
+    const int64_t window = d->o.window > 0 ? d->o.window : d->learned;
+    return window / d->o.model.max > 1 ? window / d->o.model.max : 1;
+}
+
+static enum svi_lesson admit(struct svi_detector *d, const double *raw) {
+    if (d->points == d->o.model.max) {
+        if (d->learned - d->last_join < interval(d))
+            return SVI_LESSON_WAITS;
+        leave(d, oldest(d));
+    }
+    join(d, raw);
+    return SVI_LESSON_JOINED;
+}
+
+/* FOSVM2: of each m samples the one that lies furthest outside. */
+static enum svi_lesson admit_drawn(struct svi_detector *d, double membership) {
+    if (d->candidates == 0 || membership < d->candidate_membership) {
+        memcpy(d->candidate, d->x, (size_t)d->o.d * sizeof *d->x);
+        d->candidate_membership = membership;
+    }
+    if (++d->candidates < d->o.model.m)
+        return SVI_LESSON_WAITS;
+    d->candidates = 0;
+    return d->candidate_membership < 1 - d->o.model.theta ? admit(d, d->candidate) : SVI_LESSON_INSIDE;
+}
+
+static enum svi_lesson learn(struct svi_detector *d) {
+    double most = 0;
+    d->learned++;
+    const bool aged = drop_aged(d);
+    enum svi_lesson lesson = SVI_LESSON_INSIDE;
+    for (int g = 0; g < d->members && d->ready; g++)
+        most = fmax(most, d->member_surprise[g]);
+    if (!d->ready)
+        lesson = d->points < d->o.model.max ? admit(d, d->x) : SVI_LESSON_WAITS;
+    else if (d->o.model.fosvm == 2)
+        lesson = admit_drawn(d, exp(-most));
+    else if (most > -log1p(-d->o.model.theta))
+        lesson = admit(d, d->x);
+    if (aged || lesson == SVI_LESSON_JOINED)
+        solve(d);
+    return lesson;
+}
+
+/* The share of novel ones among the last; counts the present one. */
+static bool change_lasts(struct svi_detector *d) {
+    int64_t count = 0;
+    if (d->novel_room == 0)
+        return false;
+    d->novel[d->novel_count++ % d->novel_room] = d->judgement.novel;
+    for (int64_t i = 0; i < d->novel_room && i < d->novel_count; i++)
+        count += d->novel[i];
+    return count >= d->o.persist;
+}
+
+static bool may_learn(struct svi_detector *d, bool labelled) {
+    const struct svi_judgement *j = &d->judgement;
+    const bool normal = j->p > fmax(d->o.p, d->o.model.trim) || !d->ready;
+    switch (d->o.learn) {
+    case SVI_LEARN_ALL:
+        return true;
+    case SVI_LEARN_LABELLED:
+        return labelled;
+    case SVI_LEARN_PERSISTENT:
+        return change_lasts(d) || normal;
+    default:
+        return normal;
+    }
+}
+
+static enum svi_lesson calibrate(struct svi_detector *d, bool alarmed) {
+    if (alarmed)
+        return SVI_LESSON_HELD_OUT;
+    const int place = svi_calibration_add(&d->calibration, d->judgement.surprise);
+    memcpy(d->rows + (size_t)place * (size_t)d->o.d, d->x, (size_t)d->o.d * sizeof *d->x);
+    return SVI_LESSON_CALIBRATED;
+}
+
+static void renew_when_due(struct svi_detector *d) {
+    const bool due = d->seen == d->next_renewal, look = d->seen == d->next_check;
+    if (due)
+        d->next_renewal *= 2;
+    if (look)
+        d->next_check += d->o.calibration;
+    if (due || (look && svi_detector_outgrown(d))) {
+        svi_detector_renew(d);
+        show_points(d);
+    }
+}
+
+enum svi_lesson svi_detector_learn(svi_detector *d, bool labelled, bool alarmed) {
+    const bool may = may_learn(d, labelled);
+    enum svi_lesson lesson = SVI_LESSON_REFUSED;
+    d->seen++;
+    if (d->judgement.calibrates)
+        lesson = calibrate(d, alarmed);
+    else if (may)
+        lesson = learn(d);
+    renew_when_due(d);
+    return lesson;
+}
+
+/* ---- what others ask */
+
+void svi_detector_explain(svi_detector *d, double *adds) {
+    if (d->ready)
+        svi_explain(&d->view, d->x, d->work, NULL, adds);
+    else
+        memset(adds, 0, (size_t)d->o.d * sizeof *adds);
+}
+
+void svi_detector_health(svi_detector *d, struct svi_detector_health *out) {
+    const double level = d->ready ? svi_calibration_level(&d->calibration, d->o.p) : INFINITY;
+    *out = (struct svi_detector_health){.seen = d->seen,
+                                        .joined = d->joined,
+                                        .left = d->left,
+                                        .renewals = d->renewals,
+                                        .points = d->points,
+                                        .calibration = d->calibration.count,
+                                        .members = d->members,
+                                        .usual = isfinite(level) ? -expm1(-level) : NAN};
+    for (int g = 0; g < d->members && d->ready; g++)
+        out->violation = fmax(out->violation, svi_hull_violation(&d->hull[g]));
+}

@@ -1,0 +1,195 @@
+/* Renewals of the detector: what is frozen between them is made anew from the calibration rows. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "novelty/alert_text.h"
+#include "novelty/detector_state.h"
+#include "novelty/explain.h"
+
+#define PAIRS  512 /* of calibration rows, for the median distance */
+#define LEAST  8   /* calibration rows, before there can be a model */
+#define LOOK   64  /* calibration rows by which a renewal is found to be due */
+#define MOVED  3.0 /* deviations by which a center may move */
+#define SPREAD 4.0 /* factor by which a deviation may grow */
+
+size_t svi_detector_work(const struct svi_detector_options *o, int stride) {
+    const size_t rows = (size_t)o->calibration > PAIRS ? (size_t)o->calibration : PAIRS;
+    const size_t explain = 3 * (size_t)stride + (size_t)o->model.max + 8;
+    const size_t renew = rows * (SVS_MEMBERS_MAX + 2) + 2 * (size_t)stride;
+    const size_t look = (size_t)LOOK * (1 + (size_t)o->d) + 2 * (size_t)stride;
+    size_t most = explain > renew ? explain : renew;
+    return most > look ? most : look;
+}
+
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static const double *row(const struct svi_detector *d, int place) {
+    return d->rows + (size_t)place * (size_t)d->o.d;
+}
+
+/* Median gap of pairs of calibration rows; equal ones are passed over. */
+static double median_gap(struct svi_detector *d) {
+    const uint32_t count = (uint32_t)d->calibration.count;
+    double *a = d->work, *b = a + d->stride, *gaps = b + d->stride;
+    size_t found = 0;
+    for (int i = 0; i < PAIRS; i++) {
+        svi_coordinates_apply(&d->coordinates, row(d, (int)svi_random_below(&d->random, count)), a);
+        svi_coordinates_apply(&d->coordinates, row(d, (int)svi_random_below(&d->random, count)), b);
+        const struct svi_points p = {a, d->stride, 1};
+        svi_similarity_gap(&d->similarity, &p, 0, 1, b, &gaps[found]);
+        found += gaps[found] > 0;
+    }
+    qsort(gaps, found, sizeof *gaps, ascending);
+    return found > 0 ? gaps[found / 2] : 1;
+}
+
+/* 1 / (d variance) over all entries of a sample of the rows. */
+static double scale_gamma(struct svi_detector *d) {
+    double n = 0, mean = 0, squares = 0, *u = d->work;
+    for (int i = 0; i < d->calibration.count && i < PAIRS; i++) {
+        svi_coordinates_apply(&d->coordinates, row(d, i), u);
+        for (int j = 0; j < d->o.d; j++) {
+            const double gap = u[j] - mean;
+            mean += gap / ++n;
+            squares += gap * (u[j] - mean);
+        }
+    }
+    return squares > 0 ? n / (d->o.d * squares) : 1.0 / d->o.d;
+}
+
+static double base_gamma(struct svi_detector *d) {
+    const svs_novelty_options *o = &d->o.model;
+    if (o->gamma_rule == SVS_GAMMA_GIVEN)
+        return o->gamma;
+    if (o->gamma_rule == SVS_GAMMA_SCALE || o->kernel == SVS_NOVELTY_POLYNOMIAL)
+        return scale_gamma(d);
+    return 1 / median_gap(d);
+}
+
+static void place_points(struct svi_detector *d) {
+    for (int i = 0; i < d->points; i++) {
+        double *at = d->at + (size_t)i * (size_t)d->stride;
+        svi_coordinates_apply(&d->coordinates, d->raw + (size_t)i * (size_t)d->o.d, at);
+        d->norm2[i] = d->similarity.pass->dot(at, at, d->stride);
+    }
+}
+
+static void solve_member(struct svi_detector *d, int g) {
+    struct svi_hull *h = &d->hull[g];
+    svi_hull_empty(h);
+    for (int i = 0; i < d->points; i++) {
+        const struct svi_points before = {d->at, d->stride, i};
+        svi_similarity_gap(&d->similarity, &before, 0, i, d->at + (size_t)i * (size_t)d->stride, d->gap);
+        svi_similarity_of_gap(&d->similarity, d->view.member[g].gamma, d->gap, d->norm2, d->norm2[i], i,
+                              d->kernel);
+        d->kernel[i] = 1;
+        svi_hull_add(h, d->kernel);
+    }
+    svi_hull_solve(h);
+}
+
+/* Of the lower part of a member's surprises, those that trimming would leave. */
+static double spread(double *sorted, const double *values, int count, double trim) {
+    const int kept = count - (int)(trim * count);
+    double mean = 0, squares = 0;
+    memcpy(sorted, values, (size_t)count * sizeof *values);
+    qsort(sorted, (size_t)count, sizeof *sorted, ascending);
+    for (int i = 0; i < kept; i++) {
+        const double gap = sorted[i] - mean;
+        mean += gap / (i + 1);
+        squares += gap * (sorted[i] - mean);
+    }
+    return fmax(sqrt(squares / kept), 1e-6);
+}
+
+/* Scores every calibration row afresh; the members' shares come from the same scores. */
+static void rescore(struct svi_detector *d) {
+    const int count = d->calibration.count;
+    double *u = d->work, *surprise = u + d->stride, *scratch = surprise + (size_t)d->members * (size_t)count;
+    double each[SVS_MEMBERS_MAX], sum = 0;
+    for (int i = 0; i < count; i++) {
+        svi_coordinates_apply(&d->coordinates, row(d, i), u);
+        svi_detector_score(d, u, each);
+        for (int g = 0; g < d->members; g++)
+            surprise[(size_t)g * (size_t)count + (size_t)i] = each[g];
+    }
+    for (int g = 0; g < d->members; g++)
+        sum += 1 / spread(scratch, surprise + (size_t)g * (size_t)count, count, d->o.model.trim);
+    for (int g = 0; g < d->members; g++)
+        d->view.member[g].share =
+            1 / spread(scratch, surprise + (size_t)g * (size_t)count, count, d->o.model.trim) / sum;
+    for (int i = 0; i < count; i++) {
+        scratch[i] = 0;
+        for (int g = 0; g < d->members; g++)
+            scratch[i] += d->view.member[g].share * surprise[(size_t)g * (size_t)count + (size_t)i];
+    }
+    svi_calibration_replace(&d->calibration, scratch);
+}
+
+static void show(struct svi_detector *d) {
+    svs_novelty_model *v = &d->view;
+    v->d = d->o.d;
+    v->stride = d->stride;
+    v->center = d->coordinates.center;
+    v->inverse = d->coordinates.inverse;
+    v->kernel = d->o.model.kernel;
+    v->degree = d->o.model.degree;
+    v->fosvm = d->o.model.fosvm;
+    v->theta = d->o.model.theta;
+    v->members = d->members;
+    for (int g = 0; g < d->members; g++) {
+        v->member[g].count = d->points;
+        v->member[g].support = d->at;
+        v->member[g].norm2 = d->norm2;
+        v->member[g].z = d->hull[g].z;
+    }
+}
+
+void svi_detector_renew(struct svi_detector *d) {
+    double multiples[SVS_MEMBERS_MAX];
+    if (d->calibration.count < LEAST || d->points < 2)
+        return;
+    svi_coordinates_fit(&d->coordinates, d->rows, d->o.d, d->calibration.count, d->work);
+    const double gamma = base_gamma(d);
+    svi_gamma_multiples(&d->o.model, multiples);
+    place_points(d);
+    for (int g = 0; g < d->members; g++) {
+        d->view.member[g].gamma = gamma * multiples[g];
+        d->view.member[g].share = 1.0 / d->members;
+        solve_member(d, g);
+    }
+    show(d);
+    rescore(d);
+    d->ready = true;
+    d->renewals++;
+}
+
+bool svi_detector_outgrown(struct svi_detector *d) {
+    const int count = d->calibration.count < LOOK ? d->calibration.count : LOOK;
+    if (!d->ready || !d->coordinates.center || count < LOOK)
+        return false;
+    double *rows = d->work, *column = rows + (size_t)count * (size_t)d->o.d;
+    struct svi_coordinates now = {d->o.d, d->stride, column + count, column + count + d->stride};
+    for (int i = 0; i < count; i++) { /* the newest ones */
+        const int place = (d->calibration.at - 1 - i + d->calibration.room) % d->calibration.room;
+        memcpy(rows + (size_t)i * (size_t)d->o.d, row(d, place), (size_t)d->o.d * sizeof *rows);
+    }
+    svi_coordinates_fit(&now, rows, d->o.d, count, column);
+    for (int j = 0; j < d->o.d; j++) {
+        const double moved = fabs(now.center[j] - d->coordinates.center[j]);
+        if (moved * d->coordinates.inverse[j] > MOVED || d->coordinates.inverse[j] > SPREAD * now.inverse[j])
+            return true;
+    }
+    return false;
+}
+
+void svi_detector_usual(svi_detector *d, int feature, double *low, double *high) {
+    const int count = d->calibration.count;
+    for (int i = 0; i < count; i++)
+        d->work[i] = row(d, i)[feature];
+    svi_usual_range(d->work, count, low, high);
+}
