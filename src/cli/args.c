@@ -57,6 +57,11 @@ bool cli_integer(const struct cli_args *a, const char *name, int64_t low, int64_
     return false;
 }
 
+void cli_default_name(const char *path, const char *ending, char *out, size_t size) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    snprintf(out, size, "%s%s", strcmp(path, "-") == 0 ? "stdin" : name, ending);
+}
+
 static void say(const struct cli_args *a, const char *format, va_list arguments) {
     fprintf(stderr, "svmstream %s: ", a->command->name);
     vfprintf(stderr, format, arguments);

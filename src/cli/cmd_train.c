@@ -157,14 +157,6 @@ static void warn(const struct train *t, const svs_trained *m) {
                 advice(worst, m->kernel));
 }
 
-/* PATH/NAME.svm.gz -> NAME.svm.gz.model, in the working directory as LIBLINEAR does. */
-static void default_model(const char *file, char *out, size_t size) {
-    const char *slash = strrchr(file, '/'), *name = strcmp(file, "-") == 0 ? "stdin"
-                                                    : slash                ? slash + 1
-                                                                           : file;
-    snprintf(out, size, "%s.model", name);
-}
-
 static svs_code train_model(struct train *t, svs_error *err) {
     svs_trained m = {0};
     char path[4096];
@@ -175,7 +167,7 @@ static svs_code train_model(struct train *t, svs_error *err) {
     if (t->args->positional_count > 1)
         snprintf(path, sizeof path, "%s", t->args->positional[1]);
     else
-        default_model(t->args->positional[0], path, sizeof path);
+        cli_default_name(t->args->positional[0], ".model", path, sizeof path);
     const struct svi_machine machine = {m.linear, m.kernel};
     double quality = t->args->quiet ? 0 : training_quality(t, &m, err, &code);
     if (code == SVS_OK)

@@ -84,7 +84,8 @@ struct cli_command {
     int (*run)(const struct cli_args *a); /* returns enum cli_exit */
 };
 
-extern const struct cli_command cli_run, cli_feed, cli_watch, cli_train, cli_predict, cli_eval, cli_model, cli_ctl, cli_config;
+extern const struct cli_command cli_run, cli_feed, cli_watch, cli_train, cli_predict, cli_eval, cli_model, cli_novelty, cli_ctl,
+    cli_config;
 extern const struct cli_command cli_help_man, cli_help_completion;
 
 /* All commands, in the order of the help. */
@@ -106,6 +107,10 @@ bool cli_integer(const struct cli_args *a, const char *name, int64_t low, int64_
 
 /* Was the setting set by flag or file, rather than by default? */
 bool cli_given(const struct cli_args *a, const char *key);
+
+/* Where a command writes that was not told: PATH/NAME.svm.gz -> NAME.svm.gz and `ending`, in the working
+ * directory as LIBLINEAR does. */
+void cli_default_name(const char *path, const char *ending, char *out, size_t size);
 
 /* `svmstream feed: text` on stderr. Return their result: CLI_FAILED, CLI_FAILED (CLI_USAGE for SVS_SETTING),
  * CLI_USAGE. */

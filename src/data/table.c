@@ -258,7 +258,7 @@ static int compare_entries(const void *a, const void *b) {
 /* Moves the columns of the file to those of the model that have their names, dropping the others. */
 static svs_code rename_columns(struct owned *t, svs_error *err) {
     const int have = svs_features_count(t->shape.names);
-    if (!t->o->names || have == 0)
+    if (!t->o->names || have == 0 || t->o->exact)
         return SVS_OK;
     struct entry *row = svi_alloc_array((size_t)t->d + 1, sizeof *row);
     t->map = svi_alloc_array((size_t)t->d + 1, sizeof *t->map);
@@ -270,10 +270,6 @@ static svs_code rename_columns(struct owned *t, svs_error *err) {
         t->map[j] = -1;
     for (int k = 0; k < t->o->name_count; k++) {
         const int j = svs_features_find(t->shape.names, t->o->names[k], strlen(t->o->names[k]));
-        if (j < 0 && t->o->exact) {
-            svi_free(row);
-            return svi_fail(err, SVS_BAD_COLUMN, "%.100s has no column \"%.80s\"", t->path, t->o->names[k]);
-        }
         if (j >= 0 && j < t->d)
             t->map[j] = k;
     }
@@ -327,7 +323,7 @@ static svs_code make_dense(struct owned *t, int64_t stride, svs_error *err) {
 
 static svs_code check_width(const struct owned *t, svs_error *err) {
     const int wanted = t->o->features;
-    if (!t->o->exact || t->map || wanted == 0 || t->d == wanted ||
+    if (!t->o->exact || t->shape.fixed_names || wanted == 0 || t->d == wanted ||
         (t->d < wanted && t->shape.kind != SVI_DENSE))
         return SVS_OK;
     return svi_fail(err, SVS_WRONG_DIMENSION, "%.100s has %d features, not %d", t->path, t->d, wanted);
@@ -368,8 +364,24 @@ static svs_code finish(struct owned *t, struct svi_table *table, svs_error *err)
     return code;
 }
 
+/* The columns are those of `names`, in their order, and the reader refuses a file without them. */
+static svs_code fix_names(struct owned *t, svs_error *err) {
+    for (int k = 0; k < t->o->name_count; k++) {
+        const int column = svs_features_add(t->shape.names, t->o->names[k], strlen(t->o->names[k]), err);
+        if (column < 0)
+            return err->code;
+        if (column < k)
+            return svi_fail(err, SVS_SETTING, "the feature \"%.80s\" is wanted twice", t->o->names[k]);
+    }
+    t->shape.fixed_names = true;
+    t->shape.d = t->shape.names_kept = t->o->name_count;
+    return SVS_OK;
+}
+
 static svs_code read_all(struct owned *t, struct svi_table *table, const char *path, svs_error *err) {
     svs_code code = svi_shape_init(&t->shape, t->o->max_features, NULL, err);
+    if (code == SVS_OK && t->o->exact && t->o->names)
+        code = fix_names(t, err);
     for (int k = 0, index; k < t->o->known_count && code == SVS_OK; k++)
         code = add_class(t, t->o->known[k], &index, err);
     svi_reader *r = code == SVS_OK ? svi_reader_open(path, &t->o->reader, &t->shape, err) : NULL;
