@@ -1,0 +1,203 @@
+/* Explanations against finite differences of the surprise, random Fourier features against the model, lags
+ * against their definition. */
+#include "support/oneclass.h"
+
+#include "base/alloc.h"
+#include "novelty/explain.h"
+#include "novelty/lags.h"
+
+#define KERNELS 3
+
+static double surprise(const svs_novelty_model *m, const double *x) {
+    const svs_rows rows = {.n = 1, .d = m->d, .dense = x, .stride = m->d};
+    double s;
+    assert_int_equal(svs_novelty_score(m, &rows, 0, 1, NULL, &s, NULL), SVS_OK);
+    return s;
+}
+
+/* ---- explanations */
+
+static void compare_gradient(const svs_novelty_model *m, const double *at, double *work) {
+    double x[16], gradient[16], adds[16], public[16];
+    memcpy(x, at, (size_t)m->d * sizeof *x);
+    svi_explain(m, x, work, gradient, adds);
+    assert_int_equal(svs_novelty_explain(m, x, public, NULL), SVS_OK);
+    assert_memory_equal(public, adds, (size_t)m->d * sizeof *adds);
+    for (int j = 0; j < m->d; j++) {
+        const double spread = m->inverse ? 1 / m->inverse[j] : 1, step = 1e-6 * spread;
+        x[j] = at[j] + step;
+        const double above = surprise(m, x);
+        x[j] = at[j] - step;
+        const double slope = (above - surprise(m, x)) / (2 * step);
+        x[j] = at[j];
+        if (fabs(slope - gradient[j]) * spread > 1e-5 * (1 + fabs(slope) * spread))
+            fail_msg("kernel %d, feature %d: %.10g by differences, %.10g", m->kernel, j, slope, gradient[j]);
+    }
+}
+
+static void test_gradient(void **state) {
+    (void)state;
+    uint64_t random = 5;
+    for (int k = 0; k < KERNELS; k++)
+        for (int scale = 0; scale < 2; scale++) {
+            struct test_oneclass t;
+            test_oneclass_make(&t, 200, 5, (svs_novelty_kernel)k, SVS_GAMMA_AUTO, scale);
+            double *work = svi_alloc_array(svi_explain_room(t.model), sizeof *work);
+            for (int i = 0; i < 30; i++) {
+                double x[5];
+                for (int j = 0; j < 5; j++)
+                    x[j] = t.x[i * 5 + j] * (1 + 0.2 * test_normal(&random)) + 1e-3;
+                compare_gradient(t.model, x, work);
+            }
+            svi_free(work);
+            test_oneclass_free(&t);
+        }
+}
+
+/* One feature is pushed out of what is usual: it adds most, with the sign of the push, however far it goes.
+ */
+static void test_culprit(void **state) {
+    (void)state;
+    for (int k = SVS_NOVELTY_RBF; k <= SVS_NOVELTY_LAPLACIAN; k++) {
+        struct test_oneclass t;
+        test_oneclass_make(&t, 300, 6, (svs_novelty_kernel)k, SVS_GAMMA_AUTO, true);
+        for (int j = 0; j < 6; j++)
+            for (double push = -1e6; push <= 1e6; push = push < -10 ? push / 100
+                                                         : push < 0 ? -push
+                                                                    : push * 100) {
+                double x[6], adds[6];
+                for (int i = 0; i < 6; i++)
+                    x[i] = t.model->center[i];
+                x[j] += push / t.model->inverse[j];
+                assert_int_equal(svs_novelty_explain(t.model, x, adds, NULL), SVS_OK);
+                for (int i = 0; i < 6; i++)
+                    assert_true(isfinite(adds[i]) && (i == j || fabs(adds[i]) < fabs(adds[j])));
+                assert_true(adds[j] * push > 0);
+            }
+        test_oneclass_free(&t);
+    }
+}
+
+/* ---- Fourier features */
+
+/* Root mean square of the error of the novelty over the rows trained on. */
+static double fourier_error(const struct test_oneclass *t, int count, uint64_t seed) {
+    svs_fourier *f;
+    double exact[400], mine[400], sum = 0;
+    assert_int_equal(svs_fourier_new(t->model, count, seed, &f, NULL), SVS_OK);
+    assert_int_equal(svs_novelty_score(t->model, &t->rows, 0, t->n, exact, NULL, NULL), SVS_OK);
+    assert_int_equal(svs_fourier_score(f, &t->rows, 0, t->n, mine, NULL, NULL), SVS_OK);
+    for (int64_t i = 0; i < t->n; i++)
+        sum += (mine[i] - exact[i]) * (mine[i] - exact[i]);
+    svs_fourier_free(&f);
+    return sqrt(sum / (double)t->n);
+}
+
+/* Sixteen times the terms: a quarter of the error, on average over seeds. */
+static void test_error_falls(void **state) {
+    (void)state;
+    for (int k = SVS_NOVELTY_RBF; k <= SVS_NOVELTY_LAPLACIAN; k++) {
+        struct test_oneclass t;
+        double few = 0, many = 0;
+        test_oneclass_make(&t, 400, 4, (svs_novelty_kernel)k, SVS_GAMMA_MEDIAN, true);
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            few += fourier_error(&t, 500, seed);
+            many += fourier_error(&t, 8000, seed);
+        }
+        if (!(many < few / 2.8 && many > few / 5.6 && many / 5 < 0.1))
+            fail_msg("kernel %d: error %g with 500 terms, %g with 8000", k, few / 5, many / 5);
+        test_oneclass_free(&t);
+    }
+}
+
+static void test_fourier_scores(void **state) {
+    (void)state;
+    struct test_oneclass t;
+    svs_fourier *f, *g;
+    double novelty[400], surprises[400], again[400], part[7];
+    test_oneclass_make(&t, 400, 4, SVS_NOVELTY_RBF, SVS_GAMMA_AUTO, true);
+    assert_int_equal(svs_fourier_new(t.model, 1001, 3, &f, NULL), SVS_OK);
+    assert_int_equal(svs_fourier_new(t.model, 1001, 3, &g, NULL), SVS_OK);
+    assert_int_equal(svs_fourier_score(f, &t.rows, 0, 400, novelty, surprises, NULL), SVS_OK);
+    svs_novelty_free(&t.model); /* it is not needed any more */
+    assert_int_equal(svs_fourier_score(g, &t.rows, 0, 400, again, NULL, NULL), SVS_OK);
+    assert_memory_equal(novelty, again, sizeof novelty);
+    assert_int_equal(svs_fourier_score(g, &t.rows, 390, 7, part, NULL, NULL), SVS_OK);
+    for (int i = 0; i < 7; i++)
+        assert_true(fabs(part[i] - novelty[390 + i]) < 1e-9);
+    for (int i = 0; i < 400; i++)
+        assert_true(fabs(novelty[i] + expm1(-surprises[i])) < 1e-12);
+    const double far[4] = {1e9, -1e9, 1e9, 1e9};
+    const svs_rows one = {.n = 1, .d = 4, .dense = far, .stride = 4},
+                   wide = {.n = 1, .d = 5, .dense = far, .stride = 5};
+    assert_int_equal(svs_fourier_score(f, &one, 0, 1, part, part + 1, NULL), SVS_OK);
+    assert_true(isfinite(part[1]) && part[0] > novelty[0] && part[0] <= 1);
+    svs_error err;
+    assert_int_equal(svs_fourier_score(f, &wide, 0, 1, part, NULL, &err), SVS_WRONG_DIMENSION);
+    assert_non_null(strstr(err.text, "5 features"));
+    svs_fourier_free(&f);
+    svs_fourier_free(&g);
+    svs_fourier_free(&g);
+    test_oneclass_free(&t);
+}
+
+static void test_fourier_refusals(void **state) {
+    (void)state;
+    struct test_oneclass t;
+    svs_fourier *f;
+    svs_error err;
+    test_oneclass_make(&t, 60, 3, SVS_NOVELTY_POLYNOMIAL, SVS_GAMMA_GIVEN, true);
+    assert_int_equal(svs_fourier_new(t.model, 100, 1, &f, &err), SVS_INVALID);
+    assert_true(!f && strstr(err.text, "polynomial"));
+    test_oneclass_free(&t);
+    test_oneclass_make(&t, 60, 3, SVS_NOVELTY_RBF, SVS_GAMMA_GIVEN, true);
+    assert_int_equal(svs_fourier_new(t.model, 0, 1, &f, &err), SVS_INVALID);
+    assert_int_equal(svs_fourier_new(t.model, 100000000, 1, &f, &err), SVS_INVALID);
+    test_oneclass_free(&t);
+}
+
+/* ---- lags */
+
+static void test_lags(void **state) {
+    (void)state;
+    uint64_t random = 9;
+    for (int lags = 1; lags <= 7; lags += 2)
+        for (int d = 1; d <= 3; d++) {
+            struct svi_lags l;
+            double x[40][3], out[21];
+            assert_int_equal(svi_lags_init(&l, d, lags, NULL), SVS_OK);
+            for (int i = 0; i < 40; i++) {
+                if (i == 20)
+                    svi_lags_empty(&l);
+                for (int j = 0; j < d; j++)
+                    x[i][j] = test_normal(&random);
+                const bool ready = svi_lags_push(&l, x[i], out);
+                assert_int_equal(ready, i % 20 >= lags - 1);
+                for (int k = 0; k < lags * d && ready; k++)
+                    assert_true(out[k] == x[i - k / d][k % d]);
+            }
+            svi_lags_clear(&l);
+        }
+    struct svi_lags l;
+    assert_int_equal(svi_lags_init(&l, 1, 0, NULL), SVS_INVALID);
+    assert_int_equal(svi_lags_init(&l, 0, 1, NULL), SVS_INVALID);
+    assert_int_equal(svi_lags_init(&l, 1, SVI_LAGS_MAX + 1, NULL), SVS_INVALID);
+}
+
+static void test_lag_names(void **state) {
+    (void)state;
+    const char *const names[] = {"flow", "pressure"};
+    char name[32];
+    assert_string_equal(svi_lags_name(names, 2, 1, name, sizeof name), "pressure");
+    assert_string_equal(svi_lags_name(names, 2, 4, name, sizeof name), "flow[-2]");
+    assert_string_equal(svi_lags_name(NULL, 2, 3, name, sizeof name), "x2[-1]");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradient),         cmocka_unit_test(test_culprit),
+        cmocka_unit_test(test_error_falls),      cmocka_unit_test(test_fourier_scores),
+        cmocka_unit_test(test_fourier_refusals), cmocka_unit_test(test_lags),
+        cmocka_unit_test(test_lag_names)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
