@@ -54,7 +54,7 @@ static const char *number(char out[NUMBER], double v, double spread, int digits)
     const int size = magnitude(v);
     const int needed = spread > 0 && isfinite(spread) ? size - magnitude(spread) + 2 : 0;
     digits = needed > digits ? (needed < 9 ? needed : 9) : digits;
-    if (size >= 7 || size < -6) {
+    if (size >= 7 || size < -5) {
         snprintf(out, NUMBER, "%.*g", digits, v);
         shorten_exponent(out);
         return out;

@@ -41,7 +41,7 @@ static int below(const struct svi_calibration *c, double score) {
         return 0;
     while (left > 1) {
         const int half = left / 2;
-        from += from[half - 1] < score ? half : 0;
+        from += (size_t)half & -(size_t)(from[half - 1] < score);
         left -= half;
     }
     return (int)(from - c->sorted) + (*from < score);

@@ -5,7 +5,7 @@
 #define SHARE  10   /* one in so many scores is above the threshold */
 #define LEAST  20   /* excesses for a fit */
 #define MOST   1000 /* more would cost time and gain little */
-#define SAFETY 2
+#define SAFETY 3
 
 /* Fills in part i, its weight as the logarithm of the likelihood. */
 static void fit_part(struct svi_tail *t, int i, const double *top, double mean) {
