@@ -25,7 +25,7 @@ static int64_t smaller(int64_t a, int64_t b) {
 }
 
 static void close_socket(struct feed *f) {
-    int linger = f->options->no_ack ? LINGER_MS : 0;
+    int linger = f->socket && f->options->no_ack ? LINGER_MS : 0;
     if (f->monitor) {
         zmq_socket_monitor(f->socket, NULL, 0);
         zmq_close(f->monitor);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mosquitto.h>
+#include <jansson.h>
 
 static void number(FILE *to, double value) {
     char text[40];
@@ -15,8 +15,14 @@ static void number(FILE *to, double value) {
     fputs(isfinite(value) ? text : "null", to);
 }
 
+static bool is_utf8(const char *bytes, size_t length) {
+    json_t *text = json_stringn(bytes, length); /* refuses what is not */
+    json_decref(text);
+    return text;
+}
+
 static void string(FILE *to, const char *bytes, size_t length) {
-    bool utf8 = mosquitto_validate_utf8(bytes, (int)length) == MOSQ_ERR_SUCCESS;
+    bool utf8 = is_utf8(bytes, length);
     fputc('"', to);
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char)bytes[i];
