@@ -159,8 +159,6 @@ static bool take_plain(struct reading *r, const char *bytes, size_t length) {
         return fail(r, "neither a number nor a JSON object, and long", "");
     memcpy(text, bytes, length);
     text[length] = '\0';
-    if (length == 0)
-        return fail(r, "it is empty", "");
     if (memchr(bytes, 0, length) || !text_value(text, f))
         return fail(r, "neither a number nor a JSON object:", text);
     r->p->fields = 1;
@@ -186,8 +184,9 @@ bool payload_read(struct payload *p, const void *bytes, size_t length, const cha
     p->object = p->has_ts = false;
     p->id.kind = ID_NONE;
     p->field[0] = (struct field){0};
-    json_t *document =
-        json_loadb(length ? bytes : "", length, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, &trouble);
+    if (length == 0)
+        return fail(&r, "it is empty", "");
+    json_t *document = json_loadb(bytes, length, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, &trouble);
     const char *text = bytes;
     size_t blank = 0;
     while (blank < length && strchr(" \t\r\n", text[blank]) && text[blank])
