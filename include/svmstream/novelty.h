@@ -100,12 +100,16 @@ SVS_API void svs_novelty_free(svs_novelty_model **m);
 SVS_API svs_code svs_novelty_score(const svs_novelty_model *m, const svs_rows *rows, int64_t first, int64_t count, double *novelty,
                                    double *surprise, svs_error *err);
 
-/* How much each feature adds to the surprise of x (d raw values): the gradient of the surprise in raw units times the distance
- * from the weighted mean of the support vectors near x. Signed: > 0 where x is above what is usual. out: d values. SVS_NO_MEMORY. */
+/* How much each feature adds to the surprise of x (d raw values): the size of the surprise's gradient times the distance from the
+ * weighted mean of the support vectors near x, both in the model's coordinates. A number without unit; > 0 where x is above what is
+ * usual. out: d values. SVS_NO_MEMORY. */
 SVS_API svs_code svs_novelty_explain(const svs_novelty_model *m, const double *x, double *out, svs_error *err);
 
 /* Random Fourier features (rbf and laplacian): the same memberships, approximately, at a price per sample that does not depend on the
- * number of support vectors: m(x) ~ sum_k a_k cos(w_k'x + b_k), `count` terms a member. The error falls as 1 / sqrt(count). */
+ * number of support vectors: m(x) ~ sum_k a_k cos(w_k'x + b_k), `count` terms a member (1 to 10,000,000; about 3 ns each, so that they
+ * pay for members of thousands of support vectors). The error falls as 1 / sqrt(count); memberships below what the sum scatters by far
+ * from all support vectors are taken for that, so that surprise ends there. SVS_INVALID (polynomial, count), SVS_NO_MEMORY;
+ * SVS_WRONG_DIMENSION. The model may be freed. */
 typedef struct svs_fourier svs_fourier;
 SVS_API svs_code svs_fourier_new(const svs_novelty_model *m, int count, uint64_t seed, svs_fourier **out, svs_error *err);
 SVS_API void svs_fourier_free(svs_fourier **f);
