@@ -2,15 +2,18 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "cli/command.h"
+#include "cli/pipe_to.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "engine/transport.h"
 
-#define TOPICS 256    /* of different streams whose sequence numbers are followed */
-#define QUEUE  100000 /* events that may wait here */
+#define EXEC_SECONDS 60     /* that a command of --exec may take */
+#define TOPICS       256    /* of different streams whose sequence numbers are followed */
+#define QUEUE        100000 /* events that may wait here */
 
 struct last {
     char topic[SVI_TOPIC_MAX];
@@ -21,7 +24,8 @@ struct last {
 struct watch {
     const struct cli_args *args;
     void *socket;
-    bool json;
+    bool json, bell;
+    const char *command; /* of --exec, NULL = none */
     int64_t wanted, events;
     struct last *last; /* TOPICS */
     int topics;
@@ -57,6 +61,23 @@ static bool is_new(struct watch *w, struct last *l, enum svi_topic kind, const m
     return true;
 }
 
+/* The terminal's bell where people look at lines; the command gets the event as JSON on its standard input,
+ * one event after the other. */
+static void raise_alarm(struct watch *w, const char *topic, size_t length, const zmq_msg_t *payload) {
+    if (w->bell)
+        fputc('\a', stdout);
+    if (!w->command)
+        return;
+    fflush(stdout);
+    const svs_code code = cli_event_json(topic, length, zmq_msg_data((zmq_msg_t *)payload),
+                                         zmq_msg_size(payload), &w->line, NULL);
+    if (code != SVS_OK) {
+        cli_fail(w->args, "no memory for the event that %s was to be told", w->command);
+        return;
+    }
+    (void)cli_pipe_to(w->args, w->command, w->line.data, w->line.size, EXEC_SECONDS); /* it has told why */
+}
+
 static void show(struct watch *w, zmq_msg_t *topic, zmq_msg_t *payload) {
     msgpack_unpacked u;
     const char *name = zmq_msg_data(topic);
@@ -70,6 +91,8 @@ static void show(struct watch *w, zmq_msg_t *topic, zmq_msg_t *payload) {
                            NULL);
         else
             cli_print_event(stdout, kind, &u.data);
+        if (kind == SVI_TOPIC_ALERT)
+            raise_alarm(w, name, length, payload);
     }
     msgpack_unpacked_destroy(&u);
 }
@@ -138,6 +161,8 @@ static int run(const struct cli_args *a) {
     if (!cli_number(a, "timeout", 0, 1e9, &seconds) || !cli_integer(a, "count", 0, INT64_MAX, &count))
         return CLI_USAGE;
     struct watch w = {.args = a, .json = cli_has(a, "json"), .wanted = count ? count : INT64_MAX};
+    w.bell = !w.json && !a->quiet && isatty(STDOUT_FILENO);
+    w.command = cli_value(a, "exec");
     w.last = svi_alloc_array(TOPICS, sizeof *w.last);
     void *context = zmq_ctx_new();
     int result = w.last && context ? run_with(&w, context, seconds) : cli_fail(a, "no memory");
@@ -152,6 +177,8 @@ static const struct cli_option options[] = {
     {"json", 0, NULL, NULL, "events as JSON lines, with their topic"},
     {"count", 'n', "N", "0", "stop after so many events; 0 goes on"},
     {"timeout", 0, "SECONDS", "0", "stop after so long; 0 goes on; exit code 1 when fewer than --count came"},
+    {"exec", 0, "COMMAND", NULL,
+     "run this in a shell for each alert event, with the event as one line of JSON on its standard input"},
     {NULL, 0, NULL, NULL, NULL}};
 
 const struct cli_command cli_watch = {
@@ -162,10 +189,14 @@ const struct cli_command cli_watch = {
         "Subscribes at the address `out` and prints one line an event. A TOPIC is a prefix: model, score,\n"
         "stats, error, alert, or with the stream's name: model.pump1. (the closing dot keeps model.pump10. "
         "out).\n"
-        "Events that this subscriber was too slow for are told: lost 3 score events.\n"
+        "Events that this subscriber was too slow for are told: lost 3 score events. An alert rings the\n"
+        "terminal's bell; --exec hands it on, one after the other, and tells when the command fails or "
+        "takes\n"
+        "more than a minute.\n"
         "\n"
         "  svmstream watch model error\n"
-        "  svmstream watch --json score | jq .yhat",
+        "  svmstream watch --json score | jq .yhat\n"
+        "  svmstream watch alert --exec 'jq -r .text | mail -s alert me@example.org'",
     .keys = "out stream",
     .options = options,
     .positional_max = -1,

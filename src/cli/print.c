@@ -99,7 +99,7 @@ void cli_print_event(FILE *to, enum svi_topic kind, const msgpack_object *payloa
     fputc('\n', to);
 }
 
-svs_code cli_print_json(FILE *to, const char *topic, size_t topic_length, const void *payload, size_t length,
+svs_code cli_event_json(const char *topic, size_t topic_length, const void *payload, size_t length,
                         struct svi_bytes *line, svs_error *err) {
     line->size = 0;
     svs_code code = svi_json_text(line, "{\"topic\":");
@@ -110,9 +110,18 @@ svs_code cli_print_json(FILE *to, const char *topic, size_t topic_length, const 
         code = svi_json_msgpack(line, payload, length, err);
     if (code != SVS_OK)
         return code;
-    if (line->data[brace] != '{')
-        return SVS_OK;                                      /* no event: they are maps */
-    line->data[brace] = line->size > brace + 2 ? ',' : ' '; /* the payload's own keys follow the topic */
-    fprintf(to, "%.*s\n", (int)line->size, (const char *)line->data);
+    if (line->data[brace] != '{') /* no event: they are maps */
+        line->size = 0;
+    else
+        line->data[brace] = line->size > brace + 2 ? ',' : ' '; /* the payload's own keys follow the topic */
+    return line->size > 0 ? svi_json_text(line, "\n") : SVS_OK;
+}
+
+svs_code cli_print_json(FILE *to, const char *topic, size_t topic_length, const void *payload, size_t length,
+                        struct svi_bytes *line, svs_error *err) {
+    svs_code code = cli_event_json(topic, topic_length, payload, length, line, err);
+    if (code != SVS_OK)
+        return code;
+    fwrite(line->data, 1, line->size, to);
     return ferror(to) ? SVS_IO : SVS_OK;
 }

@@ -13,8 +13,12 @@ enum svi_topic cli_topic_kind(const char *topic, size_t length);
 /* One line for people: "score default id=7 yhat=1 y=0 wrong ...". */
 void cli_print_event(FILE *to, enum svi_topic kind, const msgpack_object *payload);
 
-/* {"topic": "model.default.", ...the payload's keys...} as one line. `line` is a buffer of the caller's.
- * SVS_NO_MEMORY and codes of svi_json_msgpack. */
+/* Replaces `line` by {"topic": "model.default.", ...the payload's keys...} and a newline; by nothing when the
+ * payload is no map. SVS_NO_MEMORY and codes of svi_json_msgpack. */
+svs_code cli_event_json(const char *topic, size_t topic_length, const void *payload, size_t length,
+                        struct svi_bytes *line, svs_error *err);
+
+/* The same, printed. */
 svs_code cli_print_json(FILE *to, const char *topic, size_t topic_length, const void *payload, size_t length,
                         struct svi_bytes *line, svs_error *err);
 

@@ -13,7 +13,7 @@
 
 svs_code svi_beside_new(struct svi_beside *b, const struct svi_settings *s, svs_error *err) {
     *b = (struct svi_beside){.serve = s->serve};
-    if (s->refit == 0 || s->window == 0 || s->task == SVS_REGRESS)
+    if (s->refit == 0 || s->window == 0 || s->task == SVS_REGRESS || s->method == SVI_METHOD_NONE)
         return SVS_OK;
     b->every = b->next = s->refit_every > 0 ? s->refit_every : s->window;
     b->seconds = s->refit_seconds;

@@ -28,6 +28,19 @@
     X(DUPLICATES, duplicates, COUNT, "elements", "sent again by a source and not applied again")             \
     X(DROPPED_MISSING, dropped_missing, COUNT, "samples",                                                    \
       "left out because a value was missing (missing: drop)")                                                \
+    X(CARRIED_MISSING, carried_missing, COUNT, "values",                                                     \
+      "that were missing and taken from the sample before (missing: carry)")                                 \
+    X(ALERTS, alerts, COUNT, "alerts", "opened so far")                                                      \
+    X(ALERTS_SUPPRESSED, alerts_suppressed, COUNT, "samples", "that alert.cooldown kept from opening one")   \
+    X(ALERT_OPEN, alert_open, COUNT, "alerts", "open now: 0 or 1")                                           \
+    X(NOVELTY_POINTS, novelty_points, COUNT, "samples", "in the novelty model's active set now")             \
+    X(NOVELTY_JOINED, novelty_joined, COUNT, "samples", "that joined it so far")                             \
+    X(NOVELTY_REFUSED, novelty_refused, COUNT, "samples", "that novelty.learn kept out of the model")        \
+    X(NOVELTY_HELD_OUT, novelty_held_out, COUNT, "samples",                                                  \
+      "that did not calibrate because an alert had lasted")                                                  \
+    X(NOVELTY_CALIBRATION, novelty_calibration, COUNT, "scores", "that p-values compare with now")           \
+    X(NOVELTY_RENEWALS, novelty_renewals, COUNT, "renewals", "of the novelty model's scales and widths")     \
+    X(NOVELTY_LEVEL, novelty_level, NUMBER, "", "novelty above which p is at most alert.p")                  \
     X(D, d, COUNT, "features", "columns of the model")                                                       \
     X(CLASSES, classes, COUNT, "classes", "seen so far")                                                     \
     X(SOURCES, sources, COUNT, "sources", "producers whose sequence numbers are kept")                       \

@@ -21,6 +21,7 @@ void svi_engine_free(svi_engine **e) {
     svi_metrics_free(&(*e)->metrics);
     svi_producers_free(&(*e)->producers);
     svi_beside_free(&(*e)->beside);
+    svi_sentry_free(&(*e)->sentry);
     svi_shape_clear(&(*e)->shape);
     svi_free((*e)->carried);
     svi_free((*e)->names);
@@ -55,6 +56,8 @@ static svs_code new_parts(struct svi_engine *e, svs_error *err) {
         code = svi_publish_reserve(e, e->shape.d, err);
     if (code == SVS_OK)
         code = svi_beside_new(&e->beside, &e->s, err);
+    if (code == SVS_OK)
+        code = svi_sentry_new(&e->sentry, &e->s, err);
     if (code != SVS_OK)
         return code;
     e->learner = svs_learner_new(&o, e->shape.d, err);
@@ -94,7 +97,7 @@ double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
     double name = 2 * sizeof(char *) + SVS_NAME_MAX; /* in the registry, and as models point to it */
     return sizeof(struct svi_engine) + svs_learner_memory(&o, d, classes) +
            svi_metrics_memory(o.task, metrics_window(s), o.max_classes) +
-           svi_producers_memory(s->max_sources) + svi_refit_memory(s, d, classes) +
+           svi_producers_memory(s->max_sources) + svi_refit_memory(s, d, classes) + svi_sentry_memory(s, d) +
            (double)s->max_features * column + d * name;
 }
 
@@ -140,7 +143,7 @@ static svs_code refuse_missing(const struct svi_engine *e, int column, svs_error
 }
 
 /* Puts the last accepted values in the place of missing ones, or refuses. */
-static svs_code fill_missing(const struct svi_engine *e, const struct svi_message *m, svs_error *err) {
+static svs_code fill_missing(struct svi_engine *e, const struct svi_message *m, svs_error *err) {
     for (int j = 0; j < m->d; j++) {
         if (!isnan(m->x[j]))
             continue;
@@ -148,6 +151,7 @@ static svs_code fill_missing(const struct svi_engine *e, const struct svi_messag
             return refuse_missing(e, j, err);
         m->x[j] = e->carried[j];
     }
+    e->counters.of[SVI_COUNTER_CARRIED_MISSING].count += m->missing;
     return SVS_OK;
 }
 
@@ -212,10 +216,14 @@ static void accept(struct svi_engine *e, const struct svi_message *m, const svs_
     if (e->carried)
         memcpy(e->carried, m->x, (size_t)m->d * sizeof *m->x);
     judge(e, step);
+    const enum svi_alert_change change = svi_sentry_judge(&e->sentry, m, e->time);
     if (seen == e->next_score) {
         e->next_score += e->s.scores;
         svi_publish_score(e, m, step);
     }
+    if (change != SVI_ALERT_NONE)
+        svi_sentry_tell(e, m, change);
+    svi_sentry_learn(&e->sentry, m);
     if (svi_beside_step(e))
         svi_engine_publish_model(e, true);
     publish_due(e, seen);
@@ -237,10 +245,14 @@ static svs_code learn(struct svi_engine *e, const struct svi_message *m, double 
     bool grows = m->d > svs_learner_dimension(e->learner);
     if (code == SVS_OK && grows)
         code = make_columns(e, m, err);
+    if (code == SVS_OK)
+        code = svi_sentry_reserve(&e->sentry, m, err);
     if (code != SVS_OK)
         return code;
     svs_step step;
     svs_sample sample = {.x = m->x, .d = m->d, .id = m->id, .y = m->y, .weight = m->weight};
+    if (e->s.method == SVI_METHOD_NONE) /* nothing to learn, nothing to wait for */
+        sample.id = sample.y = svs_none();
     double time = fmax(e->time, isnan(m->ts) ? now : m->ts);
     code = svs_learner_step(e->learner, &sample, time, &step, err);
     if (code == SVS_OK || grows)
@@ -462,6 +474,7 @@ void svi_engine_reset(svi_engine *e) {
     svs_learner_reset(e->learner);
     svi_metrics_reset(e->metrics);
     svi_beside_reset(&e->beside);
+    svi_sentry_reset(&e->sentry);
 }
 
 svs_code svi_engine_refit(svi_engine *e, svs_error *err) {

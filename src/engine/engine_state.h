@@ -8,9 +8,10 @@
 #include "engine/engine.h"
 #include "engine/metrics.h"
 #include "engine/producers.h"
+#include "engine/sentry.h"
 
 #define SVI_NOTES_MAX      16
-#define SVI_FIGURES_MAX    (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_NOTES_MAX + 2)
+#define SVI_FIGURES_MAX    (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_NOTES_MAX + 3)
 #define SVI_METRICS_WINDOW 1000    /* samples, when nothing is held */
 #define SVI_METRICS_LONG   1000000 /* samples of windowed quality at most */
 
@@ -22,6 +23,7 @@ struct svi_engine {
     svs_learner *learner;
     svi_metrics *metrics;
     struct svi_beside beside; /* the refit */
+    struct svi_sentry sentry; /* novelty and alerts */
     svi_producers *producers;
     struct svi_shape shape;
     size_t stream_length;
@@ -56,6 +58,9 @@ void svi_publish_refit(struct svi_engine *e);
 /* Counts a refusal and tells it; `bytes`: what was refused. */
 void svi_publish_error(struct svi_engine *e, svs_code code, const char *reason, const void *bytes,
                        size_t length, double now);
+
+/* The name of a column, NULL when it has none. */
+const char *svi_publish_name(const struct svi_engine *e, int column);
 
 /* Room for the names of d columns. */
 svs_code svi_publish_reserve(struct svi_engine *e, int d, svs_error *err);

@@ -34,6 +34,10 @@ static svs_code score_line(struct svi_bytes *out, const struct svi_event *e, int
         code = scores(out, e->as.score.scores, e->as.score.rows);
     if (code == SVS_OK && e->as.score.y.kind != SVS_NONE)
         code = key_value(out, ",\"y\":", e->as.score.y);
+    if (code == SVS_OK && e->as.score.judged)
+        code = key_value(out, ",\"novelty\":", svs_real(e->as.score.novelty));
+    if (code == SVS_OK && e->as.score.judged)
+        code = key_value(out, ",\"p\":", svs_real(e->as.score.p));
     if (code == SVS_OK)
         code = key_value(out, ",\"model\":", svs_int((int64_t)e->as.score.version));
     if (code == SVS_OK)

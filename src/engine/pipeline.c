@@ -72,6 +72,8 @@ static void sink(void *user, const struct svi_event *e) {
         svi_publisher_publish(p->out, e); /* out of memory: lost, and seen by `seq` */
     if (p->intake && e->topic == SVI_TOPIC_SCORE)
         svi_lines_score(&p->lines, e, svi_intake_row(p->intake));
+    if (p->intake && e->topic == SVI_TOPIC_ALERT && p->hooks->log)
+        fprintf(p->hooks->log, "alert: %s\n", e->as.alert.text);
     if (p->intake && e->topic == SVI_TOPIC_ERROR)
         tell_refusal(p, e);
 }

@@ -21,9 +21,14 @@ void svi_publish_score(struct svi_engine *e, const struct svi_message *m, const 
     event.as.score.id = m->id;
     event.as.score.y = m->y;
     event.as.score.scores = step->scores;
-    event.as.score.rows = step->rows;
+    event.as.score.rows = e->s.method == SVI_METHOD_NONE ? 0 : step->rows;
     event.as.score.version = step->version;
-    if (e->s.task == SVS_REGRESS)
+    event.as.score.judged = e->sentry.judged;
+    event.as.score.novelty = e->sentry.judgement.novelty;
+    event.as.score.p = e->sentry.judgement.p;
+    if (e->s.method == SVI_METHOD_NONE)
+        event.as.score.yhat = svs_none();
+    else if (e->s.task == SVS_REGRESS)
         event.as.score.yhat = svs_real(step->scores[0]);
     else
         event.as.score.yhat = svs_learner_class(e->learner, step->predicted);
@@ -60,6 +65,10 @@ svs_code svi_publish_reserve(struct svi_engine *e, int d, svs_error *err) {
     e->names = names;
     e->name_room = room;
     return SVS_OK;
+}
+
+const char *svi_publish_name(const struct svi_engine *e, int column) {
+    return column < e->shape.names_kept ? svs_features_name(e->shape.names, column) : NULL;
 }
 
 /* The names of the first d columns, NULL when the stream has none. A name once accepted never moves or
@@ -185,7 +194,25 @@ static void take_refits(struct svi_engine *e) {
     svi_beside_quality(b, &of[SVI_COUNTER_ACCURACY_ONLINE].number, &of[SVI_COUNTER_ACCURACY_REFIT].number);
 }
 
-/* Words among the figures: who serves, and why the last refit failed. */
+static void take_novelty(struct svi_engine *e) {
+    const struct svi_sentry *s = &e->sentry;
+    union svi_amount *of = e->counters.of;
+    struct svi_detector_health h = {0};
+    if (s->detector)
+        svi_detector_health(s->detector, &h);
+    of[SVI_COUNTER_ALERTS].count = s->alert.opened;
+    of[SVI_COUNTER_ALERTS_SUPPRESSED].count = s->alert.suppressed;
+    of[SVI_COUNTER_ALERT_OPEN].count = s->alert.open;
+    of[SVI_COUNTER_NOVELTY_POINTS].count = h.points;
+    of[SVI_COUNTER_NOVELTY_JOINED].count = h.joined;
+    of[SVI_COUNTER_NOVELTY_REFUSED].count = s->refused;
+    of[SVI_COUNTER_NOVELTY_HELD_OUT].count = h.held_out;
+    of[SVI_COUNTER_NOVELTY_CALIBRATION].count = h.calibration;
+    of[SVI_COUNTER_NOVELTY_RENEWALS].count = h.renewals;
+    of[SVI_COUNTER_NOVELTY_LEVEL].number = s->detector ? svi_detector_level(s->detector) : NAN;
+}
+
+/* Words among the figures: who serves, why the last refit failed, why there is no novelty. */
 static int put_words(const struct svi_engine *e, struct svi_figure *out) {
     const struct svi_beside *b = &e->beside;
     int filled = 0;
@@ -193,6 +220,9 @@ static int put_words(const struct svi_engine *e, struct svi_figure *out) {
         (struct svi_figure){.name = "serving", .type = SVI_TEXT, .as.text = b->serves ? "refit" : "online"};
     if (b->reason[0])
         out[filled++] = (struct svi_figure){.name = "refit_error", .type = SVI_TEXT, .as.text = b->reason};
+    if (e->sentry.reason[0])
+        out[filled++] =
+            (struct svi_figure){.name = "novelty_error", .type = SVI_TEXT, .as.text = e->sentry.reason};
     return filled;
 }
 
@@ -201,6 +231,7 @@ int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figu
     e->started = isnan(e->started) ? now : e->started;
     take_health(e);
     take_refits(e);
+    take_novelty(e);
     of[SVI_COUNTER_SOURCES].count = svi_producers_count(e->producers);
     of[SVI_COUNTER_UPTIME].number = now - e->started;
     of[SVI_COUNTER_MEMORY_PREDICTED].number =

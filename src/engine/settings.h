@@ -9,10 +9,12 @@
 #include <stdio.h>
 
 #include "svmstream/learner.h"
+#include "svmstream/novelty.h"
 
 #define SVI_TEXT_MAX 1024 /* bytes of a text setting with its NUL */
 
 enum svi_in_mode { SVI_IN_PULL = 0, SVI_IN_ROUTER, SVI_IN_SUB };
+enum svi_method { SVI_METHOD_ALSVM = 0, SVI_METHOD_FALSVM, SVI_METHOD_NONE }; /* the first two: svs_rule */
 enum svi_serve { SVI_SERVE_ONLINE = 0, SVI_SERVE_REFIT, SVI_SERVE_BEST };
 enum svi_missing { SVI_MISSING_REFUSE = 0, SVI_MISSING_CARRY, SVI_MISSING_DROP };
 
@@ -25,7 +27,7 @@ struct svi_settings {
     char ctl[SVI_TEXT_MAX];
     char stream[65];
     int task;   /* svs_task */
-    int method; /* svs_rule */
+    int method; /* enum svi_method */
     double C;
     int64_t window;
     double window_seconds;
@@ -40,6 +42,15 @@ struct svi_settings {
     char refit_loss[16];
     double refit_tol;
     int serve; /* enum svi_serve */
+    int novelty;        /* 0 none, else the number of the FOSVM algorithm */
+    int novelty_kernel; /* svs_novelty_kernel */
+    char novelty_gamma[32];
+    double novelty_theta, novelty_epsilon;
+    int64_t novelty_m, novelty_max, novelty_window, novelty_lags;
+    double novelty_trim;
+    int novelty_learn; /* enum svi_novelty_learn */
+    int64_t novelty_persist, novelty_calibration, novelty_confirm, novelty_warmup;
+    double alert_p, alert_clear, alert_cooldown, alert_fdr;
     int64_t publish_every;
     double publish_seconds;
     int64_t scores; /* 0 = none, 1 = all, N = every N-th */
@@ -118,5 +129,8 @@ char *svi_settings_value(const struct svi_settings *s, const struct svi_setting 
 
 /* The learner's part. */
 void svi_settings_learner(const struct svi_settings *s, svs_options *o);
+
+/* The novelty model's part. SVS_SETTING: novelty.gamma is neither a rule nor a positive number. */
+svs_code svi_settings_novelty(const struct svi_settings *s, svs_novelty_options *o, svs_error *err);
 
 #endif

@@ -1,5 +1,7 @@
 /* The settings as a whole: contradictions between rows, and the learner's part of them. */
+#include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -44,7 +46,7 @@ static svs_code check_input(const struct svi_settings *s, svs_error *err) {
 }
 
 static svs_code check_learner(const struct svi_settings *s, svs_error *err) {
-    if (s->method == SVS_FALSVM && s->task == SVS_REGRESS)
+    if (s->method == SVI_METHOD_FALSVM && s->task == SVS_REGRESS)
         return svi_fail(err, SVS_SETTING,
                         "method falsvm learns classes only: set task classify or method alsvm");
     if (s->window_seconds > 0 && s->window == 0)
@@ -65,6 +67,28 @@ static svs_code check_refit(const struct svi_settings *s, svs_error *err) {
     return code;
 }
 
+static svs_code check_novelty(const struct svi_settings *s, svs_error *err) {
+    svs_novelty_options o;
+    svs_code code = svi_settings_novelty(s, &o, err);
+    const double least = 1 / (1 + (double)s->novelty_calibration);
+    if (code != SVS_OK || !s->novelty) {
+        if (code == SVS_OK && s->method == SVI_METHOD_NONE)
+            code = svi_fail(err, SVS_SETTING,
+                            "method none and novelty none leave nothing to do: give one of them");
+        return code;
+    }
+    if (s->alert_fdr == 0 && s->alert_p < least)
+        return svi_fail(
+            err, SVS_SETTING,
+            "with novelty.calibration %lld no p-value is below %.3g, so alert.p %g cannot be met: "
+            "set novelty.calibration to %.0f or more",
+            (long long)s->novelty_calibration, least, s->alert_p, ceil(1 / s->alert_p) - 1);
+    if (s->alert_clear < s->alert_p)
+        return svi_fail(err, SVS_SETTING, "alert.clear %g is below alert.p %g: an alert would close at once",
+                        s->alert_clear, s->alert_p);
+    return SVS_OK;
+}
+
 static svs_code check_features(const struct svi_settings *s, svs_error *err) {
     int64_t count = s->features[0] ? 1 : 0;
     for (const char *at = s->features; *at; at++)
@@ -78,7 +102,7 @@ static svs_code check_features(const struct svi_settings *s, svs_error *err) {
 
 svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
     static svs_code (*const checks[])(const struct svi_settings *, svs_error *) = {
-        check_addresses, check_input, check_learner, check_refit, check_features};
+        check_addresses, check_input, check_learner, check_refit, check_novelty, check_features};
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
         svs_code code = checks[i](s, err);
         if (code != SVS_OK)
@@ -90,7 +114,7 @@ svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
 void svi_settings_learner(const struct svi_settings *s, svs_options *o) {
     svs_options_default(o);
     o->task = (svs_task)s->task;
-    o->rule = (svs_rule)s->method;
+    o->rule = s->method == SVI_METHOD_FALSVM ? SVS_FALSVM : SVS_ALSVM;
     o->C = s->C;
     o->window = s->window;
     o->window_seconds = s->window_seconds;
@@ -100,4 +124,36 @@ void svi_settings_learner(const struct svi_settings *s, svs_options *o) {
     o->max_classes = (int)s->max_classes;
     o->labels_ttl = s->labels_ttl;
     o->labels_max = (int)s->labels_max;
+}
+
+static svs_code gamma_of(const char *text, svs_novelty_options *o, svs_error *err) {
+    static const struct {
+        const char *word;
+        svs_gamma_rule rule;
+    } rules[] = {{"auto", SVS_GAMMA_AUTO}, {"median", SVS_GAMMA_MEDIAN}, {"scale", SVS_GAMMA_SCALE}};
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (strcmp(text, rules[i].word) == 0) {
+            o->gamma_rule = rules[i].rule;
+            return SVS_OK;
+        }
+    char *end;
+    o->gamma_rule = SVS_GAMMA_GIVEN;
+    o->gamma = strtod(text, &end);
+    if (end != text && !*end && o->gamma > 0 && isfinite(o->gamma))
+        return SVS_OK;
+    return svi_fail(err, SVS_SETTING,
+                    "novelty.gamma is '%.20s': give auto, median, scale or a positive number", text);
+}
+
+svs_code svi_settings_novelty(const struct svi_settings *s, svs_novelty_options *o, svs_error *err) {
+    svs_novelty_options_default(o);
+    o->fosvm = s->novelty == 2 ? 2 : 1;
+    o->kernel = (svs_novelty_kernel)s->novelty_kernel;
+    o->theta = s->novelty_theta;
+    o->epsilon = s->novelty_epsilon;
+    o->m = s->novelty_m;
+    o->max = (int)s->novelty_max;
+    o->trim = s->novelty_trim;
+    o->seed = (uint64_t)s->seed;
+    return gamma_of(s->novelty_gamma, o, err);
 }

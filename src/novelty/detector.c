@@ -19,8 +19,8 @@ void svi_detector_free(svi_detector **detector) {
     svi_calibration_clear(&d->calibration);
     for (int g = 0; g < d->members; g++)
         svi_hull_clear(&d->hull[g]);
-    void *const blocks[] = {d->raw, d->at,  d->norm2,  d->born, d->rows,  d->x,
-                            d->u,   d->gap, d->kernel, d->work, d->novel, d->candidate};
+    void *const blocks[] = {d->raw, d->at,     d->norm2, d->born,  d->rows,      d->x,   d->u,
+                            d->gap, d->kernel, d->work,  d->novel, d->candidate, d->held};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         svi_free(blocks[i]);
     svi_free(d);
@@ -34,6 +34,7 @@ static bool take_room(struct svi_detector *d) {
     d->norm2 = svi_alloc_array(most, sizeof(double));
     d->born = svi_alloc_array(most, sizeof *d->born);
     d->rows = svi_alloc_array((size_t)d->o.calibration, features * sizeof(double));
+    d->held = svi_alloc_array((size_t)d->o.confirm, features * sizeof(double));
     d->x = svi_alloc_array(features, sizeof(double));
     d->candidate = svi_alloc_array(features, sizeof(double));
     d->u = svi_alloc_array(stride, sizeof(double));
@@ -42,8 +43,8 @@ static bool take_room(struct svi_detector *d) {
     d->work = svi_alloc_array(svi_detector_work(&d->o, d->stride), sizeof(double));
     d->novel_room = d->o.persist + d->o.persist / 4;
     d->novel = svi_alloc_array((size_t)d->novel_room + 1, sizeof *d->novel);
-    return d->raw && d->at && d->norm2 && d->born && d->rows && d->x && d->candidate && d->u && d->gap &&
-           d->kernel && d->work && d->novel;
+    return d->held && d->raw && d->at && d->norm2 && d->born && d->rows && d->x && d->candidate && d->u &&
+           d->gap && d->kernel && d->work && d->novel;
 }
 
 svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *err) {
@@ -79,7 +80,10 @@ void svi_detector_reset(svi_detector *d) {
         svi_hull_empty(&d->hull[g]);
     d->ready = false;
     d->points = 0;
-    d->seen = d->learned = d->joined = d->left = d->renewals = 0;
+    d->seen = d->learned = d->joined = d->left = d->renewals = d->held_out = 0;
+    d->held_count = 0;
+    d->run = 0;
+    d->run_novel = false;
     d->candidates = d->novel_count = 0;
     d->last_join = INT64_MIN / 2;
     d->next_renewal = FIRST_RENEWAL;
@@ -90,7 +94,8 @@ void svi_detector_reset(svi_detector *d) {
 
 double svi_detector_memory(const struct svi_detector_options *o) {
     double multiples[SVS_MEMBERS_MAX];
-    const double most = o->model.max, d = o->d, stride = svi_round_up(o->d, 8), rows = o->calibration;
+    const double most = o->model.max, d = o->d, stride = svi_round_up(o->d, 8),
+                 rows = o->calibration + o->confirm;
     const double hull = 2 * most * most + 6 * most;
     return sizeof(struct svi_detector) +
            sizeof(double) *
@@ -287,11 +292,50 @@ static bool may_learn(struct svi_detector *d, bool labelled) {
     }
 }
 
-static enum svi_lesson calibrate(struct svi_detector *d, bool alarmed) {
-    if (alarmed)
+static void add_score(struct svi_detector *d, double surprise, const double *raw) {
+    const int place = svi_calibration_add(&d->calibration, surprise);
+    memcpy(d->rows + (size_t)place * (size_t)d->o.d, raw, (size_t)d->o.d * sizeof *raw);
+}
+
+/* The run was too short for a disturbance: what was held back counts, by the present model. */
+static void release(struct svi_detector *d) {
+    double each[SVS_MEMBERS_MAX];
+    for (int i = 0; i < d->held_count; i++) {
+        const double *raw = d->held + (size_t)i * (size_t)d->o.d;
+        svi_coordinates_apply(&d->coordinates, raw, d->u);
+        add_score(d, svi_detector_score(d, d->u, each), raw);
+    }
+    d->held_count = 0;
+}
+
+/* Is the present run no chance any more? A disturbance holds a novel sample and has lasted `confirm` samples;
+ * when it has lasted as many as calibrate, it is what is usual now. */
+static bool is_disturbance(const struct svi_detector *d) {
+    return d->run_novel && d->run >= d->o.confirm && d->run <= d->o.calibration;
+}
+
+/* Follows the run of suspicious samples; those held back count when it was none, or are dropped. */
+static void follow_run(struct svi_detector *d) {
+    const bool suspicious = d->ready && d->judgement.p <= d->o.clear;
+    d->run = suspicious ? d->run + 1 : 0;
+    d->run_novel = suspicious && (d->run_novel || d->judgement.novel);
+    if (is_disturbance(d)) {
+        d->held_out += d->held_count;
+        d->held_count = 0;
+    } else if (d->held_count > 0 && (!suspicious || d->held_count == d->o.confirm)) {
+        release(d);
+    }
+}
+
+static enum svi_lesson calibrate(struct svi_detector *d) {
+    if (is_disturbance(d)) {
+        d->held_out++;
         return SVI_LESSON_HELD_OUT;
-    const int place = svi_calibration_add(&d->calibration, d->judgement.surprise);
-    memcpy(d->rows + (size_t)place * (size_t)d->o.d, d->x, (size_t)d->o.d * sizeof *d->x);
+    }
+    if (d->run > 0)
+        memcpy(d->held + (size_t)d->held_count++ * (size_t)d->o.d, d->x, (size_t)d->o.d * sizeof *d->x);
+    else
+        add_score(d, d->judgement.surprise, d->x);
     return SVI_LESSON_CALIBRATED;
 }
 
@@ -307,12 +351,13 @@ static void renew_when_due(struct svi_detector *d) {
     }
 }
 
-enum svi_lesson svi_detector_learn(svi_detector *d, bool labelled, bool alarmed) {
+enum svi_lesson svi_detector_learn(svi_detector *d, bool labelled) {
     const bool may = may_learn(d, labelled);
     enum svi_lesson lesson = SVI_LESSON_REFUSED;
     d->seen++;
+    follow_run(d);
     if (d->judgement.calibrates)
-        lesson = calibrate(d, alarmed);
+        lesson = calibrate(d);
     else if (may)
         lesson = learn(d);
     renew_when_due(d);
@@ -328,16 +373,67 @@ void svi_detector_explain(svi_detector *d, double *adds) {
         memset(adds, 0, (size_t)d->o.d * sizeof *adds);
 }
 
+double svi_detector_level(const svi_detector *d) {
+    return d->ready ? -expm1(-svi_calibration_level(&d->calibration, d->o.p)) : 1;
+}
+
 void svi_detector_health(svi_detector *d, struct svi_detector_health *out) {
-    const double level = d->ready ? svi_calibration_level(&d->calibration, d->o.p) : INFINITY;
     *out = (struct svi_detector_health){.seen = d->seen,
                                         .joined = d->joined,
                                         .left = d->left,
                                         .renewals = d->renewals,
+                                        .held_out = d->held_out,
                                         .points = d->points,
                                         .calibration = d->calibration.count,
-                                        .members = d->members,
-                                        .usual = isfinite(level) ? -expm1(-level) : NAN};
+                                        .members = d->members};
     for (int g = 0; g < d->members && d->ready; g++)
         out->violation = fmax(out->violation, svi_hull_violation(&d->hull[g]));
+}
+
+/* ---- more features */
+
+static void spread(double *to, int wide, const double *from, int narrow, int lags, int64_t rows) {
+    for (int64_t part = 0; part < rows * lags; part++)
+        memcpy(to + part * wide, from + part * narrow, (size_t)narrow * sizeof *to);
+}
+
+svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs_error *err) {
+    struct svi_detector *d = *detector;
+    struct svi_detector_options o = d->o;
+    const int narrow = d->o.d / lags;
+    o.d = lags * features;
+    struct svi_detector *w = svi_detector_new(&o, err);
+    if (!w)
+        return SVS_NO_MEMORY;
+    const struct svi_calibration empty = w->calibration;
+    w->calibration = d->calibration;
+    d->calibration = empty;
+    spread(w->rows, features, d->rows, narrow, lags, w->calibration.count);
+    spread(w->raw, features, d->raw, narrow, lags, d->points);
+    spread(w->held, features, d->held, narrow, lags, d->held_count);
+    spread(w->candidate, features, d->candidate, narrow, lags, 1);
+    memcpy(w->born, d->born, (size_t)d->points * sizeof *w->born);
+    memcpy(w->novel, d->novel, (size_t)d->novel_room);
+    w->points = d->points;
+    w->candidates = d->candidates;
+    w->candidate_membership = d->candidate_membership;
+    w->novel_count = d->novel_count;
+    w->seen = d->seen;
+    w->learned = d->learned;
+    w->joined = d->joined;
+    w->left = d->left;
+    w->renewals = d->renewals;
+    w->held_out = d->held_out;
+    w->held_count = d->held_count;
+    w->run = d->run;
+    w->run_novel = d->run_novel;
+    w->next_renewal = d->next_renewal;
+    w->next_check = d->next_check;
+    w->last_join = d->last_join;
+    w->random = d->random;
+    if (d->ready)
+        svi_detector_renew(w);
+    svi_detector_free(detector);
+    *detector = w;
+    return SVS_OK;
 }

@@ -3,7 +3,10 @@
  *
  * Two kinds of samples, by their number alone: every second one calibrates and is never learned, the others
  * may be learned. So the calibration scores are those of samples that the model was not fitted on, chosen
- * without a look at their scores, and p-values keep their promise (calibration.h).
+ * without a look at their scores, and p-values keep their promise (calibration.h). One exception: `confirm`
+ * samples on end with p <= `clear` are no chance (of normal ones once in clear^-confirm), so calibration
+ * samples of such a run are held back until it ends: they count when it was shorter, and are left out
+ * otherwise. Else a long disturbance would make the next one like it look usual.
  *
  * The active set (the pool) is shared by the members. A sample that may be learned and lies outside for some
  * member (m < 1 - theta) joins the pool and every member's small problem is solved again; a point older than
@@ -31,6 +34,8 @@ struct svi_detector_options {
     int calibration;           /* scores, >= 1 */
     enum svi_novelty_learn learn;
     double p;        /* a sample with p <= this is novel */
+    double clear;    /* p >= o.p; a run of samples with p <= this ... */
+    int confirm;     /* ... of so many is a disturbance; >= 1 */
     int64_t persist; /* `persistent`: a change is learned once so many of the last 5/4 as many were novel */
     int d;           /* features, lags included */
 };
@@ -50,8 +55,8 @@ struct svi_judgement {
 
 /* Why a sample was not learned, for the counters. */
 enum svi_lesson {
-    SVI_LESSON_CALIBRATED = 0, /* its score joined the calibration */
-    SVI_LESSON_HELD_OUT,       /* it would calibrate, but for an alert that lasts */
+    SVI_LESSON_CALIBRATED = 0, /* its score joined the calibration, or waits for the end of its run */
+    SVI_LESSON_HELD_OUT,       /* it would calibrate, but lies in a disturbance */
     SVI_LESSON_INSIDE,         /* nothing to learn: every member holds it already */
     SVI_LESSON_JOINED,         /* it is a point of the active set now */
     SVI_LESSON_WAITS,          /* outside, but the pool is full and has just changed */
@@ -62,25 +67,30 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
 void svi_detector_free(svi_detector **d);
 void svi_detector_reset(svi_detector *d); /* as new */
 
+/* More features: each of the `lags` parts of a row gets `features` columns, the new ones 0 in all that is
+ * held. SVS_NO_MEMORY: *d is unchanged. */
+svs_code svi_detector_widen(svi_detector **d, int lags, int features, svs_error *err);
+
 /* Judges x (d raw values); changes nothing that a later judgement sees. */
 void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *out);
 
-/* The sample that was judged last: learned, or not. `labelled`: it has a label; `alarmed`: it lies in an
- * alert that has lasted long enough to be believed. */
-enum svi_lesson svi_detector_learn(svi_detector *d, bool labelled, bool alarmed);
+/* The sample that was judged last: learned, or not. `labelled`: it has a label. */
+enum svi_lesson svi_detector_learn(svi_detector *d, bool labelled);
 
 /* What the features of the sample that was judged last add to its surprise (see svs_novelty_explain), and
  * their usual ranges, the 5 % and 95 % quantiles of the calibration rows: d values each. */
 void svi_detector_explain(svi_detector *d, double *adds);
 void svi_detector_usual(svi_detector *d, int feature, double *low, double *high);
 
+/* The novelty above which p is at most the options' p; 1 when p cannot get there yet. */
+double svi_detector_level(const svi_detector *d);
+
 struct svi_detector_health {
-    int64_t seen, joined, left, renewals;
+    int64_t seen, joined, left, renewals, held_out;
     int points;      /* in the active set */
     int calibration; /* scores */
     int members;
-    double violation; /* of the optimality conditions, the members' largest, at the last renewal */
-    double usual;     /* novelty at which p reaches the options' p; NAN = not known yet */
+    double violation; /* of the optimality conditions, the members' largest; costs a product with K each */
 };
 
 void svi_detector_health(svi_detector *d, struct svi_detector_health *out);

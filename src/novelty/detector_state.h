@@ -26,6 +26,11 @@ struct svi_detector {
     struct svi_calibration calibration;
     double *rows; /* raw values of the calibration samples, by their place in its ring */
 
+    double *held; /* confirm rows at most: calibration samples of the present run, raw */
+    int held_count;
+    int64_t run;    /* samples on end with p <= clear */
+    bool run_novel; /* one of them was novel */
+
     double *x, *u;     /* the sample judged last: raw, in coordinates */
     double *candidate; /* fosvm 2: the worst sample of the present m, raw */
     double candidate_membership;
@@ -38,7 +43,7 @@ struct svi_detector {
     uint8_t *novel; /* ring of the last flags, for `persistent` */
     int64_t novel_room, novel_count;
 
-    int64_t seen, learned, joined, left, renewals;
+    int64_t seen, learned, joined, left, renewals, held_out;
     int64_t next_renewal, next_check, last_join;
     struct svi_random random;
 };

@@ -76,6 +76,11 @@ static inline void put_count(struct svi_pack *p, const char *key, int64_t count)
     svi_pack_int(p, count);
 }
 
+static inline void put_real(struct svi_pack *p, const char *key, double value) {
+    svi_pack_key(p, key);
+    svi_pack_real(p, value);
+}
+
 /* What a refit says beside. */
 #define REFIT_KEYS 5
 
@@ -141,8 +146,8 @@ static void put_model_event(struct svi_pack *p, const struct svi_event *e) {
 }
 
 static void put_score_event(struct svi_pack *p, const struct svi_event *e) {
-    bool labelled = e->as.score.y.kind != SVS_NONE;
-    put_common(p, e, labelled ? 5 : 4);
+    bool labelled = e->as.score.y.kind != SVS_NONE, judged = e->as.score.judged;
+    put_common(p, e, 4 + labelled + 2 * judged);
     svi_pack_key(p, "id");
     svi_pack_value(p, e->as.score.id);
     svi_pack_key(p, "yhat");
@@ -155,13 +160,46 @@ static void put_score_event(struct svi_pack *p, const struct svi_event *e) {
         svi_pack_key(p, "y");
         svi_pack_value(p, e->as.score.y);
     }
+    if (judged) {
+        put_real(p, "novelty", e->as.score.novelty);
+        put_real(p, "p", e->as.score.p);
+    }
     svi_pack_key(p, "model");
     svi_pack_uint(p, e->as.score.version);
 }
 
-/* The engine publishes no alerts yet: the common keys alone. */
+static void put_contribution(struct svi_pack *p, const struct svi_contribution *c) {
+    svi_pack_map(p, 4);
+    svi_pack_key(p, "feature");
+    if (c->feature)
+        svi_pack_text(p, c->feature);
+    else
+        svi_pack_int(p, c->column);
+    put_real(p, "value", c->value);
+    svi_pack_key(p, "usual");
+    svi_pack_array(p, 2);
+    svi_pack_real(p, c->low);
+    svi_pack_real(p, c->high);
+    put_real(p, "adds", c->adds);
+}
+
 static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
-    put_common(p, e, 0);
+    put_common(p, e, 9);
+    svi_pack_key(p, "state");
+    svi_pack_text(p, e->as.alert.state);
+    svi_pack_key(p, "id");
+    svi_pack_value(p, e->as.alert.id);
+    put_real(p, "novelty", e->as.alert.novelty);
+    put_real(p, "membership", e->as.alert.membership);
+    put_real(p, "p", e->as.alert.p);
+    put_real(p, "grade", e->as.alert.grade);
+    put_real(p, "since", e->as.alert.since);
+    svi_pack_key(p, "top");
+    svi_pack_array(p, (size_t)e->as.alert.count);
+    for (int i = 0; i < e->as.alert.count; i++)
+        put_contribution(p, &e->as.alert.top[i]);
+    svi_pack_key(p, "text");
+    svi_pack_text(p, e->as.alert.text);
 }
 
 static void put_stats_event(struct svi_pack *p, const struct svi_event *e) {

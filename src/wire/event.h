@@ -3,6 +3,7 @@
 #ifndef SVI_EVENT_H
 #define SVI_EVENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,14 @@ struct svi_figure {
     } as;
 };
 
+/* What one feature adds to an alert. */
+struct svi_contribution {
+    const char *feature; /* its name, or NULL */
+    int column;
+    double value, low, high; /* in the sample; usually; NAN = not known */
+    double adds; /* signed: > 0 where the value is above what is usual; 1 is all of the surprise */
+};
+
 struct svi_event {
     enum svi_topic topic;
     const char *stream;
@@ -57,7 +66,17 @@ struct svi_event {
             const double *scores;
             int rows;
             uint64_t version; /* key `model` */
+            bool judged;      /* novelty and p are known */
+            double novelty, p;
         } score;
+        struct {
+            const char *state; /* open, update, close */
+            svs_value id;      /* SVS_NONE: sent as nil */
+            double novelty, membership, p, grade, since;
+            const struct svi_contribution *top; /* most telling first */
+            int count;
+            const char *text;
+        } alert;
         struct {
             const struct svi_figure *figures;
             int count;

@@ -154,7 +154,7 @@ static void test_stats(void **state) {
     svi_bytes_clear(&b);
 }
 
-static void test_error_and_alert(void **state) {
+static void test_error(void **state) {
     (void)state;
     struct svi_bytes b = {0};
     msgpack_unpacked u;
@@ -180,11 +180,58 @@ static void test_error_and_alert(void **state) {
     map = encode(&e, &b, &u);
     assert_int_equal(oracle_get(map, "sample")->via.bin.size, 0);
     msgpack_unpacked_destroy(&u);
-    e = event_of(SVI_TOPIC_ALERT);
+    svi_bytes_clear(&b);
+}
+
+static void test_alert(void **state) {
+    (void)state;
+    const struct svi_contribution top[] = {{"vibration", 0, 4.1, 0.9, 1.3, 0.75}, {NULL, 3, -2, NAN, NAN, -0.25}};
+    struct svi_bytes b = {0};
+    msgpack_unpacked u;
+    struct svi_event e = event_of(SVI_TOPIC_ALERT);
     e.ts = NAN;
-    map = encode(&e, &b, &u);
-    assert_keys(map, "v stream epoch seq ts");
+    e.as.alert.state = "open";
+    e.as.alert.id = svs_int(7);
+    e.as.alert.novelty = 0.82;
+    e.as.alert.membership = 0.18;
+    e.as.alert.p = 0.001;
+    e.as.alert.grade = 0.5;
+    e.as.alert.since = 350;
+    e.as.alert.top = top;
+    e.as.alert.count = 2;
+    e.as.alert.text = "pump1 vibration 4.1";
+    const msgpack_object *map = encode(&e, &b, &u);
+    assert_keys(map, "v stream epoch seq ts state id novelty membership p grade since top text");
     assert_null(oracle_get(map, "ts"));
+    assert_true(oracle_get(map, "novelty")->via.f64 == 0.82 && oracle_get(map, "since")->via.f64 == 350);
+    const msgpack_object *list = oracle_get(map, "top");
+    assert_int_equal(list->via.array.size, 2);
+    const msgpack_object *first = &list->via.array.ptr[0], *second = &list->via.array.ptr[1];
+    assert_keys(first, "feature value usual adds");
+    assert_memory_equal(oracle_get(first, "feature")->via.str.ptr, "vibration", 9);
+    assert_true(oracle_get(first, "usual")->via.array.ptr[1].via.f64 == 1.3);
+    assert_int_equal(oracle_get(second, "feature")->via.i64, 3);
+    assert_int_equal(oracle_get(second, "usual")->via.array.ptr[0].type, MSGPACK_OBJECT_NIL);
+    assert_true(oracle_get(second, "adds")->via.f64 == -0.25);
+    msgpack_unpacked_destroy(&u);
+    svi_bytes_clear(&b);
+}
+
+/* Novelty and p stand in a score only when the sample was judged. */
+static void test_judged_score(void **state) {
+    (void)state;
+    struct svi_bytes b = {0};
+    msgpack_unpacked u;
+    struct svi_event e = event_of(SVI_TOPIC_SCORE);
+    const msgpack_object *map = encode(&e, &b, &u);
+    assert_keys(map, "v stream epoch seq ts id yhat scores model");
+    msgpack_unpacked_destroy(&u);
+    e.as.score.judged = true;
+    e.as.score.novelty = 0.25;
+    e.as.score.p = 0.5;
+    map = encode(&e, &b, &u);
+    assert_keys(map, "v stream epoch seq ts id yhat scores novelty p model");
+    assert_true(oracle_get(map, "novelty")->via.f64 == 0.25 && oracle_get(map, "p")->via.f64 == 0.5);
     msgpack_unpacked_destroy(&u);
     svi_bytes_clear(&b);
 }
@@ -340,7 +387,9 @@ int main(void) {
         cmocka_unit_test(test_score),
         cmocka_unit_test(test_no_allocation_once_grown),
         cmocka_unit_test(test_stats),
-        cmocka_unit_test(test_error_and_alert),
+        cmocka_unit_test(test_error),
+        cmocka_unit_test(test_alert),
+        cmocka_unit_test(test_judged_score),
         cmocka_unit_test(test_model),
         cmocka_unit_test(test_messages_round_trip),
         cmocka_unit_test(test_packed_cannot_miss),

@@ -1,0 +1,96 @@
+#include "cli/pipe_to.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <fcntl.h>
+
+#include "cli/progress.h"
+
+/* In a process group of its own, so that it can be ended with its children. Returns its id, -1 on failure. */
+static pid_t start(const char *command, int ends[2]) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+        setpgid(0, 0);
+        signal(SIGPIPE, SIG_DFL);
+        dup2(ends[0], STDIN_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+/* Writes while the command reads; stops when it has closed its end or the time is over. */
+static void hand_over(int to, const char *bytes, size_t size, double end) {
+    struct pollfd item = {to, POLLOUT, 0};
+    while (size > 0) {
+        const double left = end - cli_clock();
+        if (left <= 0 || (poll(&item, 1, (int)(1000 * left) + 1) < 0 && errno != EINTR))
+            return;
+        const ssize_t n = item.revents & POLLOUT ? write(to, bytes, size) : 0;
+        if (item.revents & POLLERR || (n < 0 && errno != EAGAIN && errno != EINTR))
+            return;
+        bytes += n > 0 ? n : 0;
+        size -= n > 0 ? (size_t)n : 0;
+    }
+}
+
+/* Waits for the end; false: the time was over first. */
+static bool wait_for(pid_t pid, double end, int *status) {
+    const int handle = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd item = {handle, POLLIN, 0};
+    const double left = end - cli_clock();
+    bool ended = true;
+    if (handle >= 0) {
+        ended = poll(&item, 1, left > 0 ? (int)(1000 * left) + 1 : 0) != 0;
+        close(handle);
+    }
+    if (!ended)
+        kill(-pid, SIGKILL);
+    while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+        ;
+    return ended;
+}
+
+static int judge(const struct cli_args *a, const char *command, bool ended, int status, double seconds) {
+    if (!ended)
+        cli_fail(a, "the command '%.100s' took more than %g seconds and was ended", command, seconds);
+    else if (WIFSIGNALED(status))
+        cli_fail(a, "the command '%.100s' was ended by signal %d", command, WTERMSIG(status));
+    else if (WEXITSTATUS(status) != 0)
+        cli_fail(a, "the command '%.100s' failed with exit code %d", command, WEXITSTATUS(status));
+    else
+        return 0;
+    return -1;
+}
+
+int cli_pipe_to(const struct cli_args *a, const char *command, const void *bytes, size_t size,
+                double seconds) {
+    int ends[2], status = 0;
+    const double end = cli_clock() + seconds;
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        cli_fail(a, "no pipe for '%.100s': %s", command, strerror(errno));
+        return -1;
+    }
+    const pid_t pid = start(command, ends);
+    close(ends[0]);
+    if (pid > 0) {
+        void (*const before)(int) = signal(SIGPIPE, SIG_IGN);
+        fcntl(ends[1], F_SETFL, O_NONBLOCK);
+        hand_over(ends[1], bytes, size, end);
+        signal(SIGPIPE, before);
+    }
+    close(ends[1]);
+    if (pid < 0) {
+        cli_fail(a, "cannot start '%.100s': %s", command, strerror(errno));
+        return -1;
+    }
+    const bool ended = wait_for(pid, end, &status);
+    return judge(a, command, ended, status, seconds);
+}

@@ -1,0 +1,225 @@
+#include "engine/sentry.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "engine/engine_state.h"
+#include "novelty/alert_text.h"
+
+#define TOP 5 /* features named in an alert event */
+
+static struct svi_detector_options options_of(const struct svi_settings *s) {
+    struct svi_detector_options o = {.window = s->novelty_window,
+                                     .calibration = (int)s->novelty_calibration,
+                                     .learn = (enum svi_novelty_learn)s->novelty_learn,
+                                     .p = s->alert_p,
+                                     .clear = s->alert_clear,
+                                     .confirm = (int)(s->novelty_confirm + s->novelty_lags - 1), /* one odd value lasts that long */
+                                     .persist = s->novelty_persist};
+    (void)svi_settings_novelty(s, &o.model, NULL); /* svi_settings_check has looked at it */
+    return o;
+}
+
+svs_code svi_sentry_new(struct svi_sentry *s, const struct svi_settings *settings, svs_error *err) {
+    svs_novelty_options checked;
+    *s = (struct svi_sentry){.on = settings->novelty != 0};
+    if (!s->on)
+        return SVS_OK;
+    const struct svi_alert_options alert = {.p = settings->alert_p,
+                                            .clear = settings->alert_clear,
+                                            .cooldown = settings->alert_cooldown,
+                                            .fdr = settings->alert_fdr,
+                                            .warmup = settings->novelty_warmup};
+    s->options = options_of(settings);
+    s->lags = (int)settings->novelty_lags;
+    svi_alert_init(&s->alert, &alert);
+    return svi_settings_novelty(settings, &checked, err);
+}
+
+static void drop_rows(struct svi_sentry_rows *r) {
+    svi_lags_clear(&r->history);
+    svi_free(r->x);
+    svi_free(r->row);
+    svi_free(r->adds);
+    *r = (struct svi_sentry_rows){0};
+}
+
+void svi_sentry_free(struct svi_sentry *s) {
+    svi_detector_free(&s->detector);
+    drop_rows(&s->rows);
+    s->on = false;
+}
+
+void svi_sentry_reset(struct svi_sentry *s) {
+    const struct svi_alert_options alert = s->alert.o;
+    svi_detector_free(&s->detector);
+    drop_rows(&s->rows);
+    s->judged = false;
+    svi_alert_init(&s->alert, &alert);
+}
+
+static svs_code take_rows(struct svi_sentry_rows *r, int d, int lags, svs_error *err) {
+    const size_t columns = (size_t)d * (size_t)lags;
+    *r = (struct svi_sentry_rows){.d = d};
+    r->x = svi_alloc_array((size_t)d, sizeof *r->x);
+    r->row = svi_alloc_array(columns, sizeof *r->row);
+    r->adds = svi_alloc_array(columns, sizeof *r->adds);
+    if (r->x && r->row && r->adds)
+        return svi_lags_init(&r->history, d, lags, err);
+    return svi_fail_memory(err, "the novelty of the stream");
+}
+
+/* A detector for d features: a new one, or the old one with more columns. */
+static svs_code build(struct svi_sentry *s, int d, svs_error *err) {
+    struct svi_sentry_rows rows;
+    struct svi_detector_options o = s->options;
+    svs_code code = take_rows(&rows, d, s->lags, err);
+    o.d = d * s->lags;
+    if (code == SVS_OK && s->detector)
+        code = svi_detector_widen(&s->detector, s->lags, d, err);
+    else if (code == SVS_OK && !(s->detector = svi_detector_new(&o, err)))
+        code = SVS_NO_MEMORY;
+    if (code != SVS_OK) {
+        drop_rows(&rows);
+        return code;
+    }
+    drop_rows(&s->rows);
+    s->rows = rows;
+    return SVS_OK;
+}
+
+/* Where columns may still come, room for some more, so that few of them cost a rebuild. */
+static int room_for(const struct svi_message *m, int most) {
+    int room = 16;
+    if (m->kind == SVI_DENSE)
+        return m->d;
+    while (room < m->d)
+        room *= 2;
+    return room < most ? room : m->d;
+}
+
+svs_code svi_sentry_reserve(struct svi_sentry *s, const struct svi_message *m, svs_error *err) {
+    const int most = SVI_SENTRY_COLUMNS / s->lags;
+    if (!s->on || m->d <= s->rows.d)
+        return SVS_OK;
+    if (m->d <= most)
+        return build(s, room_for(m, most), err);
+    svi_sentry_reset(s);
+    s->on = false;
+    snprintf(s->reason, sizeof s->reason,
+             "novelty is off: %d features times novelty.lags %d are more than %d columns", m->d, s->lags,
+             SVI_SENTRY_COLUMNS);
+    return SVS_OK;
+}
+
+enum svi_alert_change svi_sentry_judge(struct svi_sentry *s, const struct svi_message *m, double time) {
+    struct svi_sentry_rows *r = &s->rows;
+    const struct svi_judgement *j = &s->judgement;
+    s->judged = false;
+    if (!s->on)
+        return SVI_ALERT_NONE;
+    memcpy(r->x, m->x, (size_t)m->d * sizeof *m->x);
+    memset(r->x + m->d, 0, (size_t)(r->d - m->d) * sizeof *r->x);
+    if (!svi_lags_push(&r->history, r->x, r->row))
+        return SVI_ALERT_NONE;
+    s->judged = true;
+    svi_detector_judge(s->detector, r->row, &s->judgement);
+    s->grade = j->p > s->alert.o.clear ? 0 : svi_alert_grade(j->novelty, svi_detector_level(s->detector));
+    return svi_alert_step(&s->alert, j->p, j->tail, s->grade, time);
+}
+
+void svi_sentry_learn(struct svi_sentry *s, const struct svi_message *m) {
+    if (s->judged)
+        s->refused += svi_detector_learn(s->detector, m->y.kind != SVS_NONE) == SVI_LESSON_REFUSED;
+}
+
+/* ---- what an alert says */
+
+/* Of each feature what all its lags add, as a share of what all add together. */
+static double add_lags(struct svi_sentry *s, int d) {
+    double sum = 0, *adds = s->rows.adds;
+    svi_detector_explain(s->detector, adds);
+    for (int j = 0; j < d; j++) {
+        for (int l = 1; l < s->lags; l++)
+            adds[j] += adds[(size_t)l * (size_t)s->rows.d + (size_t)j];
+        sum += fabs(adds[j]);
+    }
+    return sum;
+}
+
+/* The features that add most, at most TOP. Returns how many. */
+static int find_top(struct svi_engine *e, const struct svi_message *m, struct svi_contribution *top) {
+    struct svi_sentry *s = &e->sentry;
+    const double sum = add_lags(s, m->d);
+    double *adds = s->rows.adds;
+    int count = 0;
+    for (; count < TOP && count < m->d && sum > 0; count++) {
+        int most = 0;
+        for (int j = 1; j < m->d; j++)
+            if (fabs(adds[j]) > fabs(adds[most]))
+                most = j;
+        if (adds[most] == 0)
+            break;
+        top[count] = (struct svi_contribution){.feature = svi_publish_name(e, most),
+                                               .column = most,
+                                               .value = m->x[most],
+                                               .adds = adds[most] / sum};
+        svi_detector_usual(s->detector, most, &top[count].low, &top[count].high);
+        adds[most] = 0;
+    }
+    return count;
+}
+
+static void write_line(const struct svi_engine *e, const struct svi_contribution *top, int count,
+                       enum svi_alert_change change, char *text) {
+    const struct svi_sentry *s = &e->sentry;
+    struct svi_alert_feature features[SVI_ALERT_TOP];
+    const int shown = count < SVI_ALERT_TOP ? count : SVI_ALERT_TOP;
+    for (int i = 0; i < shown; i++)
+        features[i] =
+            (struct svi_alert_feature){top[i].feature, top[i].column, top[i].value, top[i].low, top[i].high};
+    const struct svi_alert_line line = {.state = change,
+                                        .stream = e->s.stream,
+                                        .top = features,
+                                        .count = shown,
+                                        .novelty = s->judgement.novelty,
+                                        .p = s->judgement.p,
+                                        .grade = s->alert.worst,
+                                        .since = s->alert.since,
+                                        .time = e->event_ts};
+    svi_alert_text(text, &line);
+}
+
+void svi_sentry_tell(struct svi_engine *e, const struct svi_message *m, enum svi_alert_change change) {
+    static const char *const states[] = {
+        [SVI_ALERT_OPEN] = "open", [SVI_ALERT_UPDATE] = "update", [SVI_ALERT_CLOSE] = "close"};
+    const struct svi_sentry *s = &e->sentry;
+    struct svi_contribution top[TOP];
+    char text[SVI_ALERT_TEXT];
+    const int count = find_top(e, m, top);
+    write_line(e, top, count, change, text);
+    struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = e->event_ts};
+    event.as.alert.state = states[change];
+    event.as.alert.id = m->id;
+    event.as.alert.novelty = s->judgement.novelty;
+    event.as.alert.membership = s->judgement.membership;
+    event.as.alert.p = s->judgement.p;
+    event.as.alert.grade = change == SVI_ALERT_CLOSE ? s->alert.worst : s->grade;
+    event.as.alert.since = s->alert.since;
+    event.as.alert.top = top;
+    event.as.alert.count = count;
+    event.as.alert.text = text;
+    svi_publish(e, &event);
+}
+
+double svi_sentry_memory(const struct svi_settings *s, int d) {
+    struct svi_detector_options o = options_of(s);
+    const double columns = (double)d * (double)s->novelty_lags;
+    if (!s->novelty || columns > SVI_SENTRY_COLUMNS)
+        return 0;
+    o.d = (int)columns;
+    return svi_detector_memory(&o) + sizeof(double) * (3 * columns + d);
+}
