@@ -10,8 +10,7 @@ static const struct {
     int most; /* words, its own name included */
     const char *options;
 } verbs[] = {
-    {"train", cli_novelty_train, 3,
-     " novelty kernel gamma degree theta epsilon m trim max lags normals-only "},
+    {"train", cli_novelty_train, 3, " degree normals-only "},
     {"score", cli_novelty_score, 4, " json top fourier plot threshold "},
     {"show", cli_novelty_show, 2, " json "},
 };
@@ -43,18 +42,7 @@ static int run(const struct cli_args *a) {
 }
 
 static const struct cli_option options[] = {
-    {"novelty", 0, "fosvm1|fosvm2", "fosvm1",
-     "train: the worst of all rows joins the model, or the worst of some drawn at random"},
-    {"kernel", 't', "K", "laplacian", "train: rbf, laplacian or polynomial"},
-    {"gamma", 'g', "G", "auto",
-     "train: a number, scale, median, or auto for several gammas around the median's"},
     {"degree", 'd', "N", "3", "train: of the polynomial kernel"},
-    {"theta", 0, "T", "0.05", "train: all rows that count end with a membership of 1 - T at least"},
-    {"epsilon", 0, "E", "0.05", "train: share of rows that fosvm2 may leave outside"},
-    {"m", 'm', "N", "0", "train: rows that fosvm2 draws a round; 0 is ln(20) / epsilon"},
-    {"trim", 0, "SHARE", "0.2", "train: share of the rows, those of lowest density, left out of the fit"},
-    {"max", 0, "N", "200", "train: support vectors at most; 0 is no limit"},
-    {"lags", 'L', "N", "1", "train: join the last N samples to one row"},
     {"normals-only", 0, NULL, NULL, "train: leave out rows whose label is not 0"},
     {"json", 0, NULL, NULL, "score, show: JSON, for scores a line each"},
     {"top", 'n', "N", "0", "score: name the N features that contribute most"},
@@ -80,11 +68,13 @@ const struct cli_command cli_novelty = {
         "never learned;\n"
         "without --normals-only they are passed over.\n"
         "\n"
-        "  svmstream novelty train --ts t --label is_anomaly --lags 6 machine.csv machine.novelty\n"
+        "  svmstream novelty train --ts t --label is_anomaly --novelty.lags 6 machine.csv machine.novelty\n"
         "  svmstream novelty score --ts t --label is_anomaly machine.csv machine.novelty scores.csv\n"
         "  svmstream novelty score --ts t --label is_anomaly --plot machine.svg machine.csv machine.novelty\n"
         "  svmstream novelty show machine.novelty",
-    .keys = "label ts features scale in.format max.features seed",
+    .keys = "novelty novelty.kernel novelty.gamma novelty.theta novelty.epsilon novelty.m novelty.max "
+            "novelty.lags "
+            "novelty.trim label ts features scale in.format max.features seed",
     .options = options,
     .positional_min = 2,
     .positional_max = 4,

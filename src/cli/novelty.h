@@ -36,7 +36,7 @@ void cli_novelty_clear(struct cli_novelty_rows *r);
 
 /* The options of train from settings and flags, checked before a file is read: CLI_OK, or CLI_USAGE after
  * saying on stderr what is wrong. */
-int cli_novelty_options(const struct cli_args *a, svs_novelty_options *o, int *lags);
+int cli_novelty_options(const struct cli_args *a, svs_novelty_options *o);
 
 /* How well the surprise orders the labelled rows, of which there are normal and anomalous ones: the area
  * under the ROC curve, ties by half, and the average precision, ties as one step. SVS_NO_MEMORY. */

@@ -1,75 +1,26 @@
 /* svmstream novelty train: rows -> a one-class model with its certificate. */
 #include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/nearest.h"
 #include "cli/novelty.h"
 #include "novelty/lags.h"
 #include "wire/novelty_file.h"
 
 #define NAME_ROOM (SVS_NAME_MAX + 16) /* a name with its lag */
 
-/* ---- options */
-
-static int unknown_word(const struct cli_args *a, const char *option, const char *value,
-                        const char *const *words) {
-    const char *nearest = svi_nearest(value, words);
-    return cli_usage(a, "--%s %s is not known, the nearest known one is %s", option, value,
-                     nearest ? nearest : words[0]);
-}
-
-static int take_word(const struct cli_args *a, const char *option, const char *const *words, int *out) {
-    const char *value = cli_value(a, option);
-    for (*out = 0; words[*out]; ++*out)
-        if (strcmp(words[*out], value) == 0)
-            return CLI_OK;
-    return unknown_word(a, option, value, words);
-}
-
-static int take_gamma(const struct cli_args *a, svs_novelty_options *o) {
-    static const char *const rules[] = {"", "scale", "median", "auto", NULL};
-    const char *value = cli_value(a, "gamma");
-    char *end;
-    for (int r = SVS_GAMMA_SCALE; rules[r]; r++)
-        if (strcmp(rules[r], value) == 0) {
-            o->gamma_rule = (svs_gamma_rule)r;
-            return CLI_OK;
-        }
-    o->gamma_rule = SVS_GAMMA_GIVEN;
-    o->gamma = strtod(value, &end);
-    if (end == value || *end || !(o->gamma > 0) || !isfinite(o->gamma))
-        return cli_usage(a, "--gamma is auto, scale, median or a number above 0, not %s", value);
-    return CLI_OK;
-}
-
-int cli_novelty_options(const struct cli_args *a, svs_novelty_options *o, int *lags) {
-    static const char *const fosvms[] = {"", "fosvm1", "fosvm2", NULL};
-    static const char *const kernels[] = {"rbf", "laplacian", "polynomial", NULL};
-    int64_t max, degree, joined;
-    int kernel;
-    svs_novelty_options_default(o);
-    int code = take_word(a, "novelty", fosvms, &o->fosvm);
-    if (code == CLI_OK)
-        code = take_word(a, "kernel", kernels, &kernel);
-    if (code == CLI_OK)
-        code = take_gamma(a, o);
-    if (code != CLI_OK)
-        return code;
-    if (!cli_number(a, "theta", 1e-12, 1 - 1e-12, &o->theta) ||
-        !cli_number(a, "epsilon", 1e-9, 1 - 1e-9, &o->epsilon) || !cli_number(a, "trim", 0, 0.5, &o->trim) ||
-        !cli_integer(a, "m", 0, INT64_MAX / 2, &o->m) || !cli_integer(a, "max", 0, 1000000, &max) ||
-        !cli_integer(a, "degree", 1, 20, &degree) || !cli_integer(a, "lags", 1, SVI_LAGS_MAX, &joined))
+int cli_novelty_options(const struct cli_args *a, svs_novelty_options *o) {
+    svs_error err;
+    int64_t degree;
+    if (svi_settings_novelty(&a->settings, o, &err) != SVS_OK)
+        return cli_usage(a, "%s", err.text);
+    if (!a->settings.novelty)
+        return cli_usage(a, "--novelty none makes no model: fosvm1 and fosvm2 do");
+    if (!cli_integer(a, "degree", 1, 20, &degree))
         return CLI_USAGE;
-    o->kernel = (svs_novelty_kernel)kernel;
     o->degree = (int)degree;
-    o->max = (int)max;
     o->scale = a->settings.scale == SVS_SCALE_STANDARD;
-    o->seed = (uint64_t)a->settings.seed;
-    *lags = (int)joined;
     return CLI_OK;
 }
 
@@ -171,8 +122,8 @@ static void tell_limit(const struct train *t) {
         outside = m->member[e].outside > outside ? m->member[e].outside : outside;
     if (outside > 0 && m->fosvm == 1)
         fprintf(stderr,
-                "--max %d was met: up to %" PRId64
-                " rows lie outside a member; more --max, a larger --theta or more --trim takes them in\n",
+                "novelty.max %d was met: up to %" PRId64
+                " rows lie outside a member; a larger novelty.max, .theta or .trim takes them in\n",
                 t->options.max, outside);
 }
 
@@ -213,11 +164,12 @@ static svs_code work(struct train *t, svs_error *err) {
 int cli_novelty_train(const struct cli_args *a) {
     struct train t = {.args = a};
     svs_error err = {0};
-    int usage = cli_novelty_options(a, &t.options, &t.lags);
+    int usage = cli_novelty_options(a, &t.options);
     if (usage == CLI_OK && cli_has(a, "normals-only") && a->settings.label[0] == '\0')
         usage = cli_usage(a, "--normals-only needs labels: name their column with --label");
     if (usage != CLI_OK)
         return usage;
+    t.lags = (int)a->settings.novelty_lags;
     t.options.progress = show_progress;
     t.options.user = &t;
     cli_progress_begin(&t.progress, a->quiet);
