@@ -92,6 +92,9 @@ struct svi_kernels {
     void (*rows_l2)(const double *x, size_t stride, int64_t count, int padded, const double *v, double *f);
     /* to_i = exp(-gamma t_i), t_i >= 0; below exp(-708) it is 0. `to` may be `t`. */
     void (*decay)(const double *t, double gamma, int64_t n, double *to);
+    /* to_j = asinh((x_j - center_j) inverse_j), j < d, to a few units in 1e-16; sizes above 1e150 count as
+     * 1e150. `to` may be x. */
+    void (*squash)(const double *x, const double *center, const double *inverse, int d, double *to);
 };
 
 /* The kernels for an instruction set (SVS_ISA_BEST: the environment's or the machine's best), or NULL when

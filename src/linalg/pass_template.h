@@ -158,7 +158,8 @@ INLINE void sweep_fixed(struct svi_recursion *r, int RV, int NP, int NX) {
 
 SWEEPS(1)
 SWEEPS(2)
-SWEEPS(3) SWEEPS(4)
+SWEEPS(3)
+SWEEPS(4)
 
     static void (*const sweeps[MAXV][SVI_PASS_MAX + 1][SVI_PASS_MAX + 1])(struct svi_recursion *) = {
         ROW(1), ROW(2), ROW(3), ROW(4)};
@@ -169,7 +170,8 @@ SWEEPS(3) SWEEPS(4)
         sweep_fixed(r, RV, SVI_PENDING_MAX, 0);                                                              \
     }
 FLUSH(1)
-FLUSH(2) FLUSH(3) FLUSH(4)
+FLUSH(2)
+FLUSH(3) FLUSH(4)
 
     static void flush(struct svi_recursion *r) {
     static void (*const flushes[MAXV])(struct svi_recursion *) = {flush_1, flush_2, flush_3, flush_4};
@@ -381,8 +383,8 @@ static void rows_dot(const double *x, size_t stride, int64_t count, int n, const
     }
 }
 
-/* sum_j |x_ij - v_j| or sum_j (x_ij - v_j)^2: of differences, so that near rows lose nothing. Over the padding
- * both are zero. */
+/* sum_j |x_ij - v_j| or sum_j (x_ij - v_j)^2: of differences, so that near rows lose nothing. Over the
+ * padding both are zero. */
 INLINE void distances(const double *x, size_t stride, int64_t count, int padded, const double *v, double *f,
                       bool absolute) {
     for (int64_t i = 0; i < count; i += ROWS, x += ROWS * stride) {
@@ -426,12 +428,23 @@ static void rows_add(const double *x, size_t stride, int64_t count, int n, const
     }
 }
 
-/* exp(x) for x <= 0: x = k ln 2 + r with |r| <= ln 2 / 2, a Taylor polynomial in r, and k added to the exponent.
- * Adding 1.5 * 2^52 rounds to the integer k and leaves it in the low bits. */
+/* exp(x) for x <= 0: x = k ln 2 + r with |r| <= ln 2 / 2, a Taylor polynomial in r, and k added to the
+ * exponent. Adding 1.5 * 2^52 rounds to the integer k and leaves it in the low bits. */
 INLINE vec exp_minus(vec x) {
-    static const double c[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
-                               1.0 / 40320,      1.0 / 5040,      1.0 / 720,      1.0 / 120,     1.0 / 24,
-                               1.0 / 6,          0.5,             1,              1};
+    static const double c[] = {1.0 / 6227020800,
+                               1.0 / 479001600,
+                               1.0 / 39916800,
+                               1.0 / 3628800,
+                               1.0 / 362880,
+                               1.0 / 40320,
+                               1.0 / 5040,
+                               1.0 / 720,
+                               1.0 / 120,
+                               1.0 / 24,
+                               1.0 / 6,
+                               0.5,
+                               1,
+                               1};
     const vec rounder = splat(6755399441055744.0), least = splat(-708);
     const mask inside = x >= least;
     x = (vec)(((mask)x & inside) | ((mask)least & ~inside));
@@ -471,6 +484,39 @@ static void decay(const double *t, double gamma, int64_t n, double *to) {
     memcpy(to + i, &last, (size_t)(n - i) * sizeof *to);
 }
 
+/* log(x) for 1 <= x < 2^1000: x = 2^k m with m near 1, log m = 2 atanh((m - 1) / (m + 1)) by its series. */
+INLINE vec log_above_1(vec x) {
+    static const double c[] = {1.0 / 21, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11,
+                               1.0 / 9,  1.0 / 7,  1.0 / 5,  1.0 / 3,  1};
+    const mask bits = (mask)x;
+    mask k = ((bits - (mask)splat(0x1.6a09e667f3bcdp-1)) >> 52); /* so that m lies in [sqrt 1/2, sqrt 2) */
+    const vec m = (vec)(bits - (k << 52)), s = (m - splat(1)) / (m + splat(1)), square = s * s;
+    vec p = splat(c[0]);
+    for (size_t i = 1; i < sizeof c / sizeof *c; i++)
+        p = p * square + splat(c[i]);
+    return __builtin_convertvector(k, vec) * splat(0x1.62e42fefa39efp-1) + splat(2) * s * p;
+}
+
+/* |u| + sqrt(u^2 + 1) by plain code, which the compiler turns into vectors; its logarithm by the above. */
+static void squash(const double *x, const double *center, const double *inverse, int d, double *to) {
+    double grown[64], sign[64];
+    for (int first = 0; first < d; first += 64) {
+        const int count = d - first < 64 ? d - first : 64;
+        for (int j = 0; j < count; j++) {
+            const double u = (x[first + j] - center[first + j]) * inverse[first + j];
+            const double size = fabs(u) < 1e150 ? fabs(u) : 1e150;
+            sign[j] = u < 0 ? -1 : 1;
+            grown[j] = size + sqrt(size * size + 1);
+        }
+        for (int j = count; j < 64 && j % VW; j++)
+            grown[j] = 1;
+        for (int j = 0; j < count; j += VW)
+            *(vec_u *)(grown + j) = log_above_1(*(const vec_u *)(grown + j));
+        for (int j = 0; j < count; j++)
+            to[first + j] = sign[j] * grown[j];
+    }
+}
+
 #define LANE_VECTORS (SVI_LANES / VW)
 
 static void lanes_dot(const double *value, const int32_t *column, int64_t count, const double *spread,
@@ -488,10 +534,9 @@ static void lanes_dot(const double *value, const int32_t *column, int64_t count,
     if (e < count)
         UNROLL for (int v = 0; v < LANE_VECTORS; v++) even[v] +=
             splat(value[e]) * load(spread + (size_t)column[e] * SVI_LANES + v * VW);
-    UNROLL for (int v = 0; v < LANE_VECTORS; v++)
-        *(vec_u *)(sum + v * VW) = even[v] + odd[v];
+    UNROLL for (int v = 0; v < LANE_VECTORS; v++) * (vec_u *)(sum + v * VW) = even[v] + odd[v];
 }
 
-const struct svi_kernels KERNELS = {ISA_NAME,   ISA,           strip_for, sweep, step,     standardise,
-                                    energy_add, energy_remove, dot,       gram,  rows_dot, rows_add,
-                                    rbf,        lanes_dot,     rows_l1,   rows_l2, decay};
+const struct svi_kernels KERNELS = {ISA_NAME,   ISA,           strip_for, sweep,   step,     standardise,
+                                    energy_add, energy_remove, dot,       gram,    rows_dot, rows_add,
+                                    rbf,        lanes_dot,     rows_l1,   rows_l2, decay,    squash};

@@ -1,7 +1,6 @@
 #include "novelty/coordinates.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -30,16 +29,37 @@ void svi_coordinates_clear(struct svi_coordinates *c) {
     c->center = c->inverse = NULL;
 }
 
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+/* The value of rank `rank` (from 0); before it come smaller or equal ones, behind it larger or equal ones
+ * (Hoare's selection, the middle value of three as pivot). */
+static double select_rank(double *v, int64_t n, int64_t rank) {
+    int64_t low = 0, high = n - 1;
+    while (low < high) {
+        const double a = v[low], b = v[low + (high - low) / 2], c = v[high];
+        const double pivot = fmax(fmin(a, b), fmin(fmax(a, b), c));
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (v[i] < pivot)
+                i++;
+            while (v[j] > pivot)
+                j--;
+            if (i <= j) {
+                const double t = v[i];
+                v[i++] = v[j];
+                v[j--] = t;
+            }
+        }
+        if (rank <= j)
+            high = j;
+        else if (rank >= i)
+            low = i;
+        else
+            break;
+    }
+    return v[rank];
 }
 
-static double quantile(const double *sorted, int64_t n, double share) {
-    const double at = share * (double)(n - 1);
-    const int64_t below = (int64_t)at;
-    const int64_t above = below + 1 < n ? below + 1 : below;
-    return sorted[below] + (at - (double)below) * (sorted[above] - sorted[below]);
+static double quantile(double *v, int64_t n, double share) {
+    return select_rank(v, n, (int64_t)(share * (double)(n - 1) + 0.5));
 }
 
 static double deviation(const double *v, int64_t n) {
@@ -56,7 +76,6 @@ void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t 
     for (int j = 0; c->center && j < c->d; j++) {
         for (int64_t i = 0; i < count; i++)
             column[i] = rows[i * stride + j];
-        qsort(column, (size_t)count, sizeof *column, ascending);
         double spread = (quantile(column, count, 1 - LOW) - quantile(column, count, LOW)) / DEVIATION;
         if (!(spread > 0))
             spread = deviation(column, count);
@@ -67,8 +86,7 @@ void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t 
 
 void svi_coordinates_apply(const struct svi_coordinates *c, const double *x, double *to) {
     if (c->center)
-        for (int j = 0; j < c->d; j++)
-            to[j] = asinh((x[j] - c->center[j]) * c->inverse[j]);
+        svi_kernels_get(SVS_ISA_BEST)->squash(x, c->center, c->inverse, c->d, to);
     else
         memmove(to, x, (size_t)c->d * sizeof *to);
     memset(to + c->d, 0, (size_t)(c->stride - c->d) * sizeof *to);

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <cblas.h>
+
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "novelty/detector_state.h"
@@ -110,11 +112,10 @@ static double member_score(struct svi_detector *d, int g, const double *u) {
     const struct svi_hull *h = &d->hull[g];
     const double gamma = d->view.member[g].gamma;
     const bool polynomial = d->similarity.kernel == SVS_NOVELTY_POLYNOMIAL;
-    double membership = 0;
+    double membership;
     const double own = polynomial ? d->similarity.pass->dot(u, u, d->stride) : 0;
     svi_similarity_of_gap(&d->similarity, gamma, d->gap, d->norm2, own, d->points, d->kernel);
-    for (int i = 0; i < d->points; i++)
-        membership += h->z[i] * d->kernel[i];
+    membership = d->points > 0 ? cblas_ddot(d->points, h->z, 1, d->kernel, 1) : 0;
     if (membership > FAINT || polynomial)
         return -log(fmax(membership, FAINT));
     return svi_similarity_surprise(gamma, d->gap, h->z, d->points);

@@ -7,19 +7,16 @@
 #include "novelty/detector_state.h"
 #include "novelty/explain.h"
 
-#define PAIRS  512 /* of calibration rows, for the median distance */
-#define LEAST  8   /* calibration rows, before there can be a model */
-#define LOOK   64  /* calibration rows by which a renewal is found to be due */
-#define MOVED  3.0 /* deviations by which a center may move */
-#define SPREAD 4.0 /* factor by which a deviation may grow */
+#define PAIRS 512  /* of calibration rows, for the median distance */
+#define LEAST 8    /* calibration rows, before there can be a model */
+#define LOOK  64   /* calibration rows by which a renewal is found to be due */
+#define AWAY  10.0 /* deviations from the center: when most of these rows lie further out, in one feature */
 
 size_t svi_detector_work(const struct svi_detector_options *o, int stride) {
     const size_t rows = (size_t)o->calibration > PAIRS ? (size_t)o->calibration : PAIRS;
     const size_t explain = 3 * (size_t)stride + (size_t)o->model.max + 8;
     const size_t renew = rows * (SVS_MEMBERS_MAX + 2) + 2 * (size_t)stride;
-    const size_t look = (size_t)LOOK * (1 + (size_t)o->d) + 2 * (size_t)stride;
-    size_t most = explain > renew ? explain : renew;
-    return most > look ? most : look;
+    return explain > renew ? explain : renew;
 }
 
 static int ascending(const void *a, const void *b) {
@@ -169,19 +166,16 @@ void svi_detector_renew(struct svi_detector *d) {
 }
 
 bool svi_detector_outgrown(struct svi_detector *d) {
-    const int count = d->calibration.count < LOOK ? d->calibration.count : LOOK;
-    if (!d->ready || !d->coordinates.center || count < LOOK)
+    const struct svi_coordinates *c = &d->coordinates;
+    if (!d->ready || !c->center || d->calibration.count < LOOK)
         return false;
-    double *rows = d->work, *column = rows + (size_t)count * (size_t)d->o.d;
-    struct svi_coordinates now = {d->o.d, d->stride, column + count, column + count + d->stride};
-    for (int i = 0; i < count; i++) { /* the newest ones */
-        const int place = (d->calibration.at - 1 - i + d->calibration.room) % d->calibration.room;
-        memcpy(rows + (size_t)i * (size_t)d->o.d, row(d, place), (size_t)d->o.d * sizeof *rows);
-    }
-    svi_coordinates_fit(&now, rows, d->o.d, count, column);
     for (int j = 0; j < d->o.d; j++) {
-        const double moved = fabs(now.center[j] - d->coordinates.center[j]);
-        if (moved * d->coordinates.inverse[j] > MOVED || d->coordinates.inverse[j] > SPREAD * now.inverse[j])
+        int away = 0;
+        for (int i = 0; i < LOOK; i++) { /* the newest ones */
+            const int place = (d->calibration.at - 1 - i + d->calibration.room) % d->calibration.room;
+            away += fabs(row(d, place)[j] - c->center[j]) * c->inverse[j] > AWAY;
+        }
+        if (2 * away > LOOK)
             return true;
     }
     return false;
