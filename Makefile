@@ -17,10 +17,10 @@ SONAME   = libsvmstream.so.0
 # Every Debian package that building, demo, test, fuzz, metrics and format need.
 PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-dev liblapacke-dev libcyaml-dev \
            libjansson-dev zlib1g-dev libcmocka-dev clang libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
-           python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags libmosquitto-dev mosquitto \
+           python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags gnuplot-nox libmosquitto-dev mosquitto \
            mosquitto-clients openssl
 # What `make bench` needs besides: the peers it compares with.
-BENCH_PACKAGES = g++ libdlib-dev liblinear-dev libsvm-dev gnuplot-nox
+BENCH_PACKAGES = g++ libdlib-dev liblinear-dev libsvm-dev
 
 CFLAGS  ?= -O2 -g
 WARN     = -Wall -Wextra -Wpedantic -Werror

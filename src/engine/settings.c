@@ -107,7 +107,7 @@ static const struct svi_setting table[] = {
      "which samples the novelty model may learn: those that are not novel, all, those with a label, or a "
      "change too that lasts",
      FIELD(novelty_learn)},
-    {"novelty.trim", SVI_SET_NUMBER, "0.2", NULL, 0, 0.9, "",
+    {"novelty.trim", SVI_SET_NUMBER, "0.2", NULL, 0, 0.5, "",
      "share of the least usual samples that normal and persistent leave out all the same",
      FIELD(novelty_trim)},
     {"novelty.persist", SVI_SET_INTEGER, "100", NULL, 1, 1e6, "samples",
