@@ -92,14 +92,14 @@ static void take_labels(struct cli_novelty_rows *r) {
 }
 
 /* Rows of `lags` samples, padded and dense. */
-static svs_code join(struct cli_novelty_rows *r, int lags, svs_error *err) {
+static svs_code join(struct cli_novelty_rows *r, int lags, bool differences, svs_error *err) {
     const svs_rows *in = &r->table.examples.rows;
     struct svi_lags l = {0};
     const int d = in->d * lags, stride = (d + 7) / 8 * 8;
     double *x = svi_alloc_array((size_t)in->d, sizeof *x);
     r->joined = svi_alloc_array((size_t)r->rows.n, (size_t)stride * sizeof *r->joined);
-    svs_code code =
-        x && r->joined ? svi_lags_init(&l, in->d, lags, err) : svi_fail_memory(err, "the joined rows");
+    svs_code code = x && r->joined ? svi_lags_init(&l, in->d, lags, differences, err)
+                                   : svi_fail_memory(err, "the joined rows");
     double *to = r->joined;
     for (int64_t i = 0; i < in->n && code == SVS_OK; i++) {
         svs_rows_copy(in, i, x);
@@ -112,7 +112,8 @@ static svs_code join(struct cli_novelty_rows *r, int lags, svs_error *err) {
     return code;
 }
 
-static svs_code prepare(struct cli_novelty_rows *r, const char *path, int lags, svs_error *err) {
+static svs_code prepare(struct cli_novelty_rows *r, const char *path, int lags, bool differences,
+                        svs_error *err) {
     const svs_examples *e = &r->table.examples;
     if (e->rows.n < lags)
         return svi_fail(err, SVS_WRONG_DIMENSION, "%.100s has %lld samples: fewer than the %d lags", path,
@@ -127,16 +128,16 @@ static svs_code prepare(struct cli_novelty_rows *r, const char *path, int lags, 
     if (!r->own_anomaly || !r->own_touched)
         return svi_fail_memory(err, "the rows of a file");
     take_labels(r);
-    return lags > 1 ? join(r, lags, err) : SVS_OK;
+    return lags > 1 ? join(r, lags, differences, err) : SVS_OK;
 }
 
 svs_code cli_novelty_read(const struct cli_args *a, const char *path, const svs_novelty_model *model,
-                          int lags, struct cli_progress *progress, struct cli_novelty_rows *out,
-                          svs_error *err) {
+                          int lags, bool differences, struct cli_progress *progress,
+                          struct cli_novelty_rows *out, svs_error *err) {
     *out = (struct cli_novelty_rows){0};
     svs_code code = read_table(a, path, model, progress, out, err);
     out->names = model ? model->features : out->wanted ? out->wanted : out->table.examples.features;
-    return code == SVS_OK ? prepare(out, path, lags, err) : code;
+    return code == SVS_OK ? prepare(out, path, lags, differences, err) : code;
 }
 
 void cli_novelty_clear(struct cli_novelty_rows *r) {

@@ -75,7 +75,8 @@ static int next_feature(const double *adds, int d, const bool *named) {
 }
 
 static const char *feature_name(const struct score *s, int j, char *room, size_t size) {
-    return s->model->features ? s->model->features[j] : svi_lags_name(NULL, s->rows.width, j, room, size);
+    return s->model->features ? s->model->features[j]
+                              : svi_lags_name(NULL, s->rows.width, s->model->differences, j, room, size);
 }
 
 /* A cell of a CSV: quoted where it must be. */
@@ -197,7 +198,7 @@ static svs_code work(struct score *s, svs_error *err) {
         return err->code;
     s->top = s->top < s->model->d ? s->top : s->model->d;
     svs_code code = cli_novelty_read(a, a->positional[1], s->model, s->model->lags > 1 ? s->model->lags : 1,
-                                     &s->progress, &s->rows, err);
+                                     s->model->differences, &s->progress, &s->rows, err);
     if (code == SVS_OK)
         code = reserve(s, err);
     if (code == SVS_OK)

@@ -29,7 +29,7 @@ static void show(const svs_novelty_model *m) {
     printf("theta %g\nrows %" PRId64 "\ntrimmed %" PRId64 "\nfeatures %d\n", m->theta, m->trained, m->trimmed,
            m->d);
     if (m->lags > 1)
-        printf("lags %d\n", m->lags);
+        printf("lags %d%s\n", m->lags, m->differences ? ", as differences" : "");
     putchar('\n');
     cli_novelty_members(m, stdout);
     if (!m->center && !m->features)

@@ -37,6 +37,7 @@ struct train {
     const struct cli_args *args;
     svs_novelty_options options;
     int lags;
+    bool differences;
     struct cli_novelty_rows rows;
     struct cli_progress progress;
     svs_novelty_model *model;
@@ -88,12 +89,15 @@ static svs_code fit(struct train *t, svs_error *err) {
             return svi_fail_memory(err, "the names of the features");
         }
         for (int j = 0; j < d; j++)
-            names[j] = svi_lags_name(r->names, r->width, j, text + (size_t)j * NAME_ROOM, NAME_ROOM);
+            names[j] =
+                svi_lags_name(r->names, r->width, t->differences, j, text + (size_t)j * NAME_ROOM, NAME_ROOM);
     }
     svs_code code = svs_novelty_train(&r->rows, names, &t->options, &t->model, err);
     t->seconds = cli_clock() - start;
-    if (code == SVS_OK)
+    if (code == SVS_OK) {
         t->model->lags = t->lags;
+        t->model->differences = t->differences;
+    }
     svi_free(names);
     svi_free(text);
     return code;
@@ -138,7 +142,8 @@ static void warn_of_label(const struct train *t) {
 static svs_code work(struct train *t, svs_error *err) {
     const struct cli_args *a = t->args;
     char path[4096];
-    svs_code code = cli_novelty_read(a, a->positional[1], NULL, t->lags, &t->progress, &t->rows, err);
+    svs_code code =
+        cli_novelty_read(a, a->positional[1], NULL, t->lags, t->differences, &t->progress, &t->rows, err);
     if (code == SVS_OK && cli_has(a, "normals-only"))
         code = keep_normal(t, err);
     if (code == SVS_OK)
@@ -170,6 +175,7 @@ int cli_novelty_train(const struct cli_args *a) {
     if (usage != CLI_OK)
         return usage;
     t.lags = (int)a->settings.novelty_lags;
+    t.differences = a->settings.novelty_differences;
     t.options.progress = show_progress;
     t.options.user = &t;
     cli_progress_begin(&t.progress, a->quiet);

@@ -12,13 +12,14 @@
 #define TOP 5 /* features named in an alert event */
 
 static struct svi_detector_options options_of(const struct svi_settings *s) {
-    struct svi_detector_options o = {.window = s->novelty_window,
-                                     .calibration = (int)s->novelty_calibration,
-                                     .learn = (enum svi_novelty_learn)s->novelty_learn,
-                                     .p = s->alert_p,
-                                     .clear = s->alert_clear,
-                                     .confirm = (int)(s->novelty_confirm + s->novelty_lags - 1), /* one odd value lasts that long */
-                                     .persist = s->novelty_persist};
+    struct svi_detector_options o = {
+        .window = s->novelty_window,
+        .calibration = (int)s->novelty_calibration,
+        .learn = (enum svi_novelty_learn)s->novelty_learn,
+        .p = s->alert_p,
+        .clear = s->alert_clear,
+        .confirm = (int)(s->novelty_confirm + s->novelty_lags - 1), /* one odd value lasts that long */
+        .persist = s->novelty_persist};
     (void)svi_settings_novelty(s, &o.model, NULL); /* svi_settings_check has looked at it */
     return o;
 }
@@ -35,6 +36,7 @@ svs_code svi_sentry_new(struct svi_sentry *s, const struct svi_settings *setting
                                             .warmup = settings->novelty_warmup};
     s->options = options_of(settings);
     s->lags = (int)settings->novelty_lags;
+    s->differences = settings->novelty_differences;
     svi_alert_init(&s->alert, &alert);
     return svi_settings_novelty(settings, &checked, err);
 }
@@ -61,14 +63,14 @@ void svi_sentry_reset(struct svi_sentry *s) {
     svi_alert_init(&s->alert, &alert);
 }
 
-static svs_code take_rows(struct svi_sentry_rows *r, int d, int lags, svs_error *err) {
+static svs_code take_rows(struct svi_sentry_rows *r, int d, int lags, bool differences, svs_error *err) {
     const size_t columns = (size_t)d * (size_t)lags;
     *r = (struct svi_sentry_rows){.d = d};
     r->x = svi_alloc_array((size_t)d, sizeof *r->x);
     r->row = svi_alloc_array(columns, sizeof *r->row);
     r->adds = svi_alloc_array(columns, sizeof *r->adds);
     if (r->x && r->row && r->adds)
-        return svi_lags_init(&r->history, d, lags, err);
+        return svi_lags_init(&r->history, d, lags, differences, err);
     return svi_fail_memory(err, "the novelty of the stream");
 }
 
@@ -76,7 +78,7 @@ static svs_code take_rows(struct svi_sentry_rows *r, int d, int lags, svs_error 
 static svs_code build(struct svi_sentry *s, int d, svs_error *err) {
     struct svi_sentry_rows rows;
     struct svi_detector_options o = s->options;
-    svs_code code = take_rows(&rows, d, s->lags, err);
+    svs_code code = take_rows(&rows, d, s->lags, s->differences, err);
     o.d = d * s->lags;
     if (code == SVS_OK && s->detector)
         code = svi_detector_widen(&s->detector, s->lags, d, err);

@@ -24,6 +24,7 @@ struct svi_sentry {
     bool on;
     struct svi_detector_options options;
     int lags;
+    bool differences;
     svi_detector *detector; /* NULL before the first sample */
     struct svi_sentry_rows rows;
     struct svi_alert alert;

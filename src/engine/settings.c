@@ -103,6 +103,9 @@ static const struct svi_setting table[] = {
      "learned samples that a support vector stays; 0 is no limit", FIELD(novelty_window)},
     {"novelty.lags", SVI_SET_INTEGER, "1", NULL, 1, 1024, "samples",
      "the last so many samples are judged as one, so that a single sensor has a shape", FIELD(novelty_lags)},
+    {"novelty.differences", SVI_SET_CHOICE, "no", "no|yes", 0, 0, "",
+     "with novelty.lags, judge the newest sample and the steps that led to it, instead of the samples",
+     FIELD(novelty_differences)},
     {"novelty.learn", SVI_SET_CHOICE, "normal", "normal|all|labelled|persistent", 0, 0, "",
      "which samples the novelty model may learn: those that are not novel, all, those with a label, or a "
      "change too that lasts",

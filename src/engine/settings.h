@@ -47,6 +47,7 @@ struct svi_settings {
     char novelty_gamma[32];
     double novelty_theta, novelty_epsilon;
     int64_t novelty_m, novelty_max, novelty_window, novelty_lags;
+    int novelty_differences; /* 0 no, 1 yes */
     double novelty_trim;
     int novelty_learn; /* enum svi_novelty_learn */
     int64_t novelty_persist, novelty_calibration, novelty_confirm, novelty_warmup;

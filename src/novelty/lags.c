@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-svs_code svi_lags_init(struct svi_lags *l, int d, int lags, svs_error *err) {
-    *l = (struct svi_lags){.d = d, .lags = lags};
+svs_code svi_lags_init(struct svi_lags *l, int d, int lags, bool differences, svs_error *err) {
+    *l = (struct svi_lags){.d = d, .lags = lags, .differences = differences};
     if (d < 1 || lags < 1 || lags > SVI_LAGS_MAX)
         return svi_fail(err, SVS_INVALID, "lags are 1 to %d, not %d", SVI_LAGS_MAX, lags);
     l->ring = svi_alloc_array((size_t)lags, (size_t)d * sizeof *l->ring);
@@ -33,15 +33,19 @@ bool svi_lags_push(struct svi_lags *l, const double *x, double *out) {
     const size_t first = (size_t)(l->lags - l->newest), rest = (size_t)l->newest;
     memcpy(out, l->ring + (size_t)l->newest * d, first * bytes);
     memcpy(out + first * d, l->ring, rest * bytes);
+    for (size_t j = (size_t)l->lags * d; l->differences && j-- > d;)
+        out[j] = out[j - d] - out[j];
     return true;
 }
 
-char *svi_lags_name(const char *const *names, int d, int j, char *out, size_t size) {
+char *svi_lags_name(const char *const *names, int d, bool differences, int j, char *out, size_t size) {
     char plain[24];
     snprintf(plain, sizeof plain, "x%d", j % d + 1);
     const char *name = names && names[j % d] ? names[j % d] : plain;
     if (j < d)
         snprintf(out, size, "%s", name);
+    else if (differences)
+        snprintf(out, size, "%s step[-%d]", name, j / d);
     else
         snprintf(out, size, "%s[-%d]", name, j / d);
     return out;

@@ -1,5 +1,6 @@
 /* lags.h: the last L samples as one, so that a single sensor has a shape: row i is (x_i, x_{i-1}, ..,
- * x_{i-L+1}), the newest first, each with all its d features. Files and streams use this one definition. */
+ * x_{i-L+1}), the newest first, each with all its d features; as differences it is (x_i, x_i - x_{i-1}, ..,
+ * x_{i-L+2} - x_{i-L+1}): the level once, and each step. Files and streams use this one definition. */
 #ifndef SVI_LAGS_H
 #define SVI_LAGS_H
 
@@ -12,13 +13,14 @@
 
 struct svi_lags {
     int d, lags;
+    bool differences;
     int held;     /* samples pushed so far, at most lags */
     int newest;   /* its place in the ring */
     double *ring; /* lags x d */
 };
 
 /* For samples of d >= 1 values; lags 1 to SVI_LAGS_MAX, 1 = the sample itself. SVS_INVALID, SVS_NO_MEMORY. */
-svs_code svi_lags_init(struct svi_lags *l, int d, int lags, svs_error *err);
+svs_code svi_lags_init(struct svi_lags *l, int d, int lags, bool differences, svs_error *err);
 void svi_lags_clear(struct svi_lags *l); /* frees */
 
 /* Forgets the samples: after a gap in the feed its two sides must not be joined. */
@@ -29,7 +31,8 @@ void svi_lags_empty(struct svi_lags *l);
 bool svi_lags_push(struct svi_lags *l, const double *x, double *out);
 
 /* The name of column j of such a row from the names of the d features (NULL: "x1", "x2", ..): "pressure" for
- * the newest sample, "pressure[-2]" for the one two before. Returns out. */
-char *svi_lags_name(const char *const *names, int d, int j, char *out, size_t size);
+ * the newest sample, "pressure[-2]" for the one two before, as differences "pressure step[-2]" for the step
+ * from that one to the next. Returns out. */
+char *svi_lags_name(const char *const *names, int d, bool differences, int j, char *out, size_t size);
 
 #endif

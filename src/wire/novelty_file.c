@@ -82,9 +82,10 @@ static void put_names(struct svi_pack *p, const svs_novelty_model *m) {
 static svs_code encode(const svs_novelty_model *m, struct svi_bytes *out) {
     struct svi_pack p;
     svs_code code = SVS_OK;
-    svi_envelope_begin(&p, out, FORMAT, VERSION, 12);
+    svi_envelope_begin(&p, out, FORMAT, VERSION, 13);
     put_integer(&p, "d", m->d);
     put_integer(&p, "lags", m->lags > 1 ? m->lags : 1);
+    put_integer(&p, "differences", m->differences);
     svi_pack_key(&p, "kernel");
     svi_pack_text(&p, kernels[m->kernel]);
     put_integer(&p, "degree", m->degree);
@@ -124,6 +125,7 @@ svs_code svi_novelty_write(const svs_novelty_model *m, const char *path, svs_err
 enum key {
     D,
     LAGS,
+    DIFFERENCES,
     KERNEL,
     DEGREE,
     FOSVM,
@@ -137,8 +139,9 @@ enum key {
     KEYS
 };
 
-static const char *const key_names[KEYS] = {"d",       "lags",    "kernel",   "degree", "fosvm",   "theta",
-                                            "trained", "trimmed", "features", "center", "inverse", "members"};
+static const char *const key_names[KEYS] = {"d",      "lags",    "differences", "kernel",  "degree",
+                                            "fosvm",  "theta",   "trained",     "trimmed", "features",
+                                            "center", "inverse", "members"};
 
 enum member_key { GAMMA, SHARE, RHO, WORST, VIOLATION, ROUNDS, OUTSIDE, Z, SUPPORT, MEMBER_KEYS };
 
@@ -147,7 +150,7 @@ static const char *const member_names[MEMBER_KEYS] = {"gamma",  "share",   "rho"
 
 /* The scalars of the file. */
 struct parts {
-    int64_t d, lags, degree, fosvm, trained, trimmed;
+    int64_t d, lags, differences, degree, fosvm, trained, trimmed;
     int kernel;
     double theta;
 };
@@ -156,9 +159,13 @@ static svs_code take_scalars(struct svi_fields *f, struct parts *p) {
     const struct {
         int key;
         int64_t low, high, *out;
-    } integers[] = {{D, 1, FEATURES_MAX, &p->d},          {LAGS, 1, SVI_LAGS_MAX, &p->lags},
-                    {DEGREE, 0, 20, &p->degree},          {FOSVM, 1, 2, &p->fosvm},
-                    {TRAINED, 0, INT64_MAX, &p->trained}, {TRIMMED, 0, INT64_MAX, &p->trimmed}};
+    } integers[] = {{D, 1, FEATURES_MAX, &p->d},
+                    {LAGS, 1, SVI_LAGS_MAX, &p->lags},
+                    {DIFFERENCES, 0, 1, &p->differences},
+                    {DEGREE, 0, 20, &p->degree},
+                    {FOSVM, 1, 2, &p->fosvm},
+                    {TRAINED, 0, INT64_MAX, &p->trained},
+                    {TRIMMED, 0, INT64_MAX, &p->trimmed}};
     svs_code code = svi_field_word(f, KERNEL, kernels, 3, &p->kernel);
     if (code == SVS_OK)
         code = svi_field_number(f, THETA, DBL_MIN, 1 - DBL_EPSILON / 2, &p->theta);
@@ -337,6 +344,7 @@ static svs_code take_members(struct svi_fields *f, const uint8_t *end, svs_novel
 
 static void set_scalars(const struct parts *p, svs_novelty_model *m) {
     m->lags = (int)p->lags;
+    m->differences = p->differences;
     m->kernel = (svs_novelty_kernel)p->kernel;
     m->degree = (int)p->degree;
     m->fosvm = (int)p->fosvm;

@@ -162,10 +162,11 @@ static void test_lags(void **state) {
     (void)state;
     uint64_t random = 9;
     for (int lags = 1; lags <= 7; lags += 2)
-        for (int d = 1; d <= 3; d++) {
+        for (int d = 1; d <= 6; d++) {
+            const bool steps = d > 3;
             struct svi_lags l;
-            double x[40][3], out[21];
-            assert_int_equal(svi_lags_init(&l, d, lags, NULL), SVS_OK);
+            double x[40][6], out[42];
+            assert_int_equal(svi_lags_init(&l, d, lags, steps, NULL), SVS_OK);
             for (int i = 0; i < 40; i++) {
                 if (i == 20)
                     svi_lags_empty(&l);
@@ -174,23 +175,26 @@ static void test_lags(void **state) {
                 const bool ready = svi_lags_push(&l, x[i], out);
                 assert_int_equal(ready, i % 20 >= lags - 1);
                 for (int k = 0; k < lags * d && ready; k++)
-                    assert_true(out[k] == x[i - k / d][k % d]);
+                    assert_true(out[k] == (k < d || !steps ? x[i - k / d][k % d]
+                                                           : x[i - k / d + 1][k % d] - x[i - k / d][k % d]));
             }
             svi_lags_clear(&l);
         }
     struct svi_lags l;
-    assert_int_equal(svi_lags_init(&l, 1, 0, NULL), SVS_INVALID);
-    assert_int_equal(svi_lags_init(&l, 0, 1, NULL), SVS_INVALID);
-    assert_int_equal(svi_lags_init(&l, 1, SVI_LAGS_MAX + 1, NULL), SVS_INVALID);
+    assert_int_equal(svi_lags_init(&l, 1, 0, false, NULL), SVS_INVALID);
+    assert_int_equal(svi_lags_init(&l, 0, 1, false, NULL), SVS_INVALID);
+    assert_int_equal(svi_lags_init(&l, 1, SVI_LAGS_MAX + 1, false, NULL), SVS_INVALID);
 }
 
 static void test_lag_names(void **state) {
     (void)state;
     const char *const names[] = {"flow", "pressure"};
     char name[32];
-    assert_string_equal(svi_lags_name(names, 2, 1, name, sizeof name), "pressure");
-    assert_string_equal(svi_lags_name(names, 2, 4, name, sizeof name), "flow[-2]");
-    assert_string_equal(svi_lags_name(NULL, 2, 3, name, sizeof name), "x2[-1]");
+    assert_string_equal(svi_lags_name(names, 2, false, 1, name, sizeof name), "pressure");
+    assert_string_equal(svi_lags_name(names, 2, false, 4, name, sizeof name), "flow[-2]");
+    assert_string_equal(svi_lags_name(NULL, 2, false, 3, name, sizeof name), "x2[-1]");
+    assert_string_equal(svi_lags_name(names, 2, true, 0, name, sizeof name), "flow");
+    assert_string_equal(svi_lags_name(names, 2, true, 2, name, sizeof name), "flow step[-1]");
 }
 
 int main(void) {

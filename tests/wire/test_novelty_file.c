@@ -38,7 +38,8 @@ static void spill(const void *bytes, size_t n) {
 }
 
 static void compare(const svs_novelty_model *a, const svs_novelty_model *b) {
-    assert_true(a->d == b->d && a->stride == b->stride && a->lags == b->lags && a->kernel == b->kernel);
+    assert_true(a->d == b->d && a->stride == b->stride && a->lags == b->lags &&
+                a->differences == b->differences && a->kernel == b->kernel);
     assert_true(a->degree == b->degree && a->fosvm == b->fosvm && a->theta == b->theta);
     assert_true(a->trained == b->trained && a->trimmed == b->trimmed && a->members == b->members);
     for (int j = 0; j < a->d; j++) {
@@ -65,7 +66,7 @@ static void test_round_trip(void **state) {
             struct test_oneclass t;
             double before[150], after[150];
             test_oneclass_make(&t, 150, 6, (svs_novelty_kernel)k, SVS_GAMMA_AUTO, scale);
-            t.model->lags = 3;
+            t.model->lags = 3, t.model->differences = true;
             assert_int_equal(svi_novelty_write(t.model, path, NULL), SVS_OK);
             svs_novelty_model *back = svi_novelty_read(path, NULL);
             assert_non_null(back);
@@ -160,12 +161,13 @@ static size_t make(uint8_t *out) {
     struct svi_bytes bytes = {0};
     struct svi_pack p;
     svi_pack_begin(&p, &bytes);
-    svi_pack_map(&p, 15);
+    svi_pack_map(&p, 16);
     svi_pack_key(&p, "format");
     svi_pack_text(&p, "svmstream-novelty");
     integer(&p, "v", lie.version);
     integer(&p, "d", lie.d);
     integer(&p, "lags", lie.lags);
+    integer(&p, "differences", 0);
     svi_pack_key(&p, "kernel");
     svi_pack_text(&p, lie.kernel);
     integer(&p, "degree", 3);
