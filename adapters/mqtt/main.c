@@ -153,12 +153,15 @@ static void take_message(void *context, const struct mosquitto_message *m) {
     }
 }
 
-static void tell_counters(struct adapter *a) {
-    char *text = NULL;
-    size_t length = 0;
+static void tell_counters(const struct adapter *a) {
     fputs("svmstream-mqtt: ", stderr);
     counters_text(&a->counters, a->feed.buffer.count, stderr);
     fputc('\n', stderr);
+}
+
+static void publish_counters(struct adapter *a) {
+    char *text = NULL;
+    size_t length = 0;
     FILE *to = broker_ready(&a->broker) ? open_memstream(&text, &length) : NULL;
     if (!to)
         return;
@@ -205,6 +208,7 @@ static void work(struct adapter *a) {
         join_clock(&a->join);
         if (a->options.stats > 0 && clock_steady() >= a->stats_due) {
             tell_counters(a);
+            publish_counters(a);
             a->stats_due += a->options.stats;
         }
     }
@@ -218,7 +222,7 @@ static void flush(struct adapter *a) {
     a->broker.reads = false;
     while (a->feed.buffer.count > 0 && (now = clock_steady()) < samples)
         turn(a, samples - now);
-    tell_counters(a);
+    publish_counters(a);
     if (a->broker.connected)
         broker_publish_own(&a->broker, "status", "offline", 7, true);
     a->broker.reads = true;
@@ -226,6 +230,7 @@ static void flush(struct adapter *a) {
            (now = clock_steady()) < end)
         turn(a, end - now);
     broker_leave(&a->broker);
+    tell_counters(a);
 }
 
 static int run(struct adapter *a, void *context) {
