@@ -9,6 +9,7 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/object.h"
+#include "wire/model_file.h"
 
 #define FILE_MAX    (1024 * 1024 * 1024) /* bytes: a file beyond this is no model */
 #define ASK_TIMEOUT 10                   /* seconds */
@@ -134,6 +135,30 @@ static svs_code export(const struct cli_args *a, const svs_model *m, const struc
     return code;
 }
 
+/* What `train` writes is read too; its bytes become those of an event's model. */
+static svs_model *from_training(const char *path, struct svi_bytes *bytes, svs_error *err) {
+    struct svi_machine machine = {0};
+    svs_error why;
+    if (svi_machine_read(&machine, path, &why) != SVS_OK)
+        return NULL; /* *err tells why it is no event's model: the first reading counts */
+    bytes->size = 0;
+    if (machine.kernel)
+        svi_fail(err, SVS_UNAVAILABLE,
+                 "%.150s is a kernel model, which has no weights to show: `svmstream predict` uses it", path);
+    else if (svi_model_encode(machine.linear, NULL, 0, bytes) != SVS_OK)
+        svi_fail_memory(err, "the model");
+    else
+        return machine.linear;
+    svi_machine_clear(&machine);
+    return NULL;
+}
+
+static svs_model *decode(const struct cli_args *a, struct svi_bytes *bytes, svs_error *err) {
+    const char *path = a->positional_count > 1 ? a->positional[1] : "-";
+    svs_model *m = svs_model_decode(bytes->data, bytes->size, err);
+    return m || strcmp(path, "-") == 0 ? m : from_training(path, bytes, err);
+}
+
 static int run(const struct cli_args *a) {
     struct svi_bytes bytes = {0};
     svs_model *m = NULL;
@@ -146,7 +171,7 @@ static int run(const struct cli_args *a) {
         return cli_usage(a, "--format takes json, liblinear or msgpack");
     svs_code code =
         a->positional_count > 1 ? read_file(a->positional[1], &bytes, &err) : ask_process(a, &bytes, &err);
-    if (code == SVS_OK && !(m = svs_model_decode(bytes.data, bytes.size, &err)))
+    if (code == SVS_OK && !(m = decode(a, &bytes, &err)))
         code = err.code;
     if (code == SVS_OK && strcmp(a->positional[0], "show") == 0)
         show(m, top);
@@ -167,12 +192,14 @@ const struct cli_command cli_model = {
     .name = "model",
     .text = "show a model, or export it as JSON or for LIBLINEAR",
     .usage = "show|export [FILE]",
-    .help = "FILE is the payload of a `model.` event (`svmstream eval --model-out` writes one); without it "
-            "the present\n"
-            "model of the running process at `ctl` is taken. Weights are in the units of the raw input.\n"
-            "\n"
-            "  svmstream model show\n"
-            "  svmstream model export --format liblinear -o rain.model m.msgpack",
+    .help =
+        "FILE is the payload of a `model.` event (`svmstream eval --model-out` writes one) or what `train` "
+        "wrote;\n"
+        "without it the present model of the running process at `ctl` is taken. Weights are in the units of "
+        "the raw input.\n"
+        "\n"
+        "  svmstream model show\n"
+        "  svmstream model export --format liblinear -o rain.model m.msgpack",
     .keys = "ctl",
     .options = options,
     .positional_min = 1,
