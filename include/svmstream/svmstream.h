@@ -9,6 +9,7 @@
 #include "svmstream/kernel.h"
 #include "svmstream/learner.h"
 #include "svmstream/model.h"
+#include "svmstream/novelty.h"
 #include "svmstream/rows.h"
 #include "svmstream/solver.h"
 #include "svmstream/train.h"
