@@ -104,6 +104,7 @@ static void solve(struct squares *s) {
             break;
         apply(s, s->d, NULL, s->ad);
         double t = rz / dot(s->d, s->ad, n), before = rz;
+        objective -= 0.5 * t * rz; /* what an exact step along d takes off a quadratic */
         for (int j = 0; j < n; j++)
             w->v[j] += t * s->d[j];
         apply(s, w->v, w->problem->y, s->r); /* anew: that is what makes it exact */
