@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <zlib.h>
@@ -91,6 +92,12 @@ static svs_code close_file(FILE *to, const char *path, svs_code code, svs_error 
     return code != SVS_OK || written ? code : svi_fail(err, SVS_IO, "%.150s: %s", path, strerror(errno));
 }
 
+/* Or not there yet. */
+static bool is_plain_file(const char *path) {
+    struct stat about;
+    return stat(path, &about) != 0 || S_ISREG(about.st_mode);
+}
+
 svs_code svi_file_write(const char *path, svs_code (*body)(void *user, FILE *to, svs_error *err), void *user,
                         svs_error *err) {
     char beside[4096];
@@ -99,6 +106,14 @@ svs_code svi_file_write(const char *path, svs_code (*body)(void *user, FILE *to,
         return code != SVS_OK || fflush(stdout) == 0
                    ? code
                    : svi_fail(err, SVS_IO, "standard output: %s", strerror(errno));
+    }
+    if (!is_plain_file(path)) { /* a pipe or a device is written to; a rename would put a file in its place */
+        FILE *to = fopen(path, "wb");
+        if (!to)
+            return svi_fail(err, SVS_IO, "%.150s: %s", path, strerror(errno));
+        svs_code code = body(user, to, err);
+        return fclose(to) == 0 || code != SVS_OK ? code
+                                                 : svi_fail(err, SVS_IO, "%.150s: %s", path, strerror(errno));
     }
     if (snprintf(beside, sizeof beside, "%s.tmp", path) >= (int)sizeof beside)
         return svi_fail(err, SVS_IO, "the path of the file is too long");
