@@ -158,7 +158,7 @@ static const struct svi_setting table[] = {
 };
 
 #define ROWS ((int)(sizeof table / sizeof table[0]))
-_Static_assert(sizeof table / sizeof table[0] <= SVI_SETTING_MAX, "`given` has one bit a row");
+_Static_assert(sizeof table / sizeof table[0] <= SVI_SETTING_MAX, "`given` has room for every row");
 
 const struct svi_setting *svi_settings_table(int *count) {
     *count = ROWS;
@@ -173,7 +173,7 @@ const struct svi_setting *svi_settings_row(const char *key) {
 }
 
 bool svi_settings_given(const struct svi_settings *s, const struct svi_setting *row) {
-    return s->given >> (row - table) & 1;
+    return s->given[row - table];
 }
 
 svs_code svi_settings_unknown(const char *key, svs_error *err) {
@@ -420,7 +420,7 @@ svs_code svi_settings_set(struct svi_settings *s, const char *key, const char *v
         return svi_settings_unknown(key, err);
     svs_code code = setters[row->type](s, row, value, err);
     if (code == SVS_OK)
-        s->given |= (uint64_t)1 << (row - table);
+        s->given[row - table] = true;
     return code;
 }
 
@@ -428,7 +428,7 @@ void svi_settings_default(struct svi_settings *s) {
     memset(s, 0, sizeof *s);
     for (int i = 0; i < ROWS; i++)
         (void)svi_settings_set(s, table[i].key, table[i].value, NULL);
-    s->given = 0;
+    memset(s->given, 0, sizeof s->given);
 }
 
 static void write_bytes(int64_t bytes, char *out, size_t size) {

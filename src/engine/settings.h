@@ -11,7 +11,8 @@
 #include "svmstream/learner.h"
 #include "svmstream/novelty.h"
 
-#define SVI_TEXT_MAX 1024 /* bytes of a text setting with its NUL */
+#define SVI_TEXT_MAX    1024 /* bytes of a text setting with its NUL */
+#define SVI_SETTING_MAX 96   /* rows of the table at most */
 
 enum svi_in_mode { SVI_IN_PULL = 0, SVI_IN_ROUTER, SVI_IN_SUB };
 enum svi_method { SVI_METHOD_ALSVM = 0, SVI_METHOD_FALSVM, SVI_METHOD_NONE }; /* the first two: svs_rule */
@@ -62,10 +63,8 @@ struct svi_settings {
     int64_t max_features, max_classes, max_sources;
     int64_t threads;
     int64_t seed;
-    uint64_t given; /* bit r: row r of the table was set by flag or file, not by default */
+    bool given[SVI_SETTING_MAX]; /* by row of the table: set by flag or file, not by default */
 };
-
-#define SVI_SETTING_MAX 64 /* rows at most: as many as `given` has bits */
 
 enum svi_setting_type {
     SVI_SET_TEXT, /* char[size]; valid UTF-8 without control characters; with `choices`: one of these words */
