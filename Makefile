@@ -18,9 +18,9 @@ SONAME   = libsvmstream.so.0
 PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-dev liblapacke-dev libcyaml-dev \
            libjansson-dev zlib1g-dev libcmocka-dev clang libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
            python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags gnuplot-nox libmosquitto-dev mosquitto \
-           mosquitto-clients openssl
+           mosquitto-clients openssl libsvm-dev
 # What `make bench` needs besides: the peers it compares with.
-BENCH_PACKAGES = g++ libdlib-dev liblinear-dev libsvm-dev
+BENCH_PACKAGES = g++ libdlib-dev liblinear-dev gnuplot-nox python3-sklearn
 
 CFLAGS  ?= -O2 -g
 WARN     = -Wall -Wextra -Wpedantic -Werror
@@ -106,8 +106,8 @@ TEST_RUN  = $(wildcard tests/structure/test_*.sh tests/cli/test_*)
 # Programs that make the n-th allocation fail take the place of the gate.
 WRAP      = $(if $(findstring _nomem,$@),-Wl$(comma)--wrap=svi_alloc$(comma)--wrap=svi_realloc)
 comma    := ,
-# A linear program is solved by a peer.
-PEER      = $(if $(findstring test_lpsvm,$@),-lglpk)
+# A linear program and a one-class SVM are solved by peers.
+PEER      = $(if $(findstring test_lpsvm,$@),-lglpk)$(if $(findstring test_fosvm,$@),-lsvm)
 
 $(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
@@ -151,6 +151,7 @@ $(BUILD)/bench/%: tests/bench/%.c $(TEST_OBJ) $(LIB_A)
 
 # These measure beside a peer in the same process.
 $(BUILD)/bench/bench_solvers $(BUILD)/bench/bench_papers: PEER = -llinear -lsvm
+$(BUILD)/bench/bench_novelty $(BUILD)/bench/bench_novelty_stream: PEER = -lsvm
 
 # The peer is C++, so this one program is linked with it.
 $(BUILD)/bench/bench_learner: tests/bench/bench_learner.c tests/bench/dlib_rls.cc $(LIB_A)
@@ -163,6 +164,10 @@ bench-run: all $(BENCH_BIN)
 
 bench: deps-bench ## every measurement, beside its peer (ONLY=learner: one)
 	$(SUBMAKE) bench-run
+
+bench-novelty: deps-bench ## one-class models and novelty in the stream beside five peers; under six minutes
+	$(SUBMAKE) $(BUILD)/bench/bench_novelty $(BUILD)/bench/bench_novelty_stream
+	@tests/bench/novelty --build $(BUILD) --data $(DATA)
 
 PLOT = set terminal svg; set output "$(BUILD)/papers/time_against_n.svg"; set logscale xy; set xlabel "samples"; set ylabel "seconds"; \
        plot "$(BUILD)/papers/time_against_n.dat" with linespoints title "alm, L2, gap 1e-3"
@@ -221,7 +226,7 @@ clean: ## removes all build folders
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: all libs deps deps-bench demo examples tests test-run test asan tsan fuzz-targets fuzz bench-run bench bench-papers metrics format \
+.PHONY: all libs deps deps-bench demo examples tests test-run test asan tsan fuzz-targets fuzz bench-run bench bench-novelty bench-papers metrics format \
         install uninstall clean help
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(MQTT_OBJ:.o=.d) $(wildcard $(BUILD)/tests/*/*.d $(BUILD)/examples/*.d $(BUILD)/bench/*.d $(BUILD)/fuzz/*.d)

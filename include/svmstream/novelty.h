@@ -43,7 +43,8 @@ typedef struct svs_novelty_options {
     int degree;                 /* polynomial, 1 to 20 */
     double theta;               /* in (0, 1): training ends when every membership is at least 1 - theta */
     double epsilon;             /* fosvm 2: share of rows that may stay outside, in (0, 1) */
-    int64_t m;                  /* fosvm 2: rows drawn a round; 0 = ln(20) / epsilon: a draw meets the worst epsilon part with 95 % */
+    int64_t m;                  /* fosvm 2: rows drawn a round; 0 = ln(20) / epsilon. No more than epsilon is left outside with
+                                 * probability 1 - e^(-m epsilon) */
     double trim;                /* share of the rows, those of lowest density, left out of the fit: 0 to 0.5 */
     bool scale;                 /* columns are brought to like scales and their tails drawn in: see the model's coordinates */
     int max;                    /* support vectors at most, all members together; 0 = no limit. When it is met the certificate says what is left outside */

@@ -1,5 +1,6 @@
 #include "novelty/member.h"
 
+#include <math.h>
 #include <string.h>
 
 #include <cblas.h>
@@ -162,8 +163,11 @@ static svs_code take_block(struct svi_member_fit *f, const struct block *b, int6
         ++*joined;
         const int64_t before = worst;
         worst = worst_of(f, b);
-        if (worst == before)
-            break; /* it depends on the others to the last digit: rounding allows no more */
+        if (worst == before && f->member_of[worst] < edge) { /* it depends on the others to the last digit, or
+                                                              * lies opposite to them (polynomial kernels) */
+            --*joined;
+            break;
+        }
     }
     if (f->member_of[worst] < f->worst)
         f->worst = f->member_of[worst];
@@ -244,16 +248,30 @@ static svs_code fit_all(struct svi_member_fit *f, svs_error *err) {
     return code == SVS_OK && joined > 0 ? sweep(f, 0, &joined, err) : code;
 }
 
-/* The worst of m drawn rows joins; done when a draw holds none outside. */
+/* Rows that must be drawn on end with none outside before the fit is done. A model that leaves more than
+ * epsilon outside passes m of them with probability e^(-m epsilon), but it is put to this test after every
+ * round r, and passing once would do: with ln((r + 1)(r + 2)) / epsilon rows more all tests together are
+ * passed by such a model with probability e^(-m epsilon) sum 1 / ((r + 1)(r + 2)) = e^(-m epsilon) at most.
+ */
+static double rows_to_pass(const struct svi_member_fit *f) {
+    const double r = (double)f->rounds;
+    return (double)draw_size(f) + log((r + 1) * (r + 2)) / f->options->epsilon;
+}
+
+/* The worst of m drawn rows joins, until so many rows held none outside. */
 static svs_code fit_drawn(struct svi_member_fit *f, svs_error *err) {
-    int64_t joined = 1;
+    double passed = 0, worst = 1;
     svs_code code = SVS_OK;
-    for (int64_t i = 0; i < ROUNDS_MAX && joined > 0 && !is_full(f) && code == SVS_OK; i++) {
-        joined = 0;
+    for (int64_t i = 0; i < ROUNDS_MAX && passed < rows_to_pass(f) && !is_full(f) && code == SVS_OK; i++) {
+        int64_t joined = 0;
+        const bool first = passed == 0;
         code = take_drawn(f, 1, &joined, err);
+        passed = joined > 0 ? 0 : passed + (double)draw_size(f);
+        worst = joined > 0 || first ? f->worst : fmin(worst, f->worst);
         if (i % 64 == 0)
             tell(f);
     }
+    f->worst = worst;
     forget_idle(f);
     return code;
 }

@@ -24,7 +24,7 @@ static double power(double base, int degree) {
 
 /* The normalised kernel's base lies in [-1, 1]; an odd power keeps its sign. */
 static double polynomial(const struct svi_similarity *s, double gamma, double dot, double xx, double own) {
-    return power((1 + gamma * dot) / sqrt((1 + gamma * xx) * (1 + gamma * own)), s->degree);
+    return power((1 + gamma * dot) / (sqrt(1 + gamma * xx) * sqrt(1 + gamma * own)), s->degree);
 }
 
 void svi_similarity_of_gap(const struct svi_similarity *s, double gamma, const double *gap,

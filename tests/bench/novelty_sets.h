@@ -118,7 +118,7 @@ static inline void nov_lag(struct nov_set *s, int lags) {
     const int wide = s->d * lags;
     double *x = malloc((size_t)(s->n * wide) * sizeof *x);
     int64_t n = 0;
-    if (svi_lags_init(&history, s->d, lags, &err) != SVS_OK)
+    if (svi_lags_init(&history, s->d, lags, false, &err) != SVS_OK)
         bench_die(err.text);
     for (int64_t i = 0; i < s->n; i++)
         if (svi_lags_push(&history, s->x + i * s->d, x + n * wide))
