@@ -175,11 +175,14 @@ static svs_code check_before_growth(const struct svi_engine *e, const struct svi
     return SVS_OK;
 }
 
-static svs_code make_columns(struct svi_engine *e, const struct svi_message *m, svs_error *err) {
-    svs_code code = check_before_growth(e, m, err);
+/* The learner's columns come last: once it has them, the shape has to follow. */
+static svs_code make_room(struct svi_engine *e, const struct svi_message *m, bool grows, svs_error *err) {
+    svs_code code = grows ? check_before_growth(e, m, err) : SVS_OK;
+    if (code == SVS_OK)
+        code = svi_sentry_reserve(&e->sentry, m, err);
     if (code == SVS_OK)
         code = svi_publish_reserve(e, m->d, err);
-    return code == SVS_OK ? svs_learner_grow(e->learner, m->d, err) : code;
+    return code == SVS_OK && grows ? svs_learner_grow(e->learner, m->d, err) : code;
 }
 
 /* ---- one message */
@@ -243,10 +246,8 @@ static svs_code learn(struct svi_engine *e, const struct svi_message *m, double 
     if (code == SVS_OK)
         code = check_label(e, m->y, err);
     bool grows = m->d > svs_learner_dimension(e->learner);
-    if (code == SVS_OK && grows)
-        code = make_columns(e, m, err);
     if (code == SVS_OK)
-        code = svi_sentry_reserve(&e->sentry, m, err);
+        code = make_room(e, m, grows, err);
     if (code != SVS_OK)
         return code;
     svs_step step;
@@ -265,13 +266,22 @@ static svs_code learn(struct svi_engine *e, const struct svi_message *m, double 
     return SVS_OK;
 }
 
+/* Is it said of which sample a command speaks, and could there be such a one? */
+static svs_code check_command(const struct svi_engine *e, const char *op, svs_value id, svs_error *err) {
+    if (id.kind == SVS_NONE)
+        return svi_fail(err, SVS_BAD_ID, "%s needs the id of the sample", op);
+    if (e->s.method == SVI_METHOD_NONE)
+        return svi_fail(err, SVS_UNKNOWN_ID, "method none keeps no samples: send y with x, or choose alsvm");
+    return SVS_OK;
+}
+
 static svs_code label(struct svi_engine *e, svs_value id, svs_value y, svs_error *err) {
     svs_step step;
-    if (id.kind == SVS_NONE)
-        return svi_fail(err, SVS_BAD_ID, "label needs the id of the sample");
-    if (y.kind == SVS_NONE)
+    svs_code code = check_command(e, "label", id, err);
+    if (code == SVS_OK && y.kind == SVS_NONE)
         return svi_fail(err, SVS_BAD_LABEL, "label needs a y");
-    svs_code code = check_label(e, y, err);
+    if (code == SVS_OK)
+        code = check_label(e, y, err);
     if (code == SVS_OK)
         code = svs_learner_label(e->learner, id, y, e->time, &step, err);
     if (code == SVS_OK)
@@ -280,9 +290,8 @@ static svs_code label(struct svi_engine *e, svs_value id, svs_value y, svs_error
 }
 
 static svs_code forget(struct svi_engine *e, svs_value id, int *count, svs_error *err) {
-    if (id.kind == SVS_NONE)
-        return svi_fail(err, SVS_BAD_ID, "forget needs the id of the sample");
-    return svs_learner_forget(e->learner, id, e->time, count, err);
+    svs_code code = check_command(e, "forget", id, err);
+    return code == SVS_OK ? svs_learner_forget(e->learner, id, e->time, count, err) : code;
 }
 
 /* A command is no sample: it has a time only if it says so. */
@@ -485,16 +494,4 @@ svs_code svi_engine_refit(svi_engine *e, svs_error *err) {
         svi_snapshot_copy(&e->beside.job->snapshot, e->learner, INT64_MAX);
     e->beside.state = SVI_REFIT_READY;
     return SVS_OK;
-}
-
-uint64_t svi_engine_epoch(const svi_engine *e) {
-    return e->epoch;
-}
-
-int64_t svi_engine_seen(const svi_engine *e) {
-    return e->counters.of[SVI_COUNTER_SEEN].count;
-}
-
-int64_t svi_engine_errors(const svi_engine *e) {
-    return e->counters.of[SVI_COUNTER_REFUSED].count;
 }

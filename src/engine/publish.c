@@ -264,3 +264,15 @@ void svi_engine_publish_stats(svi_engine *e, double now) {
     event.as.stats.count = svi_engine_figures(e, now, &event.as.stats.figures);
     svi_publish(e, &event);
 }
+
+uint64_t svi_engine_epoch(const svi_engine *e) {
+    return e->epoch;
+}
+
+int64_t svi_engine_seen(const svi_engine *e) {
+    return e->counters.of[SVI_COUNTER_SEEN].count;
+}
+
+int64_t svi_engine_errors(const svi_engine *e) {
+    return e->counters.of[SVI_COUNTER_REFUSED].count;
+}

@@ -56,11 +56,13 @@ void svi_sentry_free(struct svi_sentry *s) {
 }
 
 void svi_sentry_reset(struct svi_sentry *s) {
-    const struct svi_alert_options alert = s->alert.o;
+    const struct svi_alert before = s->alert;
     svi_detector_free(&s->detector);
     drop_rows(&s->rows);
     s->judged = false;
-    svi_alert_init(&s->alert, &alert);
+    svi_alert_init(&s->alert, &before.o);
+    s->alert.opened = before.opened;
+    s->alert.suppressed = before.suppressed;
 }
 
 static svs_code take_rows(struct svi_sentry_rows *r, int d, int lags, bool differences, svs_error *err) {
@@ -72,6 +74,15 @@ static svs_code take_rows(struct svi_sentry_rows *r, int d, int lags, bool diffe
     if (r->x && r->row && r->adds)
         return svi_lags_init(&r->history, d, lags, differences, err);
     return svi_fail_memory(err, "the novelty of the stream");
+}
+
+/* The samples before this one, with 0 in the columns that are new. */
+static void keep_history(struct svi_lags *to, const struct svi_lags *from) {
+    to->held = from->held;
+    to->newest = from->newest;
+    for (int l = 0; l < from->lags; l++)
+        memcpy(to->ring + (size_t)l * (size_t)to->d, from->ring + (size_t)l * (size_t)from->d,
+               (size_t)from->d * sizeof *to->ring);
 }
 
 /* A detector for d features: a new one, or the old one with more columns. */
@@ -88,6 +99,7 @@ static svs_code build(struct svi_sentry *s, int d, svs_error *err) {
         drop_rows(&rows);
         return code;
     }
+    keep_history(&rows.history, &s->rows.history);
     drop_rows(&s->rows);
     s->rows = rows;
     return SVS_OK;
@@ -100,7 +112,7 @@ static int room_for(const struct svi_message *m, int most) {
         return m->d;
     while (room < m->d)
         room *= 2;
-    return room < most ? room : m->d;
+    return room < most ? room : most;
 }
 
 svs_code svi_sentry_reserve(struct svi_sentry *s, const struct svi_message *m, svs_error *err) {

@@ -39,7 +39,7 @@ struct svi_engine;
 
 svs_code svi_sentry_new(struct svi_sentry *s, const struct svi_settings *settings, svs_error *err);
 void svi_sentry_free(struct svi_sentry *s);
-void svi_sentry_reset(struct svi_sentry *s); /* as new */
+void svi_sentry_reset(struct svi_sentry *s); /* as new, but for the counters */
 
 /* Makes room for a sample's columns, before anything is done with it. A stream of too many columns goes on
  * without novelty, and the stats say why. SVS_NO_MEMORY: nothing has changed. */
@@ -54,7 +54,7 @@ void svi_sentry_tell(struct svi_engine *e, const struct svi_message *m, enum svi
 /* Lets the sample be learned, after it was judged and told. */
 void svi_sentry_learn(struct svi_sentry *s, const struct svi_message *m);
 
-/* Bytes at most for d features. */
+/* Bytes at most for d features; where columns may still come, up to twice as many (16 at least) have room. */
 double svi_sentry_memory(const struct svi_settings *s, int d);
 
 #endif

@@ -84,8 +84,10 @@ static svs_code check_novelty(const struct svi_settings *s, svs_error *err) {
             "set novelty.calibration to %.0f or more",
             (long long)s->novelty_calibration, least, s->alert_p, ceil(1 / s->alert_p) - 1);
     if (s->alert_clear < s->alert_p)
-        return svi_fail(err, SVS_SETTING, "alert.clear %g is below alert.p %g: an alert would close at once",
-                        s->alert_clear, s->alert_p);
+        return svi_fail(err, SVS_SETTING,
+                        "alert.clear %g is below alert.p %g, so that an alert would close at once: "
+                        "set alert.clear to %g or more",
+                        s->alert_clear, s->alert_p, s->alert_p);
     return SVS_OK;
 }
 

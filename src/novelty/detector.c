@@ -102,7 +102,7 @@ double svi_detector_memory(const struct svi_detector_options *o) {
     return sizeof(struct svi_detector) +
            sizeof(double) *
                (most * (d + stride + 4) + rows * (d + 2) + hull * svi_gamma_multiples(&o->model, multiples) +
-                (double)svi_detector_work(o, (int)stride) + 4 * stride) +
+                (double)svi_detector_work(o, (int)stride) + 5 * stride) +
            1.25 * (double)o->persist;
 }
 
