@@ -11,9 +11,8 @@
 #include "cli/progress.h"
 #include "engine/transport.h"
 
-#define EXEC_SECONDS 60     /* that a command of --exec may take */
-#define TOPICS       256    /* of different streams whose sequence numbers are followed */
-#define QUEUE        100000 /* events that may wait here */
+#define TOPICS 256    /* of different streams whose sequence numbers are followed */
+#define QUEUE  100000 /* events that may wait here */
 
 struct last {
     char topic[SVI_TOPIC_MAX];
@@ -26,6 +25,7 @@ struct watch {
     void *socket;
     bool json, bell;
     const char *command; /* of --exec, NULL = none */
+    double limit;        /* seconds that it may take */
     int64_t wanted, events;
     struct last *last; /* TOPICS */
     int topics;
@@ -75,7 +75,7 @@ static void raise_alarm(struct watch *w, const char *topic, size_t length, const
         cli_fail(w->args, "no memory for the event that %s was to be told", w->command);
         return;
     }
-    (void)cli_pipe_to(w->args, w->command, w->line.data, w->line.size, EXEC_SECONDS); /* it has told why */
+    (void)cli_pipe_to(w->args, w->command, w->line.data, w->line.size, w->limit); /* it has told why */
 }
 
 static void show(struct watch *w, zmq_msg_t *topic, zmq_msg_t *payload) {
@@ -156,11 +156,13 @@ static int run_with(struct watch *w, void *context, double seconds) {
 }
 
 static int run(const struct cli_args *a) {
-    double seconds;
+    double seconds, limit;
     int64_t count;
-    if (!cli_number(a, "timeout", 0, 1e9, &seconds) || !cli_integer(a, "count", 0, INT64_MAX, &count))
+    if (!cli_number(a, "timeout", 0, 1e9, &seconds) || !cli_integer(a, "count", 0, INT64_MAX, &count) ||
+        !cli_number(a, "exec-timeout", 0.001, 1e6, &limit))
         return CLI_USAGE;
-    struct watch w = {.args = a, .json = cli_has(a, "json"), .wanted = count ? count : INT64_MAX};
+    struct watch w = {
+        .args = a, .json = cli_has(a, "json"), .limit = limit, .wanted = count ? count : INT64_MAX};
     w.bell = !w.json && !a->quiet && isatty(STDOUT_FILENO);
     w.command = cli_value(a, "exec");
     w.last = svi_alloc_array(TOPICS, sizeof *w.last);
@@ -179,6 +181,7 @@ static const struct cli_option options[] = {
     {"timeout", 0, "SECONDS", "0", "stop after so long; 0 goes on; exit code 1 when fewer than --count came"},
     {"exec", 0, "COMMAND", NULL,
      "run this in a shell for each alert event, with the event as one line of JSON on its standard input"},
+    {"exec-timeout", 0, "SECONDS", "60", "end that command, and what it started, when it takes longer"},
     {NULL, 0, NULL, NULL, NULL}};
 
 const struct cli_command cli_watch = {
@@ -190,9 +193,9 @@ const struct cli_command cli_watch = {
         "stats, error, alert, or with the stream's name: model.pump1. (the closing dot keeps model.pump10. "
         "out).\n"
         "Events that this subscriber was too slow for are told: lost 3 score events. An alert rings the\n"
-        "terminal's bell; --exec hands it on, one after the other, and tells when the command fails or "
-        "takes\n"
-        "more than a minute.\n"
+        "terminal's bell, unless told --quiet. --exec hands each alert event on, one after the other: its\n"
+        "state is open, update or close. A command that fails or takes more than --exec-timeout seconds is\n"
+        "told, and the next event gets its own.\n"
         "\n"
         "  svmstream watch model error\n"
         "  svmstream watch --json score | jq .yhat\n"

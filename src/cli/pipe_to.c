@@ -23,6 +23,8 @@ static pid_t start(const char *command, int ends[2]) {
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
         _exit(127);
     }
+    if (pid > 0)
+        setpgid(pid, pid); /* here too: whoever of the two comes first */
     return pid;
 }
 
@@ -45,12 +47,16 @@ static void hand_over(int to, const char *bytes, size_t size, double end) {
 static bool wait_for(pid_t pid, double end, int *status) {
     const int handle = (int)syscall(SYS_pidfd_open, pid, 0);
     struct pollfd item = {handle, POLLIN, 0};
-    const double left = end - cli_clock();
-    bool ended = true;
-    if (handle >= 0) {
-        ended = poll(&item, 1, left > 0 ? (int)(1000 * left) + 1 : 0) != 0;
-        close(handle);
+    int ready = handle >= 0 ? -1 : 1; /* without a handle there is no limit */
+    while (ready < 0) {
+        const double left = end - cli_clock();
+        ready = poll(&item, 1, left > 0 ? (int)(1000 * left) + 1 : 0);
+        if (ready < 0 && errno != EINTR) /* stopped and continued */
+            ready = 1;
     }
+    if (handle >= 0)
+        close(handle);
+    const bool ended = ready > 0;
     if (!ended)
         kill(-pid, SIGKILL);
     while (waitpid(pid, status, 0) < 0 && errno == EINTR)

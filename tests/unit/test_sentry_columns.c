@@ -11,7 +11,7 @@ static const char *const alone[] = {
     "alert.clear", "0.05", "alert.cooldown", "0",     "novelty.confirm",     "5",   NULL};
 
 static int name_them(void **unused) {
-    static char room[COLUMNS][8];
+    static char room[COLUMNS][16];
     (void)unused;
     for (int j = 0; j < COLUMNS; j++) {
         snprintf(room[j], sizeof room[j], "s%d", j);

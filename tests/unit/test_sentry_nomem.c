@@ -31,7 +31,7 @@ void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
 static const char *names[COLUMNS];
 
 static void name_them(void) {
-    static char room[COLUMNS][8];
+    static char room[COLUMNS][16];
     for (int j = 0; j < COLUMNS; j++) {
         snprintf(room[j], sizeof room[j], "s%d", j);
         names[j] = room[j];
