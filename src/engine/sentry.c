@@ -116,9 +116,9 @@ static int room_for(const struct svi_message *m, int most) {
 }
 
 svs_code svi_sentry_reserve(struct svi_sentry *s, const struct svi_message *m, svs_error *err) {
-    const int most = SVI_SENTRY_COLUMNS / s->lags;
     if (!s->on || m->d <= s->rows.d)
         return SVS_OK;
+    const int most = SVI_SENTRY_COLUMNS / s->lags;
     if (m->d <= most)
         return build(s, room_for(m, most), err);
     svi_sentry_reset(s);
