@@ -130,7 +130,8 @@ char *svi_settings_value(const struct svi_settings *s, const struct svi_setting 
 /* The learner's part. */
 void svi_settings_learner(const struct svi_settings *s, svs_options *o);
 
-/* The novelty model's part. SVS_SETTING: novelty.gamma is neither a rule nor a positive number. */
+/* The novelty model's part. SVS_SETTING: novelty.gamma is neither a rule nor a number that can be
+ * computed with. */
 svs_code svi_settings_novelty(const struct svi_settings *s, svs_novelty_options *o, svs_error *err);
 
 #endif

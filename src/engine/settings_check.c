@@ -8,6 +8,9 @@
 #include "engine/refit.h"
 #include "engine/settings.h"
 
+#define GAMMA_LEAST 1e-100 /* of what can be computed with, whatever the distances */
+#define GAMMA_MOST  1e100
+
 static bool from_stdin(const struct svi_settings *s) {
     return strcmp(s->in, "-") == 0;
 }
@@ -141,10 +144,11 @@ static svs_code gamma_of(const char *text, svs_novelty_options *o, svs_error *er
     char *end;
     o->gamma_rule = SVS_GAMMA_GIVEN;
     o->gamma = strtod(text, &end);
-    if (end != text && !*end && o->gamma > 0 && isfinite(o->gamma))
+    if (end != text && !*end && o->gamma >= GAMMA_LEAST && o->gamma <= GAMMA_MOST)
         return SVS_OK;
     return svi_fail(err, SVS_SETTING,
-                    "novelty.gamma is '%.20s': give auto, median, scale or a positive number", text);
+                    "novelty.gamma is '%.20s': give auto, median, scale or a number from %g to %g", text,
+                    GAMMA_LEAST, GAMMA_MOST);
 }
 
 svs_code svi_settings_novelty(const struct svi_settings *s, svs_novelty_options *o, svs_error *err) {

@@ -436,9 +436,10 @@ static void test_contradictions(void **unused) {
         {{"alert.clear", "0.0005", NULL}, {"alert.clear 0.0005", "alert.p 0.001", "set "}},
         {{"method", "none", "novelty", "none", NULL}, {"method none", "novelty none", "give "}},
         {{"novelty.gamma", "wide", NULL}, {"novelty.gamma", "'wide'", "median"}},
-        {{"novelty.gamma", "-1", NULL}, {"novelty.gamma", "'-1'", "positive"}},
-        {{"novelty.gamma", "inf", NULL}, {"novelty.gamma", "'inf'", "positive"}},
-        {{"novelty.gamma", "1x", NULL}, {"novelty.gamma", "'1x'", "positive"}},
+        {{"novelty.gamma", "-1", NULL}, {"novelty.gamma", "'-1'", "a number from"}},
+        {{"novelty.gamma", "inf", NULL}, {"novelty.gamma", "'inf'", "a number from"}},
+        {{"novelty.gamma", "1e200", NULL}, {"novelty.gamma", "'1e200'", "to 1e+100"}},
+        {{"novelty.gamma", "1x", NULL}, {"novelty.gamma", "'1x'", "a number from"}},
     };
     struct svi_settings s;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,4 +1,4 @@
-/* Features that appear while novelty is at work, and too many of them. */
+/* Features that novelty meets late, in too great a number, or with values at the edge of what there is. */
 #include "support/tape.h"
 
 #define LATER 1600 /* when they appear */
@@ -140,12 +140,47 @@ static void test_too_many(void **unused) {
     tape_close(&without);
 }
 
+/* Constants, huge and tiny values, and jumps between them. */
+static void edges(int i, struct row *r) {
+    static const double values[] = {0, 1e100, -1e100, 1e-300, 5e-324, 1, -1e50, 1e16, 3};
+    tape_pump(i, r);
+    for (int j = 0; j < PUMP; j++) {
+        const double n = tape_noise(i, j);
+        const double kinds[] = {
+            0, values[(unsigned)i * 7u % 9u], j ? 1e100 * n : n, j ? n : 1e-300 * n, n > 0 ? 1e99 : -1e99, n};
+        r->x[j] = fmin(fmax(kinds[i / 200 % 6], -1e100), 1e100);
+    }
+}
+
+static void check_edges(const char *kernel, const char *gamma) {
+    const char *const settings[] = {
+        "novelty.kernel", kernel, "novelty.gamma", gamma, "novelty.max", "30", "alert.fdr", "0.3", NULL};
+    struct tape t;
+    tape_open(&t, alone, settings);
+    tape_feed(&t, edges, 0, 1400, 64);
+    assert_int_equal(t.count[SVI_TOPIC_SCORE] + t.count[SVI_TOPIC_ERROR], 1400);
+    assert_true(t.count[SVI_TOPIC_SCORE] > 1000);
+    for (int i = 0; i < t.count[SVI_TOPIC_SCORE]; i++)
+        assert_true(t.p[i] > 0 && t.p[i] <= 1 && isfinite(t.novelty[i]));
+    for (int i = 0; i < t.count[SVI_TOPIC_ALERT]; i++)
+        assert_true(t.told[i].grade >= 0 && t.told[i].grade <= 1);
+    tape_close(&t);
+}
+
+static void test_values_at_the_edge(void **unused) {
+    (void)unused;
+    static const char *const kernels[] = {"laplacian", "rbf", "polynomial"};
+    static const char *const gammas[] = {"auto", "scale", "1e-100", "1e100"};
+    for (int k = 0; k < 3; k++)
+        for (int g = 0; g < 4; g++)
+            check_edges(kernels[k], gammas[g]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_calibration_is_kept),
-        cmocka_unit_test(test_new_feature_is_the_reason),
-        cmocka_unit_test(test_names_one_by_one),
-        cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_calibration_is_kept), cmocka_unit_test(test_new_feature_is_the_reason),
+        cmocka_unit_test(test_names_one_by_one),    cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_values_at_the_edge),
     };
     return cmocka_run_group_tests(tests, name_them, NULL);
 }
