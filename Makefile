@@ -20,7 +20,7 @@ PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-
            python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags gnuplot-nox libmosquitto-dev mosquitto \
            mosquitto-clients openssl libsvm-dev
 # What `make bench` needs besides: the peers it compares with.
-BENCH_PACKAGES = g++ libdlib-dev liblinear-dev gnuplot-nox python3-sklearn
+BENCH_PACKAGES = g++ libdlib-dev liblinear-dev python3-sklearn
 
 CFLAGS  ?= -O2 -g
 WARN     = -Wall -Wextra -Wpedantic -Werror

@@ -21,8 +21,8 @@ void svi_detector_free(svi_detector **detector) {
     svi_calibration_clear(&d->calibration);
     for (int g = 0; g < d->members; g++)
         svi_hull_clear(&d->hull[g]);
-    void *const blocks[] = {d->raw, d->at,     d->norm2, d->born,  d->rows,      d->x,   d->u,
-                            d->gap, d->kernel, d->work,  d->novel, d->candidate, d->held};
+    void *const blocks[] = {d->raw, d->at,     d->norm2, d->born,  d->rows,      d->x,    d->u,
+                            d->gap, d->kernel, d->work,  d->novel, d->candidate, d->held, d->used};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         svi_free(blocks[i]);
     svi_free(d);
@@ -35,6 +35,7 @@ static bool take_room(struct svi_detector *d) {
     d->at = svi_alloc_array(most, stride * sizeof(double));
     d->norm2 = svi_alloc_array(most, sizeof(double));
     d->born = svi_alloc_array(most, sizeof *d->born);
+    d->used = svi_alloc_array(most, sizeof *d->used);
     d->rows = svi_alloc_array((size_t)d->o.calibration, features * sizeof(double));
     d->held = svi_alloc_array((size_t)d->o.confirm, features * sizeof(double));
     d->x = svi_alloc_array(features, sizeof(double));
@@ -45,8 +46,8 @@ static bool take_room(struct svi_detector *d) {
     d->work = svi_alloc_array(svi_detector_work(&d->o, d->stride), sizeof(double));
     d->novel_room = d->o.persist + d->o.persist / 4;
     d->novel = svi_alloc_array((size_t)d->novel_room + 1, sizeof *d->novel);
-    return d->held && d->raw && d->at && d->norm2 && d->born && d->rows && d->x && d->candidate && d->u &&
-           d->gap && d->kernel && d->work && d->novel;
+    return d->held && d->used && d->raw && d->at && d->norm2 && d->born && d->rows && d->x && d->candidate &&
+           d->u && d->gap && d->kernel && d->work && d->novel;
 }
 
 svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *err) {
@@ -101,7 +102,7 @@ double svi_detector_memory(const struct svi_detector_options *o) {
     const double hull = 2 * most * most + 6 * most;
     return sizeof(struct svi_detector) +
            sizeof(double) *
-               (most * (d + stride + 4) + rows * (d + 2) + hull * svi_gamma_multiples(&o->model, multiples) +
+               (most * (d + stride + 5) + rows * (d + 2) + hull * svi_gamma_multiples(&o->model, multiples) +
                 (double)svi_detector_work(o, (int)stride) + 5 * stride) +
            1.25 * (double)o->persist;
 }
@@ -162,6 +163,7 @@ static void leave(struct svi_detector *d, int i) {
     memcpy(d->at + (size_t)i * stride, d->at + (size_t)last * stride, stride * sizeof *d->at);
     d->norm2[i] = d->norm2[last];
     d->born[i] = d->born[last];
+    d->used[i] = d->used[last];
 }
 
 static int oldest(const struct svi_detector *d) {
@@ -185,17 +187,13 @@ static void solve(struct svi_detector *d) {
     show_points(d);
 }
 
-/* Points older than the window leave. */
+/* Points that no learned sample was nearest to for a whole window leave. */
 static bool drop_aged(struct svi_detector *d) {
-    bool any = false;
-    while (d->o.window > 0 && d->points > 0) {
-        const int i = oldest(d);
-        if (d->learned - d->born[i] < d->o.window)
-            break;
-        leave(d, i);
-        any = true;
-    }
-    return any;
+    const int before = d->points;
+    for (int i = d->points - 1; i >= 0 && d->o.window > 0; i--)
+        if (d->learned - d->used[i] >= d->o.window)
+            leave(d, i);
+    return d->points < before;
 }
 
 /* A point that joins: its kernel values with all others, member by member. */
@@ -204,7 +202,7 @@ static void join(struct svi_detector *d, const double *raw) {
     double *at = d->at + (size_t)n * (size_t)d->stride;
     const struct svi_points points = {d->at, d->stride, n};
     memcpy(d->raw + (size_t)n * (size_t)d->o.d, raw, (size_t)d->o.d * sizeof *raw);
-    d->born[n] = d->learned;
+    d->born[n] = d->used[n] = d->learned;
     d->points = n + 1;
     d->joined++;
     d->last_join = d->learned;
@@ -249,20 +247,41 @@ static enum svi_lesson admit_drawn(struct svi_detector *d, double membership) {
     return d->candidate_membership < 1 - d->o.model.theta ? admit(d, d->candidate) : SVI_LESSON_INSIDE;
 }
 
+static int nearest(const struct svi_detector *d) {
+    const bool polynomial = d->similarity.kernel == SVS_NOVELTY_POLYNOMIAL; /* gaps are products there */
+    int nearest = 0;
+    for (int i = 1; i < d->points; i++)
+        if (polynomial ? d->gap[i] > d->gap[nearest] : d->gap[i] < d->gap[nearest])
+            nearest = i;
+    return nearest;
+}
+
+/* What aged points held may lie outside without them: the sample is looked at again. */
+static void age(struct svi_detector *d) {
+    if (!drop_aged(d))
+        return;
+    solve(d);
+    if (d->ready)
+        svi_detector_score(d, d->u, d->member_surprise);
+}
+
 static enum svi_lesson learn(struct svi_detector *d) {
     double most = 0;
     d->learned++;
-    const bool aged = drop_aged(d);
+    age(d);
     enum svi_lesson lesson = SVI_LESSON_INSIDE;
     for (int g = 0; g < d->members && d->ready; g++)
         most = fmax(most, d->member_surprise[g]);
+    const bool inside = d->ready && most <= -log1p(-d->o.model.theta);
+    if (inside)
+        d->used[nearest(d)] = d->learned;
     if (!d->ready)
         lesson = d->points < d->o.model.max ? admit(d, d->x) : SVI_LESSON_WAITS;
-    else if (d->o.model.fosvm == 2)
+    else if (d->o.model.fosvm == 2 && d->points > 0)
         lesson = admit_drawn(d, exp(-most));
-    else if (most > -log1p(-d->o.model.theta))
+    else if (!inside)
         lesson = admit(d, d->x);
-    if (aged || lesson == SVI_LESSON_JOINED)
+    if (lesson == SVI_LESSON_JOINED)
         solve(d);
     return lesson;
 }
@@ -356,11 +375,11 @@ enum svi_lesson svi_detector_learn(svi_detector *d, bool labelled) {
     const bool may = may_learn(d, labelled);
     enum svi_lesson lesson = SVI_LESSON_REFUSED;
     d->seen++;
+    if (!d->judgement.calibrates && may)
+        lesson = learn(d); /* before scores of other samples take the place of this one's */
     follow_run(d);
     if (d->judgement.calibrates)
         lesson = calibrate(d);
-    else if (may)
-        lesson = learn(d);
     renew_when_due(d);
     return lesson;
 }
@@ -414,6 +433,7 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
     spread(w->held, features, d->held, narrow, lags, d->held_count);
     spread(w->candidate, features, d->candidate, narrow, lags, 1);
     memcpy(w->born, d->born, (size_t)d->points * sizeof *w->born);
+    memcpy(w->used, d->used, (size_t)d->points * sizeof *w->used);
     memcpy(w->novel, d->novel, (size_t)d->novel_room);
     w->points = d->points;
     w->candidates = d->candidates;

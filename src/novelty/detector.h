@@ -9,10 +9,11 @@
  * otherwise. Else a long disturbance would make the next one like it look usual.
  *
  * The active set (the pool) is shared by the members. A sample that may be learned and lies outside for some
- * member (m < 1 - theta) joins the pool and every member's small problem is solved again; a point older than
- * `window` learned samples leaves. When the pool is full the oldest point makes room, but at most one joins
- * for each window / max learned samples: then points live one window, and a sample costs `max` kernel values
- * and a bounded share of a solution.
+ * member (m < 1 - theta) joins the pool and every member's small problem is solved again; a point leaves
+ * `window` learned samples after it joined or was last the nearest to one that lies inside, so that what is
+ * seen again and again stays usual: a sensor that stands still, too. When the pool is full the oldest point
+ * makes room, but at most one joins for each window / max learned samples: then points live one window, and a
+ * sample costs `max` kernel values and a bounded share of a solution.
  *
  * Coordinates and gammas are frozen but for renewals, at samples 32, 64, 128, ... and when they no longer
  * fit: coordinates and gammas come from the calibration rows then, every problem is solved and every
@@ -30,7 +31,7 @@ enum svi_novelty_learn { SVI_LEARN_NORMAL = 0, SVI_LEARN_ALL, SVI_LEARN_LABELLED
 struct svi_detector_options {
     svs_novelty_options model; /* max >= 2; trim: samples with p <= this are not learned under `normal` and
                                   `persistent` */
-    int64_t window;            /* learned samples that a point stays, 0 = no limit */
+    int64_t window;            /* learned samples that a point stays unless it is seen again; 0 = no limit */
     int calibration;           /* scores, >= 1 */
     enum svi_novelty_learn learn;
     double p;        /* a sample with p <= this is novel */

@@ -20,7 +20,8 @@ struct svi_detector {
 
     int points;               /* of the active set; point i is the same in every hull */
     double *raw, *at, *norm2; /* o.model.max points: raw values (d), coordinates (stride), squared lengths */
-    int64_t *born;            /* learned samples before it joined */
+    int64_t *born,
+        *used; /* learned samples before it joined, and before it was last the nearest to one inside */
     struct svi_hull hull[SVS_MEMBERS_MAX];
 
     struct svi_calibration calibration;

@@ -40,13 +40,15 @@ static const double *vector(const struct view *v, const svs_novelty_member *e, i
     return e->support + (size_t)i * (size_t)v->m->stride;
 }
 
-/* The gaps become weights of sum 1, which stay exact where every kernel value underflows. */
+/* The gaps become weights of sum 1, which stay exact where every kernel value underflows. Points without
+ * weight in the membership have none here, however near they are. */
 static void weigh(const struct view *v, const svs_novelty_member *e) {
     double least = INFINITY, sum = 0;
     for (int i = 0; i < e->count; i++)
-        least = v->weight[i] < least ? v->weight[i] : least;
+        if (e->z[i] > 0 && v->weight[i] < least)
+            least = v->weight[i];
     for (int i = 0; i < e->count; i++)
-        sum += v->weight[i] = e->z[i] * exp(-e->gamma * (v->weight[i] - least));
+        sum += v->weight[i] = e->z[i] > 0 ? e->z[i] * exp(-e->gamma * (v->weight[i] - least)) : 0;
     for (int i = 0; i < e->count; i++)
         v->weight[i] /= sum;
 }
@@ -81,7 +83,7 @@ static void slope_polynomial(const struct view *v, const svs_novelty_member *e) 
     for (int j = 0; j < d; j++)
         own += e->gamma * v->u[j] * v->u[j];
     for (int i = 0; i < e->count; i++) {
-        const double norm = sqrt(own * (1 + e->gamma * e->norm2[i]));
+        const double norm = sqrt(own) * sqrt(1 + e->gamma * e->norm2[i]);
         const double b = (1 + e->gamma * v->weight[i]) / norm, k = pow(b, p), slope = p * pow(b, p - 1);
         membership += e->z[i] * k;
         along += e->z[i] * slope * b;
@@ -107,9 +109,12 @@ static void look(const struct view *v, const svs_novelty_member *e) {
     slopes[v->m->kernel](v, e);
 }
 
-/* Of coordinate j, asinh((x - center) inverse) = u, in raw units. */
-static double slope(const svs_novelty_model *m, double u, int j) {
-    return m->inverse ? m->inverse[j] / cosh(u) : 1;
+/* Of coordinate j at x, in raw units: see coordinates.h. */
+static double slope(const svs_novelty_model *m, double x, int j) {
+    if (!m->inverse)
+        return 1;
+    const double u = (x - m->center[j]) * m->inverse[j];
+    return m->inverse[j] * (1 / sqrt(1 + u * u) + (fabs(u) > SVI_SQUASH_FAR));
 }
 
 void svi_explain(const svs_novelty_model *m, const double *x, double *work, double *gradient, double *adds) {
@@ -132,7 +137,7 @@ void svi_explain(const svs_novelty_model *m, const double *x, double *work, doub
         look(&v, &m->member[e]);
         for (int j = 0; j < m->d; j++) {
             if (gradient)
-                gradient[j] += share * v.gradient[j] * slope(m, v.u[j], j);
+                gradient[j] += share * v.gradient[j] * slope(m, x[j], j);
             if (adds)
                 adds[j] += share * fabs(v.gradient[j]) * (v.u[j] - v.centre[j]);
         }
