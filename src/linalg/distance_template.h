@@ -97,13 +97,14 @@ INLINE vec log_above_1(vec x) {
 
 /* |u| + sqrt(u^2 + 1) by plain code, which the compiler turns into vectors; its logarithm by the above. */
 static void squash(const double *x, const double *center, const double *inverse, int d, double *to) {
-    double grown[64], sign[64];
+    double grown[64], sign[64], far[64];
     for (int first = 0; first < d; first += 64) {
         const int count = d - first < 64 ? d - first : 64;
         for (int j = 0; j < count; j++) {
             const double u = (x[first + j] - center[first + j]) * inverse[first + j];
             const double size = fabs(u) < 1e150 ? fabs(u) : 1e150;
             sign[j] = u < 0 ? -1 : 1;
+            far[j] = size > SVI_SQUASH_FAR ? size - SVI_SQUASH_FAR : 0;
             grown[j] = size + sqrt(size * size + 1);
         }
         for (int j = count; j < 64 && j % VW; j++)
@@ -111,6 +112,6 @@ static void squash(const double *x, const double *center, const double *inverse,
         for (int j = 0; j < count; j += VW)
             *(vec_u *)(grown + j) = log_above_1(*(const vec_u *)(grown + j));
         for (int j = 0; j < count; j++)
-            to[first + j] = sign[j] * grown[j];
+            to[first + j] = sign[j] * (grown[j] + far[j]);
     }
 }

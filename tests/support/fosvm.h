@@ -63,8 +63,13 @@ static inline void score(const svs_novelty_model *m, const svs_rows *r, double *
 /* ---- everything again, by plain loops in long double */
 
 static inline void place(const svs_novelty_model *m, const double *x, long double *u) {
-    for (int j = 0; j < m->d; j++)
-        u[j] = m->center ? asinhl(((long double)x[j] - m->center[j]) * m->inverse[j]) : x[j];
+    for (int j = 0; j < m->d; j++) {
+        u[j] = x[j];
+        if (!m->center)
+            continue;
+        const long double v = ((long double)x[j] - m->center[j]) * m->inverse[j];
+        u[j] = asinhl(v) + (v > 8 ? v - 8 : v < -8 ? v + 8 : 0);
+    }
 }
 
 static inline long double kernel(const svs_novelty_model *m, double gamma, const long double *a,
