@@ -224,8 +224,7 @@ static void accept(struct svi_engine *e, const struct svi_message *m, const svs_
         e->next_score += e->s.scores;
         svi_publish_score(e, m, step);
     }
-    if (change != SVI_ALERT_NONE)
-        svi_sentry_tell(e, m, change);
+    svi_sentry_tell(e, m, change);
     svi_sentry_learn(&e->sentry, m);
     if (svi_beside_step(e))
         svi_engine_publish_model(e, true);
@@ -239,6 +238,7 @@ static svs_code learn(struct svi_engine *e, const struct svi_message *m, double 
     if (code == SVS_OK && m->missing > 0 && e->s.missing == SVI_MISSING_DROP) {
         e->counters.of[SVI_COUNTER_DROPPED_MISSING].count++;
         svi_shape_restore(&e->shape);
+        svi_sentry_gap(&e->sentry);
         return SVS_OK;
     }
     if (code == SVS_OK && m->missing > 0)
@@ -483,6 +483,7 @@ void svi_engine_reset(svi_engine *e) {
     svs_learner_reset(e->learner);
     svi_metrics_reset(e->metrics);
     svi_beside_reset(&e->beside);
+    svi_sentry_end(e, "the stream was reset");
     svi_sentry_reset(&e->sentry);
 }
 

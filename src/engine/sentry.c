@@ -121,12 +121,17 @@ svs_code svi_sentry_reserve(struct svi_sentry *s, const struct svi_message *m, s
     const int most = SVI_SENTRY_COLUMNS / s->lags;
     if (m->d <= most)
         return build(s, room_for(m, most), err);
-    svi_sentry_reset(s);
-    s->on = false;
+    svi_detector_free(&s->detector);
+    drop_rows(&s->rows);
+    s->on = s->judged = false;
     snprintf(s->reason, sizeof s->reason,
              "novelty is off: %d features times novelty.lags %d are more than %d columns", m->d, s->lags,
              SVI_SENTRY_COLUMNS);
     return SVS_OK;
+}
+
+void svi_sentry_gap(struct svi_sentry *s) {
+    svi_lags_empty(&s->rows.history);
 }
 
 enum svi_alert_change svi_sentry_judge(struct svi_sentry *s, const struct svi_message *m, double time) {
@@ -213,6 +218,10 @@ void svi_sentry_tell(struct svi_engine *e, const struct svi_message *m, enum svi
     const struct svi_sentry *s = &e->sentry;
     struct svi_contribution top[TOP];
     char text[SVI_ALERT_TEXT];
+    if (!s->on)
+        svi_sentry_end(e, s->reason);
+    if (change == SVI_ALERT_NONE)
+        return;
     const int count = find_top(e, m, top);
     write_line(e, top, count, change, text);
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = e->event_ts};
@@ -225,6 +234,22 @@ void svi_sentry_tell(struct svi_engine *e, const struct svi_message *m, enum svi
     event.as.alert.since = s->alert.since;
     event.as.alert.top = top;
     event.as.alert.count = count;
+    event.as.alert.text = text;
+    svi_publish(e, &event);
+}
+
+void svi_sentry_end(struct svi_engine *e, const char *why) {
+    struct svi_alert *a = &e->sentry.alert;
+    struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = e->event_ts};
+    char text[SVI_ALERT_TEXT];
+    if (!a->open)
+        return;
+    a->open = false;
+    snprintf(text, sizeof text, "%s alert ended: %s", e->s.stream, why);
+    event.as.alert.state = "close";
+    event.as.alert.novelty = event.as.alert.membership = event.as.alert.p = NAN;
+    event.as.alert.grade = a->worst;
+    event.as.alert.since = a->since;
     event.as.alert.text = text;
     svi_publish(e, &event);
 }

@@ -45,10 +45,16 @@ void svi_sentry_reset(struct svi_sentry *s); /* as new, but for the counters */
  * without novelty, and the stats say why. SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_sentry_reserve(struct svi_sentry *s, const struct svi_message *m, svs_error *err);
 
+/* A sample was left out: what comes next does not follow on what came before. */
+void svi_sentry_gap(struct svi_sentry *s);
+
+/* An alert that is open ends without a sample, and says why: reset, or no novelty any more. */
+void svi_sentry_end(struct svi_engine *e, const char *why);
+
 /* Judges an accepted sample for which there is room. Returns what it did to the alert. */
 enum svi_alert_change svi_sentry_judge(struct svi_sentry *s, const struct svi_message *m, double time);
 
-/* Sends the event of that change. */
+/* Sends the event of that change, if there is one. */
 void svi_sentry_tell(struct svi_engine *e, const struct svi_message *m, enum svi_alert_change change);
 
 /* Lets the sample be learned, after it was judged and told. */

@@ -87,7 +87,7 @@ void svi_detector_reset(svi_detector *d) {
     d->held_count = 0;
     d->run = 0;
     d->run_novel = false;
-    d->candidates = d->novel_count = 0;
+    d->candidates = d->novel_count = d->novel_sum = 0;
     d->last_join = INT64_MIN / 2;
     d->next_renewal = FIRST_RENEWAL;
     d->next_check = d->o.calibration;
@@ -288,13 +288,12 @@ static enum svi_lesson learn(struct svi_detector *d) {
 
 /* The share of novel ones among the last; counts the present one. */
 static bool change_lasts(struct svi_detector *d) {
-    int64_t count = 0;
     if (d->novel_room == 0)
         return false;
-    d->novel[d->novel_count++ % d->novel_room] = d->judgement.novel;
-    for (int64_t i = 0; i < d->novel_room && i < d->novel_count; i++)
-        count += d->novel[i];
-    return count >= d->o.persist;
+    uint8_t *flag = &d->novel[d->novel_count++ % d->novel_room];
+    d->novel_sum += d->judgement.novel - (d->novel_count > d->novel_room ? *flag : 0);
+    *flag = d->judgement.novel;
+    return d->novel_sum >= d->o.persist;
 }
 
 static bool may_learn(struct svi_detector *d, bool labelled) {
@@ -439,6 +438,7 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
     w->candidates = d->candidates;
     w->candidate_membership = d->candidate_membership;
     w->novel_count = d->novel_count;
+    w->novel_sum = d->novel_sum;
     w->seen = d->seen;
     w->learned = d->learned;
     w->joined = d->joined;

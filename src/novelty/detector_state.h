@@ -42,7 +42,7 @@ struct svi_detector {
     struct svi_judgement judgement;
 
     uint8_t *novel; /* ring of the last flags, for `persistent` */
-    int64_t novel_room, novel_count;
+    int64_t novel_room, novel_count, novel_sum;
 
     int64_t seen, learned, joined, left, renewals, held_out;
     int64_t next_renewal, next_check, last_join;
