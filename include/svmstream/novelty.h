@@ -78,8 +78,9 @@ typedef struct svs_novelty_model {
     int lags;              /* samples that a row joins, the newest first, each of d / lags values; 0 and 1 = one */
     bool differences;      /* behind the newest sample stand not the older ones but each step from one to the next */
     int stride;            /* d rounded up to a multiple of 8 */
-    /* Coordinates: asinh(u), and beyond |u| = 8 what exceeds it too; u = (x - center) inverse, center the median and 1/inverse the distance of the 5 % and 95 % quantiles over 3.29
-     * (for a normal distribution: its deviation) of the rows given; x itself when both are NULL. d values each. */
+    /* Coordinates: 3 asinh(u/3), and beyond |u| = 8 what exceeds it as well; u = (x - center) inverse, center the median and 1/inverse
+     * the distance of the 5 % and 95 % quantiles over 3.29 (for a normal distribution: its deviation) of the rows given; x itself when
+     * both are NULL. d values each. */
     const double *center, *inverse;
     const char *const *features;  /* d names, or NULL */
     svs_novelty_kernel kernel;

@@ -95,7 +95,7 @@ INLINE vec log_above_1(vec x) {
     return __builtin_convertvector(k, vec) * splat(0x1.62e42fefa39efp-1) + splat(2) * s * p;
 }
 
-/* |u| + sqrt(u^2 + 1) by plain code, which the compiler turns into vectors; its logarithm by the above. */
+/* |v| + sqrt(v^2 + 1) by plain code, which the compiler turns into vectors; its logarithm by the above. */
 static void squash(const double *x, const double *center, const double *inverse, int d, double *to) {
     double grown[64], sign[64], far[64];
     for (int first = 0; first < d; first += 64) {
@@ -105,13 +105,14 @@ static void squash(const double *x, const double *center, const double *inverse,
             const double size = fabs(u) < 1e150 ? fabs(u) : 1e150;
             sign[j] = u < 0 ? -1 : 1;
             far[j] = size > SVI_SQUASH_FAR ? size - SVI_SQUASH_FAR : 0;
-            grown[j] = size + sqrt(size * size + 1);
+            const double bent = size / SVI_SQUASH_BEND;
+            grown[j] = bent + sqrt(bent * bent + 1);
         }
         for (int j = count; j < 64 && j % VW; j++)
             grown[j] = 1;
         for (int j = 0; j < count; j += VW)
             *(vec_u *)(grown + j) = log_above_1(*(const vec_u *)(grown + j));
         for (int j = 0; j < count; j++)
-            to[first + j] = sign[j] * (grown[j] + far[j]);
+            to[first + j] = sign[j] * (SVI_SQUASH_BEND * grown[j] + far[j]);
     }
 }

@@ -23,8 +23,9 @@
 
 #define SVI_PASS_MAX    2 /* operations in one step */
 #define SVI_PENDING_MAX 8
-#define SVI_LANES       16 /* of lanes_dot */
-#define SVI_SQUASH_FAR  8  /* of squash */
+#define SVI_LANES       16  /* of lanes_dot */
+#define SVI_SQUASH_BEND 3.0 /* of squash */
+#define SVI_SQUASH_FAR  8.0
 
 /* The state of one recursion. All vectors have `padded` entries, zero from `dim` on, aligned to 64 bytes. */
 struct svi_recursion {
@@ -93,8 +94,9 @@ struct svi_kernels {
     void (*rows_l2)(const double *x, size_t stride, int64_t count, int padded, const double *v, double *f);
     /* to_i = exp(-gamma t_i), t_i >= 0; below exp(-708) it is 0. `to` may be `t`. */
     void (*decay)(const double *t, double gamma, int64_t n, double *to);
-    /* to_j = asinh(u) and, beyond SVI_SQUASH_FAR, what u exceeds it by; u = (x_j - center_j) inverse_j, j <
-     * d, to a few units in 1e-16; sizes of u above 1e150 count as 1e150. `to` may be x. */
+    /* to_j = B asinh(u / B), B = SVI_SQUASH_BEND, and beyond |u| = SVI_SQUASH_FAR what exceeds it as well; u
+     * = (x_j - center_j) inverse_j, j < d, to a few units in 1e-16; sizes of u above 1e150 count as 1e150.
+     * `to` may be x. */
     void (*squash)(const double *x, const double *center, const double *inverse, int d, double *to);
 };
 

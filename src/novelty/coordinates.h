@@ -1,10 +1,10 @@
-/* coordinates.h: where distances are taken: for each feature asinh(u), u = (x - center) inverse, and beyond
- * |u| = 8 what exceeds it as well.
+/* coordinates.h: where distances are taken: for each feature 3 asinh(u/3), u = (x - center) inverse, and
+ * beyond |u| = 8 what exceeds it as well.
  *
  * center is the median, 1/inverse the distance of the 5 % and 95 % quantiles over 3.29 (for a normal
- * distribution: its deviation), so that outliers among the rows do not set the scale; asinh draws the tails
- * in, so that one wild feature does not drown the others; but a value so far out that it can be no tail
- * counts fully, or the spike of one sensor among forty would be lost. */
+ * distribution: its deviation), so that outliers among the rows do not set the scale. Tails are drawn in, so
+ * that one wild feature does not drown the others; but a value so far out that it can be no tail counts
+ * fully, or the spike of one sensor among forty would be lost. */
 #ifndef SVI_COORDINATES_H
 #define SVI_COORDINATES_H
 

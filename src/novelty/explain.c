@@ -114,7 +114,8 @@ static double slope(const svs_novelty_model *m, double x, int j) {
     if (!m->inverse)
         return 1;
     const double u = (x - m->center[j]) * m->inverse[j];
-    return m->inverse[j] * (1 / sqrt(1 + u * u) + (fabs(u) > SVI_SQUASH_FAR));
+    const double bent = u / SVI_SQUASH_BEND;
+    return m->inverse[j] * (1 / sqrt(1 + bent * bent) + (fabs(u) > SVI_SQUASH_FAR));
 }
 
 void svi_explain(const svs_novelty_model *m, const double *x, double *work, double *gradient, double *adds) {

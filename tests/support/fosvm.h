@@ -68,7 +68,7 @@ static inline void place(const svs_novelty_model *m, const double *x, long doubl
         if (!m->center)
             continue;
         const long double v = ((long double)x[j] - m->center[j]) * m->inverse[j];
-        u[j] = asinhl(v) + (v > 8 ? v - 8 : v < -8 ? v + 8 : 0);
+        u[j] = 3 * asinhl(v / 3) + (v > 8 ? v - 8 : v < -8 ? v + 8 : 0);
     }
 }
 

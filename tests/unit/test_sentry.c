@@ -80,7 +80,7 @@ static void bearing(int i, struct row *r) {
     tape_pump(i, r);
     r->names = names;
     if (i >= BURST && i < BURST + LASTED)
-        r->x[1] = 1.7 + 0.02 * (i - BURST);
+        r->x[1] = 1.8 + 0.02 * (i - BURST);
 }
 
 /* The alert events of samples from .. to - 1. */
@@ -121,7 +121,7 @@ static void test_one_alert_a_burst(void **unused) {
     assert_true(events >= 3);
     assert_string_equal(a->state, "open");
     assert_int_equal(a->at, BURST);
-    assert_memory_equal(a->text, "pump1 vibration 1.7 (usual ", 27);
+    assert_memory_equal(a->text, "pump1 vibration 1.8 (usual ", 27);
     for (int i = 0; i < events - 1; i++) {
         assert_string_equal(a[i].state, i ? "update" : "open");
         assert_true(a[i].since == START + BURST && a[i].ts == START + a[i].at);
@@ -130,7 +130,7 @@ static void test_one_alert_a_burst(void **unused) {
         assert_true(a[i].p == t.p[a[i].at] && a[i].p <= 0.05);
         assert_true(a[i].novelty == t.novelty[a[i].at]);
         assert_float_equal(a[i].novelty + a[i].membership, 1, 1e-12);
-        check_reason(&a[i], 1.7 + 0.02 * (a[i].at - BURST));
+        check_reason(&a[i], 1.8 + 0.02 * (a[i].at - BURST));
     }
     a += events - 1;
     assert_string_equal(a->state, "close");
