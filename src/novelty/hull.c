@@ -213,6 +213,27 @@ static void settle(struct svi_hull *h) {
     }
 }
 
+/* Point i, whose pivot vanished, is a combination of the support, K_i = K_S c: along (e_i, -c) the objective
+ * falls by 1 - u_i a unit, and no curvature ends that, but a point of the support without weight does: i
+ * takes its place. Not when the fall is no more than what the pivot may hide, nor when no point ever loses
+ * its weight (the hull holds the origin). `trial` holds L^-1 K_i. */
+static void take_place(struct svi_hull *h, int i) {
+    int leaves = -1;
+    double step = INFINITY, *c = h->trial;
+    cblas_dtrsv(CblasColMajor, CblasLower, CblasTrans, CblasNonUnit, h->support, h->factor, h->room, c, 1);
+    for (int s = 0; s < h->support; s++)
+        if (c[s] > 0 && h->z[h->point[s]] < step * c[s]) {
+            step = h->z[h->point[s]] / c[s];
+            leaves = s;
+        }
+    if (leaves < 0 || !(step * PIVOT * gram_row(h, i)[i] < 1 - h->u[i]))
+        return;
+    for (int s = 0; s < h->support; s++)
+        h->z[h->point[s]] = s == leaves ? 0 : fmax(0, h->z[h->point[s]] - step * c[s]);
+    support_leave(h, leaves);
+    h->z[i] = support_enter(h, i) ? step : 0;
+}
+
 static void multiply(struct svi_hull *h, double *u) {
     cblas_dgemv(CblasRowMajor, CblasNoTrans, h->count, h->count, 1, h->k, h->room, h->z, 1, 0, u, 1);
 }
@@ -238,8 +259,9 @@ bool svi_hull_solve(struct svi_hull *h) {
         const int i = worst_idle(h);
         if (i < 0)
             break;
-        if (support_enter(h, i))
-            settle(h);
+        if (!support_enter(h, i))
+            take_place(h, i);
+        settle(h);
         h->dependent[i] = h->place[i] < 0; /* rounding alone can send it back at once */
     }
     return steps < limit;

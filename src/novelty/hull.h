@@ -27,7 +27,8 @@ struct svi_hull {
     double *factor;  /* room x room, by columns: L lower, L L' = K of the support in the order of `point` */
     double *ones;    /* support: L ones = 1 */
     double *trial;   /* room: scratch */
-    bool *dependent; /* count: its pivot vanished; it adds nothing to the support that there is */
+    bool *dependent; /* count: its pivot vanished, and it can take no other point's place: left out of this
+                        solution */
 };
 
 /* Room for so many points; svi_hull_reserve makes it more. SVS_NO_MEMORY. */

@@ -123,6 +123,41 @@ static void order_does_not_matter(void **state) {
     svi_hull_clear(&back);
 }
 
+/* Kernels of finite dimension: more points than dimensions, so that nearly every pivot vanishes and points
+ * have to take the place of others. `spread` large: the hull comes near the origin. */
+static void dependent_points(double spread, uint64_t seed) {
+    enum { COUNT = 40 };
+    struct svi_hull h;
+    double x[COUNT][D], row[COUNT], least = 1;
+    svs_error err;
+    assert_int_equal(svi_hull_init(&h, COUNT, &err), SVS_OK);
+    for (int i = 0; i < COUNT; i++) {
+        double square = 0;
+        for (int j = 0; j < D; j++) {
+            x[i][j] = j == 0 ? 1 : spread * ref_gauss(&seed);
+            square += x[i][j] * x[i][j];
+        }
+        for (int j = 0; j < D; j++)
+            x[i][j] /= sqrt(square);
+        for (int k = 0; k <= i; k++)
+            row[k] = x[i][0] * x[k][0] + x[i][1] * x[k][1] + x[i][2] * x[k][2];
+        svi_hull_add(&h, row);
+        assert_true(svi_hull_solve(&h));
+        assert_true(h.support <= D && svi_hull_violation(&h) < 1e-9);
+        assert_true(svi_hull_rho(&h) <= least * (1 + 1e-12)); /* a larger hull comes nearer to the origin */
+        least = svi_hull_rho(&h);
+    }
+    svi_hull_clear(&h);
+}
+
+static void more_points_than_dimensions(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        dependent_points(0.3, seed);
+        dependent_points(2, seed);
+    }
+}
+
 static void few_points(void **state) {
     (void)state;
     struct svi_hull h;
@@ -148,6 +183,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optimal_after_any_walk),
         cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(more_points_than_dimensions),
         cmocka_unit_test(few_points),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
