@@ -93,7 +93,7 @@ typedef struct svs_novelty_model {
 } svs_novelty_model;
 
 /* Trains on `rows` (at least 2). `names` (may be NULL): d names, copied. SVS_INVALID (an option out of its range, too few rows),
- * SVS_NO_MEMORY, SVS_NUMERIC. Owner: the caller. */
+ * SVS_TOO_LARGE (values beyond 1e100 in columns that are not scaled), codes of svs_rows_check, SVS_NO_MEMORY. Owner: the caller. */
 SVS_API svs_code svs_novelty_train(const svs_rows *rows, const char *const *names, const svs_novelty_options *o,
                                    svs_novelty_model **out, svs_error *err);
 SVS_API void svs_novelty_free(svs_novelty_model **m);

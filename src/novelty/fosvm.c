@@ -11,9 +11,10 @@
 #include "novelty/member.h"
 #include "novelty/model.h"
 
-#define SAMPLE  4096 /* rows by which quantiles, variances and spreads are estimated */
-#define PAIRS   4000 /* of rows, for the median distance */
-#define KERNELS 256  /* rows whose kernels make up the density that trimming goes by */
+#define VALUE_MAX 1e100
+#define SAMPLE    4096 /* rows by which quantiles, variances and spreads are estimated */
+#define PAIRS     4000 /* of rows, for the median distance */
+#define KERNELS   256  /* rows whose kernels make up the density that trimming goes by */
 
 void svs_novelty_options_default(svs_novelty_options *o) {
     *o = (svs_novelty_options){.fosvm = 1,
@@ -98,6 +99,18 @@ static int64_t sample_row(const struct training *t, int64_t i) {
     return t->n <= SAMPLE ? i : (int64_t)((double)i * (double)t->n / SAMPLE);
 }
 
+/* Without scaling the coordinates are the values themselves, whose squares must not overflow. */
+static svs_code check_size(const struct training *t, int64_t row, const double *point, svs_error *err) {
+    for (int j = 0; j < t->coordinates.d; j++)
+        if (fabs(point[j]) > VALUE_MAX)
+            return svi_fail(
+                err, SVS_TOO_LARGE,
+                "row %lld has %g in column %d: values beyond 1e100 cannot be computed with unless "
+                "columns are scaled",
+                (long long)row, point[j], j);
+    return SVS_OK;
+}
+
 static svs_code place(struct training *t, const svs_rows *rows, svs_error *err) {
     const int64_t count = sample_size(t), d = rows->d;
     const size_t stride = (size_t)t->coordinates.stride;
@@ -112,14 +125,16 @@ static svs_code place(struct training *t, const svs_rows *rows, svs_error *err) 
         svs_rows_copy(rows, sample_row(t, i), t->sample + i * d);
     svi_coordinates_fit(&t->coordinates, t->sample, d, count, t->sample + count * d);
     double *raw = t->sample + count * d + count;
-    for (int64_t i = 0; i < t->n; i++) {
+    svs_code code = SVS_OK;
+    for (int64_t i = 0; i < t->n && code == SVS_OK; i++) {
         double *to = t->points + (size_t)i * stride;
         svs_rows_copy(rows, i, raw);
         svi_coordinates_apply(&t->coordinates, raw, to);
+        code = check_size(t, i, to, err);
         if (polynomial)
             t->norm2[i] = t->similarity.pass->dot(to, to, (int)stride);
     }
-    return SVS_OK;
+    return code;
 }
 
 /* ---- gamma */

@@ -241,6 +241,7 @@ static svs_code take_drawn(struct svi_member_fit *f, int64_t joins, int64_t *joi
 static svs_code fit_all(struct svi_member_fit *f, svs_error *err) {
     int64_t joined = 0;
     svs_code code = take_drawn(f, INT64_MAX, &joined, err);
+    joined = 1; /* whatever was drawn, rows that were not may lie outside */
     for (int i = 0; i < SWEEPS_MAX && code == SVS_OK && joined > 0; i++) {
         joined = 0;
         code = sweep(f, INT64_MAX, &joined, err);
