@@ -73,7 +73,7 @@ const struct cli_command cli_novelty = {
         "  svmstream novelty score --ts t --label is_anomaly --plot machine.svg machine.csv machine.novelty\n"
         "  svmstream novelty show machine.novelty",
     .keys = "novelty novelty.kernel novelty.gamma novelty.theta novelty.epsilon novelty.m novelty.max "
-            "novelty.lags "
+            "novelty.lags novelty.differences "
             "novelty.trim label ts features scale in.format max.features seed",
     .options = options,
     .positional_min = 2,

@@ -126,7 +126,7 @@ static void put_row(const struct score *s, FILE *to, int64_t i) {
         if (!isnan(ts))
             fprintf(to, ",\"ts\":%.15g", ts);
         fprintf(to, ",\"novelty\":%.9g,\"membership\":%.9g,\"surprise\":%.9g", s->novelty[i],
-                1 - s->novelty[i], s->surprise[i]);
+                exp(-s->surprise[i]), s->surprise[i]);
         return;
     }
     fprintf(to, "%lld", row);
