@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#define NOTHING 100.0 /* exp(-this) adds no digit; where exp underflows it is ten times slower, too */
+
 void svi_similarity_gap(const struct svi_similarity *s, const struct svi_points *p, int64_t first,
                         int64_t count, const double *v, double *gap) {
     const double *x = p->x + first * p->stride;
@@ -42,8 +44,10 @@ double svi_similarity_surprise(double gamma, const double *gap, const double *z,
     for (int64_t i = 0; i < count; i++)
         if (z[i] > 0 && gap[i] < least)
             least = gap[i];
-    for (int64_t i = 0; i < count; i++)
-        if (z[i] > 0)
-            sum += z[i] * exp(-gamma * (gap[i] - least));
+    for (int64_t i = 0; i < count; i++) {
+        const double further = gamma * (gap[i] - least);
+        if (z[i] > 0 && further < NOTHING)
+            sum += z[i] * exp(-further);
+    }
     return gamma * least - log(sum);
 }

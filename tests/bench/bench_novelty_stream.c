@@ -244,7 +244,7 @@ static void honest(void) {
 /* Disturbances of `length` samples, moved by `shift` deviations in each feature, make up `share` of the
  * stream. */
 static void false_alerts(enum law law, double share, int length, double shift) {
-    const int d = dimension(law), streams = 10;
+    const int d = dimension(law), streams = 5;
     double sum = 0, alerts = 0, wrong = 0, begun = 0, seen = 0;
     for (int k = 0; k < streams; k++) {
         const struct svi_detector_options o = detector_defaults(d);
@@ -285,7 +285,7 @@ static void false_alerts(enum law law, double share, int length, double shift) {
 }
 
 static void discoveries(void) {
-    printf("\nalert.fdr 0.1: false among the alerts, mean over 10 streams of 60,000 samples, and of all "
+    printf("\nalert.fdr 0.1: false among the alerts, mean over 5 streams of 60,000 samples, and of all "
            "together; how\n"
            "many of the disturbances were found\n  %-24s %8s %6s %6s %10s %10s %8s %8s %8s\n",
            "law", "share", "length", "shift", "mean", "together", "alerts", "begun", "found");
