@@ -222,7 +222,8 @@ void svi_sentry_tell(struct svi_engine *e, const struct svi_message *m, enum svi
         svi_sentry_end(e, s->reason);
     if (change == SVI_ALERT_NONE)
         return;
-    const int count = find_top(e, m, top);
+    const int count =
+        change == SVI_ALERT_CLOSE ? 0 : find_top(e, m, top); /* of what is usual there is no reason */
     write_line(e, top, count, change, text);
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = e->event_ts};
     event.as.alert.state = states[change];

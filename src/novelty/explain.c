@@ -8,6 +8,7 @@
 #include "novelty/model.h"
 #include "novelty/similarity.h"
 
+#define FAINT 1e-13 /* weights below this share are left out: they cost as much as the others */
 #define LEAST 1e-12 /* memberships of polynomial kernels may vanish; slopes end here */
 
 /* The sample in the model's coordinates and what one member says about it. */
@@ -50,13 +51,14 @@ static void weigh(const struct view *v, const svs_novelty_member *e) {
     for (int i = 0; i < e->count; i++)
         sum += v->weight[i] = e->z[i] > 0 ? e->z[i] * exp(-e->gamma * (v->weight[i] - least)) : 0;
     for (int i = 0; i < e->count; i++)
-        v->weight[i] /= sum;
+        v->weight[i] = v->weight[i] > FAINT * sum ? v->weight[i] / sum : 0;
 }
 
 static void find_centre(const struct view *v, const svs_novelty_member *e) {
     memset(v->centre, 0, (size_t)v->m->stride * sizeof *v->centre);
     for (int i = 0; i < e->count; i++)
-        add(v->centre, v->weight[i], vector(v, e, i), v->m->d);
+        if (v->weight[i] > 0)
+            add(v->centre, v->weight[i], vector(v, e, i), v->m->d);
 }
 
 static void slope_rbf(const struct view *v, const svs_novelty_member *e) {
@@ -71,7 +73,7 @@ static void slope_laplacian(const struct view *v, const svs_novelty_member *e) {
     find_centre(v, e);
     for (int i = 0; i < e->count; i++) {
         const double *x = vector(v, e, i), step = e->gamma * v->weight[i];
-        for (int j = 0; j < v->m->d; j++)
+        for (int j = 0; j < v->m->d && step > 0; j++)
             v->gradient[j] += v->u[j] > x[j] ? step : v->u[j] < x[j] ? -step : 0;
     }
 }

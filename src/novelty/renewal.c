@@ -7,6 +7,7 @@
 #include "novelty/detector_state.h"
 #include "novelty/explain.h"
 
+#define USUAL 400  /* calibration rows that tell what is usual of a feature, spread evenly */
 #define PAIRS 512  /* of calibration rows, for the median distance */
 #define LEAST 8    /* calibration rows, before there can be a model */
 #define LOOK  64   /* calibration rows by which a renewal is found to be due */
@@ -182,8 +183,8 @@ bool svi_detector_outgrown(struct svi_detector *d) {
 }
 
 void svi_detector_usual(svi_detector *d, int feature, double *low, double *high) {
-    const int count = d->calibration.count;
+    const int held = d->calibration.count, count = held < USUAL ? held : USUAL;
     for (int i = 0; i < count; i++)
-        d->work[i] = row(d, i)[feature];
+        d->work[i] = row(d, (int)((int64_t)i * held / count))[feature];
     svi_usual_range(d->work, count, low, high);
 }
