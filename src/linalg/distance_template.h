@@ -26,6 +26,14 @@ static void rows_l2(const double *x, size_t stride, int64_t count, int padded, c
     distances(x, stride, count, padded, v, f, false);
 }
 
+static void signs_add(const double *u, const double *x, double scale, int padded, double *to) {
+    const mask size = (mask)splat(scale);
+    for (int j = 0; j < padded; j += VW) {
+        const vec a = load(u + j), b = load(x + j);
+        store(to + j, load(to + j) + ((vec)(size & (a > b)) - (vec)(size & (a < b))));
+    }
+}
+
 /* exp(x) for x <= 0: x = k ln 2 + r with |r| <= ln 2 / 2, a Taylor polynomial in r, and k added to the
  * exponent. Adding 1.5 * 2^52 rounds to the integer k and leaves it in the low bits. */
 INLINE vec exp_minus(vec x) {

@@ -98,6 +98,8 @@ struct svi_kernels {
      * = (x_j - center_j) inverse_j, j < d, to a few units in 1e-16; sizes of u above 1e150 count as 1e150.
      * `to` may be x. */
     void (*squash)(const double *x, const double *center, const double *inverse, int d, double *to);
+    /* to_j += scale sign(u_j - x_j); all aligned and padded to a multiple of 8. */
+    void (*signs_add)(const double *u, const double *x, double scale, int padded, double *to);
 };
 
 /* The kernels for an instruction set (SVS_ISA_BEST: the environment's or the machine's best), or NULL when

@@ -174,7 +174,7 @@ FLUSH(2)
 FLUSH(3)
 FLUSH(4)
 
-    static void flush(struct svi_recursion *r) {
+static void flush(struct svi_recursion *r) {
     static void (*const flushes[MAXV])(struct svi_recursion *) = {flush_1, flush_2, flush_3, flush_4};
     for (int k = r->pending; k < SVI_PENDING_MAX; k++) {
         memset(r->q[k], 0, (size_t)r->padded * sizeof(double));
@@ -425,6 +425,6 @@ static void lanes_dot(const double *value, const int32_t *column, int64_t count,
     UNROLL for (int v = 0; v < LANE_VECTORS; v++) * (vec_u *)(sum + v * VW) = even[v] + odd[v];
 }
 
-const struct svi_kernels KERNELS = {ISA_NAME,   ISA,           strip_for, sweep,   step,     standardise,
-                                    energy_add, energy_remove, dot,       gram,    rows_dot, rows_add,
-                                    rbf,        lanes_dot,     rows_l1,   rows_l2, decay,    squash};
+const struct svi_kernels KERNELS = {
+    ISA_NAME, ISA,      strip_for, sweep,     step,    standardise, energy_add, energy_remove, dot,      gram,
+    rows_dot, rows_add, rbf,       lanes_dot, rows_l1, rows_l2,     decay,      squash,        signs_add};

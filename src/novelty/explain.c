@@ -73,8 +73,8 @@ static void slope_laplacian(const struct view *v, const svs_novelty_member *e) {
     find_centre(v, e);
     for (int i = 0; i < e->count; i++) {
         const double *x = vector(v, e, i), step = e->gamma * v->weight[i];
-        for (int j = 0; j < v->m->d && step > 0; j++)
-            v->gradient[j] += v->u[j] > x[j] ? step : v->u[j] < x[j] ? -step : 0;
+        if (step > 0)
+            v->similarity.pass->signs_add(v->u, x, step, v->m->stride, v->gradient);
     }
 }
 
