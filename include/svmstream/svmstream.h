@@ -10,6 +10,7 @@
 #include "svmstream/learner.h"
 #include "svmstream/model.h"
 #include "svmstream/novelty.h"
+#include "svmstream/outbox.h"
 #include "svmstream/rows.h"
 #include "svmstream/solver.h"
 #include "svmstream/train.h"

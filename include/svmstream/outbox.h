@@ -1,0 +1,159 @@
+/* outbox.h: a producer's side of acknowledged input (`svmstream run --in.mode router`), without sockets: what
+ * is to be sent, what is to be sent again, and what became of it.
+ *
+ * Samples go in and are kept until the process has answered for them. Frames come out, to be sent over one
+ * DEALER socket, and each reply that it receives goes in. The outbox numbers the samples, keeps to the
+ * process's credit, says hello at first and whenever replies fail to come, and goes on at the number that the
+ * process then names.
+ *
+ *     svs_outbox_put(box, sample, length, &err)        SVS_LIMIT: full, take replies first
+ *     while (svs_outbox_frame(box, now, &bytes, &size) && zmq_send(dealer, bytes, size, ZMQ_DONTWAIT) >= 0)
+ *         svs_outbox_sent(box, now);
+ *     zmq_poll(for replies, up to svs_outbox_wait(box, now))
+ *     svs_outbox_reply(box, reply, length, now, &err)  for each reply
+ *
+ * What it relies on: one DEALER socket for the whole life of the outbox (it connects again by itself, and
+ * hands out nothing of a later connection before all of an earlier one), with the ZMQ_IMMEDIATE default (0),
+ * and no other producer of the same `src` at the same time.
+ *
+ * What it gives, as long as the outbox lives: every sample is taken by a process in order, once in the life
+ * of that process; no sample that was not acknowledged is lost, whoever dies; a sample that was acknowledged
+ * is never sent again, unless the process itself says that it does not have it. A process that was started
+ * anew without kept state counts from 0: samples that it has not acknowledged get new numbers and go to it,
+ * those that the earlier one had acknowledged are gone with it (SVS_OUTBOX_RESTARTED tells how many). A
+ * producer that can read them again sets `replay`: then numbers are never changed, and svs_outbox_wanted goes
+ * back to what the process lacks.
+ *
+ * Time is the caller's: seconds of any clock that does not go back. One outbox belongs to one thread. Calls
+ * allocate only while the outbox grows to the most that it had to hold. */
+#ifndef SVMSTREAM_OUTBOX_H
+#define SVMSTREAM_OUTBOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "svmstream/value.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct svs_outbox svs_outbox;
+
+typedef enum svs_outbox_kind {
+    SVS_OUTBOX_ACKED = 0, /* samples first .. last are taken */
+    SVS_OUTBOX_REFUSED,   /* `count` of the samples first .. last are refused for good, for this code and reason. With
+                             count < last - first + 1 the process does not say which: its error topic does */
+    SVS_OUTBOX_LATER,     /* nothing is taken now, for this code and reason; tried again after `wait` seconds */
+    SVS_OUTBOX_RESTARTED  /* the process does not have `count` samples, first .. last, that were acknowledged; 0:
+                             none, but it is another process. With `replay` they are wanted again */
+} svs_outbox_kind;
+
+/* Told while svs_outbox_reply runs; code and reason are printable and valid until it returns. */
+typedef struct svs_outbox_event {
+    svs_outbox_kind kind;
+    int64_t first, last; /* samples, as svs_outbox_wanted counts them */
+    int64_t count;
+    const char *code;   /* wire name: wrong_dimension, gap, ... (also one that this library does not know); "" */
+    const char *reason; /* a sentence for a person; "" */
+    double wait;        /* seconds */
+} svs_outbox_event;
+
+/* Must not call the outbox that tells it, svs_outbox_status excepted. */
+typedef void svs_outbox_listener(void *user, const svs_outbox_event *event);
+
+typedef struct svs_outbox_options {
+    const char *src;  /* name of this producer: 1 to SVS_NAME_MAX bytes of UTF-8; copied; no default */
+    bool replay;      /* the samples can be put again from any number (a file); default false */
+    int64_t samples;  /* kept at most; 1 to 100,000,000; default 10,000 */
+    int64_t bytes;    /* of samples kept at most; 1 KiB to 1 TiB; default 64 MiB */
+    int64_t message;  /* bytes of a message at most: the process's max.message; 256 to 1 GiB; default 1 MiB */
+    int batch;        /* samples in a message at most; 1 to 1,000,000; default 1 */
+    int window;       /* messages without reply at most (or the process's credit); from 1; default 256 */
+    double timeout;   /* seconds without a reply until it says hello again; default 1 */
+    double pause;     /* seconds of the first pause after a passing refusal, doubled up to */
+    double pause_max; /* defaults 0.1, 5 */
+    svs_outbox_listener *tell; /* may be NULL */
+    void *user;
+} svs_outbox_options;
+
+/* What there is to know. Samples are counted as svs_outbox_wanted does, except where it says otherwise. */
+typedef struct svs_outbox_figures {
+    int64_t put;         /* samples handed in; put = acked + refused + dropped + kept */
+    int64_t kept;        /* not answered for yet */
+    int64_t unsent;      /* of these, not under way */
+    int64_t acked;       /* taken by a process */
+    int64_t refused;     /* refused for good */
+    int64_t dropped;     /* replay only: the process turned out to have them, or to want earlier ones first */
+    int64_t resent;      /* sent more than once, counted each time */
+    int64_t under_way;   /* messages without reply */
+    int64_t duplicates;  /* messages that the process had already */
+    int64_t gaps;        /* replies that told of a gap */
+    int64_t restarts;    /* other processes met after the first */
+    int64_t forgotten;   /* acknowledged samples that a later process did not have */
+    int64_t applied;     /* samples below this are applied in memory */
+    int64_t durable;     /* samples below this survive a crash; -1: the process keeps nothing */
+    int64_t credit;      /* as the process gave it last; -1: not known yet */
+    uint64_t epoch;      /* of the process; 0: none met yet */
+    bool greeted;        /* the process has answered, and samples may go */
+} svs_outbox_figures;
+
+/* One sample to be packed: dense, or named when `names` is not NULL. Zero-initialised fields are absent. */
+typedef struct svs_outbox_sample {
+    const double *x;          /* d values; NAN = missing */
+    int d;
+    const char *const *names; /* d names, or NULL */
+    bool packed;              /* dense: as ext 2 (8 bytes a value and no more) instead of an array of numbers */
+    svs_value id;             /* SVS_INT or SVS_STR; SVS_NONE: none */
+    svs_value y;
+    double ts;                /* seconds since 1970; 0 = none */
+    double weight;            /* > 0; 0 = none */
+} svs_outbox_sample;
+
+SVS_API void svs_outbox_defaults(svs_outbox_options *o);
+
+/* NULL on failure: SVS_INVALID, SVS_NO_SOURCE, SVS_NO_MEMORY. Owner: the caller. */
+SVS_API svs_outbox *svs_outbox_new(const svs_outbox_options *o, svs_error *err);
+
+/* Frees *box and sets it to NULL; *box may be NULL. */
+SVS_API void svs_outbox_free(svs_outbox **box);
+
+/* The number of the sample that the next put takes. Without `replay`: how many were put. With it: the number,
+ * from 0, of the sample that the process lacks and that is not kept; it can change, forwards and backwards,
+ * with each reply; -1 before the process has answered for the first time. */
+SVS_API int64_t svs_outbox_wanted(const svs_outbox *box);
+
+/* Takes one sample (or command): a msgpack map without `src` and `n`, copied. SVS_LIMIT: full for now.
+ * SVS_UNAVAILABLE: with `replay`, before svs_outbox_wanted is known. Never to be sent: SVS_TOO_LARGE (for
+ * `message`), SVS_DUPLICATE_KEY (`src` or `n`), SVS_WRONG_TYPE (no map), SVS_EMPTY, SVS_NOT_MSGPACK,
+ * SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP. SVS_NO_MEMORY. */
+SVS_API svs_code svs_outbox_put(svs_outbox *box, const void *bytes, size_t length, svs_error *err);
+
+/* Packs and takes one sample. Codes as above; SVS_NOT_FINITE (an infinite value), SVS_MISSING_VALUE (NAN in a
+ * packed one), SVS_INVALID (no x, d < 1). */
+SVS_API svs_code svs_outbox_pack(svs_outbox *box, const svs_outbox_sample *sample, svs_error *err);
+
+/* Is there something to send at this time? Then *bytes (valid until the next call) is it; when the socket has
+ * taken it: svs_outbox_sent. Up to `batch` samples go into a message, as many as there are. False also when
+ * memory lacks. */
+SVS_API bool svs_outbox_frame(svs_outbox *box, double now, const void **bytes, size_t *size);
+SVS_API void svs_outbox_sent(svs_outbox *box, double now);
+
+/* Takes the last frame of a received message. Bytes that are no reply: SVS_WRONG_TYPE, or a code of malformed
+ * msgpack; nothing is changed. */
+SVS_API svs_code svs_outbox_reply(svs_outbox *box, const void *bytes, size_t length, double now, svs_error *err);
+
+/* The connection is known to be broken (ZMQ_EVENT_DISCONNECTED): says hello at once rather than after `timeout`.
+ * Never needed. */
+SVS_API void svs_outbox_broken(svs_outbox *box, double now);
+
+/* Seconds until svs_outbox_frame has something without any further reply or put; 0: now; HUGE_VAL: never. */
+SVS_API double svs_outbox_wait(const svs_outbox *box, double now);
+
+SVS_API void svs_outbox_status(const svs_outbox *box, svs_outbox_figures *figures);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

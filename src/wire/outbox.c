@@ -1,0 +1,346 @@
+#include "svmstream/outbox.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/text.h"
+#include "wire/cursor.h"
+#include "wire/decode.h"
+#include "wire/outbox_state.h"
+#include "wire/pack.h"
+
+#define OVERHEAD 96 /* bytes around a sample's pairs: headers, src, n */
+#define HEADER   5  /* bytes in front of a further one */
+
+void svs_outbox_defaults(svs_outbox_options *o) {
+    *o = (svs_outbox_options){.samples = 10000,
+                              .bytes = INT64_C(64) << 20,
+                              .message = 1 << 20,
+                              .batch = 1,
+                              .window = 256,
+                              .timeout = 1,
+                              .pause = 0.1,
+                              .pause_max = 5};
+}
+
+static svs_code check_options(const svs_outbox_options *o, svs_error *err) {
+    const struct {
+        const char *name;
+        double value, low, high;
+    } rows[] = {{"samples", (double)o->samples, 1, 1e8},
+                {"bytes", (double)o->bytes, 1024, 0x1p40},
+                {"message", (double)o->message, 256, 0x1p30},
+                {"batch", o->batch, 1, 1e6},
+                {"window", o->window, 1, 1e9},
+                {"timeout", o->timeout, 1e-6, 1e9},
+                {"pause", o->pause, 1e-6, 1e9},
+                {"pause_max", o->pause_max, 1e-6, 1e9}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (!(rows[i].value >= rows[i].low && rows[i].value <= rows[i].high))
+            return svi_fail(err, SVS_INVALID, "%s of an outbox is %g; from %g to %g is possible",
+                            rows[i].name, rows[i].value, rows[i].low, rows[i].high);
+    size_t length = o->src ? strlen(o->src) : 0;
+    if (length < 1 || length > SVS_NAME_MAX || !svi_utf8_valid(o->src, length))
+        return svi_fail(err, SVS_NO_SOURCE, "src must be a name of 1 to %d bytes of UTF-8", SVS_NAME_MAX);
+    return SVS_OK;
+}
+
+svs_outbox *svs_outbox_new(const svs_outbox_options *o, svs_error *err) {
+    if (check_options(o, err) != SVS_OK)
+        return NULL;
+    svs_outbox *b = svi_alloc(sizeof *b);
+    if (!b) {
+        svi_fail_memory(err, "an outbox");
+        return NULL;
+    }
+    b->o = *o;
+    strcpy(b->src, o->src);
+    b->o.src = b->src;
+    b->store.samples = o->samples;
+    b->store.bytes = (size_t)o->bytes;
+    b->ask = true;
+    b->patience = o->timeout;
+    b->pause = o->pause;
+    b->greeted = -1;
+    b->f.durable = b->f.credit = -1;
+    return b;
+}
+
+void svs_outbox_free(svs_outbox **b) {
+    if (!*b)
+        return;
+    svi_store_clear(&(*b)->store);
+    svi_bytes_clear(&(*b)->frame);
+    svi_bytes_clear(&(*b)->scratch);
+    svi_free(*b);
+    *b = NULL;
+}
+
+/* ---- in */
+
+int64_t svs_outbox_wanted(const svs_outbox *b) {
+    return b->o.replay && !b->met ? -1 : b->first + b->store.count;
+}
+
+static bool is_own(const struct svi_item *key) {
+    return key->type == SVI_STRING && ((key->length == 3 && memcmp(key->body, "src", 3) == 0) ||
+                                       (key->length == 1 && key->body[0] == 'n'));
+}
+
+/* A map that a process can read, and that leaves `src` and `n` to the outbox. */
+static svs_code check_sample(const uint8_t *bytes, size_t length, struct svi_item *map, svs_error *err) {
+    struct svi_item key;
+    svs_code code = svi_msgpack_check(bytes, length, SVI_DEPTH_MAX - 1, err); /* a batch is one deeper */
+    if (code != SVS_OK)
+        return code;
+    const uint8_t *at = svi_item_read(bytes, map);
+    if (map->type != SVI_MAP)
+        return svi_fail(err, SVS_WRONG_TYPE, "a sample is a map, not %s", svi_item_name(map));
+    for (uint32_t i = 0; i < map->length; i++) {
+        svi_item_read(at, &key);
+        if (is_own(&key))
+            return svi_fail(err, SVS_DUPLICATE_KEY, "src and n are put in by the outbox");
+        svi_walk(&at, bytes + length, SVI_DEPTH_MAX);
+        svi_walk(&at, bytes + length, SVI_DEPTH_MAX);
+    }
+    return SVS_OK;
+}
+
+static svs_code keep(svs_outbox *b, const void *body, size_t size, uint32_t pairs, svs_error *err) {
+    if (svs_outbox_wanted(b) < 0)
+        return svi_fail(err, SVS_UNAVAILABLE, "the process has not told yet which sample it wants");
+    if (size + OVERHEAD > (size_t)b->o.message)
+        return svi_fail(err, SVS_TOO_LARGE, "the sample has %zu bytes, a message %lld at most", size,
+                        (long long)b->o.message);
+    if (size > b->store.bytes)
+        return svi_fail(err, SVS_TOO_LARGE, "the sample has %zu bytes, more than the outbox may keep", size);
+    svs_code code = svi_store_push(&b->store, body, size, pairs);
+    if (code == SVS_LIMIT)
+        return svi_fail(err, code, "the outbox is full: %lld samples wait for the process",
+                        (long long)b->store.count);
+    if (code != SVS_OK)
+        return svi_fail_memory(err, "one more sample of an outbox");
+    b->f.put++;
+    return SVS_OK;
+}
+
+svs_code svs_outbox_put(svs_outbox *b, const void *bytes, size_t length, svs_error *err) {
+    struct svi_item map;
+    svs_code code = check_sample(bytes, length, &map, err);
+    if (code != SVS_OK)
+        return code;
+    size_t header = (size_t)(map.body - (const uint8_t *)bytes);
+    return keep(b, map.body, length - header, map.length, err);
+}
+
+static svs_code check_values(const svs_outbox_sample *s, svs_error *err) {
+    if (!s->x || s->d < 1)
+        return svi_fail(err, SVS_INVALID, "a sample needs x, and d from 1");
+    for (int j = 0; j < s->d; j++)
+        if (isinf(s->x[j]))
+            return svi_fail(err, SVS_NOT_FINITE, "x[%d] is infinite", j);
+        else if (isnan(s->x[j]) && s->packed && !s->names)
+            return svi_fail(err, SVS_MISSING_VALUE, "x[%d] is missing: packed samples have all values", j);
+    return SVS_OK;
+}
+
+static void pack_x(struct svi_pack *p, const svs_outbox_sample *s) {
+    svi_pack_key(p, "x");
+    if (s->names)
+        svi_pack_map(p, (size_t)s->d);
+    else if (!s->packed)
+        svi_pack_array(p, (size_t)s->d);
+    else
+        svi_pack_doubles(p, s->x, (size_t)s->d);
+    for (int j = 0; j < s->d && (s->names || !s->packed); j++) {
+        if (s->names)
+            svi_pack_text(p, s->names[j]);
+        svi_pack_real(p, s->x[j]);
+    }
+}
+
+svs_code svs_outbox_pack(svs_outbox *b, const svs_outbox_sample *s, svs_error *err) {
+    const struct {
+        const char *key;
+        svs_value value;
+    } rows[] = {{"id", s->id},
+                {"y", s->y},
+                {"ts", s->ts != 0 ? svs_real(s->ts) : svs_none()},
+                {"w", s->weight != 0 ? svs_real(s->weight) : svs_none()}};
+    struct svi_pack p;
+    uint32_t pairs = 1;
+    svs_code code = check_values(s, err);
+    if (code != SVS_OK)
+        return code;
+    b->scratch.size = 0;
+    svi_pack_begin(&p, &b->scratch);
+    pack_x(&p, s);
+    for (int i = 0; i < 4; i++)
+        if (rows[i].value.kind != SVS_NONE) {
+            svi_pack_text(&p, rows[i].key);
+            svi_pack_value(&p, rows[i].value);
+            pairs++;
+        }
+    if (svi_pack_end(&p) != SVS_OK)
+        return svi_fail_memory(err, "a sample");
+    return keep(b, b->scratch.data, b->scratch.size, pairs, err);
+}
+
+/* ---- out */
+
+void svi_outbox_greet(svs_outbox *b) {
+    b->phase = SVI_GREETING;
+    b->ask = true;
+    b->patience = b->o.timeout;
+}
+
+double svi_outbox_pause(svs_outbox *b, double now) {
+    double wait = b->pause;
+    b->phase = SVI_PAUSED;
+    b->again = now + wait;
+    b->pause = fmin(2 * wait, fmax(b->o.pause, b->o.pause_max));
+    return wait;
+}
+
+/* Messages that may be under way. After turns in which everything vanished they go singly, to find the
+ * sample at which it does. */
+static int64_t window(const svs_outbox *b) {
+    if (b->fruitless >= SVI_OUTBOX_PROBES)
+        return 1;
+    return b->f.credit >= 0 && b->f.credit < b->o.window ? b->f.credit : b->o.window;
+}
+
+static bool can_send(const svs_outbox *b) {
+    return b->sent < b->store.count && b->f.under_way < window(b);
+}
+
+/* What the passing of time brings. */
+static void advance(svs_outbox *b, double now) {
+    if (b->phase == SVI_PAUSED && now >= b->again)
+        svi_outbox_greet(b);
+    if (b->phase == SVI_LIVE && b->sent > 0 && now - b->heard >= b->o.timeout)
+        svi_outbox_greet(b);
+    if (b->phase == SVI_LIVE && b->sent == 0 && b->store.count > 0 && window(b) == 0)
+        svi_outbox_pause(b, now);
+    if (b->phase == SVI_GREETING && !b->ask && now - b->asked >= b->patience) {
+        b->ask = true;
+        b->patience = fmin(2 * b->patience, fmax(b->o.timeout, b->o.pause_max));
+    }
+}
+
+static void pack_hello(svs_outbox *b, struct svi_pack *p) {
+    b->framed = 0;
+    svi_pack_map(p, 2);
+    svi_pack_key(p, "op");
+    svi_pack_text(p, "hello");
+    svi_pack_key(p, "src");
+    svi_pack_text(p, b->src);
+}
+
+/* How many of the samples that are not under way go into one message. */
+static int64_t batch(const svs_outbox *b) {
+    int64_t count = 0, left = b->store.count - b->sent,
+            most = b->fruitless >= SVI_OUTBOX_PROBES ? 1 : b->o.batch;
+    size_t size = OVERHEAD, most_bytes = (size_t)b->o.message;
+    while (count < left && count < most) {
+        size += svi_store_at(&b->store, b->sent + count)->size + HEADER;
+        if (count > 0 && size > most_bytes)
+            break;
+        count++;
+    }
+    return count;
+}
+
+static void pack_samples(svs_outbox *b, struct svi_pack *p) {
+    b->framed = batch(b);
+    if (b->framed > 1)
+        svi_pack_array(p, (size_t)b->framed);
+    for (int64_t i = 0; i < b->framed; i++) {
+        const struct svi_kept *k = svi_store_at(&b->store, b->sent + i);
+        svi_pack_map(p, (k->stub ? 0 : k->pairs) + (i == 0 ? 2 : 0));
+        if (!k->stub)
+            svi_pack_raw(p, b->store.block + k->at, k->size);
+        if (i > 0)
+            continue;
+        svi_pack_key(p, "src");
+        svi_pack_text(p, b->src);
+        svi_pack_key(p, "n");
+        svi_pack_int(p, b->first + b->sent - b->shift);
+    }
+}
+
+bool svs_outbox_frame(svs_outbox *b, double now, const void **bytes, size_t *size) {
+    struct svi_pack p;
+    advance(b, now);
+    bool hello = b->phase == SVI_GREETING && b->ask;
+    if (!hello && !(b->phase == SVI_LIVE && can_send(b)))
+        return false;
+    b->frame.size = 0;
+    svi_pack_begin(&p, &b->frame);
+    if (hello)
+        pack_hello(b, &p);
+    else
+        pack_samples(b, &p);
+    b->starved = svi_pack_end(&p) != SVS_OK;
+    *bytes = b->frame.data;
+    *size = b->frame.size;
+    return !b->starved;
+}
+
+void svs_outbox_sent(svs_outbox *b, double now) {
+    if (b->framed == 0) {
+        b->ask = false;
+        b->asked = now;
+        return;
+    }
+    if (b->sent == 0)
+        b->heard = now;
+    b->f.under_way++;
+    int64_t from = b->first + b->sent, to = from + b->framed;
+    b->sent += b->framed;
+    b->tried = true;
+    if (from < b->touched)
+        b->f.resent += (to < b->touched ? to : b->touched) - from;
+    b->touched = to > b->touched ? to : b->touched;
+    b->reached = to > b->reached ? to : b->reached;
+}
+
+double svs_outbox_wait(const svs_outbox *b, double now) {
+    double due = HUGE_VAL;
+    if (b->phase == SVI_PAUSED)
+        due = b->again;
+    else if (b->phase == SVI_GREETING)
+        due = b->ask ? now : b->asked + b->patience;
+    else if (b->sent > 0)
+        due = b->heard + b->o.timeout;
+    if (b->phase == SVI_LIVE && (can_send(b) || (b->sent == 0 && b->store.count > 0)))
+        due = now;
+    if (b->starved)
+        due = fmax(due, now + b->o.pause);
+    return fmax(0, due - now);
+}
+
+void svs_outbox_broken(svs_outbox *b, double now) {
+    (void)now;
+    if (b->phase != SVI_PAUSED)
+        svi_outbox_greet(b);
+}
+
+void svs_outbox_status(const svs_outbox *b, svs_outbox_figures *f) {
+    *f = b->f;
+    f->kept = b->store.count;
+    f->unsent = b->store.count - b->sent;
+    f->greeted = b->phase == SVI_LIVE;
+}
+
+bool svi_outbox_check(const svs_outbox *b) {
+    const svs_outbox_figures *f = &b->f;
+    const int64_t end = b->first + b->store.count;
+    return svi_store_check(&b->store) && b->sent >= 0 && b->sent <= b->store.count && b->first >= 0 &&
+           b->reached >= b->first + b->sent && b->reached <= end && f->under_way >= 0 &&
+           (b->sent > 0 || f->under_way == 0) &&
+           (b->o.replay ? b->shift == 0 : b->first == f->acked + f->refused) &&
+           f->put == f->acked + f->refused + f->dropped + b->store.count;
+}

@@ -1,0 +1,122 @@
+#include "wire/outbox_store.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+#define FIRST_ROOM 64
+#define FIRST_SIZE 4096
+
+/* An entry of no bytes would share its place with the next. */
+static size_t room_of(size_t size) {
+    return size ? size : 1;
+}
+
+void svi_store_clear(struct svi_store *s) {
+    svi_free(s->ring);
+    svi_free(s->block);
+    *s = (struct svi_store){.samples = s->samples, .bytes = s->bytes};
+}
+
+struct svi_kept *svi_store_at(const struct svi_store *s, int64_t i) {
+    int64_t place = s->first + i;
+    return &s->ring[place < s->room ? place : place - s->room];
+}
+
+/* The room doubled, the oldest at its beginning. */
+static svs_code grow_ring(struct svi_store *s) {
+    int64_t room = s->room ? 2 * s->room : FIRST_ROOM;
+    room = room < s->samples ? room : s->samples;
+    struct svi_kept *ring = svi_alloc_array((size_t)room, sizeof *ring);
+    if (!ring)
+        return SVS_NO_MEMORY;
+    for (int64_t i = 0; i < s->count; i++)
+        ring[i] = *svi_store_at(s, i);
+    svi_free(s->ring);
+    s->ring = ring;
+    s->room = room;
+    s->first = 0;
+    return SVS_OK;
+}
+
+/* Where `size` bytes fit in one piece, or SIZE_MAX. One byte stays free between the newest and the oldest, so
+ * that tail == at of the oldest means empty. */
+static size_t place_for(const struct svi_store *s, size_t size) {
+    if (s->count == 0)
+        return size <= s->size ? 0 : SIZE_MAX;
+    size_t head = svi_store_at(s, 0)->at;
+    if (s->tail <= head)
+        return size < head - s->tail ? s->tail : SIZE_MAX;
+    if (size <= s->size - s->tail)
+        return s->tail;
+    return size < head ? 0 : SIZE_MAX;
+}
+
+static svs_code grow_block(struct svi_store *s, size_t needed) {
+    size_t size = s->size ? s->size : FIRST_SIZE, tail = 0;
+    while (size < needed + s->size)
+        size *= 2;
+    size = size < s->bytes ? size : s->bytes;
+    if (size <= s->size)
+        return SVS_LIMIT;
+    uint8_t *block = svi_alloc(size);
+    if (!block)
+        return SVS_NO_MEMORY;
+    for (int64_t i = 0; i < s->count; i++) {
+        struct svi_kept *k = svi_store_at(s, i);
+        memcpy(block + tail, s->block + k->at, k->size);
+        k->at = tail;
+        tail += room_of(k->size);
+    }
+    svi_free(s->block);
+    s->block = block;
+    s->size = size;
+    s->tail = tail;
+    return SVS_OK;
+}
+
+svs_code svi_store_push(struct svi_store *s, const void *body, size_t size, uint32_t pairs) {
+    size_t taken = room_of(size);
+    if (s->count == s->samples || taken > s->bytes)
+        return SVS_LIMIT;
+    svs_code code = s->count == s->room ? grow_ring(s) : SVS_OK;
+    size_t at = code == SVS_OK ? place_for(s, taken) : SIZE_MAX;
+    if (code == SVS_OK && at == SIZE_MAX && (code = grow_block(s, taken)) == SVS_OK)
+        at = place_for(s, taken);
+    if (code != SVS_OK)
+        return code;
+    if (at == SIZE_MAX) /* the last growth was less than a doubling */
+        return SVS_LIMIT;
+    memcpy(s->block + at, body, size);
+    s->count++;
+    *svi_store_at(s, s->count - 1) = (struct svi_kept){at, size, pairs, false};
+    s->tail = at + taken;
+    return SVS_OK;
+}
+
+void svi_store_pop(struct svi_store *s, int64_t count) {
+    count = count < s->count ? count : s->count;
+    s->count -= count;
+    if (s->room)
+        s->first = (s->first + count) % s->room;
+    if (s->count == 0)
+        s->first = 0, s->tail = 0;
+}
+
+bool svi_store_check(const struct svi_store *s) {
+    size_t end = 0;
+    int turns = 0;
+    if (s->count < 0 || s->count > s->room || s->room > s->samples || s->size > s->bytes)
+        return false;
+    for (int64_t i = 0; i < s->count; i++) {
+        const struct svi_kept *k = svi_store_at(s, i);
+        if (k->at + room_of(k->size) > s->size)
+            return false;
+        turns += i > 0 && k->at != end;
+        end = k->at + room_of(k->size);
+        if ((i > 0 && k->at < svi_store_at(s, i - 1)->at && k->at != 0) ||
+            (turns > 0 && end > svi_store_at(s, 0)->at))
+            return false;
+    }
+    return turns <= 1 && (s->count == 0 ? s->tail == 0 : s->tail == end);
+}
