@@ -130,7 +130,7 @@ double svi_detector_score(struct svi_detector *d, const double *u, double *membe
         member_surprise[g] = member_score(d, g, u);
         surprise += d->view.member[g].share * member_surprise[g];
     }
-    return surprise;
+    return svi_detector_round(surprise);
 }
 
 void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *out) {
@@ -247,11 +247,12 @@ static enum svi_lesson admit_drawn(struct svi_detector *d, double membership) {
     return d->candidate_membership < 1 - d->o.model.theta ? admit(d, d->candidate) : SVI_LESSON_INSIDE;
 }
 
+/* Polynomial kernels are compared themselves: their gaps are products, which favour long vectors. */
 static int nearest(const struct svi_detector *d) {
-    const bool polynomial = d->similarity.kernel == SVS_NOVELTY_POLYNOMIAL; /* gaps are products there */
+    const bool polynomial = d->similarity.kernel == SVS_NOVELTY_POLYNOMIAL; /* one member: `kernel` is its */
     int nearest = 0;
     for (int i = 1; i < d->points; i++)
-        if (polynomial ? d->gap[i] > d->gap[nearest] : d->gap[i] < d->gap[nearest])
+        if (polynomial ? d->kernel[i] > d->kernel[nearest] : d->gap[i] < d->gap[nearest])
             nearest = i;
     return nearest;
 }

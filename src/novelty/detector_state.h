@@ -3,6 +3,8 @@
 #ifndef SVI_DETECTOR_STATE_H
 #define SVI_DETECTOR_STATE_H
 
+#include <math.h>
+
 #include "base/random.h"
 #include "novelty/calibration.h"
 #include "novelty/coordinates.h"
@@ -52,8 +54,14 @@ struct svi_detector {
 /* Doubles of `work`. */
 size_t svi_detector_work(const struct svi_detector_options *o, int stride);
 
+/* A surprise to 1e-9, never -0: where states repeat, scores that differ by the rounding of the last solution
+ * would be no ties, and a common state could get a small p. */
+static inline double svi_detector_round(double surprise) {
+    return rint(surprise * 0x1p30) * 0x1p-30 + 0.0;
+}
+
 /* Surprises of the members for a point in coordinates; also into d->kernel the last member's kernel values.
- * Returns their weighted mean. */
+ * Returns their weighted mean, rounded. */
 double svi_detector_score(struct svi_detector *d, const double *u, double *member_surprise);
 
 /* Coordinates, gammas, solutions, shares and calibration scores made anew from what is held. */

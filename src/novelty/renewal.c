@@ -124,6 +124,7 @@ static void rescore(struct svi_detector *d) {
         scratch[i] = 0;
         for (int g = 0; g < d->members; g++)
             scratch[i] += d->view.member[g].share * surprise[(size_t)g * (size_t)count + (size_t)i];
+        scratch[i] = svi_detector_round(scratch[i]);
     }
     svi_calibration_replace(&d->calibration, scratch);
 }
