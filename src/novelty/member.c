@@ -192,20 +192,6 @@ static void tell(const struct svi_member_fit *f) {
 
 /* ---- the two algorithms */
 
-/* All rows once; without `joins` it only looks. */
-static svs_code sweep(struct svi_member_fit *f, int64_t joins, int64_t *joined, svs_error *err) {
-    svs_code code = SVS_OK;
-    f->worst = 1;
-    f->outside = 0;
-    for (int64_t first = 0; first < f->rows.count && code == SVS_OK; first += BLOCK) {
-        const struct block b = rows_block(f, first);
-        code = take_block(f, &b, joins, joined, err);
-    }
-    forget_idle(f);
-    tell(f);
-    return code;
-}
-
 static void draw(struct svi_member_fit *f, int64_t count) {
     const size_t stride = (size_t)f->rows.stride;
     for (int64_t i = 0; i < count; i++) {
@@ -237,16 +223,42 @@ static svs_code take_drawn(struct svi_member_fit *f, int64_t joins, int64_t *joi
     return code;
 }
 
-/* The worst of all rows joins, block after block; done when a whole sweep lets none join. */
-static svs_code fit_all(struct svi_member_fit *f, svs_error *err) {
+/* One block; what is known of the `clean` blocks before holds on only if no row of it joins. Returns how many
+ * blocks on end the present model was held against. */
+static int64_t visit(struct svi_member_fit *f, int64_t block, int64_t joins, int64_t clean, svs_code *code,
+                     svs_error *err) {
+    const struct block b = rows_block(f, block * BLOCK);
+    const double worst = f->worst;
+    const int64_t outside = f->outside;
     int64_t joined = 0;
+    f->worst = 1;
+    f->outside = 0;
+    *code = take_block(f, &b, joins, &joined, err);
+    if (joined > 0)
+        return 1;
+    f->worst = fmin(f->worst, worst);
+    f->outside += outside;
+    return clean + 1;
+}
+
+/* The worst of all rows joins, block after block, round and round; done when the model has not changed for as
+ * many blocks as there are. On the last round that there may be it is only looked at. */
+static svs_code fit_all(struct svi_member_fit *f, svs_error *err) {
+    const int64_t blocks = (f->rows.count + BLOCK - 1) / BLOCK, last = (SWEEPS_MAX - 1) * blocks;
+    int64_t joined = 0, clean = 0;
     svs_code code = take_drawn(f, INT64_MAX, &joined, err);
-    joined = 1; /* whatever was drawn, rows that were not may lie outside */
-    for (int i = 0; i < SWEEPS_MAX && code == SVS_OK && joined > 0; i++) {
-        joined = 0;
-        code = sweep(f, INT64_MAX, &joined, err);
+    f->worst = 1;
+    f->outside = 0;
+    for (int64_t i = 0; clean < blocks && code == SVS_OK; i++) {
+        clean = visit(f, i % blocks, i < last ? INT64_MAX : 0, clean, &code, err);
+        if ((i + 1) % blocks == 0) {
+            forget_idle(f);
+            tell(f);
+        }
     }
-    return code == SVS_OK && joined > 0 ? sweep(f, 0, &joined, err) : code;
+    forget_idle(f);
+    tell(f);
+    return code;
 }
 
 /* Rows that must be drawn on end with none outside before the fit is done. A model that leaves more than
