@@ -45,6 +45,7 @@ extern "C" {
     X(OTHER_STREAM, other_stream, "the sample names another stream than this process serves")      \
     X(TS_AHEAD, ts_ahead, "the time stamp lies too far ahead of the clock")                        \
     X(PEER_CUT, peer_cut, "a peer was disconnected for a message over the size limit")             \
+    X(NOT_ALLOWED, not_allowed, "a peer's key is not listed, or lacks the role for what it wants") \
     X(GAP, gap, "a sequence number was skipped; send again from `next`")                           \
     X(NO_SOURCE, no_source, "acknowledged input needs both `src` and `n`")                         \
     X(UNAVAILABLE, unavailable, "the operation is known but not available as this process is set up") \

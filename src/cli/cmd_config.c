@@ -59,7 +59,8 @@ static int show(const struct cli_args *a) {
 
 static int check(const struct cli_args *a) {
     svs_error err;
-    if (svi_settings_check(&a->settings, &err) != SVS_OK)
+    if (svi_settings_check(&a->settings, &err) != SVS_OK ||
+        svi_settings_check_security(&a->settings, &err) != SVS_OK)
         return cli_fail(a, "%s", err.text);
     if (!a->quiet)
         puts("ok");

@@ -70,9 +70,10 @@ static int run(const struct cli_args *a) {
             return cli_usage(a, "'%s' is not of the form key=value", a->positional[i]);
     svs_code code = build(a, &request);
     if (code == SVS_OK)
-        code = cli_ask(a->settings.ctl, &request, timeout, &reply, &err);
-    int result =
-        code == SVS_OK ? show(a, &reply) : cli_fail(a, "%s", err.text[0] ? err.text : svs_code_text(code));
+        code = cli_ask(&a->settings, &request, timeout, &reply, &err);
+    int result = code == SVS_OK ? show(a, &reply)
+                 : err.text[0]  ? cli_error(a, &err)
+                                : cli_fail(a, "%s", svs_code_text(code));
     svi_bytes_clear(&request);
     svi_bytes_clear(&reply);
     return result;
@@ -93,7 +94,7 @@ const struct cli_command cli_ctl = {
             "  svmstream ctl label id=17 y=spam\n"
             "  svmstream ctl forget id='\"7\"'\n"
             "  svmstream ctl stop",
-    .keys = "ctl",
+    .keys = "ctl curve curve.server",
     .options = options,
     .positional_min = 1,
     .positional_max = -1,

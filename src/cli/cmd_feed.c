@@ -19,6 +19,7 @@
 struct feed {
     const struct cli_args *args;
     struct sender sender;
+    struct svi_identity identity;
     struct svi_shape shape;
     struct svi_bytes message; /* being filled */
     int64_t in_message;       /* rows in it */
@@ -176,6 +177,7 @@ static bool read_options(struct feed *f) {
     else
         snprintf(f->src, sizeof f->src, "feed-%ld-%.0f", (long)getpid(), 1000 * cli_now());
     f->sender.src = f->src;
+    f->sender.identity = &f->identity;
     return cli_number(a, "rate", 0, 1e9, &f->rate) && cli_integer(a, "batch", 1, 1000000, &f->batch) &&
            cli_integer(a, "limit", 0, INT64_MAX, &f->limit) &&
            cli_integer(a, "repeat", 0, 1000000000, &f->repeat) &&
@@ -191,7 +193,10 @@ static int run(const struct cli_args *a) {
         return cli_usage(a, "`in` must be the address of a process with in.mode pull or router");
     svs_code code = svi_shape_init(&f.shape, (int)a->settings.max_features, a->settings.features, &err);
     if (code == SVS_OK)
+        code = svi_identity_load(&a->settings, true, &f.identity, &err);
+    if (code == SVS_OK)
         code = sender_open(&f.sender, &err);
+    svi_identity_wipe(&f.identity);
     cli_progress_begin(&f.progress, a->quiet);
     if (code == SVS_OK)
         code = feed_files(&f, &err);
@@ -232,7 +237,7 @@ const struct cli_command cli_feed = {
             "  svmstream feed --label rain weather.csv.gz\n"
             "  svmstream feed --batch 64 --packed --rate 1000 a9a.svm\n"
             "  svmstream feed --in.mode router --src plant1 log.jsonl",
-    .keys = "in in.mode in.format label id ts weight features max.features",
+    .keys = "in in.mode in.format label id ts weight features max.features curve curve.server",
     .options = options,
     .positional_min = 1,
     .positional_max = -1,

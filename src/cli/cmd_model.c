@@ -42,7 +42,7 @@ static svs_code ask_process(const struct cli_args *a, struct svi_bytes *out, svs
     size_t size = 0;
     svs_code code = cli_operation("model", &request);
     if (code == SVS_OK)
-        code = cli_ask(a->settings.ctl, &request, ASK_TIMEOUT, &reply, err);
+        code = cli_ask(&a->settings, &request, ASK_TIMEOUT, &reply, err);
     if (code == SVS_OK)
         code = cli_unpack(&u, reply.data, reply.size, err);
     const void *model = code == SVS_OK ? cli_key_bytes(reply.data, reply.size, "model", &size) : NULL;
@@ -200,7 +200,7 @@ const struct cli_command cli_model = {
         "\n"
         "  svmstream model show\n"
         "  svmstream model export --format liblinear -o rain.model m.msgpack",
-    .keys = "ctl",
+    .keys = "ctl curve curve.server",
     .options = options,
     .positional_min = 1,
     .positional_max = 2,

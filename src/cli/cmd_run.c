@@ -9,7 +9,7 @@ static int run(const struct cli_args *a) {
         .scores = stdout, .refused = stderr, .log = a->quiet ? NULL : stderr};
     svs_error err;
     if (svi_pipeline_run(&a->settings, &hooks, &err) != SVS_OK)
-        return cli_fail(a, "%s", err.text);
+        return cli_error(a, &err);
     return CLI_OK;
 }
 
@@ -25,8 +25,12 @@ const struct cli_command cli_run = {
         "With --in - samples are read from standard input, and scores go to standard output as JSON lines.\n"
         "No socket opens then unless --out or --ctl is given.\n"
         "\n"
+        "An address that other machines reach needs CURVE: `svmstream keys new`, `svmstream keys allow` and\n"
+        "--curve on; or --insecure.\n"
+        "\n"
         "  svmstream run\n"
-        "  svmstream run --in tcp://*:7000 --in.mode router --window 5000 --C 10\n"
+        "  svmstream run --in ipc:///run/samples --in.mode router --window 5000 --C 10\n"
+        "  svmstream run --in tcp://*:7000 --curve server.key\n"
         "  svmstream run --in - --label class < examples.csv",
     .positional_max = 0,
     .run = run};

@@ -22,7 +22,8 @@ struct last {
 
 struct watch {
     const struct cli_args *args;
-    void *socket;
+    void *socket, *refusals;
+    bool told_refusal;
     bool json, bell;
     const char *command; /* of --exec, NULL = none */
     double limit;        /* seconds that it may take */
@@ -125,17 +126,29 @@ static bool subscribe(struct watch *w) {
     return ok;
 }
 
+/* Once: the other end may let us in later. */
+static void tell_refusal(struct watch *w) {
+    if (svi_refusals_any(w->refusals) && !w->told_refusal) {
+        cli_fail(w->args,
+                 "%s refused us: is this its key (curve.server), and ours in its allow file with the role "
+                 "subscribe? Trying on",
+                 w->args->settings.out);
+        w->told_refusal = true;
+    }
+}
+
 /* Until `wanted` events came, or the time is over. */
 static int follow(struct watch *w, double seconds) {
-    zmq_pollitem_t item = {w->socket, 0, ZMQ_POLLIN, 0};
+    zmq_pollitem_t items[2] = {{w->socket, 0, ZMQ_POLLIN, 0}, {w->refusals, 0, ZMQ_POLLIN, 0}};
     double end = cli_clock() + seconds;
     while (w->events < w->wanted && !ferror(stdout)) {
         double left = seconds > 0 ? end - cli_clock() : 3600;
         if (left <= 0)
             break;
-        if (zmq_poll(&item, 1, (long)(1000 * left) + 1) < 0 && errno != EINTR)
+        if (zmq_poll(items, w->refusals ? 2 : 1, (long)(1000 * left) + 1) < 0 && errno != EINTR)
             return cli_fail(w->args, "waiting failed: %s", zmq_strerror(errno));
         take_events(w);
+        tell_refusal(w);
     }
     if (w->wanted == INT64_MAX || w->events == w->wanted)
         return CLI_OK;
@@ -143,14 +156,30 @@ static int follow(struct watch *w, double seconds) {
                     w->wanted, w->args->settings.out, seconds);
 }
 
-static int run_with(struct watch *w, void *context, double seconds) {
+static svs_code open_socket(struct watch *w, void *context, svs_error *err) {
     const struct svi_socket_plan plan = {"out", ZMQ_SUB, false, QUEUE, 0, -1};
+    struct svi_identity id;
+    svs_code code = svi_identity_load(&w->args->settings, true, &id, err);
+    if (code == SVS_OK && !(w->socket = svi_socket_new(context, &plan, err)))
+        code = err->code;
+    if (code == SVS_OK && id.on)
+        w->refusals = svi_refusals_new(context, w->socket);
+    if (code == SVS_OK)
+        code = svi_socket_secure(w->socket, &plan, &id, err);
+    svi_identity_wipe(&id);
+    return code == SVS_OK ? svi_socket_attach(w->socket, &plan, w->args->settings.out, NULL, err) : code;
+}
+
+static int run_with(struct watch *w, void *context, double seconds) {
     svs_error err;
-    w->socket = svi_socket_open(context, &plan, w->args->settings.out, NULL, &err);
-    if (!w->socket)
-        return cli_fail(w->args, "%s", err.text);
-    int result =
-        subscribe(w) ? follow(w, seconds) : cli_fail(w->args, "cannot subscribe: %s", zmq_strerror(errno));
+    int result;
+    if (open_socket(w, context, &err) != SVS_OK)
+        result = cli_error(w->args, &err);
+    else if (!subscribe(w))
+        result = cli_fail(w->args, "cannot subscribe: %s", zmq_strerror(errno));
+    else
+        result = follow(w, seconds);
+    svi_refusals_free(&w->refusals, w->socket);
     svi_socket_close(&w->socket);
     return result;
 }
@@ -200,7 +229,7 @@ const struct cli_command cli_watch = {
         "  svmstream watch model error\n"
         "  svmstream watch --json score | jq .yhat\n"
         "  svmstream watch alert --exec 'jq -r .text | mail -s alert me@example.org'",
-    .keys = "out stream",
+    .keys = "out stream curve curve.server",
     .options = options,
     .positional_max = -1,
     .run = run};

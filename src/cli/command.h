@@ -84,8 +84,8 @@ struct cli_command {
     int (*run)(const struct cli_args *a); /* returns enum cli_exit */
 };
 
-extern const struct cli_command cli_run, cli_feed, cli_watch, cli_train, cli_predict, cli_eval, cli_model, cli_novelty, cli_ctl,
-    cli_config;
+extern const struct cli_command cli_run, cli_feed, cli_watch, cli_train, cli_predict, cli_eval, cli_model,
+    cli_novelty, cli_ctl, cli_config, cli_keys;
 extern const struct cli_command cli_help_man, cli_help_completion;
 
 /* All commands, in the order of the help. */

@@ -89,6 +89,16 @@ static bool identify(const struct words *w, const char *name, bool letter, struc
     return setting != NULL;
 }
 
+/* A setting that is no or yes: its flag alone is yes. */
+static void take_switch(struct words *w, const char *inside, struct word *out) {
+    bool said = w->left > 0 && (strcmp(w->at[0], "yes") == 0 || strcmp(w->at[0], "no") == 0);
+    out->value = inside ? inside : said ? w->at[0] : "yes";
+    if (!inside && said) {
+        w->at++;
+        w->left--;
+    }
+}
+
 /* The value behind a flag: what follows `=`, or the next word, which may be "-" or "-5" but no long flag. */
 static svs_code take_value(struct words *w, const char *flag, const char *inside, struct word *out,
                            svs_error *err) {
@@ -115,6 +125,10 @@ static svs_code read_flag(struct words *w, const char *flag, struct word *out, s
     name[length] = '\0';
     if (!identify(w, name, letter, out, &takes))
         return unknown_flag(w, flag, name, err);
+    if (out->kind == WORD_SETTING && svi_settings_switch(svi_settings_row(out->key))) {
+        take_switch(w, equals ? equals + 1 : NULL, out);
+        return SVS_OK;
+    }
     if (takes)
         return take_value(w, flag, equals ? equals + 1 : NULL, out, err);
     out->value = "";

@@ -106,6 +106,8 @@ static svs_code connect_socket(struct sender *s, svs_error *err) {
      */
     zmq_setsockopt(s->socket, ZMQ_IMMEDIATE, &immediate, sizeof immediate);
     zmq_setsockopt(s->socket, ZMQ_SNDTIMEO, &timeout, sizeof timeout);
+    if (svi_socket_secure(s->socket, &plan, s->identity, err) != SVS_OK)
+        return err->code;
     return svi_socket_attach(s->socket, &plan, s->address, NULL, err);
 }
 
@@ -115,8 +117,8 @@ svs_code sender_open(struct sender *s, svs_error *err) {
     if (code != SVS_OK)
         return code;
     if (!ready(s, ZMQ_POLLOUT))
-        return svi_fail(err, SVS_IO, "nobody listens at %.100s: is `svmstream run` running with this `in`?",
-                        s->address);
+        return svi_fail(err, SVS_IO, "nobody listens at %.80s: is `svmstream run` running with this `in`%s?",
+                        s->address, s->identity->on ? ", and is our key in its allow file" : "");
     return s->acknowledged ? hello(s, err) : SVS_OK;
 }
 

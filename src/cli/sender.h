@@ -5,14 +5,16 @@
 
 #include <stdbool.h>
 
+#include "engine/keys.h"
 #include "wire/event.h"
 
 struct sender {
     void *context, *socket;
     const char *address;
-    bool acknowledged; /* a router at the other end */
-    double timeout;    /* seconds without any progress */
-    const char *src;   /* acknowledged: name of this producer */
+    const struct svi_identity *identity; /* keys of both ends */
+    bool acknowledged;                   /* a router at the other end */
+    double timeout;                      /* seconds without any progress */
+    const char *src;                     /* acknowledged: name of this producer */
     int64_t next;      /* acknowledged: the first number that the other end has not taken yet */
     int64_t under_way; /* acknowledged: messages without reply */
     int64_t window;    /* acknowledged: how many of these there may be */

@@ -14,12 +14,12 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "engine/control.h"
+#include "engine/door.h"
 #include "engine/intake.h"
 #include "engine/latency.h"
 #include "engine/lines.h"
-#include "engine/monitor.h"
 #include "engine/publisher.h"
-#include "engine/transport.h"
+#include "engine/reply.h"
 #include "engine/worker.h"
 
 /* One turn takes at most this, so that the control socket has its turn well within 100 ms. */
@@ -29,10 +29,12 @@
 #define CLOCK_BYTES   4096 /* the clock is looked at after so much input, or 16 messages */
 #define TURN_REQUESTS 64
 
-#define QUEUE_IN      1000 /* messages a producer may be ahead; then it waits */
-#define LINGER_MS     2000 /* replies on their way out at the end */
-#define DRAIN_MS      100  /* at the end: nothing came for so long, so nothing is on its way */
-#define DRAIN_SECONDS 3.0  /* at the end: a producer that never stops is not waited for any longer */
+#define QUEUE_IN      1000  /* messages a producer may be ahead; then it waits */
+#define QUEUE_CTL     64    /* requests of one client that may wait, and replies that it does not read */
+#define REQUEST_MAX   65536 /* bytes of a control request */
+#define LINGER_MS     2000  /* replies on their way out at the end */
+#define DRAIN_MS      100   /* at the end: nothing came for so long, so nothing is on its way */
+#define DRAIN_SECONDS 3.0   /* at the end: a producer that never stops is not waited for any longer */
 
 struct pipeline {
     struct svi_settings settings; /* `in`, `out`, `ctl` become the real addresses */
@@ -40,8 +42,8 @@ struct pipeline {
     svi_engine *engine;
     struct svi_control control;
     void *context, *in, *ctl;
+    struct svi_door door; /* of the three */
     svi_publisher *out;
-    svi_monitor *monitor;
     svi_worker *worker; /* for refits; NULL = none */
     svi_intake *intake; /* `in` is "-" */
     struct svi_lines lines;
@@ -90,6 +92,7 @@ static void note_gauges(struct pipeline *p) {
 
 static void publish_stats(struct pipeline *p, double time) {
     p->stats_due = time + p->settings.publish_seconds;
+    svi_door_tell(&p->door, p->engine, p->settings.max_message, time);
     if (!p->out)
         return;
     note_gauges(p);
@@ -98,18 +101,35 @@ static void publish_stats(struct pipeline *p, double time) {
 
 /* ---- input ---- */
 
+/* To who was let in, but lost the right meanwhile. */
+static svs_code refuse_request(struct pipeline *p) {
+    const svs_error why = {SVS_NOT_ALLOWED, "this key was taken from the allow file, or its role was"};
+    struct svi_pack reply;
+    p->reply.size = 0;
+    svi_pack_begin(&reply, &p->reply);
+    svi_pack_map(&reply, 2);
+    svi_reply_error(&reply, &why);
+    return svi_pack_end(&reply);
+}
+
+static svs_code handle(struct pipeline *p, void *socket, zmq_msg_t *m, double time) {
+    const void *body = zmq_msg_data(m);
+    size_t length = zmq_msg_size(m);
+    if (!svi_door_admits(&p->door, socket == p->in ? SVI_ROLE_INGEST : SVI_ROLE_CONTROL, m))
+        return refuse_request(p);
+    return socket == p->in ? svi_router_handle(&p->control, body, length, time, &p->reply)
+                           : svi_control_handle(&p->control, body, length, time, &p->reply);
+}
+
 /* Answers one request to the input (router) or control socket. False: none is waiting. */
 static bool answer(struct pipeline *p, void *socket, double time, size_t *bytes) {
     struct svi_request r;
     if (!svi_request_receive(socket, &r))
         return false;
-    const void *body = zmq_msg_data(&r.body);
-    size_t length = zmq_msg_size(&r.body);
-    svs_code code = socket == p->in ? svi_router_handle(&p->control, body, length, time, &p->reply)
-                                    : svi_control_handle(&p->control, body, length, time, &p->reply);
+    *bytes += zmq_msg_size(&r.body);
+    svs_code code = handle(p, socket, &r.body, time);
     if (code != SVS_OK || !svi_request_reply(socket, &r, p->reply.data, p->reply.size))
         p->replies_lost++;
-    *bytes += length;
     svi_request_close(&r);
     return true;
 }
@@ -119,8 +139,9 @@ static bool take_message(struct pipeline *p, zmq_msg_t *m, double time, size_t *
         return answer(p, p->in, time, bytes);
     if (!svi_last_frame(p->in, m))
         return false;
-    svi_engine_frame(p->engine, zmq_msg_data(m), zmq_msg_size(m), time, false,
-                     NULL); /* a refusal becomes an event */
+    if (svi_door_admits(&p->door, SVI_ROLE_INGEST, m))
+        svi_engine_frame(p->engine, zmq_msg_data(m), zmq_msg_size(m), time, false,
+                         NULL); /* a refusal becomes an event */
     *bytes += zmq_msg_size(m);
     return true;
 }
@@ -159,19 +180,9 @@ static svs_code take_rows(struct pipeline *p, bool fill, svs_error *err) {
     return code;
 }
 
-static void tell_cut_peers(struct pipeline *p) {
-    char peer[SVI_PEER_MAX], reason[SVS_ERROR_TEXT];
-    while (svi_monitor_take(p->monitor, peer)) {
-        snprintf(reason, sizeof reason,
-                 "a peer%s%s was disconnected: its message exceeds max.message = %" PRId64 " bytes",
-                 peer[0] ? " at " : "", peer, p->settings.max_message);
-        svi_engine_refuse(p->engine, SVS_PEER_CUT, reason, NULL, 0, now());
-    }
-}
-
 /* ---- the loop ---- */
 
-enum { ITEM_SIGNALS, ITEM_IN, ITEM_CTL, ITEM_OUT, ITEM_MONITOR, ITEM_WORKER, ITEM_COUNT };
+enum { ITEM_SIGNALS, ITEM_IN, ITEM_CTL, ITEM_OUT, ITEM_DOOR, ITEM_WORKER, ITEM_COUNT };
 
 static int poll_items(const struct pipeline *p, zmq_pollitem_t *items) {
     memset(items, 0, ITEM_COUNT * sizeof *items);
@@ -184,8 +195,8 @@ static int poll_items(const struct pipeline *p, zmq_pollitem_t *items) {
         items[ITEM_IN].fd = svi_intake_fd(p->intake);
     items[ITEM_CTL].socket = p->ctl;
     items[ITEM_OUT].socket = p->out ? svi_publisher_socket(p->out) : NULL;
-    if (p->monitor)
-        items[ITEM_MONITOR].fd = svi_monitor_fd(p->monitor);
+    if (svi_door_fd(&p->door) >= 0)
+        items[ITEM_DOOR].fd = svi_door_fd(&p->door);
     if (p->worker)
         items[ITEM_WORKER].fd = svi_worker_fd(p->worker);
     return ITEM_COUNT;
@@ -200,13 +211,13 @@ static long wait_ms(const struct pipeline *p) {
 
 static void serve(struct pipeline *p, const zmq_pollitem_t *items) {
     size_t bytes = 0;
+    if (items[ITEM_CTL].revents || items[ITEM_DOOR].revents) /* `status` tells what the door counts */
+        svi_door_tell(&p->door, p->engine, p->settings.max_message, now());
     if (items[ITEM_CTL].revents && p->ctl)
         for (int i = 0; i < TURN_REQUESTS && answer(p, p->ctl, now(), &bytes); i++)
             ;
     if (items[ITEM_OUT].revents && p->out)
         svi_publisher_subscriptions(p->out);
-    if (items[ITEM_MONITOR].revents && p->monitor)
-        tell_cut_peers(p);
     double time = now();
     if (p->settings.publish_seconds > 0 && time >= p->stats_due)
         publish_stats(p, time);
@@ -248,8 +259,7 @@ static void drain(struct pipeline *p) {
     double end = now() + DRAIN_SECONDS;
     while (p->in && now() < end && zmq_poll(&item, 1, DRAIN_MS) > 0)
         take_messages(p);
-    if (p->monitor)
-        tell_cut_peers(p);
+    svi_door_tell(&p->door, p->engine, p->settings.max_message, now());
     if (p->out)
         svi_publisher_subscriptions(p->out);
 }
@@ -282,7 +292,6 @@ static svs_code open_sub(struct pipeline *p, svs_error *err) {
     return svi_fail(err, SVS_IO, "cannot subscribe to in.topic: %s", zmq_strerror(zmq_errno()));
 }
 
-/* The monitor must see the first peer: it starts watching before the address is bound. */
 static svs_code open_input(struct pipeline *p, svs_error *err) {
     static const struct {
         int type;
@@ -292,9 +301,7 @@ static svs_code open_input(struct pipeline *p, svs_error *err) {
     struct svi_settings *s = &p->settings;
     struct svi_socket_plan plan = {"in",      modes[s->in_mode].type, modes[s->in_mode].bind, QUEUE_IN,
                                    LINGER_MS, s->max_message};
-    if (!(p->in = svi_socket_new(p->context, &plan, err)))
-        return err->code;
-    if (!(p->monitor = svi_monitor_new(p->context, p->in, err)))
+    if (!(p->in = svi_door_socket(&p->door, &plan, err)))
         return err->code;
     if (s->in_mode == SVI_IN_SUB && open_sub(p, err) != SVS_OK)
         return err->code;
@@ -316,18 +323,28 @@ static bool wants(const struct svi_settings *s, const char *key, const char *add
     return address[0] && (!standard_input || svi_settings_given(s, svi_settings_row(key)));
 }
 
+static svs_code open_control(struct pipeline *p, svs_error *err) {
+    struct svi_settings *s = &p->settings;
+    int64_t most = s->max_message < REQUEST_MAX ? s->max_message : REQUEST_MAX;
+    const struct svi_socket_plan plan = {"ctl", ZMQ_ROUTER, true, QUEUE_CTL, LINGER_MS, most};
+    if (!(p->ctl = svi_door_socket(&p->door, &plan, err)))
+        return err->code;
+    return svi_socket_attach(p->ctl, &plan, s->ctl, s->ctl, err);
+}
+
 static svs_code open_sockets(struct pipeline *p, svs_error *err) {
     struct svi_settings *s = &p->settings;
     bool standard_input = strcmp(s->in, "-") == 0, out = wants(s, "out", s->out),
          ctl = wants(s, "ctl", s->ctl);
     if ((!standard_input || out || ctl) && !(p->context = zmq_ctx_new()))
         return svi_fail(err, SVS_IO, "ZeroMQ cannot start: %s", zmq_strerror(zmq_errno()));
-    if (out && !(p->out = svi_publisher_new(p->context, s->out, s->stream, s->out, err)))
+    if (p->context && svi_door_open(&p->door, s, p->context, err) != SVS_OK)
+        return err->code;
+    if (out && !(p->out = svi_publisher_new(&p->door, s->out, s->stream, s->out, err)))
         return err->code;
     if (out)
         say(p, "out", s->out, NULL);
-    struct svi_socket_plan plan = {"ctl", ZMQ_ROUTER, true, QUEUE_IN, LINGER_MS, s->max_message};
-    if (ctl && !(p->ctl = svi_socket_open(p->context, &plan, s->ctl, s->ctl, err)))
+    if (ctl && open_control(p, err) != SVS_OK)
         return err->code;
     if (ctl)
         say(p, "ctl", s->ctl, NULL);
@@ -365,10 +382,11 @@ static void summarise(const struct pipeline *p) {
 
 static void dismantle(struct pipeline *p) {
     svi_worker_free(&p->worker); /* before the engine, whose job it may have */
-    svi_monitor_free(&p->monitor);
+    svi_door_leave(&p->door);
     svi_socket_close(&p->in);
     svi_socket_close(&p->ctl);
     svi_publisher_free(&p->out);
+    svi_door_close(&p->door);
     svi_intake_free(&p->intake);
     if (p->context)
         while (zmq_ctx_term(p->context) != 0 && zmq_errno() == EINTR)

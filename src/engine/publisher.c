@@ -4,10 +4,11 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "engine/transport.h"
 
-#define LINGER_MS        2000 /* what a subscriber that stands still may delay the end */
-#define SUBSCRIPTION_MAX 4096 /* bytes; a subscriber with a longer one is cut */
+#define LINGER_MS   2000 /* what a subscriber that stands still may delay the end */
+#define COMMAND_MAX 4096 /* bytes; who sends a longer frame to subscribe or to introduce itself is cut */
+#define COMMANDS    1000 /* that may wait here, of one subscriber */
+#define TURN        1000 /* commands that are taken at once */
 
 struct topic {
     char name[SVI_TOPIC_MAX];
@@ -20,6 +21,7 @@ struct topic {
 };
 
 struct svi_publisher {
+    struct svi_door *door;
     void *socket;
     int queue; /* present limit, messages */
     struct topic topics[SVI_TOPIC_COUNT];
@@ -38,7 +40,7 @@ static void name_topics(svi_publisher *p, const char *stream) {
     }
 }
 
-svi_publisher *svi_publisher_new(void *context, const char *address, const char *stream, char *actual,
+svi_publisher *svi_publisher_new(struct svi_door *door, const char *address, const char *stream, char *actual,
                                  svs_error *err) {
     svi_publisher *p = svi_alloc(sizeof *p);
     if (!p) {
@@ -47,14 +49,17 @@ svi_publisher *svi_publisher_new(void *context, const char *address, const char 
     }
     p->queue = SVI_PUBLISH_QUEUE;
     name_topics(p, stream);
-    struct svi_socket_plan plan = {"out", ZMQ_XPUB, true, p->queue, LINGER_MS, SUBSCRIPTION_MAX};
-    p->socket = svi_socket_open(context, &plan, address, actual, err);
-    int verbose = 1;
-    if (p->socket)
-        zmq_setsockopt(p->socket, ZMQ_XPUB_VERBOSE, &verbose, sizeof verbose);
-    else
-        svi_publisher_free(&p);
-    return p;
+    const struct svi_socket_plan plan = {"out", ZMQ_XPUB, true, p->queue, LINGER_MS, COMMAND_MAX};
+    const int verbose = 1, commands = COMMANDS;
+    p->door = door;
+    if ((p->socket = svi_door_socket(door, &plan, err)) &&
+        zmq_setsockopt(p->socket, ZMQ_XPUB_VERBOSE, &verbose, sizeof verbose) == 0 &&
+        zmq_setsockopt(p->socket, ZMQ_RCVHWM, &commands, sizeof commands) == 0 &&
+        svi_socket_attach(p->socket, &plan, address, actual, err) == SVS_OK)
+        return p;
+    svi_door_leave(door);
+    svi_publisher_free(&p);
+    return NULL;
 }
 
 void svi_publisher_free(svi_publisher **p) {
@@ -72,12 +77,33 @@ void *svi_publisher_socket(const svi_publisher *p) {
     return p->socket;
 }
 
+static bool matches(const struct topic *t, const char *prefix, size_t length) {
+    return length <= t->length && memcmp(prefix, t->name, length) == 0;
+}
+
 static void subscribe(struct topic *t, bool on, const char *prefix, size_t length) {
-    if (length > t->length || memcmp(prefix, t->name, length) != 0)
+    if (!matches(t, prefix, length))
         return;
     t->prefixes += (int)on - (int)t->prefix[length];
     t->prefix[length] = on;
     t->resend = t->resend || (on && t->retained);
+}
+
+static bool is_useful(const svi_publisher *p, const char *prefix, size_t length) {
+    bool any = false;
+    for (int t = 0; t < SVI_TOPIC_COUNT && !any; t++)
+        any = matches(&p->topics[t], prefix, length);
+    return any;
+}
+
+static void take_command(svi_publisher *p, zmq_msg_t *m) {
+    const char *bytes = zmq_msg_data(m);
+    size_t n = zmq_msg_size(m);
+    if (n == 0 || (bytes[0] != 0 && bytes[0] != 1) ||
+        !svi_door_subscription(p->door, m, is_useful(p, bytes + 1, n - 1)))
+        return;
+    for (int t = 0; t < SVI_TOPIC_COUNT; t++)
+        subscribe(&p->topics[t], bytes[0] == 1, bytes + 1, n - 1);
 }
 
 static void send_event(svi_publisher *p, const struct topic *t, const struct svi_bytes *payload) {
@@ -89,12 +115,8 @@ static void send_event(svi_publisher *p, const struct topic *t, const struct svi
 void svi_publisher_subscriptions(svi_publisher *p) {
     zmq_msg_t m;
     zmq_msg_init(&m);
-    while (zmq_msg_recv(&m, p->socket, ZMQ_DONTWAIT) >= 0) {
-        const char *bytes = zmq_msg_data(&m);
-        size_t n = zmq_msg_size(&m);
-        for (int t = 0; t < SVI_TOPIC_COUNT && n > 0 && (bytes[0] == 0 || bytes[0] == 1); t++)
-            subscribe(&p->topics[t], bytes[0] == 1, bytes + 1, n - 1);
-    }
+    for (int i = 0; i < TURN && zmq_msg_recv(&m, p->socket, ZMQ_DONTWAIT) >= 0; i++)
+        take_command(p, &m);
     zmq_msg_close(&m);
     for (int t = 0; t < SVI_TOPIC_COUNT; t++) {
         if (p->topics[t].resend && p->topics[t].last.size > 0)

@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 
+#include "engine/door.h"
 #include "wire/event.h"
 
 #define SVI_PUBLISH_QUEUE 100000
@@ -21,9 +22,9 @@
 
 typedef struct svi_publisher svi_publisher;
 
-/* Binds `address`; `actual` (SVI_ADDRESS_MAX bytes) receives the real one. NULL: SVS_IO, SVS_NO_MEMORY.
- * Owner: the caller. */
-svi_publisher *svi_publisher_new(void *context, const char *address, const char *stream, char *actual,
+/* Binds `address`; `actual` (SVI_ADDRESS_MAX bytes) receives the real one. `door` makes the socket and judges
+ * who subscribes; it outlives the publisher. NULL: SVS_IO, SVS_NO_MEMORY. Owner: the caller. */
+svi_publisher *svi_publisher_new(struct svi_door *door, const char *address, const char *stream, char *actual,
                                  svs_error *err);
 void svi_publisher_free(svi_publisher **p);
 

@@ -27,8 +27,11 @@ struct svi_settings {
     char out[SVI_TEXT_MAX];
     char ctl[SVI_TEXT_MAX];
     char stream[65];
-    int task;   /* svs_task */
-    int method; /* enum svi_method */
+    char curve[SVI_TEXT_MAX]; /* off, on or a key file */
+    char curve_server[SVI_TEXT_MAX], curve_allow[SVI_TEXT_MAX];
+    int insecure; /* 0 no, 1 yes */
+    int task;     /* svs_task */
+    int method;   /* enum svi_method */
     double C;
     int64_t window;
     double window_seconds;
@@ -42,7 +45,7 @@ struct svi_settings {
     double refit_seconds;
     char refit_loss[16];
     double refit_tol;
-    int serve; /* enum svi_serve */
+    int serve;          /* enum svi_serve */
     int novelty;        /* 0 none, else the number of the FOSVM algorithm */
     int novelty_kernel; /* svs_novelty_kernel */
     char novelty_gamma[32];
@@ -60,7 +63,7 @@ struct svi_settings {
     int64_t labels_max;
     double ts_ahead;
     int64_t max_message; /* bytes */
-    int64_t max_features, max_classes, max_sources;
+    int64_t max_features, max_classes, max_sources, max_connections;
     int64_t threads;
     int64_t seed;
     bool given[SVI_SETTING_MAX]; /* by row of the table: set by flag or file, not by default */
@@ -123,6 +126,13 @@ void svi_settings_write(const struct svi_settings *s, FILE *to);
 
 /* Do the settings contradict each other? SVS_SETTING: which two, and what to do. */
 svs_code svi_settings_check(const struct svi_settings *s, svs_error *err);
+
+/* May these addresses be bound? SVS_SETTING: one can be reached from other machines, neither CURVE protects
+ * it nor `insecure` allows that; or the settings of CURVE contradict each other. For who binds them. */
+svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *err);
+
+/* Is the row a switch (no or yes), whose flag may stand alone for yes? */
+bool svi_settings_switch(const struct svi_setting *row);
 
 /* The value of one row as text, as svi_settings_set takes it. Returns out. */
 char *svi_settings_value(const struct svi_settings *s, const struct svi_setting *row, char *out, size_t size);

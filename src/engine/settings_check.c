@@ -1,5 +1,7 @@
 /* The settings as a whole: contradictions between rows, and the learner's part of them. */
+#include <arpa/inet.h>
 #include <math.h>
+#include <netinet/in.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +12,10 @@
 
 #define GAMMA_LEAST 1e-100 /* of what can be computed with, whatever the distances */
 #define GAMMA_MOST  1e100
+
+bool svi_settings_switch(const struct svi_setting *row) {
+    return row->choices && strcmp(row->choices, "no|yes") == 0;
+}
 
 static bool from_stdin(const struct svi_settings *s) {
     return strcmp(s->in, "-") == 0;
@@ -110,6 +116,65 @@ svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
         check_addresses, check_input, check_learner, check_refit, check_novelty, check_features};
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
         svs_code code = checks[i](s, err);
+        if (code != SVS_OK)
+            return code;
+    }
+    return SVS_OK;
+}
+
+/* Only this machine reaches it: ipc, inproc, 127.0.0.0/8, ::1 and the interface lo. */
+static bool is_local(const char *address) {
+    char host[64];
+    struct in_addr v4;
+    struct in6_addr v6;
+    const char *begin = address + 6, *colon = strrchr(address, ':');
+    if (strncmp(address, "ipc://", 6) == 0 || strncmp(address, "inproc://", 9) == 0)
+        return true;
+    if (strncmp(address, "tcp://", 6) != 0 || colon < begin || (size_t)(colon - begin) >= sizeof host)
+        return false;
+    snprintf(host, sizeof host, "%.*s", (int)(colon - begin), begin);
+    size_t n = strlen(host);
+    if (n > 2 && host[0] == '[' && host[n - 1] == ']') {
+        host[n - 1] = '\0';
+        return inet_pton(AF_INET6, host + 1, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+    }
+    if (inet_pton(AF_INET, host, &v4) == 1)
+        return ntohl(v4.s_addr) >> 24 == 127;
+    return strcmp(host, "lo") == 0;
+}
+
+static svs_code check_exposed(const char *key, const char *address, svs_error *err) {
+    if (is_local(address))
+        return SVS_OK;
+    return svi_fail(
+        err, SVS_SETTING,
+        "%s %.60s can be reached from other machines, and nothing protects it: make a key with "
+        "`svmstream keys new` and give --curve on, or say --insecure where everybody may feed, read "
+        "and stop it",
+        key, address);
+}
+
+/* Subscribers (in.mode sub) connect; standard input opens no socket that was not asked for. */
+static bool binds(const struct svi_settings *s, const char *key, const char *address) {
+    if (strcmp(key, "in") == 0)
+        return !from_stdin(s) && s->in_mode != SVI_IN_SUB;
+    return address[0] && (!from_stdin(s) || svi_settings_given(s, svi_settings_row(key)));
+}
+
+svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *err) {
+    const struct { const char *key, *address; } sockets[] = {{"in", s->in}, {"out", s->out}, {"ctl", s->ctl}};
+    bool off = strcmp(s->curve, "off") == 0, sub = !from_stdin(s) && s->in_mode == SVI_IN_SUB;
+    if (!s->curve[0] || !s->curve_allow[0])
+        return svi_fail(err, SVS_SETTING,
+                        "curve is off, on or a key file, and curve.allow a file: neither is empty");
+    if (!off && sub && !s->curve_server[0] && !s->insecure)
+        return svi_fail(err, SVS_SETTING,
+                        "in.mode sub with curve connects to a publisher whose key must be known: give "
+                        "--curve.server KEY, or --insecure when the publisher has no curve");
+    for (int i = 0; i < 3 && off && !s->insecure; i++) {
+        svs_code code = binds(s, sockets[i].key, sockets[i].address)
+                            ? check_exposed(sockets[i].key, sockets[i].address, err)
+                            : SVS_OK;
         if (code != SVS_OK)
             return code;
     }

@@ -33,16 +33,31 @@ static svs_code refuse(const struct svi_socket_plan *plan, const char *address, 
                     plan->setting, text);
 }
 
-static bool configure(void *socket, const struct svi_socket_plan *plan) {
-    struct {
-        int option, value;
-    } options[] = {{ZMQ_LINGER, plan->linger_ms}, {ZMQ_RCVHWM, plan->queue}, {ZMQ_SNDHWM, plan->queue}};
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
-        if (zmq_setsockopt(socket, options[i].option, &options[i].value, sizeof(int)) != 0)
+struct option {
+    int name, value;
+};
+
+static bool set_options(void *socket, const struct option *options, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (zmq_setsockopt(socket, options[i].name, &options[i].value, sizeof(int)) != 0)
             return false;
-    int mandatory = 1;
-    if (plan->type == ZMQ_ROUTER &&
-        zmq_setsockopt(socket, ZMQ_ROUTER_MANDATORY, &mandatory, sizeof mandatory) != 0)
+    return true;
+}
+
+/* A dead peer would hold its connection for ever, a silent one its place in the queue of newcomers. */
+static bool guard(void *socket) {
+    static const struct option options[] = {
+        {ZMQ_HANDSHAKE_IVL, SVI_HANDSHAKE_MS}, {ZMQ_BACKLOG, 1024},           {ZMQ_TCP_KEEPALIVE, 1},
+        {ZMQ_TCP_KEEPALIVE_IDLE, 60},          {ZMQ_TCP_KEEPALIVE_INTVL, 10}, {ZMQ_TCP_KEEPALIVE_CNT, 6}};
+    return set_options(socket, options, sizeof options / sizeof options[0]);
+}
+
+static bool configure(void *socket, const struct svi_socket_plan *plan) {
+    const struct option all[] = {
+        {ZMQ_LINGER, plan->linger_ms}, {ZMQ_RCVHWM, plan->queue}, {ZMQ_SNDHWM, plan->queue}};
+    const struct option mandatory = {ZMQ_ROUTER_MANDATORY, 1};
+    if (!set_options(socket, all, 3) || (plan->type == ZMQ_ROUTER && !set_options(socket, &mandatory, 1)) ||
+        (plan->bind && !guard(socket)))
         return false;
     return zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &plan->max_message, sizeof plan->max_message) == 0;
 }
@@ -62,6 +77,76 @@ void *svi_socket_new(void *context, const struct svi_socket_plan *plan, svs_erro
     svi_fail(err, SVS_IO, "no socket for the setting `%s`: %s", plan->setting, zmq_strerror(errno));
     svi_socket_close(&socket);
     return NULL;
+}
+
+static bool set_text(void *socket, int option, const char *text) {
+    return zmq_setsockopt(socket, option, text, strlen(text)) == 0;
+}
+
+/* ZMQ_ZAP_ENFORCE_DOMAIN: nobody comes in while there is no authenticator. Debian's libzmq knows it by number
+ * only, others may not: the authenticator is there first in any case. */
+#define ENFORCE 93
+
+static bool be_server(void *socket, const char *domain, const struct svi_identity *id) {
+    const struct option server = {ZMQ_CURVE_SERVER, 1}, enforce = {ENFORCE, 1};
+    (void)set_options(socket, &enforce, 1);
+    return set_options(socket, &server, 1) && set_text(socket, ZMQ_CURVE_SECRETKEY, id->secret_key) &&
+           set_text(socket, ZMQ_ZAP_DOMAIN, domain);
+}
+
+static bool be_client(void *socket, const struct svi_identity *id) {
+    return set_text(socket, ZMQ_CURVE_SERVERKEY, id->server_key) &&
+           set_text(socket, ZMQ_CURVE_PUBLICKEY, id->public_key) &&
+           set_text(socket, ZMQ_CURVE_SECRETKEY, id->secret_key);
+}
+
+svs_code svi_socket_secure(void *socket, const struct svi_socket_plan *plan, const struct svi_identity *id,
+                           svs_error *err) {
+    if (!id->on)
+        return SVS_OK;
+    if (plan->bind ? be_server(socket, plan->setting, id) : be_client(socket, id))
+        return SVS_OK;
+    return svi_fail(err, SVS_IO, "no CURVE for the setting `%s`: %s", plan->setting, zmq_strerror(errno));
+}
+
+const char *svi_message_user(zmq_msg_t *m) {
+    const char *user = zmq_msg_gets(m, "User-Id");
+    return user ? user : "";
+}
+
+int svi_message_connection(zmq_msg_t *m) {
+    return zmq_msg_get(m, ZMQ_SRCFD);
+}
+
+void *svi_refusals_new(void *context, void *socket) {
+    char address[64];
+    snprintf(address, sizeof address, "inproc://refusals-%p", socket);
+    void *events = zmq_socket(context, ZMQ_PAIR);
+    if (events &&
+        zmq_socket_monitor(socket, address,
+                           ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                               ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) == 0 &&
+        zmq_connect(events, address) == 0)
+        return events;
+    svi_socket_close(&events);
+    return NULL;
+}
+
+bool svi_refusals_any(void *refusals) {
+    zmq_msg_t m;
+    bool any = false;
+    zmq_msg_init(&m);
+    while (refusals && zmq_msg_recv(&m, refusals, ZMQ_DONTWAIT) >= 0)
+        any = true;
+    zmq_msg_close(&m);
+    return any;
+}
+
+/* libzmq waits for who reads its events: it must have ended before the reader does. */
+void svi_refusals_free(void **refusals, void *socket) {
+    if (*refusals)
+        zmq_socket_monitor(socket, NULL, 0);
+    svi_socket_close(refusals);
 }
 
 svs_code svi_socket_attach(void *socket, const struct svi_socket_plan *plan, const char *address,

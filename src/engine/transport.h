@@ -10,10 +10,11 @@
 
 #include <zmq.h>
 
-#include "svmstream/error.h"
+#include "engine/keys.h"
 
 #define SVI_ADDRESS_MAX  1024
-#define SVI_ENVELOPE_MAX 8 /* frames in front of a request's body that are kept for the reply */
+#define SVI_HANDSHAKE_MS 3000 /* a peer that has not introduced itself by then is cut */
+#define SVI_ENVELOPE_MAX 8    /* frames in front of a request's body that are kept for the reply */
 
 struct svi_socket_plan {
     const char *setting; /* key of the setting that holds the address, for the error text */
@@ -24,8 +25,13 @@ struct svi_socket_plan {
     int64_t max_message; /* bytes; a peer with a longer frame is cut; -1 = no limit */
 };
 
-/* The two steps of svi_socket_open, for who must do something to the socket before it has an address. */
+/* The steps of svi_socket_open, for who must do something to the socket before it has an address. */
 void *svi_socket_new(void *context, const struct svi_socket_plan *plan, svs_error *err);
+
+/* Between the two: CURVE with these keys (nothing when they are off). A socket that binds is the server and
+ * asks the authenticator, in whose terms the setting's key is the domain. SVS_IO: no CURVE in this libzmq. */
+svs_code svi_socket_secure(void *socket, const struct svi_socket_plan *plan, const struct svi_identity *id,
+                           svs_error *err);
 svs_code svi_socket_attach(void *socket, const struct svi_socket_plan *plan, const char *address,
                            char *actual, svs_error *err);
 
@@ -35,6 +41,16 @@ svs_code svi_socket_attach(void *socket, const struct svi_socket_plan *plan, con
 void *svi_socket_open(void *context, const struct svi_socket_plan *plan, const char *address, char *actual,
                       svs_error *err);
 void svi_socket_close(void **socket);
+
+/* Who sent a message: the key that the authenticator let in ("" = nobody was asked), and the descriptor of
+ * the connection (-1 = not known; it may be closed and even another's by now). Both as long as `m` lives. */
+const char *svi_message_user(zmq_msg_t *m);
+int svi_message_connection(zmq_msg_t *m);
+
+/* For a socket that connects: tells of handshakes that the other end refused. NULL: cannot be told. */
+void *svi_refusals_new(void *context, void *socket);
+bool svi_refusals_any(void *refusals);                 /* since the last call */
+void svi_refusals_free(void **refusals, void *socket); /* before the socket is closed */
 
 /* A request to a ROUTER: everything in front of the last frame is the envelope. Zero-initialised is empty. */
 struct svi_request {

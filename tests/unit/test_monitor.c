@@ -27,8 +27,9 @@ static int set_up(void **state) {
     const struct svi_socket_plan plan = {"in", ZMQ_PULL, true, 1000, 0, LIMIT};
     f.context = zmq_ctx_new();
     f.pull = svi_socket_new(f.context, &plan, NULL);
-    f.monitor = svi_monitor_new(f.context, f.pull, NULL);
+    f.monitor = svi_monitor_new(f.context, NULL, 100, NULL);
     assert_non_null(f.monitor);
+    assert_int_equal(svi_monitor_watch(f.monitor, "in", f.pull, NULL), SVS_OK);
     assert_int_equal(svi_socket_attach(f.pull, &plan, "tcp://127.0.0.1:*", f.address, NULL), SVS_OK);
     *state = &f;
     return 0;
@@ -36,9 +37,10 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
     struct fixture *f = *state;
+    svi_monitor_unwatch(f->monitor);
+    svi_socket_close(&f->pull);
     svi_monitor_free(&f->monitor);
     assert_null(f->monitor);
-    svi_socket_close(&f->pull);
     zmq_ctx_term(f->context);
     return 0;
 }

@@ -119,8 +119,26 @@ static void test_every_setting_is_a_flag(void **state) {
         assert_true(cli_given(&p.a, table[i].key));
         is_ok(PARSE(&p, &sample, "x", joined));
         assert_true(cli_given(&p.a, table[i].key));
-        says(PARSE(&p, &sample, "x", flag), "needs a value");
+        if (!svi_settings_switch(&table[i]))
+            says(PARSE(&p, &sample, "x", flag), "needs a value");
     }
+}
+
+static void test_a_switch_alone_is_yes(void **state) {
+    struct parsed p;
+    (void)state;
+    is_ok(PARSE(&p, &sample, "--insecure", "x"));
+    assert_int_equal(p.a.settings.insecure, 1);
+    assert_string_equal(p.a.positional[0], "x");
+    is_ok(PARSE(&p, &sample, "x", "--insecure", "--window", "5"));
+    assert_int_equal(p.a.settings.insecure, 1);
+    is_ok(PARSE(&p, &sample, "x", "--insecure"));
+    assert_int_equal(p.a.settings.insecure, 1);
+    is_ok(PARSE(&p, &sample, "--insecure", "no", "x"));
+    assert_int_equal(p.a.settings.insecure, 0);
+    is_ok(PARSE(&p, &sample, "--insecure=yes", "x"));
+    assert_int_equal(p.a.settings.insecure, 1);
+    says(PARSE(&p, &sample, "--insecure=maybe", "x"), "no or yes");
 }
 
 static void test_options_of_the_command(void **state) {
@@ -356,6 +374,7 @@ int main(void) {
         cmocka_unit_test(test_nothing_but_positionals),
         cmocka_unit_test(test_flags_in_both_spellings),
         cmocka_unit_test(test_every_setting_is_a_flag),
+        cmocka_unit_test(test_a_switch_alone_is_yes),
         cmocka_unit_test(test_options_of_the_command),
         cmocka_unit_test(test_bad_numbers_of_options),
         cmocka_unit_test(test_double_dash_ends_the_options),

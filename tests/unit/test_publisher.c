@@ -14,14 +14,22 @@
 
 struct fixture {
     void *context;
+    struct svi_door door;
     svi_publisher *publisher;
     char address[SVI_ADDRESS_MAX];
 };
 
+static void open_door(struct svi_door *door, void *context) {
+    struct svi_settings s;
+    svi_settings_default(&s);
+    assert_int_equal(svi_door_open(door, &s, context, NULL), SVS_OK);
+}
+
 static int set_up(void **state) {
     static struct fixture f;
     f.context = zmq_ctx_new();
-    f.publisher = svi_publisher_new(f.context, "inproc://events", "pump1", f.address, NULL);
+    open_door(&f.door, f.context);
+    f.publisher = svi_publisher_new(&f.door, "inproc://events", "pump1", f.address, NULL);
     assert_non_null(f.publisher);
     *state = &f;
     return 0;
@@ -29,8 +37,10 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
     struct fixture *f = *state;
+    svi_door_leave(&f->door);
     svi_publisher_free(&f->publisher);
     assert_null(f->publisher);
+    svi_door_close(&f->door);
     zmq_ctx_term(f->context);
     return 0;
 }
@@ -155,22 +165,43 @@ static void test_large_models_shorten_the_queue(void **state) {
     assert_in_range(queue, 64, SVI_PUBLISH_BYTES / (D * sizeof(double)));
 }
 
+/* Each in a context of its own: a door watches one publisher. */
+static svi_publisher *publish_at(const char *address, char *actual, struct svi_door *door, void **context,
+                                 svs_error *err) {
+    *context = zmq_ctx_new();
+    open_door(door, *context);
+    return svi_publisher_new(door, address, "pump1", actual, err);
+}
+
+static void leave(svi_publisher **p, struct svi_door *door, void *context) {
+    svi_door_leave(door);
+    svi_publisher_free(p);
+    svi_door_close(door);
+    zmq_ctx_term(context);
+}
+
 static void test_addresses(void **state) {
-    struct fixture *f = *state;
     svs_error err;
-    char actual[SVI_ADDRESS_MAX];
-    assert_null(svi_publisher_new(f->context, "inproc://events", "pump1", actual, &err));
-    assert_int_equal(err.code, SVS_IO);
-    assert_non_null(strstr(err.text, "inproc://events"));
-    assert_non_null(strstr(err.text, "`out`"));
-    assert_null(svi_publisher_new(f->context, "nonsense", "pump1", actual, &err));
-    assert_non_null(strstr(err.text, "tcp://HOST:PORT"));
-    svi_publisher *p = svi_publisher_new(f->context, "tcp://127.0.0.1:0", "pump1", actual, &err);
+    struct svi_door door, second;
+    char actual[SVI_ADDRESS_MAX], same[SVI_ADDRESS_MAX];
+    void *context, *other;
+    (void)state;
+    svi_publisher *p = publish_at("tcp://127.0.0.1:0", actual, &door, &context, &err);
     assert_non_null(p);
     assert_non_null(strstr(actual, "tcp://127.0.0.1:"));
     assert_null(strstr(actual, "*"));
     assert_true(actual[16] != '0');
-    svi_publisher_free(&p);
+    svi_publisher *none = publish_at(actual, same, &second, &other, &err);
+    assert_null(none);
+    assert_int_equal(err.code, SVS_IO);
+    assert_non_null(strstr(err.text, actual));
+    assert_non_null(strstr(err.text, "`out`"));
+    leave(&none, &second, other);
+    none = publish_at("nonsense", same, &second, &other, &err);
+    assert_null(none);
+    assert_non_null(strstr(err.text, "tcp://HOST:PORT"));
+    leave(&none, &second, other);
+    leave(&p, &door, context);
 }
 
 /* ---- requests with an envelope */
