@@ -15,6 +15,7 @@
 #define WHOLE_MAX 9e15 /* doubles hold every whole number up to here */
 #define MILLI     1e11 /* a time stamp above it (year 5138) is in milliseconds */
 #define MICRO     1e14 /* above it, in microseconds */
+#define TIME_MAX  1e12 /* seconds */
 
 struct reading {
     struct payload *p;
@@ -91,7 +92,9 @@ static bool take_ts(struct reading *r, const json_t *v) {
     bool number = json_value(v, &f) && !f.missing;
     if (number)
         r->p->ts = f.value > MICRO ? f.value / 1e6 : f.value > MILLI ? f.value / 1e3 : f.value;
-    else if (!json_is_string(v) || !iso_time(json_string_value(v), &r->p->ts))
+    if (number && fabs(r->p->ts) > TIME_MAX)
+        return fail(r, "the time stamp is out of range in", r->key);
+    if (!number && (!json_is_string(v) || !iso_time(json_string_value(v), &r->p->ts)))
         return fail(r, "no time stamp in", r->key);
     r->p->has_ts = true;
     return true;

@@ -157,37 +157,52 @@ void svi_sentry_learn(struct svi_sentry *s, const struct svi_message *m) {
 
 /* ---- what an alert says */
 
-/* Of each feature what all its lags add, as a share of what all add together. */
-static double add_lags(struct svi_sentry *s, int d) {
-    double sum = 0, *adds = s->rows.adds;
-    svi_detector_explain(s->detector, adds);
+/* Of each feature what all its lags add together, in `sums`; returns the sum of their sizes. */
+static double add_lags(struct svi_sentry *s, int d, double *sums) {
+    const double *adds = s->rows.adds;
+    double sum = 0;
+    svi_detector_explain(s->detector, s->rows.adds);
     for (int j = 0; j < d; j++) {
-        for (int l = 1; l < s->lags; l++)
-            adds[j] += adds[(size_t)l * (size_t)s->rows.d + (size_t)j];
-        sum += fabs(adds[j]);
+        sums[j] = 0;
+        for (int l = 0; l < s->lags; l++)
+            sums[j] += adds[(size_t)l * (size_t)s->rows.d + (size_t)j];
+        sum += fabs(sums[j]);
     }
     return sum;
+}
+
+static int largest(const double *v, int n) {
+    int at = 0;
+    for (int j = 1; j < n; j++)
+        at = fabs(v[j]) > fabs(v[at]) ? j : at;
+    return at;
+}
+
+/* The column of the feature's lag that adds most. */
+static int telling_lag(const struct svi_sentry *s, int feature) {
+    int most = feature;
+    for (int l = 1; l < s->lags; l++)
+        if (fabs(s->rows.adds[l * s->rows.d + feature]) > fabs(s->rows.adds[most]))
+            most = l * s->rows.d + feature;
+    return most;
 }
 
 /* The features that add most, at most TOP. Returns how many. */
 static int find_top(struct svi_engine *e, const struct svi_message *m, struct svi_contribution *top) {
     struct svi_sentry *s = &e->sentry;
-    const double sum = add_lags(s, m->d);
-    double *adds = s->rows.adds;
+    double *sums = s->rows.x; /* the sample stands in its row by now */
+    const double sum = add_lags(s, m->d, sums);
     int count = 0;
     for (; count < TOP && count < m->d && sum > 0; count++) {
-        int most = 0;
-        for (int j = 1; j < m->d; j++)
-            if (fabs(adds[j]) > fabs(adds[most]))
-                most = j;
-        if (adds[most] == 0)
+        const int most = largest(sums, m->d), column = telling_lag(s, most);
+        if (sums[most] == 0)
             break;
         top[count] = (struct svi_contribution){.feature = svi_publish_name(e, most),
                                                .column = most,
-                                               .value = m->x[most],
-                                               .adds = adds[most] / sum};
-        svi_detector_usual(s->detector, most, &top[count].low, &top[count].high);
-        adds[most] = 0;
+                                               .value = s->rows.row[column],
+                                               .adds = sums[most] / sum};
+        svi_detector_usual(s->detector, column, &top[count].low, &top[count].high);
+        sums[most] = 0;
     }
     return count;
 }

@@ -361,8 +361,8 @@ static enum svi_lesson calibrate(struct svi_detector *d) {
 
 static void renew_when_due(struct svi_detector *d) {
     const bool due = d->seen == d->next_renewal, look = d->seen == d->next_check;
-    if (due)
-        d->next_renewal *= 2;
+    if (due) /* without a model nothing is judged: it is tried again soon */
+        d->next_renewal += d->ready || d->points >= 2 ? d->next_renewal : FIRST_RENEWAL;
     if (look)
         d->next_check += d->o.calibration;
     if (due || (look && svi_detector_outgrown(d))) {
