@@ -363,20 +363,32 @@ static svs_code build(struct pipeline *p, svs_error *err) {
     return open_sockets(p, err);
 }
 
+static double figure(const struct svi_figure *f, int count, const char *name) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(f[i].name, name) == 0)
+            return f[i].type == SVI_COUNT ? (double)f[i].as.count : f[i].as.number;
+    return NAN;
+}
+
 static void summarise(const struct pipeline *p) {
     const struct svi_figure *f;
-    double value = NAN;
     const char *name = p->settings.task == SVS_REGRESS ? "rmse" : "accuracy";
     if (!p->hooks->log)
         return;
-    int count = svi_engine_figures(p->engine, now(), &f);
-    for (int i = 0; i < count; i++)
-        if (f[i].type == SVI_NUMBER && strcmp(f[i].name, name) == 0)
-            value = f[i].as.number;
+    const int count = svi_engine_figures(p->engine, now(), &f);
+    const double quality = figure(f, count, name), suppressed = figure(f, count, "alerts_suppressed");
     fprintf(p->hooks->log, "seen %" PRId64 "\nrefused %" PRId64 "\n", svi_engine_seen(p->engine),
             svi_engine_errors(p->engine));
-    if (!isnan(value))
-        fprintf(p->hooks->log, "%s %.3f\n", name, value);
+    if (p->settings.novelty)
+        fprintf(p->hooks->log, "alerts %.0f\n", figure(f, count, "alerts"));
+    if (suppressed > 0 && p->intake && !p->settings.ts[0]) /* a file goes by in no time */
+        fprintf(
+            p->hooks->log,
+            "%.0f more were kept back by alert.cooldown, which goes by the clock without a column of times: "
+            "name it with --ts\n",
+            suppressed);
+    if (!isnan(quality))
+        fprintf(p->hooks->log, "%s %.3f\n", name, quality);
     fflush(p->hooks->log);
 }
 
