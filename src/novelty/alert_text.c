@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/fail.h"
+#include "base/statistics.h"
 
 #define NAME   48
 #define NUMBER 40
@@ -150,41 +151,10 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) 
 
 /* ---- what is usual */
 
-static void swap(double *a, double *b) {
-    const double t = *a;
-    *a = *b;
-    *b = t;
-}
-
-/* The value that would be at place k were they sorted (Hoare): those before it are at most, those after it at
- * least as large. */
-static double select_rank(double *v, int n, int k) {
-    int from = 0, to = n - 1;
-    while (from < to) {
-        const double pivot = v[from + (to - from) / 2];
-        int i = from, j = to;
-        while (i <= j) {
-            while (v[i] < pivot)
-                i++;
-            while (v[j] > pivot)
-                j--;
-            if (i <= j)
-                swap(&v[i++], &v[j--]);
-        }
-        if (k <= j)
-            to = j;
-        else if (k >= i)
-            from = i;
-        else
-            break;
-    }
-    return v[k];
-}
-
 void svi_usual_range(double *values, int n, double *low, double *high) {
     *low = *high = NAN;
     if (n < 1)
         return;
-    *low = select_rank(values, n, (int)(0.05 * (n - 1) + 0.5));
-    *high = select_rank(values, n, (int)(0.95 * (n - 1) + 0.5));
+    *low = svi_select_rank(values, n, (int)(0.05 * (n - 1) + 0.5));
+    *high = svi_select_rank(values, n, (int)(0.95 * (n - 1) + 0.5));
 }

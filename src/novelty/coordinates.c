@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/statistics.h"
 #include "linalg/pass.h"
 
 #define LOW 0.05
@@ -29,46 +30,8 @@ void svi_coordinates_clear(struct svi_coordinates *c) {
     c->center = c->inverse = NULL;
 }
 
-/* The value of rank `rank` (from 0); before it come smaller or equal ones, behind it larger or equal ones
- * (Hoare's selection, the middle value of three as pivot). */
-static double select_rank(double *v, int64_t n, int64_t rank) {
-    int64_t low = 0, high = n - 1;
-    while (low < high) {
-        const double a = v[low], b = v[low + (high - low) / 2], c = v[high];
-        const double pivot = fmax(fmin(a, b), fmin(fmax(a, b), c));
-        int64_t i = low, j = high;
-        while (i <= j) {
-            while (v[i] < pivot)
-                i++;
-            while (v[j] > pivot)
-                j--;
-            if (i <= j) {
-                const double t = v[i];
-                v[i++] = v[j];
-                v[j--] = t;
-            }
-        }
-        if (rank <= j)
-            high = j;
-        else if (rank >= i)
-            low = i;
-        else
-            break;
-    }
-    return v[rank];
-}
-
 static double quantile(double *v, int64_t n, double share) {
-    return select_rank(v, n, (int64_t)(share * (double)(n - 1) + 0.5));
-}
-
-static double deviation(const double *v, int64_t n) {
-    double mean = 0, squares = 0;
-    for (int64_t i = 0; i < n; i++)
-        mean += (v[i] - mean) / (double)(i + 1);
-    for (int64_t i = 0; i < n; i++)
-        squares += (v[i] - mean) * (v[i] - mean);
-    return sqrt(squares / (double)n);
+    return svi_select_rank(v, n, (int64_t)(share * (double)(n - 1) + 0.5));
 }
 
 void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t stride, int64_t count,
@@ -78,7 +41,7 @@ void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t 
             column[i] = rows[i * stride + j];
         double spread = (quantile(column, count, 1 - LOW) - quantile(column, count, LOW)) / DEVIATION;
         if (!(spread > 0))
-            spread = deviation(column, count);
+            spread = svi_deviation(column, count);
         c->center[j] = quantile(column, count, 0.5);
         c->inverse[j] = spread > 1e-12 * fabs(c->center[j]) && isfinite(1 / spread) ? 1 / spread : 1;
     }

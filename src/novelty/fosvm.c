@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/statistics.h"
 #include "novelty/coordinates.h"
 #include "novelty/member.h"
 #include "novelty/model.h"
@@ -27,18 +28,6 @@ void svs_novelty_options_default(svs_novelty_options *o) {
                                .scale = true,
                                .max = 200,
                                .seed = 1};
-}
-
-int svi_gamma_multiples(const svs_novelty_options *o, double *multiples) {
-    static const double rbf[] = {0.25, 1, 4, 16}, laplacian[] = {4, 16};
-    multiples[0] = 1;
-    if (o->gamma_rule != SVS_GAMMA_AUTO || o->kernel == SVS_NOVELTY_POLYNOMIAL)
-        return 1;
-    if (o->kernel == SVS_NOVELTY_RBF)
-        memcpy(multiples, rbf, sizeof rbf);
-    else
-        memcpy(multiples, laplacian, sizeof laplacian);
-    return o->kernel == SVS_NOVELTY_RBF ? 4 : 2;
 }
 
 struct training {
@@ -140,29 +129,19 @@ static svs_code place(struct training *t, const svs_rows *rows, svs_error *err) 
 /* ---- gamma */
 
 static double scale_gamma(const struct training *t) {
-    const int d = t->coordinates.d;
+    struct svi_moments m = {0};
     const int64_t count = sample_size(t);
-    double n = 0, mean = 0, squares = 0;
     for (int64_t i = 0; i < count; i++)
-        for (int j = 0; j < d; j++) {
-            const double v = t->points[(size_t)(sample_row(t, i) * t->coordinates.stride + j)];
-            const double gap = v - mean;
-            mean += gap / ++n;
-            squares += gap * (v - mean);
-        }
-    return squares > 0 ? n / (d * squares) : 1.0 / d;
-}
-
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+        for (int j = 0; j < t->coordinates.d; j++)
+            svi_moments_add(&m, t->points[(size_t)(sample_row(t, i) * t->coordinates.stride + j)]);
+    return svi_gamma_of_spread(&m, t->coordinates.d);
 }
 
 /* Over pairs of different rows: 1 / their median distance; equal rows are passed over. */
 static double median_gamma(struct training *t) {
     const int stride = t->coordinates.stride;
     double gaps[PAIRS];
-    size_t count = 0;
+    int count = 0;
     for (int i = 0; i < PAIRS; i++) {
         const int64_t a = (int64_t)(svi_random_next(&t->random) % (uint64_t)t->n),
                       b = (int64_t)(svi_random_next(&t->random) % (uint64_t)t->n);
@@ -170,8 +149,7 @@ static double median_gamma(struct training *t) {
         svi_similarity_gap(&t->similarity, &p, 0, 1, t->points + b * stride, &gaps[count]);
         count += gaps[count] > 0;
     }
-    qsort(gaps, count, sizeof *gaps, ascending);
-    return count > 0 ? 1 / gaps[count / 2] : 1;
+    return svi_gamma_of_gaps(gaps, count);
 }
 
 static double base_gamma(struct training *t) {
@@ -227,8 +205,7 @@ static svs_code trim(struct training *t, double gamma, svs_error *err) {
     double *sorted = density + t->n;
     densities(t, gamma, density, sorted + t->n);
     memcpy(sorted, density, (size_t)t->n * sizeof *density);
-    qsort(sorted, (size_t)t->n, sizeof *sorted, ascending);
-    const double least = sorted[drop];
+    const double least = svi_select_rank(sorted, t->n, drop);
     t->kept = 0;
     for (int64_t i = 0; i < t->n; i++)
         if (density[i] >= least)
@@ -277,16 +254,6 @@ static svs_code fit_member(struct training *t, double gamma, int members, svs_er
     return code;
 }
 
-static double deviation_of(const double *v, int64_t n) {
-    double mean = 0, squares = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const double gap = v[i] - mean;
-        mean += gap / (double)(i + 1);
-        squares += gap * (v[i] - mean);
-    }
-    return sqrt(squares / (double)n);
-}
-
 /* Members are weighed by 1 / the deviation of their surprise over (a sample of) the fitted rows, so that none
  * drowns the others. */
 static svs_code weigh(struct training *t, svs_error *err) {
@@ -302,7 +269,7 @@ static svs_code weigh(struct training *t, svs_error *err) {
                stride * sizeof *sample);
     for (int g = 0; g < m->members && sample && code == SVS_OK; g++) {
         code = svi_novelty_member_surprise(m, g, sample, count, t->surprise, err);
-        m->member[g].share = code == SVS_OK ? 1 / fmax(deviation_of(t->surprise, count), 1e-6) : 1;
+        m->member[g].share = code == SVS_OK ? 1 / fmax(svi_deviation(t->surprise, count), 1e-6) : 1;
     }
     for (int g = 0; g < m->members; g++)
         sum += m->member[g].share;

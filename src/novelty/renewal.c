@@ -1,8 +1,8 @@
 /* Renewals of the detector: what is frozen between them is made anew from the calibration rows. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/statistics.h"
 #include "novelty/alert_text.h"
 #include "novelty/detector_state.h"
 #include "novelty/explain.h"
@@ -20,20 +20,15 @@ size_t svi_detector_work(const struct svi_detector_options *o, int stride) {
     return explain > renew ? explain : renew;
 }
 
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static const double *row(const struct svi_detector *d, int place) {
     return d->rows + (size_t)place * (size_t)d->o.d;
 }
 
-/* Median gap of pairs of calibration rows; equal ones are passed over. */
-static double median_gap(struct svi_detector *d) {
+/* Over pairs of calibration rows; equal ones are passed over. */
+static double median_gamma(struct svi_detector *d) {
     const uint32_t count = (uint32_t)d->calibration.count;
     double *a = d->work, *b = a + d->stride, *gaps = b + d->stride;
-    size_t found = 0;
+    int found = 0;
     for (int i = 0; i < PAIRS; i++) {
         svi_coordinates_apply(&d->coordinates, row(d, (int)svi_random_below(&d->random, count)), a);
         svi_coordinates_apply(&d->coordinates, row(d, (int)svi_random_below(&d->random, count)), b);
@@ -41,22 +36,18 @@ static double median_gap(struct svi_detector *d) {
         svi_similarity_gap(&d->similarity, &p, 0, 1, b, &gaps[found]);
         found += gaps[found] > 0;
     }
-    qsort(gaps, found, sizeof *gaps, ascending);
-    return found > 0 ? gaps[found / 2] : 1;
+    return svi_gamma_of_gaps(gaps, found);
 }
 
-/* 1 / (d variance) over all entries of a sample of the rows. */
 static double scale_gamma(struct svi_detector *d) {
-    double n = 0, mean = 0, squares = 0, *u = d->work;
+    struct svi_moments m = {0};
+    double *u = d->work;
     for (int i = 0; i < d->calibration.count && i < PAIRS; i++) {
         svi_coordinates_apply(&d->coordinates, row(d, i), u);
-        for (int j = 0; j < d->o.d; j++) {
-            const double gap = u[j] - mean;
-            mean += gap / ++n;
-            squares += gap * (u[j] - mean);
-        }
+        for (int j = 0; j < d->o.d; j++)
+            svi_moments_add(&m, u[j]);
     }
-    return squares > 0 ? n / (d->o.d * squares) : 1.0 / d->o.d;
+    return svi_gamma_of_spread(&m, d->o.d);
 }
 
 static double base_gamma(struct svi_detector *d) {
@@ -65,7 +56,7 @@ static double base_gamma(struct svi_detector *d) {
         return o->gamma;
     if (o->gamma_rule == SVS_GAMMA_SCALE || o->kernel == SVS_NOVELTY_POLYNOMIAL)
         return scale_gamma(d);
-    return 1 / median_gap(d);
+    return median_gamma(d);
 }
 
 static void place_points(struct svi_detector *d) {
@@ -91,17 +82,11 @@ static void solve_member(struct svi_detector *d, int g) {
 }
 
 /* Of the lower part of a member's surprises, those that trimming would leave. */
-static double spread(double *sorted, const double *values, int count, double trim) {
+static double spread(double *scratch, const double *values, int count, double trim) {
     const int kept = count - (int)(trim * count);
-    double mean = 0, squares = 0;
-    memcpy(sorted, values, (size_t)count * sizeof *values);
-    qsort(sorted, (size_t)count, sizeof *sorted, ascending);
-    for (int i = 0; i < kept; i++) {
-        const double gap = sorted[i] - mean;
-        mean += gap / (i + 1);
-        squares += gap * (sorted[i] - mean);
-    }
-    return fmax(sqrt(squares / kept), 1e-6);
+    memcpy(scratch, values, (size_t)count * sizeof *values);
+    svi_select_rank(scratch, count, kept - 1);
+    return fmax(svi_deviation(scratch, kept), 1e-6);
 }
 
 /* Scores every calibration row afresh; the members' shares come from the same scores. */

@@ -1,6 +1,7 @@
 #include "novelty/similarity.h"
 
 #include <math.h>
+#include <string.h>
 
 #define NOTHING 100.0 /* exp(-this) adds no digit; where exp underflows it is ten times slower, too */
 
@@ -50,4 +51,24 @@ double svi_similarity_surprise(double gamma, const double *gap, const double *z,
             sum += z[i] * exp(-further);
     }
     return gamma * least - log(sum);
+}
+
+double svi_gamma_of_spread(const struct svi_moments *entries, int d) {
+    return entries->squares > 0 ? entries->n / (d * entries->squares) : 1.0 / d;
+}
+
+double svi_gamma_of_gaps(double *gaps, int count) {
+    return count > 0 ? 1 / svi_select_rank(gaps, count, count / 2) : 1;
+}
+
+int svi_gamma_multiples(const svs_novelty_options *o, double *multiples) {
+    static const double rbf[] = {0.25, 1, 4, 16}, laplacian[] = {4, 16};
+    multiples[0] = 1;
+    if (o->gamma_rule != SVS_GAMMA_AUTO || o->kernel == SVS_NOVELTY_POLYNOMIAL)
+        return 1;
+    if (o->kernel == SVS_NOVELTY_RBF)
+        memcpy(multiples, rbf, sizeof rbf);
+    else
+        memcpy(multiples, laplacian, sizeof laplacian);
+    return o->kernel == SVS_NOVELTY_RBF ? 4 : 2;
 }

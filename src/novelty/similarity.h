@@ -3,6 +3,7 @@
 #ifndef SVI_SIMILARITY_H
 #define SVI_SIMILARITY_H
 
+#include "base/statistics.h"
 #include "linalg/pass.h"
 #include "svmstream/novelty.h"
 
@@ -29,6 +30,11 @@ void svi_similarity_of_gap(const struct svi_similarity *s, double gamma, const d
 
 /* -log sum_i z_i k_i for rbf and laplacian, from the gaps: it stays exact where every k underflows. */
 double svi_similarity_surprise(double gamma, const double *gap, const double *z, int64_t count);
+
+/* The rules of svs_gamma_rule: 1 / (d variance) of all entries of a sample of rows; 1 / the median of the
+ * gaps between rows, which change their order. 1/d and 1 where there is no spread. */
+double svi_gamma_of_spread(const struct svi_moments *entries, int d);
+double svi_gamma_of_gaps(double *gaps, int count);
 
 /* Multiples of the median's gamma that make up the ensemble; 1 alone without one. Returns how many. */
 int svi_gamma_multiples(const svs_novelty_options *o, double *multiples);

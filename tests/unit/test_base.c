@@ -1,4 +1,6 @@
 /* The allocation gate, error texts, escaping, UTF-8, edit distance and values. */
+#include <math.h>
+#include <stdlib.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "base/statistics.h"
+#include "base/random.h"
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/text.h"
@@ -239,8 +243,39 @@ static void test_version(void **state) {
     assert_string_equal(svs_version(), SVS_VERSION);
 }
 
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Against sorting and two passes, with ties and infinities. */
+static void order_and_spread(void **state) {
+    (void)state;
+    struct svi_random random = {3};
+    double v[200], sorted[200];
+    for (int round = 0; round < 500; round++) {
+        const int n = 1 + (int)svi_random_below(&random, 200), kinds = 1 + (int)svi_random_below(&random, 50);
+        double mean = 0, squares = 0;
+        for (int i = 0; i < n; i++)
+            mean += (v[i] = svi_random_below(&random, (uint32_t)kinds) - 3.0) / n;
+        for (int i = 0; i < n; i++)
+            squares += (v[i] - mean) * (v[i] - mean);
+        assert_true(fabs(svi_deviation(v, n) - sqrt(squares / n)) < 1e-9);
+        v[0] = round % 3 == 0 ? INFINITY : v[0];
+        memcpy(sorted, v, (size_t)n * sizeof *v);
+        qsort(sorted, (size_t)n, sizeof *sorted, ascending);
+        const int rank = (int)svi_random_below(&random, (uint32_t)n);
+        assert_true(svi_select_rank(v, n, rank) == sorted[rank]);
+        for (int i = 0; i < n; i++)
+            assert_true(i < rank ? v[i] <= sorted[rank] : v[i] >= sorted[rank]);
+        qsort(v, (size_t)n, sizeof *v, ascending);
+        assert_memory_equal(v, sorted, (size_t)n * sizeof *v); /* nothing is lost on the way */
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(order_and_spread),
         cmocka_unit_test(test_alloc_is_zeroed_and_aligned),
         cmocka_unit_test(test_alloc_array_overflows_to_null),
         cmocka_unit_test(test_realloc_keeps_content),

@@ -1,0 +1,40 @@
+#include "base/statistics.h"
+
+#include <math.h>
+
+double svi_deviation(const double *v, int64_t n) {
+    struct svi_moments m = {0};
+    for (int64_t i = 0; i < n; i++)
+        svi_moments_add(&m, v[i]);
+    return sqrt(m.squares / (double)n);
+}
+
+static double middle(double a, double b, double c) {
+    return fmax(fmin(a, b), fmin(fmax(a, b), c));
+}
+
+double svi_select_rank(double *v, int64_t n, int64_t rank) {
+    int64_t low = 0, high = n - 1;
+    while (low < high) {
+        const double pivot = middle(v[low], v[low + (high - low) / 2], v[high]);
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (v[i] < pivot)
+                i++;
+            while (v[j] > pivot)
+                j--;
+            if (i <= j) {
+                const double t = v[i];
+                v[i++] = v[j];
+                v[j--] = t;
+            }
+        }
+        if (rank <= j)
+            high = j;
+        else if (rank >= i)
+            low = i;
+        else
+            break;
+    }
+    return v[rank];
+}
