@@ -30,6 +30,7 @@
 #define TURN_REQUESTS 64
 
 #define QUEUE_IN      1000  /* messages a producer may be ahead; then it waits */
+#define QUEUE_REPLIES 4096  /* of one producer; libzmq counts in halves, and the credit is 1024 */
 #define QUEUE_CTL     64    /* requests of one client that may wait, and replies that it does not read */
 #define REQUEST_MAX   65536 /* bytes of a control request */
 #define LINGER_MS     2000  /* replies on their way out at the end */
@@ -301,8 +302,11 @@ static svs_code open_input(struct pipeline *p, svs_error *err) {
     struct svi_settings *s = &p->settings;
     struct svi_socket_plan plan = {"in",      modes[s->in_mode].type, modes[s->in_mode].bind, QUEUE_IN,
                                    LINGER_MS, s->max_message};
+    const int replies = QUEUE_REPLIES;
     if (!(p->in = svi_door_socket(&p->door, &plan, err)))
         return err->code;
+    if (s->in_mode == SVI_IN_ROUTER && zmq_setsockopt(p->in, ZMQ_SNDHWM, &replies, sizeof replies) != 0)
+        return svi_fail(err, SVS_IO, "no room for replies: %s", zmq_strerror(zmq_errno()));
     if (s->in_mode == SVI_IN_SUB && open_sub(p, err) != SVS_OK)
         return err->code;
     if (svi_socket_attach(p->in, &plan, s->in, s->in, err) != SVS_OK)

@@ -44,8 +44,10 @@ bool svi_zap_receive(void *gate, struct svi_zap *q) {
 }
 
 void svi_zap_answer(void *gate, const struct svi_zap *q, bool yes, const char *user) {
-    const char *const reply[] = {yes ? "200" : "400", "", yes ? user : "",
-                                 ""}; /* status, text, user, metadata */
+    /* Status, its text, user, metadata. 400 would make libzmq's clients give up for ever without a word;
+     * after 300 they come again, once the handshake has run out of time, and are let in when their key is
+     * listed by then. */
+    const char *const reply[] = {yes ? "200" : "300", "", yes ? user : "", ""};
     zmq_send(gate, "1.0", 3, ZMQ_SNDMORE | ZMQ_DONTWAIT);
     zmq_send(gate, q->id, q->id_size, ZMQ_SNDMORE | ZMQ_DONTWAIT);
     for (int i = 0; i < 4; i++)
