@@ -60,9 +60,6 @@ typedef struct svs_outbox_event {
     double wait;        /* seconds */
 } svs_outbox_event;
 
-/* Must not call the outbox that tells it, svs_outbox_status excepted. */
-typedef void svs_outbox_listener(void *user, const svs_outbox_event *event);
-
 typedef struct svs_outbox_options {
     const char *src;  /* name of this producer: 1 to SVS_NAME_MAX bytes of UTF-8; copied; no default */
     bool replay;      /* the samples can be put again from any number (a file); default false */
@@ -74,7 +71,8 @@ typedef struct svs_outbox_options {
     double timeout;   /* seconds without a reply until it says hello again; default 1 */
     double pause;     /* seconds of the first pause after a passing refusal, doubled up to */
     double pause_max; /* defaults 0.1, 5 */
-    svs_outbox_listener *tell; /* may be NULL */
+    /* Told what became of samples; may be NULL. It must not call the outbox, svs_outbox_status excepted. */
+    void (*tell)(void *user, const svs_outbox_event *event);
     void *user;
 } svs_outbox_options;
 
@@ -111,6 +109,7 @@ typedef struct svs_outbox_sample {
     double weight;            /* > 0; 0 = none */
 } svs_outbox_sample;
 
+/* The defaults; `src` is to be set. */
 SVS_API void svs_outbox_defaults(svs_outbox_options *o);
 
 /* NULL on failure: SVS_INVALID, SVS_NO_SOURCE, SVS_NO_MEMORY. Owner: the caller. */
@@ -151,6 +150,7 @@ SVS_API void svs_outbox_broken(svs_outbox *box, double now);
 /* Seconds until svs_outbox_frame has something without any further reply or put; 0: now; HUGE_VAL: never. */
 SVS_API double svs_outbox_wait(const svs_outbox *box, double now);
 
+/* Everything that can be known. */
 SVS_API void svs_outbox_status(const svs_outbox *box, svs_outbox_figures *figures);
 
 #ifdef __cplusplus

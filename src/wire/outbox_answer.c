@@ -105,8 +105,18 @@ static void later(svs_outbox *b, const struct svi_answer *a, double now) {
     tell(b, &(svs_outbox_event){SVS_OUTBOX_LATER, b->first, b->first, 0, a->code, a->reason, wait});
 }
 
-/* A passing refusal; or one that tells neither what nor whether for good: replies come in order, so it is of
- * the oldest message, whose bytes the process could not read. */
+/* A message that the process cannot read: its reply tells no number. Replies come in order, so it is the
+ * oldest one. */
+static bool is_unreadable(const svs_outbox *b, const struct svi_answer *a) {
+    static const svs_code codes[] = {SVS_EMPTY,    SVS_NOT_MSGPACK, SVS_TRUNCATED, SVS_TRAILING,
+                                     SVS_TOO_DEEP, SVS_TOO_LARGE,   SVS_WRONG_TYPE};
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        if (strcmp(a->code, svs_code_name(codes[i])) == 0)
+            return a->n < 0 && a->final < 0 && b->sent > 0;
+    return false;
+}
+
+/* What is not refused for good. */
 static void take_trouble(svs_outbox *b, const struct svi_answer *a, double now) {
     if (b->phase == SVI_GREETING && a->n < 0) {
         later(b, a, now);
@@ -115,7 +125,7 @@ static void take_trouble(svs_outbox *b, const struct svi_answer *a, double now) 
     } else if (strcmp(a->code, "gap") == 0) {
         b->f.gaps++;
         svi_outbox_greet(b);
-    } else if (a->n < 0 && a->final < 0 && b->sent > 0) {
+    } else if (is_unreadable(b, a)) {
         give_up(b, a->code, a->reason);
         svi_outbox_greet(b);
     } else {

@@ -635,6 +635,28 @@ static void test_unreadable(void **unused) {
     end(&b);
 }
 
+/* Neither is one that is not of the sample: a key that was taken from the allow file. */
+static void test_not_allowed(void **unused) {
+    (void)unused;
+    struct bench b;
+    begin(&b, defaults());
+    settle_down(&b);
+    put(&b, 3);
+    post(&b);
+    const char no[] = "\x82\xa5"
+                      "error\xa4no!!\xa4"
+                      "code\xabnot_allowed";
+    assert_int_equal(svs_outbox_reply(b.box, no, sizeof no - 1, b.now, NULL), SVS_OK);
+    assert_true(b.told[SVS_OUTBOX_LATER] == 1 && b.told[SVS_OUTBOX_REFUSED] == 0);
+    assert_string_equal(b.code, "not_allowed");
+    assert_true(status(&b).kept == 3 && svs_outbox_wait(b.box, b.now) > 0.09);
+    way_lose(&b.r.in, 3);
+    b.now += 0.1;
+    settle_down(&b);
+    assert_int_equal(status(&b).acked, 3);
+    end(&b);
+}
+
 static void test_hello_refused(void **unused) {
     (void)unused;
     struct bench b;
@@ -986,6 +1008,7 @@ int main(void) {
         cmocka_unit_test(test_replay_overtaken),
         cmocka_unit_test(test_poison),
         cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_not_allowed),
         cmocka_unit_test(test_hello_refused),
         cmocka_unit_test(test_junk_replies),
         cmocka_unit_test(test_pack),
