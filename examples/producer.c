@@ -1,0 +1,105 @@
+/* A producer that loses nothing: its samples are acknowledged by `svmstream run --in.mode router`, and sent
+ * again until they are, even when the process dies and another one takes its place.
+ *
+ *     svmstream run --in.mode router &
+ *     build/examples/producer tcp://127.0.0.1:5555 100000
+ *
+ * Build: cc producer.c $(pkg-config --cflags --libs svmstream) -lzmq */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <svmstream/svmstream.h>
+#include <zmq.h>
+
+enum { D = 3, PATIENCE = 30 };
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* What became of samples; the outbox goes on by itself. */
+static void tell(void *user, const svs_outbox_event *e) {
+    (void)user;
+    if (e->kind == SVS_OUTBOX_REFUSED)
+        fprintf(stderr, "producer: sample %lld is refused: %s (%s)\n", (long long)e->first, e->reason,
+                e->code);
+    else if (e->kind == SVS_OUTBOX_LATER)
+        fprintf(stderr, "producer: trying again in %g s: %s (%s)\n", e->wait, e->reason, e->code);
+    else if (e->kind == SVS_OUTBOX_RESTARTED)
+        printf("another process: %lld acknowledged samples are gone with the one before\n",
+               (long long)e->count);
+}
+
+/* One more sample, if the outbox has room: a point on a slowly turning spiral, and its side of a plane. */
+static int make(svs_outbox *box, long i) {
+    double x[D] = {cos(0.7 * (double)i), sin(1.3 * (double)i), 0.5 * cos(0.11 * (double)i)};
+    svs_outbox_sample s = {.x = x, .d = D, .id = svs_int(i), .y = svs_int(x[0] + 2 * x[1] > x[2])};
+    return svs_outbox_pack(box, &s, NULL) == SVS_OK;
+}
+
+/* Sends what may go, and takes the replies that come within the time that the outbox has for them. */
+static void exchange(svs_outbox *box, void *dealer) {
+    zmq_pollitem_t item = {dealer, 0, ZMQ_POLLIN, 0};
+    const void *bytes;
+    size_t size;
+    char reply[1024];
+    while (svs_outbox_frame(box, seconds(), &bytes, &size) &&
+           zmq_send(dealer, bytes, size, ZMQ_DONTWAIT) >= 0)
+        svs_outbox_sent(box, seconds());
+    zmq_poll(&item, 1, (long)(1000 * fmin(svs_outbox_wait(box, seconds()) + 0.001, 1)));
+    for (int n; (n = zmq_recv(dealer, reply, sizeof reply, ZMQ_DONTWAIT)) >= 0;)
+        if (n > (int)sizeof reply || svs_outbox_reply(box, reply, (size_t)n, seconds(), NULL) != SVS_OK)
+            fprintf(stderr, "producer: what answers is not svmstream\n");
+}
+
+/* Until all are answered for, or nothing has been for too long. */
+static int deliver(svs_outbox *box, void *dealer, long count) {
+    svs_outbox_figures f = {.kept = 1};
+    double moved = seconds();
+    for (int64_t made = 0, settled = 0; made < count || f.kept > 0; svs_outbox_status(box, &f)) {
+        while (made < count && make(box, made))
+            made++;
+        exchange(box, dealer);
+        if (f.acked + f.refused > settled)
+            moved = seconds();
+        settled = f.acked + f.refused;
+        if (seconds() - moved > PATIENCE)
+            break;
+    }
+    printf("%lld acknowledged, %lld refused, %lld sent again, %lld left\n", (long long)f.acked,
+           (long long)f.refused, (long long)f.resent, (long long)f.kept);
+    return f.kept > 0 || f.refused > 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2 || argc > 4) {
+        fprintf(stderr,
+                "usage: producer IN [SAMPLES [NAME]], the address of `svmstream run --in.mode router`\n");
+        return 2;
+    }
+    svs_outbox_options o;
+    svs_error err;
+    svs_outbox_defaults(&o);
+    o.src = argc > 3 ? argv[3] : "spiral";
+    o.tell = tell;
+    svs_outbox *box = svs_outbox_new(&o, &err);
+    void *context = zmq_ctx_new(), *dealer = zmq_socket(context, ZMQ_DEALER);
+    int status = 1, none = 0;
+    zmq_setsockopt(dealer, ZMQ_LINGER, &none, sizeof none);
+    if (!box)
+        fprintf(stderr, "producer: %s\n", err.text);
+    else if (zmq_connect(dealer, argv[1]) != 0)
+        fprintf(stderr, "producer: %s\n", zmq_strerror(zmq_errno()));
+    else
+        status = deliver(box, dealer, argc > 2 ? atol(argv[2]) : 10000);
+    zmq_close(dealer);
+    zmq_ctx_term(context);
+    svs_outbox_free(&box);
+    return status;
+}
