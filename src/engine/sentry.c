@@ -207,14 +207,32 @@ static int find_top(struct svi_engine *e, const struct svi_message *m, struct sv
     return count;
 }
 
+/* How far a value lies beyond what is usual, in widths of that; 0 within. */
+static double excess(const struct svi_contribution *c) {
+    const double width = c->high - c->low, beyond = fmax(c->value - c->high, c->low - c->value);
+    return beyond > 0 ? beyond / fmax(width, 1e-9 * fabs(c->value)) : 0;
+}
+
+/* For people: what is plainly out of its range comes first, then what adds most. */
+static void order_for_people(struct svi_contribution *c, int count) {
+    for (int i = 1; i < count; i++)
+        for (int k = i; k > 0 && excess(&c[k]) > excess(&c[k - 1]); k--) {
+            const struct svi_contribution t = c[k];
+            c[k] = c[k - 1];
+            c[k - 1] = t;
+        }
+}
+
 static void write_line(const struct svi_engine *e, const struct svi_contribution *top, int count,
                        enum svi_alert_change change, char *text) {
     const struct svi_sentry *s = &e->sentry;
     struct svi_alert_feature features[SVI_ALERT_TOP];
+    struct svi_contribution c[TOP];
     const int shown = count < SVI_ALERT_TOP ? count : SVI_ALERT_TOP;
+    memcpy(c, top, (size_t)count * sizeof *c);
+    order_for_people(c, count);
     for (int i = 0; i < shown; i++)
-        features[i] =
-            (struct svi_alert_feature){top[i].feature, top[i].column, top[i].value, top[i].low, top[i].high};
+        features[i] = (struct svi_alert_feature){c[i].feature, c[i].column, c[i].value, c[i].low, c[i].high};
     const struct svi_alert_line line = {.state = change,
                                         .stream = e->s.stream,
                                         .top = features,
