@@ -293,7 +293,7 @@ static svs_code change_locked(const char *path, int fd, const struct svi_client 
     char line[LINE_SIZE] = "", *text = NULL;
     struct svi_clients all = {0};
     size_t size;
-    const struct svi_client *found;
+    const struct svi_client *found = NULL;
     svs_code code = read_text(path, &text, &size, err);
     if (code == SVS_OK)
         code = svi_clients_parse(&all, path, text, size, err);
