@@ -39,17 +39,17 @@ static svs_code grow_ring(struct svi_store *s) {
     return SVS_OK;
 }
 
-/* Where `size` bytes fit in one piece, or SIZE_MAX. One byte stays free between the newest and the oldest, so
- * that tail == at of the oldest means empty. */
+/* Where `size` bytes fit in one piece, or SIZE_MAX. What is in use begins at the oldest and ends at the tail,
+ * round the end of the block when the tail is not behind the oldest. */
 static size_t place_for(const struct svi_store *s, size_t size) {
     if (s->count == 0)
         return size <= s->size ? 0 : SIZE_MAX;
     size_t head = svi_store_at(s, 0)->at;
     if (s->tail <= head)
-        return size < head - s->tail ? s->tail : SIZE_MAX;
+        return size <= head - s->tail ? s->tail : SIZE_MAX;
     if (size <= s->size - s->tail)
         return s->tail;
-    return size < head ? 0 : SIZE_MAX;
+    return size <= head ? 0 : SIZE_MAX;
 }
 
 static svs_code grow_block(struct svi_store *s, size_t needed) {

@@ -434,6 +434,76 @@ static void test_duplicates(void **unused) {
     end(&b);
 }
 
+/* More replies than messages: one was received twice, and the last one is lost all the same. */
+static void test_silence_after_duplicates(void **unused) {
+    (void)unused;
+    struct bench b;
+    begin(&b, defaults());
+    settle_down(&b);
+    put(&b, 2);
+    post(&b);
+    receiver_turn(&b.r, true);
+    way_lose(&b.r.in, 1);
+    hear(&b);
+    assert_true(status(&b).acked == 1 && status(&b).under_way == 0);
+    assert_true(svs_outbox_wait(b.box, b.now) == 1);
+    b.now += 1;
+    settle_down(&b);
+    assert_int_equal(status(&b).acked, 2);
+    end(&b);
+}
+
+/* Nobody can have taken what was never sent. */
+static void test_impossible_reply(void **unused) {
+    (void)unused;
+    struct bench b;
+    svs_outbox_options o = defaults();
+    o.window = 5;
+    begin(&b, o);
+    settle_down(&b);
+    put(&b, 20);
+    post(&b);
+    const char yes[] = "\x82\xa2ok\xc3\xa1n\x0a", no[] = "\x83\xa5"
+                                                         "error\xa1x\xa1n\x0b\xa5"
+                                                         "final\xc3";
+    assert_int_equal(svs_outbox_reply(b.box, no, sizeof no - 1, b.now, NULL), SVS_OK);
+    assert_int_equal(svs_outbox_reply(b.box, yes, sizeof yes - 1, b.now, NULL), SVS_OK);
+    assert_true(status(&b).acked == 0 && status(&b).refused == 0 && status(&b).kept == 20);
+    settle_down(&b);
+    assert_true(status(&b).acked == 20 && b.r.applied == 20);
+    end(&b);
+}
+
+/* Contents come out as they went in, whatever the sizes and however often the block is gone round. */
+static void test_store(void **unused) {
+    (void)unused;
+    struct svi_random r = {9};
+    for (int turn = 0; turn < 8; turn++) {
+        struct svi_store s = {.samples = 1 + svi_random_below(&r, 50),
+                              .bytes = 1024 + svi_random_below(&r, 8000)};
+        int64_t in = 0, out = 0;
+        uint8_t body[300];
+        for (int i = 0; i < 2000; i++) {
+            size_t size = svi_random_below(&r, turn % 2 ? 8 : sizeof body);
+            memset(body, (int)(in % 251), size);
+            if (svi_random_below(&r, 5) && svi_store_push(&s, body, size, (uint32_t)in) == SVS_OK)
+                in++;
+            int64_t count = svi_random_below(&r, 3);
+            svi_store_pop(&s, svi_random_below(&r, 3) ? 0 : count < s.count ? count : s.count);
+            out = in - s.count;
+            assert_true(svi_store_check(&s));
+            for (int64_t k = 0; k < s.count; k++) {
+                const struct svi_kept *kept = svi_store_at(&s, k);
+                assert_int_equal(kept->pairs, out + k);
+                for (size_t j = 0; j < kept->size; j += 1 + kept->size / 3)
+                    assert_int_equal(s.block[kept->at + j], (out + k) % 251);
+            }
+        }
+        assert_true(in > 200);
+        svi_store_clear(&s);
+    }
+}
+
 static void test_restart(void **unused) {
     (void)unused;
     struct bench b;
@@ -958,7 +1028,7 @@ static void random_walk(uint64_t seed) {
 
 static void test_walks(void **unused) {
     (void)unused;
-    const int count = getenv("SVMSTREAM_QUICK") ? 60 : 600;
+    const int count = getenv("SVMSTREAM_QUICK") ? 60 : 400;
     for (int i = 0; i < count; i++)
         random_walk(1000 + (uint64_t)i);
 }
@@ -1000,6 +1070,9 @@ int main(void) {
         cmocka_unit_test(test_passing_refusal),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_duplicates),
+        cmocka_unit_test(test_silence_after_duplicates),
+        cmocka_unit_test(test_impossible_reply),
+        cmocka_unit_test(test_store),
         cmocka_unit_test(test_restart),
         cmocka_unit_test(test_restart_with_state),
         cmocka_unit_test(test_earlier_life_of_the_producer),
