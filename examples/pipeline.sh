@@ -42,8 +42,8 @@ while [ -z "$in" ] || [ -z "$out" ] || [ -z "$ctl" ]; do
     esac
 done
 
-# Terminal 2: models, every hundredth score, statistics.
-"$svmstream" watch model score stats --out "$out" </dev/null &
+# Terminal 2: models, every hundredth score, alerts, statistics.
+"$svmstream" watch model score alert stats --out "$out" </dev/null &
 watch=$!
 
 # Terminal 3: the data.
