@@ -458,10 +458,12 @@ void svi_monitor_cut(svi_monitor *m, int connection) {
     ring(m->call);
 }
 
+/* One who floods is ended here and now: each further command costs memory. */
 void svi_monitor_subscribed(svi_monitor *m, int connection, const char *user, bool idle) {
     pthread_mutex_lock(&m->lock);
-    bool good = svi_connections_subscribed(&m->connections, connection, user, idle);
+    if (!svi_connections_subscribed(&m->connections, connection, user, idle)) {
+        svi_connections_doom(&m->connections, connection);
+        svi_connections_sweep(&m->connections);
+    }
     pthread_mutex_unlock(&m->lock);
-    if (!good)
-        svi_monitor_cut(m, connection);
 }
