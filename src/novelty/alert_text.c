@@ -155,6 +155,7 @@ void svi_usual_range(double *values, int n, double *low, double *high) {
     *low = *high = NAN;
     if (n < 1)
         return;
-    *low = svi_select_rank(values, n, (int)(0.05 * (n - 1) + 0.5));
-    *high = svi_select_rank(values, n, (int)(0.95 * (n - 1) + 0.5));
+    const int from = (int)(0.05 * (n - 1) + 0.5), to = (int)(0.95 * (n - 1) + 0.5);
+    *low = svi_select_rank(values, n, from);
+    *high = svi_select_rank(values + from, n - from, to - from); /* behind it nothing is smaller */
 }

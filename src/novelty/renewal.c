@@ -7,7 +7,7 @@
 #include "novelty/detector_state.h"
 #include "novelty/explain.h"
 
-#define USUAL 400  /* calibration rows that tell what is usual of a feature, spread evenly */
+#define USUAL 200  /* calibration rows that tell what is usual of a feature, spread evenly */
 #define PAIRS 512  /* of calibration rows, for the median distance */
 #define LEAST 8    /* calibration rows, before there can be a model */
 #define LOOK  64   /* calibration rows by which a renewal is found to be due */
