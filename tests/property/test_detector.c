@@ -445,6 +445,34 @@ static void lags_see_the_rhythm(void **state) {
     svi_lags_clear(&lags);
 }
 
+/* One feature goes far out of what is usual while all others stay: however many they are, it is heard. */
+static void one_wild_feature_is_heard(void **state) {
+    static const struct {
+        int d;
+        double push; /* deviations */
+    } cases[] = {{3, 10}, {8, 13}, {38, 20}};
+    (void)state;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct svi_detector_options o = defaults(cases[c].d);
+        svi_detector *d = start(&o);
+        uint64_t seed = 5;
+        int wild = 0, heard = 0;
+        for (int i = 0; i < 5000; i++) {
+            double x[38];
+            for (int j = 0; j < o.d; j++)
+                x[j] = test_normal(&seed);
+            const bool spike = i > 2500 && i % 40 == 0;
+            if (spike)
+                x[i / 40 % o.d] += i % 80 ? cases[c].push : -cases[c].push;
+            const struct svi_judgement j = feed(d, x, false, NULL);
+            wild += spike;
+            heard += spike && j.novel;
+        }
+        assert_true(wild > 50 && heard >= 0.95 * wild);
+        svi_detector_free(&d);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(honest_on_exchangeable_samples),
@@ -459,6 +487,7 @@ int main(void) {
         cmocka_unit_test(units_do_not_matter),
         cmocka_unit_test(renews_when_due),
         cmocka_unit_test(lags_see_the_rhythm),
+        cmocka_unit_test(one_wild_feature_is_heard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
