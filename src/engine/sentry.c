@@ -11,21 +11,21 @@
 
 #define TOP 5 /* features named in an alert event */
 
-static struct svi_detector_options options_of(const struct svi_settings *s) {
-    struct svi_detector_options o = {
+svs_code svi_sentry_options(const struct svi_settings *s, int d, struct svi_detector_options *o,
+                            svs_error *err) {
+    *o = (struct svi_detector_options){
         .window = s->novelty_window,
         .calibration = (int)s->novelty_calibration,
         .learn = (enum svi_novelty_learn)s->novelty_learn,
         .p = s->alert_p,
         .clear = s->alert_clear,
         .confirm = (int)(s->novelty_confirm + s->novelty_lags - 1), /* one odd value lasts that long */
-        .persist = s->novelty_persist};
-    (void)svi_settings_novelty(s, &o.model, NULL); /* svi_settings_check has looked at it */
-    return o;
+        .persist = s->novelty_persist,
+        .d = d};
+    return svi_settings_novelty(s, &o->model, err);
 }
 
 svs_code svi_sentry_new(struct svi_sentry *s, const struct svi_settings *settings, svs_error *err) {
-    svs_novelty_options checked;
     *s = (struct svi_sentry){.on = settings->novelty != 0};
     if (!s->on)
         return SVS_OK;
@@ -34,11 +34,10 @@ svs_code svi_sentry_new(struct svi_sentry *s, const struct svi_settings *setting
                                             .cooldown = settings->alert_cooldown,
                                             .fdr = settings->alert_fdr,
                                             .warmup = settings->novelty_warmup};
-    s->options = options_of(settings);
     s->lags = (int)settings->novelty_lags;
     s->differences = settings->novelty_differences;
     svi_alert_init(&s->alert, &alert);
-    return svi_settings_novelty(settings, &checked, err);
+    return svi_sentry_options(settings, 0, &s->options, err);
 }
 
 static void drop_rows(struct svi_sentry_rows *r) {
@@ -289,10 +288,10 @@ void svi_sentry_end(struct svi_engine *e, const char *why) {
 }
 
 double svi_sentry_memory(const struct svi_settings *s, int d) {
-    struct svi_detector_options o = options_of(s);
+    struct svi_detector_options o;
     const double columns = (double)d * (double)s->novelty_lags;
-    if (!s->novelty || columns > SVI_SENTRY_COLUMNS)
+    if (!s->novelty || columns > SVI_SENTRY_COLUMNS ||
+        svi_sentry_options(s, (int)columns, &o, NULL) != SVS_OK)
         return 0;
-    o.d = (int)columns;
     return svi_detector_memory(&o) + sizeof(double) * (3 * columns + d);
 }

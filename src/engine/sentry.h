@@ -37,6 +37,10 @@ struct svi_sentry {
 
 struct svi_engine;
 
+/* What the settings say about the detector; d: columns, lags included. SVS_SETTING. */
+svs_code svi_sentry_options(const struct svi_settings *settings, int d, struct svi_detector_options *o,
+                            svs_error *err);
+
 svs_code svi_sentry_new(struct svi_sentry *s, const struct svi_settings *settings, svs_error *err);
 void svi_sentry_free(struct svi_sentry *s);
 void svi_sentry_reset(struct svi_sentry *s); /* as new, but for the counters */

@@ -6,14 +6,14 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/statistics.h"
-#include "linalg/pass.h"
 
 #define LOW 0.05
 #define DEVIATION                                                                                            \
     3.2897072539029435 /* between these quantiles of a normal distribution lie so many deviations */
 
 svs_code svi_coordinates_init(struct svi_coordinates *c, int d, bool scale, svs_error *err) {
-    *c = (struct svi_coordinates){.d = d, .stride = svi_round_up(d, 8)};
+    *c =
+        (struct svi_coordinates){.d = d, .stride = svi_round_up(d, 8), .pass = svi_kernels_get(SVS_ISA_BEST)};
     if (!scale)
         return SVS_OK;
     c->center = svi_alloc_array((size_t)d, sizeof *c->center);
@@ -49,7 +49,7 @@ void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t 
 
 void svi_coordinates_apply(const struct svi_coordinates *c, const double *x, double *to) {
     if (c->center)
-        svi_kernels_get(SVS_ISA_BEST)->squash(x, c->center, c->inverse, c->d, to);
+        c->pass->squash(x, c->center, c->inverse, c->d, to);
     else
         memmove(to, x, (size_t)c->d * sizeof *to);
     memset(to + c->d, 0, (size_t)(c->stride - c->d) * sizeof *to);

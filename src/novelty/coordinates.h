@@ -10,11 +10,13 @@
 
 #include <stdint.h>
 
+#include "linalg/pass.h"
 #include "svmstream/rows.h"
 
 struct svi_coordinates {
     int d, stride;            /* features; rounded up to a multiple of 8 */
     double *center, *inverse; /* d values each; owned; NULL = x itself */
+    const struct svi_kernels *pass;
 };
 
 /* scale false: x itself. SVS_NO_MEMORY. */

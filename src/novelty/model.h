@@ -25,7 +25,8 @@ svs_code svi_novelty_model_member(svs_novelty_model *m, int count, struct svi_me
 
 /* The model's coordinates: a view. */
 static inline struct svi_coordinates svi_novelty_coordinates(const svs_novelty_model *m) {
-    return (struct svi_coordinates){m->d, m->stride, (double *)m->center, (double *)m->inverse};
+    return (struct svi_coordinates){m->d, m->stride, (double *)m->center, (double *)m->inverse,
+                                    svi_kernels_get(SVS_ISA_BEST)};
 }
 
 /* Surprise of `count` rows that are in coordinates already, of one member alone. SVS_NO_MEMORY. */

@@ -100,11 +100,13 @@ static void rescore(struct svi_detector *d) {
         for (int g = 0; g < d->members; g++)
             surprise[(size_t)g * (size_t)count + (size_t)i] = each[g];
     }
+    for (int g = 0; g < d->members; g++) {
+        double *share = &d->view.member[g].share;
+        *share = 1 / spread(scratch, surprise + (size_t)g * (size_t)count, count, d->o.model.trim);
+        sum += *share;
+    }
     for (int g = 0; g < d->members; g++)
-        sum += 1 / spread(scratch, surprise + (size_t)g * (size_t)count, count, d->o.model.trim);
-    for (int g = 0; g < d->members; g++)
-        d->view.member[g].share =
-            1 / spread(scratch, surprise + (size_t)g * (size_t)count, count, d->o.model.trim) / sum;
+        d->view.member[g].share /= sum;
     for (int i = 0; i < count; i++) {
         scratch[i] = 0;
         for (int g = 0; g < d->members; g++)

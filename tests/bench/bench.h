@@ -125,8 +125,9 @@ static inline void bench_frames_free(struct bench_frames *f) {
 /* ---- processes ---- */
 
 /* A child that sends `messages` messages flat out and ends; its clock at the first one is written to the
- * pipe. */
-static inline pid_t bench_sender(const char *address, const struct bench_frames *f, long messages, int tell) {
+ * pipe. With `last` a message follows that is refused: its error event tells that all before it is done. */
+static inline pid_t bench_sender(const char *address, const struct bench_frames *f, long messages, bool last,
+                                 int tell) {
     pid_t child = fork();
     if (child != 0)
         return child;
@@ -136,6 +137,8 @@ static inline pid_t bench_sender(const char *address, const struct bench_frames 
     double start = bench_now();
     for (long i = 0; i < messages; i++)
         zmq_send(push, f->frame[i % f->count].bytes, f->frame[i % f->count].size, 0);
+    if (last)
+        zmq_send(push, "\xc1", 1, 0);
     if (write(tell, &start, sizeof start) != sizeof start)
         bench_die("pipe");
     zmq_close(push);

@@ -35,7 +35,7 @@ static void send_all(struct bench_run *run, const struct bench_frames *f, double
     int tell[2];
     if (pipe(tell) != 0)
         bench_die("pipe");
-    pid_t sender = bench_sender(run->in, f, (long)((upto - from) / f->samples), tell[1]);
+    pid_t sender = bench_sender(run->in, f, (long)((upto - from) / f->samples), false, tell[1]);
     waitpid(sender, NULL, 0);
     while (bench_ask(run, "status", "seen") < upto)
         ;

@@ -4,6 +4,7 @@
 #include "bench/libsvm_peer.h"
 #include "bench/novelty_sets.h"
 
+#include "engine/sentry.h"
 #include "novelty/alert.h"
 #include "novelty/detector.h"
 
@@ -15,15 +16,11 @@ struct feed {
 };
 
 static struct svi_detector_options detector_defaults(int d) {
-    struct svi_detector_options o = {.window = 10000,
-                                     .calibration = 2000,
-                                     .learn = SVI_LEARN_NORMAL,
-                                     .p = 0.001,
-                                     .clear = 0.05,
-                                     .confirm = 10,
-                                     .persist = 100,
-                                     .d = d};
-    svs_novelty_options_default(&o.model);
+    struct svi_settings s;
+    struct svi_detector_options o;
+    svi_settings_default(&s);
+    if (svi_sentry_options(&s, d, &o, NULL) != SVS_OK)
+        bench_die("the default settings are refused");
     return o;
 }
 

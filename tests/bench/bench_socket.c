@@ -56,7 +56,7 @@ static double ceiling(const struct bench_frames *f, long messages) {
         bench_die("pipe");
     pid_t a = ceiling_receiver(messages, receiver[1]);
     take(receiver[0], address, sizeof address);
-    pid_t b = bench_sender(address, f, messages, sender[1]);
+    pid_t b = bench_sender(address, f, messages, false, sender[1]);
     take(sender[0], &start, sizeof start);
     take(receiver[0], &end, sizeof end);
     waitpid(a, NULL, 0);
@@ -86,43 +86,64 @@ static pid_t subscriber(const char *address, int tell) {
     _exit(1);
 }
 
-static void pause_ms(double ms) {
-    nanosleep(&(struct timespec){0, (long)(1e6 * ms)}, NULL);
+/* A child that tells when it is subscribed, and the clock at each error event. */
+static pid_t listener(const char *address, int tell) {
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    void *context = zmq_ctx_new(), *sub = zmq_socket(context, ZMQ_SUB);
+    zmq_msg_t m;
+    zmq_setsockopt(sub, ZMQ_SUBSCRIBE, "error.", 6);
+    zmq_setsockopt(sub, ZMQ_SUBSCRIBE, "stats.", 6);
+    if (zmq_connect(sub, address) != 0)
+        bench_die("the listener cannot connect");
+    zmq_msg_init(&m);
+    for (bool told = false; zmq_msg_recv(&m, sub, 0) >= 0; told = true) {
+        double now = bench_now();
+        bool topic = zmq_msg_more(&m), error = topic && *(char *)zmq_msg_data(&m) == 'e';
+        if ((!told || error) && write(tell, &now, sizeof now) != sizeof now)
+            bench_die("pipe");
+    }
+    _exit(1);
+}
+
+static void end_child(pid_t child) {
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
 }
 
 /* Samples a second of the real process, from the first sent to the last seen. */
 static double real(const struct bench_frames *f, long messages, const char *novelty, const char *scores,
                    bool subscribed) {
     struct bench_run run;
-    int tell[2], ready[2];
+    int tell[2], ready[2], heard[2];
     char byte;
-    double start;
+    double start, end;
     pid_t reader = 0;
-    if (pipe(tell) != 0 || pipe(ready) != 0)
+    if (pipe(tell) != 0 || pipe(ready) != 0 || pipe(heard) != 0)
         bench_die("pipe");
     bench_run_start(
         &run, (const char *const[]){"--window", "1000", "--novelty", novelty, "--scores", scores, NULL});
+    pid_t ear = listener(run.out, heard[1]);
+    take(heard[0], &end, sizeof end);
     if (subscribed) {
         reader = subscriber(run.out, ready[1]);
         take(ready[0], &byte, 1);
     }
-    pid_t sender = bench_sender(run.in, f, messages, tell[1]);
+    pid_t sender = bench_sender(run.in, f, messages, true, tell[1]);
     take(tell[0], &start, sizeof start);
-    double wanted = (double)messages * f->samples;
-    waitpid(sender, NULL, 0); /* requests only now: they would slow it down */
-    while (bench_ask(&run, "status", "seen") < wanted)
-        pause_ms(0.5); /* each answer costs the process some time */
-    double rate = wanted / (bench_now() - start);
+    take(heard[0], &end, sizeof end); /* the last message is refused: all before it is done */
+    waitpid(sender, NULL, 0);
+    end_child(ear);
+    if (reader)
+        end_child(reader);
     bench_run_stop(&run);
-    if (reader) {
-        kill(reader, SIGKILL);
-        waitpid(reader, NULL, 0);
-    }
     for (int i = 0; i < 2; i++) {
         close(tell[i]);
         close(ready[i]);
+        close(heard[i]);
     }
-    return rate;
+    return (double)messages * f->samples / (end - start);
 }
 
 /* Returns the median rate of the real process without scores. */

@@ -2,6 +2,7 @@
  * that do what they say, and no number that is not one. */
 #include "support/problem.h"
 
+#include "engine/sentry.h"
 #include "novelty/detector.h"
 #include "novelty/lags.h"
 
@@ -12,15 +13,10 @@ static bool quick(void) {
 }
 
 static struct svi_detector_options defaults(int d) {
-    struct svi_detector_options o = {.window = 10000,
-                                     .calibration = 2000,
-                                     .learn = SVI_LEARN_NORMAL,
-                                     .p = 0.001,
-                                     .clear = 0.05,
-                                     .confirm = 10,
-                                     .persist = 100,
-                                     .d = d};
-    svs_novelty_options_default(&o.model);
+    struct svi_settings s;
+    struct svi_detector_options o;
+    svi_settings_default(&s);
+    assert_int_equal(svi_sentry_options(&s, d, &o, NULL), SVS_OK);
     return o;
 }
 

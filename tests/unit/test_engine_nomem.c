@@ -2,25 +2,7 @@
  * sample; and the same message is taken when memory is back. Linked with --wrap for svi_alloc and
  * svi_realloc. */
 #include "support/engine.h"
-
-static long left = -1; /* allocations until one fails; -1 = none fails */
-
-void *__real_svi_alloc(size_t size);
-void *__real_svi_realloc(void *block, size_t old_size, size_t size);
-void *__wrap_svi_alloc(size_t size);
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
-
-static bool fails(void) {
-    return left >= 0 && left-- == 0;
-}
-
-void *__wrap_svi_alloc(size_t size) {
-    return fails() ? NULL : __real_svi_alloc(size);
-}
-
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
-    return fails() ? NULL : __real_svi_realloc(block, old_size, size);
-}
+#include "support/nomem.h"
 
 static const char *const settings[] = {
     "missing", "carry", "max.features", "40", "publish.every", "0", "features", "", "labels.max", "10", NULL};

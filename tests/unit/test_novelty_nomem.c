@@ -1,32 +1,14 @@
 /* Every allocation of a one-class model's life fails once: it says so, nothing is leaked, and no file is left
  * half written. Linked with --wrap. */
 #include "support/oneclass.h"
+#include "support/nomem.h"
 
 #include <unistd.h>
 
 #include "wire/novelty_file.h"
 
-static long left = -1; /* allocations until one fails; -1 = none fails */
 static char path[64];
 static struct test_oneclass oneclass;
-
-void *__real_svi_alloc(size_t size);
-void *__real_svi_realloc(void *block, size_t old_size, size_t size);
-void *__wrap_svi_alloc(size_t size);
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
-
-static bool fails(void) {
-    return left >= 0 && left-- == 0;
-}
-
-void *__wrap_svi_alloc(size_t size) {
-    return fails() ? NULL : __real_svi_alloc(size);
-}
-
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
-    return fails() ? NULL : __real_svi_realloc(block, old_size, size);
-}
-
 static svs_code train(svs_error *err) {
     static const char *const names[] = {"a", "b", "c"};
     svs_novelty_model *m = NULL;

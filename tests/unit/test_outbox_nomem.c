@@ -8,26 +8,9 @@
 
 #include <cmocka.h>
 
+#include "support/nomem.h"
+
 #include "wire/outbox_state.h"
-
-static long left = -1; /* allocations until one fails; -1 = none fails */
-
-void *__real_svi_alloc(size_t size);
-void *__real_svi_realloc(void *block, size_t old_size, size_t size);
-void *__wrap_svi_alloc(size_t size);
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
-
-static bool fails(void) {
-    return left >= 0 && left-- == 0;
-}
-
-void *__wrap_svi_alloc(size_t size) {
-    return fails() ? NULL : __real_svi_alloc(size);
-}
-
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
-    return fails() ? NULL : __real_svi_realloc(block, old_size, size);
-}
 
 static const char hello[] = "\x83\xa2ok\xc3\xa4next\x00\xa6"
                             "credit\xcd\x40\x00";

@@ -1,25 +1,7 @@
 /* Every allocation of a reader fails once: it says so, and nothing is leaked or left half done. Linked with
  * --wrap for svi_alloc and svi_realloc. */
 #include "support/feed.h"
-
-static long left = -1; /* allocations until one fails; -1 = none fails */
-
-void *__real_svi_alloc(size_t size);
-void *__real_svi_realloc(void *block, size_t old_size, size_t size);
-void *__wrap_svi_alloc(size_t size);
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
-
-static bool fails(void) {
-    return left >= 0 && left-- == 0;
-}
-
-void *__wrap_svi_alloc(size_t size) {
-    return fails() ? NULL : __real_svi_alloc(size);
-}
-
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
-    return fails() ? NULL : __real_svi_realloc(block, old_size, size);
-}
+#include "support/nomem.h"
 
 /* Reads the whole file; SVS_OK, or the code of the first call that failed. *rows: how many came. */
 static svs_code read_file(struct feed *f, const struct svi_reader_options *o, int *rows) {

@@ -1,28 +1,7 @@
 /* Novelty when memory runs out, and how much of it novelty takes. Linked with --wrap for svi_alloc and
  * svi_realloc. */
 #include "support/tape.h"
-
-static long left = -1;   /* allocations until one fails; -1 = none fails */
-static double taken = 0; /* bytes so far */
-
-void *__real_svi_alloc(size_t size);
-void *__real_svi_realloc(void *block, size_t old_size, size_t size);
-void *__wrap_svi_alloc(size_t size);
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
-
-static bool fails(void) {
-    return left >= 0 && left-- == 0;
-}
-
-void *__wrap_svi_alloc(size_t size) {
-    taken += (double)size;
-    return fails() ? NULL : __real_svi_alloc(size);
-}
-
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
-    taken += (double)size - (double)old_size;
-    return fails() ? NULL : __real_svi_realloc(block, old_size, size);
-}
+#include "support/nomem.h"
 
 /* ---- the n-th allocation fails */
 

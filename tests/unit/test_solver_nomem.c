@@ -1,29 +1,11 @@
 /* Every allocation of a solver, of training and of a model file fails once: it says so, and nothing is
  * leaked. Linked with --wrap. */
 #include "support/problem.h"
+#include "support/nomem.h"
 
 #include <unistd.h>
 
 #include "wire/model_file.h"
-
-static long left = -1; /* allocations until one fails; -1 = none fails */
-
-void *__real_svi_alloc(size_t size);
-void *__real_svi_realloc(void *block, size_t old_size, size_t size);
-void *__wrap_svi_alloc(size_t size);
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
-
-static bool fails(void) {
-    return left >= 0 && left-- == 0;
-}
-
-void *__wrap_svi_alloc(size_t size) {
-    return fails() ? NULL : __real_svi_alloc(size);
-}
-
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
-    return fails() ? NULL : __real_svi_realloc(block, old_size, size);
-}
 
 /* Calls `once` with the n-th allocation failing, for every n until none does. */
 static void fail_each(svs_code (*once)(void *what), void *what) {

@@ -1,24 +1,6 @@
 /* Every allocation of a table fails once: it says so, and nothing is leaked. Linked with --wrap. */
 #include "support/table.h"
-
-static long left = -1; /* allocations until one fails; -1 = none fails */
-
-void *__real_svi_alloc(size_t size);
-void *__real_svi_realloc(void *block, size_t old_size, size_t size);
-void *__wrap_svi_alloc(size_t size);
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
-
-static bool fails(void) {
-    return left >= 0 && left-- == 0;
-}
-
-void *__wrap_svi_alloc(size_t size) {
-    return fails() ? NULL : __real_svi_alloc(size);
-}
-
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
-    return fails() ? NULL : __real_svi_realloc(block, old_size, size);
-}
+#include "support/nomem.h"
 
 static void fail_each(const char *name, const char *text, struct svi_table_options o, int64_t rows) {
     char path[256];

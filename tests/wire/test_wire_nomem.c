@@ -10,33 +10,14 @@
 
 #include <cmocka.h>
 
+#include "support/nomem.h"
+
 #include "base/alloc.h"
 #include "data/features.h"
 #include "data/message.h"
 #include "svmstream/model.h"
 #include "wire/decode.h"
 #include "wire/event.h"
-
-static long left = -1; /* allocations until one fails; -1 = none fails */
-
-void *__real_svi_alloc(size_t size);
-void *__real_svi_realloc(void *block, size_t old_size, size_t size);
-void *__wrap_svi_alloc(size_t size);
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
-
-static bool fails(void) {
-    if (left < 0)
-        return false;
-    return left-- == 0;
-}
-
-void *__wrap_svi_alloc(size_t size) {
-    return fails() ? NULL : __real_svi_alloc(size);
-}
-
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
-    return fails() ? NULL : __real_svi_realloc(block, old_size, size);
-}
 
 /* Runs `attempt` with the first, second, ... allocation failing until it succeeds; returns how often it
  * failed. */

@@ -1,0 +1,31 @@
+/* nomem.h: makes the n-th allocation fail. For programs with _nomem in their name, which are linked with
+ * --wrap for svi_alloc and svi_realloc. */
+#ifndef TEST_SUPPORT_NOMEM_H
+#define TEST_SUPPORT_NOMEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+static long left = -1;                           /* allocations until one fails; -1 = none fails */
+static double taken __attribute__((unused)) = 0; /* bytes asked for so far, less those given up to grow */
+
+void *__real_svi_alloc(size_t size);
+void *__real_svi_realloc(void *block, size_t old_size, size_t size);
+void *__wrap_svi_alloc(size_t size);
+void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
+
+static bool fails(void) {
+    return left >= 0 && left-- == 0;
+}
+
+void *__wrap_svi_alloc(size_t size) {
+    taken += (double)size;
+    return fails() ? NULL : __real_svi_alloc(size);
+}
+
+void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
+    taken += (double)size - (double)old_size;
+    return fails() ? NULL : __real_svi_realloc(block, old_size, size);
+}
+
+#endif
