@@ -98,9 +98,9 @@ static void name_peer(int fd, char *out) {
  * one, all of these have theirs. */
 static void settle_handshakes(svi_monitor *m, int socket) {
     struct handshakes *h = &m->handshakes[socket];
-    if (h->completed < h->pending || h->pending == 0)
-        return;
-    for (int i = 0; i < m->connections.slots; i++) {
+    if (h->completed < h->pending || h->completed == 0)
+        return; /* what is left of them when all have theirs must not count for the next one that comes */
+    for (int i = 0; i < m->connections.slots && h->pending > 0; i++) {
         struct svi_connection *x = &m->connections.of[i];
         if (x->copy > 0 && x->socket == socket && x->handshake == SVI_HANDSHAKE_PENDING)
             x->handshake = SVI_HANDSHAKE_DONE;
