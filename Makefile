@@ -16,7 +16,7 @@ SONAME   = libsvmstream.so.0
 
 # Every Debian package that building, demo, test, fuzz, metrics and format need.
 PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-dev liblapacke-dev libcyaml-dev \
-           libjansson-dev zlib1g-dev libcmocka-dev clang libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
+           libjansson-dev zlib1g-dev libxxhash-dev libcmocka-dev clang libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
            python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags gnuplot-nox libmosquitto-dev mosquitto \
            mosquitto-clients openssl libsvm-dev
 # What `make bench` needs besides: the peers it compares with.
@@ -26,10 +26,10 @@ CFLAGS  ?= -O2 -g
 WARN     = -Wall -Wextra -Wpedantic -Werror
 CPPFLAGS_ALL = -Iinclude -Isrc -D_GNU_SOURCE $(CPPFLAGS)
 CFLAGS_ALL   = -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno $(CFLAGS)
-LDLIBS_LIB   = -lmsgpackc -ljansson -lz -llapacke -lopenblas -lm
+LDLIBS_LIB   = -lmsgpackc -ljansson -lz -lxxhash -llapacke -lopenblas -lm
 LDLIBS_ALL   = -lzmq -lcyaml $(LDLIBS_LIB) -lpthread
 
-LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data learner solver novelty wire)))
+LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data learner solver novelty wire store)))
 APP_SRC := $(wildcard src/engine/*.c src/cli/*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o)

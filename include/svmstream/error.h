@@ -48,11 +48,13 @@ extern "C" {
     X(NOT_ALLOWED, not_allowed, "a peer's key is not listed, or lacks the role for what it wants") \
     X(GAP, gap, "a sequence number was skipped; send again from `next`")                           \
     X(NO_SOURCE, no_source, "acknowledged input needs both `src` and `n`")                         \
+    X(DISK_FULL, disk_full, "there is no room to write the sample down; nothing of it was taken, send it again later") \
     X(UNAVAILABLE, unavailable, "the operation is known but not available as this process is set up") \
     /* calls and files */                                                                          \
     X(INVALID, invalid, "an argument is outside its range")                                        \
     X(NO_MEMORY, no_memory, "memory could not be had")                                             \
     X(IO, io, "a file or socket could not be opened, read or written")                             \
+    X(DAMAGED, damaged, "a file of the kept state is damaged, or none of this program's")                  \
     X(SETTING, setting, "a setting is unknown, out of range or contradicts another")               \
     X(ONE_CLASS, one_class, "the examples all have the same label: there is nothing to tell apart")         \
     X(NOT_CONVERGED, not_converged, "a solver ended before its certificate met the tolerance")             \

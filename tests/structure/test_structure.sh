@@ -20,7 +20,7 @@ empty() {
 
 upward_includes() {
     local above=
-    for floor in cli engine wire novelty solver learner data linalg base; do # from the top
+    for floor in cli engine store wire novelty solver learner data linalg base; do # from the top
         [ -z "$above" ] || grep -nE "#include \"($above)/" src/$floor/*.[ch]
         above=$floor${above:+|$above}
     done
@@ -43,7 +43,7 @@ empty "layers include only their own and lower floors" "$(upward_includes)"
 empty "only engine and command line know ZeroMQ" "$(grep -ln '#include <zmq.h>' src/*/*.[ch] | grep -vE '^src/(engine|cli)/')"
 examples=$(ls examples/*.c 2>/dev/null)
 empty "public headers and examples use public headers only" \
-    "$(grep -nE '#include "(base|linalg|data|learner|solver|novelty|wire|engine|cli)/' include/svmstream/*.h $examples)"
+    "$(grep -nE '#include "(base|linalg|data|learner|solver|novelty|wire|store|engine|cli)/' include/svmstream/*.h $examples)"
 empty "the shared library is there" "$([ -e "$library" ] || echo "$library")"
 empty "the shared library exports only svs_" "$(nm -D --defined-only "$library" | awk '{ print $3 }' | grep -v '^svs_')"
 empty "every public function is exported" "$(not_exported)"

@@ -1,0 +1,87 @@
+/* archive.h: the state of an object as named fields, written and read back by one and the same function.
+ *
+ * Each module that holds state of the stream has one function `svi_X_archive(a, x)` that names its fields in
+ * order. Saving copies them out; loading copies them in, bit for bit, and checks names, lengths and ranges:
+ * bytes are not trusted, whatever checksum they had. What can be made from other fields (hash chains, factors
+ * of something else, scratch) is not archived but made anew, where that gives the same bits.
+ *
+ *     svi_archive_int(a, "count", &r->count, 0, r->max);
+ *     if (svi_archive_loading(a) && !reserve(r)) ...
+ *     svi_archive_doubles(a, "rows", r->rows, (int64_t)r->count * r->stride);
+ *
+ * Failures stick: after the first one nothing is read or written any more, fields keep what they had, and the
+ * end says so once (svi_archive_ok). A loaded count must therefore be looked at only while svi_archive_ok. An
+ * object whose loading failed may be inconsistent: it must be fit to be freed, nothing else.
+ *
+ * The form of the bytes is the business of who implements struct svi_archive_form (wire/archive_file.h:
+ * msgpack). Pointers to functions, because modules below the wire use this. */
+#ifndef SVI_ARCHIVE_H
+#define SVI_ARCHIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "svmstream/value.h"
+
+struct svi_archive;
+
+/* What the elements of a block are; the size of one is that of the C type. */
+enum svi_archive_type { SVI_ARCHIVE_BYTES = 0, SVI_ARCHIVE_DOUBLES, SVI_ARCHIVE_INT32, SVI_ARCHIVE_INT64 };
+
+struct svi_archive_form {
+    /* Each reads into or writes from *v, or fails by svi_archive_fail. */
+    void (*integer)(struct svi_archive *a, const char *name, int64_t *v);
+    void (*real)(struct svi_archive *a, const char *name, double *v);
+    void (*block)(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
+                  int64_t count);
+};
+
+struct svi_archive {
+    const struct svi_archive_form *form;
+    bool loading;
+    const char *section; /* "learner": for error texts */
+    svs_error *err;      /* never NULL; code SVS_OK until something fails */
+};
+
+static inline bool svi_archive_loading(const struct svi_archive *a) {
+    return a->loading;
+}
+
+static inline bool svi_archive_ok(const struct svi_archive *a) {
+    return a->err->code == SVS_OK;
+}
+
+/* The first failure stays. Returns its code. `text` is what is wrong, without the section's name. */
+svs_code svi_archive_fail(struct svi_archive *a, svs_code code, const char *text);
+
+/* Loading: SVS_DAMAGED when the condition does not hold. `what`: "a label is beyond the classes". Returns
+ * svi_archive_ok. */
+bool svi_archive_check(struct svi_archive *a, bool holds, const char *what);
+
+/* Scalars; low and high, inclusive, are checked when loading. */
+void svi_archive_bool(struct svi_archive *a, const char *name, bool *v);
+void svi_archive_int(struct svi_archive *a, const char *name, int *v, int low, int high);
+void svi_archive_int64(struct svi_archive *a, const char *name, int64_t *v, int64_t low, int64_t high);
+void svi_archive_uint64(struct svi_archive *a, const char *name, uint64_t *v); /* all 64 bits */
+void svi_archive_double(struct svi_archive *a, const char *name, double *v);   /* all bits: NAN, infinities */
+
+/* Blocks of `count` elements; loading takes exactly so many. count 0: v may be NULL. */
+void svi_archive_doubles(struct svi_archive *a, const char *name, double *v, int64_t count);
+void svi_archive_ints(struct svi_archive *a, const char *name, int32_t *v, int64_t count, int32_t low,
+                      int32_t high);
+void svi_archive_int64s(struct svi_archive *a, const char *name, int64_t *v, int64_t count, int64_t low,
+                        int64_t high);
+void svi_archive_bytes(struct svi_archive *a, const char *name, void *v, int64_t count);
+
+/* A NUL-terminated text in a buffer of `size` bytes; all of it is kept, loading closes it. */
+void svi_archive_text(struct svi_archive *a, const char *name, char *v, size_t size);
+
+/* An id, a class: none, an integer, a real or a string. A string is read into `room` (SVS_NAME_MAX bytes,
+ * which v then points to; may be NULL where no string can be). */
+void svi_archive_value(struct svi_archive *a, const char *name, svs_value *v, char *room);
+
+/* Doubles that must be finite: loading checks it. */
+void svi_archive_finite(struct svi_archive *a, const char *name, double *v, int64_t count);
+
+#endif

@@ -1,0 +1,62 @@
+/* files.h: checkpoints as files: a header and named sections, each with its own check, written atomically.
+ *
+ * A file is msgpack objects one after another:
+ *
+ *   header   {format: "svmstream-checkpoint", v: 1, program, isa, stream, epoch, number, segment, offset,
+ *             chain, settings (text), sections: count, check}
+ *   section  [name, body (bin), check]        body: one msgpack map (wire/archive_file.h)
+ *   end      ["end", hash (bin, 16), check]
+ *
+ * Each check is XXH3 (64 bits) of the object's bytes before it, seeded with the check before; hash is XXH3
+ * (128 bits) over names and bodies of the sections that are `hashed`: the fingerprint of the state. */
+#ifndef SVI_FILES_H
+#define SVI_FILES_H
+
+#include "store/journal.h"
+#include "wire/event.h"
+
+#define SVI_CHECKPOINT_VERSION 1
+#define SVI_SECTIONS_MAX       16
+#define SVI_HASH_TEXT          33 /* 32 hex digits and NUL */
+
+struct svi_section {
+    char name[16];
+    bool hashed;
+    size_t offset, size; /* of its body in `bodies` */
+};
+
+/* A checkpoint in memory. Zero-initialised is empty. */
+struct svi_checkpoint {
+    char program[16], isa[16]; /* version of the program, instruction set of its kernels */
+    char stream[65];
+    uint64_t epoch;
+    struct svi_position position; /* after which record */
+    struct svi_bytes settings;    /* YAML text */
+    struct svi_bytes bodies;      /* one behind the other; keeps its room from one use to the next */
+    struct svi_section section[SVI_SECTIONS_MAX];
+    int sections;
+    uint8_t hash[16]; /* made when written, checked when read */
+};
+void svi_checkpoint_clear(struct svi_checkpoint *c); /* frees */
+
+/* The section of this name, or NULL. */
+const struct svi_section *svi_checkpoint_find(const struct svi_checkpoint *c, const char *name);
+
+/* Writes checkpoint-<number>: NAME.tmp, fsync, rename, fsync of the folder. May be called from another thread
+ * than the journal's. SVS_DISK_FULL, SVS_IO (a failed fsync too: the old files are untouched), SVS_NO_MEMORY.
+ */
+svs_code svi_checkpoint_write(const struct svi_folder *f, struct svi_checkpoint *c, int64_t *size,
+                              svs_error *err);
+
+/* Reads and checks one. SVS_DAMAGED with file and place; SVS_IO; SVS_UNAVAILABLE: of a later version. */
+svs_code svi_checkpoint_read(const struct svi_folder *f, uint64_t number, struct svi_checkpoint *c,
+                             svs_error *err);
+/* The same from memory (`name` for error texts). */
+svs_code svi_checkpoint_parse(const uint8_t *bytes, size_t size, const char *name, struct svi_checkpoint *c,
+                              svs_error *err);
+
+/* XXH3-128 of the hashed sections, as svi_checkpoint_write stores it. */
+void svi_checkpoint_hash(struct svi_checkpoint *c);
+char *svi_hash_text(const uint8_t hash[16], char out[SVI_HASH_TEXT]);
+
+#endif

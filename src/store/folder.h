@@ -1,0 +1,50 @@
+/* folder.h: the folder in which a stream's state is kept: one process at a time, every file of ours known by
+ * its name, no other file ever touched.
+ *
+ *   lock                          held by the process that writes (flock)
+ *   journal-<16 hex digits>       segment; the number of its first record
+ *   checkpoint-<16 hex digits>    state after so many records (files.h)
+ *   *.tmp                         unfinished; removed by svi_folder_open when locked
+ *   *.damaged                     set aside by --accept-loss; never read again */
+#ifndef SVI_FOLDER_H
+#define SVI_FOLDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "svmstream/error.h"
+
+struct svi_folder {
+    int fd;     /* of the directory, -1 = not open */
+    int lock;   /* of the lock file, -1 = opened for reading alone */
+    char *path; /* as given, for error texts */
+};
+
+/* `write`: makes the folder if it is not there (0700, its parent must exist) and takes the lock; else it must
+ * be there, and a running process is no obstacle. SVS_IO: with the path, the reason and what to do (another
+ * process has it: which, by its id in the lock file); SVS_NO_MEMORY. */
+svs_code svi_folder_open(struct svi_folder *f, const char *path, bool write, svs_error *err);
+void svi_folder_close(struct svi_folder *f);
+
+/* Numbers of the files named PREFIX-<16 hex>, ascending. *numbers is to be freed with svi_free; NULL with
+ * *count 0. */
+svs_code svi_folder_list(const struct svi_folder *f, const char *prefix, uint64_t **numbers, int *count,
+                         svs_error *err);
+
+/* Makes names durable: fsync of the directory. SVS_IO. */
+svs_code svi_folder_sync(const struct svi_folder *f, svs_error *err);
+
+/* "PREFIX-<16 hex>" into name. */
+#define SVI_FILE_NAME 48
+char *svi_folder_name(char name[SVI_FILE_NAME], const char *prefix, uint64_t number);
+
+/* SVS_IO; a file that is not there is no failure. */
+svs_code svi_folder_remove(const struct svi_folder *f, const char *prefix, uint64_t number, svs_error *err);
+/* PREFIX-<hex> -> PREFIX-<hex>.damaged */
+svs_code svi_folder_set_aside(const struct svi_folder *f, const char *prefix, uint64_t number,
+                              svs_error *err);
+
+/* Bytes free for this process on the folder's file system; -1 = cannot be told. */
+int64_t svi_folder_free(const struct svi_folder *f);
+
+#endif

@@ -1,0 +1,126 @@
+/* journal.h: every input that changes the state, in order, written before it takes effect.
+ *
+ * A journal is a row of segments `journal-<first record>`. A segment is nothing but msgpack objects one after
+ * another, so that any msgpack library reads it:
+ *
+ *   header  {format: "svmstream-journal", v: 1, program, stream, epoch, first: number of its first record,
+ *            chain: check of the last record before, check}
+ *   record  [number, kind, now, durable, payload (bin), check]
+ *
+ * number counts from 0 without gaps over all segments; now is the arrival clock; durable: how many records
+ * (numbers below it) were known to be on disk when this one was written; check is the last item: XXH3 (64
+ * bits) of the object's bytes before it, seeded with the check before (the header's is the seed of the first
+ * record; the header's own seed is `chain`). Items have fixed sizes (uint 64, float 64, bin 32), so that the
+ * place of the check before a record is known.
+ *
+ * A crash leaves a torn tail: a bad record in the last segment with no sound record behind it that says it
+ * was durable (each record can be checked alone: its seed stands right before it). The tail is cut off. A bad
+ * record that was durable, or one in an earlier segment (which is synced before the next begins), is damage:
+ * it is refused, or with accept_loss passed over up to the next sound record. */
+#ifndef SVI_JOURNAL_H
+#define SVI_JOURNAL_H
+
+#include "store/folder.h"
+
+enum svi_fsync { SVI_FSYNC_ALWAYS = 0, SVI_FSYNC_INTERVAL, SVI_FSYNC_NEVER };
+
+struct svi_record {
+    uint64_t number;
+    int kind; /* 0 to 127; what it means is the engine's */
+    double now;
+    uint64_t durable;
+    const uint8_t *payload;
+    size_t size;
+};
+
+/* Where the next record goes. A checkpoint keeps it, so that reading can begin there. */
+struct svi_position {
+    uint64_t number;  /* of that record */
+    uint64_t segment; /* first record of the segment it goes to */
+    uint64_t offset;  /* bytes in that segment; 0 = the segment is not there yet */
+    uint64_t chain;   /* check of what stands before */
+};
+
+/* ---- reading */
+
+struct svi_journal_reader_options {
+    uint64_t epoch; /* of the checkpoint; 0 = take the first segment's */
+    size_t largest; /* bytes of a payload at most */
+    bool accept_loss;
+};
+
+typedef struct svi_journal_reader svi_journal_reader;
+
+/* From `from` on (offset 0: the segment is searched by its number). SVS_DAMAGED: a segment that is needed is
+ * missing. A journal without segments reads as empty. */
+svi_journal_reader *svi_journal_reader_new(const struct svi_folder *f, const struct svi_position *from,
+                                           const struct svi_journal_reader_options *o, svs_error *err);
+void svi_journal_reader_free(svi_journal_reader **r);
+
+enum svi_journal_read { SVI_JOURNAL_RECORD, SVI_JOURNAL_END, SVI_JOURNAL_FAIL };
+
+/* The next record, valid until the next call. FAIL: SVS_DAMAGED with file, byte and what to do
+ * (--accept-loss), SVS_IO, SVS_NO_MEMORY. */
+enum svi_journal_read svi_journal_read(svi_journal_reader *r, struct svi_record *record, svs_error *err);
+
+struct svi_journal_found {
+    struct svi_position end; /* behind the last sound record */
+    uint64_t epoch;          /* of its segments; 0 = there are none */
+    uint64_t records;        /* read */
+    uint64_t torn;           /* bytes behind the end in the last segment */
+    uint64_t lost_records;   /* passed over (accept_loss), as far as numbers tell */
+    uint64_t lost_bytes;
+    bool lost; /* since the last record that was returned something was passed over */
+    int segments;
+};
+void svi_journal_reader_found(const svi_journal_reader *r, struct svi_journal_found *found);
+
+/* ---- writing */
+
+struct svi_journal_options {
+    const char *stream;
+    uint64_t epoch;
+    int64_t segment; /* bytes after which a new one begins */
+    enum svi_fsync fsync;
+    double interval; /* seconds between syncs */
+};
+
+typedef struct svi_journal svi_journal;
+
+/* Continues at `at`, behind which nothing of value stands: cuts off what there is (a torn tail, and whole
+ * later segments), or begins a new journal. The folder is locked and outlives the journal. */
+svi_journal *svi_journal_new(const struct svi_folder *f, const struct svi_journal_options *o,
+                             const struct svi_position *at, svs_error *err);
+/* Writes nothing more; what was not committed is gone. */
+void svi_journal_free(svi_journal **j);
+
+/* Gathers a record. SVS_NO_MEMORY: it is not in. */
+svs_code svi_journal_append(svi_journal *j, int kind, double now, const void *payload, size_t size,
+                            svs_error *err);
+
+/* Writes what was gathered, with one write, and syncs if the policy says always.
+ * SVS_DISK_FULL (ENOSPC, EDQUOT): nothing of it is in the file, all that was gathered is dropped, and the
+ * journal may be used again. SVS_IO: a write or a sync failed; what is on disk is not known: the process must
+ * end, every further call fails. Nothing gathered: SVS_OK at no cost. */
+svs_code svi_journal_commit(svi_journal *j, svs_error *err);
+
+/* Drops what was gathered and not committed. */
+void svi_journal_drop(svi_journal *j);
+
+/* With the policy interval: syncs if something is unsynced and `time` (seconds, monotonic) says it is due;
+ * returns by *due when to call again (INFINITY: nothing is unsynced). */
+svs_code svi_journal_tick(svi_journal *j, double time, double *due, svs_error *err);
+
+/* Makes everything committed durable now, whatever the policy. */
+svs_code svi_journal_sync(svi_journal *j, svs_error *err);
+
+/* Where the next record goes (what was gathered counts as written). */
+struct svi_position svi_journal_position(const svi_journal *j);
+uint64_t svi_journal_durable(const svi_journal *j); /* records (numbers below it) known to be on disk */
+uint64_t svi_journal_syncs(const svi_journal *j);   /* so far: grows with each */
+int64_t svi_journal_bytes(const svi_journal *j);    /* written by this process */
+
+/* Removes segments in which every record is below `number`; never the one being written. */
+svs_code svi_journal_trim(svi_journal *j, uint64_t number, svs_error *err);
+
+#endif

@@ -1,0 +1,174 @@
+#include "wire/archive_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "wire/cursor.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "blocks are copied as they are");
+
+#define MAP32   0xdf
+#define INT64   0xd3
+#define FLOAT64 0xcb
+#define BIN32   0xc6
+#define EXT32   0xc9
+
+static const struct {
+    uint8_t ext, size; /* ext 0: bin */
+} blocks[] = {[SVI_ARCHIVE_BYTES] = {0, 1},
+              [SVI_ARCHIVE_DOUBLES] = {2, sizeof(double)},
+              [SVI_ARCHIVE_INT32] = {3, sizeof(int32_t)},
+              [SVI_ARCHIVE_INT64] = {4, sizeof(int64_t)}};
+
+static void append(struct svi_archive *a, const void *bytes, size_t size) {
+    struct svi_archive_out *o = (struct svi_archive_out *)a;
+    if (svi_archive_ok(a) && svi_bytes_append(o->bytes, bytes, size) != SVS_OK)
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for its bytes");
+}
+
+static void append_key(struct svi_archive *a, const char *name) {
+    const uint8_t head[2] = {0xd9, (uint8_t)strlen(name)}; /* str 8 */
+    append(a, head, sizeof head);
+    append(a, name, head[1]);
+    ((struct svi_archive_out *)a)->fields++;
+}
+
+static void append_word(struct svi_archive *a, uint8_t lead, uint64_t bits) {
+    uint8_t item[9] = {lead};
+    bits = htobe64(bits);
+    memcpy(item + 1, &bits, sizeof bits);
+    append(a, item, sizeof item);
+}
+
+static void put_integer(struct svi_archive *a, const char *name, int64_t *v) {
+    append_key(a, name);
+    append_word(a, INT64, (uint64_t)*v);
+}
+
+static void put_real(struct svi_archive *a, const char *name, double *v) {
+    uint64_t bits;
+    memcpy(&bits, v, sizeof bits);
+    append_key(a, name);
+    append_word(a, FLOAT64, bits);
+}
+
+static void put_block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
+                      int64_t count) {
+    uint64_t size = (uint64_t)count * blocks[type].size;
+    uint32_t length = htobe32((uint32_t)size);
+    uint8_t head[6] = {blocks[type].ext ? EXT32 : BIN32};
+    if (size > UINT32_MAX) {
+        svi_archive_fail(a, SVS_TOO_LARGE, "a block of 4 GiB or more cannot be kept");
+        return;
+    }
+    memcpy(head + 1, &length, sizeof length);
+    head[5] = blocks[type].ext;
+    append_key(a, name);
+    append(a, head, blocks[type].ext ? 6 : 5);
+    if (size > 0)
+        append(a, v, size);
+}
+
+static const struct svi_archive_form out_form = {put_integer, put_real, put_block};
+
+void svi_archive_out_begin(struct svi_archive_out *o, struct svi_bytes *bytes, const char *section,
+                           svs_error *err) {
+    const uint8_t head[5] = {MAP32};
+    err->code = SVS_OK;
+    err->text[0] = '\0';
+    *o = (struct svi_archive_out){{&out_form, false, section, err}, bytes, bytes->size, 0};
+    append(&o->archive, head, sizeof head);
+}
+
+svs_code svi_archive_out_end(struct svi_archive_out *o) {
+    uint32_t fields = htobe32(o->fields);
+    if (svi_archive_ok(&o->archive))
+        memcpy(o->bytes->data + o->start + 1, &fields, sizeof fields);
+    else
+        o->bytes->size = o->start;
+    return o->archive.err->code;
+}
+
+/* ---- reading */
+
+/* The next field, which must have this name. */
+static bool next(struct svi_archive *a, const char *name, struct svi_item *value) {
+    struct svi_archive_in *in = (struct svi_archive_in *)a;
+    struct svi_item key;
+    char text[128];
+    if (in->left > 0) {
+        const uint8_t *at = svi_item_read(in->at, &key);
+        if (key.type == SVI_STRING && key.length == strlen(name) && memcmp(key.body, name, key.length) == 0) {
+            in->at = svi_item_read(at, value);
+            in->left--;
+            bool scalar = value->type != SVI_ARRAY && value->type != SVI_MAP;
+            return svi_archive_check(a, scalar, "a field is a container");
+        }
+    }
+    snprintf(text, sizeof text, "the field %s is not where it should be", name);
+    svi_archive_fail(a, SVS_DAMAGED, text);
+    return false;
+}
+
+static void wrong(struct svi_archive *a, const char *name) {
+    char text[128];
+    snprintf(text, sizeof text, "the field %s has another type or length", name);
+    svi_archive_fail(a, SVS_DAMAGED, text);
+}
+
+static void get_integer(struct svi_archive *a, const char *name, int64_t *v) {
+    struct svi_item item;
+    if (!next(a, name, &item))
+        return;
+    if (item.type == SVI_INT)
+        *v = item.i;
+    else
+        wrong(a, name);
+}
+
+static void get_real(struct svi_archive *a, const char *name, double *v) {
+    struct svi_item item;
+    if (!next(a, name, &item))
+        return;
+    if (item.type == SVI_REAL)
+        *v = item.r;
+    else
+        wrong(a, name);
+}
+
+static void get_block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
+                      int64_t count) {
+    struct svi_item item;
+    if (!next(a, name, &item))
+        return;
+    bool kind =
+        blocks[type].ext ? item.type == SVI_EXT && item.ext == blocks[type].ext : item.type == SVI_BIN;
+    if (!kind || count < 0 || item.length != (uint64_t)count * blocks[type].size)
+        wrong(a, name);
+    else if (item.length > 0)
+        memcpy(v, item.body, item.length);
+}
+
+static const struct svi_archive_form in_form = {get_integer, get_real, get_block};
+
+void svi_archive_in_begin(struct svi_archive_in *i, const void *bytes, size_t size, const char *section,
+                          svs_error *err) {
+    struct svi_item map;
+    const uint8_t *at = bytes;
+    err->code = SVS_OK;
+    err->text[0] = '\0';
+    *i = (struct svi_archive_in){{&in_form, true, section, err}, bytes, (const uint8_t *)bytes + size, 0};
+    if (svi_walk(&at, i->end, 2) != SVS_OK || at != i->end) {
+        svi_archive_fail(&i->archive, SVS_DAMAGED, "its bytes are not one msgpack map");
+        return;
+    }
+    i->at = svi_item_read(bytes, &map);
+    if (svi_archive_check(&i->archive, map.type == SVI_MAP, "its bytes are not one msgpack map"))
+        i->left = map.length;
+}
+
+svs_code svi_archive_in_end(struct svi_archive_in *i) {
+    svi_archive_check(&i->archive, i->left == 0, "it has fields that nobody knows");
+    return i->archive.err->code;
+}

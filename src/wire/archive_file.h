@@ -1,0 +1,37 @@
+/* archive_file.h: archives as bytes: one section is one msgpack map {field name: value}, fields in the order
+ * in which the module names them; doubles are float64 or ext 2, integers int, ext 3 (int32) and ext 4
+ * (int64), other bytes bin; all little-endian. */
+#ifndef SVI_ARCHIVE_FILE_H
+#define SVI_ARCHIVE_FILE_H
+
+#include "base/archive.h"
+#include "wire/event.h"
+
+struct svi_archive_out {
+    struct svi_archive archive; /* hand this to the modules */
+    struct svi_bytes *bytes;
+    size_t start; /* of this section in `bytes` */
+    uint32_t fields;
+};
+
+/* Appends a section to `bytes`. `section` and `err` must live as long; err is cleared. */
+void svi_archive_out_begin(struct svi_archive_out *o, struct svi_bytes *bytes, const char *section,
+                           svs_error *err);
+
+/* SVS_OK, or the first failure with nothing left of the section in `bytes`. */
+svs_code svi_archive_out_end(struct svi_archive_out *o);
+
+struct svi_archive_in {
+    struct svi_archive archive;
+    const uint8_t *at, *end;
+    uint32_t left; /* fields not read yet */
+};
+
+/* Reads a section back from exactly these bytes, which live as long. */
+void svi_archive_in_begin(struct svi_archive_in *i, const void *bytes, size_t size, const char *section,
+                          svs_error *err);
+
+/* SVS_OK, or the first failure; fields that nobody asked for are one. */
+svs_code svi_archive_in_end(struct svi_archive_in *i);
+
+#endif
