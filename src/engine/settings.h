@@ -17,6 +17,15 @@
 enum svi_in_mode { SVI_IN_PULL = 0, SVI_IN_ROUTER, SVI_IN_SUB };
 enum svi_method { SVI_METHOD_ALSVM = 0, SVI_METHOD_FALSVM, SVI_METHOD_NONE }; /* the first two: svs_rule */
 enum svi_serve { SVI_SERVE_ONLINE = 0, SVI_SERVE_REFIT, SVI_SERVE_BEST };
+/* In the order of what an acknowledgement promises. */
+enum svi_delivery {
+    SVI_AUTO = 0,
+    SVI_AT_MOST_ONCE,
+    SVI_ACKED,
+    SVI_AT_LEAST_ONCE,
+    SVI_DURABLE,
+    SVI_EXACTLY_ONCE
+};
 enum svi_missing { SVI_MISSING_REFUSE = 0, SVI_MISSING_CARRY, SVI_MISSING_DROP };
 
 struct svi_settings {
@@ -66,6 +75,14 @@ struct svi_settings {
     int64_t max_features, max_classes, max_sources, max_connections;
     int64_t threads;
     int64_t seed;
+    char state_dir[SVI_TEXT_MAX];
+    int delivery;      /* enum svi_delivery, 0 = auto */
+    int journal_fsync; /* 0 = auto, else 1 + enum svi_fsync */
+    double journal_interval;
+    int64_t journal_segment; /* bytes */
+    int journal_keep;        /* 0 needed, 1 all */
+    double checkpoint_seconds;
+    int accept_loss;             /* 0 no, 1 yes */
     bool given[SVI_SETTING_MAX]; /* by row of the table: set by flag or file, not by default */
 };
 
@@ -103,6 +120,17 @@ svs_code svi_settings_set(struct svi_settings *s, const char *key, const char *v
 /* The row of a key, or NULL. */
 const struct svi_setting *svi_settings_row(const char *key);
 
+/* Its place in the table. */
+int svi_settings_place(const struct svi_setting *row);
+
+/* What a change of the row means to a state that is kept. */
+enum svi_setting_nature {
+    SVI_NATURE_OUTSIDE, /* nothing: the surroundings of the engine alone */
+    SVI_NATURE_LIVE,    /* it may be changed between two samples */
+    SVI_NATURE_MODEL    /* another model: it cannot be changed */
+};
+enum svi_setting_nature svi_settings_nature(const struct svi_setting *row);
+
 /* Was the row set by flag or file? */
 bool svi_settings_given(const struct svi_settings *s, const struct svi_setting *row);
 
@@ -130,6 +158,12 @@ svs_code svi_settings_check(const struct svi_settings *s, svs_error *err);
 /* May these addresses be bound? SVS_SETTING: one can be reached from other machines, neither CURVE protects
  * it nor `insecure` allows that; or the settings of CURVE contradict each other. For who binds them. */
 svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *err);
+
+/* The level that is promised: `delivery`, auto resolved. */
+enum svi_delivery svi_settings_delivery(const struct svi_settings *s);
+
+/* The word of a level, "at-least-once". */
+const char *svi_delivery_name(enum svi_delivery level);
 
 /* Is the row a switch (no or yes), whose flag may stand alone for yes? */
 bool svi_settings_switch(const struct svi_setting *row);

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "engine/refit.h"
+#include "store/journal.h"
 #include "engine/settings.h"
 
 #define GAMMA_LEAST 1e-100 /* of what can be computed with, whatever the distances */
@@ -51,6 +52,55 @@ static svs_code check_input(const struct svi_settings *s, svs_error *err) {
     if (s->in_topic[0] && s->in_mode != SVI_IN_SUB)
         return svi_fail(err, SVS_SETTING,
                         "in.topic is for subscribers only: set in.mode sub or leave in.topic out");
+    return SVS_OK;
+}
+
+const char *svi_delivery_name(enum svi_delivery level) {
+    static const char *const names[] = {"auto",          "at-most-once", "acked",
+                                        "at-least-once", "durable",      "exactly-once"};
+    return names[level];
+}
+
+enum svi_delivery svi_settings_delivery(const struct svi_settings *s) {
+    if (s->delivery != SVI_AUTO)
+        return (enum svi_delivery)s->delivery;
+    if (s->in_mode != SVI_IN_ROUTER)
+        return SVI_AT_MOST_ONCE;
+    return s->state_dir[0] ? SVI_AT_LEAST_ONCE : SVI_ACKED;
+}
+
+/* A key that means nothing without a folder for the state. */
+static const char *orphan(const struct svi_settings *s) {
+    static const char *const keys[] = {"journal.fsync", "journal.interval",   "journal.segment",
+                                       "journal.keep",  "checkpoint.seconds", "accept-loss"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && !s->state_dir[0]; i++)
+        if (svi_settings_given(s, svi_settings_row(keys[i])))
+            return keys[i];
+    return NULL;
+}
+
+static svs_code check_delivery(const struct svi_settings *s, svs_error *err) {
+    enum svi_delivery level = svi_settings_delivery(s);
+    const char *name = svi_delivery_name(level), *without = orphan(s);
+    if (without)
+        return svi_fail(err, SVS_SETTING, "%s is about a kept state: give --state.dir FOLDER too", without);
+    if (level > SVI_AT_MOST_ONCE && s->in_mode != SVI_IN_ROUTER)
+        return svi_fail(err, SVS_SETTING,
+                        "delivery %s acknowledges each message, in.mode %s does not: set in.mode router",
+                        name, s->in_mode == SVI_IN_SUB ? "sub" : "pull");
+    if (level == SVI_AT_MOST_ONCE && s->in_mode == SVI_IN_ROUTER)
+        return svi_fail(
+            err, SVS_SETTING,
+            "in.mode router acknowledges each message: set delivery acked or more, or in.mode pull");
+    if (level >= SVI_AT_LEAST_ONCE && !s->state_dir[0])
+        return svi_fail(err, SVS_SETTING, "delivery %s writes samples down: give --state.dir FOLDER too",
+                        name);
+    if (level >= SVI_DURABLE && s->journal_fsync > 1 + (int)SVI_FSYNC_ALWAYS)
+        return svi_fail(
+            err, SVS_SETTING,
+            "delivery %s syncs before each acknowledgement: set journal.fsync always, or delivery "
+            "at-least-once",
+            name);
     return SVS_OK;
 }
 
@@ -113,7 +163,8 @@ static svs_code check_features(const struct svi_settings *s, svs_error *err) {
 
 svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
     static svs_code (*const checks[])(const struct svi_settings *, svs_error *) = {
-        check_addresses, check_input, check_learner, check_refit, check_novelty, check_features};
+        check_addresses, check_input,   check_delivery, check_learner,
+        check_refit,     check_novelty, check_features};
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
         svs_code code = checks[i](s, err);
         if (code != SVS_OK)
