@@ -103,27 +103,32 @@ static int run(const struct cli_args *a) {
 static const struct cli_option options[] = {
     {"name", 0, "NAME", NULL, "with allow: what the client is called, letters, digits, _ and -"},
     {"role", 0, "ROLES", NULL,
-     "with allow: ingest, ingest:STREAM, subscribe, control; several with commas between them"},
+     "with allow: ingest, ingest:STREAM, source:NAME, subscribe, control; several with commas between them"},
     {NULL, 0, NULL, NULL, NULL}};
 
 const struct cli_command cli_keys = {
     .name = "keys",
     .text = "make CURVE keys, and say who is let in",
     .usage = "new [FILE] | show [FILE] | allow PUBKEY | revoke NAME|PUBKEY | list",
-    .help = "new       makes a pair of keys: FILE (svmstream.key in the present folder) holds the secret and "
-            "is for\n"
-            "          its owner alone, FILE.pub the public key; prints the public key; replaces nothing\n"
-            "show      prints the public key of a file\n"
-            "allow     lists a client in the file `curve.allow` (svmstream.allow in the present folder), or "
-            "changes\n"
-            "          its name and roles; PUBKEY is a public key or its .pub file\n"
-            "revoke    takes a client out; a process that runs cuts it off within half a second\n"
-            "list      who is let in: name, roles, key\n"
-            "\n"
-            "  svmstream keys new server.key\n"
-            "  svmstream keys allow pump1.key.pub --name pump1 --role ingest:pump1\n"
-            "  svmstream run --in tcp://*:5555 --stream pump1 --curve server.key\n"
-            "  svmstream feed --in tcp://server:5555 --curve pump1.key --curve.server server.key.pub log.csv",
+    .help =
+        "new       makes a pair of keys: FILE (svmstream.key in the present folder) holds the secret and "
+        "is for\n"
+        "          its owner alone, FILE.pub the public key; prints the public key; replaces nothing\n"
+        "show      prints the public key of a file\n"
+        "allow     lists a client in the file `curve.allow` (svmstream.allow in the present folder), or "
+        "changes\n"
+        "          its name and roles; PUBKEY is a public key or its .pub file\n"
+        "revoke    takes a client out; a process that runs cuts it off within half a second\n"
+        "list      who is let in: name, roles, key\n"
+        "\n"
+        "With source:NAME (once or more, a * at the end stands for anything) the samples of a client must "
+        "name one\n"
+        "of these as src; without it they may name any.\n"
+        "\n"
+        "  svmstream keys new server.key\n"
+        "  svmstream keys allow pump1.key.pub --name pump1 --role ingest:pump1,source:pump1-*\n"
+        "  svmstream run --in tcp://*:5555 --stream pump1 --curve server.key\n"
+        "  svmstream feed --in tcp://server:5555 --curve pump1.key --curve.server server.key.pub log.csv",
     .keys = "curve curve.allow",
     .options = options,
     .positional_min = 1,

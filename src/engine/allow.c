@@ -14,6 +14,7 @@
 #define FILE_SIZE  (1024 * 1024)
 #define LINE_SIZE  1024
 #define LOCK_TURNS 100
+#define SOURCE     "source:" /* a name or pattern follows */
 
 static const char *const role_names[SVI_ROLE_COUNT] = {"ingest", "subscribe", "control"};
 
@@ -41,8 +42,32 @@ static bool is_role(const char *word, size_t length, enum svi_role role, const c
     return role == SVI_ROLE_INGEST && word[n] == ':' && is_name(*stream, length - n - 1);
 }
 
+/* Is the word the name of a source, or how such names begin? */
+static bool is_source(const char *word, size_t length, const char **name, size_t *name_length, bool *begins) {
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.";
+    const size_t n = sizeof SOURCE - 1;
+    if (length <= n || memcmp(word, SOURCE, n) != 0)
+        return false;
+    *begins = word[length - 1] == '*';
+    *name = word + n;
+    *name_length = length - n - *begins;
+    return length - n <= SVS_NAME_MAX && strspn(*name, allowed) >= *name_length;
+}
+
+static bool is_known(const char *word, size_t length, bool *feeds, bool *bound) {
+    const char *name;
+    size_t name_length;
+    bool begins, known = is_source(word, length, &name, &name_length, &begins);
+    *bound = *bound || known;
+    for (int r = 0; r < SVI_ROLE_COUNT && !known; r++) {
+        known = is_role(word, length, (enum svi_role)r, &name);
+        *feeds = *feeds || (known && r == SVI_ROLE_INGEST);
+    }
+    return known;
+}
+
 svs_code svi_client_check(const char *name, const char *roles, svs_error *err) {
-    const char *stream;
+    bool feeds = false, bound = false;
     char shown[80];
     if (!is_name(name, strlen(name)))
         return svi_fail(err, SVS_INVALID, "'%s' is no name: 1 to 64 letters, digits, _ and -",
@@ -50,16 +75,17 @@ svs_code svi_client_check(const char *name, const char *roles, svs_error *err) {
     if (strlen(roles) >= SVI_ROLES_MAX)
         return svi_fail(err, SVS_INVALID, "the roles take more than %d bytes", SVI_ROLES_MAX - 1);
     for (size_t length;; roles += length + 1) {
-        bool known = false;
         length = strcspn(roles, ",");
-        for (int r = 0; r < SVI_ROLE_COUNT && !known; r++)
-            known = is_role(roles, length, (enum svi_role)r, &stream);
-        if (!known)
-            return svi_fail(err, SVS_INVALID, "'%s' is no role: ingest, ingest:STREAM, subscribe or control",
+        if (!is_known(roles, length, &feeds, &bound))
+            return svi_fail(err, SVS_INVALID,
+                            "'%s' is no role: ingest, ingest:STREAM, source:NAME, subscribe or control",
                             svi_escape(shown, sizeof shown, roles, length));
         if (roles[length] == '\0')
-            return SVS_OK;
+            break;
     }
+    if (bound && !feeds)
+        return svi_fail(err, SVS_INVALID, SOURCE "NAME says as whom it feeds: it needs the role ingest too");
+    return SVS_OK;
 }
 
 bool svi_client_may(const struct svi_client *client, enum svi_role role, const char *stream) {
@@ -74,6 +100,22 @@ bool svi_client_may(const struct svi_client *client, enum svi_role role, const c
         at += length + (at[length] == ',');
     }
     return false;
+}
+
+bool svi_allow_source(const struct svi_client *client, const char *src, size_t length) {
+    bool bound = false;
+    for (const char *at = client->roles; *at;) {
+        const char *name;
+        size_t n, word = strcspn(at, ",");
+        bool begins;
+        if (is_source(at, word, &name, &n, &begins)) {
+            bound = true;
+            if (length > 0 && (begins ? length >= n : length == n) && memcmp(src, name, n) == 0)
+                return true;
+        }
+        at += word + (at[word] == ',');
+    }
+    return !bound;
 }
 
 /* ---- the file's text */

@@ -1,11 +1,12 @@
 /* allow.h: the allow file: who may do what. One line a client:
  *
- *     KEY NAME ROLES        rq:rM>}U...  pump1  ingest:pump1,subscribe
+ *     KEY NAME ROLES        rq:rM>}U...  pump1  ingest:pump1,source:pump1-*,subscribe
  *
  * KEY: 40 characters of Z85. NAME: letters, digits, _ and -, 1 to 64. ROLES: ingest (samples of every
- * stream), ingest:STREAM, subscribe, control, separated by commas. Blank lines and lines that begin with "# "
- * (or are
- * "#") are comments. A key and a name occur once. Whoever is not listed may do nothing.
+ * stream), ingest:STREAM, subscribe, control, separated by commas. With source:NAME, once or more, the key is
+ * bound: its samples must name one of these as `src`, so that it cannot use up the numbers of others. NAME:
+ * letters, digits, _ - and ., 1 to 64; a * at its end stands for anything. Blank lines and lines that begin
+ * with "# " (or are "#") are comments. A key and a name occur once. Whoever is not listed may do nothing.
  *
  * The reader trusts nothing: the file is at most 1 MiB and 4096 clients, a line at most 1024 bytes; one line
  * that is wrong makes the whole file refused, with its number. */
@@ -46,6 +47,10 @@ const struct svi_client *svi_clients_find(const struct svi_clients *c, const cha
 
 /* Has the client this role, for this stream? */
 bool svi_client_may(const struct svi_client *client, enum svi_role role, const char *stream);
+
+/* May the client send under this name (length 0: samples that name none)? Whoever is not bound may under
+ * each. */
+bool svi_allow_source(const struct svi_client *client, const char *src, size_t length);
 
 /* Are these names and roles as a line may have them? SVS_INVALID with the reason. */
 svs_code svi_client_check(const char *name, const char *roles, svs_error *err);

@@ -23,6 +23,7 @@ struct svi_authenticator {
     char path[SVI_TEXT_MAX], stream[65];
     pthread_mutex_t lock; /* guards the clients */
     struct svi_clients clients;
+    atomic_bool binds;        /* some client may send under certain names only */
     atomic_bool revoked;      /* rights were taken from somebody, so each user must be looked up */
     struct look read, before; /* of the file in force, and at the last look; the refreshing thread's */
 };
@@ -41,6 +42,13 @@ static struct look look_at(const char *path) {
     return l;
 }
 
+static bool any_bound(const struct svi_clients *c) {
+    for (int i = 0; i < c->count; i++)
+        if (!svi_allow_source(&c->client[i], "", 0))
+            return true;
+    return false;
+}
+
 svi_authenticator *svi_authenticator_new(const struct svi_settings *s, svs_error *err) {
     svi_authenticator *a = svi_alloc(sizeof *a);
     if (!a) {
@@ -53,6 +61,8 @@ svi_authenticator *svi_authenticator_new(const struct svi_settings *s, svs_error
     a->read = a->before = look_at(a->path);
     if (svi_clients_load(&a->clients, a->path, err) != SVS_OK)
         svi_authenticator_free(&a);
+    else
+        atomic_init(&a->binds, any_bound(&a->clients));
     return a;
 }
 
@@ -107,6 +117,20 @@ bool svi_authenticator_allows(svi_authenticator *a, enum svi_role role, const ch
     return good;
 }
 
+bool svi_authenticator_binds(const svi_authenticator *a) {
+    return atomic_load_explicit(&a->binds, memory_order_acquire);
+}
+
+bool svi_authenticator_allows_source(svi_authenticator *a, const char *user, const char *src, size_t length) {
+    if (!svi_authenticator_binds(a))
+        return true;
+    pthread_mutex_lock(&a->lock);
+    const struct svi_client *c = svi_clients_find(&a->clients, user);
+    bool good = c && svi_allow_source(c, src, length);
+    pthread_mutex_unlock(&a->lock);
+    return good;
+}
+
 /* Does `now` lack anything that `before` gave? */
 static bool takes_away(const svi_authenticator *a, const struct svi_clients *before,
                        const struct svi_clients *now) {
@@ -119,11 +143,12 @@ static bool takes_away(const svi_authenticator *a, const struct svi_clients *bef
 }
 
 static bool put_in_force(svi_authenticator *a, struct svi_clients *fresh) {
-    bool less = takes_away(a, &a->clients, fresh);
+    bool less = takes_away(a, &a->clients, fresh), binds = any_bound(fresh);
     pthread_mutex_lock(&a->lock);
     struct svi_clients old = a->clients;
     a->clients = *fresh;
     *fresh = old;
+    atomic_store_explicit(&a->binds, binds, memory_order_release);
     pthread_mutex_unlock(&a->lock);
     if (less)
         atomic_store_explicit(&a->revoked, true, memory_order_release);

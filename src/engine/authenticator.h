@@ -26,6 +26,13 @@ bool svi_authenticator_admits(svi_authenticator *a, const char *domain, const ch
 /* Has this user, who came in before, the role still? Costs nothing while nothing was taken from anybody. */
 bool svi_authenticator_allows(svi_authenticator *a, enum svi_role role, const char *user);
 
+/* May this user, who came in before, send under this name (length 0: without one)? Costs nothing while no key
+ * of the allow file is bound to names. */
+bool svi_authenticator_allows_source(svi_authenticator *a, const char *user, const char *src, size_t length);
+
+/* Is any key bound, so that svi_authenticator_allows_source has to be asked? */
+bool svi_authenticator_binds(const svi_authenticator *a);
+
 /* Looks at the file. True: rights were taken from somebody. *trouble is filled when the file became wrong,
  * else its code is SVS_OK. */
 bool svi_authenticator_refresh(svi_authenticator *a, svs_error *trouble);

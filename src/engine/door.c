@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "wire/cursor.h"
+#include "wire/decode.h"
 
 #define SUBSCRIPTION_MAX 128 /* bytes */
 #define TELL_SECONDS     1.0 /* between two events of the same kind */
@@ -59,6 +61,44 @@ bool svi_door_admits(struct svi_door *d, enum svi_role role, zmq_msg_t *m) {
     return false;
 }
 
+/* The name that a message bears, found as the engine finds it: in the map or the first one of an array; of
+ * several keys the last. Type SVI_NIL: none. Malformed: none; such a message is refused whole. */
+static struct svi_item source_of(const uint8_t *at, size_t size) {
+    const uint8_t *end = at + size;
+    struct svi_item map, key, src = {.type = SVI_NIL};
+    if (svi_msgpack_check(at, size, SVI_DEPTH_MAX, NULL) != SVS_OK)
+        return src;
+    at = svi_item_read(at, &map);
+    if (map.type == SVI_ARRAY && map.length > 0)
+        at = svi_item_read(at, &map);
+    for (uint32_t i = 0; map.type == SVI_MAP && i < map.length; i++) {
+        svi_item_read(at, &key);
+        svi_walk(&at, end, SVI_DEPTH_MAX);
+        if (key.type == SVI_STRING && key.length == 3 && memcmp(key.body, "src", 3) == 0)
+            svi_item_read(at, &src);
+        svi_walk(&at, end, SVI_DEPTH_MAX);
+    }
+    return src;
+}
+
+svs_code svi_door_source(struct svi_door *d, zmq_msg_t *m, svs_error *why) {
+    char shown[SVS_NAME_MAX + 1];
+    if (!d->auth || !svi_authenticator_binds(d->auth))
+        return SVS_OK;
+    struct svi_item src = source_of(zmq_msg_data(m), zmq_msg_size(m));
+    const char *name = src.type == SVI_STRING ? (const char *)src.body : "";
+    size_t length = src.type == SVI_STRING ? src.length : 0;
+    if (svi_authenticator_allows_source(d->auth, svi_message_user(m), name, length))
+        return SVS_OK;
+    d->refused++;
+    if (length == 0)
+        return svi_fail(why, SVS_NOT_ALLOWED,
+                        "this key is bound to sources in the allow file: samples must name one as src");
+    return svi_fail(why, SVS_NOT_ALLOWED,
+                    "this key may not send as %s: the allow file binds it to other sources",
+                    svi_escape(shown, sizeof shown, name, length));
+}
+
 bool svi_door_subscription(struct svi_door *d, zmq_msg_t *m, bool useful) {
     const char *bytes = zmq_msg_data(m);
     size_t size = zmq_msg_size(m);
@@ -91,7 +131,7 @@ static void tell_revoked(struct svi_door *d, svi_engine *e, double now) {
     if (d->refused == d->told || (now - d->told_at < TELL_SECONDS && now >= d->told_at))
         return;
     snprintf(reason, sizeof reason,
-             "%" PRId64 " message%s refused: the sender's key was taken from the allow file",
+             "%" PRId64 " message%s refused: the allow file does not let the sender's key do this (any more)",
              d->refused - d->told, d->refused - d->told > 1 ? "s were" : " was");
     d->told = d->refused;
     d->told_at = now;

@@ -12,7 +12,7 @@ struct svi_door {
     struct svi_identity identity; /* wiped by svi_door_close */
     svi_authenticator *auth;      /* NULL = CURVE is off */
     svi_monitor *monitor;
-    int64_t refused; /* messages of users who lost their right */
+    int64_t refused; /* messages of users who lost their right, or never had it */
     int64_t told;    /* of these: told */
     double told_at;
 };
@@ -31,6 +31,11 @@ void svi_door_close(struct svi_door *d);
 /* May the sender of this message still do so? If not, it is counted, and its connection ends a moment later.
  */
 bool svi_door_admits(struct svi_door *d, enum svi_role role, zmq_msg_t *m);
+
+/* May it send these samples, or say this hello, under the name that they bear (`src` of the first)? To be
+ * asked before they count. SVS_NOT_ALLOWED: its key is bound to other names; it is counted, the connection
+ * stays. */
+svs_code svi_door_source(struct svi_door *d, zmq_msg_t *m, svs_error *why);
 
 /* What came on the socket of subscriptions; does it match one of our topics? False: it is to be ignored. */
 bool svi_door_subscription(struct svi_door *d, zmq_msg_t *m, bool useful);

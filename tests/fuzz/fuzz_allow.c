@@ -22,6 +22,7 @@ static void check(const struct svi_clients *c) {
         must(i == 0 || strcmp(c->client[i - 1].key, one->key) < 0);
         for (int r = 0; r < SVI_ROLE_COUNT; r++)
             (void)svi_client_may(one, (enum svi_role)r, "pump1");
+        must(!svi_allow_source(one, "", 0) || svi_allow_source(one, "pump1", 5)); /* bound, or free */
     }
 }
 

@@ -318,19 +318,26 @@ static void test_allow_file(void **state) {
 static void test_allow_lines_refused(void **state) {
     static const struct {
         const char *rest, *part;
-    } cases[] = {{"", "KEY NAME ROLES"},
-                 {" name", "KEY NAME ROLES"},
-                 {" name ingest more", "KEY NAME ROLES"},
-                 {" na/me ingest", "no name"},
-                 {" name root", "no role"},
-                 {" name ingest,", "no role"},
-                 {" name ,ingest", "no role"},
-                 {" name ingest:", "no role"},
-                 {" name ingest:a/b", "no role"},
-                 {" name subscribe:x", "no role"},
-                 {" name ingestx", "no role"},
-                 {" name Ingest", "no role"},
-                 {"x name ingest", "KEY NAME ROLES"}};
+    } cases[] = {
+        {"", "KEY NAME ROLES"},
+        {" name", "KEY NAME ROLES"},
+        {" name ingest more", "KEY NAME ROLES"},
+        {" na/me ingest", "no name"},
+        {" name root", "no role"},
+        {" name ingest,", "no role"},
+        {" name ,ingest", "no role"},
+        {" name ingest:", "no role"},
+        {" name ingest:a/b", "no role"},
+        {" name subscribe:x", "no role"},
+        {" name ingestx", "no role"},
+        {" name Ingest", "no role"},
+        {" name ingest,source:", "no role"},
+        {" name ingest,source:a*b", "no role"},
+        {" name ingest,source:a/b", "no role"},
+        {" name ingest,source", "no role"},
+        {" name ingest,source:0123456789012345678901234567890123456789012345678901234567890123x", "no role"},
+        {" name subscribe,source:a", "needs the role ingest"},
+        {"x name ingest", "KEY NAME ROLES"}};
     struct svi_clients c = {0};
     char key[41], text[2048];
     svs_error err;
@@ -356,6 +363,39 @@ static void test_allow_lines_refused(void **state) {
     refused(parse(&c, text, &err), err, SVS_INVALID, "too long");
     assert_int_equal(svi_clients_parse(&c, "f", "a\0b c d\n", 8, &err), SVS_INVALID);
     svi_clients_clear(&c);
+}
+
+/* A key that is bound to names may use these and no other, and must use one. */
+static void test_sources(void **state) {
+    static const struct {
+        const char *roles, *src;
+        bool may;
+    } cases[] = {{"ingest", "", true},
+                 {"ingest", "any", true},
+                 {"ingest:pump1,subscribe", "any", true},
+                 {"ingest,source:pump1", "pump1", true},
+                 {"ingest,source:pump1", "pump", false},
+                 {"ingest,source:pump1", "pump10", false},
+                 {"ingest,source:pump1", "", false},
+                 {"source:a.csv-7,ingest:x,source:b", "a.csv-7", true},
+                 {"source:a.csv-7,ingest:x,source:b", "b", true},
+                 {"source:a.csv-7,ingest:x,source:b", "a.csv-7,b", false},
+                 {"ingest,source:pump1-*", "pump1-left", true},
+                 {"ingest,source:pump1-*", "pump1-", true},
+                 {"ingest,source:pump1-*", "pump1", false},
+                 {"ingest,source:pump1-*", "pump1x", false},
+                 {"ingest,source:*", "what ever", true},
+                 {"ingest,source:*", "", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct svi_client one = {.roles = ""};
+        svs_error err = {SVS_OK, ""};
+        snprintf(one.roles, sizeof one.roles, "%s", cases[i].roles);
+        if (svi_client_check("name", one.roles, &err) != SVS_OK)
+            fail_msg("%s: %s", one.roles, err.text);
+        if (svi_allow_source(&one, cases[i].src, strlen(cases[i].src)) != cases[i].may)
+            fail_msg("%s as '%s'", one.roles, cases[i].src);
+    }
 }
 
 /* Any bytes: a list of known roles, or a refusal. */
@@ -531,6 +571,43 @@ static void test_authenticator(void **state) {
     assert_null(auth);
 }
 
+static bool sends_as(svi_authenticator *a, const char *user, const char *src) {
+    return svi_authenticator_allows_source(a, user, src, strlen(src));
+}
+
+/* Bound from one look to the next, and free again. */
+static void test_bound_key(void **state) {
+    char a[41], b[41];
+    struct svi_settings s;
+    svs_error err, trouble;
+    (void)state;
+    new_key(a);
+    new_key(b);
+    svi_settings_default(&s);
+    svi_settings_set(&s, "curve.allow", "bound.allow", NULL);
+    struct svi_client one = client(a, "a", "ingest"), other = client(b, "b", "ingest");
+    assert_int_equal(svi_allow_add("bound.allow", &one, NULL), SVS_OK);
+    assert_int_equal(svi_allow_add("bound.allow", &other, NULL), SVS_OK);
+    svi_authenticator *auth = svi_authenticator_new(&s, &err);
+    assert_non_null(auth);
+    assert_true(!svi_authenticator_binds(auth) && sends_as(auth, a, "pump2") && sends_as(auth, a, ""));
+    one = client(a, "a", "ingest,source:pump1");
+    assert_int_equal(svi_allow_add("bound.allow", &one, NULL), SVS_OK);
+    assert_false(refresh(auth, &trouble)); /* no role is taken away: connections stay */
+    assert_true(svi_authenticator_binds(auth) && sends_as(auth, a, "pump1"));
+    assert_false(sends_as(auth, a, "pump2") || sends_as(auth, a, "") || sends_as(auth, "", "pump1"));
+    assert_true(sends_as(auth, b, "pump2") && sends_as(auth, b, ""));
+    svi_authenticator_free(&auth);
+    auth = svi_authenticator_new(&s, &err);
+    assert_non_null(auth);
+    assert_true(svi_authenticator_binds(auth) && !sends_as(auth, a, "pump2"));
+    one = client(a, "a", "ingest,subscribe");
+    assert_int_equal(svi_allow_add("bound.allow", &one, NULL), SVS_OK);
+    refresh(auth, &trouble);
+    assert_true(!svi_authenticator_binds(auth) && sends_as(auth, a, "pump2"));
+    svi_authenticator_free(&auth);
+}
+
 /* ---- connections */
 
 static bool nobody(void *with, const char *user) {
@@ -601,10 +678,12 @@ int main(void) {
         cmocka_unit_test(test_what_is_not_bound),
         cmocka_unit_test(test_allow_file),
         cmocka_unit_test(test_allow_lines_refused),
+        cmocka_unit_test(test_sources),
         cmocka_unit_test(test_allow_bytes),
         cmocka_unit_test(test_allow_limits),
         cmocka_unit_test(test_allow_and_revoke),
         cmocka_unit_test(test_authenticator),
+        cmocka_unit_test(test_bound_key),
         cmocka_unit_test(test_connections),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
