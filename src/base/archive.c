@@ -18,6 +18,10 @@ bool svi_archive_check(struct svi_archive *a, bool holds, const char *what) {
     return svi_archive_ok(a);
 }
 
+int64_t svi_archive_left(const struct svi_archive *a) {
+    return a->loading ? a->form->left(a) : INT64_MAX;
+}
+
 static void out_of_range(struct svi_archive *a, const char *name) {
     char text[96];
     snprintf(text, sizeof text, "the field %s is out of range", name);
