@@ -110,8 +110,11 @@ void svi_archive_text(struct svi_archive *a, const char *name, char *v, size_t s
     if (!svi_archive_ok(a))
         return;
     svi_archive_bytes(a, name, v, length);
-    if (a->loading && svi_archive_ok(a))
-        v[length] = '\0';
+    if (!a->loading || !svi_archive_ok(a))
+        return;
+    v[length] = '\0';
+    if (memchr(v, 0, (size_t)length))
+        out_of_range(a, name);
 }
 
 void svi_archive_value(struct svi_archive *a, const char *name, svs_value *v, char *room) {
