@@ -129,8 +129,8 @@ static void enter(svi_journal_reader *r, const struct svi_segment_header *h) {
 
 /* A header is on disk before the first record is written: one that is not sound is either all there is of a
  * segment that a crash interrupted, or damaged. */
-static void bad_header(svi_journal_reader *r) {
-    struct svi_search s = {.number = r->here.number};
+static void bad_header(svi_journal_reader *r, const struct svi_segment_header *h) {
+    struct svi_search s = {.number = r->here.number, .after = h->size, .seed = h->check};
     r->here.segment = r->here.number;
     r->here.offset = 0;
     if (svi_journal_search(r, &s, &r->error) != SVS_OK) {
@@ -149,6 +149,7 @@ static svs_code open_segment(svi_journal_reader *r, int at, svs_error *err) {
     char name[SVI_FILE_NAME];
     svi_folder_name(name, SVI_JOURNAL, r->numbers[at]);
     r->at = at;
+    r->searched = r->proved = 0;
     if (r->folder)
         return svi_window_open(&r->window, r->folder, name, err);
     svi_window_memory(&r->window, r->memory, r->memory_size, name);
@@ -159,6 +160,7 @@ static svs_code read_header(svi_journal_reader *r, struct svi_segment_header *h,
     size_t n = r->window.size < SVI_HEADER_MAX ? (size_t)r->window.size : SVI_HEADER_MAX;
     const uint8_t *at;
     *state = SVI_HEAD_BAD;
+    *h = (struct svi_segment_header){0};
     svs_code code = n ? svi_window_at(&r->window, 0, n, &at, &r->error) : SVS_OK;
     if (n && code == SVS_OK)
         *state = svi_segment_header_read(h, at, n);
@@ -186,7 +188,7 @@ static void next_segment(svi_journal_reader *r) {
     else if (state == SVI_HEAD_SOUND)
         enter(r, &h);
     else
-        bad_header(r);
+        bad_header(r, &h);
 }
 
 /* ---- records */
@@ -236,17 +238,32 @@ static bool read_sound(svi_journal_reader *r, struct svi_record *record) {
     return svi_record_sound(at, record, &r->here.chain);
 }
 
+/* If only its check is wrong, the record behind it is sound: so that no more than the one is lost. */
+static svs_code expect_behind(svi_journal_reader *r, struct svi_search *s) {
+    struct svi_record record;
+    const uint8_t *at;
+    uint64_t left = r->window.size - r->here.offset;
+    if (left < SVI_RECORD_BARE)
+        return SVS_OK;
+    svs_code code = svi_window_at(&r->window, r->here.offset, SVI_RECORD_HEAD, &at, &r->error);
+    if (code != SVS_OK || !svi_record_head(at, &record) || SVI_RECORD_BARE + (uint64_t)record.size > left)
+        return code;
+    s->after = r->here.offset + SVI_RECORD_BARE + record.size;
+    return svi_window_check(&r->window, r->here.offset, SVI_RECORD_HEAD + (uint64_t)record.size,
+                            r->here.chain, &s->seed, &r->error);
+}
+
 static void bad_record(svi_journal_reader *r) {
-    bool last = is_last(r);
+    bool last = is_last(r), durable = !last || r->proved > r->here.number;
     char what[64];
     struct svi_search s = {
-        .begin = r->here.offset + 1, .number = r->here.number, .durable = last ? r->here.number + 1 : 0};
-    bool search = last || r->options.accept_loss;
-    if (search && svi_journal_search(r, &s, &r->error) != SVS_OK) {
+        .begin = r->here.offset + 1, .number = r->here.number, .durable = durable ? 0 : r->here.number + 1};
+    bool search = !durable || r->options.accept_loss;
+    if (search && (expect_behind(r, &s) != SVS_OK || svi_journal_search(r, &s, &r->error) != SVS_OK)) {
         fail(r);
         return;
     }
-    if (last && !s.evidence && !s.exhausted) {
+    if (!durable && !s.evidence && !s.exhausted) {
         cut(r);
         return;
     }

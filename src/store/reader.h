@@ -17,6 +17,8 @@ struct svi_journal_reader {
     bool open;
     bool chained;                   /* `here.chain` is what the next segment continues */
     bool passed;                    /* something was passed over since the last record that was returned */
+    uint64_t searched;              /* bytes of this segment that searches have looked through and hashed */
+    uint64_t proved;                /* so many records were durable, as later ones of this segment say */
     struct svi_position from, here; /* where the next record is expected */
     struct svi_window window;
     enum svi_reader_state state;
@@ -29,6 +31,8 @@ struct svi_search {
     uint64_t begin;       /* in: where to begin */
     uint64_t number;      /* in: no record there has a lower one */
     uint64_t durable;     /* in: go on until a record says that so many were durable; 0 = the first will do */
+    uint64_t after;       /* in: where the bad one ends if its length is right; 0 = not known */
+    uint64_t seed;        /* in: what its check must be then: it alone may be wrong */
     bool sound, evidence; /* out: there is a sound record; there is one that says so */
     bool exhausted;       /* out: given up, for there are too many that look like records */
     uint64_t offset, found; /* out: of the first sound one; its number */

@@ -65,11 +65,10 @@ void svi_head_text(struct svi_head *h, const char *key, char *out, size_t size) 
 enum svi_head_state svi_head_state(struct svi_head *h, const char *format, uint64_t version, uint64_t seed,
                                    uint64_t *check) {
     char said[32];
-    *check = svi_load64(h->bytes + h->size - 8);
+    *check = XXH3_64bits_withSeed(h->bytes, h->size - SVI_CHECK_SIZE, seed);
     svi_head_text(h, "format", said, sizeof said);
     uint64_t v = svi_head_uint(h, "v");
-    if (!h->sound || strcmp(said, format) != 0 ||
-        XXH3_64bits_withSeed(h->bytes, h->size - SVI_CHECK_SIZE, seed) != *check)
+    if (!h->sound || strcmp(said, format) != 0 || svi_load64(h->bytes + h->size - 8) != *check)
         return SVI_HEAD_BAD;
     return v > version ? SVI_HEAD_LATER : SVI_HEAD_SOUND;
 }

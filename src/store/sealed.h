@@ -41,7 +41,8 @@ uint64_t svi_head_uint(struct svi_head *h, const char *key);
 void svi_head_text(struct svi_head *h, const char *key, char *out, size_t size);
 bool svi_head_find(const struct svi_head *h, const char *key, struct svi_item *item);
 
-/* Check, format and version; only a map whose check is right can be of a later version. */
+/* Check (*check: what it must be), format and version; only a map whose check is right can be of a later
+ * version. */
 enum svi_head_state svi_head_state(struct svi_head *h, const char *format, uint64_t version, uint64_t seed,
                                    uint64_t *check);
 

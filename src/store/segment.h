@@ -13,8 +13,8 @@
 struct svi_segment_header {
     char program[16], stream[65];
     uint64_t epoch, first, chain;
-    uint64_t check; /* out */
-    size_t size;    /* out: bytes */
+    uint64_t check; /* out; of a bad header: what it must be, */
+    size_t size;    /* out: bytes; and its size, 0 = not known */
 };
 
 /* Appends it. SVS_NO_MEMORY: nothing was. */
