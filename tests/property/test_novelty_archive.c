@@ -5,7 +5,7 @@
 #include "engine/sentry.h"
 #include "novelty/archive.h"
 #include "novelty/detector_state.h"
-#include "support/kept.h"
+#include "support/archived.h"
 
 #define WIDEST  20
 #define COLUMNS 128 /* with room for more and lags */
@@ -137,13 +137,13 @@ static void note(const struct svi_sentry *s, int first) {
 
 static void save(struct svi_sentry *s, struct svi_bytes *to) {
     svs_error err;
-    if (kept_save(archive, s, to, &err) != SVS_OK)
+    if (archived_save(archive, s, to, &err) != SVS_OK)
         fail_msg("%s", err.text);
 }
 
 static void load(struct svi_sentry *s, const struct svi_bytes *from) {
     svs_error err;
-    if (kept_load(archive, s, from->data, from->size, &err) != SVS_OK)
+    if (archived_load(archive, s, from->data, from->size, &err) != SVS_OK)
         fail_msg("%s", err.text);
 }
 
@@ -151,7 +151,7 @@ static void assert_same_state(struct svi_sentry *a, struct svi_sentry *b, const 
     struct svi_bytes one = {0}, other = {0};
     save(a, &one);
     save(b, &other);
-    if (!kept_same(&one, &other))
+    if (!archived_same(&one, &other))
         fail_msg("%s sample %d the archives differ", when, t);
     svi_bytes_clear(&one);
     svi_bytes_clear(&other);
@@ -250,7 +250,7 @@ static void damage_is_refused_or_harmless(void **state) {
             memcpy(bad, kept.data, kept.size);
             damage(bad, kept.size, &seed);
             open_sentry(&s, &settings, k);
-            const svs_code code = kept_load(archive, &s, bad, kept.size, &err);
+            const svs_code code = archived_load(archive, &s, bad, kept.size, &err);
             if (code == SVS_OK)
                 survive(&s, w, length);
             else
@@ -283,7 +283,7 @@ static void cut_off(void **state) {
     svi_sentry_free(&s);
     for (size_t size = 0; size < kept.size; size += 1 + size / 10) {
         open_sentry(&s, &settings, 0);
-        assert_int_equal(kept_load(archive, &s, kept.data, size, &err), SVS_DAMAGED);
+        assert_int_equal(archived_load(archive, &s, kept.data, size, &err), SVS_DAMAGED);
         svi_sentry_free(&s);
     }
     svi_bytes_clear(&kept);
@@ -314,7 +314,7 @@ static void other_options(void **state) {
         other.novelty_max = k == 2 ? 3 : other.novelty_max;
         other.novelty_kernel = k == 3 ? SVS_NOVELTY_POLYNOMIAL : other.novelty_kernel;
         assert_int_equal(svi_sentry_new(&s, &other, NULL), SVS_OK);
-        assert_int_equal(kept_load(archive, &s, kept.data, kept.size, &err), SVS_DAMAGED);
+        assert_int_equal(archived_load(archive, &s, kept.data, kept.size, &err), SVS_DAMAGED);
         svi_sentry_free(&s);
     }
     svi_bytes_clear(&kept);
