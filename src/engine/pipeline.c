@@ -186,6 +186,8 @@ static long wait_ms(const struct pipeline *p) {
 static void serve(struct pipeline *p, const zmq_pollitem_t *items) {
     if (items[ITEM_CTL].revents || items[ITEM_DOOR].revents) /* `status` tells what the door counts */
         tell_door(p, now());
+    if (items[ITEM_CTL].revents && p->keeper)
+        svi_keeper_figures(p->keeper);
     if (items[ITEM_CTL].revents)
         for (int i = 0; i < TURN_REQUESTS && answer(p); i++)
             ;

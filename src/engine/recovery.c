@@ -193,15 +193,28 @@ static svs_code begin(struct recovering *w, const struct svi_record *first, svs_
     return code;
 }
 
+/* With other settings the refits are others too. */
+static void refit_at_once(svi_engine *e) {
+    struct svi_refit *job = svi_engine_refit_take(e);
+    if (!job)
+        return;
+    svi_refit_run(job);
+    svi_engine_refit_give(e);
+}
+
 static svs_code repeat(struct recovering *w, const struct svi_record *record, svs_error *err) {
     struct svi_journal_found found;
     svs_code code = w->r->engine ? SVS_OK : begin(w, record, err);
-    if (code != SVS_OK || (w->o->with && record->kind == SVI_RECORD_START))
+    bool theirs = record->kind == SVI_RECORD_START || record->kind == SVI_RECORD_REFIT;
+    if (code != SVS_OK || (w->o->with && theirs))
         return code;
     svi_journal_reader_found(w->reader, &found);
     if (found.lost)
         svi_engine_allow_gaps(w->r->engine, true);
-    return svi_record_repeat(&w->control, record, &w->scratch, err);
+    code = svi_record_repeat(&w->control, record, &w->scratch, err);
+    if (w->o->with)
+        refit_at_once(w->r->engine);
+    return code;
 }
 
 /* Without a checkpoint the whole stream must be there, unless less will do. */
