@@ -132,6 +132,12 @@ static svs_code put_header(svi_journal *j, svs_error *err) {
     return SVS_OK;
 }
 
+/* Asked before anything is gathered for it: a commit is one write into one file. A segment holds one record
+ * at least, for its name is the number of the first. */
+static bool is_full(const svi_journal *j) {
+    return j->written.offset >= (uint64_t)j->options.segment && j->written.number > j->written.segment;
+}
+
 svs_code svi_journal_append(svi_journal *j, int kind, double now, const void *payload, size_t size,
                             svs_error *err) {
     if (j->dead != SVS_OK)
@@ -142,9 +148,7 @@ svs_code svi_journal_append(svi_journal *j, int kind, double now, const void *pa
         return svi_fail(err, SVS_TOO_LARGE, "a record of %zu bytes is too large for a journal", size);
     if (make_room(&j->gathered, SVI_HEADER_MAX + SVI_RECORD_BARE + size, err) != SVS_OK)
         return SVS_NO_MEMORY;
-    /* A segment is full or not before anything is gathered for it: a commit is one write into one file. */
-    if (j->gathered.size == 0 && j->written.offset >= (uint64_t)j->options.segment &&
-        put_header(j, err) != SVS_OK)
+    if (j->gathered.size == 0 && is_full(j) && put_header(j, err) != SVS_OK)
         return SVS_NO_MEMORY;
     struct svi_record r = {j->next.number, kind, now, j->durable, payload, size};
     svi_record_write(j->gathered.data + j->gathered.size, &r, &j->next.chain);
