@@ -53,7 +53,8 @@ static void archive_class_counts(struct svi_archive *a, struct svi_counts *c, in
     svi_archive_int64(a, "nothing predicted", &c->of[max_classes].predicted, 0, MOST);
 }
 
-static void archive_rank(struct svi_archive *a, struct svi_rank *r) {
+/* `n` samples at most have a rank. */
+static void archive_rank(struct svi_archive *a, struct svi_rank *r, int64_t n) {
     uint8_t used[BLOCKS] = {0};
     for (int bin = 0; bin < SVI_RANK_BINS; bin++)
         used[bin / SVI_RANK_BLOCK] |= r->count[bin][0] != 0 || r->count[bin][1] != 0;
@@ -64,7 +65,10 @@ static void archive_rank(struct svi_archive *a, struct svi_rank *r) {
             continue;
         snprintf(name, sizeof name, "ranks %d", block);
         r->touched[block] = 1;
-        svi_archive_int64s(a, name, r->count[block * SVI_RANK_BLOCK], 2 * SVI_RANK_BLOCK, 0, MOST);
+        int64_t *count = r->count[block * SVI_RANK_BLOCK];
+        svi_archive_int64s(a, name, count, 2 * SVI_RANK_BLOCK, 0, n);
+        for (int i = 0; i < 2 * SVI_RANK_BLOCK && svi_archive_ok(a); i++)
+            svi_archive_check(a, (n -= count[i]) >= 0, "more samples have a rank than there were");
     }
 }
 
@@ -94,7 +98,7 @@ static void archive_classes(struct svi_archive *a, svi_metrics *m) {
     svi_archive_int64(a, "hits", &m->all.hits, 0, MOST);
     svi_archive_int64(a, "same as before", &m->all.same, 0, MOST);
     archive_class_counts(a, &m->all, m->max_classes);
-    archive_rank(a, m->all.rank);
+    archive_rank(a, m->all.rank, m->all.n);
     archive_sum(a, "loss", &m->loss);
     svi_archive_double(a, "fresh loss", &m->fresh_loss);
     svi_archive_bytes(a, "judged", m->judged, m->filled * (int64_t)sizeof *m->judged);

@@ -61,7 +61,7 @@ static void make_shape(void *object) {
 static void fill_shape(void *object) {
     struct svi_shape *s = object;
     for (int j = 0; j < 40; j++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "c%d", j);
         svs_features_add(s->names, name, strlen(name), NULL);
     }
@@ -84,7 +84,7 @@ static void make_producers(void *object) {
 
 static void fill_producers(void *object) {
     for (int j = 0; j < 40; j++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "c%d", j);
         svi_producers_add(*(svi_producers **)object, name, strlen(name), NULL);
     }
