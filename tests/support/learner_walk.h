@@ -116,6 +116,18 @@ static inline void walk_do(svs_learner *l, const struct walk_call *c, struct wal
     out->step.scores = NULL;
 }
 
+/* A new learner after so many calls. */
+static inline svs_learner *walk_far(struct walk *w, int steps) {
+    svs_error err;
+    struct walk_outcome out;
+    svs_learner *l = svs_learner_new(&w->o, w->d, &err);
+    for (int i = 0; l && i < steps; i++) {
+        struct walk_call c = walk_next(w);
+        walk_do(l, &c, &out);
+    }
+    return l;
+}
+
 static inline bool walk_same_double(double a, double b) {
     return memcmp(&a, &b, sizeof a) == 0;
 }

@@ -21,18 +21,6 @@ static struct walk some_walk(int kind) {
     return w;
 }
 
-static svs_learner *some_way(struct walk *w, int steps) {
-    svs_error err;
-    struct walk_outcome out;
-    svs_learner *l = svs_learner_new(&w->o, w->d, &err);
-    assert_non_null(l);
-    for (int i = 0; i < steps; i++) {
-        struct walk_call c = walk_next(w);
-        walk_do(l, &c, &out);
-    }
-    return l;
-}
-
 /* Loads with the n-th allocation failing; true: it did not come to that. */
 static bool load_nth(const svs_options *o, const struct svi_bytes *bytes, long n, struct svi_bytes *again) {
     struct svi_archive_in in;
@@ -64,7 +52,7 @@ static void each_of_loading_fails_once(void **unused) {
         struct walk w = some_walk(kind);
         struct svi_bytes bytes = {0}, again = {0};
         svs_error err;
-        svs_learner *l = some_way(&w, 4000);
+        svs_learner *l = walk_far(&w, 4000);
         assert_int_equal(walk_save(l, &bytes, &err), SVS_OK);
         long n = 0;
         while (!load_nth(&w.o, &bytes, n, &again))
@@ -82,7 +70,7 @@ static void each_of_saving_fails_once(void **unused) {
     struct walk w = some_walk(1);
     struct svi_bytes good = {0};
     svs_error err;
-    svs_learner *l = some_way(&w, 1000);
+    svs_learner *l = walk_far(&w, 1000);
     assert_int_equal(walk_save(l, &good, &err), SVS_OK);
     long n = 0;
     for (bool whole = false; !whole; n++) {
@@ -124,7 +112,7 @@ static void bombs_take_no_room(void **unused) {
     w.o.window = w.o.labels_max = 1000000000;
     w.ids = WALK_INTS;
     w.o.window_seconds = 100;
-    svs_learner *made = svs_learner_new(&w.o, 0, &err), *l = some_way(&w, 500);
+    svs_learner *made = svs_learner_new(&w.o, 0, &err), *l = walk_far(&w, 500);
     svs_learner_free(&made);
     for (size_t i = 0; i < sizeof bombs / sizeof *bombs; i++) {
         assert_int_equal(walk_save(l, &bytes, &err), SVS_OK);
