@@ -75,8 +75,8 @@ static svs_code compare(const struct svi_folder *f, const struct svi_recovery *n
     if (!old)
         return svi_fail_memory(err, "another engine");
     svs_code code = svi_recover(f, &o, ignore, NULL, old, err);
-    const bool comparable =
-        code == SVS_OK && old->engine && old->checkpoint < newest->checkpoint && !old->rebuilt;
+    const bool comparable = code == SVS_OK && old->engine && old->checkpoint < newest->checkpoint &&
+                            !old->rebuilt && !newest->rebuilt;
     if (comparable)
         code = svi_engine_hash(old->engine, hash, err);
     if (comparable && code == SVS_OK && strcmp(hash, svi_hash_text(newest->hash, expected)) != 0)

@@ -271,7 +271,8 @@ static svs_code op_save(struct request *r) {
     char hash[SVI_HASH_TEXT];
     uint64_t record = 0;
     if (!r->control->keeper)
-        return svi_fail(r->err, SVS_UNAVAILABLE, "save needs a state that is kept: start with --state.dir FOLDER");
+        return svi_fail(r->err, SVS_UNAVAILABLE,
+                        "save needs a state that is kept: start with --state.dir FOLDER");
     svs_code code = svi_keeper_save(r->control->keeper, &record, hash, r->err);
     if (code != SVS_OK)
         return code;

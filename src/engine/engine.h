@@ -105,6 +105,9 @@ void svi_engine_configure(svi_engine *e, const struct svi_settings *s);
  * and uptime anew. */
 void svi_engine_mute(svi_engine *e, bool muted);
 
+/* Was something refused because memory ran out? Then a repetition may come to another state. */
+bool svi_engine_starved(const svi_engine *e);
+
 /* With gaps allowed, a source goes on at whatever number it gives: part of what it had sent is lost. */
 void svi_engine_allow_gaps(svi_engine *e, bool allowed);
 

@@ -118,6 +118,11 @@ static const svs_error reasons[] = {
     [UNNUMBERED] = {SVS_NO_SOURCE, "delivery exactly-once takes numbered samples only: give src and n"},
 };
 
+/* What was written down and not taken for want of memory would be taken by a restart: no answer goes out. */
+static bool starved(const struct svi_inlet *in) {
+    return in->control->keeper && svi_engine_starved(in->control->engine);
+}
+
 static void settle(struct svi_inlet *in, int i, const svs_error *full, double now) {
     struct svi_request *r = &in->queue[i];
     const void *body = zmq_msg_data(&r->body);
@@ -129,11 +134,12 @@ static void settle(struct svi_inlet *in, int i, const svs_error *full, double no
     in->declined += why == full && why;
     svs_code code = why ? svi_router_decline(in->control, body, length, why, &in->reply)
                         : svi_router_handle(in->control, body, length, now, &in->reply);
-    svi_inlet_reply(in, in->socket, r, code);
+    if (!starved(in))
+        svi_inlet_reply(in, in->socket, r, code);
 }
 
 static void settle_all(struct svi_inlet *in, const svs_error *full, double now) {
-    for (int i = 0; i < in->count; i++) {
+    for (int i = 0; i < in->count && !starved(in); i++) {
         zmq_msg_t *m = &in->queue[i].body;
         if (answers(in))
             settle(in, i, full, now);
@@ -188,6 +194,9 @@ svs_code svi_inlet_turn(struct svi_inlet *in, double now, bool *took, svs_error 
     if (bytes > 0 && !full)
         in->cost = 0.5 * (in->cost + spent / (double)bytes);
     svi_latency_add(in->latency, spent, count);
+    if (starved(in))
+        return svi_fail(err, SVS_NO_MEMORY,
+                        "memory ran out for a sample that was written down already: a restart takes it");
     return SVS_OK;
 }
 

@@ -12,8 +12,9 @@
 #include "engine/settings_kept.h"
 #include "engine/worker.h"
 
-#define KEPT        2    /* checkpoints */
-#define STALL_SHARE 0.05 /* of the time may go into taking checkpoints */
+#define KEPT         2                  /* checkpoints */
+#define JOURNAL_MOST (64 * 1024 * 1024) /* bytes between checkpoints, however little work they were */
+#define STALL_SHARE  0.05               /* of the time may go into taking checkpoints */
 
 struct svi_keeper {
     struct svi_folder folder;
@@ -28,9 +29,11 @@ struct svi_keeper {
     struct svi_checkpoint checkpoint; /* the scribe's while it is busy, as the next two */
     int64_t size;
     svs_error result;
-    uint64_t newest; /* records in the newest checkpoint */
-    bool any;        /* there is one */
-    double stall;    /* seconds that taking the last one took */
+    int64_t bytes_at; /* of the journal at the last */
+    double since;     /* monotonic: when the oldest record that is not on disk was written; 0 = all are */
+    uint64_t newest;  /* records in the newest checkpoint */
+    bool any;         /* there is one */
+    double stall;     /* seconds that taking the last one took */
     int64_t written, failed;
 };
 
@@ -55,6 +58,7 @@ static svs_code begin_checkpoint(svi_keeper *k, svs_error *err) {
     const double began = monotonic();
     const struct svi_position at = svi_journal_position(k->journal);
     k->work = 0;
+    k->bytes_at = svi_journal_bytes(k->journal);
     if (k->any && at.number == k->newest)
         return SVS_OK;
     svs_code code = svi_journal_sync(k->journal, err);
@@ -120,10 +124,19 @@ svs_code svi_keeper_note(svi_keeper *k, enum svi_record_kind kind, double now, c
     return svi_journal_append(k->journal, kind, now, payload, size, err);
 }
 
+/* Since when is there something that a power cut would take? */
+static void look_at_disk(svi_keeper *k) {
+    if (svi_journal_durable(k->journal) == svi_journal_position(k->journal).number)
+        k->since = 0;
+    else if (k->since == 0)
+        k->since = monotonic();
+}
+
 svs_code svi_keeper_commit(svi_keeper *k, svs_error *err) {
     svs_code code = svi_journal_commit(k->journal, err);
     svi_engine_set_era(k->engine, 1 + svi_journal_syncs(k->journal));
     k->due = 0;
+    look_at_disk(k);
     return code;
 }
 
@@ -157,11 +170,13 @@ svs_code svi_keeper_turn(svi_keeper *k, double work, svs_error *err) {
     k->work += work;
     if (now >= k->due)
         code = svi_journal_tick(k->journal, now, &k->due, err);
+    look_at_disk(k);
     svi_engine_set_era(k->engine, 1 + svi_journal_syncs(k->journal));
     if (code == SVS_OK && svi_worker_busy(k->scribe) && svi_worker_collect(k->scribe))
         code = unless_full(end_checkpoint(k, err));
-    bool due = k->every > 0 && k->work >= k->every && k->work * STALL_SHARE >= k->stall;
-    if (code == SVS_OK && due && !svi_worker_busy(k->scribe))
+    const bool worked = k->every > 0 && k->work >= k->every && k->work * STALL_SHARE >= k->stall,
+               grown = svi_journal_bytes(k->journal) - k->bytes_at >= JOURNAL_MOST;
+    if (code == SVS_OK && (worked || grown) && !svi_worker_busy(k->scribe))
         code = unless_full(begin_checkpoint(k, err));
     return code;
 }
@@ -181,6 +196,7 @@ void svi_keeper_figures(const svi_keeper *k) {
     svi_engine_note(k->engine, "journal_records", (double)number);
     svi_engine_note(k->engine, "journal_bytes", (double)svi_journal_bytes(k->journal));
     svi_engine_note(k->engine, "journal_undurable", (double)(number - durable));
+    svi_engine_note(k->engine, "journal_age", k->since > 0 ? monotonic() - k->since : 0);
     svi_engine_note(k->engine, "checkpoints", (double)k->written);
     svi_engine_note(k->engine, "checkpoints_failed", (double)k->failed);
     svi_engine_note(k->engine, "checkpoint_age", (double)(number - k->newest));
@@ -252,13 +268,14 @@ static svs_code take_up(svi_keeper *k, struct svi_settings *s, svi_sink *sink, v
     k->engine = *engine;
     k->any = r.checkpointed;
     k->newest = r.checkpoint;
+    k->work = r.seconds; /* what was repeated would be repeated again */
     code = note_start(k, s, err);
     if (code != SVS_OK)
         return code;
     svi_engine_configure(k->engine, s);
     svi_engine_mute(k->engine, false);
     svi_engine_refit_restart(k->engine);
-    return r.found.lost_bytes > 0 ? svi_keeper_save(k, NULL, NULL, err) : SVS_OK;
+    return r.found.lost_bytes > 0 || r.rebuilt ? svi_keeper_save(k, NULL, NULL, err) : SVS_OK;
 }
 
 svi_keeper *svi_keeper_open(struct svi_settings *s, svi_sink *sink, void *user, FILE *log,

@@ -285,7 +285,11 @@ static svs_code finish(struct pipeline *p, svs_error *err) {
     if (code == SVS_OK)
         svi_engine_publish_model(p->engine, true);
     publish_stats(p, now());
-    return code == SVS_OK && p->keeper ? svi_keeper_save(p->keeper, NULL, NULL, err) : code;
+    if (code == SVS_OK && p->keeper)
+        code = svi_keeper_save(p->keeper, NULL, NULL, err);
+    if (code == SVS_DISK_FULL && p->hooks->log)
+        fprintf(p->hooks->log, "state: no last checkpoint, the journal has it all: %s\n", err->text);
+    return code == SVS_DISK_FULL ? SVS_OK : code;
 }
 
 static svs_code loop(struct pipeline *p, svs_error *err) {
@@ -296,7 +300,9 @@ static svs_code loop(struct pipeline *p, svs_error *err) {
     if (code == SVS_OK)
         code = drain(p, err);
     svs_error trouble;
-    svs_code last = code == SVS_IO && p->keeper ? SVS_OK : finish(p, &trouble);
+    /* What is in memory may not be what is written down. */
+    const bool doubtful = p->keeper && (code == SVS_IO || code == SVS_NO_MEMORY);
+    svs_code last = doubtful ? SVS_OK : finish(p, &trouble);
     if (code == SVS_OK && last != SVS_OK)
         code = svi_fail(err, last, "%s", trouble.text);
     return code;

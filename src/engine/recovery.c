@@ -253,6 +253,8 @@ static svs_code read_journal(struct recovering *w, svs_error *err) {
     if (what == SVI_JOURNAL_FAIL)
         code = err->code;
     svi_journal_reader_found(w->reader, &w->r->found);
+    if (code == SVS_OK && what == SVI_JOURNAL_RECORD) /* the one that was left out */
+        w->r->found.records--;
     if (w->r->engine)
         svi_engine_allow_gaps(w->r->engine, false);
     return code;

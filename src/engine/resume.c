@@ -31,6 +31,11 @@ void svi_engine_mute(svi_engine *e, bool muted) {
         return;
     e->started = e->rate_since = e->counters.of[SVI_COUNTER_RATE].number = NAN;
     e->rate_seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    e->starved_before = e->counters.refused[SVS_NO_MEMORY];
+}
+
+bool svi_engine_starved(const svi_engine *e) {
+    return e->counters.refused[SVS_NO_MEMORY] > e->starved_before;
 }
 
 void svi_engine_allow_gaps(svi_engine *e, bool allowed) {
