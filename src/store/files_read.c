@@ -74,7 +74,7 @@ static svs_code parse_array(struct parser *p, struct svi_item *item, uint32_t it
     if (svi_walk(&end, p->end, 1) != SVS_OK)
         return damaged(p, "it ends too early, or it is not msgpack");
     const uint8_t *at = svi_item_read(p->at, &array);
-    if (array.type != SVI_ARRAY || array.length != items)
+    if (array.type != SVI_ARRAY || array.length != items || end - p->at <= SVI_CHECK_SIZE)
         return damaged(p, "it is no section");
     for (uint32_t i = 0; i < items; i++)
         at = svi_item_read(at, &item[i]);
