@@ -18,6 +18,10 @@ bool svi_archive_check(struct svi_archive *a, bool holds, const char *what) {
     return svi_archive_ok(a);
 }
 
+int64_t svi_archive_left(const struct svi_archive *a) {
+    return a->loading ? a->form->left(a) : INT64_MAX;
+}
+
 static void out_of_range(struct svi_archive *a, const char *name) {
     char text[96];
     snprintf(text, sizeof text, "the field %s is out of range", name);
@@ -106,8 +110,11 @@ void svi_archive_text(struct svi_archive *a, const char *name, char *v, size_t s
     if (!svi_archive_ok(a))
         return;
     svi_archive_bytes(a, name, v, length);
-    if (a->loading && svi_archive_ok(a))
-        v[length] = '\0';
+    if (!a->loading || !svi_archive_ok(a))
+        return;
+    v[length] = '\0';
+    if (memchr(v, 0, (size_t)length))
+        out_of_range(a, name);
 }
 
 void svi_archive_value(struct svi_archive *a, const char *name, svs_value *v, char *room) {

@@ -35,6 +35,7 @@ struct svi_archive_form {
     void (*real)(struct svi_archive *a, const char *name, double *v);
     void (*block)(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
                   int64_t count);
+    int64_t (*left)(const struct svi_archive *a);
 };
 
 struct svi_archive {
@@ -58,6 +59,9 @@ svs_code svi_archive_fail(struct svi_archive *a, svs_code code, const char *text
 /* Loading: SVS_DAMAGED when the condition does not hold. `what`: "a label is beyond the classes". Returns
  * svi_archive_ok. */
 bool svi_archive_check(struct svi_archive *a, bool holds, const char *what);
+
+/* Loading: bytes that are not read yet; take no room for a count that they cannot hold. Saving: INT64_MAX. */
+int64_t svi_archive_left(const struct svi_archive *a);
 
 /* Scalars; low and high, inclusive, are checked when loading. */
 void svi_archive_bool(struct svi_archive *a, const char *name, bool *v);

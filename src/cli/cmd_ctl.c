@@ -32,10 +32,15 @@ static void pack_word(struct svi_pack *p, const char *word) {
 
 static svs_code build(const struct cli_args *a, struct svi_bytes *request) {
     struct svi_pack p;
+    const bool set = strcmp(a->positional[0], "config") == 0 && a->positional_count > 1;
     svi_pack_begin(&p, request);
-    svi_pack_map(&p, (size_t)a->positional_count);
+    svi_pack_map(&p, set ? 2 : (size_t)a->positional_count);
     svi_pack_text(&p, "op");
     svi_pack_text(&p, a->positional[0]);
+    if (set) {
+        svi_pack_text(&p, "set");
+        svi_pack_map(&p, (size_t)a->positional_count - 1);
+    }
     for (int i = 1; i < a->positional_count; i++) {
         const char *word = a->positional[i], *sign = strchr(word, '=');
         svi_pack_value(&p, (svs_value){.kind = SVS_STR, .length = (uint32_t)(sign - word), .as.s = word});
@@ -93,6 +98,8 @@ const struct cli_command cli_ctl = {
             "  svmstream ctl status\n"
             "  svmstream ctl label id=17 y=spam\n"
             "  svmstream ctl forget id='\"7\"'\n"
+            "  svmstream ctl config alert.p=0.01 publish.every=100   # of a running process\n"
+            "  svmstream ctl save                                    # a checkpoint now, with its hash\n"
             "  svmstream ctl stop",
     .keys = "ctl curve curve.server",
     .options = options,

@@ -85,7 +85,7 @@ struct cli_command {
 };
 
 extern const struct cli_command cli_run, cli_feed, cli_watch, cli_train, cli_predict, cli_eval, cli_model,
-    cli_novelty, cli_ctl, cli_config, cli_keys;
+    cli_novelty, cli_ctl, cli_config, cli_keys, cli_replay, cli_state;
 extern const struct cli_command cli_help_man, cli_help_completion;
 
 /* All commands, in the order of the help. */

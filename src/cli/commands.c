@@ -12,9 +12,9 @@
 #include "svmstream/svmstream.h"
 
 static const struct cli_command *const commands[] = {
-    &cli_run,  &cli_feed,     &cli_watch,           &cli_train, &cli_predict,
-    &cli_eval, &cli_novelty,  &cli_model,           &cli_ctl,   &cli_config,
-    &cli_keys, &cli_help_man, &cli_help_completion,
+    &cli_run,  &cli_feed,    &cli_watch, &cli_train,    &cli_predict,
+    &cli_eval, &cli_novelty, &cli_model, &cli_ctl,      &cli_config,
+    &cli_keys, &cli_replay,  &cli_state, &cli_help_man, &cli_help_completion,
 };
 #define COMMANDS ((int)(sizeof commands / sizeof commands[0]))
 

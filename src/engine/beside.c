@@ -12,7 +12,8 @@
            */
 
 svs_code svi_beside_new(struct svi_beside *b, const struct svi_settings *s, svs_error *err) {
-    *b = (struct svi_beside){.serve = s->serve};
+    *b = (struct svi_beside){
+        .serve = s->serve, .max_features = (int)s->max_features, .max_classes = (int)s->max_classes};
     if (s->refit == 0 || s->window == 0 || s->task == SVS_REGRESS || s->method == SVI_METHOD_NONE)
         return SVS_OK;
     b->every = b->next = s->refit_every > 0 ? s->refit_every : s->window;
@@ -25,6 +26,19 @@ svs_code svi_beside_new(struct svi_beside *b, const struct svi_settings *s, svs_
     if (!b->job)
         return SVS_NO_MEMORY;
     return b->hits ? SVS_OK : svi_fail_memory(err, "the refit");
+}
+
+void svi_beside_configure(struct svi_beside *b, const struct svi_settings *s, int64_t seen, double time) {
+    const int64_t every = s->refit_every > 0 ? s->refit_every : s->window;
+    b->serve = s->serve;
+    if (b->state == SVI_REFIT_OFF)
+        return;
+    if (every != b->every)
+        b->next = (seen / every + 1) * every;
+    if (s->refit_seconds != b->seconds)
+        b->next_time = s->refit_seconds > 0 ? time + s->refit_seconds : INFINITY;
+    b->every = every;
+    b->seconds = s->refit_seconds;
 }
 
 void svi_beside_free(struct svi_beside *b) {
@@ -98,6 +112,20 @@ static bool two_classes(const struct svi_engine *e, svs_error *err) {
     return false;
 }
 
+static svs_code begin(struct svi_engine *e, svs_error *err) {
+    struct svi_beside *b = &e->beside;
+    if (!two_classes(e, err))
+        return SVS_UNAVAILABLE;
+    svs_code code = svi_snapshot_begin(&b->job->snapshot, e->learner, err);
+    if (code != SVS_OK)
+        return code;
+    atomic_store(&b->job->cancel, false);
+    b->job->begun = e->counters.of[SVI_COUNTER_SEEN].count;
+    b->state = SVI_REFIT_COPYING;
+    svi_snapshot_copy(&b->job->snapshot, e->learner, SVI_SNAPSHOT_ROWS);
+    return SVS_OK;
+}
+
 svs_code svi_beside_start(struct svi_engine *e, svs_error *err) {
     struct svi_beside *b = &e->beside;
     if (b->state == SVI_REFIT_OFF)
@@ -105,15 +133,17 @@ svs_code svi_beside_start(struct svi_engine *e, svs_error *err) {
                         "refits are off: they need refit other than none, a window, and task classify");
     if (b->state != SVI_REFIT_IDLE)
         return svi_fail(err, SVS_UNAVAILABLE, "a refit is running already");
-    if (!two_classes(e, err))
-        return SVS_UNAVAILABLE;
-    svs_code code = svi_snapshot_begin(&b->job->snapshot, e->learner, err);
-    if (code == SVS_OK) {
-        b->job->begun = e->counters.of[SVI_COUNTER_SEEN].count;
-        b->state = SVI_REFIT_COPYING;
-        svi_snapshot_copy(&b->job->snapshot, e->learner, SVI_SNAPSHOT_ROWS);
-    }
-    return code;
+    return begin(e, err);
+}
+
+void svi_beside_restart(struct svi_engine *e) {
+    struct svi_beside *b = &e->beside;
+    svs_error err;
+    if (b->state != SVI_REFIT_LOST || (!b->stale && begin(e, &err) == SVS_OK))
+        return;
+    b->job->begun = e->counters.of[SVI_COUNTER_SEEN].count;
+    b->job->snapshot.count = 0;
+    b->state = SVI_REFIT_READY;
 }
 
 static bool due(struct svi_beside *b, int64_t seen, double time) {
@@ -146,10 +176,10 @@ bool svi_beside_step(struct svi_engine *e) {
 }
 
 void svi_beside_reset(struct svi_beside *b) {
-    b->stale = b->state == SVI_REFIT_AWAY;
-    if (b->state == SVI_REFIT_COPYING || b->state == SVI_REFIT_READY)
-        b->state = SVI_REFIT_IDLE;
-    if (b->state == SVI_REFIT_IDLE)
+    b->stale = b->state > SVI_REFIT_IDLE;
+    if (b->stale)
+        atomic_store(&b->job->cancel, true);
+    else if (b->state == SVI_REFIT_IDLE)
         svi_refit_forget(b->job);
     b->have = b->serves = false;
     b->hit_count = b->hit_at = b->online = b->refit = 0;
@@ -165,29 +195,36 @@ struct svi_refit *svi_engine_refit_take(svi_engine *e) {
     return b->job;
 }
 
+svs_code svi_beside_reserve(struct svi_beside *b, int rows, int d, svs_error *err) {
+    const int64_t weights = (int64_t)rows * d;
+    if (weights <= b->weights && rows <= b->room)
+        return SVS_OK;
+    double *W = svi_alloc_array((size_t)weights, sizeof *W), *c = svi_alloc_array((size_t)rows, sizeof *c);
+    double *scores = svi_alloc_array((size_t)rows, sizeof *scores);
+    if (!W || !c || !scores) {
+        svi_free(W);
+        svi_free(c);
+        svi_free(scores);
+        return svi_fail_memory(err, "a refit's model");
+    }
+    svi_free(b->W);
+    svi_free(b->b);
+    svi_free(b->scores);
+    b->W = W;
+    b->b = c;
+    b->scores = scores;
+    b->weights = weights;
+    b->room = rows;
+    return SVS_OK;
+}
+
 static svs_code adopt(struct svi_engine *e, svs_error *err) {
     struct svi_beside *b = &e->beside;
     const struct svi_refit *r = b->job;
     const int64_t weights = (int64_t)r->rows * r->d;
-    if (weights > b->weights || r->rows > b->room) {
-        double *W = svi_alloc_array((size_t)weights, sizeof *W),
-               *c = svi_alloc_array((size_t)r->rows, sizeof *c);
-        double *scores = svi_alloc_array((size_t)r->rows, sizeof *scores);
-        if (!W || !c || !scores) {
-            svi_free(W);
-            svi_free(c);
-            svi_free(scores);
-            return svi_fail_memory(err, "a refit's model");
-        }
-        svi_free(b->W);
-        svi_free(b->b);
-        svi_free(b->scores);
-        b->W = W;
-        b->b = c;
-        b->scores = scores;
-        b->weights = weights;
-        b->room = r->rows;
-    }
+    svs_code code = svi_beside_reserve(b, r->rows, r->d, err);
+    if (code != SVS_OK)
+        return code;
     memcpy(b->W, r->W, (size_t)weights * sizeof *b->W);
     memcpy(b->b, r->b, (size_t)r->rows * sizeof *b->b);
     b->model = (svs_model){.version = svi_learner_take_version(e->learner),
@@ -214,12 +251,13 @@ static svs_code adopt(struct svi_engine *e, svs_error *err) {
 void svi_engine_refit_give(svi_engine *e) {
     struct svi_beside *b = &e->beside;
     svs_error err = b->job->error;
-    bool stale = b->stale || b->job->class_count != svs_learner_class_count(e->learner);
+    const bool other = err.code == SVS_OK && b->job->class_count != svs_learner_class_count(e->learner);
+    const bool overtaken = b->stale || other;
     b->state = SVI_REFIT_IDLE;
     if (b->stale)
         svi_refit_forget(b->job);
     b->stale = false;
-    if (err.code == SVS_OK && stale) {
+    if (overtaken) {
         b->overtaken++;
         return;
     }

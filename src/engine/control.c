@@ -1,13 +1,18 @@
 /* Control requests: one row an operation. */
 #include "engine/control.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/fail.h"
 #include "base/nearest.h"
 #include "base/text.h"
+#include "engine/keeper.h"
 #include "engine/reply.h"
+#include "engine/settings_kept.h"
+#include "store/files.h"
 #include "svmstream/svmstream.h"
 #include "wire/decode.h"
 
@@ -17,6 +22,8 @@
 struct request {
     struct svi_control *control;
     const msgpack_object_map *map;
+    const void *bytes; /* of the whole request */
+    size_t length;
     const char *name; /* of the operation */
     double now;
     struct svi_pack *reply;
@@ -126,9 +133,64 @@ static void reply_setting(const struct request *r, const struct svi_setting *row
     }
 }
 
+/* The value as a settings file would have it; "" for what cannot be one. */
+static const char *setting_text(const msgpack_object *o, char *out, size_t size) {
+    const svs_value v = value_of(o);
+    out[0] = '\0';
+    if (o->type == MSGPACK_OBJECT_BOOLEAN)
+        snprintf(out, size, "%s", o->via.boolean ? "yes" : "no");
+    else if (v.kind == SVS_STR)
+        snprintf(out, size, "%.*s", (int)v.length, v.as.s);
+    else if (v.kind == SVS_INT)
+        snprintf(out, size, "%" PRId64, v.as.i);
+    else if (v.kind == SVS_REAL)
+        snprintf(out, size, "%.17g", v.as.r);
+    return out;
+}
+
+static svs_code set_one(struct svi_settings *s, const msgpack_object_kv *pair, svs_error *err) {
+    char key[64], value[SVI_TEXT_MAX];
+    if (pair->key.type != MSGPACK_OBJECT_STR)
+        return svi_fail(err, SVS_WRONG_TYPE, "set is a map of settings: its keys are strings");
+    svi_escape(key, sizeof key, pair->key.via.str.ptr, pair->key.via.str.size);
+    const struct svi_setting *row = svi_settings_row(key);
+    if (!row)
+        return svi_settings_unknown(key, err);
+    if (svi_settings_nature(row) != SVI_NATURE_LIVE)
+        return svi_fail(err, SVS_SETTING, "%s cannot be changed while the model lives: start anew with it",
+                        key);
+    return svi_settings_set(s, key, setting_text(&pair->val, value, sizeof value), err);
+}
+
+/* All of them or none. */
+static svs_code set_settings(struct request *r, const msgpack_object_map *set) {
+    struct svi_control *c = r->control;
+    struct svi_settings *s = svi_alloc(sizeof *s);
+    svs_code code = s ? SVS_OK : svi_fail_memory(r->err, "the settings");
+    if (code != SVS_OK)
+        return code;
+    *s = *c->settings;
+    for (uint32_t i = 0; i < set->size && code == SVS_OK; i++)
+        code = set_one(s, &set->ptr[i], r->err);
+    if (code == SVS_OK)
+        code = svi_settings_check(s, r->err);
+    if (code == SVS_OK) {
+        svi_settings_adopt(c->settings, s);
+        svi_engine_configure(c->engine, s);
+    }
+    svi_free(s);
+    return code;
+}
+
 static svs_code op_config(struct request *r) {
     int rows;
     const struct svi_setting *table = svi_settings_table(&rows);
+    const msgpack_object *set = get(r->map, "set");
+    if (set && set->type != MSGPACK_OBJECT_MAP)
+        return svi_fail(r->err, SVS_WRONG_TYPE, "set is a map of settings and their values");
+    svs_code code = set ? set_settings(r, &set->via.map) : SVS_OK;
+    if (code != SVS_OK)
+        return code;
     reply_ok(r, 1);
     svi_pack_text(r->reply, "config");
     svi_pack_map(r->reply, (size_t)rows);
@@ -205,17 +267,37 @@ static svs_code op_stop(struct request *r) {
     return SVS_OK;
 }
 
+static svs_code op_save(struct request *r) {
+    char hash[SVI_HASH_TEXT];
+    uint64_t record = 0;
+    if (!r->control->keeper)
+        return svi_fail(r->err, SVS_UNAVAILABLE,
+                        "save needs a state that is kept: start with --state.dir FOLDER");
+    svs_code code = svi_keeper_save(r->control->keeper, &record, hash, r->err);
+    if (code != SVS_OK)
+        return code;
+    reply_ok(r, 2);
+    svi_reply_int(r->reply, "record", (int64_t)record);
+    svi_reply_text(r->reply, "hash", hash);
+    return SVS_OK;
+}
+
 static svs_code op_unavailable(struct request *r) {
     return svi_fail(r->err, SVS_UNAVAILABLE, "%s is known, but this version cannot do it yet", r->name);
 }
 
+/* Which requests change the state, and are therefore written down before they take effect. */
+enum changes { NEVER, ALWAYS, WITH_SET };
+
 static const struct {
     const char *name;
     svs_code (*run)(struct request *);
+    enum changes changes;
 } operations[] = {
-    {"status", op_status}, {"config", op_config},    {"model", op_model},      {"publish", op_publish},
-    {"forget", op_forget}, {"label", op_label},      {"reset", op_reset},      {"stop", op_stop},
-    {"refit", op_refit},   {"save", op_unavailable}, {"load", op_unavailable},
+    {"status", op_status, NEVER},    {"config", op_config, WITH_SET}, {"model", op_model, NEVER},
+    {"publish", op_publish, ALWAYS}, {"forget", op_forget, ALWAYS},   {"label", op_label, ALWAYS},
+    {"reset", op_reset, ALWAYS},     {"stop", op_stop, NEVER},        {"refit", op_refit, ALWAYS},
+    {"save", op_save, NEVER},        {"load", op_unavailable, NEVER},
 };
 
 #define OPERATIONS ((int)(sizeof operations / sizeof operations[0]))
@@ -230,6 +312,24 @@ static svs_code unknown(const char *name, svs_error *err) {
                     nearest ? nearest : names[0]);
 }
 
+static svs_code write_ahead(struct request *r, enum changes changes) {
+    struct svi_control *c = r->control;
+    if (!c->keeper || changes == NEVER || (changes == WITH_SET && !get(r->map, "set")))
+        return SVS_OK;
+    return svi_keeper_write(c->keeper, SVI_RECORD_CONTROL, r->now, r->bytes, r->length, r->err);
+}
+
+static svs_code run(struct request *r, int operation) {
+    svs_code code = write_ahead(r, operations[operation].changes);
+    if (code == SVS_OK)
+        code = operations[operation].run(r);
+    if (code == SVS_IO && r->control->keeper) { /* only keeping the state does such things */
+        r->control->failed = true;
+        r->control->failure = *r->err;
+    }
+    return code;
+}
+
 static svs_code dispatch(struct request *r) {
     char name[40];
     const msgpack_object *op = get(r->map, "op");
@@ -240,7 +340,7 @@ static svs_code dispatch(struct request *r) {
     r->name = name;
     for (int i = 0; i < OPERATIONS; i++)
         if (strcmp(operations[i].name, name) == 0)
-            return operations[i].run(r);
+            return run(r, i);
     return unknown(name, r->err);
 }
 
@@ -270,7 +370,8 @@ svs_code svi_control_handle(struct svi_control *c, const void *request, size_t l
     svs_error err;
     out->size = 0;
     svi_pack_begin(&reply, out);
-    struct request r = {.control = c, .now = now, .reply = &reply, .err = &err};
+    struct request r = {
+        .control = c, .bytes = request, .length = length, .now = now, .reply = &reply, .err = &err};
     err.code = parse(&r, request, length);
     if (err.code != SVS_OK) {
         svi_pack_map(&reply, 2);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "engine/keeper.h"
 #include "wire/cursor.h"
 #include "wire/decode.h"
 
@@ -116,17 +117,17 @@ int svi_door_fd(const struct svi_door *d) {
     return d->monitor ? svi_monitor_fd(d->monitor) : -1;
 }
 
-static void tell_cut(struct svi_door *d, svi_engine *e, int64_t max_message, double now) {
+static void tell_cut(struct svi_door *d, svi_engine *e, svi_keeper *k, int64_t max_message, double now) {
     char peer[SVI_PEER_MAX], reason[SVS_ERROR_TEXT];
     while (svi_monitor_take(d->monitor, peer)) {
         snprintf(reason, sizeof reason,
                  "a peer%s%s was disconnected: its message exceeds max.message = %" PRId64 " bytes",
                  peer[0] ? " at " : "", peer, max_message);
-        svi_engine_refuse(e, SVS_PEER_CUT, reason, NULL, 0, now);
+        svi_keeper_refuse(k, e, SVS_PEER_CUT, reason, now);
     }
 }
 
-static void tell_revoked(struct svi_door *d, svi_engine *e, double now) {
+static void tell_revoked(struct svi_door *d, svi_engine *e, svi_keeper *k, double now) {
     char reason[SVS_ERROR_TEXT];
     if (d->refused == d->told || (now - d->told_at < TELL_SECONDS && now >= d->told_at))
         return;
@@ -135,17 +136,17 @@ static void tell_revoked(struct svi_door *d, svi_engine *e, double now) {
              d->refused - d->told, d->refused - d->told > 1 ? "s were" : " was");
     d->told = d->refused;
     d->told_at = now;
-    svi_engine_refuse(e, SVS_NOT_ALLOWED, reason, NULL, 0, now);
+    svi_keeper_refuse(k, e, SVS_NOT_ALLOWED, reason, now);
 }
 
-void svi_door_tell(struct svi_door *d, svi_engine *e, int64_t max_message, double now) {
+void svi_door_tell(struct svi_door *d, svi_engine *e, svi_keeper *k, int64_t max_message, double now) {
     svs_error notice;
     if (!d->monitor)
         return;
-    tell_cut(d, e, max_message, now);
+    tell_cut(d, e, k, max_message, now);
     if (svi_monitor_notice(d->monitor, &notice))
-        svi_engine_refuse(e, notice.code, notice.text, NULL, 0, now);
-    tell_revoked(d, e, now);
+        svi_keeper_refuse(k, e, notice.code, notice.text, now);
+    tell_revoked(d, e, k, now);
     svi_engine_note(e, "handshakes_refused", (double)svi_monitor_refused(d->monitor));
     svi_engine_note(e, "connections", (double)svi_monitor_connected(d->monitor));
 }

@@ -42,7 +42,8 @@ bool svi_door_subscription(struct svi_door *d, zmq_msg_t *m, bool useful);
 
 int svi_door_fd(const struct svi_door *d); /* readable when svi_door_tell has something to tell; -1 = never */
 
-/* Tells the engine who was cut or refused, as events and figures. */
-void svi_door_tell(struct svi_door *d, svi_engine *e, int64_t max_message, double now);
+/* Tells the engine who was cut or refused, as events and figures; `k` (may be NULL) keeps its state. */
+struct svi_keeper;
+void svi_door_tell(struct svi_door *d, svi_engine *e, struct svi_keeper *k, int64_t max_message, double now);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "engine/engine_state.h"
+#include "engine/origin.h"
 #include "wire/cursor.h"
 #include "wire/decode.h"
 
@@ -358,58 +359,17 @@ static void take_element(struct svi_engine *e, struct svi_frame *f, bool duplica
         refuse(e, code, &err, f->element, f->element_size, now, r);
 }
 
-/* Where a frame says it comes from. */
-struct origin {
-    struct svi_item src, n; /* SVI_NIL: not there */
-};
-
-/* Looks for `src` and `n` in the first element, even if a decoder would refuse it: its number is used up all
- * the same. */
-static void read_origin(const struct svi_frame *f, struct origin *o) {
-    struct svi_item map, key;
-    const uint8_t *at = svi_item_read(f->at, &map);
-    *o = (struct origin){{0}, {0}};
-    for (uint32_t i = 0; map.type == SVI_MAP && i < map.length; i++) {
-        const uint8_t *value = svi_item_read(at, &key);
-        bool text = key.type == SVI_STRING;
-        if (!text)
-            svi_walk(&at, f->end, SVI_DEPTH_MAX);
-        at = text ? value : at;
-        if (text && key.length == 3 && memcmp(key.body, "src", 3) == 0)
-            svi_item_read(at, &o->src);
-        else if (text && key.length == 1 && key.body[0] == 'n')
-            svi_item_read(at, &o->n);
-        svi_walk(&at, f->end, SVI_DEPTH_MAX);
-    }
-}
-
-static svs_code check_name(const struct svi_item *src, svs_error *err) {
-    const char *name = (const char *)src->body;
-    if (src->type == SVI_STRING && src->length >= 1 && src->length <= SVS_NAME_MAX &&
-        !memchr(name, 0, src->length) && svi_utf8_valid(name, src->length))
-        return SVS_OK;
-    return svi_fail(err, SVS_NO_SOURCE, "src must be a name of 1 to %d bytes of UTF-8", SVS_NAME_MAX);
-}
-
-static svs_code check_number(const struct svi_item *n, int64_t *number, svs_error *err) {
-    double real;
-    *number = n->type == SVI_INT ? n->i : -1;
-    if (n->type == SVI_REAL && svi_item_number(n, &real) && real == trunc(real) && real >= 0 && real < 0x1p53)
-        *number = (int64_t)real;
-    return *number >= 0 ? SVS_OK : svi_fail(err, SVS_NO_SOURCE, "n must be a whole number from 0");
-}
-
 /* Holds the frame's number against the table. *skip: its first elements that were taken before. */
 static svs_code enter(struct svi_engine *e, const struct svi_frame *f, struct svi_receipt *r,
                       struct svi_producer **producer, int64_t *skip, svs_error *err) {
-    struct origin o;
-    read_origin(f, &o);
+    struct svi_origin o;
+    svi_origin_read(f, &o);
     if (o.src.type == SVI_NIL && o.n.type == SVI_NIL)
         return SVS_OK;
     if (o.src.type == SVI_NIL || o.n.type == SVI_NIL)
         return svi_fail(err, SVS_NO_SOURCE, "the sample has %s: acknowledged input needs both",
                         o.n.type == SVI_NIL ? "src but no n" : "n but no src");
-    if (check_name(&o.src, err) != SVS_OK || check_number(&o.n, &r->first, err) != SVS_OK)
+    if (svi_origin_name(&o, err) != SVS_OK || svi_origin_number(&o, &r->first, err) != SVS_OK)
         return SVS_NO_SOURCE;
     const char *name = (const char *)o.src.body;
     memcpy(r->src, name, o.src.length);
@@ -417,11 +377,13 @@ static svs_code enter(struct svi_engine *e, const struct svi_frame *f, struct sv
     *producer = svi_producers_find(e->producers, name, o.src.length);
     int64_t next = *producer ? (*producer)->next : 0;
     r->n = next - 1;
-    if (r->first > next)
+    if (r->first > next && !e->gaps_allowed)
         return svi_fail(err, SVS_GAP, "n is %lld, but %lld comes next: send again from there",
                         (long long)r->first, (long long)next);
     if (!*producer && !(*producer = svi_producers_add(e->producers, name, o.src.length, err)))
         return err->code;
+    if (r->first > next) /* the first that is left of a source whose beginning is lost */
+        (*producer)->next = next = r->first;
     *skip = next - r->first < f->left ? next - r->first : f->left;
     return SVS_OK;
 }
@@ -448,10 +410,15 @@ svs_code svi_engine_frame(svi_engine *e, const void *bytes, size_t length, doubl
     if (code != SVS_OK)
         refuse(e, code, &err, bytes, length, now, r);
     if (producer && code == SVS_OK && r->first + count > producer->next)
-        producer->next = r->first + count;
+        svi_producer_take(producer, r->first + count, e->era);
     r->n = producer ? producer->next - 1 : r->n;
     r->seq = e->counters.of[SVI_COUNTER_SEEN].count - 1;
     return code;
+}
+
+int64_t svi_engine_source_durable(const svi_engine *e, const char *src) {
+    const struct svi_producer *p = svi_producers_find(e->producers, src, strlen(src));
+    return p ? svi_producer_durable(p, e->era) : -1;
 }
 
 int64_t svi_engine_source_next(const svi_engine *e, const char *src) {

@@ -94,8 +94,37 @@ uint64_t svi_engine_epoch(const svi_engine *e);
 int64_t svi_engine_seen(const svi_engine *e);
 int64_t svi_engine_errors(const svi_engine *e); /* refusals so far */
 
+/* ---- for a state that is kept */
+
+const struct svi_settings *svi_engine_settings(const svi_engine *e);
+
+/* Takes over the settings that may change while the model lives; the others of *s are not looked at. */
+void svi_engine_configure(svi_engine *e, const struct svi_settings *s);
+
+/* A muted engine numbers its events but sends none: it repeats what was done before. Unmuting begins rates
+ * and uptime anew. */
+void svi_engine_mute(svi_engine *e, bool muted);
+
+/* Was something refused because memory ran out? Then a repetition may come to another state. */
+bool svi_engine_starved(const svi_engine *e);
+
+/* With gaps allowed, a source goes on at whatever number it gives: part of what it had sent is lost. */
+void svi_engine_allow_gaps(svi_engine *e, bool allowed);
+
+/* The result of a refit that took effect here before (svi_refit_pack). */
+svs_code svi_engine_refit_repeat(svi_engine *e, const void *record, size_t size, svs_error *err);
+
+/* A refit that was away when its process ended begins again. */
+void svi_engine_refit_restart(svi_engine *e);
+
+/* What is taken from now on is on disk when another era begins. */
+void svi_engine_set_era(svi_engine *e, uint64_t era);
+
+/* The last number of a source that is on disk in this era; -1 = none. */
+int64_t svi_engine_source_durable(const svi_engine *e, const char *src);
+
 /* Figures that the surroundings measure (queue ages, dropped subscribers, latency quantiles): kept by name,
- * sent with the stats. `name` must be static. At most 16. */
+ * sent with the stats. `name` must be static. At most SVI_NOTES_MAX. */
 void svi_engine_note(svi_engine *e, const char *name, double value);
 
 double svi_engine_memory(const struct svi_settings *s, int d,

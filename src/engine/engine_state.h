@@ -10,7 +10,7 @@
 #include "engine/producers.h"
 #include "engine/sentry.h"
 
-#define SVI_NOTES_MAX      16
+#define SVI_NOTES_MAX      24
 #define SVI_FIGURES_MAX    (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_NOTES_MAX + 3)
 #define SVI_METRICS_WINDOW 1000    /* samples, when nothing is held */
 #define SVI_METRICS_LONG   1000000 /* samples of windowed quality at most */
@@ -39,8 +39,12 @@ struct svi_engine {
     uint64_t seq[SVI_TOPIC_COUNT]; /* of the next event */
 
     struct svi_counters counters;
-    double started;    /* arrival clock at the first call, NAN before */
-    double rate_since; /* arrival clock at the last stats */
+    bool muted;             /* events are numbered, not sent */
+    bool gaps_allowed;      /* a source may skip numbers: they are lost */
+    int64_t starved_before; /* refusals for want of memory when it was unmuted */
+    uint64_t era;           /* of the disk: how often it was forced */
+    double started;         /* arrival clock at the first call, NAN before */
+    double rate_since;      /* arrival clock at the last stats */
     int64_t rate_seen;
     struct svi_figure notes[SVI_NOTES_MAX];
     int note_count;

@@ -14,6 +14,8 @@
 
 struct svi_intake {
     svi_engine *engine;
+    svi_keeper *keeper;      /* NULL = nothing is written down */
+    struct svi_bytes sample; /* a row as it is written down */
     const struct svi_settings *settings;
     svi_reader *reader; /* NULL: msgpack */
     struct svi_reader_options options;
@@ -46,7 +48,7 @@ static bool open_reader(svi_intake *in, svs_error *err) {
     return in->reader != NULL;
 }
 
-svi_intake *svi_intake_new(const struct svi_settings *s, svi_engine *e, svs_error *err) {
+svi_intake *svi_intake_new(const struct svi_settings *s, svi_engine *e, svi_keeper *k, svs_error *err) {
     svi_intake *in = svi_alloc(sizeof *in);
     bool msgpack = strcmp(s->in_format, "msgpack") == 0;
     if (!in) {
@@ -54,6 +56,7 @@ svi_intake *svi_intake_new(const struct svi_settings *s, svi_engine *e, svs_erro
         return NULL;
     }
     in->engine = e;
+    in->keeper = k;
     in->settings = s;
     in->capacity = (size_t)s->max_message + CHUNK;
     if (msgpack && !(in->buffer = svi_alloc(in->capacity)))
@@ -68,6 +71,7 @@ void svi_intake_free(svi_intake **in) {
         return;
     svi_reader_close(&(*in)->reader);
     svi_free((*in)->buffer);
+    svi_bytes_clear(&(*in)->sample);
     svi_free(*in);
     *in = NULL;
 }
@@ -97,15 +101,37 @@ static void refuse_row(svi_intake *in, const svs_error *why, double now) {
     size_t length = 0;
     svi_reader_line(in->reader, &bytes, &length);
     in->located = true;
-    svi_engine_refuse(in->engine, why->code, why->text, bytes, length, now);
+    if (in->keeper)
+        svi_keeper_refuse(in->keeper, in->engine, why->code, why->text, now);
+    else
+        svi_engine_refuse(in->engine, why->code, why->text, bytes, length, now);
     in->located = false;
 }
 
-static void take_row(svi_intake *in, const struct svi_message *m, double now) {
+static svs_code take_object(svi_intake *in, const void *bytes, size_t size, double now, svs_error *err) {
+    svs_code code =
+        in->keeper ? svi_keeper_write(in->keeper, SVI_RECORD_FRAME, now, bytes, size, err) : SVS_OK;
+    if (code == SVS_OK)
+        svi_engine_frame(in->engine, bytes, size, now, false, NULL); /* a refusal becomes an event */
+    return code;
+}
+
+/* A row that is kept is written down, and taken, as the message that a producer would send. */
+static svs_code take_row(svi_intake *in, const struct svi_message *m, double now, svs_error *err) {
     const char *bytes = NULL;
     size_t length = 0;
-    svi_reader_line(in->reader, &bytes, &length);
-    svi_engine_message(in->engine, m, bytes, length, now, NULL); /* a refusal becomes an event */
+    struct svi_shape *shape = svi_engine_shape(in->engine);
+    if (!in->keeper) {
+        svi_reader_line(in->reader, &bytes, &length);
+        svi_engine_message(in->engine, m, bytes, length, now, NULL);
+        return SVS_OK;
+    }
+    in->sample.size = 0;
+    svs_code code = svi_message_encode(m, shape->names, m->missing == 0, &in->sample);
+    svi_shape_restore(shape);
+    if (code != SVS_OK)
+        return svi_fail_memory(err, "a row");
+    return take_object(in, in->sample.data, in->sample.size, now, err);
 }
 
 static svs_code text_turn(svi_intake *in, bool fill, double now, svs_error *err) {
@@ -121,10 +147,13 @@ static svs_code text_turn(svi_intake *in, bool fill, double now, svs_error *err)
         if (what == SVI_READ_END || what == SVI_READ_MORE)
             return SVS_OK;
         in->row++;
+        svs_code code = SVS_OK;
         if (what == SVI_READ_ROW)
-            take_row(in, &m, now);
+            code = take_row(in, &m, now, err);
         else
             refuse_row(in, &why, now);
+        if (code != SVS_OK)
+            return code;
     }
 }
 
@@ -150,7 +179,8 @@ static svs_code take_objects(svi_intake *in, double now, svs_error *err) {
     svs_code code = SVS_OK;
     while (from < in->size && (code = object_end(in, from, &to, err)) == SVS_OK && to > from) {
         in->row++;
-        svi_engine_frame(in->engine, in->buffer + from, to - from, now, false, NULL);
+        if ((code = take_object(in, in->buffer + from, to - from, now, err)) != SVS_OK)
+            return code;
         from = to;
     }
     if (code != SVS_OK) {

@@ -4,56 +4,12 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "engine/rank.h"
-#include "engine/tally.h"
+#include "engine/metrics_state.h"
 
-#define NO_CLASS  UINT16_MAX         /* nothing was predicted */
-#define NO_BIN    UINT16_MAX         /* the score of this sample ranks nowhere */
 #define LOSS_MAX  34.538776394910684 /* -log(1e-15) */
 #define CLASS_MAX (UINT16_MAX - 1)
 
-struct class_count {
-    int64_t truth, predicted, hits; /* labels, predictions, both at once */
-};
-
-/* Exact counts of one stretch of the stream: all of it, or the window. */
-struct counts {
-    int64_t n, hits, same;  /* same: the label was that of the sample before */
-    struct class_count *of; /* max_classes, and one more for "nothing was predicted" */
-    struct svi_rank *rank;
-};
-
-/* What the window must know of a sample to take it out of the counts. */
-struct judged {
-    uint16_t truth, predicted, bin, same;
-};
-
-/* Errors of a stretch of a regression. */
-struct errors {
-    double absolute, square; /* sums */
-    struct svi_spread truth;
-};
-
-struct svi_metrics {
-    svs_task task;
-    int max_classes;
-    int classes;    /* seen so far */
-    int last;       /* label of the sample before, -1 at first */
-    int64_t window; /* samples in the ring at most */
-    int64_t slot;   /* of the ring that is written next */
-    int64_t filled; /* slots in use */
-    struct counts all, recent;
-    struct svi_sum loss;   /* all */
-    double fresh_loss;     /* of the slots before `slot` */
-    struct judged *judged; /* ring */
-    double *losses;        /* ring; see tally.h for what is behind `slot` */
-    struct svi_sum absolute, square;
-    struct svi_spread truth;
-    struct errors fresh;
-    struct errors *errors; /* ring */
-};
-
-static void free_counts(struct counts *c) {
+static void free_counts(struct svi_counts *c) {
     svi_free(c->of);
     svi_free(c->rank);
 }
@@ -70,7 +26,7 @@ void svi_metrics_free(svi_metrics **m) {
     *m = NULL;
 }
 
-static svs_code new_counts(struct counts *c, int max_classes) {
+static svs_code new_counts(struct svi_counts *c, int max_classes) {
     c->of = svi_alloc_array((size_t)max_classes + 1, sizeof *c->of);
     c->rank = svi_alloc(sizeof *c->rank);
     return c->of && c->rank ? SVS_OK : SVS_NO_MEMORY;
@@ -111,10 +67,10 @@ svi_metrics *svi_metrics_new(svs_task task, int64_t window, int max_classes, svs
     return m;
 }
 
-static void clear_counts(struct counts *c, int max_classes) {
-    struct counts kept = {.of = c->of, .rank = c->rank};
+static void clear_counts(struct svi_counts *c, int max_classes) {
+    struct svi_counts kept = {.of = c->of, .rank = c->rank};
     for (int k = 0; c->of && k <= max_classes; k++)
-        c->of[k] = (struct class_count){0};
+        c->of[k] = (struct svi_class_count){0};
     if (c->rank)
         memset(c->rank, 0, sizeof *c->rank);
     *c = kept;
@@ -129,14 +85,14 @@ void svi_metrics_reset(svi_metrics *m) {
     m->loss = m->absolute = m->square = (struct svi_sum){0};
     m->fresh_loss = 0;
     m->truth = (struct svi_spread){0};
-    m->fresh = (struct errors){0};
+    m->fresh = (struct svi_errors){0};
 }
 
 /* Every sample of a round has its slot: turns what they hold into suffix sums, see tally.h. */
 static void wrap(svi_metrics *m) {
     m->slot = 0;
     m->fresh_loss = 0;
-    m->fresh = (struct errors){0};
+    m->fresh = (struct svi_errors){0};
     for (int64_t i = m->window - 1; m->losses && i-- > 0;)
         m->losses[i] += m->losses[i + 1];
     for (int64_t i = m->window - 1; m->errors && i-- > 0;) {
@@ -150,19 +106,6 @@ static inline void advance(svi_metrics *m) {
     m->filled += m->filled < m->window;
     if (++m->slot == m->window)
         wrap(m);
-}
-
-/* direction: 1 puts the sample in, -1 takes it out. No branch on what is hard to predict: a hit or not. */
-static inline void count(struct counts *c, struct judged j, int direction) {
-    int hit = j.predicted == j.truth ? direction : 0;
-    c->n += direction;
-    c->hits += hit;
-    c->same += j.same * direction;
-    c->of[j.truth].truth += direction;
-    c->of[j.truth].hits += hit;
-    c->of[j.predicted].predicted += direction;
-    if (j.bin != NO_BIN)
-        c->rank->count[j.bin][j.truth] += direction;
 }
 
 /* -log p(truth) for p proportional to exp(score). */
@@ -192,19 +135,19 @@ void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *s
         return;
     int none = m->max_classes;
     bool ranks = rows == 1 && truth <= 1;
-    struct judged j = {.truth = (uint16_t)truth,
-                       .predicted = (uint16_t)(predicted < 0 || predicted > none ? none : predicted),
-                       .bin = ranks ? (uint16_t)svi_rank_bin(scores[0]) : NO_BIN,
-                       .same = truth == m->last};
+    struct svi_judged j = {.truth = (uint16_t)truth,
+                           .predicted = (uint16_t)(predicted < 0 || predicted > none ? none : predicted),
+                           .bin = ranks ? (uint16_t)svi_rank_bin(scores[0]) : SVI_NO_BIN,
+                           .same = truth == m->last};
     double loss = loss_of(truth, scores, rows, class_count);
     m->last = truth;
     m->classes = truth >= m->classes ? truth + 1 : m->classes;
     if (m->filled == m->window)
-        count(&m->recent, m->judged[m->slot], -1);
+        svi_counts_add(&m->recent, m->judged[m->slot], -1);
     if (ranks)
         m->all.rank->touched[j.bin / SVI_RANK_BLOCK] = m->recent.rank->touched[j.bin / SVI_RANK_BLOCK] = 1;
-    count(&m->all, j, 1);
-    count(&m->recent, j, 1);
+    svi_counts_add(&m->all, j, 1);
+    svi_counts_add(&m->recent, j, 1);
     svi_sum_add(&m->loss, loss);
     m->fresh_loss += loss;
     m->judged[m->slot] = j;
@@ -216,7 +159,7 @@ void svi_metrics_value(svi_metrics *m, double truth, double predicted) {
     if (m->task != SVS_REGRESS)
         return;
     double error = truth - predicted;
-    struct errors e = {fabs(error), error * error, {1, truth, 0}};
+    struct svi_errors e = {fabs(error), error * error, {1, truth, 0}};
     svi_sum_add(&m->absolute, e.absolute);
     svi_sum_add(&m->square, e.square);
     svi_spread_merge(&m->truth, e.truth);
@@ -232,14 +175,14 @@ static double beyond_chance(double observed, double chance) {
     return chance < 1 ? (observed - chance) / (1 - chance) : NAN;
 }
 
-static double kappa(const struct counts *c, int classes) {
+static double kappa(const struct svi_counts *c, int classes) {
     double agreement = 0, n = (double)c->n;
     for (int k = 0; k < classes; k++)
         agreement += (double)c->of[k].truth / n * ((double)c->of[k].predicted / n);
     return beyond_chance((double)c->hits / n, agreement);
 }
 
-static double macro_f1(const struct counts *c, int classes) {
+static double macro_f1(const struct svi_counts *c, int classes) {
     double sum = 0;
     int met = 0;
     for (int k = 0; k < classes; k++) {
@@ -259,7 +202,7 @@ static const char *const class_names[][CLASS_FIGURES] = {
 enum { MAE, RMSE, R2, VALUE_FIGURES };
 static const char *const value_names[][VALUE_FIGURES] = {{"mae", "rmse", "r2"}, {"mae.w", "rmse.w", "r2.w"}};
 
-static void class_figures(const struct counts *c, double loss, int classes, double *value) {
+static void class_figures(const struct svi_counts *c, double loss, int classes, double *value) {
     double n = (double)c->n; /* 0: every figure comes out as NAN */
     value[ACCURACY] = (double)c->hits / n;
     value[KAPPA] = c->n > 0 ? kappa(c, classes) : NAN;
@@ -275,11 +218,11 @@ static void value_figures(double absolute, double square, const struct svi_sprea
     value[R2] = truth->squares > 0 ? 1 - square / truth->squares : NAN;
 }
 
-static void recent_errors(const svi_metrics *m, struct errors *e) {
+static void recent_errors(const svi_metrics *m, struct svi_errors *e) {
     *e = m->fresh;
     if (m->filled < m->window)
         return;
-    const struct errors *old = &m->errors[m->slot];
+    const struct svi_errors *old = &m->errors[m->slot];
     e->absolute += old->absolute;
     e->square += old->square;
     svi_spread_merge(&e->truth, old->truth);
@@ -290,7 +233,7 @@ int svi_metrics_figures(const svi_metrics *m, struct svi_figure *out) {
     bool regress = m->task == SVS_REGRESS;
     int each = regress ? VALUE_FIGURES : CLASS_FIGURES, filled = 0;
     if (regress) {
-        struct errors recent;
+        struct svi_errors recent;
         recent_errors(m, &recent);
         value_figures(m->absolute.sum, m->square.sum, &m->truth, value[0]);
         value_figures(recent.absolute, recent.square, &recent.truth, value[1]);
@@ -310,7 +253,7 @@ int svi_metrics_figures(const svi_metrics *m, struct svi_figure *out) {
 double svi_metrics_memory(svs_task task, int64_t window, int max_classes) {
     double bytes = sizeof(svi_metrics);
     if (task == SVS_REGRESS)
-        return bytes + (double)window * sizeof(struct errors);
-    bytes += (double)window * (sizeof(struct judged) + sizeof(double));
-    return bytes + 2 * ((max_classes + 1.0) * sizeof(struct class_count) + sizeof(struct svi_rank));
+        return bytes + (double)window * sizeof(struct svi_errors);
+    bytes += (double)window * (sizeof(struct svi_judged) + sizeof(double));
+    return bytes + 2 * ((max_classes + 1.0) * sizeof(struct svi_class_count) + sizeof(struct svi_rank));
 }

@@ -9,6 +9,7 @@
 #ifndef SVI_METRICS_H
 #define SVI_METRICS_H
 
+#include "base/archive.h"
 #include "svmstream/model.h"
 #include "wire/event.h"
 
@@ -29,6 +30,10 @@ void svi_metrics_value(svi_metrics *m, double truth, double predicted);
 
 /* Fills at most SVI_METRICS_FIGURES figures; NAN = not known yet. Returns how many. */
 int svi_metrics_figures(const svi_metrics *m, struct svi_figure *out);
+
+/* All of it, bit for bit, into one made with the same task, window and classes. About 16 bytes a sample of
+ * the window, 40 for a regression. */
+void svi_metrics_archive(struct svi_archive *a, svi_metrics *m);
 
 double svi_metrics_memory(svs_task task, int64_t window, int max_classes); /* bytes */
 

@@ -3,11 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,18 +11,14 @@
 #include "base/fail.h"
 #include "engine/control.h"
 #include "engine/door.h"
+#include "engine/inlet.h"
 #include "engine/intake.h"
-#include "engine/latency.h"
+#include "engine/keeper.h"
 #include "engine/lines.h"
 #include "engine/publisher.h"
-#include "engine/reply.h"
+#include "engine/signals.h"
 #include "engine/worker.h"
 
-/* One turn takes at most this, so that the control socket has its turn well within 100 ms. */
-#define TURN_MESSAGES 1024
-#define TURN_BYTES    (1024 * 1024)
-#define TURN_SECONDS  0.01
-#define CLOCK_BYTES   4096 /* the clock is looked at after so much input, or 16 messages */
 #define TURN_REQUESTS 64
 
 #define QUEUE_IN      1000  /* messages a producer may be ahead; then it waits */
@@ -41,17 +33,20 @@ struct pipeline {
     struct svi_settings settings; /* `in`, `out`, `ctl` become the real addresses */
     const struct svi_pipeline_hooks *hooks;
     svi_engine *engine;
+    svi_keeper *keeper; /* of the engine's state; NULL = it is not kept */
     struct svi_control control;
+    struct svi_inlet inlet;
     void *context, *in, *ctl;
     struct svi_door door; /* of the three */
     svi_publisher *out;
-    svi_worker *worker; /* for refits; NULL = none */
+    svi_worker *worker;         /* for refits; NULL = none */
+    struct svi_refit *finished; /* a refit that has come back and has not taken effect */
+    struct svi_bytes record;
     svi_intake *intake; /* `in` is "-" */
     struct svi_lines lines;
     struct svi_latency latency;
-    struct svi_bytes reply;
-    int64_t replies_lost;
-    int signals; /* signalfd */
+    int signals;  /* signalfd */
+    double spent; /* seconds of work in this turn */
     double stats_due;
     bool stop;
 };
@@ -87,83 +82,52 @@ static void note_gauges(struct pipeline *p) {
     svi_engine_note(p->engine, "latency_p99", svi_latency_quantile(l, 0.99));
     svi_engine_note(p->engine, "turn_mean", l->turns ? (double)l->messages / (double)l->turns : NAN);
     svi_engine_note(p->engine, "turn_max", (double)l->largest);
-    svi_engine_note(p->engine, "replies_lost", (double)p->replies_lost);
+    svi_engine_note(p->engine, "replies_lost", (double)p->inlet.replies_lost);
+    if (p->keeper)
+        svi_keeper_figures(p->keeper);
+    svi_engine_note(p->engine, "declined", (double)p->inlet.declined);
     svi_latency_reset(&p->latency);
+}
+
+static void tell_door(struct pipeline *p, double time) {
+    svi_door_tell(&p->door, p->engine, p->keeper, p->settings.max_message, time);
 }
 
 static void publish_stats(struct pipeline *p, double time) {
     p->stats_due = time + p->settings.publish_seconds;
-    svi_door_tell(&p->door, p->engine, p->settings.max_message, time);
+    tell_door(p, time);
     if (!p->out)
         return;
     note_gauges(p);
+    if (p->keeper) /* a full disk does not keep stats back */
+        (void)svi_keeper_write(p->keeper, SVI_RECORD_STATS, time, NULL, 0, NULL);
     svi_engine_publish_stats(p->engine, time);
 }
 
 /* ---- input ---- */
 
-/* To who was let in, but lost the right meanwhile. */
-static svs_code refuse_request(struct pipeline *p) {
-    const svs_error why = {SVS_NOT_ALLOWED, "this key was taken from the allow file, or its role was"};
-    struct svi_pack reply;
-    p->reply.size = 0;
-    svi_pack_begin(&reply, &p->reply);
-    svi_pack_map(&reply, 2);
-    svi_reply_error(&reply, &why);
-    return svi_pack_end(&reply);
-}
-
-static svs_code handle(struct pipeline *p, void *socket, zmq_msg_t *m, double time) {
-    const void *body = zmq_msg_data(m);
-    size_t length = zmq_msg_size(m);
-    if (!svi_door_admits(&p->door, socket == p->in ? SVI_ROLE_INGEST : SVI_ROLE_CONTROL, m))
-        return refuse_request(p);
-    return socket == p->in ? svi_router_handle(&p->control, body, length, time, &p->reply)
-                           : svi_control_handle(&p->control, body, length, time, &p->reply);
-}
-
-/* Answers one request to the input (router) or control socket. False: none is waiting. */
-static bool answer(struct pipeline *p, void *socket, double time, size_t *bytes) {
+/* Answers one control request. False: none is waiting. */
+static bool answer(struct pipeline *p) {
+    static const svs_error forbidden = {SVS_NOT_ALLOWED,
+                                        "this key was taken from the allow file, or its role was"};
     struct svi_request r;
-    if (!svi_request_receive(socket, &r))
+    if (!p->ctl || !svi_request_receive(p->ctl, &r))
         return false;
-    *bytes += zmq_msg_size(&r.body);
-    svs_code code = handle(p, socket, &r.body, time);
-    if (code != SVS_OK || !svi_request_reply(socket, &r, p->reply.data, p->reply.size))
-        p->replies_lost++;
+    const void *body = zmq_msg_data(&r.body);
+    const size_t length = zmq_msg_size(&r.body);
+    svs_code code = svi_door_admits(&p->door, SVI_ROLE_CONTROL, &r.body)
+                        ? svi_control_handle(&p->control, body, length, now(), &p->inlet.reply)
+                        : svi_router_decline(&p->control, NULL, 0, &forbidden, &p->inlet.reply);
+    svi_inlet_reply(&p->inlet, p->ctl, &r, code);
     svi_request_close(&r);
     return true;
 }
 
-static bool take_message(struct pipeline *p, zmq_msg_t *m, double time, size_t *bytes) {
-    if (p->settings.in_mode == SVI_IN_ROUTER)
-        return answer(p, p->in, time, bytes);
-    if (!svi_last_frame(p->in, m))
-        return false;
-    if (svi_door_admits(&p->door, SVI_ROLE_INGEST, m))
-        svi_engine_frame(p->engine, zmq_msg_data(m), zmq_msg_size(m), time, false,
-                         NULL); /* a refusal becomes an event */
-    *bytes += zmq_msg_size(m);
-    return true;
-}
-
-/* What is queued, within the bounds of a turn. */
-static void take_messages(struct pipeline *p) {
+static svs_code take_messages(struct pipeline *p, bool *took, svs_error *err) {
     double start = now();
-    size_t bytes = 0, looked = 0;
-    int count = 0;
-    bool time_left = true;
-    zmq_msg_t m;
-    zmq_msg_init(&m);
-    while (time_left && count < TURN_MESSAGES && bytes < TURN_BYTES && take_message(p, &m, start, &bytes)) {
-        count++;
-        if (count % 16 == 0 || bytes - looked >= CLOCK_BYTES) {
-            looked = bytes;
-            time_left = now() - start < TURN_SECONDS;
-        }
-    }
-    zmq_msg_close(&m);
-    svi_latency_add(&p->latency, now() - start, count);
+    svs_code code = svi_inlet_turn(&p->inlet, start, took, err);
+    p->spent += now() - start;
+    return code;
 }
 
 static svs_code take_rows(struct pipeline *p, bool fill, svs_error *err) {
@@ -171,6 +135,7 @@ static svs_code take_rows(struct pipeline *p, bool fill, svs_error *err) {
     int64_t before = svi_intake_row(p->intake);
     bool ended = false;
     svs_code code = svi_intake_turn(p->intake, fill, start, &ended, err);
+    p->spent += now() - start;
     svi_latency_add(&p->latency, now() - start, svi_intake_row(p->intake) - before);
     p->stop = p->stop || ended;
     svs_error trouble;
@@ -183,7 +148,7 @@ static svs_code take_rows(struct pipeline *p, bool fill, svs_error *err) {
 
 /* ---- the loop ---- */
 
-enum { ITEM_SIGNALS, ITEM_IN, ITEM_CTL, ITEM_OUT, ITEM_DOOR, ITEM_WORKER, ITEM_COUNT };
+enum { ITEM_SIGNALS, ITEM_IN, ITEM_CTL, ITEM_OUT, ITEM_DOOR, ITEM_WORKER, ITEM_KEEPER, ITEM_COUNT };
 
 static int poll_items(const struct pipeline *p, zmq_pollitem_t *items) {
     memset(items, 0, ITEM_COUNT * sizeof *items);
@@ -191,7 +156,8 @@ static int poll_items(const struct pipeline *p, zmq_pollitem_t *items) {
         items[i].events = ZMQ_POLLIN;
         items[i].fd = p->signals; /* stands in where there is nothing to wait for */
     }
-    items[ITEM_IN].socket = p->in;
+    if (isinf(svi_inlet_wait(&p->inlet, 0))) /* else what was taken waits for room */
+        items[ITEM_IN].socket = p->in;
     if (p->intake)
         items[ITEM_IN].fd = svi_intake_fd(p->intake);
     items[ITEM_CTL].socket = p->ctl;
@@ -200,22 +166,30 @@ static int poll_items(const struct pipeline *p, zmq_pollitem_t *items) {
         items[ITEM_DOOR].fd = svi_door_fd(&p->door);
     if (p->worker)
         items[ITEM_WORKER].fd = svi_worker_fd(p->worker);
+    if (p->keeper)
+        items[ITEM_KEEPER].fd = svi_keeper_fd(p->keeper);
     return ITEM_COUNT;
 }
 
 static long wait_ms(const struct pipeline *p) {
-    double left = p->stats_due - now();
-    if (!p->out || p->settings.publish_seconds <= 0)
+    const double time = now();
+    double left = svi_inlet_wait(&p->inlet, time);
+    if (p->out && p->settings.publish_seconds > 0)
+        left = fmin(left, p->stats_due - time);
+    if (p->keeper)
+        left = fmin(left, svi_keeper_wait(p->keeper));
+    if (isinf(left))
         return -1;
     return left <= 0 ? 0 : left > 60 ? 60000 : (long)(1000 * left) + 1;
 }
 
 static void serve(struct pipeline *p, const zmq_pollitem_t *items) {
-    size_t bytes = 0;
     if (items[ITEM_CTL].revents || items[ITEM_DOOR].revents) /* `status` tells what the door counts */
-        svi_door_tell(&p->door, p->engine, p->settings.max_message, now());
-    if (items[ITEM_CTL].revents && p->ctl)
-        for (int i = 0; i < TURN_REQUESTS && answer(p, p->ctl, now(), &bytes); i++)
+        tell_door(p, now());
+    if (items[ITEM_CTL].revents && p->keeper)
+        svi_keeper_figures(p->keeper);
+    if (items[ITEM_CTL].revents)
+        for (int i = 0; i < TURN_REQUESTS && answer(p); i++)
             ;
     if (items[ITEM_OUT].revents && p->out)
         svi_publisher_subscriptions(p->out);
@@ -224,45 +198,98 @@ static void serve(struct pipeline *p, const zmq_pollitem_t *items) {
         publish_stats(p, time);
 }
 
-/* A finished refit takes effect between two samples; one that is due goes to the worker. */
-static void exchange_refits(struct pipeline *p) {
-    if (!p->worker)
-        return;
-    if (svi_worker_busy(p->worker) && svi_worker_collect(p->worker))
+/* It takes effect when it is written down; with a full disk it waits. */
+static svs_code give_refit(struct pipeline *p, svs_error *err) {
+    svs_code code = SVS_OK;
+    p->record.size = 0;
+    if (p->keeper && (code = svi_refit_pack(p->finished, &p->record)) == SVS_OK)
+        code = svi_keeper_write(p->keeper, SVI_RECORD_REFIT, now(), p->record.data, p->record.size, err);
+    if (code == SVS_DISK_FULL || code == SVS_NO_MEMORY)
+        return SVS_OK;
+    if (code == SVS_OK) {
         svi_engine_refit_give(p->engine);
-    struct svi_refit *job = svi_worker_busy(p->worker) ? NULL : svi_engine_refit_take(p->engine);
+        p->finished = NULL;
+    }
+    return code;
+}
+
+/* A finished refit takes effect between two samples; one that is due goes to the worker. */
+static svs_code exchange_refits(struct pipeline *p, svs_error *err) {
+    svs_code code = SVS_OK;
+    if (!p->worker)
+        return code;
+    if (svi_worker_busy(p->worker))
+        p->finished = svi_worker_collect(p->worker);
+    if (p->finished)
+        code = give_refit(p, err);
+    struct svi_refit *job =
+        svi_worker_busy(p->worker) || p->finished ? NULL : svi_engine_refit_take(p->engine);
     if (job)
         svi_worker_submit(p->worker, job);
+    return code;
+}
+
+static svs_code keep(struct pipeline *p, svs_error *err) {
+    if (p->control.failed)
+        return svi_fail(err, p->control.failure.code, "%s", p->control.failure.text);
+    const double spent = p->spent;
+    p->spent = 0;
+    return p->keeper ? svi_keeper_turn(p->keeper, spent, err) : SVS_OK;
 }
 
 static svs_code turn(struct pipeline *p, svs_error *err) {
     zmq_pollitem_t items[ITEM_COUNT];
     svs_code code = SVS_OK;
+    bool took;
     if (zmq_poll(items, poll_items(p, items), wait_ms(p)) < 0)
         return zmq_errno() == EINTR ? SVS_OK
                                     : svi_fail(err, SVS_IO, "waiting failed: %s", zmq_strerror(zmq_errno()));
+    serve(p, items); /* first: control goes before samples */
     if (items[ITEM_SIGNALS].revents)
         p->stop = true;
     else if (items[ITEM_IN].revents && p->intake)
         code = take_rows(p, true, err);
-    else if (items[ITEM_IN].revents)
-        take_messages(p);
-    serve(p, items);
-    exchange_refits(p);
+    else if (!p->intake && p->in)
+        code = take_messages(p, &took, err);
+    if (code == SVS_OK)
+        code = exchange_refits(p, err);
+    if (code == SVS_OK)
+        code = keep(p, err);
     p->stop = p->stop || p->control.stop;
     return code;
 }
 
 /* What producers had handed over before the end is still on its way through the kernel and libzmq's thread.
  */
-static void drain(struct pipeline *p) {
+static svs_code drain(struct pipeline *p, svs_error *err) {
     zmq_pollitem_t item = {p->in, 0, ZMQ_POLLIN, 0};
     double end = now() + DRAIN_SECONDS;
-    while (p->in && now() < end && zmq_poll(&item, 1, DRAIN_MS) > 0)
-        take_messages(p);
-    svi_door_tell(&p->door, p->engine, p->settings.max_message, now());
+    svs_code code = SVS_OK;
+    bool took = true;
+    while (p->in && code == SVS_OK && took && now() < end && zmq_poll(&item, 1, DRAIN_MS) > 0)
+        code = take_messages(p, &took, err);
+    if (p->inlet.held && p->hooks->log)
+        fprintf(p->hooks->log, "state: %d messages had come and could not be written down; they are lost\n",
+                p->inlet.count);
+    tell_door(p, now());
     if (p->out)
         svi_publisher_subscriptions(p->out);
+    return code;
+}
+
+/* The last words: a model, stats, and the state as it is now. */
+static svs_code finish(struct pipeline *p, svs_error *err) {
+    svs_code code = SVS_OK;
+    if (p->keeper)
+        code = svi_keeper_write(p->keeper, SVI_RECORD_STOP, now(), NULL, 0, err);
+    if (code == SVS_OK)
+        svi_engine_publish_model(p->engine, true);
+    publish_stats(p, now());
+    if (code == SVS_OK && p->keeper)
+        code = svi_keeper_save(p->keeper, NULL, NULL, err);
+    if (code == SVS_DISK_FULL && p->hooks->log)
+        fprintf(p->hooks->log, "state: no last checkpoint, the journal has it all: %s\n", err->text);
+    return code == SVS_DISK_FULL ? SVS_OK : code;
 }
 
 static svs_code loop(struct pipeline *p, svs_error *err) {
@@ -270,9 +297,14 @@ static svs_code loop(struct pipeline *p, svs_error *err) {
     svs_code code = p->intake ? take_rows(p, false, err) : SVS_OK; /* what the format was told by */
     while (!p->stop && code == SVS_OK)
         code = turn(p, err);
-    drain(p);
-    svi_engine_publish_model(p->engine, true);
-    publish_stats(p, now());
+    if (code == SVS_OK)
+        code = drain(p, err);
+    svs_error trouble;
+    /* What is in memory may not be what is written down. */
+    const bool doubtful = p->keeper && (code == SVS_IO || code == SVS_NO_MEMORY);
+    svs_code last = doubtful ? SVS_OK : finish(p, &trouble);
+    if (code == SVS_OK && last != SVS_OK)
+        code = svi_fail(err, last, "%s", trouble.text);
     return code;
 }
 
@@ -311,6 +343,7 @@ static svs_code open_input(struct pipeline *p, svs_error *err) {
         return err->code;
     if (svi_socket_attach(p->in, &plan, s->in, s->in, err) != SVS_OK)
         return err->code;
+    p->inlet.socket = p->in;
     say(p, "in", s->in, modes[s->in_mode].name);
     return SVS_OK;
 }
@@ -318,7 +351,7 @@ static svs_code open_input(struct pipeline *p, svs_error *err) {
 static svs_code open_stdin(struct pipeline *p, bool out, svs_error *err) {
     if (p->hooks->scores && !out)
         p->lines.fd = fileno(p->hooks->scores);
-    p->intake = svi_intake_new(&p->settings, p->engine, err);
+    p->intake = svi_intake_new(&p->settings, p->engine, p->keeper, err);
     return p->intake ? SVS_OK : err->code;
 }
 
@@ -336,6 +369,15 @@ static svs_code open_control(struct pipeline *p, svs_error *err) {
     return svi_socket_attach(p->ctl, &plan, s->ctl, s->ctl, err);
 }
 
+/* Who subscribes now gets the model that a former process published last. */
+static void retain_model(struct pipeline *p) {
+    svs_model m;
+    struct svi_event event;
+    svs_error err;
+    if (p->keeper && svi_engine_model_event(p->engine, &m, &event, &err) == SVS_OK)
+        svi_publisher_publish(p->out, &event);
+}
+
 static svs_code open_sockets(struct pipeline *p, svs_error *err) {
     struct svi_settings *s = &p->settings;
     bool standard_input = strcmp(s->in, "-") == 0, out = wants(s, "out", s->out),
@@ -346,6 +388,8 @@ static svs_code open_sockets(struct pipeline *p, svs_error *err) {
         return err->code;
     if (out && !(p->out = svi_publisher_new(&p->door, s->out, s->stream, s->out, err)))
         return err->code;
+    if (out)
+        retain_model(p);
     if (out)
         say(p, "out", s->out, NULL);
     if (ctl && open_control(p, err) != SVS_OK)
@@ -358,11 +402,22 @@ static svs_code open_sockets(struct pipeline *p, svs_error *err) {
 
 static svs_code build(struct pipeline *p, svs_error *err) {
     double time = now();
-    p->engine = svi_engine_new(&p->settings, (uint64_t)(1e6 * time), sink, p, err);
+    if (p->settings.state_dir[0])
+        p->keeper = svi_keeper_open(&p->settings, sink, p, p->hooks->log, &p->engine, err);
+    else
+        p->engine = svi_engine_new(&p->settings, (uint64_t)(1e6 * time), sink, p, err);
     if (!p->engine)
         return err->code;
-    p->control = (struct svi_control){p->engine, &p->settings, time, false};
-    if (p->settings.refit != 0 && !(p->worker = svi_worker_new(err)))
+    p->control = (struct svi_control){
+        .engine = p->engine, .settings = &p->settings, .started = time, .keeper = p->keeper};
+    p->inlet = (struct svi_inlet){.settings = &p->settings,
+                                  .control = &p->control,
+                                  .door = &p->door,
+                                  .latency = &p->latency,
+                                  .log = p->hooks->log};
+    if (svi_inlet_new(&p->inlet, err) != SVS_OK)
+        return err->code;
+    if (p->settings.refit != 0 && !(p->worker = svi_worker_new(&svi_refit_trade, err)))
         return err->code;
     return open_sockets(p, err);
 }
@@ -398,6 +453,8 @@ static void summarise(const struct pipeline *p) {
 
 static void dismantle(struct pipeline *p) {
     svi_worker_free(&p->worker); /* before the engine, whose job it may have */
+    svi_keeper_free(&p->keeper);
+    svi_inlet_free(&p->inlet);
     svi_door_leave(&p->door);
     svi_socket_close(&p->in);
     svi_socket_close(&p->ctl);
@@ -408,7 +465,7 @@ static void dismantle(struct pipeline *p) {
         while (zmq_ctx_term(p->context) != 0 && zmq_errno() == EINTR)
             ; /* waits for what is on its way out, as long as the sockets linger */
     svi_engine_free(&p->engine);
-    svi_bytes_clear(&p->reply);
+    svi_bytes_clear(&p->record);
     svi_bytes_clear(&p->lines.text);
 }
 
@@ -422,51 +479,10 @@ static svs_code run(struct pipeline *p, svs_error *err) {
     return code;
 }
 
-/* Threads that libraries started before us (OpenBLAS has some) do not block the signals: what reaches one of
- * them is handed on to the main thread, whose number is the process's, and waits there for signalfd. */
-static void hand_on(int number) {
-    int kept = errno;
-    syscall(SYS_tgkill, getpid(), getpid(), number);
-    errno = kept;
-}
-
-struct dispositions {
-    sigset_t mask;
-    struct sigaction interrupt, terminate, pipe;
-};
-
-/* Before libzmq starts its threads, which inherit the mask. Returns the signalfd. */
-static int take_signals(struct dispositions *before) {
-    const struct sigaction ignore = {.sa_handler = SIG_IGN},
-                           hand = {.sa_handler = hand_on, .sa_flags = SA_RESTART};
-    sigset_t wanted;
-    sigemptyset(&wanted);
-    sigaddset(&wanted, SIGINT);
-    sigaddset(&wanted, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &wanted, &before->mask);
-    sigaction(SIGPIPE, &ignore, &before->pipe);
-    sigaction(SIGINT, &hand, &before->interrupt);
-    sigaction(SIGTERM, &hand, &before->terminate);
-    return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-/* Signals that came meanwhile were obeyed: they must not strike when they are let through again. */
-static void give_signals_back(const struct dispositions *before, int fd) {
-    struct signalfd_siginfo taken;
-    while (fd >= 0 && read(fd, &taken, sizeof taken) > 0)
-        ;
-    if (fd >= 0)
-        close(fd);
-    sigaction(SIGINT, &before->interrupt, NULL);
-    sigaction(SIGTERM, &before->terminate, NULL);
-    sigaction(SIGPIPE, &before->pipe, NULL);
-    pthread_sigmask(SIG_SETMASK, &before->mask, NULL);
-}
-
 svs_code svi_pipeline_run(const struct svi_settings *s, const struct svi_pipeline_hooks *hooks,
                           svs_error *err) {
     struct pipeline *p = svi_alloc(sizeof *p);
-    struct dispositions before;
+    struct svi_signals before;
     svs_error local;
     if (!p)
         return svi_fail_memory(err, "the pipeline");
@@ -474,11 +490,11 @@ svs_code svi_pipeline_run(const struct svi_settings *s, const struct svi_pipelin
     p->settings = *s;
     p->hooks = hooks;
     p->lines.fd = -1;
-    p->signals = take_signals(&before);
+    p->signals = svi_signals_take(&before);
     svs_code code = p->signals >= 0
                         ? run(p, err)
                         : svi_fail(err, SVS_IO, "signals cannot be waited for: %s", strerror(errno));
-    give_signals_back(&before, p->signals);
+    svi_signals_give_back(&before, p->signals);
     svi_free(p);
     return code;
 }

@@ -1,5 +1,6 @@
 #include "engine/producers.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -98,9 +99,38 @@ struct svi_producer *svi_producers_add(svi_producers *p, const char *name, size_
     struct svi_producer *added = &p->of[p->count++];
     memcpy(added->name, name, length);
     added->name[length] = '\0';
-    added->next = 0;
+    added->next = added->safe = 0;
+    added->era = 0;
     *place_of(p, added->name, length) = (int32_t)p->count;
     return added;
+}
+
+/* A producer that is loaded is new: its name was not there before. */
+static struct svi_producer *load_name(struct svi_archive *a, svi_producers *p, const char *key) {
+    char name[SVS_NAME_MAX + 1] = "";
+    svi_archive_text(a, key, name, sizeof name);
+    const size_t length = strlen(name);
+    const bool fresh = length > 0 && !svi_producers_find(p, name, length);
+    if (!svi_archive_check(a, fresh, "a source has no name, or one that is there twice"))
+        return NULL;
+    return svi_producers_add(p, name, length, a->err);
+}
+
+void svi_producers_archive(struct svi_archive *a, svi_producers *p) {
+    int64_t count = p->count;
+    svi_archive_int64(a, "count", &count, 0, p->max);
+    for (int64_t i = 0; i < count && svi_archive_ok(a); i++) {
+        char key[32];
+        snprintf(key, sizeof key, "source %lld", (long long)i);
+        struct svi_producer *of = svi_archive_loading(a) ? load_name(a, p, key) : &p->of[i];
+        if (!svi_archive_loading(a))
+            svi_archive_text(a, key, of->name, sizeof of->name);
+        snprintf(key, sizeof key, "next %lld", (long long)i);
+        if (of)
+            svi_archive_int64(a, key, &of->next, 0, INT64_MAX);
+        if (of && svi_archive_loading(a))
+            of->safe = of->next;
+    }
 }
 
 double svi_producers_memory(int64_t max) {

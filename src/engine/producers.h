@@ -8,12 +8,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/archive.h"
 #include "svmstream/value.h"
 
 struct svi_producer {
     char name[SVS_NAME_MAX + 1]; /* NUL-terminated; no NUL inside */
     int64_t next;                /* contiguous from 0 */
+    int64_t safe;                /* what `next` was when its era began: below it all is on disk */
+    uint64_t era;                /* of the disk, in which `next` moved last */
 };
+
+/* `next` moves; what was taken in an era is on disk when another begins. */
+static inline void svi_producer_take(struct svi_producer *p, int64_t next, uint64_t era) {
+    if (p->era != era)
+        p->safe = p->next;
+    p->era = era;
+    p->next = next;
+}
+
+/* The last number that is on disk, -1 = none. */
+static inline int64_t svi_producer_durable(const struct svi_producer *p, uint64_t era) {
+    return (p->era == era ? p->safe : p->next) - 1;
+}
 
 typedef struct svi_producers svi_producers;
 
@@ -28,6 +44,10 @@ struct svi_producer *svi_producers_find(const svi_producers *p, const char *name
 
 /* A new name (not in the table), with next = 0. NULL: SVS_LIMIT, SVS_NO_MEMORY; nothing is changed. */
 struct svi_producer *svi_producers_add(svi_producers *p, const char *name, size_t length, svs_error *err);
+
+/* Names in the order of their first sight, and where each goes on. What is loaded, into an empty table, is on
+ * disk. */
+void svi_producers_archive(struct svi_archive *a, svi_producers *p);
 
 double svi_producers_memory(int64_t max); /* bytes at most */
 

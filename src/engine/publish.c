@@ -13,7 +13,8 @@ void svi_publish(struct svi_engine *e, struct svi_event *event) {
     event->stream = e->s.stream;
     event->epoch = e->epoch;
     event->seq = e->seq[event->topic]++;
-    e->sink(e->user, event);
+    if (!e->muted)
+        e->sink(e->user, event);
 }
 
 void svi_publish_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step) {

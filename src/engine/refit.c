@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "engine/gram_cache.h"
+#include "engine/worker.h"
 
 #define WEIGHT_LEAST 1e-30 /* what has decayed below it counts for nothing, but a cost is above 0 */
 
@@ -234,6 +235,8 @@ static svs_code take_over(struct run *u, const struct svi_refit *out, svs_error 
 static svs_code run(struct run *u, svs_error *err) {
     struct svi_refit *r = u->r, out = {0};
     struct svi_snapshot *s = &r->snapshot;
+    if (s->count == 0)
+        return svi_fail(err, SVS_ONE_CLASS, "the window held nothing to refit when it was begun");
     svs_code code = reserve(u, err);
     if (code != SVS_OK)
         return code;
@@ -262,3 +265,13 @@ double svi_refit_memory(const struct svi_settings *s, int d, int classes) {
     return sizeof(struct svi_refit) + svi_snapshot_memory(n, d) + n * (8 + 8 + 8 + 2 * 8 * rows) +
            3 * 8 * rows * dim + solver + gram;
 }
+
+static void run_job(void *job) {
+    svi_refit_run(job);
+}
+
+static void cancel_job(void *job) {
+    atomic_store(&((struct svi_refit *)job)->cancel, true);
+}
+
+const struct svi_trade svi_refit_trade = {"refits", run_job, cancel_job};

@@ -16,6 +16,7 @@
 #include "engine/settings.h"
 #include "learner/snapshot.h"
 #include "svmstream/solver.h"
+#include "wire/event.h"
 
 struct svi_refit {
     /* how */
@@ -50,6 +51,19 @@ void svi_refit_free(struct svi_refit **r);
 
 /* Does the work; job->error tells how it went. A failure leaves the kept state as it was. */
 void svi_refit_run(struct svi_refit *r);
+
+/* For a worker whose jobs are refits. */
+struct svi_trade;
+extern const struct svi_trade svi_refit_trade;
+
+/* Appends how the job went, for a journal: the error, or the model and its figures. SVS_NO_MEMORY: nothing.
+ */
+svs_code svi_refit_pack(const struct svi_refit *r, struct svi_bytes *out);
+
+/* Makes the job look as the one that was packed: it can be given back (svi_engine_refit_give). What was kept
+ * from earlier ones is forgotten. SVS_DAMAGED (also beyond the limits), SVS_NO_MEMORY: *r is unchanged. */
+svs_code svi_refit_unpack(struct svi_refit *r, const void *bytes, size_t size, int64_t max_features,
+                          int64_t max_classes, svs_error *err);
 
 /* Forgets what was kept: the samples have changed their numbers. */
 void svi_refit_forget(struct svi_refit *r);

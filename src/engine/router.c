@@ -2,12 +2,14 @@
 #include <string.h>
 
 #include "engine/control.h"
+#include "engine/keeper.h"
+#include "engine/origin.h"
 #include "engine/reply.h"
 #include "wire/cursor.h"
 #include "wire/decode.h"
 
 #define CREDIT      1024 /* messages that a producer may have on the way */
-#define NOT_DURABLE (-1) /* nothing is written to disk: no number survives a crash */
+#define NOT_DURABLE (-1) /* no number survives a crash */
 
 static bool is_text(const struct svi_item *item, const char *text) {
     return item->type == SVI_STRING && item->length == strlen(text) &&
@@ -36,7 +38,11 @@ static bool is_hello(const uint8_t *at, const uint8_t *end, struct svi_item *src
     return hello;
 }
 
-static void reply_hello(struct svi_pack *p, struct svi_engine *e, const struct svi_item *src) {
+static int64_t durable(const struct svi_control *c, const char *src) {
+    return c->keeper ? svi_keeper_durable(c->keeper, src) : NOT_DURABLE;
+}
+
+static void reply_hello(struct svi_pack *p, const struct svi_control *c, const struct svi_item *src) {
     char name[SVS_NAME_MAX + 1];
     bool good = src->type == SVI_STRING && src->length >= 1 && src->length <= SVS_NAME_MAX;
     if (!good || memchr(src->body, 0, src->length)) {
@@ -47,12 +53,13 @@ static void reply_hello(struct svi_pack *p, struct svi_engine *e, const struct s
     }
     memcpy(name, src->body, src->length);
     name[src->length] = '\0';
-    svi_pack_map(p, 4);
+    svi_pack_map(p, 5);
     svi_reply_bool(p, "ok", true);
-    svi_reply_int(p, "next", svi_engine_source_next(e, name));
+    svi_reply_int(p, "next", svi_engine_source_next(c->engine, name));
+    svi_reply_int(p, "durable", durable(c, name));
     svi_reply_int(p, "credit", CREDIT);
     svi_pack_text(p, "epoch");
-    svi_pack_uint(p, svi_engine_epoch(e));
+    svi_pack_uint(p, svi_engine_epoch(c->engine));
 }
 
 /* `final`: the message's number is used up, sending it again would not help. */
@@ -67,20 +74,35 @@ static void reply_refusal(struct svi_pack *p, const struct svi_receipt *r) {
     svi_reply_bool(p, "final", r->first <= r->n);
 }
 
-static void reply_taken(struct svi_pack *p, const struct svi_receipt *r) {
+/* Of a batch some may have been refused: how many, and why the last one was. */
+static void reply_taken(struct svi_pack *p, const struct svi_control *c, const struct svi_receipt *r) {
     bool sourced = r->src[0] != '\0', some = r->refused > 0;
-    svi_pack_map(p, (sourced ? 5u : 2u) + some);
+    svi_pack_map(p, (sourced ? 5u : 2u) + (some ? 3u : 0u));
     svi_reply_bool(p, "ok", true);
     if (sourced) {
         svi_reply_int(p, "n", r->n);
-        svi_reply_int(p, "durable", NOT_DURABLE);
+        svi_reply_int(p, "durable", durable(c, r->src));
         svi_reply_int(p, "applied", r->n);
         svi_reply_int(p, "credit", CREDIT);
     } else {
         svi_reply_int(p, "seq", r->seq);
     }
-    if (some)
+    if (some) {
         svi_reply_int(p, "refused", r->refused);
+        svi_reply_error(p, &r->error);
+    }
+}
+
+/* Samples go straight on: whether a message says hello is only looked into when it has the word. */
+static bool asks(const void *request, size_t length, struct svi_item *src) {
+    return length > 0 && memmem(request, length, "hello", 5) &&
+           svi_msgpack_check(request, length, SVI_DEPTH_MAX, NULL) == SVS_OK &&
+           is_hello(request, (const uint8_t *)request + length, src);
+}
+
+bool svi_router_asks(const void *request, size_t length) {
+    struct svi_item src;
+    return asks(request, length, &src);
 }
 
 svs_code svi_router_handle(struct svi_control *c, const void *request, size_t length, double now,
@@ -90,17 +112,30 @@ svs_code svi_router_handle(struct svi_control *c, const void *request, size_t le
     struct svi_pack p;
     out->size = 0;
     svi_pack_begin(&p, out);
-    /* Samples go straight on: whether a message says hello is only looked into when it has the word. */
-    bool maybe = length > 0 && memmem(request, length, "hello", 5) &&
-                 svi_msgpack_check(request, length, SVI_DEPTH_MAX, NULL) == SVS_OK;
-    if (maybe && is_hello(request, (const uint8_t *)request + length, &src)) {
-        reply_hello(&p, c->engine, &src);
+    if (asks(request, length, &src)) {
+        reply_hello(&p, c, &src);
         return svi_pack_end(&p);
     }
     svi_engine_frame(c->engine, request, length, now, true, &r);
     if (r.refused > 0 && r.accepted == 0 && r.duplicates == 0)
         reply_refusal(&p, &r);
     else
-        reply_taken(&p, &r);
+        reply_taken(&p, c, &r);
+    return svi_pack_end(&p);
+}
+
+svs_code svi_router_decline(struct svi_control *c, const void *request, size_t length, const svs_error *why,
+                            struct svi_bytes *out) {
+    struct svi_receipt r = {.error = *why, .refused = 1};
+    struct svi_origin o;
+    struct svi_pack p;
+    svi_origin_find(request, length, &o);
+    if (svi_origin_name(&o, NULL) == SVS_OK && svi_origin_number(&o, &r.first, NULL) == SVS_OK) {
+        memcpy(r.src, o.src.body, o.src.length);
+        r.n = svi_engine_source_next(c->engine, r.src) - 1;
+    }
+    out->size = 0;
+    svi_pack_begin(&p, out);
+    reply_refusal(&p, &r);
     return svi_pack_end(&p);
 }

@@ -40,6 +40,14 @@ svs_code svi_sentry_new(struct svi_sentry *s, const struct svi_settings *setting
     return svi_sentry_options(settings, 0, &s->options, err);
 }
 
+void svi_sentry_configure(struct svi_sentry *s, const struct svi_settings *settings) {
+    s->alert.o.p = s->options.p = settings->alert_p;
+    s->alert.o.clear = s->options.clear = settings->alert_clear;
+    s->alert.o.cooldown = settings->alert_cooldown;
+    if (s->detector)
+        svi_detector_set_levels(s->detector, settings->alert_p, settings->alert_clear);
+}
+
 static void drop_rows(struct svi_sentry_rows *r) {
     svi_lags_clear(&r->history);
     svi_free(r->x);
@@ -84,8 +92,7 @@ static void keep_history(struct svi_lags *to, const struct svi_lags *from) {
                (size_t)from->d * sizeof *to->ring);
 }
 
-/* A detector for d features: a new one, or the old one with more columns. */
-static svs_code build(struct svi_sentry *s, int d, svs_error *err) {
+svs_code svi_sentry_build(struct svi_sentry *s, int d, svs_error *err) {
     struct svi_sentry_rows rows;
     struct svi_detector_options o = s->options;
     svs_code code = take_rows(&rows, d, s->lags, s->differences, err);
@@ -119,7 +126,7 @@ svs_code svi_sentry_reserve(struct svi_sentry *s, const struct svi_message *m, s
         return SVS_OK;
     const int most = SVI_SENTRY_COLUMNS / s->lags;
     if (m->d <= most)
-        return build(s, room_for(m, most), err);
+        return svi_sentry_build(s, room_for(m, most), err);
     svi_detector_free(&s->detector);
     drop_rows(&s->rows);
     s->on = s->judged = false;

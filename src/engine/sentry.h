@@ -3,6 +3,7 @@
 #ifndef SVI_SENTRY_H
 #define SVI_SENTRY_H
 
+#include "base/archive.h"
 #include "data/message.h"
 #include "engine/settings.h"
 #include "novelty/alert.h"
@@ -43,11 +44,19 @@ svs_code svi_sentry_options(const struct svi_settings *settings, int d, struct s
 
 svs_code svi_sentry_new(struct svi_sentry *s, const struct svi_settings *settings, svs_error *err);
 void svi_sentry_free(struct svi_sentry *s);
+void svi_sentry_configure(struct svi_sentry *s, const struct svi_settings *settings); /* alert.* of now */
 void svi_sentry_reset(struct svi_sentry *s); /* as new, but for the counters */
 
 /* Makes room for a sample's columns, before anything is done with it. A stream of too many columns goes on
  * without novelty, and the stats say why. SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_sentry_reserve(struct svi_sentry *s, const struct svi_message *m, svs_error *err);
+
+/* A detector for d features, d x lags <= SVI_SENTRY_COLUMNS: a new one, or the old one with more columns.
+ * SVS_NO_MEMORY: nothing has changed. */
+svs_code svi_sentry_build(struct svi_sentry *s, int d, svs_error *err);
+
+/* Between two samples; loading goes into one from svi_sentry_new. */
+void svi_sentry_archive(struct svi_archive *a, struct svi_sentry *s);
 
 /* A sample was left out: what comes next does not follow on what came before. */
 void svi_sentry_gap(struct svi_sentry *s);

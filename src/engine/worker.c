@@ -1,6 +1,7 @@
 #include "engine/worker.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -17,8 +18,9 @@ struct svi_worker {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t work;
-    struct svi_refit *in, *out; /* guarded by the lock, as the next two */
-    struct svi_refit *running;
+    const struct svi_trade *trade;
+    void *in, *out; /* guarded by the lock, as the next two */
+    void *running;
     bool stop;
     bool busy; /* the owner's */
     bool started;
@@ -39,7 +41,7 @@ static void *run(void *argument) {
         w->running = w->in;
         w->in = NULL;
         pthread_mutex_unlock(&w->lock);
-        svi_refit_run(w->running);
+        w->trade->run(w->running);
         pthread_mutex_lock(&w->lock);
         w->out = w->running;
         w->running = NULL;
@@ -50,18 +52,19 @@ static void *run(void *argument) {
     return NULL;
 }
 
-svi_worker *svi_worker_new(svs_error *err) {
+svi_worker *svi_worker_new(const struct svi_trade *trade, svs_error *err) {
     svi_worker *w = svi_alloc(sizeof *w);
     if (!w) {
         svi_fail_memory(err, "the worker");
         return NULL;
     }
+    w->trade = trade;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->work, NULL);
     w->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     w->started = w->bell >= 0 && pthread_create(&w->thread, NULL, run, w) == 0;
     if (!w->started) {
-        svi_fail(err, SVS_IO, "the worker for refits cannot start: %s", strerror(errno));
+        svi_fail(err, SVS_IO, "the worker for %s cannot start: %s", trade->name, strerror(errno));
         svi_worker_free(&w);
     }
     return w;
@@ -73,10 +76,10 @@ void svi_worker_free(svi_worker **pw) {
         return;
     pthread_mutex_lock(&w->lock);
     w->stop = true;
-    if (w->running)
-        atomic_store(&w->running->cancel, true);
-    if (w->in)
-        atomic_store(&w->in->cancel, true);
+    if (w->running && w->trade->cancel)
+        w->trade->cancel(w->running);
+    if (w->in && w->trade->cancel)
+        w->trade->cancel(w->in);
     pthread_cond_signal(&w->work);
     pthread_mutex_unlock(&w->lock);
     if (w->started)
@@ -97,7 +100,7 @@ bool svi_worker_busy(const svi_worker *w) {
     return w->busy;
 }
 
-void svi_worker_submit(svi_worker *w, struct svi_refit *job) {
+void svi_worker_submit(svi_worker *w, void *job) {
     pthread_mutex_lock(&w->lock);
     w->in = job;
     w->busy = true;
@@ -105,15 +108,23 @@ void svi_worker_submit(svi_worker *w, struct svi_refit *job) {
     pthread_mutex_unlock(&w->lock);
 }
 
-struct svi_refit *svi_worker_collect(svi_worker *w) {
+void *svi_worker_collect(svi_worker *w) {
     uint64_t rings;
     pthread_mutex_lock(&w->lock);
-    struct svi_refit *job = w->out;
+    void *job = w->out;
     w->out = NULL;
     if (job)
         w->busy = false;
     if (read(w->bell, &rings, sizeof rings) < 0)
         errno = 0; /* nothing had rung */
     pthread_mutex_unlock(&w->lock);
+    return job;
+}
+
+void *svi_worker_wait(svi_worker *w) {
+    struct pollfd bell = {w->bell, POLLIN, 0};
+    void *job = NULL;
+    while (w->busy && !(job = svi_worker_collect(w)))
+        poll(&bell, 1, -1); /* an interrupted wait looks again */
     return job;
 }

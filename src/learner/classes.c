@@ -44,24 +44,32 @@ static svs_code grow_waiting(svs_learner *l, int rows, svs_error *err) {
     return svi_ring_restride(&l->waiting, l->feature_room + 2 * rows, l->waiting.stride, 0, 0, 0, err);
 }
 
-svs_code svi_class_reserve(svs_learner *l, svs_value y, svs_error *err) {
-    int count = l->class_count + 1, rows = count < 3 ? 1 : count;
-    if (count > l->o.max_classes) {
-        char text[SVS_NAME_MAX + 1];
-        return svi_fail(err, SVS_LIMIT, "label %s would be class number %d, but max.classes is %d",
-                        svs_value_text(y, text, sizeof text), count, l->o.max_classes);
-    }
-    if (y.kind == SVS_STR && !l->class_names) {
-        l->class_names = svi_alloc_array((size_t)l->o.max_classes, SVS_NAME_MAX);
-        if (!l->class_names)
-            return svi_fail_memory(err, "the names of the classes");
-    }
+svs_code svi_class_names(svs_learner *l, svs_value y, svs_error *err) {
+    if (y.kind != SVS_STR || l->class_names)
+        return SVS_OK;
+    l->class_names = svi_alloc_array((size_t)l->o.max_classes, SVS_NAME_MAX);
+    return l->class_names ? SVS_OK : svi_fail_memory(err, "the names of the classes");
+}
+
+svs_code svi_class_room(svs_learner *l, int count, svs_error *err) {
+    int rows = count < 3 ? 1 : count;
     svs_code code = svi_room_for_rows(l, rows, err);
     if (code == SVS_OK)
         code = grow_waiting(l, rows, err);
     if (code == SVS_OK)
         code = svi_gram_grow(&l->gram, l->gram.n, count < 2 ? 2 : count, err);
     return code == SVS_OK ? svi_alsvm_reserve_rows(l->m, rows, err) : code;
+}
+
+svs_code svi_class_reserve(svs_learner *l, svs_value y, svs_error *err) {
+    int count = l->class_count + 1;
+    if (count > l->o.max_classes) {
+        char text[SVS_NAME_MAX + 1];
+        return svi_fail(err, SVS_LIMIT, "label %s would be class number %d, but max.classes is %d",
+                        svs_value_text(y, text, sizeof text), count, l->o.max_classes);
+    }
+    svs_code code = svi_class_names(l, y, err);
+    return code == SVS_OK ? svi_class_room(l, count, err) : code;
 }
 
 /* r of "not in this class": - sum s z over everything that is in. */

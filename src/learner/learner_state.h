@@ -4,7 +4,9 @@
  *   slide.c     one sample in, what leaves out: the group of operations of a step
  *   rebuild.c   the guard: when and how P and w are made anew
  *   classes.c   labels <-> class indices, rows of W
- *   report.c    the model in raw units, health, the checker, memory
+ *   report.c    the model in raw units, health, memory
+ *   check.c     w and P against a fresh solve
+ *   archive.c   the state as bytes, and back; ring_archive.c: the samples held
  *   snapshot.c  the window of one moment, copied while the stream goes on
  *
  * Weights "in hats": with forgetting, a sample learned when `order` samples had been learned before weighs
@@ -59,8 +61,10 @@ int svi_class_find(svs_learner *l, svs_value y); /* -1: never seen */
 svs_code svi_class_reserve(svs_learner *l, svs_value y,
                            svs_error *err); /* room, so that adding cannot fail */
 int svi_class_add(svs_learner *l, svs_value y);
-svs_code svi_room_for_rows(svs_learner *l, int rows, svs_error *err); /* in the buffers of the learner */
-int svi_rows(const svs_learner *l);                                   /* of W for the present classes */
+svs_code svi_class_names(svs_learner *l, svs_value y, svs_error *err); /* room for names, if y is one */
+svs_code svi_class_room(svs_learner *l, int count, svs_error *err);    /* in all parts, for so many classes */
+svs_code svi_room_for_rows(svs_learner *l, int rows, svs_error *err);  /* in the buffers of the learner */
+int svi_rows(const svs_learner *l);                                    /* of W for the present classes */
 int svi_predicted(const svs_learner *l, const double *scores);
 
 /* The +-1 targets of a class, or the regression target. */
@@ -91,6 +95,8 @@ void svi_first_epoch(svs_learner *l, const double *x);
 void svi_rebuild(svs_learner *l, bool planned);
 /* After the l->arrivals-th labelled arrival: planned work at fixed sample numbers. */
 void svi_guard(svs_learner *l);
+/* r_k of each row of W, from the sums of the gram. */
+void svi_right_hand_sides(const svs_learner *l, double *r);
 /* v_j of the ridge, in the present coordinates. */
 void svi_ridge_vector(const svs_learner *l, int j, double *v);
 /* out = ridge matrix x u, in hats. */

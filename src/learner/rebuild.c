@@ -134,8 +134,7 @@ static bool refit_from_sums(svs_learner *l) {
     return true;
 }
 
-/* r_k of each row of W. */
-static void right_hand_sides(const svs_learner *l, double *r) {
+void svi_right_hand_sides(const svs_learner *l, double *r) {
     int n = l->d + 1, rows = svi_rows(l);
     const double *total = l->gram.sums;
     for (int k = 0; k < rows; k++) {
@@ -230,7 +229,7 @@ static void solve_empty(svs_learner *l) {
 static void solve(svs_learner *l) {
     bool raw = l->o.scale == SVS_SCALE_NONE;
     double jitter = 0, mean = 0;
-    right_hand_sides(l, l->W);
+    svi_right_hand_sides(l, l->W);
     if (raw && !(l->gram.g[0] > 0)) {
         solve_empty(l);
         return;

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "novelty/archive.h"
 
 #define REFIT 20 /* the tail is fitted anew when one in so many of the scores is new */
 
@@ -114,6 +115,25 @@ int svi_calibration_add(struct svi_calibration *c, double score) {
         insert(c, score);
     c->scores[place] = score;
     c->at = place + 1 == c->room ? 0 : place + 1;
-    c->stale += c->stale >= 0;
+    c->stale += c->stale >= 0 && c->stale < c->room;
     return place;
+}
+
+/* Where a score stands in the ring matters: renewals draw rows by their place. */
+void svi_calibration_archive(struct svi_archive *a, struct svi_calibration *c) {
+    svi_archive_int(a, "calibration count", &c->count, 0, c->room);
+    svi_archive_int(a, "calibration next", &c->at, 0, c->room - 1);
+    svi_archive_check(a, c->count == c->room || c->at == c->count, "a ring has a hole");
+    svi_archive_doubles(a, "scores", c->scores, svi_archive_ok(a) ? c->count : 0);
+    for (int i = 0; svi_archive_ok(a) && i < c->count; i++)
+        svi_archive_check(a, !isnan(c->scores[i]), "a score is no number");
+    svi_archive_int(a, "tail stale", &c->stale, -1, c->room);
+    if (!svi_archive_ok(a))
+        return;
+    if (c->stale >= 0)
+        svi_tail_archive(a, &c->tail);
+    if (!svi_archive_loading(a))
+        return;
+    memcpy(c->sorted, c->scores, (size_t)c->count * sizeof *c->sorted);
+    qsort(c->sorted, (size_t)c->count, sizeof *c->sorted, ascending);
 }

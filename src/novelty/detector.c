@@ -455,7 +455,17 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
     w->random = d->random;
     if (d->ready)
         svi_detector_renew(w);
+    if (!w->ready) { /* so few points that there is no model: nothing is suspicious, either */
+        w->held_count = 0;
+        w->run = 0;
+        w->run_novel = false;
+    }
     svi_detector_free(detector);
     *detector = w;
     return SVS_OK;
+}
+
+void svi_detector_set_levels(svi_detector *d, double p, double clear) {
+    d->o.p = p;
+    d->o.clear = clear;
 }

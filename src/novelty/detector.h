@@ -99,4 +99,7 @@ void svi_detector_health(svi_detector *d, struct svi_detector_health *out);
 /* Bytes at most. */
 double svi_detector_memory(const struct svi_detector_options *o);
 
+/* Other values of p and clear, as in the options. */
+void svi_detector_set_levels(svi_detector *d, double p, double clear);
+
 #endif

@@ -55,9 +55,10 @@ struct svi_detector {
 size_t svi_detector_work(const struct svi_detector_options *o, int stride);
 
 /* A surprise to 1e-9, never -0: where states repeat, scores that differ by the rounding of the last solution
- * would be no ties, and a common state could get a small p. */
+ * would be no ties, and a common state could get a small p. Never NaN either: what cannot be computed is
+ * surprising. */
 static inline double svi_detector_round(double surprise) {
-    return rint(surprise * 0x1p30) * 0x1p-30 + 0.0;
+    return isnan(surprise) ? INFINITY : rint(surprise * 0x1p30) * 0x1p-30 + 0.0;
 }
 
 /* Surprises of the members for a point in coordinates; also into d->kernel the last member's kernel values.
@@ -66,6 +67,12 @@ double svi_detector_score(struct svi_detector *d, const double *u, double *membe
 
 /* Coordinates, gammas, solutions, shares and calibration scores made anew from what is held. */
 void svi_detector_renew(struct svi_detector *d);
+
+/* Coordinates of the points from their raw values. */
+void svi_detector_place(struct svi_detector *d);
+
+/* Points the view to what it shows. */
+void svi_detector_show(struct svi_detector *d);
 
 /* Have the features moved out of their coordinates? */
 bool svi_detector_outgrown(struct svi_detector *d);

@@ -189,9 +189,10 @@ static double longest_step(const struct svi_hull *h) {
     return step;
 }
 
-/* Moves z to the optimum of the support; points that would turn negative leave it on the way. */
+/* Moves z to the optimum of the support; points that would turn negative leave it on the way, at least one in
+ * two passes or three: the bound is for numbers that are none. */
 static void settle(struct svi_hull *h) {
-    while (h->support > 0) {
+    for (int left = 4 * h->support + 40; h->support > 0 && left > 0; left--) {
         solve_support(h);
         const double step = longest_step(h);
         bool all = true;

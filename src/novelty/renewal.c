@@ -59,7 +59,7 @@ static double base_gamma(struct svi_detector *d) {
     return median_gamma(d);
 }
 
-static void place_points(struct svi_detector *d) {
+void svi_detector_place(struct svi_detector *d) {
     for (int i = 0; i < d->points; i++) {
         double *at = d->at + (size_t)i * (size_t)d->stride;
         svi_coordinates_apply(&d->coordinates, d->raw + (size_t)i * (size_t)d->o.d, at);
@@ -116,7 +116,7 @@ static void rescore(struct svi_detector *d) {
     svi_calibration_replace(&d->calibration, scratch);
 }
 
-static void show(struct svi_detector *d) {
+void svi_detector_show(struct svi_detector *d) {
     svs_novelty_model *v = &d->view;
     v->d = d->o.d;
     v->stride = d->stride;
@@ -132,6 +132,7 @@ static void show(struct svi_detector *d) {
         v->member[g].support = d->at;
         v->member[g].norm2 = d->norm2;
         v->member[g].z = d->hull[g].z;
+        v->member[g].rho = svi_hull_rho(&d->hull[g]);
     }
 }
 
@@ -142,13 +143,13 @@ void svi_detector_renew(struct svi_detector *d) {
     svi_coordinates_fit(&d->coordinates, d->rows, d->o.d, d->calibration.count, d->work);
     const double gamma = base_gamma(d);
     svi_gamma_multiples(&d->o.model, multiples);
-    place_points(d);
+    svi_detector_place(d);
     for (int g = 0; g < d->members; g++) {
         d->view.member[g].gamma = gamma * multiples[g];
         d->view.member[g].share = 1.0 / d->members;
         solve_member(d, g);
     }
-    show(d);
+    svi_detector_show(d);
     rescore(d);
     d->ready = true;
     d->renewals++;

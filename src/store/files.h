@@ -4,11 +4,12 @@
  *
  *   header   {format: "svmstream-checkpoint", v: 1, program, isa, stream, epoch, number, segment, offset,
  *             chain, settings (text), sections: count, check}
- *   section  [name, body (bin), check]        body: one msgpack map (wire/archive_file.h)
+ *   section  [name, hashed, body (bin), check] body: one msgpack map (wire/archive_file.h)
  *   end      ["end", hash (bin, 16), check]
  *
- * Each check is XXH3 (64 bits) of the object's bytes before it, seeded with the check before; hash is XXH3
- * (128 bits) over names and bodies of the sections that are `hashed`: the fingerprint of the state. */
+ * Each check is XXH3 (64 bits) of the object's bytes before it, seeded with the check before (the header's:
+ * 0); hash is XXH3 (128 bits, its bytes from the highest) over the sections that are `hashed`, of each its
+ * name, a NUL, the length of its body (64 bits, big-endian) and its body: the fingerprint of the state. */
 #ifndef SVI_FILES_H
 #define SVI_FILES_H
 

@@ -20,6 +20,10 @@
 #ifndef SVI_JOURNAL_H
 #define SVI_JOURNAL_H
 
+#include <stddef.h>
+
+#include <stddef.h>
+
 #include "store/folder.h"
 
 enum svi_fsync { SVI_FSYNC_ALWAYS = 0, SVI_FSYNC_INTERVAL, SVI_FSYNC_NEVER };

@@ -70,7 +70,7 @@ static void put_block(struct svi_archive *a, const char *name, enum svi_archive_
         append(a, v, size);
 }
 
-static const struct svi_archive_form out_form = {put_integer, put_real, put_block};
+static const struct svi_archive_form out_form = {put_integer, put_real, put_block, NULL};
 
 void svi_archive_out_begin(struct svi_archive_out *o, struct svi_bytes *bytes, const char *section,
                            svs_error *err) {
@@ -150,7 +150,12 @@ static void get_block(struct svi_archive *a, const char *name, enum svi_archive_
         memcpy(v, item.body, item.length);
 }
 
-static const struct svi_archive_form in_form = {get_integer, get_real, get_block};
+static int64_t bytes_left(const struct svi_archive *a) {
+    const struct svi_archive_in *in = (const struct svi_archive_in *)a;
+    return in->end - in->at;
+}
+
+static const struct svi_archive_form in_form = {get_integer, get_real, get_block, bytes_left};
 
 void svi_archive_in_begin(struct svi_archive_in *i, const void *bytes, size_t size, const char *section,
                           svs_error *err) {

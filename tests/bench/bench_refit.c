@@ -85,7 +85,7 @@ static void warm_and_cold(const char *name, const struct bench_set *set, const c
 static double throughput(const struct bench_set *set, const char *refit, const char *every, int64_t *refits) {
     svs_error err = {0};
     svi_engine *e = open_engine(refit, "l2", every);
-    svi_worker *w = svi_worker_new(&err);
+    svi_worker *w = svi_worker_new(&svi_refit_trade, &err);
     if (!w)
         bench_die(err.text);
     for (int64_t i = 0; i < WINDOW; i++)

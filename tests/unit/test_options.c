@@ -338,7 +338,9 @@ static void test_everything_is_in_man_page_and_completion(void **state) {
     char *overview = written(cli_write_overview), text[128];
     (void)state;
     for (int i = 0; i < rows; i++) {
-        snprintf(text, sizeof text, "\n.B %s ", table[i].key);
+        const char *dash = strchr(table[i].key, '-'); /* roff wants it escaped */
+        const int before = dash ? (int)(dash - table[i].key) : (int)strlen(table[i].key);
+        snprintf(text, sizeof text, "\n.B %.*s%s%s ", before, table[i].key, dash ? "\\" : "", dash ? dash : "");
         assert_non_null(strstr(man, text));
         snprintf(text, sizeof text, " --%s", table[i].key);
         assert_non_null(strstr(completion, text));

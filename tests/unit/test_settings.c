@@ -188,7 +188,7 @@ static void test_values_survive_text(void **state) {
         [SVI_SET_ADDRESS] = {"ipc:///tmp/a b", "tcp://*:1", "inproc://x", "tcp://[::1]:5", "tcp://h:*"},
         [SVI_SET_INTEGER] = {"2", "+3", "17", "50", "64"},
         [SVI_SET_NUMBER] = {"0.1", "1e-3", "0.3333333333333333", "0.25", "0.0072973525693"},
-        [SVI_SET_BYTES] = {"64", "65", "1025", "64KiB", "3 MiB"},
+        [SVI_SET_BYTES] = {"4096", "65537", "1025 KiB", "64KiB", "3 MiB"},
         [SVI_SET_SCORES] = {"all", "none", "1", "0", "10"},
     };
     (void)state;

@@ -1,0 +1,148 @@
+#include "engine/engine_archive.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "data/shape_archive.h"
+#include "engine/engine_state.h"
+#include "engine/settings_kept.h"
+#include "learner/archive.h"
+#include "linalg/pass.h"
+#include "svmstream/svmstream.h"
+#include "wire/archive_file.h"
+
+static void archive_core(struct svi_archive *a, struct svi_engine *e) {
+    svi_archive_double(a, "time", &e->time);
+    svi_archive_double(a, "event time", &e->event_ts);
+    svi_archive_int64(a, "seen", &e->counters.of[SVI_COUNTER_SEEN].count, 0, INT64_MAX);
+    svi_archive_int64(a, "labelled", &e->counters.of[SVI_COUNTER_LABELLED].count, 0, INT64_MAX);
+    svi_archive_int64(a, "next publish", &e->next_publish, -1, INT64_MAX);
+    svi_archive_int64(a, "next score", &e->next_score, -1, INT64_MAX);
+    svi_archive_double(a, "published time", &e->published_time);
+    svi_archive_uint64(a, "published version", &e->published_version);
+    svi_archive_uint64(a, "model events", &e->seq[SVI_TOPIC_MODEL]);
+    svi_archive_uint64(a, "score events", &e->seq[SVI_TOPIC_SCORE]);
+    svi_archive_uint64(a, "alert events", &e->seq[SVI_TOPIC_ALERT]);
+    svi_archive_check(a, !isnan(e->time), "the time is none");
+}
+
+static void archive_shape(struct svi_archive *a, struct svi_engine *e) {
+    bool carries = e->carried != NULL;
+    svi_shape_archive(a, &e->shape);
+    svi_archive_bool(a, "carries", &carries);
+    if (!svi_archive_check(a, carries == (e->carried != NULL), "the setting missing was another"))
+        return;
+    if (a->loading && svi_publish_reserve(e, e->shape.d, a->err) != SVS_OK)
+        return;
+    if (carries)
+        svi_archive_doubles(a, "carried", e->carried, e->shape.d);
+}
+
+static void archive_learner(struct svi_archive *a, struct svi_engine *e) {
+    svi_learner_archive(a, e->learner);
+}
+
+static void archive_metrics(struct svi_archive *a, struct svi_engine *e) {
+    svi_metrics_archive(a, e->metrics);
+}
+
+static void archive_refit(struct svi_archive *a, struct svi_engine *e) {
+    svi_beside_archive(a, &e->beside);
+}
+
+static void archive_novelty(struct svi_archive *a, struct svi_engine *e) {
+    svi_sentry_archive(a, &e->sentry);
+}
+
+static void archive_sources(struct svi_archive *a, struct svi_engine *e) {
+    svi_producers_archive(a, e->producers);
+}
+
+/* Counted here rather than found in the parts when figures are asked for. */
+static const int counted[] = {SVI_COUNTER_REFUSED,          SVI_COUNTER_DUPLICATES,
+                              SVI_COUNTER_DROPPED_MISSING,  SVI_COUNTER_CARRIED_MISSING,
+                              SVI_COUNTER_PUBLISHED_MODELS, SVI_COUNTER_PUBLISHED_SCORES};
+
+static void archive_tallies(struct svi_archive *a, struct svi_engine *e) {
+    char name[64];
+    svi_archive_uint64(a, "stats events", &e->seq[SVI_TOPIC_STATS]);
+    svi_archive_uint64(a, "error events", &e->seq[SVI_TOPIC_ERROR]);
+    for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++)
+        svi_archive_int64(a, svi_counter_table[counted[i]].name, &e->counters.of[counted[i]].count, 0,
+                          INT64_MAX);
+    for (int code = 1; code < SVS_CODE_COUNT; code++) {
+        snprintf(name, sizeof name, "refused.%s", svs_code_name((svs_code)code));
+        svi_archive_int64(a, name, &e->counters.refused[code], 0, INT64_MAX);
+    }
+    svi_beside_tallies_archive(a, &e->beside);
+}
+
+static const struct {
+    const char *name;
+    bool hashed;
+    void (*archive)(struct svi_archive *, struct svi_engine *);
+} sections[] = {
+    {"engine", true, archive_core},     {"shape", true, archive_shape},
+    {"learner", true, archive_learner}, {"metrics", true, archive_metrics},
+    {"refit", true, archive_refit},     {"novelty", true, archive_novelty},
+    {"sources", true, archive_sources}, {"tallies", false, archive_tallies},
+};
+
+#define SECTIONS ((int)(sizeof sections / sizeof sections[0]))
+_Static_assert(sizeof sections / sizeof sections[0] <= SVI_SECTIONS_MAX, "a checkpoint has room for all");
+
+static svs_code save_section(struct svi_engine *e, int i, struct svi_checkpoint *c, svs_error *err) {
+    struct svi_archive_out out;
+    struct svi_section *s = &c->section[i];
+    const size_t offset = c->bodies.size;
+    svi_archive_out_begin(&out, &c->bodies, sections[i].name, err);
+    sections[i].archive(&out.archive, e);
+    svs_code code = svi_archive_out_end(&out);
+    snprintf(s->name, sizeof s->name, "%s", sections[i].name);
+    s->hashed = sections[i].hashed;
+    s->offset = offset;
+    s->size = c->bodies.size - offset;
+    return code;
+}
+
+svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err) {
+    svs_code code = SVS_OK;
+    snprintf(c->program, sizeof c->program, "%s", svs_version());
+    snprintf(c->isa, sizeof c->isa, "%s", svi_kernels_get(SVS_ISA_BEST)->name);
+    snprintf(c->stream, sizeof c->stream, "%s", e->s.stream);
+    c->epoch = e->epoch;
+    c->bodies.size = c->settings.size = 0;
+    c->sections = SECTIONS;
+    for (int i = 0; i < SECTIONS && code == SVS_OK; i++)
+        code = save_section(e, i, c, err);
+    return code == SVS_OK ? svi_settings_pack(&e->s, &c->settings, err) : code;
+}
+
+svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_error *err) {
+    svs_code code = SVS_OK;
+    svs_error local;
+    err = err ? err : &local;
+    for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
+        struct svi_archive_in in;
+        const struct svi_section *s = svi_checkpoint_find(c, sections[i].name);
+        if (!s)
+            return svi_fail(err, SVS_DAMAGED, "there is no section %s", sections[i].name);
+        svi_archive_in_begin(&in, c->bodies.data + s->offset, s->size, sections[i].name, err);
+        sections[i].archive(&in.archive, e);
+        code = svi_archive_in_end(&in);
+    }
+    if (code == SVS_OK && svs_learner_dimension(e->learner) > e->shape.d)
+        code = svi_fail(err, SVS_DAMAGED, "the learner has more features than the stream");
+    return code;
+}
+
+svs_code svi_engine_verify(svi_engine *e, double *difference, svs_error *err) {
+    return svi_learner_verify(e->learner, difference, err);
+}
+
+void svi_engine_rebuild(svi_engine *e) {
+    svi_learner_rebuild(e->learner);
+}

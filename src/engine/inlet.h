@@ -1,0 +1,49 @@
+/* inlet.h: what comes in through the input socket, a turn at a time: taken from the socket, written down,
+ * then applied and answered. Nothing takes effect before it is written down, and one write serves for the
+ * turn. */
+#ifndef SVI_INLET_H
+#define SVI_INLET_H
+
+#include "engine/control.h"
+#include "engine/door.h"
+#include "engine/latency.h"
+
+struct svi_inlet {
+    /* the pipeline's */
+    void *socket;
+    const struct svi_settings *settings;
+    struct svi_control *control; /* its keeper may be NULL: nothing is written down */
+    struct svi_door *door;
+    struct svi_latency *latency;
+    FILE *log; /* NULL = quiet */
+
+    struct svi_request *queue; /* of one turn */
+    uint8_t *fate;             /* of each (inlet.c) */
+    int count;
+    double cost;  /* seconds that a byte takes, lately */
+    bool blocked; /* nothing could be written down: see svi_inlet_turn */
+    bool held;    /* what is in the queue waits for that */
+    double retry; /* arrival clock: when to try again */
+    int64_t declined;
+    int64_t replies_lost;
+    struct svi_bytes reply;
+};
+
+/* The fields of the pipeline are set. SVS_NO_MEMORY. */
+svs_code svi_inlet_new(struct svi_inlet *in, svs_error *err);
+void svi_inlet_free(struct svi_inlet *in);
+
+/* Takes what is queued, within the bounds of a turn. With a full disk, messages that are answered are
+ * declined (code disk_full, to be sent again), others wait where they are until there is room. SVS_IO: the
+ * state cannot be kept any more, the process must end. *took: was there anything? */
+svs_code svi_inlet_turn(struct svi_inlet *in, double now, bool *took, svs_error *err);
+
+/* Seconds until held messages are to be tried again; INFINITY when none are held. While they are, the socket
+ * need not be looked at. */
+double svi_inlet_wait(const struct svi_inlet *in, double now);
+
+/* Answers one request to a router socket by `handle`; false: none is waiting. */
+struct svi_bytes;
+bool svi_inlet_reply(struct svi_inlet *in, void *socket, struct svi_request *r, svs_code code);
+
+#endif

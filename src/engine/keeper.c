@@ -1,0 +1,314 @@
+#include "engine/keeper.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "engine/engine_archive.h"
+#include "engine/recovery.h"
+#include "engine/settings_kept.h"
+#include "engine/worker.h"
+
+#define KEPT         2                  /* checkpoints */
+#define JOURNAL_MOST (64 * 1024 * 1024) /* bytes between checkpoints, however little work they were */
+#define STALL_SHARE  0.05               /* of the time may go into taking checkpoints */
+
+struct svi_keeper {
+    struct svi_folder folder;
+    svi_journal *journal;
+    svi_engine *engine;
+    bool keep_all;
+    double every; /* seconds of work between checkpoints, 0 = none */
+    double work;  /* since the last */
+    double due;   /* monotonic: when the journal wants to be synced */
+
+    svi_worker *scribe;
+    struct svi_checkpoint checkpoint; /* the scribe's while it is busy, as the next two */
+    int64_t size;
+    svs_error result;
+    int64_t bytes_at; /* of the journal at the last */
+    double since;     /* monotonic: when the oldest record that is not on disk was written; 0 = all are */
+    uint64_t newest;  /* records in the newest checkpoint */
+    bool any;         /* there is one */
+    double stall;     /* seconds that taking the last one took */
+    int64_t written, failed;
+};
+
+static double monotonic(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- checkpoints */
+
+static void write_down(void *job) {
+    svi_keeper *k = job;
+    k->result.code = SVS_OK;
+    k->result.code = svi_checkpoint_write(&k->folder, &k->checkpoint, &k->size, &k->result);
+}
+
+static const struct svi_trade scribe_trade = {"checkpoints", write_down, NULL};
+
+/* What is in the state must not be newer than what is in the journal. */
+static svs_code begin_checkpoint(svi_keeper *k, svs_error *err) {
+    const double began = monotonic();
+    const struct svi_position at = svi_journal_position(k->journal);
+    k->work = 0;
+    k->bytes_at = svi_journal_bytes(k->journal);
+    if (k->any && at.number == k->newest)
+        return SVS_OK;
+    svs_code code = svi_journal_sync(k->journal, err);
+    if (code != SVS_OK)
+        return code;
+    code = svi_engine_save(k->engine, &k->checkpoint, err);
+    if (code == SVS_OK) {
+        k->checkpoint.position = at;
+        svi_worker_submit(k->scribe, k);
+    }
+    k->stall = monotonic() - began;
+    return code;
+}
+
+/* All but the newest two go, then the part of the journal that only they needed. */
+static svs_code clear_away(svi_keeper *k, svs_error *err) {
+    uint64_t *numbers = NULL;
+    int count = 0;
+    svs_code code = svi_folder_list(&k->folder, "checkpoint", &numbers, &count, err);
+    for (int i = 0; code == SVS_OK && i < count - KEPT; i++)
+        code = svi_folder_remove(&k->folder, "checkpoint", numbers[i], err);
+    if (code == SVS_OK && !k->keep_all && count >= KEPT)
+        code = svi_journal_trim(k->journal, numbers[count - KEPT], err);
+    svi_free(numbers);
+    return code;
+}
+
+/* A full disk is no reason to end: the next one may find room. */
+static svs_code end_checkpoint(svi_keeper *k, svs_error *err) {
+    if (k->result.code != SVS_OK) {
+        k->failed++;
+        return svi_fail(err, k->result.code, "%s", k->result.text);
+    }
+    k->newest = k->checkpoint.position.number;
+    k->any = true;
+    k->written++;
+    return clear_away(k, err);
+}
+
+static svs_code unless_full(svs_code code) {
+    return code == SVS_DISK_FULL || code == SVS_NO_MEMORY ? SVS_OK : code;
+}
+
+svs_code svi_keeper_save(svi_keeper *k, uint64_t *record, char *hash, svs_error *err) {
+    svs_code code = SVS_OK;
+    if (svi_worker_wait(k->scribe))
+        code = unless_full(end_checkpoint(k, err));
+    if (code == SVS_OK)
+        code = begin_checkpoint(k, err);
+    if (code == SVS_OK && svi_worker_wait(k->scribe))
+        code = end_checkpoint(k, err);
+    if (code == SVS_OK && record)
+        *record = k->newest;
+    if (code == SVS_OK && hash)
+        svi_hash_text(k->checkpoint.hash, hash);
+    return code;
+}
+
+/* ---- the stream */
+
+svs_code svi_keeper_note(svi_keeper *k, enum svi_record_kind kind, double now, const void *payload,
+                         size_t size, svs_error *err) {
+    return svi_journal_append(k->journal, kind, now, payload, size, err);
+}
+
+/* Since when is there something that a power cut would take? */
+static void look_at_disk(svi_keeper *k) {
+    if (svi_journal_durable(k->journal) == svi_journal_position(k->journal).number)
+        k->since = 0;
+    else if (k->since == 0)
+        k->since = monotonic();
+}
+
+svs_code svi_keeper_commit(svi_keeper *k, svs_error *err) {
+    svs_code code = svi_journal_commit(k->journal, err);
+    svi_engine_set_era(k->engine, 1 + svi_journal_syncs(k->journal));
+    k->due = 0;
+    look_at_disk(k);
+    return code;
+}
+
+void svi_keeper_drop(svi_keeper *k) {
+    if (k)
+        svi_journal_drop(k->journal);
+}
+
+svs_code svi_keeper_write(svi_keeper *k, enum svi_record_kind kind, double now, const void *payload,
+                          size_t size, svs_error *err) {
+    svs_code code = svi_keeper_note(k, kind, now, payload, size, err);
+    return code == SVS_OK ? svi_keeper_commit(k, err) : code;
+}
+
+void svi_keeper_refuse(svi_keeper *k, svi_engine *e, svs_code code, const char *reason, double now) {
+    char record[64 + SVS_ERROR_TEXT];
+    const int size = snprintf(record, sizeof record, "%s %s", svs_code_name(code), reason);
+    if (k)
+        (void)svi_keeper_write(k, SVI_RECORD_REFUSAL, now, record, (size_t)size, NULL);
+    svi_engine_refuse(e, code, reason, NULL, 0, now);
+}
+
+int64_t svi_keeper_durable(const svi_keeper *k, const char *src) {
+    const bool all = svi_journal_durable(k->journal) == svi_journal_position(k->journal).number;
+    return all ? svi_engine_source_next(k->engine, src) - 1 : svi_engine_source_durable(k->engine, src);
+}
+
+svs_code svi_keeper_turn(svi_keeper *k, double work, svs_error *err) {
+    svs_code code = SVS_OK;
+    const double now = monotonic();
+    k->work += work;
+    if (now >= k->due)
+        code = svi_journal_tick(k->journal, now, &k->due, err);
+    look_at_disk(k);
+    svi_engine_set_era(k->engine, 1 + svi_journal_syncs(k->journal));
+    if (code == SVS_OK && svi_worker_busy(k->scribe) && svi_worker_collect(k->scribe))
+        code = unless_full(end_checkpoint(k, err));
+    const bool worked = k->every > 0 && k->work >= k->every && k->work * STALL_SHARE >= k->stall,
+               grown = svi_journal_bytes(k->journal) - k->bytes_at >= JOURNAL_MOST;
+    if (code == SVS_OK && (worked || grown) && !svi_worker_busy(k->scribe))
+        code = unless_full(begin_checkpoint(k, err));
+    return code;
+}
+
+double svi_keeper_wait(const svi_keeper *k) {
+    const double left = k->due - monotonic();
+    return left > 0 ? left : 0;
+}
+
+int svi_keeper_fd(const svi_keeper *k) {
+    return svi_worker_fd(k->scribe);
+}
+
+void svi_keeper_figures(const svi_keeper *k) {
+    const uint64_t number = svi_journal_position(k->journal).number,
+                   durable = svi_journal_durable(k->journal);
+    svi_engine_note(k->engine, "journal_records", (double)number);
+    svi_engine_note(k->engine, "journal_bytes", (double)svi_journal_bytes(k->journal));
+    svi_engine_note(k->engine, "journal_undurable", (double)(number - durable));
+    svi_engine_note(k->engine, "journal_age", k->since > 0 ? monotonic() - k->since : 0);
+    svi_engine_note(k->engine, "checkpoints", (double)k->written);
+    svi_engine_note(k->engine, "checkpoints_failed", (double)k->failed);
+    svi_engine_note(k->engine, "checkpoint_age", (double)(number - k->newest));
+    svi_engine_note(k->engine, "checkpoint_milliseconds", 1000 * k->stall);
+}
+
+/* ---- start and end */
+
+static enum svi_fsync policy(const struct svi_settings *s) {
+    if (s->journal_fsync > 0)
+        return (enum svi_fsync)(s->journal_fsync - 1);
+    return svi_settings_delivery(s) >= SVI_DURABLE ? SVI_FSYNC_ALWAYS : SVI_FSYNC_INTERVAL;
+}
+
+/* Checkpoints behind the one that was taken cannot be read: they must not come first the next time. */
+static svs_code set_aside(svi_keeper *k, const struct svi_recovery *r, svs_error *err) {
+    uint64_t *numbers = NULL;
+    int count = 0;
+    svs_code code = r->damaged ? svi_folder_list(&k->folder, "checkpoint", &numbers, &count, err) : SVS_OK;
+    for (int i = 0; code == SVS_OK && i < count; i++)
+        if (!r->checkpointed || numbers[i] > r->checkpoint)
+            code = svi_folder_set_aside(&k->folder, "checkpoint", numbers[i], err);
+    svi_free(numbers);
+    return code;
+}
+
+/* The first record of this process: from here on its settings hold. */
+static svs_code note_start(svi_keeper *k, const struct svi_settings *s, svs_error *err) {
+    struct svi_bytes text = {0};
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    svs_code code = svi_settings_pack(s, &text, err);
+    if (code == SVS_OK)
+        code = svi_keeper_write(k, SVI_RECORD_START, (double)t.tv_sec + 1e-9 * (double)t.tv_nsec, text.data,
+                                text.size, err);
+    if (code == SVS_OK)
+        code = svi_journal_sync(k->journal, err);
+    svi_bytes_clear(&text);
+    return code;
+}
+
+static uint64_t new_epoch(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static svs_code take_up(svi_keeper *k, struct svi_settings *s, svi_sink *sink, void *user, FILE *log,
+                        svi_engine **engine, svs_error *err) {
+    struct svi_recovery r;
+    const struct svi_recovery_options o = {
+        .accept_loss = s->accept_loss, .until = UINT64_MAX, .silent = true, .log = log};
+    svs_code code = svi_recover(&k->folder, &o, sink, user, &r, err);
+    if (code != SVS_OK)
+        return code;
+    *engine = r.engine;
+    if (r.engine)
+        code = svi_settings_merge(s, &r.settings, err);
+    else if (!(*engine = svi_engine_new(s, r.epoch = new_epoch(), sink, user, err)))
+        code = err->code;
+    const struct svi_journal_options j = {s->stream, r.epoch, s->journal_segment, policy(s),
+                                          s->journal_interval};
+    if (code == SVS_OK)
+        code = set_aside(k, &r, err);
+    if (code == SVS_OK && !(k->journal = svi_journal_new(&k->folder, &j, &r.found.end, err)))
+        code = err->code;
+    if (code != SVS_OK)
+        return code;
+    k->engine = *engine;
+    k->any = r.checkpointed;
+    k->newest = r.checkpoint;
+    k->work = r.seconds; /* what was repeated would be repeated again */
+    code = note_start(k, s, err);
+    if (code != SVS_OK)
+        return code;
+    svi_engine_configure(k->engine, s);
+    svi_engine_mute(k->engine, false);
+    svi_engine_refit_restart(k->engine);
+    return r.found.lost_bytes > 0 || r.rebuilt ? svi_keeper_save(k, NULL, NULL, err) : SVS_OK;
+}
+
+svi_keeper *svi_keeper_open(struct svi_settings *s, svi_sink *sink, void *user, FILE *log,
+                            svi_engine **engine, svs_error *err) {
+    svi_keeper *k = svi_alloc(sizeof *k);
+    *engine = NULL;
+    if (!k) {
+        svi_fail_memory(err, "the keeper of the state");
+        return NULL;
+    }
+    k->folder.fd = k->folder.lock = -1;
+    k->keep_all = s->journal_keep == 1;
+    k->every = s->checkpoint_seconds;
+    svs_code code = svi_folder_open(&k->folder, s->state_dir, true, err);
+    if (code == SVS_OK && !(k->scribe = svi_worker_new(&scribe_trade, err)))
+        code = err->code;
+    if (code == SVS_OK)
+        code = take_up(k, s, sink, user, log, engine, err);
+    if (code != SVS_OK) {
+        svi_keeper_free(&k);
+        svi_engine_free(engine);
+    }
+    return k;
+}
+
+void svi_keeper_free(svi_keeper **pk) {
+    svi_keeper *k = *pk;
+    if (!k)
+        return;
+    svi_worker_free(&k->scribe);
+    svi_journal_free(&k->journal);
+    svi_folder_close(&k->folder);
+    svi_checkpoint_clear(&k->checkpoint);
+    svi_free(k);
+    *pk = NULL;
+}

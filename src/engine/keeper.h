@@ -1,0 +1,71 @@
+/* keeper.h: keeps the state of an engine in a folder, so that a restart goes on where the last run ended.
+ *
+ * Everything that changes the state is written to a journal before it takes effect (svi_keeper_note, commit);
+ * from time to time the state itself is written beside the stream, by a thread of its own (a checkpoint). A
+ * restart takes the newest sound checkpoint and repeats the journal behind it through the same functions. So
+ * nothing is ever acknowledged or published that is not kept, and the same numbers go out again.
+ *
+ * One thread uses a keeper. */
+#ifndef SVI_KEEPER_H
+#define SVI_KEEPER_H
+
+#include <stdio.h>
+
+#include "engine/engine.h"
+
+/* Kinds of records; the payload of each. */
+enum svi_record_kind {
+    SVI_RECORD_FRAME = 1, /* a message as it came */
+    SVI_RECORD_SOURCED,   /* the same, with src and n looked at */
+    SVI_RECORD_CONTROL,   /* a control request */
+    SVI_RECORD_REFIT,     /* svi_refit_pack: it took effect here */
+    SVI_RECORD_REFUSAL,   /* "CODE REASON": a refusal from outside the stream */
+    SVI_RECORD_STATS,     /* nothing: stats were published */
+    SVI_RECORD_START,     /* svi_settings_pack: a process began with these settings */
+    SVI_RECORD_STOP       /* nothing: it ended, and published its model */
+};
+
+typedef struct svi_keeper svi_keeper;
+
+/* Takes up the state in s->state_dir, or begins one: *engine is new, and is the caller's to free (after the
+ * keeper). *s becomes what to go on with (svi_settings_merge). What was found is told to `log` (may be NULL).
+ * NULL: SVS_IO, SVS_DAMAGED, SVS_SETTING, SVS_NO_MEMORY; *engine is NULL then. */
+svi_keeper *svi_keeper_open(struct svi_settings *s, svi_sink *sink, void *user, FILE *log,
+                            svi_engine **engine, svs_error *err);
+
+/* Waits for a checkpoint that is being written; writes nothing more. */
+void svi_keeper_free(svi_keeper **k);
+
+/* Gathers what is about to take effect, then writes it with one write. SVS_DISK_FULL: nothing of what was
+ * gathered is kept, and nothing of it may take effect; later may work. SVS_IO: the process must end. */
+svs_code svi_keeper_note(svi_keeper *k, enum svi_record_kind kind, double now, const void *payload,
+                         size_t size, svs_error *err);
+svs_code svi_keeper_commit(svi_keeper *k, svs_error *err);
+void svi_keeper_drop(svi_keeper *k); /* what was gathered and not written (k may be NULL) */
+
+/* Both at once, for one record. */
+svs_code svi_keeper_write(svi_keeper *k, enum svi_record_kind kind, double now, const void *payload,
+                          size_t size, svs_error *err);
+
+/* A refusal from outside the stream is written down and told (k may be NULL). A failure shows at the next
+ * call. */
+void svi_keeper_refuse(svi_keeper *k, svi_engine *e, svs_code code, const char *reason, double now);
+
+/* The last number of a source that is on disk, -1 = none. */
+int64_t svi_keeper_durable(const svi_keeper *k, const char *src);
+
+/* After each turn: `work` seconds were spent on it. Syncs when it is due, begins a checkpoint when it is due,
+ * ends one that was written. SVS_IO: the process must end. */
+svs_code svi_keeper_turn(svi_keeper *k, double work, svs_error *err);
+
+double svi_keeper_wait(const svi_keeper *k); /* seconds until svi_keeper_turn has something to do */
+int svi_keeper_fd(const svi_keeper *k);      /* readable: the same, now */
+
+/* A checkpoint of now, on disk when it returns. *record: after how many records; hash: SVI_HASH_TEXT bytes,
+ * may be NULL. SVS_DISK_FULL, SVS_IO, SVS_NO_MEMORY. */
+svs_code svi_keeper_save(svi_keeper *k, uint64_t *record, char *hash, svs_error *err);
+
+/* Figures for the stats, by svi_engine_note. */
+void svi_keeper_figures(const svi_keeper *k);
+
+#endif

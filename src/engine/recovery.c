@@ -1,0 +1,322 @@
+#include "engine/recovery.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "engine/engine_archive.h"
+#include "engine/keeper.h"
+#include "engine/settings_kept.h"
+#include "linalg/pass.h"
+#include "svmstream/svmstream.h"
+
+#define LARGEST   (((size_t)1 << 30) + 65536) /* a record: max.message at its highest, and a little */
+#define TOLERANCE 1e-10                       /* of the weights against a fresh model's */
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- one record */
+
+static svs_code repeat_start(struct svi_control *c, const struct svi_record *r, svs_error *err) {
+    svs_code code = svi_settings_unpack(c->settings, "the journal's settings", r->payload, r->size, err);
+    if (code == SVS_OK)
+        svi_engine_configure(c->engine, c->settings);
+    return code;
+}
+
+static svs_code code_of(const char *name, size_t length) {
+    for (int code = 1; code < SVS_CODE_COUNT; code++) {
+        const char *known = svs_code_name((svs_code)code);
+        if (strlen(known) == length && memcmp(known, name, length) == 0)
+            return (svs_code)code;
+    }
+    return SVS_INVALID;
+}
+
+static svs_code repeat_refusal(struct svi_control *c, const struct svi_record *r, svs_error *err) {
+    char text[64 + SVS_ERROR_TEXT];
+    if (r->size >= sizeof text)
+        return svi_fail(err, SVS_DAMAGED, "record %" PRIu64 " is a refusal of %zu bytes", r->number, r->size);
+    memcpy(text, r->payload, r->size);
+    text[r->size] = '\0';
+    const size_t word = strcspn(text, " ");
+    svi_engine_refuse(c->engine, code_of(text, word), text + word + (text[word] == ' '), NULL, 0, r->now);
+    return SVS_OK;
+}
+
+svs_code svi_record_repeat(struct svi_control *c, const struct svi_record *r, struct svi_bytes *scratch,
+                           svs_error *err) {
+    switch (r->kind) {
+    case SVI_RECORD_FRAME:
+    case SVI_RECORD_SOURCED: /* what was refused then is refused again */
+        svi_engine_frame(c->engine, r->payload, r->size, r->now, r->kind == SVI_RECORD_SOURCED, NULL);
+        return SVS_OK;
+    case SVI_RECORD_CONTROL:
+        return svi_control_handle(c, r->payload, r->size, r->now, scratch);
+    case SVI_RECORD_REFIT:
+        return svi_engine_refit_repeat(c->engine, r->payload, r->size, err);
+    case SVI_RECORD_REFUSAL:
+        return repeat_refusal(c, r, err);
+    case SVI_RECORD_STATS:
+        svi_engine_publish_stats(c->engine, r->now);
+        return SVS_OK;
+    case SVI_RECORD_START:
+        return repeat_start(c, r, err);
+    case SVI_RECORD_STOP:
+        svi_engine_publish_model(c->engine, true);
+        return SVS_OK;
+    default:
+        return svi_fail(err, SVS_DAMAGED, "record %" PRIu64 " is of the unknown kind %d", r->number, r->kind);
+    }
+}
+
+/* ---- a checkpoint */
+
+struct recovering {
+    const struct svi_folder *folder;
+    const struct svi_recovery_options *o;
+    svi_sink *sink;
+    void *user;
+    struct svi_recovery *r;
+    struct svi_checkpoint checkpoint;
+    svi_journal_reader *reader;
+    struct svi_bytes scratch;
+    struct svi_control control;
+};
+
+static void say(const struct recovering *w, const char *what, const svs_error *why) {
+    if (w->o->log)
+        fprintf(w->o->log, "%s%s%s\n", what, why ? ": " : "", why ? why->text : "");
+}
+
+static svs_code make_engine(struct recovering *w, svs_error *err) {
+    struct svi_recovery *r = w->r;
+    r->engine = svi_engine_new(&r->settings, r->epoch, w->sink, w->user, err);
+    if (!r->engine)
+        return err->code;
+    svi_engine_mute(r->engine, w->o->silent);
+    w->control = (struct svi_control){.engine = r->engine, .settings = &r->settings};
+    return SVS_OK;
+}
+
+/* The bits of another program or instruction set would not be continued as they were begun. */
+static svs_code look_over(struct recovering *w, svs_error *err) {
+    const struct svi_checkpoint *c = &w->checkpoint;
+    struct svi_recovery *r = w->r;
+    const char *isa = svi_kernels_get(SVS_ISA_BEST)->name;
+    svs_code code = svi_engine_verify(r->engine, &r->difference, err);
+    if (code != SVS_OK)
+        return code;
+    r->rebuilt = strcmp(c->program, svs_version()) != 0 || strcmp(c->isa, isa) != 0;
+    if (r->rebuilt)
+        svi_engine_rebuild(r->engine);
+    if (r->rebuilt && w->o->log)
+        fprintf(w->o->log,
+                "state: the checkpoint is of svmstream %s on %s, this is %s on %s: the model is made afresh "
+                "from its samples\n",
+                c->program, c->isa, svs_version(), isa);
+    if (!r->rebuilt && r->difference > TOLERANCE && w->o->log)
+        fprintf(w->o->log, "state: the model is kept bit for bit; it differs from a fresh one by %.1e\n",
+                r->difference);
+    return SVS_OK;
+}
+
+static svs_code load(struct recovering *w, uint64_t number, svs_error *err) {
+    struct svi_recovery *r = w->r;
+    const struct svi_checkpoint *c = &w->checkpoint;
+    svs_code code = svi_checkpoint_read(w->folder, number, &w->checkpoint, err);
+    if (code == SVS_OK)
+        code = svi_settings_unpack(&r->settings, "the checkpoint's settings", c->settings.data,
+                                   c->settings.size, err);
+    r->epoch = c->epoch;
+    if (code == SVS_OK)
+        code = make_engine(w, err);
+    if (code == SVS_OK)
+        code = svi_engine_load(r->engine, c, err);
+    if (code == SVS_OK)
+        code = look_over(w, err);
+    if (code != SVS_OK) {
+        svi_engine_free(&r->engine);
+        return code;
+    }
+    r->checkpointed = true;
+    r->checkpoint = number;
+    memcpy(r->hash, c->hash, sizeof r->hash);
+    return SVS_OK;
+}
+
+/* The newest or oldest sound one, if there is any. */
+static svs_code load_sound(struct recovering *w, svs_error *err) {
+    uint64_t *numbers = NULL;
+    int count = 0;
+    svs_code code = svi_folder_list(w->folder, "checkpoint", &numbers, &count, err);
+    for (int i = 0; i < count && code == SVS_OK && !w->r->checkpointed; i++) {
+        code = load(w, numbers[w->o->from == SVI_FROM_OLDEST ? i : count - 1 - i], err);
+        if (code != SVS_DAMAGED && code != SVS_SETTING && code != SVS_IO)
+            continue;
+        say(w, "state: a checkpoint is passed over", err);
+        w->r->damaged++;
+        code = SVS_OK;
+    }
+    svi_free(numbers);
+    return code;
+}
+
+/* ---- the journal */
+
+/* Without a checkpoint the settings are those of the first record. */
+static svs_code begin(struct recovering *w, const struct svi_record *first, svs_error *err) {
+    struct svi_recovery *r = w->r;
+    struct svi_journal_found found;
+    if (w->o->with)
+        r->settings = *w->o->with;
+    else if (first->number > 0)
+        svi_settings_default(&r->settings);
+    else if (first->kind != SVI_RECORD_START)
+        return svi_fail(err, SVS_DAMAGED,
+                        "the journal does not begin with a start, and there is no checkpoint");
+    else if (svi_settings_unpack(&r->settings, "the journal's settings", first->payload, first->size, err) !=
+             SVS_OK)
+        return err->code;
+    svi_journal_reader_found(w->reader, &found);
+    r->epoch = found.epoch;
+    svs_code code = make_engine(w, err);
+    if (code == SVS_OK && first->number > 0)
+        svi_engine_allow_gaps(r->engine, true);
+    return code;
+}
+
+/* With other settings the refits are others too. */
+static void refit_at_once(svi_engine *e) {
+    struct svi_refit *job = svi_engine_refit_take(e);
+    if (!job)
+        return;
+    svi_refit_run(job);
+    svi_engine_refit_give(e);
+}
+
+static svs_code repeat(struct recovering *w, const struct svi_record *record, svs_error *err) {
+    struct svi_journal_found found;
+    svs_code code = w->r->engine ? SVS_OK : begin(w, record, err);
+    bool theirs = record->kind == SVI_RECORD_START || record->kind == SVI_RECORD_REFIT;
+    if (code != SVS_OK || (w->o->with && theirs))
+        return code;
+    svi_journal_reader_found(w->reader, &found);
+    if (found.lost)
+        svi_engine_allow_gaps(w->r->engine, true);
+    code = svi_record_repeat(&w->control, record, &w->scratch, err);
+    if (w->o->with)
+        refit_at_once(w->r->engine);
+    return code;
+}
+
+/* Without a checkpoint the whole stream must be there, unless less will do. */
+static svs_code first_record(struct recovering *w, struct svi_position *start, svs_error *err) {
+    uint64_t *numbers = NULL;
+    int count = 0;
+    svs_code code = svi_folder_list(w->folder, "journal", &numbers, &count, err);
+    if (code == SVS_OK && count > 0)
+        start->number = start->segment = numbers[0];
+    svi_free(numbers);
+    const bool part = w->o->accept_loss || w->o->from == SVI_FROM_START;
+    if (code == SVS_OK && start->number > 0 && !part)
+        code = svi_fail(err, SVS_DAMAGED,
+                        "there is no sound checkpoint, and the journal begins at record %" PRIu64
+                        ": --accept-loss goes on with what is left",
+                        start->number);
+    return code;
+}
+
+static svs_code read_journal(struct recovering *w, svs_error *err) {
+    struct svi_position start = {0};
+    const struct svi_journal_reader_options o = {w->r->checkpointed ? w->r->epoch : 0, LARGEST,
+                                                 w->o->accept_loss};
+    const struct svi_position *from = w->r->checkpointed ? &w->checkpoint.position : &start;
+    enum svi_journal_read what = SVI_JOURNAL_RECORD;
+    struct svi_record record;
+    svs_code code = w->r->checkpointed ? SVS_OK : first_record(w, &start, err);
+    if (code != SVS_OK)
+        return code;
+    w->r->first = from->number;
+    if (!(w->reader = svi_journal_reader_new(w->folder, from, &o, err)))
+        return err->code;
+    while (code == SVS_OK && (what = svi_journal_read(w->reader, &record, err)) == SVI_JOURNAL_RECORD &&
+           record.number < w->o->until)
+        code = repeat(w, &record, err);
+    if (what == SVI_JOURNAL_FAIL)
+        code = err->code;
+    svi_journal_reader_found(w->reader, &w->r->found);
+    if (code == SVS_OK && what == SVI_JOURNAL_RECORD) /* the one that was left out */
+        w->r->found.records--;
+    if (w->r->engine)
+        svi_engine_allow_gaps(w->r->engine, false);
+    return code;
+}
+
+static void tell(const struct recovering *w) {
+    const struct svi_recovery *r = w->r;
+    FILE *log = w->o->log;
+    if (!log || !r->engine)
+        return;
+    fprintf(log, "state: %" PRId64 " samples", svi_engine_seen(r->engine));
+    if (r->checkpointed)
+        fprintf(log, ", checkpoint after record %" PRIu64, r->checkpoint);
+    fprintf(log, ", %" PRIu64 " records repeated in %.2f s\n", r->found.records, r->seconds);
+    if (r->found.torn > 0)
+        fprintf(log, "state: the last %" PRIu64 " bytes of the journal were never finished and are cut off\n",
+                r->found.torn);
+    if (r->found.lost_bytes > 0)
+        fprintf(log, "state: LOST: %" PRIu64 " records (%" PRIu64 " bytes) of the journal are damaged\n",
+                r->found.lost_records, r->found.lost_bytes);
+}
+
+svs_code svi_recover(const struct svi_folder *f, const struct svi_recovery_options *o, svi_sink *sink,
+                     void *user, struct svi_recovery *r, svs_error *err) {
+    struct recovering w = {.folder = f, .o = o, .sink = sink, .user = user, .r = r};
+    const double began = seconds();
+    *r = (struct svi_recovery){.difference = NAN};
+    svs_code code = o->from == SVI_FROM_START ? SVS_OK : load_sound(&w, err);
+    if (code == SVS_OK)
+        code = read_journal(&w, err);
+    r->seconds = seconds() - began;
+    if (code == SVS_OK)
+        tell(&w);
+    else
+        svi_engine_free(&r->engine);
+    svi_journal_reader_free(&w.reader);
+    svi_checkpoint_clear(&w.checkpoint);
+    svi_bytes_clear(&w.scratch);
+    return code;
+}
+
+svs_code svi_recovery_settings(const struct svi_folder *f, struct svi_settings *s, svs_error *err) {
+    const struct svi_recovery_options o = {.from = SVI_FROM_OLDEST, .silent = true, .until = 1};
+    struct svi_recovery *r = svi_alloc(sizeof *r);
+    svs_code code = r ? svi_recover(f, &o, NULL, NULL, r, err) : svi_fail_memory(err, "the settings");
+    if (code == SVS_OK && !r->engine)
+        code = svi_fail(err, SVS_DAMAGED, "no state is kept in %.150s", f->path);
+    if (code == SVS_OK) {
+        *s = r->settings;
+        svi_engine_free(&r->engine);
+    }
+    svi_free(r);
+    return code;
+}
+
+svs_code svi_engine_hash(svi_engine *e, char *hash, svs_error *err) {
+    struct svi_checkpoint c = {0};
+    svs_code code = svi_engine_save(e, &c, err);
+    if (code == SVS_OK) {
+        svi_checkpoint_hash(&c);
+        svi_hash_text(c.hash, hash);
+    }
+    svi_checkpoint_clear(&c);
+    return code;
+}

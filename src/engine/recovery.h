@@ -1,0 +1,59 @@
+/* recovery.h: a kept state becomes an engine again: the newest sound checkpoint, and the journal behind it
+ * repeated through the functions that did it first. Used by who goes on with it (keeper) and by who only
+ * looks (svmstream replay, state). */
+#ifndef SVI_RECOVERY_H
+#define SVI_RECOVERY_H
+
+#include <stdio.h>
+
+#include "engine/control.h"
+#include "store/files.h"
+
+/* Where it begins. */
+enum svi_recovery_from {
+    SVI_FROM_NEWEST = 0, /* the newest sound checkpoint */
+    SVI_FROM_OLDEST,     /* the oldest checkpoint that is kept */
+    SVI_FROM_START       /* an empty engine and the first record there is */
+};
+
+struct svi_recovery_options {
+    bool accept_loss;
+    enum svi_recovery_from from;
+    uint64_t until; /* records: those from this number on are left out */
+    const struct svi_settings
+        *with;   /* SVI_FROM_START: these settings instead of the kept ones (NULL: those) */
+    bool silent; /* the engine sends no events while it repeats */
+    FILE *log;   /* NULL = quiet */
+};
+
+struct svi_recovery {
+    svi_engine *engine; /* the caller's to free; NULL: there is no state in the folder */
+    struct svi_settings settings;
+    uint64_t epoch;
+    bool checkpointed;   /* it began with a checkpoint: the next four */
+    uint64_t checkpoint; /* its number: records in it */
+    uint8_t hash[16];
+    bool rebuilt;      /* it was made by another program or instruction set */
+    double difference; /* of its weights from a fresh model's; NAN = not looked at */
+    int damaged;       /* newer checkpoints that were passed over */
+    struct svi_journal_found found;
+    uint64_t first; /* record that was repeated first */
+    double seconds;
+};
+
+/* SVS_DAMAGED: with the file and what to do; SVS_IO, SVS_NO_MEMORY, SVS_UNAVAILABLE (of a later version). */
+svs_code svi_recover(const struct svi_folder *f, const struct svi_recovery_options *o, svi_sink *sink,
+                     void *user, struct svi_recovery *r, svs_error *err);
+
+/* The settings of the oldest state that is kept, as svi_settings_unpack gives them. SVS_DAMAGED: there is
+ * none. */
+svs_code svi_recovery_settings(const struct svi_folder *f, struct svi_settings *s, svs_error *err);
+
+/* Fingerprint of a state: SVI_HASH_TEXT bytes. SVS_NO_MEMORY. */
+svs_code svi_engine_hash(svi_engine *e, char *hash, svs_error *err);
+
+/* Repeats one record. SVS_DAMAGED: it is none that can be. */
+svs_code svi_record_repeat(struct svi_control *c, const struct svi_record *record, struct svi_bytes *scratch,
+                           svs_error *err);
+
+#endif

@@ -1,0 +1,63 @@
+/* What a kept state needs of the engine when it is taken up again. */
+#include <math.h>
+
+#include "base/fail.h"
+#include "engine/engine_state.h"
+#include "engine/settings_kept.h"
+
+const struct svi_settings *svi_engine_settings(const svi_engine *e) {
+    return &e->s;
+}
+
+/* The next multiple of `every`; -1 = never. */
+static int64_t next_due(int64_t seen, int64_t every) {
+    return every > 0 ? (seen / every + 1) * every : -1;
+}
+
+void svi_engine_configure(svi_engine *e, const struct svi_settings *s) {
+    const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    if (s->publish_every != e->s.publish_every)
+        e->next_publish = next_due(seen, s->publish_every);
+    if (s->scores != e->s.scores)
+        e->next_score = next_due(seen, s->scores);
+    svi_settings_adopt(&e->s, s);
+    svi_beside_configure(&e->beside, &e->s, seen, e->time);
+    svi_sentry_configure(&e->sentry, &e->s);
+}
+
+void svi_engine_mute(svi_engine *e, bool muted) {
+    e->muted = muted;
+    if (muted)
+        return;
+    e->started = e->rate_since = e->counters.of[SVI_COUNTER_RATE].number = NAN;
+    e->rate_seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    e->starved_before = e->counters.refused[SVS_NO_MEMORY];
+}
+
+bool svi_engine_starved(const svi_engine *e) {
+    return e->counters.refused[SVS_NO_MEMORY] > e->starved_before;
+}
+
+void svi_engine_allow_gaps(svi_engine *e, bool allowed) {
+    e->gaps_allowed = allowed;
+}
+
+void svi_engine_set_era(svi_engine *e, uint64_t era) {
+    e->era = era;
+}
+
+svs_code svi_engine_refit_repeat(svi_engine *e, const void *record, size_t size, svs_error *err) {
+    struct svi_refit *job = e->beside.job;
+    if (!job)
+        return svi_fail(err, SVS_DAMAGED, "the journal has a refit, but there are none with these settings");
+    if (job->snapshot.active)
+        svi_snapshot_drop(&job->snapshot, e->learner);
+    svs_code code = svi_refit_unpack(job, record, size, e->s.max_features, e->s.max_classes, err);
+    if (code == SVS_OK)
+        svi_engine_refit_give(e);
+    return code;
+}
+
+void svi_engine_refit_restart(svi_engine *e) {
+    svi_beside_restart(e);
+}

@@ -1,0 +1,200 @@
+/* How far w and P are from a fresh solve in long double on what is held, in the coordinates of the present
+ * epoch. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "learner/archive.h"
+#include "learner/learner_state.h"
+
+static void check_row(const svs_learner *l, const double *x, long double *z) {
+    z[0] = 1;
+    for (int j = 0; j < l->d; j++)
+        z[1 + j] = ((long double)x[j] - l->scaler.mean[j]) * l->scaler.inverse[j];
+}
+
+/* scale none: without the bias's part, which follows behind the solve (check_bias): 64 bits of mantissa do
+ * not hold it and the samples. */
+static void check_ridge(svs_learner *l, long double *g) {
+    int n = l->d + 1;
+    double *v = l->scratch[0];
+    for (int i = l->o.scale == SVS_SCALE_NONE; i < n; i++) {
+        svi_ridge_vector(l, i, v);
+        g[i * n + i] += (long double)svi_ridge_weight(l, i) * v[i] * v[i];
+    }
+}
+
+/* x <- L^-T L^-1 x, the factor in g's lower triangle. */
+static void check_solve(const long double *g, int n, long double *x) {
+    for (int i = 0; i < n; i++) {
+        for (int k = 0; k < i; k++)
+            x[i] -= g[i * n + k] * x[k];
+        x[i] /= g[i * n + i];
+    }
+    for (int i = n - 1; i >= 0; i--) {
+        for (int k = i + 1; k < n; k++)
+            x[i] -= g[k * n + i] * x[k];
+        x[i] /= g[i * n + i];
+    }
+}
+
+static void check_factor(long double *g, int n) {
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j <= i; j++) {
+            long double s = g[i * n + j];
+            for (int k = 0; k < j; k++)
+                s -= g[i * n + k] * g[j * n + k];
+            g[i * n + j] = i == j ? sqrtl(s) : s / g[j * n + j];
+        }
+}
+
+/* Without a window: the sums as they are, and what is still gathered for g. */
+static void check_kept_sums(svs_learner *l, long double *g, long double *r) {
+    const struct svi_gram *kept = &l->gram;
+    int n = l->d + 1, rows = svi_rows(l);
+    for (int a = 0; a < n; a++)
+        for (int b = 0; b <= a; b++) {
+            g[a * n + b] = kept->g[(size_t)a * (size_t)n + b];
+            for (int i = 0; i < kept->filled; i++) {
+                const double *z = kept->block + (size_t)i * (size_t)n;
+                g[a * n + b] += (long double)kept->weight[i] * z[a] * z[b];
+            }
+        }
+    svi_right_hand_sides(l, l->W);
+    for (int i = 0; i < rows * n; i++)
+        r[i] = l->W[i];
+}
+
+static void check_sums(svs_learner *l, long double *g, long double *r, long double *z) {
+    int n = l->d + 1, rows = svi_rows(l);
+    for (int32_t i = 0; i < l->window.count; i++) {
+        int32_t slot = svi_ring_at(&l->window, i);
+        const struct svi_slot *s = &l->window.slots[slot];
+        if (!s->live || !s->learned)
+            continue;
+        long double weight = svi_hat(l, s->weight, s->order);
+        check_row(l, svi_ring_row(&l->window, slot), z);
+        svi_targets(l, s->label, s->target, l->target[0]);
+        for (int a = 0; a < n; a++) {
+            for (int b = 0; b <= a; b++)
+                g[a * n + b] += weight * z[a] * z[b];
+            for (int k = 0; k < rows; k++)
+                r[k * n + a] += weight * l->target[0][k] * z[a];
+        }
+    }
+}
+
+/* One more row of weight `ridge` and target 0 along scratch[0], given y = G^-1 of it: x -= y v'x / (1/ridge +
+ * v'y). */
+static void check_bias(const svs_learner *l, const long double *y, long double ridge, long double *x) {
+    const double *v = l->scratch[0];
+    long double vx = 0, vy = 0;
+    for (int j = 0; j <= l->d; j++) {
+        vx += v[j] * x[j];
+        vy += v[j] * y[j];
+    }
+    for (int j = 0; j <= l->d; j++)
+        x[j] -= y[j] * (vx / (1 / ridge + vy));
+}
+
+/* The `count` rows of r become G^-1 times them; they stay while nothing is in. */
+static bool check_solves(svs_learner *l, long double *g, long double *r, int count, long double *z) {
+    int n = l->d + 1;
+    bool raw = l->o.scale == SVS_SCALE_NONE;
+    if (!(g[0] > 0))
+        return false;
+    check_ridge(l, g);
+    check_factor(g, n);
+    svi_ridge_vector(l, 0, l->scratch[0]);
+    for (int j = 0; j < n; j++)
+        z[j] = l->scratch[0][j];
+    check_solve(g, n, z);
+    for (int k = 0; k < count; k++) {
+        check_solve(g, n, r + k * n);
+        if (raw)
+            check_bias(l, z, svi_ridge_weight(l, 0), r + k * n);
+    }
+    return true;
+}
+
+/* out = P v, with what is pending left pending. */
+static void inverse_times(const struct svi_recursion *r, const double *v, double *out) {
+    memset(out, 0, (size_t)r->dim * sizeof *out);
+    for (int i = 0; i < r->dim; i++)
+        for (int j = 0; j <= i; j++) {
+            double p = r->p[svi_packed_at(i, j, r->strip)];
+            out[i] += p * v[j];
+            out[j] += i == j ? 0 : p * v[i];
+        }
+    for (int k = 0; k < r->pending; k++) {
+        double s = 0;
+        for (int j = 0; j < r->dim; j++)
+            s += r->cq[k][j] * v[j];
+        for (int j = 0; j < r->dim; j++)
+            out[j] += s * r->q[k][j];
+    }
+}
+
+/* |w - x| / |x| */
+static double check_distance(const double *w, const long double *x, int n) {
+    long double distance = 0, size = 0;
+    for (int j = 0; j < n; j++) {
+        distance += (w[j] - x[j]) * (w[j] - x[j]);
+        size += x[j] * x[j];
+    }
+    return (double)sqrtl(size > 0 ? distance / size : distance);
+}
+
+static void keep_worse(double *worst, double relative) {
+    if (relative > *worst || isnan(relative))
+        *worst = relative;
+}
+
+/* Of the rows of W and, if asked for, of P v for a fixed +-1 vector v. */
+static svs_code compare(svs_learner *l, double *weights, double *inverse, svs_error *err) {
+    int n = l->d + 1, rows = svi_rows(l);
+    double *v = l->scratch[2], *pv = l->scratch[3];
+    long double *g = svi_alloc_array((size_t)n * (size_t)(n + rows + 2), sizeof *g);
+    if (!g)
+        return svi_fail_memory(err, "a fresh solve");
+    long double *r = g + n * n, *x = r + rows * n, *z = x + n;
+    if (l->o.window)
+        check_sums(l, g, r, z);
+    else
+        check_kept_sums(l, g, r);
+    for (int j = 0; j < n; j++)
+        x[j] = v[j] = (j * 2654435761u) >> 16 & 1 ? 1 : -1;
+    bool solved = check_solves(l, g, r, rows + (inverse != NULL), z);
+    *weights = 0;
+    for (int k = 0; k < rows; k++)
+        keep_worse(weights, check_distance(svs_alsvm_weights(l->m, k), r + k * n, n));
+    if (inverse && solved) {
+        inverse_times(&l->m->r, v, pv);
+        *inverse = check_distance(pv, x, n);
+    }
+    svi_free(g);
+    return SVS_OK;
+}
+
+double svs_learner_check(svs_learner *l) {
+    double weights;
+    if (l->o.window == 0)
+        return -1;
+    return compare(l, &weights, NULL, NULL) == SVS_OK ? weights : INFINITY;
+}
+
+svs_code svi_learner_verify(svs_learner *l, double *error, svs_error *err) {
+    double inverse = 0;
+    svs_code code = compare(l, error, &inverse, err);
+    if (code == SVS_OK)
+        keep_worse(error, inverse);
+    return code;
+}
+
+void svi_learner_rebuild(svs_learner *l) {
+    if (l->arrivals == 0)
+        return; /* P = I/nu, w = 0: exact as they are */
+    svi_rebuild(l, false);
+    l->version++;
+}

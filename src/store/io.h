@@ -1,0 +1,36 @@
+/* io.h: the calls on files, made whole: interruptions and short transfers are no business of the callers.
+ * Each is a plain system call underneath, so that tests can put failures in its place. Part of the store. */
+#ifndef SVI_IO_H
+#define SVI_IO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/folder.h"
+
+/* Each returns 0 or the errno of the failure. */
+int svi_write_all(int fd, const void *bytes, size_t size);
+int svi_read_at(int fd, void *bytes, size_t size, uint64_t offset, size_t *got); /* less at the file's end */
+int svi_sync_data(int fd);                                                       /* fdatasync */
+int svi_sync_file(int fd);                                                       /* fsync */
+int svi_truncate(int fd, uint64_t size);
+
+/* The failure means that there is no room (or that a limit of the process is reached): it may go away. */
+bool svi_no_room(int error);
+
+/* "FOLDER/NAME what": the folder's path is shortened where it is long; `f` may be NULL. */
+svs_code svi_fail_file(svs_error *err, svs_code code, const struct svi_folder *f, const char *name,
+                       const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* SVS_IO: "FOLDER/NAME cannot be `what`: reason". */
+svs_code svi_fail_io(svs_error *err, const struct svi_folder *f, const char *name, const char *what,
+                     int error);
+
+/* SVS_DISK_FULL with the bytes that were wanted and those that are free. */
+svs_code svi_fail_full(svs_error *err, const struct svi_folder *f, const char *name, uint64_t wanted,
+                       int error);
+
+const char *svi_errno_text(int error);
+
+#endif

@@ -1,0 +1,357 @@
+#include "store/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "store/io.h"
+#include "store/segment.h"
+#include "svmstream/svmstream.h"
+
+#define FIRST_ROOM 4096
+#define RECOVER    "the disk's content is unknown now: end the process, the next start recovers"
+
+struct svi_journal {
+    const struct svi_folder *folder;
+    struct svi_journal_options options;
+    char stream[65];
+    int fd;                      /* of the segment being written, opened for appending */
+    struct svi_position written; /* behind what is in files */
+    struct svi_position next;    /* behind what is gathered */
+    struct svi_bytes gathered;
+    size_t header;             /* bytes of `gathered` that are the header of a new segment; 0 = none begins */
+    struct svi_position begun; /* behind that header */
+    uint64_t durable, syncs;
+    int64_t bytes;
+    double since;  /* when tick first saw what is unsynced */
+    bool waiting;  /* `since` is set */
+    svs_code dead; /* not SVS_OK: after a failure that leaves the files unknown */
+    svs_error cause;
+};
+
+/* ---- failures */
+
+/* From now on every call fails with this text. */
+static svs_code die(svi_journal *j, svs_error *err) {
+    j->dead = SVS_IO;
+    if (err)
+        *err = j->cause;
+    return SVS_IO;
+}
+
+static svs_code die_of(svi_journal *j, const char *name, const char *what, int error, svs_error *err) {
+    svi_fail_file(&j->cause, SVS_IO, j->folder, name, "cannot be %s: %s; " RECOVER, what,
+                  svi_errno_text(error));
+    return die(j, err);
+}
+
+static svs_code still_dead(const svi_journal *j, svs_error *err) {
+    if (err && j->dead != SVS_OK)
+        *err = j->cause;
+    return j->dead;
+}
+
+static const char *segment_name(const svi_journal *j, char name[SVI_FILE_NAME]) {
+    return svi_folder_name(name, SVI_JOURNAL, j->written.segment);
+}
+
+/* ---- syncing */
+
+/* A sync is never tried again: what could not be written may have been dropped meanwhile, and the next one
+ * would find nothing left to fail on. */
+static svs_code sync_segment(svi_journal *j, svs_error *err) {
+    char name[SVI_FILE_NAME];
+    int error = svi_sync_data(j->fd);
+    if (error)
+        return die_of(j, segment_name(j, name), "made durable", error, err);
+    j->durable = j->written.number;
+    j->syncs++;
+    j->waiting = false;
+    return SVS_OK;
+}
+
+svs_code svi_journal_sync(svi_journal *j, svs_error *err) {
+    if (j->dead != SVS_OK || j->durable == j->written.number)
+        return still_dead(j, err);
+    return sync_segment(j, err);
+}
+
+svs_code svi_journal_tick(svi_journal *j, double time, double *due, svs_error *err) {
+    svs_code code = still_dead(j, err);
+    *due = INFINITY;
+    if (code != SVS_OK || j->options.fsync != SVI_FSYNC_INTERVAL || j->durable == j->written.number)
+        return code;
+    if (!j->waiting)
+        j->since = time;
+    j->waiting = true;
+    if (time - j->since >= j->options.interval)
+        return sync_segment(j, err);
+    *due = j->since + j->options.interval;
+    return SVS_OK;
+}
+
+/* ---- gathering */
+
+void svi_journal_drop(svi_journal *j) {
+    j->gathered.size = 0;
+    j->header = 0;
+    j->next = j->written;
+}
+
+/* Room for n bytes more. */
+static svs_code make_room(struct svi_bytes *b, size_t n, svs_error *err) {
+    size_t capacity = b->capacity ? b->capacity : FIRST_ROOM;
+    while (capacity - b->size < n)
+        capacity *= 2;
+    if (capacity == b->capacity)
+        return SVS_OK;
+    void *grown = svi_realloc(b->data, b->size, capacity);
+    if (!grown)
+        return svi_fail_memory(err, "the records that wait for the journal");
+    b->data = grown;
+    b->capacity = capacity;
+    return SVS_OK;
+}
+
+/* The header of the segment that begins with the next record; `next` moves behind it. */
+static svs_code put_header(svi_journal *j, svs_error *err) {
+    struct svi_segment_header h = {
+        .epoch = j->options.epoch, .first = j->next.number, .chain = j->next.chain};
+    snprintf(h.program, sizeof h.program, "%s", SVS_VERSION);
+    snprintf(h.stream, sizeof h.stream, "%s", j->stream);
+    if (svi_segment_header_write(&h, &j->gathered) != SVS_OK)
+        return svi_fail_memory(err, "the header of a journal's segment");
+    j->header = h.size;
+    j->next = j->begun = (struct svi_position){h.first, h.first, h.size, h.check};
+    return SVS_OK;
+}
+
+/* Asked before anything is gathered for it: a commit is one write into one file. A segment holds one record
+ * at least, for its name is the number of the first. */
+static bool is_full(const svi_journal *j) {
+    return j->written.offset >= (uint64_t)j->options.segment && j->written.number > j->written.segment;
+}
+
+svs_code svi_journal_append(svi_journal *j, int kind, double now, const void *payload, size_t size,
+                            svs_error *err) {
+    if (j->dead != SVS_OK)
+        return still_dead(j, err);
+    if (kind < 0 || kind > 127)
+        return svi_fail(err, SVS_INVALID, "a journal has no records of kind %d", kind);
+    if (size > SVI_PAYLOAD_MAX)
+        return svi_fail(err, SVS_TOO_LARGE, "a record of %zu bytes is too large for a journal", size);
+    if (make_room(&j->gathered, SVI_HEADER_MAX + SVI_RECORD_BARE + size, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    if (j->gathered.size == 0 && is_full(j) && put_header(j, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    struct svi_record r = {j->next.number, kind, now, j->durable, payload, size};
+    svi_record_write(j->gathered.data + j->gathered.size, &r, &j->next.chain);
+    j->gathered.size += SVI_RECORD_BARE + size;
+    j->next.offset += SVI_RECORD_BARE + size;
+    j->next.number++;
+    return SVS_OK;
+}
+
+/* ---- writing */
+
+static int close_failed(int fd) {
+    close(fd);
+    return -1;
+}
+
+/* Creates the segment that `gathered` has the header of; returns its descriptor, or -1 with the failure told:
+ * the journal is dead, or nothing of the file is left. */
+static int create_segment(svi_journal *j, svs_error *err) {
+    char name[SVI_FILE_NAME];
+    svi_folder_name(name, SVI_JOURNAL, j->begun.segment);
+    int fd = openat(j->folder->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+    int error = fd < 0 ? errno : svi_write_all(fd, j->gathered.data, j->header);
+    if (!error) {
+        error = svi_sync_data(fd);
+        if (!error)
+            error = svi_sync_file(j->folder->fd);
+        if (!error)
+            return fd;
+        die_of(j, name, "made durable", error, err);
+        return close_failed(fd);
+    }
+    if (!svi_no_room(error))
+        die_of(j, name, "begun", error, err);
+    else if (fd >= 0 && unlinkat(j->folder->fd, name, 0) != 0)
+        die_of(j, name, "removed", errno, err);
+    else
+        svi_fail_full(err, j->folder, name, j->header, error);
+    return fd < 0 ? -1 : close_failed(fd);
+}
+
+/* The old segment is synced whatever the policy says: damage in any but the last can then only be damage. */
+static svs_code rotate(svi_journal *j, svs_error *err) {
+    svs_error failure = {0};
+    if (j->durable != j->written.number && sync_segment(j, err) != SVS_OK)
+        return SVS_IO;
+    int fd = create_segment(j, &failure);
+    if (fd < 0) {
+        if (err)
+            *err = failure;
+        return failure.code;
+    }
+    close(j->fd);
+    j->fd = fd;
+    j->written = j->begun;
+    j->bytes += (int64_t)j->header;
+    return SVS_OK;
+}
+
+/* Nothing of a commit that failed may stay in the file. */
+static svs_code take_back(svi_journal *j, size_t wanted, int error, svs_error *err) {
+    char name[SVI_FILE_NAME];
+    segment_name(j, name);
+    if (!svi_no_room(error))
+        return die_of(j, name, "written", error, err);
+    int truncated = svi_truncate(j->fd, j->written.offset);
+    if (truncated)
+        return die_of(j, name, "cut back", truncated, err);
+    svi_journal_drop(j);
+    return svi_fail_full(err, j->folder, name, wanted, error);
+}
+
+svs_code svi_journal_commit(svi_journal *j, svs_error *err) {
+    if (j->dead != SVS_OK || j->gathered.size == 0)
+        return still_dead(j, err);
+    size_t header = j->header, size = j->gathered.size - header;
+    svs_code code = header ? rotate(j, err) : SVS_OK;
+    if (code != SVS_OK) {
+        svi_journal_drop(j);
+        return code;
+    }
+    int error = svi_write_all(j->fd, j->gathered.data + header, size);
+    if (error)
+        return take_back(j, size, error, err);
+    j->bytes += (int64_t)size;
+    j->written = j->next;
+    j->gathered.size = 0;
+    j->header = 0;
+    return j->options.fsync == SVI_FSYNC_ALWAYS ? sync_segment(j, err) : SVS_OK;
+}
+
+/* ---- beginning and end */
+
+/* Removes the segments from `number` on, newest first: what is left has no gap whenever that is interrupted.
+ */
+static svs_code remove_from(const struct svi_folder *f, uint64_t number, svs_error *err) {
+    uint64_t *numbers;
+    int count;
+    svs_code code = svi_folder_list(f, SVI_JOURNAL, &numbers, &count, err);
+    for (int i = count - 1; i >= 0 && code == SVS_OK && numbers[i] >= number; i--)
+        code = svi_folder_remove(f, SVI_JOURNAL, numbers[i], err);
+    svi_free(numbers);
+    return code == SVS_OK ? svi_folder_sync(f, err) : code;
+}
+
+static svs_code begin_segment(svi_journal *j, const struct svi_position *at, svs_error *err) {
+    j->written = j->next = (struct svi_position){at->number, at->number, 0, at->chain};
+    if (put_header(j, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    svs_error failure = {0};
+    j->fd = create_segment(j, &failure);
+    if (j->fd < 0)
+        return svi_fail(err, failure.code, "%s", failure.text);
+    j->bytes = (int64_t)j->header;
+    j->written = j->next;
+    svi_journal_drop(j);
+    return SVS_OK;
+}
+
+/* What was read back may never have been on disk: it is from here on. */
+static svs_code continue_segment(svi_journal *j, const struct svi_position *at, svs_error *err) {
+    char name[SVI_FILE_NAME];
+    struct stat s;
+    svi_folder_name(name, SVI_JOURNAL, at->segment);
+    j->fd = openat(j->folder->fd, name, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+    if (j->fd < 0)
+        return svi_fail_io(err, j->folder, name, "opened", errno);
+    if (fstat(j->fd, &s) != 0)
+        return svi_fail_io(err, j->folder, name, "read", errno);
+    if ((uint64_t)s.st_size < at->offset)
+        return svi_fail_file(err, SVS_DAMAGED, j->folder, name, "ends at byte %lld, before byte %llu",
+                             (long long)s.st_size, (unsigned long long)at->offset);
+    int error = (uint64_t)s.st_size > at->offset ? svi_truncate(j->fd, at->offset) : 0;
+    if (error)
+        return svi_fail_io(err, j->folder, name, "cut off behind its last sound record", error);
+    error = svi_sync_data(j->fd);
+    if (error)
+        return svi_fail_io(err, j->folder, name, "made durable", error);
+    j->written = j->next = *at;
+    return SVS_OK;
+}
+
+svi_journal *svi_journal_new(const struct svi_folder *f, const struct svi_journal_options *o,
+                             const struct svi_position *at, svs_error *err) {
+    svi_journal *j = svi_alloc(sizeof *j);
+    if (!j) {
+        svi_fail_memory(err, "the journal");
+        return NULL;
+    }
+    j->folder = f;
+    j->options = *o;
+    j->fd = -1;
+    snprintf(j->stream, sizeof j->stream, "%s", o->stream ? o->stream : "");
+    /* Before anything is appended: else the next start would take what lies behind for what follows. */
+    svs_code code = remove_from(f, at->offset ? at->segment + 1 : at->number, err);
+    if (code == SVS_OK)
+        code = at->offset ? continue_segment(j, at, err) : begin_segment(j, at, err);
+    if (code != SVS_OK)
+        svi_journal_free(&j);
+    else
+        j->durable = at->number;
+    return j;
+}
+
+void svi_journal_free(svi_journal **j) {
+    if (!*j)
+        return;
+    if ((*j)->fd >= 0)
+        close((*j)->fd);
+    svi_bytes_clear(&(*j)->gathered);
+    svi_free(*j);
+    *j = NULL;
+}
+
+/* ---- asking */
+
+struct svi_position svi_journal_position(const svi_journal *j) {
+    return j->next;
+}
+
+uint64_t svi_journal_durable(const svi_journal *j) {
+    return j->durable;
+}
+
+uint64_t svi_journal_syncs(const svi_journal *j) {
+    return j->syncs;
+}
+
+int64_t svi_journal_bytes(const svi_journal *j) {
+    return j->bytes;
+}
+
+/* Oldest first, so that what is left has no gap. That a removal outlives a crash is not waited for: a
+ * segment that is there again is not read. */
+svs_code svi_journal_trim(svi_journal *j, uint64_t number, svs_error *err) {
+    uint64_t *numbers;
+    int count;
+    if (j->dead != SVS_OK)
+        return still_dead(j, err);
+    svs_code code = svi_folder_list(j->folder, SVI_JOURNAL, &numbers, &count, err);
+    for (int i = 0; i + 1 < count && code == SVS_OK; i++)
+        if (numbers[i + 1] <= number && numbers[i] < j->written.segment)
+            code = svi_folder_remove(j->folder, SVI_JOURNAL, numbers[i], err);
+    svi_free(numbers);
+    return code;
+}

@@ -1,0 +1,258 @@
+/* A kept state: whatever the moment at which a process ends, the next one goes on as if it had not. */
+#include "support/engine.h"
+#include "support/folder.h"
+#include "support/problem.h"
+
+#include "base/random.h"
+#include "engine/engine_archive.h"
+#include "engine/keeper.h"
+#include "engine/recovery.h"
+
+#define ACTIONS 600
+
+/* What one run leaves behind: the events that depend on the inputs alone. */
+struct run {
+    struct speaker f; /* for its settings, its control and its way to build frames */
+    svi_keeper *keeper;
+    bool begun;
+    struct svi_bytes told, event;
+    char path[200];
+};
+
+static void sink(void *user, const struct svi_event *event) {
+    struct run *r = user;
+    if (event->topic == SVI_TOPIC_STATS || event->topic == SVI_TOPIC_ERROR)
+        return;
+    assert_int_equal(svi_event_encode(event, &r->event), SVS_OK);
+    assert_int_equal(svi_bytes_append(&r->told, r->event.data, r->event.size), SVS_OK);
+}
+
+static void set_all(struct svi_settings *s, const char *const *settings, const char *path) {
+    svs_error err = {0};
+    svi_settings_default(s);
+    for (; settings[0]; settings += 2)
+        if (svi_settings_set(s, settings[0], settings[1], &err) != SVS_OK)
+            fail_msg("%s", err.text);
+    if (path && svi_settings_set(s, "state.dir", path, &err) != SVS_OK)
+        fail_msg("%s", err.text);
+}
+
+static void begin(struct run *r, const char *const *settings) {
+    svs_error err = {0};
+    set_all(&r->f.s, settings, r->path);
+    for (int i = 0; r->begun && i < SVI_SETTING_MAX;
+         i++) /* the kept ones hold, `config` may have changed them */
+        r->f.s.given[i] = false;
+    r->begun = true;
+    r->keeper = svi_keeper_open(&r->f.s, sink, r, NULL, &r->f.e, &err);
+    if (!r->keeper)
+        fail_msg("%s", err.text);
+    r->f.control = (struct svi_control){.engine = r->f.e, .settings = &r->f.s, .keeper = r->keeper};
+}
+
+/* As a kill does: nothing more is written. */
+static void end(struct run *r) {
+    svi_keeper_free(&r->keeper);
+    svi_engine_free(&r->f.e);
+}
+
+static void drop(struct run *r) {
+    end(r);
+    svi_bytes_clear(&r->told);
+    svi_bytes_clear(&r->event);
+    svi_bytes_clear(&r->f.frame);
+    if (r->path[0])
+        test_folder_remove(r->path);
+}
+
+/* ---- the script: action i is always the same */
+
+static double uniform(struct svi_random *random) {
+    return (double)(svi_random_next(random) >> 11) * 0x1p-53;
+}
+
+static double at(int i, int k) {
+    struct svi_random random = {(uint64_t)i * 16 + (uint64_t)k + 1};
+    return 2 * uniform(&random) - 1;
+}
+
+static void build_sample(struct run *r, int i) {
+    const double x = at(i, 0) + (i % 97 == 0 ? 20 : 0), y = at(i, 1), z = i > 300 ? at(i, 2) : 0;
+    const int label = x - y + 0.2 * at(i, 3) > 0, late = i % 5 == 2;
+    if (i % 11 == 0)
+        speaker_build(&r->f, "{'op': 'forget', 'id': %d, 'src': 'a', 'n': %d}", i - 20, i);
+    else if (i % 5 == 4)
+        speaker_build(&r->f, "{'op': 'label', 'id': %d, 'y': %d, 'src': 'a', 'n': %d}", i - 2, i % 2, i);
+    else if (late)
+        speaker_build(&r->f, "{'x': {'u': %.17g, 'v': %.17g}, 'id': %d, 'ts': %d, 'src': 'a', 'n': %d}", x, y,
+                      i, 1000 + i, i);
+    else
+        speaker_build(&r->f,
+                      "{'x': {'u': %.17g, 'v': %.17g, 'w': %.17g}, 'y': %d, 'id': %d, 'ts': %d, 'src': 'a', "
+                      "'n': %d}",
+                      x, y, z, label, i, 1000 + i, i);
+}
+
+static void apply_frame(struct run *r) {
+    svi_engine_frame(r->f.e, r->f.frame.data, r->f.frame.size, NOW, true, NULL);
+}
+
+static void request(struct run *r, const char *text) {
+    struct svi_bytes out = {0};
+    speaker_build(&r->f, "%s", text);
+    assert_int_equal(svi_control_handle(&r->f.control, r->f.frame.data, r->f.frame.size, NOW, &out), SVS_OK);
+    svi_bytes_clear(&out);
+}
+
+static const char *request_of(int i) {
+    return i == 250   ? "{'op': 'config', 'set': {'alert.cooldown': 1, 'publish.every': 7}}"
+           : i == 400 ? "{'op': 'reset'}"
+           : i == 420 ? "{'op': 'publish'}"
+                      : NULL;
+}
+
+static void plain_action(struct run *r, int i) {
+    if (request_of(i)) {
+        request(r, request_of(i));
+        return;
+    }
+    build_sample(r, i);
+    apply_frame(r);
+}
+
+/* The same, written down before; may be cut off at three places. Returns whether it counts as done. */
+static bool kept_action(struct run *r, int i, int cut) {
+    svs_error err = {0};
+    if (request_of(i)) {
+        request(r, request_of(i));
+        return true;
+    }
+    build_sample(r, i);
+    assert_int_equal(
+        svi_keeper_note(r->keeper, SVI_RECORD_SOURCED, NOW, r->f.frame.data, r->f.frame.size, &err), SVS_OK);
+    if (cut == 1)
+        return false;
+    if (svi_keeper_commit(r->keeper, &err) != SVS_OK)
+        fail_msg("%s", err.text);
+    if (cut == 2)
+        return true;
+    apply_frame(r);
+    return true;
+}
+
+/* Names the section that differs, if one does. */
+static void assert_same_state(svi_engine *a, svi_engine *b) {
+    struct svi_checkpoint one = {.sections = 0}, other = {.sections = 0};
+    svs_error err = {0};
+    assert_int_equal(svi_engine_save(a, &one, &err), SVS_OK);
+    assert_int_equal(svi_engine_save(b, &other, &err), SVS_OK);
+    assert_int_equal(one.sections, other.sections);
+    for (int i = 0; i < one.sections; i++) {
+        const struct svi_section *s = &one.section[i], *t = &other.section[i];
+        const bool same = s->size == t->size &&
+                          memcmp(one.bodies.data + s->offset, other.bodies.data + t->offset, s->size) == 0;
+        if (s->hashed && !same)
+            fail_msg("section %s differs", s->name);
+    }
+    svi_checkpoint_clear(&one);
+    svi_checkpoint_clear(&other);
+}
+
+static void random_crashes(const char *const *settings, uint64_t seed) {
+    struct run kept = {.f = {.e = NULL}}, whole = {.f = {.e = NULL}};
+    svs_error err = {0};
+    assert_non_null(test_folder(kept.path));
+    begin(&kept, settings);
+    set_all(&whole.f.s, settings, kept.path); /* not used: journal.* would contradict without */
+    whole.f.e = svi_engine_new(&whole.f.s, svi_engine_epoch(kept.f.e), sink, &whole, &err);
+    whole.f.control = (struct svi_control){.engine = whole.f.e, .settings = &whole.f.s};
+    struct svi_random random = {seed};
+    for (int i = 0; i < ACTIONS;) {
+        const double chance = uniform(&random);
+        const int cut = chance < 0.02 ? 1 : chance < 0.04 ? 2 : 0;
+        const bool done = kept_action(&kept, i, cut);
+        if (done)
+            plain_action(&whole, i++);
+        if (chance > 0.98 && svi_keeper_save(kept.keeper, NULL, NULL, &err) != SVS_OK)
+            fail_msg("%s", err.text);
+        assert_int_equal(svi_keeper_turn(kept.keeper, 0.001, &err), SVS_OK);
+        if (cut || chance > 0.96) {
+            end(&kept);
+            const size_t lost = whole.told.size - kept.told.size; /* told by nobody: it was cut off before */
+            if (lost > 0)
+                assert_int_equal(svi_bytes_append(&kept.told, whole.told.data + kept.told.size, lost),
+                                 SVS_OK);
+            begin(&kept, settings);
+            assert_int_equal(svi_engine_source_next(kept.f.e, "a"), svi_engine_source_next(whole.f.e, "a"));
+        }
+    }
+    assert_same_state(kept.f.e, whole.f.e);
+    assert_int_equal(kept.told.size, whole.told.size);
+    assert_memory_equal(kept.told.data, whole.told.data, whole.told.size);
+    drop(&kept);
+    drop(&whole);
+}
+
+static const char *const plain[] = {"window",
+                                    "40",
+                                    "refit",
+                                    "none",
+                                    "publish.every",
+                                    "20",
+                                    "publish.seconds",
+                                    "0",
+                                    "novelty.calibration",
+                                    "60",
+                                    "novelty.max",
+                                    "20",
+                                    "alert.p",
+                                    "0.05",
+                                    "novelty.window",
+                                    "100",
+                                    "checkpoint.seconds",
+                                    "0.05",
+                                    NULL};
+static const char *const other[] = {"window",
+                                    "30",
+                                    "refit",
+                                    "none",
+                                    "method",
+                                    "falsvm",
+                                    "forget",
+                                    "0.99",
+                                    "novelty.lags",
+                                    "3",
+                                    "novelty.calibration",
+                                    "50",
+                                    "alert.p",
+                                    "0.05",
+                                    "novelty.kernel",
+                                    "rbf",
+                                    "missing",
+                                    "carry",
+                                    "journal.segment",
+                                    "4096",
+                                    "publish.seconds",
+                                    "10",
+                                    "novelty.learn",
+                                    "persistent",
+                                    NULL};
+static const char *const unlimited[] = {
+    "window", "0",      "refit", "none",          "novelty", "none", "journal.segment",
+    "4096",   "scores", "3",     "journal.fsync", "always",  NULL};
+
+static void test_crashes(void **unused) {
+    (void)unused;
+    const char *const *all[] = {plain, other, unlimited};
+    const int rounds = getenv("SVMSTREAM_QUICK") ? 1 : 3;
+    for (int k = 0; k < 3; k++)
+        for (int seed = 1; seed <= rounds; seed++)
+            random_crashes(all[k], (uint64_t)seed);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_crashes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

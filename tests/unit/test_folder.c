@@ -1,0 +1,260 @@
+/* The folder of a kept state: one process at a time, its own files and no others. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "support/kept.h"
+#include "store/io.h"
+
+static struct kept k;
+
+static int setup(void **state) {
+    (void)state;
+    kept_open(&k);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    kept_remove(&k);
+    return 0;
+}
+
+static void touch(const char *name) {
+    int fd = openat(k.folder.fd, name, O_WRONLY | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+static bool is_there(const char *name) {
+    return faccessat(k.folder.fd, name, F_OK, 0) == 0;
+}
+
+static void test_makes_one_level(void **state) {
+    struct svi_folder f;
+    struct stat s;
+    char path[96];
+    svs_error e;
+    (void)state;
+    snprintf(path, sizeof path, "%s/checkpoints", k.path);
+    assert_int_equal(svi_folder_open(&f, path, false, &e), SVS_IO); /* reading makes nothing */
+    assert_non_null(strstr(e.text, path));
+    assert_int_equal(svi_folder_open(&f, path, true, &e), SVS_OK);
+    assert_int_equal(stat(path, &s), 0);
+    assert_int_equal(s.st_mode & 0777, 0700);
+    svi_folder_close(&f);
+    assert_int_equal(f.fd, -1);
+    assert_int_equal(svi_folder_open(&f, path, true, &e), SVS_OK); /* it is there already */
+    svi_folder_close(&f);
+    snprintf(path, sizeof path, "%s/checkpoints/lock", k.path);
+    unlink(path);
+    assert_int_equal(svi_folder_open(&f, path, true, &e), SVS_OK);
+    svi_folder_close(&f);
+    snprintf(path, sizeof path, "%s/checkpoints/lock/lock", k.path);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/checkpoints/lock", k.path);
+    rmdir(path);
+    snprintf(path, sizeof path, "%s/checkpoints", k.path);
+    rmdir(path);
+    snprintf(path, sizeof path, "%s/a/b", k.path);
+    assert_int_equal(svi_folder_open(&f, path, true, &e), SVS_IO);
+    assert_null(f.path);
+    touch("file");
+    snprintf(path, sizeof path, "%s/file", k.path);
+    assert_int_equal(svi_folder_open(&f, path, true, &e), SVS_IO);
+    assert_int_equal(mkdirat(k.folder.fd, "sub", 0700), 0);
+    assert_int_equal(mkdirat(k.folder.fd, "sub/lock", 0700), 0);
+    snprintf(path, sizeof path, "%s/sub", k.path);
+    assert_int_equal(svi_folder_open(&f, path, true, &e), SVS_IO); /* the lock is a folder */
+    unlinkat(k.folder.fd, "sub/lock", AT_REMOVEDIR);
+    unlinkat(k.folder.fd, "sub", AT_REMOVEDIR);
+}
+
+static void test_locked_out(void **state) {
+    struct svi_folder f;
+    svs_error e;
+    char id[32];
+    (void)state;
+    snprintf(id, sizeof id, "process %ld", (long)getpid());
+    assert_int_equal(svi_folder_open(&f, k.path, true, &e), SVS_IO); /* another description of the file */
+    assert_non_null(strstr(e.text, id));
+    assert_int_equal(ftruncate(k.folder.lock, 0), 0);
+    assert_int_equal(svi_folder_open(&f, k.path, true, &e), SVS_IO);
+    assert_non_null(strstr(e.text, "another process"));
+    assert_int_equal(svi_folder_open(&f, k.path, false, &e), SVS_OK); /* looking is no obstacle */
+    svi_folder_close(&f);
+    int pipes[2];
+    assert_int_equal(pipe(pipes), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        svs_code code = svi_folder_open(&f, k.path, true, NULL);
+        _exit(code == SVS_IO ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
+/* Whoever is killed holds no lock. */
+static void test_lock_ends_with_the_process(void **state) {
+    struct svi_folder f;
+    char byte;
+    int pipes[2], status;
+    svs_error e;
+    (void)state;
+    svi_folder_close(&k.folder);
+    assert_int_equal(pipe(pipes), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        svs_code code = svi_folder_open(&f, k.path, true, NULL);
+        if (code != SVS_OK || write(pipes[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(pipes[0], &byte, 1), 1);
+    assert_int_equal(svi_folder_open(&f, k.path, true, &e), SVS_IO);
+    char id[32];
+    snprintf(id, sizeof id, "process %ld", (long)child);
+    assert_non_null(strstr(e.text, id));
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    close(pipes[0]);
+    close(pipes[1]);
+    assert_int_equal(svi_folder_open(&k.folder, k.path, true, &e), SVS_OK);
+}
+
+static void test_only_our_files(void **state) {
+    static const char *const foreign[] = {"journal",
+                                          "journal-",
+                                          "journal-000000000000000",
+                                          "journal-000000000000000G",
+                                          "journal-00000000000000000",
+                                          "journal-000000000000000A",
+                                          "journalx0000000000000000",
+                                          "journal-0000000000000001.damaged",
+                                          "notes.tmp",
+                                          "checkpoint-1.tmp",
+                                          "lock.tmp"};
+    uint64_t *numbers;
+    int count;
+    svs_error e;
+    (void)state;
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        touch(foreign[i]);
+    assert_int_equal(svi_folder_list(&k.folder, "journal", &numbers, &count, &e), SVS_OK);
+    assert_int_equal(count, 0);
+    assert_null(numbers);
+    char name[SVI_FILE_NAME];
+    for (uint64_t n = 40; n > 0; n--)
+        touch(svi_folder_name(name, "journal", n * 0x123456789abcdef % 977 + (n << 57)));
+    touch("journal-ffffffffffffffff");
+    touch("checkpoint-0000000000000005");
+    assert_int_equal(svi_folder_list(&k.folder, "journal", &numbers, &count, &e), SVS_OK);
+    assert_int_equal(count, 41);
+    for (int i = 1; i < count; i++)
+        assert_true(numbers[i - 1] < numbers[i]);
+    assert_true(numbers[40] == UINT64_MAX);
+    svi_free(numbers);
+    assert_int_equal(svi_folder_list(&k.folder, "checkpoint", &numbers, &count, &e), SVS_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(numbers[0], 5);
+    svi_free(numbers);
+    touch("journal-0000000000000001.tmp");
+    touch("checkpoint-00000000000000ff.tmp");
+    svi_folder_close(&k.folder);
+    assert_int_equal(svi_folder_open(&k.folder, k.path, false, &e), SVS_OK);
+    assert_true(is_there("checkpoint-00000000000000ff.tmp"));
+    svi_folder_close(&k.folder);
+    assert_int_equal(svi_folder_open(&k.folder, k.path, true, &e), SVS_OK);
+    assert_false(is_there("journal-0000000000000001.tmp"));
+    assert_false(is_there("checkpoint-00000000000000ff.tmp"));
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        assert_true(is_there(foreign[i]));
+    svi_folder_close(&k.folder);
+    assert_int_equal(svi_folder_open(&k.folder, k.path, false, &e), SVS_OK);
+    touch("journal-0000000000000002.tmp");
+    svi_folder_close(&k.folder);
+    char path[96];
+    snprintf(path, sizeof path, "%s/journal-0000000000000002.tmp", k.path);
+    unlink(path);
+    assert_int_equal(mkdir(path, 0700), 0); /* cannot be unlinked */
+    assert_int_equal(svi_folder_open(&k.folder, k.path, true, &e), SVS_IO);
+    assert_non_null(strstr(e.text, "cannot be removed"));
+    rmdir(path);
+    assert_int_equal(svi_folder_open(&k.folder, k.path, true, &e), SVS_OK);
+}
+
+static void test_remove_and_set_aside(void **state) {
+    svs_error e;
+    (void)state;
+    touch("journal-0000000000000007");
+    assert_int_equal(svi_folder_set_aside(&k.folder, "journal", 7, &e), SVS_OK);
+    assert_true(is_there("journal-0000000000000007.damaged"));
+    assert_false(is_there("journal-0000000000000007"));
+    assert_int_equal(svi_folder_set_aside(&k.folder, "journal", 7, &e), SVS_OK);
+    assert_int_equal(svi_folder_remove(&k.folder, "journal", 7, &e), SVS_OK);
+    touch("journal-0000000000000007");
+    assert_int_equal(svi_folder_remove(&k.folder, "journal", 7, &e), SVS_OK);
+    assert_false(is_there("journal-0000000000000007"));
+    assert_int_equal(mkdirat(k.folder.fd, "journal-0000000000000008", 0700), 0);
+    assert_int_equal(svi_folder_remove(&k.folder, "journal", 8, &e), SVS_IO);
+    touch("journal-0000000000000008.damaged");
+    assert_int_equal(svi_folder_set_aside(&k.folder, "journal", 8, &e), SVS_IO);
+    unlinkat(k.folder.fd, "journal-0000000000000008", AT_REMOVEDIR);
+    assert_true(svi_folder_free(&k.folder) > 0);
+    assert_int_equal(svi_folder_sync(&k.folder, &e), SVS_OK);
+}
+
+/* The directory closed behind its back. */
+static void test_bad_descriptor(void **state) {
+    struct svi_folder f = {.fd = 1000000, .lock = -1, .path = k.path};
+    uint64_t *numbers;
+    int count;
+    svs_error e;
+    (void)state;
+    assert_int_equal(svi_folder_sync(&f, &e), SVS_IO);
+    assert_int_equal(svi_folder_list(&f, "journal", &numbers, &count, &e), SVS_IO);
+    assert_null(numbers);
+    assert_int_equal(svi_folder_free(&f), -1);
+    assert_int_equal(svi_folder_free(NULL), -1);
+}
+
+static void test_long_paths_and_texts(void **state) {
+    char path[400];
+    struct svi_folder f;
+    svs_error e;
+    (void)state;
+    memset(path, 'x', sizeof path);
+    path[1] = '\n';
+    path[399] = '\0';
+    assert_int_equal(svi_folder_open(&f, path, true, &e), SVS_IO); /* the name is too long */
+    assert_non_null(strstr(e.text, "too long"));
+    assert_null(strchr(e.text, '\n'));
+    assert_string_equal(svi_errno_text(987654), "unknown reason");
+    assert_true(svi_no_room(ENOSPC) && svi_no_room(EDQUOT) && svi_no_room(EFBIG) && !svi_no_room(EIO));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {TEST(test_makes_one_level),
+                                       TEST(test_locked_out),
+                                       TEST(test_lock_ends_with_the_process),
+                                       TEST(test_only_our_files),
+                                       TEST(test_remove_and_set_aside),
+                                       TEST(test_bad_descriptor),
+                                       TEST(test_long_paths_and_texts)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

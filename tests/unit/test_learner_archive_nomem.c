@@ -1,0 +1,143 @@
+/* Every allocation of keeping and taking back a learner fails once: it says so, and nothing is lost or
+ * leaked; and no count makes it take room that its bytes do not hold. Linked with --wrap. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/nomem.h"
+
+#include "support/learner_walk.h"
+
+static struct walk some_walk(int kind) {
+    struct walk w = {
+        .d = 3, .most = 9, .classes = 6, .spread = 1, .ids = WALK_ALL_IDS, .late = true, .seed = 9};
+    svs_options_default(&w.o);
+    w.o.window = kind ? 3000 : 0;
+    w.forgets = kind;
+    return w;
+}
+
+/* Loads with the n-th allocation failing; true: it did not come to that. */
+static bool load_nth(const svs_options *o, const struct svi_bytes *bytes, long n, struct svi_bytes *again) {
+    struct svi_archive_in in;
+    svs_error err = {0};
+    svs_learner *l = svs_learner_new(o, 0, &err);
+    assert_non_null(l);
+    left = n;
+    svi_archive_in_begin(&in, bytes->data, bytes->size, "learner", &err);
+    svi_learner_archive(&in.archive, l);
+    svs_code code = svi_archive_in_end(&in);
+    bool whole = left >= 0;
+    left = -1;
+    if (whole) {
+        assert_int_equal(code, SVS_OK);
+        assert_int_equal(walk_save(l, again, &err), SVS_OK);
+        assert_int_equal(again->size, bytes->size);
+        assert_memory_equal(again->data, bytes->data, bytes->size);
+    } else {
+        assert_int_equal(code, SVS_NO_MEMORY);
+        assert_true(strlen(err.text) > 10);
+    }
+    svs_learner_free(&l);
+    return whole;
+}
+
+static void each_of_loading_fails_once(void **unused) {
+    (void)unused;
+    for (int kind = 0; kind < 2; kind++) {
+        struct walk w = some_walk(kind);
+        struct svi_bytes bytes = {0}, again = {0};
+        svs_error err;
+        svs_learner *l = walk_far(&w, 4000);
+        assert_int_equal(walk_save(l, &bytes, &err), SVS_OK);
+        long n = 0;
+        while (!load_nth(&w.o, &bytes, n, &again))
+            assert_true(++n < 1000);
+        assert_true(n > 10);
+        svs_learner_free(&l);
+        svi_bytes_clear(&bytes);
+        svi_bytes_clear(&again);
+    }
+}
+
+/* Saving again afterwards gives what it would have given. */
+static void each_of_saving_fails_once(void **unused) {
+    (void)unused;
+    struct walk w = some_walk(1);
+    struct svi_bytes good = {0};
+    svs_error err;
+    svs_learner *l = walk_far(&w, 1000);
+    assert_int_equal(walk_save(l, &good, &err), SVS_OK);
+    long n = 0;
+    for (bool whole = false; !whole; n++) {
+        struct svi_bytes bytes = {0};
+        left = n;
+        svs_code code = walk_save(l, &bytes, &err);
+        whole = left >= 0;
+        left = -1;
+        assert_int_equal(code, whole ? SVS_OK : SVS_NO_MEMORY);
+        assert_int_equal(bytes.size, whole ? good.size : 0);
+        if (whole)
+            assert_memory_equal(bytes.data, good.data, good.size);
+        svi_bytes_clear(&bytes);
+    }
+    assert_true(n > 5);
+    left = 0;
+    double error;
+    assert_int_equal(svi_learner_verify(l, &error, &err), SVS_NO_MEMORY);
+    left = -1;
+    svs_learner_free(&l);
+    svi_bytes_clear(&good);
+}
+
+/* Counts that only claim: what is taken stays within a small multiple of the bytes that are there. */
+static void bombs_take_no_room(void **unused) {
+    (void)unused;
+    static const struct {
+        const char *field;
+        int64_t value;
+    } bombs[] = {{"features", 100000},        {"features", 700},
+                 {"classes", 100000},         {"window count", 500000000},
+                 {"window pushed", 1 << 30},  {"waiting count", 900000000},
+                 {"waiting pushed", 1 << 30}, {"pending", 8}};
+    struct walk w = some_walk(1);
+    struct svi_bytes bytes = {0};
+    svs_error err;
+    w.o.max_features = 100000;
+    w.o.max_classes = 100000;
+    w.o.window = w.o.labels_max = 1000000000;
+    w.ids = WALK_INTS;
+    w.o.window_seconds = 100;
+    svs_learner *made = svs_learner_new(&w.o, 0, &err), *l = walk_far(&w, 500);
+    svs_learner_free(&made);
+    for (size_t i = 0; i < sizeof bombs / sizeof *bombs; i++) {
+        assert_int_equal(walk_save(l, &bytes, &err), SVS_OK);
+        uint64_t v = htobe64((uint64_t)bombs[i].value);
+        memcpy(walk_field(&bytes, bombs[i].field), &v, sizeof v);
+        struct svi_archive_in in;
+        made = svs_learner_new(&w.o, 0, &err);
+        taken = 0;
+        svi_archive_in_begin(&in, bytes.data, bytes.size, "learner", &err);
+        svi_learner_archive(&in.archive, made);
+        svs_code code = svi_archive_in_end(&in);
+        print_message("%s: %.0f bytes taken for %zu\n", bombs[i].field, taken, bytes.size);
+        assert_true(strstr(bombs[i].field, "pushed") || code == SVS_DAMAGED);
+        assert_true(taken < 100e6);
+        svs_learner_free(&made);
+    }
+    svs_learner_free(&l);
+    svi_bytes_clear(&bytes);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_of_loading_fails_once),
+        cmocka_unit_test(each_of_saving_fails_once),
+        cmocka_unit_test(bombs_take_no_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
