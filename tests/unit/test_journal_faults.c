@@ -255,6 +255,32 @@ static void test_sync_fails(void **state) {
     svi_journal_free(&j);
 }
 
+static void test_sync_beside_fails(void **state) {
+    struct svi_journal_sync s;
+    svs_error e;
+    (void)state;
+    svi_journal *j = kept_journal(&k, 4096, SVI_FSYNC_INTERVAL, NULL);
+    kept_append_to(j, 3, 1);
+    assert_int_equal(svi_journal_sync_begin(j, &s, &e), SVS_OK);
+    close(s.fd);
+    svi_journal_sync_run(&s);
+    assert_int_equal(s.error, EBADF);
+    assert_int_equal(svi_journal_sync_end(j, &s, &e), SVS_IO);
+    assert_dead(j, "cannot be made durable");
+    assert_int_equal(svi_journal_durable(j), 0);
+    assert_int_equal(svi_journal_sync_begin(j, &s, &e), SVS_IO);
+    assert_int_equal(s.fd, -1);
+    assert_int_equal(svi_journal_sync_end(j, &s, &e), SVS_IO);
+    svi_journal_free(&j);
+
+    j = kept_journal(&k, 4096, SVI_FSYNC_INTERVAL, NULL);
+    kept_append_to(j, 3, 1);
+    kept_empty(&k);
+    assert_int_equal(svi_journal_sync_begin(j, &s, &e), SVS_IO);
+    assert_dead(j, "cannot be opened");
+    svi_journal_free(&j);
+}
+
 static void test_rotation_fails(void **state) {
     svs_error e;
     (void)state;
@@ -364,13 +390,19 @@ static void test_reading_fails_in_the_middle(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(test_full_anywhere),         TEST(test_full_at_a_new_segment),
-        TEST(test_full_behind_a_header),  TEST(test_full_from_the_beginning),
-        TEST(test_full_for_a_checkpoint), TEST(test_checkpoint_fails),
-        TEST(test_write_fails),           TEST(test_sync_fails),
-        TEST(test_rotation_fails),        TEST(test_continuing_fails),
-        TEST(test_reading_fails),         TEST(test_reading_fails_in_the_middle)};
+    const struct CMUnitTest tests[] = {TEST(test_full_anywhere),
+                                       TEST(test_full_at_a_new_segment),
+                                       TEST(test_full_behind_a_header),
+                                       TEST(test_full_from_the_beginning),
+                                       TEST(test_full_for_a_checkpoint),
+                                       TEST(test_checkpoint_fails),
+                                       TEST(test_write_fails),
+                                       TEST(test_sync_fails),
+                                       TEST(test_sync_beside_fails),
+                                       TEST(test_rotation_fails),
+                                       TEST(test_continuing_fails),
+                                       TEST(test_reading_fails),
+                                       TEST(test_reading_fails_in_the_middle)};
     signal(SIGXFSZ, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
