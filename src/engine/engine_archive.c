@@ -139,6 +139,26 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
     return code;
 }
 
+svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_error *err) {
+    struct svi_checkpoint c = {0};
+    const bool muted = (*e)->muted;
+    svs_code code = svi_engine_save(*e, &c, err);
+    svi_engine *wider = code == SVS_OK ? svi_engine_new(s, (*e)->epoch, (*e)->sink, (*e)->user, err) : NULL;
+    if (wider)
+        code = svi_engine_load(wider, &c, err);
+    else if (code == SVS_OK)
+        code = err->code;
+    svi_checkpoint_clear(&c);
+    if (code != SVS_OK) {
+        svi_engine_free(&wider);
+        return code;
+    }
+    wider->muted = muted;
+    svi_engine_free(e);
+    *e = wider;
+    return SVS_OK;
+}
+
 svs_code svi_engine_verify(svi_engine *e, double *difference, svs_error *err) {
     return svi_learner_verify(e->learner, difference, err);
 }

@@ -26,6 +26,8 @@ static double seconds(void) {
 
 static svs_code repeat_start(struct svi_control *c, const struct svi_record *r, svs_error *err) {
     svs_code code = svi_settings_unpack(c->settings, "the journal's settings", r->payload, r->size, err);
+    if (code == SVS_OK && svi_settings_raised(c->settings, svi_engine_settings(c->engine)))
+        code = svi_engine_widen(&c->engine, c->settings, err);
     if (code == SVS_OK)
         svi_engine_configure(c->engine, c->settings);
     return code;
@@ -212,6 +214,7 @@ static svs_code repeat(struct recovering *w, const struct svi_record *record, sv
     if (found.lost)
         svi_engine_allow_gaps(w->r->engine, true);
     code = svi_record_repeat(&w->control, record, &w->scratch, err);
+    w->r->engine = w->control.engine; /* a start may have raised a limit */
     if (w->o->with)
         refit_at_once(w->r->engine);
     return code;
