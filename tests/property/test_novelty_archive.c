@@ -180,7 +180,7 @@ static void assert_same_figures(struct svi_sentry *a, struct svi_sentry *b) {
 /* The second of the two is replaced by what is loaded of it, again and again. */
 static void goes_on_as_if_nothing_had_happened(void **state) {
     (void)state;
-    const int walks = quick() ? 10 : 150, length = 1100;
+    const int walks = quick() ? 10 : 100, length = 1100;
     for (int k = 0; k < walks; k++) {
         uint64_t seed = 4000 + (uint64_t)k;
         struct svi_settings settings = any_settings(&seed);
