@@ -110,6 +110,8 @@ static svs_code save_section(struct svi_engine *e, int i, struct svi_checkpoint 
 
 svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err) {
     svs_code code = SVS_OK;
+    svs_error local;
+    err = err ? err : &local;
     snprintf(c->program, sizeof c->program, "%s", svs_version());
     snprintf(c->isa, sizeof c->isa, "%s", svi_kernels_get(SVS_ISA_BEST)->name);
     snprintf(c->stream, sizeof c->stream, "%s", e->s.stream);
