@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "cli/command.h"
+#include "engine/engine_archive.h"
 #include "engine/recovery.h"
 
 static void ignore(void *user, const struct svi_event *event) {
@@ -102,6 +103,7 @@ static int verify(const struct cli_args *a, const struct svi_folder *f) {
     struct svi_recovery *r = svi_alloc(sizeof *r);
     svs_error err;
     int unsound = 0, files = 0;
+    double difference = -1;
     if (!r)
         return cli_fail(a, "no memory");
     svs_code code = list_checkpoints(f, &files, &unsound, &err);
@@ -111,11 +113,13 @@ static int verify(const struct cli_args *a, const struct svi_folder *f) {
         code = svi_fail(&err, SVS_DAMAGED, "no state is kept in %.150s", a->positional[1]);
     if (code == SVS_OK && r->checkpointed)
         code = compare(f, r, &err);
+    if (code == SVS_OK)
+        code = svi_engine_verify(r->engine, &difference, &err);
     if (code == SVS_OK) {
         printf("%-16s %d, %" PRIu64 " records behind the checkpoint\n", "segments", r->found.segments,
                r->found.records);
-        if (!isnan(r->difference))
-            printf("%-16s %.1e from a model made afresh\n", "weights", r->difference);
+        if (difference >= 0)
+            printf("%-16s %.1e from a model made afresh\n", "weights", difference);
     }
     svi_engine_free(&r->engine);
     svi_free(r);

@@ -138,6 +138,8 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
     }
     if (code == SVS_OK && svs_learner_dimension(e->learner) > e->shape.d)
         code = svi_fail(err, SVS_DAMAGED, "the learner has more features than the stream");
+    if (code == SVS_OK && e->beside.have && e->beside.model.d > e->shape.d)
+        code = svi_fail(err, SVS_DAMAGED, "the refit has more features than the stream");
     return code;
 }
 
@@ -163,6 +165,10 @@ svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_erro
 
 svs_code svi_engine_verify(svi_engine *e, double *difference, svs_error *err) {
     return svi_learner_verify(e->learner, difference, err);
+}
+
+double svi_engine_residual(svi_engine *e) {
+    return svi_learner_residual(e->learner);
 }
 
 void svi_engine_rebuild(svi_engine *e) {

@@ -20,6 +20,9 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
  * was. */
 svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_error *err);
 
+/* How far the model is from solving the system of its window (svi_learner_residual). */
+double svi_engine_residual(svi_engine *e);
+
 /* The model against one made afresh from the window: the largest relative difference of the weights. Changes
  * nothing. */
 svs_code svi_engine_verify(svi_engine *e, double *difference, svs_error *err);
