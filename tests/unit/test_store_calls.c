@@ -20,8 +20,12 @@ static enum call failing = CALLS;
 static long left = -1; /* calls until one fails; -1 = none fails */
 static bool forever, halves, failed;
 static int reason;
+static char trace[64]; /* the calls that were made, a letter each */
+static size_t traced;
 
 static bool fails(enum call c) {
+    if (traced < sizeof trace - 1)
+        trace[traced++] = "owpDFTRUlm"[c];
     if (c != failing || left < 0)
         return false;
     bool now = left == 0;
@@ -254,6 +258,8 @@ static bool one(enum call call, long n, bool second) {
         assert_true(there && l.error.text[0]);
     if (there && call == FDATASYNC && reason != EINTR)
         assert_int_equal(l.code, SVS_IO); /* never full, never overlooked */
+    if (reason == EINTR && !forever && call >= WRITE && call <= FTRUNCATE)
+        assert_int_equal(l.code, SVS_OK);
     if (l.acked < before.acked)
         l.acked = before.acked;
     if (svi_folder_open(&k.folder, k.path, false, NULL) == SVS_OK) {
@@ -283,6 +289,52 @@ static void test_each_call(void **state) {
     kept_remove(&outer);
 }
 
+/* ---- the order of things */
+
+static void assert_trace(const char *expected) {
+    trace[traced] = '\0';
+    assert_string_equal(trace, expected);
+    traced = 0;
+}
+
+/* A record is appended and committed. */
+static void trace_commit(svi_journal *j) {
+    kept_append(j, svi_journal_position(j).number, 100);
+    traced = 0;
+    assert_int_equal(svi_journal_commit(j, NULL), SVS_OK);
+}
+
+/* D fdatasync, F fsync, T truncate, R rename: what must be on disk before what. */
+static void test_order(void **state) {
+    (void)state;
+    kept_open(&k);
+    svi_journal *j = kept_journal(&k, 200, SVI_FSYNC_ALWAYS, NULL);
+    trace_commit(j);
+    assert_trace("wD");
+    trace_commit(j); /* a new segment is there, with its name, before its first record */
+    assert_trace("owDFwD");
+    struct svi_position at = svi_journal_position(j);
+    svi_journal_free(&j);
+    at.offset -= 1;
+    traced = 0;
+    j = kept_journal(&k, 200, SVI_FSYNC_NEVER, &at); /* names first, then the tail */
+    assert_trace("oFoTD");
+    svi_journal_free(&j);
+    at = (struct svi_position){0};
+    j = kept_journal(&k, 200, SVI_FSYNC_NEVER, &at);
+    assert_trace("oUUFowDF"); /* all that is in the way, newest first */
+    trace_commit(j);
+    assert_trace("w");
+    trace_commit(j); /* the old segment is whole before a new one is there */
+    assert_trace("DowDFw");
+    svi_journal_free(&j);
+    struct svi_checkpoint c = {.program = "1"};
+    traced = 0;
+    assert_int_equal(svi_checkpoint_write(&k.folder, &c, NULL, NULL), SVS_OK);
+    assert_trace("owwFRF");
+    kept_remove(&k);
+}
+
 /* Half of what was asked for, each time. */
 static void test_halves(void **state) {
     struct life l;
@@ -302,6 +354,7 @@ static void test_halves(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_halves), cmocka_unit_test(test_each_call)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_order), cmocka_unit_test(test_halves),
+                                       cmocka_unit_test(test_each_call)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
