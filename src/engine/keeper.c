@@ -297,10 +297,12 @@ static svs_code take_up(svi_keeper *k, struct svi_settings *s, svi_sink *sink, v
     if (code != SVS_OK)
         return code;
     *engine = r.engine;
+    if (!r.engine && !(*engine = svi_engine_new(s, r.epoch = new_epoch(), sink, user, err)))
+        code = err->code;
     if (r.engine)
         code = svi_settings_merge(s, &r.settings, err);
-    else if (!(*engine = svi_engine_new(s, r.epoch = new_epoch(), sink, user, err)))
-        code = err->code;
+    if (r.engine && code == SVS_OK && svi_settings_raised(s, &r.settings))
+        code = svi_engine_widen(engine, s, err);
     const struct svi_journal_options j = {s->stream, r.epoch, s->journal_segment, policy(s),
                                           s->journal_interval};
     if (code == SVS_OK)

@@ -55,16 +55,17 @@ struct svi_journal_reader_options {
 
 typedef struct svi_journal_reader svi_journal_reader;
 
-/* From `from` on (offset 0: the segment is searched by its number). SVS_DAMAGED: a segment that is needed is
- * missing. A journal without segments reads as empty. */
+/* From `from` on (offset 0: the segment is searched by its number, and a journal without segments reads as
+ * empty). SVS_DAMAGED: a segment that is needed is missing; and what svi_journal_read fails with. */
 svi_journal_reader *svi_journal_reader_new(const struct svi_folder *f, const struct svi_position *from,
                                            const struct svi_journal_reader_options *o, svs_error *err);
 void svi_journal_reader_free(svi_journal_reader **r);
 
 enum svi_journal_read { SVI_JOURNAL_RECORD, SVI_JOURNAL_END, SVI_JOURNAL_FAIL };
 
-/* The next record, valid until the next call. FAIL: SVS_DAMAGED with file, byte and what to do
- * (--accept-loss), SVS_IO, SVS_NO_MEMORY. */
+/* The next record, valid until the next call. FAIL, for good: SVS_DAMAGED with file, byte and what to do
+ * (--accept-loss); SVS_TOO_LARGE: a sound record above `largest`; SVS_UNAVAILABLE: of a later version; SVS_IO,
+ * SVS_NO_MEMORY. */
 enum svi_journal_read svi_journal_read(svi_journal_reader *r, struct svi_record *record, svs_error *err);
 
 struct svi_journal_found {
@@ -98,7 +99,7 @@ svi_journal *svi_journal_new(const struct svi_folder *f, const struct svi_journa
 /* Writes nothing more; what was not committed is gone. */
 void svi_journal_free(svi_journal **j);
 
-/* Gathers a record. SVS_NO_MEMORY: it is not in. */
+/* Gathers a record. SVS_NO_MEMORY, SVS_INVALID (its kind), SVS_TOO_LARGE (2 GiB): it is not in. */
 svs_code svi_journal_append(svi_journal *j, int kind, double now, const void *payload, size_t size,
                             svs_error *err);
 
