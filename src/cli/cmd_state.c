@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "cli/command.h"
+#include "engine/engine_archive.h"
 #include "engine/recovery.h"
 
 static void ignore(void *user, const struct svi_event *event) {
@@ -21,11 +22,12 @@ static int64_t file_size(const struct svi_folder *f, const char *prefix, uint64_
     return fstatat(f->fd, svi_folder_name(name, prefix, number), &st, 0) == 0 ? (int64_t)st.st_size : -1;
 }
 
-/* A line for each file; returns how many checkpoints are not sound. */
-static svs_code list_checkpoints(const struct svi_folder *f, int *unsound, svs_error *err) {
+/* A line for each file; counts the files, and the checkpoints that are not sound. */
+static svs_code list_checkpoints(const struct svi_folder *f, int *files, int *unsound, svs_error *err) {
     uint64_t *numbers = NULL;
     int count = 0;
     svs_code code = svi_folder_list(f, "checkpoint", &numbers, &count, err);
+    *files += count;
     for (int i = 0; i < count && code == SVS_OK; i++) {
         struct svi_checkpoint c = {0};
         char hash[SVI_HASH_TEXT], name[SVI_FILE_NAME];
@@ -46,11 +48,12 @@ static svs_code list_checkpoints(const struct svi_folder *f, int *unsound, svs_e
     return code;
 }
 
-static svs_code list_segments(const struct svi_folder *f, svs_error *err) {
+static svs_code list_segments(const struct svi_folder *f, int *files, svs_error *err) {
     uint64_t *numbers = NULL;
     int count = 0;
     char name[SVI_FILE_NAME];
     svs_code code = svi_folder_list(f, "journal", &numbers, &count, err);
+    *files += count;
     for (int i = 0; i < count; i++)
         printf("%s     %10" PRId64 " bytes  from record %" PRIu64 "\n",
                svi_folder_name(name, "journal", numbers[i]), file_size(f, "journal", numbers[i]), numbers[i]);
@@ -60,9 +63,11 @@ static svs_code list_segments(const struct svi_folder *f, svs_error *err) {
 
 static int show(const struct cli_args *a, const struct svi_folder *f) {
     svs_error err;
-    int unsound = 0;
-    if (list_checkpoints(f, &unsound, &err) != SVS_OK || list_segments(f, &err) != SVS_OK)
+    int unsound = 0, files = 0;
+    if (list_checkpoints(f, &files, &unsound, &err) != SVS_OK || list_segments(f, &files, &err) != SVS_OK)
         return cli_error(a, &err);
+    if (files == 0)
+        return cli_fail(a, "no state is kept in %s", a->positional[1]);
     return unsound ? CLI_FAILED : CLI_OK;
 }
 
@@ -97,21 +102,24 @@ static int verify(const struct cli_args *a, const struct svi_folder *f) {
         .until = UINT64_MAX, .silent = true, .log = a->quiet ? NULL : stderr};
     struct svi_recovery *r = svi_alloc(sizeof *r);
     svs_error err;
-    int unsound = 0;
+    int unsound = 0, files = 0;
+    double difference = -1;
     if (!r)
         return cli_fail(a, "no memory");
-    svs_code code = list_checkpoints(f, &unsound, &err);
+    svs_code code = list_checkpoints(f, &files, &unsound, &err);
     if (code == SVS_OK)
         code = svi_recover(f, &o, ignore, NULL, r, &err);
     if (code == SVS_OK && !r->engine)
         code = svi_fail(&err, SVS_DAMAGED, "no state is kept in %.150s", a->positional[1]);
     if (code == SVS_OK && r->checkpointed)
         code = compare(f, r, &err);
+    if (code == SVS_OK)
+        code = svi_engine_verify(r->engine, &difference, &err);
     if (code == SVS_OK) {
         printf("%-16s %d, %" PRIu64 " records behind the checkpoint\n", "segments", r->found.segments,
                r->found.records);
-        if (!isnan(r->difference))
-            printf("%-16s %.1e from a model made afresh\n", "weights", r->difference);
+        if (difference >= 0)
+            printf("%-16s %.1e from a model made afresh\n", "weights", difference);
     }
     svi_engine_free(&r->engine);
     svi_free(r);

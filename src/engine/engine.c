@@ -418,7 +418,7 @@ svs_code svi_engine_frame(svi_engine *e, const void *bytes, size_t length, doubl
 
 int64_t svi_engine_source_durable(const svi_engine *e, const char *src) {
     const struct svi_producer *p = svi_producers_find(e->producers, src, strlen(src));
-    return p ? svi_producer_durable(p, e->era) : -1;
+    return p ? svi_producer_durable(p, e->era_kept) : -1;
 }
 
 int64_t svi_engine_source_next(const svi_engine *e, const char *src) {

@@ -117,10 +117,10 @@ svs_code svi_engine_refit_repeat(svi_engine *e, const void *record, size_t size,
 /* A refit that was away when its process ended begins again. */
 void svi_engine_refit_restart(svi_engine *e);
 
-/* What is taken from now on is on disk when another era begins. */
-void svi_engine_set_era(svi_engine *e, uint64_t era);
+/* What is taken from now on is of this era; all up to the era `kept` is on disk. */
+void svi_engine_set_era(svi_engine *e, uint64_t era, uint64_t kept);
 
-/* The last number of a source that is on disk in this era; -1 = none. */
+/* The last number of a source that is on disk; -1 = none. */
 int64_t svi_engine_source_durable(const svi_engine *e, const char *src);
 
 /* Figures that the surroundings measure (queue ages, dropped subscribers, latency quantiles): kept by name,

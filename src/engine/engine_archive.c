@@ -110,6 +110,8 @@ static svs_code save_section(struct svi_engine *e, int i, struct svi_checkpoint 
 
 svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err) {
     svs_code code = SVS_OK;
+    svs_error local;
+    err = err ? err : &local;
     snprintf(c->program, sizeof c->program, "%s", svs_version());
     snprintf(c->isa, sizeof c->isa, "%s", svi_kernels_get(SVS_ISA_BEST)->name);
     snprintf(c->stream, sizeof c->stream, "%s", e->s.stream);
@@ -136,11 +138,37 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
     }
     if (code == SVS_OK && svs_learner_dimension(e->learner) > e->shape.d)
         code = svi_fail(err, SVS_DAMAGED, "the learner has more features than the stream");
+    if (code == SVS_OK && e->beside.have && e->beside.model.d > e->shape.d)
+        code = svi_fail(err, SVS_DAMAGED, "the refit has more features than the stream");
     return code;
+}
+
+svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_error *err) {
+    struct svi_checkpoint c = {0};
+    const bool muted = (*e)->muted;
+    svs_code code = svi_engine_save(*e, &c, err);
+    svi_engine *wider = code == SVS_OK ? svi_engine_new(s, (*e)->epoch, (*e)->sink, (*e)->user, err) : NULL;
+    if (wider)
+        code = svi_engine_load(wider, &c, err);
+    else if (code == SVS_OK)
+        code = err->code;
+    svi_checkpoint_clear(&c);
+    if (code != SVS_OK) {
+        svi_engine_free(&wider);
+        return code;
+    }
+    wider->muted = muted;
+    svi_engine_free(e);
+    *e = wider;
+    return SVS_OK;
 }
 
 svs_code svi_engine_verify(svi_engine *e, double *difference, svs_error *err) {
     return svi_learner_verify(e->learner, difference, err);
+}
+
+double svi_engine_residual(svi_engine *e) {
+    return svi_learner_residual(e->learner);
 }
 
 void svi_engine_rebuild(svi_engine *e) {

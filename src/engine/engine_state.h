@@ -42,7 +42,7 @@ struct svi_engine {
     bool muted;             /* events are numbered, not sent */
     bool gaps_allowed;      /* a source may skip numbers: they are lost */
     int64_t starved_before; /* refusals for want of memory when it was unmuted */
-    uint64_t era;           /* of the disk: how often it was forced */
+    uint64_t era, era_kept; /* of the disk: the present one, the last one that is on it */
     double started;         /* arrival clock at the first call, NAN before */
     double rate_since;      /* arrival clock at the last stats */
     int64_t rate_seen;

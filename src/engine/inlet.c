@@ -205,3 +205,10 @@ double svi_inlet_wait(const struct svi_inlet *in, double now) {
         return INFINITY;
     return in->retry > now && in->retry < now + RETRY_SECONDS ? in->retry - now : 0;
 }
+
+void svi_inlet_figures(const struct svi_inlet *in) {
+    svi_engine_note(in->control->engine, "replies_lost", (double)in->replies_lost);
+    svi_engine_note(in->control->engine, "declined", (double)in->declined);
+    if (in->control->keeper)
+        svi_keeper_figures(in->control->keeper);
+}

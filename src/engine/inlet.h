@@ -42,6 +42,9 @@ svs_code svi_inlet_turn(struct svi_inlet *in, double now, bool *took, svs_error 
  * need not be looked at. */
 double svi_inlet_wait(const struct svi_inlet *in, double now);
 
+/* Figures for stats and status, those of the keeper too, by svi_engine_note. */
+void svi_inlet_figures(const struct svi_inlet *in);
+
 /* Answers one request to a router socket by `handle`; false: none is waiting. */
 struct svi_bytes;
 bool svi_inlet_reply(struct svi_inlet *in, void *socket, struct svi_request *r, svs_code code);

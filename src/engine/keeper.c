@@ -14,6 +14,7 @@
 
 #define KEPT         2                  /* checkpoints */
 #define JOURNAL_MOST (64 * 1024 * 1024) /* bytes between checkpoints, however little work they were */
+#define LOOK_SECONDS 0.005              /* until it is looked whether a sync has come back */
 #define STALL_SHARE  0.05               /* of the time may go into taking checkpoints */
 
 struct svi_keeper {
@@ -25,8 +26,13 @@ struct svi_keeper {
     double work;  /* since the last */
     double due;   /* monotonic: when the journal wants to be synced */
 
+    svi_worker *syncer;
+    struct svi_journal_sync sync;        /* the syncer's while it is busy */
+    uint64_t era, era_syncing, era_kept; /* svi_engine_set_era */
+
     svi_worker *scribe;
-    struct svi_checkpoint checkpoint; /* the scribe's while it is busy, as the next two */
+    struct svi_checkpoint checkpoint; /* the scribe's while it is busy, as the next three */
+    struct svi_journal_sync before;
     int64_t size;
     svs_error result;
     int64_t bytes_at; /* of the journal at the last */
@@ -45,34 +51,6 @@ static double monotonic(void) {
 
 /* ---- checkpoints */
 
-static void write_down(void *job) {
-    svi_keeper *k = job;
-    k->result.code = SVS_OK;
-    k->result.code = svi_checkpoint_write(&k->folder, &k->checkpoint, &k->size, &k->result);
-}
-
-static const struct svi_trade scribe_trade = {"checkpoints", write_down, NULL};
-
-/* What is in the state must not be newer than what is in the journal. */
-static svs_code begin_checkpoint(svi_keeper *k, svs_error *err) {
-    const double began = monotonic();
-    const struct svi_position at = svi_journal_position(k->journal);
-    k->work = 0;
-    k->bytes_at = svi_journal_bytes(k->journal);
-    if (k->any && at.number == k->newest)
-        return SVS_OK;
-    svs_code code = svi_journal_sync(k->journal, err);
-    if (code != SVS_OK)
-        return code;
-    code = svi_engine_save(k->engine, &k->checkpoint, err);
-    if (code == SVS_OK) {
-        k->checkpoint.position = at;
-        svi_worker_submit(k->scribe, k);
-    }
-    k->stall = monotonic() - began;
-    return code;
-}
-
 /* All but the newest two go, then the part of the journal that only they needed. */
 static svs_code clear_away(svi_keeper *k, svs_error *err) {
     uint64_t *numbers = NULL;
@@ -81,13 +59,56 @@ static svs_code clear_away(svi_keeper *k, svs_error *err) {
     for (int i = 0; code == SVS_OK && i < count - KEPT; i++)
         code = svi_folder_remove(&k->folder, "checkpoint", numbers[i], err);
     if (code == SVS_OK && !k->keep_all && count >= KEPT)
-        code = svi_journal_trim(k->journal, numbers[count - KEPT], err);
+        code =
+            svi_journal_trim_folder(&k->folder, numbers[count - KEPT], k->checkpoint.position.segment, err);
     svi_free(numbers);
+    return code;
+}
+
+/* All that may wait for the disk is done here. */
+static void write_down(void *job) {
+    svi_keeper *k = job;
+    k->result.code = SVS_OK;
+    svi_journal_sync_run(&k->before);
+    if (k->before.error)
+        return; /* svi_journal_sync_end tells it */
+    k->result.code = svi_checkpoint_write(&k->folder, &k->checkpoint, &k->size, &k->result);
+    if (k->result.code == SVS_OK)
+        k->result.code = clear_away(k, &k->result);
+}
+
+static const struct svi_trade scribe_trade = {"checkpoints", write_down, NULL, false};
+
+static void sync_down(void *job) {
+    svi_journal_sync_run(job);
+}
+
+static const struct svi_trade syncer_trade = {"syncs", sync_down, NULL, true};
+
+/* What is in a checkpoint must not be newer than what is in the journal: that is synced before it is written.
+ */
+static svs_code begin_checkpoint(svi_keeper *k, svs_error *err) {
+    const double began = monotonic();
+    const struct svi_position at = svi_journal_position(k->journal);
+    k->work = 0;
+    k->bytes_at = svi_journal_bytes(k->journal);
+    if (k->any && at.number == k->newest)
+        return SVS_OK;
+    svs_code code = svi_engine_save(k->engine, &k->checkpoint, err);
+    if (code == SVS_OK)
+        code = svi_journal_sync_begin(k->journal, &k->before, err);
+    if (code == SVS_OK) {
+        k->checkpoint.position = at;
+        svi_worker_submit(k->scribe, k);
+    }
+    k->stall = monotonic() - began;
     return code;
 }
 
 /* A full disk is no reason to end: the next one may find room. */
 static svs_code end_checkpoint(svi_keeper *k, svs_error *err) {
+    if (svi_journal_sync_end(k->journal, &k->before, err) != SVS_OK)
+        return SVS_IO;
     if (k->result.code != SVS_OK) {
         k->failed++;
         return svi_fail(err, k->result.code, "%s", k->result.text);
@@ -95,7 +116,7 @@ static svs_code end_checkpoint(svi_keeper *k, svs_error *err) {
     k->newest = k->checkpoint.position.number;
     k->any = true;
     k->written++;
-    return clear_away(k, err);
+    return SVS_OK;
 }
 
 static svs_code unless_full(svs_code code) {
@@ -133,10 +154,34 @@ static void look_at_disk(svi_keeper *k) {
 }
 
 svs_code svi_keeper_commit(svi_keeper *k, svs_error *err) {
+    const uint64_t syncs = svi_journal_syncs(k->journal);
     svs_code code = svi_journal_commit(k->journal, err);
-    svi_engine_set_era(k->engine, 1 + svi_journal_syncs(k->journal));
+    if (svi_journal_syncs(k->journal) != syncs) { /* all that took effect before is on disk */
+        k->era_kept = k->era++;
+        svi_engine_set_era(k->engine, k->era, k->era_kept);
+    }
     k->due = 0;
     look_at_disk(k);
+    return code;
+}
+
+/* Nobody waits for the disk between two syncs that are due: a slow one would hold the stream up. */
+static svs_code sync_beside(svi_keeper *k, double now, svs_error *err) {
+    svs_code code = SVS_OK;
+    if (svi_worker_busy(k->syncer) && svi_worker_collect(k->syncer)) {
+        code = svi_journal_sync_end(k->journal, &k->sync, err);
+        if (code == SVS_OK && k->era_syncing > k->era_kept)
+            k->era_kept = k->era_syncing;
+    }
+    if (code == SVS_OK && !svi_worker_busy(k->syncer) && svi_journal_due(k->journal, now, &k->due)) {
+        code = svi_journal_sync_begin(k->journal, &k->sync, err);
+        k->era_syncing = k->era++;
+        if (code == SVS_OK)
+            svi_worker_submit(k->syncer, &k->sync);
+    }
+    if (svi_worker_busy(k->syncer))
+        k->due = now + LOOK_SECONDS;
+    svi_engine_set_era(k->engine, k->era, k->era_kept);
     return code;
 }
 
@@ -169,9 +214,8 @@ svs_code svi_keeper_turn(svi_keeper *k, double work, svs_error *err) {
     const double now = monotonic();
     k->work += work;
     if (now >= k->due)
-        code = svi_journal_tick(k->journal, now, &k->due, err);
+        code = sync_beside(k, now, err);
     look_at_disk(k);
-    svi_engine_set_era(k->engine, 1 + svi_journal_syncs(k->journal));
     if (code == SVS_OK && svi_worker_busy(k->scribe) && svi_worker_collect(k->scribe))
         code = unless_full(end_checkpoint(k, err));
     const bool worked = k->every > 0 && k->work >= k->every && k->work * STALL_SHARE >= k->stall,
@@ -253,10 +297,12 @@ static svs_code take_up(svi_keeper *k, struct svi_settings *s, svi_sink *sink, v
     if (code != SVS_OK)
         return code;
     *engine = r.engine;
+    if (!r.engine && !(*engine = svi_engine_new(s, r.epoch = new_epoch(), sink, user, err)))
+        code = err->code;
     if (r.engine)
         code = svi_settings_merge(s, &r.settings, err);
-    else if (!(*engine = svi_engine_new(s, r.epoch = new_epoch(), sink, user, err)))
-        code = err->code;
+    if (r.engine && code == SVS_OK && svi_settings_raised(s, &r.settings))
+        code = svi_engine_widen(engine, s, err);
     const struct svi_journal_options j = {s->stream, r.epoch, s->journal_segment, policy(s),
                                           s->journal_interval};
     if (code == SVS_OK)
@@ -266,6 +312,7 @@ static svs_code take_up(svi_keeper *k, struct svi_settings *s, svi_sink *sink, v
     if (code != SVS_OK)
         return code;
     k->engine = *engine;
+    svi_engine_set_era(k->engine, k->era, k->era_kept);
     k->any = r.checkpointed;
     k->newest = r.checkpoint;
     k->work = r.seconds; /* what was repeated would be repeated again */
@@ -286,11 +333,13 @@ svi_keeper *svi_keeper_open(struct svi_settings *s, svi_sink *sink, void *user, 
         svi_fail_memory(err, "the keeper of the state");
         return NULL;
     }
-    k->folder.fd = k->folder.lock = -1;
+    k->folder.fd = k->folder.lock = k->sync.fd = k->before.fd = -1;
+    k->era = 1;
     k->keep_all = s->journal_keep == 1;
     k->every = s->checkpoint_seconds;
     svs_code code = svi_folder_open(&k->folder, s->state_dir, true, err);
-    if (code == SVS_OK && !(k->scribe = svi_worker_new(&scribe_trade, err)))
+    if (code == SVS_OK && (!(k->scribe = svi_worker_new(&scribe_trade, err)) ||
+                           !(k->syncer = svi_worker_new(&syncer_trade, err))))
         code = err->code;
     if (code == SVS_OK)
         code = take_up(k, s, sink, user, log, engine, err);
@@ -306,6 +355,11 @@ void svi_keeper_free(svi_keeper **pk) {
     if (!k)
         return;
     svi_worker_free(&k->scribe);
+    svi_worker_free(&k->syncer);
+    if (k->journal) { /* what they had open */
+        (void)svi_journal_sync_end(k->journal, &k->before, NULL);
+        (void)svi_journal_sync_end(k->journal, &k->sync, NULL);
+    }
     svi_journal_free(&k->journal);
     svi_folder_close(&k->folder);
     svi_checkpoint_clear(&k->checkpoint);

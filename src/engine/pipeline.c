@@ -82,10 +82,7 @@ static void note_gauges(struct pipeline *p) {
     svi_engine_note(p->engine, "latency_p99", svi_latency_quantile(l, 0.99));
     svi_engine_note(p->engine, "turn_mean", l->turns ? (double)l->messages / (double)l->turns : NAN);
     svi_engine_note(p->engine, "turn_max", (double)l->largest);
-    svi_engine_note(p->engine, "replies_lost", (double)p->inlet.replies_lost);
-    if (p->keeper)
-        svi_keeper_figures(p->keeper);
-    svi_engine_note(p->engine, "declined", (double)p->inlet.declined);
+    svi_inlet_figures(&p->inlet);
     svi_latency_reset(&p->latency);
 }
 
@@ -186,8 +183,8 @@ static long wait_ms(const struct pipeline *p) {
 static void serve(struct pipeline *p, const zmq_pollitem_t *items) {
     if (items[ITEM_CTL].revents || items[ITEM_DOOR].revents) /* `status` tells what the door counts */
         tell_door(p, now());
-    if (items[ITEM_CTL].revents && p->keeper)
-        svi_keeper_figures(p->keeper);
+    if (items[ITEM_CTL].revents)
+        svi_inlet_figures(&p->inlet);
     if (items[ITEM_CTL].revents)
         for (int i = 0; i < TURN_REQUESTS && answer(p); i++)
             ;

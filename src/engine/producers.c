@@ -99,7 +99,7 @@ struct svi_producer *svi_producers_add(svi_producers *p, const char *name, size_
     struct svi_producer *added = &p->of[p->count++];
     memcpy(added->name, name, length);
     added->name[length] = '\0';
-    added->next = added->safe = 0;
+    added->next = added->safe = added->safer = 0;
     added->era = 0;
     *place_of(p, added->name, length) = (int32_t)p->count;
     return added;
@@ -129,7 +129,7 @@ void svi_producers_archive(struct svi_archive *a, svi_producers *p) {
         if (of)
             svi_archive_int64(a, key, &of->next, 0, INT64_MAX);
         if (of && svi_archive_loading(a))
-            of->safe = of->next;
+            of->safe = of->safer = of->next;
     }
 }
 

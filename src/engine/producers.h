@@ -14,21 +14,24 @@
 struct svi_producer {
     char name[SVS_NAME_MAX + 1]; /* NUL-terminated; no NUL inside */
     int64_t next;                /* contiguous from 0 */
-    int64_t safe;                /* what `next` was when its era began: below it all is on disk */
     uint64_t era;                /* of the disk, in which `next` moved last */
+    int64_t safe, safer;         /* what `next` was when that era began, and the one before it */
 };
 
-/* `next` moves; what was taken in an era is on disk when another begins. */
+/* `next` moves. An era ends when the disk is told to keep what was taken in it. */
 static inline void svi_producer_take(struct svi_producer *p, int64_t next, uint64_t era) {
-    if (p->era != era)
+    if (p->era != era) {
+        p->safer = p->era + 1 == era ? p->safe : p->next;
         p->safe = p->next;
+    }
     p->era = era;
     p->next = next;
 }
 
-/* The last number that is on disk, -1 = none. */
-static inline int64_t svi_producer_durable(const struct svi_producer *p, uint64_t era) {
-    return (p->era == era ? p->safe : p->next) - 1;
+/* The last number that is on disk when all up to era `kept` is (two behind the present one at most); -1 =
+ * none. */
+static inline int64_t svi_producer_durable(const struct svi_producer *p, uint64_t kept) {
+    return (p->era <= kept ? p->next : p->era == kept + 1 ? p->safe : p->safer) - 1;
 }
 
 typedef struct svi_producers svi_producers;

@@ -14,7 +14,7 @@
 #include "svmstream/svmstream.h"
 
 #define LARGEST   (((size_t)1 << 30) + 65536) /* a record: max.message at its highest, and a little */
-#define TOLERANCE 1e-10                       /* of the weights against a fresh model's */
+#define TOLERANCE 1e-10                       /* of the model in the system of its window */
 
 static double seconds(void) {
     struct timespec t;
@@ -26,6 +26,8 @@ static double seconds(void) {
 
 static svs_code repeat_start(struct svi_control *c, const struct svi_record *r, svs_error *err) {
     svs_code code = svi_settings_unpack(c->settings, "the journal's settings", r->payload, r->size, err);
+    if (code == SVS_OK && svi_settings_raised(c->settings, svi_engine_settings(c->engine)))
+        code = svi_engine_widen(&c->engine, c->settings, err);
     if (code == SVS_OK)
         svi_engine_configure(c->engine, c->settings);
     return code;
@@ -107,13 +109,11 @@ static svs_code make_engine(struct recovering *w, svs_error *err) {
 }
 
 /* The bits of another program or instruction set would not be continued as they were begun. */
-static svs_code look_over(struct recovering *w, svs_error *err) {
+static void look_over(struct recovering *w) {
     const struct svi_checkpoint *c = &w->checkpoint;
     struct svi_recovery *r = w->r;
     const char *isa = svi_kernels_get(SVS_ISA_BEST)->name;
-    svs_code code = svi_engine_verify(r->engine, &r->difference, err);
-    if (code != SVS_OK)
-        return code;
+    r->residual = svi_engine_residual(r->engine);
     r->rebuilt = strcmp(c->program, svs_version()) != 0 || strcmp(c->isa, isa) != 0;
     if (r->rebuilt)
         svi_engine_rebuild(r->engine);
@@ -122,10 +122,10 @@ static svs_code look_over(struct recovering *w, svs_error *err) {
                 "state: the checkpoint is of svmstream %s on %s, this is %s on %s: the model is made afresh "
                 "from its samples\n",
                 c->program, c->isa, svs_version(), isa);
-    if (!r->rebuilt && r->difference > TOLERANCE && w->o->log)
-        fprintf(w->o->log, "state: the model is kept bit for bit; it differs from a fresh one by %.1e\n",
-                r->difference);
-    return SVS_OK;
+    if (!r->rebuilt && r->residual > TOLERANCE && w->o->log)
+        fprintf(w->o->log,
+                "state: the model is kept bit for bit; it solves the system of its window to %.1e\n",
+                r->residual);
 }
 
 static svs_code load(struct recovering *w, uint64_t number, svs_error *err) {
@@ -140,12 +140,11 @@ static svs_code load(struct recovering *w, uint64_t number, svs_error *err) {
         code = make_engine(w, err);
     if (code == SVS_OK)
         code = svi_engine_load(r->engine, c, err);
-    if (code == SVS_OK)
-        code = look_over(w, err);
     if (code != SVS_OK) {
         svi_engine_free(&r->engine);
         return code;
     }
+    look_over(w);
     r->checkpointed = true;
     r->checkpoint = number;
     memcpy(r->hash, c->hash, sizeof r->hash);
@@ -212,6 +211,7 @@ static svs_code repeat(struct recovering *w, const struct svi_record *record, sv
     if (found.lost)
         svi_engine_allow_gaps(w->r->engine, true);
     code = svi_record_repeat(&w->control, record, &w->scratch, err);
+    w->r->engine = w->control.engine; /* a start may have raised a limit */
     if (w->o->with)
         refit_at_once(w->r->engine);
     return code;
@@ -281,7 +281,7 @@ svs_code svi_recover(const struct svi_folder *f, const struct svi_recovery_optio
                      void *user, struct svi_recovery *r, svs_error *err) {
     struct recovering w = {.folder = f, .o = o, .sink = sink, .user = user, .r = r};
     const double began = seconds();
-    *r = (struct svi_recovery){.difference = NAN};
+    *r = (struct svi_recovery){.residual = NAN};
     svs_code code = o->from == SVI_FROM_START ? SVS_OK : load_sound(&w, err);
     if (code == SVS_OK)
         code = read_journal(&w, err);

@@ -33,9 +33,9 @@ struct svi_recovery {
     bool checkpointed;   /* it began with a checkpoint: the next four */
     uint64_t checkpoint; /* its number: records in it */
     uint8_t hash[16];
-    bool rebuilt;      /* it was made by another program or instruction set */
-    double difference; /* of its weights from a fresh model's; NAN = not looked at */
-    int damaged;       /* newer checkpoints that were passed over */
+    bool rebuilt;    /* it was made by another program or instruction set */
+    double residual; /* of its model in the system of its window; NAN = not known */
+    int damaged;     /* newer checkpoints that were passed over */
     struct svi_journal_found found;
     uint64_t first; /* record that was repeated first */
     double seconds;

@@ -274,4 +274,4 @@ static void cancel_job(void *job) {
     atomic_store(&((struct svi_refit *)job)->cancel, true);
 }
 
-const struct svi_trade svi_refit_trade = {"refits", run_job, cancel_job};
+const struct svi_trade svi_refit_trade = {"refits", run_job, cancel_job, false};

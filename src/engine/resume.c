@@ -42,8 +42,9 @@ void svi_engine_allow_gaps(svi_engine *e, bool allowed) {
     e->gaps_allowed = allowed;
 }
 
-void svi_engine_set_era(svi_engine *e, uint64_t era) {
+void svi_engine_set_era(svi_engine *e, uint64_t era, uint64_t kept) {
     e->era = era;
+    e->era_kept = kept;
 }
 
 svs_code svi_engine_refit_repeat(svi_engine *e, const void *record, size_t size, svs_error *err) {

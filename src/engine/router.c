@@ -65,7 +65,7 @@ static void reply_hello(struct svi_pack *p, const struct svi_control *c, const s
 }
 
 /* `final`: the message's number is used up, sending it again would not help. */
-static void reply_refusal(struct svi_pack *p, const struct svi_receipt *r) {
+static void reply_refusal(struct svi_pack *p, const struct svi_receipt *r, bool final) {
     bool sourced = r->src[0] != '\0';
     svi_pack_map(p, sourced ? 5 : 2);
     svi_reply_error(p, &r->error);
@@ -73,7 +73,7 @@ static void reply_refusal(struct svi_pack *p, const struct svi_receipt *r) {
         return;
     svi_reply_int(p, "n", r->first);
     svi_reply_int(p, "next", r->n + 1);
-    svi_reply_bool(p, "final", r->first <= r->n);
+    svi_reply_bool(p, "final", final);
 }
 
 /* Of a batch some may have been refused: how many, and why the last one was. */
@@ -120,7 +120,7 @@ svs_code svi_router_handle(struct svi_control *c, const void *request, size_t le
     }
     svi_engine_frame(c->engine, request, length, now, true, &r);
     if (r.refused > 0 && r.accepted == 0 && r.duplicates == 0)
-        reply_refusal(&p, &r);
+        reply_refusal(&p, &r, r.first <= r.n);
     else
         reply_taken(&p, c, &r);
     return svi_pack_end(&p);
@@ -136,8 +136,11 @@ svs_code svi_router_decline(struct svi_control *c, const void *request, size_t l
         memcpy(r.src, o.src.body, o.src.length);
         r.n = svi_engine_source_next(c->engine, r.src) - 1;
     }
+    /* A full disk passes: whoever sends again what was taken long ago must not believe that it was refused.
+     */
+    const bool passes = why->code == SVS_DISK_FULL || why->code == SVS_NO_MEMORY;
     out->size = 0;
     svi_pack_begin(&p, out);
-    reply_refusal(&p, &r);
+    reply_refusal(&p, &r, !passes && r.first <= r.n);
     return svi_pack_end(&p);
 }

@@ -127,6 +127,7 @@ int svi_settings_place(const struct svi_setting *row);
 enum svi_setting_nature {
     SVI_NATURE_OUTSIDE, /* nothing: the surroundings of the engine alone */
     SVI_NATURE_LIVE,    /* it may be changed between two samples */
+    SVI_NATURE_LIMIT,   /* it may be raised at a start */
     SVI_NATURE_MODEL    /* another model: it cannot be changed */
 };
 enum svi_setting_nature svi_settings_nature(const struct svi_setting *row);

@@ -58,27 +58,52 @@ static bool same(const struct svi_settings *a, const struct svi_settings *b, con
 }
 
 static svs_code refuse(const struct svi_settings *s, const struct svi_settings *kept,
-                       const struct svi_setting *row, svs_error *err) {
+                       const struct svi_setting *row, const char *fault, svs_error *err) {
     char given[sizeof s->features], there[sizeof s->features];
-    return svi_fail(err, SVS_SETTING,
-                    "%s is %.60s, but the state in %.80s was made with %.60s: leave %s out, or name another "
-                    "state.dir",
-                    row->key, svi_settings_value(s, row, given, sizeof given), s->state_dir,
-                    svi_settings_value(kept, row, there, sizeof there), row->key);
+    return svi_fail(
+        err, SVS_SETTING,
+        "%s is %.60s, but the state in %.80s was made with %.60s%s: leave %s out, or name another "
+        "state.dir",
+        row->key, svi_settings_value(s, row, given, sizeof given), s->state_dir,
+        svi_settings_value(kept, row, there, sizeof there), fault, row->key);
+}
+
+static int64_t limit(const struct svi_settings *s, const struct svi_setting *row) {
+    int64_t n;
+    memcpy(&n, kept_field(s, row), sizeof n);
+    return n;
+}
+
+static svs_code merge_row(struct svi_settings *s, const struct svi_settings *kept,
+                          const struct svi_setting *row, svs_error *err) {
+    const enum svi_setting_nature nature = svi_settings_nature(row);
+    const bool given = svi_settings_given(s, row);
+    if (nature == SVI_NATURE_MODEL && given && !same(s, kept, row))
+        return refuse(s, kept, row, "", err);
+    if (nature == SVI_NATURE_LIMIT && given && limit(s, row) < limit(kept, row))
+        return refuse(s, kept, row, " and can only be raised", err);
+    if (nature != SVI_NATURE_OUTSIDE && !given)
+        memcpy(field(s, row), kept_field(kept, row), row->size);
+    return SVS_OK;
 }
 
 svs_code svi_settings_merge(struct svi_settings *s, const struct svi_settings *kept, svs_error *err) {
     int count;
     const struct svi_setting *table = svi_settings_table(&count);
-    for (int i = 0; i < count; i++) {
-        const struct svi_setting *row = &table[i];
-        enum svi_setting_nature nature = svi_settings_nature(row);
-        if (nature == SVI_NATURE_MODEL && s->given[i] && !same(s, kept, row))
-            return refuse(s, kept, row, err);
-        if (nature != SVI_NATURE_OUTSIDE && !s->given[i])
-            memcpy(field(s, row), kept_field(kept, row), row->size);
-    }
-    return SVS_OK;
+    svs_code code = SVS_OK;
+    for (int i = 0; i < count && code == SVS_OK; i++)
+        code = merge_row(s, kept, &table[i], err);
+    return code;
+}
+
+bool svi_settings_raised(const struct svi_settings *s, const struct svi_settings *kept) {
+    int count;
+    bool raised = false;
+    const struct svi_setting *table = svi_settings_table(&count);
+    for (int i = 0; i < count; i++)
+        raised = raised || (svi_settings_nature(&table[i]) == SVI_NATURE_LIMIT &&
+                            limit(s, &table[i]) > limit(kept, &table[i]));
+    return raised;
 }
 
 bool svi_settings_adopt(struct svi_settings *s, const struct svi_settings *from) {

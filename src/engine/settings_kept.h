@@ -17,9 +17,12 @@ svs_code svi_settings_unpack(struct svi_settings *s, const char *from, const voi
                              svs_error *err);
 
 /* What to go on with: `s` is the present start's and becomes it. A row that was not given takes the kept
- * value; a given one that shapes the model must agree with it. SVS_SETTING: which row, both values, what to
- * do. */
+ * value; a given one that shapes the model must agree with it, a limit must not be lower. SVS_SETTING: which
+ * row, both values, what to do. */
 svs_code svi_settings_merge(struct svi_settings *s, const struct svi_settings *kept, svs_error *err);
+
+/* Is a limit of `s` above that of `kept`? */
+bool svi_settings_raised(const struct svi_settings *s, const struct svi_settings *kept);
 
 /* The rows that may change while the model lives, from `from`. True: some changed. */
 bool svi_settings_adopt(struct svi_settings *s, const struct svi_settings *from);

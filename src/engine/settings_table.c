@@ -264,6 +264,8 @@ static const char *const live[] = {
     "alert.cooldown", "publish.every", "publish.seconds", "scores",  "ts.ahead",
 };
 
+static const char *const limits[] = {"max.features", "max.sources", "labels.max"};
+
 static bool among(const char *key, const char *const *keys, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (strcmp(keys[i], key) == 0)
@@ -274,5 +276,7 @@ static bool among(const char *key, const char *const *keys, size_t count) {
 enum svi_setting_nature svi_settings_nature(const struct svi_setting *row) {
     if (among(row->key, outside, sizeof outside / sizeof outside[0]))
         return SVI_NATURE_OUTSIDE;
+    if (among(row->key, limits, sizeof limits / sizeof limits[0]))
+        return SVI_NATURE_LIMIT;
     return among(row->key, live, sizeof live / sizeof live[0]) ? SVI_NATURE_LIVE : SVI_NATURE_MODEL;
 }

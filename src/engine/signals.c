@@ -23,6 +23,8 @@ int svi_signals_take(struct svi_signals *before) {
     sigaddset(&wanted, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &wanted, &before->mask);
     sigaction(SIGPIPE, &ignore, &before->pipe);
+    sigaction(SIGXFSZ, &ignore,
+              &before->too_large); /* a write beyond the limit fails like one on a full disk */
     sigaction(SIGINT, &hand, &before->interrupt);
     sigaction(SIGTERM, &hand, &before->terminate);
     return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -37,5 +39,6 @@ void svi_signals_give_back(const struct svi_signals *before, int fd) {
     sigaction(SIGINT, &before->interrupt, NULL);
     sigaction(SIGTERM, &before->terminate, NULL);
     sigaction(SIGPIPE, &before->pipe, NULL);
+    sigaction(SIGXFSZ, &before->too_large, NULL);
     pthread_sigmask(SIG_SETMASK, &before->mask, NULL);
 }

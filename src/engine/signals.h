@@ -1,4 +1,4 @@
-/* signals.h: SIGINT and SIGTERM as something to wait for; SIGPIPE ignored meanwhile. */
+/* signals.h: SIGINT and SIGTERM as something to wait for; SIGPIPE and SIGXFSZ ignored meanwhile. */
 #ifndef SVI_SIGNALS_H
 #define SVI_SIGNALS_H
 
@@ -7,7 +7,7 @@
 /* How it was before. */
 struct svi_signals {
     sigset_t mask;
-    struct sigaction interrupt, terminate, pipe;
+    struct sigaction interrupt, terminate, pipe, too_large;
 };
 
 /* Before libzmq starts its threads, which inherit the mask. Returns the signalfd, -1 with errno. */

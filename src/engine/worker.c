@@ -30,8 +30,8 @@ struct svi_worker {
 static void *run(void *argument) {
     svi_worker *w = argument;
     const uint64_t one = 1;
-    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid),
-                LOWEST); /* of this thread alone; learning comes first */
+    if (!w->trade->prompt) /* of this thread alone; learning comes first */
+        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), LOWEST);
     pthread_mutex_lock(&w->lock);
     while (!w->stop) {
         if (!w->in) {

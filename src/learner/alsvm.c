@@ -267,6 +267,7 @@ static svs_code move(svs_alsvm *m, int dim, svs_error *err) {
         *m = old;
         return code;
     }
+    flush(&old); /* only now: a failure changes not even what is pending */
     for (int i = 0; i < old.r.dim; i++)
         for (int j = 0; j <= i; j++)
             p_set(m, i, j, *p_at(&old, i, j));
@@ -282,11 +283,12 @@ svs_code svs_alsvm_grow(svs_alsvm *m, int dim, double nu_new, svs_error *err) {
     if (dim < old || !(nu_new > 0))
         return svi_fail(err, SVS_INVALID,
                         "a model of %d features cannot shrink to %d, and nu must be positive", old, dim);
-    flush(m);
     if (m->kernels->strip(dim) != m->r.strip || padded_dim(dim, m->r.strip) > m->r.padded) {
         svs_code code = move(m, dim, err);
         if (code != SVS_OK)
             return code;
+    } else {
+        flush(m);
     }
     m->r.dim = dim;
     for (int i = old; i < dim; i++)

@@ -29,6 +29,11 @@ void svi_learner_archive(struct svi_archive *a, svs_learner *l);
  * svs_learner_check. SVS_NO_MEMORY. */
 svs_code svi_learner_verify(svs_learner *l, double *error, svs_error *err);
 
+/* How far w and P are from solving the system of the rows held: |b - G w| / |b| and |G P v - v| / |v|, the
+ * larger; O(W d), changes nothing that determines results. NAN without a window or before the first labelled
+ * sample. */
+double svi_learner_residual(svs_learner *l);
+
 /* P and w anew from the rows held (window 0: from the sums), now. For a state whose last bits are of other
  * kernels or of another version of the program. */
 void svi_learner_rebuild(svs_learner *l);

@@ -119,7 +119,7 @@ static bool check_solves(svs_learner *l, long double *g, long double *r, int cou
 }
 
 /* out = P v, with what is pending left pending. */
-static void inverse_times(const struct svi_recursion *r, const double *v, double *out) {
+void svi_inverse_times(const struct svi_recursion *r, const double *v, double *out) {
     memset(out, 0, (size_t)r->dim * sizeof *out);
     for (int i = 0; i < r->dim; i++)
         for (int j = 0; j <= i; j++) {
@@ -170,7 +170,7 @@ static svs_code compare(svs_learner *l, double *weights, double *inverse, svs_er
     for (int k = 0; k < rows; k++)
         keep_worse(weights, check_distance(svs_alsvm_weights(l->m, k), r + k * n, n));
     if (inverse && solved) {
-        inverse_times(&l->m->r, v, pv);
+        svi_inverse_times(&l->m->r, v, pv);
         *inverse = check_distance(pv, x, n);
     }
     svi_free(g);

@@ -44,26 +44,30 @@ void svi_gram_zero(struct svi_gram *g) {
     g->filled = 0;
 }
 
+void svi_gram_adopt(struct svi_gram *g, struct svi_gram *wider) {
+    const int n = wider->n;
+    for (int i = 0; i < g->n; i++)
+        memcpy(wider->g + (size_t)i * n, g->g + (size_t)i * g->n, (size_t)g->n * sizeof(double));
+    for (int c = 0; c <= g->groups; c++)
+        memcpy(wider->sums + (size_t)c * n, g->sums + (size_t)c * g->n, (size_t)g->n * sizeof(double));
+    for (int i = 0; i < g->filled; i++)
+        memcpy(wider->block + (size_t)i * n, g->block + (size_t)i * g->n, (size_t)g->n * sizeof(double));
+    memcpy(wider->weight, g->weight, sizeof g->weight);
+    wider->filled = g->filled;
+    svi_gram_clear(g);
+    *g = *wider;
+}
+
 svs_code svi_gram_grow(struct svi_gram *g, int n, int groups, svs_error *err) {
+    struct svi_gram wider = {0};
     if (n == g->n && groups <= g->group_room) {
         g->groups = groups;
         return SVS_OK;
     }
-    struct svi_gram old = *g;
-    if (!take_room(g, n, groups)) {
-        *g = old;
-        return svi_fail_memory(err, "the Gram matrix");
-    }
-    for (int i = 0; i < old.n; i++)
-        memcpy(g->g + (size_t)i * n, old.g + (size_t)i * old.n, (size_t)old.n * sizeof(double));
-    for (int c = 0; c <= old.groups; c++)
-        memcpy(g->sums + (size_t)c * n, old.sums + (size_t)c * old.n, (size_t)old.n * sizeof(double));
-    for (int i = 0; i < old.filled; i++)
-        memcpy(g->block + (size_t)i * n, old.block + (size_t)i * old.n, (size_t)old.n * sizeof(double));
-    memcpy(g->weight, old.weight, sizeof old.weight);
-    g->filled = old.filled;
-    svi_gram_clear(&old);
-    return SVS_OK;
+    svs_code code = svi_gram_init(&wider, n, groups, err);
+    if (code == SVS_OK)
+        svi_gram_adopt(g, &wider);
+    return code;
 }
 
 static void add_scaled(double *restrict to, const double *restrict z, double s, int n) {

@@ -28,6 +28,9 @@ void svi_gram_zero(struct svi_gram *g);
 /* More features (zero so far) or more groups (empty so far). */
 svs_code svi_gram_grow(struct svi_gram *g, int n, int groups, svs_error *err);
 
+/* The content moves to `wider` (initialised, at least as large), which then is *g. Cannot fail. */
+void svi_gram_adopt(struct svi_gram *g, struct svi_gram *wider);
+
 /* One sample z (n values): weight s, its group (class), or -1 with `target` for regression (then groups = 1).
  */
 void svi_gram_add(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,

@@ -191,14 +191,18 @@ svs_code svs_learner_grow(svs_learner *l, int d, svs_error *err) {
     }
     if (code == SVS_OK)
         code = svi_scaler_grow(&l->scaler, d, err);
+    struct svi_gram wider = {0}; /* taken first and put in place last: all that can fail lies between */
     if (code == SVS_OK)
-        code = svi_gram_grow(&l->gram, d + 1, l->gram.groups, err);
+        code = svi_gram_init(&wider, d + 1, l->gram.groups, err);
     double gain = svi_hat(l, 1, l->order);
     if (code == SVS_OK)
         code = svs_alsvm_grow(l->m, d + 1, l->nu * gain, err);
     l->scaler.d = code == SVS_OK ? d : l->d;
-    if (code != SVS_OK)
+    if (code != SVS_OK) {
+        svi_gram_clear(&wider);
         return code;
+    }
+    svi_gram_adopt(&l->gram, &wider);
     for (int j = l->d + 1; l->ridge && j <= d; j++)
         l->ridge[j] = l->nu * gain;
     l->d = d;

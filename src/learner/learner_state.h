@@ -96,6 +96,9 @@ void svi_rebuild(svs_learner *l, bool planned);
 /* After the l->arrivals-th labelled arrival: planned work at fixed sample numbers. */
 void svi_guard(svs_learner *l);
 /* r_k of each row of W, from the sums of the gram. */
+/* out = P v, with what is pending left pending (check.c). */
+void svi_inverse_times(const struct svi_recursion *r, const double *v, double *out);
+
 void svi_right_hand_sides(const svs_learner *l, double *r);
 /* v_j of the ridge, in the present coordinates. */
 void svi_ridge_vector(const svs_learner *l, int j, double *v);

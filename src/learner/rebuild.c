@@ -245,14 +245,20 @@ static void solve(svs_learner *l) {
     l->health.condition = svi_alsvm_trace_inverse(l->m) / (l->d + 1) * mean;
 }
 
-/* |G (P v) - v| / |v| for v = +-1, G taken from the rows (from the sums without a window): what the recursion
- * has lost. */
-static double probe(svs_learner *l) {
-    int n = l->d + 1;
-    double *v = l->scratch[0], *pv = l->scratch[2], *gpv = l->scratch[3], sum = 0;
-    for (int j = 0; j < n; j++)
+/* v = +-1 in scratch[0]. */
+static double *signs(svs_learner *l) {
+    double *v = l->scratch[0];
+    for (int j = 0; j <= l->d; j++)
         v[j] = (j * 2654435761u) >> 16 & 1 ? 1 : -1;
-    svs_alsvm_apply(l->m, v, pv);
+    return v;
+}
+
+/* |G (P v) - v| / |v| for v in scratch[0] and P v in scratch[2], G taken from the rows (from the sums without
+ * a window). */
+static double lost(svs_learner *l) {
+    int n = l->d + 1;
+    const double *v = l->scratch[0], *pv = l->scratch[2];
+    double *gpv = l->scratch[3], sum = 0;
     svi_ridge_apply(l, pv, gpv);
     struct row row;
     for (int32_t i = 0; l->o.window && next_row(l, &i, &row);) {
@@ -268,6 +274,43 @@ static double probe(svs_learner *l) {
     for (int j = 0; j < n; j++)
         sum += (gpv[j] - v[j]) * (gpv[j] - v[j]);
     return sqrt(sum / n);
+}
+
+/* What the recursion has lost. */
+static double probe(svs_learner *l) {
+    svs_alsvm_apply(l->m, signs(l), l->scratch[2]);
+    return lost(l);
+}
+
+/* Of each row of W: |b - G w| / |b|, from the rows; the largest. */
+static double worst_residual(svs_learner *l) {
+    int n = l->d + 1, rows = svi_rows(l);
+    double worst = 0;
+    residuals(l, l->W);
+    for (int k = 0; k < rows; k++) {
+        double *b = l->scratch[3], off = 0, size = 0;
+        struct row row;
+        memset(b, 0, (size_t)n * sizeof *b);
+        for (int32_t i = 0; next_row(l, &i, &row);) {
+            svi_targets(l, row.slot->label, row.slot->target, l->target[0]);
+            for (int j = 0; j < n; j++)
+                b[j] += row.s * l->target[0][k] * row.z[j];
+        }
+        for (int j = 0; j < n; j++) {
+            off += l->W[(size_t)k * n + j] * l->W[(size_t)k * n + j];
+            size += b[j] * b[j];
+        }
+        worst = fmax(worst, size > 0 ? sqrt(off / size) : sqrt(off));
+    }
+    return worst;
+}
+
+double svi_learner_residual(svs_learner *l) {
+    if (l->o.window == 0 || l->arrivals == 0)
+        return NAN;
+    svi_inverse_times(&l->m->r, signs(l), l->scratch[2]);
+    const double inverse = lost(l);
+    return fmax(inverse, worst_residual(l));
 }
 
 static void measure_energy(svs_learner *l) {

@@ -44,7 +44,8 @@ void svi_checkpoint_clear(struct svi_checkpoint *c); /* frees */
 const struct svi_section *svi_checkpoint_find(const struct svi_checkpoint *c, const char *name);
 
 /* Writes checkpoint-<number>: NAME.tmp, fsync, rename, fsync of the folder. May be called from another thread
- * than the journal's. SVS_DISK_FULL, SVS_IO (a failed fsync too: the old files are untouched), SVS_NO_MEMORY.
+ * than the journal's. SVS_DISK_FULL, SVS_IO (a failed fsync too: the old files are untouched), SVS_NO_MEMORY,
+ * SVS_TOO_LARGE (a section of 4 GiB).
  */
 svs_code svi_checkpoint_write(const struct svi_folder *f, struct svi_checkpoint *c, int64_t *size,
                               svs_error *err);

@@ -30,7 +30,9 @@ static svs_code damaged(const struct parser *p, const char *what) {
 
 static bool copy_text(struct svi_bytes *b, const struct svi_item *item) {
     b->size = 0;
-    if (svi_bytes_append(b, item->body, item->length) != SVS_OK || svi_bytes_append(b, "", 1) != SVS_OK)
+    if (item->length > 0 && svi_bytes_append(b, item->body, item->length) != SVS_OK)
+        return false;
+    if (svi_bytes_append(b, "", 1) != SVS_OK)
         return false;
     b->size--; /* the NUL stands behind */
     return true;

@@ -82,17 +82,56 @@ svs_code svi_journal_sync(svi_journal *j, svs_error *err) {
     return sync_segment(j, err);
 }
 
-svs_code svi_journal_tick(svi_journal *j, double time, double *due, svs_error *err) {
-    svs_code code = still_dead(j, err);
+bool svi_journal_due(svi_journal *j, double time, double *due) {
     *due = INFINITY;
-    if (code != SVS_OK || j->options.fsync != SVI_FSYNC_INTERVAL || j->durable == j->written.number)
-        return code;
+    if (j->options.fsync != SVI_FSYNC_INTERVAL || j->durable == j->written.number)
+        return false;
     if (!j->waiting)
         j->since = time;
     j->waiting = true;
-    if (time - j->since >= j->options.interval)
-        return sync_segment(j, err);
     *due = j->since + j->options.interval;
+    return time - j->since >= j->options.interval;
+}
+
+svs_code svi_journal_tick(svi_journal *j, double time, double *due, svs_error *err) {
+    svs_code code = still_dead(j, err);
+    *due = INFINITY;
+    if (code != SVS_OK || !svi_journal_due(j, time, due))
+        return code;
+    *due = INFINITY;
+    return sync_segment(j, err);
+}
+
+svs_code svi_journal_sync_begin(svi_journal *j, struct svi_journal_sync *s, svs_error *err) {
+    char name[SVI_FILE_NAME];
+    *s = (struct svi_journal_sync){-1, 0, j->written.segment, j->written.number};
+    if (j->dead != SVS_OK || j->durable == j->written.number)
+        return still_dead(j, err);
+    s->fd = openat(j->folder->fd, segment_name(j, name), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (s->fd < 0)
+        return die_of(j, name, "opened", errno, err);
+    j->waiting = false;
+    return SVS_OK;
+}
+
+void svi_journal_sync_run(struct svi_journal_sync *s) {
+    s->error = s->fd < 0 ? 0 : svi_sync_data(s->fd);
+}
+
+svs_code svi_journal_sync_end(svi_journal *j, struct svi_journal_sync *s, svs_error *err) {
+    char name[SVI_FILE_NAME];
+    if (s->fd < 0)
+        return still_dead(j, err);
+    close(s->fd);
+    s->fd = -1;
+    if (j->dead != SVS_OK)
+        return still_dead(j, err);
+    if (s->error)
+        return die_of(j, svi_folder_name(name, SVI_JOURNAL, s->segment), "made durable", s->error, err);
+    if (s->number > j->durable) {
+        j->durable = s->number;
+        j->syncs++;
+    }
     return SVS_OK;
 }
 
@@ -343,15 +382,19 @@ int64_t svi_journal_bytes(const svi_journal *j) {
 
 /* Oldest first, so that what is left has no gap. That a removal outlives a crash is not waited for: a
  * segment that is there again is not read. */
-svs_code svi_journal_trim(svi_journal *j, uint64_t number, svs_error *err) {
+svs_code svi_journal_trim_folder(const struct svi_folder *f, uint64_t number, uint64_t current,
+                                 svs_error *err) {
     uint64_t *numbers;
     int count;
-    if (j->dead != SVS_OK)
-        return still_dead(j, err);
-    svs_code code = svi_folder_list(j->folder, SVI_JOURNAL, &numbers, &count, err);
+    svs_code code = svi_folder_list(f, SVI_JOURNAL, &numbers, &count, err);
     for (int i = 0; i + 1 < count && code == SVS_OK; i++)
-        if (numbers[i + 1] <= number && numbers[i] < j->written.segment)
-            code = svi_folder_remove(j->folder, SVI_JOURNAL, numbers[i], err);
+        if (numbers[i + 1] <= number && numbers[i] < current)
+            code = svi_folder_remove(f, SVI_JOURNAL, numbers[i], err);
     svi_free(numbers);
     return code;
+}
+
+svs_code svi_journal_trim(svi_journal *j, uint64_t number, svs_error *err) {
+    return j->dead != SVS_OK ? still_dead(j, err)
+                             : svi_journal_trim_folder(j->folder, number, j->written.segment, err);
 }

@@ -55,16 +55,17 @@ struct svi_journal_reader_options {
 
 typedef struct svi_journal_reader svi_journal_reader;
 
-/* From `from` on (offset 0: the segment is searched by its number). SVS_DAMAGED: a segment that is needed is
- * missing. A journal without segments reads as empty. */
+/* From `from` on (offset 0: the segment is searched by its number, and a journal without segments reads as
+ * empty). SVS_DAMAGED: a segment that is needed is missing; and what svi_journal_read fails with. */
 svi_journal_reader *svi_journal_reader_new(const struct svi_folder *f, const struct svi_position *from,
                                            const struct svi_journal_reader_options *o, svs_error *err);
 void svi_journal_reader_free(svi_journal_reader **r);
 
 enum svi_journal_read { SVI_JOURNAL_RECORD, SVI_JOURNAL_END, SVI_JOURNAL_FAIL };
 
-/* The next record, valid until the next call. FAIL: SVS_DAMAGED with file, byte and what to do
- * (--accept-loss), SVS_IO, SVS_NO_MEMORY. */
+/* The next record, valid until the next call. FAIL, for good: SVS_DAMAGED with file, byte and what to do
+ * (--accept-loss); SVS_TOO_LARGE: a sound record above `largest`; SVS_UNAVAILABLE: of a later version; SVS_IO,
+ * SVS_NO_MEMORY. */
 enum svi_journal_read svi_journal_read(svi_journal_reader *r, struct svi_record *record, svs_error *err);
 
 struct svi_journal_found {
@@ -98,7 +99,7 @@ svi_journal *svi_journal_new(const struct svi_folder *f, const struct svi_journa
 /* Writes nothing more; what was not committed is gone. */
 void svi_journal_free(svi_journal **j);
 
-/* Gathers a record. SVS_NO_MEMORY: it is not in. */
+/* Gathers a record. SVS_NO_MEMORY, SVS_INVALID (its kind), SVS_TOO_LARGE (2 GiB): it is not in. */
 svs_code svi_journal_append(svi_journal *j, int kind, double now, const void *payload, size_t size,
                             svs_error *err);
 
@@ -118,6 +119,22 @@ svs_code svi_journal_tick(svi_journal *j, double time, double *due, svs_error *e
 /* Makes everything committed durable now, whatever the policy. */
 svs_code svi_journal_sync(svi_journal *j, svs_error *err);
 
+/* With the policy interval: is it time (seconds, monotonic) to sync? *due: when to ask again (INFINITY:
+ * nothing is unsynced). */
+bool svi_journal_due(svi_journal *j, double time, double *due);
+
+/* A sync that the stream does not wait for: begun and ended by the journal's owner, run by any thread in
+ * between. It has a descriptor of its own, for each descriptor hears of a lost write once. */
+struct svi_journal_sync {
+    int fd; /* -1 = all is on disk, there is nothing to run */
+    int error;
+    uint64_t segment, number; /* records below it will be on disk */
+};
+svs_code svi_journal_sync_begin(svi_journal *j, struct svi_journal_sync *s, svs_error *err); /* SVS_IO */
+void svi_journal_sync_run(struct svi_journal_sync *s);
+/* SVS_IO: it failed, as for svi_journal_commit. Closes the descriptor. */
+svs_code svi_journal_sync_end(svi_journal *j, struct svi_journal_sync *s, svs_error *err);
+
 /* Where the next record goes (what was gathered counts as written). */
 struct svi_position svi_journal_position(const svi_journal *j);
 uint64_t svi_journal_durable(const svi_journal *j); /* records (numbers below it) known to be on disk */
@@ -126,5 +143,10 @@ int64_t svi_journal_bytes(const svi_journal *j);    /* written by this process *
 
 /* Removes segments in which every record is below `number`; never the one being written. */
 svs_code svi_journal_trim(svi_journal *j, uint64_t number, svs_error *err);
+
+/* The same from another thread than the owner's: `current` is the segment that was being written when it was
+ * last asked for (svi_position). */
+svs_code svi_journal_trim_folder(const struct svi_folder *f, uint64_t number, uint64_t current,
+                                 svs_error *err);
 
 #endif

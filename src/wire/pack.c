@@ -49,7 +49,8 @@ static inline void copy(uint8_t *to, const uint8_t *from, size_t n) {
 svs_code svi_bytes_append(struct svi_bytes *b, const void *data, size_t n) {
     if (n > b->capacity - b->size && make_room(b, n) != SVS_OK)
         return SVS_NO_MEMORY;
-    copy(b->data + b->size, data, n);
+    if (n > 0) /* else there may be no buffer at all */
+        copy(b->data + b->size, data, n);
     b->size += n;
     return SVS_OK;
 }

@@ -188,7 +188,8 @@ static void cut_power(enum call call) {
 
 static uint64_t coin(void) {
     uint64_t x = (plan.seed + (uint64_t)plan.at) * 0x9e3779b97f4a7c15u;
-    return x ^ (x >> 29);
+    x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9u;
+    return x ^ (x >> 32);
 }
 
 static enum verdict judge_error(enum call call) {
@@ -218,7 +219,7 @@ enum verdict plan_enter(enum call call, bool changes) {
         v = judge_error(call);
     else if (changes && ++calls == plan.at) {
         v = call == WRITE ? PART : CUT_BEHIND;
-        if (coin() % 3 == 0)
+        if (coin() % 4 < (call == FSYNC ? 3 : 1)) /* behind an fsync less is at stake */
             cut_power(call);
     }
     if (v == FAIL)
@@ -240,7 +241,9 @@ int plan_fail(void) {
 }
 
 size_t plan_part(size_t length) {
-    return plan.error ? length / 2 : (size_t)((coin() >> 8) % (length + 1));
+    if (plan.error)
+        return length / 2;
+    return coin() % 3 == 0 ? length : (size_t)((coin() >> 8) % (length + 1));
 }
 
 bool plan_lies(void) {

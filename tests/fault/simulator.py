@@ -1,4 +1,5 @@
 """What the tests of this folder share: where things are, processes under the simulator, TAP lines."""
+import functools
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ PATIENCE = 120 if QUICK else 30
 CUT = 137
 
 
+@functools.lru_cache(maxsize=None)
 def sanitizer_libraries(program):
     """A sanitizer wants to be the first library of a process: so it is named before the simulator."""
     listing = subprocess.run(["ldd", program], capture_output=True, text=True).stdout
@@ -109,15 +111,17 @@ class Folder:
         return not any(self.found.values())
 
     def write(self, allowed=(0, CUT), **fault):
-        """One more process. Returns (its exit code, what the simulator says, complaints)."""
+        """One more process (`started`: it got as far as its first record). Returns (its exit code, what the simulator says, complaints)."""
         self.cycle += 1
         words = [os.path.join(self.programs, "store_writer"), self.path, "seed=%d" % self.seed, "cycle=%d" % self.cycle]
         words += ["%s=%s" % o for o in self.options.items()]
         code, out, err = run(words, self.path, log=self.log.path, **fault)
+        self.started = False
         for line in out.splitlines():
             what, number = line.split()
             if what == "start":
-                self.recovered_as(int(number), "by the next writer")
+                self.started = True
+                self.recovered_as(int(number), " by the next writer")
                 self.spans.begin(int(number), self.cycle)
             elif int(number) > self.acked:
                 self.acked = int(number)
@@ -129,14 +133,15 @@ class Folder:
     def recovered_as(self, count, who):
         self.recovered = count
         if count < self.acked:
-            self.fault("lost", "%d acknowledged, %d recovered %s" % (self.acked, count, who), self.acked - count)
+            self.fault("lost", "%d acknowledged, %d recovered%s" % (self.acked, count, who), self.acked - count)
             self.acked = count  # each loss is counted once
 
     def check(self):
         """What the store finds, held against what was written."""
         code, out, err = run([os.path.join(self.programs, "store_check"), self.path, self.seed])
-        if code == 3 and self.acked == 0:
-            return  # not even the folder has been made
+        if code == 3 and out.startswith("no folder"):
+            self.recovered_as(0, ", for there is no folder")
+            return
         if code != 0:
             self.fault({1: "garbage", 2: "refused"}.get(code, "crash"), "%d: %s%s" % (code, out.strip(), err.strip()[-300:]))
             return

@@ -278,6 +278,7 @@ void wb_changed(enum wb_change kind, const char *path, const char *other, int he
 struct lot {
     uint64_t state;
     uint32_t keep, revert; /* of 100; the rest is garbage */
+    int64_t one, turn;     /* the only sector that suffers, if not NONE; sectors so far */
 };
 
 static uint64_t draw(struct lot *l) { /* splitmix64 */
@@ -292,12 +293,28 @@ static int64_t between(struct lot *l, int64_t low, int64_t high) {
     return low + (int64_t)(draw(l) % (uint64_t)(high - low + 1));
 }
 
-/* Each cut has a temper: most sectors kept, most lost, even, only garbage. */
+/* An upper bound. */
+static int64_t unsynced_sectors(const struct file *f) {
+    int64_t grown = size_of(f->fd) / SECTOR - f->synced / SECTOR + 1, count = grown > 0 ? grown : 0;
+    for (int i = f->saved; i != NONE; i = saved_table[i].next)
+        count++;
+    return count;
+}
+
+/* Each cut has a temper: most sectors kept, most lost, even, only garbage; or one sector alone suffers, which
+ * is what is hardest to see. */
 static void choose_temper(struct lot *l) {
-    static const uint8_t temper[][2] = {{34, 33}, {90, 5}, {5, 90}, {80, 0}, {0, 0}, {50, 50}, {97, 0}};
+    static const uint8_t temper[][2] = {{34, 33}, {90, 5}, {5, 90}, {80, 0}, {0, 0}, {50, 50}};
     const uint8_t *t = temper[draw(l) % (sizeof temper / sizeof *temper)];
     l->keep = t[0];
     l->revert = t[1];
+    l->one = NONE;
+    if (draw(l) % 3 != 0)
+        return;
+    int64_t count = 0;
+    for (int i = 0; i < WB_FILES; i++)
+        count += file_table[i].used && !clean(&file_table[i]) ? unsynced_sectors(&file_table[i]) : 0;
+    l->one = count ? between(l, 0, count - 1) : NONE;
 }
 
 enum fate { KEPT, REVERTED, GARBLED };
@@ -305,6 +322,10 @@ enum fate { KEPT, REVERTED, GARBLED };
 static enum fate choose_fate(struct lot *l, struct wb_cut *cut) {
     uint32_t p = (uint32_t)(draw(l) % 100);
     enum fate fate = p < l->keep ? KEPT : p < l->keep + l->revert ? REVERTED : GARBLED;
+    if (l->one >= 0) {
+        l->turn++;
+        fate = l->turn - 1 != l->one ? KEPT : p < 30 ? REVERTED : GARBLED;
+    }
     *(fate == KEPT ? &cut->kept : fate == REVERTED ? &cut->reverted : &cut->garbled) += 1;
     return fate;
 }
@@ -354,7 +375,7 @@ static void cut_grown(const struct file *f, int64_t present, struct lot *l, stru
 
 static void cut_file(const struct file *f, struct lot *l, struct wb_cut *cut) {
     int64_t present = size_of(f->fd), high = present > f->synced ? present : f->synced;
-    uint64_t kind = draw(l) % 4;
+    uint64_t kind = l->one >= 0 ? 2 : draw(l) % 4;
     int64_t size = kind == 0 ? f->synced : kind == 1 ? between(l, f->smallest, high) : present;
     cut_grown(f, present, l, cut);
     for (int i = f->saved; i != NONE; i = saved_table[i].next)
@@ -407,7 +428,7 @@ struct wb_cut wb_cut(uint64_t seed) {
     for (int i = 0; i < WB_FILES; i++)
         if (file_table[i].used && !clean(&file_table[i]))
             cut_file(&file_table[i], &lot, &cut);
-    uint64_t kind = draw(&lot) % 4;
+    uint64_t kind = lot.one >= 0 ? 1 : draw(&lot) % 4;
     int happened = kind == 0 ? 0 : kind == 1 ? changes : (int)between(&lot, 0, changes);
     cut.undone = changes - happened;
     while (changes > happened)

@@ -250,9 +250,47 @@ static void test_crashes(void **unused) {
             random_crashes(all[k], (uint64_t)seed);
 }
 
+/* A limit that was reached is raised by the next process; the one after it repeats that. */
+static void test_raised_limits(void **unused) {
+    (void)unused;
+    struct run r = {.f = {.e = NULL}};
+    static const char *const narrow[] = {"max.features", "2", "labels.max", "2", "refit", "none", NULL},
+                             *const wide[] = {"max.features", "5", "labels.max", "9", "refit", "none", NULL};
+    char before[SVI_HASH_TEXT], after[SVI_HASH_TEXT];
+    svs_error err = {0};
+    assert_non_null(test_folder(r.path));
+    begin(&r, narrow);
+    for (int i = 1; i < 40; i++)
+        kept_action(&r, i, 0);
+    svi_keeper_save(r.keeper, NULL, NULL, &err);
+    end(&r);
+    set_all(&r.f.s, narrow, r.path);
+    assert_int_equal(svi_settings_set(&r.f.s, "max.features", "1", &err), SVS_OK);
+    assert_null(svi_keeper_open(&r.f.s, sink, &r, NULL, &r.f.e, &err));
+    assert_int_equal(err.code, SVS_SETTING);
+    assert_non_null(strstr(err.text, "can only be raised"));
+    r.begun = false;
+    begin(&r, wide);
+    for (int i = 300; i < 340; i++) { /* with a third feature */
+        speaker_build(&r.f, "{'x': {'u': %d, 'v': %d, 'w': %d}, 'y': %d}", i % 7, i % 5, i % 3, i % 2);
+        assert_int_equal(
+            svi_keeper_write(r.keeper, SVI_RECORD_FRAME, NOW, r.f.frame.data, r.f.frame.size, &err), SVS_OK);
+        assert_int_equal(svi_engine_frame(r.f.e, r.f.frame.data, r.f.frame.size, NOW, false, NULL), SVS_OK);
+    }
+    assert_int_equal(svi_engine_shape(r.f.e)->d, 3);
+    assert_int_equal(svi_engine_hash(r.f.e, before, &err), SVS_OK);
+    end(&r);
+    begin(&r, wide);
+    assert_int_equal(svi_engine_hash(r.f.e, after, &err), SVS_OK);
+    assert_string_equal(before, after);
+    assert_int_equal(r.f.s.max_features, 5);
+    drop(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_crashes),
+        cmocka_unit_test(test_raised_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

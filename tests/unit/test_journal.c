@@ -218,6 +218,45 @@ static void test_policies(void **state) {
     assert_all(0, 40);
 }
 
+/* A sync beside the stream keeps what was committed when it began, also when a segment ends meanwhile. */
+static void test_sync_beside(void **state) {
+    struct svi_journal_sync s;
+    double due;
+    (void)state;
+    svi_journal *j = kept_journal(&k, 300, SVI_FSYNC_INTERVAL, NULL);
+    assert_int_equal(svi_journal_sync_begin(j, &s, NULL), SVS_OK);
+    assert_int_equal(s.fd, -1);
+    svi_journal_sync_run(&s);
+    assert_int_equal(svi_journal_sync_end(j, &s, NULL), SVS_OK);
+    assert_int_equal(svi_journal_syncs(j), 0);
+
+    kept_append_to(j, 2, 1);
+    assert_false(svi_journal_due(j, 5, &due));
+    assert_true(svi_journal_due(j, 5.5, &due));
+    assert_int_equal(svi_journal_sync_begin(j, &s, NULL), SVS_OK);
+    assert_true(s.fd >= 0);
+    kept_append_to(j, 3, 1);
+    assert_false(svi_journal_due(j, 6, &due)); /* what came since has its own time */
+    svi_journal_sync_run(&s);
+    assert_int_equal(svi_journal_durable(j), 0);
+    assert_int_equal(svi_journal_sync_end(j, &s, NULL), SVS_OK);
+    assert_int_equal(s.fd, -1);
+    assert_int_equal(svi_journal_durable(j), 2);
+    assert_true(svi_journal_due(j, 6.5, &due));
+
+    assert_int_equal(svi_journal_sync_begin(j, &s, NULL), SVS_OK);
+    kept_append_to(j, 30, 1);
+    const uint64_t durable = svi_journal_durable(j);
+    assert_true(durable > 3); /* segments that ended are on disk */
+    svi_journal_sync_run(&s);
+    assert_int_equal(svi_journal_sync_end(j, &s, NULL), SVS_OK);
+    assert_int_equal(svi_journal_durable(j), durable);
+    assert_int_equal(svi_journal_sync_end(j, &s, NULL), SVS_OK);
+    svi_journal_free(&j);
+    everything_read(&all, &k, NULL, false, NULL);
+    assert_all(0, 30);
+}
+
 static void test_trim(void **state) {
     (void)state;
     svi_journal *j = kept_journal(&k, 400, SVI_FSYNC_NEVER, NULL);
@@ -332,6 +371,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_begin_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_drop, setup, teardown),
         cmocka_unit_test_setup_teardown(test_policies, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sync_beside, setup, teardown),
         cmocka_unit_test_setup_teardown(test_trim, setup, teardown),
         cmocka_unit_test_setup_teardown(test_trimmed_behind_a_checkpoint, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused_records, setup, teardown),

@@ -133,11 +133,54 @@ static void bombs_take_no_room(void **unused) {
     svi_bytes_clear(&bytes);
 }
 
+/* One call after 700 others, its n-th allocation failing: the state is as it was, and the call can be made
+ * again. True: it did not come to that. */
+static bool call_nth(int kind, long n) {
+    struct walk w = some_walk(kind % 2);
+    struct svi_bytes before = {0}, after = {0};
+    struct walk_outcome out;
+    svs_error err;
+    w.classes = 3;
+    svs_learner *l = walk_far(&w, 700);
+    double x[9] = {1, 2, 3};
+    struct walk_call c = {.verb = kind < 2 ? WALK_GROW : WALK_STEP, .d = l->d + 30, .time = w.time};
+    c.s = (svs_sample){x, l->d, svs_int(5), svs_str("new"), 1};
+    assert_int_equal(walk_save(l, &before, &err), SVS_OK);
+    left = n;
+    walk_do(l, &c, &out);
+    bool whole = left >= 0;
+    left = -1;
+    assert_int_equal(out.code, whole ? SVS_OK : SVS_NO_MEMORY);
+    assert_int_equal(walk_save(l, &after, &err), SVS_OK);
+    bool same = after.size == before.size && memcmp(after.data, before.data, after.size) == 0;
+    assert_int_equal(same, !whole);
+    walk_do(l, &c, &out);
+    assert_int_equal(out.code, SVS_OK);
+    double error;
+    assert_int_equal(svi_learner_verify(l, &error, &err), SVS_OK);
+    assert_true(error < 1e-8);
+    svs_learner_free(&l);
+    svi_bytes_clear(&before);
+    svi_bytes_clear(&after);
+    return whole;
+}
+
+static void failed_calls_change_nothing(void **unused) {
+    (void)unused;
+    for (int kind = 0; kind < 4; kind++) {
+        long n = 0;
+        while (!call_nth(kind, n))
+            assert_true(++n < 100);
+        assert_true(n > (kind < 2));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_of_loading_fails_once),
         cmocka_unit_test(each_of_saving_fails_once),
         cmocka_unit_test(bombs_take_no_room),
+        cmocka_unit_test(failed_calls_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Acknowledged input: the table of producers, and the replies that each message gets. */
 #include "support/engine.h"
 
+#include "base/random.h"
 #include "engine/producers.h"
 
 static bool ok(const json_t *reply) {
@@ -220,6 +221,28 @@ static void test_table(void **unused) {
     assert_int_equal(err.code, SVS_INVALID);
 }
 
+/* Eras begin and are kept at random, the last two may not be yet: what is said to be on disk is all that was
+ * taken up to the era that is. */
+static void test_what_is_on_disk(void **unused) {
+    (void)unused;
+    enum { STEPS = 20000 };
+    static int64_t at_end[STEPS + 2]; /* what `next` was when an era ended */
+    struct svi_producer p = {.next = 0};
+    struct svi_random random = {5};
+    uint64_t era = 1, kept = 0;
+    int64_t next = 0;
+    for (int i = 0; i < STEPS; i++) {
+        const uint64_t chance = svi_random_next(&random) % 8;
+        if (chance < 4)
+            svi_producer_take(&p, next += 1 + (int64_t)chance, era);
+        else if (chance < 6 && era - kept < 2)
+            at_end[era++] = next;
+        else if (chance == 7 && era - kept == 2)
+            kept++;
+        assert_int_equal(svi_producer_durable(&p, kept), at_end[kept] - 1);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers_in_order),
@@ -231,6 +254,7 @@ int main(void) {
         cmocka_unit_test(test_malformed_messages_get_a_reply),
         cmocka_unit_test(test_too_many_sources),
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_what_is_on_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
