@@ -291,6 +291,8 @@ static bool is_sure(svs_outbox *b, const struct svi_answer *a) {
     const int64_t at = a->next + b->shift;
     if (b->o.replay || (b->met && at >= b->first && at <= b->reached))
         return true; /* the numbers stay */
+    if (b->ask)
+        return false; /* it was to an earlier hello */
     if (b->greeted == a->next && b->greeted_epoch == a->epoch)
         return --b->doubts <= 0;
     b->greeted = a->next;
