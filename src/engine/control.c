@@ -15,6 +15,7 @@
 #include "store/files.h"
 #include "svmstream/svmstream.h"
 #include "wire/decode.h"
+#include "wire/fields.h"
 
 #define EXACT 0x1p53 /* reals of at most this size name one integer */
 
@@ -216,6 +217,52 @@ static svs_code op_model(struct request *r) {
     return code;
 }
 
+/* The bytes of a key's value in the request, which was checked; NULL when it is not there. */
+static const uint8_t *value_bytes(const struct request *r, const char *key, size_t *size) {
+    struct svi_item map, item;
+    const uint8_t *end = (const uint8_t *)r->bytes + r->length, *at = svi_item_read(r->bytes, &map);
+    for (uint32_t i = 0; i < map.length; i++) {
+        svi_item_read(at, &item);
+        const bool found = svi_item_is(&item, key);
+        svi_walk(&at, end, SVI_DEPTH_MAX);
+        const uint8_t *value = at;
+        svi_walk(&at, end, SVI_DEPTH_MAX);
+        *size = (size_t)(at - value);
+        if (found)
+            return value;
+    }
+    return NULL;
+}
+
+static void reply_scored(const struct request *r, const struct svi_scored *s) {
+    reply_ok(r, 3 + 2 * (size_t)s->judged);
+    svi_pack_text(r->reply, "yhat");
+    svi_pack_value(r->reply, s->yhat);
+    svi_pack_text(r->reply, "scores");
+    svi_pack_array(r->reply, (size_t)s->rows);
+    for (int k = 0; k < s->rows; k++)
+        svi_pack_real(r->reply, s->scores[k]);
+    svi_pack_text(r->reply, "model");
+    svi_pack_uint(r->reply, s->version);
+    if (!s->judged)
+        return;
+    svi_reply_real(r->reply, "novelty", s->novelty);
+    svi_reply_real(r->reply, "p", s->p);
+}
+
+static svs_code op_score(struct request *r) {
+    struct svi_scored scored;
+    size_t size = 0;
+    const uint8_t *sample = value_bytes(r, "sample", &size);
+    if (!sample)
+        return svi_fail(r->err, SVS_MISSING_X, "score needs a sample, as a producer would send it: {x: ...}");
+    svs_code code = svi_engine_score(r->control->engine, sample, size, &scored, r->err);
+    if (code == SVS_OK)
+        reply_scored(r, &scored);
+    svi_free(scored.scores);
+    return code;
+}
+
 static svs_code op_publish(struct request *r) {
     svi_engine_publish_model(r->control->engine, true);
     svi_engine_publish_stats(r->control->engine, r->now);
@@ -297,7 +344,7 @@ static const struct {
     {"status", op_status, NEVER},    {"config", op_config, WITH_SET}, {"model", op_model, NEVER},
     {"publish", op_publish, ALWAYS}, {"forget", op_forget, ALWAYS},   {"label", op_label, ALWAYS},
     {"reset", op_reset, ALWAYS},     {"stop", op_stop, NEVER},        {"refit", op_refit, ALWAYS},
-    {"save", op_save, NEVER},        {"load", op_unavailable, NEVER},
+    {"save", op_save, NEVER},        {"score", op_score, NEVER},      {"load", op_unavailable, NEVER},
 };
 
 #define OPERATIONS ((int)(sizeof operations / sizeof operations[0]))

@@ -77,6 +77,19 @@ int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figu
 svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count,
                           svs_error *err);
 
+/* What the present model says of one sample (bytes as a producer would send them); nothing is counted,
+ * learned or published. `scores` is the caller's to free (svi_free), also after a failure. */
+struct svi_scored {
+    svs_value yhat;
+    double *scores;
+    int rows;
+    uint64_t version;
+    bool judged; /* novelty and p are known */
+    double novelty, p;
+};
+svs_code svi_engine_score(svi_engine *e, const void *bytes, size_t length, struct svi_scored *out,
+                          svs_error *err);
+
 /* The same as the event of the model topic that would carry it, with the `seq` of the last one sent; nothing
  * is published. `m` is filled and must live as long as the event. */
 svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *event, svs_error *err);

@@ -17,7 +17,7 @@
 #include "engine/door.h"
 #include "wire/event.h"
 
-#define SVI_PUBLISH_QUEUE 100000
+#define SVI_PUBLISH_QUEUE 40000 /* of scores some 8 MiB */
 #define SVI_PUBLISH_BYTES (256 * 1024 * 1024)
 
 typedef struct svi_publisher svi_publisher;

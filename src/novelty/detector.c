@@ -149,6 +149,16 @@ void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *
     *out = *j;
 }
 
+bool svi_detector_peek(svi_detector *d, const double *x, double *novelty, double *p) {
+    if (!d->ready)
+        return false;
+    svi_coordinates_apply(&d->coordinates, x, d->u);
+    const double surprise = svi_detector_score(d, d->u, d->member_surprise);
+    *novelty = -expm1(-surprise);
+    *p = svi_calibration_p(&d->calibration, surprise);
+    return true;
+}
+
 /* ---- learning */
 
 static void leave(struct svi_detector *d, int i) {

@@ -99,6 +99,10 @@ void svi_detector_health(svi_detector *d, struct svi_detector_health *out);
 /* Bytes at most. */
 double svi_detector_memory(const struct svi_detector_options *o);
 
+/* Novelty and p of x (d raw values) for who only asks, between two samples: nothing that is kept changes. False:
+ * there is no model yet. */
+bool svi_detector_peek(svi_detector *d, const double *x, double *novelty, double *p);
+
 /* Other values of p and clear, as in the options. */
 void svi_detector_set_levels(svi_detector *d, double p, double clear);
 

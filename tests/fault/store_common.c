@@ -22,8 +22,8 @@ static void fill(uint64_t from, uint8_t *out, size_t size) {
 }
 
 size_t known_payload(uint64_t seed, uint64_t n, uint64_t cycle, uint8_t out[PAYLOAD_MAX]) {
-    uint64_t h = mixed(seed, n, cycle);
-    size_t size = PAYLOAD_MIN + (h >> 8) % (h % 4 == 0 ? PAYLOAD_MAX - PAYLOAD_MIN : 200);
+    uint64_t h = mixed(seed, n, cycle), large = seed % 2 ? 2 : 8; /* one in so many is */
+    size_t size = PAYLOAD_MIN + (h >> 8) % (h % large == 0 ? PAYLOAD_MAX - PAYLOAD_MIN : 200);
     memcpy(out, &n, 8);
     memcpy(out + 8, &cycle, 8);
     fill(h, out + PAYLOAD_MIN, size - PAYLOAD_MIN);

@@ -1,6 +1,7 @@
 /* Control requests and their replies. */
 #include "support/engine.h"
 
+#include "engine/recovery.h"
 #include "svmstream/svmstream.h"
 
 static bool ok(const json_t *reply) {
@@ -187,6 +188,65 @@ static void test_reset_and_stop(void **unused) {
     speaker_close(&f);
 }
 
+/* What the next sample's event will say, without anything being changed by asking. */
+static void test_score(void **unused) {
+    (void)unused;
+    struct speaker f;
+    char before[SVI_HASH_TEXT], after[SVI_HASH_TEXT];
+    svs_error err = {0};
+    speaker_open(&f, NULL);
+    learn_some(&f, 200);
+    const int events = f.count[SVI_TOPIC_SCORE];
+    assert_int_equal(svi_engine_hash(f.e, before, &err), SVS_OK);
+    json_t *reply = ask(&f, "{'op': 'score', 'sample': {'x': {'temp': 2.5, 'wind': 1, 'new': 7}}}");
+    assert_int_equal(svi_engine_hash(f.e, after, &err), SVS_OK);
+    assert_string_equal(before, after);
+    assert_int_equal(f.count[SVI_TOPIC_SCORE], events);
+    assert_true(ok(reply));
+    say(&f, "{'x': {'temp': 2.5, 'wind': 1}}");
+    const json_t *event = f.last[SVI_TOPIC_SCORE];
+    assert_true(json_equal(json_object_get(reply, "yhat"), json_object_get(event, "yhat")));
+    assert_true(number(reply, "model") == number(event, "model"));
+    assert_true(number(reply, "novelty") == number(event, "novelty"));
+    assert_true(number(reply, "p") == number(event, "p"));
+    const double asked = json_number_value(json_array_get(json_object_get(reply, "scores"), 0)),
+                 told = json_number_value(json_array_get(json_object_get(event, "scores"), 0));
+    assert_true(fabs(asked - told) <= 1e-9 * (1 + fabs(told)));
+    json_decref(reply);
+    refused(&f, "{'op': 'score'}", SVS_MISSING_X, "sample");
+    refused(&f, "{'op': 'score', 'sample': {'y': 1}}", SVS_MISSING_X, "x");
+    refused(&f, "{'op': 'score', 'sample': {'x': [1, 2]}}", SVS_WRONG_KIND, "");
+    refused(&f, "{'op': 'score', 'sample': {'x': {'temp': null}}}", SVS_MISSING_VALUE, "missing");
+    refused(&f, "{'op': 'score', 'sample': [{'x': {'temp': 1}}, {'x': {'temp': 1}}]}", SVS_WRONG_TYPE, "one");
+    speaker_close(&f);
+}
+
+/* Settings that may change while the model lives: all of a request or none. */
+static void test_config_is_set(void **unused) {
+    (void)unused;
+    struct speaker f;
+    speaker_open(&f, NULL);
+    learn_some(&f, 30);
+    json_t *reply =
+        ask(&f, "{'op': 'config', 'set': {'publish.every': 3, 'alert.p': 0.01, 'scores': 'none'}}");
+    assert_true(ok(reply));
+    assert_int_equal(number(json_object_get(reply, "config"), "publish.every"), 3);
+    json_decref(reply);
+    assert_true(svi_engine_settings(f.e)->alert_p == 0.01);
+    const int models = f.count[SVI_TOPIC_MODEL], scores = f.count[SVI_TOPIC_SCORE];
+    learn_some(&f, 30);
+    assert_int_equal(f.count[SVI_TOPIC_MODEL], models + 10);
+    assert_int_equal(f.count[SVI_TOPIC_SCORE], scores);
+    refused(&f, "{'op': 'config', 'set': {'publish.every': 5, 'C': 2}}", SVS_SETTING, "C cannot be changed");
+    refused(&f, "{'op': 'config', 'set': {'publish.every': -5}}", SVS_SETTING, "out of range");
+    refused(&f, "{'op': 'config', 'set': {'alert.p': 0.5, 'alert.clear': 0.1}}", SVS_SETTING, "alert.clear");
+    refused(&f, "{'op': 'config', 'set': {'alert.pp': 0.5}}", SVS_SETTING, "alert.p");
+    refused(&f, "{'op': 'config', 'set': {'scores': [1]}}", SVS_SETTING, "scores");
+    refused(&f, "{'op': 'config', 'set': 5}", SVS_WRONG_TYPE, "map");
+    assert_int_equal(svi_engine_settings(f.e)->publish_every, 3);
+    speaker_close(&f);
+}
+
 static void test_what_cannot_be_done(void **unused) {
     (void)unused;
     struct speaker f;
@@ -238,6 +298,8 @@ int main(void) {
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_integers_above_the_range),
         cmocka_unit_test(test_reset_and_stop),
+        cmocka_unit_test(test_score),
+        cmocka_unit_test(test_config_is_set),
         cmocka_unit_test(test_what_cannot_be_done),
         cmocka_unit_test(test_malformed_requests),
     };

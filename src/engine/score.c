@@ -1,0 +1,72 @@
+/* What the present model says of a sample, without counting, learning or publishing it. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "engine/engine_state.h"
+#include "wire/decode.h"
+
+/* All that both the model and the novelty model look at, 0 where the sample has nothing. Of columns that the
+ * stream does not have neither knows anything. */
+static double *widen(const struct svi_engine *e, const struct svi_message *m, int d) {
+    const int room = d > e->sentry.rows.d ? d : e->sentry.rows.d,
+              known = m->d < e->shape.d ? m->d : e->shape.d;
+    double *x = svi_alloc_array((size_t)(room > known ? room : known) + 1, sizeof *x);
+    if (x)
+        memcpy(x, m->x, (size_t)known * sizeof *x);
+    return x;
+}
+
+/* One sample alone has no history: with lags there is nothing to judge. */
+static void judge(struct svi_engine *e, const double *x, struct svi_scored *out) {
+    out->judged = e->sentry.on && e->sentry.detector && e->sentry.lags == 1 &&
+                  svi_detector_peek(e->sentry.detector, x, &out->novelty, &out->p);
+}
+
+static svs_code score(struct svi_engine *e, const struct svi_message *m, struct svi_scored *out,
+                      svs_error *err) {
+    const struct svi_figure *quality;
+    svs_model model;
+    int count;
+    svs_code code = svi_engine_model(e, &model, &quality, &count, err);
+    if (code != SVS_OK)
+        return code;
+    double *x = widen(e, m, model.d), *scores = svi_alloc_array((size_t)model.rows + 1, sizeof *scores);
+    if (x && scores && model.d > 0) {
+        svs_model_scores(&model, x, scores);
+        const int class = svs_model_predict(&model, scores);
+        out->yhat = class >= 0                 ? model.classes[class]
+                    : e->s.task == SVS_REGRESS ? svs_real(scores[0])
+                                               : svs_none();
+    }
+    if (x)
+        judge(e, x, out);
+    svi_free(x);
+    out->scores = scores;
+    out->rows = e->s.method == SVI_METHOD_NONE ? 0 : model.rows;
+    out->version = model.version;
+    return x && scores ? SVS_OK : svi_fail_memory(err, "a sample to score");
+}
+
+svs_code svi_engine_score(svi_engine *e, const void *bytes, size_t length, struct svi_scored *out,
+                          svs_error *err) {
+    struct svi_frame f;
+    struct svi_message m;
+    *out = (struct svi_scored){.yhat = svs_none()};
+    svs_code code = svi_frame_open(&f, bytes, length, err);
+    if (code == SVS_OK && f.left != 1)
+        return svi_fail(err, SVS_WRONG_TYPE, "one sample is scored at a time");
+    if (code == SVS_OK)
+        code = svi_frame_next(&f, &e->shape, &m, err);
+    if (code == SVS_OK && !m.has_x)
+        code = svi_fail(err, SVS_MISSING_X, "the sample has no x");
+    if (code == SVS_OK && m.missing > 0)
+        code = svi_fail(err, SVS_MISSING_VALUE, "a value is missing");
+    if (code == SVS_OK)
+        code = svi_shape_fits(&e->shape, &m, err);
+    if (code == SVS_OK)
+        code = score(e, &m, out, err);
+    svi_shape_restore(&e->shape);
+    return code;
+}
