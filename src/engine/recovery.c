@@ -176,6 +176,8 @@ static svs_code begin(struct recovering *w, const struct svi_record *first, svs_
     struct svi_journal_found found;
     if (w->o->with)
         r->settings = *w->o->with;
+    else if (first->number > 0 && w->o->lacking)
+        r->settings = *w->o->lacking;
     else if (first->number > 0)
         svi_settings_default(&r->settings);
     else if (first->kind != SVI_RECORD_START)
@@ -255,6 +257,10 @@ static svs_code read_journal(struct recovering *w, svs_error *err) {
     svi_journal_reader_found(w->reader, &w->r->found);
     if (code == SVS_OK && what == SVI_JOURNAL_RECORD) /* the one that was left out */
         w->r->found.records--;
+    if (w->o->from != SVI_FROM_START && start.number > 0) {
+        w->r->found.damages++;
+        w->r->found.lost_records += start.number;
+    }
     if (w->r->engine)
         svi_engine_allow_gaps(w->r->engine, false);
     return code;
@@ -272,8 +278,10 @@ static void tell(const struct recovering *w) {
     if (r->found.torn > 0)
         fprintf(log, "state: the last %" PRIu64 " bytes of the journal were never finished and are cut off\n",
                 r->found.torn);
-    if (r->found.lost_bytes > 0)
-        fprintf(log, "state: LOST: %" PRIu64 " records (%" PRIu64 " bytes) of the journal are damaged\n",
+    if (r->found.damages > 0)
+        fprintf(log,
+                "state: LOST: %" PRIu64 " records (%" PRIu64
+                " bytes) of the journal, as far as it tells, are damaged or missing\n",
                 r->found.lost_records, r->found.lost_bytes);
 }
 
