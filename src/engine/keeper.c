@@ -292,7 +292,7 @@ static svs_code take_up(svi_keeper *k, struct svi_settings *s, svi_sink *sink, v
                         svi_engine **engine, svs_error *err) {
     struct svi_recovery r;
     const struct svi_recovery_options o = {
-        .accept_loss = s->accept_loss, .until = UINT64_MAX, .silent = true, .log = log};
+        .accept_loss = s->accept_loss, .until = UINT64_MAX, .otherwise = s, .silent = true, .log = log};
     svs_code code = svi_recover(&k->folder, &o, sink, user, &r, err);
     if (code != SVS_OK)
         return code;

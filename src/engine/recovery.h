@@ -21,9 +21,10 @@ struct svi_recovery_options {
     enum svi_recovery_from from;
     uint64_t until; /* records: those from this number on are left out */
     const struct svi_settings
-        *with;   /* SVI_FROM_START: these settings instead of the kept ones (NULL: those) */
-    bool silent; /* the engine sends no events while it repeats */
-    FILE *log;   /* NULL = quiet */
+        *with; /* SVI_FROM_START: these settings instead of the kept ones (NULL: those) */
+    const struct svi_settings *otherwise; /* where the kept ones are lost (NULL: the defaults) */
+    bool silent;                          /* the engine sends no events while it repeats */
+    FILE *log;                            /* NULL = quiet */
 };
 
 struct svi_recovery {
