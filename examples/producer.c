@@ -1,8 +1,13 @@
 /* A producer that loses nothing: its samples are acknowledged by `svmstream run --in.mode router`, and sent
- * again until they are, even when the process dies and another one takes its place.
+ * again until they are, even when the process dies and another one takes its place. When the process keeps
+ * its state (--state.dir) they are kept here until they are on its disk.
  *
  *     svmstream run --in.mode router &
  *     build/examples/producer tcp://127.0.0.1:5555 100000
+ *
+ * With CURVE, from `svmstream keys new mine.key` and the server's public key (or the .pub file of it):
+ *
+ *     build/examples/producer tcp://server:5555 100000 spiral mine.key server.key.pub
  *
  * Build: cc producer.c $(pkg-config --cflags --libs svmstream) -lzmq */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -10,6 +15,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <svmstream/svmstream.h>
@@ -31,6 +37,9 @@ static void tell(void *user, const svs_outbox_event *e) {
                 e->code);
     else if (e->kind == SVS_OUTBOX_LATER)
         fprintf(stderr, "producer: trying again in %g s: %s (%s)\n", e->wait, e->reason, e->code);
+    else if (e->kind == SVS_OUTBOX_RESTARTED && strcmp(e->code, "power_cut") == 0)
+        fprintf(stderr, "producer: samples %lld to %lld are lost: %s\n", (long long)e->first,
+                (long long)e->last, e->reason);
     else if (e->kind == SVS_OUTBOX_RESTARTED)
         printf("another process: %lld acknowledged samples are gone with the one before\n",
                (long long)e->count);
@@ -58,7 +67,7 @@ static void exchange(svs_outbox *box, void *dealer) {
             fprintf(stderr, "producer: what answers is not svmstream\n");
 }
 
-/* Until all are answered for, or nothing has been for too long. */
+/* Until all are answered for (and on disk), or nothing has been for too long. */
 static int deliver(svs_outbox *box, void *dealer, long count) {
     svs_outbox_figures f = {.kept = 1};
     double moved = seconds();
@@ -66,9 +75,9 @@ static int deliver(svs_outbox *box, void *dealer, long count) {
         while (made < count && make(box, made))
             made++;
         exchange(box, dealer);
-        if (f.acked + f.refused > settled)
+        if (f.acked + f.refused + f.taken > settled)
             moved = seconds();
-        settled = f.acked + f.refused;
+        settled = f.acked + f.refused + f.taken;
         if (seconds() - moved > PATIENCE)
             break;
     }
@@ -77,16 +86,46 @@ static int deliver(svs_outbox *box, void *dealer, long count) {
     return f.kept > 0 || f.refused > 0;
 }
 
+/* The value of a line `name = "..."` of a key file: 40 characters. */
+static int read_key(const char *path, const char *name, char key[41]) {
+    char line[256];
+    const char *at;
+    FILE *f = fopen(path, "r");
+    int found = 0;
+    while (f && !found && fgets(line, sizeof line, f))
+        found = (at = strstr(line, name)) && sscanf(at + strlen(name), " = \"%40[^\"]\"", key) == 1 &&
+                strlen(key) == 40;
+    memset(line, 0, sizeof line);
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* CURVE: our pair from a file, the server's public key from one or as it is. */
+static int secure(void *dealer, const char *pair, const char *server) {
+    char mine[41], secret[41], theirs[41];
+    int good = read_key(pair, "public-key", mine) && read_key(pair, "secret-key", secret);
+    if (good && !read_key(server, "public-key", theirs))
+        snprintf(theirs, sizeof theirs, "%s", server);
+    good = good && zmq_setsockopt(dealer, ZMQ_CURVE_SERVERKEY, theirs, 41) == 0 &&
+           zmq_setsockopt(dealer, ZMQ_CURVE_PUBLICKEY, mine, 41) == 0 &&
+           zmq_setsockopt(dealer, ZMQ_CURVE_SECRETKEY, secret, 41) == 0;
+    memset(secret, 0, sizeof secret);
+    return good;
+}
+
 int main(int argc, char **argv) {
-    if (argc < 2 || argc > 4) {
+    if (argc < 2 || argc > 6 || argc == 5) {
         fprintf(stderr,
-                "usage: producer IN [SAMPLES [NAME]], the address of `svmstream run --in.mode router`\n");
+                "usage: producer IN [SAMPLES [NAME [KEYFILE SERVERKEY]]], IN the address of `svmstream "
+                "run --in.mode router`\n");
         return 2;
     }
     svs_outbox_options o;
     svs_error err;
     svs_outbox_defaults(&o);
     o.src = argc > 3 ? argv[3] : "spiral";
+    o.release = SVS_OUTBOX_SAFEST;
     o.tell = tell;
     svs_outbox *box = svs_outbox_new(&o, &err);
     void *context = zmq_ctx_new(), *dealer = zmq_socket(context, ZMQ_DEALER);
@@ -94,6 +133,9 @@ int main(int argc, char **argv) {
     zmq_setsockopt(dealer, ZMQ_LINGER, &none, sizeof none);
     if (!box)
         fprintf(stderr, "producer: %s\n", err.text);
+    else if (argc == 6 && !secure(dealer, argv[4], argv[5]))
+        fprintf(stderr, "producer: no keys in %s and %s; `svmstream keys new` makes them\n", argv[4],
+                argv[5]);
     else if (zmq_connect(dealer, argv[1]) != 0)
         fprintf(stderr, "producer: %s\n", zmq_strerror(zmq_errno()));
     else

@@ -18,6 +18,7 @@
 #define BATCH_BYTES  262144 /* a batch this large is sent, whatever its count */
 #define TOLD         5      /* rows that cannot be read, told in full */
 #define AN_HOUR      3600.0
+#define PIPE_ROWS    1e6 /* kept until they are on disk, of what cannot be read again */
 #define AGAIN        "the same command again sends what is missing"
 
 struct feed {
@@ -25,8 +26,9 @@ struct feed {
     struct sender sender;
     struct delivery delivery;
     struct svi_identity identity;
-    bool acked;  /* by delivery, else by sender */
-    bool replay; /* acked: the files can be read again from the beginning */
+    bool acked;   /* by delivery, else by sender */
+    bool replay;  /* acked: the files can be read again from the beginning */
+    bool durable; /* acked: only to a process that keeps its state */
     struct svi_shape shape;
     struct svi_bytes message; /* being filled */
     int64_t in_message;       /* rows in it */
@@ -38,6 +40,7 @@ struct feed {
     int64_t there;     /* acked: rows that the process had before this run */
     bool rewound;      /* acked: the process wants rows that lie behind */
     bool again;        /* ... and they are read for the second time */
+    bool on_disk;      /* acked: in the end nothing waits for the disk */
     char src[SVS_NAME_MAX + 1];
     struct cli_progress progress;
 };
@@ -131,7 +134,7 @@ static void tell_bad(struct feed *f, const char *path, const svs_error *why) {
 }
 
 static void show_progress(struct feed *f, const svi_reader *r, int pass) {
-    char note[64] = "";
+    char note[96] = "";
     int64_t size, at = svi_reader_position(r, &size);
     double files = (double)f->args->positional_count;
     bool whole = f->repeat > 0 && size > 0;
@@ -139,7 +142,10 @@ static void show_progress(struct feed *f, const svi_reader *r, int pass) {
     if (f->acked) {
         svs_outbox_figures figures;
         svs_outbox_status(f->delivery.box, &figures);
-        snprintf(note, sizeof note, "%" PRId64 " acked, %" PRId64 " waiting", figures.acked, figures.kept);
+        int n = snprintf(note, sizeof note, "%" PRId64 " acked, %" PRId64 " waiting", figures.acked,
+                         figures.kept);
+        if (figures.durable >= 0)
+            snprintf(note + n, sizeof note - (size_t)n, ", %" PRId64 " on disk", figures.durable);
     }
     if (f->limit > 0)
         cli_progress_show(&f->progress, f->row, (double)f->row, (double)f->limit, f->acked ? note : NULL);
@@ -238,9 +244,17 @@ static void tell_refusals(const struct delivery *d) {
 
 static void tell_restarts(const struct feed *f) {
     const struct delivery *d = &f->delivery;
-    if (d->restarts > 0)
+    const char *fate = f->replay ? "were sent again" : "are gone with it";
+    if (d->restarts > 0 && !f->args->quiet)
         fprintf(stderr, "the process was started anew: %" PRId64 " rows that it had acknowledged %s\n",
-                d->forgotten, f->replay ? "were sent again" : "are gone with it");
+                d->forgotten[0], fate);
+    if (d->forgotten[1] > 0)
+        fprintf(stderr,
+                "svmstream feed: a power cut took %" PRId64
+                " rows from the process that it had acknowledged, "
+                "but not on disk yet; they %s%s\n",
+                d->forgotten[1], fate,
+                f->replay ? "" : ": with --durable, or delivery durable there, that cannot be");
 }
 
 static void summarise(const struct feed *f, const svs_outbox_figures *figures, double seconds) {
@@ -249,21 +263,30 @@ static void summarise(const struct feed *f, const svs_outbox_figures *figures, d
     if (f->bad > TOLD)
         fprintf(stderr, "svmstream feed: %" PRId64 " rows could not be read\n", f->bad);
     tell_refusals(&f->delivery);
+    if (f->acked)
+        tell_restarts(f);
     if (f->args->quiet)
         return;
     if (f->there > 0)
         fprintf(stderr, "%" PRId64 " rows were there already, from an earlier run as %s\n", f->there, f->src);
-    if (f->acked)
-        tell_restarts(f);
     fprintf(stderr, "sent %" PRId64 " rows in %.2f s, %s rows/s", sent, seconds,
             cli_short(seconds > 0 ? (double)sent / seconds : 0, rate, sizeof rate));
     if (f->acked)
         fprintf(stderr, ": %" PRId64 " acknowledged, %" PRId64 " refused, %" PRId64 " sent again",
                 figures->acked, figures->refused, figures->resent);
+    if (f->acked && figures->durable >= 0 && figures->kept == 0 && f->on_disk)
+        fputs(", all on disk", stderr);
     fputc('\n', stderr);
 }
 
 /* ---- start and end */
+
+/* While rows wait for the process. */
+static void warn(void *user, const char *text) {
+    struct feed *f = user;
+    if (!f->args->quiet)
+        fprintf(stderr, "svmstream feed: waiting: %s\n", text);
+}
 
 static svs_code open_delivery(struct feed *f, svs_error *err) {
     svs_outbox_options o;
@@ -273,7 +296,8 @@ static svs_code open_delivery(struct feed *f, svs_error *err) {
     o.replay = f->replay;
     o.batch = (int)f->batch;
     o.window = (int)f->in_flight;
-    o.samples = (int64_t)fmin(fmax(room, 1024), 1e8);
+    o.samples = (int64_t)fmin(fmax(room, f->replay ? 1024 : PIPE_ROWS), 1e8);
+    o.release = f->durable ? SVS_OUTBOX_DURABLE : SVS_OUTBOX_SAFEST;
     o.bytes = INT64_C(1) << 30;
     o.message = f->args->settings.max_message;
     svs_code code = delivery_open(&f->delivery, &o, err);
@@ -284,8 +308,11 @@ static svs_code open_delivery(struct feed *f, svs_error *err) {
 static svs_code open_way(struct feed *f, svs_error *err) {
     f->sender =
         (struct sender){.address = f->args->settings.in, .timeout = f->timeout, .identity = &f->identity};
-    f->delivery =
-        (struct delivery){.address = f->args->settings.in, .timeout = f->timeout, .identity = &f->identity};
+    f->delivery = (struct delivery){.address = f->args->settings.in,
+                                    .timeout = f->timeout,
+                                    .identity = &f->identity,
+                                    .warn = warn,
+                                    .user = f};
     return f->acked ? open_delivery(f, err) : sender_open(&f->sender, err);
 }
 
@@ -300,7 +327,7 @@ static void choose_name(struct feed *f) {
     f->replay = feed_source_replays(a->positional, a->positional_count);
     if (cli_value(a, "src"))
         snprintf(f->src, sizeof f->src, "%s", cli_value(a, "src"));
-    else if (f->replay && cli_has(a, "ack"))
+    else if (f->replay && (cli_has(a, "ack") || cli_has(a, "durable")))
         feed_source_name(a->positional, a->positional_count, f->src);
     else
         snprintf(f->src, sizeof f->src, "feed-%ld-%.0f", (long)getpid(), 1000 * cli_now());
@@ -310,7 +337,8 @@ static bool read_options(struct feed *f) {
     const struct cli_args *a = f->args;
     f->packed = cli_has(a, "packed");
     f->unlabelled = cli_has(a, "no-label");
-    f->acked = cli_has(a, "ack") || a->settings.in_mode == SVI_IN_ROUTER;
+    f->durable = cli_has(a, "durable");
+    f->acked = f->durable || cli_has(a, "ack") || a->settings.in_mode == SVI_IN_ROUTER;
     if (cli_value(a, "src") && strlen(cli_value(a, "src")) > SVS_NAME_MAX)
         return cli_usage(a, "--src: a name has %d bytes at most", SVS_NAME_MAX), false;
     choose_name(f);
@@ -324,8 +352,10 @@ static bool read_options(struct feed *f) {
 static int check_way(const struct cli_args *a) {
     if (a->settings.in_mode == SVI_IN_SUB || strcmp(a->settings.in, "-") == 0)
         return cli_usage(a, "`in` must be the address of a process with in.mode pull or router");
-    if (cli_has(a, "ack") && cli_given(a, "in.mode") && a->settings.in_mode != SVI_IN_ROUTER)
-        return cli_usage(a, "--ack needs a process with in.mode router: one with pull acknowledges nothing");
+    const bool acked = cli_has(a, "ack") || cli_has(a, "durable");
+    if (acked && cli_given(a, "in.mode") && a->settings.in_mode != SVI_IN_ROUTER)
+        return cli_usage(
+            a, "--ack and --durable need a process with in.mode router: one with pull acknowledges nothing");
     return CLI_OK;
 }
 
@@ -345,8 +375,10 @@ static int run(const struct cli_args *a) {
     if (code == SVS_OK)
         code = feed(&f, &err);
     double seconds = cli_progress_end(&f.progress);
-    if (f.delivery.box)
+    if (f.delivery.box) {
         svs_outbox_status(f.delivery.box, &figures);
+        f.on_disk = svs_outbox_done(f.delivery.box);
+    }
     if (close_way(&f, &late) != SVS_OK && code == SVS_OK) {
         code = late.code;
         err = late;
@@ -372,6 +404,9 @@ static const struct cli_option options[] = {
     {"ack", 0, NULL, NULL,
      "every row is acknowledged, and sent again until it is (in.mode router); the same command again sends "
      "only what is missing"},
+    {"durable", 0, NULL, NULL,
+     "--ack, and only to a process that keeps its state (state.dir): done when all rows are on its disk, and "
+     "until then no row is let go of"},
     {"src", 0, "NAME", NULL,
      "with --ack: name of this producer, under which the process counts its rows; by default made from the "
      "files' names"},
@@ -383,15 +418,17 @@ const struct cli_command cli_feed = {
     .name = "feed",
     .text = "send files to a running process",
     .usage = "FILE...",
-    .help = "Reads CSV, LIBSVM or JSON lines, plain or .gz (- is standard input), and sends each row to the "
-            "address\n"
-            "`in`. With --ack (to `svmstream run --in.mode router`) nothing is lost or taken twice while the "
-            "process\n"
-            "lives; when it is started anew it gets what it lacks, files from their beginning.\n"
-            "\n"
-            "  svmstream feed --label rain weather.csv.gz\n"
-            "  svmstream feed --batch 64 --packed --rate 1000 a9a.svm\n"
-            "  svmstream feed --ack --src plant1 log.jsonl",
+    .help =
+        "Reads CSV, LIBSVM or JSON lines, plain or .gz (- is standard input), and sends each row to the "
+        "address\n"
+        "`in`. With --ack (to `svmstream run --in.mode router`) nothing is lost or taken twice while the "
+        "process\n"
+        "lives; when it is started anew it gets what it lacks, files from their beginning. A process with\n"
+        "state.dir goes on where it was; then feed ends when all rows are on its disk.\n"
+        "\n"
+        "  svmstream feed --label rain weather.csv.gz\n"
+        "  svmstream feed --batch 64 --packed --rate 1000 a9a.svm\n"
+        "  svmstream feed --ack --src plant1 log.jsonl",
     .keys = "in in.mode in.format label id ts weight features max.features curve curve.server",
     .options = options,
     .positional_min = 1,

@@ -11,6 +11,7 @@
 
 #define QUEUE    1000 /* ZeroMQ's own */
 #define CHUNK_MS 1000 /* the longest wait at a time */
+#define REMIND   60   /* seconds between two warnings */
 #define BEAT_MS  5000 /* between signs of life, so that a vanished host is noticed */
 
 /* ---- what the outbox tells */
@@ -36,17 +37,30 @@ static void keep_refusal(struct delivery *d, const svs_outbox_event *e) {
                  e->count, e->first + 1, e->last + 1, e->reason, open, e->code, shut);
 }
 
+/* It will pass, but somebody may have to help. */
+static void keep_trouble(struct delivery *d, const svs_outbox_event *e) {
+    const double now = cli_clock();
+    const bool known = d->warned > 0 && now - d->warned < REMIND;
+    svi_fail(&d->later, code_by_name(e->code), "%s (%s)", e->reason, e->code);
+    d->hopeless = strcmp(e->code, "not_durable") == 0;
+    if (d->warn && !known && !d->hopeless) {
+        d->warned = now;
+        d->warn(d->user, d->later.text);
+    }
+}
+
 static void hear(void *user, const svs_outbox_event *e) {
     struct delivery *d = user;
+    const bool cut = strcmp(e->code, "power_cut") == 0;
     if (e->kind == SVS_OUTBOX_ACKED) {
         d->later.code = SVS_OK;
     } else if (e->kind == SVS_OUTBOX_REFUSED) {
         keep_refusal(d, e);
     } else if (e->kind == SVS_OUTBOX_LATER) {
-        svi_fail(&d->later, code_by_name(e->code), "%s (%s)", e->reason, e->code);
+        keep_trouble(d, e);
     } else {
-        d->restarts++;
-        d->forgotten += e->count;
+        d->restarts += !cut;
+        d->forgotten[cut] += e->count;
     }
 }
 
@@ -143,6 +157,14 @@ static svs_code give_up(const struct delivery *d, const svs_outbox_figures *f, s
                     address, d->here ? "does not answer" : "is gone", d->timeout, f->kept);
 }
 
+/* All is answered for, but not on disk. */
+static svs_code give_up_disk(const struct delivery *d, svs_error *err) {
+    return svi_fail(err, SVS_IO,
+                    "%.60s has taken all rows, but %g s later not all are on its disk: does it run with "
+                    "journal.fsync never?",
+                    d->address, d->timeout);
+}
+
 /* What can be done without waiting and without a system call of our own. */
 static svs_code pump(struct delivery *d, svs_error *err) {
     send_all(d, cli_clock());
@@ -153,11 +175,16 @@ static svs_code pump(struct delivery *d, svs_error *err) {
 static svs_code check_progress(struct delivery *d, double now, svs_error *err) {
     svs_outbox_figures f;
     svs_outbox_status(d->box, &f);
-    int64_t settled = f.acked + f.refused + f.dropped;
-    if (settled != d->settled || (f.greeted && f.kept == 0))
+    int64_t settled = f.acked + f.refused + f.dropped + f.taken + f.durable;
+    const bool all_taken = f.kept == f.taken;
+    if (settled != d->settled || (f.greeted && all_taken && (!d->finishing || svs_outbox_done(d->box))))
         d->moved = now;
     d->settled = settled;
-    return now - d->moved > d->timeout ? give_up(d, &f, err) : SVS_OK;
+    if (d->hopeless && d->later.code != SVS_OK)
+        return svi_fail(err, SVS_UNAVAILABLE, "%.60s cannot promise that: %.150s", d->address, d->later.text);
+    if (now - d->moved <= d->timeout)
+        return SVS_OK;
+    return all_taken && f.greeted ? give_up_disk(d, err) : give_up(d, &f, err);
 }
 
 static long milliseconds(const struct delivery *d, double seconds, double now) {
@@ -228,13 +255,12 @@ svs_code delivery_wait(struct delivery *d, double seconds, int fd, svs_error *er
 svs_code delivery_finish(struct delivery *d, svs_error *err) {
     const int64_t row = svs_outbox_wanted(d->box);
     svs_code code = SVS_OK;
-    svs_outbox_figures f;
     bool readable;
-    svs_outbox_status(d->box, &f);
-    while (code == SVS_OK && svs_outbox_wanted(d->box) >= row && (f.kept > 0 || !f.greeted)) {
+    d->finishing = true;
+    d->moved = cli_clock();
+    while (code == SVS_OK && svs_outbox_wanted(d->box) >= row && !svs_outbox_done(d->box))
         code = turn(d, d->timeout, -1, &readable, err);
-        svs_outbox_status(d->box, &f);
-    }
+    d->finishing = false;
     return code;
 }
 

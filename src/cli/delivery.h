@@ -14,6 +14,8 @@ struct delivery {
     double timeout; /* seconds without progress, while samples wait, after which it fails */
     svs_outbox *box;
     void *context, *socket, *monitor;
+    void (*warn)(void *user, const char *text); /* told of what may take long; may be NULL */
+    void *user;
     bool curve;      /* they are on */
     bool listened;   /* somebody accepted the connection */
     bool spoke;      /* and speaks to a DEALER */
@@ -22,10 +24,14 @@ struct delivery {
     double moved;    /* cli_clock: the last progress, or when there was nothing to wait for */
     int64_t settled; /* acknowledged and refused then */
     svs_error later; /* the last passing refusal; code SVS_OK: none since something came through */
+    bool hopeless;   /* of a kind that does not pass */
+    bool finishing;  /* the disk is waited for */
+    double warned;   /* when of the last one */
     int64_t refused; /* samples */
     int told;
     svs_error refusal[DELIVERY_TOLD]; /* the first of these, with their numbers */
-    int64_t restarts, forgotten;
+    int64_t restarts;
+    int64_t forgotten[2]; /* acknowledged samples that it came to lack: started anew, power cut */
 };
 
 /* Connects, and waits until the process has answered. `o` without listener. SVS_IO: nobody answers within
@@ -40,7 +46,8 @@ svs_code delivery_put(struct delivery *d, const void *bytes, size_t length, int 
 /* Sends and listens for `seconds`, or until `fd` (-1: none) can be read. SVS_IO as above. */
 svs_code delivery_wait(struct delivery *d, double seconds, int fd, svs_error *err);
 
-/* Until everything is answered for, or the process wants what was put before. SVS_IO as above. */
+/* Until svs_outbox_done, or the process wants what was put before. SVS_IO as above, or when all is taken, but
+ * not on disk in time. */
 svs_code delivery_finish(struct delivery *d, svs_error *err);
 
 void delivery_close(struct delivery *d);

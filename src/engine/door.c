@@ -13,7 +13,7 @@
 #define TELL_SECONDS     1.0 /* between two events of the same kind */
 
 svs_code svi_door_open(struct svi_door *d, const struct svi_settings *s, void *context, svs_error *err) {
-    *d = (struct svi_door){.context = context};
+    *d = (struct svi_door){.context = context, .calls = s->in_mode == SVI_IN_SUB};
     svs_code code = svi_settings_check_security(s, err);
     if (code == SVS_OK)
         code = svi_identity_load(s, false, &d->identity, err);
@@ -55,7 +55,8 @@ void svi_door_close(struct svi_door *d) {
 }
 
 bool svi_door_admits(struct svi_door *d, enum svi_role role, zmq_msg_t *m) {
-    if (!d->auth || svi_authenticator_allows(d->auth, role, svi_message_user(m)))
+    if (!d->auth || (d->calls && role == SVI_ROLE_INGEST) ||
+        svi_authenticator_allows(d->auth, role, svi_message_user(m)))
         return true;
     d->refused++;
     svi_monitor_cut(d->monitor, svi_message_connection(m));
@@ -84,7 +85,7 @@ static struct svi_item source_of(const uint8_t *at, size_t size) {
 
 svs_code svi_door_source(struct svi_door *d, zmq_msg_t *m, svs_error *why) {
     char shown[SVS_NAME_MAX + 1];
-    if (!d->auth || !svi_authenticator_binds(d->auth))
+    if (!d->auth || d->calls || !svi_authenticator_binds(d->auth))
         return SVS_OK;
     struct svi_item src = source_of(zmq_msg_data(m), zmq_msg_size(m));
     const char *name = src.type == SVI_STRING ? (const char *)src.body : "";

@@ -12,6 +12,7 @@ struct svi_door {
     struct svi_identity identity; /* wiped by svi_door_close */
     svi_authenticator *auth;      /* NULL = CURVE is off */
     svi_monitor *monitor;
+    bool calls;      /* the input is a publisher that we went to, not somebody who came: in.mode sub */
     int64_t refused; /* messages of users who lost their right, or never had it */
     int64_t told;    /* of these: told */
     double told_at;

@@ -55,8 +55,8 @@ static enum fate fate_of(struct svi_inlet *in, zmq_msg_t *m) {
     svs_error ignored;
     if (!svi_door_admits(in->door, SVI_ROLE_INGEST, m))
         return FORBIDDEN;
-    if (svi_door_source(in->door, m, &ignored) != SVS_OK)
-        return ALIEN;
+    if (in->settings->in_mode != SVI_IN_SUB && svi_door_source(in->door, m, &ignored) != SVS_OK)
+        return ALIEN; /* who is subscribed to is no client */
     if (answers(in) && svi_router_asks(zmq_msg_data(m), zmq_msg_size(m)))
         return ANSWER;
     if (svi_settings_delivery(in->settings) != SVI_EXACTLY_ONCE)

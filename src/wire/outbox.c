@@ -21,8 +21,8 @@ void svs_outbox_defaults(svs_outbox_options *o) {
                               .batch = 1,
                               .window = 256,
                               .timeout = 1,
-                              .pause = 0.1,
-                              .pause_max = 5};
+                              .pause = 0.05,
+                              .pause_max = 2};
 }
 
 static svs_code check_options(const svs_outbox_options *o, svs_error *err) {
@@ -34,6 +34,7 @@ static svs_code check_options(const svs_outbox_options *o, svs_error *err) {
                 {"message", (double)o->message, 256, 0x1p30},
                 {"batch", o->batch, 1, 1e6},
                 {"window", o->window, 1, 1e9},
+                {"release", o->release, SVS_OUTBOX_TAKEN, SVS_OUTBOX_DURABLE},
                 {"timeout", o->timeout, 1e-6, 1e9},
                 {"pause", o->pause, 1e-6, 1e9},
                 {"pause_max", o->pause_max, 1e-6, 1e9}};
@@ -62,7 +63,7 @@ svs_outbox *svs_outbox_new(const svs_outbox_options *o, svs_error *err) {
     b->store.bytes = (size_t)o->bytes;
     b->ask = true;
     b->patience = o->timeout;
-    b->pause = o->pause;
+    b->pause = b->ask_again = o->pause;
     b->greeted = -1;
     b->f.durable = b->f.credit = -1;
     return b;
@@ -216,15 +217,44 @@ static bool can_send(const svs_outbox *b) {
     return b->sent < b->store.count && b->f.under_way < window(b);
 }
 
+/* Some samples are under way. */
+static bool expects(const svs_outbox *b) {
+    return b->sent > b->taken;
+}
+
+/* There are samples, none is under way, and none may go. */
+static bool is_shut(const svs_outbox *b) {
+    return !expects(b) && b->sent < b->store.count && window(b) == 0;
+}
+
+int64_t svi_outbox_on_disk(const svs_outbox *b) {
+    const int64_t at = b->first + b->taken;
+    return b->f.durable < at ? b->f.durable : at;
+}
+
+/* Nothing is to be done but to wait for the process's disk, of which no reply will tell. */
+static bool is_curious(const svs_outbox *b) {
+    return b->o.release != SVS_OUTBOX_TAKEN && b->keeps && b->sent == b->store.count && !expects(b) &&
+           svi_outbox_on_disk(b) < b->first + b->taken;
+}
+
+bool svs_outbox_done(const svs_outbox *b) {
+    return b->phase == SVI_LIVE && b->taken == b->store.count && !is_curious(b);
+}
+
 /* What the passing of time brings. */
 static void advance(svs_outbox *b, double now) {
     if (b->phase == SVI_PAUSED && now >= b->again)
         svi_outbox_greet(b);
-    if (b->phase == SVI_LIVE && b->sent > 0 && now - b->heard >= b->o.timeout)
+    if (b->phase == SVI_LIVE && expects(b) && now >= b->heard + b->o.timeout)
         svi_outbox_greet(b);
-    if (b->phase == SVI_LIVE && b->sent == 0 && b->store.count > 0 && window(b) == 0)
+    if (b->phase == SVI_LIVE && is_shut(b))
         svi_outbox_pause(b, now);
-    if (b->phase == SVI_GREETING && !b->ask && now - b->asked >= b->patience) {
+    if (b->phase == SVI_LIVE && is_curious(b) && now >= b->heard + b->ask_again) {
+        b->ask_again = fmin(2 * b->ask_again, fmax(b->o.pause, b->o.pause_max));
+        svi_outbox_greet(b);
+    }
+    if (b->phase == SVI_GREETING && !b->ask && now >= b->asked + b->patience) {
         b->ask = true;
         b->patience = fmin(2 * b->patience, fmax(b->o.timeout, b->o.pause_max));
     }
@@ -292,10 +322,11 @@ bool svs_outbox_frame(svs_outbox *b, double now, const void **bytes, size_t *siz
 void svs_outbox_sent(svs_outbox *b, double now) {
     if (b->framed == 0) {
         b->ask = false;
+        b->hellos++;
         b->asked = now;
         return;
     }
-    if (b->sent == 0)
+    if (!expects(b))
         b->heard = now;
     b->f.under_way++;
     int64_t from = b->first + b->sent, to = from + b->framed;
@@ -313,9 +344,11 @@ double svs_outbox_wait(const svs_outbox *b, double now) {
         due = b->again;
     else if (b->phase == SVI_GREETING)
         due = b->ask ? now : b->asked + b->patience;
-    else if (b->sent > 0)
+    else if (expects(b))
         due = b->heard + b->o.timeout;
-    if (b->phase == SVI_LIVE && (can_send(b) || (b->sent == 0 && b->store.count > 0)))
+    else if (is_curious(b))
+        due = b->heard + b->ask_again;
+    if (b->phase == SVI_LIVE && (can_send(b) || is_shut(b)))
         due = now;
     if (b->starved)
         due = fmax(due, now + b->o.pause);
@@ -331,6 +364,7 @@ void svs_outbox_broken(svs_outbox *b, double now) {
 void svs_outbox_status(const svs_outbox *b, svs_outbox_figures *f) {
     *f = b->f;
     f->kept = b->store.count;
+    f->taken = b->taken;
     f->unsent = b->store.count - b->sent;
     f->greeted = b->phase == SVI_LIVE;
 }
@@ -338,9 +372,11 @@ void svs_outbox_status(const svs_outbox *b, svs_outbox_figures *f) {
 bool svi_outbox_check(const svs_outbox *b) {
     const svs_outbox_figures *f = &b->f;
     const int64_t end = b->first + b->store.count;
-    return svi_store_check(&b->store) && b->sent >= 0 && b->sent <= b->store.count && b->first >= 0 &&
-           b->reached >= b->first + b->sent && b->reached <= end && f->under_way >= 0 &&
-           (b->sent > 0 || f->under_way == 0) &&
+    return svi_store_check(&b->store) && b->taken >= 0 && b->taken <= b->sent && b->sent <= b->store.count &&
+           b->first >= 0 && b->reached >= b->first + b->sent && b->reached <= end && f->under_way >= 0 &&
+           (expects(b) || f->under_way == 0) &&
+           (b->taken == 0 ||
+            (b->o.release != SVS_OUTBOX_TAKEN && !b->o.replay && b->f.durable <= b->first)) &&
            (b->o.replay ? b->shift == 0 : b->first == f->acked + f->refused) &&
            f->put == f->acked + f->refused + f->dropped + b->store.count;
 }

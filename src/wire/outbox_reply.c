@@ -24,6 +24,7 @@ static const struct {
     {"applied", NUMBER, offsetof(struct svi_answer, applied), 0},
     {"refused", NUMBER, offsetof(struct svi_answer, refused), 0},
     {"epoch", HUGE_NUMBER, offsetof(struct svi_answer, epoch), 0},
+    {"delivery", TEXT, offsetof(struct svi_answer, delivery), sizeof((struct svi_answer *)0)->delivery},
     {"code", TEXT, offsetof(struct svi_answer, code), sizeof((struct svi_answer *)0)->code},
     {"error", TEXT, offsetof(struct svi_answer, reason), sizeof((struct svi_answer *)0)->reason},
 };

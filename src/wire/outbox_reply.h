@@ -14,6 +14,7 @@ struct svi_answer {
     int64_t n, next, credit, durable, applied; /* -1: not told */
     int64_t refused;                           /* samples of a message that was taken; 0: not told */
     uint64_t epoch;                            /* 0: not told */
+    char delivery[24];                         /* the level that the process promises; "": not told */
     char code[40], reason[200];                /* printable; reason "": no error */
 };
 

@@ -89,7 +89,7 @@ svs_code svi_store_push(struct svi_store *s, const void *body, size_t size, uint
         return SVS_LIMIT;
     memcpy(s->block + at, body, size);
     s->count++;
-    *svi_store_at(s, s->count - 1) = (struct svi_kept){at, size, pairs, false};
+    *svi_store_at(s, s->count - 1) = (struct svi_kept){at, size, pairs, false, false};
     s->tail = at + taken;
     return SVS_OK;
 }

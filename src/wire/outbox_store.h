@@ -12,7 +12,8 @@
 struct svi_kept {
     size_t at, size; /* the pairs of its map, in the block */
     uint32_t pairs;
-    bool stub; /* given up: only its number is sent, so that it is used up */
+    bool stub;    /* given up: only its number is sent, so that it is used up */
+    bool refused; /* answered for so: counted when it is released */
 };
 
 /* Zero-initialised but for the bounds is empty. */

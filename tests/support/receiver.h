@@ -1,6 +1,6 @@
 /* receiver.h: a model of a process with in.mode router and of the way to it, for tests of producers. It takes
- * samples {id: int, ...} in order, dies, forgets, loses what is under way, gets messages twice; it reorders
- * nothing. */
+ * samples {id: int, ...} in order, dies with and without its state, loses in a power cut what is not on disk,
+ * and what is under way; gets messages twice, and those of a connection that broke late, among newer ones. */
 #ifndef TEST_SUPPORT_RECEIVER_H
 #define TEST_SUPPORT_RECEIVER_H
 
@@ -16,6 +16,7 @@
 #include <msgpack.h>
 
 #define PIPE 4096 /* messages on the way, in each direction */
+#define LOG  8192 /* numbers that a process can use up */
 
 struct letter {
     char *bytes;
@@ -58,12 +59,18 @@ static inline void way_cut(struct way *w, int count) {
 
 struct receiver {
     struct way in, out;
+    struct way late; /* from a connection that broke: nobody hears the answers */
     uint64_t epoch;
+    const char *level;  /* `delivery` in the answer to hello; NULL = not told */
+    bool keeps, always; /* its state; on disk before each answer */
+    int64_t synced;     /* numbers below this are on disk */
+    int64_t log[LOG];   /* what a number stood for in the present state; -1: a sample without id */
     int64_t next, credit;
     int64_t last;              /* id of the last sample in this life, -1 = none */
     int64_t applied, repeated; /* samples: all lives; of an id that was taken before in this life */
     int refuse_every;          /* ids divisible by it are refused for good; 0 = none */
-    bool busy;                 /* everything is refused for now */
+    const char *busy;          /* everything is refused for now, for this code */
+    bool explains;             /* says why samples of a batch were refused */
     int largest;               /* bytes; a larger message vanishes with all behind it; 0 = no limit */
     bool skips;                /* ids may be left out: the test took them away */
     void (*took)(void *user, int64_t id); /* taken or refused for good */
@@ -86,7 +93,7 @@ static inline void receiver_answer(struct receiver *r, const char *word, bool tr
     msgpack_sbuffer b;
     msgpack_packer p;
     va_list fields;
-    int pairs = code ? 3 : 1;
+    int pairs = (code ? 3 : 1) + (r->level != NULL);
     va_start(fields, code);
     for (const char *name = va_arg(fields, const char *); name; name = va_arg(fields, const char *))
         pairs += va_arg(fields, int64_t) >= 0;
@@ -102,6 +109,10 @@ static inline void receiver_answer(struct receiver *r, const char *word, bool tr
         TEXT(code);
         TEXT("error");
         TEXT("it is refused");
+    }
+    if (r->level) {
+        TEXT("delivery");
+        TEXT(r->level);
     }
     va_start(fields, code);
     for (const char *name = va_arg(fields, const char *); name; name = va_arg(fields, const char *)) {
@@ -120,6 +131,8 @@ static inline void receiver_answer(struct receiver *r, const char *word, bool tr
 /* True: it is taken; false: refused for good. */
 static inline bool receiver_apply(struct receiver *r, const msgpack_object *sample) {
     const msgpack_object *id = receiver_key(sample, "id");
+    assert_true(r->next < LOG);
+    r->log[r->next] = id ? id->via.i64 : -1;
     if (!id)
         return false; /* only its number is used up */
     int64_t i = id->via.i64;
@@ -136,6 +149,11 @@ static inline bool receiver_apply(struct receiver *r, const msgpack_object *samp
     return good;
 }
 
+/* As it is told: -1 = nothing. */
+static inline int64_t receiver_durable(const struct receiver *r) {
+    return r->keeps ? r->synced - 1 : -1;
+}
+
 static inline void receiver_samples(struct receiver *r, const msgpack_object *o) {
     const msgpack_object *one = o->type == MSGPACK_OBJECT_ARRAY ? o->via.array.ptr : o;
     int64_t count = o->type == MSGPACK_OBJECT_ARRAY ? o->via.array.size : 1, good = 0, bad = 0, known = 0;
@@ -146,7 +164,7 @@ static inline void receiver_samples(struct receiver *r, const msgpack_object *o)
         return;
     }
     if (r->busy) {
-        receiver_answer(r, "final", false, "limit", "n", n, "next", r->next, NULL);
+        receiver_answer(r, "final", false, r->busy, "n", n, "next", r->next, NULL);
         return;
     }
     for (int64_t i = 0; i < count; i++) {
@@ -159,10 +177,12 @@ static inline void receiver_samples(struct receiver *r, const msgpack_object *o)
         bad += !taken;
         r->next++;
     }
+    r->synced = r->always ? r->next : r->synced;
     if (good == 0 && known == 0)
         receiver_answer(r, "final", true, "wrong_dimension", "n", n, "next", r->next, NULL);
     else
-        receiver_answer(r, "ok", true, NULL, "n", r->next - 1, "applied", r->next - 1, "credit", r->credit,
+        receiver_answer(r, "ok", true, bad > 0 && r->explains ? "wrong_dimension" : NULL, "n", r->next - 1,
+                        "applied", r->next - 1, "durable", receiver_durable(r), "credit", r->credit,
                         "refused", bad > 0 ? bad : INT64_C(-1), NULL);
 }
 
@@ -178,29 +198,58 @@ static inline void receiver_turn(struct receiver *r, bool twice) {
         msgpack_unpacked u;
         msgpack_unpacked_init(&u);
         assert_int_equal(msgpack_unpack_next(&u, l.bytes, l.size, NULL), MSGPACK_UNPACK_SUCCESS);
-        if (u.data.type == MSGPACK_OBJECT_MAP && receiver_key(&u.data, "op"))
-            receiver_answer(r, "ok", true, NULL, "next", r->next, "credit", r->credit, "epoch",
-                            (int64_t)r->epoch, NULL);
-        else
+        const bool hello = u.data.type == MSGPACK_OBJECT_MAP && receiver_key(&u.data, "op");
+        if (hello && i == 0) /* samples come twice when they are sent again; hellos are counted */
+            receiver_answer(r, "ok", true, NULL, "next", r->next, "durable", receiver_durable(r), "credit",
+                            r->credit, "epoch", (int64_t)r->epoch, NULL);
+        else if (!hello)
             receiver_samples(r, &u.data);
         msgpack_unpacked_destroy(&u);
     }
     free(l.bytes);
 }
 
-/* It dies, and another one with `next` takes its place. What the kernel had of the way there (the first
- * `lost`) and of the way back (the last `unheard`) is gone. */
-static inline void receiver_die(struct receiver *r, int64_t next, int lost, int unheard) {
+/* The connection breaks and another one is made: what is on the way there may still arrive, later. */
+static inline void receiver_reconnect(struct receiver *r) {
+    while (r->in.count > 0 && r->late.count < PIPE) {
+        struct letter l = way_take(&r->in);
+        r->late.letter[(r->late.first + r->late.count++) % PIPE] = l;
+    }
+    way_lose(&r->out, r->out.count);
+}
+
+/* The next message of a connection that broke. */
+static inline void receiver_turn_late(struct receiver *r) {
+    const int before = r->out.count;
+    const struct way in = r->in;
+    r->in = r->late;
+    receiver_turn(r, false);
+    r->late = r->in;
+    r->in = in;
+    way_cut(&r->out, r->out.count - before);
+}
+
+/* It goes on at `next`. What the kernel had of the way there (the first `lost`) and of the way back (the last
+ * `unheard`) is gone. */
+static inline void receiver_fall(struct receiver *r, int64_t next, int lost, int unheard) {
     way_lose(&r->in, lost < r->in.count ? lost : r->in.count);
+    way_lose(&r->late, r->late.count);
     way_cut(&r->out, unheard < r->out.count ? unheard : r->out.count);
-    r->epoch++;
     r->next = next;
+    r->synced = r->synced < next ? r->synced : next;
     r->last = -1;
+}
+
+/* It dies, and another one with `next` takes its place. */
+static inline void receiver_die(struct receiver *r, int64_t next, int lost, int unheard) {
+    receiver_fall(r, next, lost, unheard);
+    r->epoch++;
 }
 
 static inline void receiver_clear(struct receiver *r) {
     way_lose(&r->in, r->in.count);
     way_lose(&r->out, r->out.count);
+    way_lose(&r->late, r->late.count);
 }
 
 #endif

@@ -1,134 +1,28 @@
-/* The outbox: what it sends, keeps and tells, against a model of the process, step by step and by random
- * walks; and against the replies of a real one. */
+/* The outbox: what it sends, keeps and tells, against a model of the process, step by step; and against the
+ * replies of a real one. Random walks: tests/property/test_outbox_walks.c. */
 #include "support/engine.h"
-#include "support/receiver.h"
+#include "support/outbox.h"
 
 #include "base/random.h"
-#include "wire/outbox_state.h"
 
-struct bench {
-    svs_outbox *box;
-    struct receiver r;
-    double now;
-    int64_t put; /* ids so far */
-    int64_t acked_to;
-    svs_outbox_event last[SVS_OUTBOX_RESTARTED + 1];
-    int told[SVS_OUTBOX_RESTARTED + 1];
-    int64_t counted[SVS_OUTBOX_RESTARTED + 1];
-    char code[64], reason[256]; /* of the last refusal, passing or not */
-};
-
-static void hark(void *user, const svs_outbox_event *e) {
-    struct bench *b = user;
-    b->last[e->kind] = *e;
-    b->told[e->kind]++;
-    b->counted[e->kind] += e->count;
-    if (e->kind == SVS_OUTBOX_REFUSED || e->kind == SVS_OUTBOX_LATER) {
-        snprintf(b->code, sizeof b->code, "%s", e->code);
-        snprintf(b->reason, sizeof b->reason, "%s", e->reason);
-    }
-    assert_true(e->count >= 0 && (e->count == 0 || e->last >= e->first));
-    assert_non_null(e->code);
-    assert_non_null(e->reason);
-    if (e->kind == SVS_OUTBOX_ACKED) {
-        assert_true(e->first >= b->acked_to || b->box->o.replay);
-        b->acked_to = e->last + 1;
-    }
-}
-
-static void begin(struct bench *b, svs_outbox_options o) {
-    svs_error err;
-    memset(b, 0, sizeof *b);
-    b->r.epoch = 70;
-    b->r.credit = 1000;
-    b->r.last = -1;
-    o.src = o.src ? o.src : "plant";
-    o.tell = hark;
-    o.user = b;
-    b->box = svs_outbox_new(&o, &err);
-    assert_non_null(b->box);
-}
-
-static svs_outbox_options defaults(void) {
-    svs_outbox_options o;
-    memset(&o, 0xa5, sizeof o);
-    svs_outbox_defaults(&o);
-    return o;
-}
-
-static void end(struct bench *b) {
-    assert_true(svi_outbox_check(b->box));
-    svs_outbox_free(&b->box);
-    assert_null(b->box);
-    svs_outbox_free(&b->box);
-    receiver_clear(&b->r);
-}
-
-static svs_outbox_figures status(const struct bench *b) {
-    svs_outbox_figures f;
-    svs_outbox_status(b->box, &f);
-    return f;
-}
-
-static svs_code put_id(struct bench *b, int64_t id, size_t ballast) {
+/* A reply in JSON, single quotes will do. */
+static void answer(struct bench *b, const char *json) {
     char text[512];
-    msgpack_sbuffer s;
-    msgpack_packer p;
-    memset(text, 'a', sizeof text);
-    msgpack_sbuffer_init(&s);
-    msgpack_packer_init(&p, &s, msgpack_sbuffer_write);
-    msgpack_pack_map(&p, 2);
-    msgpack_pack_str_with_body(&p, "id", 2);
-    msgpack_pack_int64(&p, id);
-    msgpack_pack_str_with_body(&p, "ballast", 7);
-    msgpack_pack_str_with_body(&p, text, ballast);
-    svs_code code = svs_outbox_put(b->box, s.data, s.size, NULL);
-    msgpack_sbuffer_destroy(&s);
-    return code;
-}
-
-static void put(struct bench *b, int count) {
-    for (int i = 0; i < count; i++)
-        assert_int_equal(put_id(b, b->put++, 3), SVS_OK);
-}
-
-/* All that may go. Returns the messages. */
-static int post(struct bench *b) {
-    const void *bytes;
-    size_t size;
-    int count = 0;
-    while (svs_outbox_frame(b->box, b->now, &bytes, &size)) {
-        way_add(&b->r.in, bytes, size);
-        svs_outbox_sent(b->box, b->now);
-        assert_true(svi_outbox_check(b->box));
-        count++;
-    }
-    return count;
-}
-
-static void receive(struct bench *b) {
-    while (b->r.in.count > 0)
-        receiver_turn(&b->r, false);
-}
-
-static void hear_one(struct bench *b) {
-    struct letter l = way_take(&b->r.out);
-    assert_int_equal(svs_outbox_reply(b->box, l.bytes, l.size, b->now, NULL), SVS_OK);
+    struct svi_bytes bytes = {0};
+    struct svi_pack p;
+    size_t n = strlen(json);
+    assert_true(n < sizeof text);
+    for (size_t i = 0; i <= n; i++)
+        text[i] = json[i] == '\'' ? '"' : json[i];
+    json_t *j = json_loads(text, 0, NULL);
+    assert_non_null(j);
+    svi_pack_begin(&p, &bytes);
+    speaker_pack(&p, j);
+    assert_int_equal(svi_pack_end(&p), SVS_OK);
+    assert_int_equal(svs_outbox_reply(b->box, bytes.data, bytes.size, b->now, NULL), SVS_OK);
     assert_true(svi_outbox_check(b->box));
-    free(l.bytes);
-}
-
-static void hear(struct bench *b) {
-    while (b->r.out.count > 0)
-        hear_one(b);
-}
-
-/* There, back and there again, until nothing moves. */
-static void settle_down(struct bench *b) {
-    for (int i = 0; i < 1000 && post(b) + b->r.in.count + b->r.out.count > 0; i++) {
-        receive(b);
-        hear(b);
-    }
+    json_decref(j);
+    svi_bytes_clear(&bytes);
 }
 
 /* ---- one thing at a time */
@@ -179,8 +73,8 @@ static void test_window_and_credit(void **unused) {
     receive(&b);
     hear(&b);
     assert_int_equal(post(&b), 0);
-    assert_true(fabs(svs_outbox_wait(b.box, b.now) - 0.1) < 1e-9);
-    b.now += 0.1;
+    assert_true(fabs(svs_outbox_wait(b.box, b.now) - 0.05) < 1e-9);
+    b.now += 0.05;
     b.r.credit = 100;
     settle_down(&b);
     assert_int_equal(status(&b).acked, 20);
@@ -330,60 +224,66 @@ static void test_refusals(void **unused) {
 
 static void test_refusals_in_batches(void **unused) {
     (void)unused;
-    struct bench b;
-    svs_outbox_options o = defaults();
-    o.batch = 10;
-    begin(&b, o);
-    settle_down(&b);
-    b.r.refuse_every = 7;
-    put(&b, 10); /* of these 0 and 7; which ones is not told */
-    settle_down(&b);
-    assert_true(status(&b).refused == 2 && status(&b).acked == 8);
-    assert_true(b.last[SVS_OUTBOX_REFUSED].first == 0 && b.last[SVS_OUTBOX_REFUSED].last == 9);
-    assert_int_equal(b.last[SVS_OUTBOX_REFUSED].count, 2);
-    assert_int_equal(b.last[SVS_OUTBOX_ACKED].count, 8);
-    b.r.refuse_every = 1;
-    put(&b, 10); /* all of them */
-    settle_down(&b);
-    assert_true(status(&b).refused == 12 && b.last[SVS_OUTBOX_REFUSED].count == 10);
-    assert_string_equal(b.code, "wrong_dimension");
-    end(&b);
+    for (int explains = 0; explains < 2; explains++) {
+        struct bench b;
+        svs_outbox_options o = defaults();
+        o.batch = 10;
+        begin(&b, o);
+        settle_down(&b);
+        b.r.explains = explains;
+        b.r.refuse_every = 7;
+        put(&b, 10); /* of these 0 and 7; which ones is not told */
+        settle_down(&b);
+        assert_true(status(&b).refused == 2 && status(&b).acked == 8);
+        assert_true(b.last[SVS_OUTBOX_REFUSED].first == 0 && b.last[SVS_OUTBOX_REFUSED].last == 9);
+        assert_int_equal(b.last[SVS_OUTBOX_REFUSED].count, 2);
+        assert_int_equal(b.last[SVS_OUTBOX_ACKED].count, 8);
+        assert_string_equal(b.code, explains ? "wrong_dimension" : "");
+        assert_non_null(strstr(b.reason, explains ? "it is refused" : "error topic"));
+        b.r.refuse_every = 1;
+        put(&b, 10); /* all of them */
+        settle_down(&b);
+        assert_true(status(&b).refused == 12 && b.last[SVS_OUTBOX_REFUSED].count == 10);
+        assert_string_equal(b.code, "wrong_dimension");
+        end(&b);
+    }
 }
 
 static void test_passing_refusal(void **unused) {
     (void)unused;
-    struct bench b;
-    begin(&b, defaults());
-    settle_down(&b);
-    put(&b, 3);
-    b.r.busy = true;
-    double expected = 0.1;
-    for (int i = 0; i < 8; i++) {
+    static const char *const codes[] = {"limit", "disk_full"};
+    for (int k = 0; k < 2; k++) {
+        struct bench b;
+        begin_with(&b, defaults(), 3);
+        b.r.busy = codes[k];
+        double expected = 0.05;
+        for (int i = 0; i < 8; i++) {
+            settle_down(&b);
+            assert_int_equal(b.told[SVS_OUTBOX_LATER], i + 1);
+            assert_string_equal(b.code, codes[k]);
+            assert_true(fabs(b.last[SVS_OUTBOX_LATER].wait - expected) < 1e-9);
+            assert_true(fabs(svs_outbox_wait(b.box, b.now) - expected) < 1e-9);
+            assert_false(status(&b).greeted || svs_outbox_done(b.box));
+            b.now += expected;
+            expected = fmin(2 * expected, 2);
+        }
+        assert_true(expected == 2 && status(&b).kept == 3);
+        b.r.busy = NULL;
         settle_down(&b);
-        assert_int_equal(b.told[SVS_OUTBOX_LATER], i + 1);
-        assert_string_equal(b.code, "limit");
-        assert_true(fabs(b.last[SVS_OUTBOX_LATER].wait - expected) < 1e-9);
-        assert_true(fabs(svs_outbox_wait(b.box, b.now) - expected) < 1e-9);
-        assert_false(status(&b).greeted);
-        b.now += expected;
-        expected = fmin(2 * expected, 5);
+        assert_true(status(&b).acked == 3 && svs_outbox_done(b.box));
+        b.r.busy = codes[k]; /* the pauses begin anew */
+        put(&b, 1);
+        settle_down(&b);
+        assert_true(fabs(b.last[SVS_OUTBOX_LATER].wait - 0.05) < 1e-9);
+        end(&b);
     }
-    assert_true(expected == 5 && status(&b).kept == 3);
-    b.r.busy = false;
-    settle_down(&b);
-    assert_int_equal(status(&b).acked, 3);
-    b.r.busy = true; /* the pauses begin anew */
-    put(&b, 1);
-    settle_down(&b);
-    assert_true(fabs(b.last[SVS_OUTBOX_LATER].wait - 0.1) < 1e-9);
-    end(&b);
 }
 
 static void test_silence(void **unused) {
     (void)unused;
     struct bench b;
     begin(&b, defaults());
-    double waits[] = {1, 2, 4, 5, 5}; /* hello, ever more seldom */
+    double waits[] = {1, 2, 2, 2, 2}; /* hello, more seldom */
     for (int i = 0; i < 5; i++) {
         assert_int_equal(post(&b), 1);
         assert_true(svs_outbox_wait(b.box, b.now) == waits[i]);
@@ -459,15 +359,9 @@ static void test_impossible_reply(void **unused) {
     struct bench b;
     svs_outbox_options o = defaults();
     o.window = 5;
-    begin(&b, o);
-    settle_down(&b);
-    put(&b, 20);
-    post(&b);
-    const char yes[] = "\x82\xa2ok\xc3\xa1n\x0a", no[] = "\x83\xa5"
-                                                         "error\xa1x\xa1n\x0b\xa5"
-                                                         "final\xc3";
-    assert_int_equal(svs_outbox_reply(b.box, no, sizeof no - 1, b.now, NULL), SVS_OK);
-    assert_int_equal(svs_outbox_reply(b.box, yes, sizeof yes - 1, b.now, NULL), SVS_OK);
+    begin_with(&b, o, 20);
+    answer(&b, "{'error': 'x', 'n': 11, 'final': true}");
+    answer(&b, "{'ok': true, 'n': 10}");
     assert_true(status(&b).acked == 0 && status(&b).refused == 0 && status(&b).kept == 20);
     settle_down(&b);
     assert_true(status(&b).acked == 20 && b.r.applied == 20);
@@ -537,17 +431,195 @@ static void test_restart_with_state(void **unused) {
     post(&b);
     for (int i = 0; i < 4; i++)
         receiver_turn(&b.r, false);
-    receiver_die(&b.r, 14, 2, 4); /* nobody has heard of the four */
+    receiver_fall(&b.r, 14, 2, 4); /* nobody has heard of the four */
     b.now += 1;
     settle_down(&b);
     svs_outbox_figures f = status(&b);
-    assert_true(f.acked == 16 && f.forgotten == 0 && f.resent == 2 && f.restarts == 1);
-    assert_true(b.r.low == 14 && b.r.next == 16);
-    receiver_die(&b.r, 12, 0, 0); /* a power cut: four acknowledged ones are gone */
+    assert_true(f.acked == 16 && f.forgotten == 0 && f.resent == 2 && f.restarts == 0);
+    assert_true(b.r.low == 14 && b.r.next == 16 && b.told[SVS_OUTBOX_RESTARTED] == 0);
+    receiver_fall(&b.r, 12, 0, 0); /* a power cut: four acknowledged ones are gone */
     put(&b, 1);
     settle_down(&b);
     f = status(&b);
-    assert_true(f.acked == 17 && f.forgotten == 4 && b.r.next == 13 && b.r.low == 16 && f.gaps == 1);
+    assert_true(f.acked == 17 && f.forgotten == 4 && f.lost == 4 && b.r.next == 13 && b.r.low == 16 &&
+                f.gaps == 1);
+    assert_true(b.last[SVS_OUTBOX_RESTARTED].first == 12 && b.last[SVS_OUTBOX_RESTARTED].last == 15);
+    assert_string_equal(b.code, "power_cut");
+    assert_non_null(strstr(b.reason, "delivery durable"));
+    end(&b);
+}
+
+/* ---- released when it is on disk */
+
+static svs_outbox_options careful(svs_outbox_release release, int batch) {
+    svs_outbox_options o = defaults();
+    o.release = release;
+    o.batch = batch;
+    return o;
+}
+
+static void keep_state(struct bench *b, const char *level) {
+    b->r.keeps = true;
+    b->r.level = level;
+}
+
+static void test_release_on_disk(void **unused) {
+    (void)unused;
+    for (int told = 0; told < 2; told++) { /* whether the process tells its level, or its numbers do */
+        struct bench b;
+        begin(&b, careful(told ? SVS_OUTBOX_DURABLE : SVS_OUTBOX_SAFEST, 1));
+        keep_state(&b, told ? "at-least-once" : NULL);
+        b.r.synced = !told;
+        b.r.next = !told; /* an earlier life of the producer */
+        settle_down(&b);
+        put(&b, 10);
+        settle_down(&b);
+        svs_outbox_figures f = status(&b);
+        assert_true(f.acked == 0 && f.taken == 10 && f.kept == 10 && f.unsent == 0 && f.durable == 0);
+        assert_true(b.told[SVS_OUTBOX_ACKED] == 0 && !svs_outbox_done(b.box));
+        b.r.synced += 4;
+        b.now += svs_outbox_wait(b.box, b.now); /* it asks by itself */
+        settle_down(&b);
+        f = status(&b);
+        assert_true(f.acked == 4 && f.taken == 6 && f.kept == 6 && f.durable == 4);
+        assert_true(b.last[SVS_OUTBOX_ACKED].first == 0 && b.last[SVS_OUTBOX_ACKED].last == 3);
+        receiver_fall(&b.r, b.r.next - 3, 0, 0); /* a power cut: all that it took is sent again */
+        svs_outbox_broken(b.box, b.now);
+        settle_down(&b);
+        f = status(&b);
+        assert_true(f.taken == 6 && f.resent == 3 && f.forgotten == 0 && b.told[SVS_OUTBOX_RESTARTED] == 0);
+        b.r.always = true; /* the next reply tells that all is there */
+        put(&b, 1);
+        settle_down(&b);
+        f = status(&b);
+        assert_true(f.acked == 11 && f.kept == 0 && f.durable == 11 && svs_outbox_done(b.box));
+        assert_true(isinf(svs_outbox_wait(b.box, b.now)) && f.resent == 3 && b.r.next == 11 + !told);
+        end(&b);
+    }
+}
+
+/* The questions how much is on disk become rare, and frequent again when something is. */
+static void test_curiosity(void **unused) {
+    (void)unused;
+    struct bench b;
+    begin(&b, careful(SVS_OUTBOX_SAFEST, 1));
+    keep_state(&b, "at-least-once");
+    put(&b, 4);
+    double waits[] = {0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2, 2};
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = 0; i < 8; i++) {
+            settle_down(&b);
+            assert_true(fabs(svs_outbox_wait(b.box, b.now) - waits[i]) < 1e-9);
+            b.now += svs_outbox_wait(b.box, b.now);
+        }
+        b.r.synced += 2;
+    }
+    settle_down(&b);
+    assert_true(status(&b).acked == 4 && isinf(svs_outbox_wait(b.box, b.now)));
+    end(&b);
+}
+
+/* A process that keeps nothing: it is as good as it can be, or nothing is sent at all. */
+static void test_nothing_kept(void **unused) {
+    (void)unused;
+    struct bench b;
+    begin_with(&b, careful(SVS_OUTBOX_SAFEST, 1), 5);
+    settle_down(&b);
+    assert_true(status(&b).acked == 5 && status(&b).durable == -1 && svs_outbox_done(b.box));
+    end(&b);
+    begin(&b, careful(SVS_OUTBOX_DURABLE, 1));
+    b.r.level = "acked";
+    put(&b, 5);
+    settle_down(&b);
+    assert_string_equal(b.code, "not_durable");
+    assert_non_null(strstr(b.reason, "--state.dir"));
+    assert_true(status(&b).kept == 5 && b.r.next == 0 && svs_outbox_wait(b.box, b.now) > 0.04);
+    keep_state(&b, "durable"); /* started anew as it should be */
+    b.r.always = true;
+    b.now += 1;
+    settle_down(&b);
+    assert_true(status(&b).acked == 5 && status(&b).durable == 5);
+    receiver_die(&b.r, 0, 0, 0); /* and without its folder: nothing is let go of */
+    b.r.keeps = false;
+    b.r.level = "acked";
+    put(&b, 2);
+    settle_down(&b);
+    assert_true(b.told[SVS_OUTBOX_LATER] == 2 && status(&b).kept == 2);
+    end(&b);
+}
+
+/* With its folder gone it lacks what was released; the rest goes to it under new numbers. */
+static void test_state_gone(void **unused) {
+    (void)unused;
+    struct bench b;
+    begin(&b, careful(SVS_OUTBOX_SAFEST, 1));
+    keep_state(&b, "at-least-once");
+    put(&b, 10);
+    b.r.synced = 4;
+    settle_down(&b);
+    receiver_die(&b.r, 0, 0, 0);
+    b.r.always = true;
+    put(&b, 1);
+    settle_down(&b);
+    svs_outbox_figures f = status(&b);
+    assert_true(f.acked == 11 && f.lost == 4 && f.forgotten == 4 && f.restarts == 1 && f.durable == 11);
+    assert_true(b.r.low == 4 && b.r.last == 10 && b.r.next == 7);
+    assert_string_equal(b.code, "no_state");
+    assert_non_null(strstr(b.reason, "state.dir"));
+    end(&b);
+}
+
+/* Refused samples are counted once, and told once, though a power cut makes them come again. */
+static void test_refused_again(void **unused) {
+    (void)unused;
+    for (int batch = 1; batch <= 10; batch += 9) {
+        struct bench b;
+        begin(&b, careful(SVS_OUTBOX_DURABLE, batch));
+        keep_state(&b, "at-least-once");
+        settle_down(&b);
+        b.r.refuse_every = 4;
+        put(&b, 10); /* 0, 4 and 8 */
+        settle_down(&b);
+        assert_true(b.counted[SVS_OUTBOX_REFUSED] == 3 && status(&b).refused == 0 && status(&b).taken == 10);
+        receiver_fall(&b.r, 2, 0, 0);
+        svs_outbox_broken(b.box, b.now);
+        settle_down(&b);
+        b.r.synced = 10;
+        b.now += 10;
+        settle_down(&b);
+        svs_outbox_figures f = status(&b);
+        assert_true(f.acked + f.refused == 10 && (batch > 1 || f.refused == 3) && f.refused >= 2);
+        assert_int_equal(b.counted[SVS_OUTBOX_REFUSED], 3);
+        end(&b);
+    }
+}
+
+/* A file: nothing is kept for the disk's sake, but it is asked how far that is; and rows are wanted again. */
+static void test_replay_on_disk(void **unused) {
+    (void)unused;
+    struct bench b;
+    svs_outbox_options o = careful(SVS_OUTBOX_DURABLE, 1);
+    o.replay = true;
+    begin(&b, o);
+    keep_state(&b, "at-least-once");
+    b.r.next = b.r.synced = 3; /* an earlier run */
+    settle_down(&b);
+    assert_true(svs_outbox_wanted(b.box) == 3 && svs_outbox_done(b.box));
+    for (int64_t i = 3; i < 10; i++)
+        assert_int_equal(put_id(&b, i, 1), SVS_OK);
+    settle_down(&b);
+    assert_true(status(&b).acked == 7 && status(&b).kept == 0 && !svs_outbox_done(b.box));
+    receiver_fall(&b.r, 6, 0, 0);
+    b.now += svs_outbox_wait(b.box, b.now);
+    settle_down(&b);
+    svs_outbox_figures f = status(&b);
+    assert_true(svs_outbox_wanted(b.box) == 6 && f.forgotten == 4 && f.lost == 0 && f.restarts == 0);
+    assert_true(b.last[SVS_OUTBOX_RESTARTED].first == 6 && b.last[SVS_OUTBOX_RESTARTED].last == 9);
+    b.r.always = true;
+    for (int64_t i = 6; i < 10; i++)
+        assert_int_equal(put_id(&b, i, 1), SVS_OK);
+    settle_down(&b);
+    assert_true(svs_outbox_done(b.box) && b.r.next == 10 && status(&b).durable == 10);
     end(&b);
 }
 
@@ -678,67 +750,38 @@ static void test_poison(void **unused) {
     end(&b);
 }
 
-/* A refusal that tells no number is of the oldest message. */
-static void test_unreadable(void **unused) {
+/* Replies without a number: of the oldest message when it could not be read, else of nothing that was sent,
+ * as when a key was taken from the allow file. */
+static void test_unnumbered(void **unused) {
     (void)unused;
-    struct bench b;
-    begin(&b, defaults());
-    put(&b, 3);
-    for (int i = 0; i < 2; i++) { /* two hellos */
+    static const struct {
+        const char *reply, *code;
+        bool greeted; /* it comes after the hellos */
+        int refused, later;
+    } cases[] = {{"{'error': 'odd!', 'code': 'too_deep'}", "too_deep", true, 1, 0},
+                 {"{'error': 'no!!', 'code': 'not_allowed'}", "not_allowed", true, 0, 1},
+                 {"{'error': 'full', 'code': 'disk_full', 'final': false}", "disk_full", true, 0, 1},
+                 {"{'error': 'odd!', 'code': 'no_source'}", "no_source", false, 0, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct bench b;
+        begin(&b, defaults());
+        if (cases[i].greeted)
+            settle_down(&b);
+        put(&b, 3);
         post(&b);
-        receive(&b);
-        hear(&b);
+        answer(&b, cases[i].reply);
+        assert_string_equal(b.code, cases[i].code);
+        assert_int_equal(b.told[SVS_OUTBOX_REFUSED], cases[i].refused);
+        assert_int_equal(b.told[SVS_OUTBOX_LATER], cases[i].later);
+        assert_true(status(&b).kept == 3 && (cases[i].refused || svs_outbox_wait(b.box, b.now) > 0.04));
+        way_lose(&b.r.in, b.r.in.count);
+        b.r.skips = true;
+        b.now += 0.05;
+        settle_down(&b);
+        assert_true(status(&b).acked == 3 - cases[i].refused && status(&b).refused == cases[i].refused);
+        assert_true(b.told[SVS_OUTBOX_REFUSED] == cases[i].refused && b.r.next == 3);
+        end(&b);
     }
-    post(&b);
-    way_lose(&b.r.in, 1);
-    b.r.last = 0;
-    const char no[] = "\x82\xa5"
-                      "error\xa4odd!\xa4"
-                      "code\xa8too_deep";
-    assert_int_equal(svs_outbox_reply(b.box, no, sizeof no - 1, b.now, NULL), SVS_OK);
-    assert_string_equal(b.code, "too_deep");
-    assert_true(b.last[SVS_OUTBOX_REFUSED].first == 0 && b.told[SVS_OUTBOX_REFUSED] == 1);
-    settle_down(&b);
-    svs_outbox_figures f = status(&b);
-    assert_true(f.refused == 1 && f.acked == 2 && f.kept == 0 && b.told[SVS_OUTBOX_REFUSED] == 1 &&
-                b.r.next == 3);
-    end(&b);
-}
-
-/* Neither is one that is not of the sample: a key that was taken from the allow file. */
-static void test_not_allowed(void **unused) {
-    (void)unused;
-    struct bench b;
-    begin(&b, defaults());
-    settle_down(&b);
-    put(&b, 3);
-    post(&b);
-    const char no[] = "\x82\xa5"
-                      "error\xa4no!!\xa4"
-                      "code\xabnot_allowed";
-    assert_int_equal(svs_outbox_reply(b.box, no, sizeof no - 1, b.now, NULL), SVS_OK);
-    assert_true(b.told[SVS_OUTBOX_LATER] == 1 && b.told[SVS_OUTBOX_REFUSED] == 0);
-    assert_string_equal(b.code, "not_allowed");
-    assert_true(status(&b).kept == 3 && svs_outbox_wait(b.box, b.now) > 0.09);
-    way_lose(&b.r.in, 3);
-    b.now += 0.1;
-    settle_down(&b);
-    assert_int_equal(status(&b).acked, 3);
-    end(&b);
-}
-
-static void test_hello_refused(void **unused) {
-    (void)unused;
-    struct bench b;
-    begin(&b, defaults());
-    post(&b);
-    const char no[] = "\x82\xa5"
-                      "error\xa4odd!\xa4"
-                      "code\xa9no_source";
-    assert_int_equal(svs_outbox_reply(b.box, no, sizeof no - 1, b.now, NULL), SVS_OK);
-    assert_true(b.told[SVS_OUTBOX_LATER] == 1 && svs_outbox_wait(b.box, b.now) > 0.09);
-    assert_int_equal(post(&b), 0);
-    end(&b);
 }
 
 static void test_junk_replies(void **unused) {
@@ -863,176 +906,6 @@ static void test_real_replies(void **unused) {
     }
 }
 
-/* ---- random walks */
-
-#define IDS 4000
-
-struct walk {
-    struct bench b;
-    struct svi_random random;
-    uint8_t taken[IDS];   /* in some life */
-    uint8_t settled[IDS]; /* told to the producer before this life began */
-    bool replay, keeps;
-};
-
-static uint32_t below(struct walk *w, uint32_t n) {
-    return svi_random_below(&w->random, n);
-}
-
-static void on_taken(void *user, int64_t id) {
-    struct walk *w = user;
-    assert_true(id >= 0 && id < IDS);
-    assert_false(w->settled[id] && !w->replay); /* what was acknowledged is never sent to a later process */
-    w->taken[id] = 1;
-}
-
-static void on_event(void *user, const svs_outbox_event *e) {
-    struct walk *w = user;
-    hark(&w->b, e);
-    if (e->kind == SVS_OUTBOX_ACKED || e->kind == SVS_OUTBOX_REFUSED)
-        for (int64_t i = e->first; i <= e->last; i++)
-            assert_true(w->taken[i]); /* nothing is acknowledged that no process has taken */
-}
-
-static void crash(struct walk *w) {
-    struct receiver *r = &w->b.r;
-    const svs_outbox *box = w->b.box;
-    int64_t next = 0;
-    if (w->keeps) /* the journal ends a little earlier, or with the last sample */
-        next = r->next - (below(w, 2) ? 0 : below(w, 1 + (uint32_t)(r->next < 5 ? r->next : 5)));
-    receiver_die(r, next, (int)below(w, (uint32_t)r->in.count + 1),
-                 (int)below(w, (uint32_t)r->out.count + 1));
-    for (int64_t i = 0; i < box->first; i++)
-        w->settled[i] = 1;
-    if (below(w, 2))
-        svs_outbox_broken(w->b.box, w->b.now);
-}
-
-static void put_some(struct walk *w) {
-    int64_t wanted = svs_outbox_wanted(w->b.box);
-    for (uint32_t i = below(w, 20); i > 0 && wanted >= 0 && wanted < IDS; i--)
-        if (put_id(&w->b, wanted, below(w, 100)) == SVS_OK)
-            wanted++;
-}
-
-static void send_some(struct walk *w) {
-    const void *bytes;
-    size_t size;
-    for (uint32_t i = below(w, 30); i > 0 && svs_outbox_frame(w->b.box, w->b.now, &bytes, &size); i--)
-        if (below(w, 10) && w->b.r.in.count < PIPE - 10) { /* else the socket takes nothing */
-            way_add(&w->b.r.in, bytes, size);
-            svs_outbox_sent(w->b.box, w->b.now);
-        }
-}
-
-static void receive_some(struct walk *w) {
-    for (uint32_t i = below(w, 30); i > 0 && w->b.r.in.count > 0 && w->b.r.out.count < PIPE - 10; i--)
-        receiver_turn(&w->b.r, below(w, 40) == 0);
-}
-
-static void hear_some(struct walk *w) {
-    for (uint32_t i = below(w, 30); i > 0 && w->b.r.out.count > 0; i--)
-        hear_one(&w->b);
-}
-
-static void step(struct walk *w) {
-    switch (below(w, 12)) {
-    case 0:
-        if (below(w, 8) == 0)
-            crash(w);
-        break;
-    case 1:
-        w->b.r.busy = below(w, 10) == 0;
-        w->b.r.credit = below(w, 4) ? below(w, 40) : 1000;
-        break;
-    case 2:
-        w->b.now += below(w, 3) ? 0.05 : 1.1;
-        break;
-    case 3: /* the connection breaks, the process lives on */
-        if (below(w, 10) == 0)
-            way_lose(&w->b.r.in, (int)below(w, (uint32_t)w->b.r.in.count + 1));
-        break;
-    case 4:
-    case 5:
-        put_some(w);
-        break;
-    case 6:
-    case 7:
-        send_some(w);
-        break;
-    case 8:
-    case 9:
-        receive_some(w);
-        break;
-    default:
-        hear_some(w);
-    }
-    assert_true(svi_outbox_check(w->b.box));
-}
-
-/* The faults end: everything must come through. */
-static void calm_down(struct walk *w) {
-    w->b.r.busy = false;
-    w->b.r.credit = 100;
-    for (int i = 0; i < 2000; i++) {
-        int64_t wanted = svs_outbox_wanted(w->b.box);
-        while (w->replay && wanted >= 0 && wanted < w->b.put && put_id(&w->b, wanted, 3) == SVS_OK)
-            wanted++;
-        settle_down(&w->b);
-        svs_outbox_figures f = status(&w->b);
-        if (f.greeted && f.kept == 0 && svs_outbox_wanted(w->b.box) >= w->b.put)
-            return;
-        double wait = svs_outbox_wait(w->b.box, w->b.now);
-        w->b.now += wait < 100 ? wait : 0.1;
-    }
-    fail_msg("it does not come to an end");
-}
-
-static void random_walk(uint64_t seed) {
-    static struct walk w;
-    memset(&w, 0, sizeof w);
-    w.random.state = seed;
-    w.replay = below(&w, 2);
-    w.keeps = below(&w, 2);
-    svs_outbox_options o = defaults();
-    o.replay = w.replay;
-    o.samples = 1 + below(&w, 300);
-    o.bytes = 1024 + below(&w, 20000);
-    o.message = 256 + below(&w, 1000);
-    o.batch = 1 + (int)below(&w, 10);
-    o.window = 1 + (int)below(&w, 50);
-    o.timeout = 1;
-    begin(&w.b, o);
-    w.b.box->o.tell = on_event;
-    w.b.box->o.user = &w;
-    w.b.r.took = on_taken;
-    w.b.r.user = &w;
-    w.b.r.refuse_every = below(&w, 2) ? 0 : 2 + (int)below(&w, 20);
-    for (int i = 0; i < 3000; i++) {
-        step(&w);
-        int64_t wanted = svs_outbox_wanted(w.b.box);
-        w.b.put = wanted > w.b.put ? wanted : w.b.put;
-    }
-    calm_down(&w);
-    svs_outbox_figures f = status(&w.b);
-    assert_int_equal(w.b.r.repeated, 0);
-    for (int64_t i = 0; i < w.b.put; i++)
-        assert_true(w.taken[i]);
-    if (!w.replay)
-        assert_true(f.acked + f.refused == w.b.put && f.dropped == 0);
-    else
-        assert_int_equal(w.b.r.next, w.b.put); /* the last process has all from the beginning */
-    assert_true(f.under_way == 0 && f.kept == 0);
-    end(&w.b);
-}
-
-static void test_walks(void **unused) {
-    (void)unused;
-    const int count = getenv("SVMSTREAM_QUICK") ? 60 : 400;
-    for (int i = 0; i < count; i++)
-        random_walk(1000 + (uint64_t)i);
-}
-
 /* The checker sees what is broken. */
 static void test_checker(void **unused) {
     (void)unused;
@@ -1075,18 +948,21 @@ int main(void) {
         cmocka_unit_test(test_store),
         cmocka_unit_test(test_restart),
         cmocka_unit_test(test_restart_with_state),
+        cmocka_unit_test(test_release_on_disk),
+        cmocka_unit_test(test_curiosity),
+        cmocka_unit_test(test_nothing_kept),
+        cmocka_unit_test(test_state_gone),
+        cmocka_unit_test(test_refused_again),
+        cmocka_unit_test(test_replay_on_disk),
         cmocka_unit_test(test_earlier_life_of_the_producer),
         cmocka_unit_test(test_another_producer),
         cmocka_unit_test(test_replay),
         cmocka_unit_test(test_replay_overtaken),
         cmocka_unit_test(test_poison),
-        cmocka_unit_test(test_unreadable),
-        cmocka_unit_test(test_not_allowed),
-        cmocka_unit_test(test_hello_refused),
+        cmocka_unit_test(test_unnumbered),
         cmocka_unit_test(test_junk_replies),
         cmocka_unit_test(test_pack),
         cmocka_unit_test(test_real_replies),
-        cmocka_unit_test(test_walks),
         cmocka_unit_test(test_checker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,7 +48,7 @@ static int send_all(svs_outbox *b) {
         }
         svs_outbox_status(b, &f);
         if (f.unsent > 0) {
-            assert_true(svs_outbox_wait(b, now) > 0.05 && svs_outbox_wait(b, now) < 0.2);
+            assert_true(svs_outbox_wait(b, now) > 0.04 && svs_outbox_wait(b, now) < 0.2);
             failed++;
         }
     } while (f.unsent > 0 && failed < 5);
