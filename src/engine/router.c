@@ -53,13 +53,15 @@ static void reply_hello(struct svi_pack *p, const struct svi_control *c, const s
     }
     memcpy(name, src->body, src->length);
     name[src->length] = '\0';
-    svi_pack_map(p, 5);
+    svi_pack_map(p, 6);
     svi_reply_bool(p, "ok", true);
     svi_reply_int(p, "next", svi_engine_source_next(c->engine, name));
     svi_reply_int(p, "durable", durable(c, name));
     svi_reply_int(p, "credit", CREDIT);
     svi_pack_text(p, "epoch");
     svi_pack_uint(p, svi_engine_epoch(c->engine));
+    svi_pack_text(p, "delivery"); /* before anything is on disk `durable` cannot tell whether it will be */
+    svi_pack_text(p, svi_delivery_name(svi_settings_delivery(c->settings)));
 }
 
 /* `final`: the message's number is used up, sending it again would not help. */

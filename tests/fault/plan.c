@@ -30,6 +30,7 @@ static struct {
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_uchar ours[DESCRIPTORS]; /* 1 = open under the folder, 2 = and each write is synced */
+static int told[DESCRIPTORS];          /* failed syncs that the descriptor knows of */
 static long calls, failed;
 static bool half_done; /* FAULT_SHORT: the next write fails */
 
@@ -238,6 +239,15 @@ void plan_leave(enum verdict v, enum call call) {
 int plan_fail(void) {
     plan_leave(FAIL, ANY);
     return -1;
+}
+
+bool plan_owes_failure(int fd, bool fresh) {
+    int losses = wb_losses(fd);
+    bool owes = !fresh && told[fd] < losses;
+    told[fd] = losses;
+    if (owes)
+        errno = plan.number;
+    return owes;
 }
 
 size_t plan_part(size_t length) {

@@ -29,6 +29,10 @@ enum verdict plan_enter(enum call call, bool changes);
 void plan_leave(enum verdict v, enum call call);
 int plan_fail(void);
 
+/* Linux tells of a failed sync once on every descriptor that was open then: is this one still to be told
+ * (errno is set), though another's sync failed? `fresh`: it was opened just now, or told just now. */
+bool plan_owes_failure(int fd, bool fresh);
+
 /* How much of a write of this many bytes is done (PART). */
 size_t plan_part(size_t length);
 

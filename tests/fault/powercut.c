@@ -47,6 +47,7 @@ static void opened(int fd, int flags, bool created, const char *name) {
     if (created)
         wb_changed(WB_CREATED, name, NULL, -1);
     plan_note(fd, flags & O_DSYNC);
+    plan_owes_failure(fd, true);
     errno = saved;
 }
 
@@ -226,7 +227,12 @@ static int sync_ours(int fd) {
     if (v == FAIL) {
         if (errno != EINTR)
             wb_lost(fd);
+        plan_owes_failure(fd, true);
         return plan_fail();
+    }
+    if (plan_owes_failure(fd, false)) {
+        plan_leave(v, FSYNC);
+        return -1;
     }
     if (fstat(fd, &s) == 0 && !plan_lies()) {
         if (S_ISDIR(s.st_mode) && plan_name(fd, name))

@@ -2,7 +2,8 @@
  * checkpoint now and then, and removes what the second newest no longer needs.
  *
  * usage: store_writer FOLDER seed=N cycle=N [records=N] [every=N] [fsync=always|interval|never] [thread=1]
- *                     [early-trim=1] [ignore-sync=1]
+ *                     [early-trim=1]   (thread: checkpoints and the syncs of fsync=interval have threads of
+ * their own)
  *
  * Prints `start N` (recovered records) and `ack N` (records that may not get lost any more): with
  * fsync=always what was committed, else what the journal says is durable. Exit code 0: done; 1: recovery
@@ -43,6 +44,11 @@ struct writer {
     atomic_bool done;
     svs_code written;
     svs_error error;
+    /* a sync that the records do not wait for */
+    struct svi_journal_sync sync;
+    pthread_t sync_thread;
+    bool syncing;
+    atomic_bool synced;
 };
 
 static void say(const char *what, uint64_t n) {
@@ -161,11 +167,40 @@ static svs_code commit(struct writer *w, int group) {
     return code;
 }
 
+static void *run_sync(void *context) {
+    struct writer *w = context;
+    svi_journal_sync_run(&w->sync);
+    atomic_store(&w->synced, true);
+    return NULL;
+}
+
+static svs_code end_sync(struct writer *w, svs_error *err) {
+    pthread_join(w->sync_thread, NULL);
+    w->syncing = false;
+    return svi_journal_sync_end(w->journal, &w->sync, err);
+}
+
+/* The sync of the policy interval, in a thread of its own. */
+static svs_code sync_beside(struct writer *w, svs_error *err) {
+    double due;
+    if (w->syncing)
+        return atomic_load(&w->synced) ? end_sync(w, err) : SVS_OK;
+    if (!svi_journal_due(w->journal, w->time, &due))
+        return SVS_OK;
+    svs_code code = svi_journal_sync_begin(w->journal, &w->sync, err);
+    atomic_store(&w->synced, false);
+    w->syncing = code == SVS_OK && pthread_create(&w->sync_thread, NULL, run_sync, w) == 0;
+    if (code != SVS_OK || w->syncing)
+        return code;
+    svi_journal_sync_run(&w->sync);
+    return svi_journal_sync_end(w->journal, &w->sync, err);
+}
+
 static svs_code acknowledge(struct writer *w) {
     svs_error err = {0};
     double due;
     w->time += 0.05;
-    svs_code code = svi_journal_tick(w->journal, w->time, &due, &err);
+    svs_code code = w->o.thread ? sync_beside(w, &err) : svi_journal_tick(w->journal, w->time, &due, &err);
     if (code != SVS_OK)
         complain("not synced", &err);
     bool always = strcmp(w->o.fsync, "always") == 0;
@@ -190,8 +225,11 @@ static svs_code write_records(struct writer *w) {
         if (code == SVS_OK)
             code = tend_checkpoints(w);
     }
-    svs_code last = w->running ? end_checkpoint(w) : SVS_OK;
-    return code == SVS_OK ? last : code;
+    svs_error err = {0};
+    svs_code last = w->running ? end_checkpoint(w) : SVS_OK, sync = w->syncing ? end_sync(w, &err) : SVS_OK;
+    if (sync != SVS_OK)
+        complain("not synced", &err);
+    return code != SVS_OK ? code : last != SVS_OK ? last : sync;
 }
 
 /* ---- the process */

@@ -22,7 +22,8 @@ struct saved {
 };
 
 struct file {
-    bool used, lost;
+    bool used;
+    int losses;
     dev_t device;
     ino_t number;
     int fd;                   /* our own */
@@ -42,7 +43,7 @@ static struct saved saved_table[WB_SECTORS];
 static int saved_used, saved_free = NONE;
 static struct change change_table[WB_NAMES];
 static int changes;
-static bool names_lost;
+static int names_losses;
 static uint64_t clock_now;
 
 static void give_up(const char *why) {
@@ -218,16 +219,21 @@ void wb_before_truncate(int fd, int64_t size) {
 
 void wb_synced(int fd) {
     struct file *f = find(fd);
-    if (f && !f->lost)
+    if (f && f->losses == 0)
         mark_clean(f);
 }
 
 void wb_lost(int fd) {
     struct file *f = find(fd);
     if (f)
-        f->lost = true;
+        f->losses++;
     else
-        names_lost = true;
+        names_losses++;
+}
+
+int wb_losses(int fd) {
+    struct file *f = find(fd);
+    return f ? f->losses : names_losses;
 }
 
 /* ---- names */
@@ -249,7 +255,7 @@ void wb_synced_folder(const char *path) {
     for (int i = 0; i < changes; i++)
         if (is_parent(path, change_table[i].path) || is_parent(path, change_table[i].other))
             last = i;
-    if (!names_lost)
+    if (names_losses == 0)
         drop_changes(last + 1);
 }
 

@@ -52,6 +52,9 @@ void wb_synced_folder(const char *path);
  * it never reached the disk, so later syncs do not help it either. */
 void wb_lost(int fd);
 
+/* How often that happened to the file (to any folder). Every descriptor that was open then is to be told. */
+int wb_losses(int fd);
+
 /* A descriptor that keeps the content of what the name stands for, or -1: before it is removed or replaced.
  */
 int wb_hold(const char *path);

@@ -104,6 +104,8 @@ static void read_all(svi_journal_reader *r, size_t size, unsigned how, struct se
     }
     if (r && what == SVI_JOURNAL_FAIL)
         s->code = (int)err->code;
+    if (s->code && getenv("FUZZ_TELL"))
+        fprintf(stderr, "%s\n", err->text);
     if (s->code)
         must(err->text[0] && strlen(err->text) < sizeof err->text);
     must(!s->code || s->code == SVS_DAMAGED || s->code == SVS_UNAVAILABLE || s->code == SVS_TOO_LARGE);
@@ -186,6 +188,13 @@ static void write_on(const struct svi_folder *f, const struct seen *before, size
     must(svi_journal_commit(j, &err) == SVS_OK);
     svi_journal_free(&j);
     struct seen after = read_folder(f, size + 4096, how & ~(unsigned)ACCEPT, from);
+    if (getenv("FUZZ_TELL"))
+        fprintf(stderr,
+                "before: %d %llu records, end %llu in %llu at %llu, torn %llu; after: %d %llu, torn %llu\n",
+                before->code, (unsigned long long)before->count, (unsigned long long)before->found.end.number,
+                (unsigned long long)before->found.end.segment, (unsigned long long)before->found.end.offset,
+                (unsigned long long)before->found.torn, after.code, (unsigned long long)after.count,
+                (unsigned long long)after.found.torn);
     if (accepts(how)) /* what was passed over is still there, and still damaged */
         return;
     must(!after.code && after.count == before->count + 1 && after.found.torn == 0);
@@ -205,7 +214,7 @@ static void run(uint8_t *bytes, size_t size, unsigned how, const struct svi_posi
         must(!here || (m.code == s.code && m.count == s.count && m.digest == s.digest &&
                        m.found.torn == s.found.torn));
     }
-    if (!s.code && from->chain == 0)
+    if (!s.code && from->offset == 0)
         write_on(&f, &s, size, how, from);
     remove_segments(&f);
 }
