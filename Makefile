@@ -7,6 +7,7 @@ DATA    ?= ../shared/data
 PREFIX  ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 30
+FUZZ_LONG ?= 240
 JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 # Debian's python3-zmq serves Debian's interpreter; another one that comes first in PATH does not see it.
 PYTHON  ?= /usr/bin/python3
@@ -99,10 +100,10 @@ $(BUILD)/examples/%: examples/%.c $(LIB_A)
 
 # ---- tests: one cmocka program a file, linked with everything but main()
 
-TEST_SRC := $(wildcard tests/unit/test_*.c tests/property/test_*.c tests/wire/test_*.c)
+TEST_SRC := $(wildcard $(addprefix tests/,unit/test_*.c property/test_*.c wire/test_*.c fault/test_*.c))
 TEST_BIN := $(TEST_SRC:%.c=$(BUILD)/%)
 TEST_OBJ  = $(filter-out $(BUILD)/obj/src/cli/main.o,$(APP_OBJ))
-TEST_RUN  = $(wildcard tests/structure/test_*.sh tests/cli/test_*)
+TEST_RUN  = $(wildcard tests/structure/test_*.sh tests/cli/test_*) $(FAULT_RUN)
 # Programs that make the n-th allocation fail take the place of the gate.
 WRAP      = $(if $(findstring _nomem,$@),-Wl$(comma)--wrap=svi_alloc$(comma)--wrap=svi_realloc)
 comma    := ,
@@ -113,7 +114,37 @@ $(BUILD)/tests/%: tests/%.c $(TEST_OBJ) $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $(LDFLAGS) -MMD -MP -MF $@.d $< $(TEST_OBJ) $(LIB_A) $(WRAP) $(LDLIBS_ALL) $(PEER) -lcmocka -o $@
 
-tests: $(TEST_BIN)
+tests: $(TEST_BIN) fault-programs
+
+# ---- power cuts, failing calls, kills
+
+FAULT       = $(BUILD)/fault
+FAULT_RUN   = $(filter-out %.c,$(wildcard tests/fault/test_*))
+FAULT_WRONG = no-check no-sync tmp-unsynced deaf-sync
+FAULT_BIN   = $(FAULT)/powercut.so $(addprefix $(FAULT)/,store_writer store_check) \
+              $(foreach w,$(FAULT_WRONG),$(addprefix $(FAULT)/$(w)/,store_writer store_check))
+FAULT_LIBS  = -Wl,--as-needed $(LDLIBS_LIB) -lpthread
+
+# Never sanitized: it has to come before everything else in the process.
+$(FAULT)/powercut.so: $(wildcard tests/fault/*.h) $(addprefix tests/fault/,powercut.c plan.c writeback.c)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests -std=c11 $(WARN) -O2 -g -fPIC -fvisibility=hidden -shared $(filter %.c,$^) -o $@ -lpthread
+
+$(FAULT)/store_%: tests/fault/store_%.c tests/fault/store_common.c tests/fault/store_common.h $(LIB_A)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) $(LDFLAGS) $(filter %.c,$^) $(LIB_A) $(FAULT_LIBS) -o $@
+
+# Stores with one error each, from patched copies: the tests must find it.
+$(FAULT)/%/sabotaged: tests/fault/sabotage $(wildcard src/store/*.[ch])
+	$(call say,GEN,$@)tests/fault/sabotage $* $(FAULT)/$* && touch $@
+
+define wrong_store
+$(FAULT)/$(1)/store_%: tests/fault/store_%.c tests/fault/store_common.c tests/fault/store_common.h $(FAULT)/$(1)/sabotaged $(LIB_A)
+	$$(call say,LD,$$@)$$(CC) $$(CPPFLAGS_ALL) -Itests $$(CFLAGS_ALL) $$(LDFLAGS) $$(filter %.c,$$^) $(FAULT)/$(1)/store/*.c $$(LIB_A) $$(FAULT_LIBS) -o $$@
+endef
+$(foreach w,$(FAULT_WRONG),$(eval $(call wrong_store,$(w))))
+
+fault-programs: $(FAULT_BIN)
 
 test-run: all libs tests examples
 	@tests/run --build $(BUILD) --data $(DATA) --examples examples $(RUN_FLAGS) $(TEST_BIN) $(TEST_RUN)
@@ -140,6 +171,11 @@ fuzz-targets: $(FUZZ_BIN)
 fuzz: deps ## libFuzzer, FUZZ_SECONDS (30) for each target
 	$(SUBMAKE) BUILD=build-fuzz CC=clang CFLAGS="$(SANITIZE) -fsanitize=address,undefined,fuzzer-no-link" fuzz-targets
 	@tests/fuzz/run build-fuzz $(FUZZ_SECONDS)
+
+fault: deps ## the long run: 1,000 kills, 10,000 power cuts, an hour of fuzzing
+	$(SUBMAKE) all tests examples
+	@FAULT_KILLS=1000 FAULT_CUTS=10000 FAULT_LONG=1 tests/run --build $(BUILD) --data $(DATA) --examples examples --timeout 3600 $(FAULT_RUN)
+	+@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(FUZZ_LONG)
 
 # ---- measurements
 
@@ -226,7 +262,7 @@ clean: ## removes all build folders
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: all libs deps deps-bench demo examples tests test-run test asan tsan fuzz-targets fuzz bench-run bench bench-novelty bench-papers metrics format \
+.PHONY: all libs deps deps-bench demo examples tests fault-programs fault test-run test asan tsan fuzz-targets fuzz bench-run bench bench-novelty bench-papers metrics format \
         install uninstall clean help
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(MQTT_OBJ:.o=.d) $(wildcard $(BUILD)/tests/*/*.d $(BUILD)/examples/*.d $(BUILD)/bench/*.d $(BUILD)/fuzz/*.d)

@@ -14,13 +14,15 @@
 #include "svmstream/svmstream.h"
 #include "wire/archive_file.h"
 
+#define MOST (INT64_MAX / 4) /* of what is counted: sums of two stay in range */
+
 static void archive_core(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_double(a, "time", &e->time);
     svi_archive_double(a, "event time", &e->event_ts);
-    svi_archive_int64(a, "seen", &e->counters.of[SVI_COUNTER_SEEN].count, 0, INT64_MAX);
-    svi_archive_int64(a, "labelled", &e->counters.of[SVI_COUNTER_LABELLED].count, 0, INT64_MAX);
-    svi_archive_int64(a, "next publish", &e->next_publish, -1, INT64_MAX);
-    svi_archive_int64(a, "next score", &e->next_score, -1, INT64_MAX);
+    svi_archive_int64(a, "seen", &e->counters.of[SVI_COUNTER_SEEN].count, 0, MOST);
+    svi_archive_int64(a, "labelled", &e->counters.of[SVI_COUNTER_LABELLED].count, 0, MOST);
+    svi_archive_int64(a, "next publish", &e->next_publish, -1, MOST);
+    svi_archive_int64(a, "next score", &e->next_score, -1, MOST);
     svi_archive_double(a, "published time", &e->published_time);
     svi_archive_uint64(a, "published version", &e->published_version);
     svi_archive_uint64(a, "model events", &e->seq[SVI_TOPIC_MODEL]);
@@ -71,11 +73,10 @@ static void archive_tallies(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_uint64(a, "stats events", &e->seq[SVI_TOPIC_STATS]);
     svi_archive_uint64(a, "error events", &e->seq[SVI_TOPIC_ERROR]);
     for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++)
-        svi_archive_int64(a, svi_counter_table[counted[i]].name, &e->counters.of[counted[i]].count, 0,
-                          INT64_MAX);
+        svi_archive_int64(a, svi_counter_table[counted[i]].name, &e->counters.of[counted[i]].count, 0, MOST);
     for (int code = 1; code < SVS_CODE_COUNT; code++) {
         snprintf(name, sizeof name, "refused.%s", svs_code_name((svs_code)code));
-        svi_archive_int64(a, name, &e->counters.refused[code], 0, INT64_MAX);
+        svi_archive_int64(a, name, &e->counters.refused[code], 0, MOST);
     }
     svi_beside_tallies_archive(a, &e->beside);
 }

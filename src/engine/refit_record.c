@@ -48,7 +48,7 @@ static void archive(struct svi_archive *a, struct record *r, int64_t max_feature
     svi_archive_doubles(a, "b", r->b, rows_of(r));
     svi_archive_double(a, "objective", &r->objective);
     svi_archive_double(a, "gap", &r->gap);
-    svi_archive_int64(a, "iterations", &r->iterations, 0, INT64_MAX);
+    svi_archive_int64(a, "iterations", &r->iterations, 0, INT64_MAX / 4);
     svi_archive_double(a, "milliseconds", &r->milliseconds);
     svi_archive_int(a, "method", &r->method, 0, SVS_SOLVER_COUNT - 1);
 }
