@@ -270,7 +270,7 @@ static svs_code drain(struct pipeline *p, svs_error *err) {
         code = take_messages(p, &took, err);
     if (p->inlet.held && p->hooks->log)
         fprintf(p->hooks->log, "state: %d messages had come and could not be written down; they are lost\n",
-                p->inlet.count);
+                p->inlet.first->count);
     tell_door(p, now());
     if (p->out)
         svi_publisher_subscriptions(p->out);

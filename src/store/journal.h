@@ -64,8 +64,8 @@ void svi_journal_reader_free(svi_journal_reader **r);
 enum svi_journal_read { SVI_JOURNAL_RECORD, SVI_JOURNAL_END, SVI_JOURNAL_FAIL };
 
 /* The next record, valid until the next call. FAIL, for good: SVS_DAMAGED with file, byte and what to do
- * (--accept-loss); SVS_TOO_LARGE: a sound record above `largest`; SVS_UNAVAILABLE: of a later version; SVS_IO,
- * SVS_NO_MEMORY. */
+ * (--accept-loss); SVS_TOO_LARGE: a sound record above `largest`; SVS_UNAVAILABLE: of a later version;
+ * SVS_IO, SVS_NO_MEMORY. */
 enum svi_journal_read svi_journal_read(svi_journal_reader *r, struct svi_record *record, svs_error *err);
 
 struct svi_journal_found {
@@ -108,6 +108,9 @@ svs_code svi_journal_append(svi_journal *j, int kind, double now, const void *pa
  * journal may be used again. SVS_IO: a write or a sync failed; what is on disk is not known: the process must
  * end, every further call fails. Nothing gathered: SVS_OK at no cost. */
 svs_code svi_journal_commit(svi_journal *j, svs_error *err);
+
+/* The same without that sync: the caller brings it about (svi_journal_sync_begin). */
+svs_code svi_journal_write(svi_journal *j, svs_error *err);
 
 /* Drops what was gathered and not committed. */
 void svi_journal_drop(svi_journal *j);
