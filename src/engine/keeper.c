@@ -318,7 +318,9 @@ static svs_code take_up(svi_keeper *k, struct svi_settings *s, svi_sink *sink, v
     if (code != SVS_OK)
         return code;
     *engine = r.engine;
-    if (!r.engine && !(*engine = svi_engine_new(s, r.epoch = new_epoch(), sink, user, err)))
+    if (!r.engine) /* a crash may have left a segment without a record: what follows in it is of its epoch */
+        r.epoch = r.found.epoch ? r.found.epoch : new_epoch();
+    if (!r.engine && !(*engine = svi_engine_new(s, r.epoch, sink, user, err)))
         code = err->code;
     if (r.engine)
         code = svi_settings_merge(s, &r.settings, err);
