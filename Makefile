@@ -7,7 +7,7 @@ DATA    ?= ../shared/data
 PREFIX  ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 30
-FUZZ_LONG ?= 240
+FUZZ_LONG ?= 257
 JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 # Debian's python3-zmq serves Debian's interpreter; another one that comes first in PATH does not see it.
 PYTHON  ?= /usr/bin/python3
@@ -19,7 +19,7 @@ SONAME   = libsvmstream.so.0
 PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-dev liblapacke-dev libcyaml-dev \
            libjansson-dev zlib1g-dev libxxhash-dev libcmocka-dev clang libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
            python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags gnuplot-nox libmosquitto-dev mosquitto \
-           mosquitto-clients openssl libsvm-dev
+           mosquitto-clients openssl libsvm-dev afl++ gcovr
 # What `make bench` needs besides: the peers it compares with.
 BENCH_PACKAGES = g++ libdlib-dev liblinear-dev python3-sklearn
 
@@ -174,8 +174,16 @@ fuzz: deps ## libFuzzer, FUZZ_SECONDS (30) for each target
 
 fault: deps ## the long run: 1,000 kills, 10,000 power cuts, an hour of fuzzing
 	$(SUBMAKE) all tests examples
-	@FAULT_KILLS=1000 FAULT_CUTS=10000 FAULT_LONG=1 tests/run --build $(BUILD) --data $(DATA) --examples examples --timeout 3600 $(FAULT_RUN)
+	@FAULT_KILLS=1000 FAULT_CUTS=10000 FAULT_FLIPS=3 FAULT_LONG=1 tests/run --build $(BUILD) --data $(DATA) --examples examples --timeout 3600 $(FAULT_RUN) $(BUILD)/tests/fault/test_flips
 	+@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(FUZZ_LONG)
+
+fuzz-afl: deps ## the same targets with AFL++, FUZZ_SECONDS for each
+	$(SUBMAKE) BUILD=build-afl CC="env AFL_USE_ASAN=1 afl-clang-fast" CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link" fuzz-targets
+	@touch build-afl/afl
+	@tests/fuzz/run build-afl $(FUZZ_SECONDS)
+
+coverage: deps ## branches that the tests take: at least 90 % of wire and store
+	@DATA=$(DATA) tests/coverage
 
 # ---- measurements
 
@@ -257,12 +265,12 @@ uninstall: ## takes away what install put there
 	rm -rf $(ROOT)/include/svmstream
 
 clean: ## removes all build folders
-	rm -rf $(BUILD) build-asan build-tsan build-fuzz build-clang
+	rm -rf $(BUILD) build-asan build-tsan build-fuzz build-clang build-afl build-coverage
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: all libs deps deps-bench demo examples tests fault-programs fault test-run test asan tsan fuzz-targets fuzz bench-run bench bench-novelty bench-papers metrics format \
+.PHONY: all libs deps deps-bench demo examples tests fault-programs fault fuzz-afl coverage test-run test asan tsan fuzz-targets fuzz bench-run bench bench-novelty bench-papers metrics format \
         install uninstall clean help
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(MQTT_OBJ:.o=.d) $(wildcard $(BUILD)/tests/*/*.d $(BUILD)/examples/*.d $(BUILD)/bench/*.d $(BUILD)/fuzz/*.d)

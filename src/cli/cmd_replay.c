@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/fail.h"
 #include "cli/command.h"
 #include "engine/recovery.h"
 #include "engine/settings_kept.h"
@@ -117,6 +118,13 @@ static svs_code replay(const struct cli_args *a, struct svi_recovery *r, struct 
     }
     if (code == SVS_OK)
         code = svi_recover(&f, &o, ignore, NULL, r, err);
+    if (code == SVS_OK && r->checkpointed && o.until < r->first) {
+        svi_engine_free(&r->engine);
+        code = svi_fail(err, SVS_SETTING,
+                        "--until %" PRIu64 " lies before the oldest checkpoint, which has %" PRIu64
+                        " records: give --from-start too",
+                        o.until, r->first);
+    }
     svi_folder_close(&f);
     return code;
 }

@@ -15,6 +15,7 @@
 #define TURN_BYTES    (1024 * 1024)
 #define TURN_SECONDS  0.01
 #define FIRST_COST    1e-7 /* seconds a byte, before anything was measured */
+#define PIECE         8    /* messages between two looks at the socket */
 #define RETRY_SECONDS 0.25 /* with a full disk */
 
 /* What is to be done with a message. */
@@ -27,23 +28,38 @@ enum fate {
 };
 
 svs_code svi_inlet_new(struct svi_inlet *in, svs_error *err) {
-    in->queue = svi_alloc_array(TURN_MESSAGES, sizeof *in->queue);
-    in->fate = svi_alloc(TURN_MESSAGES);
+    bool good = true;
+    for (int i = 0; i < 2; i++) {
+        struct svi_batch *b = &in->batch[i];
+        b->queue = svi_alloc_array(TURN_MESSAGES, sizeof *b->queue);
+        b->fate = svi_alloc(TURN_MESSAGES);
+        good = good && b->queue && b->fate;
+    }
+    in->first = &in->batch[0];
+    in->second = &in->batch[1];
     in->cost = FIRST_COST;
-    return in->queue && in->fate ? SVS_OK : svi_fail_memory(err, "the messages of a turn");
+    return good ? SVS_OK : svi_fail_memory(err, "the messages of a turn");
 }
 
-static void drop_queue(struct svi_inlet *in) {
-    for (int i = 0; i < in->count; i++)
-        svi_request_close(&in->queue[i]);
-    in->count = 0;
+static void clear(struct svi_batch *b) {
+    for (int i = 0; i < b->count; i++)
+        svi_request_close(&b->queue[i]);
+    b->count = b->done = 0;
 }
 
 void svi_inlet_free(struct svi_inlet *in) {
-    drop_queue(in);
-    svi_free(in->queue);
-    svi_free(in->fate);
+    for (int i = 0; i < 2; i++) {
+        clear(&in->batch[i]);
+        svi_free(in->batch[i].queue);
+        svi_free(in->batch[i].fate);
+    }
     svi_bytes_clear(&in->reply);
+}
+
+static double clock_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static bool answers(const struct svi_inlet *in) {
@@ -76,31 +92,38 @@ static bool receive(struct svi_inlet *in, struct svi_request *r) {
     return false;
 }
 
-/* As much as the last turns say can be done in time. */
-static size_t take(struct svi_inlet *in) {
+/* As much as the last turns say can be done in time; returns its bytes. */
+static size_t take(struct svi_inlet *in, struct svi_batch *b, double now) {
     double room = TURN_SECONDS / in->cost;
     size_t bytes = 0, most = room < TURN_BYTES ? (size_t)room : TURN_BYTES;
-    while (in->count < TURN_MESSAGES && (in->count == 0 || bytes < most) &&
-           receive(in, &in->queue[in->count])) {
-        zmq_msg_t *m = &in->queue[in->count].body;
+    b->now = now;
+    b->began = clock_now();
+    while (b->count < TURN_MESSAGES && (b->count == 0 || bytes < most) && receive(in, &b->queue[b->count])) {
+        zmq_msg_t *m = &b->queue[b->count].body;
         bytes += zmq_msg_size(m);
-        in->fate[in->count++] = (uint8_t)fate_of(in, m);
+        b->fate[b->count++] = (uint8_t)fate_of(in, m);
     }
     return bytes;
 }
 
-static svs_code write_ahead(struct svi_inlet *in, double now, svs_error *err) {
+typedef svs_code commit(svi_keeper *k, svs_error *err);
+
+/* A full disk is told by b->full. */
+static svs_code write_ahead(struct svi_inlet *in, struct svi_batch *b, commit *how, svs_error *err) {
     svi_keeper *k = in->control->keeper;
     enum svi_record_kind kind = answers(in) ? SVI_RECORD_SOURCED : SVI_RECORD_FRAME;
     svs_code code = SVS_OK;
-    for (int i = 0; k && i < in->count && code == SVS_OK; i++) {
-        zmq_msg_t *m = &in->queue[i].body;
-        if (in->fate[i] == APPLY)
-            code = svi_keeper_note(k, kind, now, zmq_msg_data(m), zmq_msg_size(m), err);
+    for (int i = 0; k && i < b->count && code == SVS_OK; i++) {
+        zmq_msg_t *m = &b->queue[i].body;
+        if (b->fate[i] == APPLY)
+            code = svi_keeper_note(k, kind, b->now, zmq_msg_data(m), zmq_msg_size(m), &in->why);
     }
     if (code != SVS_OK)
         svi_keeper_drop(k);
-    return k && code == SVS_OK ? svi_keeper_commit(k, err) : code;
+    else if (k)
+        code = how(k, &in->why);
+    b->full = code == SVS_DISK_FULL || code == SVS_NO_MEMORY;
+    return code == SVS_OK || b->full ? SVS_OK : svi_fail(err, code, "%s", in->why.text);
 }
 
 /* ---- what becomes of each */
@@ -123,30 +146,36 @@ static bool starved(const struct svi_inlet *in) {
     return in->control->keeper && svi_engine_starved(in->control->engine);
 }
 
-static void settle(struct svi_inlet *in, int i, const svs_error *full, double now) {
-    struct svi_request *r = &in->queue[i];
+static void settle(struct svi_inlet *in, struct svi_batch *b, int i) {
+    struct svi_request *r = &b->queue[i];
     const void *body = zmq_msg_data(&r->body);
     const size_t length = zmq_msg_size(&r->body);
-    const enum fate fate = (enum fate)in->fate[i];
-    const svs_error *why = fate > ANSWER ? &reasons[fate] : fate == APPLY ? full : NULL;
+    const enum fate fate = (enum fate)b->fate[i];
+    const bool declined = fate == APPLY && b->full;
+    const svs_error *why = fate > ANSWER ? &reasons[fate] : declined ? &in->why : NULL;
     if (fate == UNNUMBERED) /* the door tells of the others, a full disk was told once */
-        svi_keeper_refuse(in->control->keeper, in->control->engine, why->code, why->text, now);
-    in->declined += why == full && why;
+        svi_keeper_refuse(in->control->keeper, in->control->engine, why->code, why->text, b->now);
+    in->declined += declined;
     svs_code code = why ? svi_router_decline(in->control, body, length, why, &in->reply)
-                        : svi_router_handle(in->control, body, length, now, &in->reply);
+                        : svi_router_handle(in->control, body, length, b->now, &in->reply);
     if (!starved(in))
         svi_inlet_reply(in, in->socket, r, code);
 }
 
-static void settle_all(struct svi_inlet *in, const svs_error *full, double now) {
-    for (int i = 0; i < in->count && !starved(in); i++) {
-        zmq_msg_t *m = &in->queue[i].body;
+/* `most` more of the batch; true: all of it is done. */
+static bool settle_some(struct svi_inlet *in, struct svi_batch *b, int most) {
+    for (; b->done < b->count && most > 0 && !starved(in); b->done++, most--) {
+        zmq_msg_t *m = &b->queue[b->done].body;
         if (answers(in))
-            settle(in, i, full, now);
-        else if (in->fate[i] == APPLY) /* a refusal becomes an event */
-            svi_engine_frame(in->control->engine, zmq_msg_data(m), zmq_msg_size(m), now, false, NULL);
+            settle(in, b, b->done);
+        else if (b->fate[b->done] == APPLY) /* a refusal becomes an event */
+            svi_engine_frame(in->control->engine, zmq_msg_data(m), zmq_msg_size(m), b->now, false, NULL);
     }
-    drop_queue(in);
+    if (b->done < b->count)
+        return false;
+    svi_latency_add(in->latency, clock_now() - b->began, b->count);
+    clear(b);
+    return true;
 }
 
 /* Tells once when it begins and once when it is over. */
@@ -164,10 +193,53 @@ static void tell_block(struct svi_inlet *in, const svs_error *why, double now) {
         svi_engine_refuse(in->control->engine, why->code, why->text, NULL, 0, now);
 }
 
-static double clock_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+/* What could not be written down is told; where nobody answers it waits for room. */
+static void look_at_room(struct svi_inlet *in, const struct svi_batch *b) {
+    tell_block(in, b->full ? &in->why : NULL, b->now);
+    in->held = b->full && !answers(in);
+    in->retry = b->now + RETRY_SECONDS;
+}
+
+static void swap(struct svi_inlet *in) {
+    struct svi_batch *b = in->first;
+    in->first = in->second;
+    in->second = b;
+}
+
+/* While a batch takes effect, the disk works on the next one: what is there already, or else what its senders
+ * send when they have replies to half of the first. Ends in time, with nothing begun. */
+static svs_code settle_flow(struct svi_inlet *in, size_t *bytes, svs_error *err) {
+    svi_keeper *k = in->control->keeper;
+    const double began = in->first->began, now = in->first->now;
+    svs_code code = SVS_OK;
+    while (code == SVS_OK && in->first->count > 0 && !in->held && !starved(in)) {
+        struct svi_batch *a = in->first, *b = in->second;
+        const double spent = clock_now() - began;
+        const bool look = a->done == 0 || 2 * a->done >= a->count;
+        if (b->count == 0 && !a->full && look && spent < TURN_SECONDS) {
+            *bytes += take(in, b, now + spent);
+            code = b->count > 0 ? write_ahead(in, b, svi_keeper_begin, err) : SVS_OK;
+        }
+        if (code != SVS_OK || !settle_some(in, a, PIECE) || b->count == 0)
+            continue;
+        code = svi_keeper_end(k, err);
+        look_at_room(in, b);
+        swap(in);
+    }
+    return code;
+}
+
+static svs_code settle_all(struct svi_inlet *in, size_t *bytes, svs_error *err) {
+    svi_keeper *k = in->control->keeper;
+    svs_code code = SVS_OK;
+    if (k && svi_keeper_syncs(k))
+        code = settle_flow(in, bytes, err);
+    else
+        settle_some(in, in->first, TURN_MESSAGES);
+    if (code == SVS_OK && starved(in))
+        code = svi_fail(err, SVS_NO_MEMORY,
+                        "memory ran out for a sample that was written down already: a restart takes it");
+    return code;
 }
 
 svs_code svi_inlet_turn(struct svi_inlet *in, double now, bool *took, svs_error *err) {
@@ -175,29 +247,22 @@ svs_code svi_inlet_turn(struct svi_inlet *in, double now, bool *took, svs_error 
     if (in->held && svi_inlet_wait(in, now) > 0)
         return SVS_OK;
     const double began = clock_now();
-    const size_t bytes = in->held ? 0 : take(in);
-    const int count = in->count;
-    *took = count > 0;
-    if (count == 0)
+    size_t bytes = in->held ? 0 : take(in, in->first, now);
+    *took = in->first->count > 0;
+    if (!*took)
         return SVS_OK;
-    svs_code code = write_ahead(in, now, err);
-    const bool full = code == SVS_DISK_FULL || code == SVS_NO_MEMORY;
-    if (code != SVS_OK && !full)
+    in->first->now = now; /* also of what was held */
+    svs_code code = write_ahead(in, in->first, svi_keeper_commit, err);
+    if (code != SVS_OK)
         return code;
-    tell_block(in, full ? err : NULL, now);
-    in->held = full && !answers(in);
-    in->retry = now + RETRY_SECONDS;
+    look_at_room(in, in->first);
     if (in->held)
         return SVS_OK;
-    settle_all(in, full ? err : NULL, now);
-    const double spent = clock_now() - began;
+    const bool full = in->first->full;
+    code = settle_all(in, &bytes, err);
     if (bytes > 0 && !full)
-        in->cost = 0.5 * (in->cost + spent / (double)bytes);
-    svi_latency_add(in->latency, spent, count);
-    if (starved(in))
-        return svi_fail(err, SVS_NO_MEMORY,
-                        "memory ran out for a sample that was written down already: a restart takes it");
-    return SVS_OK;
+        in->cost = 0.5 * (in->cost + (clock_now() - began) / (double)bytes);
+    return code;
 }
 
 double svi_inlet_wait(const struct svi_inlet *in, double now) {

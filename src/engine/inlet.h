@@ -8,6 +8,15 @@
 #include "engine/door.h"
 #include "engine/latency.h"
 
+/* Messages that are written down together. */
+struct svi_batch {
+    struct svi_request *queue;
+    uint8_t *fate;     /* of each (inlet.c) */
+    int count, done;   /* of them are settled */
+    double now, began; /* arrival clock, monotonic */
+    bool full;         /* they could not be written down */
+};
+
 struct svi_inlet {
     /* the pipeline's */
     void *socket;
@@ -17,13 +26,12 @@ struct svi_inlet {
     struct svi_latency *latency;
     FILE *log; /* NULL = quiet */
 
-    struct svi_request *queue; /* of one turn */
-    uint8_t *fate;             /* of each (inlet.c) */
-    int count;
-    double cost;  /* seconds that a byte takes, lately */
-    bool blocked; /* nothing could be written down: see svi_inlet_turn */
-    bool held;    /* what is in the queue waits for that */
-    double retry; /* arrival clock: when to try again */
+    struct svi_batch batch[2], *first, *second; /* the second waits for the disk while the first is settled */
+    double cost;                                /* seconds that a byte takes, lately */
+    bool blocked;                               /* nothing could be written down: see svi_inlet_turn */
+    bool held;                                  /* what is in the first batch waits for that */
+    svs_error why;                              /* it could not */
+    double retry;                               /* arrival clock: when to try again */
     int64_t declined;
     int64_t replies_lost;
     struct svi_bytes reply;

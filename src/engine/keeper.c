@@ -22,6 +22,7 @@ struct svi_keeper {
     svi_journal *journal;
     svi_engine *engine;
     bool keep_all;
+    bool always;  /* every commit is synced, so whatever took effect is on disk */
     double every; /* seconds of work between checkpoints, 0 = none */
     double work;  /* since the last */
     double due;   /* monotonic: when the journal wants to be synced */
@@ -174,6 +175,25 @@ svs_code svi_keeper_commit(svi_keeper *k, svs_error *err) {
     return code;
 }
 
+bool svi_keeper_syncs(const svi_keeper *k) {
+    return k->always;
+}
+
+svs_code svi_keeper_begin(svi_keeper *k, svs_error *err) {
+    svs_code code = svi_journal_write(k->journal, err);
+    if (code == SVS_OK)
+        code = svi_journal_sync_begin(k->journal, &k->sync, err);
+    if (code == SVS_OK && k->sync.fd >= 0)
+        svi_worker_submit(k->syncer, &k->sync);
+    return code;
+}
+
+svs_code svi_keeper_end(svi_keeper *k, svs_error *err) {
+    svs_code code = svi_worker_wait(k->syncer) ? svi_journal_sync_end(k->journal, &k->sync, err) : SVS_OK;
+    look_at_disk(k);
+    return code;
+}
+
 /* Nobody waits for the disk between two syncs that are due: a slow one would hold the stream up. */
 static svs_code sync_beside(svi_keeper *k, double now, svs_error *err) {
     svs_code code = SVS_OK;
@@ -212,7 +232,8 @@ void svi_keeper_refuse(svi_keeper *k, svi_engine *e, svs_code code, const char *
 
 int64_t svi_keeper_durable(const svi_keeper *k, const char *src) {
     const bool all = svi_journal_durable(k->journal) == svi_journal_position(k->journal).number;
-    return all ? svi_engine_source_next(k->engine, src) - 1 : svi_engine_source_durable(k->engine, src);
+    return all || k->always ? svi_engine_source_next(k->engine, src) - 1
+                            : svi_engine_source_durable(k->engine, src);
 }
 
 svs_code svi_keeper_turn(svi_keeper *k, double work, svs_error *err) {
@@ -298,12 +319,12 @@ static svs_code take_up(svi_keeper *k, struct svi_settings *s, svi_sink *sink, v
                         svi_engine **engine, svs_error *err) {
     struct svi_recovery r;
     const struct svi_recovery_options o = {
-        .accept_loss = s->accept_loss, .until = UINT64_MAX, .lacking = s, .silent = true, .log = log};
+        .accept_loss = s->accept_loss, .until = UINT64_MAX, .otherwise = s, .silent = true, .log = log};
     svs_code code = svi_recover(&k->folder, &o, sink, user, &r, err);
     if (code != SVS_OK)
         return code;
     *engine = r.engine;
-    if (!r.engine) /* a segment that was begun, and no record, has an epoch already */
+    if (!r.engine) /* a crash may have left a segment without a record: what follows in it is of its epoch */
         r.epoch = r.found.epoch ? r.found.epoch : new_epoch();
     if (!r.engine && !(*engine = svi_engine_new(s, r.epoch, sink, user, err)))
         code = err->code;
@@ -311,6 +332,7 @@ static svs_code take_up(svi_keeper *k, struct svi_settings *s, svi_sink *sink, v
         code = svi_settings_merge(s, &r.settings, err);
     if (r.engine && code == SVS_OK && svi_settings_raised(s, &r.settings))
         code = svi_engine_widen(engine, s, err);
+    k->always = policy(s) == SVI_FSYNC_ALWAYS;
     const struct svi_journal_options j = {s->stream, r.epoch, s->journal_segment, policy(s),
                                           s->journal_interval};
     if (code == SVS_OK)

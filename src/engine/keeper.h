@@ -41,6 +41,14 @@ void svi_keeper_free(svi_keeper **k);
 svs_code svi_keeper_note(svi_keeper *k, enum svi_record_kind kind, double now, const void *payload,
                          size_t size, svs_error *err);
 svs_code svi_keeper_commit(svi_keeper *k, svs_error *err);
+
+/* Is every commit synced (level durable and above)? Then the disk may work while what was committed before
+ * takes effect: begin writes what was gathered, and syncs beside; end waits for it. What is between them may
+ * not take effect yet, and nothing else may be begun. Codes as above. */
+bool svi_keeper_syncs(const svi_keeper *k);
+svs_code svi_keeper_begin(svi_keeper *k, svs_error *err);
+svs_code svi_keeper_end(svi_keeper *k, svs_error *err);
+
 void svi_keeper_drop(svi_keeper *k); /* what was gathered and not written (k may be NULL) */
 
 /* Both at once, for one record. */

@@ -17,11 +17,14 @@
 #include "engine/lines.h"
 #include "engine/publisher.h"
 #include "engine/signals.h"
+#include "engine/summary.h"
 #include "engine/worker.h"
 
 #define TURN_REQUESTS 64
 
-#define QUEUE_IN      1000  /* messages a producer may be ahead; then it waits */
+#define QUEUE_IN      1000 /* messages a producer may be ahead, and bytes; then it waits */
+#define QUEUE_BYTES   (64 * 1024 * 1024)
+#define QUEUE_LEAST   16
 #define QUEUE_REPLIES 4096  /* of one producer; libzmq counts in halves, and the credit is 1024 */
 #define QUEUE_CTL     64    /* requests of one client that may wait, and replies that it does not read */
 #define REQUEST_MAX   65536 /* bytes of a control request */
@@ -267,7 +270,7 @@ static svs_code drain(struct pipeline *p, svs_error *err) {
         code = take_messages(p, &took, err);
     if (p->inlet.held && p->hooks->log)
         fprintf(p->hooks->log, "state: %d messages had come and could not be written down; they are lost\n",
-                p->inlet.count);
+                p->inlet.first->count);
     tell_door(p, now());
     if (p->out)
         svi_publisher_subscriptions(p->out);
@@ -322,6 +325,12 @@ static svs_code open_sub(struct pipeline *p, svs_error *err) {
     return svi_fail(err, SVS_IO, "cannot subscribe to in.topic: %s", zmq_strerror(zmq_errno()));
 }
 
+/* libzmq counts messages alone. */
+static int input_queue(const struct svi_settings *s) {
+    const int64_t n = QUEUE_BYTES / s->max_message;
+    return n > QUEUE_IN ? QUEUE_IN : n < QUEUE_LEAST ? QUEUE_LEAST : (int)n;
+}
+
 static svs_code open_input(struct pipeline *p, svs_error *err) {
     static const struct {
         int type;
@@ -329,7 +338,7 @@ static svs_code open_input(struct pipeline *p, svs_error *err) {
         const char *name;
     } modes[] = {{ZMQ_PULL, true, "pull"}, {ZMQ_ROUTER, true, "router"}, {ZMQ_SUB, false, "sub"}};
     struct svi_settings *s = &p->settings;
-    struct svi_socket_plan plan = {"in",      modes[s->in_mode].type, modes[s->in_mode].bind, QUEUE_IN,
+    struct svi_socket_plan plan = {"in",      modes[s->in_mode].type, modes[s->in_mode].bind, input_queue(s),
                                    LINGER_MS, s->max_message};
     const int replies = QUEUE_REPLIES;
     if (!(p->in = svi_door_socket(&p->door, &plan, err)))
@@ -419,35 +428,6 @@ static svs_code build(struct pipeline *p, svs_error *err) {
     return open_sockets(p, err);
 }
 
-static double figure(const struct svi_figure *f, int count, const char *name) {
-    for (int i = 0; i < count; i++)
-        if (strcmp(f[i].name, name) == 0)
-            return f[i].type == SVI_COUNT ? (double)f[i].as.count : f[i].as.number;
-    return NAN;
-}
-
-static void summarise(const struct pipeline *p) {
-    const struct svi_figure *f;
-    const char *name = p->settings.task == SVS_REGRESS ? "rmse" : "accuracy";
-    if (!p->hooks->log)
-        return;
-    const int count = svi_engine_figures(p->engine, now(), &f);
-    const double quality = figure(f, count, name), suppressed = figure(f, count, "alerts_suppressed");
-    fprintf(p->hooks->log, "seen %" PRId64 "\nrefused %" PRId64 "\n", svi_engine_seen(p->engine),
-            svi_engine_errors(p->engine));
-    if (p->settings.novelty)
-        fprintf(p->hooks->log, "alerts %.0f\n", figure(f, count, "alerts"));
-    if (suppressed > 0 && p->intake && !p->settings.ts[0]) /* a file goes by in no time */
-        fprintf(
-            p->hooks->log,
-            "%.0f more were kept back by alert.cooldown, which goes by the clock without a column of times: "
-            "name it with --ts\n",
-            suppressed);
-    if (!isnan(quality))
-        fprintf(p->hooks->log, "%s %.3f\n", name, quality);
-    fflush(p->hooks->log);
-}
-
 static void dismantle(struct pipeline *p) {
     svi_worker_free(&p->worker); /* before the engine, whose job it may have */
     svi_keeper_free(&p->keeper);
@@ -470,7 +450,7 @@ static svs_code run(struct pipeline *p, svs_error *err) {
     svs_code code = build(p, err);
     if (code == SVS_OK) {
         code = loop(p, err);
-        summarise(p);
+        svi_summary_write(p->hooks->log, p->engine, &p->settings, p->intake != NULL, now());
     }
     dismantle(p);
     return code;

@@ -176,8 +176,8 @@ static svs_code begin(struct recovering *w, const struct svi_record *first, svs_
     struct svi_journal_found found;
     if (w->o->with)
         r->settings = *w->o->with;
-    else if (first->number > 0 && w->o->lacking)
-        r->settings = *w->o->lacking;
+    else if (first->number > 0 && w->o->otherwise)
+        r->settings = *w->o->otherwise;
     else if (first->number > 0)
         svi_settings_default(&r->settings);
     else if (first->kind != SVI_RECORD_START)

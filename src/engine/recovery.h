@@ -22,9 +22,9 @@ struct svi_recovery_options {
     uint64_t until; /* records: those from this number on are left out */
     const struct svi_settings
         *with; /* SVI_FROM_START: these settings instead of the kept ones (NULL: those) */
-    const struct svi_settings *lacking; /* for when the record that told them is lost (NULL: the defaults) */
-    bool silent;                        /* the engine sends no events while it repeats */
-    FILE *log;                          /* NULL = quiet */
+    const struct svi_settings *otherwise; /* where the kept ones are lost (NULL: the defaults) */
+    bool silent;                          /* the engine sends no events while it repeats */
+    FILE *log;                            /* NULL = quiet */
 };
 
 struct svi_recovery {

@@ -262,7 +262,7 @@ static svs_code take_back(svi_journal *j, size_t wanted, int error, svs_error *e
     return svi_fail_full(err, j->folder, name, wanted, error);
 }
 
-svs_code svi_journal_commit(svi_journal *j, svs_error *err) {
+svs_code svi_journal_write(svi_journal *j, svs_error *err) {
     if (j->dead != SVS_OK || j->gathered.size == 0)
         return still_dead(j, err);
     size_t header = j->header, size = j->gathered.size - header;
@@ -278,6 +278,14 @@ svs_code svi_journal_commit(svi_journal *j, svs_error *err) {
     j->written = j->next;
     j->gathered.size = 0;
     j->header = 0;
+    return SVS_OK;
+}
+
+svs_code svi_journal_commit(svi_journal *j, svs_error *err) {
+    const bool any = j->gathered.size > 0;
+    svs_code code = svi_journal_write(j, err);
+    if (code != SVS_OK || !any)
+        return code;
     return j->options.fsync == SVI_FSYNC_ALWAYS ? sync_segment(j, err) : SVS_OK;
 }
 

@@ -111,6 +111,9 @@ svs_code svi_journal_append(svi_journal *j, int kind, double now, const void *pa
  */
 svs_code svi_journal_commit(svi_journal *j, svs_error *err);
 
+/* The same without that sync: the caller brings it about (svi_journal_sync_begin). */
+svs_code svi_journal_write(svi_journal *j, svs_error *err);
+
 /* Drops what was gathered and not committed. */
 void svi_journal_drop(svi_journal *j);
 

@@ -306,6 +306,9 @@ svs_code svi_frame_open(struct svi_frame *f, const void *bytes, size_t length, s
                         svi_item_name(&item));
     f->end = f->at + length;
     f->left = 1;
+    if (item.type == SVI_ARRAY && item.length > SVI_BATCH_MAX)
+        return svi_fail(err, SVS_TOO_LARGE, "a batch of %u elements: at most %d are taken at once",
+                        item.length, SVI_BATCH_MAX);
     if (item.type == SVI_ARRAY) {
         f->at = item.body;
         f->left = item.length;

@@ -15,6 +15,8 @@
 #define SVI_DEPTH_MAX                                                                                        \
     8 /* a batch of samples with one map of features is 3 deep; unknown keys may nest a little */
 
+#define SVI_BATCH_MAX 65536 /* elements: what is refused one by one costs an event each */
+
 struct svi_frame {
     const uint8_t *at, *end; /* cursor */
     int64_t left;            /* elements to come */
@@ -23,7 +25,7 @@ struct svi_frame {
 };
 
 /* SVS_EMPTY, SVS_NOT_MSGPACK, SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP, SVS_WRONG_TYPE (neither map nor
- * array of maps). */
+ * array of maps), SVS_TOO_LARGE (a batch of more than SVI_BATCH_MAX). */
 svs_code svi_frame_open(struct svi_frame *f, const void *bytes, size_t length, svs_error *err);
 
 /* Decodes the next element (f->left > 0). On failure (SVS_WRONG_TYPE, SVS_NOT_FINITE, SVS_DUPLICATE_KEY,

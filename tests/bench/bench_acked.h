@@ -144,37 +144,68 @@ struct acked_echo {
     char address[128];
 };
 
-static inline void acked_echo_run(int tell) {
+#define ECHO_TURN 512 /* messages, as svmstream takes them */
+
+struct echo_queue {
+    int count;
+    size_t size; /* of all bodies, one behind the other */
+    struct {
+        char id[32];
+        size_t length;
+    } peer[ECHO_TURN];
+    char bodies[ECHO_TURN * 8192];
+};
+
+static inline bool echo_take(void *router, struct echo_queue *q) {
+    int flags = q->count ? ZMQ_DONTWAIT : 0;
+    int n = zmq_recv(router, q->peer[q->count].id, sizeof q->peer->id, flags);
+    int size = n < 0 ? -1 : zmq_recv(router, q->bodies + q->size, 8192, 0);
+    if (size < 0)
+        return false;
+    q->peer[q->count++].length = (size_t)n;
+    q->size += (size_t)size;
+    return q->count < ECHO_TURN;
+}
+
+/* Answers until it is killed; with `folder`, what came in a turn is written and synced before. */
+static inline void acked_echo_run(int tell, const char *folder) {
+    static struct echo_queue q;
+    static const char reply[] = "\x85\xa2ok\xc3\xa1n\x01\xa7"
+                                "durable\x01\xa7"
+                                "applied\x01\xa6"
+                                "credit\x01";
     void *context = zmq_ctx_new(), *router = zmq_socket(context, ZMQ_ROUTER);
-    int many = 100000;
-    char address[128] = "", identity[256], body[8192];
+    int many = 100000, fd = -1;
+    char address[128] = "", name[128];
     size_t size = sizeof address;
+    if (folder) {
+        snprintf(name, sizeof name, "%s/echo", folder);
+        fd = open(name, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    }
     zmq_setsockopt(router, ZMQ_SNDHWM, &many, sizeof many);
     if (zmq_bind(router, BENCH_ANY) != 0 || zmq_getsockopt(router, ZMQ_LAST_ENDPOINT, address, &size) != 0 ||
         write(tell, address, sizeof address) != sizeof address)
         _exit(1);
-    for (;;) { /* until it is killed */
-        int n = zmq_recv(router, identity, sizeof identity, 0);
-        if (n < 0 || zmq_recv(router, body, sizeof body, 0) < 0)
-            continue;
-        zmq_send(router, identity, (size_t)n, ZMQ_SNDMORE);
-        zmq_send(router,
-                 "\x85\xa2ok\xc3\xa1n\x01\xa7"
-                 "durable\x01\xa7"
-                 "applied\x01\xa6"
-                 "credit\x01",
-                 36, 0);
+    for (;; q.count = 0, q.size = 0) {
+        while (echo_take(router, &q))
+            ;
+        if (folder && (write(fd, q.bodies, q.size) != (ssize_t)q.size || fdatasync(fd) != 0))
+            _exit(1);
+        for (int i = 0; i < q.count; i++) {
+            zmq_send(router, q.peer[i].id, q.peer[i].length, ZMQ_SNDMORE);
+            zmq_send(router, reply, sizeof reply - 1, 0);
+        }
     }
 }
 
-static inline struct acked_echo acked_echo_start(void) {
+static inline struct acked_echo acked_echo_start(const char *folder) {
     struct acked_echo e;
     int tell[2];
     if (pipe(tell) != 0)
         bench_die("pipe");
     e.pid = fork();
     if (e.pid == 0)
-        acked_echo_run(tell[1]);
+        acked_echo_run(tell[1], folder);
     if (read(tell[0], e.address, sizeof e.address) != sizeof e.address)
         bench_die("the echo did not start");
     close(tell[0]);

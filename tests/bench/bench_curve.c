@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "bench_acked.h"
 #include "engine/allow.h"
 #include "engine/transport.h"
 
@@ -84,14 +84,18 @@ static double acked(const char *address, const struct svi_identity *id, const st
     return rate;
 }
 
+/* Everything by default, but for `more` (NULL-terminated, 8 at most). */
 static double run_with(const struct svi_identity *id, const struct bench_frames *f, long messages,
-                       long window, const char *novelty) {
+                       long window, const char *const *more) {
     struct bench_run run;
     char server[128], allow[128];
     in_folder("server.key", server);
     in_folder("allow", allow);
-    bench_run_start(&run, (const char *const[]){"--in.mode", "router", "--novelty", novelty, "--curve",
-                                                id->on ? server : "off", "--curve.allow", allow, NULL});
+    const char *flags[16] = {"--in.mode",     "router", "--curve", id->on ? server : "off",
+                             "--curve.allow", allow};
+    for (int n = 6; *more; n++)
+        flags[n] = *more++;
+    bench_run_start(&run, flags);
     double rate = acked(run.in, id, f, messages, window, true);
     kill(run.pid, SIGTERM);
     waitpid(run.pid, NULL, 0);
@@ -100,12 +104,22 @@ static double run_with(const struct svi_identity *id, const struct bench_frames 
 }
 
 static double usual(const struct svi_identity *id, const struct bench_frames *f, long messages, long window) {
-    return run_with(id, f, messages, window, "fosvm1");
+    return run_with(id, f, messages, window, (const char *const[]){NULL});
 }
 
 static double bare_learner(const struct svi_identity *id, const struct bench_frames *f, long messages,
                            long window) {
-    return run_with(id, f, messages, window, "none");
+    return run_with(id, f, messages, window, (const char *const[]){"--novelty", "none", NULL});
+}
+
+static double durable(const struct svi_identity *id, const struct bench_frames *f, long messages,
+                      long window) {
+    char path[64];
+    acked_folder(path);
+    double rate = run_with(id, f, messages, window,
+                           (const char *const[]){"--state.dir", path, "--delivery", "durable", NULL});
+    acked_folder_remove(path);
+    return rate;
 }
 
 /* A child that answers each message at once, with the server's key and without asking who it is. */
@@ -153,11 +167,9 @@ static const struct {
     const char *name;
     measure *run;
     int samples; /* in one message */
-} subjects[] = {{"svmstream run", usual, 1},
-                {"without novelty", bare_learner, 1},
-                {"without novelty", bare_learner, 64},
-                {"bare ROUTER", bare_router, 1},
-                {"bare ROUTER", bare_router, 64}};
+} subjects[] = {{"svmstream run", usual, 1},          {"durable", durable, 1},
+                {"without novelty", bare_learner, 1}, {"without novelty", bare_learner, 64},
+                {"bare ROUTER", bare_router, 1},      {"bare ROUTER", bare_router, 64}};
 
 static void compare(int subject, const struct svi_identity *keys, long window) {
     const struct svi_identity off = {.on = false};

@@ -7,7 +7,7 @@
 
 #include "bench_acked.h"
 
-enum { ROUNDS = 9, DIFFERENT = 2048, WINDOWS = 3, SUBJECTS = 5, FLAGS = 24 };
+enum { ROUNDS = 9, DIFFERENT = 2048, WINDOWS = 3, SUBJECTS = 6, FLAGS = 24 };
 
 static const long windows[WINDOWS] = {1, 64, 1000};
 
@@ -38,11 +38,10 @@ static const struct {
     const char *name, *delivery;
     bool kept;
     double asked[WINDOWS]; /* of its ratio to the first; 0 = nothing */
-} subjects[SUBJECTS] = {{"acked, nothing kept", "acked", false, {0}},
-                        {"at-least-once", "at-least-once", true, {0}},
-                        {"durable", "durable", true, {0.35, 0.5, 0.9}},
-                        {"exactly-once", "exactly-once", true, {0}},
-                        {"bare echo", NULL, false, {0}}};
+} subjects[SUBJECTS] = {
+    {"acked, nothing kept", "acked", false, {0}},   {"at-least-once", "at-least-once", true, {0}},
+    {"durable", "durable", true, {0.35, 0.5, 0.9}}, {"exactly-once", "exactly-once", true, {0}},
+    {"bare echo that syncs", NULL, true, {0}},      {"bare echo", NULL, false, {0}}};
 
 struct subject {
     struct bench_run run;
@@ -61,14 +60,14 @@ static void add_flags(const char **to, const char *const *from) {
 
 static void begin(struct subject *s, int which, const char *const *more) {
     const char *flags[FLAGS] = {"--in.mode", "router", "--delivery", subjects[which].delivery};
+    if (subjects[which].kept)
+        acked_folder(s->folder);
     if (!subjects[which].delivery) {
-        s->echo = acked_echo_start();
+        s->echo = acked_echo_start(subjects[which].kept ? s->folder : NULL);
         return;
     }
-    if (subjects[which].kept) {
-        acked_folder(s->folder);
+    if (subjects[which].kept)
         add_flags(flags, (const char *const[]){"--state.dir", s->folder, NULL});
-    }
     add_flags(flags, more);
     bench_run_start(&s->run, flags);
 }
@@ -174,7 +173,8 @@ static const struct {
     int subject; /* of `subjects` */
     const char *more[8];
 } stalled[] = {
-    {"bare echo", 4, {NULL}},
+    {"bare echo", 5, {NULL}},
+    {"bare echo that syncs", 4, {NULL}},
     {"nothing kept", 0, {NULL}},
     {"at-least-once (default)", 1, {NULL}},
     {"durable", 2, {NULL}},

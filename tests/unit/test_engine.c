@@ -540,6 +540,24 @@ static void check_batches(bool three, const char *const *settings) {
     speaker_close(&one);
 }
 
+/* One message must not keep everybody else waiting, nor fill the error topic. */
+static void test_batches_have_a_limit(void **unused) {
+    (void)unused;
+    struct speaker f;
+    static uint8_t nils[5 + 65537];
+    const uint8_t head[5] = {0xdd, 0, 1, 0, 1};
+    speaker_open(&f, NULL);
+    memset(nils, 0xc0, sizeof nils);
+    memcpy(nils, head, sizeof head);
+    assert_int_equal(svi_engine_frame(f.e, nils, sizeof nils, NOW, false, NULL), SVS_TOO_LARGE);
+    assert_int_equal(f.count[SVI_TOPIC_ERROR], 1);
+    assert_non_null(strstr(text_of(f.last[SVI_TOPIC_ERROR], "reason"), "at most 65536"));
+    nils[4] = 0;
+    assert_int_equal(svi_engine_frame(f.e, nils, sizeof nils - 1, NOW, false, NULL), SVS_OK);
+    assert_int_equal(f.count[SVI_TOPIC_ERROR], 1 + 65536);
+    speaker_close(&f);
+}
+
 static void test_batches_change_no_byte(void **unused) {
     (void)unused;
     const char *plain[] = {"window", "200", "publish.every", "50", NULL};
@@ -657,6 +675,7 @@ int main(void) {
         cmocka_unit_test(test_reset),
         cmocka_unit_test(test_regression),
         cmocka_unit_test(test_messages_of_a_reader),
+        cmocka_unit_test(test_batches_have_a_limit),
         cmocka_unit_test(test_batches_change_no_byte),
         cmocka_unit_test(test_stats),
         cmocka_unit_test(test_memory_is_predicted),
