@@ -377,7 +377,7 @@ static svs_code enter(struct svi_engine *e, const struct svi_frame *f, struct sv
     *producer = svi_producers_find(e->producers, name, o.src.length);
     int64_t next = *producer ? (*producer)->next : 0;
     r->n = next - 1;
-    if (r->first > next && !e->gaps_allowed)
+    if (r->first > next && (!e->gaps_allowed || r->first > SVI_NEXT_MAX / 2))
         return svi_fail(err, SVS_GAP, "n is %lld, but %lld comes next: send again from there",
                         (long long)r->first, (long long)next);
     if (!*producer && !(*producer = svi_producers_add(e->producers, name, o.src.length, err)))

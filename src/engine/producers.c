@@ -127,7 +127,7 @@ void svi_producers_archive(struct svi_archive *a, svi_producers *p) {
             svi_archive_text(a, key, of->name, sizeof of->name);
         snprintf(key, sizeof key, "next %lld", (long long)i);
         if (of)
-            svi_archive_int64(a, key, &of->next, 0, INT64_MAX);
+            svi_archive_int64(a, key, &of->next, 0, SVI_NEXT_MAX);
         if (of && svi_archive_loading(a))
             of->safe = of->safer = of->next;
     }

@@ -11,6 +11,8 @@
 #include "base/archive.h"
 #include "svmstream/value.h"
 
+#define SVI_NEXT_MAX ((int64_t)1 << 61) /* numbers go on from here for longer than anybody counts */
+
 struct svi_producer {
     char name[SVS_NAME_MAX + 1]; /* NUL-terminated; no NUL inside */
     int64_t next;                /* contiguous from 0 */

@@ -91,6 +91,21 @@ static void test_gaps_apply_nothing(void **unused) {
     speaker_close(&f);
 }
 
+/* Where records are lost, the first that is left of a source says where it goes on: but not from anywhere. */
+static void test_allowed_gaps(void **unused) {
+    (void)unused;
+    struct speaker f;
+    struct svi_receipt r;
+    speaker_open(&f, NULL);
+    svi_engine_allow_gaps(f.e, true);
+    taken(&f, 7, "{'x': [1], 'y': 1, 'src': 'a', 'n': 7}");
+    speaker_build(&f, "[{'x': [1], 'src': 'a', 'n': 9223372036854775807}, {'x': [1]}, {'x': [1]}]");
+    assert_int_equal(svi_engine_frame(f.e, f.frame.data, f.frame.size, NOW, true, &r), SVS_GAP);
+    assert_int_equal(svi_engine_source_next(f.e, "a"), 8);
+    taken(&f, 8, "{'x': [1], 'y': 1, 'src': 'a', 'n': 8}");
+    speaker_close(&f);
+}
+
 static void test_refused_elements_use_their_number_up(void **unused) {
     (void)unused;
     struct speaker f;
@@ -248,6 +263,7 @@ int main(void) {
         cmocka_unit_test(test_numbers_in_order),
         cmocka_unit_test(test_duplicates_are_acknowledged_not_applied),
         cmocka_unit_test(test_gaps_apply_nothing),
+        cmocka_unit_test(test_allowed_gaps),
         cmocka_unit_test(test_refused_elements_use_their_number_up),
         cmocka_unit_test(test_src_and_n_belong_together),
         cmocka_unit_test(test_without_source),
