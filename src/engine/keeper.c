@@ -120,13 +120,22 @@ static svs_code end_checkpoint(svi_keeper *k, svs_error *err) {
     return SVS_OK;
 }
 
+static svs_code end_sync(svi_keeper *k, svs_error *err) {
+    svs_code code = svi_journal_sync_end(k->journal, &k->sync, err);
+    if (code == SVS_OK && k->era_syncing > k->era_kept)
+        k->era_kept = k->era_syncing;
+    return code;
+}
+
 static svs_code unless_full(svs_code code) {
     return code == SVS_DISK_FULL || code == SVS_NO_MEMORY ? SVS_OK : code;
 }
 
 svs_code svi_keeper_save(svi_keeper *k, uint64_t *record, char *hash, svs_error *err) {
     svs_code code = SVS_OK;
-    if (svi_worker_wait(k->scribe))
+    if (svi_worker_wait(k->syncer)) /* if it failed, no later sync would hear of it */
+        code = end_sync(k, err);
+    if (svi_worker_wait(k->scribe) && code == SVS_OK)
         code = unless_full(end_checkpoint(k, err));
     if (code == SVS_OK)
         code = begin_checkpoint(k, err);
@@ -188,11 +197,8 @@ svs_code svi_keeper_end(svi_keeper *k, svs_error *err) {
 /* Nobody waits for the disk between two syncs that are due: a slow one would hold the stream up. */
 static svs_code sync_beside(svi_keeper *k, double now, svs_error *err) {
     svs_code code = SVS_OK;
-    if (svi_worker_busy(k->syncer) && svi_worker_collect(k->syncer)) {
-        code = svi_journal_sync_end(k->journal, &k->sync, err);
-        if (code == SVS_OK && k->era_syncing > k->era_kept)
-            k->era_kept = k->era_syncing;
-    }
+    if (svi_worker_busy(k->syncer) && svi_worker_collect(k->syncer))
+        code = end_sync(k, err);
     if (code == SVS_OK && !svi_worker_busy(k->syncer) && svi_journal_due(k->journal, now, &k->due)) {
         code = svi_journal_sync_begin(k->journal, &k->sync, err);
         k->era_syncing = k->era++;
@@ -360,7 +366,7 @@ static svs_code take_up(svi_keeper *k, struct svi_settings *s, svi_sink *sink, v
     svi_engine_configure(k->engine, s);
     svi_engine_mute(k->engine, false);
     svi_engine_refit_restart(k->engine);
-    return r.lost || r.rebuilt ? svi_keeper_save(k, NULL, NULL, err) : SVS_OK;
+    return r.found.damages > 0 || r.rebuilt ? svi_keeper_save(k, NULL, NULL, err) : SVS_OK;
 }
 
 svi_keeper *svi_keeper_open(struct svi_settings *s, svi_sink *sink, void *user, FILE *log,

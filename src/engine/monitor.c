@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -131,6 +132,14 @@ static void closed(svi_monitor *m, int socket, int fd) {
 
 enum verdict { LEFT, CUT, OPEN, DOUBT };
 
+/* A peer that dies with replies unread resets the connection; libzmq, which meets that when it writes, leaves
+ * what it had sent before unread. */
+static bool was_reset(int copy) {
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    return getsockopt(copy, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_state == TCP_CLOSE;
+}
+
 /* libzmq tells of the end just before it closes the descriptor. One that stays open was reused before it
  * could be copied: then the copy is of another, living connection. */
 static enum verdict judge(const struct closing *x) {
@@ -143,7 +152,7 @@ static enum verdict judge(const struct closing *x) {
         return OPEN;
     ssize_t n = recv(x->connection.copy - 1, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (n > 0)
-        return CUT;
+        return was_reset(x->connection.copy - 1) ? LEFT : CUT;
     if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
         return LEFT;
     return done ? CUT : DOUBT; /* a peer that was cut has more of its message to send: that will tell */

@@ -11,7 +11,7 @@
  * it is answered after the events that came before it. Rules, in the order they are asked:
  *
  *  - no handshake was completed: not a cut (a port scanner, a browser, a socket of the wrong type);
- *  - bytes are unread: cut;
+ *  - bytes are unread: cut, unless the peer reset the connection: it died with replies unread;
  *  - the peer's end is closed or reset: it left;
  *  - the peer's end is open: cut - unless several handshakes were under way and it is not sure that this
  * connection's was completed (libzmq does not say whose it was): then only if more of the message arrives

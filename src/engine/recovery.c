@@ -258,6 +258,10 @@ static svs_code read_journal(struct recovering *w, svs_error *err) {
     svi_journal_reader_found(w->reader, &w->r->found);
     if (code == SVS_OK && what == SVI_JOURNAL_RECORD) /* the one that was left out */
         w->r->found.records--;
+    if (w->o->from != SVI_FROM_START && start.number > 0) {
+        w->r->found.damages++;
+        w->r->found.lost_records += start.number;
+    }
     if (w->r->engine)
         svi_engine_allow_gaps(w->r->engine, false);
     return code;
@@ -275,11 +279,11 @@ static void tell(const struct recovering *w) {
     if (r->found.torn > 0)
         fprintf(log, "state: the last %" PRIu64 " bytes of the journal were never finished and are cut off\n",
                 r->found.torn);
-    if (r->lost)
+    if (r->found.damages > 0)
         fprintf(log,
-                "state: LOST: %" PRIu64 " records of the journal are damaged or missing (%" PRIu64
-                " bytes of it were passed over)\n",
-                r->found.lost_records + (r->checkpointed ? 0 : r->first), r->found.lost_bytes);
+                "state: LOST: %" PRIu64 " records (%" PRIu64
+                " bytes) of the journal, as far as it tells, are damaged or missing\n",
+                r->found.lost_records, r->found.lost_bytes);
 }
 
 static svs_code recover(const struct svi_folder *f, const struct svi_recovery_options *o, svi_sink *sink,
@@ -291,8 +295,6 @@ static svs_code recover(const struct svi_folder *f, const struct svi_recovery_op
     if (code == SVS_OK)
         code = read_journal(&w, err);
     r->seconds = seconds() - began;
-    r->lost = r->found.lost_records > 0 || r->found.lost_bytes > 0 ||
-              (o->from != SVI_FROM_START && !r->checkpointed && r->first > 0);
     if (code == SVS_OK)
         tell(&w);
     else

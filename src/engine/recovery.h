@@ -39,7 +39,6 @@ struct svi_recovery {
     int damaged;     /* newer checkpoints that were passed over */
     struct svi_journal_found found;
     uint64_t first; /* record that was repeated first */
-    bool lost;      /* with accept_loss: not all that should be there is */
     double seconds;
 };
 

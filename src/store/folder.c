@@ -55,7 +55,8 @@ static svs_code each_name(const struct svi_folder *f,
         int error = errno;
         if (fd >= 0)
             close(fd);
-        return svi_fail_io(err, f, "", "listed", error);
+        return svi_no_room(error) ? svi_fail_full(err, f, "", 0, error)
+                                  : svi_fail_io(err, f, "", "listed", error);
     }
     svs_code code = SVS_OK;
     struct dirent *entry = NULL;

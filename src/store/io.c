@@ -74,8 +74,12 @@ int svi_truncate(int fd, uint64_t size) {
     return EINTR;
 }
 
+static bool no_descriptor(int error) {
+    return error == EMFILE || error == ENFILE;
+}
+
 bool svi_no_room(int error) {
-    return error == ENOSPC || error == EDQUOT || error == EFBIG;
+    return error == ENOSPC || error == EDQUOT || error == EFBIG || no_descriptor(error);
 }
 
 const char *svi_errno_text(int error) {
@@ -103,6 +107,9 @@ svs_code svi_fail_io(svs_error *err, const struct svi_folder *f, const char *nam
 
 svs_code svi_fail_full(svs_error *err, const struct svi_folder *f, const char *name, uint64_t wanted,
                        int error) {
+    if (no_descriptor(error))
+        return svi_fail_file(err, SVS_DISK_FULL, f, name, "cannot be opened for now: %s; raise that limit",
+                             svi_errno_text(error));
     return svi_fail_file(err, SVS_DISK_FULL, f, name,
                          "has no room for %llu bytes, %lld are free: %s; make room there",
                          (unsigned long long)wanted, (long long)svi_folder_free(f), svi_errno_text(error));

@@ -16,7 +16,8 @@ int svi_sync_data(int fd);                                                      
 int svi_sync_file(int fd);                                                       /* fsync */
 int svi_truncate(int fd, uint64_t size);
 
-/* The failure means that there is no room (or that a limit of the process is reached): it may go away. */
+/* The failure means that there is no room (or that a limit of the process is reached, such as open files,
+ * which peers use up as well): it may go away. */
 bool svi_no_room(int error);
 
 /* "FOLDER/NAME what": the folder's path is shortened where it is long; `f` may be NULL. */
@@ -27,7 +28,7 @@ svs_code svi_fail_file(svs_error *err, svs_code code, const struct svi_folder *f
 svs_code svi_fail_io(svs_error *err, const struct svi_folder *f, const char *name, const char *what,
                      int error);
 
-/* SVS_DISK_FULL with the bytes that were wanted and those that are free. */
+/* SVS_DISK_FULL with the bytes that were wanted and those that are free, or the limit that is reached. */
 svs_code svi_fail_full(svs_error *err, const struct svi_folder *f, const char *name, uint64_t wanted,
                        int error);
 

@@ -112,6 +112,8 @@ svs_code svi_journal_sync_begin(svi_journal *j, struct svi_journal_sync *s, svs_
     if (j->dead != SVS_OK || j->durable == j->written.number)
         return still_dead(j, err);
     s->fd = openat(j->folder->fd, segment_name(j, name), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (s->fd < 0 && svi_no_room(errno)) /* too many files are open: there is this one */
+        return sync_segment(j, err);
     if (s->fd < 0)
         return die_of(j, name, "opened", errno, err);
     j->waiting = false;

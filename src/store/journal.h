@@ -75,7 +75,8 @@ struct svi_journal_found {
     uint64_t torn;           /* bytes behind the end in the last segment */
     uint64_t lost_records;   /* passed over (accept_loss), as far as numbers tell */
     uint64_t lost_bytes;
-    bool lost; /* since the last record that was returned something was passed over */
+    int damages; /* places that were passed over; what was lost there may not be known */
+    bool lost;   /* since the last record that was returned something was passed over */
     int segments;
 };
 void svi_journal_reader_found(const svi_journal_reader *r, struct svi_journal_found *found);
@@ -104,9 +105,10 @@ svs_code svi_journal_append(svi_journal *j, int kind, double now, const void *pa
                             svs_error *err);
 
 /* Writes what was gathered, with one write, and syncs if the policy says always.
- * SVS_DISK_FULL (ENOSPC, EDQUOT): nothing of it is in the file, all that was gathered is dropped, and the
- * journal may be used again. SVS_IO: a write or a sync failed; what is on disk is not known: the process must
- * end, every further call fails. Nothing gathered: SVS_OK at no cost. */
+ * SVS_DISK_FULL (no room, or too many files are open to begin a segment): nothing of it is in the file, all
+ * that was gathered is dropped, and the journal may be used again. SVS_IO: a write or a sync failed; what is
+ * on disk is not known: the process must end, every further call fails. Nothing gathered: SVS_OK at no cost.
+ */
 svs_code svi_journal_commit(svi_journal *j, svs_error *err);
 
 /* The same without that sync: the caller brings it about (svi_journal_sync_begin). */
@@ -127,7 +129,8 @@ svs_code svi_journal_sync(svi_journal *j, svs_error *err);
 bool svi_journal_due(svi_journal *j, double time, double *due);
 
 /* A sync that the stream does not wait for: begun and ended by the journal's owner, run by any thread in
- * between. It has a descriptor of its own, for each descriptor hears of a lost write once. */
+ * between. It has a descriptor of its own, for each descriptor hears of a lost write once (without one to be
+ * had, svi_journal_sync_begin does it all). */
 struct svi_journal_sync {
     int fd; /* -1 = all is on disk, there is nothing to run */
     int error;

@@ -26,12 +26,19 @@ static void damaged(svi_journal_reader *r, const char *name, uint64_t offset, co
     fail(r);
 }
 
+/* Something is damaged or missing: true if it is to be passed over. */
+static bool may_pass(svi_journal_reader *r) {
+    r->passed = r->options.accept_loss;
+    r->found.damages += r->passed;
+    return r->passed;
+}
+
 /* Damage at this byte of the segment: true if it is to be passed over. */
 static bool pass_over(svi_journal_reader *r, uint64_t offset, const char *what) {
-    r->passed = r->options.accept_loss;
-    if (!r->passed)
+    bool passed = may_pass(r);
+    if (!passed)
         damaged(r, r->window.name, offset, what);
-    return r->passed;
+    return passed;
 }
 
 /* Records up to this one are lost; those before `from` nobody wanted. */
@@ -42,14 +49,18 @@ static void lose_to(svi_journal_reader *r, uint64_t number) {
     r->here.number = number;
 }
 
+/* A new segment that follows on what was to be read from: that lies in a checkpoint. */
+static struct svi_position after_checkpoint(const svi_journal_reader *r) {
+    return (struct svi_position){r->from.number, r->from.number, 0, r->from.chain};
+}
+
 static void end(svi_journal_reader *r) {
     r->state = SVI_READER_ENDED;
     r->open = false;
     svi_window_close(&r->window);
     r->found.lost = r->passed;
-    /* What was to be read from is not reached: it lies in the checkpoint, and a new segment follows it. */
-    if (r->found.end.number < r->from.number)
-        r->found.end = (struct svi_position){r->from.number, r->from.number, 0, r->from.chain};
+    if (r->found.end.number < r->from.number) /* not reached */
+        r->found.end = after_checkpoint(r);
 }
 
 /* Leaves the segment, of which this many bytes were not read. */
@@ -335,7 +346,8 @@ static void begin_inside(svi_journal_reader *r) {
         r->here.number = r->numbers[r->at];
         r->chained = false;
         enter(r, &h);
-        r->here = r->found.end = from;
+        r->here = from;
+        r->found.end = r->open ? from : after_checkpoint(r); /* nothing is appended to what is not ours */
     } else
         r->open = true;
     r->chained = true;
@@ -349,20 +361,19 @@ static void begin_at_offset(svi_journal_reader *r) {
         else if (r->window.size >= r->from.offset)
             begin_inside(r);
         else
-            r->found.end = (struct svi_position){r->from.number, r->from.number, 0, r->from.chain};
+            r->found.end = after_checkpoint(r);
         return;
     }
     /* Trimmed: then the next segment begins just there. */
     r->at = r->from.number ? segment_of(r, r->from.number - 1) : -1;
     if (is_last(r)) {
         char name[SVI_FILE_NAME];
-        r->passed = r->options.accept_loss;
         svi_folder_name(name, SVI_JOURNAL, r->from.segment);
-        if (!r->passed)
+        if (!may_pass(r)) {
             svi_fail_file(&r->error, SVS_DAMAGED, r->folder, name, "is missing: " TO_DO);
-        if (!r->passed)
             fail(r);
-        r->found.end = (struct svi_position){r->from.number, r->from.number, 0, r->from.chain};
+        }
+        r->found.end = after_checkpoint(r);
     }
 }
 

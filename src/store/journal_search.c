@@ -83,10 +83,26 @@ static svs_code look(struct search *t, uint64_t *p) {
     return code;
 }
 
+/* The record that comes next stands where the bad one ends: then what is between is the bad one's payload,
+ * in which a producer may have written what looks like records. Moves *p behind it. */
+static svs_code look_behind(struct search *t, uint64_t *p) {
+    struct svi_record record;
+    uint64_t chain, at = t->s->after;
+    bool sound = false;
+    if (at < *p || at + SVI_RECORD_BARE > t->r->window.size)
+        return SVS_OK;
+    svs_code code = try_record(t, at, &record, &chain, &sound);
+    if (!sound || record.number != t->s->number + (t->s->begin > 0)) /* begin 0: a header is bad */
+        return code;
+    note(t, at, &record, chain);
+    *p = at + SVI_RECORD_BARE + record.size;
+    return code;
+}
+
 svs_code svi_journal_search(svi_journal_reader *r, struct svi_search *s, svs_error *err) {
     struct search t = {r, s, err};
     uint64_t p = s->begin < 8 ? 8 : s->begin;
-    svs_code code = SVS_OK;
+    svs_code code = look_behind(&t, &p);
     while (code == SVS_OK && !s->evidence && !s->exhausted && p + SVI_RECORD_BARE <= r->window.size) {
         uint64_t before = p;
         code = look(&t, &p);

@@ -166,7 +166,10 @@ static void take_trouble(svs_outbox *b, const struct svi_answer *a, double now) 
         b->f.gaps++;
         svi_outbox_greet(b);
     } else if (is_unreadable(b, a)) {
-        give_up(b, a->code, a->reason);
+        if (b->o.batch == 1 || b->fruitless >= SVI_OUTBOX_PROBES)
+            give_up(b, a->code, a->reason);
+        else
+            b->fruitless = SVI_OUTBOX_PROBES; /* singly: one of a batch is it, or all of them together */
         svi_outbox_greet(b);
     } else {
         later(b, a->code, a->reason, now);

@@ -417,6 +417,45 @@ static void test_stale_records(void **state) {
     }
 }
 
+/* A payload with what looks like a record in it, in a record that is damaged: the one behind it tells that
+ * only this one is, and what it holds is not believed. */
+static void test_made_up_record(void **state) {
+    static const enum svi_fsync policies[] = {SVI_FSYNC_NEVER, SVI_FSYNC_ALWAYS};
+    uint8_t payload[8 + 43 + 5] = {1, 2, 3};
+    uint64_t chain = svi_load64(payload);
+    const struct svi_record forged = {.number = 4, .kind = 100, .durable = 4};
+    (void)state;
+    svi_record_write(payload + 8, &forged, &chain);
+    for (int i = 0; i < 2; i++) {
+        struct content c;
+        kept_empty(&k);
+        svi_journal *j = kept_journal(&k, 4096, policies[i], NULL);
+        kept_append_to(j, 3, 1);
+        const size_t at = svi_journal_position(j).offset;
+        assert_int_equal(svi_journal_append(j, 1, 0, payload, sizeof payload, NULL), SVS_OK);
+        assert_int_equal(svi_journal_commit(j, NULL), SVS_OK);
+        kept_append_to(j, 6, 1);
+        svi_journal_free(&j);
+        content_read(&c, &k, "journal", 0);
+        c.bytes[at + 34 + sizeof payload - 1] ^= 1;
+        content_write(&c, c.size);
+        free(c.bytes);
+        everything_read(&all, &k, NULL, false, NULL);
+        assert_prefix(3);
+        if (policies[i] == SVI_FSYNC_NEVER) { /* nobody was told that any of it is durable */
+            assert_int_equal(all.how, SVI_JOURNAL_END);
+            continue;
+        }
+        assert_refused();
+        everything_read(&all, &k, NULL, true, NULL);
+        assert_int_equal(all.how, SVI_JOURNAL_END);
+        assert_int_equal(all.count, 5);
+        assert_int_equal(all.number[3], 4);
+        assert_int_equal(all.found.lost_records, 1);
+        assert_int_equal(all.found.end.number, 6);
+    }
+}
+
 static void test_not_a_file(void **state) {
     struct content *last = &small.file[SEGMENTS - 1];
     (void)state;
@@ -443,6 +482,7 @@ int main(void) {
                                        TEST(test_short_before_another),
                                        TEST(test_header_before_the_place),
                                        TEST(test_foreign_headers),
+                                       TEST(test_made_up_record),
                                        TEST(test_too_large),
                                        TEST(test_hostile),
                                        TEST(test_stale_records),

@@ -164,6 +164,46 @@ static void test_full_for_a_checkpoint(void **state) {
     svi_checkpoint_clear(&d);
 }
 
+/* Peers can use up the descriptors of the process: it goes on when there are some again. */
+static void test_no_descriptor(void **state) {
+    struct svi_checkpoint c = {.position.number = 3};
+    struct svi_journal_sync s;
+    struct rlimit before, none;
+    uint64_t *numbers;
+    int count;
+    svs_error e[3];
+    svs_code code[4];
+    (void)state;
+    svi_journal *j = kept_journal(&k, 200, SVI_FSYNC_INTERVAL, NULL);
+    kept_append_to(j, 8, 8); /* the next commit begins a segment */
+    kept_append(j, 8, 10);
+    const int lowest = dup(0);
+    close(lowest);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){(rlim_t)lowest, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    code[0] = svi_journal_sync_begin(j, &s, NULL);
+    code[1] = svi_journal_commit(j, &e[0]);
+    code[2] = svi_checkpoint_write(&k.folder, &c, NULL, &e[1]);
+    code[3] = svi_folder_list(&k.folder, "journal", &numbers, &count, &e[2]);
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_int_equal(code[0], SVS_OK);
+    assert_int_equal(s.fd, -1);
+    assert_int_equal(svi_journal_durable(j), 8); /* by the descriptor that there is */
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(code[1 + i], SVS_DISK_FULL);
+        assert_non_null(strstr(e[i].text, "raise that limit"));
+    }
+    svi_journal_sync_run(&s);
+    assert_int_equal(svi_journal_sync_end(j, &s, NULL), SVS_OK);
+    kept_append_to(j, 12, 1);
+    svi_journal_free(&j);
+    everything_read(&all, &k, NULL, false, NULL);
+    assert_int_equal(all.how, SVI_JOURNAL_END);
+    assert_int_equal(all.count, 12);
+    assert_true(kept_count(&k, "journal") > 1);
+}
+
 static void test_checkpoint_fails(void **state) {
     struct svi_checkpoint c = {.position.number = 3};
     struct svi_folder closed = {.fd = 1000000, .lock = -1, .path = k.path};
@@ -214,8 +254,8 @@ static void assert_dead(svi_journal *j, const char *text) {
     assert_string_equal(e.text, first.text);
     assert_int_equal(svi_journal_sync(j, &e), SVS_IO);
     assert_int_equal(svi_journal_tick(j, 1e9, &due, &e), SVS_IO);
-    assert_true(svi_journal_due(j, 2e9, &due)); /* so that whoever syncs beside the stream is told */
     assert_true(isinf(due));
+    assert_true(svi_journal_due(j, 2e9, &due)); /* so that whoever syncs beside the stream is told */
     assert_int_equal(svi_journal_trim(j, 1, &e), SVS_IO);
     assert_string_equal(e.text, first.text);
     assert_int_equal(svi_journal_commit(j, NULL), SVS_IO);
@@ -396,6 +436,7 @@ int main(void) {
                                        TEST(test_full_behind_a_header),
                                        TEST(test_full_from_the_beginning),
                                        TEST(test_full_for_a_checkpoint),
+                                       TEST(test_no_descriptor),
                                        TEST(test_checkpoint_fails),
                                        TEST(test_write_fails),
                                        TEST(test_sync_fails),

@@ -784,6 +784,32 @@ static void test_unnumbered(void **unused) {
     }
 }
 
+/* A batch that cannot be read: no sample of it is given up before it went alone. */
+static void test_unnumbered_batch(void **unused) {
+    struct bench b;
+    svs_outbox_options o = defaults();
+    (void)unused;
+    o.batch = 4;
+    begin_with(&b, o, 4);
+    assert_int_equal(b.r.in.count, 1);
+    way_lose(&b.r.in, 1);
+    answer(&b, "{'error': 'odd!', 'code': 'too_deep'}");
+    assert_int_equal(b.told[SVS_OUTBOX_REFUSED], 0);
+    post(&b); /* hello */
+    receive(&b);
+    hear(&b);
+    assert_int_equal(post(&b), 1);
+    assert_int_equal(status(&b).unsent, 3);
+    way_lose(&b.r.in, 1);
+    answer(&b, "{'error': 'odd!', 'code': 'too_deep'}");
+    assert_int_equal(b.told[SVS_OUTBOX_REFUSED], 1);
+    assert_int_equal(b.last[SVS_OUTBOX_REFUSED].first, 0);
+    settle_down(&b);
+    assert_int_equal(status(&b).kept, 0);
+    assert_int_equal(status(&b).acked, 3);
+    end(&b);
+}
+
 static void test_junk_replies(void **unused) {
     (void)unused;
     struct bench b;
@@ -960,6 +986,7 @@ int main(void) {
         cmocka_unit_test(test_replay_overtaken),
         cmocka_unit_test(test_poison),
         cmocka_unit_test(test_unnumbered),
+        cmocka_unit_test(test_unnumbered_batch),
         cmocka_unit_test(test_junk_replies),
         cmocka_unit_test(test_pack),
         cmocka_unit_test(test_real_replies),
