@@ -37,7 +37,7 @@ static svs_code list_checkpoints(const struct svi_folder *f, int *files, int *un
             printf("%s  %10" PRId64 " bytes  after record %-10" PRIu64 " svmstream %s, %s, state %s\n", shown,
                    file_size(f, "checkpoint", numbers[i]), c.position.number, c.program, c.isa,
                    svi_hash_text(c.hash, hash));
-        } else {
+        } else if (file_size(f, "checkpoint", numbers[i]) >= 0) { /* else a running process has removed it */
             printf("%s  %10" PRId64 " bytes  NOT SOUND: %s\n", shown, file_size(f, "checkpoint", numbers[i]),
                    why.text);
             ++*unsound;

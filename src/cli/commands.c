@@ -60,6 +60,11 @@ static bool starts_engine(const struct cli_command *command) {
     return !command->unchecked && cli_lists(command, svi_settings_row("method"));
 }
 
+/* A kept state may have settings that were not given. */
+static svs_code check(const struct svi_settings *s, svs_error *err) {
+    return s->state_dir[0] ? svi_settings_check_outside(s, err) : svi_settings_check(s, err);
+}
+
 static int run_with(struct cli_args *a, const struct cli_command *command, int count, char *const *argv,
                     const char **positional) {
     svs_error err;
@@ -73,7 +78,7 @@ static int run_with(struct cli_args *a, const struct cli_command *command, int c
         cli_write_help(stdout, command);
         return CLI_OK;
     }
-    if (starts_engine(command) && svi_settings_check(&a->settings, &err) != SVS_OK)
+    if (starts_engine(command) && check(&a->settings, &err) != SVS_OK)
         return refuse(a, CLI_FAULT_LINE, &err);
     openblas_set_num_threads((int)a->settings.threads);
     return command->run(a);

@@ -368,9 +368,11 @@ static svs_code write_ahead(struct request *r, enum changes changes) {
 
 static svs_code run(struct request *r, int operation) {
     svs_code code = write_ahead(r, operations[operation].changes);
+    const bool changes = code == SVS_OK && operations[operation].changes != NEVER;
     if (code == SVS_OK)
         code = operations[operation].run(r);
-    if (code == SVS_IO && r->control->keeper) { /* only keeping the state does such things */
+    /* Only keeping the state fails with SVS_IO; what was written down and not done a restart would do. */
+    if (r->control->keeper && (code == SVS_IO || (changes && code == SVS_NO_MEMORY))) {
         r->control->failed = true;
         r->control->failure = *r->err;
     }

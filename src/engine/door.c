@@ -124,7 +124,7 @@ static void tell_cut(struct svi_door *d, svi_engine *e, svi_keeper *k, int64_t m
         snprintf(reason, sizeof reason,
                  "a peer%s%s was disconnected: its message exceeds max.message = %" PRId64 " bytes",
                  peer[0] ? " at " : "", peer, max_message);
-        svi_keeper_refuse(k, e, SVS_PEER_CUT, reason, now);
+        svi_keeper_refuse(k, e, SVS_PEER_CUT, reason, NULL, 0, now);
     }
 }
 
@@ -137,7 +137,7 @@ static void tell_revoked(struct svi_door *d, svi_engine *e, svi_keeper *k, doubl
              d->refused - d->told, d->refused - d->told > 1 ? "s were" : " was");
     d->told = d->refused;
     d->told_at = now;
-    svi_keeper_refuse(k, e, SVS_NOT_ALLOWED, reason, now);
+    svi_keeper_refuse(k, e, SVS_NOT_ALLOWED, reason, NULL, 0, now);
 }
 
 void svi_door_tell(struct svi_door *d, svi_engine *e, svi_keeper *k, int64_t max_message, double now) {
@@ -146,7 +146,7 @@ void svi_door_tell(struct svi_door *d, svi_engine *e, svi_keeper *k, int64_t max
         return;
     tell_cut(d, e, k, max_message, now);
     if (svi_monitor_notice(d->monitor, &notice))
-        svi_keeper_refuse(k, e, notice.code, notice.text, now);
+        svi_keeper_refuse(k, e, notice.code, notice.text, NULL, 0, now);
     tell_revoked(d, e, k, now);
     svi_engine_note(e, "handshakes_refused", (double)svi_monitor_refused(d->monitor));
     svi_engine_note(e, "connections", (double)svi_monitor_connected(d->monitor));

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <cblas.h>
+
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/text.h"
@@ -74,6 +76,7 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
         svi_fail_memory(err, "the engine");
         return NULL;
     }
+    openblas_set_num_threads((int)s->threads); /* another number gives other bits */
     e->s = *s;
     e->epoch = epoch;
     e->sink = sink;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/fail.h"
 #include "data/shape_archive.h"
 #include "engine/engine_state.h"
@@ -146,9 +147,15 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
 
 svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_error *err) {
     struct svi_checkpoint c = {0};
-    const bool muted = (*e)->muted;
+    struct svi_settings *limits = svi_alloc(sizeof *limits);
+    if (!limits)
+        return svi_fail_memory(err, "the settings");
+    *limits = *s;
+    svi_settings_adopt(limits, &(*e)->s); /* what else changes is the business of svi_engine_configure */
     svs_code code = svi_engine_save(*e, &c, err);
-    svi_engine *wider = code == SVS_OK ? svi_engine_new(s, (*e)->epoch, (*e)->sink, (*e)->user, err) : NULL;
+    svi_engine *wider =
+        code == SVS_OK ? svi_engine_new(limits, (*e)->epoch, (*e)->sink, (*e)->user, err) : NULL;
+    svi_free(limits);
     if (wider)
         code = svi_engine_load(wider, &c, err);
     else if (code == SVS_OK)
@@ -158,7 +165,8 @@ svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_erro
         svi_engine_free(&wider);
         return code;
     }
-    wider->muted = muted;
+    wider->muted = (*e)->muted;
+    wider->gaps_allowed = (*e)->gaps_allowed;
     svi_engine_free(e);
     *e = wider;
     return SVS_OK;

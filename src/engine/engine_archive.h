@@ -16,8 +16,8 @@ svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err
  * freed, nothing else. */
 svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_error *err);
 
-/* The same engine with settings whose limits are higher: a new one takes its place. On failure *e is as it
- * was. */
+/* The same engine with the limits of *s, which are higher: a new one takes its place. What may change while
+ * the model lives stays as it is. On failure *e is as it was. */
 svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_error *err);
 
 /* How far the model is from solving the system of its window (svi_learner_residual). */

@@ -106,6 +106,13 @@ static size_t take(struct svi_inlet *in, struct svi_batch *b, double now) {
     return bytes;
 }
 
+static const svs_error reasons[] = {
+    [FORBIDDEN] = {SVS_NOT_ALLOWED, "this key was taken from the allow file, or its role was"},
+    [ALIEN] = {SVS_NOT_ALLOWED,
+               "this key is bound to other names than this src (keys allow --role source:NAME)"},
+    [UNNUMBERED] = {SVS_NO_SOURCE, "delivery exactly-once takes numbered samples only: give src and n"},
+};
+
 typedef svs_code commit(svi_keeper *k, svs_error *err);
 
 /* A full disk is told by b->full. */
@@ -115,8 +122,11 @@ static svs_code write_ahead(struct svi_inlet *in, struct svi_batch *b, commit *h
     svs_code code = SVS_OK;
     for (int i = 0; k && i < b->count && code == SVS_OK; i++) {
         zmq_msg_t *m = &b->queue[i].body;
+        const svs_error *why = &reasons[b->fate[i]];
         if (b->fate[i] == APPLY)
             code = svi_keeper_note(k, kind, b->now, zmq_msg_data(m), zmq_msg_size(m), &in->why);
+        else if (b->fate[i] == UNNUMBERED)
+            code = svi_keeper_note_refusal(k, why->code, why->text, b->now, &in->why);
     }
     if (code != SVS_OK)
         svi_keeper_drop(k);
@@ -134,13 +144,6 @@ bool svi_inlet_reply(struct svi_inlet *in, void *socket, struct svi_request *r, 
     return sent;
 }
 
-static const svs_error reasons[] = {
-    [FORBIDDEN] = {SVS_NOT_ALLOWED, "this key was taken from the allow file, or its role was"},
-    [ALIEN] = {SVS_NOT_ALLOWED,
-               "this key is bound to other names than this src (keys allow --role source:NAME)"},
-    [UNNUMBERED] = {SVS_NO_SOURCE, "delivery exactly-once takes numbered samples only: give src and n"},
-};
-
 /* What was written down and not taken for want of memory would be taken by a restart: no answer goes out. */
 static bool starved(const struct svi_inlet *in) {
     return in->control->keeper && svi_engine_starved(in->control->engine);
@@ -153,8 +156,8 @@ static void settle(struct svi_inlet *in, struct svi_batch *b, int i) {
     const enum fate fate = (enum fate)b->fate[i];
     const bool declined = fate == APPLY && b->full;
     const svs_error *why = fate > ANSWER ? &reasons[fate] : declined ? &in->why : NULL;
-    if (fate == UNNUMBERED) /* the door tells of the others, a full disk was told once */
-        svi_keeper_refuse(in->control->keeper, in->control->engine, why->code, why->text, b->now);
+    if (fate == UNNUMBERED && !b->full) /* the door tells of the others, a full disk was told once */
+        svi_engine_refuse(in->control->engine, why->code, why->text, body, length, b->now);
     in->declined += declined;
     svs_code code = why ? svi_router_decline(in->control, body, length, why, &in->reply)
                         : svi_router_handle(in->control, body, length, b->now, &in->reply);

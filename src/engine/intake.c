@@ -101,10 +101,7 @@ static void refuse_row(svi_intake *in, const svs_error *why, double now) {
     size_t length = 0;
     svi_reader_line(in->reader, &bytes, &length);
     in->located = true;
-    if (in->keeper)
-        svi_keeper_refuse(in->keeper, in->engine, why->code, why->text, now);
-    else
-        svi_engine_refuse(in->engine, why->code, why->text, bytes, length, now);
+    svi_keeper_refuse(in->keeper, in->engine, why->code, why->text, bytes, length, now);
     in->located = false;
 }
 
@@ -185,7 +182,8 @@ static svs_code take_objects(svi_intake *in, double now, svs_error *err) {
     }
     if (code != SVS_OK) {
         in->row++;
-        svi_engine_refuse(in->engine, code, svs_code_text(code), in->buffer + from, in->size - from, now);
+        svi_keeper_refuse(in->keeper, in->engine, code, svs_code_text(code), in->buffer + from,
+                          in->size - from, now);
     }
     memmove(in->buffer, in->buffer + from, in->size - from);
     in->size -= from;

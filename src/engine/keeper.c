@@ -222,12 +222,18 @@ svs_code svi_keeper_write(svi_keeper *k, enum svi_record_kind kind, double now, 
     return code == SVS_OK ? svi_keeper_commit(k, err) : code;
 }
 
-void svi_keeper_refuse(svi_keeper *k, svi_engine *e, svs_code code, const char *reason, double now) {
+svs_code svi_keeper_note_refusal(svi_keeper *k, svs_code code, const char *reason, double now,
+                                 svs_error *err) {
     char record[64 + SVS_ERROR_TEXT];
     const int size = snprintf(record, sizeof record, "%s %s", svs_code_name(code), reason);
-    if (k)
-        (void)svi_keeper_write(k, SVI_RECORD_REFUSAL, now, record, (size_t)size, NULL);
-    svi_engine_refuse(e, code, reason, NULL, 0, now);
+    return svi_keeper_note(k, SVI_RECORD_REFUSAL, now, record, (size_t)size, err);
+}
+
+void svi_keeper_refuse(svi_keeper *k, svi_engine *e, svs_code code, const char *reason, const void *bytes,
+                       size_t length, double now) {
+    if (k && svi_keeper_note_refusal(k, code, reason, now, NULL) == SVS_OK)
+        (void)svi_keeper_commit(k, NULL);
+    svi_engine_refuse(e, code, reason, bytes, length, now);
 }
 
 int64_t svi_keeper_durable(const svi_keeper *k, const char *src) {
@@ -315,23 +321,31 @@ static uint64_t new_epoch(void) {
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
+/* What to go on with, and the engine for it. */
+static svs_code settle(struct svi_recovery *r, struct svi_settings *s, svi_sink *sink, void *user,
+                       svi_engine **engine, svs_error *err) {
+    svs_code code = r->engine ? svi_settings_merge(s, &r->settings, err) : SVS_OK;
+    *engine = r->engine;
+    if (code == SVS_OK)
+        code = svi_settings_check(s, err);
+    if (code != SVS_OK)
+        return code;
+    if (r->engine)
+        return svi_settings_raised(s, &r->settings) ? svi_engine_widen(engine, s, err) : SVS_OK;
+    /* A crash may have left a segment without a record: what follows in it is of its epoch. */
+    r->epoch = r->found.epoch ? r->found.epoch : new_epoch();
+    *engine = svi_engine_new(s, r->epoch, sink, user, err);
+    return *engine ? SVS_OK : err->code;
+}
+
 static svs_code take_up(svi_keeper *k, struct svi_settings *s, svi_sink *sink, void *user, FILE *log,
                         svi_engine **engine, svs_error *err) {
     struct svi_recovery r;
     const struct svi_recovery_options o = {
         .accept_loss = s->accept_loss, .until = UINT64_MAX, .otherwise = s, .silent = true, .log = log};
     svs_code code = svi_recover(&k->folder, &o, sink, user, &r, err);
-    if (code != SVS_OK)
-        return code;
-    *engine = r.engine;
-    if (!r.engine) /* a crash may have left a segment without a record: what follows in it is of its epoch */
-        r.epoch = r.found.epoch ? r.found.epoch : new_epoch();
-    if (!r.engine && !(*engine = svi_engine_new(s, r.epoch, sink, user, err)))
-        code = err->code;
-    if (r.engine)
-        code = svi_settings_merge(s, &r.settings, err);
-    if (r.engine && code == SVS_OK && svi_settings_raised(s, &r.settings))
-        code = svi_engine_widen(engine, s, err);
+    if (code == SVS_OK)
+        code = settle(&r, s, sink, user, engine, err);
     k->always = policy(s) == SVI_FSYNC_ALWAYS;
     const struct svi_journal_options j = {s->stream, r.epoch, s->journal_segment, policy(s),
                                           s->journal_interval};

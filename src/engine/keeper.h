@@ -55,9 +55,14 @@ void svi_keeper_drop(svi_keeper *k); /* what was gathered and not written (k may
 svs_code svi_keeper_write(svi_keeper *k, enum svi_record_kind kind, double now, const void *payload,
                           size_t size, svs_error *err);
 
-/* A refusal from outside the stream is written down and told (k may be NULL). A failure shows at the next
- * call. */
-void svi_keeper_refuse(svi_keeper *k, svi_engine *e, svs_code code, const char *reason, double now);
+/* Notes a refusal from outside the stream; svi_engine_refuse then tells it. */
+svs_code svi_keeper_note_refusal(svi_keeper *k, svs_code code, const char *reason, double now,
+                                 svs_error *err);
+
+/* Writes down and tells one (k may be NULL); `bytes`: what was refused. That it could not be written down
+ * shows at svi_keeper_turn; for want of room it is told all the same. */
+void svi_keeper_refuse(svi_keeper *k, svi_engine *e, svs_code code, const char *reason, const void *bytes,
+                       size_t length, double now);
 
 /* The last number of a source that is on disk, -1 = none. */
 int64_t svi_keeper_durable(const svi_keeper *k, const char *src);

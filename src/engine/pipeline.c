@@ -232,6 +232,9 @@ static svs_code exchange_refits(struct pipeline *p, svs_error *err) {
 static svs_code keep(struct pipeline *p, svs_error *err) {
     if (p->control.failed)
         return svi_fail(err, p->control.failure.code, "%s", p->control.failure.text);
+    if (p->keeper && svi_engine_starved(p->engine))
+        return svi_fail(err, SVS_NO_MEMORY,
+                        "memory ran out for what was written down already: a restart takes it");
     const double spent = p->spent;
     p->spent = 0;
     return p->keeper ? svi_keeper_turn(p->keeper, spent, err) : SVS_OK;

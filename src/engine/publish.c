@@ -52,6 +52,7 @@ void svi_publish_error(struct svi_engine *e, svs_code code, const char *reason, 
 void svi_engine_refuse(svi_engine *e, svs_code code, const char *reason, const void *bytes, size_t length,
                        double now) {
     bool known = code > SVS_OK && code < SVS_CODE_COUNT;
+    e->starved_before += code == SVS_NO_MEMORY; /* it was not this engine that lacked it */
     svi_publish_error(e, known ? code : SVS_INVALID, reason, bytes, length, now);
 }
 

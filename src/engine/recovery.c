@@ -14,6 +14,7 @@
 #include "svmstream/svmstream.h"
 
 #define LARGEST   (((size_t)1 << 30) + 65536) /* a record: max.message at its highest, and a little */
+#define TRIES     20                          /* to read what another process goes on writing */
 #define TOLERANCE 1e-10                       /* of the model in the system of its window */
 
 static double seconds(void) {
@@ -285,8 +286,8 @@ static void tell(const struct recovering *w) {
                 r->found.lost_records, r->found.lost_bytes);
 }
 
-svs_code svi_recover(const struct svi_folder *f, const struct svi_recovery_options *o, svi_sink *sink,
-                     void *user, struct svi_recovery *r, svs_error *err) {
+static svs_code recover(const struct svi_folder *f, const struct svi_recovery_options *o, svi_sink *sink,
+                        void *user, struct svi_recovery *r, svs_error *err) {
     struct recovering w = {.folder = f, .o = o, .sink = sink, .user = user, .r = r};
     const double began = seconds();
     *r = (struct svi_recovery){.residual = NAN};
@@ -301,6 +302,31 @@ svs_code svi_recover(const struct svi_folder *f, const struct svi_recovery_optio
     svi_journal_reader_free(&w.reader);
     svi_checkpoint_clear(&w.checkpoint);
     svi_bytes_clear(&w.scratch);
+    return code;
+}
+
+/* Number of the newest checkpoint; 0 = there is none. */
+static uint64_t newest(const struct svi_folder *f) {
+    uint64_t *numbers = NULL;
+    int count = 0;
+    (void)svi_folder_list(f, "checkpoint", &numbers, &count, NULL);
+    const uint64_t number = count > 0 ? numbers[count - 1] : 0;
+    svi_free(numbers);
+    return number;
+}
+
+/* Who only looks may look while a process writes: with each checkpoint it removes what was just going to be
+ * read. */
+svs_code svi_recover(const struct svi_folder *f, const struct svi_recovery_options *o, svi_sink *sink,
+                     void *user, struct svi_recovery *r, svs_error *err) {
+    svs_code code = SVS_OK;
+    for (int i = 0; i < TRIES; i++) {
+        const uint64_t before = newest(f);
+        code = recover(f, o, sink, user, r, err);
+        const bool vanished = code == SVS_DAMAGED || code == SVS_IO;
+        if (!vanished || f->lock >= 0 || newest(f) == before)
+            break;
+    }
     return code;
 }
 

@@ -156,6 +156,10 @@ void svi_settings_write(const struct svi_settings *s, FILE *to);
 /* Do the settings contradict each other? SVS_SETTING: which two, and what to do. */
 svs_code svi_settings_check(const struct svi_settings *s, svs_error *err);
 
+/* Those of the surroundings alone: with a state that is kept, what the others are is known when it has been
+ * read (svi_settings_merge). */
+svs_code svi_settings_check_outside(const struct svi_settings *s, svs_error *err);
+
 /* May these addresses be bound? SVS_SETTING: one can be reached from other machines, neither CURVE protects
  * it nor `insecure` allows that; or the settings of CURVE contradict each other. For who binds them. */
 svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *err);

@@ -161,16 +161,24 @@ static svs_code check_features(const struct svi_settings *s, svs_error *err) {
     return SVS_OK;
 }
 
+typedef svs_code check(const struct svi_settings *s, svs_error *err);
+
+static svs_code all_of(check *const *checks, size_t count, const struct svi_settings *s, svs_error *err) {
+    svs_code code = SVS_OK;
+    for (size_t i = 0; i < count && code == SVS_OK; i++)
+        code = checks[i](s, err);
+    return code;
+}
+
+svs_code svi_settings_check_outside(const struct svi_settings *s, svs_error *err) {
+    static check *const checks[] = {check_addresses, check_input, check_delivery};
+    return all_of(checks, sizeof checks / sizeof checks[0], s, err);
+}
+
 svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
-    static svs_code (*const checks[])(const struct svi_settings *, svs_error *) = {
-        check_addresses, check_input,   check_delivery, check_learner,
-        check_refit,     check_novelty, check_features};
-    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
-        svs_code code = checks[i](s, err);
-        if (code != SVS_OK)
-            return code;
-    }
-    return SVS_OK;
+    static check *const checks[] = {svi_settings_check_outside, check_learner, check_refit, check_novelty,
+                                    check_features};
+    return all_of(checks, sizeof checks / sizeof checks[0], s, err);
 }
 
 /* Only this machine reaches it: ipc, inproc, 127.0.0.0/8, ::1 and the interface lo. */

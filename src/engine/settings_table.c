@@ -66,7 +66,7 @@ static const struct svi_setting table[] = {
      FIELD(journal_keep)},
     {"checkpoint.seconds", SVI_SET_NUMBER, "0.25", NULL, 0, 1e6, "seconds",
      "work after which the state is written, and which a restart may have to repeat; 0 writes it at the end "
-     "only",
+     "and after each 64 MiB of journal",
      FIELD(checkpoint_seconds)},
     {"accept-loss", SVI_SET_CHOICE, "no", "no|yes", 0, 0, "",
      "start although a part of the kept state is damaged, with what is left of it", FIELD(accept_loss)},
@@ -190,8 +190,8 @@ static const struct svi_setting table[] = {
     {"max.connections", SVI_SET_INTEGER, "1000", NULL, 1, 10000, "connections",
      "connections to all sockets together; beyond it those that do not speak make room",
      FIELD(max_connections)},
-    {"threads", SVI_SET_INTEGER, "1", NULL, 1, 64, "threads", "threads for work beside the stream",
-     FIELD(threads)},
+    {"threads", SVI_SET_INTEGER, "1", NULL, 1, 64, "threads",
+     "threads of one computation; sums that several share have other last bits", FIELD(threads)},
     {"seed", SVI_SET_INTEGER, "1", NULL, 0, EXACT, "", "start of the random numbers", FIELD(seed)},
 };
 
@@ -257,7 +257,6 @@ static const char *const outside[] = {
     "weight",
     "max.message",
     "max.connections",
-    "threads",
 };
 static const char *const live[] = {
     "refit.every",    "refit.seconds", "serve",           "alert.p", "alert.clear",

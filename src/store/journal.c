@@ -84,6 +84,10 @@ svs_code svi_journal_sync(svi_journal *j, svs_error *err) {
 
 bool svi_journal_due(svi_journal *j, double time, double *due) {
     *due = INFINITY;
+    if (j->dead != SVS_OK) {
+        *due = time;
+        return true;
+    }
     if (j->options.fsync != SVI_FSYNC_INTERVAL || j->durable == j->written.number)
         return false;
     if (!j->waiting)

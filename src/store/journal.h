@@ -125,7 +125,7 @@ svs_code svi_journal_tick(svi_journal *j, double time, double *due, svs_error *e
 svs_code svi_journal_sync(svi_journal *j, svs_error *err);
 
 /* With the policy interval: is it time (seconds, monotonic) to sync? *due: when to ask again (INFINITY:
- * nothing is unsynced). */
+ * nothing is unsynced). With any policy after a failure, which svi_journal_sync_begin then tells. */
 bool svi_journal_due(svi_journal *j, double time, double *due);
 
 /* A sync that the stream does not wait for: begun and ended by the journal's owner, run by any thread in

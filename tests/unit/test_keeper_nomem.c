@@ -75,14 +75,14 @@ static void fail_each(bool sticky) {
     struct life l = {.acked = 0};
     svs_error err;
     svi_settings_default(&l.s);
-    const char *const settings[] = {"refit", "none",    "window", "8",           "novelty.calibration",
-                                    "10",    "alert.p", "0.2",    "novelty.max", "5"};
+    const char *const settings[] = {"refit",   "none", "window",      "8",   "novelty.calibration", "10",
+                                    "alert.p", "0.2",  "alert.clear", "0.2", "novelty.max",         "5"};
     const struct svi_settings before = l.s;
     int n = 0, failures = 0;
     for (bool failed = true; failed; n++) {
         l.s = before;
         l.acked = 0;
-        for (int i = 0; i < 10; i += 2)
+        for (int i = 0; i < 12; i += 2)
             assert_int_equal(svi_settings_set(&l.s, settings[i], settings[i + 1], &err), SVS_OK);
         assert_non_null(test_folder(l.path));
         assert_int_equal(svi_settings_set(&l.s, "state.dir", l.path, &err), SVS_OK);
