@@ -126,7 +126,7 @@ FAULT_BIN   = $(FAULT)/powercut.so $(addprefix $(FAULT)/,store_writer store_chec
 FAULT_LIBS  = -Wl,--as-needed $(LDLIBS_LIB) -lpthread
 
 # Never sanitized: it has to come before everything else in the process.
-$(FAULT)/powercut.so: $(wildcard tests/fault/*.h) $(addprefix tests/fault/,powercut.c plan.c writeback.c)
+$(FAULT)/powercut.so: $(wildcard tests/fault/*.h) $(addprefix tests/fault/,powercut.c plan.c writeback.c undo.c)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests -std=c11 $(WARN) -O2 -g -fPIC -fvisibility=hidden -shared $(filter %.c,$^) -o $@ -lpthread
 
