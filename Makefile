@@ -68,8 +68,8 @@ $(LIB_SO): $(LIB_OBJ)
 $(BUILD)/svmstream: $(APP_OBJ) $(LIB_A)
 	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ $(LDLIBS_ALL) -o $@
 
-# The adapter speaks the wire format only: nothing of the library is linked.
-$(BUILD)/svmstream-mqtt: $(MQTT_OBJ)
+# The adapter speaks the wire format only: of the program it has nothing but the reading of key files.
+$(BUILD)/svmstream-mqtt: $(MQTT_OBJ) $(BUILD)/obj/src/engine/keys.o $(LIB_A)
 	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ -lmosquitto -lzmq -lmsgpackc -ljansson -lm -o $@
 
 libs: $(LIB_A) $(LIB_SO) ## libsvmstream.a and libsvmstream.so
