@@ -142,14 +142,15 @@ static svs_code give_up(const struct delivery *d, const svs_outbox_figures *f, s
     if (!d->spoke && d->curve)
         return svi_fail(
             err, SVS_IO,
-            "%.60s lets us not in: is this its key (curve.server), and ours in its allow file with the "
+            "%.60s does not let us in: is this its key (curve.server), and ours in its allow file with the "
             "role ingest? Is it running with in.mode router?",
             address);
     if (!d->spoke)
         return svi_fail(
             err, SVS_IO,
-            "%.60s does not answer: a process listens there, but not with in.mode router. Start it with "
-            "`svmstream run --in.mode router`, or feed without --ack",
+            "%.60s does not answer, but a process listens there: is it running with in.mode router (else "
+            "feed "
+            "without --ack), with CURVE (then give --curve and --curve.server), or does it stand still?",
             address);
     if (d->later.code != SVS_OK)
         return svi_fail(err, d->later.code, "%.60s takes nothing for now: %.150s", address, d->later.text);

@@ -277,12 +277,17 @@ static void tell(const struct recovering *w) {
         fprintf(log, ", checkpoint after record %" PRIu64, r->checkpoint);
     fprintf(log, ", %" PRIu64 " records repeated in %.2f s\n", r->found.records, r->seconds);
     if (r->found.torn > 0)
-        fprintf(log, "state: the last %" PRIu64 " bytes of the journal were never finished and are cut off\n",
-                r->found.torn);
-    if (r->found.damages > 0)
+        fprintf(log,
+                "state: the last %" PRIu64 " bytes of the journal, from record %" PRIu64
+                " on, are not sound and were not known to be on disk: they are cut off\n",
+                r->found.torn, r->found.end.number);
+    if (r->found.damages > 0 && r->found.lost_records == 0)
+        fprintf(log,
+                "state: LOST: a part of the journal is damaged or missing; how much it held is not known\n");
+    else if (r->found.damages > 0)
         fprintf(log,
                 "state: LOST: %" PRIu64 " records (%" PRIu64
-                " bytes) of the journal, as far as it tells, are damaged or missing\n",
+                " bytes) of the journal at least are damaged or missing\n",
                 r->found.lost_records, r->found.lost_bytes);
 }
 
@@ -305,26 +310,40 @@ static svs_code recover(const struct svi_folder *f, const struct svi_recovery_op
     return code;
 }
 
-/* Number of the newest checkpoint; 0 = there is none. */
-static uint64_t newest(const struct svi_folder *f) {
+/* Numbers of what is there; 0 = nothing is. */
+struct extent {
+    uint64_t oldest, newest; /* checkpoints */
+    uint64_t first;          /* segment of the journal */
+};
+
+static struct extent extent_of(const struct svi_folder *f) {
+    struct extent x = {0};
     uint64_t *numbers = NULL;
     int count = 0;
     (void)svi_folder_list(f, "checkpoint", &numbers, &count, NULL);
-    const uint64_t number = count > 0 ? numbers[count - 1] : 0;
+    if (count > 0)
+        x = (struct extent){numbers[0], numbers[count - 1], 0};
     svi_free(numbers);
-    return number;
+    (void)svi_folder_list(f, "journal", &numbers, &count, NULL);
+    if (count > 0)
+        x.first = numbers[0];
+    svi_free(numbers);
+    return x;
 }
 
-/* Who only looks may look while a process writes: with each checkpoint it removes what was just going to be
- * read. */
+/* Who only looks may look while a process writes: behind each new checkpoint it removes the oldest, and the
+ * part of the journal that only that needed, which was just going to be read. */
 svs_code svi_recover(const struct svi_folder *f, const struct svi_recovery_options *o, svi_sink *sink,
                      void *user, struct svi_recovery *r, svs_error *err) {
     svs_code code = SVS_OK;
     for (int i = 0; i < TRIES; i++) {
-        const uint64_t before = newest(f);
+        const struct extent before = extent_of(f);
         code = recover(f, o, sink, user, r, err);
         const bool vanished = code == SVS_DAMAGED || code == SVS_IO;
-        if (!vanished || f->lock >= 0 || newest(f) == before)
+        if (!vanished || f->lock >= 0)
+            break;
+        const struct extent now = extent_of(f);
+        if (now.oldest == before.oldest && now.newest == before.newest && now.first == before.first)
             break;
     }
     return code;
