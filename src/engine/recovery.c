@@ -310,40 +310,38 @@ static svs_code recover(const struct svi_folder *f, const struct svi_recovery_op
     return code;
 }
 
-/* Numbers of what is there; 0 = nothing is. */
+/* What changes when a process that writes has removed something. */
 struct extent {
-    uint64_t oldest, newest; /* checkpoints */
-    uint64_t first;          /* segment of the journal */
+    uint64_t oldest_checkpoint, newest_checkpoint, oldest_segment; /* 0 = there is none */
 };
 
-static struct extent extent_of(const struct svi_folder *f) {
-    struct extent x = {0};
+static struct extent extent(const struct svi_folder *f) {
     uint64_t *numbers = NULL;
     int count = 0;
-    (void)svi_folder_list(f, "checkpoint", &numbers, &count, NULL);
-    if (count > 0)
-        x = (struct extent){numbers[0], numbers[count - 1], 0};
+    struct extent e = {0};
+    if (svi_folder_list(f, "checkpoint", &numbers, &count, NULL) == SVS_OK && count > 0) {
+        e.oldest_checkpoint = numbers[0];
+        e.newest_checkpoint = numbers[count - 1];
+    }
     svi_free(numbers);
-    (void)svi_folder_list(f, "journal", &numbers, &count, NULL);
-    if (count > 0)
-        x.first = numbers[0];
+    numbers = NULL;
+    if (svi_folder_list(f, "journal", &numbers, &count, NULL) == SVS_OK && count > 0)
+        e.oldest_segment = numbers[0];
     svi_free(numbers);
-    return x;
+    return e;
 }
 
-/* Who only looks may look while a process writes: behind each new checkpoint it removes the oldest, and the
- * part of the journal that only that needed, which was just going to be read. */
+/* Who only looks may look while a process writes: behind each checkpoint it removes what was just going to be
+ * read. */
 svs_code svi_recover(const struct svi_folder *f, const struct svi_recovery_options *o, svi_sink *sink,
                      void *user, struct svi_recovery *r, svs_error *err) {
     svs_code code = SVS_OK;
     for (int i = 0; i < TRIES; i++) {
-        const struct extent before = extent_of(f);
+        const struct extent before = extent(f);
         code = recover(f, o, sink, user, r, err);
         const bool vanished = code == SVS_DAMAGED || code == SVS_IO;
-        if (!vanished || f->lock >= 0)
-            break;
-        const struct extent now = extent_of(f);
-        if (now.oldest == before.oldest && now.newest == before.newest && now.first == before.first)
+        const struct extent after = extent(f);
+        if (!vanished || f->lock >= 0 || memcmp(&before, &after, sizeof after) == 0)
             break;
     }
     return code;
