@@ -178,7 +178,9 @@ static svs_code check_progress(struct delivery *d, double now, svs_error *err) {
     svs_outbox_status(d->box, &f);
     int64_t settled = f.acked + f.refused + f.dropped + f.taken + f.durable;
     const bool all_taken = f.kept == f.taken;
-    if (settled != d->settled || (f.greeted && all_taken && (!d->finishing || svs_outbox_done(d->box))))
+    const bool idle = d->met && f.kept == 0 && !d->finishing; /* whoever is away is not missed */
+    if (settled != d->settled || idle ||
+        (f.greeted && all_taken && (!d->finishing || svs_outbox_done(d->box))))
         d->moved = now;
     d->settled = settled;
     if (d->hopeless && d->later.code != SVS_OK)
@@ -226,6 +228,7 @@ svs_code delivery_open(struct delivery *d, svs_outbox_options *o, svs_error *err
         code = turn(d, d->timeout, -1, &readable, err);
         svs_outbox_status(d->box, &f);
     }
+    d->met = f.greeted;
     return code;
 }
 
