@@ -20,6 +20,11 @@ def sanitizer_libraries(program):
     return re.findall(r"(/\S*/lib(?:asan|tsan)\.so\S*)", listing)
 
 
+def judged(code, complaints):
+    """A cut leaves a sanitizer no time to make its complaints the exit code."""
+    return 66 if code == CUT and re.search("(WARNING|ERROR): [A-Z][A-Za-z]*Sanitizer", complaints) else code
+
+
 def clean_environment():
     return {k: v for k, v in os.environ.items() if not k.startswith("FAULT_") and k != "LD_PRELOAD"}
 
@@ -31,7 +36,7 @@ def run(words, folder=None, **fault):
         env.update({"FAULT_" + k.upper(): str(v) for k, v in fault.items()})
         env.update(FAULT_DIR=folder, LD_PRELOAD=" ".join(sanitizer_libraries(words[0]) + [POWERCUT]))
     done = subprocess.run([str(w) for w in words], env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE)
-    return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+    return judged(done.returncode, done.stderr.decode("utf-8", "replace")), done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
 
 
 class Log:
