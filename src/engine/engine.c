@@ -362,6 +362,12 @@ static void take_element(struct svi_engine *e, struct svi_frame *f, bool duplica
         refuse(e, code, &err, f->element, f->element_size, now, r);
 }
 
+/* Where a source goes on behind a loss its first message there tells; a message that comes later and does not
+ * follow was refused when it came, and is again. */
+static bool may_jump(const struct svi_engine *e, const struct svi_producer *p, int64_t first) {
+    return e->gaps_allowed && first <= SVI_NEXT_MAX / 2 && (p ? p->losses : 0) < e->losses;
+}
+
 /* Holds the frame's number against the table. *skip: its first elements that were taken before. */
 static svs_code enter(struct svi_engine *e, const struct svi_frame *f, struct svi_receipt *r,
                       struct svi_producer **producer, int64_t *skip, svs_error *err) {
@@ -380,13 +386,15 @@ static svs_code enter(struct svi_engine *e, const struct svi_frame *f, struct sv
     *producer = svi_producers_find(e->producers, name, o.src.length);
     int64_t next = *producer ? (*producer)->next : 0;
     r->n = next - 1;
-    if (r->first > next && (!e->gaps_allowed || r->first > SVI_NEXT_MAX / 2))
+    if (r->first > next && !may_jump(e, *producer, r->first))
         return svi_fail(err, SVS_GAP, "n is %lld, but %lld comes next: send again from there",
                         (long long)r->first, (long long)next);
     if (!*producer && !(*producer = svi_producers_add(e->producers, name, o.src.length, err)))
         return err->code;
-    if (r->first > next) /* the first that is left of a source whose beginning is lost */
+    if (r->first > next)
         (*producer)->next = next = r->first;
+    if (r->first + f->left > next) /* not all of it was taken before */
+        (*producer)->losses = e->losses;
     *skip = next - r->first < f->left ? next - r->first : f->left;
     return SVS_OK;
 }

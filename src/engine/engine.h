@@ -121,7 +121,8 @@ void svi_engine_mute(svi_engine *e, bool muted);
 /* Was something refused because memory ran out? Then a repetition may come to another state. */
 bool svi_engine_starved(const svi_engine *e);
 
-/* With gaps allowed, a source goes on at whatever number it gives: part of what it had sent is lost. */
+/* Part of what was sent before is lost: from here on each source goes on, once, at whatever number it gives.
+ * Each call with true tells of one loss more. */
 void svi_engine_allow_gaps(svi_engine *e, bool allowed);
 
 /* The result of a refit that took effect here before (svi_refit_pack). */

@@ -167,6 +167,7 @@ svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_erro
     }
     wider->muted = (*e)->muted;
     wider->gaps_allowed = (*e)->gaps_allowed;
+    wider->losses = (*e)->losses;
     svi_engine_free(e);
     *e = wider;
     return SVS_OK;

@@ -40,7 +40,8 @@ struct svi_engine {
 
     struct svi_counters counters;
     bool muted;             /* events are numbered, not sent */
-    bool gaps_allowed;      /* a source may skip numbers: they are lost */
+    bool gaps_allowed;      /* a source may skip numbers once after each loss: they are lost */
+    uint64_t losses;
     int64_t starved_before; /* refusals for want of memory when it was unmuted, and those of others */
     uint64_t era, era_kept; /* of the disk: the present one, the last one that is on it */
     double started;         /* arrival clock at the first call, NAN before */

@@ -40,6 +40,7 @@ bool svi_engine_starved(const svi_engine *e) {
 
 void svi_engine_allow_gaps(svi_engine *e, bool allowed) {
     e->gaps_allowed = allowed;
+    e->losses += allowed;
 }
 
 void svi_engine_set_era(svi_engine *e, uint64_t era, uint64_t kept) {
