@@ -142,6 +142,7 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
         code = svi_fail(err, SVS_DAMAGED, "the learner has more features than the stream");
     if (code == SVS_OK && e->beside.have && e->beside.model.d > e->shape.d)
         code = svi_fail(err, SVS_DAMAGED, "the refit has more features than the stream");
+    e->starved_before = e->counters.refused[SVS_NO_MEMORY];
     return code;
 }
 

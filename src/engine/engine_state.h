@@ -43,6 +43,7 @@ struct svi_engine {
     bool gaps_allowed;      /* a source may skip numbers once after each loss: they are lost */
     uint64_t losses;
     int64_t starved_before; /* refusals for want of memory when it was unmuted, and those of others */
+    bool starved;           /* a refit was not taken over for want of memory */
     uint64_t era, era_kept; /* of the disk: the present one, the last one that is on it */
     double started;         /* arrival clock at the first call, NAN before */
     double rate_since;      /* arrival clock at the last stats */

@@ -108,7 +108,7 @@ static svs_code make_engine(struct recovering *w, svs_error *err) {
     if (!r->engine)
         return err->code;
     svi_engine_mute(r->engine, w->o->silent);
-    w->control = (struct svi_control){.engine = r->engine, .settings = &r->settings};
+    w->control = (struct svi_control){.engine = r->engine, .settings = &r->settings, .repeating = true};
     return SVS_OK;
 }
 
@@ -254,6 +254,9 @@ static svs_code repeat(struct recovering *w, const struct svi_record *record, sv
     const struct track track = look_ahead(w, record);
     code = svi_record_repeat(&w->control, record, &w->scratch, err);
     w->r->engine = w->control.engine; /* a start may have raised a limit */
+    if (code == SVS_OK && (w->control.failed || svi_engine_starved(w->r->engine)))
+        code = svi_fail(err, SVS_NO_MEMORY, "memory ran out for record %" PRIu64 " of the journal",
+                        record->number);
     tell_jump(w, &track);
     if (w->o->with)
         refit_at_once(w->r->engine);

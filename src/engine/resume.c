@@ -35,7 +35,7 @@ void svi_engine_mute(svi_engine *e, bool muted) {
 }
 
 bool svi_engine_starved(const svi_engine *e) {
-    return e->counters.refused[SVS_NO_MEMORY] > e->starved_before;
+    return e->starved || e->counters.refused[SVS_NO_MEMORY] > e->starved_before;
 }
 
 void svi_engine_allow_gaps(svi_engine *e, bool allowed) {
