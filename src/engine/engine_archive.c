@@ -125,6 +125,18 @@ svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err
     return code == SVS_OK ? svi_settings_pack(&e->s, &c->settings, err) : code;
 }
 
+size_t svi_engine_size(svi_engine *e) {
+    size_t size = 0;
+    svs_error err;
+    for (int i = 0; i < SECTIONS; i++) {
+        struct svi_archive_out out;
+        svi_archive_out_begin(&out, NULL, sections[i].name, &err);
+        sections[i].archive(&out.archive, e);
+        size += out.size;
+    }
+    return size;
+}
+
 svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_error *err) {
     svs_code code = SVS_OK;
     svs_error local;

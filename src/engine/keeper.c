@@ -16,6 +16,7 @@
 #define JOURNAL_MOST (64 * 1024 * 1024) /* bytes between checkpoints, however little work they were */
 #define LOOK_SECONDS 0.005              /* until it is looked whether a sync has come back */
 #define STALL_SHARE  0.05               /* of the time may go into taking checkpoints */
+#define SLACK        65536              /* bytes */
 
 struct svi_keeper {
     struct svi_folder folder;
@@ -32,15 +33,17 @@ struct svi_keeper {
     uint64_t era, era_syncing, era_kept; /* svi_engine_set_era */
 
     svi_worker *scribe;
-    struct svi_checkpoint checkpoint; /* the scribe's while it is busy, as the next two */
+    struct svi_checkpoint checkpoint; /* the scribe's while it is busy, as the next three */
+    size_t room;                      /* that it shall make for the next one; 0 = it writes this one */
     int64_t size;
     svs_error result;
-    bool waits;       /* the checkpoint, until the journal before it is on disk */
-    int64_t bytes_at; /* of the journal at the last */
-    double since;     /* monotonic: when the oldest record that is not on disk was written; 0 = all are */
-    uint64_t newest;  /* records in the newest checkpoint */
-    bool any;         /* there is one */
-    double stall;     /* seconds that taking the last one took */
+    size_t size_before; /* of the bodies of the one before */
+    bool waits;         /* the checkpoint, until the journal before it is on disk */
+    int64_t bytes_at;   /* of the journal at the last */
+    double since;       /* monotonic: when the oldest record that is not on disk was written; 0 = all are */
+    uint64_t newest;    /* records in the newest checkpoint */
+    bool any;           /* there is one */
+    double stall;       /* seconds that taking the last one took */
     int64_t written, failed;
 };
 
@@ -66,9 +69,20 @@ static svs_code clear_away(svi_keeper *k, svs_error *err) {
     return code;
 }
 
+/* Some MiB are touched for the first time: the stream would wait for that longer than for the copying. */
+static void make_room(struct svi_bytes *b, size_t room) {
+    svi_bytes_clear(b);
+    b->data = svi_alloc(room);
+    b->capacity = b->data ? room : 0;
+}
+
 /* All that may wait for the disk is done here. */
 static void write_down(void *job) {
     svi_keeper *k = job;
+    if (k->room > 0) {
+        make_room(&k->checkpoint.bodies, k->room);
+        return;
+    }
     k->result.code = svi_checkpoint_write(&k->folder, &k->checkpoint, &k->size, &k->result);
     if (k->result.code == SVS_OK)
         k->result.code = clear_away(k, &k->result);
@@ -119,13 +133,34 @@ static svs_code begin_checkpoint(svi_keeper *k, svs_error *err) {
     k->bytes_at = svi_journal_bytes(k->journal);
     if (k->any && at.number == k->newest)
         return SVS_OK;
+    k->size_before = k->checkpoint.bodies.size;
     svs_code code = svi_engine_save(k->engine, &k->checkpoint, err);
+    k->failed += code != SVS_OK;
     k->waits = code == SVS_OK;
     k->checkpoint.position = at;
     if (code == SVS_OK)
         code = hand_over(k, err);
     k->stall = monotonic() - began;
     return code;
+}
+
+/* One is due: at once, unless its room has to be made first. */
+static svs_code prepare_checkpoint(svi_keeper *k, svs_error *err) {
+    const struct svi_bytes *b = &k->checkpoint.bodies;
+    const bool steady = b->size > 0 && b->size == k->size_before; /* as with a full window */
+    const size_t size = steady ? b->size : svi_engine_size(k->engine);
+    if (size + SLACK <= b->capacity)
+        return begin_checkpoint(k, err);
+    k->room = size + size / 4 + 2 * SLACK;
+    svi_worker_submit(k->scribe, k);
+    return SVS_OK;
+}
+
+/* Was that all that the scribe did? */
+static bool made_room(svi_keeper *k) {
+    const bool made = k->room > 0;
+    k->room = 0;
+    return made;
 }
 
 /* A full disk is no reason to end: the next one may find room. */
@@ -154,7 +189,7 @@ svs_code svi_keeper_save(svi_keeper *k, uint64_t *record, char *hash, svs_error 
     svs_code code = SVS_OK;
     if (svi_worker_wait(k->syncer)) /* if it failed, no later sync would hear of it */
         code = end_sync(k, err);
-    if (svi_worker_wait(k->scribe) && code == SVS_OK)
+    if (svi_worker_wait(k->scribe) && !made_room(k) && code == SVS_OK)
         code = unless_full(end_checkpoint(k, err));
     k->waits = false; /* a newer one takes its place */
     if (code == SVS_OK && (code = svi_journal_sync(k->journal, err)) == SVS_OK)
@@ -267,11 +302,11 @@ svs_code svi_keeper_turn(svi_keeper *k, double work, svs_error *err) {
         code = sync_beside(k, now, err);
     look_at_disk(k);
     if (code == SVS_OK && svi_worker_busy(k->scribe) && svi_worker_collect(k->scribe))
-        code = unless_full(end_checkpoint(k, err));
+        code = unless_full(made_room(k) ? begin_checkpoint(k, err) : end_checkpoint(k, err));
     const bool worked = k->every > 0 && k->work >= k->every && k->work * STALL_SHARE >= k->stall,
                grown = svi_journal_bytes(k->journal) - k->bytes_at >= JOURNAL_MOST;
     if (code == SVS_OK && (worked || grown) && !k->waits && !svi_worker_busy(k->scribe))
-        code = unless_full(begin_checkpoint(k, err));
+        code = unless_full(prepare_checkpoint(k, err));
     return code;
 }
 

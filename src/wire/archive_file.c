@@ -23,7 +23,8 @@ static const struct {
 
 static void append(struct svi_archive *a, const void *bytes, size_t size) {
     struct svi_archive_out *o = (struct svi_archive_out *)a;
-    if (svi_archive_ok(a) && svi_bytes_append(o->bytes, bytes, size) != SVS_OK)
+    o->size += size;
+    if (o->bytes && svi_archive_ok(a) && svi_bytes_append(o->bytes, bytes, size) != SVS_OK)
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for its bytes");
 }
 
@@ -77,15 +78,15 @@ void svi_archive_out_begin(struct svi_archive_out *o, struct svi_bytes *bytes, c
     const uint8_t head[5] = {MAP32};
     err->code = SVS_OK;
     err->text[0] = '\0';
-    *o = (struct svi_archive_out){{&out_form, false, section, err}, bytes, bytes->size, 0};
+    *o = (struct svi_archive_out){{&out_form, false, section, err}, bytes, bytes ? bytes->size : 0, 0, 0};
     append(&o->archive, head, sizeof head);
 }
 
 svs_code svi_archive_out_end(struct svi_archive_out *o) {
     uint32_t fields = htobe32(o->fields);
-    if (svi_archive_ok(&o->archive))
+    if (o->bytes && svi_archive_ok(&o->archive))
         memcpy(o->bytes->data + o->start + 1, &fields, sizeof fields);
-    else
+    else if (o->bytes)
         o->bytes->size = o->start;
     return o->archive.err->code;
 }

@@ -11,10 +11,11 @@ struct svi_archive_out {
     struct svi_archive archive; /* hand this to the modules */
     struct svi_bytes *bytes;
     size_t start; /* of this section in `bytes` */
+    size_t size;  /* of it */
     uint32_t fields;
 };
 
-/* Appends a section to `bytes`. `section` and `err` must live as long; err is cleared. */
+/* Appends a section to `bytes` (NULL: its size is found, nothing else). `section` and `err` must live as long; err is cleared. */
 void svi_archive_out_begin(struct svi_archive_out *o, struct svi_bytes *bytes, const char *section,
                            svs_error *err);
 
