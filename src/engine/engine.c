@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "engine/engine_state.h"
+#include "engine/keeper.h"
 #include "engine/origin.h"
 #include "wire/cursor.h"
 #include "wire/decode.h"
@@ -99,10 +100,12 @@ double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
     double column =
         sizeof(double) + sizeof(uint32_t) + (s->missing == SVI_MISSING_CARRY ? sizeof(double) : 0);
     double name = 2 * sizeof(char *) + SVS_NAME_MAX; /* in the registry, and as models point to it */
-    return sizeof(struct svi_engine) + svs_learner_memory(&o, d, classes) +
-           svi_metrics_memory(o.task, metrics_window(s), o.max_classes) +
-           svi_producers_memory(s->max_sources) + svi_refit_memory(s, d, classes) + svi_sentry_memory(s, d) +
-           (double)s->max_features * column + d * name;
+    const double state = sizeof(struct svi_engine) + svs_learner_memory(&o, d, classes) +
+                         svi_metrics_memory(o.task, metrics_window(s), o.max_classes) +
+                         svi_producers_memory(s->max_sources) + svi_sentry_memory(s, d) +
+                         (double)s->max_features * column + d * name;
+    const double kept = s->state_dir[0] ? svi_keeper_memory(s, state) : 0;
+    return state + kept + svi_refit_memory(s, d, classes);
 }
 
 /* ---- what a message must meet before the learner sees it; nothing here changes anything but x and err */

@@ -141,7 +141,7 @@ int64_t svi_engine_source_durable(const svi_engine *e, const char *src);
  * sent with the stats. `name` must be static. At most SVI_NOTES_MAX. */
 void svi_engine_note(svi_engine *e, const char *name, double value);
 
-double svi_engine_memory(const struct svi_settings *s, int d,
-                         int classes); /* bytes an engine will hold at most */
+/* Bytes that an engine will hold at most, and what keeps its state if that is kept. */
+double svi_engine_memory(const struct svi_settings *s, int d, int classes);
 
 #endif

@@ -8,15 +8,18 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "engine/engine_archive.h"
+#include "engine/inlet.h"
 #include "engine/recovery.h"
 #include "engine/settings_kept.h"
 #include "engine/worker.h"
 
-#define KEPT         2                  /* checkpoints */
-#define JOURNAL_MOST (64 * 1024 * 1024) /* bytes between checkpoints, however little work they were */
-#define LOOK_SECONDS 0.005              /* until it is looked whether a sync has come back */
-#define STALL_SHARE  0.05               /* of the time may go into taking checkpoints */
-#define SLACK        65536              /* bytes */
+#define KEPT             2                  /* checkpoints */
+#define JOURNAL_MOST     (64 * 1024 * 1024) /* bytes between checkpoints, however little work they were */
+#define LOOK_SECONDS     0.005              /* until it is looked whether a sync has come back */
+#define STALL_SHARE      0.05               /* of the time may go into taking checkpoints */
+#define SLACK            65536              /* bytes */
+#define PIECE            (1024 * 1024)      /* bytes of a state that are gathered at once, at most */
+#define CHECKPOINT_SHARE 1.25               /* of a state's size its room has */
 
 struct svi_keeper {
     struct svi_folder folder;
@@ -151,7 +154,7 @@ static svs_code prepare_checkpoint(svi_keeper *k, svs_error *err) {
     const size_t size = steady ? b->size : svi_engine_size(k->engine);
     if (size + SLACK <= b->capacity)
         return begin_checkpoint(k, err);
-    k->room = size + size / 4 + 2 * SLACK;
+    k->room = (size_t)(CHECKPOINT_SHARE * (double)size) + 2 * SLACK;
     svi_worker_submit(k->scribe, k);
     return SVS_OK;
 }
@@ -317,6 +320,12 @@ double svi_keeper_wait(const svi_keeper *k) {
 
 int svi_keeper_fd(const svi_keeper *k) {
     return svi_worker_fd(k->scribe);
+}
+
+/* The checkpoint, what it is gathered in, and the journal's records of a turn, whose room doubles. */
+double svi_keeper_memory(const struct svi_settings *s, double state) {
+    return sizeof(svi_keeper) + CHECKPOINT_SHARE * state + 2 * SLACK + PIECE + 2 * svi_inlet_batch_memory(s) +
+           svi_inlet_memory(s);
 }
 
 void svi_keeper_figures(const svi_keeper *k) {

@@ -1,5 +1,6 @@
 /* A checkpoint's room is made beside the stream, which only copies. Linked with --wrap for svi_alloc and
  * svi_realloc. */
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -100,6 +101,28 @@ static void test_the_stream_only_copies(void **state) {
     end(l);
 }
 
+static double in_use(void) {
+    const struct mallinfo2 m = mallinfo2();
+    return (double)m.uordblks + (double)m.hblkhd;
+}
+
+static void test_its_memory_is_predicted(void **state) {
+    struct life *l = *state;
+    const double before = in_use();
+    owner = pthread_self();
+    l->more = wide;
+    assert_begins(l, false);
+    for (int i = 1; i <= 12; i++)
+        wide_samples(l, 600);
+    await(l, "checkpoints", 1);
+    const double used = in_use() - before, predicted = svi_engine_memory(&l->s, 50, 2);
+    if (used > predicted || figure(l, "memory_predicted") != predicted)
+        fail_msg("%.0f bytes in use, %.0f predicted", used, predicted);
+    l->s.state_dir[0] = '\0';
+    assert_true(svi_engine_memory(&l->s, 50, 2) < predicted - 6000 * 50 * sizeof(double));
+    end(l);
+}
+
 /* Without memory for it there is no checkpoint, which is counted; the stream goes on, and so does the next.
  */
 static void test_no_room(void **state) {
@@ -128,6 +151,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_the_stream_only_copies),
         TEST(test_no_room),
+        TEST(test_its_memory_is_predicted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
