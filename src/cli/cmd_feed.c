@@ -391,7 +391,7 @@ static int run(const struct cli_args *a) {
         return cli_fail(a, "%s; %s", err.text, f.replay ? AGAIN : "they are lost with this program");
     if (code != SVS_OK)
         return cli_error(a, &err);
-    return figures.refused > 0 ? CLI_FAILED : CLI_OK;
+    return figures.refused > 0 || figures.lost > 0 ? CLI_FAILED : CLI_OK;
 }
 
 static const struct cli_option options[] = {

@@ -351,26 +351,31 @@ static svs_code recover(const struct svi_folder *f, const struct svi_recovery_op
     return code;
 }
 
-/* Number of the newest checkpoint; 0 = there is none. */
-static uint64_t newest(const struct svi_folder *f) {
+/* The numbers of the oldest and the newest checkpoint; 0 = there is none. */
+struct span {
+    uint64_t oldest, newest;
+};
+
+static struct span span_of(const struct svi_folder *f) {
     uint64_t *numbers = NULL;
     int count = 0;
     (void)svi_folder_list(f, "checkpoint", &numbers, &count, NULL);
-    const uint64_t number = count > 0 ? numbers[count - 1] : 0;
+    const struct span span = {count > 0 ? numbers[0] : 0, count > 0 ? numbers[count - 1] : 0};
     svi_free(numbers);
-    return number;
+    return span;
 }
 
-/* Who only looks may look while a process writes: with each checkpoint it removes what was just going to be
- * read. */
+/* Who only looks may look while a process writes: behind each checkpoint it removes the oldest, and then what
+ * only that one needed of the journal, though it was just going to be read. */
 svs_code svi_recover(const struct svi_folder *f, const struct svi_recovery_options *o, svi_sink *sink,
                      void *user, struct svi_recovery *r, svs_error *err) {
     svs_code code = SVS_OK;
     for (int i = 0; i < TRIES; i++) {
-        const uint64_t before = newest(f);
+        const struct span before = span_of(f);
         code = recover(f, o, sink, user, r, err);
+        const struct span after = span_of(f);
         const bool vanished = code == SVS_DAMAGED || code == SVS_IO;
-        if (!vanished || f->lock >= 0 || newest(f) == before)
+        if (!vanished || f->lock >= 0 || (after.oldest == before.oldest && after.newest == before.newest))
             break;
     }
     return code;
