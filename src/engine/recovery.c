@@ -351,31 +351,38 @@ static svs_code recover(const struct svi_folder *f, const struct svi_recovery_op
     return code;
 }
 
-/* The numbers of the oldest and the newest checkpoint; 0 = there is none. */
-struct span {
-    uint64_t oldest, newest;
+/* What changes when a process that writes has removed something. */
+struct extent {
+    uint64_t oldest_checkpoint, newest_checkpoint, oldest_segment; /* 0 = there is none */
 };
 
-static struct span span_of(const struct svi_folder *f) {
+static struct extent extent(const struct svi_folder *f) {
     uint64_t *numbers = NULL;
     int count = 0;
-    (void)svi_folder_list(f, "checkpoint", &numbers, &count, NULL);
-    const struct span span = {count > 0 ? numbers[0] : 0, count > 0 ? numbers[count - 1] : 0};
+    struct extent e = {0};
+    if (svi_folder_list(f, "checkpoint", &numbers, &count, NULL) == SVS_OK && count > 0) {
+        e.oldest_checkpoint = numbers[0];
+        e.newest_checkpoint = numbers[count - 1];
+    }
     svi_free(numbers);
-    return span;
+    numbers = NULL;
+    if (svi_folder_list(f, "journal", &numbers, &count, NULL) == SVS_OK && count > 0)
+        e.oldest_segment = numbers[0];
+    svi_free(numbers);
+    return e;
 }
 
-/* Who only looks may look while a process writes: behind each checkpoint it removes the oldest, and then what
- * only that one needed of the journal, though it was just going to be read. */
+/* Who only looks may look while a process writes: behind each checkpoint it removes what was just going to be
+ * read. */
 svs_code svi_recover(const struct svi_folder *f, const struct svi_recovery_options *o, svi_sink *sink,
                      void *user, struct svi_recovery *r, svs_error *err) {
     svs_code code = SVS_OK;
     for (int i = 0; i < TRIES; i++) {
-        const struct span before = span_of(f);
+        const struct extent before = extent(f);
         code = recover(f, o, sink, user, r, err);
-        const struct span after = span_of(f);
         const bool vanished = code == SVS_DAMAGED || code == SVS_IO;
-        if (!vanished || f->lock >= 0 || (after.oldest == before.oldest && after.newest == before.newest))
+        const struct extent after = extent(f);
+        if (!vanished || f->lock >= 0 || memcmp(&before, &after, sizeof after) == 0)
             break;
     }
     return code;
