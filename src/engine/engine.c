@@ -29,6 +29,7 @@ void svi_engine_free(svi_engine **e) {
     svi_shape_clear(&(*e)->shape);
     svi_free((*e)->carried);
     svi_free((*e)->names);
+    svi_bytes_clear(&(*e)->last_model);
     svi_free(*e);
     *e = NULL;
 }

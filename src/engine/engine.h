@@ -121,6 +121,11 @@ void svi_engine_mute(svi_engine *e, bool muted);
 /* Was something refused because memory ran out? Then a repetition may come to another state. */
 bool svi_engine_starved(const svi_engine *e);
 
+/* Keeps the bytes of the last model event from here on, also while it is muted, for those who subscribe to a
+ * later process. Size 0: there was none. Valid until the next call. */
+void svi_engine_keep_model(svi_engine *e);
+const struct svi_bytes *svi_engine_last_model(const svi_engine *e);
+
 /* Part of what was sent before is lost: from here on each source goes on, once, at whatever number it gives.
  * Each call with true tells of one loss more. */
 void svi_engine_allow_gaps(svi_engine *e, bool allowed);

@@ -82,15 +82,37 @@ static void archive_tallies(struct svi_archive *a, struct svi_engine *e) {
     svi_beside_tallies_archive(a, &e->beside);
 }
 
+/* Not made anew from the state, which samples have moved on since it was published. */
+static void archive_last_model(struct svi_archive *a, struct svi_engine *e) {
+    struct svi_bytes *m = &e->last_model;
+    int64_t size = (int64_t)m->size;
+    svi_archive_int64(a, "size", &size, 0, INT32_MAX);
+    if (svi_archive_loading(a) && svi_archive_ok(a) && size > 0) {
+        if (!svi_archive_check(a, size <= svi_archive_left(a), "the model is cut off"))
+            return;
+        if (!(m->data = svi_alloc((size_t)size))) {
+            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the last model");
+            return;
+        }
+        m->size = m->capacity = (size_t)size;
+    }
+    svi_archive_bytes(a, "event", m->data, (int64_t)m->size);
+}
+
 static const struct {
     const char *name;
     bool hashed;
     void (*archive)(struct svi_archive *, struct svi_engine *);
 } sections[] = {
-    {"engine", true, archive_core},     {"shape", true, archive_shape},
-    {"learner", true, archive_learner}, {"metrics", true, archive_metrics},
-    {"refit", true, archive_refit},     {"novelty", true, archive_novelty},
-    {"sources", true, archive_sources}, {"tallies", false, archive_tallies},
+    {"engine", true, archive_core},
+    {"shape", true, archive_shape},
+    {"learner", true, archive_learner},
+    {"metrics", true, archive_metrics},
+    {"refit", true, archive_refit},
+    {"novelty", true, archive_novelty},
+    {"sources", true, archive_sources},
+    {"tallies", false, archive_tallies},
+    {"last model", false, archive_last_model},
 };
 
 #define SECTIONS ((int)(sizeof sections / sizeof sections[0]))
@@ -144,6 +166,8 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
         struct svi_archive_in in;
         const struct svi_section *s = svi_checkpoint_find(c, sections[i].name);
+        if (!s && sections[i].archive == archive_last_model)
+            continue; /* a checkpoint of before there was one */
         if (!s)
             return svi_fail(err, SVS_DAMAGED, "there is no section %s", sections[i].name);
         svi_archive_in_begin(&in, c->bodies.data + s->offset, s->size, sections[i].name, err);
@@ -179,6 +203,7 @@ svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_erro
         return code;
     }
     wider->muted = (*e)->muted;
+    wider->keeps_model = (*e)->keeps_model;
     wider->gaps_allowed = (*e)->gaps_allowed;
     wider->losses = (*e)->losses;
     svi_engine_free(e);

@@ -396,6 +396,8 @@ static svs_code settle(struct svi_recovery *r, struct svi_settings *s, svi_sink 
     /* A crash may have left a segment without a record: what follows in it is of its epoch. */
     r->epoch = r->found.epoch ? r->found.epoch : new_epoch();
     *engine = svi_engine_new(s, r->epoch, sink, user, err);
+    if (*engine)
+        svi_engine_keep_model(*engine);
     return *engine ? SVS_OK : err->code;
 }
 

@@ -36,6 +36,10 @@ void svi_publisher_subscriptions(svi_publisher *p);
 /* Does anybody listen to this topic? */
 bool svi_publisher_wanted(const svi_publisher *p, enum svi_topic topic);
 
+/* The payload of an event that went out before, in another process: whoever subscribes now gets it.
+ * SVS_NO_MEMORY: then nothing is. */
+svs_code svi_publisher_retain(svi_publisher *p, enum svi_topic topic, const void *payload, size_t size);
+
 /* SVS_NO_MEMORY: the event is lost, which subscribers see by `seq`. */
 svs_code svi_publisher_publish(svi_publisher *p, const struct svi_event *e);
 

@@ -108,6 +108,7 @@ static svs_code make_engine(struct recovering *w, svs_error *err) {
     if (!r->engine)
         return err->code;
     svi_engine_mute(r->engine, w->o->silent);
+    svi_engine_keep_model(r->engine);
     w->control = (struct svi_control){.engine = r->engine, .settings = &r->settings, .repeating = true};
     return SVS_OK;
 }

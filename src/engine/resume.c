@@ -38,6 +38,14 @@ bool svi_engine_starved(const svi_engine *e) {
     return e->starved || e->counters.refused[SVS_NO_MEMORY] > e->starved_before;
 }
 
+void svi_engine_keep_model(svi_engine *e) {
+    e->keeps_model = true;
+}
+
+const struct svi_bytes *svi_engine_last_model(const svi_engine *e) {
+    return &e->last_model;
+}
+
 void svi_engine_allow_gaps(svi_engine *e, bool allowed) {
     e->gaps_allowed = allowed;
     e->losses += allowed;

@@ -17,11 +17,13 @@ struct life {
     svi_engine *engine;
     svs_error error;
     struct speaker speaker; /* its frames alone */
+    struct svi_bytes model; /* the last model event */
 };
 
 static inline void life_sink(void *user, const struct svi_event *event) {
-    (void)user;
-    (void)event;
+    struct life *l = user;
+    if (event->topic == SVI_TOPIC_MODEL)
+        assert_int_equal(svi_event_encode(event, &l->model), SVS_OK);
 }
 
 static inline void set(struct life *l, const char *name, const char *value) {
@@ -42,6 +44,7 @@ static inline int teardown(void **state) {
     struct life *l = *state;
     test_folder_remove(l->path);
     svi_bytes_clear(&l->speaker.frame);
+    svi_bytes_clear(&l->model);
     free(l);
     return 0;
 }
@@ -59,7 +62,7 @@ static inline svs_code begin(struct life *l, bool accept_loss) {
     for (const char *const *more = l->more; more && more[0]; more += 2)
         set(l, more[0], more[1]);
     l->s.accept_loss = accept_loss;
-    l->keeper = svi_keeper_open(&l->s, life_sink, NULL, log, &l->engine, &l->error);
+    l->keeper = svi_keeper_open(&l->s, life_sink, l, log, &l->engine, &l->error);
     fclose(log);
     return l->keeper ? SVS_OK : l->error.code;
 }

@@ -121,6 +121,45 @@ static void test_a_foreign_segment(void **state) {
     assert_passed_over(l);
 }
 
+static void assert_last_model(const struct life *l) {
+    const struct svi_bytes *last = svi_engine_last_model(l->engine);
+    assert_int_equal(last->size, l->model.size);
+    assert_true(last->size == 0 || memcmp(last->data, l->model.data, last->size) == 0);
+}
+
+/* Whatever came behind it, and whether a checkpoint or the journal has it. */
+static void test_the_last_model_is_told_as_it_was(void **state) {
+    struct life *l = *state;
+    const char *const models[] = {"publish.every", "10", "publish.seconds", "0", NULL};
+    l->more = models;
+    assert_begins(l, false);
+    assert_int_equal(svi_engine_last_model(l->engine)->size, 0);
+    feed(l, 7);
+    end(l);
+    assert_begins(l, false); /* none was published yet */
+    assert_int_equal(svi_engine_last_model(l->engine)->size, 0);
+    feed(l, 5);
+    assert_true(l->model.size > 0);
+    end(l);
+    assert_begins(l, false); /* by the journal */
+    assert_last_model(l);
+    feed(l, 3);
+    save(l);
+    feed(l, 2);
+    end(l);
+    assert_begins(l, false); /* by the checkpoint */
+    assert_last_model(l);
+    feed(l, 4);
+    end(l);
+    const char *const wider[] = {"publish.every", "10", "publish.seconds", "0", "max.features", "2000", NULL};
+    l->more = wider;
+    assert_begins(l, false); /* and in an engine with other limits */
+    assert_last_model(l);
+    svi_engine_publish_model(l->engine, true);
+    assert_last_model(l);
+    end(l);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -130,6 +169,7 @@ int main(void) {
         TEST(test_the_last_segment_is_missing),
         TEST(test_the_beginning_is_missing),
         TEST(test_a_foreign_segment),
+        TEST(test_the_last_model_is_told_as_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
