@@ -72,15 +72,16 @@ def deadline(seconds=None):
 
 class Run:
     """`svmstream run` with sockets on free ports; `with` ends it."""
+    program, environment = PROGRAM, None  # others, for who inherits
 
     def __init__(self, *flags, **settings):
         for key in ("in", "out", "ctl"):
             settings.setdefault(key, ANY)
         self.mode = settings.get("in.mode", "pull")
-        words = [PROGRAM, "run"] + list(flags)
+        words = [self.program, "run"] + list(flags)
         for key, value in settings.items():
             words += ["--" + key, str(value)]
-        self.process = subprocess.Popen(words, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(words, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=self.environment)
         self.end_of_process = os.pidfd_open(self.process.pid)
         self.log, self.buffer = [], b""
         self.sockets = []
@@ -107,8 +108,9 @@ class Run:
             self.process.kill()
             self.process.wait()
         self.process.stderr.close()
-        with contextlib.suppress(OSError):
+        if self.end_of_process is not None:
             os.close(self.end_of_process)
+            self.end_of_process = None
 
     def log_line(self):
         """The next line on standard error."""
