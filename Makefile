@@ -123,7 +123,7 @@ tests: $(TEST_BIN) fault-programs
 FAULT       = $(BUILD)/fault
 FAULT_RUN   = $(filter-out %.c,$(wildcard tests/fault/test_*))
 FAULT_WRONG = no-check no-sync tmp-unsynced deaf-sync
-FAULT_WRONG_RUN = no-sync no-sync-beside tmp-unsynced
+FAULT_WRONG_RUN = no-sync no-sync-beside tmp-unsynced deaf-sync
 FAULT_BIN   = $(FAULT)/powercut.so $(addprefix $(FAULT)/,store_writer store_check) \
               $(foreach w,$(FAULT_WRONG),$(addprefix $(FAULT)/$(w)/,store_writer store_check)) $(FAULT_WRONG_RUN:%=$(FAULT)/%/svmstream)
 FAULT_LIBS  = -Wl,--as-needed $(LDLIBS_LIB) -lpthread

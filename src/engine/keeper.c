@@ -52,13 +52,16 @@ static double monotonic(void) {
 
 /* ---- checkpoints */
 
-/* All but the newest two go, then the part of the journal that only they needed. */
+/* All but the newest two go, then the part of the journal that only they needed: for good, since a checkpoint
+ * that a power cut brought back without its journal would make the folder a damaged one. */
 static svs_code clear_away(svi_keeper *k, svs_error *err) {
     uint64_t *numbers = NULL;
     int count = 0;
     svs_code code = svi_folder_list(&k->folder, "checkpoint", &numbers, &count, err);
     for (int i = 0; code == SVS_OK && i < count - KEPT; i++)
         code = svi_folder_remove(&k->folder, "checkpoint", numbers[i], err);
+    if (code == SVS_OK && !k->keep_all && count > KEPT)
+        code = svi_folder_sync(&k->folder, err);
     if (code == SVS_OK && !k->keep_all && count >= KEPT)
         code =
             svi_journal_trim_folder(&k->folder, numbers[count - KEPT], k->checkpoint.position.segment, err);

@@ -9,7 +9,8 @@
  *           written again never suffer: a disk that tears those is beyond what a log that appends can survive
  *   its size: the synced one, the present one, or one between
  *   names of files created, renamed, removed, of folders made: file systems write these down in order: so a
- *           random number of the oldest since the last fsync of a folder happened, and the later ones did not
+ *           random number of the oldest since the last fsync of a folder happened, and the later ones did
+ * not; only removals may be forgotten each for itself
  *
  * An fsync of a file does not make its name durable; an fsync of a folder makes durable what was done in it
  * and everything before that. An fsync takes time: what it makes durable is what was there when it began, and
