@@ -5,7 +5,7 @@
 
 #define SVI_CHECKPOINT        "checkpoint"
 #define SVI_CHECKPOINT_FORMAT "svmstream-checkpoint"
-#define SVI_CHECKPOINT_PAIRS  13
+#define SVI_CHECKPOINT_PAIRS  14
 #define SVI_SECTION_ITEMS     4
 #define SVI_END               "end"
 #define SVI_END_ITEMS         3

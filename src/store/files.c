@@ -120,6 +120,7 @@ static svs_code write_header(struct writer *w, const struct svi_checkpoint *c) {
     pack_uint(&p, "segment", c->position.segment);
     pack_uint(&p, "offset", c->position.offset);
     pack_uint(&p, "chain", c->position.chain);
+    pack_uint(&p, "secret", c->position.secret);
     pack_bytes(&p, "settings", c->settings);
     pack_uint(&p, "sections", (uint64_t)c->sections);
     svi_pack_text(&p, "check");

@@ -2,8 +2,8 @@
  *
  * A file is msgpack objects one after another:
  *
- *   header   {format: "svmstream-checkpoint", v: 1, program, isa, stream, epoch, number, segment, offset,
- *             chain, settings (text), sections: count, check}
+ *   header   {format: "svmstream-checkpoint", v: 2, program, isa, stream, epoch, number, segment, offset,
+ *             chain, secret, settings (text), sections: count, check}
  *   section  [name, hashed, body (bin), check] body: one msgpack map (wire/archive_file.h)
  *   end      ["end", hash (bin, 16), check]
  *
@@ -16,7 +16,7 @@
 #include "store/journal.h"
 #include "wire/event.h"
 
-#define SVI_CHECKPOINT_VERSION 1
+#define SVI_CHECKPOINT_VERSION 2
 #define SVI_SECTIONS_MAX       16
 #define SVI_HASH_TEXT          33 /* 32 hex digits and NUL */
 

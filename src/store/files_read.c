@@ -58,6 +58,7 @@ static svs_code parse_header(struct parser *p, struct svi_checkpoint *c) {
     c->position.segment = svi_head_uint(&h, "segment");
     c->position.offset = svi_head_uint(&h, "offset");
     c->position.chain = svi_head_uint(&h, "chain");
+    c->position.secret = svi_head_uint(&h, "v") > 1 ? svi_head_uint(&h, "secret") : 0; /* as its segment */
     uint64_t sections = svi_head_uint(&h, "sections");
     if (!h.sound || sections > SVI_SECTIONS_MAX || !svi_head_find(&h, "settings", &settings) ||
         settings.type != SVI_STRING)

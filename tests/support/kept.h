@@ -183,6 +183,7 @@ __attribute__((unused)) static void assert_position(struct svi_position a, struc
     assert_int_equal(a.segment, b.segment);
     assert_int_equal(a.offset, b.offset);
     assert_int_equal(a.chain, b.chain);
+    assert_int_equal(a.secret, b.secret);
 }
 
 #endif

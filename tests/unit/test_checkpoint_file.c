@@ -42,7 +42,7 @@ static struct svi_checkpoint example(void) {
                                .isa = "avx2",
                                .stream = "pump",
                                .epoch = UINT64_MAX,
-                               .position = {77, 60, 123456789012, 0xfedcba9876543210}};
+                               .position = {77, 60, 123456789012, 0xfedcba9876543210, 0xabcdef0123456789}};
     svi_bytes_append(&c.settings, "window: 10\n", 11);
     add_section(&c, "learner", true, 300);
     add_section(&c, "empty", true, 0);
@@ -320,7 +320,9 @@ static void test_forged_headers(void **state) {
     forge_header(&f, 1, 0, "", true);
     forge_end(&f, "end", 16, true);
     assert_forgery(&f, SVS_OK, NULL);
-    forge_header(&f, 2, 0, "", true);
+    forge_header(&f, 2, 0, "", true); /* without a secret */
+    assert_forgery(&f, SVS_DAMAGED, "header lacks");
+    forge_header(&f, 3, 0, "", true);
     assert_forgery(&f, SVS_UNAVAILABLE, "later version");
     forge_header(&f, 1, -1, "", true);
     assert_forgery(&f, SVS_DAMAGED, "header lacks");

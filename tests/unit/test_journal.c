@@ -123,7 +123,7 @@ static void test_from_anywhere(void **state) {
         assert_all(n, 100);
         assert_position(all.found.end, at[100]);
     }
-    struct svi_position beyond = {.number = 200, .chain = 7}, new_one = {200, 200, 0, 7};
+    struct svi_position beyond = {.number = 200, .chain = 7}, new_one = {200, 200, 0, 7, 0};
     everything_read(&all, &k, &beyond, false, NULL);
     assert_all(200, 200);
     assert_position(all.found.end, new_one);
@@ -149,7 +149,7 @@ static void test_begin_again(void **state) {
     svi_journal *j = kept_journal(&k, 500, SVI_FSYNC_NEVER, NULL);
     kept_append_to(j, 60, 5);
     svi_journal_free(&j);
-    struct svi_position at = {1000, 1000, 0, 99};
+    struct svi_position at = {1000, 1000, 0, 99, 0};
     j = kept_journal(&k, 500, SVI_FSYNC_NEVER, &at);
     kept_append_to(j, 1010, 5);
     svi_journal_free(&j);
@@ -320,7 +320,7 @@ static void test_is_msgpack(void **state) {
     const uint8_t *at = c.bytes, *end = c.bytes + c.size;
     svi_item_read(at, &item);
     assert_int_equal(item.type, SVI_MAP);
-    assert_int_equal(item.length, 8);
+    assert_int_equal(item.length, 10);
     assert_int_equal(svi_walk(&at, end, 1), SVS_OK);
     for (int n = 0; n < 20; n++) {
         const uint8_t *inside = svi_item_read(at, &item);

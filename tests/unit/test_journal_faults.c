@@ -349,7 +349,7 @@ static void test_rotation_fails(void **state) {
 
 static void test_continuing_fails(void **state) {
     struct svi_journal_options o = {"s", KEPT_EPOCH, 200, SVI_FSYNC_ALWAYS, 0};
-    struct svi_position at = {5, 5, 100, 1};
+    struct svi_position at = {5, 5, 100, 1, 0};
     svs_error e;
     (void)state;
     assert_null(svi_journal_new(&k.folder, &o, &at, &e));

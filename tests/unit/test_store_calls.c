@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 
 #include <cmocka.h>
@@ -14,7 +15,20 @@
 #include "base/alloc.h"
 #include "support/kept.h"
 
-enum call { OPENAT, WRITE, PREAD, FDATASYNC, FSYNC, FTRUNCATE, RENAMEAT, UNLINKAT, FLOCK, MKDIR, CALLS };
+enum call {
+    OPENAT,
+    WRITE,
+    PREAD,
+    FDATASYNC,
+    FSYNC,
+    FTRUNCATE,
+    RENAMEAT,
+    UNLINKAT,
+    FLOCK,
+    MKDIR,
+    GETRANDOM,
+    CALLS
+};
 
 static enum call failing = CALLS;
 static long left = -1; /* calls until one fails; -1 = none fails */
@@ -25,7 +39,7 @@ static size_t traced;
 
 static bool fails(enum call c) {
     if (traced < sizeof trace - 1)
-        trace[traced++] = "owpDFTRUlm"[c];
+        trace[traced++] = "owpDFTRUlmg"[c];
     if (c != failing || left < 0)
         return false;
     bool now = left == 0;
@@ -87,6 +101,10 @@ int flock(int fd, int how) {
 
 int mkdir(const char *path, mode_t mode) {
     return fails(MKDIR) ? -1 : (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+
+ssize_t getrandom(void *bytes, size_t n, unsigned flags) {
+    return fails(GETRANDOM) ? -1 : result(syscall(SYS_getrandom, bytes, n, flags));
 }
 
 /* ---- a life */
@@ -258,7 +276,7 @@ static bool one(enum call call, long n, bool second) {
         assert_true(there && l.error.text[0]);
     if (there && call == FDATASYNC && reason != EINTR)
         assert_int_equal(l.code, SVS_IO); /* never full, never overlooked */
-    if (reason == EINTR && !forever && call >= WRITE && call <= FTRUNCATE)
+    if (reason == EINTR && !forever && ((call >= WRITE && call <= FTRUNCATE) || call == GETRANDOM))
         assert_int_equal(l.code, SVS_OK);
     if (l.acked < before.acked)
         l.acked = before.acked;
@@ -318,11 +336,11 @@ static void test_order(void **state) {
     at.offset -= 1;
     traced = 0;
     j = kept_journal(&k, 200, SVI_FSYNC_NEVER, &at); /* names first, then the tail */
-    assert_trace("oFoTD");
+    assert_trace("goFoTD");
     svi_journal_free(&j);
     at = (struct svi_position){0};
     j = kept_journal(&k, 200, SVI_FSYNC_NEVER, &at);
-    assert_trace("oUUFowDF"); /* all that is in the way, newest first */
+    assert_trace("goUUFowDF"); /* all that is in the way, newest first */
     trace_commit(j);
     assert_trace("w");
     trace_commit(j); /* the old segment is whole before a new one is there */
