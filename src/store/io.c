@@ -65,6 +65,10 @@ int svi_sync_file(int fd) {
     return sync_by(fsync, fd);
 }
 
+int svi_sync_system(int fd) {
+    return sync_by(syncfs, fd);
+}
+
 int svi_truncate(int fd, uint64_t size) {
     for (int i = 0; i < INTERRUPTIONS; i++) {
         if (ftruncate(fd, (off_t)size) == 0)
