@@ -300,14 +300,17 @@ svs_code svi_journal_commit(svi_journal *j, svs_error *err) {
 
 /* ---- beginning and end */
 
-/* Removes the segments from `number` on, newest first: what is left has no gap whenever that is interrupted.
+/* Removes the segments behind this place, newest first: what is left has no gap whenever that is interrupted.
  */
-static svs_code remove_from(const struct svi_folder *f, uint64_t number, svs_error *err) {
+static svs_code remove_behind(const struct svi_folder *f, const struct svi_position *at, svs_error *err) {
     uint64_t *numbers;
     int count;
     svs_code code = svi_folder_list(f, SVI_JOURNAL, &numbers, &count, err);
-    for (int i = count - 1; i >= 0 && code == SVS_OK && numbers[i] >= number; i--)
+    for (int i = count - 1; i >= 0 && code == SVS_OK; i--) {
+        if (at->offset ? numbers[i] <= at->segment : numbers[i] < at->number)
+            break;
         code = svi_folder_remove(f, SVI_JOURNAL, numbers[i], err);
+    }
     svi_free(numbers);
     return code == SVS_OK ? svi_folder_sync(f, err) : code;
 }
@@ -369,7 +372,7 @@ svi_journal *svi_journal_new(const struct svi_folder *f, const struct svi_journa
     /* Before anything is appended: else the next start would take what lies behind for what follows. */
     svs_code code = draw_secret(j, err);
     if (code == SVS_OK)
-        code = remove_from(f, at->offset ? at->segment + 1 : at->number, err);
+        code = remove_behind(f, at, err);
     if (code == SVS_OK)
         code = at->offset ? continue_segment(j, at, err) : begin_segment(j, at, err);
     if (code != SVS_OK)

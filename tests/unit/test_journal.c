@@ -166,6 +166,22 @@ static void test_begin_again(void **state) {
     assert_all(0, 0);
 }
 
+/* The last segment that can be: nothing is behind it, and nothing before it is removed. */
+static void test_last_number(void **state) {
+    struct svi_position at = {.number = 5};
+    (void)state;
+    svi_journal *j = kept_journal(&k, 4096, SVI_FSYNC_NEVER, &at);
+    svi_journal_free(&j);
+    at = (struct svi_position){.number = UINT64_MAX};
+    j = kept_journal(&k, 4096, SVI_FSYNC_NEVER, &at);
+    at = svi_journal_position(j);
+    svi_journal_free(&j);
+    assert_true(at.segment == UINT64_MAX && at.offset > 0);
+    j = kept_journal(&k, 4096, SVI_FSYNC_NEVER, &at);
+    svi_journal_free(&j);
+    assert_int_equal(kept_count(&k, "journal"), 2);
+}
+
 static void test_drop(void **state) {
     (void)state;
     svi_journal *j = kept_journal(&k, 1, SVI_FSYNC_NEVER, NULL);
@@ -369,6 +385,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_from_anywhere, setup, teardown),
         cmocka_unit_test_setup_teardown(test_resume, setup, teardown),
         cmocka_unit_test_setup_teardown(test_begin_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_last_number, setup, teardown),
         cmocka_unit_test_setup_teardown(test_drop, setup, teardown),
         cmocka_unit_test_setup_teardown(test_policies, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sync_beside, setup, teardown),
