@@ -219,7 +219,7 @@ static void test_checkpoint_fails(void **state) {
     assert_int_equal(faccessat(k.folder.fd, "checkpoint-0000000000000003.tmp", F_OK, 0), -1);
     rmdir(path);
     c.sections = 1;
-    c.section[0] = (struct svi_section){.name = "large", .size = (size_t)1 << 33};
+    c.section[0] = (struct svi_section){.name = "large", .size = (size_t)1 << 38};
     assert_int_equal(svi_checkpoint_write(&k.folder, &c, NULL, &e), SVS_TOO_LARGE);
 }
 
