@@ -32,7 +32,7 @@ struct svi_journal {
     uint64_t durable, syncs;
     uint64_t secret; /* from which the new segments' are made */
     int64_t bytes;
-    double since;  /* when tick first saw what is unsynced */
+    double since;  /* when svi_journal_due first saw what is unsynced */
     bool waiting;  /* `since` is set */
     svs_code dead; /* not SVS_OK: after a failure that leaves the files unknown */
     svs_error cause;
@@ -98,15 +98,6 @@ bool svi_journal_due(svi_journal *j, double time, double *due) {
     j->waiting = true;
     *due = j->since + j->options.interval;
     return time - j->since >= j->options.interval;
-}
-
-svs_code svi_journal_tick(svi_journal *j, double time, double *due, svs_error *err) {
-    svs_code code = still_dead(j, err);
-    *due = INFINITY;
-    if (code != SVS_OK || !svi_journal_due(j, time, due))
-        return code;
-    *due = INFINITY;
-    return sync_segment(j, err);
 }
 
 svs_code svi_journal_sync_begin(svi_journal *j, struct svi_journal_sync *s, svs_error *err) {
@@ -412,8 +403,7 @@ int64_t svi_journal_bytes(const svi_journal *j) {
 
 /* Oldest first, so that what is left has no gap. That a removal outlives a crash is not waited for: a
  * segment that is there again is not read. */
-svs_code svi_journal_trim_folder(const struct svi_folder *f, uint64_t number, uint64_t current,
-                                 svs_error *err) {
+svs_code svi_journal_trim(const struct svi_folder *f, uint64_t number, uint64_t current, svs_error *err) {
     uint64_t *numbers;
     int count;
     svs_code code = svi_folder_list(f, SVI_JOURNAL, &numbers, &count, err);
@@ -422,9 +412,4 @@ svs_code svi_journal_trim_folder(const struct svi_folder *f, uint64_t number, ui
             code = svi_folder_remove(f, SVI_JOURNAL, numbers[i], err);
     svi_free(numbers);
     return code;
-}
-
-svs_code svi_journal_trim(svi_journal *j, uint64_t number, svs_error *err) {
-    return j->dead != SVS_OK ? still_dead(j, err)
-                             : svi_journal_trim_folder(j->folder, number, j->written.segment, err);
 }

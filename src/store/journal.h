@@ -118,10 +118,6 @@ svs_code svi_journal_write(svi_journal *j, svs_error *err);
 /* Drops what was gathered and not committed. */
 void svi_journal_drop(svi_journal *j);
 
-/* With the policy interval: syncs if something is unsynced and `time` (seconds, monotonic) says it is due;
- * returns by *due when to call again (INFINITY: nothing is unsynced). */
-svs_code svi_journal_tick(svi_journal *j, double time, double *due, svs_error *err);
-
 /* Makes everything committed durable now, whatever the policy. */
 svs_code svi_journal_sync(svi_journal *j, svs_error *err);
 
@@ -148,12 +144,8 @@ uint64_t svi_journal_durable(const svi_journal *j); /* records (numbers below it
 uint64_t svi_journal_syncs(const svi_journal *j);   /* so far: grows with each */
 int64_t svi_journal_bytes(const svi_journal *j);    /* written by this process */
 
-/* Removes segments in which every record is below `number`; never the one being written. */
-svs_code svi_journal_trim(svi_journal *j, uint64_t number, svs_error *err);
-
-/* The same from another thread than the owner's: `current` is the segment that was being written when it was
- * last asked for (svi_position). */
-svs_code svi_journal_trim_folder(const struct svi_folder *f, uint64_t number, uint64_t current,
-                                 svs_error *err);
+/* Removes segments in which every record is below `number`, from any thread: `current` is the segment that
+ * was being written when it was last asked for (svi_position), and stays. */
+svs_code svi_journal_trim(const struct svi_folder *f, uint64_t number, uint64_t current, svs_error *err);
 
 #endif

@@ -200,17 +200,18 @@ static void test_policies(void **state) {
     double due;
     (void)state;
     svi_journal *j = kept_journal(&k, 1 << 20, SVI_FSYNC_INTERVAL, NULL);
-    assert_int_equal(svi_journal_tick(j, 10, &due, NULL), SVS_OK);
+    assert_int_equal(kept_tick(j, 10, &due, NULL), SVS_OK);
     assert_true(isinf(due));
     kept_append_to(j, 2, 1);
     assert_int_equal(svi_journal_durable(j), 0);
-    assert_int_equal(svi_journal_tick(j, 10, &due, NULL), SVS_OK);
+    assert_int_equal(kept_tick(j, 10, &due, NULL), SVS_OK);
     assert_true(fabs(due - 10.2) < 1e-9);
     kept_append_to(j, 4, 1);
-    assert_int_equal(svi_journal_tick(j, 10.1, &due, NULL), SVS_OK);
+    assert_int_equal(kept_tick(j, 10.1, &due, NULL), SVS_OK);
     assert_true(fabs(due - 10.2) < 1e-9);
     assert_int_equal(svi_journal_durable(j), 0);
-    assert_int_equal(svi_journal_tick(j, 10.25, &due, NULL), SVS_OK);
+    assert_int_equal(kept_tick(j, 10.25, &due, NULL), SVS_OK);
+    assert_false(svi_journal_due(j, 10.25, &due));
     assert_true(isinf(due));
     assert_int_equal(svi_journal_durable(j), 4);
     assert_int_equal(svi_journal_syncs(j), 1);
@@ -226,7 +227,7 @@ static void test_policies(void **state) {
 
     j = kept_journal(&k, 300, SVI_FSYNC_NEVER, &all.found.end);
     kept_append_to(j, 40, 1);
-    assert_int_equal(svi_journal_tick(j, 1e9, &due, NULL), SVS_OK);
+    assert_int_equal(kept_tick(j, 1e9, &due, NULL), SVS_OK);
     assert_true(isinf(due));
     assert_true(svi_journal_durable(j) > 6 && svi_journal_durable(j) < 40); /* where segments ended */
     svi_journal_free(&j);
@@ -279,19 +280,19 @@ static void test_trim(void **state) {
     kept_append_to(j, 40, 1);
     struct svi_position at = svi_journal_position(j);
     int before = kept_count(&k, "journal");
-    assert_int_equal(svi_journal_trim(j, 0, NULL), SVS_OK);
+    assert_int_equal(kept_trim(&k, j, 0), SVS_OK);
     assert_int_equal(kept_count(&k, "journal"), before);
-    assert_int_equal(svi_journal_trim(j, 20, NULL), SVS_OK);
+    assert_int_equal(kept_trim(&k, j, 20), SVS_OK);
     struct svi_position from = {.number = 20};
     everything_read(&all, &k, &from, false, NULL);
     assert_all(20, 40);
     everything_read(&all, &k, NULL, false, NULL);
     assert_int_equal(all.how, SVI_JOURNAL_FAIL);
     assert_int_equal(all.error.code, SVS_DAMAGED);
-    assert_int_equal(svi_journal_trim(j, UINT64_MAX, NULL), SVS_OK);
+    assert_int_equal(kept_trim(&k, j, UINT64_MAX), SVS_OK);
     assert_int_equal(kept_count(&k, "journal"), 1);
     kept_append_to(j, 60, 1);
-    assert_int_equal(svi_journal_trim(j, 60, NULL), SVS_OK);
+    assert_int_equal(kept_trim(&k, j, 60), SVS_OK);
     svi_journal_free(&j);
     /* The segment in which `at` stands is gone; where the next begins just there, nothing is missing. */
     everything_read(&all, &k, &at, false, NULL);
@@ -306,7 +307,7 @@ static void test_trimmed_behind_a_checkpoint(void **state) {
     kept_append_to(j, 10, 10);
     struct svi_position at = svi_journal_position(j);
     kept_append_to(j, 20, 10);
-    assert_int_equal(svi_journal_trim(j, 10, NULL), SVS_OK);
+    assert_int_equal(kept_trim(&k, j, 10), SVS_OK);
     assert_int_equal(kept_count(&k, "journal"), 1);
     svi_journal_free(&j);
     everything_read(&all, &k, &at, false, NULL);

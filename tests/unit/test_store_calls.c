@@ -147,7 +147,7 @@ static void append(struct life *l, svi_journal *j, uint64_t end) {
         }
         if (good(l, svi_journal_commit(j, &e), &e))
             l->acked = svi_journal_position(j).number;
-        if (l->code == SVS_IO || !good(l, svi_journal_tick(j, (double)tries, &due, &e), &e))
+        if (l->code == SVS_IO || !good(l, kept_tick(j, (double)tries, &due, &e), &e))
             return;
         l->durable = svi_journal_durable(j);
     }
