@@ -68,8 +68,8 @@ $(LIB_SO): $(LIB_OBJ)
 $(BUILD)/svmstream: $(APP_OBJ) $(LIB_A)
 	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ $(LDLIBS_ALL) -o $@
 
-# The adapter speaks the wire format only: nothing of the library is linked.
-$(BUILD)/svmstream-mqtt: $(MQTT_OBJ)
+# The adapter speaks the wire format only: of the program it has nothing but the reading of key files.
+$(BUILD)/svmstream-mqtt: $(MQTT_OBJ) $(BUILD)/obj/src/engine/keys.o $(LIB_A)
 	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ -lmosquitto -lzmq -lmsgpackc -ljansson -lm -o $@
 
 libs: $(LIB_A) $(LIB_SO) ## libsvmstream.a and libsvmstream.so
@@ -121,12 +121,13 @@ tests: $(TEST_BIN) fault-programs
 FAULT       = $(BUILD)/fault
 FAULT_RUN   = $(filter-out %.c,$(wildcard tests/fault/test_*))
 FAULT_WRONG = no-check no-sync tmp-unsynced deaf-sync
+FAULT_WRONG_RUN = no-sync no-sync-beside tmp-unsynced
 FAULT_BIN   = $(FAULT)/powercut.so $(addprefix $(FAULT)/,store_writer store_check) \
-              $(foreach w,$(FAULT_WRONG),$(addprefix $(FAULT)/$(w)/,store_writer store_check))
+              $(foreach w,$(FAULT_WRONG),$(addprefix $(FAULT)/$(w)/,store_writer store_check)) $(FAULT_WRONG_RUN:%=$(FAULT)/%/svmstream)
 FAULT_LIBS  = -Wl,--as-needed $(LDLIBS_LIB) -lpthread
 
 # Never sanitized: it has to come before everything else in the process.
-$(FAULT)/powercut.so: $(wildcard tests/fault/*.h) $(addprefix tests/fault/,powercut.c plan.c writeback.c)
+$(FAULT)/powercut.so: $(wildcard tests/fault/*.h) $(addprefix tests/fault/,powercut.c plan.c writeback.c undo.c)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests -std=c11 $(WARN) -O2 -g -fPIC -fvisibility=hidden -shared $(filter %.c,$^) -o $@ -lpthread
 
@@ -141,8 +142,11 @@ $(FAULT)/%/sabotaged: tests/fault/sabotage $(wildcard src/store/*.[ch])
 define wrong_store
 $(FAULT)/$(1)/store_%: tests/fault/store_%.c tests/fault/store_common.c tests/fault/store_common.h $(FAULT)/$(1)/sabotaged $(LIB_A)
 	$$(call say,LD,$$@)$$(CC) $$(CPPFLAGS_ALL) -Itests $$(CFLAGS_ALL) $$(LDFLAGS) $$(filter %.c,$$^) $(FAULT)/$(1)/store/*.c $$(LIB_A) $$(FAULT_LIBS) -o $$@
+
+$(FAULT)/$(1)/svmstream: $(FAULT)/$(1)/sabotaged $(APP_OBJ) $(LIB_A)
+	$$(call say,LD,$$@)$$(CC) $$(CPPFLAGS_ALL) $$(CFLAGS_ALL) $$(LDFLAGS) $$(APP_OBJ) $(FAULT)/$(1)/store/*.c $$(LIB_A) $$(LDLIBS_ALL) -o $$@
 endef
-$(foreach w,$(FAULT_WRONG),$(eval $(call wrong_store,$(w))))
+$(foreach w,$(sort $(FAULT_WRONG) $(FAULT_WRONG_RUN)),$(eval $(call wrong_store,$(w))))
 
 fault-programs: $(FAULT_BIN)
 
@@ -172,7 +176,7 @@ fuzz: deps ## libFuzzer, FUZZ_SECONDS (30) for each target
 	$(SUBMAKE) BUILD=build-fuzz CC=clang CFLAGS="$(SANITIZE) -fsanitize=address,undefined,fuzzer-no-link" fuzz-targets
 	@tests/fuzz/run build-fuzz $(FUZZ_SECONDS)
 
-fault: deps ## the long run: 1,000 kills, 10,000 power cuts, an hour of fuzzing
+fault: deps ## the long run: 1,000 kills, 10,000 power cuts of the store and 1,000 of the program, an hour of fuzzing
 	$(SUBMAKE) all tests examples
 	@FAULT_KILLS=1000 FAULT_CUTS=10000 FAULT_FLIPS=3 FAULT_LONG=1 tests/run --build $(BUILD) --data $(DATA) --examples examples --timeout 3600 $(FAULT_RUN) $(BUILD)/tests/fault/test_flips
 	+@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(FUZZ_LONG)

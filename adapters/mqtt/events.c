@@ -29,7 +29,7 @@ static bool open_socket(void **socket, const struct options *o, unsigned kinds, 
                 zmq_setsockopt(*socket, ZMQ_LINGER, &none, sizeof none) == 0;
     for (int k = 0; k < KIND_COUNT && good; k++)
         good = !(kinds >> k & 1) || subscribe(*socket, o, (enum kind)k);
-    return good && zmq_connect(*socket, o->out) == 0;
+    return good && svi_identity_connect(&o->identity, *socket) && zmq_connect(*socket, o->out) == 0;
 }
 
 int events_open(struct events *e, const struct options *o, struct counters *c, struct broker *b,

@@ -60,6 +60,7 @@ static bool open_socket(struct feed *f) {
     bool good = (f->socket = zmq_socket(f->context, push ? ZMQ_PUSH : ZMQ_DEALER));
     for (size_t i = 0; good && i < sizeof options / sizeof options[0]; i++)
         good = zmq_setsockopt(f->socket, options[i].option, &options[i].value, sizeof(int)) == 0;
+    good = good && svi_identity_connect(&f->options->identity, f->socket);
     return good && (push || watch_connection(f)) && zmq_connect(f->socket, f->options->in) == 0;
 }
 
@@ -283,9 +284,10 @@ static void complain(struct feed *f) {
     if (f->told || f->silent == 0 || clock_steady() - f->silent < PATIENCE)
         return;
     f->told = true;
-    say("no answer from %s for %g s: is `svmstream run --in %s --in.mode %s` running? %" PRId64 " of %" PRId64
-        " places in the buffer are taken",
-        o->in, PATIENCE, o->in, o->no_ack ? "pull" : "router", f->buffer.count, o->buffer);
+    say("no answer from %s for %g s: is `svmstream run --in %s --in.mode %s` running%s? %" PRId64
+        " of %" PRId64 " places in the buffer are taken",
+        o->in, PATIENCE, o->in, o->no_ack ? "pull" : "router",
+        o->identity.on ? ", and is our key in its allow file" : "", f->buffer.count, o->buffer);
 }
 
 int feed_items(const struct feed *f, zmq_pollitem_t *items) {

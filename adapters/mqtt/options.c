@@ -68,6 +68,9 @@ static const struct row rows[] = {
     GROUP("svmstream:"),
     {"in", "ADDRESS", "its `in` (tcp://127.0.0.1:5555)", TEXT, AT(in), 0, 0},
     {"out", "ADDRESS", "its `out` (tcp://127.0.0.1:5556)", TEXT, AT(out), 0, 0},
+    {"curve", "FILE", "own CURVE keys (`svmstream keys new FILE`), where svmstream runs with --curve", TEXT,
+     AT(curve), 0, 0},
+    {"curve.server", "KEY", "its public key, or the file that holds it", TEXT, AT(curve_server), 0, 0},
     {"no-ack", NULL, "push to `in.mode pull`: nothing is acknowledged or sent again", FLAG, AT(no_ack), 0, 0},
     {"buffer", "N", "samples that wait for svmstream at most; then the oldest is dropped (10000)", WHOLE,
      AT(buffer), 2, 1e8},
@@ -272,6 +275,24 @@ static int read_password(struct options *o) {
     return 0;
 }
 
+static int read_keys(struct options *o) {
+    struct svi_settings s = {.curve = "off"};
+    svs_error err;
+    if ((o->curve && strlen(o->curve) >= sizeof s.curve) ||
+        (o->curve_server && strlen(o->curve_server) >= sizeof s.curve_server))
+        return wrong("the name of a key file is too long");
+    if (o->curve)
+        strcpy(s.curve, o->curve);
+    if (o->curve_server)
+        strcpy(s.curve_server, o->curve_server);
+    svs_code code = svi_identity_load(&s, true, &o->identity, &err);
+    if (code == SVS_SETTING)
+        return wrong("%s", err.text);
+    if (code != SVS_OK)
+        say("%s", err.text);
+    return code == SVS_OK ? 0 : 1;
+}
+
 static int read_names(struct options *o) {
     size_t n = strlen(o->prefix);
     if (mosquitto_pub_topic_check(o->prefix) != MOSQ_ERR_SUCCESS || o->prefix[n - 1] == '/' ||
@@ -310,6 +331,8 @@ static int complete(struct options *o) {
         code = read_naming(o);
     if (!code)
         code = read_names(o);
+    if (!code)
+        code = read_keys(o);
     return code ? code : read_password(o);
 }
 
@@ -341,5 +364,6 @@ void options_clear(struct options *o) {
     free(o->password);
     free(o->filter);
     free(o->own_id);
+    svi_identity_wipe(&o->identity);
     *o = (struct options){0};
 }

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/keys.h"
+
 #define TOPICS_MAX   64   /* filters */
 #define FEATURES_MAX 1024 /* features in one sample: the limit that svmstream has without settings */
 #define NAME_BYTES   64   /* longest feature name, id, source or stream on the wire */
@@ -32,17 +34,18 @@ struct options {
     const char *template, *feature; /* NULL: the topic itself */
     const char *join, *features, *ts_key, *id_key;
     double stale; /* seconds; 0: values never get old */
-    const char *in, *out, *stream, *publish, *prefix;
+    const char *in, *out, *curve, *curve_server, *stream, *publish, *prefix;
     bool no_ack;
     int64_t buffer;
     double stats; /* seconds; 0: only at the end */
     /* made of the above */
     enum join_mode join_mode;
     double join_seconds;
-    unsigned kinds; /* bit KIND_...: published */
-    char *password; /* owned; NULL: none */
-    char *filter;   /* owned: made from the template */
-    char *own_id;   /* owned: made from the prefix */
+    unsigned kinds;               /* bit KIND_...: published */
+    char *password;               /* owned; NULL: none */
+    char *filter;                 /* owned: made from the template */
+    char *own_id;                 /* owned: made from the prefix */
+    struct svi_identity identity; /* for both sockets; off without --curve */
 };
 
 enum wish { WISH_RUN, WISH_HELP, WISH_VERSION };

@@ -295,6 +295,12 @@ svs_code svi_keys_new(const char *path, char key[SVI_KEY_LENGTH + 1], svs_error 
     return code;
 }
 
+bool svi_identity_connect(const struct svi_identity *id, void *socket) {
+    return !id->on || (zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, id->server_key, SVI_KEY_LENGTH) == 0 &&
+                       zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, id->public_key, SVI_KEY_LENGTH) == 0 &&
+                       zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, id->secret_key, SVI_KEY_LENGTH) == 0);
+}
+
 /* ---- settings */
 
 const char *svi_keys_path(const struct svi_settings *s) {

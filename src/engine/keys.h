@@ -50,6 +50,10 @@ const char *svi_keys_path(const struct svi_settings *s);
 svs_code svi_identity_load(const struct svi_settings *s, bool client, struct svi_identity *id,
                            svs_error *err);
 
+/* Gives them to a ZeroMQ socket that is going to connect; true and nothing when they are off. false: errno
+ * tells, no CURVE in this libzmq. */
+bool svi_identity_connect(const struct svi_identity *id, void *socket);
+
 /* Reads all of a small regular file into `out` (size bytes, ends in NUL). With `secret` nobody else may read
  * it, else nobody else may write it. SVS_IO, SVS_TOO_LARGE. */
 svs_code svi_read_guarded(const char *path, bool secret, char *out, size_t size, size_t *length,

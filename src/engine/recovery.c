@@ -305,26 +305,38 @@ static svs_code recover(const struct svi_folder *f, const struct svi_recovery_op
     return code;
 }
 
-/* Number of the newest checkpoint; 0 = there is none. */
-static uint64_t newest(const struct svi_folder *f) {
+/* What changes when a process that writes has removed something. */
+struct extent {
+    uint64_t oldest_checkpoint, newest_checkpoint, oldest_segment; /* 0 = there is none */
+};
+
+static struct extent extent(const struct svi_folder *f) {
     uint64_t *numbers = NULL;
     int count = 0;
-    (void)svi_folder_list(f, "checkpoint", &numbers, &count, NULL);
-    const uint64_t number = count > 0 ? numbers[count - 1] : 0;
+    struct extent e = {0};
+    if (svi_folder_list(f, "checkpoint", &numbers, &count, NULL) == SVS_OK && count > 0) {
+        e.oldest_checkpoint = numbers[0];
+        e.newest_checkpoint = numbers[count - 1];
+    }
     svi_free(numbers);
-    return number;
+    numbers = NULL;
+    if (svi_folder_list(f, "journal", &numbers, &count, NULL) == SVS_OK && count > 0)
+        e.oldest_segment = numbers[0];
+    svi_free(numbers);
+    return e;
 }
 
-/* Who only looks may look while a process writes: with each checkpoint it removes what was just going to be
+/* Who only looks may look while a process writes: behind each checkpoint it removes what was just going to be
  * read. */
 svs_code svi_recover(const struct svi_folder *f, const struct svi_recovery_options *o, svi_sink *sink,
                      void *user, struct svi_recovery *r, svs_error *err) {
     svs_code code = SVS_OK;
     for (int i = 0; i < TRIES; i++) {
-        const uint64_t before = newest(f);
+        const struct extent before = extent(f);
         code = recover(f, o, sink, user, r, err);
         const bool vanished = code == SVS_DAMAGED || code == SVS_IO;
-        if (!vanished || f->lock >= 0 || newest(f) == before)
+        const struct extent after = extent(f);
+        if (!vanished || f->lock >= 0 || memcmp(&before, &after, sizeof after) == 0)
             break;
     }
     return code;

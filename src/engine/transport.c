@@ -94,17 +94,11 @@ static bool be_server(void *socket, const char *domain, const struct svi_identit
            set_text(socket, ZMQ_ZAP_DOMAIN, domain);
 }
 
-static bool be_client(void *socket, const struct svi_identity *id) {
-    return set_text(socket, ZMQ_CURVE_SERVERKEY, id->server_key) &&
-           set_text(socket, ZMQ_CURVE_PUBLICKEY, id->public_key) &&
-           set_text(socket, ZMQ_CURVE_SECRETKEY, id->secret_key);
-}
-
 svs_code svi_socket_secure(void *socket, const struct svi_socket_plan *plan, const struct svi_identity *id,
                            svs_error *err) {
     if (!id->on)
         return SVS_OK;
-    if (plan->bind ? be_server(socket, plan->setting, id) : be_client(socket, id))
+    if (plan->bind ? be_server(socket, plan->setting, id) : svi_identity_connect(id, socket))
         return SVS_OK;
     return svi_fail(err, SVS_IO, "no CURVE for the setting `%s`: %s", plan->setting, zmq_strerror(errno));
 }

@@ -72,15 +72,16 @@ def deadline(seconds=None):
 
 class Run:
     """`svmstream run` with sockets on free ports; `with` ends it."""
+    program, environment = PROGRAM, None  # others, for who inherits
 
     def __init__(self, *flags, **settings):
         for key in ("in", "out", "ctl"):
             settings.setdefault(key, ANY)
         self.mode = settings.get("in.mode", "pull")
-        words = [PROGRAM, "run"] + list(flags)
+        words = [self.program, "run"] + list(flags)
         for key, value in settings.items():
             words += ["--" + key, str(value)]
-        self.process = subprocess.Popen(words, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(words, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=self.environment)
         self.log, self.buffer = [], b""
         self.sockets = []
         self.address = {}

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,7 +24,8 @@ static struct {
     enum call call;
     int number; /* errno */
     uint64_t seed;
-    const char *log;
+    const char *log, *after;
+    long sync_time; /* microseconds at most */
     pid_t process;
 } plan;
 
@@ -33,6 +35,7 @@ static atomic_uchar ours[DESCRIPTORS]; /* 1 = open under the folder, 2 = and eac
 static int told[DESCRIPTORS];          /* failed syncs that the descriptor knows of */
 static long calls, failed;
 static bool half_done; /* FAULT_SHORT: the next write fails */
+static bool begun;     /* calls are counted */
 
 /* ---- the plan */
 
@@ -102,6 +105,8 @@ static void read_plan(void) {
     plan.cut_at_exit = number_of("FAULT_CUT_AT_EXIT", 0) != 0;
     plan.number = errno_of(getenv("FAULT_ERRNO"));
     plan.log = getenv("FAULT_LOG");
+    plan.after = getenv("FAULT_AFTER");
+    plan.sync_time = number_of("FAULT_SYNC_TIME", 0);
     plan.process = getpid();
     for (plan.call = 0; call && plan.call < ANY && strcmp(call, call_name[plan.call]) != 0;)
         plan.call++;
@@ -187,10 +192,14 @@ static void cut_power(enum call call) {
     _exit(137);
 }
 
-static uint64_t coin(void) {
-    uint64_t x = (plan.seed + (uint64_t)plan.at) * 0x9e3779b97f4a7c15u;
+static uint64_t lot(uint64_t number) {
+    uint64_t x = (plan.seed + number) * 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9u;
     return x ^ (x >> 32);
+}
+
+static uint64_t coin(void) {
+    return lot((uint64_t)plan.at);
 }
 
 static enum verdict judge_error(enum call call) {
@@ -212,10 +221,21 @@ static enum verdict judge_error(enum call call) {
     return FAIL;
 }
 
-/* Locks; a call that is let through is followed by `leave`. */
-enum verdict plan_enter(enum call call, bool changes) {
-    enum verdict v = GO;
+static bool counted(void) {
+    if (!begun)
+        begun = !plan.after || syscall(SYS_faccessat, AT_FDCWD, plan.after, F_OK) == 0;
+    return begun;
+}
+
+void plan_lock(void) {
     pthread_mutex_lock(&one);
+}
+
+/* A call that is let through is followed by `leave`. */
+enum verdict plan_judge(enum call call, bool changes) {
+    enum verdict v = GO;
+    if (!counted())
+        return GO;
     if (plan.error)
         v = judge_error(call);
     else if (changes && ++calls == plan.at) {
@@ -226,6 +246,11 @@ enum verdict plan_enter(enum call call, bool changes) {
     if (v == FAIL)
         errno = plan.number;
     return v;
+}
+
+enum verdict plan_enter(enum call call, bool changes) {
+    plan_lock();
+    return plan_judge(call, changes);
 }
 
 void plan_leave(enum verdict v, enum call call) {
@@ -254,6 +279,18 @@ size_t plan_part(size_t length) {
     if (plan.error)
         return length / 2;
     return coin() % 3 == 0 ? length : (size_t)((coin() >> 8) % (length + 1));
+}
+
+void plan_pause(void) {
+    static uint64_t pauses;
+    if (plan.sync_time == 0)
+        return;
+    struct timespec t = {.tv_nsec = 1000 * (long)(lot(++pauses) % (uint64_t)plan.sync_time)};
+    int saved = errno;
+    pthread_mutex_unlock(&one);
+    ppoll(NULL, 0, &t, NULL);
+    pthread_mutex_lock(&one);
+    errno = saved;
 }
 
 bool plan_lies(void) {

@@ -24,8 +24,11 @@ bool plan_writes_synced(int fd);
 bool plan_name(int fd, char name[WB_PATH]);
 
 /* Before and behind a call under the folder; between them no other thread makes one. `changes`: it changes
- * what the disk holds. Behind FAIL goes plan_fail instead, which returns -1. */
+ * what the disk holds. Behind FAIL goes plan_fail instead, which returns -1. Where that must be found out
+ * first, plan_lock and plan_judge are the two halves of plan_enter. */
 enum verdict plan_enter(enum call call, bool changes);
+void plan_lock(void);
+enum verdict plan_judge(enum call call, bool changes);
 void plan_leave(enum verdict v, enum call call);
 int plan_fail(void);
 
@@ -37,6 +40,9 @@ bool plan_owes_failure(int fd, bool fresh);
 size_t plan_part(size_t length);
 
 bool plan_lies(void); /* fsync does nothing */
+
+/* Between enter and leave: the time that an fsync takes, in which other threads make their calls. */
+void plan_pause(void);
 
 /* Ends the process with 99. */
 void plan_refuse(const char *what, const char *path);

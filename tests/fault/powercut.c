@@ -7,14 +7,15 @@
  *                 error: call FAULT_AT fails
  *   FAULT_AT      1, 2, ...; 0 = never: calls are only counted
  *   FAULT_SEED    of the lots (writeback.h)
- *   FAULT_CALL    error: any (default), or of write fsync rename unlink open truncate mkdir
- *   FAULT_ERRNO   error: EIO (default), ENOSPC, ..., or a number
- *   FAULT_TIMES   error: how many calls fail from FAULT_AT on: 1; 0 = all (FAULT_STICKY=1 says the same)
- *   FAULT_SHORT   error: 1 = the first write that is to fail takes half of its bytes, and the next one fails
- *   FAULT_CUT_AT_EXIT  1 = a process that ends by itself loses power then. What was in the file when an fsync
- *                 failed is lost, whatever a later one returns
- *   FAULT_LIE     1 = fsync does nothing: a disk that lies
- *   FAULT_LOG     file (outside the folder) to which a line is appended at the end
+ *   FAULT_AFTER   a file (outside the folder): calls are counted from when it is there
+ *   FAULT_SYNC_TIME  an fsync takes up to so many microseconds (below 1,000,000), by lot; other threads'
+ * calls go on meanwhile, and a cut may come FAULT_CALL    error: any (default), or of write fsync rename
+ * unlink open truncate mkdir FAULT_ERRNO   error: EIO (default), ENOSPC, ..., or a number FAULT_TIMES error:
+ * how many calls fail from FAULT_AT on: 1; 0 = all (FAULT_STICKY=1 says the same) FAULT_SHORT   error: 1 =
+ * the first write that is to fail takes half of its bytes, and the next one fails FAULT_CUT_AT_EXIT  1 = a
+ * process that ends by itself loses power then. What was in the file when an fsync failed is lost, whatever a
+ * later one returns FAULT_LIE     1 = fsync does nothing: a disk that lies FAULT_LOG     file (outside the
+ * folder) to which a line is appended at the end
  *
  * In mode cut only calls that change something count; in mode error every call of the kind. An fsync is not
  * really made: the system stays up. Many threads may call; calls under the folder go one at a time, so that a
@@ -69,10 +70,11 @@ static int open_at(int at, const char *path, int flags, mode_t mode) {
     if ((flags & O_PATH) || !plan_path(at, path, name))
         return (int)syscall(SYS_openat, at, path, flags, mode);
     int saved = errno;
+    plan_lock();
     bool there = lstat(name, &s) == 0;
     errno = saved;
     bool creates = !there && (flags & O_CREAT), empties = there && (flags & O_TRUNC) && S_ISREG(s.st_mode);
-    enum verdict v = plan_enter(OPEN, creates || empties);
+    enum verdict v = plan_judge(OPEN, creates || empties);
     if (v == FAIL)
         return plan_fail();
     if (empties)
@@ -163,7 +165,7 @@ static ssize_t write_ours(int fd, const struct iovec *parts, int count, int64_t 
     wb_before_write(fd, place_of(fd, offset), (int64_t)length);
     ssize_t n = count ? really_write(fd, parts, count, offset) : 0;
     if (n > 0 && plan_writes_synced(fd) && !plan_lies())
-        wb_synced(fd);
+        wb_synced(fd, &(struct wb_mark){0});
     plan_leave(v, WRITE);
     return n;
 }
@@ -235,10 +237,12 @@ static int sync_ours(int fd) {
         return -1;
     }
     if (fstat(fd, &s) == 0 && !plan_lies()) {
+        const struct wb_mark mark = wb_sync_begin(fd);
+        plan_pause();
         if (S_ISDIR(s.st_mode) && plan_name(fd, name))
-            wb_synced_folder(name);
+            wb_synced_folder(name, &mark);
         else
-            wb_synced(fd);
+            wb_synced(fd, &mark);
     }
     plan_leave(v, FSYNC);
     return 0;

@@ -9,16 +9,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SECTOR 512
-#define NONE   (-1)
+#include "fault/undo.h"
 
-/* A sector below the synced size that was overwritten or cut off since. */
-struct saved {
-    int64_t sector;
-    uint16_t length;    /* former bytes in it */
-    uint16_t low, high; /* bytes written since */
-    int next;
-    uint8_t former[SECTOR];
+#define LAYERS 4 /* syncs of a file at a time */
+
+/* While an fsync is under way, what came before it and what came since are kept apart. */
+struct layer {
+    uint64_t id;
+    struct undo undo;
 };
 
 struct file {
@@ -26,9 +24,10 @@ struct file {
     int losses;
     dev_t device;
     ino_t number;
-    int fd;                   /* our own */
-    int64_t synced, smallest; /* size on disk; smallest since */
-    int saved;                /* list */
+    int fd; /* our own */
+    struct undo now;
+    struct layer layer[LAYERS]; /* oldest first */
+    int layers;
     uint64_t used_at;
 };
 
@@ -36,13 +35,13 @@ struct change {
     enum wb_change kind;
     char path[WB_PATH], other[WB_PATH];
     int held;
+    uint64_t number; /* counted from 1 */
 };
 
 static struct file file_table[WB_FILES];
-static struct saved saved_table[WB_SECTORS];
-static int saved_used, saved_free = NONE;
 static struct change change_table[WB_NAMES];
 static int changes;
+static uint64_t changes_ever, layers_ever;
 static int names_losses;
 static uint64_t clock_now;
 
@@ -89,28 +88,28 @@ static int64_t size_of(int fd) {
     return fstat(fd, &s) == 0 ? (int64_t)s.st_size : 0;
 }
 
-static void forget_sectors(struct file *f) {
-    int *last = &f->saved;
-    while (*last != NONE)
-        last = &saved_table[*last].next;
-    *last = saved_free;
-    saved_free = f->saved;
-    f->saved = NONE;
+static void drop_layers(struct file *f, int count) {
+    for (int i = 0; i < count; i++)
+        undo_forget(&f->layer[i].undo);
+    f->layers -= count;
+    memmove(f->layer, f->layer + count, (size_t)f->layers * sizeof *f->layer);
 }
 
 static void mark_clean(struct file *f) {
-    forget_sectors(f);
-    f->synced = f->smallest = size_of(f->fd);
+    drop_layers(f, f->layers);
+    undo_forget(&f->now);
+    f->now.synced = f->now.smallest = size_of(f->fd);
 }
 
 static void release(struct file *f) {
-    forget_sectors(f);
+    drop_layers(f, f->layers);
+    undo_forget(&f->now);
     close_own(&f->fd);
     f->used = false;
 }
 
 static bool clean(const struct file *f) {
-    return f->saved == NONE && f->synced == size_of(f->fd);
+    return f->layers == 0 && f->now.saved == NONE && f->now.synced == size_of(f->fd);
 }
 
 static struct file *lookup(const struct stat *s) {
@@ -159,68 +158,48 @@ void wb_follow(int fd) {
     if (own == NONE)
         give_up("a file of the folder cannot be opened a second time (descriptors used up?)");
     struct file *f = place();
-    *f = (struct file){.used = true, .device = s.st_dev, .number = s.st_ino, .fd = own, .saved = NONE};
-    f->synced = f->smallest = (int64_t)s.st_size;
+    *f = (struct file){.used = true, .device = s.st_dev, .number = s.st_ino, .fd = own};
+    f->now = (struct undo){(int64_t)s.st_size, (int64_t)s.st_size, NONE};
     f->used_at = ++clock_now;
-}
-
-/* ---- sectors */
-
-static struct saved *find_sector(const struct file *f, int64_t sector) {
-    for (int i = f->saved; i != NONE; i = saved_table[i].next)
-        if (saved_table[i].sector == sector)
-            return &saved_table[i];
-    return NULL;
-}
-
-static struct saved *save_sector(struct file *f, int64_t sector) {
-    struct saved *known = find_sector(f, sector);
-    if (known)
-        return known;
-    int i = saved_free;
-    if (i != NONE)
-        saved_free = saved_table[i].next;
-    else if (saved_used < WB_SECTORS)
-        i = saved_used++;
-    else
-        give_up("too many unsynced sectors (WB_SECTORS)");
-    struct saved *s = &saved_table[i];
-    int64_t length = f->synced - sector * SECTOR;
-    *s = (struct saved){.sector = sector, .low = SECTOR, .next = f->saved};
-    s->length = (uint16_t)(length < SECTOR ? length : SECTOR);
-    read_at(f->fd, s->former, s->length, sector * SECTOR);
-    f->saved = i;
-    return s;
 }
 
 void wb_before_write(int fd, int64_t offset, int64_t length) {
     struct file *f = find(fd);
-    if (!f)
-        return;
-    for (int64_t s = offset / SECTOR; s * SECTOR < offset + length && s * SECTOR < f->synced; s++) {
-        struct saved *saved = save_sector(f, s);
-        int64_t low = offset - s * SECTOR, high = offset + length - s * SECTOR;
-        low = low < 0 ? 0 : low;
-        high = high > SECTOR ? SECTOR : high;
-        saved->low = low < saved->low ? (uint16_t)low : saved->low;
-        saved->high = high > saved->high ? (uint16_t)high : saved->high;
-    }
+    if (f && !undo_write(&f->now, f->fd, offset, length))
+        give_up("too many unsynced sectors (WB_SECTORS)");
 }
 
 void wb_before_truncate(int fd, int64_t size) {
     struct file *f = find(fd);
-    if (!f)
-        return;
-    for (int64_t s = size / SECTOR; s * SECTOR < f->synced; s++)
-        save_sector(f, s);
-    if (size < f->smallest)
-        f->smallest = size;
+    if (f && !undo_truncate(&f->now, f->fd, size))
+        give_up("too many unsynced sectors (WB_SECTORS)");
 }
 
-void wb_synced(int fd) {
+/* ---- syncs */
+
+struct wb_mark wb_sync_begin(int fd) {
+    struct wb_mark mark = {.names = changes_ever};
     struct file *f = find(fd);
-    if (f && f->losses == 0)
+    if (!f || f->layers == LAYERS)
+        return mark;
+    mark.layer = ++layers_ever;
+    f->layer[f->layers++] = (struct layer){mark.layer, f->now};
+    f->now = (struct undo){size_of(f->fd), size_of(f->fd), NONE};
+    return mark;
+}
+
+/* What came before an fsync that ended is durable, also what an earlier one is still at work on. */
+void wb_synced(int fd, const struct wb_mark *mark) {
+    struct file *f = find(fd);
+    if (!f || f->losses > 0)
+        return;
+    if (mark->layer == 0)
         mark_clean(f);
+    for (int i = 0; i < f->layers; i++)
+        if (f->layer[i].id == mark->layer) {
+            drop_layers(f, i + 1);
+            return;
+        }
 }
 
 void wb_lost(int fd) {
@@ -250,10 +229,11 @@ static void drop_changes(int count) {
     changes -= count;
 }
 
-void wb_synced_folder(const char *path) {
+void wb_synced_folder(const char *path, const struct wb_mark *mark) {
     int last = NONE;
     for (int i = 0; i < changes; i++)
-        if (is_parent(path, change_table[i].path) || is_parent(path, change_table[i].other))
+        if (change_table[i].number <= mark->names &&
+            (is_parent(path, change_table[i].path) || is_parent(path, change_table[i].other)))
             last = i;
     if (names_losses == 0)
         drop_changes(last + 1);
@@ -275,11 +255,21 @@ void wb_changed(enum wb_change kind, const char *path, const char *other, int he
     struct change *c = &change_table[changes++];
     c->kind = kind;
     c->held = held;
+    c->number = ++changes_ever;
     snprintf(c->path, sizeof c->path, "%s", path);
     snprintf(c->other, sizeof c->other, "%s", other ? other : "");
 }
 
 /* ---- the cut */
+
+/* An fsync that is under way has made nothing durable. */
+static void merge_layers(struct file *f) {
+    while (f->layers > 0) {
+        struct undo newer = f->now;
+        f->now = f->layer[--f->layers].undo;
+        undo_merge(&f->now, &newer);
+    }
+}
 
 struct lot {
     uint64_t state;
@@ -301,8 +291,8 @@ static int64_t between(struct lot *l, int64_t low, int64_t high) {
 
 /* An upper bound. */
 static int64_t unsynced_sectors(const struct file *f) {
-    int64_t grown = size_of(f->fd) / SECTOR - f->synced / SECTOR + 1, count = grown > 0 ? grown : 0;
-    for (int i = f->saved; i != NONE; i = saved_table[i].next)
+    int64_t grown = size_of(f->fd) / SECTOR - f->now.synced / SECTOR + 1, count = grown > 0 ? grown : 0;
+    for (int i = f->now.saved; i != NONE; i = undo_at(i)->next)
         count++;
     return count;
 }
@@ -368,7 +358,7 @@ static void cut_saved(const struct file *f, const struct saved *s, int64_t prese
 static void cut_grown(const struct file *f, int64_t present, struct lot *l, struct wb_cut *cut) {
     static const uint8_t zeros[SECTOR];
     uint8_t garbage[SECTOR];
-    for (int64_t s = (f->synced + SECTOR - 1) / SECTOR; s * SECTOR < present; s++) {
+    for (int64_t s = (f->now.synced + SECTOR - 1) / SECTOR; s * SECTOR < present; s++) {
         int64_t left = present - s * SECTOR;
         size_t length = (size_t)(left < SECTOR ? left : SECTOR);
         enum fate fate = choose_fate(l, cut);
@@ -380,12 +370,12 @@ static void cut_grown(const struct file *f, int64_t present, struct lot *l, stru
 }
 
 static void cut_file(const struct file *f, struct lot *l, struct wb_cut *cut) {
-    int64_t present = size_of(f->fd), high = present > f->synced ? present : f->synced;
+    int64_t present = size_of(f->fd), high = present > f->now.synced ? present : f->now.synced;
     uint64_t kind = l->one >= 0 ? 2 : draw(l) % 4;
-    int64_t size = kind == 0 ? f->synced : kind == 1 ? between(l, f->smallest, high) : present;
+    int64_t size = kind == 0 ? f->now.synced : kind == 1 ? between(l, f->now.smallest, high) : present;
     cut_grown(f, present, l, cut);
-    for (int i = f->saved; i != NONE; i = saved_table[i].next)
-        cut_saved(f, &saved_table[i], present, l, cut);
+    for (int i = f->now.saved; i != NONE; i = undo_at(i)->next)
+        cut_saved(f, undo_at(i), present, l, cut);
     cut->sizes += size != present;
     if (syscall(SYS_ftruncate, f->fd, size) != 0)
         give_up("the state at the power cut could not be written (size)");
@@ -430,6 +420,9 @@ static void undo(const struct change *c) {
 struct wb_cut wb_cut(uint64_t seed) {
     struct wb_cut cut = {0};
     struct lot lot = {.state = seed};
+    for (int i = 0; i < WB_FILES; i++)
+        if (file_table[i].used)
+            merge_layers(&file_table[i]);
     choose_temper(&lot);
     for (int i = 0; i < WB_FILES; i++)
         if (file_table[i].used && !clean(&file_table[i]))

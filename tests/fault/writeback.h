@@ -12,7 +12,8 @@
  *           random number of the oldest since the last fsync of a folder happened, and the later ones did not
  *
  * An fsync of a file does not make its name durable; an fsync of a folder makes durable what was done in it
- * and everything before that. Bounded: the oldest of more than WB_FILES files or WB_NAMES names count as
+ * and everything before that. An fsync takes time: what it makes durable is what was there when it began, and
+ * it is durable when it has ended. Bounded: the oldest of more than WB_FILES files or WB_NAMES names count as
  * written back. Not seen: stores through shared mappings, stdio. One caller at a time. Allocates nothing;
  * errno is kept by the caller. */
 #ifndef WRITEBACK_H
@@ -44,9 +45,16 @@ void wb_follow(int fd);
 void wb_before_write(int fd, int64_t offset, int64_t length);
 void wb_before_truncate(int fd, int64_t size);
 
-/* After the file, or the folder of this path, reached the disk. */
-void wb_synced(int fd);
-void wb_synced_folder(const char *path);
+/* What an fsync that begins now will have made durable. */
+struct wb_mark {
+    uint64_t layer; /* 0 = nothing, or there were too many at a time: what is there at the end */
+    uint64_t names;
+};
+struct wb_mark wb_sync_begin(int fd);
+
+/* The fsync has ended: of the file, of the folder of this path. */
+void wb_synced(int fd, const struct wb_mark *mark);
+void wb_synced_folder(const char *path, const struct wb_mark *mark);
 
 /* After an fsync that failed: what was unsynced in the file (folder: fd of a folder) is marked clean although
  * it never reached the disk, so later syncs do not help it either. */
