@@ -87,9 +87,11 @@ static void resume_at(svi_journal_reader *r, const struct svi_search *s) {
     r->chained = true;
 }
 
-/* The tail of the last segment that a crash has torn. */
+/* The tail of the last segment that a crash has torn, unless it holds what the disk cannot read. */
 static void cut(svi_journal_reader *r) {
     r->found.torn = r->window.size - r->here.offset;
+    if (r->window.hidden > 0 && may_pass(r))
+        r->found.lost_bytes += r->found.torn;
     end(r);
 }
 
@@ -411,7 +413,7 @@ static svi_journal_reader *make(const struct svi_journal_reader_options *o, svs_
     }
     r->options = *o;
     r->at = -1;
-    r->window.fd = -1;
+    r->window = (struct svi_window){.fd = -1, .lossy = o->accept_loss, .advice = TO_DO};
     return r;
 }
 

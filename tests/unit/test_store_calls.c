@@ -62,7 +62,17 @@ ssize_t write(int fd, const void *bytes, size_t n) {
     return fails(WRITE) ? -1 : result(syscall(SYS_write, fd, bytes, n));
 }
 
+/* Sectors that the disk has lost, from here to there. */
+static off_t lost_from, lost_to;
+
 ssize_t pread(int fd, void *bytes, size_t n, off_t at) {
+    if (at < lost_to && at + (off_t)n > lost_from) {
+        if (at >= lost_from) {
+            errno = EIO;
+            return -1;
+        }
+        n = (size_t)(lost_from - at); /* what can be read comes first */
+    }
     if (halves && n > 1)
         n /= 2;
     return fails(PREAD) ? -1 : result(syscall(SYS_pread64, fd, bytes, n, at));
@@ -391,6 +401,39 @@ static void test_parent(void **state) {
     kept_remove(&outer);
 }
 
+/* Sectors in the middle of a journal that the disk cannot read: damage like any other, with the place and
+ * what to do, and --accept-loss passes over no more than what is in them. */
+static void test_lost_sectors(void **state) {
+    static const off_t lost[][2] = {{8192, 12288}, {4096, 4097}, {0, 4096}, {0, 1 << 20}, {20480, 1 << 20}};
+    struct svi_position zero = {0};
+    (void)state;
+    kept_open(&k);
+    svi_journal *j = kept_journal(&k, 1 << 20, SVI_FSYNC_ALWAYS, NULL);
+    kept_append_to(j, 400, 1);
+    assert_true(svi_journal_position(j).offset > 20480);
+    svi_journal_free(&j);
+    for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
+        lost_from = lost[i][0];
+        lost_to = lost[i][1];
+        everything_read(&all, &k, &zero, false, NULL);
+        assert_int_equal(all.how, SVI_JOURNAL_FAIL);
+        assert_int_equal(all.error.code, SVS_DAMAGED);
+        assert_non_null(strstr(all.error.text, "--accept-loss"));
+        assert_non_null(strstr(all.error.text, "/journal-0"));
+        const int before = all.count;
+        everything_read(&all, &k, &zero, true, NULL);
+        assert_int_equal(all.how, SVI_JOURNAL_END);
+        assert_true(all.found.damages > 0 && all.count >= before);
+        const off_t hidden = lost_to > 1 << 15 ? 0 : (lost_to - lost_from + 4095) / 4096 * 4096;
+        if (hidden && lost_from) { /* a record has 43 bytes at least */
+            assert_true(all.found.lost_records > 0 && all.found.lost_records <= (uint64_t)hidden / 43 + 2);
+            assert_int_equal(all.count + (int)all.found.lost_records, 400);
+        }
+        lost_from = lost_to = 0;
+    }
+    kept_remove(&k);
+}
+
 /* Half of what was asked for, each time. */
 static void test_halves(void **state) {
     struct life l;
@@ -411,6 +454,7 @@ static void test_halves(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_order), cmocka_unit_test(test_parent),
-                                       cmocka_unit_test(test_halves), cmocka_unit_test(test_each_call)};
+                                       cmocka_unit_test(test_lost_sectors), cmocka_unit_test(test_halves),
+                                       cmocka_unit_test(test_each_call)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
