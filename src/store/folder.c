@@ -127,8 +127,12 @@ static svs_code sync_parent(const struct svi_folder *f, svs_error *err) {
 }
 
 static svs_code open_directory(struct svi_folder *f, bool write, svs_error *err) {
-    if (write && mkdir(f->path, 0700) != 0 && errno != EEXIST)
-        return svi_fail_io(err, f, "", "made", errno);
+    const int failed = write && mkdir(f->path, 0700) != 0 ? errno : 0;
+    if (failed == ENOENT)
+        return svi_fail_file(err, SVS_IO, f, "",
+                             "cannot be made: the folder that it is to be in is not there; make that first");
+    if (failed && failed != EEXIST)
+        return svi_fail_io(err, f, "", "made", failed);
     f->fd = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (f->fd < 0)
         return svi_fail_io(err, f, "", "opened", errno);
