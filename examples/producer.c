@@ -83,6 +83,10 @@ static int deliver(svs_outbox *box, void *dealer, long count) {
     }
     printf("%lld acknowledged, %lld refused, %lld sent again, %lld left\n", (long long)f.acked,
            (long long)f.refused, (long long)f.resent, (long long)f.kept);
+    if (f.kept > 0)
+        fprintf(stderr,
+                "producer: nothing was acknowledged for %d s: is `svmstream run --in.mode router` there?\n",
+                PATIENCE);
     return f.kept > 0 || f.refused > 0;
 }
 
@@ -115,7 +119,9 @@ static int secure(void *dealer, const char *pair, const char *server) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2 || argc > 6 || argc == 5) {
+    char *end = "";
+    const long count = argc > 2 ? strtol(argv[2], &end, 10) : 10000;
+    if (argc < 2 || argc > 6 || argc == 5 || count < 1 || *end) {
         fprintf(stderr,
                 "usage: producer IN [SAMPLES [NAME [KEYFILE SERVERKEY]]], IN the address of `svmstream "
                 "run --in.mode router`\n");
@@ -137,9 +143,9 @@ int main(int argc, char **argv) {
         fprintf(stderr, "producer: no keys in %s and %s; `svmstream keys new` makes them\n", argv[4],
                 argv[5]);
     else if (zmq_connect(dealer, argv[1]) != 0)
-        fprintf(stderr, "producer: %s\n", zmq_strerror(zmq_errno()));
+        fprintf(stderr, "producer: %s: %s\n", argv[1], zmq_strerror(zmq_errno()));
     else
-        status = deliver(box, dealer, argc > 2 ? atol(argv[2]) : 10000);
+        status = deliver(box, dealer, count);
     zmq_close(dealer);
     zmq_ctx_term(context);
     svs_outbox_free(&box);

@@ -118,8 +118,9 @@ def public_key(text):
 
 
 def main():
-    if not 2 <= len(sys.argv) <= 6 or len(sys.argv) == 5:
-        sys.exit(__doc__)
+    if not 2 <= len(sys.argv) <= 6 or len(sys.argv) == 5 or not all(n.isdecimal() for n in sys.argv[2:3]):
+        print(__doc__, file=sys.stderr)
+        sys.exit(2)
     context = zmq.Context()
     dealer = context.socket(zmq.DEALER)
     dealer.linger = 0
@@ -132,6 +133,8 @@ def main():
     for sample, reason in list(producer.refused.values())[:5]:
         print(f"refused: {sample['id']}: {reason}", file=sys.stderr)
     print(f"{producer.acked} acknowledged, {len(producer.refused)} refused, {producer.resent} sent again, {len(producer.waiting)} left")
+    if not all_told:
+        print(f"nothing was acknowledged for {PATIENCE} s: is `svmstream run --in.mode router` there?", file=sys.stderr)
     sys.exit(0 if all_told and not producer.refused else 1)
 
 

@@ -10,7 +10,8 @@
 
 /* What may be wrong when nobody answers who was spoken to with our key. */
 static const char *hint(bool curve) {
-    return curve ? ", with this curve.server, and our key in its allow file with the role control?" : "?";
+    return curve ? ", with this curve.server, and our key in its allow file with the role control?"
+                 : ", and without CURVE (else give --curve and --curve.server)?";
 }
 
 static svs_code receive(void *socket, const char *address, bool curve, struct svi_bytes *reply,

@@ -1,10 +1,20 @@
 /* config: the effective settings, as a file that the program reads back, and the memory they lead to. */
+#include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/alloc.h"
+#include "base/fail.h"
 #include "cli/baseline.h"
 #include "cli/command.h"
-#include "engine/engine.h"
+#include "engine/recovery.h"
+#include "engine/settings_kept.h"
 #include "svmstream/svmstream.h"
+
+static void ignore(void *user, const struct svi_event *event) {
+    (void)user;
+    (void)event;
+}
 
 #define MIB (1024.0 * 1024.0)
 
@@ -47,51 +57,77 @@ static void write_memory(const struct svi_settings *s, FILE *to) {
         write_memory_line(s, most, classes, base, to);
 }
 
-static int show(const struct cli_args *a) {
+/* The settings of the state that is kept in state.dir, if one is: they hold where none is given. */
+static svs_code add_kept(struct svi_settings *s, svs_error *err) {
+    const struct svi_recovery_options o = {.until = UINT64_MAX, .silent = true};
+    struct svi_folder f;
+    if (!s->state_dir[0] || access(s->state_dir, F_OK) != 0)
+        return SVS_OK;
+    struct svi_recovery *r = svi_alloc(sizeof *r);
+    svs_code code =
+        r ? svi_folder_open(&f, s->state_dir, false, err) : svi_fail_memory(err, "the kept settings");
+    if (code == SVS_OK) {
+        code = svi_recover(&f, &o, ignore, NULL, r, err);
+        if (code == SVS_OK && r->engine)
+            code = svi_settings_merge(s, &r->settings, err);
+        svi_engine_free(&r->engine);
+        svi_folder_close(&f);
+    }
+    svi_free(r);
+    return code;
+}
+
+static int show(const struct cli_args *a, struct svi_settings *s) {
+    (void)a;
     svs_error err;
+    svs_code code = add_kept(s, &err);
+    if (code == SVS_OK)
+        code = svi_settings_check(s, &err);
     printf("# svmstream %s: effective settings; this is a file for --config\n", svs_version());
-    svi_settings_write(&a->settings, stdout);
-    write_memory(&a->settings, stdout);
-    if (svi_settings_check(&a->settings, &err) != SVS_OK)
-        printf("# They contradict each other: %s\n", err.text);
+    svi_settings_write(s, stdout);
+    write_memory(s, stdout);
+    if (code != SVS_OK)
+        printf("# %s: %s\n", code == SVS_SETTING ? "They contradict each other" : "NOT with the kept ones",
+               err.text);
     return CLI_OK;
 }
 
-static int check(const struct cli_args *a) {
+static int check(const struct cli_args *a, struct svi_settings *s) {
     svs_error err;
-    if (svi_settings_check(&a->settings, &err) != SVS_OK ||
-        svi_settings_check_security(&a->settings, &err) != SVS_OK)
+    if (add_kept(s, &err) != SVS_OK || svi_settings_check(s, &err) != SVS_OK ||
+        svi_settings_check_security(s, &err) != SVS_OK)
         return cli_fail(a, "%s", err.text);
     if (!a->quiet)
         puts("ok");
     return CLI_OK;
 }
 
-static int show_default(const struct cli_args *a) {
-    struct svi_settings s;
+static int show_default(const struct cli_args *a, struct svi_settings *s) {
     (void)a;
-    svi_settings_default(&s);
+    svi_settings_default(s);
     printf("# svmstream %s: default settings; this is a file for --config\n", svs_version());
-    svi_settings_write(&s, stdout);
+    svi_settings_write(s, stdout);
     return CLI_OK;
 }
 
 static int run(const struct cli_args *a) {
     static const struct {
         const char *word;
-        int (*run)(const struct cli_args *a);
+        int (*run)(const struct cli_args *a, struct svi_settings *s);
     } actions[] = {{"show", show}, {"check", check}, {"default", show_default}};
     const char *word = a->positional_count > 0 ? a->positional[0] : "show";
+    struct svi_settings s = a->settings;
     for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
         if (strcmp(word, actions[i].word) == 0)
-            return actions[i].run(a);
+            return actions[i].run(a, &s);
     return cli_usage(a, "nothing to do for '%s'", word);
 }
 
 static const char help[] =
-    "show      the effective settings (defaults, then the file of --config, then flags) as a YAML map that\n"
-    "          --config reads back, and how much memory they lead to\n"
-    "check     do they contradict each other? exit status 0 or 1, and which ones\n"
+    "show      the effective settings (defaults, then those kept in state.dir, then the file of --config, "
+    "then\n"
+    "          flags) as a YAML map that --config reads back, and how much memory they lead to\n"
+    "check     do they contradict each other, or the kept ones? exit status 0 or 1, and which ones\n"
     "default   all settings with their defaults\n"
     "\n"
     "Examples:\n"

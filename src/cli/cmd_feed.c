@@ -260,7 +260,7 @@ static void tell_restarts(const struct feed *f) {
 static void summarise(const struct feed *f, const svs_outbox_figures *figures, double seconds) {
     char rate[32];
     int64_t sent = f->acked ? figures->acked + figures->refused : f->sent;
-    if (f->bad > TOLD)
+    if (f->bad > TOLD || (f->acked && f->bad > 0))
         fprintf(stderr, "svmstream feed: %" PRId64 " rows could not be read\n", f->bad);
     tell_refusals(&f->delivery);
     if (f->acked)
@@ -274,7 +274,7 @@ static void summarise(const struct feed *f, const svs_outbox_figures *figures, d
     if (f->acked)
         fprintf(stderr, ": %" PRId64 " acknowledged, %" PRId64 " refused, %" PRId64 " sent again",
                 figures->acked, figures->refused, figures->resent);
-    if (f->acked && figures->durable >= 0 && figures->kept == 0 && f->on_disk)
+    if (figures->acked + f->there > 0 && figures->durable >= 0 && figures->kept == 0 && f->on_disk)
         fputs(", all on disk", stderr);
     fputc('\n', stderr);
 }
@@ -339,8 +339,12 @@ static bool read_options(struct feed *f) {
     f->unlabelled = cli_has(a, "no-label");
     f->durable = cli_has(a, "durable");
     f->acked = f->durable || cli_has(a, "ack") || a->settings.in_mode == SVI_IN_ROUTER;
-    if (cli_value(a, "src") && strlen(cli_value(a, "src")) > SVS_NAME_MAX)
-        return cli_usage(a, "--src: a name has %d bytes at most", SVS_NAME_MAX), false;
+    const char *src = cli_value(a, "src");
+    if (src && (!src[0] || strlen(src) > SVS_NAME_MAX))
+        return cli_usage(a, "--src: a name has 1 to %d bytes", SVS_NAME_MAX), false;
+    if (!f->acked && (src || cli_has(a, "in-flight")))
+        return cli_usage(a, "--%s is about acknowledged rows: give --ack too", src ? "src" : "in-flight"),
+               false;
     choose_name(f);
     return cli_number(a, "rate", 0, 1e9, &f->rate) && cli_integer(a, "batch", 1, 1000000, &f->batch) &&
            cli_integer(a, "in-flight", 1, 1000000, &f->in_flight) &&
@@ -391,7 +395,7 @@ static int run(const struct cli_args *a) {
         return cli_fail(a, "%s; %s", err.text, f.replay ? AGAIN : "they are lost with this program");
     if (code != SVS_OK)
         return cli_error(a, &err);
-    return figures.refused > 0 ? CLI_FAILED : CLI_OK;
+    return figures.refused > 0 || (f.acked && f.bad > 0) ? CLI_FAILED : CLI_OK;
 }
 
 static const struct cli_option options[] = {

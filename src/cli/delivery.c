@@ -142,14 +142,15 @@ static svs_code give_up(const struct delivery *d, const svs_outbox_figures *f, s
     if (!d->spoke && d->curve)
         return svi_fail(
             err, SVS_IO,
-            "%.60s lets us not in: is this its key (curve.server), and ours in its allow file with the "
+            "%.60s does not let us in: is this its key (curve.server), and ours in its allow file with the "
             "role ingest? Is it running with in.mode router?",
             address);
     if (!d->spoke)
         return svi_fail(
             err, SVS_IO,
-            "%.60s does not answer: a process listens there, but not with in.mode router. Start it with "
-            "`svmstream run --in.mode router`, or feed without --ack",
+            "%.60s does not answer, but a process listens there: is it running with in.mode router (else "
+            "feed "
+            "without --ack), with CURVE (then give --curve and --curve.server), or does it stand still?",
             address);
     if (d->later.code != SVS_OK)
         return svi_fail(err, d->later.code, "%.60s takes nothing for now: %.150s", address, d->later.text);
@@ -177,7 +178,9 @@ static svs_code check_progress(struct delivery *d, double now, svs_error *err) {
     svs_outbox_status(d->box, &f);
     int64_t settled = f.acked + f.refused + f.dropped + f.taken + f.durable;
     const bool all_taken = f.kept == f.taken;
-    if (settled != d->settled || (f.greeted && all_taken && (!d->finishing || svs_outbox_done(d->box))))
+    const bool idle = d->met && f.kept == 0 && !d->finishing; /* whoever is away is not missed */
+    if (settled != d->settled || idle ||
+        (f.greeted && all_taken && (!d->finishing || svs_outbox_done(d->box))))
         d->moved = now;
     d->settled = settled;
     if (d->hopeless && d->later.code != SVS_OK)
@@ -225,6 +228,7 @@ svs_code delivery_open(struct delivery *d, svs_outbox_options *o, svs_error *err
         code = turn(d, d->timeout, -1, &readable, err);
         svs_outbox_status(d->box, &f);
     }
+    d->met = f.greeted;
     return code;
 }
 

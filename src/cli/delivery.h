@@ -20,6 +20,7 @@ struct delivery {
     bool listened;   /* somebody accepted the connection */
     bool spoke;      /* and speaks to a DEALER */
     bool here;       /* at present */
+    bool met;        /* it has answered once */
     bool blocked;    /* the socket takes no more now */
     double moved;    /* cli_clock: the last progress, or when there was nothing to wait for */
     int64_t settled; /* acknowledged and refused then */

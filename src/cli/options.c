@@ -52,6 +52,16 @@ static int add_names(const struct cli_option *options, const char **names, int c
     return count;
 }
 
+/* The command that has such an option; NULL = none. */
+static const char *owner_of(const char *name) {
+    int count;
+    const struct cli_command *const *commands = cli_commands(&count);
+    for (int i = 0; i < count; i++)
+        if (find_option(commands[i]->options, name, false) >= 0)
+            return commands[i]->name;
+    return NULL;
+}
+
 static svs_code unknown_flag(const struct words *w, const char *flag, const char *name, svs_error *err) {
     const char *names[NAMES_MAX + 1];
     char shown[80];
@@ -62,7 +72,10 @@ static svs_code unknown_flag(const struct words *w, const char *flag, const char
         names[count++] = table[i].key;
     names[count] = NULL;
     const char *nearest = svi_nearest(name, names);
+    const char *owner = find_option(w->command->options, name, false) < 0 ? owner_of(name) : NULL;
     svi_escape(shown, sizeof shown, flag, strlen(flag));
+    if (owner)
+        return svi_fail(err, SVS_SETTING, "unknown option %s: it is one of `svmstream %s`", shown, owner);
     if (!nearest)
         return svi_fail(err, SVS_SETTING, "unknown option %s", shown);
     return svi_fail(err, SVS_SETTING, "unknown option %s, the nearest known one is --%s", shown, nearest);

@@ -42,8 +42,11 @@ svs_code sender_open(struct sender *s, svs_error *err) {
     if (code != SVS_OK)
         return code;
     if (!ready(s, ZMQ_POLLOUT))
-        return svi_fail(err, SVS_IO, "nobody listens at %.80s: is `svmstream run` running with this `in`%s?",
-                        s->address, s->identity->on ? ", and is our key in its allow file" : "");
+        return svi_fail(
+            err, SVS_IO,
+            "nobody takes samples at %.60s: is `svmstream run` running with this `in`%s? With its "
+            "in.mode router, feed with --ack",
+            s->address, s->identity->on ? ", and our key in its allow file" : " and without CURVE");
     return SVS_OK;
 }
 

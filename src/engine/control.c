@@ -157,8 +157,13 @@ static svs_code set_one(struct svi_settings *s, const msgpack_object_kv *pair, s
     const struct svi_setting *row = svi_settings_row(key);
     if (!row)
         return svi_settings_unknown(key, err);
+    if (svi_settings_nature(row) == SVI_NATURE_MODEL)
+        return svi_fail(err, SVS_SETTING,
+                        "%s cannot be changed while the model lives: start a new one with it (in another "
+                        "state.dir)",
+                        key);
     if (svi_settings_nature(row) != SVI_NATURE_LIVE)
-        return svi_fail(err, SVS_SETTING, "%s cannot be changed while the model lives: start anew with it",
+        return svi_fail(err, SVS_SETTING, "%s can only be set at a start: end the process and give --%s", key,
                         key);
     return svi_settings_set(s, key, setting_text(&pair->val, value, sizeof value), err);
 }

@@ -344,6 +344,8 @@ static svs_code take_up(svi_keeper *k, struct svi_settings *s, svi_sink *sink, v
     const struct svi_recovery_options o = {
         .accept_loss = s->accept_loss, .until = UINT64_MAX, .otherwise = s, .silent = true, .log = log};
     svs_code code = svi_recover(&k->folder, &o, sink, user, &r, err);
+    if (code == SVS_OK && !r.engine && log)
+        fprintf(log, "state: there is none in %s yet, a new one begins\n", s->state_dir);
     if (code == SVS_OK)
         code = settle(&r, s, sink, user, engine, err);
     k->always = policy(s) == SVI_FSYNC_ALWAYS;

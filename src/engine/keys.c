@@ -61,6 +61,16 @@ static svs_code refuse_file(const char *path, svs_code code, const char *why, sv
     return svi_fail(err, code, "%s: %s", svi_escape(shown, sizeof shown, path, strlen(path)), why);
 }
 
+/* The program makes both kinds of files. */
+static svs_code refuse_missing(const char *path, bool secret, int error, svs_error *err) {
+    char why[160];
+    const char *maker = secret ? "`svmstream keys new` makes a key file"
+                               : "`svmstream keys allow` lists the first client, and makes it";
+    snprintf(why, sizeof why, "%s%s%s", strerror(error), error == ENOENT ? "; " : "",
+             error == ENOENT ? maker : "");
+    return refuse_file(path, SVS_IO, why, err);
+}
+
 static const char *judge_file(int fd, bool secret, size_t size, svs_code *code) {
     struct stat s;
     *code = SVS_IO;
@@ -87,7 +97,7 @@ svs_code svi_read_guarded(const char *path, bool secret, char *out, size_t size,
     ssize_t n = 1;
     *length = 0;
     if (fd < 0)
-        return refuse_file(path, SVS_IO, strerror(errno), err);
+        return refuse_missing(path, secret, errno, err);
     const char *why = judge_file(fd, secret, size, &code);
     while (!why && n > 0 && *length + 1 < size) {
         n = read(fd, out + *length, size - 1 - *length);
@@ -200,27 +210,6 @@ static const char *judge_pair(const struct svi_identity *id) {
                : "its public key is not that of its secret key: it is damaged";
 }
 
-svs_code svi_keys_read(const char *path, struct svi_identity *id, svs_error *err) {
-    char text[FILE_SIZE];
-    size_t length;
-    const char *why = NULL;
-    svi_identity_wipe(id);
-    svs_code code = svi_read_guarded(path, true, text, sizeof text, &length, err);
-    if (code != SVS_OK)
-        return code;
-    if (strlen(text) != length || !find_key(text, "public-key", id->public_key) ||
-        !find_key(text, "secret-key", id->secret_key))
-        why = "it is no key file, or it is damaged; `svmstream keys new` makes one";
-    else
-        why = judge_pair(id);
-    explicit_bzero(text, sizeof text);
-    id->on = !why;
-    if (!why)
-        return SVS_OK;
-    svi_identity_wipe(id);
-    return refuse_file(path, SVS_INVALID, why, err);
-}
-
 /* A file of a public key; one with the secret too will do, as long as it is kept well. */
 static svs_code read_public(const char *path, char key[SVI_KEY_LENGTH + 1], svs_error *err) {
     char text[FILE_SIZE];
@@ -234,6 +223,37 @@ static svs_code read_public(const char *path, char key[SVI_KEY_LENGTH + 1], svs_
         code = refuse_file(path, SVS_INVALID, KNOWN, err);
     explicit_bzero(text, sizeof text);
     return code;
+}
+
+/* The one that `svmstream keys new` writes beside the secret. */
+static bool is_public_file(const char *path) {
+    char key[SVI_KEY_LENGTH + 1];
+    const size_t n = strlen(path), end = strlen(SVI_KEY_PUBLIC);
+    return n > end && strcmp(path + n - end, SVI_KEY_PUBLIC) == 0 && read_public(path, key, NULL) == SVS_OK;
+}
+
+svs_code svi_keys_read(const char *path, struct svi_identity *id, svs_error *err) {
+    char text[FILE_SIZE];
+    size_t length;
+    const char *why = NULL;
+    svi_identity_wipe(id);
+    svs_code code = svi_read_guarded(path, true, text, sizeof text, &length, err);
+    if (code != SVS_OK)
+        return is_public_file(path)
+                   ? refuse_file(path, SVS_INVALID,
+                                 "it holds the public key: the secret one is in the file without .pub", err)
+                   : code;
+    if (strlen(text) != length || !find_key(text, "public-key", id->public_key) ||
+        !find_key(text, "secret-key", id->secret_key))
+        why = "it is no key file, or it is damaged; `svmstream keys new` makes one";
+    else
+        why = judge_pair(id);
+    explicit_bzero(text, sizeof text);
+    id->on = !why;
+    if (!why)
+        return SVS_OK;
+    svi_identity_wipe(id);
+    return refuse_file(path, SVS_INVALID, why, err);
 }
 
 svs_code svi_key_resolve(const char *text, char key[SVI_KEY_LENGTH + 1], svs_error *err) {

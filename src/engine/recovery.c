@@ -277,12 +277,17 @@ static void tell(const struct recovering *w) {
         fprintf(log, ", checkpoint after record %" PRIu64, r->checkpoint);
     fprintf(log, ", %" PRIu64 " records repeated in %.2f s\n", r->found.records, r->seconds);
     if (r->found.torn > 0)
-        fprintf(log, "state: the last %" PRIu64 " bytes of the journal were never finished and are cut off\n",
-                r->found.torn);
-    if (r->found.damages > 0)
+        fprintf(log,
+                "state: the last %" PRIu64 " bytes of the journal, from record %" PRIu64
+                " on, are not sound and were not known to be on disk: they are cut off\n",
+                r->found.torn, r->found.end.number);
+    if (r->found.damages > 0 && r->found.lost_records == 0)
+        fprintf(log,
+                "state: LOST: a part of the journal is damaged or missing; how much it held is not known\n");
+    else if (r->found.damages > 0)
         fprintf(log,
                 "state: LOST: %" PRIu64 " records (%" PRIu64
-                " bytes) of the journal, as far as it tells, are damaged or missing\n",
+                " bytes) of the journal at least are damaged or missing\n",
                 r->found.lost_records, r->found.lost_bytes);
 }
 

@@ -133,12 +133,21 @@ static svs_code set_name(struct svi_settings *s, const struct svi_setting *row, 
     return set_text(s, row, value, err);
 }
 
+/* ZeroMQ would take 70001 for 4465. */
+static bool is_port(const char *text) {
+    const size_t n = strlen(text);
+    return strcmp(text, "*") == 0 ||
+           (n >= 1 && n <= 5 && strspn(text, "0123456789") == n && strtol(text, NULL, 10) <= 65535);
+}
+
 static svs_code set_address(struct svi_settings *s, const struct svi_setting *row, const char *value,
                             svs_error *err) {
     const char *colon = strstr(value, "://");
     bool word = row->choices && choice_index(row->choices, value) >= 0;
     if (!word && (!colon || colon == value || colon[3] == '\0'))
         return refuse(row, value, "is no address", err);
+    if (strncmp(value, "tcp://", 6) == 0 && !is_port(strrchr(value, ':') + 1))
+        return refuse(row, value, "has no port from 0 to 65535 at its end", err);
     return set_text(s, row, value, err);
 }
 

@@ -57,6 +57,12 @@ static bool same(const struct svi_settings *a, const struct svi_settings *b, con
     return strcmp(one, other) == 0;
 }
 
+static const char *shown(const struct svi_settings *s, const struct svi_setting *row, char *out,
+                         size_t size) {
+    const char *value = svi_settings_value(s, row, out, size);
+    return *value ? value : "(empty)";
+}
+
 static svs_code refuse(const struct svi_settings *s, const struct svi_settings *kept,
                        const struct svi_setting *row, const char *fault, svs_error *err) {
     char given[sizeof s->features], there[sizeof s->features];
@@ -64,8 +70,8 @@ static svs_code refuse(const struct svi_settings *s, const struct svi_settings *
         err, SVS_SETTING,
         "%s is %.60s, but the state in %.80s was made with %.60s%s: leave %s out, or name another "
         "state.dir",
-        row->key, svi_settings_value(s, row, given, sizeof given), s->state_dir,
-        svi_settings_value(kept, row, there, sizeof there), fault, row->key);
+        row->key, shown(s, row, given, sizeof given), s->state_dir, shown(kept, row, there, sizeof there),
+        fault, row->key);
 }
 
 static int64_t limit(const struct svi_settings *s, const struct svi_setting *row) {

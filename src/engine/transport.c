@@ -3,6 +3,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "base/fail.h"
 
@@ -143,11 +146,29 @@ void svi_refusals_free(void **refusals, void *socket) {
     svi_socket_close(refusals);
 }
 
+/* libzmq replaces the file of an ipc address, also one behind which another process listens: that one would
+ * get nothing any more, and nobody would know. */
+static bool is_taken(const char *address) {
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    const char *path = address + 6;
+    if (strncmp(address, "ipc://", 6) != 0 || strlen(path) >= sizeof to.sun_path)
+        return false;
+    memcpy(to.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool taken = fd >= 0 && (connect(fd, (const struct sockaddr *)&to, sizeof to) == 0 || errno == EAGAIN);
+    if (fd >= 0)
+        close(fd);
+    errno = EADDRINUSE;
+    return taken;
+}
+
 svs_code svi_socket_attach(void *socket, const struct svi_socket_plan *plan, const char *address,
                            char *actual, svs_error *err) {
     char wanted[SVI_ADDRESS_MAX];
     any_port(address, wanted, sizeof wanted);
     size_t size = SVI_ADDRESS_MAX;
+    if (plan->bind && is_taken(wanted))
+        return refuse(plan, address, err);
     if ((plan->bind ? zmq_bind(socket, wanted) : zmq_connect(socket, wanted)) != 0)
         return refuse(plan, address, err);
     if (actual && zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, actual, &size) != 0)

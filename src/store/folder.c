@@ -89,11 +89,26 @@ static svs_code fail_locked(struct svi_folder *f, svs_error *err) {
                          "is in use by another process: end it first, or give another folder");
 }
 
+/* What the one who gave the path can do about it. */
+static const char *what_to_do(bool write, int error) {
+    if (error == ENOENT)
+        return write ? ": make the folder first that it is to lie in" : ": name the folder of a kept state";
+    if (error == ENOTDIR)
+        return ": name a folder";
+    return error == EACCES ? ": run as the user whose state it is, or give this one access" : "";
+}
+
+static svs_code fail_open(struct svi_folder *f, const char *name, const char *what, bool write, int error,
+                          svs_error *err) {
+    return svi_fail_file(err, SVS_IO, f, name, "cannot be %s: %s%s", what, svi_errno_text(error),
+                         what_to_do(write, error));
+}
+
 static svs_code take_lock(struct svi_folder *f, svs_error *err) {
     char id[24];
     f->lock = openat(f->fd, LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (f->lock < 0)
-        return svi_fail_io(err, f, LOCK, "opened", errno);
+        return fail_open(f, LOCK, "opened", true, errno, err);
     if (flock(f->lock, LOCK_EX | LOCK_NB) != 0)
         return errno == EWOULDBLOCK ? fail_locked(f, err) : svi_fail_io(err, f, LOCK, "locked", errno);
     /* The id serves a text alone: a full disk is no reason to refuse. */
@@ -127,15 +142,11 @@ static svs_code sync_parent(const struct svi_folder *f, svs_error *err) {
 }
 
 static svs_code open_directory(struct svi_folder *f, bool write, svs_error *err) {
-    const int failed = write && mkdir(f->path, 0700) != 0 ? errno : 0;
-    if (failed == ENOENT)
-        return svi_fail_file(err, SVS_IO, f, "",
-                             "cannot be made: the folder that it is to be in is not there; make that first");
-    if (failed && failed != EEXIST)
-        return svi_fail_io(err, f, "", "made", failed);
+    if (write && mkdir(f->path, 0700) != 0 && errno != EEXIST)
+        return fail_open(f, "", "made", write, errno, err);
     f->fd = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (f->fd < 0)
-        return svi_fail_io(err, f, "", "opened", errno);
+        return fail_open(f, "", "opened", write, errno, err);
     return write ? sync_parent(f, err) : SVS_OK;
 }
 

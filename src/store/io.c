@@ -126,7 +126,16 @@ svs_code svi_fail_full(svs_error *err, const struct svi_folder *f, const char *n
     if (no_descriptor(error))
         return svi_fail_file(err, SVS_DISK_FULL, f, name, "cannot be opened for now: %s; raise that limit",
                              svi_errno_text(error));
+    const unsigned long long bytes = wanted;
+    if (error == EFBIG)
+        return svi_fail_file(err, SVS_DISK_FULL, f, name,
+                             "has no room for %llu bytes: %s; raise ulimit -f, or set a smaller "
+                             "journal.segment",
+                             bytes, svi_errno_text(error));
+    if (error == EDQUOT)
+        return svi_fail_file(err, SVS_DISK_FULL, f, name, "has no room for %llu bytes: %s; make room there",
+                             bytes, svi_errno_text(error));
     return svi_fail_file(err, SVS_DISK_FULL, f, name,
-                         "has no room for %llu bytes, %lld are free: %s; make room there",
-                         (unsigned long long)wanted, (long long)svi_folder_free(f), svi_errno_text(error));
+                         "has no room for %llu bytes, %lld are free: %s; make room there", bytes,
+                         (long long)svi_folder_free(f), svi_errno_text(error));
 }

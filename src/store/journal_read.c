@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "store/io.h"
 
-#define TO_DO "restore it from a copy, or pass over the damage with --accept-loss"
+#define TO_DO "restore it from a copy, or let run --accept-loss pass over the damage"
 
 static bool is_last(const svi_journal_reader *r) {
     return r->at + 1 >= r->count;

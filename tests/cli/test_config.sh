@@ -45,6 +45,7 @@ for command in run feed watch eval model ctl config; do
     expect 2 err "svmstream $command: unknown option --bogus, the nearest" "$command --bogus" -- $command --bogus
     expect 2 err "the nearest known one is --window\$" "$command --windw 5" -- $command --windw 5
 done
+expect 2 err 'unknown option --durable: it is one of `svmstream feed`' "an option of another command" -- run --durable
 expect 0 err '' 'help says nothing on stderr' -- config --help
 awk 'length > 110 { exit 1 }' "$folder/out"
 result $? 'help is at most 110 columns wide'

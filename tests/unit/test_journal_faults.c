@@ -41,7 +41,7 @@ static void assert_full(svs_code code, const svs_error *e, const char *name) {
     assert_int_equal(code, SVS_DISK_FULL);
     assert_int_equal(e->code, SVS_DISK_FULL);
     assert_non_null(strstr(e->text, name));
-    assert_non_null(strstr(e->text, "are free"));
+    assert_non_null(strstr(e->text, "raise ulimit -f"));
 }
 
 /* For every room there can be: nothing of the commit stays, and the journal goes on when there is room. */

@@ -259,6 +259,10 @@ static void test_texts_have_limits(void **state) {
     is_refused("in", "tcp://", "no address");
     is_refused("in", "://a", "no address");
     is_refused("out", "-", "no address");
+    is_refused("in", "tcp://127.0.0.1:65536", "no port from 0 to 65535");
+    is_refused("in", "tcp://127.0.0.1:5555x", "no port");
+    is_refused("in", "tcp://127.0.0.1:", "no port");
+    is_refused("in", "tcp://127.0.0.1", "no port");
     is_set(&s, "in", "-");
     is_refused("label", "a\xe2\x80\xa8", "control");
     is_refused("label", "a\xc2\x85", "control");
