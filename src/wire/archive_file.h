@@ -19,8 +19,8 @@ struct svi_archive_out {
     int64_t piece; /* SVI_ARCHIVE_PIECE; tests set less */
 };
 
-/* Appends a section to `bytes` (NULL: its size is found, nothing else). `section` and `err` must live as long;
- * err is cleared. */
+/* Appends a section to `bytes` (NULL: its size is found, nothing else). `section` and `err` must live as
+ * long; err is cleared. */
 void svi_archive_out_begin(struct svi_archive_out *o, struct svi_bytes *bytes, const char *section,
                            svs_error *err);
 
