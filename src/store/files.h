@@ -4,8 +4,9 @@
  *
  *   header   {format: "svmstream-checkpoint", v: 2, program, isa, stream, epoch, number, segment, offset,
  *             chain, secret, settings (text), sections: count of these objects, check}
- *   section  [name, hashed, body (bin), check] body: one msgpack map (wire/archive_file.h); of more than 2
- * GiB several such one behind the other, each with a piece of it end      ["end", hash (bin, 16), check]
+ *   section  [name, hashed, body (bin), check] body: one msgpack map (wire/archive_file.h); one of more than
+ *            2 GiB is in several such, one behind the other, each with a piece of it
+ *   end      ["end", hash (bin, 16), check]
  *
  * Each check is XXH3 (64 bits) of the object's bytes before it, seeded with the check before (the header's:
  * 0); hash is XXH3 (128 bits, its bytes from the highest) over the sections that are `hashed`, of each its
