@@ -104,6 +104,8 @@ TEST_SRC := $(wildcard $(addprefix tests/,unit/test_*.c property/test_*.c wire/t
 TEST_BIN := $(TEST_SRC:%.c=$(BUILD)/%)
 TEST_OBJ  = $(filter-out $(BUILD)/obj/src/cli/main.o,$(APP_OBJ))
 TEST_RUN  = $(wildcard tests/structure/test_*.sh tests/cli/test_*) $(FAULT_RUN)
+# What runs nothing that a sanitizer sees: in the plain build only.
+PLAIN_RUN = $(wildcard tests/structure/test_*.sh) tests/fault/test_simulator
 # Programs that make the n-th allocation fail take the place of the gate.
 WRAP      = $(if $(findstring _nomem,$@),-Wl$(comma)--wrap=svi_alloc$(comma)--wrap=svi_realloc)
 comma    := ,
@@ -151,18 +153,19 @@ $(foreach w,$(sort $(FAULT_WRONG) $(FAULT_WRONG_RUN)),$(eval $(call wrong_store,
 fault-programs: $(FAULT_BIN)
 
 test-run: all libs tests examples
-	@tests/run --build $(BUILD) --data $(DATA) --examples examples $(RUN_FLAGS) $(TEST_BIN) $(TEST_RUN)
+	@tests/run --build $(BUILD) --data $(DATA) --examples examples $(RUN_FLAGS) $(TEST_BIN) $(if $(RUN_FLAGS),$(filter-out $(PLAIN_RUN),$(TEST_RUN)),$(TEST_RUN))
 
 test: deps ## build and run all tests (at most 3 minutes)
 	$(SUBMAKE) test-run
 
-SANITIZE = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
+# -g1: file and line for the reports, in less time
+SANITIZE = -O1 -g1 -fno-omit-frame-pointer -fno-sanitize-recover=all
 
 asan: deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, in build-asan
 	$(SUBMAKE) BUILD=build-asan CC=gcc CFLAGS="$(SANITIZE) -fsanitize=address,undefined" RUN_FLAGS=--sanitized test-run
 
 tsan: deps ## the tests under ThreadSanitizer, in build-tsan
-	$(SUBMAKE) BUILD=build-tsan CC=gcc CFLAGS="$(SANITIZE) -fsanitize=thread" RUN_FLAGS=--sanitized test-run
+	$(SUBMAKE) BUILD=build-tsan CC=gcc CFLAGS="$(SANITIZE) -fsanitize=thread" RUN_FLAGS="--sanitized --races" test-run
 
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 

@@ -395,7 +395,8 @@ static int run(const struct cli_args *a) {
         return cli_fail(a, "%s; %s", err.text, f.replay ? AGAIN : "they are lost with this program");
     if (code != SVS_OK)
         return cli_error(a, &err);
-    return figures.refused > 0 || (f.acked && f.bad > 0) ? CLI_FAILED : CLI_OK;
+    const bool unread = f.acked && f.bad > 0;
+    return figures.refused > 0 || figures.lost > 0 || unread ? CLI_FAILED : CLI_OK;
 }
 
 static const struct cli_option options[] = {

@@ -2,13 +2,29 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "engine/allow.h"
 #include "engine/pipeline.h"
+
+/* A start that fails for want of a key must not leave a state behind that holds on to its settings. */
+static svs_code check_keys(const struct svi_settings *s, svs_error *err) {
+    struct svi_identity id;
+    struct svi_clients clients = {0};
+    svs_code code = svi_settings_check_security(s, err);
+    if (code != SVS_OK || strcmp(s->in, "-") == 0)
+        return code;
+    code = svi_identity_load(s, false, &id, err);
+    if (code == SVS_OK && id.on)
+        code = svi_clients_load(&clients, s->curve_allow, err);
+    svi_clients_clear(&clients);
+    svi_identity_wipe(&id);
+    return code;
+}
 
 static int run(const struct cli_args *a) {
     const struct svi_pipeline_hooks hooks = {
         .scores = stdout, .refused = stderr, .log = a->quiet ? NULL : stderr};
     svs_error err;
-    if (svi_pipeline_run(&a->settings, &hooks, &err) != SVS_OK)
+    if (check_keys(&a->settings, &err) != SVS_OK || svi_pipeline_run(&a->settings, &hooks, &err) != SVS_OK)
         return cli_error(a, &err);
     return CLI_OK;
 }

@@ -184,12 +184,28 @@ static int run_with(struct watch *w, void *context, double seconds) {
     return result;
 }
 
+/* Can a topic begin like this? */
+static bool is_topic(const char *word) {
+    bool may = false;
+    for (int k = 0; k < SVI_TOPIC_COUNT && !may; k++) {
+        const char *name = svi_topic_name((enum svi_topic)k);
+        const size_t n = strlen(name);
+        may = strncmp(word, name, n) == 0 ? word[n] == '.' || word[n] == '\0'
+                                          : strncmp(word, name, strlen(word)) == 0;
+    }
+    return may;
+}
+
 static int run(const struct cli_args *a) {
     double seconds, limit;
     int64_t count;
     if (!cli_number(a, "timeout", 0, 1e9, &seconds) || !cli_integer(a, "count", 0, INT64_MAX, &count) ||
         !cli_number(a, "exec-timeout", 0.001, 1e6, &limit))
         return CLI_USAGE;
+    for (int i = 0; i < a->positional_count; i++)
+        if (!is_topic(a->positional[i]))
+            return cli_usage(a, "no topic begins with '%.60s': model, score, stats, error and alert do",
+                             a->positional[i]);
     struct watch w = {
         .args = a, .json = cli_has(a, "json"), .limit = limit, .wanted = count ? count : INT64_MAX};
     w.bell = !w.json && !a->quiet && isatty(STDOUT_FILENO);

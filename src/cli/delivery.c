@@ -238,9 +238,13 @@ svs_code delivery_put(struct delivery *d, const void *bytes, size_t length, int 
     svs_code code = SVS_LIMIT;
     bool readable;
     while (svs_outbox_wanted(d->box) == row &&
-           (code = svs_outbox_put(d->box, bytes, length, err)) == SVS_LIMIT)
-        if ((code = turn(d, d->timeout, -1, &readable, err)) != SVS_OK)
+           (code = svs_outbox_put(d->box, bytes, length, err)) == SVS_LIMIT) {
+        d->finishing = true; /* it may be full of what is taken, and waits for the disk */
+        code = turn(d, d->timeout, -1, &readable, err);
+        d->finishing = false;
+        if (code != SVS_OK)
             return code;
+    }
     svs_outbox_status(d->box, &f);
     if (code != SVS_OK || f.unsent < batch)
         return code;

@@ -251,7 +251,8 @@ static svs_code adopt(struct svi_engine *e, svs_error *err) {
 void svi_engine_refit_give(svi_engine *e) {
     struct svi_beside *b = &e->beside;
     svs_error err = b->job->error;
-    const bool other = err.code == SVS_OK && b->job->class_count != svs_learner_class_count(e->learner);
+    const bool other = err.code == SVS_OK && (b->job->class_count != svs_learner_class_count(e->learner) ||
+                                              b->job->d > e->shape.d); /* of samples that are lost */
     const bool overtaken = b->stale || other;
     b->state = SVI_REFIT_IDLE;
     if (b->stale)
@@ -261,8 +262,10 @@ void svi_engine_refit_give(svi_engine *e) {
         b->overtaken++;
         return;
     }
-    if (err.code == SVS_OK)
+    if (err.code == SVS_OK) {
         err.code = adopt(e, &err);
+        e->starved = e->starved || err.code == SVS_NO_MEMORY;
+    }
     if (err.code != SVS_OK) { /* one class in the window is no failure: there is nothing to do */
         b->failed += err.code != SVS_ONE_CLASS;
         b->skipped += err.code == SVS_ONE_CLASS;

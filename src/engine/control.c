@@ -427,6 +427,10 @@ svs_code svi_control_handle(struct svi_control *c, const void *request, size_t l
     struct request r = {
         .control = c, .bytes = request, .length = length, .now = now, .reply = &reply, .err = &err};
     err.code = parse(&r, request, length);
+    if (c->repeating && err.code == SVS_NO_MEMORY) {
+        c->failed = true;
+        c->failure = err;
+    }
     if (err.code != SVS_OK) {
         svi_pack_map(&reply, 2);
         svi_reply_error(&reply, &err);

@@ -13,6 +13,7 @@ struct svi_control {
     double started;                /* arrival clock at start */
     bool stop;                     /* set by `stop` */
     struct svi_keeper *keeper;     /* NULL: the state is not kept, or what comes is only repeated */
+    bool repeating;                /* what comes was done before: that it cannot be done is a failure too */
     bool failed; /* the state cannot be kept any more: the process must end, for this reason */
     svs_error failure;
 };

@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "engine/engine_state.h"
+#include "engine/keeper.h"
 #include "engine/origin.h"
 #include "wire/cursor.h"
 #include "wire/decode.h"
@@ -28,6 +29,7 @@ void svi_engine_free(svi_engine **e) {
     svi_shape_clear(&(*e)->shape);
     svi_free((*e)->carried);
     svi_free((*e)->names);
+    svi_bytes_clear(&(*e)->last_model);
     svi_free(*e);
     *e = NULL;
 }
@@ -99,10 +101,12 @@ double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
     double column =
         sizeof(double) + sizeof(uint32_t) + (s->missing == SVI_MISSING_CARRY ? sizeof(double) : 0);
     double name = 2 * sizeof(char *) + SVS_NAME_MAX; /* in the registry, and as models point to it */
-    return sizeof(struct svi_engine) + svs_learner_memory(&o, d, classes) +
-           svi_metrics_memory(o.task, metrics_window(s), o.max_classes) +
-           svi_producers_memory(s->max_sources) + svi_refit_memory(s, d, classes) + svi_sentry_memory(s, d) +
-           (double)s->max_features * column + d * name;
+    const double state = sizeof(struct svi_engine) + svs_learner_memory(&o, d, classes) +
+                         svi_metrics_memory(o.task, metrics_window(s), o.max_classes) +
+                         svi_producers_memory(s->max_sources) + svi_sentry_memory(s, d) +
+                         (double)s->max_features * column + d * name;
+    const double kept = s->state_dir[0] ? svi_keeper_memory(s, state) : 0;
+    return state + kept + svi_refit_memory(s, d, classes);
 }
 
 /* ---- what a message must meet before the learner sees it; nothing here changes anything but x and err */
@@ -362,6 +366,12 @@ static void take_element(struct svi_engine *e, struct svi_frame *f, bool duplica
         refuse(e, code, &err, f->element, f->element_size, now, r);
 }
 
+/* Where a source goes on behind a loss its first message there tells; a message that comes later and does not
+ * follow was refused when it came, and is again. */
+static bool may_jump(const struct svi_engine *e, const struct svi_producer *p, int64_t first) {
+    return e->gaps_allowed && first <= SVI_NEXT_MAX / 2 && (p ? p->losses : 0) < e->losses;
+}
+
 /* Holds the frame's number against the table. *skip: its first elements that were taken before. */
 static svs_code enter(struct svi_engine *e, const struct svi_frame *f, struct svi_receipt *r,
                       struct svi_producer **producer, int64_t *skip, svs_error *err) {
@@ -380,13 +390,15 @@ static svs_code enter(struct svi_engine *e, const struct svi_frame *f, struct sv
     *producer = svi_producers_find(e->producers, name, o.src.length);
     int64_t next = *producer ? (*producer)->next : 0;
     r->n = next - 1;
-    if (r->first > next && (!e->gaps_allowed || r->first > SVI_NEXT_MAX / 2))
+    if (r->first > next && !may_jump(e, *producer, r->first))
         return svi_fail(err, SVS_GAP, "n is %lld, but %lld comes next: send again from there",
                         (long long)r->first, (long long)next);
     if (!*producer && !(*producer = svi_producers_add(e->producers, name, o.src.length, err)))
         return err->code;
-    if (r->first > next) /* the first that is left of a source whose beginning is lost */
+    if (r->first > next)
         (*producer)->next = next = r->first;
+    if (r->first + f->left > next) /* not all of it was taken before */
+        (*producer)->losses = e->losses;
     *skip = next - r->first < f->left ? next - r->first : f->left;
     return SVS_OK;
 }

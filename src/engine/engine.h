@@ -121,7 +121,13 @@ void svi_engine_mute(svi_engine *e, bool muted);
 /* Was something refused because memory ran out? Then a repetition may come to another state. */
 bool svi_engine_starved(const svi_engine *e);
 
-/* With gaps allowed, a source goes on at whatever number it gives: part of what it had sent is lost. */
+/* Keeps the bytes of the last model event from here on, also while it is muted, for those who subscribe to a
+ * later process. Size 0: there was none. Valid until the next call. */
+void svi_engine_keep_model(svi_engine *e);
+const struct svi_bytes *svi_engine_last_model(const svi_engine *e);
+
+/* Part of what was sent before is lost: from here on each source goes on, once, at whatever number it gives.
+ * Each call with true tells of one loss more. */
 void svi_engine_allow_gaps(svi_engine *e, bool allowed);
 
 /* The result of a refit that took effect here before (svi_refit_pack). */
@@ -140,7 +146,7 @@ int64_t svi_engine_source_durable(const svi_engine *e, const char *src);
  * sent with the stats. `name` must be static. At most SVI_NOTES_MAX. */
 void svi_engine_note(svi_engine *e, const char *name, double value);
 
-double svi_engine_memory(const struct svi_settings *s, int d,
-                         int classes); /* bytes an engine will hold at most */
+/* Bytes that an engine will hold at most, and what keeps its state if that is kept. */
+double svi_engine_memory(const struct svi_settings *s, int d, int classes);
 
 #endif

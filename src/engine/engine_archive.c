@@ -82,15 +82,37 @@ static void archive_tallies(struct svi_archive *a, struct svi_engine *e) {
     svi_beside_tallies_archive(a, &e->beside);
 }
 
+/* Not made anew from the state, which samples have moved on since it was published. */
+static void archive_last_model(struct svi_archive *a, struct svi_engine *e) {
+    struct svi_bytes *m = &e->last_model;
+    int64_t size = (int64_t)m->size;
+    svi_archive_int64(a, "size", &size, 0, INT32_MAX);
+    if (svi_archive_loading(a) && svi_archive_ok(a) && size > 0) {
+        if (!svi_archive_check(a, size <= svi_archive_left(a), "the model is cut off"))
+            return;
+        if (!(m->data = svi_alloc((size_t)size))) {
+            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the last model");
+            return;
+        }
+        m->size = m->capacity = (size_t)size;
+    }
+    svi_archive_bytes(a, "event", m->data, (int64_t)m->size);
+}
+
 static const struct {
     const char *name;
     bool hashed;
     void (*archive)(struct svi_archive *, struct svi_engine *);
 } sections[] = {
-    {"engine", true, archive_core},     {"shape", true, archive_shape},
-    {"learner", true, archive_learner}, {"metrics", true, archive_metrics},
-    {"refit", true, archive_refit},     {"novelty", true, archive_novelty},
-    {"sources", true, archive_sources}, {"tallies", false, archive_tallies},
+    {"engine", true, archive_core},
+    {"shape", true, archive_shape},
+    {"learner", true, archive_learner},
+    {"metrics", true, archive_metrics},
+    {"refit", true, archive_refit},
+    {"novelty", true, archive_novelty},
+    {"sources", true, archive_sources},
+    {"tallies", false, archive_tallies},
+    {"last model", false, archive_last_model},
 };
 
 #define SECTIONS ((int)(sizeof sections / sizeof sections[0]))
@@ -125,6 +147,18 @@ svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err
     return code == SVS_OK ? svi_settings_pack(&e->s, &c->settings, err) : code;
 }
 
+size_t svi_engine_size(svi_engine *e) {
+    size_t size = 0;
+    svs_error err;
+    for (int i = 0; i < SECTIONS; i++) {
+        struct svi_archive_out out;
+        svi_archive_out_begin(&out, NULL, sections[i].name, &err);
+        sections[i].archive(&out.archive, e);
+        size += out.size;
+    }
+    return size;
+}
+
 svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_error *err) {
     svs_code code = SVS_OK;
     svs_error local;
@@ -132,6 +166,8 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
         struct svi_archive_in in;
         const struct svi_section *s = svi_checkpoint_find(c, sections[i].name);
+        if (!s && sections[i].archive == archive_last_model)
+            continue; /* a checkpoint of before there was one */
         if (!s)
             return svi_fail(err, SVS_DAMAGED, "there is no section %s", sections[i].name);
         svi_archive_in_begin(&in, c->bodies.data + s->offset, s->size, sections[i].name, err);
@@ -142,6 +178,7 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
         code = svi_fail(err, SVS_DAMAGED, "the learner has more features than the stream");
     if (code == SVS_OK && e->beside.have && e->beside.model.d > e->shape.d)
         code = svi_fail(err, SVS_DAMAGED, "the refit has more features than the stream");
+    e->starved_before = e->counters.refused[SVS_NO_MEMORY];
     return code;
 }
 
@@ -166,7 +203,9 @@ svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_erro
         return code;
     }
     wider->muted = (*e)->muted;
+    wider->keeps_model = (*e)->keeps_model;
     wider->gaps_allowed = (*e)->gaps_allowed;
+    wider->losses = (*e)->losses;
     svi_engine_free(e);
     *e = wider;
     return SVS_OK;

@@ -12,6 +12,9 @@
 /* Fills everything but `position` of *c, whose buffers keep their room; the engine does not change. */
 svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err);
 
+/* Bytes that the sections take now. */
+size_t svi_engine_size(svi_engine *e);
+
 /* Into an engine made anew with the settings of the checkpoint. SVS_DAMAGED, SVS_NO_MEMORY: it is fit to be
  * freed, nothing else. */
 svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_error *err);

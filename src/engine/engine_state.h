@@ -38,10 +38,15 @@ struct svi_engine {
     uint64_t published_version;
     uint64_t seq[SVI_TOPIC_COUNT]; /* of the next event */
 
+    bool keeps_model;            /* the bytes of the last model event, numbered as it went out: */
+    struct svi_bytes last_model; /* empty: none did */
+
     struct svi_counters counters;
-    bool muted;             /* events are numbered, not sent */
-    bool gaps_allowed;      /* a source may skip numbers: they are lost */
+    bool muted;        /* events are numbered, not sent */
+    bool gaps_allowed; /* a source may skip numbers once after each loss: they are lost */
+    uint64_t losses;
     int64_t starved_before; /* refusals for want of memory when it was unmuted, and those of others */
+    bool starved;           /* a refit was not taken over for want of memory */
     uint64_t era, era_kept; /* of the disk: the present one, the last one that is on it */
     double started;         /* arrival clock at the first call, NAN before */
     double rate_since;      /* arrival clock at the last stats */

@@ -15,6 +15,7 @@
 #define TURN_BYTES    (1024 * 1024)
 #define TURN_SECONDS  0.01
 #define FIRST_COST    1e-7 /* seconds a byte, before anything was measured */
+#define OVERHEAD      256  /* bytes of a message beside its own, in a queue or a journal */
 #define PIECE         8    /* messages between two looks at the socket */
 #define RETRY_SECONDS 0.25 /* with a full disk */
 
@@ -272,6 +273,14 @@ double svi_inlet_wait(const struct svi_inlet *in, double now) {
     if (!in->held)
         return INFINITY;
     return in->retry > now && in->retry < now + RETRY_SECONDS ? in->retry - now : 0;
+}
+
+double svi_inlet_batch_memory(const struct svi_settings *s) {
+    return TURN_BYTES + (double)s->max_message + TURN_MESSAGES * OVERHEAD;
+}
+
+double svi_inlet_memory(const struct svi_settings *s) {
+    return 2 * (svi_inlet_batch_memory(s) + TURN_MESSAGES * (sizeof(struct svi_request) + 1.0));
 }
 
 void svi_inlet_figures(const struct svi_inlet *in) {

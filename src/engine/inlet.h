@@ -50,6 +50,10 @@ svs_code svi_inlet_turn(struct svi_inlet *in, double now, bool *took, svs_error 
  * need not be looked at. */
 double svi_inlet_wait(const struct svi_inlet *in, double now);
 
+/* Bytes of the messages of a turn at most, and of all that an inlet holds. */
+double svi_inlet_batch_memory(const struct svi_settings *s);
+double svi_inlet_memory(const struct svi_settings *s);
+
 /* Figures for stats and status, those of the keeper too, by svi_engine_note. */
 void svi_inlet_figures(const struct svi_inlet *in);
 

@@ -8,14 +8,18 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "engine/engine_archive.h"
+#include "engine/inlet.h"
 #include "engine/recovery.h"
 #include "engine/settings_kept.h"
 #include "engine/worker.h"
 
-#define KEPT         2                  /* checkpoints */
-#define JOURNAL_MOST (64 * 1024 * 1024) /* bytes between checkpoints, however little work they were */
-#define LOOK_SECONDS 0.005              /* until it is looked whether a sync has come back */
-#define STALL_SHARE  0.05               /* of the time may go into taking checkpoints */
+#define KEPT             2                  /* checkpoints */
+#define JOURNAL_MOST     (64 * 1024 * 1024) /* bytes between checkpoints, however little work they were */
+#define LOOK_SECONDS     0.005              /* until it is looked whether a sync has come back */
+#define STALL_SHARE      0.05               /* of the time may go into taking checkpoints */
+#define SLACK            65536              /* bytes */
+#define PIECE            (1024 * 1024)      /* bytes of a state that are gathered at once, at most */
+#define CHECKPOINT_SHARE 1.25               /* of a state's size its room has */
 
 struct svi_keeper {
     struct svi_folder folder;
@@ -33,14 +37,16 @@ struct svi_keeper {
 
     svi_worker *scribe;
     struct svi_checkpoint checkpoint; /* the scribe's while it is busy, as the next three */
-    struct svi_journal_sync before;
+    size_t room;                      /* that it shall make for the next one; 0 = it writes this one */
     int64_t size;
     svs_error result;
-    int64_t bytes_at; /* of the journal at the last */
-    double since;     /* monotonic: when the oldest record that is not on disk was written; 0 = all are */
-    uint64_t newest;  /* records in the newest checkpoint */
-    bool any;         /* there is one */
-    double stall;     /* seconds that taking the last one took */
+    size_t size_before; /* of the bodies of the one before */
+    bool waits;         /* the checkpoint, until the journal before it is on disk */
+    int64_t bytes_at;   /* of the journal at the last */
+    double since;       /* monotonic: when the oldest record that is not on disk was written; 0 = all are */
+    uint64_t newest;    /* records in the newest checkpoint */
+    bool any;           /* there is one */
+    double stall;       /* seconds that taking the last one took */
     int64_t written, failed;
 };
 
@@ -64,18 +70,25 @@ static svs_code clear_away(svi_keeper *k, svs_error *err) {
         code = svi_folder_sync(&k->folder, err);
     if (code == SVS_OK && !k->keep_all && count >= KEPT)
         code =
-            svi_journal_trim_folder(&k->folder, numbers[count - KEPT], k->checkpoint.position.segment, err);
+            svi_journal_trim(&k->folder, numbers[count - KEPT], k->checkpoint.position.segment, err);
     svi_free(numbers);
     return code;
+}
+
+/* Some MiB are touched for the first time: the stream would wait for that longer than for the copying. */
+static void make_room(struct svi_bytes *b, size_t room) {
+    svi_bytes_clear(b);
+    b->data = svi_alloc(room);
+    b->capacity = b->data ? room : 0;
 }
 
 /* All that may wait for the disk is done here. */
 static void write_down(void *job) {
     svi_keeper *k = job;
-    k->result.code = SVS_OK;
-    svi_journal_sync_run(&k->before);
-    if (k->before.error)
-        return; /* svi_journal_sync_end tells it */
+    if (k->room > 0) {
+        make_room(&k->checkpoint.bodies, k->room);
+        return;
+    }
     k->result.code = svi_checkpoint_write(&k->folder, &k->checkpoint, &k->size, &k->result);
     if (k->result.code == SVS_OK)
         k->result.code = clear_away(k, &k->result);
@@ -89,8 +102,36 @@ static void sync_down(void *job) {
 
 static const struct svi_trade syncer_trade = {"syncs", sync_down, NULL, true};
 
+/* All syncs that the stream does not wait for are one thread's, one at a time: of two, one might find nothing
+ * left to write while it has not come back yet that the other could not. */
+static svs_code begin_sync(svi_keeper *k, svs_error *err) {
+    svs_code code = svi_journal_sync_begin(k->journal, &k->sync, err);
+    k->era_syncing = k->era++;
+    svi_engine_set_era(k->engine, k->era, k->era_kept);
+    if (code == SVS_OK)
+        svi_worker_submit(k->syncer, &k->sync);
+    k->due = 0;
+    return code;
+}
+
+static svs_code end_sync(svi_keeper *k, svs_error *err) {
+    svs_code code = svi_journal_sync_end(k->journal, &k->sync, err);
+    if (code == SVS_OK && k->era_syncing > k->era_kept)
+        k->era_kept = k->era_syncing;
+    svi_engine_set_era(k->engine, k->era, k->era_kept);
+    return code;
+}
+
 /* What is in a checkpoint must not be newer than what is in the journal: that is synced before it is written.
  */
+static svs_code hand_over(svi_keeper *k, svs_error *err) {
+    if (svi_journal_durable(k->journal) < k->checkpoint.position.number)
+        return svi_worker_busy(k->syncer) ? SVS_OK : begin_sync(k, err);
+    k->waits = false;
+    svi_worker_submit(k->scribe, k);
+    return SVS_OK;
+}
+
 static svs_code begin_checkpoint(svi_keeper *k, svs_error *err) {
     const double began = monotonic();
     const struct svi_position at = svi_journal_position(k->journal);
@@ -98,21 +139,38 @@ static svs_code begin_checkpoint(svi_keeper *k, svs_error *err) {
     k->bytes_at = svi_journal_bytes(k->journal);
     if (k->any && at.number == k->newest)
         return SVS_OK;
+    k->size_before = k->checkpoint.bodies.size;
     svs_code code = svi_engine_save(k->engine, &k->checkpoint, err);
+    k->failed += code != SVS_OK;
+    k->waits = code == SVS_OK;
+    k->checkpoint.position = at;
     if (code == SVS_OK)
-        code = svi_journal_sync_begin(k->journal, &k->before, err);
-    if (code == SVS_OK) {
-        k->checkpoint.position = at;
-        svi_worker_submit(k->scribe, k);
-    }
+        code = hand_over(k, err);
     k->stall = monotonic() - began;
     return code;
 }
 
+/* One is due: at once, unless its room has to be made first. */
+static svs_code prepare_checkpoint(svi_keeper *k, svs_error *err) {
+    const struct svi_bytes *b = &k->checkpoint.bodies;
+    const bool steady = b->size > 0 && b->size == k->size_before; /* as with a full window */
+    const size_t size = steady ? b->size : svi_engine_size(k->engine);
+    if (size + SLACK <= b->capacity)
+        return begin_checkpoint(k, err);
+    k->room = (size_t)(CHECKPOINT_SHARE * (double)size) + 2 * SLACK;
+    svi_worker_submit(k->scribe, k);
+    return SVS_OK;
+}
+
+/* Was that all that the scribe did? */
+static bool made_room(svi_keeper *k) {
+    const bool made = k->room > 0;
+    k->room = 0;
+    return made;
+}
+
 /* A full disk is no reason to end: the next one may find room. */
 static svs_code end_checkpoint(svi_keeper *k, svs_error *err) {
-    if (svi_journal_sync_end(k->journal, &k->before, err) != SVS_OK)
-        return SVS_IO;
     if (k->result.code != SVS_OK) {
         k->failed++;
         return svi_fail(err, k->result.code, "%s", k->result.text);
@@ -123,23 +181,25 @@ static svs_code end_checkpoint(svi_keeper *k, svs_error *err) {
     return SVS_OK;
 }
 
-static svs_code end_sync(svi_keeper *k, svs_error *err) {
-    svs_code code = svi_journal_sync_end(k->journal, &k->sync, err);
-    if (code == SVS_OK && k->era_syncing > k->era_kept)
-        k->era_kept = k->era_syncing;
-    return code;
-}
-
 static svs_code unless_full(svs_code code) {
     return code == SVS_DISK_FULL || code == SVS_NO_MEMORY ? SVS_OK : code;
+}
+
+/* All that took effect so far is on disk. */
+static void end_era(svi_keeper *k) {
+    k->era_kept = k->era++;
+    svi_engine_set_era(k->engine, k->era, k->era_kept);
 }
 
 svs_code svi_keeper_save(svi_keeper *k, uint64_t *record, char *hash, svs_error *err) {
     svs_code code = SVS_OK;
     if (svi_worker_wait(k->syncer)) /* if it failed, no later sync would hear of it */
         code = end_sync(k, err);
-    if (svi_worker_wait(k->scribe) && code == SVS_OK)
+    if (svi_worker_wait(k->scribe) && !made_room(k) && code == SVS_OK)
         code = unless_full(end_checkpoint(k, err));
+    k->waits = false; /* a newer one takes its place */
+    if (code == SVS_OK && (code = svi_journal_sync(k->journal, err)) == SVS_OK)
+        end_era(k);
     if (code == SVS_OK)
         code = begin_checkpoint(k, err);
     if (code == SVS_OK && svi_worker_wait(k->scribe))
@@ -169,10 +229,8 @@ static void look_at_disk(svi_keeper *k) {
 svs_code svi_keeper_commit(svi_keeper *k, svs_error *err) {
     const uint64_t syncs = svi_journal_syncs(k->journal);
     svs_code code = svi_journal_commit(k->journal, err);
-    if (svi_journal_syncs(k->journal) != syncs) { /* all that took effect before is on disk */
-        k->era_kept = k->era++;
-        svi_engine_set_era(k->engine, k->era, k->era_kept);
-    }
+    if (svi_journal_syncs(k->journal) != syncs)
+        end_era(k);
     k->due = 0;
     look_at_disk(k);
     return code;
@@ -202,15 +260,12 @@ static svs_code sync_beside(svi_keeper *k, double now, svs_error *err) {
     svs_code code = SVS_OK;
     if (svi_worker_busy(k->syncer) && svi_worker_collect(k->syncer))
         code = end_sync(k, err);
-    if (code == SVS_OK && !svi_worker_busy(k->syncer) && svi_journal_due(k->journal, now, &k->due)) {
-        code = svi_journal_sync_begin(k->journal, &k->sync, err);
-        k->era_syncing = k->era++;
-        if (code == SVS_OK)
-            svi_worker_submit(k->syncer, &k->sync);
-    }
+    if (code == SVS_OK && k->waits)
+        code = hand_over(k, err);
+    if (code == SVS_OK && !svi_worker_busy(k->syncer) && svi_journal_due(k->journal, now, &k->due))
+        code = begin_sync(k, err);
     if (svi_worker_busy(k->syncer))
         k->due = now + LOOK_SECONDS;
-    svi_engine_set_era(k->engine, k->era, k->era_kept);
     return code;
 }
 
@@ -253,11 +308,11 @@ svs_code svi_keeper_turn(svi_keeper *k, double work, svs_error *err) {
         code = sync_beside(k, now, err);
     look_at_disk(k);
     if (code == SVS_OK && svi_worker_busy(k->scribe) && svi_worker_collect(k->scribe))
-        code = unless_full(end_checkpoint(k, err));
+        code = unless_full(made_room(k) ? begin_checkpoint(k, err) : end_checkpoint(k, err));
     const bool worked = k->every > 0 && k->work >= k->every && k->work * STALL_SHARE >= k->stall,
                grown = svi_journal_bytes(k->journal) - k->bytes_at >= JOURNAL_MOST;
-    if (code == SVS_OK && (worked || grown) && !svi_worker_busy(k->scribe))
-        code = unless_full(begin_checkpoint(k, err));
+    if (code == SVS_OK && (worked || grown) && !k->waits && !svi_worker_busy(k->scribe))
+        code = unless_full(prepare_checkpoint(k, err));
     return code;
 }
 
@@ -268,6 +323,12 @@ double svi_keeper_wait(const svi_keeper *k) {
 
 int svi_keeper_fd(const svi_keeper *k) {
     return svi_worker_fd(k->scribe);
+}
+
+/* The checkpoint, what it is gathered in, and the journal's records of a turn, whose room doubles. */
+double svi_keeper_memory(const struct svi_settings *s, double state) {
+    return sizeof(svi_keeper) + CHECKPOINT_SHARE * state + 2 * SLACK + PIECE + 2 * svi_inlet_batch_memory(s) +
+           svi_inlet_memory(s);
 }
 
 void svi_keeper_figures(const svi_keeper *k) {
@@ -338,6 +399,8 @@ static svs_code settle(struct svi_recovery *r, struct svi_settings *s, svi_sink 
     /* A crash may have left a segment without a record: what follows in it is of its epoch. */
     r->epoch = r->found.epoch ? r->found.epoch : new_epoch();
     *engine = svi_engine_new(s, r->epoch, sink, user, err);
+    if (*engine)
+        svi_engine_keep_model(*engine);
     return *engine ? SVS_OK : err->code;
 }
 
@@ -382,7 +445,7 @@ svi_keeper *svi_keeper_open(struct svi_settings *s, svi_sink *sink, void *user, 
         svi_fail_memory(err, "the keeper of the state");
         return NULL;
     }
-    k->folder.fd = k->folder.lock = k->sync.fd = k->before.fd = -1;
+    k->folder.fd = k->folder.lock = k->sync.fd = -1;
     k->era = 1;
     k->keep_all = s->journal_keep == 1;
     k->every = s->checkpoint_seconds;
@@ -405,10 +468,8 @@ void svi_keeper_free(svi_keeper **pk) {
         return;
     svi_worker_free(&k->scribe);
     svi_worker_free(&k->syncer);
-    if (k->journal) { /* what they had open */
-        (void)svi_journal_sync_end(k->journal, &k->before, NULL);
+    if (k->journal) /* what they had open */
         (void)svi_journal_sync_end(k->journal, &k->sync, NULL);
-    }
     svi_journal_free(&k->journal);
     svi_folder_close(&k->folder);
     svi_checkpoint_clear(&k->checkpoint);

@@ -78,6 +78,10 @@ int svi_keeper_fd(const svi_keeper *k);      /* readable: the same, now */
  * may be NULL. SVS_DISK_FULL, SVS_IO, SVS_NO_MEMORY. */
 svs_code svi_keeper_save(svi_keeper *k, uint64_t *record, char *hash, svs_error *err);
 
+/* Bytes that a keeper of an engine whose state takes `state` bytes holds at most, and the messages that an
+ * inlet has in hand meanwhile. */
+double svi_keeper_memory(const struct svi_settings *s, double state);
+
 /* Figures for the stats, by svi_engine_note. */
 void svi_keeper_figures(const svi_keeper *k);
 

@@ -378,13 +378,11 @@ static svs_code open_control(struct pipeline *p, svs_error *err) {
     return svi_socket_attach(p->ctl, &plan, s->ctl, s->ctl, err);
 }
 
-/* Who subscribes now gets the model that a former process published last. */
+/* Who subscribes now gets the model that a former process published last, as it did. */
 static void retain_model(struct pipeline *p) {
-    svs_model m;
-    struct svi_event event;
-    svs_error err;
-    if (p->keeper && svi_engine_model_event(p->engine, &m, &event, &err) == SVS_OK)
-        svi_publisher_publish(p->out, &event);
+    const struct svi_bytes *last = svi_engine_last_model(p->engine);
+    if (last->size > 0) /* without memory they wait for the next */
+        (void)svi_publisher_retain(p->out, SVI_TOPIC_MODEL, last->data, last->size);
 }
 
 static svs_code open_sockets(struct pipeline *p, svs_error *err) {

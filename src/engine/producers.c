@@ -100,7 +100,7 @@ struct svi_producer *svi_producers_add(svi_producers *p, const char *name, size_
     memcpy(added->name, name, length);
     added->name[length] = '\0';
     added->next = added->safe = added->safer = 0;
-    added->era = 0;
+    added->era = added->losses = 0;
     *place_of(p, added->name, length) = (int32_t)p->count;
     return added;
 }

@@ -18,6 +18,7 @@ struct svi_producer {
     int64_t next;                /* contiguous from 0 */
     uint64_t era;                /* of the disk, in which `next` moved last */
     int64_t safe, safer;         /* what `next` was when that era began, and the one before it */
+    uint64_t losses;             /* of the journal, behind which it is known where this source goes on */
 };
 
 /* `next` moves. An era ends when the disk is told to keep what was taken in it. */

@@ -13,6 +13,9 @@ void svi_publish(struct svi_engine *e, struct svi_event *event) {
     event->stream = e->s.stream;
     event->epoch = e->epoch;
     event->seq = e->seq[event->topic]++;
+    if (e->keeps_model && event->topic == SVI_TOPIC_MODEL &&
+        svi_event_encode(event, &e->last_model) != SVS_OK)
+        e->last_model.size = 0; /* who comes late waits for the next */
     if (!e->muted)
         e->sink(e->user, event);
 }

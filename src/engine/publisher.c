@@ -140,6 +140,14 @@ static void limit_queue(svi_publisher *p, size_t payload) {
     p->queue = queue;
 }
 
+svs_code svi_publisher_retain(svi_publisher *p, enum svi_topic topic, const void *payload, size_t size) {
+    struct svi_bytes *last = &p->topics[topic].last;
+    last->size = 0;
+    svs_code code = svi_bytes_append(last, payload, size);
+    limit_queue(p, size);
+    return code;
+}
+
 svs_code svi_publisher_publish(svi_publisher *p, const struct svi_event *e) {
     struct topic *t = &p->topics[e->topic];
     if (!t->retained && t->prefixes == 0)

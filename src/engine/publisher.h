@@ -1,10 +1,10 @@
 /* publisher.h: the XPUB side: encodes what somebody wants, keeps the last model and stats for those who come
  * later.
  *
- * It never waits: a subscriber that does not keep up loses messages and sees it by `seq`. Memory per
- * subscriber is bounded by a queue of SVI_PUBLISH_QUEUE messages at most, and of fewer when models are large,
- * so that SVI_PUBLISH_BYTES worth of the largest payload fit: 256 MiB for a subscriber that stands still, and
- * nothing for one that reads.
+ * It never waits: a subscriber that does not keep up loses messages and sees it by `seq`. One that stands
+ * still costs a queue of SVI_PUBLISH_QUEUE events, some 8 MiB where nearly all are scores; one that reads,
+ * nothing. Where so many of the largest payload would be more than SVI_PUBLISH_BYTES the queue is halved
+ * until they are not, but 64 events it always holds.
  *
  * A topic is a fixed string here, so the subscriptions that matter are its prefixes: one bit for each length
  * is the whole bookkeeping, however many subscribers there are (libzmq tells every subscription, and the last
@@ -35,6 +35,10 @@ void svi_publisher_subscriptions(svi_publisher *p);
 
 /* Does anybody listen to this topic? */
 bool svi_publisher_wanted(const svi_publisher *p, enum svi_topic topic);
+
+/* The payload of an event that went out before, in another process: whoever subscribes now gets it.
+ * SVS_NO_MEMORY: then nothing is. */
+svs_code svi_publisher_retain(svi_publisher *p, enum svi_topic topic, const void *payload, size_t size);
 
 /* SVS_NO_MEMORY: the event is lost, which subscribers see by `seq`. */
 svs_code svi_publisher_publish(svi_publisher *p, const struct svi_event *e);

@@ -9,12 +9,14 @@
 #include "base/fail.h"
 #include "engine/engine_archive.h"
 #include "engine/keeper.h"
+#include "engine/origin.h"
 #include "engine/settings_kept.h"
 #include "linalg/pass.h"
 #include "svmstream/svmstream.h"
 
 #define LARGEST   (((size_t)1 << 30) + 65536) /* a record: max.message at its highest, and a little */
 #define TRIES     20                          /* to read what another process goes on writing */
+#define TOLD      10                          /* sources that lost samples */
 #define TOLERANCE 1e-10                       /* of the model in the system of its window */
 
 static double seconds(void) {
@@ -92,6 +94,7 @@ struct recovering {
     svi_journal_reader *reader;
     struct svi_bytes scratch;
     struct svi_control control;
+    bool lossy; /* records were passed over */
 };
 
 static void say(const struct recovering *w, const char *what, const svs_error *why) {
@@ -105,7 +108,8 @@ static svs_code make_engine(struct recovering *w, svs_error *err) {
     if (!r->engine)
         return err->code;
     svi_engine_mute(r->engine, w->o->silent);
-    w->control = (struct svi_control){.engine = r->engine, .settings = &r->settings};
+    svi_engine_keep_model(r->engine);
+    w->control = (struct svi_control){.engine = r->engine, .settings = &r->settings, .repeating = true};
     return SVS_OK;
 }
 
@@ -190,7 +194,8 @@ static svs_code begin(struct recovering *w, const struct svi_record *first, svs_
     svi_journal_reader_found(w->reader, &found);
     r->epoch = found.epoch;
     svs_code code = make_engine(w, err);
-    if (code == SVS_OK && first->number > 0)
+    w->lossy = first->number > 0;
+    if (code == SVS_OK && w->lossy)
         svi_engine_allow_gaps(r->engine, true);
     return code;
 }
@@ -204,6 +209,39 @@ static void refit_at_once(svi_engine *e) {
     svi_engine_refit_give(e);
 }
 
+/* From which number on a source goes on, behind a loss; its name only if this record can tell. */
+struct track {
+    char name[SVS_NAME_MAX + 1];
+    int64_t next, first; /* known before; of the record */
+};
+
+static struct track look_ahead(const struct recovering *w, const struct svi_record *record) {
+    struct track t = {.name = ""};
+    struct svi_origin o;
+    if (!w->lossy || record->kind != SVI_RECORD_SOURCED)
+        return t;
+    svi_origin_find(record->payload, record->size, &o);
+    if (svi_origin_name(&o, NULL) != SVS_OK || svi_origin_number(&o, &t.first, NULL) != SVS_OK)
+        return t;
+    memcpy(t.name, o.src.body, o.src.length);
+    t.next = svi_engine_source_next(w->r->engine, t.name);
+    return t;
+}
+
+static void tell_jump(struct recovering *w, const struct track *t) {
+    struct svi_recovery *r = w->r;
+    char shown[80];
+    if (!t->name[0] || t->first <= t->next || svi_engine_source_next(r->engine, t->name) <= t->first)
+        return;
+    r->jumps++;
+    r->lost_samples += t->first - t->next;
+    if (w->o->log && r->jumps <= TOLD)
+        fprintf(w->o->log,
+                "state: LOST: samples %" PRId64 " to %" PRId64
+                " of the source %s, which goes on with %" PRId64 "\n",
+                t->next, t->first - 1, svi_escape(shown, sizeof shown, t->name, strlen(t->name)), t->first);
+}
+
 static svs_code repeat(struct recovering *w, const struct svi_record *record, svs_error *err) {
     struct svi_journal_found found;
     svs_code code = w->r->engine ? SVS_OK : begin(w, record, err);
@@ -213,8 +251,14 @@ static svs_code repeat(struct recovering *w, const struct svi_record *record, sv
     svi_journal_reader_found(w->reader, &found);
     if (found.lost)
         svi_engine_allow_gaps(w->r->engine, true);
+    w->lossy = w->lossy || found.lost;
+    const struct track track = look_ahead(w, record);
     code = svi_record_repeat(&w->control, record, &w->scratch, err);
     w->r->engine = w->control.engine; /* a start may have raised a limit */
+    if (code == SVS_OK && (w->control.failed || svi_engine_starved(w->r->engine)))
+        code = svi_fail(err, SVS_NO_MEMORY, "memory ran out for record %" PRIu64 " of the journal",
+                        record->number);
+    tell_jump(w, &track);
     if (w->o->with)
         refit_at_once(w->r->engine);
     return code;
@@ -289,6 +333,9 @@ static void tell(const struct recovering *w) {
                 "state: LOST: %" PRIu64 " records (%" PRIu64
                 " bytes) of the journal at least are damaged or missing\n",
                 r->found.lost_records, r->found.lost_bytes);
+    if (r->jumps > TOLD)
+        fprintf(log, "state: LOST: %" PRId64 " samples in all, in %d gaps of sources\n", r->lost_samples,
+                r->jumps);
 }
 
 static svs_code recover(const struct svi_folder *f, const struct svi_recovery_options *o, svi_sink *sink,

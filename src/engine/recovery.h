@@ -38,7 +38,9 @@ struct svi_recovery {
     double residual; /* of its model in the system of its window; NAN = not known */
     int damaged;     /* newer checkpoints that were passed over */
     struct svi_journal_found found;
-    uint64_t first; /* record that was repeated first */
+    int jumps;            /* of sources over numbers that were lost */
+    int64_t lost_samples; /* those numbers */
+    uint64_t first;       /* record that was repeated first */
     double seconds;
 };
 

@@ -35,11 +35,20 @@ void svi_engine_mute(svi_engine *e, bool muted) {
 }
 
 bool svi_engine_starved(const svi_engine *e) {
-    return e->counters.refused[SVS_NO_MEMORY] > e->starved_before;
+    return e->starved || e->counters.refused[SVS_NO_MEMORY] > e->starved_before;
+}
+
+void svi_engine_keep_model(svi_engine *e) {
+    e->keeps_model = true;
+}
+
+const struct svi_bytes *svi_engine_last_model(const svi_engine *e) {
+    return &e->last_model;
 }
 
 void svi_engine_allow_gaps(svi_engine *e, bool allowed) {
     e->gaps_allowed = allowed;
+    e->losses += allowed;
 }
 
 void svi_engine_set_era(svi_engine *e, uint64_t era, uint64_t kept) {

@@ -20,8 +20,7 @@
 
 /* Saving changes nothing of the state of l, but uses its buffers. Loading wants a learner fresh from
  * svs_learner_new with the options of the one that was saved and no more features (0 is fine); after a
- * failure it may only be freed. Failures: SVS_DAMAGED, SVS_NO_MEMORY, SVS_TOO_LARGE (saving more than 32,766
- * features). */
+ * failure it may only be freed. Failures: SVS_DAMAGED, SVS_NO_MEMORY. */
 void svi_learner_archive(struct svi_archive *a, svs_learner *l);
 
 /* The largest relative difference of W, and of P times a fixed +-1 vector, from a fresh solve in long double

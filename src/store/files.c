@@ -60,6 +60,7 @@ char *svi_hash_text(const uint8_t hash[16], char out[SVI_HASH_TEXT]) {
 
 struct writer {
     int fd, error; /* error: errno of the first failure */
+    size_t piece;
     size_t unsynced;
     int64_t size;          /* written */
     uint64_t check;        /* of the object before */
@@ -106,8 +107,16 @@ static void pack_uint(struct svi_pack *p, const char *key, uint64_t u) {
     svi_pack_uint(p, u);
 }
 
+/* An empty section has one too. */
+static uint64_t pieces(const struct svi_section *s, size_t piece) {
+    return s->size ? (s->size - 1) / piece + 1 : 1;
+}
+
 static svs_code write_header(struct writer *w, const struct svi_checkpoint *c) {
     struct svi_pack p;
+    uint64_t objects = 0;
+    for (int i = 0; i < c->sections; i++)
+        objects += pieces(&c->section[i], w->piece);
     svi_pack_begin(&p, &w->head);
     svi_pack_map(&p, SVI_CHECKPOINT_PAIRS);
     pack_text(&p, "format", SVI_CHECKPOINT_FORMAT);
@@ -120,37 +129,48 @@ static svs_code write_header(struct writer *w, const struct svi_checkpoint *c) {
     pack_uint(&p, "segment", c->position.segment);
     pack_uint(&p, "offset", c->position.offset);
     pack_uint(&p, "chain", c->position.chain);
+    pack_uint(&p, "secret", c->position.secret);
     pack_bytes(&p, "settings", c->settings);
-    pack_uint(&p, "sections", (uint64_t)c->sections);
+    pack_uint(&p, "sections", objects);
     svi_pack_text(&p, "check");
     return write_sealed(w, &p);
 }
 
 /* The body is written from where it is, so its check is made of two pieces. */
-static svs_code write_section(struct writer *w, const struct svi_checkpoint *c, const struct svi_section *s) {
+static svs_code write_piece(struct writer *w, const struct svi_section *s, const uint8_t *body, size_t size) {
     struct svi_pack p;
     XXH3_state_t state;
     uint8_t check[SVI_CHECK_SIZE];
-    const uint8_t *body = s->size ? c->bodies.data + s->offset : NULL;
     svi_pack_begin(&p, &w->head);
     svi_pack_array(&p, SVI_SECTION_ITEMS);
     svi_pack_text(&p, s->name);
     svi_pack_bool(&p, s->hashed);
-    msgpack_pack_bin(&p.packer, s->size);
+    msgpack_pack_bin(&p.packer, size);
     if (svi_pack_end(&p) != SVS_OK)
         return SVS_NO_MEMORY;
     XXH3_INITSTATE(&state);
     XXH3_64bits_reset_withSeed(&state, w->check);
     XXH3_64bits_update(&state, w->head.data, w->head.size);
-    if (body)
-        XXH3_64bits_update(&state, body, s->size);
+    if (size > 0)
+        XXH3_64bits_update(&state, body, size);
     w->check = XXH3_64bits_digest(&state);
     svi_put_word(check, SVI_LEAD_UINT64, w->check);
     write_bytes(w, w->head.data, w->head.size);
-    write_bytes(w, body, s->size);
+    write_bytes(w, body, size);
     write_bytes(w, check, sizeof check);
     w->head.size = 0;
     return SVS_OK;
+}
+
+static svs_code write_section(struct writer *w, const struct svi_checkpoint *c, const struct svi_section *s) {
+    svs_code code = SVS_OK;
+    size_t done = 0;
+    do {
+        const size_t left = s->size - done, size = left < w->piece ? left : w->piece;
+        code = write_piece(w, s, size ? c->bodies.data + s->offset + done : NULL, size);
+        done += size;
+    } while (code == SVS_OK && done < s->size);
+    return code;
 }
 
 static svs_code write_end(struct writer *w, const struct svi_checkpoint *c) {
@@ -187,19 +207,30 @@ static svs_code write_unfinished(const struct svi_folder *f, struct writer *w, c
     return SVS_OK;
 }
 
-static svs_code check_sizes(const struct svi_checkpoint *c, svs_error *err) {
-    for (int i = 0; i < c->sections; i++)
-        if (c->section[i].size > UINT32_MAX)
-            return svi_fail(err, SVS_TOO_LARGE, "the section %s of a checkpoint has 4 GiB or more",
-                            c->section[i].name);
-    return SVS_OK;
+/* What is written must be taken when it is read. */
+static svs_code check_sizes(const struct svi_checkpoint *c, size_t piece, svs_error *err) {
+    uint64_t objects = 0, bytes = c->settings.size + ((uint64_t)1 << 20); /* all else is below */
+    for (int i = 0; i < c->sections; i++) {
+        objects += pieces(&c->section[i], piece);
+        bytes += c->section[i].size;
+    }
+    if (objects <= SVI_OBJECTS_MAX && bytes <= SVI_CHECKPOINT_MAX)
+        return SVS_OK;
+    return svi_fail(err, SVS_TOO_LARGE,
+                    "the state has %llu bytes, more than a checkpoint takes: make the window smaller",
+                    (unsigned long long)bytes);
 }
 
 svs_code svi_checkpoint_write(const struct svi_folder *f, struct svi_checkpoint *c, int64_t *size,
                               svs_error *err) {
+    return svi_checkpoint_write_pieces(f, c, SVI_SECTION_PIECE, size, err);
+}
+
+svs_code svi_checkpoint_write_pieces(const struct svi_folder *f, struct svi_checkpoint *c, size_t piece,
+                                     int64_t *size, svs_error *err) {
     char name[SVI_FILE_NAME], unfinished[SVI_FILE_NAME + 4];
-    struct writer w = {.fd = -1};
-    if (check_sizes(c, err) != SVS_OK)
+    struct writer w = {.fd = -1, .piece = piece};
+    if (check_sizes(c, piece, err) != SVS_OK)
         return SVS_TOO_LARGE;
     svi_folder_name(name, SVI_CHECKPOINT, c->position.number);
     snprintf(unfinished, sizeof unfinished, "%s.tmp", name);

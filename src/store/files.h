@@ -2,9 +2,10 @@
  *
  * A file is msgpack objects one after another:
  *
- *   header   {format: "svmstream-checkpoint", v: 1, program, isa, stream, epoch, number, segment, offset,
- *             chain, settings (text), sections: count, check}
- *   section  [name, hashed, body (bin), check] body: one msgpack map (wire/archive_file.h)
+ *   header   {format: "svmstream-checkpoint", v: 2, program, isa, stream, epoch, number, segment, offset,
+ *             chain, secret, settings (text), sections: count of these objects, check}
+ *   section  [name, hashed, body (bin), check] body: one msgpack map (wire/archive_file.h); one of more than
+ *            2 GiB is in several such, one behind the other, each with a piece of it
  *   end      ["end", hash (bin, 16), check]
  *
  * Each check is XXH3 (64 bits) of the object's bytes before it, seeded with the check before (the header's:
@@ -16,7 +17,7 @@
 #include "store/journal.h"
 #include "wire/event.h"
 
-#define SVI_CHECKPOINT_VERSION 1
+#define SVI_CHECKPOINT_VERSION 2
 #define SVI_SECTIONS_MAX       16
 #define SVI_HASH_TEXT          33 /* 32 hex digits and NUL */
 
@@ -45,10 +46,13 @@ const struct svi_section *svi_checkpoint_find(const struct svi_checkpoint *c, co
 
 /* Writes checkpoint-<number>: NAME.tmp, fsync, rename, fsync of the folder. May be called from another thread
  * than the journal's. SVS_DISK_FULL, SVS_IO (a failed fsync too: the old files are untouched), SVS_NO_MEMORY,
- * SVS_TOO_LARGE (a section of 4 GiB).
+ * SVS_TOO_LARGE (256 GiB).
  */
 svs_code svi_checkpoint_write(const struct svi_folder *f, struct svi_checkpoint *c, int64_t *size,
                               svs_error *err);
+/* The same with at most so many bytes of a section in one object. */
+svs_code svi_checkpoint_write_pieces(const struct svi_folder *f, struct svi_checkpoint *c, size_t piece,
+                                     int64_t *size, svs_error *err);
 
 /* Reads and checks one. SVS_DAMAGED with file and place; SVS_IO; SVS_UNAVAILABLE: of a later version. */
 svs_code svi_checkpoint_read(const struct svi_folder *f, uint64_t number, struct svi_checkpoint *c,

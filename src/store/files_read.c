@@ -12,14 +12,13 @@
 #include "store/sealed.h"
 #include "store/window.h"
 
-#define LARGEST ((uint64_t)8 << 30)
-
 struct parser {
     const uint8_t *bytes, *at, *end;
     const uint8_t *next; /* behind the object that parse_array has checked */
     const struct svi_folder *folder;
     const char *name;
     uint64_t check; /* of the object before */
+    int objects;    /* of sections to come */
     svs_error *err;
 };
 
@@ -58,11 +57,12 @@ static svs_code parse_header(struct parser *p, struct svi_checkpoint *c) {
     c->position.segment = svi_head_uint(&h, "segment");
     c->position.offset = svi_head_uint(&h, "offset");
     c->position.chain = svi_head_uint(&h, "chain");
+    c->position.secret = svi_head_uint(&h, "v") > 1 ? svi_head_uint(&h, "secret") : 0; /* as its segment */
     uint64_t sections = svi_head_uint(&h, "sections");
-    if (!h.sound || sections > SVI_SECTIONS_MAX || !svi_head_find(&h, "settings", &settings) ||
+    if (!h.sound || sections > SVI_OBJECTS_MAX || !svi_head_find(&h, "settings", &settings) ||
         settings.type != SVI_STRING)
         return damaged(p, "the header lacks something");
-    c->sections = (int)sections;
+    p->objects = (int)sections;
     if (!copy_text(&c->settings, &settings))
         return svi_fail_memory(p->err, "the settings of a checkpoint");
     p->at += h.size;
@@ -89,21 +89,33 @@ static svs_code parse_array(struct parser *p, struct svi_item *item, uint32_t it
     return SVS_OK;
 }
 
-static svs_code parse_section(struct parser *p, struct svi_checkpoint *c, int i) {
+/* Another section, or another piece of the last one: NULL if it can be neither. */
+static struct svi_section *place(struct svi_checkpoint *c, const struct svi_section *read) {
+    struct svi_section *last = c->sections ? &c->section[c->sections - 1] : NULL;
+    if (last && strcmp(last->name, read->name) == 0 && last->hashed == read->hashed)
+        return last;
+    if (c->sections == SVI_SECTIONS_MAX || svi_checkpoint_find(c, read->name))
+        return NULL;
+    c->section[c->sections] = *read;
+    return &c->section[c->sections++];
+}
+
+static svs_code parse_section(struct parser *p, struct svi_checkpoint *c) {
     struct svi_item item[SVI_SECTION_ITEMS];
-    struct svi_section *s = &c->section[i];
+    struct svi_section read = {.offset = c->bodies.size}, *s;
     svs_code code = parse_array(p, item, SVI_SECTION_ITEMS);
     if (code != SVS_OK)
         return code;
-    if (item[0].type != SVI_STRING || item[0].length == 0 || item[0].length >= sizeof s->name ||
+    if (item[0].type != SVI_STRING || item[0].length == 0 || item[0].length >= sizeof read.name ||
         memchr(item[0].body, '\0', item[0].length) || item[1].type != SVI_BOOL || item[2].type != SVI_BIN)
         return damaged(p, "the section has another form");
-    *s = (struct svi_section){.hashed = item[1].i != 0, .offset = c->bodies.size, .size = item[2].length};
-    memcpy(s->name, item[0].body, item[0].length);
-    if (svi_checkpoint_find(c, s->name) != s)
-        return damaged(p, "the section is there twice");
+    read.hashed = item[1].i != 0;
+    memcpy(read.name, item[0].body, item[0].length);
+    if (!(s = place(c, &read)))
+        return damaged(p, "the section is there twice, or one too many");
     if (svi_bytes_append(&c->bodies, item[2].body, item[2].length) != SVS_OK)
         return svi_fail_memory(p->err, "the sections of a checkpoint");
+    s->size += item[2].length;
     p->at = p->next;
     return SVS_OK;
 }
@@ -126,11 +138,8 @@ static svs_code parse_end(struct parser *p, struct svi_checkpoint *c) {
 
 static svs_code parse(struct parser *p, struct svi_checkpoint *c) {
     svs_code code = parse_header(p, c);
-    int sections = c->sections;
-    for (int i = 0; i < sections && code == SVS_OK; i++) {
-        c->sections = i + 1;
-        code = parse_section(p, c, i);
-    }
+    while (code == SVS_OK && p->objects-- > 0)
+        code = parse_section(p, c);
     return code == SVS_OK ? parse_end(p, c) : code;
 }
 
@@ -172,7 +181,7 @@ svs_code svi_checkpoint_parse(const uint8_t *bytes, size_t size, const char *nam
 static svs_code read_window(struct svi_window *w, struct svi_checkpoint *c, svs_error *err) {
     static const uint8_t nothing[1];
     struct parser p = {.bytes = nothing, .folder = w->folder, .name = w->name, .err = err};
-    if (w->size > LARGEST)
+    if (w->size > SVI_CHECKPOINT_MAX)
         return svi_fail_file(err, SVS_DAMAGED, w->folder, w->name,
                              "has %llu bytes: too many for a checkpoint", (unsigned long long)w->size);
     svs_code code = w->size ? svi_window_at(w, 0, (size_t)w->size, &p.bytes, err) : SVS_OK;

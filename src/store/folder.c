@@ -127,23 +127,27 @@ static svs_code remove_unfinished(const struct svi_folder *f, const char *name, 
     return SVS_OK;
 }
 
-/* The folder's own name must outlive a crash as well. */
+/* The folder's own name must outlive a power cut as well. Who made the folder does not tell whether it is:
+ * the process that did may have ended before it came here. A parent that may not be read is synced with all
+ * of its file system, and one that cannot be synced by its nature has nothing to lose. */
 static svs_code sync_parent(const struct svi_folder *f, svs_error *err) {
     int parent = openat(f->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int error = parent < 0 ? errno : svi_sync_file(parent);
     if (parent >= 0)
         close(parent);
-    return error ? svi_fail_io(err, f, "", "made durable", error) : SVS_OK;
+    else if (error == EACCES)
+        error = svi_sync_system(f->fd);
+    return error && error != EINVAL && error != EROFS ? svi_fail_io(err, f, "", "made durable", error)
+                                                      : SVS_OK;
 }
 
 static svs_code open_directory(struct svi_folder *f, bool write, svs_error *err) {
-    bool made = write && mkdir(f->path, 0700) == 0;
-    if (write && !made && errno != EEXIST)
+    if (write && mkdir(f->path, 0700) != 0 && errno != EEXIST)
         return fail_open(f, "", "made", write, errno, err);
     f->fd = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (f->fd < 0)
         return fail_open(f, "", "opened", write, errno, err);
-    return made ? sync_parent(f, err) : SVS_OK;
+    return write ? sync_parent(f, err) : SVS_OK;
 }
 
 svs_code svi_folder_open(struct svi_folder *f, const char *path, bool write, svs_error *err) {

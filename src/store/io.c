@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/fail.h"
@@ -64,10 +65,25 @@ int svi_sync_file(int fd) {
     return sync_by(fsync, fd);
 }
 
+int svi_sync_system(int fd) {
+    return sync_by(syncfs, fd);
+}
+
 int svi_truncate(int fd, uint64_t size) {
     for (int i = 0; i < INTERRUPTIONS; i++) {
         if (ftruncate(fd, (off_t)size) == 0)
             return 0;
+        if (errno != EINTR)
+            return errno;
+    }
+    return EINTR;
+}
+
+int svi_random(void *bytes, size_t size) {
+    for (int i = 0; i < INTERRUPTIONS; i++) {
+        ssize_t n = getrandom(bytes, size, 0);
+        if (n >= 0)
+            return (size_t)n == size ? 0 : EIO;
         if (errno != EINTR)
             return errno;
     }

@@ -14,7 +14,9 @@ int svi_write_all(int fd, const void *bytes, size_t size);
 int svi_read_at(int fd, void *bytes, size_t size, uint64_t offset, size_t *got); /* less at the file's end */
 int svi_sync_data(int fd);                                                       /* fdatasync */
 int svi_sync_file(int fd);                                                       /* fsync */
+int svi_sync_system(int fd);                                                     /* syncfs */
 int svi_truncate(int fd, uint64_t size);
+int svi_random(void *bytes, size_t size); /* at most 256 of them, for secrets */
 
 /* The failure means that there is no room (or that a limit of the process is reached, such as open files,
  * which peers use up as well): it may go away. */

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <xxhash.h>
+
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "store/io.h"
@@ -28,8 +30,9 @@ struct svi_journal {
     size_t header;             /* bytes of `gathered` that are the header of a new segment; 0 = none begins */
     struct svi_position begun; /* behind that header */
     uint64_t durable, syncs;
+    uint64_t secret; /* from which the new segments' are made */
     int64_t bytes;
-    double since;  /* when tick first saw what is unsynced */
+    double since;  /* when svi_journal_due first saw what is unsynced */
     bool waiting;  /* `since` is set */
     svs_code dead; /* not SVS_OK: after a failure that leaves the files unknown */
     svs_error cause;
@@ -97,15 +100,6 @@ bool svi_journal_due(svi_journal *j, double time, double *due) {
     return time - j->since >= j->options.interval;
 }
 
-svs_code svi_journal_tick(svi_journal *j, double time, double *due, svs_error *err) {
-    svs_code code = still_dead(j, err);
-    *due = INFINITY;
-    if (code != SVS_OK || !svi_journal_due(j, time, due))
-        return code;
-    *due = INFINITY;
-    return sync_segment(j, err);
-}
-
 svs_code svi_journal_sync_begin(svi_journal *j, struct svi_journal_sync *s, svs_error *err) {
     char name[SVI_FILE_NAME];
     *s = (struct svi_journal_sync){-1, 0, j->written.segment, j->written.number};
@@ -164,16 +158,18 @@ static svs_code make_room(struct svi_bytes *b, size_t n, svs_error *err) {
     return SVS_OK;
 }
 
-/* The header of the segment that begins with the next record; `next` moves behind it. */
+/* The header of the segment that begins with the next record; `next` moves behind it. Its secret comes from
+ * one that was drawn at the start: what fails there cannot fail here. */
 static svs_code put_header(svi_journal *j, svs_error *err) {
     struct svi_segment_header h = {
         .epoch = j->options.epoch, .first = j->next.number, .chain = j->next.chain};
+    h.secret = XXH3_64bits_withSeed(&h.first, sizeof h.first, j->secret);
     snprintf(h.program, sizeof h.program, "%s", SVS_VERSION);
     snprintf(h.stream, sizeof h.stream, "%s", j->stream);
     if (svi_segment_header_write(&h, &j->gathered) != SVS_OK)
         return svi_fail_memory(err, "the header of a journal's segment");
     j->header = h.size;
-    j->next = j->begun = (struct svi_position){h.first, h.first, h.size, h.check};
+    j->next = j->begun = (struct svi_position){h.first, h.first, h.size, h.check, h.secret};
     return SVS_OK;
 }
 
@@ -196,7 +192,7 @@ svs_code svi_journal_append(svi_journal *j, int kind, double now, const void *pa
     if (j->gathered.size == 0 && is_full(j) && put_header(j, err) != SVS_OK)
         return SVS_NO_MEMORY;
     struct svi_record r = {j->next.number, kind, now, j->durable, payload, size};
-    svi_record_write(j->gathered.data + j->gathered.size, &r, &j->next.chain);
+    svi_record_write(j->gathered.data + j->gathered.size, &r, j->next.secret, &j->next.chain);
     j->gathered.size += SVI_RECORD_BARE + size;
     j->next.offset += SVI_RECORD_BARE + size;
     j->next.number++;
@@ -295,20 +291,23 @@ svs_code svi_journal_commit(svi_journal *j, svs_error *err) {
 
 /* ---- beginning and end */
 
-/* Removes the segments from `number` on, newest first: what is left has no gap whenever that is interrupted.
+/* Removes the segments behind this place, newest first: what is left has no gap whenever that is interrupted.
  */
-static svs_code remove_from(const struct svi_folder *f, uint64_t number, svs_error *err) {
+static svs_code remove_behind(const struct svi_folder *f, const struct svi_position *at, svs_error *err) {
     uint64_t *numbers;
     int count;
     svs_code code = svi_folder_list(f, SVI_JOURNAL, &numbers, &count, err);
-    for (int i = count - 1; i >= 0 && code == SVS_OK && numbers[i] >= number; i--)
+    for (int i = count - 1; i >= 0 && code == SVS_OK; i--) {
+        if (at->offset ? numbers[i] <= at->segment : numbers[i] < at->number)
+            break;
         code = svi_folder_remove(f, SVI_JOURNAL, numbers[i], err);
+    }
     svi_free(numbers);
     return code == SVS_OK ? svi_folder_sync(f, err) : code;
 }
 
 static svs_code begin_segment(svi_journal *j, const struct svi_position *at, svs_error *err) {
-    j->written = j->next = (struct svi_position){at->number, at->number, 0, at->chain};
+    j->written = j->next = (struct svi_position){at->number, at->number, 0, at->chain, 0};
     if (put_header(j, err) != SVS_OK)
         return SVS_NO_MEMORY;
     svs_error failure = {0};
@@ -344,6 +343,12 @@ static svs_code continue_segment(svi_journal *j, const struct svi_position *at, 
     return SVS_OK;
 }
 
+static svs_code draw_secret(svi_journal *j, svs_error *err) {
+    int error = svi_random(&j->secret, sizeof j->secret);
+    return error ? svi_fail_io(err, j->folder, "", "given a journal, for lack of random numbers", error)
+                 : SVS_OK;
+}
+
 svi_journal *svi_journal_new(const struct svi_folder *f, const struct svi_journal_options *o,
                              const struct svi_position *at, svs_error *err) {
     svi_journal *j = svi_alloc(sizeof *j);
@@ -356,7 +361,9 @@ svi_journal *svi_journal_new(const struct svi_folder *f, const struct svi_journa
     j->fd = -1;
     snprintf(j->stream, sizeof j->stream, "%s", o->stream ? o->stream : "");
     /* Before anything is appended: else the next start would take what lies behind for what follows. */
-    svs_code code = remove_from(f, at->offset ? at->segment + 1 : at->number, err);
+    svs_code code = draw_secret(j, err);
+    if (code == SVS_OK)
+        code = remove_behind(f, at, err);
     if (code == SVS_OK)
         code = at->offset ? continue_segment(j, at, err) : begin_segment(j, at, err);
     if (code != SVS_OK)
@@ -396,8 +403,7 @@ int64_t svi_journal_bytes(const svi_journal *j) {
 
 /* Oldest first, so that what is left has no gap. That a removal outlives a crash is not waited for: a
  * segment that is there again is not read. */
-svs_code svi_journal_trim_folder(const struct svi_folder *f, uint64_t number, uint64_t current,
-                                 svs_error *err) {
+svs_code svi_journal_trim(const struct svi_folder *f, uint64_t number, uint64_t current, svs_error *err) {
     uint64_t *numbers;
     int count;
     svs_code code = svi_folder_list(f, SVI_JOURNAL, &numbers, &count, err);
@@ -406,9 +412,4 @@ svs_code svi_journal_trim_folder(const struct svi_folder *f, uint64_t number, ui
             code = svi_folder_remove(f, SVI_JOURNAL, numbers[i], err);
     svi_free(numbers);
     return code;
-}
-
-svs_code svi_journal_trim(svi_journal *j, uint64_t number, svs_error *err) {
-    return j->dead != SVS_OK ? still_dead(j, err)
-                             : svi_journal_trim_folder(j->folder, number, j->written.segment, err);
 }

@@ -3,15 +3,17 @@
  * A journal is a row of segments `journal-<first record>`. A segment is nothing but msgpack objects one after
  * another, so that any msgpack library reads it:
  *
- *   header  {format: "svmstream-journal", v: 1, program, stream, epoch, first: number of its first record,
- *            chain: check of the last record before, check}
+ *   header  {format: "svmstream-journal", v: 2, secret, program, stream, epoch, first: number of its first
+ *            record, chain: check of the last record before, again: secret, check}
  *   record  [number, kind, now, durable, payload (bin), check]
  *
  * number counts from 0 without gaps over all segments; now is the arrival clock; durable: how many records
  * (numbers below it) were known to be on disk when this one was written; check is the last item: XXH3 (64
- * bits) of the object's bytes before it, seeded with the check before (the header's is the seed of the first
- * record; the header's own seed is `chain`). Items have fixed sizes (uint 64, float 64, bin 32), so that the
- * place of the check before a record is known.
+ * bits) of the object's bytes before it, seeded with the check before (of the first record: the header's),
+ * for records xor the segment's secret; the header's own seed is `chain`. Items have fixed sizes (uint 64,
+ * float 64, bin 32), so that the place of the check before a record is known. The secret is drawn at random
+ * and leaves the folder nowhere: what a producer sends never passes for a record, whatever a crash tears
+ * around it. It stands twice, for without it no record can be checked. Version 1 had none (0).
  *
  * A crash leaves a torn tail: a bad record in the last segment with no sound record behind it that says it
  * was durable (each record can be checked alone: its seed stands right before it). The tail is cut off. A bad
@@ -19,8 +21,6 @@
  * it is refused, or with accept_loss passed over up to the next sound record. */
 #ifndef SVI_JOURNAL_H
 #define SVI_JOURNAL_H
-
-#include <stddef.h>
 
 #include <stddef.h>
 
@@ -43,6 +43,7 @@ struct svi_position {
     uint64_t segment; /* first record of the segment it goes to */
     uint64_t offset;  /* bytes in that segment; 0 = the segment is not there yet */
     uint64_t chain;   /* check of what stands before */
+    uint64_t secret;  /* of the segment, where it is there */
 };
 
 /* ---- reading */
@@ -117,10 +118,6 @@ svs_code svi_journal_write(svi_journal *j, svs_error *err);
 /* Drops what was gathered and not committed. */
 void svi_journal_drop(svi_journal *j);
 
-/* With the policy interval: syncs if something is unsynced and `time` (seconds, monotonic) says it is due;
- * returns by *due when to call again (INFINITY: nothing is unsynced). */
-svs_code svi_journal_tick(svi_journal *j, double time, double *due, svs_error *err);
-
 /* Makes everything committed durable now, whatever the policy. */
 svs_code svi_journal_sync(svi_journal *j, svs_error *err);
 
@@ -147,12 +144,8 @@ uint64_t svi_journal_durable(const svi_journal *j); /* records (numbers below it
 uint64_t svi_journal_syncs(const svi_journal *j);   /* so far: grows with each */
 int64_t svi_journal_bytes(const svi_journal *j);    /* written by this process */
 
-/* Removes segments in which every record is below `number`; never the one being written. */
-svs_code svi_journal_trim(svi_journal *j, uint64_t number, svs_error *err);
-
-/* The same from another thread than the owner's: `current` is the segment that was being written when it was
- * last asked for (svi_position). */
-svs_code svi_journal_trim_folder(const struct svi_folder *f, uint64_t number, uint64_t current,
-                                 svs_error *err);
+/* Removes segments in which every record is below `number`, from any thread: `current` is the segment that
+ * was being written when it was last asked for (svi_position), and stays. */
+svs_code svi_journal_trim(const struct svi_folder *f, uint64_t number, uint64_t current, svs_error *err);
 
 #endif

@@ -51,7 +51,7 @@ static void lose_to(svi_journal_reader *r, uint64_t number) {
 
 /* A new segment that follows on what was to be read from: that lies in a checkpoint. */
 static struct svi_position after_checkpoint(const svi_journal_reader *r) {
-    return (struct svi_position){r->from.number, r->from.number, 0, r->from.chain};
+    return (struct svi_position){r->from.number, r->from.number, 0, r->from.chain, 0};
 }
 
 static void end(svi_journal_reader *r) {
@@ -87,9 +87,11 @@ static void resume_at(svi_journal_reader *r, const struct svi_search *s) {
     r->chained = true;
 }
 
-/* The tail of the last segment that a crash has torn. */
+/* The tail of the last segment that a crash has torn, unless it holds what the disk cannot read. */
 static void cut(svi_journal_reader *r) {
     r->found.torn = r->window.size - r->here.offset;
+    if (r->window.hidden > 0 && may_pass(r))
+        r->found.lost_bytes += r->found.torn;
     end(r);
 }
 
@@ -113,7 +115,7 @@ static bool follows(svi_journal_reader *r, uint64_t number) {
     }
     lose_to(r, number);
     r->chained = false;
-    r->found.end = (struct svi_position){number, number, 0, r->here.chain};
+    r->found.end = (struct svi_position){number, number, 0, r->here.chain, 0};
     return true;
 }
 
@@ -132,23 +134,29 @@ static void enter(svi_journal_reader *r, const struct svi_segment_header *h) {
     if (r->chained && h->chain != r->here.chain && !pass_over(r, 0, "it does not continue what is before it"))
         return;
     r->found.epoch = h->epoch;
-    r->here = (struct svi_position){number, number, h->size, h->check};
+    r->here = (struct svi_position){number, number, h->size, h->check, h->secret};
     r->found.end = r->here;
     r->chained = true;
     r->open = true;
 }
 
 /* A header is on disk before the first record is written: one that is not sound is either all there is of a
- * segment that a crash interrupted, or damaged. */
+ * segment that a crash interrupted, or damaged. Records can be told by the right one of its secrets. */
 static void bad_header(svi_journal_reader *r, const struct svi_segment_header *h) {
-    struct svi_search s = {.number = r->here.number, .after = h->size, .seed = h->check};
-    r->here.segment = r->here.number;
-    r->here.offset = 0;
-    if (svi_journal_search(r, &s, &r->error) != SVS_OK) {
-        fail(r);
-        return;
+    const uint64_t secrets[2] = {h->secret, h->again};
+    struct svi_search s = {0};
+    bool exhausted = r->window.size > SVI_HEADER_MAX; /* no header is torn there */
+    for (int i = 0; i < 1 + (h->secret != h->again) && !s.sound; i++) {
+        r->here = (struct svi_position){r->here.number, r->here.number, 0, r->here.chain, secrets[i]};
+        r->searched = 0;
+        s = (struct svi_search){.number = r->here.number, .after = h->size, .seed = h->check};
+        if (svi_journal_search(r, &s, &r->error) != SVS_OK) {
+            fail(r);
+            return;
+        }
+        exhausted = exhausted || s.exhausted;
     }
-    if (is_last(r) && !s.sound && !s.exhausted)
+    if (is_last(r) && !s.sound && !exhausted)
         cut(r);
     else if (pass_over(r, 0, "its header is not sound")) {
         r->open = true;
@@ -208,8 +216,8 @@ static void next_segment(svi_journal_reader *r) {
 static bool too_large(svi_journal_reader *r, const struct svi_record *record) {
     uint64_t check, end = r->here.offset + SVI_RECORD_HEAD + record->size;
     const uint8_t *at;
-    if (svi_window_check(&r->window, r->here.offset, SVI_RECORD_HEAD + (uint64_t)record->size, r->here.chain,
-                         &check, &r->error) != SVS_OK ||
+    if (svi_window_check(&r->window, r->here.offset, SVI_RECORD_HEAD + (uint64_t)record->size,
+                         svi_record_seed(r->here.chain, r->here.secret), &check, &r->error) != SVS_OK ||
         svi_window_at(&r->window, end, SVI_CHECK_SIZE, &at, &r->error) != SVS_OK) {
         fail(r);
         return true;
@@ -246,7 +254,7 @@ static bool read_sound(svi_journal_reader *r, struct svi_record *record) {
         fail(r);
         return false;
     }
-    return svi_record_sound(at, record, &r->here.chain);
+    return svi_record_sound(at, record, r->here.secret, &r->here.chain);
 }
 
 /* If only its check is wrong, the record behind it is sound: so that no more than the one is lost. */
@@ -261,7 +269,7 @@ static svs_code expect_behind(svi_journal_reader *r, struct svi_search *s) {
         return code;
     s->after = r->here.offset + SVI_RECORD_BARE + record.size;
     return svi_window_check(&r->window, r->here.offset, SVI_RECORD_HEAD + (uint64_t)record.size,
-                            r->here.chain, &s->seed, &r->error);
+                            svi_record_seed(r->here.chain, r->here.secret), &s->seed, &r->error);
 }
 
 static void bad_record(svi_journal_reader *r) {
@@ -346,6 +354,11 @@ static void begin_inside(svi_journal_reader *r) {
         r->here.number = r->numbers[r->at];
         r->chained = false;
         enter(r, &h);
+        if (r->open && h.secret != from.secret) {
+            r->open = false;
+            if (pass_over(r, 0, "it is another one than the checkpoint goes on with"))
+                leave(r, r->window.size);
+        }
         r->here = from;
         r->found.end = r->open ? from : after_checkpoint(r); /* nothing is appended to what is not ours */
     } else
@@ -400,7 +413,7 @@ static svi_journal_reader *make(const struct svi_journal_reader_options *o, svs_
     }
     r->options = *o;
     r->at = -1;
-    r->window.fd = -1;
+    r->window = (struct svi_window){.fd = -1, .lossy = o->accept_loss, .advice = TO_DO};
     return r;
 }
 

@@ -16,7 +16,7 @@ static bool may_stand(const struct search *t, uint64_t p, const struct svi_recor
            record->size <= t->r->options.largest;
 }
 
-/* Tells whether the record that seems to stand at p is sound; *chain is its seed, which stands before it.
+/* Tells whether the record that seems to stand at p is sound; *chain is the check before, which stands there.
  * Numbers are held against what can stand between: a stale or made-up record seldom fits. */
 static svs_code try_record(struct search *t, uint64_t p, struct svi_record *record, uint64_t *chain,
                            bool *sound) {
@@ -32,10 +32,10 @@ static svs_code try_record(struct search *t, uint64_t p, struct svi_record *reco
     if (code != SVS_OK)
         return code;
     uint64_t check = *chain = svi_load64(at);
-    *sound = svi_record_sound(at + 8, record, &check);
+    *sound = svi_record_sound(at + 8, record, t->r->here.secret, &check);
     if (!*sound && p == t->s->after) {
         check = *chain = t->s->seed;
-        *sound = svi_record_sound(at + 8, record, &check);
+        *sound = svi_record_sound(at + 8, record, t->r->here.secret, &check);
     }
     return SVS_OK;
 }

@@ -3,7 +3,13 @@
 #include <xxhash.h>
 
 #define FORMAT     "svmstream-journal"
-#define HEAD_PAIRS 8
+#define HEAD_PAIRS 10
+#define SECRET     "secret"
+#define AGAIN                                                                                                \
+    "\xa5"                                                                                                   \
+    "again\xcf"
+/* A short text is packed with one byte before it, as many as end it in C. */
+#define SECRET_AT (1 + sizeof "format" + sizeof FORMAT + sizeof "v" + 1 + sizeof SECRET + 1)
 
 svs_code svi_segment_header_write(struct svi_segment_header *h, struct svi_bytes *out) {
     struct svi_pack p;
@@ -13,6 +19,8 @@ svs_code svi_segment_header_write(struct svi_segment_header *h, struct svi_bytes
     svi_pack_text(&p, FORMAT);
     svi_pack_key(&p, "v");
     svi_pack_uint(&p, SVI_JOURNAL_VERSION);
+    svi_pack_key(&p, SECRET);
+    svi_pack_word(&p, h->secret);
     svi_pack_key(&p, "program");
     svi_pack_text(&p, h->program);
     svi_pack_key(&p, "stream");
@@ -23,15 +31,28 @@ svs_code svi_segment_header_write(struct svi_segment_header *h, struct svi_bytes
     svi_pack_word(&p, h->first);
     svi_pack_key(&p, "chain");
     svi_pack_word(&p, h->chain);
+    svi_pack_key(&p, "again");
+    svi_pack_word(&p, h->secret);
     svi_pack_key(&p, "check");
     h->check = svi_seal(&p, p.start, h->chain);
     h->size = out->size - p.start;
     return svi_pack_end(&p);
 }
 
+/* The copies of the secret, wherever the header is damaged otherwise. */
+static void find_secrets(struct svi_segment_header *h, const uint8_t *bytes, size_t size) {
+    const size_t key = sizeof AGAIN - 1;
+    const uint8_t *again = memmem(bytes, size, AGAIN, key);
+    if (size >= SECRET_AT + 8)
+        h->secret = h->again = svi_load64(bytes + SECRET_AT);
+    if (again && size - (size_t)(again - bytes) >= key + 8)
+        h->again = svi_load64(again + key);
+}
+
 enum svi_head_state svi_segment_header_read(struct svi_segment_header *h, const uint8_t *bytes, size_t size) {
     struct svi_head head;
     *h = (struct svi_segment_header){0};
+    find_secrets(h, bytes, size);
     if (!svi_head_open(&head, bytes, size))
         return SVI_HEAD_BAD;
     h->size = head.size;
@@ -43,10 +64,11 @@ enum svi_head_state svi_segment_header_read(struct svi_segment_header *h, const 
     svi_head_text(&head, "stream", h->stream, sizeof h->stream);
     h->epoch = svi_head_uint(&head, "epoch");
     h->first = svi_head_uint(&head, "first");
+    h->secret = svi_head_uint(&head, "v") > 1 ? svi_head_uint(&head, SECRET) : 0; /* version 1 had none */
     return head.sound ? SVI_HEAD_SOUND : SVI_HEAD_BAD;
 }
 
-void svi_record_write(uint8_t *to, const struct svi_record *record, uint64_t *chain) {
+void svi_record_write(uint8_t *to, const struct svi_record *record, uint64_t secret, uint64_t *chain) {
     uint8_t *at = to;
     uint64_t now;
     uint32_t size = htobe32((uint32_t)record->size);
@@ -61,7 +83,7 @@ void svi_record_write(uint8_t *to, const struct svi_record *record, uint64_t *ch
     at += sizeof size;
     if (record->size > 0)
         memcpy(at, record->payload, record->size);
-    *chain = XXH3_64bits_withSeed(to, SVI_RECORD_HEAD + record->size, *chain);
+    *chain = XXH3_64bits_withSeed(to, SVI_RECORD_HEAD + record->size, svi_record_seed(*chain, secret));
     svi_put_word(at + record->size, SVI_LEAD_UINT64, *chain);
 }
 
@@ -79,11 +101,12 @@ bool svi_record_head(const uint8_t *at, struct svi_record *record) {
     return record->durable <= record->number && record->size <= SVI_PAYLOAD_MAX;
 }
 
-bool svi_record_sound(const uint8_t *at, struct svi_record *record, uint64_t *chain) {
+bool svi_record_sound(const uint8_t *at, struct svi_record *record, uint64_t secret, uint64_t *chain) {
     if (!svi_record_head(at, record))
         return false;
     const uint8_t *end = at + SVI_RECORD_HEAD + record->size;
-    uint64_t check = XXH3_64bits_withSeed(at, SVI_RECORD_HEAD + record->size, *chain);
+    uint64_t seed = svi_record_seed(*chain, secret);
+    uint64_t check = XXH3_64bits_withSeed(at, SVI_RECORD_HEAD + record->size, seed);
     if (*end != SVI_LEAD_UINT64 || svi_load64(end + 1) != check)
         return false;
     *chain = check;

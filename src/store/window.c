@@ -14,9 +14,11 @@
 #include "base/fail.h"
 #include "store/io.h"
 
+#define SECTOR 4096 /* what a disk loses at a time, at least as a page cache sees it */
+
 static void reset(struct svi_window *w, const char *name) {
     svi_window_close(w);
-    w->start = w->size = w->filled = 0;
+    w->start = w->size = w->filled = w->hidden = 0;
     w->memory = NULL;
     snprintf(w->name, sizeof w->name, "%s", name);
 }
@@ -72,9 +74,43 @@ static svs_code make_room(struct svi_window *w, uint64_t offset, size_t need, sv
     return SVS_OK;
 }
 
+/* Zeros as far as the sector goes in which reading failed. */
+static void skip_sector(struct svi_window *w) {
+    const uint64_t at = w->start + w->filled;
+    size_t n = SECTOR - (size_t)(at % SECTOR), room = w->capacity - w->filled;
+    if (n > room)
+        n = room;
+    if (n > w->size - at)
+        n = (size_t)(w->size - at);
+    memset(w->room + w->filled, 0, n);
+    w->filled += n;
+    w->hidden += n;
+}
+
+/* Reads on until `need` bytes are there. */
+static svs_code fill(struct svi_window *w, size_t need, svs_error *err) {
+    while (w->filled < need) {
+        size_t got = 0;
+        const int error =
+            svi_read_at(w->fd, w->room + w->filled, w->capacity - w->filled, w->start + w->filled, &got);
+        w->filled += got;
+        if (!error && w->filled < need)
+            return svi_fail_file(err, SVS_IO, w->folder, w->name, "became shorter while it was read");
+        if (!error || w->filled >= need)
+            return SVS_OK;
+        if (error != EIO)
+            return svi_fail_io(err, w->folder, w->name, "read", error);
+        if (!w->lossy)
+            return svi_fail_file(err, SVS_DAMAGED, w->folder, w->name, "cannot be read at byte %llu: %s%s%s",
+                                 (unsigned long long)(w->start + w->filled), svi_errno_text(error),
+                                 w->advice ? "; " : "", w->advice ? w->advice : "");
+        skip_sector(w);
+    }
+    return SVS_OK;
+}
+
 svs_code svi_window_at(struct svi_window *w, uint64_t offset, size_t need, const uint8_t **at,
                        svs_error *err) {
-    size_t got = 0;
     if (w->memory) {
         *at = w->memory + offset;
         return SVS_OK;
@@ -82,13 +118,9 @@ svs_code svi_window_at(struct svi_window *w, uint64_t offset, size_t need, const
     if (offset < w->start || offset + need > w->start + w->filled) {
         if (make_room(w, offset, need, err) != SVS_OK)
             return SVS_NO_MEMORY;
-        int error =
-            svi_read_at(w->fd, w->room + w->filled, w->capacity - w->filled, w->start + w->filled, &got);
-        if (error)
-            return svi_fail_io(err, w->folder, w->name, "read", error);
-        w->filled += got;
-        if (w->filled < need)
-            return svi_fail_file(err, SVS_IO, w->folder, w->name, "became shorter while it was read");
+        svs_code code = fill(w, need, err);
+        if (code != SVS_OK)
+            return code;
     }
     *at = w->room + (offset - w->start);
     return SVS_OK;

@@ -23,7 +23,8 @@ static const struct {
 
 static void append(struct svi_archive *a, const void *bytes, size_t size) {
     struct svi_archive_out *o = (struct svi_archive_out *)a;
-    if (svi_archive_ok(a) && svi_bytes_append(o->bytes, bytes, size) != SVS_OK)
+    o->size += size;
+    if (o->bytes && svi_archive_ok(a) && svi_bytes_append(o->bytes, bytes, size) != SVS_OK)
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for its bytes");
 }
 
@@ -53,21 +54,26 @@ static void put_real(struct svi_archive *a, const char *name, double *v) {
     append_word(a, FLOAT64, bits);
 }
 
-static void put_block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
-                      int64_t count) {
-    uint64_t size = (uint64_t)count * blocks[type].size;
+static void put_piece(struct svi_archive *a, const char *name, enum svi_archive_type type, const void *v,
+                      size_t size) {
     uint32_t length = htobe32((uint32_t)size);
     uint8_t head[6] = {blocks[type].ext ? EXT32 : BIN32};
-    if (size > UINT32_MAX) {
-        svi_archive_fail(a, SVS_TOO_LARGE, "a block of 4 GiB or more cannot be kept");
-        return;
-    }
     memcpy(head + 1, &length, sizeof length);
     head[5] = blocks[type].ext;
     append_key(a, name);
     append(a, head, blocks[type].ext ? 6 : 5);
     if (size > 0)
         append(a, v, size);
+}
+
+static void put_block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
+                      int64_t count) {
+    const int64_t piece = ((struct svi_archive_out *)a)->piece / blocks[type].size * blocks[type].size;
+    const uint8_t *from = v;
+    int64_t size = count * blocks[type].size;
+    for (; size > piece; from += piece, size -= piece)
+        put_piece(a, name, type, from, (size_t)piece);
+    put_piece(a, name, type, from, (size_t)size);
 }
 
 static const struct svi_archive_form out_form = {put_integer, put_real, put_block, NULL};
@@ -77,15 +83,16 @@ void svi_archive_out_begin(struct svi_archive_out *o, struct svi_bytes *bytes, c
     const uint8_t head[5] = {MAP32};
     err->code = SVS_OK;
     err->text[0] = '\0';
-    *o = (struct svi_archive_out){{&out_form, false, section, err}, bytes, bytes->size, 0};
+    *o = (struct svi_archive_out){
+        {&out_form, false, section, err}, bytes, bytes ? bytes->size : 0, 0, 0, SVI_ARCHIVE_PIECE};
     append(&o->archive, head, sizeof head);
 }
 
 svs_code svi_archive_out_end(struct svi_archive_out *o) {
     uint32_t fields = htobe32(o->fields);
-    if (svi_archive_ok(&o->archive))
+    if (o->bytes && svi_archive_ok(&o->archive))
         memcpy(o->bytes->data + o->start + 1, &fields, sizeof fields);
-    else
+    else if (o->bytes)
         o->bytes->size = o->start;
     return o->archive.err->code;
 }
@@ -137,17 +144,27 @@ static void get_real(struct svi_archive *a, const char *name, double *v) {
         wrong(a, name);
 }
 
+static bool is_block(const struct svi_item *item, enum svi_archive_type type) {
+    return blocks[type].ext ? item->type == SVI_EXT && item->ext == blocks[type].ext : item->type == SVI_BIN;
+}
+
 static void get_block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
                       int64_t count) {
     struct svi_item item;
-    if (!next(a, name, &item))
-        return;
-    bool kind =
-        blocks[type].ext ? item.type == SVI_EXT && item.ext == blocks[type].ext : item.type == SVI_BIN;
-    if (!kind || count < 0 || item.length != (uint64_t)count * blocks[type].size)
-        wrong(a, name);
-    else if (item.length > 0)
-        memcpy(v, item.body, item.length);
+    uint8_t *to = v;
+    uint64_t left = (uint64_t)count * blocks[type].size;
+    do {
+        if (!next(a, name, &item))
+            return;
+        if (!is_block(&item, type) || count < 0 || item.length > left || (item.length == 0 && left > 0)) {
+            wrong(a, name);
+            return;
+        }
+        if (item.length > 0)
+            memcpy(to, item.body, item.length);
+        to += item.length;
+        left -= item.length;
+    } while (left > 0);
 }
 
 static int64_t bytes_left(const struct svi_archive *a) {

@@ -1,20 +1,26 @@
 /* archive_file.h: archives as bytes: one section is one msgpack map {field name: value}, fields in the order
  * in which the module names them; doubles are float64 or ext 2, integers int, ext 3 (int32) and ext 4
- * (int64), other bytes bin; all little-endian. */
+ * (int64), other bytes bin. What is in ext is little-endian, msgpack's own numbers big-endian as ever. A
+ * block of more than SVI_ARCHIVE_PIECE bytes is several fields of its name one behind the other. */
 #ifndef SVI_ARCHIVE_FILE_H
 #define SVI_ARCHIVE_FILE_H
 
 #include "base/archive.h"
 #include "wire/event.h"
 
+#define SVI_ARCHIVE_PIECE ((int64_t)1 << 31) /* lengths have 32 bits */
+
 struct svi_archive_out {
     struct svi_archive archive; /* hand this to the modules */
     struct svi_bytes *bytes;
     size_t start; /* of this section in `bytes` */
+    size_t size;  /* of it */
     uint32_t fields;
+    int64_t piece; /* SVI_ARCHIVE_PIECE; tests set less */
 };
 
-/* Appends a section to `bytes`. `section` and `err` must live as long; err is cleared. */
+/* Appends a section to `bytes` (NULL: its size is found, nothing else). `section` and `err` must live as
+ * long; err is cleared. */
 void svi_archive_out_begin(struct svi_archive_out *o, struct svi_bytes *bytes, const char *section,
                            svs_error *err);
 

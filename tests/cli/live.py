@@ -82,6 +82,7 @@ class Run:
         for key, value in settings.items():
             words += ["--" + key, str(value)]
         self.process = subprocess.Popen(words, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=self.environment)
+        self.end_of_process = os.pidfd_open(self.process.pid)
         self.log, self.buffer = [], b""
         self.sockets = []
         self.address = {}
@@ -107,6 +108,9 @@ class Run:
             self.process.kill()
             self.process.wait()
         self.process.stderr.close()
+        if self.end_of_process is not None:
+            os.close(self.end_of_process)
+            self.end_of_process = None
 
     def log_line(self):
         """The next line on standard error."""
@@ -189,12 +193,19 @@ class Run:
 
     def wait(self, **figures):
         """Asks for the status until the named figures have these values. Returns the status."""
-        end = deadline()
+        return self.until("%r" % figures, lambda status: all(status.get(k) == v for k, v in figures.items()))
+
+    def until(self, text, condition, longest=0.02):
+        """Asks for the status until `condition` holds for it, ever less often: who asks without a pause takes the processor that the
+        process needs. Returns the status."""
+        end, pause = deadline(), 0.0005
         while time.monotonic() < end:
             status = self.ctl("status")
-            if all(status.get(k) == v for k, v in figures.items()):
+            if condition(status):
                 return status
-        raise Timeout("status %r never came to %r" % (status, figures))
+            select.select([self.end_of_process], [], [], pause)
+            pause = min(2 * pause, longest)
+        raise Timeout("%s: never; the last status: %r" % (text, status))
 
     def errors(self):
         return self.ctl("status")["errors"]
@@ -226,11 +237,13 @@ def command(*words, input=None, timeout=None):
 
 @contextlib.contextmanager
 def case(text):
-    """A test whose exceptions are failures of its own, not of the file."""
+    """A test whose exceptions are failures of its own, not of the file. Says how long it took."""
+    begun = time.monotonic()
     try:
         yield
     except Exception as e:  # noqa: BLE001: whatever happened is the failure
         check(False, text + ": " + type(e).__name__, str(e))
+    print("# %s: %.1f s" % (text, time.monotonic() - begun))
 
 
 def doubles(ext):

@@ -64,6 +64,10 @@ static void complain(const char *what, const svs_error *err) {
 
 /* ---- checkpoints */
 
+static svs_code trim(struct writer *w, uint64_t number, svs_error *err) {
+    return svi_journal_trim(&w->folder, number, svi_journal_position(w->journal).segment, err);
+}
+
 static void remove_old(struct writer *w) {
     uint64_t *numbers;
     int count;
@@ -72,7 +76,7 @@ static void remove_old(struct writer *w) {
     for (int i = 0; code == SVS_OK && i + CHECKPOINTS_KEPT < count; i++)
         code = svi_folder_remove(&w->folder, "checkpoint", numbers[i], &err);
     if (code == SVS_OK && count >= CHECKPOINTS_KEPT)
-        code = svi_journal_trim(w->journal, numbers[count - CHECKPOINTS_KEPT], &err);
+        code = trim(w, numbers[count - CHECKPOINTS_KEPT], &err);
     if (code != SVS_OK)
         complain("old files stay", &err);
     svi_free(numbers);
@@ -109,7 +113,7 @@ static svs_code begin_checkpoint(struct writer *w) {
         return SVS_NO_MEMORY;
     }
     if (w->o.early_trim)
-        svi_journal_trim(w->journal, w->state.count, NULL);
+        trim(w, w->state.count, NULL);
     w->running = w->o.thread && pthread_create(&w->thread, NULL, write_checkpoint, w) == 0;
     if (w->running)
         return SVS_OK;
@@ -180,13 +184,15 @@ static svs_code end_sync(struct writer *w, svs_error *err) {
     return svi_journal_sync_end(w->journal, &w->sync, err);
 }
 
-/* The sync of the policy interval, in a thread of its own. */
-static svs_code sync_beside(struct writer *w, svs_error *err) {
+/* The sync of the policy interval, if there is to be one in a thread of its own. */
+static svs_code sync_at_intervals(struct writer *w, svs_error *err) {
     double due;
     if (w->syncing)
         return atomic_load(&w->synced) ? end_sync(w, err) : SVS_OK;
     if (!svi_journal_due(w->journal, w->time, &due))
         return SVS_OK;
+    if (!w->o.thread)
+        return svi_journal_sync(w->journal, err);
     svs_code code = svi_journal_sync_begin(w->journal, &w->sync, err);
     atomic_store(&w->synced, false);
     w->syncing = code == SVS_OK && pthread_create(&w->sync_thread, NULL, run_sync, w) == 0;
@@ -198,9 +204,8 @@ static svs_code sync_beside(struct writer *w, svs_error *err) {
 
 static svs_code acknowledge(struct writer *w) {
     svs_error err = {0};
-    double due;
     w->time += 0.05;
-    svs_code code = w->o.thread ? sync_beside(w, &err) : svi_journal_tick(w->journal, w->time, &due, &err);
+    svs_code code = sync_at_intervals(w, &err);
     if (code != SVS_OK)
         complain("not synced", &err);
     bool always = strcmp(w->o.fsync, "always") == 0;

@@ -29,9 +29,13 @@ static void mend_array(uint8_t *at, uint8_t *end, struct svi_checkpoint *c) {
     if (array.length != SVI_SECTION_ITEMS || name.type != SVI_STRING || name.length >= 16 ||
         body.type != SVI_BIN || c->sections == SVI_SECTIONS_MAX || body.body + body.length > end)
         return;
-    struct svi_section *s = &c->section[c->sections++];
-    *s = (struct svi_section){.hashed = second.i != 0, .offset = c->bodies.size, .size = body.length};
-    memcpy(s->name, name.body, name.length);
+    struct svi_section s = {.hashed = second.i != 0, .offset = c->bodies.size, .size = body.length};
+    struct svi_section *last = c->sections ? &c->section[c->sections - 1] : NULL;
+    memcpy(s.name, name.body, name.length);
+    if (last && strcmp(last->name, s.name) == 0 && last->hashed == s.hashed)
+        last->size += s.size; /* a further piece */
+    else
+        c->section[c->sections++] = s;
     must(svi_bytes_append(&c->bodies, body.body, body.length) == SVS_OK);
 }
 

@@ -31,8 +31,10 @@ static void put64(uint8_t *at, uint64_t v) {
 
 /* The header's check (with `numbers` also what it says of the segment before), as far as it has the form of
  * one; returns where records begin. */
-static size_t mend_header(uint8_t *bytes, size_t size, bool numbers, uint64_t *chain) {
+static size_t mend_header(uint8_t *bytes, size_t size, bool numbers, uint64_t *chain, uint64_t *secret) {
     struct svi_head head;
+    struct svi_segment_header h;
+    *secret = 0;
     if (!svi_head_open(&head, bytes, size < SVI_HEADER_MAX ? size : SVI_HEADER_MAX))
         return size;
     uint8_t *key = memmem(bytes, head.size,
@@ -43,13 +45,16 @@ static size_t mend_header(uint8_t *bytes, size_t size, bool numbers, uint64_t *c
         put64(key + 7, *chain);
     *chain = XXH3_64bits_withSeed(bytes, head.size - SVI_CHECK_SIZE, svi_head_uint(&head, "chain"));
     put64(bytes + head.size - 8, *chain);
+    if (svi_segment_header_read(&h, bytes, size) == SVI_HEAD_SOUND)
+        *secret = h.secret;
     return head.size;
 }
 
 /* Each record's check (and number) as its writer would have made it. *chain goes from the check before to the
  * last one, *number to that of the next record. */
 static void mend(uint8_t *bytes, size_t size, bool numbers, uint64_t *number, uint64_t *chain) {
-    size_t at = mend_header(bytes, size, numbers, chain);
+    uint64_t secret;
+    size_t at = mend_header(bytes, size, numbers, chain, &secret);
     struct svi_record r;
     while (size - at >= SVI_RECORD_BARE) {
         if (numbers) {
@@ -58,7 +63,7 @@ static void mend(uint8_t *bytes, size_t size, bool numbers, uint64_t *number, ui
         }
         if (!svi_record_head(bytes + at, &r) || r.size > size - at - SVI_RECORD_BARE)
             break;
-        *chain = XXH3_64bits_withSeed(bytes + at, SVI_RECORD_HEAD + r.size, *chain);
+        *chain = XXH3_64bits_withSeed(bytes + at, SVI_RECORD_HEAD + r.size, svi_record_seed(*chain, secret));
         bytes[at + SVI_RECORD_HEAD + r.size] = SVI_LEAD_UINT64;
         put64(bytes + at + SVI_RECORD_HEAD + r.size + 1, *chain);
         at += SVI_RECORD_BARE + r.size;

@@ -1,16 +1,13 @@
 /* The detector over streams: honest p-values, a bounded and optimal active set whatever the options, policies
  * that do what they say, and no number that is not one. */
 #include "support/problem.h"
+#include "support/quick.h"
 
 #include "engine/sentry.h"
 #include "novelty/detector.h"
 #include "novelty/lags.h"
 
 #define WIDEST 20
-
-static bool quick(void) {
-    return getenv("SVMSTREAM_QUICK") != NULL;
-}
 
 static struct svi_detector_options defaults(int d) {
     struct svi_settings s;
@@ -81,9 +78,9 @@ static void assert_promise(double count, double n, double a, int law) {
 static void honest_on_exchangeable_samples(void **state) {
     (void)state;
     static const double levels[] = {0.1, 0.01, 0.001};
-    const int n = quick() ? 12000 : 60000, begun = 4000;
+    const int n = often(60000, 6000), begun = often(4000, 2000);
     for (int law = 0; law < LAWS; law++)
-        for (int fosvm = 1; fosvm <= 2; fosvm++) {
+        for (int fosvm = often(1, 1 + law % 2); fosvm <= 2; fosvm += often(1, 2)) {
             struct svi_detector_options o = defaults(dimension((enum law)law));
             double all[3] = {0}, later[3] = {0}, x[WIDEST];
             uint64_t seed = 1000 + (uint64_t)law;
@@ -149,7 +146,7 @@ static struct svi_detector_options any_options(uint64_t *seed) {
 
 static void bounded_and_optimal_on_any_walk(void **state) {
     (void)state;
-    const int walks = quick() ? 12 : 60, length = 1500;
+    const int walks = often(60, 6), length = 1500;
     for (int k = 0; k < walks; k++) {
         uint64_t seed = 500 + (uint64_t)k;
         struct walk w = {.seed = 900 + (uint64_t)k};
@@ -175,7 +172,7 @@ static void extreme_values(void **state) {
     static const double values[] = {1e100, -1e100, 1e-100, 0, 1, 1e16, -1e-300, 5e99};
     for (int kernel = 0; kernel < 3; kernel++)
         for (int scale = 0; scale < 2; scale++)
-            for (int rule = 0; rule < 4; rule++) {
+            for (int rule = often(0, (kernel + scale) % 2); rule < 4; rule += often(1, 2)) {
                 struct svi_detector_options o = defaults(3);
                 uint64_t seed = 7;
                 double x[3], low, high, adds[3];
@@ -248,7 +245,7 @@ static void two_states(void **state) {
 
 /* ---- policies */
 
-/* 2000 normal samples, then 600 far away, one in three labelled. */
+/* 4000 normal samples, then 600 far away, one in three labelled. */
 static void policies_do_what_they_say(void **state) {
     (void)state;
     for (int learn = 0; learn < 4; learn++) {
@@ -293,8 +290,9 @@ static void points_follow_the_window(void **state) {
     o.learn = SVI_LEARN_ALL;
     o.window = 300;
     svi_detector *d = start(&o);
-    for (int t = 0; t < 3000; t++) {
-        x[0] = test_normal(&seed) + (t >= 1500 ? 30 : 0);
+    const int moved = often(1500, 600);
+    for (int t = 0; t < 2 * moved; t++) {
+        x[0] = test_normal(&seed) + (t >= moved ? 30 : 0);
         x[1] = test_normal(&seed);
         feed(d, x, false, NULL);
     }
@@ -329,7 +327,7 @@ static void same_calls_same_bytes(void **state) {
     (void)state;
     enum { LENGTH = 1500 };
     struct record *a = calloc(LENGTH, sizeof *a), *b = calloc(LENGTH, sizeof *b);
-    for (int k = 0; k < 12; k++) {
+    for (int k = 0; k < often(12, 5); k++) {
         uint64_t seed = 40 + (uint64_t)k;
         const struct svi_detector_options o = any_options(&seed);
         svi_detector *d = start(&o), *e = start(&o);
@@ -401,17 +399,17 @@ static void renews_when_due(void **state) {
     svi_detector *d = start(&o);
     uint64_t seed = 11;
     int64_t renewals = 0;
-    for (int t = 1; t <= 3000; t++) {
+    for (int t = 1; t <= often(3000, 1500); t++) {
         const double x[] = {test_normal(&seed), test_normal(&seed)};
         feed(d, x, false, NULL);
         const bool due = t >= 32 && (t & (t - 1)) == 0;
         assert_int_equal(health(d).renewals, renewals += due);
     }
-    for (int t = 0; t < 5000; t++) { /* far out of its coordinates */
+    for (int t = 0; t < often(5000, 2500); t++) { /* far out of its coordinates */
         const double x[] = {1e4 + test_normal(&seed), 1e3 * test_normal(&seed)};
         feed(d, x, false, NULL);
     }
-    assert_true(health(d).renewals > renewals + 1); /* one was due at 4096 */
+    assert_true(health(d).renewals > renewals + 1); /* one was due at a power of two */
     svi_detector_free(&d);
 }
 
@@ -448,7 +446,7 @@ static void one_wild_feature_is_heard(void **state) {
         double push; /* deviations */
     } cases[] = {{3, 10}, {8, 13}, {38, 20}};
     (void)state;
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c += (size_t)often(1, 2)) {
         struct svi_detector_options o = defaults(cases[c].d);
         svi_detector *d = start(&o);
         uint64_t seed = 5;

@@ -1,6 +1,7 @@
 /* FOSVM trained from rows: the optimum that LIBSVM finds, every row inside, certificates made afresh, how
  * gamma, trimming and scale are chosen, and the same model whatever the machine. */
 #include "support/fosvm.h"
+#include "support/quick.h"
 
 #include <libsvm/svm.h>
 
@@ -43,12 +44,13 @@ static void test_optimum(void **state) {
     (void)state;
     static const double gammas[] = {0.01, 0.1, 1, 10};
     for (int shape = 0; shape < SHAPES; shape++) {
-        double *x = cloud((enum shape)shape, 400, 4, 3);
-        const svs_rows r = view(x, 400, 4);
-        for (int k = 0; k < 4; k++) {
+        const int n = often(400, 200);
+        double *x = cloud((enum shape)shape, n, 4, 3);
+        const svs_rows r = view(x, n, 4);
+        for (int k = 0; k < 4; k += often(1, 3)) {
             const svs_novelty_options o = plain(SVS_NOVELTY_RBF, gammas[k], 1e-9);
             svs_novelty_model *m = train(&r, &o);
-            const double rho = libsvm_rho(x, 400, 4, gammas[k]), mine = m->member[0].rho;
+            const double rho = libsvm_rho(x, n, 4, gammas[k]), mine = m->member[0].rho;
             if (!(fabs(mine - rho) <= 1e-6))
                 fail_msg("shape %d gamma %g: rho %.12g, LIBSVM's %.12g", shape, gammas[k], mine, rho);
             assert_certified(m, 1e-9);
@@ -90,7 +92,7 @@ static void test_all_inside(void **state) {
     static const double thetas[] = {0.3, 0.05, 0.005};
     static const double gammas[] = {
         [SVS_NOVELTY_RBF] = 0.3, [SVS_NOVELTY_LAPLACIAN] = 0.4, [SVS_NOVELTY_POLYNOMIAL] = 1};
-    const int n = getenv("SVMSTREAM_QUICK") ? 150 : 600;
+    const int n = often(600, 150);
     for (int shape = 0; shape < SHAPES; shape++) {
         double *x = cloud((enum shape)shape, n, 3, 5);
         const svs_rows r = view(x, n, 3);
@@ -114,7 +116,7 @@ static void test_all_inside(void **state) {
 /* At a gamma at which the rows of a bounded region cover it, more of them bring no more rounds. */
 static void test_rounds_do_not_grow(void **state) {
     (void)state;
-    const int most = getenv("SVMSTREAM_QUICK") ? 10000 : 100000;
+    const int most = often(100000, 10000);
     const svs_novelty_options o = plain(SVS_NOVELTY_RBF, 1, 0.05);
     uint64_t seed = 77;
     double *x = calloc((size_t)most * 2, sizeof *x);
@@ -149,10 +151,11 @@ static void test_drawn_share(void **state) {
         double *x = cloud((enum shape)shape, MOST, 4, 8);
         const svs_rows r = view(x, MOST, 4);
         svs_novelty_options o = plain(SVS_NOVELTY_RBF, shape == TAILS ? 0.05 : 0.3, 0.05);
+        const int runs = often(100, 8);
         int beyond = 0;
         o.fosvm = 2;
         o.epsilon = 0.05;
-        for (o.seed = 1; o.seed <= 100; o.seed++) {
+        for (o.seed = 1; o.seed <= (uint64_t)runs; o.seed++) {
             svs_novelty_model *m = train(&r, &o);
             beyond += share_outside(m, x, MOST) > o.epsilon;
             if (o.seed == 1)
@@ -160,8 +163,8 @@ static void test_drawn_share(void **state) {
             assert_true(m->member[0].outside == 0 && m->member[0].worst >= 1 - o.theta);
             svs_novelty_free(&m);
         }
-        if (beyond > 5 + 6)
-            fail_msg("shape %d: %d of 100 runs left more than epsilon outside", shape, beyond);
+        if (beyond > often(5 + 6, 4))
+            fail_msg("shape %d: %d of %d runs left more than epsilon outside", shape, beyond, runs);
         free(x);
     }
 }
@@ -335,7 +338,7 @@ static void test_instruction_sets(void **state) {
             svs_novelty_model *m = svi_kernels_get(SVS_ISA_BEST) ? train(&r, &o) : NULL;
             if (m) {
                 score(m, &r, NULL, i == 0 ? a : b);
-                for (int t = 0; t < 500 && i > 0; t++)
+                for (int t = 0; t < often(500, 100) && i > 0; t++)
                     assert_true(fabs(a[t] - b[t]) < 1e-8);
             }
             svs_novelty_free(&m);

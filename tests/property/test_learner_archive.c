@@ -9,10 +9,7 @@
 #include <cmocka.h>
 
 #include "support/learner_walk.h"
-
-static bool quick(void) {
-    return getenv("SVMSTREAM_QUICK") != NULL;
-}
+#include "support/quick.h"
 
 static void save(svs_learner *l, struct svi_bytes *bytes) {
     svs_error err;
@@ -182,17 +179,17 @@ static void goes_on_alike(void **state) {
     (void)state;
     svs_health total = {0};
     uint64_t seed = 12345;
-    for (int i = 0; i < (quick() ? 12 : 80); i++) {
+    for (int i = 0; i < (often(80, 12)); i++) {
         struct walk w = draw(&seed);
-        walk_through(&w, 500, i % 4 ? 0.04 : 0.3, &total);
+        walk_through(&w, often(500, 250), i % 4 ? 0.04 : 0.3, &total);
     }
     print_message("rebuilds %lld, alarms %lld, forgotten %lld, joined %lld, expired %lld, evicted %lld\n",
                   (long long)total.rebuilds, (long long)total.alarms, (long long)total.forgotten,
                   (long long)total.labels_joined, (long long)total.labels_expired,
                   (long long)total.labels_evicted);
-    const int64_t enough = quick() ? 20 : 100;
-    assert_true(total.rebuilds > enough && total.alarms > 10 && total.forgotten > enough);
-    assert_true(total.labels_joined > enough && total.labels_expired > 10);
+    const int64_t enough = often(100, 10);
+    assert_true(total.rebuilds > enough && total.alarms > often(10, 0) && total.forgotten > enough);
+    assert_true(total.labels_joined > enough && total.labels_expired > often(10, 3));
     assert_true(total.waiting > 0 && total.held > 0);
     assert_true(quick() || total.labels_evicted > 10);
 }
@@ -209,10 +206,10 @@ static void wide_and_long(void **state) {
         wide.ids = WALK_INTS;
         wide.classes = 3;
         wide.o.forget = i == 1 ? 0.9 : 1;
-        walk_through(&wide, quick() ? 100 : 700, 0.05, &total);
+        walk_through(&wide, often(700, 60), 0.05, &total);
     }
     struct walk sums = plain(0, 110);
-    walk_through(&sums, quick() ? 70 : 400, 0.1, &total);
+    walk_through(&sums, often(400, 50), 0.1, &total);
     struct walk several = plain(9000, 3);
     several.ids = WALK_ALL_IDS;
     several.forgets = several.late = true;
@@ -228,12 +225,12 @@ static void at_each_step(void **state) {
     for (int forget = 0; forget < 2; forget++) {
         struct walk w = plain(30, 3);
         w.o.forget = forget ? 0.97 : 1;
-        walk_through(&w, quick() ? 200 : 700, 1, &total);
+        walk_through(&w, often(700, 120), 1, &total);
         struct walk none = plain(0, 3);
         none.o.forget = w.o.forget;
-        walk_through(&none, quick() ? 100 : 600, 1, &total);
+        walk_through(&none, often(600, 60), 1, &total);
     }
-    assert_true(total.rebuilds > (quick() ? 10 : 20));
+    assert_true(total.rebuilds > (often(20, 6)));
 }
 
 /* However a ring came to what it holds. */
@@ -304,7 +301,7 @@ static void other_kernels(void **state) {
     struct svi_bytes bytes = {0}, again = {0};
     int loaded = 0;
     for (int d = 1; d < 160; d = 3 * d + 5)
-        for (int i = 0; i < 9; i++) {
+        for (int i = 0; i < 9; i += often(1, 4)) {
             struct walk w = plain(50, d);
             struct walk_outcome out;
             double error;
@@ -321,7 +318,7 @@ static void other_kernels(void **state) {
             assert_int_equal(svi_learner_verify(m, &error, &err), SVS_OK);
             assert_true(error < 1e-8);
             svi_learner_rebuild(m);
-            for (int k = 0; k < 60; k++) {
+            for (int k = 0; k < often(60, 20); k++) {
                 struct walk_call c = walk_next(&w);
                 walk_do(m, &c, &out);
                 assert_int_equal(out.code, SVS_OK);
@@ -343,7 +340,7 @@ static void verify_changes_nothing(void **state) {
     uint64_t seed = 5;
     double worst = 0;
     struct svi_bytes bytes = {0}, again = {0};
-    for (int i = 0; i < (quick() ? 20 : 60); i++) {
+    for (int i = 0; i < (often(60, 20)); i++) {
         struct walk w = draw(&seed);
         w.bursts = 0;
         double error;

@@ -1,6 +1,9 @@
 /* Text files as messages, whatever the form, the packing and the pieces they come in; and real files against
  * strtod. */
+#include <limits.h>
+
 #include "support/feed.h"
+#include "support/quick.h"
 
 #define ROWS    200
 #define COLUMNS 5
@@ -60,7 +63,7 @@ static char *read_bytes(const void *bytes, size_t length, bool nonzero) {
 
 static void all_forms_say_the_same(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed < 20; seed++) {
+    for (uint64_t seed = 1; seed < (uint64_t)often(20, 5); seed++) {
         char *expected = NULL;
         for (int form = 0; form < 4; form++) {
             char *text = write_form(form, seed * 0x9e3779b97f4a7c15U);
@@ -144,7 +147,7 @@ static char *read_in_pieces(const unsigned char *bytes, size_t length, uint64_t 
 static void pieces_change_nothing(void **state) {
     (void)state;
     uint64_t random = 0x853c49e6748fea9bU;
-    for (int i = 0; i < 600; i++) {
+    for (int i = 0; i < often(600, 120); i++) {
         char *text = write_mixture(&random, i % 3);
         char *whole = read_bytes(text, strlen(text), false);
         unsigned char *packed;
@@ -165,7 +168,7 @@ static void pieces_change_nothing(void **state) {
 /* Much text from little gzip: rows must come without further reads. */
 static void unpacking_needs_no_reads(void **state) {
     (void)state;
-    size_t rows = 400000, length = 2 + rows * 2;
+    size_t rows = (size_t)often(400000, 40000), length = 2 + rows * 2;
     char *text = malloc(length + 1);
     memcpy(text, "a\n", 2);
     for (size_t i = 0; i < rows; i++)
@@ -271,7 +274,8 @@ static void compare_file(const struct real_file *file, const char *path) {
         assert_non_null(gzgets(plain, line, sizeof line));
     int rows = 0, count = 0;
     struct svi_message m;
-    while (gzgets(plain, line, sizeof line)) {
+    const int most = often(INT_MAX, 3000); /* their beginning, where it takes long */
+    while (rows < most && gzgets(plain, line, sizeof line)) {
         assert_int_equal(svi_reader_row(f.reader, &m, &err), SVI_READ_ROW);
         svi_shape_commit(&f.shape, &m);
         double y = parse_plainly(line, csv, expected, file->d);
@@ -281,10 +285,12 @@ static void compare_file(const struct real_file *file, const char *path) {
         rows++;
         count += m.y.as.i == atoi(file->label);
     }
-    assert_int_equal(svi_reader_row(f.reader, &m, &err), SVI_READ_END);
-    assert_int_equal(rows, file->rows);
-    assert_int_equal(count, file->count);
-    assert_int_equal(f.shape.d, file->d);
+    if (rows < most) {
+        assert_int_equal(svi_reader_row(f.reader, &m, &err), SVI_READ_END);
+        assert_int_equal(rows, file->rows);
+        assert_int_equal(count, file->count);
+        assert_int_equal(f.shape.d, file->d);
+    }
     gzclose(plain);
     feed_close(&f);
 }

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "support/kept.h"
+#include "store/checkpoint.h"
 #include "store/sealed.h"
 #include "wire/cursor.h"
 
@@ -42,7 +43,7 @@ static struct svi_checkpoint example(void) {
                                .isa = "avx2",
                                .stream = "pump",
                                .epoch = UINT64_MAX,
-                               .position = {77, 60, 123456789012, 0xfedcba9876543210}};
+                               .position = {77, 60, 123456789012, 0xfedcba9876543210, 0xabcdef0123456789}};
     svi_bytes_append(&c.settings, "window: 10\n", 11);
     add_section(&c, "learner", true, 300);
     add_section(&c, "empty", true, 0);
@@ -130,6 +131,33 @@ static void test_as_many_as_can_be(void **state) {
     write_down(&c);
     assert_int_equal(svi_checkpoint_read(&k.folder, 0, &d, NULL), SVS_OK);
     assert_same(&c, &d);
+    svi_checkpoint_clear(&c);
+    svi_checkpoint_clear(&d);
+}
+
+/* A section that is too large for one object is in several, and the same state has the same hash. */
+static void test_pieces(void **state) {
+    struct svi_checkpoint c = example(), d = {0};
+    uint8_t hash[16];
+    svs_error e;
+    (void)state;
+    assert_int_equal(svi_checkpoint_write(&k.folder, &c, NULL, NULL), SVS_OK);
+    memcpy(hash, c.hash, sizeof hash);
+    for (size_t piece = 1; piece < 302; piece = piece < 8 ? piece + 1 : piece * 2 - 7) {
+        const bool takes = c.bodies.size / piece < SVI_OBJECTS_MAX;
+        assert_int_equal(svi_checkpoint_write_pieces(&k.folder, &c, piece, NULL, &e),
+                         takes ? SVS_OK : SVS_TOO_LARGE);
+        if (!takes)
+            continue;
+        if (svi_checkpoint_read(&k.folder, c.position.number, &d, &e) != SVS_OK)
+            fail_msg("%s", e.text);
+        assert_same(&c, &d);
+        assert_memory_equal(d.hash, hash, sizeof hash);
+    }
+    for (int i = 0; i < 3; i++) /* each is asked for its size before anything is written */
+        add_section(&c, (char[]){(char)('x' + i), 0}, true, 400);
+    assert_int_equal(svi_checkpoint_write_pieces(&k.folder, &c, 1, NULL, &e), SVS_TOO_LARGE);
+    assert_int_equal(kept_count(&k, "checkpoint"), 1);
     svi_checkpoint_clear(&c);
     svi_checkpoint_clear(&d);
 }
@@ -223,7 +251,7 @@ static void test_wrong_names(void **state) {
     assert_int_equal(rename(from, to), 0);
     assert_int_equal(svi_checkpoint_read(&k.folder, 78, &d, &e), SVS_DAMAGED);
     assert_non_null(strstr(e.text, "another number"));
-    assert_int_equal(truncate(to, ((off_t)8 << 30) + 1), 0); /* a hole */
+    assert_int_equal(truncate(to, (off_t)SVI_CHECKPOINT_MAX + 1), 0); /* a hole */
     assert_int_equal(svi_checkpoint_read(&k.folder, 78, &d, &e), SVS_DAMAGED);
     assert_non_null(strstr(e.text, "too many"));
     svi_checkpoint_clear(&c);
@@ -320,11 +348,13 @@ static void test_forged_headers(void **state) {
     forge_header(&f, 1, 0, "", true);
     forge_end(&f, "end", 16, true);
     assert_forgery(&f, SVS_OK, NULL);
-    forge_header(&f, 2, 0, "", true);
+    forge_header(&f, 2, 0, "", true); /* without a secret */
+    assert_forgery(&f, SVS_DAMAGED, "header lacks");
+    forge_header(&f, 3, 0, "", true);
     assert_forgery(&f, SVS_UNAVAILABLE, "later version");
     forge_header(&f, 1, -1, "", true);
     assert_forgery(&f, SVS_DAMAGED, "header lacks");
-    forge_header(&f, 1, 17, "", true);
+    forge_header(&f, 1, SVI_OBJECTS_MAX + 1, "", true);
     assert_forgery(&f, SVS_DAMAGED, "header lacks");
     forge_header(&f, 1, 0, "", false);
     assert_forgery(&f, SVS_DAMAGED, "header lacks");
@@ -350,9 +380,20 @@ static void test_forged_sections(void **state) {
     assert_forgery(&f, SVS_OK, NULL);
     forge_header(&f, 1, 2, "", true);
     forge_section(&f, "one", RIGHT);
+    forge_section(&f, "one", RIGHT); /* its second piece */
+    forge_end(&f, "end", 16, true);
+    assert_forgery(&f, SVS_OK, NULL);
+    forge_header(&f, 1, 3, "", true);
+    forge_section(&f, "one", RIGHT);
+    forge_section(&f, "two", RIGHT);
     forge_section(&f, "one", RIGHT);
     forge_end(&f, "end", 16, true);
     assert_forgery(&f, SVS_DAMAGED, "twice");
+    forge_header(&f, 1, SVI_SECTIONS_MAX + 1, "", true);
+    for (int i = 0; i <= SVI_SECTIONS_MAX; i++)
+        forge_section(&f, (char[]){(char)('a' + i), 0}, RIGHT);
+    forge_end(&f, "end", 16, true);
+    assert_forgery(&f, SVS_DAMAGED, "too many");
     forge_header(&f, 1, 1, "", true);
     assert_forgery(&f, SVS_DAMAGED, "too early");
     forge_header(&f, 1, 0, "", true);
@@ -369,9 +410,9 @@ static void test_forged_sections(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(test_round_trip),        TEST(test_large),
-                                       TEST(test_as_many_as_can_be), TEST(test_hash),
-                                       TEST(test_flipped_and_cut),   TEST(test_wrong_names),
-                                       TEST(test_forged_headers),    TEST(test_forged_sections)};
+    const struct CMUnitTest tests[] = {
+        TEST(test_round_trip),  TEST(test_large),          TEST(test_as_many_as_can_be),
+        TEST(test_pieces),      TEST(test_hash),           TEST(test_flipped_and_cut),
+        TEST(test_wrong_names), TEST(test_forged_headers), TEST(test_forged_sections)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* Cross-validation against training on each part by hand; folds; the search for C against separate runs. */
 #include "support/problem.h"
+#include "support/quick.h"
 
 #include "solver/train_shared.h"
 
@@ -137,7 +138,7 @@ static void rare_classes(void **state) {
     o.p = 1;
     o.bias = SVS_BIAS_FREE;
     o.solve.tol = 1e-2;
-    assert_int_equal(svs_cross_validate(&x.e, &o, 5, &q, &err), SVS_OK);
+    assert_int_equal(svs_cross_validate(&x.e, &o, often(5, 2), &q, &err), SVS_OK);
     assert_true(q.n == N && q.accuracy > 0.6);
     defaults(&o);
     x.e.class_count = 2;
@@ -166,7 +167,7 @@ static void take_point(void *user, const svs_path_point *p) {
 static void search_is_separate_runs(void **state) {
     (void)state;
     static const svs_solver solvers[] = {SVS_SOLVER_NEWTON, SVS_SOLVER_ALM, SVS_SOLVER_DCD};
-    for (int k = 0; k < (getenv("SVMSTREAM_QUICK") ? 2 : 3); k++) {
+    for (int k = 0; k < (often(3, 2)); k++) {
         struct examples x;
         svs_train_options o;
         struct seen path = {0}, alone = {0};

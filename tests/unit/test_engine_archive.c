@@ -3,6 +3,7 @@
 #include "support/engine.h"
 #include "support/archived.h"
 #include "support/problem.h"
+#include "support/quick.h"
 
 #include "data/shape_archive.h"
 #include "engine/engine_state.h"
@@ -66,14 +67,14 @@ static void assert_same_figures(const svi_metrics *a, const svi_metrics *b) {
 /* A second one is replaced by what is loaded of it, now and then: at every phase of the ring. */
 static void quality_goes_on(void **state) {
     (void)state;
-    for (int k = 0; k < 12; k++) {
+    for (int k = 0; k < often(12, 6); k++) {
         const svs_task task = k % 4 == 3 ? SVS_REGRESS : SVS_CLASSIFY;
         const int64_t window = k % 3 ? 1 + 37 * k : 1;
         uint64_t seed = 10 + (uint64_t)k;
         struct svi_bytes kept = {0};
         svi_metrics *a = svi_metrics_new(task, window, 6, NULL), *b = svi_metrics_new(task, window, 6, NULL);
-        for (int t = 0; t < 900; t++) {
-            const int classes = t < 300 ? 2 : 2 + t / 300 + k % 2;
+        for (int t = 0; t < often(900, 450); t++) {
+            const int classes = t < often(300, 150) ? 2 : 2 + t / often(300, 150) + k % 2;
             if (t == 0 || test_random(&seed) % 23 == 0) {
                 save(archive_metrics, b, &kept);
                 svi_metrics_free(&b);
@@ -100,7 +101,7 @@ static void quality_goes_on(void **state) {
 static void damaged_quality(void **state) {
     (void)state;
     int refused = 0;
-    for (int k = 0; k < 400; k++) {
+    for (int k = 0; k < often(400, 100); k++) {
         const svs_task task = k % 4 == 3 ? SVS_REGRESS : SVS_CLASSIFY;
         uint64_t seed = 100 + (uint64_t)k;
         struct svi_figure figures[SVI_METRICS_FIGURES];
@@ -123,7 +124,7 @@ static void damaged_quality(void **state) {
         free(bad);
         svi_bytes_clear(&kept);
     }
-    assert_true(refused > 100);
+    assert_true(refused > often(100, 25));
 }
 
 /* ---- shape */
@@ -196,7 +197,7 @@ static void damaged_shape(void **state) {
     }
     svi_shape_commit(&s, &(struct svi_message){.has_x = true, .kind = SVI_NAMED, .d = 20});
     save(archive_shape, &s, &kept);
-    for (int k = 0; k < 2000; k++) {
+    for (int k = 0; k < often(2000, 400); k++) {
         uint8_t *bad = damaged(&kept, &seed);
         svi_shape_init(&t, 100, NULL, NULL);
         const svs_code code = archived_load(archive_shape, &t, bad, kept.size, &err);
@@ -239,7 +240,7 @@ static void sources_go_on(void **state) {
     q = svi_producers_new(99, NULL);
     assert_int_equal(archived_load(archive_sources, q, kept.data, kept.size, &err), SVS_DAMAGED);
     svi_producers_free(&q);
-    for (int k = 0; k < 1000; k++) {
+    for (int k = 0; k < often(1000, 200); k++) {
         uint8_t *bad = damaged(&kept, &seed);
         q = svi_producers_new(200, NULL);
         const svs_code code = archived_load(archive_sources, q, bad, kept.size, &err);
@@ -464,7 +465,7 @@ static void damaged_refits(void **state) {
     assert_true(run_job(&s));
     next_samples(&s, 60, 2);
     save(archive_beside, &s.f.e->beside, &kept);
-    for (int k = 0; k < 2000; k++) {
+    for (int k = 0; k < often(2000, 400); k++) {
         struct svi_beside b;
         svs_error err;
         uint8_t *bad = damaged(&kept, &seed);
@@ -482,7 +483,7 @@ static void damaged_refits(void **state) {
         svi_beside_free(&b);
         free(bad);
     }
-    assert_true(refused > 500);
+    assert_true(refused > often(500, 100));
     struct svi_beside off;
     struct svi_settings none = s.f.s;
     svs_error err;

@@ -72,12 +72,16 @@ static void take_at_last(struct speaker *f, bool sourced, const char *text) {
     }
 }
 
-static void open_quietly(struct speaker *f) {
-    speaker_open(f, settings);
+static void open_quietly_with(struct speaker *f, const char *const *with) {
+    speaker_open(f, with);
     svi_engine_free(&f->e);
     f->e = svi_engine_new(&f->s, 1, quiet_sink, NULL, NULL);
     f->control.engine = f->e;
     assert_non_null(f->e);
+}
+
+static void open_quietly(struct speaker *f) {
+    open_quietly_with(f, settings);
 }
 
 static void test_samples(void **unused) {
@@ -148,12 +152,34 @@ static void test_replies(void **unused) {
     speaker_close(&f);
 }
 
+/* A refit that was written down and finds no room is not passed over: the process ends for it. */
+static void test_a_refit(void **unused) {
+    (void)unused;
+    const char *refits[] = {"window", "50", "refit.every", "20", NULL};
+    bool adopted = false;
+    for (int n = 0; !adopted; n++) {
+        struct speaker f;
+        open_quietly_with(&f, refits);
+        for (int i = 0; i < 25; i++)
+            assert_int_equal(say(&f, "{'x': [%d, %d], 'y': %d}", i % 7, i % 3, i % 2), SVS_OK);
+        struct svi_refit *job = svi_engine_refit_take(f.e);
+        assert_non_null(job);
+        svi_refit_run(job);
+        assert_int_equal(job->error.code, SVS_OK);
+        left = n;
+        svi_engine_refit_give(f.e);
+        left = -1;
+        adopted = stat(&f, "refits") == 1;
+        assert_true(adopted != svi_engine_starved(f.e));
+        assert_true(n < 50);
+        speaker_close(&f);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_new),
-        cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_sources),
-        cmocka_unit_test(test_replies),
+        cmocka_unit_test(test_new),     cmocka_unit_test(test_samples), cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_replies), cmocka_unit_test(test_a_refit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

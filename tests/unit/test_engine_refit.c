@@ -2,6 +2,8 @@
 #include "support/engine.h"
 #include "support/problem.h"
 
+#include "engine/engine_archive.h"
+
 struct stream {
     struct speaker f;
     uint64_t random;
@@ -284,6 +286,41 @@ static void test_framing(void **unused) {
     svi_bytes_clear(&deeds[1]);
 }
 
+/* When a part of the journal is lost, its refits may know features that no sample left has brought. */
+static void test_features_that_are_lost(void **unused) {
+    (void)unused;
+    struct stream wide, narrow;
+    struct svi_bytes record = {0};
+    svs_error err;
+    struct svi_checkpoint c = {0};
+    open_stream(&wide, small);
+    open_stream(&narrow, small);
+    for (int i = 0; i < 60; i++) {
+        say(&wide.f, "{'x': {'a': %d, 'b': 1, 'c': %d}, 'y': %d}", i % 7, i % 3, i % 2);
+        say(&narrow.f, "{'x': {'a': %d}, 'y': %d}", i % 7, i % 2);
+    }
+    struct svi_refit *job = svi_engine_refit_take(wide.f.e);
+    assert_non_null(job);
+    svi_refit_run(job);
+    assert_int_equal(job->error.code, SVS_OK);
+    assert_int_equal(job->d, 3);
+    assert_int_equal(svi_refit_pack(job, &record), SVS_OK);
+    svi_engine_refit_give(wide.f.e);
+    assert_int_equal(svi_engine_refit_repeat(narrow.f.e, record.data, record.size, &err), SVS_OK);
+    assert_int_equal(stat(&narrow.f, "refits"), 0);
+    assert_int_equal(stat(&narrow.f, "refits_overtaken"), 1);
+    assert_int_equal(say(&narrow.f, "{'x': {'a': 1}, 'y': 1}"), SVS_OK);
+    assert_int_equal(svi_engine_save(narrow.f.e, &c, &err), SVS_OK);
+    svi_engine *again = svi_engine_new(&narrow.f.s, 77, speaker_sink, &narrow.f, &err);
+    if (svi_engine_load(again, &c, &err) != SVS_OK)
+        fail_msg("%s", err.text);
+    svi_engine_free(&again);
+    svi_checkpoint_clear(&c);
+    svi_bytes_clear(&record);
+    speaker_close(&wide.f);
+    speaker_close(&narrow.f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_due),
@@ -295,6 +332,7 @@ int main(void) {
         cmocka_unit_test(test_failure_is_told),
         cmocka_unit_test(test_on_request),
         cmocka_unit_test(test_framing),
+        cmocka_unit_test(test_features_that_are_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

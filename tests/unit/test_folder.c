@@ -65,6 +65,7 @@ static void test_makes_one_level(void **state) {
     rmdir(path);
     snprintf(path, sizeof path, "%s/a/b", k.path);
     assert_int_equal(svi_folder_open(&f, path, true, &e), SVS_IO);
+    assert_non_null(strstr(e.text, "make the folder first"));
     assert_null(f.path);
     touch("file");
     snprintf(path, sizeof path, "%s/file", k.path);

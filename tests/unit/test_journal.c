@@ -123,7 +123,7 @@ static void test_from_anywhere(void **state) {
         assert_all(n, 100);
         assert_position(all.found.end, at[100]);
     }
-    struct svi_position beyond = {.number = 200, .chain = 7}, new_one = {200, 200, 0, 7};
+    struct svi_position beyond = {.number = 200, .chain = 7}, new_one = {200, 200, 0, 7, 0};
     everything_read(&all, &k, &beyond, false, NULL);
     assert_all(200, 200);
     assert_position(all.found.end, new_one);
@@ -149,7 +149,7 @@ static void test_begin_again(void **state) {
     svi_journal *j = kept_journal(&k, 500, SVI_FSYNC_NEVER, NULL);
     kept_append_to(j, 60, 5);
     svi_journal_free(&j);
-    struct svi_position at = {1000, 1000, 0, 99};
+    struct svi_position at = {1000, 1000, 0, 99, 0};
     j = kept_journal(&k, 500, SVI_FSYNC_NEVER, &at);
     kept_append_to(j, 1010, 5);
     svi_journal_free(&j);
@@ -164,6 +164,22 @@ static void test_begin_again(void **state) {
     assert_int_equal(kept_count(&k, "journal"), 1);
     everything_read(&all, &k, NULL, false, NULL);
     assert_all(0, 0);
+}
+
+/* The last segment that can be: nothing is behind it, and nothing before it is removed. */
+static void test_last_number(void **state) {
+    struct svi_position at = {.number = 5};
+    (void)state;
+    svi_journal *j = kept_journal(&k, 4096, SVI_FSYNC_NEVER, &at);
+    svi_journal_free(&j);
+    at = (struct svi_position){.number = UINT64_MAX};
+    j = kept_journal(&k, 4096, SVI_FSYNC_NEVER, &at);
+    at = svi_journal_position(j);
+    svi_journal_free(&j);
+    assert_true(at.segment == UINT64_MAX && at.offset > 0);
+    j = kept_journal(&k, 4096, SVI_FSYNC_NEVER, &at);
+    svi_journal_free(&j);
+    assert_int_equal(kept_count(&k, "journal"), 2);
 }
 
 static void test_drop(void **state) {
@@ -184,17 +200,18 @@ static void test_policies(void **state) {
     double due;
     (void)state;
     svi_journal *j = kept_journal(&k, 1 << 20, SVI_FSYNC_INTERVAL, NULL);
-    assert_int_equal(svi_journal_tick(j, 10, &due, NULL), SVS_OK);
+    assert_int_equal(kept_tick(j, 10, &due, NULL), SVS_OK);
     assert_true(isinf(due));
     kept_append_to(j, 2, 1);
     assert_int_equal(svi_journal_durable(j), 0);
-    assert_int_equal(svi_journal_tick(j, 10, &due, NULL), SVS_OK);
+    assert_int_equal(kept_tick(j, 10, &due, NULL), SVS_OK);
     assert_true(fabs(due - 10.2) < 1e-9);
     kept_append_to(j, 4, 1);
-    assert_int_equal(svi_journal_tick(j, 10.1, &due, NULL), SVS_OK);
+    assert_int_equal(kept_tick(j, 10.1, &due, NULL), SVS_OK);
     assert_true(fabs(due - 10.2) < 1e-9);
     assert_int_equal(svi_journal_durable(j), 0);
-    assert_int_equal(svi_journal_tick(j, 10.25, &due, NULL), SVS_OK);
+    assert_int_equal(kept_tick(j, 10.25, &due, NULL), SVS_OK);
+    assert_false(svi_journal_due(j, 10.25, &due));
     assert_true(isinf(due));
     assert_int_equal(svi_journal_durable(j), 4);
     assert_int_equal(svi_journal_syncs(j), 1);
@@ -210,7 +227,7 @@ static void test_policies(void **state) {
 
     j = kept_journal(&k, 300, SVI_FSYNC_NEVER, &all.found.end);
     kept_append_to(j, 40, 1);
-    assert_int_equal(svi_journal_tick(j, 1e9, &due, NULL), SVS_OK);
+    assert_int_equal(kept_tick(j, 1e9, &due, NULL), SVS_OK);
     assert_true(isinf(due));
     assert_true(svi_journal_durable(j) > 6 && svi_journal_durable(j) < 40); /* where segments ended */
     svi_journal_free(&j);
@@ -263,19 +280,19 @@ static void test_trim(void **state) {
     kept_append_to(j, 40, 1);
     struct svi_position at = svi_journal_position(j);
     int before = kept_count(&k, "journal");
-    assert_int_equal(svi_journal_trim(j, 0, NULL), SVS_OK);
+    assert_int_equal(kept_trim(&k, j, 0), SVS_OK);
     assert_int_equal(kept_count(&k, "journal"), before);
-    assert_int_equal(svi_journal_trim(j, 20, NULL), SVS_OK);
+    assert_int_equal(kept_trim(&k, j, 20), SVS_OK);
     struct svi_position from = {.number = 20};
     everything_read(&all, &k, &from, false, NULL);
     assert_all(20, 40);
     everything_read(&all, &k, NULL, false, NULL);
     assert_int_equal(all.how, SVI_JOURNAL_FAIL);
     assert_int_equal(all.error.code, SVS_DAMAGED);
-    assert_int_equal(svi_journal_trim(j, UINT64_MAX, NULL), SVS_OK);
+    assert_int_equal(kept_trim(&k, j, UINT64_MAX), SVS_OK);
     assert_int_equal(kept_count(&k, "journal"), 1);
     kept_append_to(j, 60, 1);
-    assert_int_equal(svi_journal_trim(j, 60, NULL), SVS_OK);
+    assert_int_equal(kept_trim(&k, j, 60), SVS_OK);
     svi_journal_free(&j);
     /* The segment in which `at` stands is gone; where the next begins just there, nothing is missing. */
     everything_read(&all, &k, &at, false, NULL);
@@ -290,7 +307,7 @@ static void test_trimmed_behind_a_checkpoint(void **state) {
     kept_append_to(j, 10, 10);
     struct svi_position at = svi_journal_position(j);
     kept_append_to(j, 20, 10);
-    assert_int_equal(svi_journal_trim(j, 10, NULL), SVS_OK);
+    assert_int_equal(kept_trim(&k, j, 10), SVS_OK);
     assert_int_equal(kept_count(&k, "journal"), 1);
     svi_journal_free(&j);
     everything_read(&all, &k, &at, false, NULL);
@@ -320,7 +337,7 @@ static void test_is_msgpack(void **state) {
     const uint8_t *at = c.bytes, *end = c.bytes + c.size;
     svi_item_read(at, &item);
     assert_int_equal(item.type, SVI_MAP);
-    assert_int_equal(item.length, 8);
+    assert_int_equal(item.length, 10);
     assert_int_equal(svi_walk(&at, end, 1), SVS_OK);
     for (int n = 0; n < 20; n++) {
         const uint8_t *inside = svi_item_read(at, &item);
@@ -369,6 +386,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_from_anywhere, setup, teardown),
         cmocka_unit_test_setup_teardown(test_resume, setup, teardown),
         cmocka_unit_test_setup_teardown(test_begin_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_last_number, setup, teardown),
         cmocka_unit_test_setup_teardown(test_drop, setup, teardown),
         cmocka_unit_test_setup_teardown(test_policies, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sync_beside, setup, teardown),

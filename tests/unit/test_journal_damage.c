@@ -28,6 +28,12 @@ static struct small {
     struct svi_position at[65];
 } small;
 
+static uint64_t secret_of(const struct content *segment) {
+    struct svi_segment_header h;
+    (void)svi_segment_header_read(&h, segment->bytes, segment->size);
+    return h.secret;
+}
+
 static void commit(svi_journal *j, int records) {
     for (int i = 0; i < records; i++) {
         struct svi_position at = svi_journal_position(j);
@@ -234,7 +240,7 @@ static void test_missing_segments(void **state) {
 /* Places that a checkpoint knows of: the segment gone, or shorter. */
 static void test_places_that_are_gone(void **state) {
     uint64_t first = small.first[SEGMENTS - 1];
-    struct svi_position at = small.at[first + 2], fresh = {at.number, at.number, 0, at.chain};
+    struct svi_position at = small.at[first + 2], fresh = {at.number, at.number, 0, at.chain, 0};
     struct content *last = &small.file[SEGMENTS - 1];
     (void)state;
     content_write(last, at.offset - 1); /* the checkpoint was synced, the journal's end was not */
@@ -375,7 +381,7 @@ static void test_hostile(void **state) {
     last->bytes = calloc(SIZE, 1);
     for (size_t i = 8; i + STEP < SIZE; i += STEP) {
         r.number = small.first[SEGMENTS - 1] + 1;
-        svi_record_write(record, &r, &chain);
+        svi_record_write(record, &r, secret_of(last), &chain);
         memcpy(last->bytes + i, record, sizeof record);
         last->bytes[i + 30] = 0;
         last->bytes[i + 31] = 0xf; /* a payload of a megabyte */
@@ -406,7 +412,7 @@ static void test_stale_records(void **state) {
         struct svi_record r = {.number = rows[i].number, .durable = rows[i].durable};
         memset(last->bytes + last->size, 0, 300);
         chain = 0;
-        svi_record_write(last->bytes + at, &r, &chain);
+        svi_record_write(last->bytes + at, &r, secret_of(last), &chain);
         content_write(last, size);
         everything_read(&all, &k, NULL, false, NULL);
         assert_prefix(n);
@@ -417,21 +423,22 @@ static void test_stale_records(void **state) {
     }
 }
 
-/* A payload with what looks like a record in it, in a record that is damaged: the one behind it tells that
- * only this one is, and what it holds is not believed. */
+/* A payload with a whole record in it, in a record that is damaged: the one behind it tells that only this
+ * one is, and what it holds is not believed, even if its maker knew the secret. */
 static void test_made_up_record(void **state) {
     static const enum svi_fsync policies[] = {SVI_FSYNC_NEVER, SVI_FSYNC_ALWAYS};
     uint8_t payload[8 + 43 + 5] = {1, 2, 3};
-    uint64_t chain = svi_load64(payload);
+    uint64_t chain;
     const struct svi_record forged = {.number = 4, .kind = 100, .durable = 4};
     (void)state;
-    svi_record_write(payload + 8, &forged, &chain);
     for (int i = 0; i < 2; i++) {
         struct content c;
         kept_empty(&k);
         svi_journal *j = kept_journal(&k, 4096, policies[i], NULL);
         kept_append_to(j, 3, 1);
         const size_t at = svi_journal_position(j).offset;
+        chain = svi_load64(payload);
+        svi_record_write(payload + 8, &forged, svi_journal_position(j).secret, &chain);
         assert_int_equal(svi_journal_append(j, 1, 0, payload, sizeof payload, NULL), SVS_OK);
         assert_int_equal(svi_journal_commit(j, NULL), SVS_OK);
         kept_append_to(j, 6, 1);

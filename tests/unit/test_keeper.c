@@ -1,119 +1,8 @@
 /* The keeper at its rare moments: a process that ended before its first record, what --accept-loss passes
  * over. */
-#include "support/engine.h"
-#include "support/folder.h"
-
 #include <fcntl.h>
 
-#include "base/alloc.h"
-#include "engine/keeper.h"
-#include "store/segment.h"
-
-struct life {
-    char path[200], log[4096];
-    struct svi_settings s;
-    svi_keeper *keeper;
-    svi_engine *engine;
-    svs_error error;
-    struct speaker speaker; /* its frames alone */
-};
-
-static void sink(void *user, const struct svi_event *event) {
-    (void)user;
-    (void)event;
-}
-
-static void set(struct life *l, const char *name, const char *value) {
-    if (svi_settings_set(&l->s, name, value, &l->error) != SVS_OK)
-        fail_msg("%s", l->error.text);
-}
-
-static int setup(void **state) {
-    struct life *l = calloc(1, sizeof *l);
-    assert_non_null(l);
-    assert_non_null(test_folder(l->path));
-    l->speaker.now = NOW;
-    *state = l;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct life *l = *state;
-    test_folder_remove(l->path);
-    svi_bytes_clear(&l->speaker.frame);
-    free(l);
-    return 0;
-}
-
-/* What it says while it starts is in l->log. */
-static svs_code begin(struct life *l, bool accept_loss) {
-    FILE *log = fmemopen(l->log, sizeof l->log, "w");
-    assert_non_null(log);
-    svi_settings_default(&l->s);
-    set(l, "in.mode", "router");
-    set(l, "state.dir", l->path);
-    set(l, "refit", "none");
-    set(l, "novelty", "none");
-    set(l, "journal.segment", "4096");
-    l->s.accept_loss = accept_loss;
-    l->keeper = svi_keeper_open(&l->s, sink, NULL, log, &l->engine, &l->error);
-    fclose(log);
-    return l->keeper ? SVS_OK : l->error.code;
-}
-
-static void assert_begins(struct life *l, bool accept_loss) {
-    if (begin(l, accept_loss) != SVS_OK)
-        fail_msg("%s", l->error.text);
-}
-
-static void end(struct life *l) {
-    svi_keeper_free(&l->keeper);
-    svi_engine_free(&l->engine);
-}
-
-static void feed(struct life *l, int count) {
-    struct svi_receipt r;
-    for (int i = 0; i < count; i++) {
-        const int n = (int)svi_engine_source_next(l->engine, "a");
-        speaker_build(&l->speaker, "{'x': [%d, %d], 'y': %d, 'src': 'a', 'n': %d, 'ts': %d}", n % 5, n % 3,
-                      n % 2, n, n + 1);
-        const struct svi_bytes *f = &l->speaker.frame;
-        assert_int_equal(svi_keeper_write(l->keeper, SVI_RECORD_SOURCED, NOW, f->data, f->size, NULL),
-                         SVS_OK);
-        svi_engine_frame(l->engine, f->data, f->size, NOW, true, &r);
-        assert_int_equal(r.n, n);
-    }
-}
-
-static void save(struct life *l) {
-    if (svi_keeper_save(l->keeper, NULL, NULL, &l->error) != SVS_OK)
-        fail_msg("%s", l->error.text);
-}
-
-static int64_t seen(const struct life *l) {
-    return svi_engine_seen(l->engine);
-}
-
-static void path_of(const struct life *l, const char *prefix, uint64_t number, char out[300]) {
-    char name[SVI_FILE_NAME];
-    snprintf(out, 300, "%s/%s", l->path, svi_folder_name(name, prefix, number));
-}
-
-/* The numbers of its files of this kind; how many. */
-static int list(const struct life *l, const char *prefix, uint64_t **numbers) {
-    struct svi_folder f;
-    int count;
-    assert_int_equal(svi_folder_open(&f, l->path, false, NULL), SVS_OK);
-    assert_int_equal(svi_folder_list(&f, prefix, numbers, &count, NULL), SVS_OK);
-    svi_folder_close(&f);
-    return count;
-}
-
-static void remove_file(const struct life *l, const char *prefix, uint64_t number) {
-    char path[300];
-    path_of(l, prefix, number, path);
-    assert_int_equal(unlink(path), 0);
-}
+#include "support/life.h"
 
 /* Killed when the first segment has its header and no record yet, or a torn one: the journal has an epoch
  * then, and the checkpoints to come must have the same. */
@@ -232,6 +121,45 @@ static void test_a_foreign_segment(void **state) {
     assert_passed_over(l);
 }
 
+static void assert_last_model(const struct life *l) {
+    const struct svi_bytes *last = svi_engine_last_model(l->engine);
+    assert_int_equal(last->size, l->model.size);
+    assert_true(last->size == 0 || memcmp(last->data, l->model.data, last->size) == 0);
+}
+
+/* Whatever came behind it, and whether a checkpoint or the journal has it. */
+static void test_the_last_model_is_told_as_it_was(void **state) {
+    struct life *l = *state;
+    const char *const models[] = {"publish.every", "10", "publish.seconds", "0", NULL};
+    l->more = models;
+    assert_begins(l, false);
+    assert_int_equal(svi_engine_last_model(l->engine)->size, 0);
+    feed(l, 7);
+    end(l);
+    assert_begins(l, false); /* none was published yet */
+    assert_int_equal(svi_engine_last_model(l->engine)->size, 0);
+    feed(l, 5);
+    assert_true(l->model.size > 0);
+    end(l);
+    assert_begins(l, false); /* by the journal */
+    assert_last_model(l);
+    feed(l, 3);
+    save(l);
+    feed(l, 2);
+    end(l);
+    assert_begins(l, false); /* by the checkpoint */
+    assert_last_model(l);
+    feed(l, 4);
+    end(l);
+    const char *const wider[] = {"publish.every", "10", "publish.seconds", "0", "max.features", "2000", NULL};
+    l->more = wider;
+    assert_begins(l, false); /* and in an engine with other limits */
+    assert_last_model(l);
+    svi_engine_publish_model(l->engine, true);
+    assert_last_model(l);
+    end(l);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -241,6 +169,7 @@ int main(void) {
         TEST(test_the_last_segment_is_missing),
         TEST(test_the_beginning_is_missing),
         TEST(test_a_foreign_segment),
+        TEST(test_the_last_model_is_told_as_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -234,7 +234,7 @@ static void test_exposed_addresses(void **state) {
                                  "tcp://*:5",           "tcp://0.0.0.0:5",   "tcp://10.0.0.1:5",
                                  "tcp://eth0:5",        "tcp://127.evil:5",  "tcp://[::]:5",
                                  "tcp://128.0.0.1:5",   "tcp://localhost:5", "udp://127.0.0.1:5",
-                                 "tcp://127.0.0.1@x:5", "tcp://[::1:5",      "tcp://x"};
+                                 "tcp://127.0.0.1@x:5", "tcp://[::1:5",      "tcp://x:5"};
     (void)state;
     for (int k = 0; k < 3; k++) {
         const char *key = (const char *[]){"in", "out", "ctl"}[k];

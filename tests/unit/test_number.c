@@ -12,8 +12,9 @@
 #include <cmocka.h>
 
 #include "data/number.h"
+#include "support/quick.h"
 
-#define RANDOM_TEXTS 2000000
+#define RANDOM_TEXTS often(2000000, 200000)
 
 static uint64_t next_random(uint64_t *state) {
     *state ^= *state << 13;
@@ -195,7 +196,7 @@ static void very_long_texts_are_exact(void **state) {
     (void)state;
     uint64_t random = 77777777;
     char text[3000];
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < often(2000, 500); i++) {
         random_text(&random, text, 1200);
         expect_like_strtod(text);
     }

@@ -1,9 +1,6 @@
 /* Novelty and alerts as the engine's surroundings see them. */
 #include "support/tape.h"
-
-static bool quick(void) {
-    return getenv("SVMSTREAM_QUICK") != NULL;
-}
+#include "support/quick.h"
 
 static const char *const names[] = {"temp", "vibration", "flow"};
 
@@ -34,7 +31,7 @@ static void mixed(int i, struct row *r) {
 }
 
 static void check_frames(const char *const *settings, int least) {
-    const int rows = quick() ? 1500 : 6500, all[] = {7, 64, 1000}, batches = quick() ? 1 : 3;
+    const int rows = often(6500, 1300), all[] = {7, 64, 1000}, batches = quick() ? 1 : 3;
     struct tape one, t;
     tape_open(&one, alone, settings);
     tape_feed(&one, mixed, 0, rows, 1);

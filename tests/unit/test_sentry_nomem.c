@@ -2,6 +2,7 @@
  * svi_realloc. */
 #include "support/tape.h"
 #include "support/nomem.h"
+#include "support/quick.h"
 
 /* ---- the n-th allocation fails */
 
@@ -64,7 +65,7 @@ static int take_at_last(struct tape *t, int i) {
     svi_pack_begin(&p, &t->frame);
     tape_pack(&p, &r);
     assert_int_equal(svi_pack_end(&p), SVS_OK);
-    for (int n = 0;; n++) {
+    for (int n = 0;; n += every(4)) {
         struct svi_receipt receipt;
         const int before = scores;
         errors = 0;
@@ -148,7 +149,7 @@ static void test_others_go_on(void **unused) {
     (void)unused;
     int n = 0;
     while (fails_at(n))
-        n++;
+        n += every(6);
     assert_in_range(n, 10, 300);
 }
 
@@ -205,7 +206,7 @@ static void test_memory_is_predicted(void **unused) {
     };
     static const int widths[] = {1, 10, WIDEST};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < (quick() && k > 0 ? 2 : 3); i++) {
             double with, without;
             const double bytes =
                 use(kinds[k], widths[i], NULL, &with) - use(kinds[k], widths[i], "none", &without);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 
 #include <cmocka.h>
@@ -14,7 +15,21 @@
 #include "base/alloc.h"
 #include "support/kept.h"
 
-enum call { OPENAT, WRITE, PREAD, FDATASYNC, FSYNC, FTRUNCATE, RENAMEAT, UNLINKAT, FLOCK, MKDIR, CALLS };
+enum call {
+    OPENAT,
+    WRITE,
+    PREAD,
+    FDATASYNC,
+    FSYNC,
+    FTRUNCATE,
+    RENAMEAT,
+    UNLINKAT,
+    FLOCK,
+    MKDIR,
+    GETRANDOM,
+    SYNCFS,
+    CALLS
+};
 
 static enum call failing = CALLS;
 static long left = -1; /* calls until one fails; -1 = none fails */
@@ -25,7 +40,7 @@ static size_t traced;
 
 static bool fails(enum call c) {
     if (traced < sizeof trace - 1)
-        trace[traced++] = "owpDFTRUlm"[c];
+        trace[traced++] = "owpDFTRUlmgS"[c];
     if (c != failing || left < 0)
         return false;
     bool now = left == 0;
@@ -47,7 +62,17 @@ ssize_t write(int fd, const void *bytes, size_t n) {
     return fails(WRITE) ? -1 : result(syscall(SYS_write, fd, bytes, n));
 }
 
+/* Sectors that the disk has lost, from here to there. */
+static off_t lost_from, lost_to;
+
 ssize_t pread(int fd, void *bytes, size_t n, off_t at) {
+    if (at < lost_to && at + (off_t)n > lost_from) {
+        if (at >= lost_from) {
+            errno = EIO;
+            return -1;
+        }
+        n = (size_t)(lost_from - at); /* what can be read comes first */
+    }
     if (halves && n > 1)
         n /= 2;
     return fails(PREAD) ? -1 : result(syscall(SYS_pread64, fd, bytes, n, at));
@@ -89,6 +114,14 @@ int mkdir(const char *path, mode_t mode) {
     return fails(MKDIR) ? -1 : (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
 }
 
+ssize_t getrandom(void *bytes, size_t n, unsigned flags) {
+    return fails(GETRANDOM) ? -1 : result(syscall(SYS_getrandom, bytes, n, flags));
+}
+
+int syncfs(int fd) {
+    return fails(SYNCFS) ? -1 : (int)syscall(SYS_syncfs, fd);
+}
+
 /* ---- a life */
 
 static struct kept outer, k; /* k: a folder in it that each life makes */
@@ -124,7 +157,7 @@ static void append(struct life *l, svi_journal *j, uint64_t end) {
         }
         if (good(l, svi_journal_commit(j, &e), &e))
             l->acked = svi_journal_position(j).number;
-        if (l->code == SVS_IO || !good(l, svi_journal_tick(j, (double)tries, &due, &e), &e))
+        if (l->code == SVS_IO || !good(l, kept_tick(j, (double)tries, &due, &e), &e))
             return;
         l->durable = svi_journal_durable(j);
     }
@@ -258,7 +291,7 @@ static bool one(enum call call, long n, bool second) {
         assert_true(there && l.error.text[0]);
     if (there && call == FDATASYNC && reason != EINTR)
         assert_int_equal(l.code, SVS_IO); /* never full, never overlooked */
-    if (reason == EINTR && !forever && call >= WRITE && call <= FTRUNCATE)
+    if (reason == EINTR && !forever && ((call >= WRITE && call <= FTRUNCATE) || call == GETRANDOM))
         assert_int_equal(l.code, SVS_OK);
     if (l.acked < before.acked)
         l.acked = before.acked;
@@ -276,7 +309,7 @@ static void test_each_call(void **state) {
     int step = getenv("SVMSTREAM_QUICK") ? 3 : 1;
     (void)state;
     begin_place();
-    for (int call = 0; call < CALLS; call++)
+    for (int call = 0; call < SYNCFS; call++)
         for (int variant = 0; variant < 12; variant++) {
             long n = 0;
             reason = reasons[variant / 4];
@@ -318,11 +351,11 @@ static void test_order(void **state) {
     at.offset -= 1;
     traced = 0;
     j = kept_journal(&k, 200, SVI_FSYNC_NEVER, &at); /* names first, then the tail */
-    assert_trace("oFoTD");
+    assert_trace("goFoTD");
     svi_journal_free(&j);
     at = (struct svi_position){0};
     j = kept_journal(&k, 200, SVI_FSYNC_NEVER, &at);
-    assert_trace("oUUFowDF"); /* all that is in the way, newest first */
+    assert_trace("goUUFowDF"); /* all that is in the way, newest first */
     trace_commit(j);
     assert_trace("w");
     trace_commit(j); /* the old segment is whole before a new one is there */
@@ -332,6 +365,72 @@ static void test_order(void **state) {
     traced = 0;
     assert_int_equal(svi_checkpoint_write(&k.folder, &c, NULL, NULL), SVS_OK);
     assert_trace("owwFRF");
+    kept_remove(&k);
+}
+
+/* The folder's name is on disk before anything in the folder is, whoever made it: a process that was killed
+ * behind its mkdir has synced nothing. A parent that may not be read costs a sync of all; what cannot be
+ * synced is no reason to refuse. */
+static void test_parent(void **state) {
+    static const struct {
+        enum call call;
+        int reason;
+        const char *trace;
+        svs_code code;
+    } rows[] = {{CALLS, 0, "moFolTwo", SVS_OK},       {CALLS, 0, "moFolTwo", SVS_OK},
+                {OPENAT, EACCES, "moSolTwo", SVS_OK}, {FSYNC, EINVAL, "moFolTwo", SVS_OK},
+                {FSYNC, EROFS, "moFolTwo", SVS_OK},   {FSYNC, EIO, "moF", SVS_IO},
+                {OPENAT, EMFILE, "mo", SVS_IO}};
+    svs_error e;
+    (void)state;
+    begin_place();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        failing = rows[i].call;
+        reason = rows[i].reason;
+        forever = false;
+        left = traced = 0;
+        assert_int_equal(svi_folder_open(&k.folder, k.path, true, &e), rows[i].code);
+        left = -1;
+        assert_trace(rows[i].trace);
+        svi_folder_close(&k.folder);
+    }
+    assert_non_null(strstr(e.text, k.path));
+    assert_int_equal(svi_folder_open(&k.folder, k.path, false, &e), SVS_OK);
+    assert_trace(""); /* who only looks changes nothing */
+    remove_place();
+    kept_remove(&outer);
+}
+
+/* Sectors in the middle of a journal that the disk cannot read: damage like any other, with the place and
+ * what to do, and --accept-loss passes over no more than what is in them. */
+static void test_lost_sectors(void **state) {
+    static const off_t lost[][2] = {{8192, 12288}, {4096, 4097}, {0, 4096}, {0, 1 << 20}, {20480, 1 << 20}};
+    struct svi_position zero = {0};
+    (void)state;
+    kept_open(&k);
+    svi_journal *j = kept_journal(&k, 1 << 20, SVI_FSYNC_ALWAYS, NULL);
+    kept_append_to(j, 400, 1);
+    assert_true(svi_journal_position(j).offset > 20480);
+    svi_journal_free(&j);
+    for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
+        lost_from = lost[i][0];
+        lost_to = lost[i][1];
+        everything_read(&all, &k, &zero, false, NULL);
+        assert_int_equal(all.how, SVI_JOURNAL_FAIL);
+        assert_int_equal(all.error.code, SVS_DAMAGED);
+        assert_non_null(strstr(all.error.text, "--accept-loss"));
+        assert_non_null(strstr(all.error.text, "/journal-0"));
+        const int before = all.count;
+        everything_read(&all, &k, &zero, true, NULL);
+        assert_int_equal(all.how, SVI_JOURNAL_END);
+        assert_true(all.found.damages > 0 && all.count >= before);
+        const off_t hidden = lost_to > 1 << 15 ? 0 : (lost_to - lost_from + 4095) / 4096 * 4096;
+        if (hidden && lost_from) { /* a record has 43 bytes at least */
+            assert_true(all.found.lost_records > 0 && all.found.lost_records <= (uint64_t)hidden / 43 + 2);
+            assert_int_equal(all.count + (int)all.found.lost_records, 400);
+        }
+        lost_from = lost_to = 0;
+    }
     kept_remove(&k);
 }
 
@@ -354,7 +453,8 @@ static void test_halves(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_order), cmocka_unit_test(test_halves),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_order), cmocka_unit_test(test_parent),
+                                       cmocka_unit_test(test_lost_sectors), cmocka_unit_test(test_halves),
                                        cmocka_unit_test(test_each_call)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

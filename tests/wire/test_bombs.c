@@ -61,9 +61,13 @@ static const struct bomb bombs[] = {
 static size_t build(const struct bomb *b, uint8_t *out) {
     size_t size = b->head_size;
     memcpy(out, b->head, size);
-    for (; b->piece_size && size + b->piece_size <= b->size; size += b->piece_size)
-        memcpy(out + size, b->piece, b->piece_size);
-    return size;
+    const size_t pieces = b->piece_size ? (b->size - size) / b->piece_size : 0;
+    uint8_t *body = out + size;
+    for (size_t i = 0, n; i < pieces; i += n) { /* doubled, as that takes no time */
+        n = i == 0 ? 1 : i < pieces - i ? i : pieces - i;
+        memcpy(body + i * b->piece_size, i == 0 ? (const void *)b->piece : body, n * b->piece_size);
+    }
+    return size + pieces * b->piece_size;
 }
 
 /* ---- who reads */
@@ -205,10 +209,11 @@ static void claim_all(struct svi_settings *s, struct svi_checkpoint *c, const st
     const uint8_t *begin = c->bodies.data + section->offset, *at = begin;
     struct svi_item map, value;
     at = svi_item_read(at, &map);
+    const size_t step = sanitized() ? 5 : 1; /* of the claims: another one for each number */
     for (uint32_t i = 0; i < map.length; i++) {
         assert_int_equal(svi_walk(&at, begin + section->size, 2), SVS_OK);
         svi_item_read(at, &value);
-        for (size_t k = 0; value.type == SVI_INT && k < sizeof much / sizeof much[0]; k++)
+        for (size_t k = i % step; value.type == SVI_INT && k < sizeof much / sizeof much[0]; k += step)
             claim(s, c, (size_t)(at + 1 - c->bodies.data), much[k]);
         assert_int_equal(svi_walk(&at, begin + section->size, 2), SVS_OK);
     }

@@ -7,9 +7,10 @@
 
 #include <cmocka.h>
 
+#include "support/quick.h"
 #include "wire/oracle.h"
 
-#define ROUNDS 40000
+#define ROUNDS often(40000, 8000)
 
 static uint64_t draw(uint64_t *r) {
     *r ^= *r << 13;

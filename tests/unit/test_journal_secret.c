@@ -1,0 +1,224 @@
+/* The segments' secrets: what a producer sends never passes for a record, wherever a crash tears the journal,
+ * and neither a damaged header nor a missing secret makes a journal shorter without a word. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "support/kept.h"
+#include "store/reader.h"
+
+#define SEGMENTS 3
+
+static struct kept k;
+static struct everything all;
+static struct content file[SEGMENTS];
+static uint64_t first[SEGMENTS], end; /* of each segment; of the journal */
+static struct svi_position at[100];   /* of each record */
+
+static int setup(void **state) {
+    uint64_t *numbers;
+    int count;
+    (void)state;
+    kept_open(&k);
+    svi_journal *j = kept_journal(&k, 700, SVI_FSYNC_INTERVAL, NULL);
+    do {
+        end = svi_journal_position(j).number;
+        kept_append(j, end, record_size(end));
+        at[end + 1] = svi_journal_position(j);
+        assert_int_equal(svi_journal_commit(j, NULL), SVS_OK);
+    } while (kept_count(&k, "journal") < SEGMENTS || at[end + 1].offset < 600);
+    end++;
+    svi_journal_free(&j);
+    assert_int_equal(svi_folder_list(&k.folder, "journal", &numbers, &count, NULL), SVS_OK);
+    assert_int_equal(count, SEGMENTS);
+    for (int s = 0; s < SEGMENTS; s++) {
+        first[s] = numbers[s];
+        content_read(&file[s], &k, "journal", numbers[s]);
+    }
+    svi_free(numbers);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    for (int s = 0; s < SEGMENTS; s++)
+        free(file[s].bytes);
+    kept_remove(&k);
+    return 0;
+}
+
+/* 0 to n - 1. */
+static void assert_prefix(uint64_t n) {
+    assert_int_equal(all.count, n);
+    for (uint64_t i = 0; i < n; i++)
+        assert_int_equal(all.number[i], i);
+}
+
+static void assert_refused(void) {
+    assert_int_equal(all.how, SVI_JOURNAL_FAIL);
+    assert_int_equal(all.error.code, SVS_DAMAGED);
+    assert_non_null(strstr(all.error.text, "--accept-loss"));
+}
+
+static uint64_t secret_of(const struct content *segment) {
+    struct svi_segment_header h;
+    assert_int_equal(svi_segment_header_read(&h, segment->bytes, segment->size), SVI_HEAD_SOUND);
+    return h.secret;
+}
+
+/* A sample that holds whole records, in a record that a crash has torn: whatever a producer can know of the
+ * journal, they are not taken for records. */
+static void test_forged_record(void **state) {
+    enum { COUNT = 3 };
+    uint8_t payload[COUNT * (8 + 43) + 200];
+    uint64_t chain = 0;
+    (void)state;
+    for (int cut = 0; cut < 200; cut += 7) {
+        struct content c;
+        kept_empty(&k);
+        svi_journal *j = kept_journal(&k, 4096, SVI_FSYNC_NEVER, NULL);
+        kept_append_to(j, 3, 1);
+        const struct svi_position torn = svi_journal_position(j);
+        for (uint64_t i = 0; i < COUNT; i++) {
+            const struct svi_record forged = {.number = 4 + i, .kind = 100, .durable = 4 + i};
+            const uint64_t before = htobe64(chain);
+            memcpy(payload + i * 51, &before, 8);
+            svi_record_write(payload + i * 51 + 8, &forged, 0, &chain);
+        }
+        assert_int_equal(svi_journal_append(j, 1, 0, payload, sizeof payload, NULL), SVS_OK);
+        assert_int_equal(svi_journal_commit(j, NULL), SVS_OK);
+        svi_journal_free(&j);
+        content_read(&c, &k, "journal", 0);
+        content_write(&c, c.size - 1 - (size_t)cut);
+        for (int accept_loss = 0; accept_loss < 2; accept_loss++) {
+            everything_read(&all, &k, NULL, accept_loss, NULL);
+            assert_int_equal(all.how, SVI_JOURNAL_END);
+            assert_prefix(3);
+            assert_position(all.found.end, torn);
+            assert_int_equal(all.found.torn, c.size - 1 - (size_t)cut - torn.offset);
+            assert_false(all.found.damages);
+        }
+        free(c.bytes);
+    }
+}
+
+/* No two segments have one secret, and the same life twice has others; it goes on where the journal does. */
+static void test_secrets(void **state) {
+    uint64_t secret[2 * SEGMENTS];
+    (void)state;
+    for (int life = 0; life < 2; life++) {
+        for (int s = 0; s < SEGMENTS; s++) {
+            struct content *c = &file[s];
+            secret[life * SEGMENTS + s] = secret_of(c);
+            assert_int_equal(at[first[s] + 1].secret, secret_of(c));
+            for (int i = 0; i < life * SEGMENTS + s; i++)
+                assert_int_not_equal(secret[i], secret_of(c));
+        }
+        if (life == 0) {
+            teardown(state);
+            setup(state);
+        }
+    }
+}
+
+/* Both copies of the last segment's secret are gone: nothing of it can be checked, which is damage, not an
+ * end that a crash has torn. With a place in it that a checkpoint knows of it is needed no more. */
+static void test_secrets_gone(void **state) {
+    struct content *c = &file[SEGMENTS - 1];
+    const uint64_t last = first[SEGMENTS - 1], secret = htobe64(secret_of(c));
+    (void)state;
+    for (uint8_t *p = c->bytes; (p = memmem(p, c->size - (size_t)(p - c->bytes), &secret, 8));)
+        *p ^= 1;
+    assert_true(c->size > SVI_HEADER_MAX);
+    content_write(c, c->size);
+    everything_read(&all, &k, NULL, false, NULL);
+    assert_refused();
+    everything_read(&all, &k, NULL, true, NULL);
+    assert_int_equal(all.how, SVI_JOURNAL_END);
+    assert_prefix(last);
+    everything_read(&all, &k, &at[last + 1], false, NULL);
+    assert_int_equal(all.how, SVI_JOURNAL_END);
+    assert_int_equal(all.count, end - last - 1);
+}
+
+/* In the segment's place there is another one, which is sound in itself. */
+static void test_another_segment(void **state) {
+    struct svi_position from = at[first[SEGMENTS - 1] + 1];
+    (void)state;
+    from.secret ^= 1;
+    everything_read(&all, &k, &from, false, NULL);
+    assert_refused();
+    everything_read(&all, &k, &from, true, NULL);
+    assert_int_equal(all.how, SVI_JOURNAL_END);
+    assert_int_equal(all.count, 0);
+    assert_true(all.found.lost);
+    assert_int_equal(all.found.end.offset, 0);
+}
+
+/* What version 1 wrote, whose records had no secret, is read and gone on with. */
+static void test_version_1(void **state) {
+    uint8_t bytes[600], *to = bytes;
+    struct content c;
+    struct svi_bytes head = {0};
+    struct svi_pack p;
+    char name[SVI_FILE_NAME];
+    (void)state;
+    kept_empty(&k);
+    svi_pack_begin(&p, &head);
+    svi_pack_map(&p, 8);
+    const char *const texts[] = {"format", "svmstream-journal", "program", "0.1", "stream", "s"};
+    for (int i = 0; i < 6; i++)
+        svi_pack_text(&p, texts[i]);
+    svi_pack_text(&p, "v");
+    svi_pack_uint(&p, 1);
+    svi_pack_text(&p, "epoch");
+    svi_pack_word(&p, KEPT_EPOCH);
+    svi_pack_text(&p, "first");
+    svi_pack_word(&p, 0);
+    svi_pack_text(&p, "chain");
+    svi_pack_word(&p, 0);
+    svi_pack_text(&p, "check");
+    uint64_t chain = svi_seal(&p, 0, 0);
+    assert_int_equal(svi_pack_end(&p), SVS_OK);
+    memcpy(to, head.data, head.size);
+    to += head.size;
+    svi_bytes_clear(&head);
+    for (uint64_t n = 0; n < 3; n++) {
+        uint8_t payload[64];
+        struct svi_record r = {n, (int)n, (double)n / 2, 0, payload, record_size(n)};
+        record_payload(n, payload, r.size);
+        svi_record_write(to, &r, 0, &chain);
+        to += 43 + r.size;
+    }
+    c = (struct content){.bytes = bytes, .size = (size_t)(to - bytes)};
+    snprintf(c.path, sizeof c.path, "%s/%s", k.path, svi_folder_name(name, "journal", 0));
+    content_write(&c, c.size);
+    everything_read(&all, &k, NULL, false, NULL);
+    assert_int_equal(all.how, SVI_JOURNAL_END);
+    assert_prefix(3);
+    assert_int_equal(all.found.torn, 0);
+    svi_journal *j = kept_journal(&k, 350, SVI_FSYNC_ALWAYS, &all.found.end);
+    kept_append_to(j, 30, 3);
+    svi_journal_free(&j);
+    everything_read(&all, &k, NULL, false, NULL);
+    assert_int_equal(all.how, SVI_JOURNAL_END);
+    assert_prefix(30);
+    content_read(&c, &k, "journal",
+                 0); /* the first segment stays as it was begun, the later ones have secrets */
+    assert_int_equal(secret_of(&c), 0);
+    free(c.bytes);
+    assert_true(all.found.segments > 1);
+    assert_int_not_equal(all.found.end.secret, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {TEST(test_forged_record), TEST(test_secrets), TEST(test_secrets_gone),
+                                       TEST(test_another_segment), TEST(test_version_1)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
