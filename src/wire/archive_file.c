@@ -151,8 +151,7 @@ static bool is_block(const struct svi_item *item, enum svi_archive_type type) {
 static void get_block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
                       int64_t count) {
     struct svi_item item;
-    uint8_t *to = v;
-    uint64_t left = (uint64_t)count * blocks[type].size;
+    uint64_t left = (uint64_t)count * blocks[type].size, done = 0;
     do {
         if (!next(a, name, &item))
             return;
@@ -160,9 +159,9 @@ static void get_block(struct svi_archive *a, const char *name, enum svi_archive_
             wrong(a, name);
             return;
         }
-        if (item.length > 0)
-            memcpy(to, item.body, item.length);
-        to += item.length;
+        if (item.length > 0) /* v may be NULL else */
+            memcpy((uint8_t *)v + done, item.body, item.length);
+        done += item.length;
         left -= item.length;
     } while (left > 0);
 }
