@@ -59,7 +59,7 @@ static const struct svi_setting table[] = {
      FIELD(journal_fsync)},
     {"journal.interval", SVI_SET_NUMBER, "0.2", NULL, 1e-3, 3600, "seconds",
      "a power cut loses at most so much with journal.fsync interval", FIELD(journal_interval)},
-    {"journal.segment", SVI_SET_BYTES, "64 MiB", NULL, 4096, 1LL << 40, "bytes",
+    {"journal.segment", SVI_SET_BYTES, "16 MiB", NULL, 4096, 1LL << 40, "bytes",
      "the journal goes on in a new file after so much", FIELD(journal_segment)},
     {"journal.keep", SVI_SET_CHOICE, "needed", "needed|all", 0, 0, "",
      "keep what a restart needs, or all, so that `svmstream replay` can begin at the first sample",
