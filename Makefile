@@ -155,7 +155,7 @@ fault-programs: $(FAULT_BIN)
 test-run: all libs tests examples
 	@tests/run --build $(BUILD) --data $(DATA) --examples examples $(RUN_FLAGS) $(TEST_BIN) $(if $(RUN_FLAGS),$(filter-out $(PLAIN_RUN),$(TEST_RUN)),$(TEST_RUN))
 
-test: deps ## build and run all tests (at most 3 minutes)
+test: deps ## build and run all tests (some 4 minutes on 2 cores)
 	$(SUBMAKE) test-run
 
 # -g1: file and line for the reports, in less time
