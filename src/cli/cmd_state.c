@@ -11,9 +11,6 @@
 #include "engine/engine_archive.h"
 #include "engine/recovery.h"
 
-#define LARGEST (((size_t)1 << 30) + 65536) /* a record: max.message at its highest, and a little */
-#define TRIES   20                          /* to read what another process goes on writing */
-
 static void ignore(void *user, const struct svi_event *event) {
     (void)user;
     (void)event;
@@ -103,7 +100,7 @@ static svs_code compare(const struct svi_folder *f, const struct svi_recovery *n
 /* Every record there is, sound or not: also those before the checkpoints, which only a replay reads. */
 static svs_code read_through(const struct svi_folder *f, uint64_t first, uint64_t *records, svs_error *err) {
     const struct svi_position from = {.number = first, .segment = first};
-    const struct svi_journal_reader_options o = {.largest = LARGEST};
+    const struct svi_journal_reader_options o = {.largest = SVI_RECORD_LARGEST};
     enum svi_journal_read what = SVI_JOURNAL_RECORD;
     struct svi_journal_found found;
     struct svi_record record;
@@ -123,7 +120,7 @@ static svs_code read_journal(const struct svi_folder *f, uint64_t *records, svs_
     svs_code code = SVS_OK;
     uint64_t first = 0, before;
     *records = 0;
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < SVI_READ_TRIES; i++) {
         uint64_t *numbers = NULL;
         int count = 0;
         const svs_code listed = svi_folder_list(f, "journal", &numbers, &count, err);

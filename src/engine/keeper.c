@@ -69,8 +69,7 @@ static svs_code clear_away(svi_keeper *k, svs_error *err) {
     if (code == SVS_OK && !k->keep_all && count > KEPT)
         code = svi_folder_sync(&k->folder, err);
     if (code == SVS_OK && !k->keep_all && count >= KEPT)
-        code =
-            svi_journal_trim(&k->folder, numbers[count - KEPT], k->checkpoint.position.segment, err);
+        code = svi_journal_trim(&k->folder, numbers[count - KEPT], k->checkpoint.position.segment, err);
     svi_free(numbers);
     return code;
 }

@@ -14,10 +14,8 @@
 #include "linalg/pass.h"
 #include "svmstream/svmstream.h"
 
-#define LARGEST   (((size_t)1 << 30) + 65536) /* a record: max.message at its highest, and a little */
-#define TRIES     20                          /* to read what another process goes on writing */
-#define TOLD      10                          /* sources that lost samples */
-#define TOLERANCE 1e-10                       /* of the model in the system of its window */
+#define TOLD      10    /* sources that lost samples */
+#define TOLERANCE 1e-10 /* of the model in the system of its window */
 
 static double seconds(void) {
     struct timespec t;
@@ -283,7 +281,7 @@ static svs_code first_record(struct recovering *w, struct svi_position *start, s
 
 static svs_code read_journal(struct recovering *w, svs_error *err) {
     struct svi_position start = {0};
-    const struct svi_journal_reader_options o = {w->r->checkpointed ? w->r->epoch : 0, LARGEST,
+    const struct svi_journal_reader_options o = {w->r->checkpointed ? w->r->epoch : 0, SVI_RECORD_LARGEST,
                                                  w->o->accept_loss};
     const struct svi_position *from = w->r->checkpointed ? &w->checkpoint.position : &start;
     enum svi_journal_read what = SVI_JOURNAL_RECORD;
@@ -383,7 +381,7 @@ static struct extent extent(const struct svi_folder *f) {
 svs_code svi_recover(const struct svi_folder *f, const struct svi_recovery_options *o, svi_sink *sink,
                      void *user, struct svi_recovery *r, svs_error *err) {
     svs_code code = SVS_OK;
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < SVI_READ_TRIES; i++) {
         const struct extent before = extent(f);
         code = recover(f, o, sink, user, r, err);
         const bool vanished = code == SVS_DAMAGED || code == SVS_IO;

@@ -10,6 +10,9 @@
 #include "store/files.h"
 
 /* Where it begins. */
+#define SVI_RECORD_LARGEST (((size_t)1 << 30) + 65536) /* bytes: max.message at its highest, and a little */
+#define SVI_READ_TRIES     20                          /* to read what another process goes on writing */
+
 enum svi_recovery_from {
     SVI_FROM_NEWEST = 0, /* the newest sound checkpoint */
     SVI_FROM_OLDEST,     /* the oldest checkpoint that is kept */

@@ -189,7 +189,8 @@ static void write_log(const char *what, enum call call, const struct wb_cut *cut
 static void cut_power(enum call call) {
     struct wb_cut cut = wb_cut(plan.seed);
     write_log("cut", call, &cut);
-    syscall(SYS_exit_group, 137); /* at once: _exit would let a sanitizer look around, in the midst of a call */
+    syscall(SYS_exit_group,
+            137); /* at once: _exit would let a sanitizer look around, in the midst of a call */
     __builtin_unreachable();
 }
 

@@ -188,6 +188,13 @@ __attribute__((unused)) static void everything_read(struct everything *a, const 
     svi_journal_reader_free(&reader);
 }
 
+/* The records 0 to n - 1 and no other. */
+__attribute__((unused)) static void assert_prefix(const struct everything *a, uint64_t n) {
+    assert_int_equal(a->count, n);
+    for (uint64_t i = 0; i < n; i++)
+        assert_int_equal(a->number[i], i);
+}
+
 __attribute__((unused)) static void assert_position(struct svi_position a, struct svi_position b) {
     assert_int_equal(a.number, b.number);
     assert_int_equal(a.segment, b.segment);

@@ -79,13 +79,6 @@ static int teardown(void **state) {
     return 0;
 }
 
-/* 0 to n - 1. */
-static void assert_prefix(uint64_t n) {
-    assert_int_equal(all.count, n);
-    for (uint64_t i = 0; i < n; i++)
-        assert_int_equal(all.number[i], i);
-}
-
 static void assert_refused(void) {
     assert_int_equal(all.how, SVI_JOURNAL_FAIL);
     assert_int_equal(all.error.code, SVS_DAMAGED);
@@ -102,7 +95,7 @@ static void assert_goes_on(uint64_t count) {
     svi_journal_free(&j);
     everything_read(&all, &k, NULL, false, NULL);
     assert_int_equal(all.how, SVI_JOURNAL_END);
-    assert_prefix(count + 12);
+    assert_prefix(&all, count + 12);
 }
 
 /* The record of a segment to which a byte belongs; -1 = the header. */
@@ -130,7 +123,7 @@ static void test_torn_anywhere(void **state) {
         everything_read(&all, &k, NULL, false, NULL);
         if (all.how != SVI_JOURNAL_END)
             fail_msg("%zu bytes: %s", size, all.error.text);
-        assert_prefix(whole);
+        assert_prefix(&all, whole);
         assert_int_equal(all.found.end.number, whole);
         bool header = all.found.end.segment == small.first[SEGMENTS - 1];
         assert_int_equal(all.found.torn, header ? size - all.found.end.offset : size);
@@ -150,7 +143,7 @@ static void test_cut_in_the_middle(void **state) {
             everything_read(&all, &k, NULL, false, NULL);
             assert_refused();
             int whole = all.count;
-            assert_prefix((uint64_t)whole);
+            assert_prefix(&all, (uint64_t)whole);
             everything_read(&all, &k, NULL, true, NULL);
             assert_int_equal(all.how, SVI_JOURNAL_END);
             assert_int_equal(all.count + (int)all.found.lost_records, small.end);
@@ -173,7 +166,7 @@ static bool is_proved(uint64_t number) {
 static void check_damage(int s, int64_t bad) {
     bool tail = s == SEGMENTS - 1 && bad >= 0 && !is_proved((uint64_t)bad);
     everything_read(&all, &k, NULL, false, NULL);
-    assert_prefix(bad < 0 ? small.first[s] : (uint64_t)bad);
+    assert_prefix(&all, bad < 0 ? small.first[s] : (uint64_t)bad);
     if (tail) {
         assert_int_equal(all.how, SVI_JOURNAL_END);
         assert_position(all.found.end, small.at[bad]);
@@ -227,7 +220,7 @@ static void test_missing_segments(void **state) {
         everything_read(&all, &k, NULL, false, NULL);
         if (s == SEGMENTS - 1) { /* as if it had never been there */
             assert_int_equal(all.how, SVI_JOURNAL_END);
-            assert_prefix(small.first[s]);
+            assert_prefix(&all, small.first[s]);
         } else
             assert_refused();
         everything_read(&all, &k, NULL, true, NULL);
@@ -331,10 +324,10 @@ static void test_foreign_headers(void **state) {
         assert_refused();
         if (!strstr(all.error.text, rows[i].text))
             fail_msg("%s", all.error.text);
-        assert_prefix(end);
+        assert_prefix(&all, end);
         everything_read(&all, &k, NULL, true, NULL);
         assert_int_equal(all.how, SVI_JOURNAL_END);
-        assert_prefix(end);
+        assert_prefix(&all, end);
         assert_true(all.found.lost);
         svi_folder_remove(&k.folder, "journal", rows[i].name, NULL);
     }
@@ -366,7 +359,7 @@ static void test_too_large(void **state) {
     assert_non_null(strstr(e.text, "raise the limit"));
     svi_journal_reader_free(&r);
     everything_read(&all, &k, NULL, false, NULL);
-    assert_prefix(small.end);
+    assert_prefix(&all, small.end);
 }
 
 /* Bytes that all look like records: the search ends in time, and the file is refused. */
@@ -391,7 +384,7 @@ static void test_hostile(void **state) {
     assert_refused();
     everything_read(&all, &k, NULL, true, NULL);
     assert_int_equal(all.how, SVI_JOURNAL_END);
-    assert_prefix(small.first[SEGMENTS - 1]);
+    assert_prefix(&all, small.first[SEGMENTS - 1]);
     last->size = SIZE;
 }
 
@@ -415,7 +408,7 @@ static void test_stale_records(void **state) {
         svi_record_write(last->bytes + at, &r, secret_of(last), &chain);
         content_write(last, size);
         everything_read(&all, &k, NULL, false, NULL);
-        assert_prefix(n);
+        assert_prefix(&all, n);
         if (rows[i].damage)
             assert_refused();
         else
@@ -448,7 +441,7 @@ static void test_made_up_record(void **state) {
         content_write(&c, c.size);
         free(c.bytes);
         everything_read(&all, &k, NULL, false, NULL);
-        assert_prefix(3);
+        assert_prefix(&all, 3);
         if (policies[i] == SVI_FSYNC_NEVER) { /* nobody was told that any of it is durable */
             assert_int_equal(all.how, SVI_JOURNAL_END);
             continue;

@@ -51,13 +51,6 @@ static int teardown(void **state) {
     return 0;
 }
 
-/* 0 to n - 1. */
-static void assert_prefix(uint64_t n) {
-    assert_int_equal(all.count, n);
-    for (uint64_t i = 0; i < n; i++)
-        assert_int_equal(all.number[i], i);
-}
-
 static void assert_refused(void) {
     assert_int_equal(all.how, SVI_JOURNAL_FAIL);
     assert_int_equal(all.error.code, SVS_DAMAGED);
@@ -97,7 +90,7 @@ static void test_forged_record(void **state) {
         for (int accept_loss = 0; accept_loss < 2; accept_loss++) {
             everything_read(&all, &k, NULL, accept_loss, NULL);
             assert_int_equal(all.how, SVI_JOURNAL_END);
-            assert_prefix(3);
+            assert_prefix(&all, 3);
             assert_position(all.found.end, torn);
             assert_int_equal(all.found.torn, c.size - 1 - (size_t)cut - torn.offset);
             assert_false(all.found.damages);
@@ -139,7 +132,7 @@ static void test_secrets_gone(void **state) {
     assert_refused();
     everything_read(&all, &k, NULL, true, NULL);
     assert_int_equal(all.how, SVI_JOURNAL_END);
-    assert_prefix(last);
+    assert_prefix(&all, last);
     everything_read(&all, &k, &at[last + 1], false, NULL);
     assert_int_equal(all.how, SVI_JOURNAL_END);
     assert_int_equal(all.count, end - last - 1);
@@ -199,14 +192,14 @@ static void test_version_1(void **state) {
     content_write(&c, c.size);
     everything_read(&all, &k, NULL, false, NULL);
     assert_int_equal(all.how, SVI_JOURNAL_END);
-    assert_prefix(3);
+    assert_prefix(&all, 3);
     assert_int_equal(all.found.torn, 0);
     svi_journal *j = kept_journal(&k, 350, SVI_FSYNC_ALWAYS, &all.found.end);
     kept_append_to(j, 30, 3);
     svi_journal_free(&j);
     everything_read(&all, &k, NULL, false, NULL);
     assert_int_equal(all.how, SVI_JOURNAL_END);
-    assert_prefix(30);
+    assert_prefix(&all, 30);
     content_read(&c, &k, "journal",
                  0); /* the first segment stays as it was begun, the later ones have secrets */
     assert_int_equal(secret_of(&c), 0);
