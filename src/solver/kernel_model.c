@@ -1,6 +1,7 @@
 #include "solver/kernel_model.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -61,13 +62,18 @@ void svs_kernel_scores(const svs_kernel_model *m, const svs_rows *x, int64_t row
     }
 }
 
+/* Does the machine of the classes i and j vote for i? The pairs stand in the order (0,1), (0,2), ... */
+static bool votes_for(const svs_kernel_model *m, const double *scores, int64_t i, int64_t j) {
+    const int64_t low = i < j ? i : j, high = i < j ? j : i;
+    return (scores[low * (2 * m->class_count - low - 1) / 2 + (high - low - 1)] > 0) == (i == low);
+}
+
 static int most_votes(const svs_kernel_model *m, const double *scores) {
     int best = 0, most = -1;
     for (int k = 0; k < m->class_count; k++) {
-        int votes = 0, row = 0;
-        for (int i = 0; i < m->class_count; i++)
-            for (int j = i + 1; j < m->class_count; j++, row++)
-                votes += scores[row] > 0 ? i == k : j == k;
+        int votes = 0;
+        for (int other = 0; other < m->class_count; other++)
+            votes += other != k && votes_for(m, scores, k, other);
         if (votes > most) {
             best = k;
             most = votes;

@@ -159,11 +159,11 @@ static svs_code liblinear_model(struct svi_machine *out, struct text *t, const s
         return svi_fail(t->err, SVS_UNAVAILABLE, "one-class models of LIBLINEAR are not read here");
     if (h->features == 0 || h->classes == 0 || (!regress && !h->labels))
         return bad(t, "nr_class, nr_feature or label is missing before the weights");
-    if (h->features >
-        (int64_t)(t->end - t->at)) /* at least a byte a weight: nothing is reserved for what is not there */
-        return bad(t, "the file is too short for its nr_feature");
     const svs_value two[2] = {pairs ? h->labels[1] : svs_none(), pairs ? h->labels[0] : svs_none()};
     const int rows = regress || pairs ? 1 : (int)h->classes;
+    /* a digit and a blank a weight: nothing is reserved for what is not there */
+    if (h->features * rows > (t->end - t->at + 1) / 2)
+        return bad(t, "the file is too short for its nr_feature and nr_class");
     struct svi_owned_model *m =
         svi_model_new(regress ? SVS_REGRESS : SVS_CLASSIFY, (int)h->features, rows, pairs ? two : h->labels,
                       regress ? 0 : (int)h->classes, NULL, t->err);
@@ -190,6 +190,7 @@ svs_code svi_liblinear_read(struct svi_machine *m, const char *text, svs_error *
 struct libsvm {
     svs_kernel kernel;
     int64_t classes, total;
+    bool has_rho, has_labels, has_counts;
     double *rho;
     svs_value *labels;
     int64_t *counts; /* support vectors of each class */
@@ -241,12 +242,13 @@ static svs_code libsvm_line(struct text *t, struct libsvm *h, const char *key) {
     } else if (strcmp(key, "total_sv") == 0) {
         good = integer(t, 0, t->end - t->at, &h->total);
     } else if (strcmp(key, "rho") == 0 && h->rho) {
-        good = reals(t, h->rho, h->classes * (h->classes - 1) / 2);
+        good = h->has_rho = reals(t, h->rho, h->classes * (h->classes - 1) / 2);
     } else if (strcmp(key, "label") == 0 && h->labels) {
-        good = take_labels(t, h->labels, h->classes);
+        good = h->has_labels = take_labels(t, h->labels, h->classes);
     } else if (strcmp(key, "nr_sv") == 0 && h->counts) {
         for (int64_t k = 0; k < h->classes && good; k++)
             good = integer(t, 0, INT_MAX, &h->counts[k]);
+        h->has_counts = good;
     } else if (strncmp(key, "prob", 4) != 0) {
         good = false;
     }
@@ -269,8 +271,8 @@ static svs_code libsvm_header(struct text *t, struct libsvm *h) {
     int64_t sum = 0;
     for (int64_t k = 0; k < h->classes; k++)
         sum += h->counts[k];
-    if (h->classes == 0 || sum != h->total)
-        return bad(t, "nr_class, label, nr_sv or total_sv is missing, or they contradict each other");
+    if (!h->has_rho || !h->has_labels || !h->has_counts || sum != h->total)
+        return bad(t, "nr_class, rho, label, nr_sv or total_sv is missing, or they contradict each other");
     return SVS_OK;
 }
 

@@ -26,10 +26,12 @@ static void mend(uint8_t *bytes, size_t size) {
         bytes[size - 4 + (size_t)i] = (uint8_t)(crc >> (24 - 8 * i));
 }
 
+#define COLUMNS_MAX 1000000 /* scoring takes 8 bytes a column by its contract, and LIBSVM's files may name column 1e8 */
+
 static void score_zero(const struct svi_machine *m) {
     const double zero[1] = {0};
     const svs_rows x = {.n = 1, .d = 1, .dense = zero, .stride = 1};
-    if (m->kernel) {
+    if (m->kernel && m->kernel->support.d <= COLUMNS_MAX) {
         double *work = calloc((size_t)m->kernel->support.n + (size_t)m->kernel->support.d, sizeof *work);
         double *scores = calloc((size_t)m->kernel->rows + 1, sizeof *scores);
         svs_kernel_scores(m->kernel, &x, 0, work, scores);

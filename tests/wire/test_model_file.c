@@ -124,6 +124,8 @@ static void test_text(void **state) {
         {"solver_type L2R_L2LOSS_SVC\nnr_feature 90000000\nw\n1\n", "missing", SVS_INVALID},
         {"solver_type L2R_L2LOSS_SVC\nnr_class 2\nlabel 1 -1\nnr_feature 90000000\nbias 1\nw\n1\n",
          "too short", SVS_INVALID},
+        {"solver_type MCSVM_CS\nnr_class 3\nlabel 1 2 3\nnr_feature 9\nbias -1\nw\n1 2 3\n4 5 6\n",
+         "too short", SVS_INVALID},
         {"solver_type ONECLASS_SVM\nnr_class 2\nnr_feature 1\nbias -1\nw\n1\n", "one-class", SVS_UNAVAILABLE},
         {"svm_type one_class\n", "one_class", SVS_UNAVAILABLE},
         {"svm_type c_svc\nkernel_type sigmoid\n", "sigmoid", SVS_UNAVAILABLE},
@@ -133,6 +135,9 @@ static void test_text(void **state) {
         {"svm_type c_svc\nkernel_type rbf\ngamma 1\nnr_class 2\ntotal_sv 1\nrho 0\nlabel 1 2\nnr_sv 1 "
          "0\nSV\n1 2:1 1:1\n",
          "ascending", SVS_INVALID},
+        {"svm_type c_svc\nkernel_type rbf\ngamma 1\nnr_class 888\nSV\n", "label", SVS_INVALID},
+        {"svm_type c_svc\nkernel_type rbf\ngamma 1\nnr_class 2\ntotal_sv 0\nlabel 1 2\nnr_sv 0 0\nSV\n",
+         "rho", SVS_INVALID},
         {"hello", "", SVS_TRAILING},
         {"", "empty", SVS_EMPTY}};
     struct svi_machine m;
@@ -156,8 +161,27 @@ static void test_text(void **state) {
     svi_machine_clear(&m);
 }
 
+/* Each machine of a pair counts for one of its two classes; of those with the most votes the first wins. */
+static void test_votes(void **state) {
+    (void)state;
+    enum { CLASSES = 5, PAIRS = CLASSES * (CLASSES - 1) / 2 };
+    const svs_kernel_model m = {.decision = SVS_ONE_VS_ONE, .class_count = CLASSES, .rows = PAIRS};
+    for (unsigned signs = 0; signs < 1u << PAIRS; signs++) {
+        double scores[PAIRS];
+        int votes[CLASSES] = {0}, row = 0, best = 0;
+        for (int i = 0; i < CLASSES; i++)
+            for (int j = i + 1; j < CLASSES; j++, row++) {
+                scores[row] = signs >> row & 1 ? 1 : -1;
+                votes[signs >> row & 1 ? i : j]++;
+            }
+        for (int k = 1; k < CLASSES; k++)
+            best = votes[k] > votes[best] ? k : best;
+        assert_int_equal(svs_kernel_predict(&m, scores), best);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damage),
-                                       cmocka_unit_test(test_text)};
+                                       cmocka_unit_test(test_text), cmocka_unit_test(test_votes)};
     return cmocka_run_group_tests(tests, set_path, remove_path);
 }
