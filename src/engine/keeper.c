@@ -64,10 +64,8 @@ static svs_code clear_away(svi_keeper *k, svs_error *err) {
     uint64_t *numbers = NULL;
     int count = 0;
     svs_code code = svi_folder_list(&k->folder, "checkpoint", &numbers, &count, err);
-    for (int i = 0; code == SVS_OK && i < count - KEPT; i++)
-        code = svi_folder_remove(&k->folder, "checkpoint", numbers[i], err);
-    if (code == SVS_OK && !k->keep_all && count > KEPT)
-        code = svi_folder_sync(&k->folder, err);
+    if (code == SVS_OK)
+        code = svi_folder_clear(&k->folder, "checkpoint", numbers, count - KEPT, err);
     if (code == SVS_OK && !k->keep_all && count >= KEPT)
         code = svi_journal_trim(&k->folder, numbers[count - KEPT], k->checkpoint.position.segment, err);
     svi_free(numbers);
@@ -93,7 +91,7 @@ static void write_down(void *job) {
         k->result.code = clear_away(k, &k->result);
 }
 
-static const struct svi_trade scribe_trade = {"checkpoints", write_down, NULL, false};
+static const struct svi_trade scribe_trade = {"checkpoints", write_down, NULL, true};
 
 static void sync_down(void *job) {
     svi_journal_sync_run(job);

@@ -16,7 +16,7 @@
 
 /* A journal's sync waits for what the file system has to write of other files as well, so no more than this
  * is left to it at a time. */
-#define PIECE ((size_t)1 << 20)
+#define PIECE ((size_t)1 << 18)
 
 void svi_checkpoint_clear(struct svi_checkpoint *c) {
     svi_bytes_clear(&c->settings);
@@ -77,7 +77,7 @@ static void write_bytes(struct writer *w, const void *bytes, size_t size) {
         at += n;
         size -= n;
         if (w->unsynced == PIECE && !w->error)
-            w->error = svi_sync_data(w->fd);
+            w->error = svi_write_back(w->fd);
         w->unsynced %= PIECE;
     }
 }

@@ -4,7 +4,7 @@
  *   lock                          held by the process that writes (flock)
  *   journal-<16 hex digits>       segment; the number of its first record
  *   checkpoint-<16 hex digits>    state after so many records (files.h)
- *   *.tmp                         unfinished; removed by svi_folder_open when locked
+ *   *.tmp                         unfinished, or on its way out; removed by svi_folder_open when locked
  *   *.damaged                     set aside by --accept-loss; never read again */
 #ifndef SVI_FOLDER_H
 #define SVI_FOLDER_H
@@ -40,6 +40,11 @@ char *svi_folder_name(char name[SVI_FILE_NAME], const char *prefix, uint64_t num
 
 /* SVS_IO; a file that is not there is no failure. */
 svs_code svi_folder_remove(const struct svi_folder *f, const char *prefix, uint64_t number, svs_error *err);
+/* Removes these for good, in this order: first their names (each becomes *.tmp), durably, then their content,
+ * piece by piece: file systems keep the syncs of other files waiting while they free one. SVS_IO: some may be
+ * left, under either name. */
+svs_code svi_folder_clear(const struct svi_folder *f, const char *prefix, const uint64_t *numbers, int count,
+                          svs_error *err);
 /* PREFIX-<hex> -> PREFIX-<hex>.damaged */
 svs_code svi_folder_set_aside(const struct svi_folder *f, const char *prefix, uint64_t number,
                               svs_error *err);

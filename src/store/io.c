@@ -1,6 +1,7 @@
 #include "store/io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,6 +64,16 @@ int svi_sync_data(int fd) {
 
 int svi_sync_file(int fd) {
     return sync_by(fsync, fd);
+}
+
+static int write_back(int fd) {
+    return sync_file_range(fd, 0, 0,
+                           SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+}
+
+int svi_write_back(int fd) {
+    const int error = sync_by(write_back, fd);
+    return error == ENOSYS || error == EINVAL ? 0 : error; /* not every file system has it */
 }
 
 int svi_sync_system(int fd) {

@@ -15,6 +15,9 @@ int svi_read_at(int fd, void *bytes, size_t size, uint64_t offset, size_t *got);
 int svi_sync_data(int fd);                                                       /* fdatasync */
 int svi_sync_file(int fd);                                                       /* fsync */
 int svi_sync_system(int fd);                                                     /* syncfs */
+/* Waits until the disk has been given what was written, which makes nothing durable: a sync that follows, of
+ * this file or of another on the same file system, finds little left to do. */
+int svi_write_back(int fd);
 int svi_truncate(int fd, uint64_t size);
 int svi_random(void *bytes, size_t size); /* at most 256 of them, for secrets */
 

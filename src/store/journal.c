@@ -401,15 +401,16 @@ int64_t svi_journal_bytes(const svi_journal *j) {
     return j->bytes;
 }
 
-/* Oldest first, so that what is left has no gap. That a removal outlives a crash is not waited for: a
- * segment that is there again is not read. */
+/* Oldest first, so that what is left has no gap. */
 svs_code svi_journal_trim(const struct svi_folder *f, uint64_t number, uint64_t current, svs_error *err) {
     uint64_t *numbers;
     int count;
     svs_code code = svi_folder_list(f, SVI_JOURNAL, &numbers, &count, err);
-    for (int i = 0; i + 1 < count && code == SVS_OK; i++)
-        if (numbers[i + 1] <= number && numbers[i] < current)
-            code = svi_folder_remove(f, SVI_JOURNAL, numbers[i], err);
+    int old = 0;
+    while (old + 1 < count && numbers[old + 1] <= number && numbers[old] < current)
+        old++;
+    if (code == SVS_OK)
+        code = svi_folder_clear(f, SVI_JOURNAL, numbers, old, err);
     svi_free(numbers);
     return code;
 }

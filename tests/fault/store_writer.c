@@ -68,18 +68,19 @@ static svs_code trim(struct writer *w, uint64_t number, svs_error *err) {
     return svi_journal_trim(&w->folder, number, svi_journal_position(w->journal).segment, err);
 }
 
-static void remove_old(struct writer *w) {
+static svs_code remove_old(struct writer *w) {
     uint64_t *numbers;
     int count;
     svs_error err = {0};
     svs_code code = svi_folder_list(&w->folder, "checkpoint", &numbers, &count, &err);
-    for (int i = 0; code == SVS_OK && i + CHECKPOINTS_KEPT < count; i++)
-        code = svi_folder_remove(&w->folder, "checkpoint", numbers[i], &err);
+    if (code == SVS_OK)
+        code = svi_folder_clear(&w->folder, "checkpoint", numbers, count - CHECKPOINTS_KEPT, &err);
     if (code == SVS_OK && count >= CHECKPOINTS_KEPT)
         code = trim(w, numbers[count - CHECKPOINTS_KEPT], &err);
     if (code != SVS_OK)
         complain("old files stay", &err);
     svi_free(numbers);
+    return code;
 }
 
 static void *write_checkpoint(void *context) {
@@ -96,11 +97,10 @@ static svs_code end_checkpoint(struct writer *w) {
     if (w->running)
         pthread_join(w->thread, NULL);
     w->running = false;
-    if (w->written == SVS_OK)
-        remove_old(w);
-    else
+    if (w->written != SVS_OK)
         complain("no checkpoint", &w->error);
-    return w->written == SVS_DISK_FULL ? SVS_OK : w->written;
+    const svs_code code = w->written == SVS_OK ? remove_old(w) : w->written;
+    return code == SVS_DISK_FULL ? SVS_OK : code;
 }
 
 static svs_code begin_checkpoint(struct writer *w) {

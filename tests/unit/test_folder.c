@@ -197,6 +197,35 @@ static void test_only_our_files(void **state) {
     assert_int_equal(svi_folder_open(&k.folder, k.path, true, &e), SVS_OK);
 }
 
+static void test_clear(void **state) {
+    const uint64_t numbers[] = {7, 8, 9};
+    svs_error e;
+    (void)state;
+    touch("journal-0000000000000007");
+    touch("journal-0000000000000009");
+    touch("checkpoint-0000000000000007");
+    int fd = openat(k.folder.fd, "journal-0000000000000009", O_WRONLY);
+    assert_int_equal(ftruncate(fd, 1000001), 0);
+    close(fd);
+    assert_int_equal(svi_folder_clear(&k.folder, "journal", numbers, 0, &e), SVS_OK);
+    assert_int_equal(svi_folder_clear(&k.folder, "journal", numbers, -1, &e), SVS_OK);
+    assert_true(is_there("journal-0000000000000007"));
+    assert_int_equal(svi_folder_clear(&k.folder, "journal", numbers, 3, &e), SVS_OK); /* 8 is not there */
+    static const char *const gone[] = {"journal-0000000000000007", "journal-0000000000000009",
+                                       "journal-0000000000000007.tmp", "journal-0000000000000009.tmp"};
+    for (int i = 0; i < 4; i++)
+        assert_false(is_there(gone[i]));
+    assert_true(is_there("checkpoint-0000000000000007"));
+    unlinkat(k.folder.fd, "checkpoint-0000000000000007", 0);
+    /* what another program put in the way is named */
+    touch("journal-0000000000000007");
+    assert_int_equal(mkdirat(k.folder.fd, "journal-0000000000000007.tmp", 0700), 0);
+    assert_int_equal(svi_folder_clear(&k.folder, "journal", numbers, 1, &e), SVS_IO);
+    assert_non_null(strstr(e.text, "journal-0000000000000007"));
+    unlinkat(k.folder.fd, "journal-0000000000000007", 0);
+    unlinkat(k.folder.fd, "journal-0000000000000007.tmp", AT_REMOVEDIR);
+}
+
 static void test_remove_and_set_aside(void **state) {
     svs_error e;
     (void)state;
@@ -254,6 +283,7 @@ int main(void) {
                                        TEST(test_locked_out),
                                        TEST(test_lock_ends_with_the_process),
                                        TEST(test_only_our_files),
+                                       TEST(test_clear),
                                        TEST(test_remove_and_set_aside),
                                        TEST(test_bad_descriptor),
                                        TEST(test_long_paths_and_texts)};
