@@ -48,8 +48,8 @@ struct pipeline {
     svi_intake *intake; /* `in` is "-" */
     struct svi_lines lines;
     struct svi_latency latency;
-    int signals;  /* signalfd */
-    double spent; /* seconds of work in this turn */
+    int signals;   /* signalfd */
+    double worked; /* seconds of the processor that this thread had had when the keeper's turn came last */
     double stats_due;
     bool stop;
 };
@@ -126,7 +126,6 @@ static bool answer(struct pipeline *p) {
 static svs_code take_messages(struct pipeline *p, bool *took, svs_error *err) {
     double start = now();
     svs_code code = svi_inlet_turn(&p->inlet, start, took, err);
-    p->spent += now() - start;
     return code;
 }
 
@@ -135,7 +134,6 @@ static svs_code take_rows(struct pipeline *p, bool fill, svs_error *err) {
     int64_t before = svi_intake_row(p->intake);
     bool ended = false;
     svs_code code = svi_intake_turn(p->intake, fill, start, &ended, err);
-    p->spent += now() - start;
     svi_latency_add(&p->latency, now() - start, svi_intake_row(p->intake) - before);
     p->stop = p->stop || ended;
     svs_error trouble;
@@ -229,15 +227,24 @@ static svs_code exchange_refits(struct pipeline *p, svs_error *err) {
     return code;
 }
 
+/* Of this thread. Waiting is no work, neither for the disk nor for the processor: a restart does not wait. */
+static double processor_time(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 static svs_code keep(struct pipeline *p, svs_error *err) {
     if (p->control.failed)
         return svi_fail(err, p->control.failure.code, "%s", p->control.failure.text);
     if (p->keeper && svi_engine_starved(p->engine))
         return svi_fail(err, SVS_NO_MEMORY,
                         "memory ran out for what was written down already: a restart takes it");
-    const double spent = p->spent;
-    p->spent = 0;
-    return p->keeper ? svi_keeper_turn(p->keeper, spent, err) : SVS_OK;
+    if (!p->keeper)
+        return SVS_OK;
+    const double before = p->worked;
+    p->worked = processor_time();
+    return svi_keeper_turn(p->keeper, p->worked - before, err);
 }
 
 static svs_code turn(struct pipeline *p, svs_error *err) {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -27,11 +28,19 @@ struct svi_worker {
     int bell;
 };
 
+/* This thread alone: learning comes first. A processor that does idle work only counts as a free one for
+ * those that wake. */
+static void stand_back(void) {
+    const struct sched_param none = {0};
+    if (pthread_setschedparam(pthread_self(), SCHED_IDLE, &none) != 0)
+        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), LOWEST);
+}
+
 static void *run(void *argument) {
     svi_worker *w = argument;
     const uint64_t one = 1;
-    if (!w->trade->prompt) /* of this thread alone; learning comes first */
-        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), LOWEST);
+    if (!w->trade->prompt)
+        stand_back();
     pthread_mutex_lock(&w->lock);
     while (!w->stop) {
         if (!w->in) {
@@ -45,8 +54,10 @@ static void *run(void *argument) {
         pthread_mutex_lock(&w->lock);
         w->out = w->running;
         w->running = NULL;
-        if (write(w->bell, &one, sizeof one) < 0)
-            continue; /* it blocks after 2^64 rings only */
+        pthread_mutex_unlock(&w->lock); /* whom the bell wakes takes the processor, and wants the lock */
+        ssize_t rung = write(w->bell, &one, sizeof one);
+        (void)rung; /* it blocks after 2^64 rings only */
+        pthread_mutex_lock(&w->lock);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;

@@ -1,5 +1,5 @@
-/* worker.h: one thread, at the lowest priority, that does one job at a time: a refit, the writing of a
- * checkpoint. Hand-over is by message: a job goes in, the bell rings, the job comes out. */
+/* worker.h: one thread that does one job at a time: a refit, the writing of a checkpoint, a sync. Hand-over
+ * is by message: a job goes in, the bell rings, the job comes out. */
 #ifndef SVI_WORKER_H
 #define SVI_WORKER_H
 
@@ -14,7 +14,8 @@ struct svi_trade {
     const char *name;          /* "refits": for error texts */
     void (*run)(void *job);    /* in the worker's thread */
     void (*cancel)(void *job); /* from another thread: run shall end soon; NULL = it ends by itself */
-    bool prompt;               /* at the usual priority: it hardly computes, and somebody waits for it */
+    bool prompt; /* at the usual priority: it hardly computes, and somebody waits for it; false: it runs when
+                    nobody else wants to */
 };
 
 /* `trade` must live as long. NULL: SVS_NO_MEMORY, SVS_IO. */
