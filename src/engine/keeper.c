@@ -403,10 +403,12 @@ static svs_code settle(struct svi_recovery *r, struct svi_settings *s, svi_sink 
 
 static svs_code take_up(svi_keeper *k, struct svi_settings *s, svi_sink *sink, void *user, FILE *log,
                         svi_engine **engine, svs_error *err) {
-    struct svi_recovery r;
+    struct svi_recovery r = {0};
     const struct svi_recovery_options o = {
         .accept_loss = s->accept_loss, .until = UINT64_MAX, .otherwise = s, .silent = true, .log = log};
-    svs_code code = svi_recover(&k->folder, &o, sink, user, &r, err);
+    svs_code code = svi_journal_forget(&k->folder, err);
+    if (code == SVS_OK)
+        code = svi_recover(&k->folder, &o, sink, user, &r, err);
     if (code == SVS_OK && !r.engine && log)
         fprintf(log, "state: there is none in %s yet, a new one begins\n", s->state_dir);
     if (code == SVS_OK)

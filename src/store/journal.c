@@ -320,6 +320,25 @@ static svs_code begin_segment(svi_journal *j, const struct svi_position *at, svs
     return SVS_OK;
 }
 
+/* A failure was of what the last process wrote: it is lost, and read as such from here on. */
+svs_code svi_journal_forget(const struct svi_folder *f, svs_error *err) {
+    char name[SVI_FILE_NAME];
+    uint64_t *numbers;
+    int count;
+    svs_code code = svi_folder_list(f, SVI_JOURNAL, &numbers, &count, err);
+    if (count > 0) {
+        int fd = openat(f->fd, svi_folder_name(name, SVI_JOURNAL, numbers[count - 1]),
+                        O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd >= 0) {               /* else reading it tells why */
+            (void)svi_sync_data(fd); /* what is not clean would stay */
+            (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+            close(fd);
+        }
+    }
+    svi_free(numbers);
+    return code;
+}
+
 /* What was read back may never have been on disk: it is from here on. */
 static svs_code continue_segment(svi_journal *j, const struct svi_position *at, svs_error *err) {
     char name[SVI_FILE_NAME];

@@ -94,6 +94,10 @@ struct svi_journal_options {
 
 typedef struct svi_journal svi_journal;
 
+/* Before a journal is read that is to be continued: what a sync that failed left in memory alone must not be
+ * taken for what is on disk, so the last segment will be read from there. SVS_IO, SVS_NO_MEMORY. */
+svs_code svi_journal_forget(const struct svi_folder *f, svs_error *err);
+
 /* Continues at `at`, behind which nothing of value stands: cuts off what there is (a torn tail, and whole
  * later segments), or begins a new journal. The folder is locked and outlives the journal. */
 svi_journal *svi_journal_new(const struct svi_folder *f, const struct svi_journal_options *o,

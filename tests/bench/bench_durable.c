@@ -130,10 +130,12 @@ static void throughput(const char *title, const char *const *more) {
 
 /* ---- stalls */
 
-#define TICK     100000 /* ns between looks */
-#define SECONDS  8.0
-#define SIZE     "10000"
-#define FEATURES 50
+#define TICK      100000 /* ns between looks */
+#define SECONDS   8.0
+#define SIZE      "10000"
+#define FEATURES  50
+#define BUSY_FEED 10000.0 /* samples a second */
+#define WHOLE     5       /* of `stalled`: those before some part is left out */
 
 struct stalls {
     double lag50, lag99, lag_max; /* from when a sample was due to its acknowledgement */
@@ -209,7 +211,7 @@ static double stall(int row, const struct acked_stream *stream, double rate) {
     return most;
 }
 
-/* All at half of what is possible with everything on. */
+/* At half of what is possible with everything on, and at what a busy feed brings. */
 static void stalls(void) {
     struct acked_stream stream = acked_stream(DIFFERENT, FEATURES);
     prctl(PR_SET_TIMERSLACK, 1);
@@ -219,6 +221,8 @@ static void stalls(void) {
     double rate = 0.5 * stall(3, &stream, 0);
     for (int i = 0; i < (int)(sizeof stalled / sizeof *stalled); i++)
         stall(i, &stream, rate);
+    for (int i = 0; i < WHOLE; i++)
+        stall(i, &stream, BUSY_FEED);
     acked_stream_free(&stream);
 }
 

@@ -5,8 +5,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
 
 #include <cmocka.h>
+#include <linux/magic.h>
 
 #include "base/alloc.h"
 #include "support/kept.h"
@@ -378,6 +381,47 @@ static void test_from_memory(void **state) {
     free(c.bytes);
 }
 
+/* Pages of the file that are in memory, or -1 where files are nowhere else. */
+static int resident(const char *path) {
+    static unsigned char in_memory[4096];
+    struct statfs where;
+    struct stat s;
+    int fd = open(path, O_RDONLY), pages = 0;
+    assert_true(fd >= 0 && fstat(fd, &s) == 0 && fstatfs(fd, &where) == 0);
+    void *content = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    assert_true(content != MAP_FAILED && s.st_size < 4096 * (off_t)sizeof in_memory);
+    assert_int_equal(mincore(content, (size_t)s.st_size, in_memory), 0);
+    for (off_t i = 0; i < (s.st_size + 4095) / 4096; i++)
+        pages += in_memory[i] & 1;
+    munmap(content, (size_t)s.st_size);
+    close(fd);
+    return where.f_type == TMPFS_MAGIC ? -1 : pages;
+}
+
+/* What a failed sync left in memory is not what is on disk: a start reads the last segment from there. */
+static void test_forget(void **state) {
+    char path[128];
+    svs_error e = {0};
+    (void)state;
+    snprintf(k.path, sizeof k.path, "/var/tmp/svmstream-kept-XXXXXX");
+    assert_non_null(mkdtemp(k.path));
+    assert_int_equal(svi_folder_open(&k.folder, k.path, true, &e), SVS_OK);
+    assert_int_equal(svi_journal_forget(&k.folder, &e), SVS_OK); /* nothing is there */
+    svi_journal *j = kept_journal(&k, 1 << 20, SVI_FSYNC_NEVER, NULL);
+    kept_append_to(j, 2000, 100);
+    svi_journal_free(&j);
+    snprintf(path, sizeof path, "%s/journal-%016d", k.path, 0);
+    const int before = resident(path);
+    assert_int_equal(svi_journal_forget(&k.folder, &e), SVS_OK);
+    if (before >= 0) {
+        assert_true(before > 20);
+        assert_int_equal(resident(path), 0);
+    }
+    everything_read(&all, &k, NULL, false, NULL);
+    assert_all(0, 2000);
+    kept_remove(&k);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
@@ -395,6 +439,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_refused_records, setup, teardown),
         cmocka_unit_test_setup_teardown(test_is_msgpack, setup, teardown),
         cmocka_unit_test_setup_teardown(test_from_memory, setup, teardown),
+        cmocka_unit_test(test_forget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
