@@ -119,16 +119,19 @@ void svi_worker_submit(svi_worker *w, void *job) {
     pthread_mutex_unlock(&w->lock);
 }
 
+/* A job is taken with its ring and never before: a ring that came behind it would stand for no job, and wake
+ * whoever waits for the bell for ever. */
 void *svi_worker_collect(svi_worker *w) {
     uint64_t rings;
+    if (read(w->bell, &rings, sizeof rings) < 0) {
+        errno = 0; /* nothing had rung */
+        return NULL;
+    }
     pthread_mutex_lock(&w->lock);
     void *job = w->out;
     w->out = NULL;
-    if (job)
-        w->busy = false;
-    if (read(w->bell, &rings, sizeof rings) < 0)
-        errno = 0; /* nothing had rung */
     pthread_mutex_unlock(&w->lock);
+    w->busy = false;
     return job;
 }
 
