@@ -67,8 +67,8 @@ void svi_keeper_refuse(svi_keeper *k, svi_engine *e, svs_code code, const char *
 /* The last number of a source that is on disk, -1 = none. */
 int64_t svi_keeper_durable(const svi_keeper *k, const char *src);
 
-/* After each turn: `work` seconds were spent on it. Syncs when it is due, begins a checkpoint when it is due,
- * ends one that was written. SVS_IO: the process must end. */
+/* After each turn, which took `work` seconds of the processor. Syncs when it is due, begins a checkpoint when
+ * it is due, ends one that was written. SVS_IO: the process must end. */
 svs_code svi_keeper_turn(svi_keeper *k, double work, svs_error *err);
 
 double svi_keeper_wait(const svi_keeper *k); /* seconds until svi_keeper_turn has something to do */

@@ -60,6 +60,13 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Of this thread. Waiting is no work, neither for the disk nor for the processor: a restart does not wait. */
+static double processor_time(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* ---- events ---- */
 
 static void tell_refusal(struct pipeline *p, const struct svi_event *e) {
@@ -124,9 +131,7 @@ static bool answer(struct pipeline *p) {
 }
 
 static svs_code take_messages(struct pipeline *p, bool *took, svs_error *err) {
-    double start = now();
-    svs_code code = svi_inlet_turn(&p->inlet, start, took, err);
-    return code;
+    return svi_inlet_turn(&p->inlet, now(), took, err);
 }
 
 static svs_code take_rows(struct pipeline *p, bool fill, svs_error *err) {
@@ -227,13 +232,6 @@ static svs_code exchange_refits(struct pipeline *p, svs_error *err) {
     return code;
 }
 
-/* Of this thread. Waiting is no work, neither for the disk nor for the processor: a restart does not wait. */
-static double processor_time(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static svs_code keep(struct pipeline *p, svs_error *err) {
     if (p->control.failed)
         return svi_fail(err, p->control.failure.code, "%s", p->control.failure.text);
@@ -304,6 +302,7 @@ static svs_code finish(struct pipeline *p, svs_error *err) {
 
 static svs_code loop(struct pipeline *p, svs_error *err) {
     p->stats_due = now() + p->settings.publish_seconds;
+    p->worked = processor_time(); /* the keeper knows what a restart repeated */
     svs_code code = p->intake ? take_rows(p, false, err) : SVS_OK; /* what the format was told by */
     while (!p->stop && code == SVS_OK)
         code = turn(p, err);

@@ -66,8 +66,7 @@ static const struct svi_setting table[] = {
      FIELD(journal_keep)},
     {"checkpoint.seconds", SVI_SET_NUMBER, "0.25", NULL, 0, 1e6, "seconds",
      "work of the processor after which the state is written, and which a restart may have to repeat; 0 "
-     "writes it at the end "
-     "and after each 64 MiB of journal",
+     "writes it at the end and after each 64 MiB of journal",
      FIELD(checkpoint_seconds)},
     {"accept-loss", SVI_SET_CHOICE, "no", "no|yes", 0, 0, "",
      "start although a part of the kept state is damaged, with what is left of it", FIELD(accept_loss)},

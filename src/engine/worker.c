@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -28,19 +27,11 @@ struct svi_worker {
     int bell;
 };
 
-/* This thread alone: learning comes first. A processor that does idle work only counts as a free one for
- * those that wake. */
-static void stand_back(void) {
-    const struct sched_param none = {0};
-    if (pthread_setschedparam(pthread_self(), SCHED_IDLE, &none) != 0)
-        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), LOWEST);
-}
-
 static void *run(void *argument) {
     svi_worker *w = argument;
     const uint64_t one = 1;
-    if (!w->trade->prompt)
-        stand_back();
+    if (!w->trade->prompt) /* of this thread alone; learning comes first */
+        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), LOWEST);
     pthread_mutex_lock(&w->lock);
     while (!w->stop) {
         if (!w->in) {
@@ -119,16 +110,19 @@ void svi_worker_submit(svi_worker *w, void *job) {
     pthread_mutex_unlock(&w->lock);
 }
 
+/* A job is taken with its ring and never before: a ring that came behind it would stand for no job, and wake
+ * whoever waits for the bell for ever. */
 void *svi_worker_collect(svi_worker *w) {
     uint64_t rings;
+    if (read(w->bell, &rings, sizeof rings) < 0) {
+        errno = 0; /* nothing had rung */
+        return NULL;
+    }
     pthread_mutex_lock(&w->lock);
     void *job = w->out;
     w->out = NULL;
-    if (job)
-        w->busy = false;
-    if (read(w->bell, &rings, sizeof rings) < 0)
-        errno = 0; /* nothing had rung */
     pthread_mutex_unlock(&w->lock);
+    w->busy = false;
     return job;
 }
 

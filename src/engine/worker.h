@@ -14,8 +14,7 @@ struct svi_trade {
     const char *name;          /* "refits": for error texts */
     void (*run)(void *job);    /* in the worker's thread */
     void (*cancel)(void *job); /* from another thread: run shall end soon; NULL = it ends by itself */
-    bool prompt; /* at the usual priority: it hardly computes, and somebody waits for it; false: it runs when
-                    nobody else wants to */
+    bool prompt;               /* at the usual priority, not the lowest: it hardly computes, somebody waits */
 };
 
 /* `trade` must live as long. NULL: SVS_NO_MEMORY, SVS_IO. */

@@ -19,8 +19,7 @@
 #define LOCK       "lock"
 #define DIGITS     16
 #define UNFINISHED ".tmp"
-#define PIECE                                                                                                \
-    (256 * 1024) /* bytes that a file shrinks by at once: 0.1 ms of another's sync; 16 MiB took 10 */
+#define PIECE      (256 * 1024) /* that a file shrinks by at once: 0.1 ms of another's sync; 16 MiB took 10 */
 
 static const char *const prefixes[] = {"journal", "checkpoint"};
 
@@ -245,18 +244,28 @@ svs_code svi_folder_remove(const struct svi_folder *f, const char *prefix, uint6
     return SVS_OK;
 }
 
-/* That it cannot be made small first is no reason to let it stand. */
-static void shrink(const struct svi_folder *f, const char *name) {
+/* Not what somebody reads (svi_window_open), nor what has another name somewhere, as in a copy by links. */
+static void shrink(int fd) {
     struct stat s;
-    int fd = openat(f->fd, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &s) != 0 || s.st_nlink > 1)
         return;
-    for (off_t left = fstat(fd, &s) == 0 ? s.st_size : 0; left > 0;) {
+    for (off_t left = s.st_size; left > 0;) {
         left = left > PIECE ? left - PIECE : 0;
         if (svi_truncate(fd, (uint64_t)left) != 0)
-            break;
+            return;
     }
-    close(fd);
+}
+
+/* That it cannot be made small first is no reason to let it stand. The lock is held until the name is gone:
+ * nobody begins to read what is left. */
+static svs_code discard(const struct svi_folder *f, const char *name, svs_error *err) {
+    const int fd = openat(f->fd, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd >= 0)
+        shrink(fd);
+    const int error = unlinkat(f->fd, name, 0) != 0 ? errno : 0;
+    if (fd >= 0)
+        close(fd);
+    return error && error != ENOENT ? svi_fail_io(err, f, name, "removed", error) : SVS_OK;
 }
 
 svs_code svi_folder_clear(const struct svi_folder *f, const char *prefix, const uint64_t *numbers, int count,
@@ -272,11 +281,8 @@ svs_code svi_folder_clear(const struct svi_folder *f, const char *prefix, const 
     }
     if (code == SVS_OK && count > 0)
         code = svi_folder_sync(f, err);
-    for (int i = 0; i < count && code == SVS_OK; i++) {
-        shrink(f, unfinished_name(gone, prefix, numbers[i]));
-        if (unlinkat(f->fd, gone, 0) != 0 && errno != ENOENT)
-            code = svi_fail_io(err, f, gone, "removed", errno);
-    }
+    for (int i = 0; i < count && code == SVS_OK; i++)
+        code = discard(f, unfinished_name(gone, prefix, numbers[i]), err);
     return code;
 }
 

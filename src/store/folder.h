@@ -41,8 +41,8 @@ char *svi_folder_name(char name[SVI_FILE_NAME], const char *prefix, uint64_t num
 /* SVS_IO; a file that is not there is no failure. */
 svs_code svi_folder_remove(const struct svi_folder *f, const char *prefix, uint64_t number, svs_error *err);
 /* Removes these for good, in this order: first their names (each becomes *.tmp), durably, then their content,
- * piece by piece: file systems keep the syncs of other files waiting while they free one. SVS_IO: some may be
- * left, under either name. */
+ * piece by piece: file systems keep the syncs of other files waiting while they free one. What another
+ * process reads (window.h) stays whole for it. SVS_IO: some may be left, under either name. */
 svs_code svi_folder_clear(const struct svi_folder *f, const char *prefix, const uint64_t *numbers, int count,
                           svs_error *err);
 /* PREFIX-<hex> -> PREFIX-<hex>.damaged */

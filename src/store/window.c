@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +31,10 @@ svs_code svi_window_open(struct svi_window *w, const struct svi_folder *f, const
     w->fd = openat(f->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (w->fd < 0)
         return svi_fail_io(err, f, name, "opened", errno);
+    /* Locked, and by its name still: nothing of it has gone, nor will. */
+    if ((flock(w->fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) ||
+        faccessat(f->fd, name, F_OK, 0) != 0)
+        return svi_fail_file(err, SVS_IO, f, name, "is just being removed by another process");
     if (fstat(w->fd, &s) != 0)
         return svi_fail_io(err, f, name, "read", errno);
     if (!S_ISREG(s.st_mode))

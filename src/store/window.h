@@ -23,7 +23,8 @@ struct svi_window {
     char name[SVI_FILE_NAME];
 };
 
-/* Opens a file of the folder; a window that was open is closed; `lossy` and `advice` stay. SVS_IO. */
+/* Opens a file of the folder, which svi_folder_clear then leaves whole until it is closed; a window that was
+ * open is closed; `lossy` and `advice` stay. SVS_IO: also if it is just being removed. */
 svs_code svi_window_open(struct svi_window *w, const struct svi_folder *f, const char *name, svs_error *err);
 void svi_window_memory(struct svi_window *w, const uint8_t *bytes, size_t size, const char *name);
 void svi_window_close(struct svi_window *w);

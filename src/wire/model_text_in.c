@@ -108,7 +108,7 @@ static svs_code liblinear_header(struct text *t, struct liblinear *h) {
             break;
         if (strcmp(key, "solver_type") == 0)
             word(t, h->solver, sizeof h->solver);
-        else if (strcmp(key, "nr_class") == 0)
+        else if (strcmp(key, "nr_class") == 0 && !h->labels) /* which are as many */
             good = integer(t, 2, CLASSES_MAX, &h->classes);
         else if (strcmp(key, "nr_feature") == 0)
             good = integer(t, 1, FEATURES_MAX, &h->features);

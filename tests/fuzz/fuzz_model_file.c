@@ -26,7 +26,8 @@ static void mend(uint8_t *bytes, size_t size) {
         bytes[size - 4 + (size_t)i] = (uint8_t)(crc >> (24 - 8 * i));
 }
 
-#define COLUMNS_MAX 1000000 /* scoring takes 8 bytes a column by its contract, and LIBSVM's files may name column 1e8 */
+/* Scoring takes 8 bytes a column by its contract, and LIBSVM's files may name column 1e8. */
+#define COLUMNS_MAX 1000000
 
 static void score_zero(const struct svi_machine *m) {
     const double zero[1] = {0};

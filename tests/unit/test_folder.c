@@ -217,6 +217,15 @@ static void test_clear(void **state) {
         assert_false(is_there(gone[i]));
     assert_true(is_there("checkpoint-0000000000000007"));
     unlinkat(k.folder.fd, "checkpoint-0000000000000007", 0);
+    /* what has another name, as in a copy by links, stays whole there */
+    touch("journal-0000000000000007");
+    fd = openat(k.folder.fd, "journal-0000000000000007", O_WRONLY);
+    assert_int_equal(ftruncate(fd, 1000001), 0);
+    assert_int_equal(linkat(k.folder.fd, "journal-0000000000000007", k.folder.fd, "copy", 0), 0);
+    assert_int_equal(svi_folder_clear(&k.folder, "journal", numbers, 1, &e), SVS_OK);
+    assert_int_equal(lseek(fd, 0, SEEK_END), 1000001);
+    close(fd);
+    unlinkat(k.folder.fd, "copy", 0);
     /* what another program put in the way is named */
     touch("journal-0000000000000007");
     assert_int_equal(mkdirat(k.folder.fd, "journal-0000000000000007.tmp", 0700), 0);

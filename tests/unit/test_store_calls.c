@@ -106,7 +106,13 @@ int unlinkat(int fd, const char *path, int flags) {
     return fails(UNLINKAT) ? -1 : (int)syscall(SYS_unlinkat, fd, path, flags);
 }
 
+static const struct svi_folder *hasty; /* its first segment goes between a reader's opening and its lock */
+
 int flock(int fd, int how) {
+    const struct svi_folder *f = how & LOCK_SH ? hasty : NULL;
+    hasty = how & LOCK_SH ? NULL : hasty;
+    if (f)
+        assert_int_equal(svi_folder_clear(f, "journal", (uint64_t[]){0}, 1, NULL), SVS_OK);
     return fails(FLOCK) ? -1 : (int)syscall(SYS_flock, fd, how);
 }
 
@@ -401,6 +407,37 @@ static void test_parent(void **state) {
     kept_remove(&outer);
 }
 
+/* Another process removes what is being read: it stays whole for the reader, and what had gone already when
+ * it was locked does not pass for a journal that ends early. */
+static void test_removed_while_read(void **state) {
+    static const struct svi_position zero;
+    const struct svi_journal_reader_options o = {0, 1000000, false};
+    struct svi_record r;
+    svs_error e;
+    (void)state;
+    for (int how = 0; how < 2; how++) {
+        kept_open(&k);
+        svi_journal *j = kept_journal(&k, 1 << 20, SVI_FSYNC_NEVER, NULL);
+        for (uint64_t n = 0; n < 5; n++)
+            kept_append(j, n, 100000);
+        assert_int_equal(svi_journal_commit(j, NULL), SVS_OK);
+        svi_journal_free(&j);
+        hasty = how ? &k.folder : NULL;
+        svi_journal_reader *reader = svi_journal_reader_new(&k.folder, &zero, &o, &e);
+        assert_true(how ? !reader && e.code == SVS_IO : !!reader);
+        if (reader) {
+            uint64_t n = 0;
+            assert_int_equal(svi_folder_clear(&k.folder, "journal", (uint64_t[]){0}, 1, NULL), SVS_OK);
+            while (svi_journal_read(reader, &r, &e) == SVI_JOURNAL_RECORD)
+                assert_int_equal(r.number, n++);
+            assert_int_equal(n, 5);
+        }
+        assert_int_equal(kept_count(&k, "journal"), 0);
+        svi_journal_reader_free(&reader);
+        kept_remove(&k);
+    }
+}
+
 /* Sectors in the middle of a journal that the disk cannot read: damage like any other, with the place and
  * what to do, and --accept-loss passes over no more than what is in them. */
 static void test_lost_sectors(void **state) {
@@ -453,8 +490,11 @@ static void test_halves(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_order), cmocka_unit_test(test_parent),
-                                       cmocka_unit_test(test_lost_sectors), cmocka_unit_test(test_halves),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_order),
+                                       cmocka_unit_test(test_parent),
+                                       cmocka_unit_test(test_removed_while_read),
+                                       cmocka_unit_test(test_lost_sectors),
+                                       cmocka_unit_test(test_halves),
                                        cmocka_unit_test(test_each_call)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
