@@ -26,6 +26,7 @@ static void repeat_all(struct fuzz_engine *f, struct input in, char *hash) {
         r.size = r.size < input_left(&in) ? r.size : input_left(&in);
         r.payload = in.at;
         svs_code code = svi_record_repeat(&f->control, &r, &scratch, &err);
+        f->engine = f->control.engine; /* a start may have raised a limit */
         must(code == SVS_OK || (err.text[0] && strlen(err.text) < sizeof err.text && err.code == code));
         in.at += r.size;
     }
