@@ -18,6 +18,7 @@
 #define OVERHEAD      256  /* bytes of a message beside its own, in a queue or a journal */
 #define PIECE         8    /* messages between two looks at the socket */
 #define RETRY_SECONDS 0.25 /* with a full disk */
+#define AHEAD         1.25 /* times as long as a sync takes, lately, it is begun before it is waited for */
 
 /* What is to be done with a message. */
 enum fate {
@@ -46,6 +47,7 @@ static void clear(struct svi_batch *b) {
     for (int i = 0; i < b->count; i++)
         svi_request_close(&b->queue[i]);
     b->count = b->done = 0;
+    b->bytes = 0;
 }
 
 void svi_inlet_free(struct svi_inlet *in) {
@@ -93,18 +95,21 @@ static bool receive(struct svi_inlet *in, struct svi_request *r) {
     return false;
 }
 
-/* As much as the last turns say can be done in time; returns its bytes. */
+/* Adds what has come to the batch, up to as much as the last turns say can be done in time; returns its
+ * bytes. */
 static size_t take(struct svi_inlet *in, struct svi_batch *b, double now) {
-    double room = TURN_SECONDS / in->cost;
-    size_t bytes = 0, most = room < TURN_BYTES ? (size_t)room : TURN_BYTES;
+    const double room = TURN_SECONDS / in->cost;
+    const size_t before = b->bytes, most = room < TURN_BYTES ? (size_t)room : TURN_BYTES;
     b->now = now;
-    b->began = clock_now();
-    while (b->count < TURN_MESSAGES && (b->count == 0 || bytes < most) && receive(in, &b->queue[b->count])) {
+    if (b->count == 0)
+        b->began = clock_now();
+    while (b->count < TURN_MESSAGES && (b->count == 0 || b->bytes < most) &&
+           receive(in, &b->queue[b->count])) {
         zmq_msg_t *m = &b->queue[b->count].body;
-        bytes += zmq_msg_size(m);
+        b->bytes += zmq_msg_size(m);
         b->fate[b->count++] = (uint8_t)fate_of(in, m);
     }
-    return bytes;
+    return b->bytes - before;
 }
 
 static const svs_error reasons[] = {
@@ -210,25 +215,46 @@ static void swap(struct svi_inlet *in) {
     in->second = b;
 }
 
-/* While a batch takes effect, the disk works on the next one: what is there already, or else what its senders
- * send when they have replies to half of the first. Ends in time, with nothing begun. */
+/* Is it time to write the second batch down? Too early, and it is small and the disk has to sync more often;
+ * too late, and the stream waits for the disk. Senders that wait for replies get those to half of the first
+ * batch before. */
+static bool is_time(const struct svi_inlet *in, const struct svi_batch *a, const struct svi_batch *b) {
+    const double left = (a->count - a->done) * in->each;
+    const bool last = left <= AHEAD * svi_keeper_sync_seconds(in->control->keeper);
+    return b->count >= a->count || (last && (a->done == 0 || 2 * a->done >= a->count));
+}
+
+/* While a batch takes effect the next one is gathered, and the disk works on it. Ends in time, with nothing
+ * begun. */
 static svs_code settle_flow(struct svi_inlet *in, size_t *bytes, svs_error *err) {
     svi_keeper *k = in->control->keeper;
     const double began = in->first->began, now = in->first->now;
+    double since = clock_now();
+    bool begun = false;
     svs_code code = SVS_OK;
     while (code == SVS_OK && in->first->count > 0 && !in->held && !starved(in)) {
         struct svi_batch *a = in->first, *b = in->second;
+        const int count = a->count;
         const double spent = clock_now() - began;
-        const bool look = a->done == 0 || 2 * a->done >= a->count;
-        if (b->count == 0 && !a->full && look && spent < TURN_SECONDS) {
+        if (!begun && !a->full && spent < TURN_SECONDS)
             *bytes += take(in, b, now + spent);
-            code = b->count > 0 ? write_ahead(in, b, svi_keeper_begin, err) : SVS_OK;
+        if (!begun && b->count > 0 && is_time(in, a, b)) {
+            code = write_ahead(in, b, svi_keeper_begin, err);
+            begun = true;
         }
-        if (code != SVS_OK || !settle_some(in, a, PIECE) || b->count == 0)
+        if (code != SVS_OK || !settle_some(in, a, PIECE))
             continue;
-        code = svi_keeper_end(k, err);
+        in->each = 0.5 * (in->each + (clock_now() - since) / count);
+        if (b->count == 0)
+            break;
+        if (!begun)
+            code = write_ahead(in, b, svi_keeper_begin, err);
+        if (code == SVS_OK)
+            code = svi_keeper_end(k, err);
         look_at_room(in, b);
         swap(in);
+        begun = false;
+        since = clock_now();
     }
     return code;
 }

@@ -11,8 +11,9 @@
 /* Messages that are written down together. */
 struct svi_batch {
     struct svi_request *queue;
-    uint8_t *fate;     /* of each (inlet.c) */
-    int count, done;   /* of them are settled */
+    uint8_t *fate;   /* of each (inlet.c) */
+    int count, done; /* of them are settled */
+    size_t bytes;
     double now, began; /* arrival clock, monotonic */
     bool full;         /* they could not be written down */
 };
@@ -28,6 +29,7 @@ struct svi_inlet {
 
     struct svi_batch batch[2], *first, *second; /* the second waits for the disk while the first is settled */
     double cost;                                /* seconds that a byte takes, lately */
+    double each;                                /* seconds that settling a message takes, lately */
     bool blocked;                               /* nothing could be written down: see svi_inlet_turn */
     bool held;                                  /* what is in the first batch waits for that */
     svs_error why;                              /* it could not */

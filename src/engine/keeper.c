@@ -33,6 +33,7 @@ struct svi_keeper {
 
     svi_worker *syncer;
     struct svi_journal_sync sync;        /* the syncer's while it is busy */
+    double sync_seconds;                 /* that one of those takes which a turn waits for, lately */
     uint64_t era, era_syncing, era_kept; /* svi_engine_set_era */
 
     svi_worker *scribe;
@@ -247,9 +248,17 @@ svs_code svi_keeper_begin(svi_keeper *k, svs_error *err) {
 }
 
 svs_code svi_keeper_end(svi_keeper *k, svs_error *err) {
-    svs_code code = svi_worker_wait(k->syncer) ? svi_journal_sync_end(k->journal, &k->sync, err) : SVS_OK;
+    svs_code code = SVS_OK;
+    if (svi_worker_wait(k->syncer)) {
+        k->sync_seconds = 0.5 * (k->sync_seconds + k->sync.seconds);
+        code = svi_journal_sync_end(k->journal, &k->sync, err);
+    }
     look_at_disk(k);
     return code;
+}
+
+double svi_keeper_sync_seconds(const svi_keeper *k) {
+    return k->sync_seconds;
 }
 
 /* Nobody waits for the disk between two syncs that are due: a slow one would hold the stream up. */

@@ -49,6 +49,9 @@ bool svi_keeper_syncs(const svi_keeper *k);
 svs_code svi_keeper_begin(svi_keeper *k, svs_error *err);
 svs_code svi_keeper_end(svi_keeper *k, svs_error *err);
 
+/* Seconds from begin until the disk is done, lately. */
+double svi_keeper_sync_seconds(const svi_keeper *k);
+
 void svi_keeper_drop(svi_keeper *k); /* what was gathered and not written (k may be NULL) */
 
 /* Both at once, for one record. */

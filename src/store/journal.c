@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <xxhash.h>
@@ -102,7 +103,7 @@ bool svi_journal_due(svi_journal *j, double time, double *due) {
 
 svs_code svi_journal_sync_begin(svi_journal *j, struct svi_journal_sync *s, svs_error *err) {
     char name[SVI_FILE_NAME];
-    *s = (struct svi_journal_sync){-1, 0, j->written.segment, j->written.number};
+    *s = (struct svi_journal_sync){.fd = -1, .segment = j->written.segment, .number = j->written.number};
     if (j->dead != SVS_OK || j->durable == j->written.number)
         return still_dead(j, err);
     s->fd = openat(j->folder->fd, segment_name(j, name), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -114,8 +115,16 @@ svs_code svi_journal_sync_begin(svi_journal *j, struct svi_journal_sync *s, svs_
     return SVS_OK;
 }
 
+static double monotonic(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 void svi_journal_sync_run(struct svi_journal_sync *s) {
+    const double began = monotonic();
     s->error = s->fd < 0 ? 0 : svi_sync_data(s->fd);
+    s->seconds = monotonic() - began;
 }
 
 svs_code svi_journal_sync_end(svi_journal *j, struct svi_journal_sync *s, svs_error *err) {

@@ -135,6 +135,7 @@ bool svi_journal_due(svi_journal *j, double time, double *due);
 struct svi_journal_sync {
     int fd; /* -1 = all is on disk, there is nothing to run */
     int error;
+    double seconds;           /* that it took */
     uint64_t segment, number; /* records below it will be on disk */
 };
 svs_code svi_journal_sync_begin(svi_journal *j, struct svi_journal_sync *s, svs_error *err); /* SVS_IO */
