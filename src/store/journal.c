@@ -337,7 +337,7 @@ svs_code svi_journal_forget(const struct svi_folder *f, svs_error *err) {
     svs_code code = svi_folder_list(f, SVI_JOURNAL, &numbers, &count, err);
     if (count > 0) {
         int fd = openat(f->fd, svi_folder_name(name, SVI_JOURNAL, numbers[count - 1]),
-                        O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+                        O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (fd >= 0) {               /* else reading it tells why */
             (void)svi_sync_data(fd); /* what is not clean would stay */
             (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
