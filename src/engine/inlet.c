@@ -216,10 +216,10 @@ static void swap(struct svi_inlet *in) {
 }
 
 /* Is it time to write the second batch down? Too early, and it is small and the disk has to sync more often;
- * too late, and the stream waits for the disk. Senders that wait for replies get those to half of the first
- * batch before. */
+ * too late, and the stream waits for the disk: it is asked again behind a piece only. Senders that wait for
+ * replies get those to half of the first batch before. */
 static bool is_time(const struct svi_inlet *in, const struct svi_batch *a, const struct svi_batch *b) {
-    const double left = (a->count - a->done) * in->each;
+    const double left = (a->count - a->done - PIECE) * in->each; /* when it is asked next */
     const bool last = left <= AHEAD * svi_keeper_sync_seconds(in->control->keeper);
     return b->count >= a->count || (last && (a->done == 0 || 2 * a->done >= a->count));
 }

@@ -49,7 +49,7 @@ bool svi_keeper_syncs(const svi_keeper *k);
 svs_code svi_keeper_begin(svi_keeper *k, svs_error *err);
 svs_code svi_keeper_end(svi_keeper *k, svs_error *err);
 
-/* Seconds from begin until the disk is done, lately. */
+/* Seconds that the disk takes for what is begun, lately; 0 = nothing was. */
 double svi_keeper_sync_seconds(const svi_keeper *k);
 
 void svi_keeper_drop(svi_keeper *k); /* what was gathered and not written (k may be NULL) */
