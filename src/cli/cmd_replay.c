@@ -98,7 +98,7 @@ static svs_code report(const struct svi_recovery *r, svs_error *err) {
 
 static svs_code replay(const struct cli_args *a, struct svi_recovery *r, struct svi_settings *with,
                        svs_error *err) {
-    struct svi_folder f = {-1, -1, NULL};
+    struct svi_folder f = {.fd = -1, .lock = -1};
     const bool what_if = asks_what_if(a);
     int64_t until;
     struct svi_recovery_options o = {.accept_loss = a->settings.accept_loss,

@@ -175,7 +175,7 @@ static int verify(const struct cli_args *a, const struct svi_folder *f) {
 }
 
 static int run(const struct cli_args *a) {
-    struct svi_folder f = {-1, -1, NULL};
+    struct svi_folder f = {.fd = -1, .lock = -1};
     svs_error err;
     const bool checks = strcmp(a->positional[0], "verify") == 0;
     if (!checks && strcmp(a->positional[0], "show") != 0)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,11 @@
 #define DIGITS     16
 #define UNFINISHED ".tmp"
 #define PIECE      (256 * 1024) /* that a file shrinks by at once: 0.1 ms of another's sync; 16 MiB took 10 */
+
+struct svi_folder_names {
+    pthread_mutex_t lock;
+    int error; /* of the first sync that failed */
+};
 
 static const char *const prefixes[] = {"journal", "checkpoint"};
 
@@ -159,13 +165,23 @@ static svs_code open_directory(struct svi_folder *f, bool write, svs_error *err)
     return write ? sync_parent(f, err) : SVS_OK;
 }
 
+static svs_code make_names(struct svi_folder *f, svs_error *err) {
+    f->names = svi_alloc(sizeof *f->names);
+    if (!f->names)
+        return svi_fail_memory(err, "the folder's names");
+    pthread_mutex_init(&f->names->lock, NULL);
+    return SVS_OK;
+}
+
 svs_code svi_folder_open(struct svi_folder *f, const char *path, bool write, svs_error *err) {
     size_t length = strlen(path);
     *f = (struct svi_folder){.fd = -1, .lock = -1, .path = svi_alloc(length + 1)};
     if (!f->path)
         return svi_fail_memory(err, "the folder's path");
     memcpy(f->path, path, length);
-    svs_code code = open_directory(f, write, err);
+    svs_code code = write ? make_names(f, err) : SVS_OK;
+    if (code == SVS_OK)
+        code = open_directory(f, write, err);
     if (code == SVS_OK && write)
         code = take_lock(f, err);
     if (code == SVS_OK && write)
@@ -181,6 +197,9 @@ void svi_folder_close(struct svi_folder *f) {
     if (f->fd >= 0)
         close(f->fd);
     svi_free(f->path);
+    if (f->names)
+        pthread_mutex_destroy(&f->names->lock);
+    svi_free(f->names);
     *f = (struct svi_folder){.fd = -1, .lock = -1};
 }
 
@@ -231,8 +250,19 @@ svs_code svi_folder_list(const struct svi_folder *f, const char *prefix, uint64_
     return code;
 }
 
+int svi_folder_flush(const struct svi_folder *f) {
+    if (!f->names)
+        return svi_sync_file(f->fd);
+    pthread_mutex_lock(&f->names->lock);
+    if (!f->names->error)
+        f->names->error = svi_sync_file(f->fd);
+    const int error = f->names->error;
+    pthread_mutex_unlock(&f->names->lock);
+    return error;
+}
+
 svs_code svi_folder_sync(const struct svi_folder *f, svs_error *err) {
-    int error = svi_sync_file(f->fd);
+    int error = svi_folder_flush(f);
     return error ? svi_fail_io(err, f, "", "made durable", error) : SVS_OK;
 }
 

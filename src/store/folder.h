@@ -15,9 +15,10 @@
 #include "svmstream/error.h"
 
 struct svi_folder {
-    int fd;     /* of the directory, -1 = not open */
-    int lock;   /* of the lock file, -1 = opened for reading alone */
-    char *path; /* as given, for error texts */
+    int fd;                         /* of the directory, -1 = not open */
+    int lock;                       /* of the lock file, -1 = opened for reading alone */
+    char *path;                     /* as given, for error texts */
+    struct svi_folder_names *names; /* NULL = opened for reading alone */
 };
 
 /* `write`: makes the folder if it is not there (0700, its parent must exist) and takes the lock; else it must
@@ -31,7 +32,11 @@ void svi_folder_close(struct svi_folder *f);
 svs_code svi_folder_list(const struct svi_folder *f, const char *prefix, uint64_t **numbers, int *count,
                          svs_error *err);
 
-/* Makes names durable: fsync of the directory. SVS_IO. */
+/* Makes names durable: fsync of the directory, from any thread. Once that has failed, which names are on disk
+ * is not known, and the system would report success the next time: every further call fails as well. Returns
+ * 0 or the errno. */
+int svi_folder_flush(const struct svi_folder *f);
+/* The same; SVS_IO. */
 svs_code svi_folder_sync(const struct svi_folder *f, svs_error *err);
 
 /* "PREFIX-<16 hex>" into name. */

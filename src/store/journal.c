@@ -225,7 +225,7 @@ static int create_segment(svi_journal *j, svs_error *err) {
     if (!error) {
         error = svi_sync_data(fd);
         if (!error)
-            error = svi_sync_file(j->folder->fd);
+            error = svi_folder_flush(j->folder);
         if (!error)
             return fd;
         die_of(j, name, "made durable", error, err);

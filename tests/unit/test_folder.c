@@ -270,6 +270,19 @@ static void test_bad_descriptor(void **state) {
     assert_int_equal(svi_folder_free(NULL), -1);
 }
 
+/* After a failed sync the system would call the next one a success. */
+static void test_failed_sync_stays(void **state) {
+    const int fd = k.folder.fd;
+    svs_error e;
+    (void)state;
+    assert_int_equal(svi_folder_sync(&k.folder, &e), SVS_OK);
+    k.folder.fd = 1000000;
+    assert_int_equal(svi_folder_sync(&k.folder, &e), SVS_IO);
+    k.folder.fd = fd;
+    assert_int_equal(svi_folder_sync(&k.folder, &e), SVS_IO);
+    assert_int_not_equal(svi_folder_flush(&k.folder), 0);
+}
+
 static void test_long_paths_and_texts(void **state) {
     char path[400];
     struct svi_folder f;
@@ -295,6 +308,7 @@ int main(void) {
                                        TEST(test_clear),
                                        TEST(test_remove_and_set_aside),
                                        TEST(test_bad_descriptor),
+                                       TEST(test_failed_sync_stays),
                                        TEST(test_long_paths_and_texts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
