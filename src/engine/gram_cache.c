@@ -1,9 +1,9 @@
 #include "engine/gram_cache.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "linalg/rows.h"
 
@@ -16,12 +16,6 @@ struct svi_gram_cache {
     int64_t count, room;
     int d, stride, updates;
 };
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 void svi_gram_cache_free(struct svi_gram_cache **pc) {
     struct svi_gram_cache *c = *pc;
@@ -104,7 +98,7 @@ static svs_code change(struct svi_gram_cache *c, const struct svi_snapshot *s, s
 
 svs_code svi_gram_cache_update(struct svi_gram_cache **pc, const struct svi_snapshot *s, double *seconds,
                                svs_error *err) {
-    const double start = now();
+    const double start = svi_monotonic();
     struct svi_gram_cache *c = *pc;
     svs_code code;
     if (c && (c->room < s->count || !same_coordinates(c, s) || c->updates >= ANEW_EVERY))
@@ -127,6 +121,6 @@ svs_code svi_gram_cache_update(struct svi_gram_cache **pc, const struct svi_snap
     memcpy(c->rows, s->rows, (size_t)(s->count * s->stride) * sizeof *c->rows);
     memcpy(c->mean, s->mean, (size_t)s->d * sizeof *c->mean);
     memcpy(c->inverse, s->inverse, (size_t)s->d * sizeof *c->inverse);
-    *seconds += now() - start;
+    *seconds += svi_monotonic() - start;
     return SVS_OK;
 }

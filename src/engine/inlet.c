@@ -2,9 +2,9 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "engine/keeper.h"
 #include "engine/origin.h"
@@ -59,12 +59,6 @@ void svi_inlet_free(struct svi_inlet *in) {
     svi_bytes_clear(&in->reply);
 }
 
-static double clock_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static bool answers(const struct svi_inlet *in) {
     return in->settings->in_mode == SVI_IN_ROUTER;
 }
@@ -102,7 +96,7 @@ static size_t take(struct svi_inlet *in, struct svi_batch *b, double now) {
     const size_t before = b->bytes, most = room < TURN_BYTES ? (size_t)room : TURN_BYTES;
     b->now = now;
     if (b->count == 0)
-        b->began = clock_now();
+        b->began = svi_monotonic();
     while (b->count < TURN_MESSAGES && (b->count == 0 || b->bytes < most) &&
            receive(in, &b->queue[b->count])) {
         zmq_msg_t *m = &b->queue[b->count].body;
@@ -182,7 +176,7 @@ static bool settle_some(struct svi_inlet *in, struct svi_batch *b, int most) {
     }
     if (b->done < b->count)
         return false;
-    svi_latency_add(in->latency, clock_now() - b->began, b->count);
+    svi_latency_add(in->latency, svi_monotonic() - b->began, b->count);
     clear(b);
     return true;
 }
@@ -229,13 +223,13 @@ static bool is_time(const struct svi_inlet *in, const struct svi_batch *a, const
 static svs_code settle_flow(struct svi_inlet *in, size_t *bytes, svs_error *err) {
     svi_keeper *k = in->control->keeper;
     const double began = in->first->began, now = in->first->now;
-    double since = clock_now();
+    double since = svi_monotonic();
     bool begun = false;
     svs_code code = SVS_OK;
     while (code == SVS_OK && in->first->count > 0 && !in->held && !starved(in)) {
         struct svi_batch *a = in->first, *b = in->second;
         const int count = a->count;
-        const double spent = clock_now() - began;
+        const double spent = svi_monotonic() - began;
         if (!begun && !a->full && spent < TURN_SECONDS)
             *bytes += take(in, b, now + spent);
         if (!begun && b->count > 0 && is_time(in, a, b)) {
@@ -244,7 +238,7 @@ static svs_code settle_flow(struct svi_inlet *in, size_t *bytes, svs_error *err)
         }
         if (code != SVS_OK || !settle_some(in, a, PIECE))
             continue;
-        in->each = 0.5 * (in->each + (clock_now() - since) / count);
+        in->each = 0.5 * (in->each + (svi_monotonic() - since) / count);
         if (b->count == 0)
             break;
         if (!begun)
@@ -254,7 +248,7 @@ static svs_code settle_flow(struct svi_inlet *in, size_t *bytes, svs_error *err)
         look_at_room(in, b);
         swap(in);
         begun = false;
-        since = clock_now();
+        since = svi_monotonic();
     }
     return code;
 }
@@ -276,7 +270,7 @@ svs_code svi_inlet_turn(struct svi_inlet *in, double now, bool *took, svs_error 
     *took = false;
     if (in->held && svi_inlet_wait(in, now) > 0)
         return SVS_OK;
-    const double began = clock_now();
+    const double began = svi_monotonic();
     size_t bytes = in->held ? 0 : take(in, in->first, now);
     *took = in->first->count > 0;
     if (!*took)
@@ -291,7 +285,7 @@ svs_code svi_inlet_turn(struct svi_inlet *in, double now, bool *took, svs_error 
     const bool full = in->first->full;
     code = settle_all(in, &bytes, err);
     if (bytes > 0 && !full)
-        in->cost = 0.5 * (in->cost + (clock_now() - began) / (double)bytes);
+        in->cost = 0.5 * (in->cost + (svi_monotonic() - began) / (double)bytes);
     return code;
 }
 

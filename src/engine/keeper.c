@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "engine/engine_archive.h"
 #include "engine/inlet.h"
@@ -50,12 +51,6 @@ struct svi_keeper {
     double stall;       /* seconds that taking the last one took */
     int64_t written, failed;
 };
-
-static double monotonic(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- checkpoints */
 
@@ -131,7 +126,7 @@ static svs_code hand_over(svi_keeper *k, svs_error *err) {
 }
 
 static svs_code begin_checkpoint(svi_keeper *k, svs_error *err) {
-    const double began = monotonic();
+    const double began = svi_monotonic();
     const struct svi_position at = svi_journal_position(k->journal);
     k->work = 0;
     k->bytes_at = svi_journal_bytes(k->journal);
@@ -144,7 +139,7 @@ static svs_code begin_checkpoint(svi_keeper *k, svs_error *err) {
     k->checkpoint.position = at;
     if (code == SVS_OK)
         code = hand_over(k, err);
-    k->stall = monotonic() - began;
+    k->stall = svi_monotonic() - began;
     return code;
 }
 
@@ -221,7 +216,7 @@ static void look_at_disk(svi_keeper *k) {
     if (svi_journal_durable(k->journal) == svi_journal_position(k->journal).number)
         k->since = 0;
     else if (k->since == 0)
-        k->since = monotonic();
+        k->since = svi_monotonic();
 }
 
 svs_code svi_keeper_commit(svi_keeper *k, svs_error *err) {
@@ -308,7 +303,7 @@ int64_t svi_keeper_durable(const svi_keeper *k, const char *src) {
 
 svs_code svi_keeper_turn(svi_keeper *k, double work, svs_error *err) {
     svs_code code = SVS_OK;
-    const double now = monotonic();
+    const double now = svi_monotonic();
     k->work += work;
     if (now >= k->due)
         code = sync_beside(k, now, err);
@@ -323,7 +318,7 @@ svs_code svi_keeper_turn(svi_keeper *k, double work, svs_error *err) {
 }
 
 double svi_keeper_wait(const svi_keeper *k) {
-    const double left = k->due - monotonic();
+    const double left = k->due - svi_monotonic();
     return left > 0 ? left : 0;
 }
 
@@ -343,7 +338,7 @@ void svi_keeper_figures(const svi_keeper *k) {
     svi_engine_note(k->engine, "journal_records", (double)number);
     svi_engine_note(k->engine, "journal_bytes", (double)svi_journal_bytes(k->journal));
     svi_engine_note(k->engine, "journal_undurable", (double)(number - durable));
-    svi_engine_note(k->engine, "journal_age", k->since > 0 ? monotonic() - k->since : 0);
+    svi_engine_note(k->engine, "journal_age", k->since > 0 ? svi_monotonic() - k->since : 0);
     svi_engine_note(k->engine, "checkpoints", (double)k->written);
     svi_engine_note(k->engine, "checkpoints_failed", (double)k->failed);
     svi_engine_note(k->engine, "checkpoint_age", (double)(number - k->newest));

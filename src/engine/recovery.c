@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "engine/engine_archive.h"
 #include "engine/keeper.h"
@@ -16,12 +16,6 @@
 
 #define TOLD      10    /* sources that lost samples */
 #define TOLERANCE 1e-10 /* of the model in the system of its window */
-
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- one record */
 
@@ -339,12 +333,12 @@ static void tell(const struct recovering *w) {
 static svs_code recover(const struct svi_folder *f, const struct svi_recovery_options *o, svi_sink *sink,
                         void *user, struct svi_recovery *r, svs_error *err) {
     struct recovering w = {.folder = f, .o = o, .sink = sink, .user = user, .r = r};
-    const double began = seconds();
+    const double began = svi_monotonic();
     *r = (struct svi_recovery){.residual = NAN};
     svs_code code = o->from == SVI_FROM_START ? SVS_OK : load_sound(&w, err);
     if (code == SVS_OK)
         code = read_journal(&w, err);
-    r->seconds = seconds() - began;
+    r->seconds = svi_monotonic() - began;
     if (code == SVS_OK)
         tell(&w);
     else

@@ -1,9 +1,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/nearest.h"
 #include "linalg/rows.h"
@@ -85,14 +85,8 @@ void svs_solve_options_default(svs_solve_options *o) {
         .solver = SVS_SOLVER_AUTO, .tol = 1e-3, .seed = 1, .cache_mib = 256, .pairs = 50, .finish = true};
 }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 double svi_work_seconds(const struct svi_work *w) {
-    return now() - w->started;
+    return svi_monotonic() - w->started;
 }
 
 bool svi_work_stop(struct svi_work *w, double objective, double gap, int64_t default_iterations) {
@@ -288,7 +282,7 @@ svs_code svs_solve(const svs_problem *problem, const svs_solve_options *options,
     svs_problem p = *problem;
     svs_solve_options o = *options;
     char why[160] = "";
-    const double started = now();
+    const double started = svi_monotonic();
     *out = (svs_solution){0};
     svs_code code = check(&p, &o, err);
     if (code != SVS_OK)

@@ -233,7 +233,7 @@ svs_code svi_checkpoint_write_pieces(const struct svi_folder *f, struct svi_chec
     if (check_sizes(c, piece, err) != SVS_OK)
         return SVS_TOO_LARGE;
     svi_folder_name(name, SVI_CHECKPOINT, c->position.number);
-    snprintf(unfinished, sizeof unfinished, "%s.tmp", name);
+    snprintf(unfinished, sizeof unfinished, "%s" SVI_UNFINISHED, name);
     svi_checkpoint_hash(c);
     svs_code code = write_unfinished(f, &w, unfinished, c, err);
     svi_bytes_clear(&w.head);

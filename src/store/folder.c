@@ -17,10 +17,9 @@
 #include "base/fail.h"
 #include "store/io.h"
 
-#define LOCK       "lock"
-#define DIGITS     16
-#define UNFINISHED ".tmp"
-#define PIECE      (256 * 1024) /* that a file shrinks by at once: 0.1 ms of another's sync; 16 MiB took 10 */
+#define LOCK   "lock"
+#define DIGITS 16
+#define PIECE  (256 * 1024) /* that a file shrinks by at once: 0.1 ms of another's sync; 16 MiB took 10 */
 
 struct svi_folder_names {
     pthread_mutex_t lock;
@@ -126,17 +125,17 @@ static svs_code take_lock(struct svi_folder *f, svs_error *err) {
     return SVS_OK;
 }
 
-static char *unfinished_name(char name[SVI_FILE_NAME + sizeof UNFINISHED], const char *prefix,
+static char *unfinished_name(char name[SVI_FILE_NAME + sizeof SVI_UNFINISHED], const char *prefix,
                              uint64_t number) {
     svi_folder_name(name, prefix, number);
-    return strcat(name, UNFINISHED);
+    return strcat(name, SVI_UNFINISHED);
 }
 
 static svs_code remove_unfinished(const struct svi_folder *f, const char *name, void *user, svs_error *err) {
     uint64_t number;
     (void)user;
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        if (name_is(name, prefixes[i], UNFINISHED, &number) && unlinkat(f->fd, name, 0) != 0 &&
+        if (name_is(name, prefixes[i], SVI_UNFINISHED, &number) && unlinkat(f->fd, name, 0) != 0 &&
             errno != ENOENT)
             return svi_fail_io(err, f, name, "removed", errno);
     return SVS_OK;
@@ -300,7 +299,7 @@ static svs_code discard(const struct svi_folder *f, const char *name, svs_error 
 
 svs_code svi_folder_clear(const struct svi_folder *f, const char *prefix, const uint64_t *numbers, int count,
                           svs_error *err) {
-    char name[SVI_FILE_NAME], gone[SVI_FILE_NAME + sizeof UNFINISHED];
+    char name[SVI_FILE_NAME], gone[SVI_FILE_NAME + sizeof SVI_UNFINISHED];
     svs_code code = SVS_OK;
     for (int i = 0; i < count && code == SVS_OK; i++) {
         svi_folder_name(name, prefix, numbers[i]);

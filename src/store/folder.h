@@ -40,7 +40,8 @@ int svi_folder_flush(const struct svi_folder *f);
 svs_code svi_folder_sync(const struct svi_folder *f, svs_error *err);
 
 /* "PREFIX-<16 hex>" into name. */
-#define SVI_FILE_NAME 48
+#define SVI_FILE_NAME  48
+#define SVI_UNFINISHED ".tmp" /* behind it: what is being written, or removed */
 char *svi_folder_name(char name[SVI_FILE_NAME], const char *prefix, uint64_t number);
 
 /* SVS_IO; a file that is not there is no failure. */

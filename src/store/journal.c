@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "store/io.h"
 #include "store/segment.h"
@@ -115,16 +115,10 @@ svs_code svi_journal_sync_begin(svi_journal *j, struct svi_journal_sync *s, svs_
     return SVS_OK;
 }
 
-static double monotonic(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void svi_journal_sync_run(struct svi_journal_sync *s) {
-    const double began = monotonic();
+    const double began = svi_monotonic();
     s->error = s->fd < 0 ? 0 : svi_sync_data(s->fd);
-    s->seconds = monotonic() - began;
+    s->seconds = svi_monotonic() - began;
 }
 
 svs_code svi_journal_sync_end(svi_journal *j, struct svi_journal_sync *s, svs_error *err) {
