@@ -8,8 +8,8 @@
 
 #include <mosquitto.h>
 
-#include "options.h"
-#include "say.h"
+#include "mqtt_options.h"
+#include "log.h"
 
 /* A message from one of our topics, not our own. */
 typedef void broker_message(void *context, const struct mosquitto_message *m);
@@ -28,36 +28,37 @@ struct broker {
     int subscriptions[TOPICS_MAX]; /* message ids of the requests under way; 0: answered */
     int64_t unanswered;            /* of these */
     int64_t outstanding;           /* messages published and not taken yet */
-    double since;                  /* steady clock: of the attempt, or of the connection */
-    double again;                  /* steady clock: next attempt */
+    double since;                  /* svi_monotonic: of the attempt, or of the connection */
+    double again;                  /* svi_monotonic: next attempt */
     double pause;                  /* seconds before the one after it */
-    int64_t failures;              /* attempts in a row, for say_few */
-    int64_t complaints;            /* of the library, for say_few */
+    int64_t failures;              /* attempts in a row, for mqtt_log_few */
+    int64_t complaints;            /* of the library, for mqtt_log_few */
 };
 
-/* 0, or 1 and a line on standard error: certificates cannot be read, ... */
-int broker_open(struct broker *b, const struct options *o, struct counters *c, broker_message *message,
-                void *context);
-void broker_close(struct broker *b);
+/* 0, or 1 and a line on standard error: certificates cannot be read, ... Owner of `client`
+ * (mosquitto_destroy): the caller. */
+int mqtt_broker_open(struct broker *b, const struct options *o, struct counters *c, broker_message *message,
+                     void *context);
 
 /* It takes messages now. */
-bool broker_ready(const struct broker *b);
+bool mqtt_broker_ready(const struct broker *b);
 
 /* QoS 1. `topic` is complete. */
-void broker_publish(struct broker *b, const char *topic, const void *payload, size_t length, bool retain);
+void mqtt_broker_publish(struct broker *b, const char *topic, const void *payload, size_t length,
+                         bool retain);
 
 /* On PREFIX/name. */
-void broker_publish_own(struct broker *b, const char *name, const void *payload, size_t length, bool retain);
+void mqtt_broker_publish_own(struct broker *b, const char *name, const void *payload, size_t length,
+                             bool retain);
 
-/* The descriptor to wait for (-1: none) and the events of poll; seconds until something is due. */
-int broker_socket(const struct broker *b);
-bool broker_wants_write(const struct broker *b);
-double broker_wait(const struct broker *b);
+/* The descriptor to wait for (-1: none); seconds until something is due. */
+int mqtt_broker_socket(const struct broker *b);
+double mqtt_broker_wait(const struct broker *b);
 
 /* Reads and writes what is possible, connects when it is time. */
-void broker_turn(struct broker *b, bool readable, bool writable);
+void mqtt_broker_turn(struct broker *b, bool readable, bool writable);
 
 /* Says good-bye: no last will after that. */
-void broker_leave(struct broker *b);
+void mqtt_broker_leave(struct broker *b);
 
 #endif

@@ -6,36 +6,28 @@
 #ifndef MQTT_EVENTS_H
 #define MQTT_EVENTS_H
 
-#include <zmq.h>
-
 #include "broker.h"
-#include "options.h"
-#include "say.h"
+#include "client/subscription.h"
 
 #define EVENT_SOCKETS 2
-#define FOLLOWED      64 /* topics whose sequence numbers are followed */
 
 struct events {
     const struct options *options;
     struct counters *counters;
     struct broker *broker;
-    void *socket[EVENT_SOCKETS];
-    struct followed {
-        char topic[96];
-        uint64_t epoch, seq;
-    } followed[FOLLOWED];
-    int topics;
+    struct subscription subscription[EVENT_SOCKETS]; /* without socket where no kind is to be published */
+    struct svi_bytes text;                           /* JSON */
 };
 
-/* 0, or 1 and a line on standard error. */
-int events_open(struct events *e, const struct options *o, struct counters *c, struct broker *b,
-                void *context);
-void events_close(struct events *e);
+/* 0, or 1 and a line on standard error. `context`: ZeroMQ's. */
+int mqtt_events_open(struct events *e, const struct options *o, struct counters *c, struct broker *b,
+                     void *context);
+void mqtt_events_close(struct events *e);
 
 /* What to wait for: at most EVENT_SOCKETS items; none while the broker is not ready. */
-int events_items(const struct events *e, zmq_pollitem_t *items);
+int mqtt_events_items(const struct events *e, zmq_pollitem_t *items);
 
 /* Hands on what is there and the broker takes. */
-void events_turn(struct events *e);
+void mqtt_events_turn(struct events *e);
 
 #endif

@@ -1,57 +1,43 @@
-/* feed.h: the way to svmstream: samples out, acknowledgements back.
+/* feed.h: samples of sensors to svmstream: an outbox and its link (client/link.h).
  *
- * A DEALER says hello, learns which number comes next, and sends with at most `window` samples under way.
- * When the connection breaks it says hello again on a new one: the same process (by its epoch) tells what it
- * has already taken, so nothing is lost or applied twice; a fresh process starts to count at 0, and all that
- * is not acknowledged goes to it under new numbers. What the process before had applied without being able to
- * say so reaches both.
- *
- * With --no-ack a PUSH socket takes samples as fast as somebody is connected. */
+ * Samples wait in the outbox, --buffer of them at most, until svmstream has acknowledged them; when it is
+ * full the oldest that is not under way is dropped. A process that is restarted without its state gets all
+ * that was not acknowledged; what the one before had applied without being able to say so reaches both. With
+ * --no-ack they are pushed as fast as a process is connected. */
 #ifndef MQTT_FEED_H
 #define MQTT_FEED_H
 
-#include <zmq.h>
-
-#include "buffer.h"
+#include "client/link.h"
 #include "join.h"
-#include "options.h"
-#include "say.h"
-
-#define FEED_ITEMS 2
 
 struct feed {
     const struct options *options;
     struct counters *counters;
-    struct buffer buffer;
-    void *context, *socket, *monitor;
-    enum { FEED_AWAY, FEED_GREETING, FEED_LIVE } state;
-    double again;       /* steady clock: when a new connection is due (FEED_AWAY) */
-    double pause;       /* seconds before the next one */
-    double silent;      /* steady clock: since when an answer is waited for; 0: none is */
-    bool told;          /* of this silence */
-    bool blocked;       /* the socket takes no more now */
-    bool met;           /* there was a process: its epoch is known */
-    uint64_t epoch;     /* of that process */
-    int64_t greeted;    /* `next` in the last answer to hello, -1 before the first */
-    int64_t number;     /* of the oldest sample in the buffer */
-    int64_t window;     /* samples under way at most */
-    int64_t broken;     /* under way when the connection broke */
-    int cuts;           /* connections in a row that broke without progress */
-    int64_t complaints; /* for say_few */
+    struct link link;
+    svs_outbox_figures figures; /* after the last turn */
+    int64_t settled;            /* samples acknowledged, refused or sent on, after the last turn */
+    int64_t failed;             /* samples that the outbox did not take */
+    int64_t refusals;           /* for mqtt_log_few */
+    int64_t complaints;         /* for mqtt_log_few */
+    double heard;               /* svi_monotonic: the last answer, or when none was waited for */
+    bool answered;              /* since the last turn */
+    bool met;                   /* it has answered once */
+    bool silent;                /* for longer than PATIENCE, which was reported */
 };
 
-/* 0, or 1 and a line on standard error. `context`: ZeroMQ's. */
-int feed_open(struct feed *f, const struct options *o, struct counters *c, void *context);
-void feed_close(struct feed *f);
+/* 0, or 1 and a line on standard error. link_close in any case. */
+int mqtt_feed_open(struct feed *f, const struct options *o, struct counters *c);
 
-/* One more sample. */
-void feed_push(struct feed *f, const void *bytes, size_t size);
+/* One more sample, what `j` holds at `ts`: a join_sample, whose context is the struct feed. */
+void mqtt_feed_push(void *feed, const struct join *j, double ts, const struct sample_id *id);
 
-/* What to wait for: fills at most FEED_ITEMS, returns how many; seconds until something is due. */
-int feed_items(const struct feed *f, zmq_pollitem_t *items);
-double feed_wait(const struct feed *f);
+/* Samples that wait for svmstream. */
+int64_t mqtt_feed_waiting(const struct feed *f);
+
+/* Seconds until mqtt_feed_turn has something to do, unless one of link_items is ready before. */
+double mqtt_feed_wait(const struct feed *f);
 
 /* Reads, connects, sends: whatever is possible now. */
-void feed_turn(struct feed *f);
+void mqtt_feed_turn(struct feed *f);
 
 #endif

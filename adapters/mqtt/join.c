@@ -1,20 +1,15 @@
 #include "join.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-static struct sensor *find(const struct join *j, const char *name) {
+#include "base/clock.h"
+
+static struct sensor *mqtt_join_find(const struct join *j, const char *name) {
     for (int i = 0; i < j->sensors; i++)
         if (strcmp(j->sensor[i].name, name) == 0)
             return &j->sensor[i];
     return NULL;
-}
-
-static struct sensor *add(struct join *j, const char *name) {
-    struct sensor *s = &j->sensor[j->sensors++];
-    strcpy(s->name, name);
-    return s;
 }
 
 static int read_list(struct join *j, const char *list) {
@@ -22,23 +17,23 @@ static int read_list(struct join *j, const char *list) {
         size_t length = strcspn(at, ",");
         char name[NAME_BYTES + 1];
         if (length == 0 || length > NAME_BYTES || j->sensors == FEATURES_MAX) {
-            say("--features %.100s: names have 1 to 64 bytes, and there are 1024 at most", list);
+            mqtt_log("--features %.100s: up to 1024 names of 1 to 64 bytes are allowed", list);
             return 2;
         }
         memcpy(name, at, length);
         name[length] = '\0';
-        if (find(j, name)) {
-            say("--features has %s twice", name);
+        if (mqtt_join_find(j, name)) {
+            mqtt_log("--features: duplicate name %s", name);
             return 2;
         }
-        add(j, name);
+        strcpy(j->sensor[j->sensors++].name, name);
         at = at[length] ? at + length + 1 : NULL;
     }
     return 0;
 }
 
-int join_open(struct join *j, const struct options *o, struct counters *c, join_sample *sample,
-              void *context) {
+int mqtt_join_open(struct join *j, const struct options *o, struct counters *c, join_sample *sample,
+                   void *context) {
     *j = (struct join){.mode = o->join_mode,
                        .period = o->join_seconds,
                        .stale = o->stale,
@@ -48,62 +43,50 @@ int join_open(struct join *j, const struct options *o, struct counters *c, join_
                        .sample = sample,
                        .context = context,
                        .counters = c};
-    j->sensor = need(FEATURES_MAX, sizeof *j->sensor);
+    j->sensor = mqtt_need(FEATURES_MAX, sizeof *j->sensor);
     return read_list(j, o->features);
 }
 
-void join_close(struct join *j) {
-    free(j->sensor);
-    j->sensor = NULL;
-}
-
-bool join_current(const struct join *j, const struct sensor *s, double ts, double *value) {
+bool mqtt_join_current(const struct join *j, const struct sensor *s, double ts, double *value) {
     *value = s->value;
     return s->seen && !s->missing && (j->stale <= 0 || ts - s->at <= j->stale);
 }
 
-static void emit(struct join *j) {
+static void mqtt_join_emit(struct join *j) {
     j->sample(j->context, j, j->newest, &j->id);
     for (int i = 0; i < j->sensors; i++)
         j->sensor[i].fresh = false;
     j->fresh = 0;
     j->newest = -HUGE_VAL;
-    j->id.kind = ID_NONE;
+    j->id.value = svs_none();
 }
 
-/* A sensor that comes again ends the round in which the sensors become known. */
-static bool ends_first_round(const struct join *j, const char *const *names, int count) {
-    for (int i = 0; i < count; i++) {
-        const struct sensor *s = find(j, names[i]);
-        if (s && s->fresh)
-            return true;
-    }
-    return false;
-}
-
-void join_begin(struct join *j, double ts, bool has_ts, bool retained, const char *const *names, int count) {
+void mqtt_join_begin(struct join *j, double ts, bool has_ts, bool retained, const char *const *names,
+                     int count) {
     if (retained)
         return;
-    if (j->learning && ends_first_round(j, names, count)) {
-        j->learning = false;
-        emit(j);
+    for (int i = 0; i < count && j->learning; i++) {
+        const struct sensor *s = mqtt_join_find(j, names[i]);
+        j->learning = !s || !s->fresh; /* one that comes again ends the round in which they become known */
+        if (!j->learning)
+            mqtt_join_emit(j);
     }
     if (j->mode != JOIN_PERIOD)
         return;
     int64_t number = (int64_t)floor(ts / j->period);
     if (j->fresh > 0 && number > j->number)
-        emit(j);
+        mqtt_join_emit(j);
     if (j->fresh == 0)
         j->number = number;
     /* Times of the sender's own may run at another pace than our clock: then silence ends a period. */
     double left = (double)(j->number + 1) * j->period - ts;
     if (has_ts || j->fresh == 0)
-        j->due = clock_steady() + (has_ts ? j->period : left);
+        j->due = svi_monotonic() + (has_ts ? j->period : left);
 }
 
-bool join_value(struct join *j, const char *name, const struct field *f, double ts, bool retained,
-                const char **reason) {
-    struct sensor *s = find(j, name);
+bool mqtt_join_value(struct join *j, const char *name, const struct field *f, double ts, bool retained,
+                     const char **reason) {
+    struct sensor *s = mqtt_join_find(j, name);
     *reason = NULL;
     if (!s && j->listed)
         return false;
@@ -111,7 +94,10 @@ bool join_value(struct join *j, const char *name, const struct field *f, double 
         *reason = "there are 1024 features already";
         return false;
     }
-    s = s ? s : add(j, name);
+    if (!s) {
+        s = &j->sensor[j->sensors++];
+        strcpy(s->name, name);
+    }
     if (!retained) {
         j->counters->overwritten += s->fresh;
         j->fresh += !s->fresh;
@@ -126,9 +112,7 @@ bool join_value(struct join *j, const char *name, const struct field *f, double 
 }
 
 /* Nobody is waited for: each sensor is fresh, or stale. */
-static bool complete(const struct join *j, double ts) {
-    if (j->fresh == j->sensors)
-        return true;
+static bool mqtt_join_complete(const struct join *j, double ts) {
     for (int i = 0; i < j->sensors; i++) {
         const struct sensor *s = &j->sensor[i];
         if (!s->fresh && !(s->seen && j->stale > 0 && ts - s->at > j->stale))
@@ -137,27 +121,30 @@ static bool complete(const struct join *j, double ts) {
     return true;
 }
 
-void join_end(struct join *j, const struct sample_id *id, double ts, bool retained) {
+void mqtt_join_end(struct join *j, const struct sample_id *id, double ts, bool retained) {
     if (retained || j->fresh == 0)
         return;
-    if (id->kind != ID_NONE)
+    if (id->value.kind != SVS_NONE) {
         j->id = *id;
-    if (j->mode == JOIN_EACH || (j->mode == JOIN_ALL && !j->learning && complete(j, ts)))
-        emit(j);
+        if (id->value.kind == SVS_STR)
+            j->id.value.as.s = j->id.text;
+    }
+    if (j->mode == JOIN_EACH || (j->mode == JOIN_ALL && !j->learning && mqtt_join_complete(j, ts)))
+        mqtt_join_emit(j);
 }
 
-double join_wait(const struct join *j) {
+double mqtt_join_wait(const struct join *j) {
     if (j->mode != JOIN_PERIOD || j->fresh == 0)
         return -1;
-    return fmax(0, j->due - clock_steady());
+    return fmax(0, j->due - svi_monotonic());
 }
 
-void join_clock(struct join *j) {
-    if (join_wait(j) == 0)
-        emit(j);
+void mqtt_join_clock(struct join *j) {
+    if (mqtt_join_wait(j) == 0)
+        mqtt_join_emit(j);
 }
 
-void join_flush(struct join *j) {
+void mqtt_join_flush(struct join *j) {
     if (j->fresh > 0 && (j->mode == JOIN_PERIOD || j->learning))
-        emit(j);
+        mqtt_join_emit(j);
 }

@@ -11,9 +11,9 @@
 #ifndef MQTT_JOIN_H
 #define MQTT_JOIN_H
 
-#include "options.h"
+#include "mqtt_options.h"
 #include "payload.h"
-#include "say.h"
+#include "log.h"
 
 struct sensor {
     char name[NAME_BYTES + 1];
@@ -35,34 +35,35 @@ struct join {
     int fresh;
     double newest;       /* time of the newest value since the last sample */
     int64_t number;      /* of the period that these belong to */
-    double due;          /* steady clock: the period ends, if anything came */
+    double due;          /* svi_monotonic: the period ends, if anything came */
     struct sample_id id; /* the last one since the last sample */
     join_sample *sample;
     void *context;
     struct counters *counters;
 };
 
-/* The list (NULL: any) is checked: 2 and a line on standard error when it has a name twice or too long. */
-int join_open(struct join *j, const struct options *o, struct counters *c, join_sample *sample,
-              void *context);
-void join_close(struct join *j);
+/* The list (NULL: any) is checked: 2 and a line on standard error when it has a name twice or too long. Owner
+ * of `sensor` (svi_free): the caller. */
+int mqtt_join_open(struct join *j, const struct options *o, struct counters *c, join_sample *sample,
+                   void *context);
 
-/* One message: begin tells its time (it may complete what came before), value each of its values, end makes
+/* One message: begin gives its time (it may complete what came before), value each of its values, end makes
  * the sample that is due. value: false when the feature is not taken (not listed: reason NULL; or a reason).
  */
-void join_begin(struct join *j, double ts, bool has_ts, bool retained, const char *const *names, int count);
-bool join_value(struct join *j, const char *name, const struct field *f, double ts, bool retained,
-                const char **reason);
-void join_end(struct join *j, const struct sample_id *id, double ts, bool retained);
+void mqtt_join_begin(struct join *j, double ts, bool has_ts, bool retained, const char *const *names,
+                     int count);
+bool mqtt_join_value(struct join *j, const char *name, const struct field *f, double ts, bool retained,
+                     const char **reason);
+void mqtt_join_end(struct join *j, const struct sample_id *id, double ts, bool retained);
 
 /* Seconds until the clock ends a period; negative: nothing to wait for. join_clock ends it if it is over. */
-double join_wait(const struct join *j);
-void join_clock(struct join *j);
+double mqtt_join_wait(const struct join *j);
+void mqtt_join_clock(struct join *j);
 
 /* At the end: what waits goes out, but for an unfinished round of `all`. */
-void join_flush(struct join *j);
+void mqtt_join_flush(struct join *j);
 
 /* The value that a sample at `ts` holds. False: missing. */
-bool join_current(const struct join *j, const struct sensor *s, double ts, double *value);
+bool mqtt_join_current(const struct join *j, const struct sensor *s, double ts, double *value);
 
 #endif

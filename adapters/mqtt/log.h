@@ -1,16 +1,16 @@
-/* say.h: what the adapter tells on standard error, and what it counts.
+/* log.h: what the adapter reports on standard error, and what it counts.
  *
  * One line an occasion, each beginning with the program's name. Text that came over the network is escaped
- * before it is told. What may happen often is told the first few times only; the counters go on. */
-#ifndef MQTT_SAY_H
-#define MQTT_SAY_H
+ * before it is logged. What may happen often is logged the first few times only; the counters go on. */
+#ifndef MQTT_LOG_H
+#define MQTT_LOG_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#define TOLD 5 /* times that the same kind of trouble is told */
+#define LOGGED 5 /* times that the same kind of trouble is logged */
 
 /* X(name, "what is counted"). samples = acked + refused + dropped + waiting, with acknowledgement. */
 #define COUNTERS(X)                                                                                          \
@@ -26,10 +26,10 @@
     X(refused, "samples that svmstream refused")                                                             \
     X(dropped, "samples dropped because the buffer was full")                                                \
     X(events, "events that came from svmstream")                                                             \
-    X(lost, "events of svmstream that never came here")                                                      \
+    X(lost, "events of svmstream that did not arrive here")                                                  \
     X(published, "MQTT messages that the broker has taken")                                                  \
     X(reconnects, "times that the connection to the broker was made again")                                  \
-    X(restarts, "times that svmstream was met again with empty hands")
+    X(restarts, "times that svmstream came back without its state")
 
 struct counters {
 #define X(name, text) int64_t name;
@@ -37,24 +37,17 @@ struct counters {
 #undef X
 };
 
-/* A line on standard error. */
-void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A line on standard error the first LOGGED times, by `count` (already raised; 0: always); the last of them
+ * says that it is. */
+void mqtt_log_few(int64_t count, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define mqtt_log(...) mqtt_log_few(0, __VA_ARGS__)
 
-/* The same the first TOLD times that `count` (already raised) tells; the last of them says that it is. */
-void say_few(int64_t count, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* All counters as `name N, name N`, or as a JSON object. `waiting`: samples in the buffer. Returns `out`. */
+#define COUNTERS_BYTES 2048
+char *mqtt_counters_text(const struct counters *c, int64_t waiting, bool json, char out[COUNTERS_BYTES]);
 
-/* `length` bytes for people: what is not printable ASCII becomes \xHH; cut short with dots. Returns out. */
-const char *shown(char *out, size_t size, const void *bytes, size_t length);
-
-/* All counters as `name N, name N`, or as members of a JSON object. `waiting`: samples in the buffer. */
-void counters_text(const struct counters *c, int64_t waiting, FILE *to);
-void counters_json(const struct counters *c, int64_t waiting, FILE *to);
-
-/* Memory, zeroed: a small program without any cannot do its work, and ends (exit code 1). */
-void *need(size_t count, size_t size);
-
-/* Seconds since 1970, and seconds of a clock that is never set. */
-double clock_wall(void);
-double clock_steady(void);
+/* Memory, zeroed, to be freed with svi_free: a small program without any cannot do its work, and ends (exit
+ * code 1). */
+void *mqtt_need(size_t count, size_t size);
 
 #endif

@@ -1,4 +1,10 @@
-#include "options.h"
+/* The command line: one table (rows) makes the parser, the ranges and the help.
+ *
+ * mqtt_options_read takes each word to its row, which says where in struct options the value goes and what it
+ * may be. What depends on more than one option is checked after the last word, in mqtt_options_complete:
+ * kinds of events, how to join, template and pattern, names, keys, password. Every failure is one line and
+ * exit code 2, or 1 when a file cannot be read. */
+#include "mqtt_options.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,14 +15,9 @@
 
 #include <mosquitto.h>
 
+#include "base/alloc.h"
+#include "log.h"
 #include "naming.h"
-#include "say.h"
-
-const char *const kind_names[KIND_COUNT] = {
-#define X(constant, name) #name,
-    KINDS(X)
-#undef X
-};
 
 enum type { TEXT, TOPIC, WHOLE, REAL, FLAG, NEVER };
 
@@ -72,15 +73,16 @@ static const struct row rows[] = {
      AT(curve), 0, 0},
     {"curve.server", "KEY", "its public key, or the file that holds it", TEXT, AT(curve_server), 0, 0},
     {"no-ack", NULL, "push to `in.mode pull`: nothing is acknowledged or sent again", FLAG, AT(no_ack), 0, 0},
-    {"buffer", "N", "samples that wait for svmstream at most; then the oldest is dropped (10000)", WHOLE,
+    {"buffer", "N", "up to N samples wait for svmstream; then the oldest is dropped (10000)", WHOLE,
      AT(buffer), 2, 1e8},
     {"publish", "KINDS", "events to publish: score, alert, model, stats, error, or none (alert,model)", TEXT,
      AT(publish), 0, 0},
     {"stream", "NAME", "only the events of this stream (all at that address)", TEXT, AT(stream), 0, 0},
     {"prefix", "TOPIC", "where they are published: PREFIX/STREAM/alert (svmstream)", TEXT, AT(prefix), 0, 0},
     GROUP("Otherwise:"),
-    {"stats", "SECONDS", "tell the counters so often, here and on PREFIX/adapter; 0: at the end (60)", REAL,
-     AT(stats), 0, 1e9},
+    {"stats", "SECONDS",
+     "log the counters every SECONDS, here and on PREFIX/adapter; 0: at the end only (60)", REAL, AT(stats),
+     0, 1e9},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
@@ -91,7 +93,7 @@ static const char *const before = "usage: svmstream-mqtt --topic FILTER [options
                                   "true, off) or a JSON object of numbers;\n"
                                   "nested keys are joined by dots.\n";
 
-static const char *const behind =
+static const char *const after =
     "\nExamples:\n"
     "  svmstream-mqtt --topic 'room/+'\n"
     "  svmstream-mqtt --template 'plant/{machine}/{sensor}' --feature '{machine}.{sensor}' --join 1 --stale "
@@ -108,7 +110,7 @@ static const char *const behind =
     "what is sent with QoS 1, as far as its own limits go. Ends on SIGINT and SIGTERM, within 2 s.\n"
     "Exit codes: 0 ended by a signal, 1 failed or samples were left over, 2 usage.\n";
 
-void options_help(void) {
+void mqtt_options_help(void) {
     fputs(before, stdout);
     for (int i = 0; i < ROWS; i++) {
         char head[48];
@@ -121,31 +123,27 @@ void options_help(void) {
     }
     printf("  %-22s %s\n  %-22s %s\n", "--help", "this text", "--version",
            "the version of svmstream that it belongs to");
-    fputs(behind, stdout);
+    fputs(after, stdout);
 }
 
-static int wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static int wrong(const char *format, ...) {
+__attribute__((format(printf, 1, 2))) static int mqtt_options_wrong(const char *format, ...) {
     char text[800];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    say("%s; --help tells the options", text);
+    mqtt_log("%s; --help lists the options", text);
     return 2;
 }
 
-static int set_number(const struct row *r, const char *text, void *field) {
-    char *end, range[80];
+static int mqtt_options_set_number(const struct row *r, const char *text, void *field) {
+    char *end;
     errno = 0;
     double value = strtod(text, &end);
     bool whole = r->type != WHOLE || value == floor(value);
-    if (end == text || *end || errno || !isfinite(value) || value < r->low || value > r->high || !whole) {
-        snprintf(range, sizeof range, "--%s takes %s from %g to %g", r->name,
-                 r->type == WHOLE ? "a whole number" : "a number", r->low, r->high);
-        return wrong("%s, not %s", range, text);
-    }
+    if (end == text || *end || errno || !isfinite(value) || value < r->low || value > r->high || !whole)
+        return mqtt_options_wrong("--%s takes %s from %g to %g, not %s", r->name,
+                                  r->type == WHOLE ? "a whole number" : "a number", r->low, r->high, text);
     if (r->type == WHOLE)
         *(int64_t *)field = (int64_t)value;
     else
@@ -153,60 +151,48 @@ static int set_number(const struct row *r, const char *text, void *field) {
     return 0;
 }
 
-static int add_topic(struct options *o, const char *filter) {
-    if (mosquitto_sub_topic_check(filter) != MOSQ_ERR_SUCCESS || !*filter)
-        return wrong(
-            "--topic %s is no topic filter: + stands for a whole level, # for all that follow, at the end",
-            filter);
-    if (o->topics == TOPICS_MAX)
-        return wrong("more than 64 times --topic");
-    o->topic[o->topics++] = filter;
-    return 0;
-}
-
-static int set(struct options *o, const struct row *r, const char *value) {
+static int mqtt_options_set(struct options *o, const struct row *r, const char *value) {
     void *field = (char *)o + r->at;
-    if (r->type == FLAG) {
-        *(bool *)field = true;
-        return 0;
-    }
-    if (!*value && r->type != TOPIC)
-        return wrong("--%s needs a value", r->name);
-    if (r->type == TOPIC)
-        return add_topic(o, value);
-    if (r->type != TEXT)
-        return set_number(r, value, field);
-    *(const char **)field = value;
+    const bool topic = r->type == TOPIC;
+    if (!*value && !topic)
+        return mqtt_options_wrong("--%s needs a value", r->name);
+    if (topic && (mosquitto_sub_topic_check(value) != MOSQ_ERR_SUCCESS || !*value))
+        return mqtt_options_wrong(
+            "--topic %s is not a topic filter: + stands for a whole level, # for all that follow, at the end",
+            value);
+    if (topic && o->topics == TOPICS_MAX)
+        return mqtt_options_wrong("--topic is given more than 64 times");
+    if (r->type == WHOLE || r->type == REAL)
+        return mqtt_options_set_number(r, value, field);
+    *(topic ? &o->topic[o->topics++] : (const char **)field) = value;
     return 0;
-}
-
-static const struct row *find(const char *name, size_t length) {
-    for (int i = 0; i < ROWS; i++)
-        if (rows[i].name && strlen(rows[i].name) == length && memcmp(rows[i].name, name, length) == 0)
-            return &rows[i];
-    return NULL;
 }
 
 /* One option at argv[*i]; *i is moved to its value. */
-static int take(struct options *o, int argc, char *const *argv, int *i) {
+static int mqtt_options_take(struct options *o, int argc, char *const *argv, int *i) {
     const char *word = argv[*i], *equals = strchr(word, '=');
     if (strcmp(word, "-t") == 0)
         word = "--topic";
     if (strncmp(word, "--", 2) != 0)
-        return wrong("%s is no option", word);
+        return mqtt_options_wrong("%s is not an option", word);
     size_t length = equals ? (size_t)(equals - word) - 2 : strlen(word + 2);
-    const struct row *r = find(word + 2, length);
+    const struct row *r = NULL;
+    for (int k = 0; k < ROWS; k++)
+        if (rows[k].name && strlen(rows[k].name) == length && memcmp(rows[k].name, word + 2, length) == 0)
+            r = &rows[k];
     if (!r && strncmp(word, "--password", 10) == 0)
-        return wrong(
-            "a password in the command line is seen by everybody: write it to a file and name that with "
+        return mqtt_options_wrong(
+            "a password on the command line is visible to every user: put it into a file and name that with "
             "--password-file");
     if (!r)
-        return wrong("%s is no option", word);
+        return mqtt_options_wrong("%s is not an option", word);
+    if (r->type == FLAG && equals)
+        return mqtt_options_wrong("--%s takes no value", r->name);
     if (r->type == FLAG)
-        return equals ? wrong("--%s takes no value", r->name) : set(o, r, NULL);
+        return *((bool *)o + r->at) = true, 0;
     if (!equals && *i + 1 >= argc)
-        return wrong("--%s needs a value: %s", r->name, r->argument);
-    return set(o, r, equals ? equals + 1 : argv[++*i]);
+        return mqtt_options_wrong("--%s needs a value: %s", r->name, r->argument);
+    return mqtt_options_set(o, r, equals ? equals + 1 : argv[++*i]);
 }
 
 static int read_kinds(struct options *o) {
@@ -214,15 +200,16 @@ static int read_kinds(struct options *o) {
     if (strcmp(o->publish, "none") == 0)
         return 0;
     if (strlen(o->publish) >= sizeof list)
-        return wrong("--publish %s is too long", o->publish);
+        return mqtt_options_wrong("--publish %s is too long", o->publish);
     strcpy(list, o->publish);
     while ((word = strsep(&rest, ","))) {
         int k = 0;
-        while (k < KIND_COUNT && strcmp(word, kind_names[k]) != 0)
+        while (k < SVI_TOPIC_COUNT && strcmp(word, svi_topic_name((enum svi_topic)k)) != 0)
             k++;
-        if (k == KIND_COUNT)
-            return wrong("--publish %s: there are score, alert, model, stats, error and none, not %s",
-                         o->publish, word);
+        if (k == SVI_TOPIC_COUNT)
+            return mqtt_options_wrong(
+                "--publish %s: score, alert, model, stats, error and none are allowed, not %s", o->publish,
+                word);
         o->kinds |= 1u << k;
     }
     return 0;
@@ -238,7 +225,7 @@ static int read_join(struct options *o) {
     else if (end != o->join && !*end && seconds >= 0.001 && seconds <= 1e9)
         o->join_mode = JOIN_PERIOD;
     else
-        return wrong("--join %s: each, all, or a period from 0.001 to 1e9 seconds", o->join);
+        return mqtt_options_wrong("--join %s: each, all, or a period from 0.001 to 1e9 seconds", o->join);
     o->join_seconds = seconds;
     return 0;
 }
@@ -246,15 +233,15 @@ static int read_join(struct options *o) {
 /* A template alone says which topics there are. */
 static int read_naming(struct options *o) {
     char why[300];
-    struct naming *n = naming_new(o->template, o->feature, why, sizeof why);
+    struct naming *n = mqtt_naming_new(o->template, o->feature, why, sizeof why);
     if (!n)
-        return wrong("%s", why);
+        return mqtt_options_wrong("%s", why);
     if (o->topics == 0 && o->template) {
-        o->filter = naming_filter(o->template);
+        o->filter = mqtt_naming_filter(o->template);
         o->topic[o->topics++] = o->filter;
     }
-    naming_free(n);
-    return o->topics ? 0 : wrong("which topics? --topic FILTER is needed, or --template");
+    svi_free(n);
+    return o->topics ? 0 : mqtt_options_wrong("missing option: --topic FILTER or --template");
 }
 
 static int read_password(struct options *o) {
@@ -267,10 +254,10 @@ static int read_password(struct options *o) {
         fclose(f);
     line[strcspn(line, "\r\n")] = '\0';
     if (!read || !line[0]) {
-        say("no password in %s: %s", o->password_file, f ? "its first line is empty" : strerror(errno));
+        mqtt_log("no password in %s: %s", o->password_file, f ? "its first line is empty" : strerror(errno));
         return 1;
     }
-    o->password = need(strlen(line) + 1, 1);
+    o->password = mqtt_need(strlen(line) + 1, 1);
     strcpy(o->password, line);
     return 0;
 }
@@ -280,16 +267,16 @@ static int read_keys(struct options *o) {
     svs_error err;
     if ((o->curve && strlen(o->curve) >= sizeof s.curve) ||
         (o->curve_server && strlen(o->curve_server) >= sizeof s.curve_server))
-        return wrong("the name of a key file is too long");
+        return mqtt_options_wrong("the name of a key file is too long");
     if (o->curve)
         strcpy(s.curve, o->curve);
     if (o->curve_server)
         strcpy(s.curve_server, o->curve_server);
     svs_code code = svi_identity_load(&s, true, &o->identity, &err);
     if (code == SVS_SETTING)
-        return wrong("%s", err.text);
+        return mqtt_options_wrong("%s", err.text);
     if (code != SVS_OK)
-        say("%s", err.text);
+        mqtt_log("%s", err.text);
     return code == SVS_OK ? 0 : 1;
 }
 
@@ -297,46 +284,45 @@ static int read_names(struct options *o) {
     size_t n = strlen(o->prefix);
     if (mosquitto_pub_topic_check(o->prefix) != MOSQ_ERR_SUCCESS || o->prefix[n - 1] == '/' ||
         o->prefix[0] == '$')
-        return wrong("--prefix %s is no topic to publish to: no + or #, no $ first, no / last", o->prefix);
+        return mqtt_options_wrong(
+            "--prefix %s is not a topic to publish to: it must not contain + or #, begin with $ or end in /",
+            o->prefix);
     if (!o->client_id) {
-        o->own_id = need(n + 20, 1);
+        o->own_id = mqtt_need(n + 20, 1);
         sprintf(o->own_id, "svmstream-mqtt-%s", o->prefix);
         o->client_id = o->own_id;
     }
     if (strlen(o->client_id) > NAME_BYTES)
-        return wrong("--client-id %s is longer than 64 bytes", o->client_id);
+        return mqtt_options_wrong("--client-id %s is longer than 64 bytes", o->client_id);
     for (int i = 0; i < o->topics; i++)
         if (strncmp(o->topic[i], o->prefix, n) == 0 && o->topic[i][n] == '/')
-            return wrong("--topic %s would listen to what goes out under --prefix %s", o->topic[i],
-                         o->prefix);
+            return mqtt_options_wrong("--topic %s would receive what is published under --prefix %s",
+                                      o->topic[i], o->prefix);
     return 0;
 }
 
-static int complete(struct options *o) {
+static int mqtt_options_complete(struct options *o) {
     if (o->password_file && !o->user)
-        return wrong("--password-file needs --user");
+        return mqtt_options_wrong("--password-file needs --user");
     if (!o->cert != !o->key)
-        return wrong("--cert and --key belong together");
+        return mqtt_options_wrong("--cert and --key must be given together");
     bool trust = o->cafile || o->capath;
     if ((o->insecure || o->cert) && !trust && !o->tls)
-        return wrong("--insecure and --cert need TLS: --cafile, --capath or --tls");
+        return mqtt_options_wrong("--insecure and --cert need TLS: --cafile, --capath or --tls");
     if (trust && o->tls)
-        return wrong("--tls trusts what the system trusts: leave it out, or --cafile and --capath");
+        return mqtt_options_wrong(
+            "--tls trusts the system's certificates: it cannot be combined with --cafile or --capath");
     o->tls = o->tls || trust;
     o->port = o->port ? o->port : o->tls ? 8883 : 1883;
-    int code = read_kinds(o);
-    if (!code)
-        code = read_join(o);
-    if (!code)
-        code = read_naming(o);
-    if (!code)
-        code = read_names(o);
-    if (!code)
-        code = read_keys(o);
-    return code ? code : read_password(o);
+    static int (*const steps[])(struct options *) = {read_kinds, read_join, read_naming,
+                                                     read_names, read_keys, read_password};
+    int code = 0;
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0] && !code; i++)
+        code = steps[i](o);
+    return code;
 }
 
-int options_read(struct options *o, int argc, char *const *argv, enum wish *wish) {
+int mqtt_options_read(struct options *o, int argc, char *const *argv, enum wish *wish) {
     *o = (struct options){.host = "localhost",
                           .join = "each",
                           .in = "tcp://127.0.0.1:5555",
@@ -353,17 +339,17 @@ int options_read(struct options *o, int argc, char *const *argv, enum wish *wish
             *wish = WISH_VERSION;
         if (*wish != WISH_RUN)
             return 0;
-        int code = take(o, argc, argv, &i);
+        int code = mqtt_options_take(o, argc, argv, &i);
         if (code)
             return code;
     }
-    return complete(o);
+    return mqtt_options_complete(o);
 }
 
-void options_clear(struct options *o) {
-    free(o->password);
-    free(o->filter);
-    free(o->own_id);
+void mqtt_options_clear(struct options *o) {
+    svi_free(o->password);
+    svi_free(o->filter);
+    svi_free(o->own_id);
     svi_identity_wipe(&o->identity);
     *o = (struct options){0};
 }

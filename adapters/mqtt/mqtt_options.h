@@ -1,27 +1,18 @@
-/* options.h: the command line. One table makes parser, defaults and help. */
+/* mqtt_options.h: the command line. One table makes parser, defaults and help. */
 #ifndef MQTT_OPTIONS_H
 #define MQTT_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/keys.h"
+#include "net/keys.h"
+#include "wire/event.h"
 
 #define TOPICS_MAX   64   /* filters */
 #define FEATURES_MAX 1024 /* features in one sample: the limit that svmstream has without settings */
 #define NAME_BYTES   64   /* longest feature name, id, source or stream on the wire */
 
 enum join_mode { JOIN_EACH, JOIN_ALL, JOIN_PERIOD };
-
-/* The kinds of events that svmstream has, as bits of `publish`. X(CONSTANT, name) */
-#define KINDS(X) X(SCORE, score) X(ALERT, alert) X(MODEL, model) X(STATS, stats) X(ERROR, error)
-enum kind {
-#define X(constant, name) KIND_##constant,
-    KINDS(X)
-#undef X
-        KIND_COUNT
-};
-extern const char *const kind_names[KIND_COUNT];
 
 /* Texts belong to argv or are constants, but for those marked as owned. */
 struct options {
@@ -41,7 +32,7 @@ struct options {
     /* made of the above */
     enum join_mode join_mode;
     double join_seconds;
-    unsigned kinds;               /* bit KIND_...: published */
+    unsigned kinds;               /* bit SVI_TOPIC_...: published */
     char *password;               /* owned; NULL: none */
     char *filter;                 /* owned: made from the template */
     char *own_id;                 /* owned: made from the prefix */
@@ -50,11 +41,11 @@ struct options {
 
 enum wish { WISH_RUN, WISH_HELP, WISH_VERSION };
 
-/* 0; 2: the command line is wrong, which has been told; 1: a file cannot be read. options_clear in any case.
+/* 0; 2: the command line is wrong; 1: a file cannot be read; both are reported. options_clear in any case.
  */
-int options_read(struct options *o, int argc, char *const *argv, enum wish *wish);
-void options_clear(struct options *o);
+int mqtt_options_read(struct options *o, int argc, char *const *argv, enum wish *wish);
+void mqtt_options_clear(struct options *o);
 
-void options_help(void); /* on standard output */
+void mqtt_options_help(void); /* on standard output */
 
 #endif

@@ -1,10 +1,16 @@
+/* Topics to feature names: see naming.h for what templates and patterns mean.
+ *
+ * Both are cut once: a template into levels (add_level), each a word, a token, any level or the rest; a
+ * pattern into pieces (add_piece), each text, a token by its level, the topic or the key. Then
+ * mqtt_naming_match lays a topic over the levels and notes where each begins, and mqtt_naming_feature puts
+ * the pieces together. The texts of template and pattern stay where the command line has them. */
 #include "naming.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "say.h"
+#include "base/alloc.h"
+#include "log.h"
 
 /* A piece of a pattern: text as it is, or a token. */
 struct piece {
@@ -27,11 +33,11 @@ struct naming {
     bool has_key;
 };
 
-static bool same(const char *a, size_t n, const char *b) {
+static bool mqtt_naming_same(const char *a, size_t n, const char *b) {
     return strlen(b) == n && memcmp(a, b, n) == 0;
 }
 
-static bool fail(char *why, size_t size, const char *what, const char *text) {
+static bool mqtt_naming_fail(char *why, size_t size, const char *what, const char *text) {
     snprintf(why, size, "%s: %.150s", what, text);
     return false;
 }
@@ -43,33 +49,21 @@ static bool is_token_name(const char *text, size_t n) {
 
 static bool add_level(struct naming *n, const char *text, size_t length, bool last, char *why, size_t size) {
     if (n->levels == LEVELS_MAX)
-        return fail(why, size, "--template has more than 32 levels", text);
+        return mqtt_naming_fail(why, size, "--template has more than 32 levels", text);
     struct level *l = &n->level[n->levels++];
     *l = (struct level){WORD, text, length};
     bool braces = memchr(text, '{', length) || memchr(text, '}', length);
-    if (same(text, length, "+"))
+    if (mqtt_naming_same(text, length, "+"))
         l->kind = ANY;
-    else if (same(text, length, "#") && last)
+    else if (mqtt_naming_same(text, length, "#") && last)
         l->kind = REST;
     else if (memchr(text, '+', length) || memchr(text, '#', length))
-        return fail(why, size, "--template: + stands for a whole level, # at the end for all further ones",
-                    text);
+        return mqtt_naming_fail(
+            why, size, "--template: + stands for a whole level, # at the end for all further ones", text);
     else if (braces && (text[0] != '{' || text[length - 1] != '}' || !is_token_name(text + 1, length - 2)))
-        return fail(why, size, "--template: a token is a whole level in braces, {name}", text);
+        return mqtt_naming_fail(why, size, "--template: a token is a whole level in braces, {name}", text);
     else if (braces)
         *l = (struct level){NAMED, text + 1, length - 2};
-    return true;
-}
-
-static bool read_template(struct naming *n, const char *template, char *why, size_t size) {
-    n->any = !template;
-    for (const char *at = template; at;) {
-        size_t length = strcspn(at, "/");
-        bool last = !at[length];
-        if (!add_level(n, at, length, last, why, size))
-            return false;
-        at = last ? NULL : at + length + 1;
-    }
     return true;
 }
 
@@ -86,11 +80,11 @@ static bool add_token(struct naming *n, const char *text, size_t length, char *w
         level++;
     if (level < n->levels)
         add_piece(n, (struct piece){TOKEN, NULL, 0, level});
-    else if (same(text, length, "topic") || same(text, length, "key"))
+    else if (mqtt_naming_same(text, length, "topic") || mqtt_naming_same(text, length, "key"))
         add_piece(n, (struct piece){text[0] == 't' ? TOPIC : KEY, NULL, 0, 0});
     else
-        return fail(why, size, "--feature names a token that is neither {key}, {topic} nor in the template",
-                    text);
+        return mqtt_naming_fail(
+            why, size, "--feature names a token that is neither {key}, {topic} nor in the template", text);
     return true;
 }
 
@@ -98,12 +92,12 @@ static bool read_pattern(struct naming *n, const char *pattern, char *why, size_
     for (const char *at = pattern; *at;) {
         size_t plain = strcspn(at, "{"), token = strcspn(at + plain, "}");
         if (n->pieces + 2 > 2 * LEVELS_MAX)
-            return fail(why, size, "--feature has too many tokens", pattern);
+            return mqtt_naming_fail(why, size, "--feature has too many tokens", pattern);
         if (plain)
             add_piece(n, (struct piece){TEXT, at, plain, 0});
         at += plain;
         if (*at && !at[token])
-            return fail(why, size, "--feature has a { without }", pattern);
+            return mqtt_naming_fail(why, size, "--feature has a { without }", pattern);
         if (*at && !add_token(n, at + 1, token - 1, why, size))
             return false;
         at += *at ? token + 1 : 0;
@@ -111,38 +105,34 @@ static bool read_pattern(struct naming *n, const char *pattern, char *why, size_
     return true;
 }
 
-/* Without a pattern: the template's tokens, else the topic. */
-static void default_pattern(struct naming *n) {
-    for (int i = 0; i < n->levels; i++) {
+struct naming *mqtt_naming_new(const char *template, const char *pattern, char *why, size_t size) {
+    struct naming *n = mqtt_need(1, sizeof *n);
+    bool good = true;
+    n->any = !template;
+    for (const char *at = template; at && good;) {
+        size_t length = strcspn(at, "/");
+        bool last = !at[length];
+        good = add_level(n, at, length, last, why, size);
+        at = last ? NULL : at + length + 1;
+    }
+    if (!good || (pattern && !read_pattern(n, pattern, why, size))) {
+        svi_free(n);
+        return NULL;
+    }
+    for (int i = 0; !pattern && i < n->levels; i++) { /* all tokens of the template */
         if (n->level[i].kind != NAMED)
             continue;
         if (n->pieces)
             add_piece(n, (struct piece){TEXT, ".", 1, 0});
         add_piece(n, (struct piece){TOKEN, NULL, 0, i});
     }
-    if (n->pieces == 0)
+    if (!pattern && n->pieces == 0)
         add_piece(n, (struct piece){TOPIC, NULL, 0, 0});
+    return n;
 }
 
-struct naming *naming_new(const char *template, const char *pattern, char *why, size_t size) {
-    struct naming *n = need(1, sizeof *n);
-    bool good = read_template(n, template, why, size);
-    if (good && pattern)
-        good = read_pattern(n, pattern, why, size);
-    else if (good)
-        default_pattern(n);
-    if (good)
-        return n;
-    naming_free(n);
-    return NULL;
-}
-
-void naming_free(struct naming *n) {
-    free(n);
-}
-
-char *naming_filter(const char *template) {
-    char *filter = need(strlen(template) + 1, 1), *to = filter;
+char *mqtt_naming_filter(const char *template) {
+    char *filter = mqtt_need(strlen(template) + 1, 1), *to = filter;
     for (const char *at = template; *at;) {
         size_t length = strcspn(at, "/");
         if (*at == '{')
@@ -156,7 +146,7 @@ char *naming_filter(const char *template) {
     return filter;
 }
 
-bool naming_match(const struct naming *n, const char *topic, struct topic_tokens *out) {
+bool mqtt_naming_match(const struct naming *n, const char *topic, struct topic_tokens *out) {
     const char *at = topic;
     int i = 0;
     out->topic = topic;
@@ -181,39 +171,33 @@ struct text {
     size_t size, length;
 };
 
-static void append(struct text *t, const char *text, size_t length) {
+static void mqtt_naming_append(struct text *t, const char *text, size_t length) {
     if (t->length + length < t->size)
         memcpy(t->to + t->length, text, length);
     t->length += length;
 }
 
-static void append_topic(struct text *t, const char *topic) {
-    size_t from = t->length;
-    topic += *topic == '/';
-    append(t, topic, strlen(topic));
-    for (size_t i = from; i < t->length && i < t->size; i++)
-        if (t->to[i] == '/')
-            t->to[i] = '.';
-}
-
-size_t naming_feature(const struct naming *n, const struct topic_tokens *t, const char *key, char *out,
-                      size_t size) {
+size_t mqtt_naming_feature(const struct naming *n, const struct topic_tokens *t, const char *key, char *out,
+                           size_t size) {
     struct text text = {out, size, 0};
-    const char *word = key ? key : "value";
+    const char *word = key ? key : "value", *topic = t->topic + (*t->topic == '/');
     for (int i = 0; i < n->pieces; i++) {
         const struct piece *p = &n->piece[i];
-        if (p->kind == TOPIC)
-            append_topic(&text, t->topic);
-        else if (p->kind == KEY)
-            append(&text, word, strlen(word));
+        size_t at = text.length;
+        if (p->kind == TOPIC) {
+            mqtt_naming_append(&text, topic, strlen(topic));
+            for (; at < text.length && at < size; at++)
+                out[at] = out[at] == '/' ? '.' : out[at];
+        } else if (p->kind == KEY)
+            mqtt_naming_append(&text, word, strlen(word));
         else if (p->kind == TOKEN)
-            append(&text, t->token[p->level].text, t->token[p->level].length);
+            mqtt_naming_append(&text, t->token[p->level].text, t->token[p->level].length);
         else
-            append(&text, p->text, p->length);
+            mqtt_naming_append(&text, p->text, p->length);
     }
     if (key && !n->has_key) {
-        append(&text, ".", 1);
-        append(&text, key, strlen(key));
+        mqtt_naming_append(&text, ".", 1);
+        mqtt_naming_append(&text, key, strlen(key));
     }
     if (text.length == 0 || text.length >= size)
         return 0;

@@ -4,7 +4,7 @@
  * as a token, + takes any level, # at the end takes all further ones. A pattern puts tokens together:
  * '{machine}.{sensor}'. Besides the template's tokens there are {topic}, the whole topic with dots in the
  * place of slashes, and {key}, the key of a value in a JSON object ("value" for a plain number); a pattern
- * without {key} gets .KEY behind it for values of objects.
+ * without {key} gets .KEY after it for values of objects.
  *
  * No template: every topic fits. No pattern: all tokens of the template joined by dots, or {topic}. */
 #ifndef MQTT_NAMING_H
@@ -26,19 +26,19 @@ struct topic_tokens {
     } token[LEVELS_MAX];
 };
 
-/* NULL and the reason in `why` when template or pattern is none; both may be NULL. */
-struct naming *naming_new(const char *template, const char *pattern, char *why, size_t size);
-void naming_free(struct naming *n);
+/* NULL and the reason in `why` when template or pattern is malformed; both may be NULL. Owner (svi_free): the
+ * caller. */
+struct naming *mqtt_naming_new(const char *template, const char *pattern, char *why, size_t size);
 
 /* The topic filter of a (good) template: tokens become +. Owner: the caller. */
-char *naming_filter(const char *template);
+char *mqtt_naming_filter(const char *template);
 
 /* False: the topic does not fit the template. */
-bool naming_match(const struct naming *n, const char *topic, struct topic_tokens *out);
+bool mqtt_naming_match(const struct naming *n, const char *topic, struct topic_tokens *out);
 
 /* The feature's name into `out`; `key` is NULL for a plain number. Returns its length, 0 when it is empty or
  * does not fit into `size` with its NUL. */
-size_t naming_feature(const struct naming *n, const struct topic_tokens *t, const char *key, char *out,
-                      size_t size);
+size_t mqtt_naming_feature(const struct naming *n, const struct topic_tokens *t, const char *key, char *out,
+                           size_t size);
 
 #endif

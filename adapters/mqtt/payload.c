@@ -1,16 +1,28 @@
+/* An MQTT payload: plain text, or JSON that is read where it stands (data/json_in.h).
+ *
+ * What begins like an object must be one; anything else is read as JSON first ("21.5", true, null) and as
+ * plain text after that (on, +7). An object is walked member by member, nested ones with a longer key, so the
+ * length of a key bounds the depth. Of members of one name the last one counts, in the place of the first, as
+ * in any JSON reader that builds a tree: mqtt_payload_members finds them before any is taken. */
 #include "payload.h"
 
 #include <math.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
 
-#include <jansson.h>
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/text.h"
+#include "data/json_in.h"
+#include "data/number.h"
+#include "log.h"
 
-#include "say.h"
-
+#define DEPTH_MAX 2048 /* of JSON: arrays, which are passed over */
+#define TEXT_MAX  256  /* bytes of a text that may mean a number or a time */
 #define PLAIN_MAX 64   /* bytes of a plain number */
 #define WHOLE_MAX 9e15 /* doubles hold every whole number up to here */
 #define MILLI     1e11 /* a time stamp above it (year 5138) is in milliseconds */
@@ -25,9 +37,15 @@ struct reading {
     size_t size;
 };
 
-static bool fail(struct reading *r, const char *what, const char *text) {
+struct member {
+    char key[NAME_BYTES + 1];
+    const char *value;
+};
+
+static bool mqtt_payload_fail(struct reading *r, const char *what, const char *text) {
     char safe[80];
-    snprintf(r->why, r->size, "%s %s", what, shown(safe, sizeof safe, text, strlen(text)));
+    snprintf(r->why, r->size, "%s%s%s", what, *text ? " " : "",
+             svi_escape(safe, sizeof safe, text, strlen(text)));
     return false;
 }
 
@@ -46,8 +64,8 @@ static bool word_value(const char *text, struct field *f) {
     return false;
 }
 
-/* A number in text, as a whole. Hexadecimal and infinite ones are none. */
-static bool text_value(const char *text, struct field *f) {
+/* A number in text, as a whole. Hexadecimal and infinite ones are not numbers. */
+static bool mqtt_payload_text_value(const char *text, struct field *f) {
     char *end;
     text += strspn(text, " \t\r\n");
     size_t length = strspn(text, "+-.0123456789eE");
@@ -57,14 +75,30 @@ static bool text_value(const char *text, struct field *f) {
     return end == text + length && isfinite(f->value);
 }
 
-static bool json_value(const json_t *v, struct field *f) {
-    f->missing = json_is_null(v);
-    f->value = json_is_true(v) ? 1 : 0;
-    if (json_is_number(v))
-        f->value = json_number_value(v);
-    if (json_is_string(v))
-        return text_value(json_string_value(v), f);
-    return json_is_number(v) || json_is_boolean(v) || f->missing;
+/* The string at `value` in `out` (size bytes). False: it is not a string, or does not fit. */
+static bool mqtt_payload_string(const char *value, char *out, size_t size) {
+    struct svi_span raw, text;
+    if (svi_json_type(value) != SVI_JSON_STRING)
+        return false;
+    svi_json_string_at(value, &raw);
+    if (!svi_json_unescape(raw, out, size - 1, &text))
+        return false;
+    memmove(out, text.at, (size_t)(text.end - text.at));
+    out[text.end - text.at] = '\0';
+    return true;
+}
+
+/* A number, truth value, null or text that means one of these. */
+static bool mqtt_payload_json_value(const char *value, struct field *f) {
+    const enum svi_json_type type = svi_json_type(value);
+    char text[TEXT_MAX];
+    f->missing = type == SVI_JSON_NULL;
+    f->value = type == SVI_JSON_TRUE;
+    if (type == SVI_JSON_NUMBER)
+        svi_number(value, &f->value);
+    if (mqtt_payload_string(value, text, sizeof text))
+        return mqtt_payload_text_value(text, f);
+    return type <= SVI_JSON_NUMBER;
 }
 
 /* 2026-03-01T12:00:00.250Z, or with an offset like +01:00. Without either it is taken as UTC. */
@@ -87,48 +121,44 @@ static bool iso_time(const char *text, double *ts) {
     return true;
 }
 
-static bool take_ts(struct reading *r, const json_t *v) {
+static bool mqtt_payload_take_ts(struct reading *r, const char *value) {
     struct field f = {0};
-    bool number = json_value(v, &f) && !f.missing;
+    char text[TEXT_MAX];
+    bool number = mqtt_payload_json_value(value, &f) && !f.missing;
     if (number)
         r->p->ts = f.value > MICRO ? f.value / 1e6 : f.value > MILLI ? f.value / 1e3 : f.value;
     if (number && fabs(r->p->ts) > TIME_MAX)
-        return fail(r, "the time stamp is out of range in", r->key);
-    if (!number && (!json_is_string(v) || !iso_time(json_string_value(v), &r->p->ts)))
-        return fail(r, "no time stamp in", r->key);
+        return mqtt_payload_fail(r, "the time stamp is out of range in", r->key);
+    if (!number && !(mqtt_payload_string(value, text, sizeof text) && iso_time(text, &r->p->ts)))
+        return mqtt_payload_fail(r, "no time stamp in", r->key);
     r->p->has_ts = true;
     return true;
 }
 
-static bool take_id(struct reading *r, const json_t *v) {
+static bool mqtt_payload_take_id(struct reading *r, const char *value) {
     struct sample_id *id = &r->p->id;
-    double number = json_number_value(v);
-    if (json_is_string(v) && json_string_length(v) <= NAME_BYTES) {
-        id->kind = ID_TEXT;
-        strcpy(id->text, json_string_value(v));
-    } else if (json_is_number(v) && fabs(number) <= WHOLE_MAX && number == floor(number)) {
-        id->kind = ID_NUMBER;
-        id->number = (int64_t)number;
-    } else {
-        return fail(r, "no id (a whole number or a text of at most 64 bytes) in", r->key);
-    }
+    double number = NAN;
+    if (svi_json_type(value) == SVI_JSON_NUMBER)
+        svi_number(value, &number);
+    if (mqtt_payload_string(value, id->text, sizeof id->text))
+        id->value = svs_str(id->text);
+    else if (fabs(number) <= WHOLE_MAX && number == floor(number))
+        id->value = svs_int((int64_t)number);
+    else
+        return mqtt_payload_fail(r, "no id (a whole number or a text of up to 64 bytes) in", r->key);
     return true;
 }
 
-static bool is_key(const char *wanted, const char *key) {
-    return wanted && strcmp(wanted, key) == 0;
-}
-
-static bool take_member(struct reading *r, const json_t *v) {
+static bool mqtt_payload_take_member(struct reading *r, const char *value) {
     struct payload *p = r->p;
-    if (is_key(r->ts_key, r->key))
-        return take_ts(r, v);
-    if (is_key(r->id_key, r->key))
-        return take_id(r, v);
+    if (r->ts_key && strcmp(r->ts_key, r->key) == 0)
+        return mqtt_payload_take_ts(r, value);
+    if (r->id_key && strcmp(r->id_key, r->key) == 0)
+        return mqtt_payload_take_id(r, value);
     if (p->fields == FEATURES_MAX)
-        return fail(r, "more than 1024 values; one too many is", r->key);
+        return mqtt_payload_fail(r, "more than 1024 values, of which the first one too many is", r->key);
     struct field *f = &p->field[p->fields];
-    if (json_value(v, f)) {
+    if (mqtt_payload_json_value(value, f)) {
         strcpy(f->key, r->key);
         p->fields++;
     } else if (p->skipped++ == 0) {
@@ -137,69 +167,106 @@ static bool take_member(struct reading *r, const json_t *v) {
     return true;
 }
 
-/* Each level makes the key longer by its dot at least, so the length of a key bounds the depth. */
-static bool take_object(struct reading *r, json_t *object, size_t length) {
-    const char *name;
-    json_t *v;
-    json_object_foreach(object, name, v) {
-        size_t more = strlen(name), dot = length > 0;
-        if (length + dot + more > NAME_BYTES)
-            return fail(r, "longer than 64 bytes is the key", name);
+static int mqtt_payload_order(const void *a, const void *b) {
+    return strcmp(((const struct member *)a)->key, ((const struct member *)b)->key);
+}
+
+static void mqtt_payload_forget(void *member) {
+    (void)member; /* the tree does not own it */
+}
+
+/* The members of an object (owner: the caller), each name once. NULL: a key is too long. */
+static struct member *mqtt_payload_members(struct reading *r, const char *object, size_t *count) {
+    struct svi_span raw;
+    char key[80];
+    size_t room = 1;
+    void *tree = NULL;
+    bool good = true;
+    for (const char *p = svi_json_first(object); p; p = svi_json_next(svi_json_skip(svi_json_key(p, &raw))))
+        room++;
+    struct member *members = mqtt_need(room, sizeof *members);
+    *count = 0;
+    for (const char *p = svi_json_first(object); p && good;) {
+        struct member *m = &members[*count];
+        m->value = svi_json_key(p, &raw);
+        good = mqtt_payload_string(p, m->key, sizeof m->key);
+        if (!good) {
+            snprintf(key, sizeof key, "%.*s", (int)(raw.end - raw.at < 79 ? raw.end - raw.at : 79), raw.at);
+            mqtt_payload_fail(r, "a key is longer than 64 bytes:", key);
+        }
+        p = svi_json_next(svi_json_skip(m->value));
+        struct member **known = good ? tsearch(m, &tree, mqtt_payload_order) : NULL;
+        if (known && *known != m)
+            (*known)->value = m->value;
+        else
+            ++*count;
+    }
+    tdestroy(tree, mqtt_payload_forget);
+    if (!good)
+        svi_free(members);
+    return good ? members : NULL;
+}
+
+static bool mqtt_payload_take_object(struct reading *r, const char *object, size_t length) {
+    size_t count;
+    struct member *members = mqtt_payload_members(r, object, &count);
+    bool good = members;
+    for (size_t i = 0; i < count && good; i++) {
+        const struct member *m = &members[i];
+        const size_t more = strlen(m->key), dot = length > 0;
+        if (length + dot + more > NAME_BYTES) {
+            good = mqtt_payload_fail(r, "a key is longer than 64 bytes:", m->key);
+            continue;
+        }
         if (dot)
             r->key[length] = '.';
-        strcpy(r->key + length + dot, name);
-        bool nested = json_is_object(v) && length + dot + more > length;
-        if (nested ? !take_object(r, v, length + dot + more) : !take_member(r, v))
-            return false;
+        strcpy(r->key + length + dot, m->key);
+        bool nested = svi_json_type(m->value) == SVI_JSON_OBJECT && dot + more > 0;
+        good = nested ? mqtt_payload_take_object(r, m->value, length + dot + more)
+                      : mqtt_payload_take_member(r, m->value);
     }
-    return true;
+    svi_free(members);
+    return good;
 }
 
-static bool take_plain(struct reading *r, const char *bytes, size_t length) {
-    char text[PLAIN_MAX + 1];
-    struct field *f = &r->p->field[0];
+/* An object, or a JSON string, number, truth value or null on its own; anything else is read as plain text.
+ * `text` ends in a NUL, after which number.h's bytes can be read. */
+static bool mqtt_payload_take(struct reading *r, const char *text, size_t length) {
+    const char *start = text + strspn(text, " \t\r\n");
+    svs_error err;
+    svs_code code = svi_json_check_value((struct svi_span){text, text + length}, DEPTH_MAX, &err);
+    if (code == SVS_OK && !svi_utf8_valid(text, length))
+        code = svi_fail(&err, SVS_NOT_MSGPACK, "not JSON: not valid UTF-8");
+    r->p->object = code == SVS_OK && *start == '{';
+    if (r->p->object)
+        return mqtt_payload_take_object(r, start, 0);
+    r->p->fields = 1;
+    if (code == SVS_OK)
+        return mqtt_payload_json_value(start, &r->p->field[0]) ||
+               mqtt_payload_fail(r, "a JSON array or text is neither a number nor an object", "");
+    if (*start == '{')
+        return mqtt_payload_fail(r, err.text, "");
     if (length > PLAIN_MAX)
-        return fail(r, "neither a number nor a JSON object, and long", "");
-    memcpy(text, bytes, length);
-    text[length] = '\0';
-    if (memchr(bytes, 0, length) || !text_value(text, f))
-        return fail(r, "neither a number nor a JSON object:", text);
-    r->p->fields = 1;
+        return mqtt_payload_fail(r, "neither a number nor a JSON object, and long", "");
+    if (strlen(text) < length || !mqtt_payload_text_value(text, &r->p->field[0]))
+        return mqtt_payload_fail(r, "neither a number nor a JSON object:", text);
     return true;
 }
 
-/* A JSON string, number, truth value or null on its own; anything else is read as plain text. */
-static bool take_document(struct reading *r, json_t *document) {
-    r->p->object = json_is_object(document);
-    if (json_is_object(document))
-        return take_object(r, document, 0);
-    r->p->fields = 1;
-    if (!json_value(document, &r->p->field[0]))
-        return fail(r, "a JSON array or text is neither a number nor an object", "");
-    return true;
-}
-
-bool payload_read(struct payload *p, const void *bytes, size_t length, const char *ts_key, const char *id_key,
-                  char *why, size_t size) {
+bool mqtt_payload_read(struct payload *p, const void *bytes, size_t length, const char *ts_key,
+                       const char *id_key, char *why, size_t size) {
     struct reading r = {.p = p, .ts_key = ts_key, .id_key = id_key, .why = why, .size = size};
-    json_error_t trouble;
     p->fields = p->skipped = 0;
     p->object = p->has_ts = false;
-    p->id.kind = ID_NONE;
+    p->id.value = svs_none();
     p->field[0] = (struct field){0};
     if (length == 0)
-        return fail(&r, "it is empty", "");
-    json_t *document = json_loadb(bytes, length, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, &trouble);
-    const char *text = bytes;
-    size_t blank = 0;
-    while (blank < length && strchr(" \t\r\n", text[blank]) && text[blank])
-        blank++;
-    bool object = blank < length && text[blank] == '{';
-    bool good = document ? take_document(&r, document)
-                : object ? fail(&r, "not JSON:", trouble.text)
-                         : take_plain(&r, bytes, length);
-    json_decref(document);
+        return mqtt_payload_fail(&r, "it is empty", "");
+    char *text = mqtt_need(length + 1 + SVI_NUMBER_PAD, 1);
+    memcpy(text, bytes, length);
+    bool good = mqtt_payload_take(&r, text, length);
+    svi_free(text);
     if (good && p->fields == 0)
-        return fail(&r, "there is no number in it", "");
+        return mqtt_payload_fail(&r, "there is no number in it", "");
     return good;
 }

@@ -6,18 +6,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "options.h"
+#include "mqtt_options.h"
+#include "svmstream/value.h"
 
 /* A value. Plain numbers have no key. */
 struct field {
     char key[NAME_BYTES + 1]; /* of nested objects joined by dots */
-    bool missing;             /* null or "nan": there is none now */
+    bool missing;             /* null or "nan": there is no value now */
     double value;
 };
 
+/* The id of a sample; a text lies in `text`. */
 struct sample_id {
-    enum { ID_NONE, ID_NUMBER, ID_TEXT } kind;
-    int64_t number;
+    svs_value value;
     char text[NAME_BYTES + 1];
 };
 
@@ -34,7 +35,7 @@ struct payload {
 
 /* Reads `length` bytes. ts_key and id_key name members with a meaning of their own (NULL: none). False and
  * the reason in `why`: nothing can be made of it. */
-bool payload_read(struct payload *p, const void *bytes, size_t length, const char *ts_key, const char *id_key,
-                  char *why, size_t size);
+bool mqtt_payload_read(struct payload *p, const void *bytes, size_t length, const char *ts_key,
+                       const char *id_key, char *why, size_t size);
 
 #endif

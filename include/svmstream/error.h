@@ -19,52 +19,54 @@ extern "C" {
 #endif
 
 /* X(CONSTANT, wire_name, "what it means, in one sentence") */
-#define SVS_CODES(X)                                                                               \
-    X(OK, ok, "no error")                                                                          \
-    /* a message or row that is refused */                                                         \
-    X(EMPTY, empty, "the message has no bytes")                                                    \
-    X(NOT_MSGPACK, not_msgpack, "the bytes are not msgpack (or the text not CSV, LIBSVM or JSON)") \
-    X(TRUNCATED, truncated, "the message ends before the object it announces")                     \
-    X(TRAILING, trailing, "bytes follow the one object that a message may hold")                   \
-    X(TOO_DEEP, too_deep, "arrays and maps are nested deeper than a sample can be")                \
-    X(TOO_LARGE, too_large, "a string, a number or a message exceeds what is accepted")            \
-    X(WRONG_TYPE, wrong_type, "a value has a type that its key does not take")                     \
-    X(DUPLICATE_KEY, duplicate_key, "a key or a column occurs twice in one sample")                \
-    X(NOT_FINITE, not_finite, "a number is NaN or infinite")                                       \
-    X(WRONG_DIMENSION, wrong_dimension, "the sample has another number of features than the stream")\
-    X(WRONG_KIND, wrong_kind, "the features come in another form than the stream's first sample")  \
-    X(BAD_COLUMN, bad_column, "a feature's column or name is not one that the stream has")         \
-    X(BAD_LABEL, bad_label, "the label `y` is none that the task takes")                           \
-    X(BAD_WEIGHT, bad_weight, "the weight `w` is not a positive finite number")                    \
-    X(BAD_ID, bad_id, "the `id` is missing, too long or neither an integer nor a string")          \
-    X(LIMIT, limit, "a limit of the settings (features, classes, sources) would be exceeded")      \
-    X(UNKNOWN_OP, unknown_op, "the `op` is none that is known here")                               \
-    X(UNKNOWN_ID, unknown_id, "no sample with this `id` is held or waits for a label")             \
-    X(MISSING_X, missing_x, "a sample to learn or to score has no `x`")                            \
-    X(MISSING_VALUE, missing_value, "a feature value is missing and the setting `missing` refuses")\
-    X(OTHER_STREAM, other_stream, "the sample names another stream than this process serves")      \
-    X(TS_AHEAD, ts_ahead, "the time stamp lies too far ahead of the clock")                        \
-    X(PEER_CUT, peer_cut, "a peer was disconnected for a message over the size limit")             \
-    X(NOT_ALLOWED, not_allowed, "a peer's key is not listed, or lacks the role for what it wants") \
-    X(GAP, gap, "a sequence number was skipped; send again from `next`")                           \
-    X(NO_SOURCE, no_source, "acknowledged input needs both `src` and `n`")                         \
-    X(DISK_FULL, disk_full, "there is no room to write the sample down; nothing of it was taken, send it again later") \
-    X(UNAVAILABLE, unavailable, "the operation is known but not available as this process is set up") \
-    /* calls and files */                                                                          \
-    X(INVALID, invalid, "an argument is outside its range")                                        \
-    X(NO_MEMORY, no_memory, "memory could not be had")                                             \
-    X(IO, io, "a file or socket could not be opened, read or written")                             \
-    X(DAMAGED, damaged, "a file of the kept state is damaged, or none of this program's")                  \
-    X(SETTING, setting, "a setting is unknown, out of range or contradicts another")               \
-    X(ONE_CLASS, one_class, "the examples all have the same label: there is nothing to tell apart")         \
-    X(NOT_CONVERGED, not_converged, "a solver ended before its certificate met the tolerance")             \
-    X(NUMERIC, numeric, "the numbers leave the range in which the model can be computed")
+#define SVS_CODES(X)                                                                                         \
+    X(OK, ok, "no error")                                                                                    \
+    /* a message or row that is refused */                                                                   \
+    X(EMPTY, empty, "the message has no bytes")                                                              \
+    X(NOT_MSGPACK, not_msgpack, "the bytes are not msgpack (or the text not CSV, LIBSVM or JSON)")           \
+    X(TRUNCATED, truncated, "the message ends before the object it announces")                               \
+    X(TRAILING, trailing, "bytes follow the one object that a message may hold")                             \
+    X(TOO_DEEP, too_deep, "arrays and maps are nested deeper than a sample can be")                          \
+    X(TOO_LARGE, too_large, "a string, a number or a message exceeds what is accepted")                      \
+    X(WRONG_TYPE, wrong_type, "a value has a type that its key does not take")                               \
+    X(DUPLICATE_KEY, duplicate_key, "a key or a column occurs twice in one sample")                          \
+    X(NOT_FINITE, not_finite, "a number is NaN or infinite")                                                 \
+    X(WRONG_DIMENSION, wrong_dimension, "the sample has another number of features than the stream")         \
+    X(WRONG_KIND, wrong_kind, "the features come in another form than the stream's first sample")            \
+    X(BAD_COLUMN, bad_column, "a feature's column or name is not one that the stream has")                   \
+    X(BAD_LABEL, bad_label, "the label `y` does not fit the task")                                           \
+    X(BAD_WEIGHT, bad_weight, "the weight `w` is not a positive finite number")                              \
+    X(BAD_ID, bad_id, "the `id` is missing, too long or neither an integer nor a string")                    \
+    X(LIMIT, limit, "a limit of the settings (features, classes, sources) would be exceeded")                \
+    X(UNKNOWN_OP, unknown_op, "the `op` is unknown")                                                         \
+    X(UNKNOWN_ID, unknown_id, "no sample with this `id` is held or waits for a label")                       \
+    X(MISSING_X, missing_x, "a sample to learn or to score has no `x`")                                      \
+    X(MISSING_VALUE, missing_value, "a feature value is missing and the setting `missing` refuses")          \
+    X(OTHER_STREAM, other_stream, "the sample names another stream than this process serves")                \
+    X(TS_AHEAD, ts_ahead, "the time stamp lies too far ahead of the clock")                                  \
+    X(PEER_CUT, peer_cut, "a peer was disconnected for a message over the size limit")                       \
+    X(NOT_ALLOWED, not_allowed, "a peer's key is not listed, or lacks the role for what it wants")           \
+    X(GAP, gap, "a sequence number was skipped; send again from `next`")                                     \
+    X(NO_SOURCE, no_source, "acknowledged input needs both `src` and `n`")                                   \
+    X(DISK_FULL, disk_full,                                                                                  \
+      "there is no room to write the sample down; nothing of it was taken, send it again later")             \
+    X(UNAVAILABLE, unavailable, "the operation is known but not available as this process is set up")        \
+    /* calls and files */                                                                                    \
+    X(INVALID, invalid, "an argument is outside its range")                                                  \
+    X(NO_MEMORY, no_memory, "memory could not be had")                                                       \
+    X(IO, io, "a file or socket could not be opened, read or written")                                       \
+    X(DAMAGED, damaged, "a file of the kept state is damaged, or none of this program's")                    \
+    X(SETTING, setting, "a setting is unknown, out of range or contradicts another")                         \
+    X(ONE_CLASS, one_class, "the examples all have the same label: there is nothing to tell apart")          \
+    X(NOT_CONVERGED, not_converged, "a solver ended before its certificate met the tolerance")               \
+    X(NUMERIC, numeric, "the numbers leave the range in which the model can be computed")                    \
+    X(NOT_SUPPORTED, not_supported, "the operation is known, but this version cannot do it")
 
 typedef enum svs_code {
 #define X(constant, name, text) SVS_##constant,
     SVS_CODES(X)
 #undef X
-    SVS_CODE_COUNT
+        SVS_CODE_COUNT
 } svs_code;
 
 #define SVS_ERROR_TEXT 256 /* bytes, the closing NUL included */
@@ -75,7 +77,8 @@ typedef struct svs_error {
     char text[SVS_ERROR_TEXT];
 } svs_error;
 
-/* The wire name of a code, "wrong_type" for SVS_WRONG_TYPE; "invalid" for a number that is none. Static. */
+/* The wire name of a code, "wrong_type" for SVS_WRONG_TYPE; "invalid" for a number that is not a code.
+ * Static. */
 SVS_API const char *svs_code_name(svs_code code);
 
 /* The sentence of a code. Static. */

@@ -19,9 +19,9 @@ typedef enum svs_kernel_kind { SVS_LINEAR = 0, SVS_POLYNOMIAL, SVS_RBF } svs_ker
 
 typedef struct svs_kernel {
     svs_kernel_kind kind;
-    double gamma;  /* > 0; polynomial, rbf. 0 = 1/d */
-    double coef0;  /* polynomial */
-    int degree;    /* polynomial, 1 to 20 */
+    double gamma; /* > 0; polynomial, rbf. 0 = 1/d */
+    double coef0; /* polynomial */
+    int degree;   /* polynomial, 1 to 20 */
 } svs_kernel;
 
 /* One kernel value from x'z, x'x and z'z. */
@@ -30,27 +30,30 @@ SVS_API double svs_kernel_value(const svs_kernel *k, double xz, double xx, doubl
 /* How the decision values become a class. */
 typedef enum svs_decision {
     SVS_ONE_VS_REST = 0, /* rows as in svs_model: 1 for two classes, else one a class; the largest wins */
-    SVS_ONE_VS_ONE       /* LIBSVM's: one row for each pair (0,1), (0,2) ... (1,2) ...; positive = the FIRST of the pair; most votes win */
+    SVS_ONE_VS_ONE /* LIBSVM's: one row for each pair (0,1), (0,2) ... (1,2) ...; positive = the FIRST of the
+                      pair; most votes win */
 } svs_decision;
 
 /* decision_r(x) = sum_i coef[r * count + i] K(support_i, x) + b[r] */
 typedef struct svs_kernel_model {
-    svs_kernel kernel;       /* gamma as used, never 0 */
-    svs_rows support;        /* n = number of support vectors */
-    const double *norm2;     /* n: |support_i|^2 */
-    int rows;                /* decision functions */
+    svs_kernel kernel;   /* gamma as used, never 0 */
+    svs_rows support;    /* n = number of support vectors */
+    const double *norm2; /* n: |support_i|^2 */
+    int rows;            /* decision functions */
     svs_decision decision;
-    const double *coef;      /* rows x support.n, row-major: y_i alpha_i; 0 where a vector does not support that row */
-    const double *b;         /* rows */
+    const double
+        *coef; /* rows x support.n, row-major: y_i alpha_i; 0 where a vector does not support that row */
+    const double *b; /* rows */
     int class_count;
-    const svs_value *classes;/* as in svs_model: with one row of SVS_ONE_VS_REST positive = classes[1] */
-    const char *method;      /* "alfpgm", "sgd-lssvm", "libsvm"; static */
+    const svs_value *classes; /* as in svs_model: with one row of SVS_ONE_VS_REST positive = classes[1] */
+    const char *method;       /* "alfpgm", "sgd-lssvm", "libsvm"; static */
     double C;
 } svs_kernel_model;
 
-/* Decision values of one row of `x` (columns beyond the model's d count for nothing); out: m->rows values. `work`: m->support.n +
- * m->support.d doubles. */
-SVS_API void svs_kernel_scores(const svs_kernel_model *m, const svs_rows *x, int64_t row, double *work, double *out);
+/* Decision values of one row of `x` (columns beyond the model's d count for nothing); out: m->rows values.
+ * `work`: m->support.n + m->support.d doubles. */
+SVS_API void svs_kernel_scores(const svs_kernel_model *m, const svs_rows *x, int64_t row, double *work,
+                               double *out);
 
 /* The predicted class index for these decision values. Ties: the lower index, as LIBSVM's. */
 SVS_API int svs_kernel_predict(const svs_kernel_model *m, const double *scores);

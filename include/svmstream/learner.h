@@ -1,20 +1,24 @@
 /* learner.h: an exact least-squares SVM of a sliding window, one sample at a time.
  *
- * A sample is scored, then learned, while the samples that leave the window are exactly removed: after every call
- * the model equals a fresh solve on the samples held (alsvm.h has the equations). On top of the bare recursion:
+ * A sample is scored, then learned, while the samples that leave the window are exactly removed: after every
+ * call the model equals a fresh solve on the samples held (alsvm.h has the equations). On top of the bare
+ * recursion:
  *
- *  - window: the last `window` labelled arrivals, or those of the last `window_seconds`, or both; or none at all;
- *  - exponential forgetting: each learned sample counts `forget` times less for every sample learned after it;
+ *  - window: the last `window` labelled arrivals, or those of the last `window_seconds`, or both; or none at
+ * all;
+ *  - exponential forgetting: each learned sample counts `forget` times less for every sample learned after
+ * it;
  *  - classes of any int or string, which may appear at any time; or regression;
- *  - features that may appear at any time; features are standardised inside (mean and deviation frozen for an epoch and
- *    renewed only when P is rebuilt from the window), models are given in raw units;
- *  - FALSVM: a sample is learned only if the present model does not classify it rightly;
+ *  - features that may appear at any time; features are standardised inside (mean and deviation frozen for an
+ * epoch and renewed only when P is rebuilt from the window), models are given in raw units;
+ *  - FALSVM: a sample is learned only if the current model does not classify it rightly;
  *  - removal of any held sample by id, and labels that come late, joined by id;
- *  - a guard against rounding: P and w are rebuilt from the window at fixed sample numbers (8, 16, 32 ... up to the
- *    window, then every 10 windows), and at once when the energy of the window drops 100-fold or a pivot fails.
+ *  - a guard against rounding: P and w are rebuilt from the window at fixed sample numbers (8, 16, 32 ... up
+ * to the window, then every 10 windows), and at once when the energy of the window drops 100-fold or a pivot
+ * fails.
  *
- * What is held is stored once, as raw rows. Memory is bounded by the options: see svs_learner_memory. Nothing is
- * allocated in a step except when a feature, a class or a waiting sample appears that needs more room.
+ * What is held is stored once, as raw rows. Memory is bounded by the options: see svs_learner_memory. Nothing
+ * is allocated in a step except when a feature, a class or a waiting sample appears that needs more room.
  * Results depend on the calls alone, bit for bit on one instruction set. One object, one thread at a time. */
 #ifndef SVMSTREAM_LEARNER_H
 #define SVMSTREAM_LEARNER_H
@@ -34,29 +38,30 @@ typedef enum svs_rule { SVS_ALSVM = 0, SVS_FALSVM } svs_rule;
 typedef enum svs_scale { SVS_SCALE_NONE = 0, SVS_SCALE_STANDARD } svs_scale;
 
 typedef struct svs_options {
-    svs_task task;         /* classify */
-    svs_rule rule;         /* alsvm: learn every labelled sample; falsvm (classify only): see above */
-    double C;              /* 1; penalty of the squared errors, > 0; nu = 1/(2C) */
-    int64_t window;        /* 1000; labelled samples held at most, 0 = keep none (nothing can be removed then) */
+    svs_task task;  /* classify */
+    svs_rule rule;  /* alsvm: learn every labelled sample; falsvm (classify only): see above */
+    double C;       /* 1; penalty of the squared errors, > 0; nu = 1/(2C) */
+    int64_t window; /* 1000; labelled samples held at most, 0 = keep none (nothing can be removed then) */
     double window_seconds; /* 0 = no limit; samples held at most this long (needs window > 0) */
     double forget;         /* 1; forgetting factor per learned sample, in (0, 1] */
-    svs_scale scale;       /* standard: the ridge penalises weights of standardised features; none: of raw ones */
-    int max_features;      /* 1024 */
-    int max_classes;       /* 64 */
-    double labels_ttl;     /* 3600; seconds that a sample with an id waits for its label, 0 = none waits */
-    int labels_max;        /* 10,000; samples waiting at most, the oldest leaves when full */
-    svs_isa isa;           /* best */
+    svs_scale scale;   /* standard: the ridge penalises weights of standardised features; none: of raw ones */
+    int max_features;  /* 1024 */
+    int max_classes;   /* 64 */
+    double labels_ttl; /* 3600; seconds that a sample with an id waits for its label, 0 = none waits */
+    int labels_max;    /* 10,000; samples waiting at most, the oldest leaves when full */
+    svs_isa isa;       /* best */
 } svs_options;
 
 /* The defaults above. */
 SVS_API void svs_options_default(svs_options *o);
 
 typedef struct svs_sample {
-    const double *x; /* d raw values, finite, each at most 1e100 in size; missing trailing features are not allowed */
-    int d;           /* features: at most the learner's; svs_learner_grow first when there are more */
-    svs_value id;    /* SVS_NONE, SVS_INT or SVS_STR (1 to SVS_NAME_MAX bytes); copied when the sample is held */
-    svs_value y;     /* SVS_NONE: score only. classify: SVS_INT or SVS_STR; regress: SVS_REAL or SVS_INT */
-    double weight;   /* > 0; 1 is usual */
+    const double
+        *x; /* d raw values, finite, each at most 1e100 in size; missing trailing features are not allowed */
+    int d;  /* features: at most the learner's; svs_learner_grow first when there are more */
+    svs_value id; /* SVS_NONE, SVS_INT or SVS_STR (1 to SVS_NAME_MAX bytes); copied when the sample is held */
+    svs_value y;  /* SVS_NONE: score only. classify: SVS_INT or SVS_STR; regress: SVS_REAL or SVS_INT */
+    double weight; /* > 0; 1 is usual */
 } svs_sample;
 
 /* What became of one sample. Pointers are valid until the next call on the learner. */
@@ -85,14 +90,14 @@ typedef struct svs_health {
     int64_t forgotten;      /* samples taken out by id */
     int64_t rebuilds;       /* of P from the window, planned or not */
     int64_t alarms;         /* unplanned ones: energy dropped or a pivot failed */
-    double residual;        /* |G (P v) - v| / |v| for a fixed +-1 vector v, just before the last planned rebuild */
-    double condition;       /* trace(P) trace(G) / D^2 right after the last rebuild: a lower bound's estimate */
+    double residual;  /* |G (P v) - v| / |v| for a fixed +-1 vector v, just before the last planned rebuild */
+    double condition; /* trace(P) trace(G) / D^2 right after the last rebuild: a lower bound's estimate */
 } svs_health;
 
 typedef struct svs_learner svs_learner;
 
-/* A learner with `d` features at the start (0 is fine: svs_learner_grow). NULL on failure: SVS_SETTING with the reason,
- * SVS_NO_MEMORY. Owner: the caller. */
+/* A learner with `d` features at the start (0 is fine: svs_learner_grow). NULL on failure: SVS_SETTING with
+ * the reason, SVS_NO_MEMORY. Owner: the caller. */
 SVS_API svs_learner *svs_learner_new(const svs_options *o, int d, svs_error *err);
 SVS_API void svs_learner_free(svs_learner **l);
 
@@ -100,18 +105,20 @@ SVS_API void svs_learner_free(svs_learner **l);
 SVS_API svs_code svs_learner_grow(svs_learner *l, int d, svs_error *err);
 SVS_API int svs_learner_dimension(const svs_learner *l); /* d, without the bias */
 
-/* One sample at time `time` (seconds, never decreasing; it drives window_seconds and labels_ttl only): scores it, learns it
- * if it has a label, lets it wait for one if it has an id, removes what leaves the window.
- * Failing (nothing is changed): SVS_WRONG_DIMENSION, SVS_BAD_LABEL, SVS_BAD_WEIGHT, SVS_BAD_ID, SVS_NOT_FINITE, SVS_TOO_LARGE,
- * SVS_LIMIT (a class too many), SVS_NO_MEMORY. */
-SVS_API svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_step *out, svs_error *err);
+/* One sample at time `time` (seconds, never decreasing; it drives window_seconds and labels_ttl only): scores
+ * it, learns it if it has a label, lets it wait for one if it has an id, removes what leaves the window.
+ * Failing (nothing is changed): SVS_WRONG_DIMENSION, SVS_BAD_LABEL, SVS_BAD_WEIGHT, SVS_BAD_ID,
+ * SVS_NOT_FINITE, SVS_TOO_LARGE, SVS_LIMIT (a class too many), SVS_NO_MEMORY. */
+SVS_API svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_step *out,
+                                  svs_error *err);
 
-/* A late label for the newest waiting sample of that id. out->scores, version and predicted are those made at its arrival.
- * SVS_UNKNOWN_ID, and as svs_learner_step. */
+/* A late label for the newest waiting sample of that id. out->scores, version and predicted are those made at
+ * its arrival. SVS_UNKNOWN_ID, and as svs_learner_step. */
 SVS_API svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double time, svs_step *out,
                                    svs_error *err);
 
-/* Takes every held or waiting sample of that id out, exactly. *count (may be NULL): how many. SVS_UNKNOWN_ID when none. */
+/* Takes every held or waiting sample of that id out, exactly. *count (may be NULL): how many. SVS_UNKNOWN_ID
+ * when none. */
 SVS_API svs_code svs_learner_forget(svs_learner *l, svs_value id, double time, int *count, svs_error *err);
 
 /* Drops model, window and waiting samples; options, classes and features stay. Version and counters go on. */
@@ -124,15 +131,16 @@ SVS_API uint64_t svs_learner_version(const svs_learner *l);
 SVS_API int svs_learner_class_count(const svs_learner *l);
 SVS_API svs_value svs_learner_class(const svs_learner *l, int index);
 
-/* The present model in raw units. Fills *m with pointers into buffers of the learner, valid until the next call on it; `seen`
- * and `features` are left 0 and NULL for the caller to fill. */
+/* The current model in raw units. Fills *m with pointers into buffers of the learner, valid until the next
+ * call on it; `seen` and `features` are left 0 and NULL for the caller to fill. */
 SVS_API svs_code svs_learner_model(svs_learner *l, svs_model *m, svs_error *err);
 
 /* Fills *h with the counters and figures of now. */
 SVS_API void svs_learner_health(const svs_learner *l, svs_health *h);
 
-/* The worst relative difference between w and a fresh solve (long double) on what is held: 1e-10 is fine, 1e-6 is not. Slow:
- * O(window d^2 + d^3) plain loops; a checker for tests and for doubt. With window 0: -1 (nothing is held to solve from). */
+/* The worst relative difference between w and a fresh solve (long double) on what is held: 1e-10 is fine,
+ * 1e-6 is not. Slow: O(window d^2 + d^3) plain loops; a checker for tests and for doubt. With window 0: -1
+ * (nothing is held to solve from). */
 SVS_API double svs_learner_check(svs_learner *l);
 
 /* Bytes that a learner with these options and d features will hold at most. */

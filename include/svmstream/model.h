@@ -2,8 +2,8 @@
  *
  *     score_k = W_k x + b_k
  *
- * Binary problems have one row, positive = classes[1]; with three classes or more row k is "class k against the
- * rest"; regression has one row. A model scores by itself, without the process that learned it. */
+ * Binary problems have one row, positive = classes[1]; with three classes or more row k is "class k against
+ * the rest"; regression has one row. A model scores by itself, without the process that learned it. */
 #ifndef SVMSTREAM_MODEL_H
 #define SVMSTREAM_MODEL_H
 
@@ -21,46 +21,49 @@ extern "C" {
 typedef enum svs_task { SVS_CLASSIFY = 0, SVS_REGRESS } svs_task;
 
 typedef struct svs_model {
-    uint64_t version;     /* counts every change of the weights */
-    const char *method;   /* "alsvm", "falsvm", ...; static or owned by the model */
+    uint64_t version;   /* counts every change of the weights */
+    const char *method; /* "alsvm", "falsvm", ...; static or owned by the model */
     svs_task task;
-    int d;                /* features */
-    int rows;             /* of W: 1, or the number of classes when that is 3 or more */
-    int class_count;      /* 0 for regression */
-    const double *W;      /* rows x d, row-major, raw input units */
-    const double *b;      /* rows */
-    const svs_value *classes;     /* class_count, in order of first sight; SVS_INT or SVS_STR */
-    const char *const *features;  /* d names, or NULL */
-    double C;             /* penalty */
-    int64_t window;       /* samples; 0 = none */
-    int64_t seen;         /* samples accepted and scored */
-    int64_t learned;      /* samples added so far */
-    bool serves;          /* its scores are those that are published */
-    bool refit;           /* a batch solution of the window: the next five are known */
-    double objective;     /* summed over the rows */
-    double gap;           /* that the certificate leaves, summed over the rows */
+    int d;                       /* features */
+    int rows;                    /* of W: 1, or the number of classes when that is 3 or more */
+    int class_count;             /* 0 for regression */
+    const double *W;             /* rows x d, row-major, raw input units */
+    const double *b;             /* rows */
+    const svs_value *classes;    /* class_count, in order of first sight; SVS_INT or SVS_STR */
+    const char *const *features; /* d names, or NULL */
+    double C;                    /* penalty */
+    int64_t window;              /* samples; 0 = none */
+    int64_t seen;                /* samples accepted and scored */
+    int64_t learned;             /* samples added so far */
+    bool serves;                 /* its scores are those that are published */
+    bool refit;                  /* a batch solution of the window: the next five are known */
+    double objective;            /* summed over the rows */
+    double gap;                  /* that the certificate leaves, summed over the rows */
     int64_t iterations;
-    double milliseconds;  /* that the solver took */
-    int64_t at;           /* number (from 1) of the sample after which it took effect */
+    double milliseconds; /* that the solver took */
+    int64_t at;          /* number (from 1) of the sample after which it took effect */
 } svs_model;
 
 /* scores[k] = W_k x + b_k; x: d raw values. */
 SVS_API void svs_model_scores(const svs_model *m, const double *x, double *scores);
 
-/* The index of the predicted class for the given scores; -1 when no class is known yet or the task is regression. */
+/* The index of the predicted class for the given scores; -1 when no class is known yet or the task is
+ * regression. */
 SVS_API int svs_model_predict(const svs_model *m, const double *scores);
 
-/* Reads the payload of a `model.` event (msgpack). NULL on failure: SVS_EMPTY, SVS_NOT_MSGPACK, SVS_TRUNCATED,
- * SVS_TRAILING, SVS_TOO_DEEP, SVS_WRONG_TYPE (also a key that lacks, or sizes that contradict each other), SVS_DUPLICATE_KEY,
- * SVS_NOT_FINITE, SVS_LIMIT, SVS_NO_MEMORY. Everything the model points to belongs to it. Owner: the caller. */
+/* Reads the payload of a `model.` event (msgpack). NULL on failure: SVS_EMPTY, SVS_NOT_MSGPACK,
+ * SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP, SVS_WRONG_TYPE (also a key that lacks, or sizes that contradict
+ * each other), SVS_DUPLICATE_KEY, SVS_NOT_FINITE, SVS_LIMIT, SVS_NO_MEMORY. Everything the model points to
+ * belongs to it. Owner: the caller. */
 SVS_API svs_model *svs_model_decode(const void *payload, size_t length, svs_error *err);
 
 /* Frees a model from svs_model_decode and sets *m to NULL. */
 SVS_API void svs_model_free(svs_model **m);
 
-/* Writes the model as one line of JSON (W an array of rows, b a number for one row), or as a LIBLINEAR model file (bias 1;
- * labels of two classes in LIBLINEAR's order, the positive one first; regression as L2R_L2LOSS_SVR). SVS_IO, SVS_NO_MEMORY;
- * SVS_UNAVAILABLE when LIBLINEAR's format cannot hold it (labels that are no 32-bit integers, no class known yet). */
+/* Writes the model as one line of JSON (W an array of rows, b a number for one row), or as a LIBLINEAR model
+ * file (bias 1; labels of two classes in LIBLINEAR's order, the positive one first; regression as
+ * L2R_L2LOSS_SVR). SVS_IO, SVS_NO_MEMORY; SVS_UNAVAILABLE when LIBLINEAR's format cannot hold it (labels that
+ * are no 32-bit integers, no class known yet). */
 SVS_API svs_code svs_model_write_json(const svs_model *m, FILE *to, svs_error *err);
 SVS_API svs_code svs_model_write_liblinear(const svs_model *m, FILE *to, svs_error *err);
 

@@ -1,16 +1,17 @@
-/* novelty.h: one-class SVM by active sets (FOSVM1, FOSVM2: Le, Phung, Nguyen, Venkatesh 2015, "Fast One-Class SVM for
- * Novelty Detection"), trained from rows, and kept over a stream with conformal p-values.
+/* novelty.h: one-class SVM by active sets (FOSVM1, FOSVM2: Le, Phung, Nguyen, Venkatesh 2015, "Fast One-Class
+ * SVM for Novelty Detection"), trained from rows, and kept over a stream with conformal p-values.
  *
  * The hard margin one-class SVM on an active set A with a kernel of k(x, x) = 1:
  *
  *     min 1/2 |w|^2 - rho   subject to   w'phi(x_i) >= rho, i in A
  *
- * membership m(x) = w'phi(x) / rho = sum_i z_i k(x_i, x): at least 1 inside, falling to 0 far away. novelty = 1 - m, higher = more
- * novel. surprise = -log m orders also those so far away that novelty is 1 to the last digit. A sample is outside the
- * model when m < 1 - theta.
+ * membership m(x) = w'phi(x) / rho = sum_i z_i k(x_i, x): at least 1 inside, falling to 0 far away. novelty =
+ * 1 - m, higher = more novel. surprise = -log m orders also those so far away that novelty is 1 to the last
+ * digit. A sample is outside the model when m < 1 - theta.
  *
- * With several values of gamma (SVS_GAMMA_AUTO) there is one such model, a member, for each: m is then the weighted geometric
- * mean of the members' memberships (weights sum to 1), surprise the weighted mean of their surprises. */
+ * With several values of gamma (SVS_GAMMA_AUTO) there is one such model, a member, for each: m is then the
+ * weighted geometric mean of the members' memberships (weights sum to 1), surprise the weighted mean of their
+ * surprises. */
 #ifndef SVMSTREAM_NOVELTY_H
 #define SVMSTREAM_NOVELTY_H
 
@@ -23,33 +24,37 @@ extern "C" {
 #define SVS_MEMBERS_MAX 8
 
 typedef enum svs_novelty_kernel {
-    SVS_NOVELTY_RBF = 0,    /* exp(-gamma |x - z|^2) */
-    SVS_NOVELTY_LAPLACIAN,  /* exp(-gamma sum_j |x_j - z_j|) */
-    SVS_NOVELTY_POLYNOMIAL  /* (1 + gamma x'z)^degree / sqrt((1 + gamma x'x)^degree (1 + gamma z'z)^degree) */
+    SVS_NOVELTY_RBF = 0,   /* exp(-gamma |x - z|^2) */
+    SVS_NOVELTY_LAPLACIAN, /* exp(-gamma sum_j |x_j - z_j|) */
+    SVS_NOVELTY_POLYNOMIAL /* (1 + gamma x'z)^degree / sqrt((1 + gamma x'x)^degree (1 + gamma z'z)^degree) */
 } svs_novelty_kernel;
 
 typedef enum svs_gamma_rule {
     SVS_GAMMA_GIVEN = 0,
-    SVS_GAMMA_SCALE,   /* 1 / (d variance of all entries), as scikit-learn's 'scale' */
-    SVS_GAMMA_MEDIAN,  /* 1 / median of |x - z|^2 (rbf), of sum |x_j - z_j| (laplacian), over pairs of rows; polynomial: as scale */
-    SVS_GAMMA_AUTO     /* members at several multiples of the median's: 1/4, 1, 4, 16 (rbf), 4, 16 (laplacian); polynomial: as scale */
+    SVS_GAMMA_SCALE,  /* 1 / (d variance of all entries), as scikit-learn's 'scale' */
+    SVS_GAMMA_MEDIAN, /* 1 / median of |x - z|^2 (rbf), of sum |x_j - z_j| (laplacian), over pairs of rows;
+                         polynomial: as scale */
+    SVS_GAMMA_AUTO    /* members at several multiples of the median's: 1/4, 1, 4, 16 (rbf), 4, 16 (laplacian);
+                         polynomial: as scale */
 } svs_gamma_rule;
 
 typedef struct svs_novelty_options {
-    int fosvm;                  /* 1: the worst of all rows joins; 2: the worst of m rows drawn at random */
+    int fosvm; /* 1: the worst of all rows joins; 2: the worst of m rows drawn at random */
     svs_novelty_kernel kernel;
     svs_gamma_rule gamma_rule;
-    double gamma;               /* > 0; SVS_GAMMA_GIVEN */
-    int degree;                 /* polynomial, 1 to 20 */
-    double theta;               /* in (0, 1): training ends when every membership is at least 1 - theta */
-    double epsilon;             /* fosvm 2: share of rows that may stay outside, in (0, 1) */
-    int64_t m;                  /* fosvm 2: rows drawn a round; 0 = ln(20) / epsilon. No more than epsilon is left outside with
-                                 * probability 1 - e^(-m epsilon) */
-    double trim;                /* share of the rows, those of lowest density, left out of the fit: 0 to 0.5 */
-    bool scale;                 /* columns are brought to like scales and their tails drawn in: see the model's coordinates */
-    int max;                    /* support vectors at most, all members together; 0 = no limit. When it is met the certificate says what is left outside */
+    double gamma;   /* > 0; SVS_GAMMA_GIVEN */
+    int degree;     /* polynomial, 1 to 20 */
+    double theta;   /* in (0, 1): training ends when every membership is at least 1 - theta */
+    double epsilon; /* fosvm 2: share of rows that may stay outside, in (0, 1) */
+    int64_t m; /* fosvm 2: rows drawn a round; 0 = ln(20) / epsilon. No more than epsilon is left outside with
+                * probability 1 - e^(-m epsilon) */
+    double trim; /* share of the rows, those of lowest density, left out of the fit: 0 to 0.5 */
+    bool scale; /* columns are brought to like scales and their tails drawn in: see the model's coordinates */
+    int max;    /* support vectors at most, all members together; 0 = no limit. When it is reached the
+                   certificate shows what is left outside */
     uint64_t seed;
-    /* Now and then, NULL = never: member (from 0) of members, points of its active set, its worst membership so far. */
+    /* Now and then, NULL = never: member (from 0) of members, points of its active set, its worst membership
+     * so far. */
     void (*progress)(void *user, int member, int members, int points, double worst);
     void *user;
 } svs_novelty_options;
@@ -60,29 +65,30 @@ SVS_API void svs_novelty_options_default(svs_novelty_options *o);
 /* One one-class SVM with its certificate. */
 typedef struct svs_novelty_member {
     double gamma;
-    double share;      /* its weight in the mean: > 0, they sum to 1 */
-    int count;         /* support vectors */
+    double share;          /* its weight in the mean: > 0, they sum to 1 */
+    int count;             /* support vectors */
     const double *support; /* count x stride of the model, in the model's coordinates, padded with zeros */
     const double *norm2;   /* count: their squared lengths; 0 unless the kernel is polynomial */
     const double *z;       /* count, > 0 */
-    double rho;        /* 1 / sum z */
+    double rho;            /* 1 / sum z */
     /* The certificate: */
-    double worst;      /* smallest membership of the rows looked at last: all fitted ones (fosvm 1), those drawn last (fosvm 2) */
-    int64_t outside;   /* how many of these lie below 1 - theta: 0 unless max was met */
-    double violation;  /* of the optimality conditions of the small problem */
-    int64_t rounds;    /* rows that joined, each followed by a solution of the small problem */
+    double worst;    /* smallest membership of the rows looked at last: all fitted ones (fosvm 1), those drawn
+                        last (fosvm 2) */
+    int64_t outside; /* how many of these lie below 1 - theta: 0 unless max was reached */
+    double violation; /* of the optimality conditions of the small problem */
+    int64_t rounds;   /* rows that joined, each followed by a solution of the small problem */
 } svs_novelty_member;
 
 typedef struct svs_novelty_model {
-    int d;                 /* features */
-    int lags;              /* samples that a row joins, the newest first, each of d / lags values; 0 and 1 = one */
-    bool differences;      /* behind the newest sample stand not the older ones but each step from one to the next */
-    int stride;            /* d rounded up to a multiple of 8 */
-    /* Coordinates: 3 asinh(u/3), and beyond |u| = 8 what exceeds it as well; u = (x - center) inverse, center the median and 1/inverse
-     * the distance of the 5 % and 95 % quantiles over 3.29 (for a normal distribution: its deviation) of the rows given; x itself when
-     * both are NULL. d values each. */
+    int d;            /* features */
+    int lags;         /* samples that a row joins, the newest first, each of d / lags values; 0 and 1 = one */
+    bool differences; /* after the newest sample come not the older ones but each step from one to the next */
+    int stride;       /* d rounded up to a multiple of 8 */
+    /* Coordinates: 3 asinh(u/3), and beyond |u| = 8 what exceeds it as well; u = (x - center) inverse, center
+     * the median and 1/inverse the distance of the 5 % and 95 % quantiles over 3.29 (for a normal
+     * distribution: its deviation) of the rows given; x itself when both are NULL. d values each. */
     const double *center, *inverse;
-    const char *const *features;  /* d names, or NULL */
+    const char *const *features; /* d names, or NULL */
     svs_novelty_kernel kernel;
     int degree;
     int fosvm;
@@ -92,32 +98,23 @@ typedef struct svs_novelty_model {
     svs_novelty_member member[SVS_MEMBERS_MAX];
 } svs_novelty_model;
 
-/* Trains on `rows` (at least 2). `names` (may be NULL): d names, copied. SVS_INVALID (an option out of its range, too few rows),
- * SVS_TOO_LARGE (values beyond 1e100 in columns that are not scaled), codes of svs_rows_check, SVS_NO_MEMORY. Owner: the caller. */
-SVS_API svs_code svs_novelty_train(const svs_rows *rows, const char *const *names, const svs_novelty_options *o,
-                                   svs_novelty_model **out, svs_error *err);
+/* Trains on `rows` (at least 2). `names` (may be NULL): d names, copied. SVS_INVALID (an option out of its
+ * range, too few rows), SVS_TOO_LARGE (values beyond 1e100 in columns that are not scaled), codes of
+ * svs_rows_check, SVS_NO_MEMORY. Owner: the caller. */
+SVS_API svs_code svs_novelty_train(const svs_rows *rows, const char *const *names,
+                                   const svs_novelty_options *o, svs_novelty_model **out, svs_error *err);
 SVS_API void svs_novelty_free(svs_novelty_model **m);
 
-/* Scores rows first .. first + count - 1, of m->d features: novelty (1 - m) and surprise (-log m), `count` values each; either may be
- * NULL. SVS_WRONG_DIMENSION, SVS_NO_MEMORY. */
-SVS_API svs_code svs_novelty_score(const svs_novelty_model *m, const svs_rows *rows, int64_t first, int64_t count, double *novelty,
-                                   double *surprise, svs_error *err);
+/* Scores rows first .. first + count - 1, of m->d features: novelty (1 - m) and surprise (-log m), `count`
+ * values each; either may be NULL. SVS_WRONG_DIMENSION, SVS_NO_MEMORY. */
+SVS_API svs_code svs_novelty_score(const svs_novelty_model *m, const svs_rows *rows, int64_t first,
+                                   int64_t count, double *novelty, double *surprise, svs_error *err);
 
-/* How much each feature adds to the surprise of x (d raw values): the size of the surprise's gradient times the distance from the
- * weighted mean of the support vectors near x, both in the model's coordinates. A number without unit; > 0 where x is above what is
- * usual. out: d values. SVS_NO_MEMORY. */
-SVS_API svs_code svs_novelty_explain(const svs_novelty_model *m, const double *x, double *out, svs_error *err);
-
-/* Random Fourier features (rbf and laplacian): the same memberships, approximately, at a price per sample that does not depend on the
- * number of support vectors: m(x) ~ sum_k a_k cos(w_k'x + b_k), `count` terms a member (1 to 10,000,000; about 3 ns each, so that they
- * pay for members of thousands of support vectors). The error falls as 1 / sqrt(count); memberships below what the sum scatters by far
- * from all support vectors are taken for that, so that surprise ends there. SVS_INVALID (polynomial, count), SVS_NO_MEMORY;
- * SVS_WRONG_DIMENSION. The model may be freed. */
-typedef struct svs_fourier svs_fourier;
-SVS_API svs_code svs_fourier_new(const svs_novelty_model *m, int count, uint64_t seed, svs_fourier **out, svs_error *err);
-SVS_API void svs_fourier_free(svs_fourier **f);
-SVS_API svs_code svs_fourier_score(const svs_fourier *f, const svs_rows *rows, int64_t first, int64_t count, double *novelty,
-                                   double *surprise, svs_error *err);
+/* How much each feature adds to the surprise of x (d raw values): the size of the surprise's gradient times
+ * the distance from the weighted mean of the support vectors near x, both in the model's coordinates. A
+ * number without unit; > 0 where x is above what is usual. out: d values. SVS_NO_MEMORY. */
+SVS_API svs_code svs_novelty_explain(const svs_novelty_model *m, const double *x, double *out,
+                                     svs_error *err);
 
 #ifdef __cplusplus
 }

@@ -17,12 +17,12 @@
  * and no other producer of the same `src` at the same time.
  *
  * What it gives, as long as the outbox lives: every sample is taken by a process in order, once in the life
- * of that process, and of its kept state; no sample that was not released is lost, whoever dies; a sample
- * that was taken is never sent again, unless the process itself says that it does not have it.
+ * of that process, and of its kept state; no sample that was not released is lost, whichever side dies; a
+ * sample that was taken is never sent again, unless the process itself says that it does not have it.
  *
- * Two things can make a process lack what it had acknowledged: it was started anew without kept state, or a
+ * Two things can make a process lack what it had acknowledged: it was restarted without kept state, or a
  * power cut came before it had forced its journal to disk. Samples that are still kept go to it again, under
- * new numbers where the old ones do not fit any more; released ones are gone (SVS_OUTBOX_RESTARTED tells
+ * new numbers where the old ones do not fit any more; released ones are gone (SVS_OUTBOX_RESTARTED says
  * which, and why). Against the second `release` helps: samples are kept until they are on disk. A producer
  * that can read its samples again sets `replay`: then numbers are never changed, and svs_outbox_wanted goes
  * back to what the process lacks.
@@ -59,15 +59,17 @@ typedef enum svs_outbox_kind {
 } svs_outbox_kind;
 
 /* When a sample is let go of, and counted as acknowledged. With `replay` it always is when it is taken; but
- * the process is asked from time to time until svs_outbox_figures tells that all is on disk. */
+ * the process is asked from time to time until all is on disk, as svs_outbox_figures says. */
 typedef enum svs_outbox_release {
     SVS_OUTBOX_TAKEN = 0, /* as soon as the process has it: what a power cut takes from the process is lost */
     SVS_OUTBOX_SAFEST,    /* on disk, if the process keeps its state; else taken */
-    SVS_OUTBOX_DURABLE /* on disk; a process that keeps nothing gets nothing (SVS_OUTBOX_LATER, not_durable)
-                        */
+    SVS_OUTBOX_DURABLE, /* on disk; a process that keeps nothing gets nothing (SVS_OUTBOX_LATER, not_durable)
+                         */
+    SVS_OUTBOX_SENT /* as soon as the socket has it: for a PUSH socket to a process with in.mode pull, which
+                       acknowledges nothing. No hello, no `src` and `n`; counted as acknowledged */
 } svs_outbox_release;
 
-/* Told while svs_outbox_reply runs; code and reason are printable and valid until it returns. */
+/* Reported while svs_outbox_reply runs; code and reason are printable and valid until it returns. */
 typedef struct svs_outbox_event {
     svs_outbox_kind kind;
     int64_t first, last; /* samples, as svs_outbox_wanted counts them */
@@ -90,7 +92,8 @@ typedef struct svs_outbox_options {
     double timeout;   /* seconds without a reply until it says hello again; default 1 */
     double pause;     /* seconds of the first pause after a passing refusal, doubled up to */
     double pause_max; /* defaults 0.05, 2; also between questions how much is on disk */
-    /* Told what became of samples; may be NULL. It must not call the outbox, svs_outbox_status excepted. */
+    /* Called with what became of samples; may be NULL. It must not call the outbox, svs_outbox_status
+     * excepted. */
     void (*tell)(void *user, const svs_outbox_event *event);
     void *user;
 } svs_outbox_options;
@@ -103,11 +106,13 @@ typedef struct svs_outbox_figures {
     int64_t taken;      /* of these, answered for, but not on disk yet */
     int64_t acked;      /* taken by a process, and released */
     int64_t refused;    /* refused for good, and released */
-    int64_t dropped;    /* replay only: the process turned out to have them, or to want earlier ones first */
+    int64_t dropped;    /* by svs_outbox_drop; with `replay`: the process turned out to have them, or to want
+                           earlier ones first */
+    int64_t sent;       /* samples sent, each time counted */
     int64_t resent;     /* sent more than once, counted each time */
     int64_t under_way;  /* messages without reply */
     int64_t duplicates; /* messages that the process had already */
-    int64_t gaps;       /* replies that told of a gap */
+    int64_t gaps;       /* replies that reported a gap */
     int64_t restarts;   /* other processes met after the first */
     int64_t
         forgotten;   /* released samples that a later process, or the same after a power cut, did not have */
@@ -129,6 +134,7 @@ typedef struct svs_outbox_sample {
     svs_value y;
     double ts;     /* seconds since 1970; 0 = none */
     double weight; /* > 0; 0 = none */
+    bool has_ts;   /* ts counts even though it is 0 */
 } svs_outbox_sample;
 
 /* The defaults; `src` is to be set. */
@@ -140,9 +146,9 @@ SVS_API svs_outbox *svs_outbox_new(const svs_outbox_options *o, svs_error *err);
 /* Frees *box and sets it to NULL; *box may be NULL. */
 SVS_API void svs_outbox_free(svs_outbox **box);
 
-/* The number of the sample that the next put takes. Without `replay`: how many were put. With it: the number,
- * from 0, of the sample that the process lacks and that is not kept; it can change, forwards and backwards,
- * with each reply; -1 before the process has answered for the first time. */
+/* The number of the sample that the next put takes. Without `replay`: how many were put and not dropped. With
+ * it: the number, from 0, of the sample that the process lacks and that is not kept; it can change, forwards
+ * and backwards, with each reply; -1 before the process has answered for the first time. */
 SVS_API int64_t svs_outbox_wanted(const svs_outbox *box);
 
 /* Takes one sample (or command): a msgpack map without `src` and `n`, copied. SVS_LIMIT: full for now.
@@ -150,6 +156,10 @@ SVS_API int64_t svs_outbox_wanted(const svs_outbox *box);
  * `message`), SVS_DUPLICATE_KEY (`src` or `n`), SVS_WRONG_TYPE (no map), SVS_EMPTY, SVS_NOT_MSGPACK,
  * SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP. SVS_NO_MEMORY. */
 SVS_API svs_code svs_outbox_put(svs_outbox *box, const void *bytes, size_t length, svs_error *err);
+
+/* Makes room when newer samples matter more: drops the oldest sample that the process cannot have yet; those
+ * after it move up by one number. False: there is none (with `replay` there never is). */
+SVS_API bool svs_outbox_drop(svs_outbox *box);
 
 /* Packs and takes one sample. Codes as above; SVS_NOT_FINITE (an infinite value), SVS_MISSING_VALUE (NAN in a
  * packed one), SVS_INVALID (no x, d < 1). */
@@ -171,7 +181,7 @@ SVS_API svs_code svs_outbox_reply(svs_outbox *box, const void *bytes, size_t len
                                   svs_error *err);
 
 /* The connection is known to be broken (ZMQ_EVENT_DISCONNECTED): says hello at once rather than after
- * `timeout`. Never needed. Also for whoever wants to know at once whether the process still has everything.
+ * `timeout`. Never needed. Also a way to learn at once whether the process still has everything.
  */
 SVS_API void svs_outbox_broken(svs_outbox *box, double now);
 

@@ -1,6 +1,7 @@
 /* rows.h: a view of n samples of d features as rows, dense or sparse: what solvers read.
  *
- * Nothing here owns memory: what the pointers lead to must outlive the view and is never written. Values are finite. */
+ * Nothing here owns memory: what the pointers lead to must outlive the view and is never written. Values are
+ * finite. */
 #ifndef SVMSTREAM_ROWS_H
 #define SVMSTREAM_ROWS_H
 
@@ -15,12 +16,14 @@ extern "C" {
 #endif
 
 typedef struct svs_rows {
-    int64_t n;             /* rows, >= 0 */
-    int d;                 /* columns, >= 1 */
-    const double *dense;   /* row i is dense[i * stride .. i * stride + d); NULL = sparse */
-    int64_t stride;        /* dense: doubles from row to row, >= d; sparse: offsets from row to row, 0 = 1 */
-    bool padded;           /* dense: aligned to 64 bytes, stride a multiple of 8, zero from d to stride: the fastest form */
-    const int64_t *start;  /* sparse (CSR): row i is start[i stride] .. start[i stride + 1] - 1; n + 1 offsets with stride 1 */
+    int64_t n;           /* rows, >= 0 */
+    int d;               /* columns, >= 1 */
+    const double *dense; /* row i is dense[i * stride .. i * stride + d); NULL = sparse */
+    int64_t stride;      /* dense: doubles from row to row, >= d; sparse: offsets from row to row, 0 = 1 */
+    bool padded; /* dense: aligned to 64 bytes, stride a multiple of 8, zero from d to stride: the fastest
+                    form */
+    const int64_t *start;  /* sparse (CSR): row i is start[i stride] .. start[i stride + 1] - 1; n + 1 offsets
+                              with stride 1 */
     const int32_t *column; /* sparse: from 0, ascending within a row */
     const double *value;   /* sparse */
 } svs_rows;
@@ -31,7 +34,8 @@ SVS_API int64_t svs_rows_stored(const svs_rows *r);
 /* Copies row i to d values of `to`, absent ones as 0. */
 SVS_API void svs_rows_copy(const svs_rows *r, int64_t i, double *to);
 
-/* Are offsets, columns and values what this header says? SVS_INVALID, SVS_BAD_COLUMN, SVS_NOT_FINITE with the row. */
+/* Are offsets, columns and values what this header says? SVS_INVALID, SVS_BAD_COLUMN, SVS_NOT_FINITE with the
+ * row. */
 SVS_API svs_code svs_rows_check(const svs_rows *r, svs_error *err);
 
 #ifdef __cplusplus

@@ -6,6 +6,7 @@
 #include "svmstream/alsvm.h"
 #include "svmstream/error.h"
 #include "svmstream/features.h"
+#include "svmstream/fourier.h"
 #include "svmstream/kernel.h"
 #include "svmstream/learner.h"
 #include "svmstream/model.h"

@@ -1,5 +1,5 @@
-/* train.h: from a labelled table to a model: classes, class weights, standardisation, one problem for each class,
- * cross-validation and the search for C. */
+/* train.h: from a labelled table to a model: classes, class weights, standardisation, one problem for each
+ * class, cross-validation and the search for C. */
 #ifndef SVMSTREAM_TRAIN_H
 #define SVMSTREAM_TRAIN_H
 
@@ -13,12 +13,12 @@ extern "C" {
 typedef struct svs_examples {
     svs_rows rows;
     svs_task task;
-    const int32_t *label;          /* classify: class index of each row */
-    const double *target;          /* regress: y of each row */
-    const double *weight;          /* > 0; NULL = all 1 */
+    const int32_t *label; /* classify: class index of each row */
+    const double *target; /* regress: y of each row */
+    const double *weight; /* > 0; NULL = all 1 */
     int class_count;
-    const svs_value *classes;      /* integers ascending, then strings ascending */
-    const char *const *features;   /* d names, or NULL */
+    const svs_value *classes;    /* integers ascending, then strings ascending */
+    const char *const *features; /* d names, or NULL */
 } svs_examples;
 
 typedef struct svs_train_options {
@@ -30,7 +30,8 @@ typedef struct svs_train_options {
     svs_bias bias;
     double bias_value;
     svs_kernel kernel;
-    bool scale;                 /* standardise the columns for the solver; the model is in raw units all the same (linear only) */
+    bool scale; /* standardise the columns for the solver; the model is in raw units all the same (linear
+                   only) */
     const double *class_weight; /* class_count factors of C, or NULL */
 } svs_train_options;
 
@@ -39,30 +40,31 @@ SVS_API void svs_train_options_default(svs_train_options *o);
 
 /* What training gave: exactly one of the models is set. */
 typedef struct svs_trained {
-    svs_model *linear;          /* owned; version 1, seen = learned = n */
-    svs_kernel_model *kernel;   /* owned */
-    svs_solution *solutions;    /* one for each problem (1, or one a class), in the solver's units (--scale) */
+    svs_model *linear;        /* owned; version 1, seen = learned = n */
+    svs_kernel_model *kernel; /* owned */
+    svs_solution *solutions;  /* one for each problem (1, or one a class), in the solver's units (--scale) */
     int count;
 } svs_trained;
 
-/* Trains: two classes give one problem, K >= 3 classes K problems "class k against the rest", regression one with the squared
- * loss. `start` (may be NULL): what an earlier call on the same examples gave, to go on from (another C, another tol). A class of
- * three or more that no example is of scores -1 (its solution: objective NAN). SVS_ONE_CLASS: fewer than two classes occur; codes of
- * svs_solve. */
-SVS_API svs_code svs_train(const svs_examples *e, const svs_train_options *o, const svs_trained *start, svs_trained *out,
-                           svs_error *err);
+/* Trains: two classes give one problem, K >= 3 classes K problems "class k against the rest", regression one
+ * with the squared loss. `start` (may be NULL): what an earlier call on the same examples gave, to go on from
+ * (another C, another tol). A class of three or more that no example is of scores -1 (its solution: objective
+ * NAN). SVS_ONE_CLASS: fewer than two classes occur; codes of svs_solve. */
+SVS_API svs_code svs_train(const svs_examples *e, const svs_train_options *o, const svs_trained *start,
+                           svs_trained *out, svs_error *err);
 SVS_API void svs_trained_clear(svs_trained *t);
 
 /* Quality of predictions on rows that were held out. */
 typedef struct svs_quality {
     int64_t n, right;
-    double accuracy;        /* classify; NAN for regression */
-    double rmse;            /* regress; NAN otherwise */
+    double accuracy; /* classify; NAN for regression */
+    double rmse;     /* regress; NAN otherwise */
 } svs_quality;
 
-/* K-fold cross-validation, 2 <= folds <= n; rows go to folds by a permutation drawn with solve.seed, class by class. */
-SVS_API svs_code svs_cross_validate(const svs_examples *e, const svs_train_options *o, int folds, svs_quality *out,
-                                    svs_error *err);
+/* K-fold cross-validation, 2 <= folds <= n; rows go to folds by a permutation drawn with solve.seed, class by
+ * class. */
+SVS_API svs_code svs_cross_validate(const svs_examples *e, const svs_train_options *o, int folds,
+                                    svs_quality *out, svs_error *err);
 
 /* One point of a search over C. */
 typedef struct svs_path_point {
@@ -72,12 +74,12 @@ typedef struct svs_path_point {
     int64_t iterations;
 } svs_path_point;
 
-/* Doubles C from `from` to `to`, each fold warm-started along the path, and calls `point` (may be NULL) for each; *best is the C
- * of the best cross-validation quality (the smaller one of equals). SVS_INVALID: not 0 < from <= to < infinity, or
- * more than 128 values. */
-SVS_API svs_code svs_search_C(const svs_examples *e, const svs_train_options *o, int folds, double from, double to,
-                              void (*point)(void *user, const svs_path_point *p), void *user, svs_path_point *best,
-                              svs_error *err);
+/* Doubles C from `from` to `to`, each fold warm-started along the path, and calls `point` (may be NULL) for
+ * each; *best is the C of the best cross-validation quality (the smaller one of equals). SVS_INVALID: not 0 <
+ * from <= to < infinity, or more than 128 values. */
+SVS_API svs_code svs_search_C(const svs_examples *e, const svs_train_options *o, int folds, double from,
+                              double to, void (*point)(void *user, const svs_path_point *p), void *user,
+                              svs_path_point *best, svs_error *err);
 
 #ifdef __cplusplus
 }

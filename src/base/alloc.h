@@ -1,20 +1,33 @@
-/* alloc.h: the one gate through which this project takes memory, so that tests can make the n-th
+/* alloc.h: the one gate through which this project allocates memory, so that tests can make the n-th
  * allocation fail (they wrap svi_alloc and svi_realloc at link time) and nothing escapes them. */
 #ifndef SVI_ALLOC_H
 #define SVI_ALLOC_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* `size` zeroed bytes aligned to 64 (a cache line, a ZMM register), or NULL; size 0 gives NULL. */
 void *svi_alloc(size_t size);
 
-/* Zeroed room for `count` elements; NULL on overflow or when there is none. */
-void *svi_alloc_array(size_t count, size_t element);
+/* Zeroed room for `count` elements; NULL on overflow or when there is none. Inline: the linker's --wrap
+ * reaches only calls that cross files, and this call of svi_alloc must fail in tests like all others. */
+static inline void *svi_alloc_array(size_t count, size_t element) {
+    return element != 0 && count > SIZE_MAX / element ? NULL : svi_alloc(count * element);
+}
 
 /* Grows a block from svi_alloc from `old_size` to `size` bytes: a new block with the content copied and the
  * rest zeroed; the old block is freed. On failure returns NULL and leaves the old block as it was. */
 void *svi_realloc(void *block, size_t old_size, size_t size);
 
 void svi_free(void *block);
+
+/* Room for `count` doubles instead of `old`, as svi_realloc; false: left as it was. */
+static inline bool svi_grow_doubles(double **array, size_t old, size_t count) {
+    double *more = svi_realloc(*array, old * sizeof *more, count * sizeof *more);
+    if (more)
+        *array = more;
+    return more;
+}
 
 #endif

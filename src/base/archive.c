@@ -22,6 +22,11 @@ int64_t svi_archive_left(const struct svi_archive *a) {
     return a->loading ? a->form->left(a) : INT64_MAX;
 }
 
+const char *svi_archive_key(char *text, const char *name, int k) {
+    snprintf(text, SVI_KEY_MAX, "%s %d", name, k);
+    return text;
+}
+
 static void out_of_range(struct svi_archive *a, const char *name) {
     char text[96];
     snprintf(text, sizeof text, "the field %s is out of range", name);
@@ -65,18 +70,18 @@ void svi_archive_double(struct svi_archive *a, const char *name, double *v) {
         a->form->real(a, name, v);
 }
 
-static void block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
-                  int64_t count) {
+static void archive_block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
+                          int64_t count) {
     if (svi_archive_ok(a))
         a->form->block(a, name, type, v, count);
 }
 
 void svi_archive_doubles(struct svi_archive *a, const char *name, double *v, int64_t count) {
-    block(a, name, SVI_ARCHIVE_DOUBLES, v, count);
+    archive_block(a, name, SVI_ARCHIVE_DOUBLES, v, count);
 }
 
 void svi_archive_finite(struct svi_archive *a, const char *name, double *v, int64_t count) {
-    block(a, name, SVI_ARCHIVE_DOUBLES, v, count);
+    archive_block(a, name, SVI_ARCHIVE_DOUBLES, v, count);
     for (int64_t i = 0; a->loading && svi_archive_ok(a) && i < count; i++)
         if (!isfinite(v[i]))
             out_of_range(a, name);
@@ -84,7 +89,7 @@ void svi_archive_finite(struct svi_archive *a, const char *name, double *v, int6
 
 void svi_archive_ints(struct svi_archive *a, const char *name, int32_t *v, int64_t count, int32_t low,
                       int32_t high) {
-    block(a, name, SVI_ARCHIVE_INT32, v, count);
+    archive_block(a, name, SVI_ARCHIVE_INT32, v, count);
     for (int64_t i = 0; a->loading && svi_archive_ok(a) && i < count; i++)
         if (v[i] < low || v[i] > high)
             out_of_range(a, name);
@@ -92,14 +97,14 @@ void svi_archive_ints(struct svi_archive *a, const char *name, int32_t *v, int64
 
 void svi_archive_int64s(struct svi_archive *a, const char *name, int64_t *v, int64_t count, int64_t low,
                         int64_t high) {
-    block(a, name, SVI_ARCHIVE_INT64, v, count);
+    archive_block(a, name, SVI_ARCHIVE_INT64, v, count);
     for (int64_t i = 0; a->loading && svi_archive_ok(a) && i < count; i++)
         if (v[i] < low || v[i] > high)
             out_of_range(a, name);
 }
 
 void svi_archive_bytes(struct svi_archive *a, const char *name, void *v, int64_t count) {
-    block(a, name, SVI_ARCHIVE_BYTES, v, count);
+    archive_block(a, name, SVI_ARCHIVE_BYTES, v, count);
 }
 
 void svi_archive_text(struct svi_archive *a, const char *name, char *v, size_t size) {

@@ -3,18 +3,18 @@
  * Each module that holds state of the stream has one function `svi_X_archive(a, x)` that names its fields in
  * order. Saving copies them out; loading copies them in, bit for bit, and checks names, lengths and ranges:
  * bytes are not trusted, whatever checksum they had. What can be made from other fields (hash chains, factors
- * of something else, scratch) is not archived but made anew, where that gives the same bits.
+ * of something else, scratch) is not archived but rebuilt, where that gives the same bits.
  *
  *     svi_archive_int(a, "count", &r->count, 0, r->max);
  *     if (svi_archive_loading(a) && !reserve(r)) ...
  *     svi_archive_doubles(a, "rows", r->rows, (int64_t)r->count * r->stride);
  *
  * Failures stick: after the first one nothing is read or written any more, fields keep what they had, and the
- * end says so once (svi_archive_ok). A loaded count must therefore be looked at only while svi_archive_ok. An
- * object whose loading failed may be inconsistent: it must be fit to be freed, nothing else.
+ * end says so once (svi_archive_ok). A loaded count is valid only while svi_archive_ok. An object whose
+ * loading failed may be inconsistent: it can only be freed.
  *
- * The form of the bytes is the business of who implements struct svi_archive_form (wire/archive_file.h:
- * msgpack). Pointers to functions, because modules below the wire use this. */
+ * The byte format is that of the implementation of struct svi_archive_form (wire/archive_file.h: msgpack).
+ * Pointers to functions, because modules below the wire use this. */
 #ifndef SVI_ARCHIVE_H
 #define SVI_ARCHIVE_H
 
@@ -60,8 +60,13 @@ svs_code svi_archive_fail(struct svi_archive *a, svs_code code, const char *text
  * svi_archive_ok. */
 bool svi_archive_check(struct svi_archive *a, bool holds, const char *what);
 
-/* Loading: bytes that are not read yet; take no room for a count that they cannot hold. Saving: INT64_MAX. */
+/* Loading: bytes that are not read yet; never allocate for a count that they cannot hold. Saving: INT64_MAX.
+ */
 int64_t svi_archive_left(const struct svi_archive *a);
+
+/* Writes the name of one of several fields, "w 3", into `text` of SVI_KEY_MAX bytes and returns it. */
+#define SVI_KEY_MAX 32
+const char *svi_archive_key(char *text, const char *name, int k);
 
 /* Scalars; low and high, inclusive, are checked when loading. */
 void svi_archive_bool(struct svi_archive *a, const char *name, bool *v);
@@ -70,7 +75,7 @@ void svi_archive_int64(struct svi_archive *a, const char *name, int64_t *v, int6
 void svi_archive_uint64(struct svi_archive *a, const char *name, uint64_t *v); /* all 64 bits */
 void svi_archive_double(struct svi_archive *a, const char *name, double *v);   /* all bits: NAN, infinities */
 
-/* Blocks of `count` elements; loading takes exactly so many. count 0: v may be NULL. */
+/* Blocks of `count` elements; loading requires exactly that many. count 0: v may be NULL. */
 void svi_archive_doubles(struct svi_archive *a, const char *name, double *v, int64_t count);
 void svi_archive_ints(struct svi_archive *a, const char *name, int32_t *v, int64_t count, int32_t low,
                       int32_t high);
@@ -78,7 +83,7 @@ void svi_archive_int64s(struct svi_archive *a, const char *name, int64_t *v, int
                         int64_t high);
 void svi_archive_bytes(struct svi_archive *a, const char *name, void *v, int64_t count);
 
-/* A NUL-terminated text in a buffer of `size` bytes; all of it is kept, loading closes it. */
+/* A NUL-terminated text in a buffer of `size` bytes; loading terminates it. */
 void svi_archive_text(struct svi_archive *a, const char *name, char *v, size_t size);
 
 /* An id, a class: none, an integer, a real or a string. A string is read into `room` (SVS_NAME_MAX bytes,

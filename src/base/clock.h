@@ -1,14 +1,23 @@
-/* clock.h: time that only grows, for durations. */
+/* clock.h: the two clocks, in seconds. */
 #ifndef SVI_CLOCK_H
 #define SVI_CLOCK_H
 
 #include <time.h>
 
-/* Seconds. */
-static inline double svi_monotonic(void) {
+static inline double svi_clock_seconds(clockid_t id) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(id, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Never goes back: for durations. */
+static inline double svi_monotonic(void) {
+    return svi_clock_seconds(CLOCK_MONOTONIC);
+}
+
+/* Since 1970: for time stamps. */
+static inline double svi_wall_clock(void) {
+    return svi_clock_seconds(CLOCK_REALTIME);
 }
 
 #endif

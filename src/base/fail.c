@@ -6,36 +6,27 @@
 
 #include "base/text.h"
 
-static const char *const names[] = {
-#define X(constant, name, text) #name,
+static const struct {
+    const char *name, *text;
+} codes[] = {
+#define X(constant, name, text) {#name, text},
     SVS_CODES(X)
 #undef X
 };
-
-static const char *const texts[] = {
-#define X(constant, name, text) text,
-    SVS_CODES(X)
-#undef X
-};
-
-static svs_code known(svs_code code) {
-    return (unsigned)code < SVS_CODE_COUNT ? code : SVS_INVALID;
-}
 
 const char *svs_code_name(svs_code code) {
-    return names[known(code)];
+    return codes[(unsigned)code < SVS_CODE_COUNT ? code : SVS_INVALID].name;
 }
 
 const char *svs_code_text(svs_code code) {
-    return texts[known(code)];
+    return codes[(unsigned)code < SVS_CODE_COUNT ? code : SVS_INVALID].text;
 }
 
-/* Ends a text that did not fit in "...", without leaving half a UTF-8 sequence before it. */
-static void end_in_dots(char *text, size_t size) {
-    size_t at = size - 4;
-    while (at > 0 && ((unsigned char)text[at] & 0xc0) == 0x80)
-        at--;
-    memcpy(text + at, "...", 4);
+svs_code svi_code_by_name(const char *name) {
+    for (int code = 1; code < SVS_CODE_COUNT; code++)
+        if (strcmp(name, codes[code].name) == 0)
+            return (svs_code)code;
+    return SVS_INVALID;
 }
 
 svs_code svi_fail(svs_error *err, svs_code code, const char *format, ...) {
@@ -46,8 +37,12 @@ svs_code svi_fail(svs_error *err, svs_code code, const char *format, ...) {
     int length = vsnprintf(err->text, sizeof err->text, format, arguments);
     va_end(arguments);
     err->code = code;
-    if (length >= (int)sizeof err->text)
-        end_in_dots(err->text, sizeof err->text);
+    if (length >= (int)sizeof err->text) { /* ends in "...", without half a UTF-8 sequence before it */
+        size_t at = sizeof err->text - 4;
+        while (at > 0 && ((unsigned char)err->text[at] & 0xc0) == 0x80)
+            at--;
+        memcpy(err->text + at, "...", 4);
+    }
     return code;
 }
 
@@ -55,18 +50,13 @@ svs_code svi_fail_memory(svs_error *err, const char *what) {
     return svi_fail(err, SVS_NO_MEMORY, "no memory for %s", what);
 }
 
-static bool printable(const char *bytes, size_t length) {
-    unsigned char first = (unsigned char)bytes[0];
-    if (first < 0x20 || first == 0x7f)
-        return false;
-    /* U+0080 to U+009F are control characters too. */
-    return !(first == 0xc2 && length == 2 && (unsigned char)bytes[1] < 0xa0);
-}
-
 /* The next piece of output for the bytes at `in`: one whole character, or \xNN for one byte. */
 static size_t escape_one(const char *in, size_t left, char piece[5], size_t *piece_length) {
     size_t length = svi_utf8_length(in, left);
-    if (length > 0 && printable(in, length)) {
+    unsigned char first = (unsigned char)in[0];
+    bool control = first < 0x20 || first == 0x7f ||
+                   (first == 0xc2 && length == 2 && (unsigned char)in[1] < 0xa0); /* U+0080 to U+009F */
+    if (length > 0 && !control) {
         memcpy(piece, in, length);
         *piece_length = length;
         return length;

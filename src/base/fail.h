@@ -6,15 +6,20 @@
 
 #include "svmstream/error.h"
 
-/* Writes code and text into `err` (may be NULL) and returns `code`: `return svi_fail(err, SVS_LIMIT, "...")`. */
+/* Writes code and text into `err` (may be NULL) and returns `code`: `return svi_fail(err, SVS_LIMIT, "...")`.
+ */
 svs_code svi_fail(svs_error *err, svs_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* SVS_NO_MEMORY with the name of what was to be allocated. */
+/* SVS_NO_MEMORY, naming what was to be allocated. */
 svs_code svi_fail_memory(svs_error *err, const char *what);
 
-/* Copies `length` bytes from outside into `out` (at most `size` bytes with the NUL) as printable, valid UTF-8:
- * control characters and malformed bytes become \xNN; a text that does not fit ends in "...". Returns `out`. */
+/* The code that svs_code_name calls so; SVS_INVALID for any other name. */
+svs_code svi_code_by_name(const char *name);
+
+/* Copies `length` bytes from outside into `out` (at most `size` bytes with the NUL) as printable, valid
+ * UTF-8: control characters and malformed bytes become \xNN; a text that does not fit ends in "...". Returns
+ * `out`. */
 char *svi_escape(char *out, size_t size, const char *bytes, size_t length);
 
 #endif

@@ -9,14 +9,11 @@ double svi_deviation(const double *v, int64_t n) {
     return sqrt(m.squares / (double)n);
 }
 
-static double middle(double a, double b, double c) {
-    return fmax(fmin(a, b), fmin(fmax(a, b), c));
-}
-
 double svi_select_rank(double *v, int64_t n, int64_t rank) {
     int64_t low = 0, high = n - 1;
     while (low < high) {
-        const double pivot = middle(v[low], v[low + (high - low) / 2], v[high]);
+        const double a = v[low], b = v[low + (high - low) / 2];
+        const double pivot = fmax(fmin(a, b), fmin(fmax(a, b), v[high]));
         int64_t i = low, j = high;
         while (i <= j) {
             while (v[i] < pivot)
@@ -37,4 +34,8 @@ double svi_select_rank(double *v, int64_t n, int64_t rank) {
             break;
     }
     return v[rank];
+}
+
+double svi_quantile(double *v, int64_t n, double share) {
+    return svi_select_rank(v, n, (int64_t)(share * (double)(n - 1) + 0.5));
 }

@@ -4,22 +4,38 @@
 
 #include <stdint.h>
 
-/* Mean and squared deviations from it, added up one by one (Welford 1962). Zero-initialised is empty. */
+/* Number, mean and sum of squared deviations from it. Zero-initialised is empty. */
 struct svi_moments {
     double n, mean, squares;
 };
 
+/* One more value (Welford 1962). */
 static inline void svi_moments_add(struct svi_moments *m, double value) {
     const double gap = value - m->mean;
     m->mean += gap / ++m->n;
     m->squares += gap * (value - m->mean);
 }
 
+/* The moments of both together (Chan, Golub, LeVeque 1979). */
+static inline void svi_moments_merge(struct svi_moments *a, struct svi_moments b) {
+    const double n = a->n + b.n;
+    if (b.n == 0)
+        return;
+    const double gap = b.mean - a->mean, share = b.n / n;
+    a->mean += gap * share;
+    a->squares += b.squares + gap * gap * a->n * share;
+    a->n = n;
+}
+
 /* The standard deviation of n >= 1 values. */
 double svi_deviation(const double *v, int64_t n);
 
-/* The value of rank `rank`, 0 to n - 1; v changes its order: before it come smaller or equal ones, behind it
- * larger or equal ones. About 3 n steps (Hoare 1961, the middle one of three as pivot). */
+/* The value of rank `rank`, 0 to n - 1; v is reordered: smaller or equal values before it, larger or equal
+ * ones after it. About 3 n steps (Hoare 1961, the middle one of three as pivot). */
 double svi_select_rank(double *v, int64_t n, int64_t rank);
+
+/* The quantile `share` (0 to 1, nearest rank) of n >= 1 values, which change their order as for
+ * svi_select_rank. */
+double svi_quantile(double *v, int64_t n, double share);
 
 #endif

@@ -1,21 +1,20 @@
 #include "base/text.h"
 
-#include <stdlib.h>
+#include <limits.h>
 #include <string.h>
+#include <strings.h>
 
 #define WORD_MAX 63 /* longer words are never a misspelt key */
-
-static int smallest(int a, int b, int c) {
-    int m = a < b ? a : b;
-    return m < c ? m : c;
-}
+#define FARTHEST 64
 
 /* One row of the table of distances between the prefixes of a and of b ("optimal string alignment"). */
 static void distance_row(const char *a, size_t i, const char *b, size_t n, const int *row2, const int *row1,
                          int *row) {
     row[0] = (int)i;
     for (size_t j = 1; j <= n; j++) {
-        row[j] = smallest(row1[j] + 1, row[j - 1] + 1, row1[j - 1] + (a[i - 1] != b[j - 1]));
+        int either = (row1[j] < row[j - 1] ? row1[j] : row[j - 1]) + 1;
+        int both = row1[j - 1] + (a[i - 1] != b[j - 1]);
+        row[j] = either < both ? either : both;
         bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
         if (swapped && row2[j - 2] + 1 < row[j])
             row[j] = row2[j - 2] + 1;
@@ -35,11 +34,33 @@ int svi_edit_distance(const char *a, const char *b, int limit) {
     return distance > limit ? limit + 1 : distance;
 }
 
-static bool tails(const unsigned char *s, size_t n) {
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return false;
-    return true;
+static bool is_part(const char *part, const char *whole) {
+    size_t n = strlen(part), length = strlen(whole);
+    return n > 0 && n < length &&
+           ((strncmp(part, whole, n) == 0 && whole[n] == '.') ||
+            (strcmp(whole + length - n, part) == 0 && whole[length - n - 1] == '.'));
+}
+
+/* In half steps: a word that differs in case only, or is a part, comes before one that differs in a letter.
+ */
+static int nearest_steps(const char *word, const char *known) {
+    if (strcasecmp(word, known) == 0 || is_part(word, known))
+        return strcmp(word, known) == 0 ? 0 : 1;
+    int distance = svi_edit_distance(word, known, FARTHEST);
+    return distance > FARTHEST ? INT_MAX : 2 * distance;
+}
+
+const char *svi_nearest(const char *word, const char *const *words) {
+    const char *nearest = NULL;
+    int least = INT_MAX;
+    for (int i = 0; words[i]; i++) {
+        int n = nearest_steps(word, words[i]);
+        if (n < least) {
+            least = n;
+            nearest = words[i];
+        }
+    }
+    return nearest;
 }
 
 size_t svi_utf8_length(const char *bytes, size_t length) {
@@ -49,8 +70,11 @@ size_t svi_utf8_length(const char *bytes, size_t length) {
     if (s[0] < 0x80)
         return 1;
     size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4 || length < n || !tails(s, n))
+    if (s[0] < 0xc2 || s[0] > 0xf4 || length < n)
         return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
     bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
     bool surrogate = s[0] == 0xed && s[1] > 0x9f;
     bool above = s[0] == 0xf4 && s[1] > 0x8f;
@@ -65,4 +89,9 @@ bool svi_utf8_valid(const char *bytes, size_t length) {
         i += n;
     }
     return true;
+}
+
+bool svi_ends_with(const char *text, size_t length, const char *ending) {
+    const size_t n = strlen(ending);
+    return length >= n && memcmp(text + length - n, ending, n) == 0;
 }

@@ -1,4 +1,4 @@
-/* text.h: the nearest known word to a misspelt one, and what is valid UTF-8. */
+/* text.h: the nearest known word to a misspelt one, the characters of UTF-8, how a text ends. */
 #ifndef SVI_TEXT_H
 #define SVI_TEXT_H
 
@@ -8,10 +8,19 @@
 /* Edit distance (insert, delete, replace, swap of neighbours), at most `limit` + 1. */
 int svi_edit_distance(const char *a, const char *b, int limit);
 
+/* The word of `words` (NULL-terminated array) that is nearest to `word` by edit distance; a difference in
+ * case alone counts half a step, and so does a dotted word's first or last part (`publish`, `every` for
+ * `publish.every`). The first of equals. NULL when the list is empty or `word` is longer than any word could
+ * be. */
+const char *svi_nearest(const char *word, const char *const *words);
+
 bool svi_utf8_valid(const char *bytes, size_t length);
 
-/* Bytes (1 to 4) of the first character of `bytes`, 0 when it is malformed (overlong, surrogate, above
+/* Length (1 to 4 bytes) of the first character of `bytes`, 0 when it is malformed (overlong, surrogate, above
  * U+10FFFF, cut). */
 size_t svi_utf8_length(const char *bytes, size_t length);
+
+/* Does text[0 .. length) end in `ending`? */
+bool svi_ends_with(const char *text, size_t length, const char *ending);
 
 #endif

@@ -30,36 +30,29 @@ svs_value svs_str(const char *s) {
 bool svs_value_equal(svs_value a, svs_value b) {
     if (a.kind != b.kind)
         return false;
-    switch (a.kind) {
-    case SVS_INT:
+    if (a.kind == SVS_INT)
         return a.as.i == b.as.i;
-    case SVS_REAL:
+    if (a.kind == SVS_REAL)
         return a.as.r == b.as.r;
-    case SVS_STR:
-        return a.length == b.length && (a.length == 0 || memcmp(a.as.s, b.as.s, a.length) == 0);
-    default:
-        return true;
-    }
-}
-
-/* 15 digits where they name the number, 17 (which always do) otherwise: 0.1 and not 0.10000000000000001. */
-static void real_text(double r, char *out, size_t size) {
-    char text[40];
-    snprintf(text, sizeof text, "%.15g", r);
-    if (strtod(text, NULL) != r)
-        snprintf(text, sizeof text, "%.17g", r);
-    snprintf(out, size, "%s", text);
+    return a.kind != SVS_STR ||
+           (a.length == b.length && (a.length == 0 || memcmp(a.as.s, b.as.s, a.length) == 0));
 }
 
 char *svs_value_text(svs_value v, char *out, int size) {
+    char text[40];
     if (size <= 0)
         return out;
     out[0] = '\0';
     if (v.kind == SVS_INT)
         snprintf(out, (size_t)size, "%lld", (long long)v.as.i);
-    else if (v.kind == SVS_REAL)
-        real_text(v.as.r, out, (size_t)size);
     else if (v.kind == SVS_STR)
         svi_escape(out, (size_t)size, v.as.s, v.length);
+    if (v.kind != SVS_REAL)
+        return out;
+    /* 15 digits where they name the number, 17 (which always do) otherwise: 0.1, not 0.10000000000000001. */
+    snprintf(text, sizeof text, "%.15g", v.as.r);
+    if (strtod(text, NULL) != v.as.r)
+        snprintf(text, sizeof text, "%.17g", v.as.r);
+    snprintf(out, (size_t)size, "%s", text);
     return out;
 }

@@ -1,4 +1,4 @@
-#include "engine/worker.h"
+#include "base/worker.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,26 +12,26 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define LOWEST 19
+#define LOWEST_PRIORITY 19
 
 struct svi_worker {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t work;
-    const struct svi_trade *trade;
+    const struct svi_worker_task *task;
     void *in, *out; /* guarded by the lock, as the next two */
     void *running;
     bool stop;
     bool busy; /* the owner's */
     bool started;
-    int bell;
+    int done; /* eventfd: counts the jobs that have come out */
 };
 
-static void *run(void *argument) {
+static void *worker_run(void *argument) {
     svi_worker *w = argument;
     const uint64_t one = 1;
-    if (!w->trade->prompt) /* of this thread alone; learning comes first */
-        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), LOWEST);
+    if (!w->task->prompt) /* of this thread alone; learning comes first */
+        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), LOWEST_PRIORITY);
     pthread_mutex_lock(&w->lock);
     while (!w->stop) {
         if (!w->in) {
@@ -41,32 +41,32 @@ static void *run(void *argument) {
         w->running = w->in;
         w->in = NULL;
         pthread_mutex_unlock(&w->lock);
-        w->trade->run(w->running);
+        w->task->run(w->running);
         pthread_mutex_lock(&w->lock);
         w->out = w->running;
         w->running = NULL;
-        pthread_mutex_unlock(&w->lock); /* whom the bell wakes takes the processor, and wants the lock */
-        ssize_t rung = write(w->bell, &one, sizeof one);
-        (void)rung; /* it blocks after 2^64 rings only */
+        pthread_mutex_unlock(&w->lock); /* first: the owner that wakes up wants the lock */
+        ssize_t written = write(w->done, &one, sizeof one);
+        (void)written; /* it fails after 2^64 jobs only */
         pthread_mutex_lock(&w->lock);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
 }
 
-svi_worker *svi_worker_new(const struct svi_trade *trade, svs_error *err) {
+svi_worker *svi_worker_new(const struct svi_worker_task *task, svs_error *err) {
     svi_worker *w = svi_alloc(sizeof *w);
     if (!w) {
         svi_fail_memory(err, "the worker");
         return NULL;
     }
-    w->trade = trade;
+    w->task = task;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->work, NULL);
-    w->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    w->started = w->bell >= 0 && pthread_create(&w->thread, NULL, run, w) == 0;
+    w->done = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    w->started = w->done >= 0 && pthread_create(&w->thread, NULL, worker_run, w) == 0;
     if (!w->started) {
-        svi_fail(err, SVS_IO, "the worker for %s cannot start: %s", trade->name, strerror(errno));
+        svi_fail(err, SVS_IO, "the thread for %s cannot start: %s", task->name, strerror(errno));
         svi_worker_free(&w);
     }
     return w;
@@ -78,16 +78,16 @@ void svi_worker_free(svi_worker **pw) {
         return;
     pthread_mutex_lock(&w->lock);
     w->stop = true;
-    if (w->running && w->trade->cancel)
-        w->trade->cancel(w->running);
-    if (w->in && w->trade->cancel)
-        w->trade->cancel(w->in);
+    if (w->running && w->task->cancel)
+        w->task->cancel(w->running);
+    if (w->in && w->task->cancel)
+        w->task->cancel(w->in);
     pthread_cond_signal(&w->work);
     pthread_mutex_unlock(&w->lock);
     if (w->started)
         pthread_join(w->thread, NULL);
-    if (w->bell >= 0)
-        close(w->bell);
+    if (w->done >= 0)
+        close(w->done);
     pthread_cond_destroy(&w->work);
     pthread_mutex_destroy(&w->lock);
     svi_free(w);
@@ -95,7 +95,7 @@ void svi_worker_free(svi_worker **pw) {
 }
 
 int svi_worker_fd(const svi_worker *w) {
-    return w->bell;
+    return w->done;
 }
 
 bool svi_worker_busy(const svi_worker *w) {
@@ -110,12 +110,12 @@ void svi_worker_submit(svi_worker *w, void *job) {
     pthread_mutex_unlock(&w->lock);
 }
 
-/* A job is taken with its ring and never before: a ring that came behind it would stand for no job, and wake
- * whoever waits for the bell for ever. */
+/* A job is taken together with its count in the eventfd, never before: a count that came after it would stand
+ * for no job and keep the descriptor readable. */
 void *svi_worker_collect(svi_worker *w) {
-    uint64_t rings;
-    if (read(w->bell, &rings, sizeof rings) < 0) {
-        errno = 0; /* nothing had rung */
+    uint64_t jobs;
+    if (read(w->done, &jobs, sizeof jobs) < 0) {
+        errno = 0; /* none has come out */
         return NULL;
     }
     pthread_mutex_lock(&w->lock);
@@ -127,9 +127,9 @@ void *svi_worker_collect(svi_worker *w) {
 }
 
 void *svi_worker_wait(svi_worker *w) {
-    struct pollfd bell = {w->bell, POLLIN, 0};
+    struct pollfd done = {w->done, POLLIN, 0};
     void *job = NULL;
     while (w->busy && !(job = svi_worker_collect(w)))
-        poll(&bell, 1, -1); /* an interrupted wait looks again */
+        poll(&done, 1, -1); /* again when interrupted */
     return job;
 }

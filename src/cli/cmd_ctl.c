@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/client.h"
+#include "client/request.h"
 #include "cli/command.h"
 #include "cli/object.h"
-#include "wire/json.h"
 #include "wire/pack.h"
 
 /* 7 is an integer, 0.5 a number, "7" (with the quotes) and everything else a string. */
@@ -30,7 +29,7 @@ static void pack_word(struct svi_pack *p, const char *word) {
                                       .as.s = quoted ? word + 1 : word});
 }
 
-static svs_code build(const struct cli_args *a, struct svi_bytes *request) {
+static svs_code cmd_ctl_build(const struct cli_args *a, struct svi_bytes *request) {
     struct svi_pack p;
     const bool set = strcmp(a->positional[0], "config") == 0 && a->positional_count > 1;
     svi_pack_begin(&p, request);
@@ -49,34 +48,23 @@ static svs_code build(const struct cli_args *a, struct svi_bytes *request) {
     return svi_pack_end(&p);
 }
 
-static int show(const struct cli_args *a, const struct svi_bytes *reply) {
-    struct svi_bytes line = {0};
+static int cmd_ctl_show(const struct cli_args *a, const struct svi_bytes *reply) {
     svs_error err;
-    msgpack_unpacked u;
-    svs_code code = svi_json_msgpack(&line, reply->data, reply->size, &err);
-    int result = code == SVS_OK ? CLI_OK : cli_error(a, &err);
-    if (code == SVS_OK)
-        printf("%.*s\n", (int)line.size, (const char *)line.data);
-    if (cli_unpack(&u, reply->data, reply->size, NULL) != SVS_OK || cli_key(&u.data, "error"))
-        result = CLI_FAILED;
-    msgpack_unpacked_destroy(&u);
-    svi_bytes_clear(&line);
-    return result;
+    const int result = cli_end(a, cli_show_json(reply->data, reply->size, &err), &err);
+    const struct cli_object map = {reply->data, reply->data + reply->size};
+    return result == CLI_OK && cli_key(map, "error").at ? CLI_FAILED : result;
 }
 
-static int run(const struct cli_args *a) {
+static int cmd_ctl_run(const struct cli_args *a) {
     struct svi_bytes request = {0}, reply = {0};
     svs_error err = {0};
-    double timeout;
-    if (!cli_number(a, "timeout", 0.001, 1e6, &timeout))
-        return CLI_USAGE;
     for (int i = 1; i < a->positional_count; i++)
         if (!strchr(a->positional[i], '='))
             return cli_usage(a, "'%s' is not of the form key=value", a->positional[i]);
-    svs_code code = build(a, &request);
+    svs_code code = cmd_ctl_build(a, &request);
     if (code == SVS_OK)
-        code = cli_ask(&a->settings, &request, timeout, &reply, &err);
-    int result = code == SVS_OK ? show(a, &reply)
+        code = client_ask(&a->settings, &request, cli_number(a, "timeout"), &reply, &err);
+    int result = code == SVS_OK ? cmd_ctl_show(a, &reply)
                  : err.text[0]  ? cli_error(a, &err)
                                 : cli_fail(a, "%s", svs_code_text(code));
     svi_bytes_clear(&request);
@@ -84,16 +72,16 @@ static int run(const struct cli_args *a) {
     return result;
 }
 
-static const struct cli_option options[] = {{"timeout", 0, "SECONDS", "5", "how long to wait for the reply"},
-                                            {NULL, 0, NULL, NULL, NULL}};
+static const struct cli_option options[] = {
+    CLI_NUMBER("timeout", 0, "SECONDS", "5", 0.001, 1e6, "how long to wait for the reply"), CLI_END};
 
 const struct cli_command cli_ctl = {
     .name = "ctl",
-    .text = "ask a running process, or tell it something",
+    .text = "send one request to a running process",
     .usage = "OPERATION [KEY=VALUE...]",
-    .help = "Sends one request to the address `ctl` and prints the reply as JSON; exit code 1 when it is an "
-            "error.\n"
-            "Values that look like numbers are sent as numbers; \"7\" with its quotes is sent as a string.\n"
+    .help = "Sends one request to the address `ctl` and prints the reply as JSON; exit code 1 when it is an\n"
+            "error. Values that look like numbers are sent as numbers; \"7\" with its quotes is sent as a\n"
+            "string.\n"
             "\n"
             "  svmstream ctl status\n"
             "  svmstream ctl label id=17 y=spam\n"
@@ -103,6 +91,4 @@ const struct cli_command cli_ctl = {
             "  svmstream ctl stop",
     .keys = "ctl curve curve.server",
     .options = options,
-    .positional_min = 1,
-    .positional_max = -1,
-    .run = run};
+    .run = cmd_ctl_run};

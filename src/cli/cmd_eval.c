@@ -1,16 +1,24 @@
-/* eval: the whole engine on a file, without sockets: test, then train, row by row. */
+/* eval: the whole engine on a file, without sockets: test, then train, row by row.
+ *
+ * The engine is that of `run`. It sends no events but refusals, of which the first are reported with their
+ * lines; refits run between two rows, so that the result depends on the file alone; the clock is read every
+ * CLOCK_ROWS rows. What is printed are the engine's own figures: a table or one JSON object at the end, and a
+ * line every N rows on request. Read take_all first, then cmd_eval_finish. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "cli/command.h"
+#include "cli/object.h"
 #include "cli/progress.h"
-#include "engine/intake.h"
-#include "wire/json.h"
+#include "formats/file_io.h"
+#include "server/ingest_stdin.h"
+#include "wire/pack.h"
 
-#define CLOCK_ROWS 1024 /* the clock and the progress line are looked at after so many rows */
-#define TOLD       5    /* refused rows told in full */
+#define CLOCK_ROWS 1024 /* rows between two looks at the clock and the progress line */
+#define REPORTED   5    /* refused rows reported in full */
 
 struct eval {
     const struct cli_args *args;
@@ -22,25 +30,18 @@ struct eval {
     struct cli_progress progress;
 };
 
-/* Nobody listens but for refusals. */
-static void sink(void *user, const struct svi_event *event) {
+/* Of all events only refusals are of interest. */
+static void cmd_eval_sink(void *user, const struct svi_event *event) {
     struct eval *e = user;
     const char *bytes;
     size_t length;
-    if (event->topic != SVI_TOPIC_ERROR || e->refused++ >= TOLD)
+    if (event->topic != SVI_TOPIC_ERROR || e->refused++ >= REPORTED)
         return;
     if (e->located)
-        fprintf(stderr, "svmstream eval: %s\n", event->as.error.reason);
+        cli_fail(e->args, "%s", event->as.error.reason);
     else
-        fprintf(stderr, "svmstream eval: line %" PRId64 ": %s\n", svi_reader_line(e->reader, &bytes, &length),
-                event->as.error.reason);
-}
-
-static double figure(const struct svi_figure *f, int count, const char *name) {
-    for (int i = 0; i < count; i++)
-        if (strcmp(f[i].name, name) == 0 && f[i].type != SVI_TEXT)
-            return f[i].type == SVI_COUNT ? (double)f[i].as.count : f[i].as.number;
-    return NAN;
+        cli_fail(e->args, "line %" PRId64 ": %s", svi_reader_line(e->reader, &bytes, &length),
+                 event->as.error.reason);
 }
 
 static const char *const classify[] = {"accuracy", "kappa", "kappa_t", "f1", "auc", "logloss", NULL};
@@ -50,47 +51,44 @@ static const char *const *quality_names(const struct eval *e) {
     return e->args->settings.task == SVS_REGRESS ? regress : classify;
 }
 
-/* "accuracy" -> its figure over the window as well, "accuracy.w". */
+static double cmd_eval_rate(const struct eval *e, double seconds) {
+    return seconds > 0 ? (double)e->row / seconds : 0;
+}
+
+/* The first figure is shown over the window as well: "accuracy.w". */
 static void print_progress_row(struct eval *e) {
     const struct svi_figure *f;
     const char *const *names = quality_names(e);
-    double seconds = cli_clock() - e->progress.start;
-    int count = svi_engine_figures(e->engine, e->now, &f);
+    const int count = svi_engine_figures(e->engine, e->now, &f);
     char windowed[32];
     snprintf(windowed, sizeof windowed, "%s.w", names[0]);
+    const char *const columns[] = {names[0], windowed, names[1], names[2]};
     if (e->row == e->every)
         printf("%12s %10s %10s %10s %10s %12s\n", "rows", names[0], windowed, names[1], names[2], "rows/s");
-    printf("%12" PRId64 " %10.4f %10.4f %10.4f %10.4f %12.0f\n", e->row, figure(f, count, names[0]),
-           figure(f, count, windowed), figure(f, count, names[1]), figure(f, count, names[2]),
-           seconds > 0 ? (double)e->row / seconds : 0);
+    printf("%12" PRId64, e->row);
+    for (int i = 0; i < 4; i++)
+        printf(" %10.4f", svi_figure_value(f, count, columns[i]));
+    printf(" %12.0f\n", cmd_eval_rate(e, svi_monotonic() - e->progress.start));
     fflush(stdout);
 }
 
 static void look_up(struct eval *e) {
     int64_t size, at = svi_reader_position(e->reader, &size);
-    e->now = cli_now();
+    e->now = svi_wall_clock();
     cli_progress_show(&e->progress, e->row, (double)at, (double)size, NULL);
 }
 
-/* A refit runs between two rows, so that the result depends on the file alone. */
-static void take_row(struct eval *e, const struct svi_message *m, const char *bytes, size_t length) {
-    svi_engine_message(e->engine, m, bytes, length, e->now, NULL);
-    struct svi_refit *job = svi_engine_refit_take(e->engine);
-    if (job) {
-        svi_refit_run(job);
-        svi_engine_refit_give(e->engine);
-    }
-}
-
-static void take(struct eval *e, enum svi_read what, const struct svi_message *m, const svs_error *why) {
+static void cmd_eval_take(struct eval *e, enum svi_read what, const struct svi_message *m,
+                          const svs_error *why) {
     const char *bytes;
     size_t length;
     svi_reader_line(e->reader, &bytes, &length);
     e->located = what == SVI_READ_BAD;
-    if (what == SVI_READ_ROW)
-        take_row(e, m, bytes, length);
-    else
+    if (what == SVI_READ_BAD)
         svi_engine_refuse(e->engine, why->code, why->text, bytes, length, e->now);
+    else
+        svi_engine_message(e->engine, m, bytes, length, e->now, NULL);
+    svi_engine_refit_here(e->engine); /* between two rows: the result depends on the file alone */
     e->row++;
     if (e->row % CLOCK_ROWS == 0)
         look_up(e);
@@ -107,50 +105,39 @@ static svs_code take_all(struct eval *e, svs_error *err) {
             return SVS_OK;
         if (what == SVI_READ_FAIL)
             return svi_fail(err, why.code, "%s: %s", e->args->positional[0], why.text);
-        take(e, what, &m, &why);
+        cmd_eval_take(e, what, &m, &why);
     }
 }
 
+/* The figure that counts most comes last. */
 static void print_table(struct eval *e, double seconds) {
     const struct svi_figure *f;
     const char *const *names = quality_names(e);
-    int count = svi_engine_figures(e->engine, e->now, &f);
+    const int count = svi_engine_figures(e->engine, e->now, &f);
     printf("%-10s %" PRId64 "\n%-10s %" PRId64 "\n%-10s %.3f\n%-10s %.0f\n", "rows", e->row, "refused",
-           svi_engine_errors(e->engine), "seconds", seconds, "rows/s",
-           seconds > 0 ? (double)e->row / seconds : 0);
+           svi_engine_errors(e->engine), "seconds", seconds, "rows/s", cmd_eval_rate(e, seconds));
     for (int i = 1; names[i]; i++)
-        if (!isnan(figure(f, count, names[i])))
-            printf("%-10s %.4f\n", names[i], figure(f, count, names[i]));
-    if (!isnan(figure(f, count, names[0])))
-        printf("%s %.3f\n", names[0], figure(f, count, names[0]));
-}
-
-static svs_code append_figure(struct svi_bytes *line, const struct svi_figure *f) {
-    svs_code code = svi_json_text(line, ",");
-    if (code == SVS_OK)
-        code = svi_json_string(line, f->name, strlen(f->name));
-    if (code == SVS_OK)
-        code = svi_json_text(line, ":");
-    if (code != SVS_OK)
-        return code;
-    if (f->type == SVI_COUNT)
-        return svi_json_integer(line, f->as.count);
-    return f->type == SVI_NUMBER ? svi_json_number(line, f->as.number)
-                                 : svi_json_string(line, f->as.text, strlen(f->as.text));
+        if (!isnan(svi_figure_value(f, count, names[i])))
+            printf("%-10s %.4f\n", names[i], svi_figure_value(f, count, names[i]));
+    if (!isnan(svi_figure_value(f, count, names[0])))
+        printf("%s %.3f\n", names[0], svi_figure_value(f, count, names[0]));
 }
 
 static svs_code print_json(struct eval *e, double seconds, svs_error *err) {
     const struct svi_figure *f;
-    struct svi_bytes line = {0};
-    svs_code code = SVS_OK;
-    int count = svi_engine_figures(e->engine, e->now, &f);
-    for (int i = 0; i < count && code == SVS_OK; i++)
-        code = append_figure(&line, &f[i]);
-    if (code == SVS_OK)
-        printf("{\"rows\":%" PRId64 ",\"seconds\":%.6f%.*s}\n", e->row, seconds, (int)line.size,
-               line.data ? (const char *)line.data : "");
-    svi_bytes_clear(&line);
-    return code == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");
+    const int count = svi_engine_figures(e->engine, e->now, &f);
+    struct svi_bytes map = {0};
+    struct svi_pack p;
+    svi_pack_begin(&p, &map);
+    svi_pack_map(&p, (size_t)count + 2);
+    svi_put_int(&p, "rows", e->row);
+    svi_put_real(&p, "seconds", round(seconds * 1e6) / 1e6);
+    for (int i = 0; i < count; i++)
+        svi_put_figure(&p, &f[i]);
+    svs_code code = svi_pack_end(&p);
+    code = code == SVS_OK ? cli_show_json(map.data, map.size, err) : svi_fail_memory(err, "the result");
+    svi_bytes_clear(&map);
+    return code;
 }
 
 static svs_code write_model(struct eval *e, const char *path, svs_error *err) {
@@ -161,20 +148,17 @@ static svs_code write_model(struct eval *e, const char *path, svs_error *err) {
     svs_code code = svi_engine_model(e->engine, &m, &quality, &count, err);
     if (code == SVS_OK && (code = svi_model_encode(&m, quality, count, &bytes)) != SVS_OK)
         svi_fail_memory(err, "the model");
-    FILE *to = code == SVS_OK ? fopen(path, "wb") : NULL;
-    if (code == SVS_OK && (!to || fwrite(bytes.data, 1, bytes.size, to) != bytes.size))
-        code = svi_fail(err, SVS_IO, "cannot write the model to %.150s", path);
-    if (to && fclose(to) != 0 && code == SVS_OK)
-        code = svi_fail(err, SVS_IO, "cannot write the model to %.150s", path);
+    if (code == SVS_OK)
+        code = svi_file_write_bytes(path, &bytes, err);
     svi_bytes_clear(&bytes);
     return code;
 }
 
-static svs_code evaluate(struct eval *e, svs_error *err) {
+static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
     svs_code code = take_all(e, err);
     double seconds = cli_progress_end(&e->progress);
-    if (e->refused > TOLD)
-        fprintf(stderr, "svmstream eval: %" PRId64 " rows were refused\n", e->refused);
+    if (e->refused > REPORTED)
+        cli_fail(e->args, "%" PRId64 " rows were refused", e->refused);
     if (code == SVS_OK && cli_has(e->args, "model-out"))
         code = write_model(e, cli_value(e->args, "model-out"), err);
     if (code == SVS_OK && cli_has(e->args, "json"))
@@ -184,43 +168,38 @@ static svs_code evaluate(struct eval *e, svs_error *err) {
     return code;
 }
 
-static int run(const struct cli_args *a) {
-    struct eval e = {.args = a, .now = cli_now()};
+static int cmd_eval_run(const struct cli_args *a) {
+    struct eval e = {.args = a, .now = svi_wall_clock(), .every = cli_integer(a, "every")};
     struct svi_settings s = a->settings;
     svs_error err = {0};
-    if (!cli_integer(a, "every", 0, INT64_MAX, &e.every))
-        return CLI_USAGE;
-    s.scores = 0; /* no events but errors: they would only cost time */
+    s.scores = SVI_SCORES_NONE; /* no events but errors: they would only cost time */
     s.publish_every = 0;
     s.publish_seconds = 0;
-    const struct svi_reader_options o = svi_intake_options(&s);
-    e.engine = svi_engine_new(&s, 0, sink, &e, &err);
+    const struct svi_reader_options o = svi_ingest_stdin_options(&s);
+    e.engine = svi_engine_new(&s, 0, cmd_eval_sink, &e, &err);
     if (e.engine)
         e.reader = svi_reader_open(a->positional[0], &o, svi_engine_shape(e.engine), &err);
     cli_progress_begin(&e.progress, a->quiet);
-    svs_code code = e.reader ? evaluate(&e, &err) : err.code;
+    svs_code code = e.reader ? cmd_eval_finish(&e, &err) : err.code;
     svi_reader_close(&e.reader);
     svi_engine_free(&e.engine);
-    return code == SVS_OK ? CLI_OK : cli_error(a, &err);
+    return cli_end(a, code, &err);
 }
 
 static const struct cli_option options[] = {
-    {"every", 0, "N", "0", "print a line of figures after every N rows"},
-    {"json", 0, NULL, NULL, "print the result as one JSON object"},
-    {"model-out", 0, "FILE", NULL, "write the last model here, for `svmstream model`"},
-    {NULL, 0, NULL, NULL, NULL}};
+    CLI_INTEGER("every", 0, "N", "0", 0, CLI_UNLIMITED, "print a line of figures after every N rows"),
+    CLI_SWITCH("json", 0, "print the result as one JSON object"),
+    CLI_OPTION("model-out", 0, "FILE", NULL, "write the last model here, for `svmstream model`"), CLI_END};
 
 const struct cli_command cli_eval = {
     .name = "eval",
     .text = "measure the engine on a file: each row is predicted, then learned",
     .usage = "FILE",
-    .help = "Runs the engine of `run` over a file without sockets and prints its prequential quality; the "
-            "last line\n"
-            "is the accuracy (or the rmse with --task regress).\n"
-            "\n"
-            "  svmstream eval --label rain weather.csv.gz\n"
-            "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm",
+    .help =
+        "Runs the engine of `run` over a file without sockets and prints its prequential quality; the last\n"
+        "line is the accuracy (or the rmse with --task regress).\n"
+        "\n"
+        "  svmstream eval --label rain weather.csv.gz\n"
+        "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm",
     .options = options,
-    .positional_min = 1,
-    .positional_max = 1,
-    .run = run};
+    .run = cmd_eval_run};

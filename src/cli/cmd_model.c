@@ -1,63 +1,57 @@
-/* model: a model from a file or from a running process, as a table or in other formats. */
-#include <errno.h>
+/* model: a model from a file or from a running process, as a table or in other formats.
+ *
+ * What is looked at is always the payload of a model event: a file may be one, a process sends one, and a
+ * file of `train` is encoded as one (from_training). Its bytes are kept next to the decoded model, since an
+ * export as msgpack writes them as they were. show and export differ only in what they do with it: see
+ * cmd_model_load and the two functions after it. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "cli/client.h"
+#include "client/request.h"
 #include "cli/command.h"
 #include "cli/object.h"
-#include "wire/model_file.h"
+#include "formats/file_io.h"
+#include "formats/model_file.h"
 
-#define FILE_MAX    (1024 * 1024 * 1024) /* bytes: a file beyond this is no model */
-#define ASK_TIMEOUT 10                   /* seconds */
+#define ASK_TIMEOUT 10 /* seconds */
 #define NAME_SIZE   (4 * SVS_NAME_MAX + 8)
 
+enum { FORMAT_JSON, FORMAT_LIBLINEAR, FORMAT_MSGPACK }; /* --format */
+
 static svs_code read_file(const char *path, struct svi_bytes *out, svs_error *err) {
-    char chunk[65536];
-    bool standard_input = strcmp(path, "-") == 0;
-    FILE *from = standard_input ? stdin : fopen(path, "rb");
-    svs_code code = SVS_OK;
-    size_t n;
-    if (!from)
-        return svi_fail(err, SVS_IO, "cannot open %.150s: %s", path, strerror(errno));
-    while (code == SVS_OK && out->size < FILE_MAX && (n = fread(chunk, 1, sizeof chunk, from)) > 0)
-        code = svi_bytes_append(out, chunk, n);
-    if (code != SVS_OK)
-        svi_fail_memory(err, "the model");
-    else if (ferror(from))
-        code = svi_fail(err, SVS_IO, "cannot read %.150s", path);
-    if (!standard_input)
-        fclose(from);
-    return code;
+    char *bytes;
+    size_t size;
+    svs_error why;
+    svs_code code = svi_file_read(path, &bytes, &size, &why);
+    *out = (struct svi_bytes){.data = (uint8_t *)bytes, .size = size, .capacity = size};
+    return code == SVS_OK ? SVS_OK : svi_fail(err, code, "%.150s: %.300s", path, why.text);
 }
 
 /* The `model` of the reply {ok, model: {...}}. */
 static svs_code ask_process(const struct cli_args *a, struct svi_bytes *out, svs_error *err) {
     struct svi_bytes request = {0}, reply = {0};
-    msgpack_unpacked u = {0};
     char text[200];
-    size_t size = 0;
-    svs_code code = cli_operation("model", &request);
+    svs_code code = client_operation("model", &request);
     if (code == SVS_OK)
-        code = cli_ask(&a->settings, &request, ASK_TIMEOUT, &reply, err);
+        code = client_ask(&a->settings, &request, ASK_TIMEOUT, &reply, err);
     if (code == SVS_OK)
-        code = cli_unpack(&u, reply.data, reply.size, err);
-    const void *model = code == SVS_OK ? cli_key_bytes(reply.data, reply.size, "model", &size) : NULL;
-    if (code == SVS_OK && !model)
+        code = svi_msgpack_check(reply.data, reply.size, SVI_WALK_MAX, err);
+    const struct cli_object map = {reply.data, reply.data + reply.size};
+    const struct cli_object model = code == SVS_OK ? cli_key(map, "model") : map;
+    if (code == SVS_OK && !model.at)
         code = svi_fail(err, SVS_UNAVAILABLE, "%.80s has no model: %s", a->settings.ctl,
-                        cli_key_text(&u.data, "error", text, sizeof text));
-    if (code == SVS_OK && (code = svi_bytes_append(out, model, size)) != SVS_OK)
+                        cli_key_text(map, "error", text, sizeof text));
+    if (code == SVS_OK && (code = svi_bytes_append(out, model.at, (size_t)(model.end - model.at))) != SVS_OK)
         svi_fail_memory(err, "the model");
-    msgpack_unpacked_destroy(&u);
     svi_bytes_clear(&request);
     svi_bytes_clear(&reply);
     return code;
 }
 
-static const char *feature_name(const svs_model *m, int j, char *out) {
+static const char *cmd_model_feature_name(const svs_model *m, int j, char *out) {
     if (m->features && m->features[j])
         svi_escape(out, NAME_SIZE, m->features[j], strlen(m->features[j]));
     else
@@ -91,13 +85,13 @@ static void show_row(const svs_model *m, int k, int64_t top) {
         }
         if (best < 0 || w[best] == 0)
             break;
-        printf("  %14.6g  %s\n", w[best], feature_name(m, best, name));
+        printf("  %14.6g  %s\n", w[best], cmd_model_feature_name(m, best, name));
         before = fabs(w[best]);
         column = best;
     }
 }
 
-static void show(const svs_model *m, int64_t top) {
+static void print_model_table(const svs_model *m, int64_t top) {
     char name[NAME_SIZE];
     printf("version %" PRIu64 "\nmethod %s\ntask %s\nfeatures %d\nC %g\nwindow %" PRId64 "\nseen %" PRId64
            "\nlearned %" PRId64 "\n",
@@ -111,28 +105,21 @@ static void show(const svs_model *m, int64_t top) {
         show_row(m, k, top);
 }
 
-static svs_code write_as(const char *format, const svs_model *m, const struct svi_bytes *bytes, FILE *to,
-                         svs_error *err) {
-    if (strcmp(format, "json") == 0)
-        return svs_model_write_json(m, to, err);
-    if (strcmp(format, "liblinear") == 0)
-        return svs_model_write_liblinear(m, to, err);
-    if (fwrite(bytes->data, 1, bytes->size, to) != bytes->size)
-        return svi_fail(err, SVS_IO, "cannot write the model");
-    return SVS_OK;
-}
+struct model_source {
+    const struct cli_args *args;
+    int format;
+    struct svi_bytes bytes; /* as it was read */
+    svs_model *model;
+};
 
-static svs_code export(const struct cli_args *a, const svs_model *m, const struct svi_bytes *bytes,
-                       svs_error *err) {
-    const char *path = cli_value(a, "output");
-    bool standard_output = strcmp(path, "-") == 0;
-    FILE *to = standard_output ? stdout : fopen(path, "wb");
-    if (!to)
-        return svi_fail(err, SVS_IO, "cannot write %.150s: %s", path, strerror(errno));
-    svs_code code = write_as(cli_value(a, "format"), m, bytes, to, err);
-    if (!standard_output && fclose(to) != 0 && code == SVS_OK)
-        code = svi_fail(err, SVS_IO, "cannot write %.150s: %s", path, strerror(errno));
-    return code;
+static svs_code cmd_model_write(void *user, FILE *to, svs_error *err) {
+    const struct model_source *s = user;
+    if (s->format == FORMAT_JSON)
+        return svs_model_write_json(s->model, to, err);
+    if (s->format == FORMAT_LIBLINEAR)
+        return svs_model_write_liblinear(s->model, to, err);
+    fwrite(s->bytes.data, 1, s->bytes.size, to);
+    return SVS_OK;
 }
 
 /* What `train` writes is read too; its bytes become those of an event's model. */
@@ -153,56 +140,62 @@ static svs_model *from_training(const char *path, struct svi_bytes *bytes, svs_e
     return NULL;
 }
 
-static svs_model *decode(const struct cli_args *a, struct svi_bytes *bytes, svs_error *err) {
-    const char *path = a->positional_count > 1 ? a->positional[1] : "-";
-    svs_model *m = svs_model_decode(bytes->data, bytes->size, err);
-    return m || strcmp(path, "-") == 0 ? m : from_training(path, bytes, err);
+/* From the file that is named, else from the process at `ctl`. */
+static svs_code cmd_model_load(struct model_source *s, svs_error *err) {
+    const char *path = s->args->positional_count > 1 ? s->args->positional[1] : NULL;
+    svs_code code = path ? read_file(path, &s->bytes, err) : ask_process(s->args, &s->bytes, err);
+    if (code != SVS_OK)
+        return code;
+    s->model = svs_model_decode(s->bytes.data, s->bytes.size, err);
+    if (!s->model && path && strcmp(path, "-") != 0)
+        s->model = from_training(path, &s->bytes, err);
+    return s->model ? SVS_OK : err->code;
 }
 
-static int run(const struct cli_args *a) {
-    struct svi_bytes bytes = {0};
-    svs_model *m = NULL;
-    svs_error err = {0};
-    int64_t top;
-    const char *format = cli_value(a, "format");
-    if (!cli_integer(a, "top", 0, INT32_MAX, &top))
-        return CLI_USAGE;
-    if (strcmp(format, "json") != 0 && strcmp(format, "liblinear") != 0 && strcmp(format, "msgpack") != 0)
-        return cli_usage(a, "--format takes json, liblinear or msgpack");
-    svs_code code =
-        a->positional_count > 1 ? read_file(a->positional[1], &bytes, &err) : ask_process(a, &bytes, &err);
-    if (code == SVS_OK && !(m = decode(a, &bytes, &err)))
-        code = err.code;
-    if (code == SVS_OK && strcmp(a->positional[0], "show") == 0)
-        show(m, top);
-    else if (code == SVS_OK)
-        code = export(a, m, &bytes, &err);
-    svs_model_free(&m);
-    svi_bytes_clear(&bytes);
-    return code == SVS_OK ? CLI_OK : cli_fail(a, "%s", err.text);
+static int cmd_model_end(struct model_source *s, svs_code code, const svs_error *err) {
+    svs_model_free(&s->model);
+    svi_bytes_clear(&s->bytes);
+    return code == SVS_OK ? CLI_OK : cli_fail(s->args, "%s", err->text);
 }
+
+static int cmd_model_show(const struct cli_args *a) {
+    struct model_source s = {.args = a};
+    svs_error err;
+    svs_code code = cmd_model_load(&s, &err);
+    if (code == SVS_OK)
+        print_model_table(s.model, cli_integer(a, "top"));
+    return cmd_model_end(&s, code, &err);
+}
+
+static int cmd_model_export(const struct cli_args *a) {
+    struct model_source s = {.args = a, .format = cli_word(a, "format")};
+    svs_error err;
+    svs_code code = cmd_model_load(&s, &err);
+    if (code == SVS_OK)
+        code = svi_file_write(cli_value(a, "output"), cmd_model_write, &s, &err);
+    return cmd_model_end(&s, code, &err);
+}
+
+static const struct cli_verb verbs[] = {{"show", cmd_model_show, "[FILE]", "top"},
+                                        {"export", cmd_model_export, "[FILE]", "format output"},
+                                        {NULL, NULL, NULL, NULL}};
 
 static const struct cli_option options[] = {
-    {"format", 0, "FORMAT", "json", "export as json, liblinear or msgpack"},
-    {"output", 'o', "FILE", "-", "export to this file; - is standard output"},
-    {"top", 0, "N", "10", "show so many weights of each class"},
-    {NULL, 0, NULL, NULL, NULL}};
+    CLI_OPTION("format", 0, "json|liblinear|msgpack", "json", "format of the export"),
+    CLI_OPTION("output", 'o', "FILE", "-", "export to this file; - is standard output"),
+    CLI_INTEGER("top", 0, "N", "10", 0, INT32_MAX, "show the N largest weights of each class"), CLI_END};
 
 const struct cli_command cli_model = {
     .name = "model",
     .text = "show a model, or export it as JSON or for LIBLINEAR",
     .usage = "show|export [FILE]",
     .help =
-        "FILE is the payload of a `model.` event (`svmstream eval --model-out` writes one) or what `train` "
-        "wrote;\n"
-        "without it the present model of the running process at `ctl` is taken. Weights are in the units of "
+        "FILE is the payload of a `model.` event (`svmstream eval --model-out` writes one) or what `train`\n"
+        "wrote; without it, the current model of the process at `ctl` is used. Weights are in the units of\n"
         "the raw input.\n"
         "\n"
         "  svmstream model show\n"
         "  svmstream model export --format liblinear -o rain.model m.msgpack",
     .keys = "ctl curve curve.server",
     .options = options,
-    .positional_min = 1,
-    .positional_max = 2,
-    .words = "show export",
-    .run = run};
+    .verbs = verbs};

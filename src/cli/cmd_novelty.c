@@ -1,72 +1,512 @@
-/* svmstream novelty: one-class models of files. */
+/* svmstream novelty: one-class models of files, in three verbs.
+ *
+ *     train   rows -> options from the settings, svs_novelty_train, the model file, its certificate
+ *     score   rows and a model -> novelty, membership and surprise of each row, what contributes most
+ * (--top), how well the labels agree, a picture (--plot) show    a model -> its certificate and what is usual
+ * of each feature, or the whole file as JSON
+ *
+ * novelty_rows.h reads the files: it chooses columns, joins lags and keeps labels out of what is learned.
+ * Novelty means what it means in a stream: 1 - membership, higher = more novel. A file's rows have no
+ * p-value: that needs calibration samples which the model was not fitted on, and only the stream keeps those.
+ * Read from the bottom: the command's row, the verbs, their work. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
-#include "cli/novelty.h"
+#include "base/pool.h"
+#include "cli/novelty_rows.h"
+#include "cli/object.h"
+#include "cli/plot.h"
+#include "formats/file_io.h"
+#include "formats/novelty_file.h"
+#include "novelty/lags.h"
+#include "novelty/novelty_model.h"
+#include "wire/json.h"
 
-static const struct {
-    const char *name;
-    int (*run)(const struct cli_args *a);
-    int most; /* words, its own name included */
-    const char *options;
-} verbs[] = {
-    {"train", cli_novelty_train, 3, " degree normals-only "},
-    {"score", cli_novelty_score, 4, " json top fourier plot threshold "},
-    {"show", cli_novelty_show, 2, " json "},
-};
+#define NAME_ROOM  (SVS_NAME_MAX + 16) /* a name with its lag */
+#define NAME_SHOWN 60
+#define CHUNK      1024 /* rows between two looks at the progress line */
+#define PANELS_MAX 3    /* features in a picture */
 
-static int check(const struct cli_args *a, int verb) {
-    char padded[40], shown[80];
-    if (a->positional_count > verbs[verb].most) {
-        const char *first = a->positional[verbs[verb].most];
-        return cli_usage(a, "unexpected argument '%s'",
-                         svi_escape(shown, sizeof shown, first, strlen(first)));
+/* ---- what train and show print of a model */
+
+static void novelty_print_members(const svs_novelty_model *m, FILE *to) {
+    fprintf(to, "%12s %7s %8s %11s %8s %11s %10s %9s\n", "gamma", "share", "support", "rho", "rounds",
+            "membership", "violation", "outside");
+    for (int i = 0; i < m->members; i++) {
+        const svs_novelty_member *e = &m->member[i];
+        fprintf(to, "%12.6g %7.4f %8d %11.6g %8" PRId64 " %11.6f %10.2g %9" PRId64 "\n", e->gamma, e->share,
+                e->count, e->rho, e->rounds, e->worst, e->violation, e->outside);
     }
-    for (int i = 0; a->command->options[i].name; i++) {
-        snprintf(padded, sizeof padded, " %s ", a->command->options[i].name);
-        if (a->value[i] && !strstr(verbs[verb].options, padded))
-            return cli_usage(a, "--%s is no option of `novelty %s`", a->command->options[i].name,
-                             verbs[verb].name);
-    }
-    if (verbs[verb].run == cli_novelty_score && a->positional_count < 3)
-        return cli_usage(a, "score needs a model: svmstream novelty score FILE MODEL [OUTPUT]");
+}
+
+/* ---- train */
+
+static int novelty_train_options(const struct cli_args *a, svs_novelty_options *o) {
+    svs_error err;
+    if (svi_settings_novelty(&a->settings, o, &err) != SVS_OK)
+        return cli_usage(a, "%s", err.text);
+    if (a->settings.novelty == SVI_NOVELTY_NONE)
+        return cli_usage(a, "--novelty none makes no model: use fosvm1 or fosvm2");
+    o->degree = (int)cli_integer(a, "degree");
+    o->scale = a->settings.scale == SVS_SCALE_STANDARD;
     return CLI_OK;
 }
 
-static int run(const struct cli_args *a) {
-    int verb = 0;
-    while (strcmp(verbs[verb].name, a->positional[0]) != 0)
-        verb++; /* the frame knows that it is one of them */
-    const int usage = check(a, verb);
-    return usage == CLI_OK ? verbs[verb].run(a) : usage;
+struct novelty_train {
+    const struct cli_args *args;
+    svs_novelty_options options;
+    int lags;
+    bool differences;
+    struct cli_novelty_rows rows;
+    struct cli_progress progress;
+    svs_novelty_model *model;
+    int64_t left_out; /* rows with anomalous samples */
+    double seconds;
+};
+
+static void novelty_train_show_progress(void *user, int member, int members, int points, double worst) {
+    struct novelty_train *t = user;
+    char line[120];
+    snprintf(line, sizeof line, "member %d of %d  %d points  smallest membership %.4f (goal %.4f)  %.1f s",
+             member + 1, members, points, worst, 1 - t->options.theta, svi_monotonic() - t->progress.start);
+    cli_progress_line(&t->progress, line);
 }
 
+static svs_code novelty_train_fit(struct novelty_train *t, svs_error *err) {
+    const struct cli_novelty_rows *r = &t->rows;
+    const double start = svi_monotonic();
+    const int d = r->rows.d;
+    struct svi_pool pool = {NULL, false};
+    const char **names = r->names ? svi_pool_take(&pool, (size_t)d, sizeof *names) : NULL;
+    char *text = r->names ? svi_pool_take(&pool, (size_t)d, NAME_ROOM) : NULL;
+    svs_code code = svi_pool_code(&pool, "the names of the features", err);
+    for (int j = 0; names && text && j < d; j++)
+        names[j] =
+            svi_lags_name(r->names, r->width, t->differences, j, text + (size_t)j * NAME_ROOM, NAME_ROOM);
+    if (code == SVS_OK)
+        code = svs_novelty_train(&r->rows, names, &t->options, &t->model, err);
+    t->seconds = svi_monotonic() - start;
+    if (code == SVS_OK) {
+        t->model->lags = t->lags;
+        t->model->differences = t->differences;
+    }
+    svi_pool_free(&pool);
+    return code;
+}
+
+static void novelty_train_print_data(const struct novelty_train *t) {
+    const svs_novelty_model *m = t->model;
+    fprintf(stderr, "%" PRId64 " rows of %d feature%s", m->trained, m->d, m->d == 1 ? "" : "s");
+    if (t->lags > 1)
+        fprintf(stderr, " (%d in %d samples; the first %d make no row)", t->rows.width, t->lags, t->lags - 1);
+    if (t->left_out > 0)
+        fprintf(stderr, ", %" PRId64 " with anomalous samples left out", t->left_out);
+    if (m->trimmed > 0)
+        fprintf(stderr, ", %" PRId64 " of lowest density trimmed", m->trimmed);
+    fprintf(stderr, "\nfosvm%d, %s kernel, theta %g, %.3f s\n", m->fosvm, svi_novelty_kernels[m->kernel],
+            m->theta, t->seconds);
+}
+
+/* The limit was met before all rows were inside: a matter of speed against sharpness, not a failure. */
+static void novelty_train_print_limit(const struct novelty_train *t) {
+    const svs_novelty_model *m = t->model;
+    int64_t outside = 0;
+    for (int e = 0; e < m->members; e++)
+        outside = m->member[e].outside > outside ? m->member[e].outside : outside;
+    if (outside > 0 && m->fosvm == 1)
+        fprintf(
+            stderr,
+            "novelty.max %d was reached: up to %" PRId64
+            " rows lie outside a member; a larger novelty.max, novelty.theta or novelty.trim includes them\n",
+            t->options.max, outside);
+}
+
+static void novelty_train_warn_label(const struct novelty_train *t) {
+    for (int j = 0; t->rows.names && j < t->rows.width; j++)
+        if (strcmp(t->rows.names[j], "is_anomaly") == 0)
+            fprintf(stderr,
+                    "svmstream novelty: the column is_anomaly is used as a feature; if it is the label, "
+                    "add --label is_anomaly\n");
+}
+
+static svs_code novelty_train_work(struct novelty_train *t, svs_error *err) {
+    const struct cli_args *a = t->args;
+    char path[4096];
+    svs_code code =
+        cli_novelty_read(a, a->positional[1], NULL, t->lags, t->differences, &t->progress, &t->rows, err);
+    const int64_t all = t->rows.rows.n;
+    if (code == SVS_OK && cli_has(a, "normals-only"))
+        code = cli_novelty_keep_normal(&t->rows, err);
+    t->left_out = all - t->rows.rows.n;
+    if (code == SVS_OK)
+        code = novelty_train_fit(t, err);
+    cli_progress_end(&t->progress);
+    if (code != SVS_OK)
+        return code;
+    cli_output_name(a, 2, 1, ".novelty", path, sizeof path);
+    code = svi_novelty_write(t->model, path, err);
+    if (code != SVS_OK || a->quiet)
+        return code;
+    novelty_train_print_data(t);
+    novelty_print_members(t->model, stderr);
+    fprintf(stderr, "model %s\n", path);
+    novelty_train_print_limit(t);
+    novelty_train_warn_label(t);
+    return code;
+}
+
+static int novelty_train_run(const struct cli_args *a) {
+    struct novelty_train t = {.args = a};
+    svs_error err = {0};
+    int usage = novelty_train_options(a, &t.options);
+    if (usage == CLI_OK && cli_has(a, "normals-only") && a->settings.label[0] == '\0')
+        usage = cli_usage(a, "--normals-only needs labels: name their column with --label");
+    if (usage != CLI_OK)
+        return usage;
+    t.lags = (int)a->settings.novelty_lags;
+    t.differences = a->settings.novelty_differences;
+    t.options.progress = novelty_train_show_progress;
+    t.options.user = &t;
+    cli_progress_begin(&t.progress, a->quiet);
+    svs_code code = novelty_train_work(&t, &err);
+    cli_progress_end(&t.progress);
+    svs_novelty_free(&t.model);
+    cli_novelty_clear(&t.rows);
+    return cli_end(a, code, &err);
+}
+
+/* ---- score */
+
+struct novelty_score {
+    const struct cli_args *args;
+    int64_t top; /* features named a row */
+    svs_novelty_model *model;
+    struct cli_novelty_rows rows;
+    struct cli_progress progress;
+    struct svi_pool pool;
+    double *novelty, *surprise;
+    double *x, *adds, *work; /* of --top */
+    bool *named;             /* features of the row that are written already */
+    struct svi_bytes text;   /* scratch */
+    double seconds;          /* for the scores alone */
+};
+
+static svs_code novelty_score_reserve(struct novelty_score *s, svs_error *err) {
+    const size_t n = (size_t)s->rows.rows.n, d = (size_t)s->model->d;
+    SVI_POOL_DOUBLES(&s->pool, n, &s->novelty, &s->surprise);
+    SVI_POOL_DOUBLES(&s->pool, d, &s->x, &s->adds);
+    s->named = svi_pool_take(&s->pool, d, sizeof *s->named);
+    s->work = svi_pool_doubles(&s->pool, svi_explain_room(s->model));
+    return svi_pool_code(&s->pool, "the scores", err);
+}
+
+static svs_code novelty_score_rows(struct novelty_score *s, svs_error *err) {
+    const int64_t n = s->rows.rows.n;
+    const double start = svi_monotonic();
+    svs_code code = SVS_OK;
+    for (int64_t first = 0; first < n && code == SVS_OK; first += CHUNK) {
+        code = svs_novelty_score(s->model, &s->rows.rows, first, n - first < CHUNK ? n - first : CHUNK,
+                                 s->novelty + first, s->surprise + first, err);
+        cli_progress_show(&s->progress, first, (double)first, (double)n, "scoring");
+    }
+    s->seconds = svi_monotonic() - start;
+    return code;
+}
+
+/* The feature whose share of the surprise is largest in size among those not yet named. */
+static int novelty_next_feature(const struct novelty_score *s) {
+    int best = -1;
+    for (int j = 0; j < s->model->d; j++)
+        if (!s->named[j] && (best < 0 || fabs(s->adds[j]) > fabs(s->adds[best])))
+            best = j;
+    return best;
+}
+
+static const char *novelty_feature_name(const struct novelty_score *s, int j, char *room, size_t size) {
+    return s->model->features ? s->model->features[j]
+                              : svi_lags_name(NULL, s->rows.width, s->model->differences, j, room, size);
+}
+
+/* A cell of a CSV: quoted where it must be. */
+static void novelty_put_cell(FILE *to, const char *text) {
+    if (!strpbrk(text, ",\"\n\r")) {
+        fputs(text, to);
+        return;
+    }
+    fputc('"', to);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', to);
+        fputc(*text, to);
+    }
+    fputc('"', to);
+}
+
+static void novelty_put_top(struct novelty_score *s, FILE *to, int64_t row) {
+    const bool json = cli_has(s->args, "json");
+    char room[32];
+    svs_rows_copy(&s->rows.rows, row, s->x);
+    svi_explain(s->model, s->x, s->work, NULL, s->adds);
+    memset(s->named, 0, (size_t)s->model->d * sizeof *s->named);
+    fputs(json ? ",\"top\":[" : "", to);
+    for (int64_t k = 0; k < s->top; k++) {
+        const int j = novelty_next_feature(s);
+        const char *name = novelty_feature_name(s, j, room, sizeof room);
+        s->named[j] = true;
+        if (json) {
+            s->text.size = 0;
+            svi_json_string(&s->text, name, strlen(name));
+            fprintf(to, "%s%.*s", k ? ",[" : "[", (int)s->text.size, (const char *)s->text.data);
+        } else {
+            fputc(',', to);
+            novelty_put_cell(to, name);
+        }
+        fprintf(to, ",%.6g%s", s->adds[j], json ? "]" : "");
+    }
+    fputs(json ? "]" : "", to);
+}
+
+static void novelty_put_row(const struct novelty_score *s, FILE *to, int64_t i) {
+    const bool json = cli_has(s->args, "json");
+    const double ts = s->rows.ts ? s->rows.ts[i] : NAN;
+    fprintf(to, json ? "{\"row\":%" PRId64 : "%" PRId64, i + s->rows.skipped + 1);
+    if (!isnan(ts))
+        fprintf(to, json ? ",\"ts\":%.15g" : ",%.15g", ts);
+    else if (s->rows.ts && !json)
+        fputc(',', to);
+    fprintf(to, json ? ",\"novelty\":%.9g,\"membership\":%.9g,\"surprise\":%.9g" : ",%.9g,%.9g,%.9g",
+            s->novelty[i], exp(-s->surprise[i]), s->surprise[i]);
+}
+
+static void novelty_put_header(const struct novelty_score *s, FILE *to) {
+    fprintf(to, "row%s,novelty,membership,surprise", s->rows.ts ? ",ts" : "");
+    for (int64_t k = 1; k <= s->top; k++)
+        fprintf(to, ",feature%" PRId64 ",adds%" PRId64, k, k);
+    fputc('\n', to);
+}
+
+static svs_code novelty_put_scores(void *user, FILE *to, svs_error *err) {
+    struct novelty_score *s = user;
+    const bool json = cli_has(s->args, "json");
+    (void)err;
+    if (!json)
+        novelty_put_header(s, to);
+    for (int64_t i = 0; i < s->rows.rows.n; i++) {
+        novelty_put_row(s, to, i);
+        if (s->top > 0)
+            novelty_put_top(s, to, i);
+        fputs(json ? "}\n" : "\n", to);
+    }
+    return SVS_OK;
+}
+
+/* Row i in a picture: its first features, its novelty, and whether its label says anomalous. */
+static void novelty_plot_point(const void *user, int64_t i, double *x, double *values) {
+    const struct novelty_score *s = user;
+    const struct cli_novelty_rows *r = &s->rows;
+    const int features = r->width < PANELS_MAX ? r->width : PANELS_MAX;
+    svs_rows_copy(&r->rows, i, s->x);
+    *x = r->ts ? r->ts[i] : (double)(i + r->skipped + 1);
+    memcpy(values, s->x, (size_t)features * sizeof *values);
+    values[features] = s->novelty[i];
+    values[features + 1] = r->anomaly[i] == 1;
+}
+
+static svs_code novelty_plot(const struct novelty_score *s, svs_error *err) {
+    const struct cli_novelty_rows *r = &s->rows;
+    const int features = r->width < PANELS_MAX ? r->width : PANELS_MAX;
+    const bool labelled = r->anomalous > 0;
+    const double threshold =
+        cli_has(s->args, "threshold") ? cli_number(s->args, "threshold") : s->model->theta;
+    char names[PANELS_MAX][16], title[40];
+    struct cli_plot_series feature[PANELS_MAX][2];
+    struct cli_plot_panel panels[PANELS_MAX + 1];
+    snprintf(title, sizeof title, "threshold %.4g", threshold);
+    const struct cli_plot_series score[] = {{CLI_PLOT_BAND, features + 1, 0, "labelled"},
+                                            {CLI_PLOT_LINE, features, 0, NULL},
+                                            {CLI_PLOT_LEVEL, 0, threshold, title},
+                                            {CLI_PLOT_MARKS, features, 0, "above it"}};
+    for (int j = 0; j < features; j++) {
+        snprintf(names[j], sizeof names[j], "x%d", j + 1);
+        feature[j][0] = (struct cli_plot_series){CLI_PLOT_LINE, j, 0, NULL};
+        feature[j][1] = (struct cli_plot_series){CLI_PLOT_MARKS, j, 0, NULL};
+        panels[j] = (struct cli_plot_panel){r->names ? r->names[j] : names[j], 0, 0, feature[j], 2};
+    }
+    panels[features] = (struct cli_plot_panel){"novelty", 0, 1.05, score + !labelled, 4 - !labelled};
+    const struct cli_plot p = {.n = r->rows.n,
+                               .columns = features + 2,
+                               .point = novelty_plot_point,
+                               .user = s,
+                               .times = r->ts,
+                               .marked = features,
+                               .mark_above = threshold,
+                               .panels = panels,
+                               .panel_count = features + 1};
+    return cli_plot_write(cli_value(s->args, "plot"), &p, err);
+}
+
+static void novelty_score_print_quality(const struct novelty_score *s, FILE *to) {
+    const struct cli_novelty_rows *r = &s->rows;
+    double auc, precision;
+    if (r->normal == 0 || r->anomalous == 0 ||
+        cli_novelty_quality(r, s->surprise, &auc, &precision) != SVS_OK)
+        return;
+    fprintf(to, "anomalous %" PRId64 " of %" PRId64 " labelled rows\nauc %.4f\naverage precision %.4f\n",
+            r->anomalous, r->normal + r->anomalous, auc, precision);
+}
+
+static void novelty_score_print_summary(const struct novelty_score *s, FILE *to) {
+    const int64_t n = s->rows.rows.n;
+    int64_t outside = 0;
+    for (int64_t i = 0; i < n; i++)
+        outside += s->novelty[i] > s->model->theta;
+    fprintf(to, "rows %" PRId64 "  (%.0f rows/s)\n", n, s->seconds > 0 ? (double)n / s->seconds : 0);
+    if (s->rows.skipped > 0)
+        fprintf(to, "not scored %" PRId64 ": the first samples, up to %d lags\n", s->rows.skipped,
+                s->model->lags);
+    fprintf(to, "outside %" PRId64 "  (%.4g%%: novelty above theta %g)\n", outside,
+            100 * (double)outside / (double)n, s->model->theta);
+    novelty_score_print_quality(s, to);
+}
+
+static svs_code novelty_score_work(struct novelty_score *s, svs_error *err) {
+    const struct cli_args *a = s->args;
+    const bool plots = cli_has(a, "plot"), writes = !plots || a->positional_count > 3;
+    const char *output = a->positional_count > 3 ? a->positional[3] : "-";
+    s->model = svi_novelty_read(a->positional[2], err);
+    if (!s->model)
+        return err->code;
+    s->top = s->top < s->model->d ? s->top : s->model->d;
+    svs_code code = cli_novelty_read(a, a->positional[1], s->model, s->model->lags, s->model->differences,
+                                     &s->progress, &s->rows, err);
+    if (code == SVS_OK)
+        code = novelty_score_reserve(s, err);
+    if (code == SVS_OK)
+        code = novelty_score_rows(s, err);
+    cli_progress_end(&s->progress);
+    if (code == SVS_OK && writes) /* with a picture alone nobody wants a screenful of numbers */
+        code = svi_file_write(output, novelty_put_scores, s, err);
+    if (code == SVS_OK && plots)
+        code = novelty_plot(s, err);
+    if (code == SVS_OK && !a->quiet)
+        novelty_score_print_summary(s, writes && strcmp(output, "-") == 0 ? stderr : stdout);
+    return code;
+}
+
+static int novelty_score_options(struct novelty_score *s) {
+    const struct cli_args *a = s->args;
+    s->top = cli_integer(a, "top");
+    if (cli_has(a, "threshold") && !cli_has(a, "plot"))
+        return cli_usage(a, "--threshold needs --plot");
+    if (cli_has(a, "plot") && !cli_plot_takes(cli_value(a, "plot")))
+        return cli_usage(a, "--plot takes a file name that ends in .svg or .png, not %s",
+                         cli_value(a, "plot"));
+    return CLI_OK;
+}
+
+static int novelty_score_run(const struct cli_args *a) {
+    struct novelty_score s = {.args = a};
+    svs_error err = {0};
+    int usage = novelty_score_options(&s);
+    if (usage != CLI_OK)
+        return usage;
+    cli_progress_begin(&s.progress, a->quiet);
+    svs_code code = novelty_score_work(&s, &err);
+    cli_progress_end(&s.progress);
+    svi_pool_free(&s.pool);
+    svi_bytes_clear(&s.text);
+    svs_novelty_free(&s.model);
+    cli_novelty_clear(&s.rows);
+    return cli_end(a, code, &err);
+}
+
+/* ---- show */
+
+static void novelty_show_text(const svs_novelty_model *m) {
+    char name[NAME_SHOWN];
+    printf("method fosvm%d\nkernel %s\n", m->fosvm, svi_novelty_kernels[m->kernel]);
+    if (m->kernel == SVS_NOVELTY_POLYNOMIAL)
+        printf("degree %d\n", m->degree);
+    printf("theta %g\nrows %" PRId64 "\ntrimmed %" PRId64 "\nfeatures %d\n", m->theta, m->trained, m->trimmed,
+           m->d);
+    if (m->lags > 1)
+        printf("lags %d%s\n", m->lags, m->differences ? ", as differences" : "");
+    putchar('\n');
+    novelty_print_members(m, stdout);
+    if (!m->center && !m->features)
+        return;
+    printf("\n%14s %14s  feature\n", m->center ? "usual" : "", m->center ? "spread" : "");
+    for (int j = 0; j < m->d; j++) {
+        const char *text = m->features ? m->features[j] : "";
+        if (m->center)
+            printf("%14.6g %14.6g  ", m->center[j], 1 / m->inverse[j]);
+        else
+            printf("%14s %14s  ", "", "");
+        if (m->features)
+            printf("%s\n", svi_escape(name, sizeof name, text, strlen(text)));
+        else
+            printf("%d\n", j + 1);
+    }
+}
+
+static int novelty_show_run(const struct cli_args *a) {
+    const char *path = a->positional[1];
+    char *bytes;
+    size_t size;
+    svs_error err = {0};
+    svs_novelty_model *m = NULL;
+    svs_code code = svi_file_read(path, &bytes, &size, &err);
+    if (code == SVS_OK && !(m = svi_novelty_decode(bytes, size, &err)))
+        code = err.code;
+    if (code == SVS_OK && cli_has(a, "json"))
+        code = cli_show_json(bytes, size, &err);
+    else if (code == SVS_OK)
+        novelty_show_text(m);
+    svi_free(bytes);
+    svs_novelty_free(&m);
+    return code == SVS_OK ? CLI_OK : cli_fail(a, "%.100s: %.150s", path, err.text);
+}
+
+/* ---- the command */
+
+static const struct cli_verb verbs[] = {
+    {"train", novelty_train_run, "FILE [MODEL]", "degree normals-only"},
+    {"score", novelty_score_run, "FILE MODEL [OUTPUT]", "json top plot threshold"},
+    {"show", novelty_show_run, "MODEL", "json"},
+    {NULL, NULL, NULL, NULL}};
+
 static const struct cli_option options[] = {
-    {"degree", 'd', "N", "3", "train: of the polynomial kernel"},
-    {"normals-only", 0, NULL, NULL, "train: leave out rows whose label is not 0"},
-    {"json", 0, NULL, NULL, "score, show: JSON, for scores a line each"},
-    {"top", 'n', "N", "0", "score: name the N features that contribute most"},
-    {"fourier", 0, "N", "0", "score: by N random Fourier features, cheap for large models; 0 is exact"},
-    {"plot", 0, "FILE", NULL, "score: draw feed and scores into FILE.svg or FILE.png (needs gnuplot)"},
-    {"threshold", 0, "P", NULL, "score: the plot marks rows of a novelty above P, by default theta"},
-    {NULL, 0, NULL, NULL, NULL}};
+    CLI_INTEGER("degree", 'd', "N", "3", 1, 20, "train: of the polynomial kernel"),
+    CLI_SWITCH("normals-only", 0, "train: leave out rows whose label is not 0"),
+    CLI_SWITCH("json", 0, "score, show: print JSON (scores: one line per row)"),
+    CLI_INTEGER("top", 'n', "N", "0", 0, 1000, "score: name the N features that contribute most"),
+    CLI_OPTION("plot", 0, "FILE", NULL,
+               "score: draw rows and scores into FILE.svg or FILE.png (needs gnuplot)"),
+    CLI_NUMBER("threshold", 0, "P", NULL, 0, 1,
+               "score: the plot marks rows with a novelty above P (default theta)"),
+    CLI_END};
 
 const struct cli_command cli_novelty = {
     .name = "novelty",
-    .text = "train a one-class model of what is normal, and score how new rows are",
+    .text = "train a one-class model of what is normal, and score how novel rows are",
     .usage = "train FILE [MODEL] | score FILE MODEL [OUTPUT] | show MODEL",
     .help =
-        "train learns the region in which the rows of FILE lie (FOSVM, a one-class SVM by active sets) and "
-        "prints the\n"
-        "certificate of every member: the smallest membership of the fitted rows, the violation of the "
-        "optimality\n"
-        "conditions, the rows left outside. MODEL is FILE.novelty in the working directory by default; - is "
-        "standard output.\n"
-        "score writes a line a row: novelty (0 inside, 1 far away), membership (1 - novelty), surprise (-log "
-        "membership),\n"
-        "and, where the file has labels (0 normal, else anomalous), AUC and average precision. Labels are "
-        "never learned;\n"
-        "without --normals-only they are passed over.\n"
+        "train learns the region in which the rows of FILE lie (FOSVM, a one-class SVM by active sets) and\n"
+        "prints the certificate of every member: the smallest membership of the fitted rows, the violation\n"
+        "of the optimality conditions, the rows left outside. MODEL is FILE.novelty in the working\n"
+        "directory by default; - is standard output.\n"
+        "\n"
+        "score writes one line for each row: novelty (1 - membership, higher is more novel: below 0\n"
+        "inside, 0 at the border, towards 1 far away), membership, surprise (-log membership), and, where\n"
+        "the file has labels (0 normal, anything else anomalous), AUC and average precision. Labels are\n"
+        "never learned; --normals-only leaves the anomalous rows out. Novelty is the same quantity as in\n"
+        "the score events of `svmstream run`, which also have p, the conformal p-value; a file is scored\n"
+        "without calibration and gets no p.\n"
         "\n"
         "  svmstream novelty train --ts t --label is_anomaly --novelty.lags 6 machine.csv machine.novelty\n"
         "  svmstream novelty score --ts t --label is_anomaly machine.csv machine.novelty scores.csv\n"
@@ -76,8 +516,5 @@ const struct cli_command cli_novelty = {
             "novelty.lags novelty.differences "
             "novelty.trim label ts features scale in.format max.features seed",
     .options = options,
-    .positional_min = 2,
-    .positional_max = 4,
-    .words = "train score show",
-    .unchecked = true,
-    .run = run};
+    .verbs = verbs,
+    .unchecked = true};

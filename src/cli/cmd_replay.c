@@ -1,63 +1,45 @@
-/* replay: the journal of a kept state once more, as it was or with other settings. */
+/* replay: the journal of a kept state applied again, as it was or with other settings. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/fail.h"
 #include "cli/command.h"
-#include "engine/recovery.h"
-#include "engine/settings_kept.h"
-#include "wire/json.h"
-
-static void ignore(void *user, const struct svi_event *event) {
-    (void)user;
-    (void)event;
-}
+#include "state/recovery.h"
+#include "config/settings_record.h"
 
 /* Was a setting given that shapes what the engine does? */
 static bool asks_what_if(const struct cli_args *a) {
-    int count;
-    const struct svi_setting *table = svi_settings_table(&count);
-    for (int i = 0; i < count; i++)
-        if (a->settings.given[i] && svi_settings_nature(&table[i]) != SVI_NATURE_OUTSIDE)
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
+        if (svi_settings_given(&a->settings, row) && row->change != SVI_CHANGE_START)
             return true;
     return false;
 }
 
 /* The kept settings with the given ones in their place. */
-static svs_code overlay(const struct cli_args *a, const struct svi_folder *f, struct svi_settings *s,
-                        svs_error *err) {
-    int count;
-    const struct svi_setting *table = svi_settings_table(&count);
+static svs_code cmd_replay_overlay(const struct cli_args *a, const struct svi_state_dir *f,
+                                   struct svi_settings *s, svs_error *err) {
     svs_code code = svi_recovery_settings(f, s, err);
-    for (int i = 0; i < count && code == SVS_OK; i++)
-        if (a->settings.given[i])
-            memcpy((char *)s + table[i].offset, (const char *)&a->settings + table[i].offset, table[i].size);
+    for (const struct svi_setting *row = svi_settings_table; row->key && code == SVS_OK; row++)
+        if (svi_settings_given(&a->settings, row))
+            memcpy(svi_settings_field(s, row), svi_settings_field(&a->settings, row), row->size);
     return code == SVS_OK ? svi_settings_check(s, err) : code;
-}
-
-static void print_number(const char *name, double value) {
-    if (!isnan(value))
-        printf("%-16s %.6g\n", name, value);
 }
 
 static void print_figures(svi_engine *e) {
     static const char *const shown[] = {"learned", "held",   "model_version", "accuracy",
                                         "kappa",   "auc",    "rmse",          "mae",
                                         "r2",      "refits", "alerts",        "refused"};
-    const struct svi_figure *f;
-    const int count = svi_engine_figures(e, 0, &f);
-    for (size_t k = 0; k < sizeof shown / sizeof shown[0]; k++)
-        for (int i = 0; i < count; i++) {
-            if (strcmp(f[i].name, shown[k]) != 0)
-                continue;
-            if (f[i].type == SVI_COUNT)
-                printf("%-16s %" PRId64 "\n", f[i].name, f[i].as.count);
-            else
-                print_number(f[i].name, f[i].as.number);
-        }
+    const struct svi_figure *all;
+    const int count = svi_engine_figures(e, 0, &all);
+    for (size_t k = 0; k < sizeof shown / sizeof shown[0]; k++) {
+        const struct svi_figure *f = svi_figure_find(all, count, shown[k]);
+        if (f && f->type == SVI_COUNT)
+            printf("%-16s %" PRId64 "\n", f->name, f->as.count);
+        else if (f && !isnan(f->as.number))
+            printf("%-16s %.6g\n", f->name, f->as.number);
+    }
 }
 
 /* XXH3 of the model's weights and classes as they are published. */
@@ -78,7 +60,7 @@ static svs_code model_hash(svi_engine *e, char *hash, svs_error *err) {
     return code;
 }
 
-static svs_code report(const struct svi_recovery *r, svs_error *err) {
+static svs_code cmd_replay_report(const struct svi_recovery *r, svs_error *err) {
     char hash[SVI_HASH_TEXT];
     printf("%-16s %s\n", "stream", svi_engine_settings(r->engine)->stream);
     printf("%-16s %" PRIu64 "\n", "epoch", r->epoch);
@@ -96,85 +78,65 @@ static svs_code report(const struct svi_recovery *r, svs_error *err) {
     return code;
 }
 
-static svs_code replay(const struct cli_args *a, struct svi_recovery *r, struct svi_settings *with,
-                       svs_error *err) {
-    struct svi_folder f = {.fd = -1, .lock = -1};
+static svs_code cmd_replay_recover(const struct cli_args *a, uint64_t until, struct svi_recovery **r,
+                                   svs_error *err) {
     const bool what_if = asks_what_if(a);
-    int64_t until;
+    struct svi_state_dir f;
+    struct svi_settings with;
     struct svi_recovery_options o = {.accept_loss = a->settings.accept_loss,
                                      .from = what_if || cli_has(a, "from-start") ? SVI_FROM_START
                                                                                  : SVI_FROM_OLDEST,
-                                     .until = UINT64_MAX,
-                                     .silent = true,
+                                     .until = until,
+                                     .with = what_if ? &with : NULL,
                                      .log = a->quiet ? NULL : stderr};
-    if (cli_has(a, "until") && !cli_integer(a, "until", 0, INT64_MAX, &until))
-        return SVS_SETTING;
-    if (cli_has(a, "until"))
-        o.until = (uint64_t)until;
-    svs_code code = svi_folder_open(&f, a->positional[0], false, err);
-    if (code == SVS_OK && what_if) {
-        code = overlay(a, &f, with, err);
-        o.with = with;
-    }
-    if (code == SVS_OK)
-        code = svi_recover(&f, &o, ignore, NULL, r, err);
-    if (code == SVS_OK && r->checkpointed && o.until < r->first) {
-        svi_engine_free(&r->engine);
+    if (svi_state_dir_open(&f, a->positional[0], false, err) != SVS_OK)
+        return err->code;
+    svs_code code = what_if ? cmd_replay_overlay(a, &f, &with, err) : SVS_OK;
+    if (code == SVS_OK && !(*r = svi_recovery_new(&f, &o, err)))
+        code = err->code;
+    svi_state_dir_close(&f);
+    if (code == SVS_OK && (*r)->checkpointed && until < (*r)->first)
         code = svi_fail(err, SVS_SETTING,
-                        "--until %" PRIu64 " lies before the oldest checkpoint, which has %" PRIu64
+                        "--until %" PRIu64 " is before the oldest checkpoint, which has %" PRIu64
                         " records: give --from-start too",
-                        o.until, r->first);
-    }
-    svi_folder_close(&f);
+                        until, (*r)->first);
     return code;
 }
 
-static int run(const struct cli_args *a) {
-    svs_error err = {0};
-    struct svi_recovery *r = svi_alloc(sizeof *r);
-    struct svi_settings *with = svi_alloc(sizeof *with);
-    if (!r || !with)
-        return cli_fail(a, "no memory");
-    svs_code code = replay(a, r, with, &err);
-    if (code == SVS_OK && !r->engine)
-        return cli_fail(a, "no state is kept in %s", a->positional[0]);
+static int cmd_replay_run(const struct cli_args *a) {
+    svs_error err;
+    struct svi_recovery *r = NULL;
+    const int64_t until = cli_has(a, "until") ? cli_integer(a, "until") : INT64_MAX;
+    svs_code code = cmd_replay_recover(a, (uint64_t)until, &r, &err);
     if (code == SVS_OK && r->first > 0 && !r->checkpointed && !a->quiet)
-        fprintf(stderr,
-                "svmstream replay: the journal begins at record %" PRIu64
-                ", what was before is not in it (--journal.keep all keeps it)\n",
-                r->first);
+        cli_fail(a,
+                 "the journal begins at record %" PRIu64
+                 "; earlier records were removed (--journal.keep all keeps them)",
+                 r->first);
     if (code == SVS_OK)
-        code = report(r, &err);
-    svi_engine_free(&r->engine);
-    svi_free(r);
-    svi_free(with);
-    return code == SVS_OK ? CLI_OK : err.text[0] ? cli_error(a, &err) : CLI_USAGE;
+        code = cmd_replay_report(r, &err);
+    svi_recovery_free(&r);
+    return cli_end(a, code, &err);
 }
 
 static const struct cli_option options[] = {
-    {"from-start", 0, NULL, NULL,
-     "begin with an empty model at the first record there is, not at a checkpoint"},
-    {"until", 0, "N", NULL, "leave out records from this number on"},
-    {NULL, 0, NULL, NULL, NULL}};
+    CLI_SWITCH("from-start", 0, "start from an empty model at the first record, not from a checkpoint"),
+    CLI_INTEGER("until", 0, "N", NULL, 0, CLI_UNLIMITED, "stop before record N"), CLI_END};
 
 const struct cli_command cli_replay = {
     .name = "replay",
-    .text = "run the journal of a kept state again: an audit, or a what-if with other settings",
-    .usage = "FOLDER",
+    .text = "apply the journal of a kept state again: an audit, or a what-if with other settings",
+    .usage = "DIRECTORY",
     .help =
-        "Begins at the oldest checkpoint that is kept, repeats what the journal has and prints what came of "
-        "it, with\n"
-        "the fingerprints of model and state: those of the process that wrote the journal. Changes nothing "
-        "there.\n"
+        "Starts from the oldest checkpoint, applies the journal again and prints the result with the\n"
+        "fingerprints of model and state, which are those of the process that wrote the journal. Changes\n"
+        "nothing there.\n"
         "\n"
-        "With settings that shape the model it begins at the first record there is instead, with an empty "
-        "model and\n"
+        "With settings that shape the model it starts at the first record instead, with an empty model and\n"
         "these settings in place of the kept ones. --journal.keep all keeps all records for that.\n"
         "\n"
         "  svmstream replay /var/lib/pump1\n"
         "  svmstream replay --C 10 --window 5000 /var/lib/pump1",
     .options = options,
-    .positional_min = 1,
-    .positional_max = 1,
     .unchecked = true,
-    .run = run};
+    .run = cmd_replay_run};

@@ -2,31 +2,30 @@
 #include <string.h>
 
 #include "cli/command.h"
-#include "engine/allow.h"
-#include "engine/pipeline.h"
+#include "net/acl.h"
+#include "server/server.h"
 
-/* A start that fails for want of a key must not leave a state behind that holds on to its settings. */
+/* A start that fails because a key is missing must not create a state that keeps its settings. */
 static svs_code check_keys(const struct svi_settings *s, svs_error *err) {
     struct svi_identity id;
-    struct svi_clients clients = {0};
+    struct svi_acl acl = {0};
     svs_code code = svi_settings_check_security(s, err);
     if (code != SVS_OK || strcmp(s->in, "-") == 0)
         return code;
     code = svi_identity_load(s, false, &id, err);
     if (code == SVS_OK && id.on)
-        code = svi_clients_load(&clients, s->curve_allow, err);
-    svi_clients_clear(&clients);
+        code = svi_acl_load(&acl, s->curve_allow, err);
+    svi_acl_clear(&acl);
     svi_identity_wipe(&id);
     return code;
 }
 
-static int run(const struct cli_args *a) {
-    const struct svi_pipeline_hooks hooks = {
+static int cmd_run_run(const struct cli_args *a) {
+    const struct svi_server_hooks hooks = {
         .scores = stdout, .refused = stderr, .log = a->quiet ? NULL : stderr};
     svs_error err;
-    if (check_keys(&a->settings, &err) != SVS_OK || svi_pipeline_run(&a->settings, &hooks, &err) != SVS_OK)
-        return cli_error(a, &err);
-    return CLI_OK;
+    svs_code code = check_keys(&a->settings, &err);
+    return cli_end(a, code == SVS_OK ? svi_server_run(&a->settings, &hooks, &err) : code, &err);
 }
 
 const struct cli_command cli_run = {
@@ -35,11 +34,11 @@ const struct cli_command cli_run = {
     .usage = "",
     .help =
         "Takes samples from the socket `in`, publishes on `out`, answers on `ctl`, until SIGINT, SIGTERM or\n"
-        "`svmstream ctl stop`; then everything received is learned and published first. The real addresses\n"
-        "are told on standard error; a port of * takes a free one.\n"
+        "`svmstream ctl stop`; then everything received is learned and published first. The addresses that\n"
+        "are bound are reported on standard error; a port of * picks a free one.\n"
         "\n"
         "With --in - samples are read from standard input, and scores go to standard output as JSON lines.\n"
-        "No socket opens then unless --out or --ctl is given.\n"
+        "No socket is opened then unless --out or --ctl is given.\n"
         "\n"
         "An address that other machines reach needs CURVE: `svmstream keys new`, `svmstream keys allow` and\n"
         "--curve on; or --insecure.\n"
@@ -48,5 +47,4 @@ const struct cli_command cli_run = {
         "  svmstream run --in ipc:///run/samples --in.mode router --window 5000 --C 10\n"
         "  svmstream run --in tcp://*:7000 --curve server.key\n"
         "  svmstream run --in - --label class < examples.csv",
-    .positional_max = 0,
-    .run = run};
+    .run = cmd_run_run};

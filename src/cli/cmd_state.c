@@ -1,4 +1,4 @@
-/* state: what is kept in a folder, and whether it is sound. */
+/* state: what is kept in a directory, and whether it is sound. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
@@ -8,39 +8,33 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "cli/command.h"
-#include "engine/engine_archive.h"
-#include "engine/recovery.h"
+#include "state/recovery.h"
 
-static void ignore(void *user, const struct svi_event *event) {
-    (void)user;
-    (void)event;
-}
-
-static int64_t file_size(const struct svi_folder *f, const char *prefix, uint64_t number) {
+static int64_t file_size(const struct svi_state_dir *f, const char *prefix, uint64_t number) {
     char name[SVI_FILE_NAME];
     struct stat st;
-    return fstatat(f->fd, svi_folder_name(name, prefix, number), &st, 0) == 0 ? (int64_t)st.st_size : -1;
+    return fstatat(f->fd, svi_state_dir_name(name, prefix, number), &st, 0) == 0 ? (int64_t)st.st_size : -1;
 }
 
-/* A line for each file; counts the files, and the checkpoints that are not sound. */
-static svs_code list_checkpoints(const struct svi_folder *f, int *files, int *unsound, svs_error *err) {
+/* A line for each file; counts the files, and the damaged checkpoints. */
+static svs_code list_checkpoints(const struct svi_state_dir *f, int *files, int *damaged, svs_error *err) {
     uint64_t *numbers = NULL;
     int count = 0;
-    svs_code code = svi_folder_list(f, "checkpoint", &numbers, &count, err);
+    svs_code code = svi_state_dir_list(f, "checkpoint", &numbers, &count, err);
     *files += count;
     for (int i = 0; i < count && code == SVS_OK; i++) {
         struct svi_checkpoint c = {0};
         char hash[SVI_HASH_TEXT], name[SVI_FILE_NAME];
         svs_error why;
-        const char *shown = svi_folder_name(name, "checkpoint", numbers[i]);
+        const char *shown = svi_state_dir_name(name, "checkpoint", numbers[i]);
         if (svi_checkpoint_read(f, numbers[i], &c, &why) == SVS_OK) {
             printf("%s  %10" PRId64 " bytes  after record %-10" PRIu64 " svmstream %s, %s, state %s\n", shown,
                    file_size(f, "checkpoint", numbers[i]), c.position.number, c.program, c.isa,
                    svi_hash_text(c.hash, hash));
         } else if (file_size(f, "checkpoint", numbers[i]) >= 0) { /* else a running process has removed it */
-            printf("%s  %10" PRId64 " bytes  NOT SOUND: %s\n", shown, file_size(f, "checkpoint", numbers[i]),
+            printf("%s  %10" PRId64 " bytes  DAMAGED: %s\n", shown, file_size(f, "checkpoint", numbers[i]),
                    why.text);
-            ++*unsound;
+            ++*damaged;
         }
         svi_checkpoint_clear(&c);
     }
@@ -48,57 +42,47 @@ static svs_code list_checkpoints(const struct svi_folder *f, int *files, int *un
     return code;
 }
 
-static svs_code list_segments(const struct svi_folder *f, int *files, svs_error *err) {
+static svs_code list_segments(const struct svi_state_dir *f, int *files, svs_error *err) {
     uint64_t *numbers = NULL;
     int count = 0;
     char name[SVI_FILE_NAME];
-    svs_code code = svi_folder_list(f, "journal", &numbers, &count, err);
+    svs_code code = svi_state_dir_list(f, "journal", &numbers, &count, err);
     *files += count;
     for (int i = 0; i < count; i++)
         printf("%s     %10" PRId64 " bytes  from record %" PRIu64 "\n",
-               svi_folder_name(name, "journal", numbers[i]), file_size(f, "journal", numbers[i]), numbers[i]);
+               svi_state_dir_name(name, "journal", numbers[i]), file_size(f, "journal", numbers[i]),
+               numbers[i]);
     svi_free(numbers);
     return code;
 }
 
-static int show(const struct cli_args *a, const struct svi_folder *f) {
-    svs_error err;
-    int unsound = 0, files = 0;
-    if (list_checkpoints(f, &files, &unsound, &err) != SVS_OK || list_segments(f, &files, &err) != SVS_OK)
-        return cli_error(a, &err);
-    if (files == 0)
-        return cli_fail(a, "no state is kept in %s", a->positional[1]);
-    return unsound ? CLI_FAILED : CLI_OK;
-}
-
 /* The older checkpoint and the journal must lead to the newer one. */
-static svs_code compare(const struct svi_folder *f, const struct svi_recovery *newest, svs_error *err) {
+static svs_code cmd_state_compare(const struct svi_state_dir *f, const struct svi_recovery *newest,
+                                  svs_error *err) {
     char expected[SVI_HASH_TEXT], hash[SVI_HASH_TEXT];
-    const struct svi_recovery_options o = {
-        .from = SVI_FROM_OLDEST, .until = newest->checkpoint, .silent = true};
-    struct svi_recovery *old = svi_alloc(sizeof *old);
+    const struct svi_recovery_options o = {.from = SVI_FROM_OLDEST, .until = newest->checkpoint};
+    struct svi_recovery *old = svi_recovery_new(f, &o, err);
     if (!old)
-        return svi_fail_memory(err, "another engine");
-    svs_code code = svi_recover(f, &o, ignore, NULL, old, err);
-    const bool comparable = code == SVS_OK && old->engine && old->checkpoint < newest->checkpoint &&
-                            !old->rebuilt && !newest->rebuilt;
-    if (comparable)
+        return err->code == SVS_EMPTY ? SVS_OK : err->code;
+    svs_code code = SVS_OK;
+    if (old->checkpoint < newest->checkpoint && !old->rebuilt && !newest->rebuilt) {
         code = svi_engine_hash(old->engine, hash, err);
-    if (comparable && code == SVS_OK && strcmp(hash, svi_hash_text(newest->hash, expected)) != 0)
-        code = svi_fail(err, SVS_DAMAGED,
-                        "the journal from record %" PRIu64 " to %" PRIu64
-                        " leads to state %s, the checkpoint has %s",
-                        old->checkpoint, newest->checkpoint, hash, expected);
-    if (comparable && code == SVS_OK)
-        printf("%-16s from record %" PRIu64 " to %" PRIu64 ": the same state\n", "repeated", old->checkpoint,
-               newest->checkpoint);
-    svi_engine_free(&old->engine);
-    svi_free(old);
+        if (code == SVS_OK && strcmp(hash, svi_hash_text(newest->hash, expected)) != 0)
+            code = svi_fail(err, SVS_DAMAGED,
+                            "the journal from record %" PRIu64 " to %" PRIu64
+                            " leads to state %s, the checkpoint has %s",
+                            old->checkpoint, newest->checkpoint, hash, expected);
+        if (code == SVS_OK)
+            printf("%-16s from record %" PRIu64 " to %" PRIu64 ": the same state\n", "repeated",
+                   old->checkpoint, newest->checkpoint);
+    }
+    svi_recovery_free(&old);
     return code;
 }
 
 /* Every record there is, sound or not: also those before the checkpoints, which only a replay reads. */
-static svs_code read_through(const struct svi_folder *f, uint64_t first, uint64_t *records, svs_error *err) {
+static svs_code read_through(const struct svi_state_dir *f, uint64_t first, uint64_t *records,
+                             svs_error *err) {
     const struct svi_position from = {.number = first, .segment = first};
     const struct svi_journal_reader_options o = {.largest = SVI_RECORD_LARGEST};
     enum svi_journal_read what = SVI_JOURNAL_RECORD;
@@ -116,14 +100,14 @@ static svs_code read_through(const struct svi_folder *f, uint64_t first, uint64_
 }
 
 /* A running process may remove the first segment while it is read: then the next one is the first. */
-static svs_code read_journal(const struct svi_folder *f, uint64_t *records, svs_error *err) {
+static svs_code cmd_state_read_journal(const struct svi_state_dir *f, uint64_t *records, svs_error *err) {
     svs_code code = SVS_OK;
     uint64_t first = 0, before;
     *records = 0;
     for (int i = 0; i < SVI_READ_TRIES; i++) {
         uint64_t *numbers = NULL;
         int count = 0;
-        const svs_code listed = svi_folder_list(f, "journal", &numbers, &count, err);
+        const svs_code listed = svi_state_dir_list(f, "journal", &numbers, &count, err);
         before = first;
         first = count > 0 ? numbers[0] : 0;
         svi_free(numbers);
@@ -136,71 +120,72 @@ static svs_code read_journal(const struct svi_folder *f, uint64_t *records, svs_
     return code;
 }
 
-static int verify(const struct cli_args *a, const struct svi_folder *f) {
-    const struct svi_recovery_options o = {
-        .until = UINT64_MAX, .silent = true, .log = a->quiet ? NULL : stderr};
-    struct svi_recovery *r = svi_alloc(sizeof *r);
-    svs_error err, why;
+static svs_code cmd_state_verify(const struct cli_args *a, const struct svi_state_dir *f, int *damaged,
+                                 svs_error *err) {
+    const struct svi_recovery_options o = {.until = UINT64_MAX, .log = a->quiet ? NULL : stderr};
+    svs_error why;
     uint64_t records = 0;
-    int unsound = 0, files = 0;
+    int files = 0;
     double difference = -1;
+    if (list_checkpoints(f, &files, damaged, err) != SVS_OK)
+        return err->code;
+    struct svi_recovery *r = svi_recovery_new(f, &o, err);
     if (!r)
-        return cli_fail(a, "no memory");
-    svs_code code = list_checkpoints(f, &files, &unsound, &err);
+        return err->code;
+    svs_code code = r->checkpointed ? cmd_state_compare(f, r, err) : SVS_OK;
     if (code == SVS_OK)
-        code = svi_recover(f, &o, ignore, NULL, r, &err);
-    if (code == SVS_OK && !r->engine)
-        code = svi_fail(&err, SVS_DAMAGED, "no state is kept in %.150s", a->positional[1]);
-    if (code == SVS_OK && r->checkpointed)
-        code = compare(f, r, &err);
-    if (code == SVS_OK)
-        code = svi_engine_verify(r->engine, &difference, &err);
-    if (code == SVS_OK && read_journal(f, &records, &why) != SVS_OK) {
-        printf("%-16s NOT SOUND: %s\n%-16s a start does not need that part, replay --from-start does\n",
+        code = svi_engine_verify(r->engine, &difference, err);
+    if (code == SVS_OK && cmd_state_read_journal(f, &records, &why) != SVS_OK) {
+        printf("%-16s DAMAGED: %s\n%-16s a start does not need that part, replay --from-start does\n",
                "journal", why.text, "");
-        unsound++;
+        ++*damaged;
     }
-    if (code == SVS_OK) {
-        printf("%-16s %d, %" PRIu64 " records, %" PRIu64 " behind the checkpoint\n", "segments",
+    if (code == SVS_OK)
+        printf("%-16s %d, %" PRIu64 " records, %" PRIu64 " after the checkpoint\n", "segments",
                r->found.segments, records, r->found.records);
-        if (difference >= 0)
-            printf("%-16s %.1e from a model made afresh\n", "weights", difference);
-    }
-    svi_engine_free(&r->engine);
-    svi_free(r);
-    if (code != SVS_OK)
-        return cli_error(a, &err);
-    printf("%s\n", unsound ? "NOT SOUND" : "sound");
-    return unsound ? CLI_FAILED : CLI_OK;
+    if (code == SVS_OK && difference >= 0)
+        printf("%-16s %.1e from a rebuilt model\n", "weights", difference);
+    svi_recovery_free(&r);
+    return code;
 }
 
-static int run(const struct cli_args *a) {
-    struct svi_folder f = {.fd = -1, .lock = -1};
-    svs_error err;
-    const bool checks = strcmp(a->positional[0], "verify") == 0;
-    if (!checks && strcmp(a->positional[0], "show") != 0)
-        return cli_usage(a, "'%.40s' is neither show nor verify", a->positional[0]);
-    if (svi_folder_open(&f, a->positional[1], false, &err) != SVS_OK)
-        return cli_error(a, &err);
-    const int result = checks ? verify(a, &f) : show(a, &f);
-    svi_folder_close(&f);
-    return result;
+static svs_code cmd_state_show(const struct cli_args *a, const struct svi_state_dir *f, int *damaged,
+                               svs_error *err) {
+    int files = 0;
+    if (list_checkpoints(f, &files, damaged, err) != SVS_OK || list_segments(f, &files, err) != SVS_OK)
+        return err->code;
+    return files > 0 ? SVS_OK : svi_fail(err, SVS_EMPTY, "no state is kept in %s", a->positional[1]);
 }
+
+static int cmd_state_run(const struct cli_args *a) {
+    const bool verify = strcmp(a->verb->name, "verify") == 0;
+    struct svi_state_dir f;
+    svs_error err;
+    int damaged = 0;
+    if (svi_state_dir_open(&f, a->positional[1], false, &err) != SVS_OK)
+        return cli_error(a, &err);
+    svs_code code = verify ? cmd_state_verify(a, &f, &damaged, &err) : cmd_state_show(a, &f, &damaged, &err);
+    svi_state_dir_close(&f);
+    if (code == SVS_OK && verify)
+        puts(damaged ? "DAMAGED" : "sound");
+    return code == SVS_OK && damaged ? CLI_FAILED : cli_end(a, code, &err);
+}
+
+static const struct cli_verb verbs[] = {{"show", cmd_state_run, "DIRECTORY", NULL},
+                                        {"verify", cmd_state_run, "DIRECTORY", NULL},
+                                        {NULL, NULL, NULL, NULL}};
 
 const struct cli_command cli_state = {
     .name = "state",
-    .text = "look at a kept state, or check it",
-    .usage = "show|verify FOLDER",
-    .help = "show      the checkpoints and journal segments in a folder\n"
-            "verify    reads all of them, makes the model again from the newest checkpoint and from the one "
+    .text = "show or verify a kept state",
+    .usage = "show|verify DIRECTORY",
+    .help = "show      lists the checkpoints and journal segments in a directory\n"
+            "verify    reads all of them, rebuilds the model from the newest checkpoint and from the one "
             "before, and\n"
-            "          compares; exit code 1 when something is not sound\n"
+            "          compares; exit code 1 when something is damaged\n"
             "\n"
             "Both only read, also while a process writes there.\n"
             "\n"
             "  svmstream state verify /var/lib/pump1",
     .keys = "",
-    .positional_min = 2,
-    .positional_max = 2,
-    .words = "show verify",
-    .run = run};
+    .verbs = verbs};

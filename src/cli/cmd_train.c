@@ -1,17 +1,33 @@
-/* svmstream train: a file of examples -> a model file, cross-validation, or a search for C. */
+/* svmstream train: a file of examples -> a model file, cross-validation, or a search for C.
+ *
+ * The options are read and checked before the file is opened, since it may be long: take_options fills the
+ * library's struct svs_train_options. Their order matters: the usual loss depends on the solver, the usual
+ * bias on the loss. Only the factors of --weights wait for the file, which has the labels
+ * (cmd_train_weights). cmd_train_work does what was asked for: train_model, cross_validate or
+ * cmd_train_search; all of them end the progress line before they print.
+ *
+ * With a model, standard error gets a line about the data, one for each problem with its certificate, and the
+ * quality on the examples; results of cross-validation go to standard output. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "cli/progress.h"
-#include "cli/training.h"
-#include "data/table.h"
+#include "cli/table_in.h"
+#include "formats/model_file.h"
+#include "solver/predictor.h"
+
+#define LABEL_TEXT (4 * SVS_NAME_MAX + 4)
 
 struct train {
     const struct cli_args *args;
-    struct cli_training wish;
+    svs_train_options o;
+    enum svi_model_format format;
+    int64_t folds; /* 0 = no cross-validation */
+    bool search;   /* for C, doubled from `from` to `to` */
+    double from, to;
     struct svi_table table;
     double *class_weight;
     struct cli_progress progress;
@@ -19,9 +35,166 @@ struct train {
     svs_solver at_work;
 };
 
+/* ---- options */
+
+/* The loss that a solver is for, unless one is named. */
+static const char *usual_loss(const struct train *t) {
+    if (t->args->settings.task == SVS_REGRESS)
+        return "squared";
+    switch (t->o.solve.solver) {
+    case SVS_SOLVER_ALSVM:
+    case SVS_SOLVER_FALSVM:
+    case SVS_SOLVER_SGD_LSSVM:
+        return "squared";
+    case SVS_SOLVER_NESVM:
+    case SVS_SOLVER_ALFPGM:
+        return "l1";
+    default:
+        return t->o.kernel.kind == SVS_LINEAR && t->o.penalty == SVS_L2 ? "l2" : "l1";
+    }
+}
+
+static int take_loss(struct train *t) {
+    const char *word = cli_has(t->args, "loss") ? cli_value(t->args, "loss") : usual_loss(t);
+    char *end = "";
+    t->o.loss = strcmp(word, "squared") == 0 ? SVS_SQUARED : SVS_HINGE;
+    t->o.p = t->o.loss == SVS_SQUARED || strcmp(word, "l2") == 0 ? 2
+             : strcmp(word, "l1") == 0                           ? 1
+                                                                 : strtod(word, &end);
+    if (end == word || *end || !(t->o.p >= 1 && t->o.p <= 2))
+        return cli_usage(t->args, "--loss is l1, l2, squared or a number from 1 to 2, not %s", word);
+    if (t->args->settings.task == SVS_REGRESS && t->o.loss != SVS_SQUARED)
+        return cli_usage(t->args, "--loss %s is for classes: with --task regress it is squared", word);
+    return CLI_OK;
+}
+
+static int take_bias(struct train *t) {
+    const char *bias = cli_value(t->args, "bias");
+    const bool wants_free =
+        t->o.solve.solver == SVS_SOLVER_ALFPGM || (t->o.kernel.kind != SVS_LINEAR && t->o.loss == SVS_HINGE);
+    char *end;
+    if (strcmp(bias, "free") == 0 || (!cli_has(t->args, "bias") && wants_free)) {
+        t->o.bias = SVS_BIAS_FREE;
+        return CLI_OK;
+    }
+    t->o.bias_value = strtod(bias, &end);
+    if (end == bias || *end || !isfinite(t->o.bias_value))
+        return cli_usage(t->args, "--bias is a number (0 or less: none) or free, not %s", bias);
+    t->o.bias = t->o.bias_value > 0 ? SVS_BIAS_APPENDED : SVS_BIAS_NONE;
+    return CLI_OK;
+}
+
+/* What is made: a model, the quality of K folds, or a path of C. */
+static int check_job(struct train *t) {
+    const struct cli_args *a = t->args;
+    if (t->folds == 1)
+        return cli_usage(a, "--folds must be at least 2");
+    if (t->search && t->to < t->from)
+        return cli_usage(a, "--to %g is below --from %g", t->to, t->from);
+    if (a->positional_count > 1 && (t->folds > 0 || t->search))
+        return cli_usage(a, "%s makes no model: leave %s out", t->folds > 0 ? "--folds" : "--search-C",
+                         a->positional[1]);
+    return CLI_OK;
+}
+
+/* The first "LABEL:WEIGHT" of a list: the length of the label, and the rest of the list. 0: it is none. */
+static size_t read_weight(const char *list, double *weight, const char **rest) {
+    size_t length = strcspn(list, ",");
+    char *end = NULL;
+    const char *colon = memchr(list, ':', length);
+    for (const char *next = colon; next; next = memchr(next + 1, ':', length - (size_t)(next + 1 - list)))
+        colon = next; /* the last one: a label may hold colons itself */
+    *weight = colon ? strtod(colon + 1, &end) : 0;
+    *rest = list + length + (list[length] == ',');
+    return end == list + length && *weight > 0 && isfinite(*weight) ? (size_t)(colon - list) : 0;
+}
+
+static int check_weights(struct train *t) {
+    const struct cli_args *a = t->args;
+    const char *at = cli_value(a, "weights");
+    double weight;
+    if (at && a->settings.task == SVS_REGRESS)
+        return cli_usage(a, "--weights is for classes, not for --task regress");
+    if (at && !*at)
+        return cli_usage(a, "--weights takes LABEL:WEIGHT,...");
+    for (const char *rest; at && *at; at = rest)
+        if (read_weight(at, &weight, &rest) == 0)
+            return cli_usage(a, "--weights takes LABEL:WEIGHT,... with weights above 0, not '%.60s'", at);
+    return CLI_OK;
+}
+
+static int find_label(const svs_examples *e, const char *label, size_t length) {
+    char text[LABEL_TEXT];
+    for (int k = 0; k < e->class_count; k++) {
+        svs_value_text(e->classes[k], text, sizeof text);
+        if (strlen(text) == length && memcmp(text, label, length) == 0)
+            return k;
+    }
+    return -1;
+}
+
+static void take_values(struct train *t) {
+    const struct cli_args *a = t->args;
+    svs_train_options *o = &t->o;
+    svs_train_options_default(o);
+    o->solve.solver = svs_solver_find(cli_value(a, "solver"));
+    o->solve.tol = cli_number(a, "tol");
+    o->solve.cache_mib = cli_number(a, "cache");
+    o->solve.max_seconds = cli_number(a, "max-seconds");
+    o->solve.max_iterations = cli_integer(a, "max-iterations");
+    o->solve.mu = cli_number(a, "mu");
+    o->solve.pairs = (int)cli_integer(a, "pairs");
+    o->solve.limiter = cli_has(a, "limiter");
+    o->solve.finish = !cli_has(a, "no-finish");
+    o->solve.seed = (uint64_t)a->settings.seed;
+    o->kernel.kind = (svs_kernel_kind)(cli_word(a, "kernel") % 3);
+    o->kernel.gamma = cli_number(a, "gamma");
+    o->kernel.coef0 = cli_number(a, "coef0");
+    o->kernel.degree = (int)cli_integer(a, "degree");
+    o->penalty = (svs_penalty)cli_word(a, "penalty");
+    o->C = cli_has(a, "cost") ? cli_number(a, "cost") : a->settings.C;
+    o->scale = cli_given(a, "scale") && a->settings.scale == SVS_SCALE_STANDARD;
+    t->format = (enum svi_model_format)cli_word(a, "format");
+    t->folds = cli_integer(a, "folds");
+    t->search = cli_has(a, "search-C");
+    t->from = cli_number(a, "from");
+    t->to = cli_number(a, "to");
+}
+
+static int take_options(struct train *t) {
+    static int (*const steps[])(struct train *) = {take_loss, take_bias, check_job, check_weights};
+    int code = CLI_OK;
+    take_values(t);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && code == CLI_OK; i++)
+        code = steps[i](t);
+    return code;
+}
+
+/* The factors of --weights, one for each class of the examples. */
+static svs_code cmd_train_weights(struct train *t, svs_error *err) {
+    const svs_examples *e = &t->table.examples;
+    const char *at = cli_value(t->args, "weights");
+    double weight;
+    if (!at)
+        return SVS_OK;
+    if (!(t->class_weight = svi_alloc_array((size_t)e->class_count + 1, sizeof *t->class_weight)))
+        return svi_fail_memory(err, "the class weights");
+    for (int k = 0; k < e->class_count; k++)
+        t->class_weight[k] = 1;
+    for (const char *rest; *at; at = rest) {
+        const size_t length = read_weight(at, &weight, &rest);
+        const int k = find_label(e, at, length);
+        if (k < 0)
+            return svi_fail(err, SVS_INVALID, "--weights names the label %.*s, which the file does not have",
+                            (int)length, at);
+        t->class_weight[k] = weight;
+    }
+    return SVS_OK;
+}
+
 /* ---- progress */
 
-static bool show_progress(void *user, const svs_progress *p) {
+static bool cmd_train_show_progress(void *user, const svs_progress *p) {
     struct train *t = user;
     char line[160], eta[32] = "";
     if (!t->progress.on)
@@ -34,8 +207,7 @@ static bool show_progress(void *user, const svs_progress *p) {
         t->first_gap = p->gap;
         t->first_time = p->seconds;
     }
-    double goal = t->wish.train.solve.tol * p->objective, done = log(t->first_gap / p->gap),
-           left = log(p->gap / goal);
+    double goal = t->o.solve.tol * p->objective, done = log(t->first_gap / p->gap), left = log(p->gap / goal);
     if (p->gap > 0 && done > 0 && left > 0)
         snprintf(eta, sizeof eta, "  ETA %.1f s", (p->seconds - t->first_time) * left / done);
     snprintf(line, sizeof line, "%s  iteration %" PRId64 "  objective %.8g  gap %.2g  %.1f s%s",
@@ -44,58 +216,36 @@ static bool show_progress(void *user, const svs_progress *p) {
     return true;
 }
 
-static void show_reading(void *user, int64_t rows, int64_t position, int64_t size) {
-    struct train *t = user;
-    cli_progress_show(&t->progress, rows, (double)position, (double)size, "reading");
-}
-
 /* ---- the work */
 
 static svs_code read_examples(struct train *t, svs_error *err) {
-    const struct svi_settings *s = &t->args->settings;
-    const struct svi_table_options o = {
-        .reader = {.format = s->in_format,
-                   .label = s->label,
-                   .label_required = true,
-                   .weight = s->weight[0] ? s->weight : NULL,
-                   .id = s->id[0] ? s->id : NULL,
-                   .ts = s->ts[0] ? s->ts : NULL},
-        .task = (svs_task)s->task,
-        .max_features = cli_given(t->args, "max.features") ? (int)s->max_features : 1000000,
-        .progress = show_reading,
-        .user = t};
+    struct svi_table_options o = cli_table_options(t->args, &t->progress);
+    o.reader.label_required = true;
+    o.task = (svs_task)t->args->settings.task;
     return svi_table_read(&t->table, t->args->positional[0], &o, err);
 }
 
-static double training_quality(const struct train *t, const svs_trained *m, svs_error *err, svs_code *code) {
+static svs_code training_quality(const struct train *t, const svs_trained *m, double *quality,
+                                 svs_error *err) {
     const svs_examples *e = &t->table.examples;
-    const int64_t vectors = m->kernel ? m->kernel->support.n : 0;
-    double *row = svi_alloc_array((size_t)e->rows.d, sizeof *row);
-    double *work = svi_alloc_array((size_t)vectors + (size_t)e->rows.d, sizeof *work);
-    double *scores = svi_alloc_array((size_t)e->class_count + 1, sizeof *scores), right = 0, squares = 0;
-    *code = row && work && scores ? SVS_OK : svi_fail_memory(err, "the predictions");
-    for (int64_t i = 0; i < e->rows.n && *code == SVS_OK; i++) {
-        if (m->kernel) {
-            svs_kernel_scores(m->kernel, &e->rows, i, work, scores);
-            right += svs_kernel_predict(m->kernel, scores) == e->label[i];
-            continue;
-        }
-        svs_rows_copy(&e->rows, i, row);
-        svs_model_scores(m->linear, row, scores);
+    struct svi_predictor p;
+    double right = 0, squares = 0;
+    svs_code code = svi_predictor_init(&p, m->linear, m->kernel, e->rows.d, err);
+    for (int64_t i = 0; i < e->rows.n && code == SVS_OK; i++) {
+        const int predicted = svi_predictor_row(&p, &e->rows, i);
         if (e->task == SVS_REGRESS)
-            squares += (scores[0] - e->target[i]) * (scores[0] - e->target[i]);
+            squares += (p.scores[0] - e->target[i]) * (p.scores[0] - e->target[i]);
         else
-            right += svs_model_predict(m->linear, scores) == e->label[i];
+            right += predicted == e->label[i];
     }
-    svi_free(row);
-    svi_free(work);
-    svi_free(scores);
-    return e->task == SVS_REGRESS ? sqrt(squares / (double)e->rows.n) : right / (double)e->rows.n;
+    svi_predictor_clear(&p);
+    *quality = e->task == SVS_REGRESS ? sqrt(squares / (double)e->rows.n) : right / (double)e->rows.n;
+    return code;
 }
 
 static void print_solution(const struct train *t, const svs_trained *m, int k) {
     const svs_solution *s = &m->solutions[k];
-    char label[4 * SVS_NAME_MAX + 4] = "";
+    char label[LABEL_TEXT] = "";
     if (m->count > 1)
         svs_value_text(t->table.examples.classes[k], label, sizeof label);
     fprintf(stderr, "%s%s%s: objective %.9g  gap %.2g  iterations %" PRId64 "  %.3f s  %s\n",
@@ -106,7 +256,7 @@ static void print_solution(const struct train *t, const svs_trained *m, int k) {
         fprintf(stderr, "  %s\n", s->note);
 }
 
-static void print_data(const svs_examples *e) {
+static void cmd_train_print_data(const svs_examples *e) {
     fprintf(stderr, "%" PRId64 " example%s, %d feature%s, ", e->rows.n, e->rows.n == 1 ? "" : "s", e->rows.d,
             e->rows.d == 1 ? "" : "s");
     if (e->task == SVS_CLASSIFY)
@@ -118,9 +268,9 @@ static void print_data(const svs_examples *e) {
                 100 * (double)svs_rows_stored(&e->rows) / ((double)e->rows.n * e->rows.d));
 }
 
-static void print_summary(const struct train *t, const svs_trained *m, double quality) {
+static void cmd_train_print_summary(const struct train *t, const svs_trained *m, double quality) {
     const svs_examples *e = &t->table.examples;
-    print_data(e);
+    cmd_train_print_data(e);
     for (int k = 0; k < m->count; k++)
         print_solution(t, m, k);
     if (m->kernel)
@@ -131,7 +281,7 @@ static void print_summary(const struct train *t, const svs_trained *m, double qu
         fprintf(stderr, "training accuracy %.4f\n", quality);
 }
 
-static const char *advice(const svs_solution *s, bool kernel) {
+static const char *cmd_train_advice(const svs_solution *s, bool kernel) {
     if (s->stop == SVS_STOP_ITERATIONS)
         return "give more --max-iterations, or a larger --tol";
     if (s->stop == SVS_STOP_SECONDS)
@@ -140,7 +290,7 @@ static const char *advice(const svs_solution *s, bool kernel) {
                   : "try --scale standard, -s newton, or a larger --tol";
 }
 
-static void warn(const struct train *t, const svs_trained *m) {
+static void cmd_train_warn(const struct train *t, const svs_trained *m) {
     const svs_solution *worst = NULL;
     int open = 0;
     for (int k = 0; k < m->count; k++) {
@@ -150,51 +300,45 @@ static void warn(const struct train *t, const svs_trained *m) {
             worst = s;
     }
     if (worst)
-        fprintf(stderr,
-                "svmstream train: WARNING: %d of %d problems did not converge to --tol %g (gap %.2g of the "
-                "objective); the model is written all the same: %s\n",
-                open, m->count, t->wish.train.solve.tol, worst->gap / worst->objective,
-                advice(worst, m->kernel));
+        cli_fail(t->args,
+                 "WARNING: %d of %d problems did not converge to --tol %g (gap %.2g of the "
+                 "objective); the model is written anyway: %s",
+                 open, m->count, t->o.solve.tol, worst->gap / worst->objective,
+                 cmd_train_advice(worst, m->kernel));
 }
 
 static svs_code train_model(struct train *t, svs_error *err) {
     svs_trained m = {0};
     char path[4096];
-    svs_code code = svs_train(&t->table.examples, &t->wish.train, NULL, &m, err);
+    svs_code code = svs_train(&t->table.examples, &t->o, NULL, &m, err);
     cli_progress_end(&t->progress);
     if (code != SVS_OK)
         return code;
-    if (t->args->positional_count > 1)
-        snprintf(path, sizeof path, "%s", t->args->positional[1]);
-    else
-        cli_default_name(t->args->positional[0], ".model", path, sizeof path);
+    cli_output_name(t->args, 1, 0, ".model", path, sizeof path);
     const struct svi_machine machine = {m.linear, m.kernel};
-    double quality = t->args->quiet ? 0 : training_quality(t, &m, err, &code);
+    double quality = 0;
+    if (!t->args->quiet)
+        code = training_quality(t, &m, &quality, err);
     if (code == SVS_OK)
-        code = svi_machine_write(&machine, path, t->wish.format, err);
+        code = svi_machine_write(&machine, path, t->format, err);
     if (code == SVS_OK && !t->args->quiet) {
-        print_summary(t, &m, quality);
+        cmd_train_print_summary(t, &m, quality);
         fprintf(stderr, "model %s\n", path);
     }
     if (code == SVS_OK)
-        warn(t, &m);
+        cmd_train_warn(t, &m);
     svs_trained_clear(&m);
     return code;
 }
 
-static void print_quality(const struct train *t, const svs_quality *q) {
-    if (t->table.examples.task == SVS_REGRESS)
-        printf("Cross Validation RMSE = %g\n", q->rmse);
-    else
-        printf("Cross Validation Accuracy = %g%%\n", 100 * q->accuracy);
-}
-
 static svs_code cross_validate(struct train *t, svs_error *err) {
     svs_quality q;
-    svs_code code = svs_cross_validate(&t->table.examples, &t->wish.train, (int)t->wish.folds, &q, err);
+    svs_code code = svs_cross_validate(&t->table.examples, &t->o, (int)t->folds, &q, err);
     cli_progress_end(&t->progress);
-    if (code == SVS_OK)
-        print_quality(t, &q);
+    if (code == SVS_OK && t->table.examples.task == SVS_REGRESS)
+        printf("Cross Validation RMSE = %g\n", q.rmse);
+    else if (code == SVS_OK)
+        printf("Cross Validation Accuracy = %g%%\n", 100 * q.accuracy);
     return code;
 }
 
@@ -205,11 +349,10 @@ static void print_point(void *user, const svs_path_point *p) {
            regress ? p->quality.rmse : p->quality.accuracy, p->iterations, p->seconds);
 }
 
-static svs_code search(struct train *t, svs_error *err) {
+static svs_code cmd_train_search(struct train *t, svs_error *err) {
     svs_path_point best = {0};
-    svs_code code =
-        svs_search_C(&t->table.examples, &t->wish.train, t->wish.folds > 0 ? (int)t->wish.folds : 5,
-                     t->wish.from, t->wish.to, print_point, t, &best, err);
+    svs_code code = svs_search_C(&t->table.examples, &t->o, t->folds > 0 ? (int)t->folds : 5, t->from, t->to,
+                                 print_point, t, &best, err);
     cli_progress_end(&t->progress);
     if (code != SVS_OK)
         return code;
@@ -220,81 +363,80 @@ static svs_code search(struct train *t, svs_error *err) {
     return code;
 }
 
-static svs_code work(struct train *t, svs_error *err) {
+static svs_code cmd_train_work(struct train *t, svs_error *err) {
     svs_code code = read_examples(t, err);
     if (code == SVS_OK)
-        code = cli_class_weights(t->args, &t->table.examples, &t->class_weight, err);
+        code = cmd_train_weights(t, err);
     if (code != SVS_OK)
         return code;
-    t->wish.train.class_weight = t->class_weight;
-    t->wish.train.solve.progress = show_progress;
-    t->wish.train.solve.user = t;
-    if (t->wish.search)
-        return search(t, err);
-    return t->wish.folds > 0 ? cross_validate(t, err) : train_model(t, err);
+    t->o.class_weight = t->class_weight;
+    t->o.solve.progress = cmd_train_show_progress;
+    t->o.solve.user = t;
+    return t->search ? cmd_train_search(t, err) : t->folds > 0 ? cross_validate(t, err) : train_model(t, err);
 }
 
-static int run(const struct cli_args *a) {
+static int cmd_train_run(const struct cli_args *a) {
     struct train t = {.args = a, .first_gap = NAN};
     svs_error err = {0};
-    int wrong = cli_training(a, &t.wish);
+    const int wrong = take_options(&t);
     if (wrong != CLI_OK)
         return wrong;
     cli_progress_begin(&t.progress, a->quiet);
-    svs_code code = work(&t, &err);
+    svs_code code = cmd_train_work(&t, &err);
     cli_progress_end(&t.progress);
     svi_table_clear(&t.table);
     svi_free(t.class_weight);
-    return code == SVS_OK ? CLI_OK : cli_error(a, &err);
+    return cli_end(a, code, &err);
 }
 
 static const struct cli_option options[] = {
-    {"solver", 's', "NAME", "auto",
-     "auto, newton, alm, alm-inexact, dcd, nesvm, alsvm, falsvm, alfpgm or sgd-lssvm"},
-    {"cost", 'c', "N", NULL, "the penalty C; the same as --C"},
-    {"tol", 'e', "N", "0.001", "ends when the duality gap is this share of the objective"},
-    {"loss", 0, "WORD", NULL, "l1 (hinge), l2 (its square), a number from 1 to 2 between them, or squared"},
-    {"penalty", 0, "WORD", "l2", "l2, or l1 for few features (nesvm)"},
-    {"bias", 'B', "N", "1",
-     "constant appended to each row and penalised with it; 0 or less is none, free is not penalised"},
-    {"kernel", 't', "WORD", "linear", "linear, polynomial or rbf (or 0, 1, 2)"},
-    {"gamma", 'g', "N", "0", "of the kernel; 0 is 1/features"},
-    {"coef0", 'r', "N", "0", "of the polynomial kernel"},
-    {"degree", 'd', "N", "3", "of the polynomial kernel"},
-    {"weights", 'w', "L:W,...", NULL, "factors of C for labels, as 1:10,-1:0.5"},
-    {"folds", 'v', "K", "0", "cross-validation in K folds instead of a model"},
-    {"search-C", 'C', NULL, NULL, "cross-validation for C = --from, doubled up to --to, each warm-started"},
-    {"from", 0, "N", "0.0009765625", "first C of --search-C"},
-    {"to", 0, "N", "1024", "last C of --search-C"},
-    {"format", 0, "WORD", "own", "of the model file: own, liblinear or libsvm"},
-    {"cache", 'm', "MIB", "256", "memory for kernel rows"},
-    {"max-iterations", 0, "N", "0", "of the solver's own kind; 0 is its default"},
-    {"max-seconds", 0, "N", "0", "time for one problem; 0 is no limit"},
-    {"mu", 0, "N", "0", "penalty of alm, smoothing of nesvm; 0 is the solver's choice"},
-    {"pairs", 0, "N", "50", "alfpgm: pairs in its working set"},
-    {"limiter", 0, NULL, NULL, "alfpgm: the paper's MinMaxLimiter"},
-    {"no-finish", 0, NULL, NULL, "alm without Newton steps, sgd-lssvm without conjugate gradients"},
-    {NULL, 0, NULL, NULL, NULL}};
+    CLI_OPTION("solver", 's', "auto|newton|alm|alm-inexact|dcd|nesvm|alsvm|falsvm|alfpgm|sgd-lssvm", "auto",
+               "method; auto chooses by the data"),
+    CLI_NUMBER("cost", 'c', "N", NULL, 1e-300, 1e300, "the penalty C; the same as --C"),
+    CLI_NUMBER("tol", 'e', "N", "0.001", 1e-15, 1,
+               "stop when the duality gap is at most this share of the objective"),
+    CLI_OPTION("loss", 0, "WORD", NULL,
+               "l1 (hinge), l2 (its square), a number from 1 to 2 between them, or squared"),
+    CLI_OPTION("penalty", 0, "l2|l1", "l2", "l1 selects few features (nesvm)"),
+    CLI_OPTION("bias", 'B', "N", "1",
+               "constant appended to each row and penalised like a feature; 0 or less for none, free for a "
+               "bias that is not penalised"),
+    CLI_OPTION("kernel", 't', "linear|polynomial|rbf|0|1|2", "linear",
+               "the kernel, by name or by LIBSVM's number"),
+    CLI_NUMBER("gamma", 'g', "N", "0", 0, 1e300, "gamma of the kernel; 0 is 1/features"),
+    CLI_NUMBER("coef0", 'r', "N", "0", -1e300, 1e300, "constant term of the polynomial kernel"),
+    CLI_INTEGER("degree", 'd', "N", "3", 1, 20, "degree of the polynomial kernel"),
+    CLI_OPTION("weights", 'w', "L:W,...", NULL, "class weights: factors of C by label, as 1:10,-1:0.5"),
+    CLI_INTEGER("folds", 'v', "K", "0", 0, 1000000, "cross-validate in K folds instead of training a model"),
+    CLI_SWITCH("search-C", 'C', "cross-validate for C = --from, doubled up to --to, each warm-started"),
+    CLI_NUMBER("from", 0, "N", "0.0009765625", 1e-300, 1e300, "first C of --search-C"),
+    CLI_NUMBER("to", 0, "N", "1024", 1e-300, 1e300, "last C of --search-C"),
+    CLI_OPTION("format", 0, "own|liblinear|libsvm", "own", "format of the model file"),
+    CLI_NUMBER("cache", 'm', "MIB", "256", 1, 1e9, "memory for kernel rows"),
+    CLI_INTEGER("max-iterations", 0, "N", "0", 0, CLI_UNLIMITED,
+                "limit of the solver's iterations; 0 is its default"),
+    CLI_NUMBER("max-seconds", 0, "N", "0", 0, 1e9, "time for one problem; 0 is no limit"),
+    CLI_NUMBER("mu", 0, "N", "0", 0, 1e300, "penalty of alm, smoothing of nesvm; 0 is the solver's choice"),
+    CLI_INTEGER("pairs", 0, "N", "50", 1, 5000, "alfpgm: pairs in its working set"),
+    CLI_SWITCH("limiter", 0, "alfpgm: use the paper's MinMaxLimiter"),
+    CLI_SWITCH("no-finish", 0, "alm without final Newton steps, sgd-lssvm without conjugate gradients"),
+    CLI_END};
 
 const struct cli_command cli_train = {
     .name = "train",
     .text = "train a model from a file of examples, or cross-validate",
     .usage = "FILE [MODEL]",
-    .help = "Reads LIBSVM, CSV with a header or JSON lines, plain or .gz, and writes MODEL (default: FILE's "
-            "name with .model, in\n"
-            "the working directory; - is standard output). Every model comes with a proof: the duality gap, "
-            "computed from\n"
-            "scratch, bounds how far it is from the best one. Columns are taken as they are; --scale "
-            "standard standardises\n"
-            "them for the solver, the weights stay in raw units.\n"
-            "\n"
-            "  svmstream train -c 1 a9a.svm a9a.model\n"
-            "  svmstream train -t rbf -g 0.5 --loss l1 --format libsvm data.svm data.model\n"
-            "  svmstream train -v 5 weather.csv.gz\n"
-            "  svmstream train --search-C a9a.svm",
+    .help =
+        "Reads LIBSVM, CSV with a header or JSON lines, plain or .gz, and writes MODEL (default:\n"
+        "FILE.model in the current directory; - is standard output). Every model comes with a certificate:\n"
+        "the duality gap, computed from scratch, bounds its distance from the optimum. Columns are used as\n"
+        "they are; --scale standard standardises them for the solver, the weights stay in raw units.\n"
+        "\n"
+        "  svmstream train -c 1 a9a.svm a9a.model\n"
+        "  svmstream train -t rbf -g 0.5 --loss l1 --format libsvm data.svm data.model\n"
+        "  svmstream train -v 5 weather.csv.gz\n"
+        "  svmstream train --search-C a9a.svm",
     .keys = "C task label weight scale in.format max.features seed",
     .options = options,
-    .positional_min = 1,
-    .positional_max = 2,
     .unchecked = true,
-    .run = run};
+    .run = cmd_train_run};

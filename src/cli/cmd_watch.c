@@ -1,154 +1,218 @@
-/* watch: what a running process says, one line an event. */
+/* watch: what a running process publishes, one line for each event.
+ *
+ * client/subscription.h receives, follows the sequence numbers and skips what was seen before. Here an event
+ * becomes a line: for people one function a topic picks the keys that matter, for programs it is the payload
+ * as JSON with its topic in front (write_event_json). An alert also rings the bell and is handed to the
+ * command of --exec, one after the other. Read from the bottom: cmd_watch_run, cmd_watch_follow,
+ * cmd_watch_show. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/pipe_to.h"
-#include "cli/print.h"
+#include "cli/object.h"
 #include "cli/progress.h"
-#include "engine/transport.h"
+#include "client/subscription.h"
+#include "wire/json.h"
 
-#define TOPICS 256    /* of different streams whose sequence numbers are followed */
-#define QUEUE  100000 /* events that may wait here */
-
-struct last {
-    char topic[SVI_TOPIC_MAX];
-    uint64_t epoch;
-    int64_t seq;
-};
+#define QUEUE       100000 /* events that may wait here */
+#define TEXT        120    /* bytes shown of one value */
+#define ARRAY_SHOWN 8      /* elements */
 
 struct watch {
     const struct cli_args *args;
-    void *socket, *refusals;
-    bool told_refusal;
+    struct subscription subscription;
+    bool refused; /* which was reported */
     bool json, bell;
     const char *command; /* of --exec, NULL = none */
     double limit;        /* seconds that it may take */
     int64_t wanted, events;
-    struct last *last; /* TOPICS */
-    int topics;
     struct svi_bytes line;
 };
 
-static struct last *find_topic(struct watch *w, const char *topic, size_t length) {
-    for (int i = 0; i < w->topics; i++)
-        if (strlen(w->last[i].topic) == length && memcmp(w->last[i].topic, topic, length) == 0)
-            return &w->last[i];
-    if (w->topics == TOPICS || length >= SVI_TOPIC_MAX)
-        return NULL;
-    struct last *l = &w->last[w->topics++];
-    memcpy(l->topic, topic, length);
-    l->seq = -1;
-    return l;
+/* ---- an event as one line, for people or as JSON */
+
+/* " key=value" for each of the keys that the map has with a value. */
+static void print_keys(struct cli_object map, const char *const *keys) {
+    char text[TEXT];
+    for (; *keys; keys++) {
+        const struct cli_object o = cli_key(map, *keys);
+        if (cli_item(o).type != SVI_NIL)
+            printf(" %s=%s", *keys, cli_scalar(o, text, sizeof text));
+    }
 }
 
-/* False: a retained event that was seen already. Says what was lost. */
-static bool is_new(struct watch *w, struct last *l, enum svi_topic kind, const msgpack_object *payload) {
-    int64_t seq = cli_key_integer(payload, "seq", -1);
-    uint64_t epoch = (uint64_t)cli_key_integer(payload, "epoch", 0);
-    bool known = l && l->seq >= 0 && l->epoch == epoch;
-    if (known && seq <= l->seq)
-        return false;
-    if (known && seq > l->seq + 1)
-        fprintf(w->json ? stderr : stdout, "lost %" PRId64 " %s event%s\n", seq - l->seq - 1,
-                kind < SVI_TOPIC_COUNT ? svi_topic_name(kind) : "other", seq > l->seq + 2 ? "s" : "");
-    if (l) {
-        l->seq = seq;
-        l->epoch = epoch;
+static void print_array(struct cli_object map, const char *key) {
+    const struct cli_object array = cli_key(map, key);
+    const struct svi_item item = cli_item(array);
+    struct cli_object element = {item.body, array.end};
+    char text[TEXT];
+    if (item.type != SVI_ARRAY)
+        return;
+    printf(" %s=", key);
+    for (uint32_t i = 0; i < item.length && i < ARRAY_SHOWN; i++) {
+        printf("%s%s", i ? "," : "", cli_scalar(element, text, sizeof text));
+        svi_walk(&element.at, element.end, SVI_WALK_MAX);
     }
-    return true;
+    if (item.length > ARRAY_SHOWN)
+        fputs(",...", stdout);
 }
+
+static const char *const quality[] = {"accuracy", "accuracy.w", "kappa", "kappa_t", "f1",
+                                      "mae",      "rmse",       "r2",    NULL};
+
+static void print_model(struct cli_object m) {
+    print_keys(m, (const char *const[]){"version", "method", "d", NULL});
+    print_array(m, "classes");
+    print_keys(m, (const char *const[]){"seen", "learned", "serves", NULL});
+    if (cli_key(m, "gap").at) /* a refit */
+        print_keys(m, (const char *const[]){"at", "objective", "gap", "iterations", "milliseconds", NULL});
+    print_keys(cli_key(m, "quality"), quality);
+}
+
+static void print_score(struct cli_object m) {
+    const struct cli_object y = cli_key(m, "y"), yhat = cli_key(m, "yhat");
+    const size_t size = (size_t)(y.end - y.at);
+    print_keys(m, (const char *const[]){"id", "yhat", "y", NULL});
+    if (y.at && yhat.at && cli_item(yhat).type != SVI_REAL)
+        fputs(yhat.end - yhat.at == y.end - y.at && memcmp(y.at, yhat.at, size) == 0 ? " right" : " wrong",
+              stdout);
+    print_array(m, "scores");
+    print_keys(m, (const char *const[]){"novelty", "p", "model", NULL});
+}
+
+static void print_stats(struct cli_object m) {
+    print_keys(m, (const char *const[]){"seen", "learned", "errors", "rate", NULL});
+    print_keys(m, quality);
+    print_keys(m, (const char *const[]){"latency_p99", NULL});
+}
+
+static void print_error(struct cli_object m) {
+    char code[TEXT], count[TEXT], reason[400];
+    printf(" %s (%s): %s", cli_key_text(m, "code", code, sizeof code),
+           cli_key_text(m, "count", count, sizeof count), cli_key_text(m, "reason", reason, sizeof reason));
+}
+
+static void print_alert(struct cli_object m) {
+    char text[400];
+    print_keys(m, (const char *const[]){"state", "id", "novelty", "p", "grade", NULL});
+    printf(" %s", cli_key_text(m, "text", text, sizeof text));
+}
+
+/* "score default id=7 yhat=1 y=0 wrong ..." */
+static void print_event(enum svi_topic kind, struct cli_object payload) {
+    static void (*const printers[SVI_TOPIC_COUNT])(struct cli_object) = {[SVI_TOPIC_MODEL] = print_model,
+                                                                         [SVI_TOPIC_SCORE] = print_score,
+                                                                         [SVI_TOPIC_ALERT] = print_alert,
+                                                                         [SVI_TOPIC_STATS] = print_stats,
+                                                                         [SVI_TOPIC_ERROR] = print_error};
+    char stream[TEXT];
+    if (kind == SVI_TOPIC_COUNT)
+        return;
+    printf("%s %s", svi_topic_name(kind), cli_key_text(payload, "stream", stream, sizeof stream));
+    printers[kind](payload);
+    putchar('\n');
+}
+
+/* {"topic": "model.default.", ...the payload's keys...} and a newline into the line; nothing when the payload
+ * is not a map. */
+static svs_code write_event_json(struct svi_bytes *line, const struct subscription_event *e) {
+    line->size = 0;
+    svs_code code = svi_json_text(line, "{\"topic\":");
+    if (code == SVS_OK)
+        code = svi_json_string(line, e->topic, e->topic_length);
+    const size_t brace = line->size;
+    if (code == SVS_OK)
+        code = svi_json_msgpack(line, e->payload, e->size, NULL);
+    if (code != SVS_OK)
+        return code;
+    if (line->data[brace] != '{')
+        line->size = 0;
+    else
+        line->data[brace] = line->size > brace + 2 ? ',' : ' '; /* the payload's own keys follow the topic */
+    return line->size > 0 ? svi_json_text(line, "\n") : SVS_OK;
+}
+
+/* ---- events as they come */
 
 /* The terminal's bell where people look at lines; the command gets the event as JSON on its standard input,
  * one event after the other. */
-static void raise_alarm(struct watch *w, const char *topic, size_t length, const zmq_msg_t *payload) {
+static void raise_alarm(struct watch *w, const struct subscription_event *e) {
     if (w->bell)
         fputc('\a', stdout);
     if (!w->command)
         return;
     fflush(stdout);
-    const svs_code code = cli_event_json(topic, length, zmq_msg_data((zmq_msg_t *)payload),
-                                         zmq_msg_size(payload), &w->line, NULL);
-    if (code != SVS_OK) {
-        cli_fail(w->args, "no memory for the event that %s was to be told", w->command);
-        return;
-    }
-    (void)cli_pipe_to(w->args, w->command, w->line.data, w->line.size, w->limit); /* it has told why */
+    if (write_event_json(&w->line, e) == SVS_OK)
+        (void)cli_pipe_to(w->args, w->command, w->line.data, w->line.size, w->limit); /* reports failures */
+    else
+        cli_fail(w->args, "out of memory: %s does not get this event", w->command);
 }
 
-static void show(struct watch *w, zmq_msg_t *topic, zmq_msg_t *payload) {
-    msgpack_unpacked u;
-    const char *name = zmq_msg_data(topic);
-    size_t length = zmq_msg_size(topic);
-    enum svi_topic kind = cli_topic_kind(name, length);
-    if (cli_unpack(&u, zmq_msg_data(payload), zmq_msg_size(payload), NULL) == SVS_OK &&
-        is_new(w, find_topic(w, name, length), kind, &u.data)) {
-        w->events++;
-        if (w->json)
-            cli_print_json(stdout, name, length, zmq_msg_data(payload), zmq_msg_size(payload), &w->line,
-                           NULL);
-        else
-            cli_print_event(stdout, kind, &u.data);
-        if (kind == SVI_TOPIC_ALERT)
-            raise_alarm(w, name, length, payload);
-    }
-    msgpack_unpacked_destroy(&u);
+static void cmd_watch_show(struct watch *w, const struct subscription_event *e) {
+    if (e->lost > 0)
+        fprintf(w->json ? stderr : stdout, "lost %" PRId64 " %s event%s\n", e->lost,
+                e->kind < SVI_TOPIC_COUNT ? svi_topic_name(e->kind) : "other", e->lost > 1 ? "s" : "");
+    w->events++;
+    if (!w->json)
+        print_event(e->kind, (struct cli_object){e->payload, (const uint8_t *)e->payload + e->size});
+    else if (write_event_json(&w->line, e) == SVS_OK)
+        fwrite(w->line.data, 1, w->line.size, stdout);
+    if (e->kind == SVI_TOPIC_ALERT)
+        raise_alarm(w, e);
 }
 
-static void take_events(struct watch *w) {
-    zmq_msg_t topic, payload;
-    zmq_msg_init(&topic);
-    zmq_msg_init(&payload);
-    while (w->events < w->wanted && zmq_msg_recv(&topic, w->socket, ZMQ_DONTWAIT) >= 0)
-        if (zmq_msg_more(&topic) && svi_last_frame(w->socket, &payload))
-            show(w, &topic, &payload);
-    zmq_msg_close(&topic);
-    zmq_msg_close(&payload);
+static void cmd_watch_take_events(struct watch *w) {
+    struct subscription_event e;
+    while (w->events < w->wanted && subscription_next(&w->subscription, &e))
+        cmd_watch_show(w, &e);
     fflush(stdout);
 }
 
-static bool subscribe(struct watch *w) {
+/* To the topics that are named, else to all: of one stream when it is given. */
+static svs_code cmd_watch_subscribe(struct watch *w, svs_error *err) {
     const struct cli_args *a = w->args;
-    bool ok = true;
+    const int count = a->positional_count;
     char topic[SVI_TOPIC_MAX];
-    for (int i = 0; i < a->positional_count; i++)
-        ok = ok && zmq_setsockopt(w->socket, ZMQ_SUBSCRIBE, a->positional[i], strlen(a->positional[i])) == 0;
-    bool one = cli_given(a, "stream");
-    for (int t = 0; t < SVI_TOPIC_COUNT && one && a->positional_count == 0; t++) {
-        size_t n = svi_topic_write((enum svi_topic)t, a->settings.stream, topic);
-        ok = ok && zmq_setsockopt(w->socket, ZMQ_SUBSCRIBE, topic, n) == 0;
+    if (count == 0 && !cli_given(a, "stream"))
+        return subscription_add(&w->subscription, "", err);
+    svs_code code = SVS_OK;
+    for (int i = 0; i < count && code == SVS_OK; i++)
+        code = subscription_add(&w->subscription, a->positional[i], err);
+    for (int t = 0; count == 0 && t < SVI_TOPIC_COUNT && code == SVS_OK; t++) {
+        svi_topic_write((enum svi_topic)t, a->settings.stream, topic);
+        code = subscription_add(&w->subscription, topic, err);
     }
-    if (a->positional_count == 0 && !one)
-        ok = zmq_setsockopt(w->socket, ZMQ_SUBSCRIBE, "", 0) == 0;
-    return ok;
+    return code;
 }
 
 /* Once: the other end may let us in later. */
-static void tell_refusal(struct watch *w) {
-    if (svi_refusals_any(w->refusals) && !w->told_refusal) {
-        cli_fail(w->args,
-                 "%s refused us: is this its key (curve.server), and ours in its allow file with the role "
-                 "subscribe? Trying on",
-                 w->args->settings.out);
-        w->told_refusal = true;
-    }
+static void cmd_watch_show_refusal(struct watch *w) {
+    if (!subscription_refused(&w->subscription) || w->refused)
+        return;
+    cli_fail(w->args,
+             "%s refused us: is this its key (curve.server), and ours in its allow file with the role "
+             "subscribe? Trying on",
+             w->args->settings.out);
+    w->refused = true;
 }
 
 /* Until `wanted` events came, or the time is over. */
-static int follow(struct watch *w, double seconds) {
-    zmq_pollitem_t items[2] = {{w->socket, 0, ZMQ_POLLIN, 0}, {w->refusals, 0, ZMQ_POLLIN, 0}};
-    double end = cli_clock() + seconds;
+static int cmd_watch_follow(struct watch *w, double seconds) {
+    zmq_pollitem_t items[2] = {{w->subscription.socket, 0, ZMQ_POLLIN, 0},
+                               {w->subscription.refusals, 0, ZMQ_POLLIN, 0}};
+    double end = svi_monotonic() + seconds;
     while (w->events < w->wanted && !ferror(stdout)) {
-        double left = seconds > 0 ? end - cli_clock() : 3600;
+        double left = seconds > 0 ? end - svi_monotonic() : 3600;
         if (left <= 0)
             break;
-        if (zmq_poll(items, w->refusals ? 2 : 1, (long)(1000 * left) + 1) < 0 && errno != EINTR)
+        if (zmq_poll(items, w->subscription.refusals ? 2 : 1, (long)(1000 * left) + 1) < 0 && errno != EINTR)
             return cli_fail(w->args, "waiting failed: %s", zmq_strerror(errno));
-        take_events(w);
-        tell_refusal(w);
+        cmd_watch_take_events(w);
+        cmd_watch_show_refusal(w);
     }
     if (w->wanted == INT64_MAX || w->events == w->wanted)
         return CLI_OK;
@@ -156,31 +220,17 @@ static int follow(struct watch *w, double seconds) {
                     w->wanted, w->args->settings.out, seconds);
 }
 
-static svs_code open_socket(struct watch *w, void *context, svs_error *err) {
-    const struct svi_socket_plan plan = {"out", ZMQ_SUB, false, QUEUE, 0, -1};
+static int cmd_watch_run_with(struct watch *w, void *context, double seconds) {
     struct svi_identity id;
-    svs_code code = svi_identity_load(&w->args->settings, true, &id, err);
-    if (code == SVS_OK && !(w->socket = svi_socket_new(context, &plan, err)))
-        code = err->code;
-    if (code == SVS_OK && id.on)
-        w->refusals = svi_refusals_new(context, w->socket);
-    if (code == SVS_OK)
-        code = svi_socket_secure(w->socket, &plan, &id, err);
-    svi_identity_wipe(&id);
-    return code == SVS_OK ? svi_socket_attach(w->socket, &plan, w->args->settings.out, NULL, err) : code;
-}
-
-static int run_with(struct watch *w, void *context, double seconds) {
     svs_error err;
-    int result;
-    if (open_socket(w, context, &err) != SVS_OK)
-        result = cli_error(w->args, &err);
-    else if (!subscribe(w))
-        result = cli_fail(w->args, "cannot subscribe: %s", zmq_strerror(errno));
-    else
-        result = follow(w, seconds);
-    svi_refusals_free(&w->refusals, w->socket);
-    svi_socket_close(&w->socket);
+    svs_code code = svi_identity_load(&w->args->settings, true, &id, &err);
+    if (code == SVS_OK)
+        code = subscription_open(&w->subscription, context, w->args->settings.out, &id, QUEUE, &err);
+    svi_identity_wipe(&id);
+    if (code == SVS_OK)
+        code = cmd_watch_subscribe(w, &err);
+    int result = code == SVS_OK ? cmd_watch_follow(w, seconds) : cli_error(w->args, &err);
+    subscription_close(&w->subscription);
     return result;
 }
 
@@ -196,56 +246,54 @@ static bool is_topic(const char *word) {
     return may;
 }
 
-static int run(const struct cli_args *a) {
-    double seconds, limit;
-    int64_t count;
-    if (!cli_number(a, "timeout", 0, 1e9, &seconds) || !cli_integer(a, "count", 0, INT64_MAX, &count) ||
-        !cli_number(a, "exec-timeout", 0.001, 1e6, &limit))
-        return CLI_USAGE;
+static int cmd_watch_run(const struct cli_args *a) {
+    const double seconds = cli_number(a, "timeout");
+    const int64_t count = cli_integer(a, "count");
     for (int i = 0; i < a->positional_count; i++)
         if (!is_topic(a->positional[i]))
             return cli_usage(a, "no topic begins with '%.60s': model, score, stats, error and alert do",
                              a->positional[i]);
-    struct watch w = {
-        .args = a, .json = cli_has(a, "json"), .limit = limit, .wanted = count ? count : INT64_MAX};
+    struct watch w = {.args = a,
+                      .json = cli_has(a, "json"),
+                      .limit = cli_number(a, "exec-timeout"),
+                      .wanted = count ? count : INT64_MAX};
     w.bell = !w.json && !a->quiet && isatty(STDOUT_FILENO);
     w.command = cli_value(a, "exec");
-    w.last = svi_alloc_array(TOPICS, sizeof *w.last);
     void *context = zmq_ctx_new();
-    int result = w.last && context ? run_with(&w, context, seconds) : cli_fail(a, "no memory");
+    int result = context ? cmd_watch_run_with(&w, context, seconds) : cli_fail(a, "no memory");
     if (context)
         zmq_ctx_term(context);
-    svi_free(w.last);
     svi_bytes_clear(&w.line);
     return result;
 }
 
 static const struct cli_option options[] = {
-    {"json", 0, NULL, NULL, "events as JSON lines, with their topic"},
-    {"count", 'n', "N", "0", "stop after so many events; 0 goes on"},
-    {"timeout", 0, "SECONDS", "0", "stop after so long; 0 goes on; exit code 1 when fewer than --count came"},
-    {"exec", 0, "COMMAND", NULL,
-     "run this in a shell for each alert event, with the event as one line of JSON on its standard input"},
-    {"exec-timeout", 0, "SECONDS", "60", "end that command, and what it started, when it takes longer"},
-    {NULL, 0, NULL, NULL, NULL}};
+    CLI_SWITCH("json", 0, "events as JSON lines, with their topic"),
+    CLI_INTEGER("count", 'n', "N", "0", 0, CLI_UNLIMITED, "stop after N events; 0 goes on"),
+    CLI_NUMBER("timeout", 0, "SECONDS", "0", 0, 1e9,
+               "stop after this time; 0 goes on; exit code 1 when fewer than --count came"),
+    CLI_OPTION(
+        "exec", 0, "COMMAND", NULL,
+        "run this in a shell for each alert event, with the event as one line of JSON on its standard input"),
+    CLI_NUMBER("exec-timeout", 0, "SECONDS", "60", 0.001, 1e6,
+               "end that command, and what it started, when it takes longer"),
+    CLI_END};
 
 const struct cli_command cli_watch = {
     .name = "watch",
     .text = "print what a running process publishes",
     .usage = "[TOPIC...]",
     .help =
-        "Subscribes at the address `out` and prints one line an event. A TOPIC is a prefix: model, score,\n"
-        "stats, error, alert, or with the stream's name: model.pump1. (the closing dot keeps model.pump10. "
-        "out).\n"
-        "Events that this subscriber was too slow for are told: lost 3 score events. An alert rings the\n"
-        "terminal's bell, unless told --quiet. --exec hands each alert event on, one after the other: its\n"
-        "state is open, update or close. A command that fails or takes more than --exec-timeout seconds is\n"
-        "told, and the next event gets its own.\n"
+        "Subscribes at the address `out` and prints one line per event. A TOPIC is a prefix: model, score,\n"
+        "stats, error, alert, or with the stream's name: model.pump1. (the closing dot keeps model.pump10.\n"
+        "out). Events that this subscriber was too slow for are reported: lost 3 score events. An alert\n"
+        "rings the terminal's bell, unless --quiet is given. --exec hands each alert event on, one after\n"
+        "the other: its state is open, update or close. A command that fails or takes more than\n"
+        "--exec-timeout seconds is reported, and the next event gets its own.\n"
         "\n"
         "  svmstream watch model error\n"
         "  svmstream watch --json score | jq .yhat\n"
         "  svmstream watch alert --exec 'jq -r .text | mail -s alert me@example.org'",
     .keys = "out stream curve curve.server",
     .options = options,
-    .positional_max = -1,
-    .run = run};
+    .run = cmd_watch_run};

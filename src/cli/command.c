@@ -1,11 +1,17 @@
-/* What a command asks of its command line, and how it says that something failed. */
+/* The table of commands, what a command asks of its command line, and how it reports that something failed.
+ */
+#include "cli/command.h"
+
 #include <assert.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/command.h"
+const struct cli_command *cli_find(const struct cli_command *const *all, const char *name) {
+    while (*all && strcmp((*all)->name, name) != 0)
+        all++;
+    return *all;
+}
 
 static int option_row(const struct cli_args *a, const char *name) {
     const struct cli_option *options = a->command->options;
@@ -31,38 +37,45 @@ bool cli_given(const struct cli_args *a, const char *key) {
     return svi_settings_given(&a->settings, row);
 }
 
-bool cli_number(const struct cli_args *a, const char *name, double low, double high, double *out) {
+double cli_number(const struct cli_args *a, const char *name) {
     const char *value = cli_value(a, name);
     assert(value);
-    char *end;
-    *out = strtod(value, &end);
-    bool plain = value[0] != '\0' && value[strspn(value, "0123456789+-.eE")] == '\0' && *end == '\0';
-    if (plain && *out >= low && *out <= high)
-        return true;
-    cli_usage(a, "--%s: '%s' is not a number from %g to %g", name, value, low, high);
-    return false;
+    return strtod(value, NULL);
 }
 
-bool cli_integer(const struct cli_args *a, const char *name, int64_t low, int64_t high, int64_t *out) {
+int64_t cli_integer(const struct cli_args *a, const char *name) {
     const char *value = cli_value(a, name);
     assert(value);
-    char *end;
-    errno = 0;
-    *out = strtoll(value, &end, 10);
-    bool plain = value[0] != '\0' && value[strspn(value, "0123456789+-")] == '\0' && *end == '\0';
-    if (plain && errno == 0 && *out >= low && *out <= high)
-        return true;
-    cli_usage(a, "--%s: '%s' is not a whole number from %lld to %lld", name, value, (long long)low,
-              (long long)high);
-    return false;
+    return strtoll(value, NULL, 10);
 }
 
-void cli_default_name(const char *path, const char *ending, char *out, size_t size) {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    snprintf(out, size, "%s%s", strcmp(path, "-") == 0 ? "stdin" : name, ending);
+int cli_word(const struct cli_args *a, const char *name) {
+    const char *value = cli_value(a, name);
+    assert(value);
+    return cli_word_place(a->command->options[option_row(a, name)].argument, value);
 }
 
-static void say(const struct cli_args *a, const char *format, va_list arguments) {
+int cli_word_place(const char *words, const char *word) {
+    for (int place = 0;; place++) {
+        const size_t length = strcspn(words, "|");
+        if (strlen(word) == length && memcmp(words, word, length) == 0)
+            return place;
+        if (words[length] == '\0')
+            return -1;
+        words += length + 1;
+    }
+}
+
+void cli_output_name(const struct cli_args *a, int index, int input, const char *ending, char *out,
+                     size_t size) {
+    const char *path = a->positional[input], *slash = strrchr(path, '/');
+    if (a->positional_count > index)
+        snprintf(out, size, "%s", a->positional[index]);
+    else
+        snprintf(out, size, "%s%s", strcmp(path, "-") == 0 ? "stdin" : slash ? slash + 1 : path, ending);
+}
+
+static void print_message(const struct cli_args *a, const char *format, va_list arguments) {
     fprintf(stderr, "svmstream %s: ", a->command->name);
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
@@ -71,7 +84,7 @@ static void say(const struct cli_args *a, const char *format, va_list arguments)
 int cli_fail(const struct cli_args *a, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    say(a, format, arguments);
+    print_message(a, format, arguments);
     va_end(arguments);
     return CLI_FAILED;
 }
@@ -79,14 +92,16 @@ int cli_fail(const struct cli_args *a, const char *format, ...) {
 int cli_usage(const struct cli_args *a, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    say(a, format, arguments);
+    print_message(a, format, arguments);
     va_end(arguments);
     fprintf(stderr, "see `svmstream %s --help`\n", a->command->name);
     return CLI_USAGE;
 }
 
 int cli_error(const struct cli_args *a, const svs_error *err) {
-    if (err->code == SVS_SETTING)
-        return cli_usage(a, "%s", err->text);
-    return cli_fail(a, "%s", err->text);
+    return err->code == SVS_SETTING ? cli_usage(a, "%s", err->text) : cli_fail(a, "%s", err->text);
+}
+
+int cli_end(const struct cli_args *a, svs_code code, const svs_error *err) {
+    return code == SVS_OK ? CLI_OK : cli_error(a, err);
 }

@@ -20,7 +20,7 @@ bool feed_source_replays(const char *const *paths, int count) {
 }
 
 /* FNV-1a, the length included. */
-static uint64_t add(uint64_t h, const char *bytes, size_t length) {
+static uint64_t feed_source_add(uint64_t h, const char *bytes, size_t length) {
     for (size_t i = 0; i < length; i++)
         h = (h ^ (unsigned char)bytes[i]) * 1099511628211u;
     return (h ^ length) * 1099511628211u;
@@ -39,14 +39,14 @@ static uint64_t add_file(uint64_t h, const char *path) {
     size_t length = f ? fread(head, 1, sizeof head, f) : 0;
     if (f)
         fclose(f);
-    return add(add(h, known, strlen(known)), head, two_lines(head, length));
+    return feed_source_add(feed_source_add(h, known, strlen(known)), head, two_lines(head, length));
 }
 
 void feed_source_name(const char *const *paths, int count, char name[SVS_NAME_MAX + 1]) {
     char host[256] = "";
     const char *slash = strrchr(paths[0], '/'), *file = slash ? slash + 1 : paths[0];
     gethostname(host, sizeof host - 1);
-    uint64_t h = add(14695981039346656037u, host, strlen(host));
+    uint64_t h = feed_source_add(14695981039346656037u, host, strlen(host));
     for (int i = 0; i < count; i++)
         h = add_file(h, paths[i]);
     snprintf(name, SVS_NAME_MAX + 1, "%.*s-%012" PRIx64, SHOWN, file, h & 0xffffffffffffu);

@@ -1,6 +1,6 @@
 /* feed_source.h: under which name the files of `feed` go to a process that acknowledges. */
-#ifndef SVI_CLI_FEED_SOURCE_H
-#define SVI_CLI_FEED_SOURCE_H
+#ifndef SVI_FEED_SOURCE_H
+#define SVI_FEED_SOURCE_H
 
 #include <stdbool.h>
 

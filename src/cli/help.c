@@ -1,12 +1,31 @@
-/* The help texts, all from the tables of commands, options and settings. */
+/* Help, man page and bash completion, all made of the tables of commands, options and settings; `svmstream
+ * help`, and the hidden commands that print what `make install` installs with the program.
+ *
+ * Help and man page are the same entries (an option or a setting with its sentence) in two forms:
+ * write_entry sets one in two columns, write_tagged as roff. */
 #include "cli/help.h"
 
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
+#include "base/fail.h"
+#include "base/text.h"
 #include "cli/options.h"
+#include "manual/manual.h"
+#include "svmstream/svmstream.h"
 
-#define WIDTH  100
-#define INDENT 28
+#define WIDTH       100
+#define INDENT      28
+#define ENTRY_LEFT  160 /* bytes of the name of an option or setting, with its value */
+#define ENTRY_TEXT  512
+#define NAMES_MAX   64  /* commands and topics */
+#define PAGE_NARROW 40  /* columns of a page, at least; 80 where standard output is no terminal */
+#define PAGE_WIDE   110 /* longer lines are hard to read */
+
+typedef void entry_writer(FILE *to, const char *left, const char *text);
+
+/* ---- entries */
 
 /* `left` in the left column, then `text` broken between words in the right one. */
 static void write_entry(FILE *to, const char *left, const char *text) {
@@ -29,106 +48,306 @@ static void write_entry(FILE *to, const char *left, const char *text) {
     fputc('\n', to);
 }
 
-const char *cli_argument_name(const struct svi_setting *row) {
-    static const char *const names[] = {
-        [SVI_SET_TEXT] = "TEXT",   [SVI_SET_NAME] = "NAME",         [SVI_SET_ADDRESS] = "ADDRESS",
-        [SVI_SET_CHOICE] = "WORD", [SVI_SET_INTEGER] = "N",         [SVI_SET_NUMBER] = "NUMBER",
-        [SVI_SET_BYTES] = "BYTES", [SVI_SET_SCORES] = "all|none|N",
-    };
-    return row->choices && row->type != SVI_SET_ADDRESS ? row->choices : names[row->type];
+static void write_roff(FILE *to, const char *before, const char *text, const char *after) {
+    fputs(before, to);
+    svi_manual_roff(to, text, strlen(text));
+    fputs(after, to);
 }
 
-static bool in_list(const char *list, const char *key) {
-    for (size_t length; *list; list += length) {
-        list += strspn(list, " ");
-        length = strcspn(list, " ");
-        bool group = length > 0 && list[length - 1] == '.';
-        if (length > 0 && strncmp(list, key, length) == 0 && (group || key[length] == '\0'))
-            return true;
+static void write_tagged(FILE *to, const char *left, const char *text) {
+    write_roff(to, ".TP\n.B ", left, "\n");
+    write_roff(to, "", text, "\n");
+}
+
+/* The sentence, and in parentheses what is known of range and default. */
+static void describe_entry(char *out, size_t size, const char *text, const char *range, const char *value) {
+    const bool more = range[0] || value[0];
+    snprintf(out, size, "%s%s%s%s%s%s%s", text, more ? " (" : "", range, range[0] ? "; " : "",
+             value[0] ? "default " : "", value, more ? ")" : "");
+}
+
+static void write_options(FILE *to, const struct cli_option *options, entry_writer *entry) {
+    for (const struct cli_option *o = options; o && o->name; o++) {
+        char left[ENTRY_LEFT], text[ENTRY_TEXT], letter[] = "-x, ";
+        letter[1] = o->letter;
+        snprintf(left, sizeof left, "%s--%s%s%s", o->letter ? letter : "", o->name, o->argument ? " " : "",
+                 o->argument ? o->argument : "");
+        describe_entry(text, sizeof text, o->text, "", o->value ? o->value : "");
+        entry(to, left, text);
     }
-    return false;
+}
+
+/* What stands for the value of a setting: its words ("pull|router|sub") or its kind ("N"). */
+static const char *argument_name(const struct svi_setting *row, char *out, size_t size) {
+    static const char *const names[] = {
+        [SVI_SET_TEXT] = "TEXT",   [SVI_SET_NAME] = "NAME", [SVI_SET_ADDRESS] = "ADDRESS",
+        [SVI_SET_CHOICE] = "WORD", [SVI_SET_INTEGER] = "N", [SVI_SET_NUMBER] = "NUMBER",
+        [SVI_SET_BYTES] = "BYTES",
+    };
+    if (!row->words || row->type == SVI_SET_ADDRESS)
+        return names[row->type];
+    svi_settings_words(row, "|", out, size);
+    if (row->type == SVI_SET_INTEGER)
+        strncat(out, "|N", size - strlen(out) - 1);
+    return out;
+}
+
+/* Sentence, range and default of the settings that the command lists (NULL: of all). */
+static void write_settings(FILE *to, const struct cli_command *command, const char *dashes,
+                           entry_writer *entry) {
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++) {
+        char left[ENTRY_LEFT], text[ENTRY_TEXT], words[96];
+        char range[96] = "";
+        if (command && !cli_lists(command, row))
+            continue;
+        snprintf(left, sizeof left, "%s%s %s", dashes, row->key, argument_name(row, words, sizeof words));
+        if (row->low != row->high)
+            svi_settings_range(row, range, sizeof range);
+        /* "default default" says nothing */
+        describe_entry(text, sizeof text, row->text, range, strcmp(row->value, "default") ? row->value : "");
+        entry(to, left, text);
+    }
 }
 
 bool cli_lists(const struct cli_command *command, const struct svi_setting *row) {
-    return !command->keys || in_list(command->keys, row->key);
+    return !command->keys || cli_holds(command->keys, row->key);
 }
 
-void cli_describe_setting(const struct svi_setting *row, char *out, size_t size) {
-    char range[96];
-    const char *value = row->value[0] ? row->value : "empty";
-    const char *unit = row->unit[0] ? " " : "";
-    bool bounded = row->low != row->high;
-    if (bounded)
-        snprintf(out, size, "%s (%s; default %s)", row->text, svi_settings_range(row, range, sizeof range),
-                 value);
-    else
-        snprintf(out, size, "%s (default %s%s%s)", row->text, value, unit, row->unit);
-}
-
-void cli_describe_option(const struct cli_option *option, char *out, size_t size) {
-    if (option->value && option->value[0])
-        snprintf(out, size, "%s (default %s)", option->text, option->value);
-    else
-        snprintf(out, size, "%s", option->text);
-}
-
-void cli_option_left(const struct cli_option *option, char *out, size_t size) {
-    char letter[8] = "";
-    if (option->letter)
-        snprintf(letter, sizeof letter, "-%c, ", option->letter);
-    snprintf(out, size, "%s--%s%s%s", letter, option->name, option->argument ? " " : "",
-             option->argument ? option->argument : "");
-}
-
-static void write_options(FILE *to, const struct cli_option *options) {
-    char left[96], text[512];
-    for (int i = 0; options && options[i].name; i++) {
-        cli_option_left(&options[i], left, sizeof left);
-        cli_describe_option(&options[i], text, sizeof text);
-        write_entry(to, left, text);
-    }
-}
-
-static void write_settings(FILE *to, const struct cli_command *command) {
-    int count;
-    char left[128], text[512];
-    const struct svi_setting *table = svi_settings_table(&count);
-    if (command->keys && command->keys[0] == '\0')
-        return;
-    fputs("\nSettings (a flag here, or a line `key: value` in the file of --config):\n", to);
-    for (int i = 0; i < count; i++) {
-        if (!cli_lists(command, &table[i]))
-            continue;
-        snprintf(left, sizeof left, "--%s %s", table[i].key, cli_argument_name(&table[i]));
-        cli_describe_setting(&table[i], text, sizeof text);
-        write_entry(to, left, text);
-    }
-}
+/* ---- help */
 
 void cli_write_help(FILE *to, const struct cli_command *command) {
-    const char *usage = command->usage ? command->usage : "";
-    fprintf(to, "Usage: svmstream %s%s%s [options]\n\n%s\n", command->name, usage[0] ? " " : "", usage,
-            command->text);
+    fprintf(to, "Usage: svmstream %s%s%s [options]\n\n%s\n", command->name, command->usage[0] ? " " : "",
+            command->usage, command->text);
     if (command->help)
-        fprintf(to, "\n%s%s", command->help, command->help[strlen(command->help) - 1] == '\n' ? "" : "\n");
+        fprintf(to, "\n%s\n", command->help);
     fputs("\nOptions:\n", to);
-    write_options(to, command->options);
-    write_options(to, cli_common_options());
-    write_settings(to, command);
+    write_options(to, command->options, write_entry);
+    write_options(to, cli_common_options, write_entry);
+    if (command->keys && !command->keys[0])
+        return;
+    fputs("\nSettings (a flag here, or a line `key: value` in the file of --config):\n", to);
+    write_settings(to, command, "--", write_entry);
 }
 
-void cli_write_overview(FILE *to) {
-    int count;
-    const struct cli_command *const *commands = cli_commands(&count);
+void cli_write_overview(FILE *to, const struct cli_command *const *all) {
     fputs(
         "Usage: svmstream COMMAND [options]\n\n"
         "An always current linear SVM of a stream: samples in, models, scores and stats out.\n\nCommands:\n",
         to);
-    for (int i = 0; i < count; i++)
-        if (!commands[i]->hidden)
-            write_entry(to, commands[i]->name, commands[i]->text);
+    for (const struct cli_command *const *c = all; *c; c++)
+        if (!(*c)->hidden)
+            write_entry(to, (*c)->name, (*c)->text);
+    fputs("\nTopics of the manual (svmstream help TOPIC):\n", to);
+    for (const struct svi_manual_page *p = svi_manual_pages; p->topic; p++) {
+        char text[128];
+        int length;
+        const char *summary = svi_manual_summary(p, &length);
+        snprintf(text, sizeof text, "%.*s", length, summary);
+        write_entry(to, p->topic, text);
+    }
     fputs("\nOptions of every command:\n", to);
-    write_options(to, cli_common_options());
+    write_options(to, cli_common_options, write_entry);
     write_entry(to, "--KEY VALUE", "any setting, as listed by `svmstream config default`");
-    fputs("\nsvmstream COMMAND --help tells more. Exit status: 0 ok, 1 failed, 2 wrong usage.\n", to);
+    fputs("\n`svmstream COMMAND --help` lists the options of a command. Exit status: 0 ok, 1 failed, 2 wrong "
+          "usage.\n",
+          to);
 }
+
+/* The commands that are listed (none where `all` is NULL), and the topics; ends in NULL. Returns how many are
+ * commands. */
+static int list_names(const struct cli_command *const *all, const char *names[NAMES_MAX + 1]) {
+    int count = 0, commands;
+    for (const struct cli_command *const *c = all; c && *c; c++)
+        if (!(*c)->hidden)
+            names[count++] = (*c)->name;
+    commands = count;
+    for (const struct svi_manual_page *p = svi_manual_pages; p->topic && count < NAMES_MAX; p++)
+        names[count++] = p->topic;
+    names[count] = NULL;
+    return commands;
+}
+
+int cli_unknown(const struct cli_command *const *all, const char *what, const char *name) {
+    const char *names[NAMES_MAX + 1];
+    char shown[80];
+    const int commands = list_names(all, names);
+    if (strcmp(what, "command") == 0)
+        names[commands] = NULL;
+    const char *nearest = svi_nearest(name, names);
+    fprintf(stderr, "svmstream: unknown %s '%s', the nearest known one is '%s'\nsee `svmstream help`\n", what,
+            svi_escape(shown, sizeof shown, name, strlen(name)), nearest ? nearest : names[0]);
+    return CLI_USAGE;
+}
+
+static int page_width(bool terminal) {
+    struct winsize size;
+    if (!terminal || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < PAGE_NARROW)
+        return 80;
+    return size.ws_col > PAGE_WIDE ? PAGE_WIDE : size.ws_col;
+}
+
+/* `svmstream help [TOPIC|COMMAND]`. */
+static int show_help(const struct cli_args *a) {
+    const char *name = a->positional[0];
+    const struct svi_manual_page *page = name ? svi_manual_find(name) : NULL;
+    const struct cli_command *command = name ? cli_find(a->all, name) : NULL;
+    const bool terminal = isatty(STDOUT_FILENO);
+    if (name && !page && !command)
+        return cli_unknown(a->all, "command or topic", name);
+    if (page)
+        svi_manual_write(page, terminal ? SVI_MANUAL_STYLED : SVI_MANUAL_TEXT, page_width(terminal), stdout);
+    else if (command)
+        cli_write_help(stdout, command);
+    else
+        cli_write_overview(stdout, a->all);
+    return CLI_OK;
+}
+
+/* ---- the man page of the program */
+
+static void write_man_command(FILE *to, const struct cli_command *c) {
+    write_roff(to, ".SS ", c->name, "\n");
+    write_roff(to, ".B svmstream ", c->name, "\n");
+    if (c->usage[0])
+        write_roff(to, ".I ", c->usage, "\n");
+    write_roff(to, ".PP\n", c->text, "\n");
+    if (c->help)
+        write_roff(to, ".PP\n.nf\n", c->help, "\n.fi\n");
+    write_options(to, c->options, write_tagged);
+}
+
+void cli_write_man(FILE *to, const struct cli_command *const *all) {
+    fprintf(to, ".TH SVMSTREAM 1 \"\" \"svmstream %s\" \"User Commands\"\n", svs_version());
+    fputs(".SH NAME\nsvmstream \\- an always current linear SVM of a stream\n"
+          ".SH SYNOPSIS\n.B svmstream\n.I COMMAND\n[\\fIoptions\\fR]\n"
+          ".SH DESCRIPTION\nSamples come in over ZeroMQ or standard input; each is scored, then learned "
+          "exactly, "
+          "while the samples\nthat leave the window are exactly removed. Models, scores and stats are "
+          "published.\n"
+          ".SH COMMANDS\n",
+          to);
+    for (const struct cli_command *const *c = all; *c; c++)
+        if (!(*c)->hidden)
+            write_man_command(to, *c);
+    fputs(".SH OPTIONS OF EVERY COMMAND\n", to);
+    write_options(to, cli_common_options, write_tagged);
+    fputs(".SH SETTINGS\nEach is a flag\n.BI \\-\\- \"key value\"\nor a line\n.I key: value\n"
+          "of the YAML file named by\n.BR \\-\\-config .\n",
+          to);
+    write_settings(to, NULL, "", write_tagged);
+    fputs(".SH EXIT STATUS\n0 when all went well, 1 when something failed, 2 for a wrong command line.\n",
+          to);
+}
+
+/* ---- the bash completion */
+
+static void write_option_names(FILE *to, const struct cli_option *options) {
+    for (int i = 0; options && options[i].name; i++)
+        fprintf(to, " --%s", options[i].name);
+}
+
+/* What may follow a flag: the words of a choice, file names, or nothing. */
+static void write_values(FILE *to) {
+    char words[128];
+    fputs("    case $prev in\n    -f|--config) COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", to);
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
+        if (row->words && row->type != SVI_SET_ADDRESS)
+            fprintf(to, "    --%s) COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", row->key,
+                    svi_settings_words(row, " ", words, sizeof words));
+    fputs("    esac\n", to);
+}
+
+static void write_names(FILE *to, const char *const *names, int count) {
+    for (int i = 0; names[i] && i < count; i++)
+        fprintf(to, "%s ", names[i]);
+}
+
+void cli_write_completion(FILE *to, const struct cli_command *const *all) {
+    const char *names[NAMES_MAX + 1];
+    const int commands = list_names(all, names);
+    fputs("# bash completion for svmstream\n_svmstream() {\n"
+          "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} flags words=''\n"
+          "    local common='",
+          to);
+    write_option_names(to, cli_common_options);
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
+        fprintf(to, " --%s", row->key);
+    fputs("'\n    COMPREPLY=()\n    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        COMPREPLY=($(compgen -W '",
+          to);
+    write_names(to, names, commands);
+    fputs("help --help --version' -- \"$cur\"))\n        return\n    fi\n"
+          "    if [ \"${COMP_WORDS[1]}\" = help ]; then\n        COMPREPLY=($(compgen -W '",
+          to);
+    write_names(to, names, NAMES_MAX);
+    fputs("' -- \"$cur\"))\n        return\n    fi\n", to);
+    write_values(to);
+    fputs("    case ${COMP_WORDS[1]} in\n", to);
+    for (const struct cli_command *const *c = all; *c; c++) {
+        if ((*c)->hidden)
+            continue;
+        fprintf(to, "    %s)\n        flags=\"$common", (*c)->name);
+        write_option_names(to, (*c)->options);
+        fputs("\"\n        words='", to);
+        for (const struct cli_verb *v = (*c)->verbs; v && v->name; v++)
+            fprintf(to, "%s ", v->name);
+        fputs("' ;;\n", to);
+    }
+    fputs("    *) return ;;\n    esac\n"
+          "    if [ \"${cur:0:1}\" = - ]; then\n        COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\"))\n"
+          "    elif [ -n \"$words\" ]; then\n        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+          "    else\n        COMPREPLY=($(compgen -f -- \"$cur\"))\n    fi\n}\ncomplete -F _svmstream "
+          "svmstream\n",
+          to);
+}
+
+/* ---- what `make install` asks for */
+
+static int print_page(const struct cli_args *a, enum svi_manual_form form) {
+    const struct svi_manual_page *page = svi_manual_find(a->positional[0]);
+    if (!page)
+        return cli_unknown(NULL, "topic", a->positional[0]);
+    svi_manual_write(page, form, 0, stdout);
+    return CLI_OK;
+}
+
+static int print_man(const struct cli_args *a) {
+    if (a->positional_count > 0)
+        return print_page(a, SVI_MANUAL_ROFF);
+    cli_write_man(stdout, a->all);
+    return CLI_OK;
+}
+
+static int print_markdown(const struct cli_args *a) {
+    return print_page(a, SVI_MANUAL_MARKDOWN);
+}
+
+static int print_completion(const struct cli_args *a) {
+    cli_write_completion(stdout, a->all);
+    return CLI_OK;
+}
+
+#define HIDDEN .keys = "", .hidden = true, .unchecked = true
+
+const struct cli_command cli_help = {.name = "help",
+                                     .text = "show a topic of the manual, or the options of a command",
+                                     .usage = "[TOPIC|COMMAND]",
+                                     .run = show_help,
+                                     HIDDEN};
+
+const struct cli_command cli_help_man = {.name = "help-man",
+                                         .text = "print the man page of the program or of a topic (roff)",
+                                         .usage = "[TOPIC]",
+                                         .run = print_man,
+                                         HIDDEN};
+
+const struct cli_command cli_help_markdown = {.name = "help-markdown",
+                                              .text = "print the page of a topic as Markdown",
+                                              .usage = "TOPIC",
+                                              .run = print_markdown,
+                                              HIDDEN};
+
+const struct cli_command cli_help_completion = {.name = "help-completion",
+                                                .text = "print the bash completion",
+                                                .usage = "",
+                                                .run = print_completion,
+                                                HIDDEN};

@@ -1,5 +1,83 @@
+/* svmstream: the command that is asked for, and what its line is checked for before it runs. */
+#include <string.h>
+
+#include <cblas.h>
+
+#include "base/alloc.h"
+#include "cli/commands.h"
+#include "cli/help.h"
 #include "cli/options.h"
+#include "svmstream/svmstream.h"
+
+static const struct cli_command *const commands[] = {CLI_COMMANDS(CLI_COMMAND_ROW) NULL};
+
+static int show_version(void) {
+    printf("svmstream %s\n", svs_version());
+    return CLI_OK;
+}
+
+/* Contradictions matter to a command that starts an engine: one whose help lists the learner's settings. A
+ * kept state may have settings that were not given. */
+static svs_code check_settings(const struct cli_command *command, const struct svi_settings *s,
+                               svs_error *err) {
+    if (command->unchecked || !cli_lists(command, svi_settings_row("method")))
+        return SVS_OK;
+    return s->state_dir[0] ? svi_settings_check_start(s, err) : svi_settings_check(s, err);
+}
+
+static int run_parsed(struct cli_args *a, const struct cli_command *command, int count, char *const *argv,
+                      const char **positional) {
+    svs_error err;
+    bool in_file;
+    svs_code code = cli_parse(a, command, commands, count, argv, positional, &in_file, &err);
+    if (code == SVS_OK && a->version)
+        return show_version();
+    if (code == SVS_OK && a->help)
+        return cli_write_help(stdout, command), CLI_OK;
+    if (code == SVS_OK)
+        code = check_settings(command, &a->settings, &err);
+    if (code != SVS_OK)
+        return in_file ? cli_fail(a, "%s", err.text) : cli_usage(a, "%s", err.text);
+    openblas_set_num_threads((int)a->settings.threads);
+    return a->verb ? a->verb->run(a) : command->run(a);
+}
+
+static int run_command(const struct cli_command *command, int count, char *const *argv) {
+    struct cli_args *a = svi_alloc(sizeof *a);
+    const char **positional = svi_alloc_array((size_t)count + 1, sizeof *positional);
+    int code = CLI_FAILED;
+    if (a && positional)
+        code = run_parsed(a, command, count, argv, positional);
+    else
+        fprintf(stderr, "svmstream: out of memory\n");
+    svi_free(positional);
+    svi_free(a);
+    return code;
+}
+
+static int run_line(int argc, char *const *argv) {
+    const char *first = argc > 1 ? argv[1] : NULL;
+    if (!first || strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
+        cli_write_overview(first ? stdout : stderr, commands);
+        return first ? CLI_OK : CLI_USAGE;
+    }
+    if (strcmp(first, "--version") == 0)
+        return show_version();
+    const struct cli_command *command = cli_find(commands, first);
+    if (command)
+        return run_command(command, argc - 2, argv + 2);
+    if (first[0] != '-')
+        return cli_unknown(commands, "command", first);
+    fprintf(stderr, "svmstream: options follow the command: svmstream COMMAND [options]\n");
+    return CLI_USAGE;
+}
 
 int main(int argc, char **argv) {
-    return cli_main(argc, argv);
+    int code = run_line(argc, argv);
+    bool lost = ferror(stdout) != 0; /* a full disk or a closed pipe must not look like success */
+    if ((fflush(stdout) != 0 || lost) && code == CLI_OK) {
+        fprintf(stderr, "svmstream: cannot write to standard output\n");
+        code = CLI_FAILED;
+    }
+    return code;
 }

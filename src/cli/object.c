@@ -1,97 +1,62 @@
 #include "cli/object.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
-#include "wire/cursor.h"
-#include "wire/decode.h"
+#include "wire/json.h"
 
-svs_code cli_unpack(msgpack_unpacked *u, const void *bytes, size_t length, svs_error *err) {
-    size_t at = 0;
-    msgpack_unpacked_init(u);
-    svs_code code = svi_msgpack_check(bytes, length, SVI_WALK_MAX, err);
-    if (code != SVS_OK)
-        return code;
-    if (msgpack_unpack_next(u, bytes, length, &at) != MSGPACK_UNPACK_SUCCESS)
-        return svi_fail(err, SVS_NOT_MSGPACK, "the answer is not msgpack");
-    return SVS_OK;
+struct svi_item cli_item(struct cli_object o) {
+    struct svi_item item = {.type = SVI_NIL};
+    if (o.at)
+        svi_item_read(o.at, &item);
+    return item;
 }
 
-const msgpack_object *cli_key(const msgpack_object *map, const char *key) {
-    if (!map || map->type != MSGPACK_OBJECT_MAP)
-        return NULL;
-    for (uint32_t i = 0; i < map->via.map.size; i++) {
-        const msgpack_object_kv *kv = &map->via.map.ptr[i];
-        if (kv->key.type == MSGPACK_OBJECT_STR && kv->key.via.str.size == strlen(key) &&
-            memcmp(kv->key.via.str.ptr, key, strlen(key)) == 0)
-            return &kv->val;
+struct cli_object cli_key(struct cli_object map, const char *key) {
+    const struct svi_item item = cli_item(map);
+    const uint8_t *at = item.body;
+    for (uint32_t i = 0; item.type == SVI_MAP && i < item.length; i++) {
+        struct cli_object value = {at, at};
+        struct svi_item name;
+        svi_item_read(at, &name);
+        svi_walk(&value.at, map.end, SVI_WALK_MAX);
+        value.end = value.at;
+        svi_walk(&value.end, map.end, SVI_WALK_MAX);
+        if (name.type == SVI_STRING && name.length == strlen(key) && memcmp(name.body, key, name.length) == 0)
+            return value;
+        at = value.end;
     }
-    return NULL;
+    return (struct cli_object){NULL, NULL};
 }
 
-int64_t cli_key_integer(const msgpack_object *map, const char *key, int64_t otherwise) {
-    const msgpack_object *o = cli_key(map, key);
-    if (o && (o->type == MSGPACK_OBJECT_POSITIVE_INTEGER || o->type == MSGPACK_OBJECT_NEGATIVE_INTEGER))
-        return o->via.i64;
-    return otherwise;
-}
-
-double cli_key_number(const msgpack_object *map, const char *key, double otherwise) {
-    const msgpack_object *o = cli_key(map, key);
-    if (o && (o->type == MSGPACK_OBJECT_FLOAT32 || o->type == MSGPACK_OBJECT_FLOAT64))
-        return o->via.f64;
-    return o && o->type == MSGPACK_OBJECT_POSITIVE_INTEGER   ? (double)o->via.u64
-           : o && o->type == MSGPACK_OBJECT_NEGATIVE_INTEGER ? (double)o->via.i64
-                                                             : otherwise;
-}
-
-char *cli_scalar(const msgpack_object *o, char *out, size_t size) {
-    switch (o ? o->type : MSGPACK_OBJECT_NIL) {
-    case MSGPACK_OBJECT_BOOLEAN:
-        snprintf(out, size, "%s", o->via.boolean ? "true" : "false");
-        break;
-    case MSGPACK_OBJECT_POSITIVE_INTEGER:
-        snprintf(out, size, "%" PRIu64, o->via.u64);
-        break;
-    case MSGPACK_OBJECT_NEGATIVE_INTEGER:
-        snprintf(out, size, "%" PRId64, o->via.i64);
-        break;
-    case MSGPACK_OBJECT_FLOAT32:
-    case MSGPACK_OBJECT_FLOAT64:
-        snprintf(out, size, "%.4g", o->via.f64);
-        break;
-    case MSGPACK_OBJECT_STR:
-    case MSGPACK_OBJECT_BIN:
-        svi_escape(out, size, o->via.str.ptr, o->via.str.size);
-        break;
-    default:
+char *cli_scalar(struct cli_object o, char *out, size_t size) {
+    const struct svi_item item = cli_item(o);
+    if (item.type == SVI_BOOL)
+        snprintf(out, size, "%s", item.i ? "true" : "false");
+    else if (item.type == SVI_INT)
+        snprintf(out, size, "%" PRId64, item.i);
+    else if (item.type == SVI_HUGE_INT)
+        snprintf(out, size, "%" PRIu64, (uint64_t)item.i);
+    else if (item.type == SVI_REAL)
+        snprintf(out, size, "%.4g", item.r);
+    else if (item.type == SVI_STRING || item.type == SVI_BIN)
+        svi_escape(out, size, (const char *)item.body, item.length);
+    else
         snprintf(out, size, "-");
-    }
     return out;
 }
 
-char *cli_key_text(const msgpack_object *map, const char *key, char *out, size_t size) {
+char *cli_key_text(struct cli_object map, const char *key, char *out, size_t size) {
     return cli_scalar(cli_key(map, key), out, size);
 }
 
-const void *cli_key_bytes(const void *bytes, size_t length, const char *key, size_t *size) {
-    struct svi_item map, name;
-    const uint8_t *end = (const uint8_t *)bytes + length, *at = svi_item_read(bytes, &map);
-    for (uint32_t i = 0; map.type == SVI_MAP && i < map.length; i++) {
-        const uint8_t *value = at, *next;
-        if (svi_walk(&value, end, SVI_WALK_MAX) != SVS_OK)
-            return NULL;
-        svi_item_read(at, &name);
-        next = value;
-        if (svi_walk(&next, end, SVI_WALK_MAX) != SVS_OK)
-            return NULL;
-        *size = (size_t)(next - value);
-        if (name.type == SVI_STRING && name.length == strlen(key) && memcmp(name.body, key, name.length) == 0)
-            return value;
-        at = next;
-    }
-    return NULL;
+svs_code cli_show_json(const void *bytes, size_t length, svs_error *err) {
+    struct svi_bytes line = {0};
+    svs_code code = svi_json_msgpack(&line, bytes, length, err);
+    if (code == SVS_OK)
+        printf("%.*s\n", (int)line.size, (const char *)line.data);
+    svi_bytes_clear(&line);
+    return code;
 }

@@ -1,34 +1,27 @@
-/* object.h: replies and events as msgpack objects, for the commands that look into them. */
-#ifndef SVI_CLI_OBJECT_H
-#define SVI_CLI_OBJECT_H
+/* object.h: replies and events, for the commands that look into them. */
+#ifndef SVI_OBJECT_H
+#define SVI_OBJECT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "wire/cursor.h"
 
-#include <msgpack.h>
+/* One value in msgpack bytes whose form was checked (svi_msgpack_check); at = NULL: there is none. */
+struct cli_object {
+    const uint8_t *at, *end;
+};
 
-#include "svmstream/error.h"
+/* Its first item; nil when there is none. */
+struct svi_item cli_item(struct cli_object o);
 
-/* Unpacks one complete object (msgpack_unpacked_destroy when done, also after a failure). Codes of
- * svi_msgpack_check. */
-svs_code cli_unpack(msgpack_unpacked *u, const void *bytes, size_t length, svs_error *err);
+/* The value of a key; none when `map` is not a map or has no such key. */
+struct cli_object cli_key(struct cli_object map, const char *key);
 
-/* The value of a key, or NULL when `map` is no map or has no such key. */
-const msgpack_object *cli_key(const msgpack_object *map, const char *key);
+/* A scalar for people ("7", "0.25", "spam", "-" for anything else), untrusted bytes escaped. Returns out. */
+char *cli_scalar(struct cli_object o, char *out, size_t size);
 
-/* The value as an integer or number, or `otherwise`. */
-int64_t cli_key_integer(const msgpack_object *map, const char *key, int64_t otherwise);
-double cli_key_number(const msgpack_object *map, const char *key, double otherwise);
+/* cli_scalar of a key's value. Returns out. */
+char *cli_key_text(struct cli_object map, const char *key, char *out, size_t size);
 
-/* A scalar for people ("7", "0.25", "spam", "-" for nil), untrusted bytes escaped. Returns out. */
-char *cli_scalar(const msgpack_object *o, char *out, size_t size);
-
-/* cli_scalar of a key's value; "-" when there is none. Returns out. */
-char *cli_key_text(const msgpack_object *map, const char *key, char *out, size_t size);
-
-/* Where the value of a key stands in the bytes of a map. NULL when it is not there. The bytes must have been
- * unpacked before. */
-const void *cli_key_bytes(const void *bytes, size_t length, const char *key, size_t *size);
+/* One object as a line of JSON on standard output. Codes of svi_json_msgpack. */
+svs_code cli_show_json(const void *bytes, size_t length, svs_error *err);
 
 #endif

@@ -1,50 +1,59 @@
+/* The reader of command lines.
+ *
+ * A flag is looked for among the options of the command, then the common ones, then the settings. One walk
+ * over the line notes what each flag was given, and the positional arguments. Only then are settings set: the
+ * file of --config comes first, wherever its flag stands, and flags override it. */
 #include "cli/options.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fail.h"
-#include "base/nearest.h"
+#include "base/text.h"
 
-static const struct cli_option common[] = {
-    {"config", 'f', "FILE", NULL, "read settings from a YAML file of `key: value` lines; flags win over it"},
-    {"help", 'h', NULL, NULL, "show this help"},
-    {"quiet", 'q', NULL, NULL, "say nothing but errors"},
-    {"version", 0, NULL, NULL, "show the version"},
-    {NULL, 0, NULL, NULL, NULL},
+enum { COMMON_CONFIG, COMMON_HELP, COMMON_QUIET, COMMON_VERSION, COMMON_COUNT };
+
+const struct cli_option cli_common_options[] = {
+    CLI_OPTION("config", 'f', "FILE", NULL,
+               "read settings from a YAML file of `key: value` lines; flags win over it"),
+    CLI_SWITCH("help", 'h', "show this help"),
+    CLI_SWITCH("quiet", 'q', "print nothing but errors"),
+    CLI_SWITCH("version", 0, "show the version"),
+    CLI_END,
 };
-enum { COMMON_CONFIG, COMMON_HELP, COMMON_QUIET, COMMON_VERSION };
 
-const struct cli_option *cli_common_options(void) {
-    return common;
-}
-
-/* The words of a command line, one flag with its value or one positional at a time. */
-struct words {
-    const struct cli_command *command;
+/* What is left of a command line, and what was found. */
+struct command_line {
+    struct cli_args *a;
     int left;
     char *const *at;
-    bool ended; /* `--` was seen */
+    const char *common[COMMON_COUNT], *setting[SVI_SETTING_MAX]; /* values by row; NULL = not given */
 };
 
-struct word {
-    enum { WORD_POSITIONAL, WORD_SETTING, WORD_OPTION, WORD_COMMON } kind;
-    int row;           /* of the command's or of the common options */
-    const char *key;   /* of a setting */
-    const char *value; /* of the flag, or the positional itself */
-};
+enum flag_kind { FLAG_ALONE, FLAG_VALUE, FLAG_YES_NO };
+
+bool cli_holds(const char *list, const char *word) {
+    for (size_t length; *list; list += length) {
+        list += strspn(list, " ");
+        length = strcspn(list, " ");
+        bool group = length > 0 && list[length - 1] == '.';
+        if (length > 0 && strncmp(list, word, length) == 0 && (group || word[length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+/* ---- flags */
 
 /* The row of a flag as typed, without its dashes; -1 = none of these. */
 static int find_option(const struct cli_option *options, const char *name, bool letter) {
-    for (int i = 0; options && options[i].name; i++) {
-        bool same = letter ? name[0] != '\0' && name[0] == options[i].letter && name[1] == '\0'
-                           : strcmp(options[i].name, name) == 0;
-        if (same)
+    for (int i = 0; options && options[i].name; i++)
+        if (letter ? name[0] != '\0' && name[0] == options[i].letter && name[1] == '\0'
+                   : strcmp(options[i].name, name) == 0)
             return i;
-    }
     return -1;
 }
-
-#define NAMES_MAX (SVI_SETTING_MAX + CLI_OPTION_MAX + 8)
 
 static int add_names(const struct cli_option *options, const char **names, int count) {
     for (int i = 0; options && options[i].name; i++)
@@ -52,216 +61,181 @@ static int add_names(const struct cli_option *options, const char **names, int c
     return count;
 }
 
-/* The command that has such an option; NULL = none. */
-static const char *owner_of(const char *name) {
-    int count;
-    const struct cli_command *const *commands = cli_commands(&count);
-    for (int i = 0; i < count; i++)
-        if (find_option(commands[i]->options, name, false) >= 0)
-            return commands[i]->name;
-    return NULL;
-}
-
-static svs_code unknown_flag(const struct words *w, const char *flag, const char *name, svs_error *err) {
-    const char *names[NAMES_MAX + 1];
+static svs_code unknown_flag(const struct cli_args *a, const char *flag, const char *name, svs_error *err) {
+    const char *names[SVI_SETTING_MAX + CLI_OPTION_MAX + COMMON_COUNT + 1];
     char shown[80];
-    int rows;
-    const struct svi_setting *table = svi_settings_table(&rows);
-    int count = add_names(common, names, add_names(w->command->options, names, 0));
-    for (int i = 0; i < rows; i++)
-        names[count++] = table[i].key;
+    int count = add_names(cli_common_options, names, add_names(a->command->options, names, 0));
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
+        names[count++] = row->key;
     names[count] = NULL;
-    const char *nearest = svi_nearest(name, names);
-    const char *owner = find_option(w->command->options, name, false) < 0 ? owner_of(name) : NULL;
     svi_escape(shown, sizeof shown, flag, strlen(flag));
-    if (owner)
-        return svi_fail(err, SVS_SETTING, "unknown option %s: it is one of `svmstream %s`", shown, owner);
-    if (!nearest)
-        return svi_fail(err, SVS_SETTING, "unknown option %s", shown);
-    return svi_fail(err, SVS_SETTING, "unknown option %s, the nearest known one is --%s", shown, nearest);
+    const bool mine = find_option(a->command->options, name, false) >= 0;
+    for (const struct cli_command *const *c = a->all; *c && !mine; c++)
+        if (find_option((*c)->options, name, false) >= 0)
+            return svi_fail(err, SVS_SETTING, "unknown option %s: it is one of `svmstream %s`", shown,
+                            (*c)->name);
+    const char *nearest = svi_nearest(name, names);
+    return svi_fail(err, SVS_SETTING, "unknown option %s%s%s", shown,
+                    nearest ? ", the nearest known one is --" : "", nearest ? nearest : "");
 }
 
-/* What the name of a flag stands for: *takes tells whether it has a value. */
-static bool identify(const struct words *w, const char *name, bool letter, struct word *out, bool *takes) {
-    out->row = find_option(w->command->options, name, letter);
-    out->kind = WORD_OPTION;
-    if (out->row >= 0) {
-        *takes = w->command->options[out->row].argument != NULL;
-        return true;
-    }
-    out->row = find_option(common, name, letter);
-    out->kind = WORD_COMMON;
-    if (out->row >= 0) {
-        *takes = common[out->row].argument != NULL;
-        return true;
-    }
-    const struct svi_setting *setting = letter ? NULL : svi_settings_row(name);
-    out->kind = WORD_SETTING;
-    out->key = setting ? setting->key : NULL;
-    *takes = true;
-    return setting != NULL;
-}
-
-/* A setting that is no or yes: its flag alone is yes. */
-static void take_switch(struct words *w, const char *inside, struct word *out) {
-    bool said = w->left > 0 && (strcmp(w->at[0], "yes") == 0 || strcmp(w->at[0], "no") == 0);
-    out->value = inside ? inside : said ? w->at[0] : "yes";
-    if (!inside && said) {
-        w->at++;
-        w->left--;
-    }
-}
-
-/* The value behind a flag: what follows `=`, or the next word, which may be "-" or "-5" but no long flag. */
-static svs_code take_value(struct words *w, const char *flag, const char *inside, struct word *out,
-                           svs_error *err) {
-    out->value = inside;
-    if (inside)
-        return SVS_OK;
-    if (w->left == 0 || strncmp(w->at[0], "--", 2) == 0)
+/* The value of a flag: what follows `=`, or the next word, which may be "-" or "-5" but no long flag. */
+static svs_code take_value(struct command_line *l, const char *flag, const char *inside, enum flag_kind kind,
+                           const char **value, svs_error *err) {
+    const char *next = l->left > 0 ? l->at[0] : "--";
+    if (kind == FLAG_ALONE && inside)
+        return svi_fail(err, SVS_SETTING, "%.*s takes no value", (int)(inside - 1 - flag), flag);
+    if (kind == FLAG_VALUE && !inside && strncmp(next, "--", 2) == 0)
         return svi_fail(err, SVS_SETTING, "%s needs a value (%s VALUE)", flag, flag);
-    out->value = w->at[0];
-    w->at++;
-    w->left--;
+    const bool answered = strcmp(next, "yes") == 0 || strcmp(next, "no") == 0;
+    const bool follows = !inside && (kind == FLAG_VALUE || (kind == FLAG_YES_NO && answered));
+    *value = inside ? inside : follows ? next : kind == FLAG_YES_NO ? "yes" : "";
+    l->at += follows;
+    l->left -= follows;
     return SVS_OK;
 }
 
-static svs_code read_flag(struct words *w, const char *flag, struct word *out, svs_error *err) {
-    char name[128];
-    bool letter = flag[1] != '-', takes;
-    const char *begin = flag + (letter ? 1 : 2);
-    const char *equals = letter ? NULL : strchr(begin, '=');
-    size_t length = equals ? (size_t)(equals - begin) : strlen(begin);
-    if (length >= sizeof name)
-        length = sizeof name - 1; /* no name is that long, so it stays unknown */
-    memcpy(name, begin, length);
-    name[length] = '\0';
-    if (!identify(w, name, letter, out, &takes))
-        return unknown_flag(w, flag, name, err);
-    if (out->kind == WORD_SETTING && svi_settings_switch(svi_settings_row(out->key))) {
-        take_switch(w, equals ? equals + 1 : NULL, out);
-        return SVS_OK;
-    }
-    if (takes)
-        return take_value(w, flag, equals ? equals + 1 : NULL, out, err);
-    out->value = "";
-    if (equals)
-        return svi_fail(err, SVS_SETTING, "--%s takes no value", name);
-    return SVS_OK;
+static svs_code take_flag(struct command_line *l, const char *flag, svs_error *err) {
+    const struct cli_option *own = l->a->command->options;
+    const bool letter = flag[1] != '-';
+    const char *begin = flag + (letter ? 1 : 2), *equals = letter ? NULL : strchr(begin, '=');
+    const char *inside = equals ? equals + 1 : NULL;
+    char name[128]; /* no name is longer, so what is cut stays unknown */
+    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - begin) : (int)sizeof name, begin);
+    int row = find_option(own, name, letter);
+    if (row >= 0)
+        return take_value(l, flag, inside, own[row].argument ? FLAG_VALUE : FLAG_ALONE, &l->a->value[row],
+                          err);
+    row = find_option(cli_common_options, name, letter);
+    if (row >= 0)
+        return take_value(l, flag, inside, row == COMMON_CONFIG ? FLAG_VALUE : FLAG_ALONE, &l->common[row],
+                          err);
+    const struct svi_setting *setting = letter ? NULL : svi_settings_row(name);
+    if (!setting)
+        return unknown_flag(l->a, flag, name, err);
+    return take_value(l, flag, inside, svi_settings_switch(setting) ? FLAG_YES_NO : FLAG_VALUE,
+                      &l->setting[setting - svi_settings_table], err);
 }
 
-static svs_code next_word(struct words *w, struct word *out, svs_error *err) {
-    const char *text = w->at[0];
-    w->at++;
-    w->left--;
-    if (!w->ended && text[0] == '-' && text[1] != '\0')
-        return read_flag(w, text, out, err);
-    out->kind = WORD_POSITIONAL;
-    out->value = text;
-    return SVS_OK;
-}
-
-/* Steps over `--`. Is there another word? */
-static bool more(struct words *w) {
-    if (!w->ended && w->left > 0 && strcmp(w->at[0], "--") == 0) {
-        w->ended = true;
-        w->at++;
-        w->left--;
-    }
-    return w->left > 0;
-}
-
-static void take_common(struct cli_args *a, const struct word *word, enum cli_wish *wish) {
-    if (word->row == COMMON_CONFIG)
-        a->config = word->value;
-    else if (word->row == COMMON_QUIET)
-        a->quiet = true;
-    else
-        *wish = word->row == COMMON_HELP ? CLI_HELP : CLI_VERSION;
-}
-
-/* First walk: everything but settings, so that the file is known before a flag overrides it. */
-static svs_code walk_options(struct cli_args *a, struct words w, enum cli_wish *wish, svs_error *err) {
-    while (*wish == CLI_RUN && more(&w)) {
-        struct word word;
-        svs_code code = next_word(&w, &word, err);
-        if (code != SVS_OK)
-            return code;
-        if (word.kind == WORD_COMMON)
-            take_common(a, &word, wish);
-        else if (word.kind == WORD_OPTION)
-            a->value[word.row] = word.value;
-        else if (word.kind == WORD_POSITIONAL)
-            a->positional[a->positional_count++] = word.value;
+/* All words, or up to --help or --version. */
+static svs_code walk_line(struct command_line *l, svs_error *err) {
+    struct cli_args *a = l->a;
+    svs_code code = SVS_OK;
+    bool ended = false; /* `--` was seen */
+    while (code == SVS_OK && l->left > 0 && !l->common[COMMON_HELP] && !l->common[COMMON_VERSION]) {
+        const char *word = *l->at++;
+        l->left--;
+        if (ended || word[0] != '-' || word[1] == '\0')
+            a->positional[a->positional_count++] = word;
+        else if (strcmp(word, "--") == 0)
+            ended = true;
+        else
+            code = take_flag(l, word, err);
     }
     a->positional[a->positional_count] = NULL;
-    return SVS_OK;
+    a->config = l->common[COMMON_CONFIG];
+    a->help = l->common[COMMON_HELP] != NULL;
+    a->quiet = l->common[COMMON_QUIET] != NULL;
+    a->version = l->common[COMMON_VERSION] != NULL;
+    return code;
 }
 
-static svs_code walk_settings(struct cli_args *a, struct words w, svs_error *err) {
-    while (more(&w)) {
-        struct word word;
-        svs_code code = next_word(&w, &word, err);
-        if (code == SVS_OK && word.kind == WORD_SETTING)
-            code = svi_settings_set(&a->settings, word.key, word.value, err);
-        if (code != SVS_OK)
-            return code;
+/* The values of the command's options: numbers in their range, words of the list. */
+static svs_code check_option_values(const struct cli_args *a, svs_error *err) {
+    for (int i = 0; a->command->options && a->command->options[i].name; i++) {
+        const struct cli_option *o = &a->command->options[i];
+        const char *value = a->value[i];
+        char *end = "";
+        if (value && o->low < o->high) {
+            errno = 0;
+            const double x = o->integer ? (double)strtoll(value, &end, 10) : strtod(value, &end);
+            const size_t plain = strspn(value, o->integer ? "0123456789+-" : "0123456789+-.eE");
+            if (!value[0] || value[plain] || *end || errno != 0 || x < o->low || x > o->high)
+                return svi_fail(err, SVS_SETTING, "--%s: '%s' is not a %snumber from %.15g to %.15g", o->name,
+                                value, o->integer ? "whole " : "", o->low, o->high);
+        } else if (value && o->argument && strchr(o->argument, '|') &&
+                   cli_word_place(o->argument, value) < 0) {
+            return svi_fail(err, SVS_SETTING, "--%s: '%s' is not an allowed value (%s)", o->name, value,
+                            o->argument);
+        }
     }
     return SVS_OK;
 }
 
-#define WORDS_MAX 16
+/* ---- positional arguments */
 
-/* The first positional must be one of command->words. */
-static svs_code check_word(const struct cli_args *a, svs_error *err) {
-    char copy[256], shown[64];
-    const char *words[WORDS_MAX + 1];
+/* The first positional must be one of the verbs. */
+static svs_code check_verb(struct cli_args *a, svs_error *err) {
+    const char *names[CLI_OPTION_MAX + 1];
+    char shown[64];
     int count = 0;
-    char *rest = copy;
-    snprintf(copy, sizeof copy, "%s", a->command->words);
-    for (char *word; count < WORDS_MAX && (word = strsep(&rest, " "));)
-        words[count++] = word;
-    words[count] = NULL;
-    for (int i = 0; i < count; i++)
-        if (strcmp(words[i], a->positional[0]) == 0)
-            return SVS_OK;
-    const char *nearest = svi_nearest(a->positional[0], words);
+    for (const struct cli_verb *v = a->command->verbs; v->name; v++) {
+        names[count++] = v->name;
+        if (strcmp(v->name, a->positional[0]) == 0)
+            a->verb = v;
+    }
+    names[count] = NULL;
+    const char *nearest = a->verb ? NULL : svi_nearest(a->positional[0], names);
     svi_escape(shown, sizeof shown, a->positional[0], strlen(a->positional[0]));
-    return svi_fail(err, SVS_SETTING, "unknown word '%s', the nearest known one is '%s'", shown,
-                    nearest ? nearest : words[0]);
+    if (!a->verb)
+        return svi_fail(err, SVS_SETTING, "unknown action '%s', the nearest known one is '%s'", shown,
+                        nearest ? nearest : names[0]);
+    for (int i = 0; a->verb->options && a->command->options[i].name; i++)
+        if (a->value[i] && !cli_holds(a->verb->options, a->command->options[i].name))
+            return svi_fail(err, SVS_SETTING, "--%s is not an option of `%s %s`", a->command->options[i].name,
+                            a->command->name, a->verb->name);
+    return SVS_OK;
 }
 
-static svs_code check_positionals(const struct cli_args *a, svs_error *err) {
+/* The usage tells which there must and may be: FILE, [FILE] or FILE... */
+static svs_code check_positionals(struct cli_args *a, svs_error *err) {
     const struct cli_command *c = a->command;
     char shown[64];
-    if (a->positional_count < c->positional_min)
-        return svi_fail(err, SVS_SETTING, "something is missing: svmstream %s %s", c->name, c->usage);
-    if (c->positional_max >= 0 && a->positional_count > c->positional_max) {
-        const char *first = a->positional[c->positional_max];
-        return svi_fail(err, SVS_SETTING, "unexpected argument '%s'",
-                        svi_escape(shown, sizeof shown, first, strlen(first)));
+    int room = 0;
+    if (c->verbs && a->positional_count > 0 && check_verb(a, err) != SVS_OK)
+        return err->code;
+    const int first = a->verb ? 1 : 0, given = a->positional_count - first;
+    const char *usage = a->verb ? a->verb->usage : c->usage;
+    for (const char *word = usage; *word && room <= given; room++) {
+        const size_t length = strcspn(word, " ");
+        if (word[0] != '[' && room == given)
+            return svi_fail(err, SVS_SETTING, "missing argument: %.*s (svmstream %s%s%s %s)",
+                            c->verbs && !a->verb ? 6 : (int)strcspn(word, " ."),
+                            c->verbs && !a->verb ? "ACTION" : word, c->name, a->verb ? " " : "",
+                            a->verb ? a->verb->name : "", usage);
+        if (memmem(word, length, "...", 3))
+            return SVS_OK;
+        word += length + (word[length] != '\0');
     }
-    return c->words && a->positional_count > 0 ? check_word(a, err) : SVS_OK;
+    if (given <= room)
+        return SVS_OK;
+    const char *extra = a->positional[first + room];
+    return svi_fail(err, SVS_SETTING, "unexpected argument '%s'",
+                    svi_escape(shown, sizeof shown, extra, strlen(extra)));
 }
 
-svs_code cli_parse(struct cli_args *a, const struct cli_command *command, int count, char *const *argv,
-                   const char **positional, enum cli_wish *wish, enum cli_fault *fault, svs_error *err) {
-    const struct words words = {.command = command, .left = count, .at = argv};
+svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
+                   const struct cli_command *const *all, int count, char *const *argv,
+                   const char **positional, bool *in_file, svs_error *err) {
+    struct command_line l = {.a = a, .left = count, .at = argv};
     memset(a, 0, sizeof *a);
     a->command = command;
+    a->all = all;
     a->positional = positional;
     svi_settings_default(&a->settings);
-    *wish = CLI_RUN;
-    *fault = CLI_FAULT_LINE;
-    svs_code code = walk_options(a, words, wish, err);
-    if (code != SVS_OK || *wish != CLI_RUN)
+    *in_file = false;
+    svs_code code = walk_line(&l, err);
+    if (code != SVS_OK || a->help || a->version)
         return code;
     code = check_positionals(a, err);
-    if (code != SVS_OK)
-        return code;
-    if (a->config && (code = svi_settings_load(&a->settings, a->config, err)) != SVS_OK) {
-        *fault = CLI_FAULT_FILE;
-        return code;
+    if (code == SVS_OK)
+        code = check_option_values(a, err);
+    if (code == SVS_OK && a->config) {
+        code = svi_settings_load(&a->settings, a->config, err);
+        *in_file = code != SVS_OK;
     }
-    return walk_settings(a, words, err);
+    for (int i = 0; i < svi_settings_count && code == SVS_OK; i++)
+        if (l.setting[i])
+            code = svi_settings_set(&a->settings, svi_settings_table[i].key, l.setting[i], err);
+    return code;
 }

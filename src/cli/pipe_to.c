@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "cli/pipe_to.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include "cli/progress.h"
 
 /* In a process group of its own, so that it can be ended with its children. Returns its id, -1 on failure. */
-static pid_t start(const char *command, int ends[2]) {
+static pid_t pipe_to_start(const char *command, int ends[2]) {
     const pid_t pid = fork();
     if (pid == 0) {
         setpgid(0, 0);
@@ -24,15 +25,15 @@ static pid_t start(const char *command, int ends[2]) {
         _exit(127);
     }
     if (pid > 0)
-        setpgid(pid, pid); /* here too: whoever of the two comes first */
+        setpgid(pid, pid); /* here too: parent or child may come first */
     return pid;
 }
 
 /* Writes while the command reads; stops when it has closed its end or the time is over. */
-static void hand_over(int to, const char *bytes, size_t size, double end) {
+static void pipe_to_hand_over(int to, const char *bytes, size_t size, double end) {
     struct pollfd item = {to, POLLOUT, 0};
     while (size > 0) {
-        const double left = end - cli_clock();
+        const double left = end - svi_monotonic();
         if (left <= 0 || (poll(&item, 1, (int)(1000 * left) + 1) < 0 && errno != EINTR))
             return;
         const ssize_t n = item.revents & POLLOUT ? write(to, bytes, size) : 0;
@@ -49,7 +50,7 @@ static bool wait_for(pid_t pid, double end, int *status) {
     struct pollfd item = {handle, POLLIN, 0};
     int ready = handle >= 0 ? -1 : 1; /* without a handle there is no limit */
     while (ready < 0) {
-        const double left = end - cli_clock();
+        const double left = end - svi_monotonic();
         ready = poll(&item, 1, left > 0 ? (int)(1000 * left) + 1 : 0);
         if (ready < 0 && errno != EINTR) /* stopped and continued */
             ready = 1;
@@ -64,7 +65,8 @@ static bool wait_for(pid_t pid, double end, int *status) {
     return ended;
 }
 
-static int judge(const struct cli_args *a, const char *command, bool ended, int status, double seconds) {
+static int pipe_to_judge(const struct cli_args *a, const char *command, bool ended, int status,
+                         double seconds) {
     if (!ended)
         cli_fail(a, "the command '%.100s' took more than %g seconds and was ended", command, seconds);
     else if (WIFSIGNALED(status))
@@ -79,17 +81,17 @@ static int judge(const struct cli_args *a, const char *command, bool ended, int 
 int cli_pipe_to(const struct cli_args *a, const char *command, const void *bytes, size_t size,
                 double seconds) {
     int ends[2], status = 0;
-    const double end = cli_clock() + seconds;
+    const double end = svi_monotonic() + seconds;
     if (pipe2(ends, O_CLOEXEC) != 0) {
         cli_fail(a, "no pipe for '%.100s': %s", command, strerror(errno));
         return -1;
     }
-    const pid_t pid = start(command, ends);
+    const pid_t pid = pipe_to_start(command, ends);
     close(ends[0]);
     if (pid > 0) {
         void (*const before)(int) = signal(SIGPIPE, SIG_IGN);
         fcntl(ends[1], F_SETFL, O_NONBLOCK);
-        hand_over(ends[1], bytes, size, end);
+        pipe_to_hand_over(ends[1], bytes, size, end);
         signal(SIGPIPE, before);
     }
     close(ends[1]);
@@ -98,5 +100,5 @@ int cli_pipe_to(const struct cli_args *a, const char *command, const void *bytes
         return -1;
     }
     const bool ended = wait_for(pid, end, &status);
-    return judge(a, command, ended, status, seconds);
+    return pipe_to_judge(a, command, ended, status, seconds);
 }

@@ -1,6 +1,6 @@
 /* pipe_to.h: a shell command that gets some bytes on its standard input. */
-#ifndef SVI_CLI_PIPE_TO_H
-#define SVI_CLI_PIPE_TO_H
+#ifndef SVI_PIPE_TO_H
+#define SVI_PIPE_TO_H
 
 #include "cli/command.h"
 

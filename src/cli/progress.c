@@ -1,22 +1,8 @@
+#include "base/clock.h"
 #include "cli/progress.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
-
-static double read_clock(clockid_t id) {
-    struct timespec t;
-    clock_gettime(id, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-double cli_clock(void) {
-    return read_clock(CLOCK_MONOTONIC);
-}
-
-double cli_now(void) {
-    return read_clock(CLOCK_REALTIME);
-}
 
 char *cli_short(double value, char *out, int size) {
     static const struct {
@@ -33,10 +19,10 @@ char *cli_short(double value, char *out, int size) {
 }
 
 void cli_progress_begin(struct cli_progress *p, bool quiet) {
-    *p = (struct cli_progress){.on = !quiet && isatty(STDERR_FILENO), .start = cli_clock()};
+    *p = (struct cli_progress){.on = !quiet && isatty(STDERR_FILENO), .start = svi_monotonic()};
 }
 
-static void draw(struct cli_progress *p, const char *line) {
+static void progress_draw(struct cli_progress *p, const char *line) {
     int width = fprintf(stderr, "\r%s", line) - 1;
     for (int i = width; i < p->width; i++)
         fputc(' ', stderr);
@@ -45,20 +31,23 @@ static void draw(struct cli_progress *p, const char *line) {
     fflush(stderr);
 }
 
+static bool progress_is_due(struct cli_progress *p) {
+    const double time = p->on ? svi_monotonic() : 0;
+    const bool due = p->on && time - p->shown >= 0.2;
+    if (due)
+        p->shown = time;
+    return due;
+}
+
 void cli_progress_line(struct cli_progress *p, const char *line) {
-    double time = p->on ? cli_clock() : 0;
-    if (!p->on || time - p->shown < 0.2)
-        return;
-    p->shown = time;
-    draw(p, line);
+    if (progress_is_due(p))
+        progress_draw(p, line);
 }
 
 void cli_progress_show(struct cli_progress *p, int64_t rows, double position, double size, const char *note) {
-    double time = p->on ? cli_clock() : 0;
-    if (!p->on || time - p->shown < 0.2)
+    if (!progress_is_due(p))
         return;
-    p->shown = time;
-    double elapsed = time - p->start, share = size > 0 ? position / size : 0;
+    const double elapsed = p->shown - p->start, share = size > 0 ? position / size : 0;
     char line[200], count[32], rate[32];
     cli_short((double)rows, count, sizeof count);
     cli_short(elapsed > 0 ? (double)rows / elapsed : 0, rate, sizeof rate);
@@ -68,11 +57,11 @@ void cli_progress_show(struct cli_progress *p, int64_t rows, double position, do
                       elapsed * (1 - share) / share);
     if (note)
         snprintf(line + n, sizeof line - (size_t)n, "  %s", note);
-    draw(p, line);
+    progress_draw(p, line);
 }
 
 double cli_progress_end(struct cli_progress *p) {
     if (p->on && p->width > 0)
-        draw(p, "");
-    return cli_clock() - p->start;
+        progress_draw(p, "");
+    return svi_monotonic() - p->start;
 }

@@ -1,21 +1,15 @@
-/* progress.h: one line on a terminal that tells how far a long job is; nothing in a pipe or with --quiet. */
-#ifndef SVI_CLI_PROGRESS_H
-#define SVI_CLI_PROGRESS_H
+/* progress.h: one line on a terminal that shows how far a long job is; nothing in a pipe or with --quiet. */
+#ifndef SVI_PROGRESS_H
+#define SVI_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct cli_progress {
     bool on;
-    double start, shown; /* by cli_clock */
+    double start, shown; /* by svi_monotonic */
     int width;           /* of the line on the screen */
 };
-
-/* Seconds since an arbitrary moment, never going back. */
-double cli_clock(void);
-
-/* Seconds since 1970. */
-double cli_now(void);
 
 void cli_progress_begin(struct cli_progress *p, bool quiet);
 

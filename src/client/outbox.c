@@ -1,3 +1,13 @@
+/* An outbox: samples in, messages out (svmstream/outbox.h says what for; outbox_reply.c takes the replies).
+ *
+ * Samples wait in a queue (outbox_store.c) in the order in which they are put. Marks divide it (see struct
+ * svs_outbox): taken <= sent, and below `reached` a process may have them. svs_outbox_frame builds the next
+ * message from the mark `sent` on, svs_outbox_sent moves the mark once the socket has the message; so a
+ * message that the socket does not take is simply built again.
+ *
+ * The phase says whether samples go out (live), a hello comes first (greeting), or nothing goes out for a
+ * while (paused). Time moves it in outbox_advance, replies move it in outbox_reply.c. svi_outbox_check states
+ * what always holds. */
 #include "svmstream/outbox.h"
 
 #include <math.h>
@@ -6,9 +16,9 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/text.h"
-#include "wire/cursor.h"
+#include "client/outbox_internal.h"
 #include "wire/decode.h"
-#include "wire/outbox_state.h"
+#include "wire/fields.h"
 #include "wire/pack.h"
 
 #define OVERHEAD 96 /* bytes around a sample's pairs: headers, src, n */
@@ -25,7 +35,7 @@ void svs_outbox_defaults(svs_outbox_options *o) {
                               .pause_max = 2};
 }
 
-static svs_code check_options(const svs_outbox_options *o, svs_error *err) {
+static svs_code outbox_check_options(const svs_outbox_options *o, svs_error *err) {
     const struct {
         const char *name;
         double value, low, high;
@@ -34,7 +44,7 @@ static svs_code check_options(const svs_outbox_options *o, svs_error *err) {
                 {"message", (double)o->message, 256, 0x1p30},
                 {"batch", o->batch, 1, 1e6},
                 {"window", o->window, 1, 1e9},
-                {"release", o->release, SVS_OUTBOX_TAKEN, SVS_OUTBOX_DURABLE},
+                {"release", o->release, SVS_OUTBOX_TAKEN, SVS_OUTBOX_SENT},
                 {"timeout", o->timeout, 1e-6, 1e9},
                 {"pause", o->pause, 1e-6, 1e9},
                 {"pause_max", o->pause_max, 1e-6, 1e9}};
@@ -49,7 +59,7 @@ static svs_code check_options(const svs_outbox_options *o, svs_error *err) {
 }
 
 svs_outbox *svs_outbox_new(const svs_outbox_options *o, svs_error *err) {
-    if (check_options(o, err) != SVS_OK)
+    if (outbox_check_options(o, err) != SVS_OK)
         return NULL;
     svs_outbox *b = svi_alloc(sizeof *b);
     if (!b) {
@@ -62,6 +72,8 @@ svs_outbox *svs_outbox_new(const svs_outbox_options *o, svs_error *err) {
     b->store.samples = o->samples;
     b->store.bytes = (size_t)o->bytes;
     b->ask = true;
+    if (o->release == SVS_OUTBOX_SENT)
+        b->phase = SVI_LIVE, b->met = true;
     b->patience = o->timeout;
     b->pause = b->ask_again = o->pause;
     b->greeted = -1;
@@ -85,33 +97,9 @@ int64_t svs_outbox_wanted(const svs_outbox *b) {
     return b->o.replay && !b->met ? -1 : b->first + b->store.count;
 }
 
-static bool is_own(const struct svi_item *key) {
-    return key->type == SVI_STRING && ((key->length == 3 && memcmp(key->body, "src", 3) == 0) ||
-                                       (key->length == 1 && key->body[0] == 'n'));
-}
-
-/* A map that a process can read, and that leaves `src` and `n` to the outbox. */
-static svs_code check_sample(const uint8_t *bytes, size_t length, struct svi_item *map, svs_error *err) {
-    struct svi_item key;
-    svs_code code = svi_msgpack_check(bytes, length, SVI_DEPTH_MAX - 1, err); /* a batch is one deeper */
-    if (code != SVS_OK)
-        return code;
-    const uint8_t *at = svi_item_read(bytes, map);
-    if (map->type != SVI_MAP)
-        return svi_fail(err, SVS_WRONG_TYPE, "a sample is a map, not %s", svi_item_name(map));
-    for (uint32_t i = 0; i < map->length; i++) {
-        svi_item_read(at, &key);
-        if (is_own(&key))
-            return svi_fail(err, SVS_DUPLICATE_KEY, "src and n are put in by the outbox");
-        svi_walk(&at, bytes + length, SVI_DEPTH_MAX);
-        svi_walk(&at, bytes + length, SVI_DEPTH_MAX);
-    }
-    return SVS_OK;
-}
-
-static svs_code keep(svs_outbox *b, const void *body, size_t size, uint32_t pairs, svs_error *err) {
+static svs_code outbox_keep(svs_outbox *b, const void *body, size_t size, uint32_t pairs, svs_error *err) {
     if (svs_outbox_wanted(b) < 0)
-        return svi_fail(err, SVS_UNAVAILABLE, "the process has not told yet which sample it wants");
+        return svi_fail(err, SVS_UNAVAILABLE, "it is not known yet which sample the process wants");
     if (size + OVERHEAD > (size_t)b->o.message)
         return svi_fail(err, SVS_TOO_LARGE, "the sample has %zu bytes, a message %lld at most", size,
                         (long long)b->o.message);
@@ -128,23 +116,22 @@ static svs_code keep(svs_outbox *b, const void *body, size_t size, uint32_t pair
 }
 
 svs_code svs_outbox_put(svs_outbox *b, const void *bytes, size_t length, svs_error *err) {
-    struct svi_item map;
-    svs_code code = check_sample(bytes, length, &map, err);
+    const uint8_t *end = (const uint8_t *)bytes + length;
+    struct svi_item map, key;
+    svs_code code = svi_msgpack_check(bytes, length, SVI_DEPTH_MAX - 1, err); /* a batch is one deeper */
     if (code != SVS_OK)
         return code;
-    size_t header = (size_t)(map.body - (const uint8_t *)bytes);
-    return keep(b, map.body, length - header, map.length, err);
-}
-
-static svs_code check_values(const svs_outbox_sample *s, svs_error *err) {
-    if (!s->x || s->d < 1)
-        return svi_fail(err, SVS_INVALID, "a sample needs x, and d from 1");
-    for (int j = 0; j < s->d; j++)
-        if (isinf(s->x[j]))
-            return svi_fail(err, SVS_NOT_FINITE, "x[%d] is infinite", j);
-        else if (isnan(s->x[j]) && s->packed && !s->names)
-            return svi_fail(err, SVS_MISSING_VALUE, "x[%d] is missing: packed samples have all values", j);
-    return SVS_OK;
+    const uint8_t *at = svi_item_read(bytes, &map);
+    if (map.type != SVI_MAP)
+        return svi_fail(err, SVS_WRONG_TYPE, "a sample is a map, not %s", svi_item_name(&map));
+    for (uint32_t i = 0; i < map.length; i++) {
+        svi_item_read(at, &key);
+        if (svi_item_is(&key, "src") || svi_item_is(&key, "n"))
+            return svi_fail(err, SVS_DUPLICATE_KEY, "src and n are put in by the outbox");
+        svi_walk(&at, end, SVI_DEPTH_MAX);
+        svi_walk(&at, end, SVI_DEPTH_MAX);
+    }
+    return outbox_keep(b, map.body, (size_t)(end - map.body), map.length, err);
 }
 
 static void pack_x(struct svi_pack *p, const svs_outbox_sample *s) {
@@ -168,13 +155,17 @@ svs_code svs_outbox_pack(svs_outbox *b, const svs_outbox_sample *s, svs_error *e
         svs_value value;
     } rows[] = {{"id", s->id},
                 {"y", s->y},
-                {"ts", s->ts != 0 ? svs_real(s->ts) : svs_none()},
+                {"ts", s->has_ts || s->ts != 0 ? svs_real(s->ts) : svs_none()},
                 {"w", s->weight != 0 ? svs_real(s->weight) : svs_none()}};
     struct svi_pack p;
     uint32_t pairs = 1;
-    svs_code code = check_values(s, err);
-    if (code != SVS_OK)
-        return code;
+    if (!s->x || s->d < 1)
+        return svi_fail(err, SVS_INVALID, "a sample needs x, and d from 1");
+    for (int j = 0; j < s->d; j++)
+        if (isinf(s->x[j]))
+            return svi_fail(err, SVS_NOT_FINITE, "x[%d] is infinite", j);
+        else if (isnan(s->x[j]) && s->packed && !s->names)
+            return svi_fail(err, SVS_MISSING_VALUE, "x[%d] is missing: packed samples have all values", j);
     b->scratch.size = 0;
     svi_pack_begin(&p, &b->scratch);
     pack_x(&p, s);
@@ -186,7 +177,18 @@ svs_code svs_outbox_pack(svs_outbox *b, const svs_outbox_sample *s, svs_error *e
         }
     if (svi_pack_end(&p) != SVS_OK)
         return svi_fail_memory(err, "a sample");
-    return keep(b, b->scratch.data, b->scratch.size, pairs, err);
+    return outbox_keep(b, b->scratch.data, b->scratch.size, pairs, err);
+}
+
+bool svs_outbox_drop(svs_outbox *b) {
+    const int64_t reached = b->reached - b->first, oldest = reached > b->sent ? reached : b->sent;
+    if (b->o.replay || oldest >= b->store.count)
+        return false;
+    svi_store_remove(&b->store, oldest);
+    b->touched -= b->touched > b->first + oldest;
+    b->reported -= b->reported > b->first + oldest;
+    b->f.dropped++;
+    return true;
 }
 
 /* ---- out */
@@ -207,24 +209,24 @@ double svi_outbox_pause(svs_outbox *b, double now) {
 
 /* Messages that may be under way. After turns in which everything vanished they go singly, to find the
  * sample at which it does. */
-static int64_t window(const svs_outbox *b) {
+static int64_t outbox_window(const svs_outbox *b) {
     if (b->fruitless >= SVI_OUTBOX_PROBES)
         return 1;
     return b->f.credit >= 0 && b->f.credit < b->o.window ? b->f.credit : b->o.window;
 }
 
 static bool can_send(const svs_outbox *b) {
-    return b->sent < b->store.count && b->f.under_way < window(b);
+    return b->sent < b->store.count && b->f.under_way < outbox_window(b);
 }
 
 /* Some samples are under way. */
-static bool expects(const svs_outbox *b) {
+static bool outbox_expects(const svs_outbox *b) {
     return b->sent > b->taken;
 }
 
 /* There are samples, none is under way, and none may go. */
 static bool is_shut(const svs_outbox *b) {
-    return !expects(b) && b->sent < b->store.count && window(b) == 0;
+    return !outbox_expects(b) && b->sent < b->store.count && outbox_window(b) == 0;
 }
 
 int64_t svi_outbox_on_disk(const svs_outbox *b) {
@@ -232,9 +234,9 @@ int64_t svi_outbox_on_disk(const svs_outbox *b) {
     return b->f.durable < at ? b->f.durable : at;
 }
 
-/* Nothing is to be done but to wait for the process's disk, of which no reply will tell. */
+/* Nothing is to be done but to wait for the process's disk, of which no reply will say anything. */
 static bool is_curious(const svs_outbox *b) {
-    return b->o.release != SVS_OUTBOX_TAKEN && b->keeps && b->sent == b->store.count && !expects(b) &&
+    return b->o.release != SVS_OUTBOX_TAKEN && b->keeps && b->sent == b->store.count && !outbox_expects(b) &&
            svi_outbox_on_disk(b) < b->first + b->taken;
 }
 
@@ -243,10 +245,10 @@ bool svs_outbox_done(const svs_outbox *b) {
 }
 
 /* What the passing of time brings. */
-static void advance(svs_outbox *b, double now) {
+static void outbox_advance(svs_outbox *b, double now) {
     if (b->phase == SVI_PAUSED && now >= b->again)
         svi_outbox_greet(b);
-    if (b->phase == SVI_LIVE && expects(b) && now >= b->heard + b->o.timeout)
+    if (b->phase == SVI_LIVE && outbox_expects(b) && now >= b->heard + b->o.timeout)
         svi_outbox_greet(b);
     if (b->phase == SVI_LIVE && is_shut(b))
         svi_outbox_pause(b, now);
@@ -260,39 +262,24 @@ static void advance(svs_outbox *b, double now) {
     }
 }
 
-static void pack_hello(svs_outbox *b, struct svi_pack *p) {
-    b->framed = 0;
-    svi_pack_map(p, 2);
-    svi_pack_key(p, "op");
-    svi_pack_text(p, "hello");
-    svi_pack_key(p, "src");
-    svi_pack_text(p, b->src);
-}
-
-/* How many of the samples that are not under way go into one message. */
-static int64_t batch(const svs_outbox *b) {
-    int64_t count = 0, left = b->store.count - b->sent,
-            most = b->fruitless >= SVI_OUTBOX_PROBES ? 1 : b->o.batch;
-    size_t size = OVERHEAD, most_bytes = (size_t)b->o.message;
-    while (count < left && count < most) {
-        size += svi_store_at(&b->store, b->sent + count)->size + HEADER;
-        if (count > 0 && size > most_bytes)
-            break;
-        count++;
-    }
-    return count;
-}
-
+/* As many of the samples that are not under way as go into one message. */
 static void pack_samples(svs_outbox *b, struct svi_pack *p) {
-    b->framed = batch(b);
+    int64_t left = b->store.count - b->sent, most = b->fruitless >= SVI_OUTBOX_PROBES ? 1 : b->o.batch;
+    size_t size = OVERHEAD;
+    for (b->framed = 0; b->framed < left && b->framed < most; b->framed++) {
+        size += svi_store_at(&b->store, b->sent + b->framed)->size + HEADER;
+        if (b->framed > 0 && size > (size_t)b->o.message)
+            break;
+    }
     if (b->framed > 1)
         svi_pack_array(p, (size_t)b->framed);
     for (int64_t i = 0; i < b->framed; i++) {
         const struct svi_kept *k = svi_store_at(&b->store, b->sent + i);
-        svi_pack_map(p, (k->stub ? 0 : k->pairs) + (i == 0 ? 2 : 0));
+        const bool numbered = i == 0 && b->o.release != SVS_OUTBOX_SENT;
+        svi_pack_map(p, (k->stub ? 0 : k->pairs) + (numbered ? 2 : 0));
         if (!k->stub)
             svi_pack_raw(p, b->store.block + k->at, k->size);
-        if (i > 0)
+        if (!numbered)
             continue;
         svi_pack_key(p, "src");
         svi_pack_text(p, b->src);
@@ -303,20 +290,26 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
 
 bool svs_outbox_frame(svs_outbox *b, double now, const void **bytes, size_t *size) {
     struct svi_pack p;
-    advance(b, now);
+    outbox_advance(b, now);
     bool hello = b->phase == SVI_GREETING && b->ask;
     if (!hello && !(b->phase == SVI_LIVE && can_send(b)))
         return false;
     b->frame.size = 0;
     svi_pack_begin(&p, &b->frame);
-    if (hello)
-        pack_hello(b, &p);
-    else
+    if (hello) {
+        b->framed = 0;
+        svi_pack_map(&p, 2);
+        svi_pack_key(&p, "op");
+        svi_pack_text(&p, "hello");
+        svi_pack_key(&p, "src");
+        svi_pack_text(&p, b->src);
+    } else {
         pack_samples(b, &p);
-    b->starved = svi_pack_end(&p) != SVS_OK;
+    }
+    b->out_of_memory = svi_pack_end(&p) != SVS_OK;
     *bytes = b->frame.data;
     *size = b->frame.size;
-    return !b->starved;
+    return !b->out_of_memory;
 }
 
 void svs_outbox_sent(svs_outbox *b, double now) {
@@ -326,7 +319,15 @@ void svs_outbox_sent(svs_outbox *b, double now) {
         b->asked = now;
         return;
     }
-    if (!expects(b))
+    b->f.sent += b->framed;
+    if (b->o.release == SVS_OUTBOX_SENT) {
+        svi_store_pop(&b->store, b->framed);
+        b->first += b->framed;
+        b->reached = b->first;
+        b->f.acked += b->framed;
+        return;
+    }
+    if (!outbox_expects(b))
         b->heard = now;
     b->f.under_way++;
     int64_t from = b->first + b->sent, to = from + b->framed;
@@ -344,20 +345,20 @@ double svs_outbox_wait(const svs_outbox *b, double now) {
         due = b->again;
     else if (b->phase == SVI_GREETING)
         due = b->ask ? now : b->asked + b->patience;
-    else if (expects(b))
+    else if (outbox_expects(b))
         due = b->heard + b->o.timeout;
     else if (is_curious(b))
         due = b->heard + b->ask_again;
     if (b->phase == SVI_LIVE && (can_send(b) || is_shut(b)))
         due = now;
-    if (b->starved)
+    if (b->out_of_memory)
         due = fmax(due, now + b->o.pause);
     return fmax(0, due - now);
 }
 
 void svs_outbox_broken(svs_outbox *b, double now) {
     (void)now;
-    if (b->phase != SVI_PAUSED)
+    if (b->phase != SVI_PAUSED && b->o.release != SVS_OUTBOX_SENT)
         svi_outbox_greet(b);
 }
 
@@ -374,7 +375,7 @@ bool svi_outbox_check(const svs_outbox *b) {
     const int64_t end = b->first + b->store.count;
     return svi_store_check(&b->store) && b->taken >= 0 && b->taken <= b->sent && b->sent <= b->store.count &&
            b->first >= 0 && b->reached >= b->first + b->sent && b->reached <= end && f->under_way >= 0 &&
-           (expects(b) || f->under_way == 0) &&
+           (outbox_expects(b) || f->under_way == 0) &&
            (b->taken == 0 ||
             (b->o.release != SVS_OUTBOX_TAKEN && !b->o.replay && b->f.durable <= b->first)) &&
            (b->o.replay ? b->shift == 0 : b->first == f->acked + f->refused) &&

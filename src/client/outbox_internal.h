@@ -1,16 +1,66 @@
-/* outbox_state.h: what is inside an outbox (svmstream/outbox.h).
+/* outbox_internal.h: what is inside an outbox (svmstream/outbox.h).
  *
  * Samples are counted from 0 as the producer puts them; on the wire sample i has the number i - shift. Kept
  * are first .. first + store.count - 1; of these the first `taken` are answered for (and wait for the disk),
  * the first `sent` are that or under way, and under the present numbering those below `reached` were sent at
  * least once, so that the process may have them. */
-#ifndef SVI_OUTBOX_STATE_H
-#define SVI_OUTBOX_STATE_H
+#ifndef SVI_OUTBOX_INTERNAL_H
+#define SVI_OUTBOX_INTERNAL_H
 
 #include "svmstream/outbox.h"
 #include "wire/event.h"
-#include "wire/outbox_reply.h"
-#include "wire/outbox_store.h"
+
+/* ---- the samples that are kept (outbox_store.c): a queue of byte strings in one block that is used in a
+ * circle and doubled up to a bound. Nothing moves except when the block is rebuilt. */
+
+struct svi_kept {
+    size_t at, size; /* the pairs of its map, in the block */
+    uint32_t pairs;
+    bool stub;    /* given up: only its number is sent, so that it is used up */
+    bool refused; /* answered for so: counted when it is released */
+};
+
+/* Zero-initialised but for the bounds is empty. */
+struct svi_store {
+    struct svi_kept *ring;
+    int64_t room, first, count, samples; /* entries: allocated, oldest, in use, at most */
+    uint8_t *block;
+    size_t size, tail, bytes; /* of the block: allocated, where the next goes if it fits, at most */
+};
+
+void svi_store_clear(struct svi_store *s);
+
+/* Adds one at the end. SVS_LIMIT, SVS_NO_MEMORY: as it was. */
+svs_code svi_store_push(struct svi_store *s, const void *body, size_t size, uint32_t pairs);
+
+/* Takes away the oldest `count` (at most all). */
+void svi_store_pop(struct svi_store *s, int64_t count);
+
+/* Takes away the i-th oldest, i < count: in time proportional to i. */
+void svi_store_remove(struct svi_store *s, int64_t i);
+
+/* The i-th oldest, i < count. Valid until the next push, pop or removal. */
+struct svi_kept *svi_store_at(const struct svi_store *s, int64_t i);
+
+/* Does every entry lie inside the block, after the one before it, and over none? */
+bool svi_store_check(const struct svi_store *s);
+
+/* ---- what a process answers (outbox_reply.c) */
+
+struct svi_answer {
+    bool ok;
+    int final;                                 /* -1: absent */
+    int64_t n, next, credit, durable, applied; /* -1: absent */
+    int64_t refused;                           /* samples of a message that was taken; 0: absent */
+    uint64_t epoch;                            /* 0: absent */
+    char delivery[24];                         /* the level that the process promises; "": absent */
+    char code[40], reason[200];                /* printable; reason "": no error */
+};
+
+/* Codes of svi_msgpack_check; SVS_WRONG_TYPE: neither `ok` nor `error` is there. */
+svs_code svi_answer_read(struct svi_answer *a, const void *bytes, size_t length, svs_error *err);
+
+/* ---- the outbox */
 
 /* Fruitless turns until messages go out singly, and again until the sample is given up. */
 #define SVI_OUTBOX_PROBES 3
@@ -27,12 +77,12 @@ struct svs_outbox {
     struct svi_store store;
     struct svi_bytes frame, scratch;
     int64_t framed;                    /* samples in `frame`; 0: hello */
-    bool starved;                      /* the last frame could not be built: no memory */
+    bool out_of_memory;                /* the last frame could not be built: no memory */
     int64_t first, shift, taken, sent; /* taken <= sent */
     int64_t reached;                   /* see above; first <= reached */
     int64_t touched;                   /* samples below were sent at least once, under whatever number */
-    int64_t told; /* refusals of samples below were told: those that come again are not */
-    bool keeps;   /* the process keeps its state */
+    int64_t reported; /* refusals of samples below were reported: those that come again are not */
+    bool keeps;       /* the process keeps its state */
     enum svi_outbox_phase phase;
     bool ask, met;
     double asked, patience; /* when hello was said last, and how long it may go unanswered */

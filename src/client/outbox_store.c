@@ -1,8 +1,7 @@
-#include "wire/outbox_store.h"
-
 #include <string.h>
 
 #include "base/alloc.h"
+#include "client/outbox_internal.h"
 
 #define FIRST_ROOM 64
 #define FIRST_SIZE 4096
@@ -40,7 +39,7 @@ static svs_code grow_ring(struct svi_store *s) {
 }
 
 /* Where `size` bytes fit in one piece, or SIZE_MAX. What is in use begins at the oldest and ends at the tail,
- * round the end of the block when the tail is not behind the oldest. */
+ * round the end of the block when the tail does not lie after the oldest. */
 static size_t place_for(const struct svi_store *s, size_t size) {
     if (s->count == 0)
         return size <= s->size ? 0 : SIZE_MAX;
@@ -52,12 +51,16 @@ static size_t place_for(const struct svi_store *s, size_t size) {
     return size <= head ? 0 : SIZE_MAX;
 }
 
-static svs_code grow_block(struct svi_store *s, size_t needed) {
-    size_t size = s->size ? s->size : FIRST_SIZE, tail = 0;
-    while (size < needed + s->size)
+/* A new block that holds `needed` bytes more, without the gaps that removed entries left. It is twice as
+ * large unless the gaps were large. */
+static svs_code rebuild_block(struct svi_store *s, size_t needed) {
+    size_t size = s->size ? s->size : FIRST_SIZE, used = 0, tail = 0;
+    for (int64_t i = 0; i < s->count; i++)
+        used += room_of(svi_store_at(s, i)->size);
+    while (size < 2 * used + needed)
         size *= 2;
     size = size < s->bytes ? size : s->bytes;
-    if (size <= s->size)
+    if (size <= s->size && used + needed > s->size - s->size / 8) /* little would be gained */
         return SVS_LIMIT;
     uint8_t *block = svi_alloc(size);
     if (!block)
@@ -81,7 +84,7 @@ svs_code svi_store_push(struct svi_store *s, const void *body, size_t size, uint
         return SVS_LIMIT;
     svs_code code = s->count == s->room ? grow_ring(s) : SVS_OK;
     size_t at = code == SVS_OK ? place_for(s, taken) : SIZE_MAX;
-    if (code == SVS_OK && at == SIZE_MAX && (code = grow_block(s, taken)) == SVS_OK)
+    if (code == SVS_OK && at == SIZE_MAX && (code = rebuild_block(s, taken)) == SVS_OK)
         at = place_for(s, taken);
     if (code != SVS_OK)
         return code;
@@ -103,6 +106,17 @@ void svi_store_pop(struct svi_store *s, int64_t count) {
         s->first = 0, s->tail = 0;
 }
 
+/* The older ones move up by one place over it; its bytes stay a gap until the block is rebuilt. */
+void svi_store_remove(struct svi_store *s, int64_t i) {
+    for (; i > 0; i--)
+        *svi_store_at(s, i) = *svi_store_at(s, i - 1);
+    svi_store_pop(s, 1);
+    if (s->count > 0) {
+        const struct svi_kept *last = svi_store_at(s, s->count - 1);
+        s->tail = last->at + room_of(last->size);
+    }
+}
+
 bool svi_store_check(const struct svi_store *s) {
     size_t end = 0;
     int turns = 0;
@@ -112,10 +126,9 @@ bool svi_store_check(const struct svi_store *s) {
         const struct svi_kept *k = svi_store_at(s, i);
         if (k->at + room_of(k->size) > s->size)
             return false;
-        turns += i > 0 && k->at != end;
+        turns += i > 0 && k->at < end;
         end = k->at + room_of(k->size);
-        if ((i > 0 && k->at < svi_store_at(s, i - 1)->at && k->at != 0) ||
-            (turns > 0 && end > svi_store_at(s, 0)->at))
+        if (turns > 0 && end > svi_store_at(s, 0)->at)
             return false;
     }
     return turns <= 1 && (s->count == 0 ? s->tail == 0 : s->tail == end);

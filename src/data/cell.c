@@ -56,12 +56,8 @@ svs_value svi_label_number(double y) {
     return integral ? svs_int((int64_t)y) : svs_real(y);
 }
 
-static svs_value view(struct svi_span s) {
-    return (svs_value){.kind = SVS_STR, .length = (uint32_t)(s.end - s.at), .as.s = s.at};
-}
-
 /* Integer text, or nothing; both labels and ids may be that. */
-static bool plain(struct svi_span s, svs_value *v) {
+static bool cell_plain(struct svi_span s, svs_value *v) {
     int64_t i = 0;
     if (s.at < s.end && svi_integer(s.at, &i) == s.end) {
         *v = svs_int(i);
@@ -73,36 +69,33 @@ static bool plain(struct svi_span s, svs_value *v) {
     return true;
 }
 
-svs_code svi_cell_label(struct svi_span s, svs_value *y, svs_error *err) {
-    if (plain(s, y))
-        return SVS_OK;
-    double number = 0;
+/* The text of a label or id; `too_long` and `malformed` are the codes of what is refused. */
+static svs_code cell_text(struct svi_span s, const char *what, svs_code too_long, svs_code malformed,
+                          svs_value *v, svs_error *err) {
     size_t length = (size_t)(s.end - s.at);
-    if (svi_cell_number(s, &number)) {
-        if (!isfinite(number))
-            return svi_fail(err, SVS_NOT_FINITE, "the label is too large for a number");
-        *y = svi_label_number(number);
-        return SVS_OK;
-    }
     if (length > SVS_NAME_MAX)
-        return svi_fail(err, SVS_TOO_LARGE, "the label has %zu bytes: at most %d are taken", length,
+        return svi_fail(err, too_long, "the %s has %zu bytes: at most %d are taken", what, length,
                         SVS_NAME_MAX);
     if (!svi_utf8_valid(s.at, length))
-        return svi_fail(err, SVS_BAD_LABEL, "the label is not valid UTF-8");
-    *y = view(s);
+        return svi_fail(err, malformed, "the %s is not valid UTF-8", what);
+    *v = (svs_value){.kind = SVS_STR, .length = (uint32_t)length, .as.s = s.at};
+    return SVS_OK;
+}
+
+svs_code svi_cell_label(struct svi_span s, svs_value *y, svs_error *err) {
+    double number = 0;
+    if (cell_plain(s, y))
+        return SVS_OK;
+    if (!svi_cell_number(s, &number))
+        return cell_text(s, "label", SVS_TOO_LARGE, SVS_BAD_LABEL, y, err);
+    if (!isfinite(number))
+        return svi_fail(err, SVS_NOT_FINITE, "the label is too large for a number");
+    *y = svi_label_number(number);
     return SVS_OK;
 }
 
 svs_code svi_cell_id(struct svi_span s, svs_value *id, svs_error *err) {
-    if (plain(s, id))
-        return SVS_OK;
-    size_t length = (size_t)(s.end - s.at);
-    if (length > SVS_NAME_MAX)
-        return svi_fail(err, SVS_BAD_ID, "the id has %zu bytes: at most %d are taken", length, SVS_NAME_MAX);
-    if (!svi_utf8_valid(s.at, length))
-        return svi_fail(err, SVS_BAD_ID, "the id is not valid UTF-8");
-    *id = view(s);
-    return SVS_OK;
+    return cell_plain(s, id) ? SVS_OK : cell_text(s, "id", SVS_BAD_ID, SVS_BAD_ID, id, err);
 }
 
 svs_code svi_check_weight(double w, svs_error *err) {

@@ -1,9 +1,14 @@
 /* cell.h: a piece of text as a label, an id or a missing value; what the text formats share. Spans end like
- * lines (format.h). */
+ * lines (reader_internal.h). */
 #ifndef SVI_CELL_H
 #define SVI_CELL_H
 
-#include "data/format.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "data/span.h"
+#include "svmstream/error.h"
+#include "svmstream/value.h"
 
 /* Without the blanks (space, tab, CR) around it. */
 struct svi_span svi_trim(struct svi_span s);

@@ -1,4 +1,4 @@
-#include "data/features.h"
+#include "data/feature_names.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -26,24 +26,24 @@ struct svs_features {
     int count, room, max;
 };
 
-static uint64_t mix(uint64_t h) {
+static uint64_t feature_names_mix(uint64_t h) {
     h *= 0xff51afd7ed558ccdu;
     return h ^ h >> 32;
 }
 
-static uint32_t hash_of(const char *name, size_t length) {
+static uint32_t feature_names_hash_of(const char *name, size_t length) {
     uint64_t h = 0x9e3779b97f4a7c15u ^ length;
     uint64_t word = 0;
     for (; length >= 8; length -= 8, name += 8) {
         memcpy(&word, name, 8);
-        h = mix(h ^ word);
+        h = feature_names_mix(h ^ word);
     }
     word = 0;
     memcpy(&word, name, length);
-    return (uint32_t)mix(h ^ word);
+    return (uint32_t)feature_names_mix(h ^ word);
 }
 
-static bool same(const struct entry *e, const char *name, size_t length) {
+static bool feature_names_same(const struct entry *e, const char *name, size_t length) {
     return e->length == length && memcmp(e->name, name, length) == 0;
 }
 
@@ -52,22 +52,14 @@ static size_t slot_of(const svs_features *f, uint32_t hash, const char *name, si
     size_t mask = f->slot_count - 1, at = hash & mask;
     while (f->slots[at] != 0) {
         const struct entry *e = &f->entries[f->slots[at] - 1];
-        if (e->hash == hash && same(e, name, length))
+        if (e->hash == hash && feature_names_same(e, name, length))
             break;
         at = (at + 1) & mask;
     }
     return at;
 }
 
-/* Puts the entries, in column order, into an empty table: the order keeps the invariant above. */
-static void fill_slots(svs_features *f) {
-    for (int column = 0; column < f->count; column++) {
-        const struct entry *e = &f->entries[column];
-        f->slots[slot_of(f, e->hash, e->name, e->length)] = column + 1;
-    }
-}
-
-static svs_code make_room(svs_features *f, svs_error *err) {
+static svs_code feature_names_make_room(svs_features *f, svs_error *err) {
     if (f->count < f->room)
         return SVS_OK;
     int room = f->room ? f->room * 2 : FIRST_ROOM;
@@ -86,7 +78,10 @@ static svs_code make_room(svs_features *f, svs_error *err) {
     f->slots = slots;
     f->slot_count = (size_t)room * 2;
     f->room = room;
-    fill_slots(f);
+    for (int column = 0; column < f->count; column++) { /* in this order, which keeps the invariant above */
+        const struct entry *e = &f->entries[column];
+        f->slots[slot_of(f, e->hash, e->name, e->length)] = column + 1;
+    }
     return SVS_OK;
 }
 
@@ -101,7 +96,7 @@ svs_features *svs_features_new(int max, svs_error *err) {
         return NULL;
     }
     f->max = max;
-    if (make_room(f, err) != SVS_OK)
+    if (feature_names_make_room(f, err) != SVS_OK)
         svs_features_free(&f);
     return f;
 }
@@ -121,11 +116,11 @@ int svs_features_count(const svs_features *f) {
 }
 
 int svs_features_find(const svs_features *f, const char *name, size_t length) {
-    return f->slots[slot_of(f, hash_of(name, length), name, length)] - 1;
+    return f->slots[slot_of(f, feature_names_hash_of(name, length), name, length)] - 1;
 }
 
 bool svi_features_is(const svs_features *f, int column, const char *name, size_t length) {
-    return column >= 0 && column < f->count && same(&f->entries[column], name, length);
+    return column >= 0 && column < f->count && feature_names_same(&f->entries[column], name, length);
 }
 
 static svs_code check_name(const svs_features *f, const char *name, size_t length, svs_error *err) {
@@ -137,23 +132,10 @@ static svs_code check_name(const svs_features *f, const char *name, size_t lengt
     if (!svi_utf8_valid(name, length) || memchr(name, 0, length))
         return svi_fail(err, SVS_BAD_COLUMN, "the feature name \"%s\" is not valid UTF-8 text", text);
     if (f->count >= f->max)
-        return svi_fail(err, SVS_LIMIT, "feature \"%s\" would be the %d. of at most %d: raise max.features",
+        return svi_fail(err, SVS_LIMIT,
+                        "feature \"%s\" would be number %d, but at most %d are allowed: raise max.features",
                         text, f->count + 1, f->max);
     return SVS_OK;
-}
-
-static int append(svs_features *f, const char *name, size_t length, svs_error *err) {
-    char *copy = svi_alloc(length + 1);
-    if (!copy || make_room(f, err) != SVS_OK) {
-        svi_free(copy);
-        svi_fail_memory(err, "a feature name");
-        return -1;
-    }
-    memcpy(copy, name, length);
-    struct entry e = {.name = copy, .hash = hash_of(name, length), .length = (uint32_t)length};
-    f->slots[slot_of(f, e.hash, name, length)] = f->count + 1;
-    f->entries[f->count] = e;
-    return f->count++;
 }
 
 int svs_features_add(svs_features *f, const char *name, size_t length, svs_error *err) {
@@ -162,7 +144,17 @@ int svs_features_add(svs_features *f, const char *name, size_t length, svs_error
         return column;
     if (check_name(f, name, length, err) != SVS_OK)
         return -1;
-    return append(f, name, length, err);
+    char *copy = svi_alloc(length + 1);
+    if (!copy || feature_names_make_room(f, err) != SVS_OK) {
+        svi_free(copy);
+        svi_fail_memory(err, "a feature name");
+        return -1;
+    }
+    memcpy(copy, name, length);
+    struct entry e = {.name = copy, .hash = feature_names_hash_of(name, length), .length = (uint32_t)length};
+    f->slots[slot_of(f, e.hash, name, length)] = f->count + 1;
+    f->entries[f->count] = e;
+    return f->count++;
 }
 
 const char *svs_features_name(const svs_features *f, int column) {

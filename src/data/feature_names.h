@@ -1,6 +1,6 @@
-/* features.h: what the decoders need of the registry beyond the public header. */
-#ifndef SVI_FEATURES_H
-#define SVI_FEATURES_H
+/* feature_names.h: what the decoders need of the registry beyond the public header. */
+#ifndef SVI_FEATURE_NAMES_H
+#define SVI_FEATURE_NAMES_H
 
 #include <stdbool.h>
 

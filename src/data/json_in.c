@@ -1,5 +1,12 @@
+/* JSON read where it stands, in two steps.
+ *
+ * svi_json_check_value goes over text of any content once, by recursion on values, and refuses whatever is
+ * not JSON, with the place and what was expected. All other functions trust it: they find the next key, value
+ * or bracket without looking at an end, because a checked text has them all. Strings stay escaped until
+ * svi_json_unescape is asked for one. */
 #include "data/json_in.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -8,73 +15,67 @@
 /* Text that is not known to be JSON yet. */
 struct check {
     const char *start, *at, *end;
+    int depth_max;
+    bool finite; /* all numbers must be */
     svs_error *err;
 };
 
+static bool json_in_is_space(char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 static const char *skip_space(const char *p) {
-    while (*p == ' ' || *p == '\t' || *p == '\r')
+    while (json_in_is_space(*p))
         p++;
     return p;
 }
 
 static bool at_end(struct check *c) {
-    while (c->at < c->end && (*c->at == ' ' || *c->at == '\t' || *c->at == '\r'))
+    while (c->at < c->end && json_in_is_space(*c->at))
         c->at++;
     return c->at >= c->end;
 }
 
-static svs_code refuse(const struct check *c, const char *what) {
+static svs_code json_in_refuse(const struct check *c, const char *what) {
     size_t at = (size_t)(c->at - c->start) + 1;
     if (c->at >= c->end)
-        return svi_fail(c->err, SVS_TRUNCATED, "the JSON object ends too early: %s expected", what);
+        return svi_fail(c->err, SVS_TRUNCATED, "the JSON text ends too early: %s expected", what);
     char text[24];
     size_t left = (size_t)(c->end - c->at);
     svi_escape(text, sizeof text, c->at, left < 12 ? left : 12);
-    return svi_fail(c->err, SVS_NOT_MSGPACK, "no JSON: %s expected at byte %zu instead of \"%s\"", what, at,
+    return svi_fail(c->err, SVS_NOT_MSGPACK, "not JSON: %s expected at byte %zu instead of \"%s\"", what, at,
                     text);
 }
 
-static bool is_digit(char c) {
+static bool json_in_is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-static int hex_digit(char c) {
-    if (is_digit(c))
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Four hexadecimal digits; -1 when they are not. The line's end is none, so nothing is read behind it. */
+/* Four hexadecimal digits; -1 when they are not. The byte at the end is none, so nothing is read after it. */
 static int32_t hex_four(const char *p) {
     int32_t v = 0;
     for (int i = 0; i < 4; i++) {
-        int digit = hex_digit(p[i]);
-        if (digit < 0)
+        const char letter = p[i] | 0x20;
+        const bool digit = json_in_is_digit(p[i]);
+        if (!digit && (letter < 'a' || letter > 'f'))
             return -1;
-        v = v << 4 | digit;
+        v = v << 4 | (digit ? p[i] - '0' : letter - 'a' + 10);
     }
     return v;
 }
 
-static bool is_high(int32_t v) {
-    return v >= 0xd800 && v < 0xdc00;
-}
+enum { HIGH = 0xd800 >> 10, LOW = 0xdc00 >> 10 }; /* of a pair of surrogates: the bits above the lower ten */
 
-static bool is_low(int32_t v) {
-    return v >= 0xdc00 && v < 0xe000;
-}
-
-/* The character after a backslash-u, `p` behind it; a pair of surrogates is one. Returns its length, 0 when
+/* The character after a backslash-u, `p` after it; a pair of surrogates is one. Returns its length, 0 when
  * malformed. */
-static int unicode(const char *p, uint32_t *character) {
+static int json_in_unicode(const char *p, uint32_t *character) {
     int32_t first = hex_four(p), second = 0;
-    if (first <= 0 || is_low(first))
+    if (first <= 0 || first >> 10 == LOW)
         return 0;
     *character = (uint32_t)first;
-    if (!is_high(first))
+    if (first >> 10 != HIGH)
         return 4;
-    if (p[4] != '\\' || p[5] != 'u' || (second = hex_four(p + 6), !is_low(second)))
+    if (p[4] != '\\' || p[5] != 'u' || (second = hex_four(p + 6)) >> 10 != LOW)
         return 0;
     *character = 0x10000 + ((uint32_t)(first - 0xd800) << 10) + (uint32_t)(second - 0xdc00);
     return 10;
@@ -84,25 +85,25 @@ static svs_code check_escape(struct check *c) {
     uint32_t character;
     c->at++;
     if (c->at < c->end && *c->at == 'u') {
-        int length = unicode(c->at + 1, &character);
+        int length = json_in_unicode(c->at + 1, &character);
         if (length == 0)
-            return refuse(c, "a character other than NUL in four hexadecimal digits");
+            return json_in_refuse(c, "a character other than NUL in four hexadecimal digits");
         c->at += 1 + length;
         return SVS_OK;
     }
     if (c->at >= c->end || *c->at == '\0' || !strchr("\"\\/bfnrt", *c->at))
-        return refuse(c, "an escape");
+        return json_in_refuse(c, "an escape");
     c->at++;
     return SVS_OK;
 }
 
 static svs_code check_string(struct check *c) {
     if (at_end(c) || *c->at != '"')
-        return refuse(c, "a string");
+        return json_in_refuse(c, "a string");
     c->at++;
     while (c->at < c->end && *c->at != '"') {
         if ((unsigned char)*c->at < 0x20)
-            return refuse(c, "a character that is no control character");
+            return json_in_refuse(c, "a character that is no control character");
         if (*c->at != '\\') {
             c->at++;
             continue;
@@ -112,12 +113,12 @@ static svs_code check_string(struct check *c) {
             return code;
     }
     if (c->at >= c->end)
-        return refuse(c, "a closing quote");
+        return json_in_refuse(c, "a closing quote");
     c->at++;
     return SVS_OK;
 }
 
-static bool take_word(struct check *c, const char *word) {
+static bool json_in_take_word(struct check *c, const char *word) {
     size_t length = strlen(word);
     if ((size_t)(c->end - c->at) < length || memcmp(c->at, word, length) != 0)
         return false;
@@ -130,43 +131,39 @@ static svs_code check_number(struct check *c) {
     double value;
     const char *p = c->at + (*c->at == '-');
     const char *stop = svi_number(c->at, &value);
-    if (stop == c->at || !is_digit(*p) || (*p == '0' && is_digit(p[1])))
-        return take_word(c, "-Infinity") ? SVS_OK : refuse(c, "a value");
+    if (stop == c->at || !json_in_is_digit(*p) || (*p == '0' && json_in_is_digit(p[1])))
+        return !c->finite && json_in_take_word(c, "-Infinity") ? SVS_OK : json_in_refuse(c, "a value");
+    if (c->finite && !isfinite(value))
+        return json_in_refuse(c, "a number that a double can hold");
     const char *point = memchr(p, '.', (size_t)(stop - p));
-    if (point && !is_digit(point[1]))
-        return refuse(c, "a number with digits behind its point");
+    if (point && !json_in_is_digit(point[1]))
+        return json_in_refuse(c, "a number with digits after its point");
     c->at = stop;
     return SVS_OK;
 }
 
 static svs_code check_value(struct check *c, int depth);
 
-static svs_code check_member(struct check *c, bool object, int depth) {
-    if (object) {
-        svs_code code = check_string(c);
-        if (code != SVS_OK)
-            return code;
-        if (at_end(c) || *c->at != ':')
-            return refuse(c, "a colon");
-        c->at++;
-    }
-    return check_value(c, depth);
-}
-
 static svs_code check_container(struct check *c, int depth) {
     bool object = *c->at++ == '{';
     char close = object ? '}' : ']';
     if (depth == 0)
         return svi_fail(c->err, SVS_TOO_DEEP, "objects and arrays are nested more than %d deep",
-                        SVI_JSON_DEPTH);
+                        c->depth_max);
     if (!at_end(c) && *c->at == close)
         return c->at++, SVS_OK;
     for (;;) {
-        svs_code code = check_member(c, object, depth - 1);
+        svs_code code = object ? check_string(c) : SVS_OK;
+        if (code != SVS_OK)
+            return code;
+        if (object && (at_end(c) || *c->at != ':'))
+            return json_in_refuse(c, "a colon");
+        c->at += object;
+        code = check_value(c, depth - 1);
         if (code != SVS_OK)
             return code;
         if (at_end(c) || (*c->at != ',' && *c->at != close))
-            return refuse(c, object ? "a comma or }" : "a comma or ]");
+            return json_in_refuse(c, object ? "a comma or }" : "a comma or ]");
         if (*c->at++ == close)
             return SVS_OK;
     }
@@ -175,27 +172,37 @@ static svs_code check_container(struct check *c, int depth) {
 static svs_code check_value(struct check *c, int depth) {
     static const char *const words[] = {"null", "true", "false", "NaN", "Infinity"};
     if (at_end(c))
-        return refuse(c, "a value");
+        return json_in_refuse(c, "a value");
     if (*c->at == '{' || *c->at == '[')
         return check_container(c, depth);
     if (*c->at == '"')
         return check_string(c);
-    if (is_digit(*c->at) || *c->at == '-')
+    if (json_in_is_digit(*c->at) || *c->at == '-')
         return check_number(c);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (take_word(c, words[i]))
+    for (size_t i = 0; i < (c->finite ? 3 : sizeof words / sizeof *words); i++)
+        if (json_in_take_word(c, words[i]))
             return SVS_OK;
-    return refuse(c, "a value");
+    return json_in_refuse(c, "a value");
+}
+
+static svs_code check_text(struct check *c, struct svi_span text) {
+    c->start = c->at = text.at;
+    c->end = text.end;
+    svs_code code = check_value(c, c->depth_max);
+    if (code != SVS_OK || at_end(c))
+        return code;
+    return svi_fail(c->err, SVS_TRAILING, "something follows the JSON value that ends before byte %zu",
+                    (size_t)(c->at - c->start) + 1);
+}
+
+svs_code svi_json_check_value(struct svi_span text, int depth, svs_error *err) {
+    return check_text(&(struct check){.depth_max = depth, .finite = true, .err = err}, text);
 }
 
 svs_code svi_json_check(struct svi_span line, svs_error *err) {
-    struct check c = {.start = line.at, .at = line.at, .end = line.end, .err = err};
-    svs_code code = check_value(&c, SVI_JSON_DEPTH);
+    svs_code code = check_text(&(struct check){.depth_max = SVI_JSON_DEPTH, .err = err}, line);
     if (code != SVS_OK)
         return code;
-    if (!at_end(&c))
-        return svi_fail(err, SVS_TRAILING, "something follows the JSON object that ends before byte %zu",
-                        (size_t)(c.at - c.start) + 1);
     enum svi_json_type type = svi_json_type(skip_space(line.at));
     if (type != SVI_JSON_OBJECT)
         return svi_fail(err, SVS_WRONG_TYPE, "the line is %s: a row is an object", svi_json_type_name(type));
@@ -203,24 +210,13 @@ svs_code svi_json_check(struct svi_span line, svs_error *err) {
 }
 
 enum svi_json_type svi_json_type(const char *value) {
-    switch (*value) {
-    case 'n':
-        return SVI_JSON_NULL;
-    case 't':
-        return SVI_JSON_TRUE;
-    case 'f':
-        return SVI_JSON_FALSE;
-    case '"':
-        return SVI_JSON_STRING;
-    case '[':
-        return SVI_JSON_ARRAY;
-    case '{':
-        return SVI_JSON_OBJECT;
-    case '-':
+    static const unsigned char types[128] = {
+        ['n'] = SVI_JSON_NULL,       ['t'] = SVI_JSON_TRUE,       ['f'] = SVI_JSON_FALSE,
+        ['N'] = SVI_JSON_NOT_FINITE, ['I'] = SVI_JSON_NOT_FINITE, ['"'] = SVI_JSON_STRING,
+        ['['] = SVI_JSON_ARRAY,      ['{'] = SVI_JSON_OBJECT};
+    if (json_in_is_digit(*value) || *value == '-')
         return value[1] == 'I' ? SVI_JSON_NOT_FINITE : SVI_JSON_NUMBER;
-    default:
-        return is_digit(*value) ? SVI_JSON_NUMBER : SVI_JSON_NOT_FINITE;
-    }
+    return (enum svi_json_type)types[*value & 127];
 }
 
 const char *svi_json_type_name(enum svi_json_type type) {
@@ -273,13 +269,13 @@ const char *svi_json_skip(const char *p) {
         return svi_json_string_at(p, &ignored);
     if (*p == '{' || *p == '[')
         return skip_container(p);
-    while (*p != ',' && *p != '}' && *p != ']' && *p != ' ' && *p != '\t' && *p != '\r')
+    while (*p != ',' && *p != '}' && *p != ']' && !json_in_is_space(*p))
         p++;
     return p;
 }
 
 /* UTF-8 of a character; returns its length. */
-static size_t encode(uint32_t character, char out[4]) {
+static size_t json_in_encode(uint32_t character, char out[4]) {
     if (character < 0x80)
         return out[0] = (char)character, 1;
     size_t length = character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
@@ -294,8 +290,8 @@ static const char *read_escape(const char *p, char out[4], size_t *length) {
     static const char letters[] = "bfnrt", meanings[] = "\b\f\n\r\t";
     uint32_t character = 0;
     if (p[1] == 'u') {
-        int digits = unicode(p + 2, &character);
-        *length = encode(character, out);
+        int digits = json_in_unicode(p + 2, &character);
+        *length = json_in_encode(character, out);
         return p + 2 + digits;
     }
     const char *letter = memchr(letters, p[1], sizeof letters - 1);

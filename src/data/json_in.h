@@ -1,13 +1,18 @@
 /* json_in.h: JSON text read where it stands, without a tree and without allocating.
  *
- * svi_json_check accepts exactly one object of RFC 8259, at most SVI_JSON_DEPTH containers deep, and besides
+ * svi_json_check accepts exactly one object of RFC 8259, at most SVI_JSON_DEPTH containers deep, and
  * the words NaN, Infinity and -Infinity that some writers produce, as values of SVI_JSON_NOT_FINITE. The
  * other functions walk over text that it accepted; they look at no length. Strings are not checked for UTF-8.
  */
 #ifndef SVI_JSON_IN_H
 #define SVI_JSON_IN_H
 
-#include "data/format.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "data/span.h"
+#include "svmstream/error.h"
+#include "svmstream/value.h"
 
 #define SVI_JSON_DEPTH 8
 
@@ -22,8 +27,12 @@ enum svi_json_type {
     SVI_JSON_OBJECT
 };
 
-/* SVS_NOT_MSGPACK (no JSON), SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP, SVS_WRONG_TYPE (not an object). */
+/* SVS_NOT_MSGPACK (not JSON), SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP, SVS_WRONG_TYPE (not an object). */
 svs_code svi_json_check(struct svi_span line, svs_error *err);
+
+/* The same for one value of any type, at most `depth` containers deep, in which all numbers are finite: no
+ * such words, and nothing that overflows (SVS_NOT_MSGPACK). */
+svs_code svi_json_check_value(struct svi_span text, int depth, svs_error *err);
 
 enum svi_json_type svi_json_type(const char *value);
 

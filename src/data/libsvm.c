@@ -4,37 +4,38 @@
 
 #include "base/fail.h"
 #include "data/cell.h"
+#include "data/reader_internal.h"
 #include "data/number.h"
 
-static const char *skip_blanks(const char *p, const char *end) {
+static const char *libsvm_skip_blanks(const char *p, const char *end) {
     while (p < end && (*p == ' ' || *p == '\t' || *p == '\r'))
         p++;
     return p;
 }
 
-static bool ends_token(const char *p, const char *end) {
+static bool libsvm_ends_token(const char *p, const char *end) {
     return p == end || *p == ' ' || *p == '\t' || *p == '\r' || *p == '#';
 }
 
-static struct svi_span token_at(const char *p, const char *end) {
+static struct svi_span libsvm_token_at(const char *p, const char *end) {
     const char *q = p;
-    while (!ends_token(q, end))
+    while (!libsvm_ends_token(q, end))
         q++;
     return (struct svi_span){p, q};
 }
 
 /* index:value. Returns what follows, NULL when it is something else. */
-static const char *read_pair(const char *p, const char *end, int64_t *index, double *value) {
+static const char *libsvm_read_pair(const char *p, const char *end, int64_t *index, double *value) {
     const char *colon = svi_integer(p, index);
     if (colon == p || *colon != ':')
         return NULL;
     const char *q = svi_number(colon + 1, value);
-    return q != colon + 1 && ends_token(q, end) ? q : NULL;
+    return q != colon + 1 && libsvm_ends_token(q, end) ? q : NULL;
 }
 
-static svs_code refuse_pair(const char *p, const char *end, svs_error *err) {
+static svs_code libsvm_refuse_pair(const char *p, const char *end, svs_error *err) {
     char text[60];
-    struct svi_span token = token_at(p, end);
+    struct svi_span token = libsvm_token_at(p, end);
     const char *colon = memchr(token.at, ':', (size_t)(token.end - token.at));
     svi_span_text(token, text, sizeof text);
     struct svi_span value = {colon ? colon + 1 : token.end, token.end};
@@ -44,20 +45,20 @@ static svs_code refuse_pair(const char *p, const char *end, svs_error *err) {
 }
 
 /* The line being read. */
-struct row {
+struct libsvm_row {
     struct svi_shape *shape;
     struct svi_message *m;
     svs_error *err;
     int64_t previous; /* index of the pair before, 0 at first */
 };
 
-static svs_code check_index(const struct row *r, int64_t index) {
+static svs_code libsvm_put_value(struct libsvm_row *r, int64_t index, double value) {
     const struct svi_shape *s = r->shape;
     bool closed = r->m->kind == SVI_DENSE || s->fixed_names;
     if (index < 1)
         return svi_fail(r->err, SVS_BAD_COLUMN, "index %lld: indices count from 1", (long long)index);
     if (index == r->previous)
-        return svi_fail(r->err, SVS_DUPLICATE_KEY, "index %lld is there twice", (long long)index);
+        return svi_fail(r->err, SVS_DUPLICATE_KEY, "index %lld is a duplicate", (long long)index);
     if (index < r->previous)
         return svi_fail(r->err, SVS_BAD_COLUMN, "index %lld follows %lld: they must ascend", (long long)index,
                         (long long)r->previous);
@@ -68,42 +69,17 @@ static svs_code check_index(const struct row *r, int64_t index) {
         return svi_fail(r->err, SVS_LIMIT,
                         "index %lld, but at most %d features are taken: raise max.features", (long long)index,
                         s->max_features);
-    return SVS_OK;
-}
-
-static svs_code put_value(struct row *r, int64_t index, double value) {
-    svs_code code = check_index(r, index);
-    if (code != SVS_OK)
-        return code;
     if (!isfinite(value))
         return svi_fail(r->err, SVS_NOT_FINITE, "index %lld: the value is not finite", (long long)index);
-    struct svi_message *m = r->m;
-    int column = (int)index - 1;
-    if (column >= m->d) {
-        memset(m->x + m->d, 0, (size_t)(column + 1 - m->d) * sizeof *m->x);
-        m->d = column + 1;
-    }
-    m->x[column] = value;
+    svi_message_reach(r->m, (int)index - 1);
+    r->m->x[index - 1] = value;
     r->previous = index;
     return SVS_OK;
 }
 
-static svs_code take_pairs(struct row *r, const char *p, const char *end) {
-    while (p = skip_blanks(p, end), p < end && *p != '#') {
-        int64_t index = 0;
-        double value = 0;
-        const char *q = read_pair(p, end, &index, &value);
-        svs_code code = q ? put_value(r, index, value) : refuse_pair(p, end, r->err);
-        if (code != SVS_OK)
-            return code;
-        p = q;
-    }
-    return SVS_OK;
-}
-
-/* The first token is the label unless it is a pair. *p moves behind it. */
-static svs_code take_label(const char **p, const char *end, struct svi_message *m, svs_error *err) {
-    struct svi_span token = token_at(*p, end);
+/* The first token is the label unless it is a pair. *p moves past it. */
+static svs_code libsvm_take_label(const char **p, const char *end, struct svi_message *m, svs_error *err) {
+    struct svi_span token = libsvm_token_at(*p, end);
     if (memchr(token.at, ':', (size_t)(token.end - token.at)))
         return SVS_OK;
     double number = 0;
@@ -117,8 +93,8 @@ static svs_code take_label(const char **p, const char *end, struct svi_message *
 }
 
 static svs_code libsvm_row(void *state, struct svi_span line, struct svi_message *m, svs_error *err) {
-    struct row r = {.shape = state, .m = m, .err = err};
-    const char *p = skip_blanks(line.at, line.end);
+    struct libsvm_row r = {.shape = state, .m = m, .err = err};
+    const char *p = libsvm_skip_blanks(line.at, line.end);
     if (p == line.end || *p == '#')
         return SVS_EMPTY;
     m->has_x = true;
@@ -126,28 +102,31 @@ static svs_code libsvm_row(void *state, struct svi_span line, struct svi_message
     m->d = r.shape->d;
     if (m->d > 0)
         memset(m->x, 0, (size_t)m->d * sizeof *m->x);
-    svs_code code = take_label(&p, line.end, m, err);
-    return code == SVS_OK ? take_pairs(&r, p, line.end) : code;
+    svs_code code = libsvm_take_label(&p, line.end, m, err);
+    while (p = libsvm_skip_blanks(p, line.end), code == SVS_OK && p < line.end && *p != '#') {
+        int64_t index = 0;
+        double value = 0;
+        const char *q = libsvm_read_pair(p, line.end, &index, &value);
+        code = q ? libsvm_put_value(&r, index, value) : libsvm_refuse_pair(p, line.end, err);
+        p = q ? q : p;
+    }
+    return code;
 }
 
 static void *libsvm_begin(const struct svi_reader_options *o, struct svi_shape *shape, struct svi_span line,
                           svs_error *err) {
     (void)o, (void)line, (void)err;
-    return shape;
-}
-
-static void libsvm_end(void *state) {
-    (void)state; /* the shape is the caller's */
+    return shape; /* the caller's */
 }
 
 bool svi_libsvm_looks(struct svi_span line) {
     int64_t index;
     double value;
-    const char *p = skip_blanks(line.at, line.end);
+    const char *p = libsvm_skip_blanks(line.at, line.end);
     const char *q = svi_number(p, &value);
-    if (q != p && ends_token(q, line.end))
-        p = skip_blanks(q, line.end);
-    return read_pair(p, line.end, &index, &value) != NULL;
+    if (q != p && libsvm_ends_token(q, line.end))
+        p = libsvm_skip_blanks(q, line.end);
+    return libsvm_read_pair(p, line.end, &index, &value) != NULL;
 }
 
-const struct svi_format svi_libsvm = {"libsvm", false, libsvm_begin, libsvm_row, libsvm_end};
+const struct svi_format svi_libsvm = {"libsvm", false, libsvm_begin, libsvm_row, NULL};

@@ -15,36 +15,15 @@ __extension__ typedef unsigned __int128 wide;
 static const uint64_t power10[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 static const double exact10[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                  1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-static const uint64_t power5[] = {1U,
-                                  5U,
-                                  25U,
-                                  125U,
-                                  625U,
-                                  3125U,
-                                  15625U,
-                                  78125U,
-                                  390625U,
-                                  1953125U,
-                                  9765625U,
-                                  48828125U,
-                                  244140625U,
-                                  1220703125U,
-                                  6103515625U,
-                                  30517578125U,
-                                  152587890625U,
-                                  762939453125U,
-                                  3814697265625U,
-                                  19073486328125U,
-                                  95367431640625U,
-                                  476837158203125U,
-                                  2384185791015625U,
-                                  11920928955078125U,
-                                  59604644775390625U,
-                                  298023223876953125U,
-                                  1490116119384765625U,
-                                  7450580596923828125U};
 
-static bool is_digit(char c) {
+/* 5^e for e from 0 to 27. */
+static uint64_t power_of_five(int e) {
+    static const uint64_t ones[] = {1, 5, 25, 125, 625, 3125, 15625, 78125};
+    static const uint64_t eights[] = {1, 390625, 152587890625U, 59604644775390625U};
+    return ones[e % 8] * eights[e / 8];
+}
+
+static bool number_is_digit(char c) {
     return (unsigned char)(c - '0') < 10;
 }
 
@@ -79,21 +58,21 @@ static inline const char *take_digits(const char *at, uint64_t *w) {
 
 /* The digits before the point: mostly it is one, which does not need eight looked at. */
 static inline const char *take_whole(const char *at, uint64_t *w) {
-    if (!is_digit(at[0]) || is_digit(at[1]))
+    if (!number_is_digit(at[0]) || number_is_digit(at[1]))
         return take_digits(at, w);
     *w = (uint64_t)(at[0] - '0');
     return at + 1;
 }
 
-/* `at` stands on the e; without digits behind it the number ended before it. */
+/* `at` stands on the e; without digits after it the number ended before it. */
 static const char *take_exponent(const char *at, int *exponent) {
     const char *p = at + 1;
     bool negative = *p == '-';
     p += *p == '-' || *p == '+';
-    if (!is_digit(*p))
+    if (!number_is_digit(*p))
         return at;
     int e = 0;
-    for (; is_digit(*p); p++)
+    for (; number_is_digit(*p); p++)
         e = e < EXPONENT_MAX ? 10 * e + (*p - '0') : e;
     *exponent += negative ? -e : e;
     return p;
@@ -106,38 +85,21 @@ static double scale_wide(uint64_t w, int e) {
     uint64_t top;
     w <<= zeros;
     if (e >= 0) {
-        wide product = (wide)w * power5[e];
+        wide product = (wide)w * power_of_five(e);
         uint64_t high = (uint64_t)(product >> 64);
         shift = high ? __builtin_clzll(high) : 64;
         product <<= shift;
         top = (uint64_t)(product >> 64) | ((uint64_t)product != 0);
         shift = 64 - shift;
     } else {
-        int room = __builtin_clzll(power5[-e]);
-        uint64_t divisor = power5[-e] << room;
+        uint64_t divisor = power_of_five(-e);
+        int room = __builtin_clzll(divisor);
         wide dividend = (wide)w << 63;
+        divisor <<= room;
         top = (uint64_t)(dividend / divisor) | (dividend % divisor != 0);
         shift = room - 63;
     }
     return ldexp((double)top, e + shift - zeros);
-}
-
-/* The text is known to be a number and strtod ends where we did. newlocale gives the built-in C locale
- * without allocating; a program's own locale may have another decimal point. */
-static double scale_library(const char *from) {
-    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    double value = strtod_l(from, NULL, c);
-    freelocale(c);
-    return value;
-}
-
-/* Everything but the common case. `from` is behind the sign. */
-static double scale(const char *from, uint64_t w, long digits, int e) {
-    if (digits <= DIGITS_MAX && w == 0)
-        return 0;
-    if (digits <= DIGITS_MAX && e >= -27 && e <= 27)
-        return scale_wide(w, e);
-    return scale_library(from);
 }
 
 const char *svi_number(const char *at, double *value) {
@@ -160,8 +122,16 @@ const char *svi_number(const char *at, double *value) {
     double v;
     if (digits <= DIGITS_MAX && w <= (uint64_t)1 << 53 && e >= -22 && e <= 22)
         v = e < 0 ? (double)(int64_t)w / exact10[-e] : (double)(int64_t)w * exact10[e];
-    else
-        v = scale(from, w, digits, e);
+    else if (digits <= DIGITS_MAX && w == 0)
+        v = 0;
+    else if (digits <= DIGITS_MAX && e >= -27 && e <= 27)
+        v = scale_wide(w, e);
+    else { /* strtod ends where we did. newlocale gives the built-in C locale without allocating; a program's
+            * own locale may have another decimal point. */
+        locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+        v = strtod_l(from, NULL, c);
+        freelocale(c);
+    }
     *value = negative ? -v : v;
     return p;
 }
@@ -169,7 +139,7 @@ const char *svi_number(const char *at, double *value) {
 const char *svi_integer(const char *at, int64_t *value) {
     bool negative = *at == '-';
     const char *from = at + (negative || *at == '+');
-    while (from[0] == '0' && is_digit(from[1]))
+    while (from[0] == '0' && number_is_digit(from[1]))
         from++;
     uint64_t w = 0;
     const char *p = take_digits(from, &w);

@@ -1,3 +1,13 @@
+/* A reader cuts lines out of an input (input.h: bytes of a file or pipe, unpacked) and hands each to a format
+ * (format.h). The format is the one of the settings, else that of the file's name, else what the first line
+ * looks like; the first line that is not blank begins it.
+ *
+ * A line is a view of the input's buffer, valid until the next fill. What stands after it can be read
+ * (numbers need that): the next line, or a line end that is put into the padding at the end of the input. A
+ * line over 1 MiB is reported once and its rest skipped as it comes. Nothing here blocks but svi_reader_fill;
+ * svi_reader_next returns SVI_READ_MORE when it needs one.
+ *
+ * Order: opening, lines, rows. */
 #include "data/reader.h"
 
 #include <math.h>
@@ -6,45 +16,26 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include "data/cell.h"
-#include "data/format.h"
-#include "data/source.h"
+#include "data/reader_internal.h"
+#include "data/input.h"
 
 #define LONGEST_LINE ((size_t)1 << 20)
 
 struct svi_reader {
-    struct svi_source source;
+    struct svi_input source;
     struct svi_reader_options options;
     struct svi_shape *shape;
     const struct svi_format *format; /* NULL: the first line decides */
     void *state;                     /* of the format, from the first line on */
     struct svi_span line;
     int64_t number;  /* of that line, from 1 */
-    size_t searched; /* bytes behind source.at that hold no line end */
+    size_t searched; /* bytes after source.at that hold no line end */
     bool skipping;   /* the rest of a line that was too long */
 };
 
-static const struct svi_format *const formats[] = {&svi_csv, &svi_libsvm, &svi_jsonl};
-
-static svs_code format_by_setting(struct svi_reader *r, svs_error *err) {
-    const char *wanted = r->options.format;
-    if (!wanted || strcmp(wanted, "auto") == 0)
-        return SVS_OK;
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (strcmp(wanted, formats[i]->name) == 0)
-            r->format = formats[i];
-    if (!r->format)
-        return svi_fail(err, SVS_SETTING,
-                        "there is no format \"%.60s\": auto, csv, libsvm and jsonl are known", wanted);
-    return SVS_OK;
-}
-
-static bool ends_in(const char *path, size_t length, const char *ending) {
-    size_t n = strlen(ending);
-    return length >= n && memcmp(path + length - n, ending, n) == 0;
-}
-
-static void format_by_name(struct svi_reader *r, const char *path) {
+static void reader_format_by_name(struct svi_reader *r, const char *path) {
     static const struct {
         const char *ending;
         const struct svi_format *format;
@@ -52,15 +43,17 @@ static void format_by_name(struct svi_reader *r, const char *path) {
                    {".libsvm", &svi_libsvm}, {".jsonl", &svi_jsonl}, {".ndjson", &svi_jsonl},
                    {".json", &svi_jsonl}};
     size_t length = strlen(path);
-    if (ends_in(path, length, ".gz"))
+    if (svi_ends_with(path, length, ".gz"))
         length -= 3;
     for (size_t i = 0; !r->format && i < sizeof endings / sizeof *endings; i++)
-        if (ends_in(path, length, endings[i].ending))
+        if (svi_ends_with(path, length, endings[i].ending))
             r->format = endings[i].format;
 }
 
 svi_reader *svi_reader_open(const char *path, const struct svi_reader_options *o, struct svi_shape *shape,
                             svs_error *err) {
+    static const struct svi_format *const formats[] = {&svi_csv, &svi_libsvm, &svi_jsonl};
+    const char *wanted = o->format ? o->format : "auto";
     svi_reader *r = svi_alloc(sizeof *r);
     if (!r) {
         svi_fail_memory(err, "the reader");
@@ -68,14 +61,18 @@ svi_reader *svi_reader_open(const char *path, const struct svi_reader_options *o
     }
     r->options = *o;
     r->shape = shape;
-    svs_code code = format_by_setting(r, err);
-    if (code == SVS_OK)
-        code = svi_source_open(&r->source, path, LONGEST_LINE + 1, err);
-    if (code != SVS_OK) {
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (strcmp(wanted, formats[i]->name) == 0)
+            r->format = formats[i];
+    svs_code code = SVS_OK;
+    if (!r->format && strcmp(wanted, "auto") != 0)
+        code = svi_fail(err, SVS_SETTING, "unknown format \"%.60s\": it must be auto, csv, libsvm or jsonl",
+                        wanted);
+    if (code != SVS_OK || svi_input_open(&r->source, path, LONGEST_LINE + 1, err) != SVS_OK) {
         svi_free(r);
         return NULL;
     }
-    format_by_name(r, path);
+    reader_format_by_name(r, path);
     return r;
 }
 
@@ -83,9 +80,9 @@ void svi_reader_close(svi_reader **reader) {
     svi_reader *r = *reader;
     if (!r)
         return;
-    if (r->state)
+    if (r->state && r->format->end)
         r->format->end(r->state);
-    svi_source_close(&r->source);
+    svi_input_close(&r->source);
     svi_free(r);
     *reader = NULL;
 }
@@ -95,7 +92,7 @@ int svi_reader_fd(const svi_reader *r) {
 }
 
 svs_code svi_reader_fill(svi_reader *r, svs_error *err) {
-    return svi_source_fill(&r->source, err);
+    return svi_input_fill(&r->source, err);
 }
 
 int64_t svi_reader_line(const svi_reader *r, const char **bytes, size_t *length) {
@@ -109,136 +106,95 @@ int64_t svi_reader_position(const svi_reader *r, int64_t *size) {
     return r->source.taken;
 }
 
-/* Puts the line's number in front of what was said about it. */
-static enum svi_read refuse(const svi_reader *r, enum svi_read how, const svs_error *why, svs_error *err) {
+/* Puts the line's number in front of the error's text. */
+static enum svi_read reader_refuse(const svi_reader *r, enum svi_read how, const svs_error *why,
+                                   svs_error *err) {
     svi_fail(err, why->code, "line %lld: %s", (long long)r->number, why->text);
     return how;
-}
-
-/* Takes the `length` bytes in front as the present line, and `eaten` of them (its end included) out of the
- * buffer. */
-static void take_line(svi_reader *r, size_t length, size_t eaten) {
-    const char *at = r->source.buffer + r->source.at;
-    r->line = (struct svi_span){at, at + length};
-    r->source.at += eaten;
-    r->searched = 0;
 }
 
 /* What the buffer holds of the next line. */
 enum found { FOUND_LINE, FOUND_LONG, FOUND_NOTHING };
 
-/* Drops what is left of a line that was refused for its length. */
-static void skip_rest(svi_reader *r) {
-    struct svi_source *s = &r->source;
-    const char *at = s->buffer + s->at;
-    const char *newline = memchr(at, '\n', s->end - s->at);
-    r->skipping = !newline;
-    s->at = newline ? s->at + (size_t)(newline + 1 - at) : s->end;
-}
-
-static enum found find_line(svi_reader *r) {
-    struct svi_source *s = &r->source;
+static enum found reader_find_line(svi_reader *r) {
+    struct svi_input *s = &r->source;
     if (s->packing == SVI_PACKING_UNKNOWN)
         return FOUND_NOTHING; /* a single first byte may turn out to be gzip */
-    if (r->skipping)
-        skip_rest(r);
-    const char *at = s->buffer + s->at;
-    size_t held = s->end - s->at;
-    const char *newline = memchr(at + r->searched, '\n', held - r->searched);
-    size_t length = newline ? (size_t)(newline - at) : held;
-    if (length > LONGEST_LINE) {
-        r->number++;
-        r->skipping = true;
-        take_line(r, LONGEST_LINE, LONGEST_LINE);
-        return FOUND_LONG;
+    const char *at = s->buffer + s->at, *newline;
+    if (r->skipping) { /* what is left of a line that was refused for its length */
+        newline = memchr(at, '\n', s->end - s->at);
+        r->skipping = !newline;
+        s->at = newline ? s->at + (size_t)(newline + 1 - at) : s->end;
+        at = s->buffer + s->at;
     }
-    bool last = !newline && s->ended && !svi_source_pending(s) && held > 0;
-    if (!newline && !last) {
+    size_t held = s->end - s->at;
+    newline = memchr(at + r->searched, '\n', held - r->searched);
+    size_t length = newline ? (size_t)(newline - at) : held;
+    bool longer = length > LONGEST_LINE;
+    bool last = !newline && !longer && s->ended && !svi_input_pending(s) && held > 0;
+    if (!newline && !last && !longer) {
         r->searched = held;
         return FOUND_NOTHING;
     }
     if (last)
         s->buffer[s->end] = '\n'; /* in the padding: numbers must end */
+    s->at += longer ? LONGEST_LINE : length + !last;
+    length = longer ? LONGEST_LINE : length - (length > 0 && at[length - 1] == '\r');
+    r->line = (struct svi_span){at, at + length};
     r->number++;
-    take_line(r, length > 0 && at[length - 1] == '\r' ? length - 1 : length, length + !last);
-    return FOUND_LINE;
+    r->searched = 0;
+    r->skipping = longer;
+    return longer ? FOUND_LONG : FOUND_LINE;
 }
 
-static const struct svi_format *format_by_line(struct svi_span line) {
-    struct svi_span text = svi_trim(line);
-    if (text.at < text.end && *text.at == '{')
-        return &svi_jsonl;
-    return svi_libsvm_looks(line) ? &svi_libsvm : &svi_csv;
-}
-
-/* The first line that is not blank. True: it was a header, or refused (*result). */
-static bool begin(svi_reader *r, enum svi_read *result, svs_error *err) {
+/* The present line as a row. SVI_READ_MORE: it is not one. */
+static enum svi_read reader_read_line(svi_reader *r, struct svi_message *m, svs_error *err) {
     svs_error why = {0};
-    if (!r->format)
-        r->format = format_by_line(r->line);
-    r->state = r->format->begin(&r->options, r->shape, r->line, &why);
-    *result = SVI_READ_MORE;
-    if (!r->state)
-        *result = refuse(r, SVI_READ_FAIL, &why, err);
-    return !r->state || r->format->header;
-}
-
-static void drop_byte_order_mark(svi_reader *r) {
-    if (r->number == 1 && r->line.end - r->line.at >= 3 && memcmp(r->line.at, "\xef\xbb\xbf", 3) == 0)
-        r->line.at += 3;
-}
-
-/* The present line as a row. SVI_READ_MORE: it is none. */
-static enum svi_read read_line(svi_reader *r, struct svi_message *m, svs_error *err) {
-    enum svi_read result;
     if (!r->state) {
-        drop_byte_order_mark(r);
+        if (r->number == 1 && r->line.end - r->line.at >= 3 && memcmp(r->line.at, "\xef\xbb\xbf", 3) == 0)
+            r->line.at += 3; /* a byte order mark */
         struct svi_span text = svi_trim(r->line);
         if (text.at == text.end)
             return SVI_READ_MORE;
-        if (begin(r, &result, err))
-            return result;
+        if (!r->format)
+            r->format = *text.at == '{' ? &svi_jsonl : svi_libsvm_looks(r->line) ? &svi_libsvm : &svi_csv;
+        r->state = r->format->begin(&r->options, r->shape, r->line, &why);
+        if (!r->state)
+            return reader_refuse(r, SVI_READ_FAIL, &why, err);
+        if (r->format->header)
+            return SVI_READ_MORE;
     }
-    svs_error why = {0};
     *m = (struct svi_message){.x = r->shape->row, .ts = NAN, .weight = 1, .n = -1};
     svs_code code = r->format->row(r->state, r->line, m, &why);
     if (code == SVS_OK)
         code = svi_shape_fits(r->shape, m, &why);
     if (code == SVS_OK)
         return SVI_READ_ROW;
-    return code == SVS_EMPTY ? SVI_READ_MORE : refuse(r, SVI_READ_BAD, &why, err);
-}
-
-static enum svi_read read_long_line(svi_reader *r, svs_error *err) {
-    svs_error why = {0};
-    svi_fail(&why, SVS_TOO_LARGE, "the line is longer than 1 MiB");
-    /* Without its first line the file means nothing. */
-    return refuse(r, r->state ? SVI_READ_BAD : SVI_READ_FAIL, &why, err);
-}
-
-static enum svi_read read_end(const svi_reader *r, svs_error *err) {
-    if (r->state || r->format != &svi_csv)
-        return SVI_READ_END;
-    svi_fail(err, SVS_SETTING, "'%s' is empty; a CSV needs a header line with the column names",
-             r->source.name);
-    return SVI_READ_FAIL;
+    return code == SVS_EMPTY ? SVI_READ_MORE : reader_refuse(r, SVI_READ_BAD, &why, err);
 }
 
 enum svi_read svi_reader_next(svi_reader *r, struct svi_message *m, svs_error *err) {
     for (;;) {
-        enum found found = find_line(r);
-        if (found == FOUND_LONG)
-            return read_long_line(r, err);
+        enum found found = reader_find_line(r);
+        if (found == FOUND_LONG) /* without its first line a file has no meaning */
+            return reader_refuse(r, r->state ? SVI_READ_BAD : SVI_READ_FAIL,
+                                 &(svs_error){SVS_TOO_LARGE, "the line is longer than 1 MiB"}, err);
         if (found == FOUND_LINE) {
-            enum svi_read result = read_line(r, m, err);
+            enum svi_read result = reader_read_line(r, m, err);
             if (result != SVI_READ_MORE)
                 return result;
-        } else if (svi_source_pending(&r->source)) {
+        } else if (svi_input_pending(&r->source)) {
             /* A caller may poll before it fills: what needs no read must not wait for one. */
-            if (svi_source_fill(&r->source, err) != SVS_OK)
+            if (svi_input_fill(&r->source, err) != SVS_OK)
                 return SVI_READ_FAIL;
+        } else if (!r->source.ended) {
+            return SVI_READ_MORE;
+        } else if (r->state || r->format != &svi_csv) {
+            return SVI_READ_END;
         } else {
-            return r->source.ended ? read_end(r, err) : SVI_READ_MORE;
+            svi_fail(err, SVS_SETTING, "'%s' is empty; a CSV needs a header line with the column names",
+                     r->source.name);
+            return SVI_READ_FAIL;
         }
     }
 }

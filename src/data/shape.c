@@ -1,17 +1,16 @@
+#include "data/shape.h"
+
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "data/message.h"
 
 #define FEATURES_MAX 1000000
 
-static const char *const kind_names[] = {"unset", "dense (an array or packed numbers)",
-                                         "sparse (a map of columns)", "named (a map of names)"};
-
 /* Adds the name in [from, to), blanks around it dropped. */
-static svs_code add_fixed(struct svi_shape *s, const char *from, const char *to, svs_error *err) {
+static svs_code shape_add_fixed(struct svi_shape *s, const char *from, const char *to, svs_error *err) {
     while (from < to && isspace((unsigned char)*from))
         from++;
     while (to > from && isspace((unsigned char)to[-1]))
@@ -22,21 +21,12 @@ static svs_code add_fixed(struct svi_shape *s, const char *from, const char *to,
         return svi_fail(err, why.code == SVS_NO_MEMORY ? SVS_NO_MEMORY : SVS_SETTING, "features: %.220s",
                         why.text);
     if (svs_features_count(s->names) == before)
-        return svi_fail(err, SVS_SETTING, "features: the %d. name is there twice", before + 1);
+        return svi_fail(err, SVS_SETTING, "features: name %d (%.*s) is a duplicate", before + 1,
+                        (int)(to - from), from);
     return SVS_OK;
 }
 
-static svs_code add_all_fixed(struct svi_shape *s, const char *fixed, svs_error *err) {
-    for (const char *at = fixed;;) {
-        const char *comma = strchr(at, ',');
-        svs_code code = add_fixed(s, at, comma ? comma : at + strlen(at), err);
-        if (code != SVS_OK || !comma)
-            return code;
-        at = comma + 1;
-    }
-}
-
-static svs_code fill(struct svi_shape *s, const char *fixed, svs_error *err) {
+static svs_code shape_fill(struct svi_shape *s, const char *fixed, svs_error *err) {
     s->names = svs_features_new(s->max_features, err);
     s->row = svi_alloc_array((size_t)s->max_features, sizeof *s->row);
     s->marks = svi_alloc_array((size_t)s->max_features, sizeof *s->marks);
@@ -45,7 +35,11 @@ static svs_code fill(struct svi_shape *s, const char *fixed, svs_error *err) {
     if (!fixed || !*fixed)
         return SVS_OK;
     s->fixed_names = true;
-    svs_code code = add_all_fixed(s, fixed, err);
+    svs_code code = SVS_OK;
+    for (const char *at = fixed, *end; at && code == SVS_OK; at = *end ? end + 1 : NULL) {
+        end = strchrnul(at, ',');
+        code = shape_add_fixed(s, at, end, err);
+    }
     s->d = s->names_kept = svs_features_count(s->names);
     return code;
 }
@@ -54,7 +48,7 @@ svs_code svi_shape_init(struct svi_shape *s, int max_features, const char *fixed
     *s = (struct svi_shape){.max_features = max_features};
     if (max_features < 1 || max_features > FEATURES_MAX)
         return svi_fail(err, SVS_SETTING, "max.features is 1 to %d, not %d", FEATURES_MAX, max_features);
-    svs_code code = fill(s, fixed, err);
+    svs_code code = shape_fill(s, fixed, err);
     if (code != SVS_OK)
         svi_shape_clear(s);
     return code;
@@ -79,40 +73,38 @@ void svi_shape_restore(struct svi_shape *s) {
     svs_features_truncate(s->names, s->names_kept);
 }
 
-void svi_shape_commit(struct svi_shape *s, const struct svi_message *m) {
-    if (!m->has_x)
+const char *svi_shape_name(const struct svi_shape *s, int column) {
+    return column < s->names_kept ? svs_features_name(s->names, column) : NULL;
+}
+
+/* A name goes where it was, or is there already: the fixed ones. */
+static void shape_archive_name(struct svi_archive *a, struct svi_shape *s, int column) {
+    char key[32], name[SVS_NAME_MAX + 1] = "";
+    svs_error err = {0};
+    if (!svi_archive_loading(a))
+        snprintf(name, sizeof name, "%s", svs_features_name(s->names, column));
+    snprintf(key, sizeof key, "name %d", column);
+    svi_archive_text(a, key, name, sizeof name);
+    if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
-    s->kind = m->kind;
-    if (m->d > s->d)
-        s->d = m->d;
-    s->names_kept = svs_features_count(s->names);
+    const int place = svs_features_add(s->names, name, strlen(name), &err);
+    if (place < 0 && err.code == SVS_NO_MEMORY)
+        svi_archive_fail(a, SVS_NO_MEMORY, err.text);
+    else
+        svi_archive_check(a, place == column, "a column's name is malformed or a duplicate");
 }
 
-static svs_code wrong_kind(const struct svi_shape *s, const struct svi_message *m, svs_error *err) {
-    return svi_fail(err, SVS_WRONG_KIND,
-                    "x is %s, but the stream's first sample was %s: send all in that form",
-                    kind_names[m->kind], kind_names[s->kind]);
-}
-
-static svs_code wrong_dimension(const struct svi_shape *s, const struct svi_message *m, svs_error *err) {
-    return svi_fail(err, SVS_WRONG_DIMENSION, "x has %d features, but this stream has %d", m->d, s->d);
-}
-
-svs_code svi_shape_fits(const struct svi_shape *s, const struct svi_message *m, svs_error *err) {
-    if (!m->has_x)
-        return SVS_OK;
-    if (s->kind != SVI_UNSET && m->kind != s->kind)
-        return wrong_kind(s, m, err);
-    bool dense = m->kind == SVI_DENSE;
-    if (dense && (s->kind == SVI_DENSE || s->fixed_names) && m->d != s->d)
-        return wrong_dimension(s, m, err);
-    if (dense && m->d < 1)
-        return svi_fail(err, SVS_WRONG_DIMENSION, "x is empty: a dense sample has 1 feature or more");
-    if (s->fixed_names && m->d > s->d)
-        return svi_fail(err, SVS_BAD_COLUMN, "x has column %d, but the setting `features` names %d", m->d - 1,
-                        s->d);
-    if (m->d > s->max_features)
-        return svi_fail(err, SVS_LIMIT, "x has %d features, at most %d are taken: raise max.features", m->d,
-                        s->max_features);
-    return SVS_OK;
+void svi_shape_archive(struct svi_archive *a, struct svi_shape *s) {
+    int kind = (int)s->kind, names = s->names_kept;
+    svi_archive_int(a, "kind", &kind, SVI_UNSET, SVI_NAMED);
+    svi_archive_int(a, "columns", &s->d, s->fixed_names ? s->d : 0, s->fixed_names ? s->d : s->max_features);
+    svi_archive_int(a, "names", &names, 0, s->max_features);
+    svi_archive_check(a, names >= s->names_kept && (names == s->names_kept || !s->fixed_names),
+                      "the setting `features` was another");
+    for (int column = 0; column < names && svi_archive_ok(a); column++)
+        shape_archive_name(a, s, column);
+    if (!svi_archive_ok(a))
+        return;
+    s->kind = (enum svi_kind)kind;
+    s->names_kept = names;
 }

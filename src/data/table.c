@@ -1,3 +1,13 @@
+/* A table grows row by row in CSR form while the file is read: start, column, value, and label or target,
+ * weight and time stamp of each row. What needs the whole file is done at the end, in this order: classes are
+ * sorted and labels renumbered, columns are moved to the places that a model's names give them, the width is
+ * checked, and rows that are dense enough become padded dense rows.
+ *
+ * Two ways to want columns: `exact` (or `fixed`) names go into the shape before the reader opens, which then
+ * refuses a file without them; names that are not exact are matched afterwards, and columns that are not
+ * found are 0.
+ *
+ * Order: room, labels, rows, what is done when all is read, reading. */
 #include "data/table.h"
 
 #include <math.h>
@@ -10,7 +20,7 @@
 #define FIRST_ROWS    1024
 #define FIRST_ENTRIES 16384
 #define FIRST_CLASSES 16
-#define TELL_ROWS     4096
+#define REPORT_ROWS   4096
 
 struct class_label {
     svs_value value;
@@ -18,7 +28,7 @@ struct class_label {
     int place; /* after sorting */
 };
 
-struct owned {
+struct table_rows {
     const struct svi_table_options *o;
     const char *path;
     struct svi_shape shape;
@@ -39,7 +49,7 @@ struct owned {
 
 /* ---- room */
 
-static bool grow(void **block, size_t element, int64_t old, int64_t room) {
+static bool table_grow(void **block, size_t element, int64_t old, int64_t room) {
     void *more = *block ? svi_realloc(*block, (size_t)old * element, (size_t)room * element)
                         : svi_alloc_array((size_t)room, element);
     if (more)
@@ -47,29 +57,28 @@ static bool grow(void **block, size_t element, int64_t old, int64_t room) {
     return more != NULL;
 }
 
-static svs_code room_for_row(struct owned *t, svs_error *err) {
+static svs_code table_room_for_row(struct table_rows *t, svs_error *err) {
     if (t->n + 1 < t->row_room)
         return SVS_OK;
     int64_t room = t->row_room ? 2 * t->row_room : FIRST_ROWS;
-    bool got = grow((void **)&t->start, sizeof *t->start, t->row_room, room) &&
-               grow((void **)&t->label, sizeof *t->label, t->row_room, room) &&
-               grow((void **)&t->target, sizeof *t->target, t->row_room, room) &&
-               grow((void **)&t->weight, sizeof *t->weight, t->row_room, room) &&
-               grow((void **)&t->ts, sizeof *t->ts, t->row_room, room);
-    if (!got)
+    if (!table_grow((void **)&t->start, sizeof *t->start, t->row_room, room) ||
+        !table_grow((void **)&t->label, sizeof *t->label, t->row_room, room) ||
+        !table_grow((void **)&t->target, sizeof *t->target, t->row_room, room) ||
+        !table_grow((void **)&t->weight, sizeof *t->weight, t->row_room, room) ||
+        !table_grow((void **)&t->ts, sizeof *t->ts, t->row_room, room))
         return svi_fail_memory(err, "the rows of a file");
     t->row_room = room;
     return SVS_OK;
 }
 
-static svs_code room_for_entries(struct owned *t, int64_t count, svs_error *err) {
+static svs_code table_room_for_entries(struct table_rows *t, int64_t count, svs_error *err) {
     int64_t room = t->entry_room ? t->entry_room : FIRST_ENTRIES;
     while (room < t->start[t->n] + count)
         room *= 2;
     if (room == t->entry_room)
         return SVS_OK;
-    if (!grow((void **)&t->column, sizeof *t->column, t->entry_room, room) ||
-        !grow((void **)&t->value, sizeof *t->value, t->entry_room, room))
+    if (!table_grow((void **)&t->column, sizeof *t->column, t->entry_room, room) ||
+        !table_grow((void **)&t->value, sizeof *t->value, t->entry_room, room))
         return svi_fail_memory(err, "the values of a file");
     t->entry_room = room;
     return SVS_OK;
@@ -77,7 +86,7 @@ static svs_code room_for_entries(struct owned *t, int64_t count, svs_error *err)
 
 /* ---- labels */
 
-static int find_class(struct owned *t, svs_value y) {
+static int table_find_class(struct table_rows *t, svs_value y) {
     if (t->last < t->class_count && svs_value_equal(t->found[t->last].value, y))
         return t->last;
     for (int k = 0; k < t->class_count; k++)
@@ -86,12 +95,12 @@ static int find_class(struct owned *t, svs_value y) {
     return -1;
 }
 
-static svs_code add_class(struct owned *t, svs_value y, int *index, svs_error *err) {
+static svs_code table_add_class(struct table_rows *t, svs_value y, int *index, svs_error *err) {
     *index = t->class_count;
     if (t->class_count == t->class_room) {
         int room = t->class_room ? 2 * t->class_room : FIRST_CLASSES;
         struct class_label *before = t->found;
-        if (!grow((void **)&t->found, sizeof *t->found, t->class_room, room))
+        if (!table_grow((void **)&t->found, sizeof *t->found, t->class_room, room))
             return svi_fail_memory(err, "the classes of a file");
         for (int k = 0; before && k < t->class_count; k++)
             if (t->found[k].value.kind == SVS_STR)
@@ -109,47 +118,45 @@ static svs_code add_class(struct owned *t, svs_value y, int *index, svs_error *e
     return SVS_OK;
 }
 
-static svs_code take_class(struct owned *t, struct svi_table *table, svs_value y, svs_error *err) {
-    int index = -1;
+static svs_code table_take_label(struct table_rows *t, struct svi_table *table, svs_value y, svs_error *err) {
+    int *label = &t->label[t->n];
+    t->target[t->n] = NAN;
+    *label = -1;
+    if (y.kind == SVS_NONE)
+        return t->o->unlabelled ? SVS_OK : svi_fail(err, SVS_BAD_LABEL, "the row has no label");
+    if (t->o->task != SVS_CLASSIFY && y.kind == SVS_STR)
+        return svi_fail(err, SVS_BAD_LABEL, "the target is not a number");
+    if (t->o->task != SVS_CLASSIFY) {
+        t->target[t->n] = y.kind == SVS_INT ? (double)y.as.i : y.as.r;
+        return SVS_OK;
+    }
     if (y.kind == SVS_REAL)
         return svi_fail(
             err, SVS_BAD_LABEL,
-            "the label %g is no whole number: classes are integers or words (or use --task regress)", y.as.r);
-    if (y.kind != SVS_NONE)
-        index = find_class(t, y);
-    if (y.kind != SVS_NONE && index < 0 && t->o->known_count > 0)
-        table->strange++;
-    else if (y.kind != SVS_NONE && index < 0) {
-        svs_code code = add_class(t, y, &index, err);
-        if (code != SVS_OK)
-            return code;
-    }
-    t->label[t->n] = index;
-    return SVS_OK;
-}
-
-static svs_code take_label(struct owned *t, struct svi_table *table, svs_value y, svs_error *err) {
-    t->target[t->n] = NAN;
-    t->label[t->n] = -1;
-    if (y.kind == SVS_NONE)
-        return t->o->unlabelled ? SVS_OK : svi_fail(err, SVS_BAD_LABEL, "the row has no label");
-    if (t->o->task == SVS_CLASSIFY)
-        return take_class(t, table, y, err);
-    if (y.kind == SVS_STR)
-        return svi_fail(err, SVS_BAD_LABEL, "the target is no number");
-    t->target[t->n] = y.kind == SVS_INT ? (double)y.as.i : y.as.r;
+            "the label %g is not a whole number: classes are integers or words (or use --task regress)",
+            y.as.r);
+    *label = table_find_class(t, y);
+    if (*label < 0 && t->o->known_count == 0)
+        return table_add_class(t, y, label, err);
+    table->strange += *label < 0;
     return SVS_OK;
 }
 
 /* ---- rows */
 
-static svs_code take_values(struct owned *t, const struct svi_message *m, svs_error *err) {
+static svs_code table_take_row(struct table_rows *t, struct svi_table *table, const struct svi_message *m,
+                               svs_error *err) {
+    if (m->op != SVI_LEARN || !m->has_x)
+        return svi_fail(err, SVS_MISSING_X, "the row has no features");
+    if (m->missing > 0)
+        return svi_fail(err, SVS_MISSING_VALUE,
+                        "a feature value is missing: fill it in or leave the row out");
     int count = 0;
     for (int j = 0; j < m->d; j++)
         count += m->x[j] != 0;
-    svs_code code = room_for_entries(t, count, err);
-    if (code != SVS_OK)
-        return code;
+    if (table_room_for_row(t, err) != SVS_OK || table_take_label(t, table, m->y, err) != SVS_OK ||
+        table_room_for_entries(t, count, err) != SVS_OK)
+        return err->code;
     int64_t at = t->start[t->n];
     for (int j = 0; j < m->d; j++)
         if (m->x[j] != 0) {
@@ -158,23 +165,6 @@ static svs_code take_values(struct owned *t, const struct svi_message *m, svs_er
         }
     t->start[t->n + 1] = at;
     t->d = m->d > t->d ? m->d : t->d;
-    return SVS_OK;
-}
-
-static svs_code take_row(struct owned *t, struct svi_table *table, const struct svi_message *m,
-                         svs_error *err) {
-    if (m->op != SVI_LEARN || !m->has_x)
-        return svi_fail(err, SVS_MISSING_X, "the row has no features");
-    if (m->missing > 0)
-        return svi_fail(err, SVS_MISSING_VALUE,
-                        "a feature value is missing: fill it in or leave the row out");
-    svs_code code = room_for_row(t, err);
-    if (code == SVS_OK)
-        code = take_label(t, table, m->y, err);
-    if (code == SVS_OK)
-        code = take_values(t, m, err);
-    if (code != SVS_OK)
-        return code;
     svi_shape_commit(&t->shape, m);
     t->weight[t->n] = m->weight;
     t->weighted = t->weighted || m->weight != 1;
@@ -184,35 +174,32 @@ static svs_code take_row(struct owned *t, struct svi_table *table, const struct 
     return SVS_OK;
 }
 
-static void tell(const struct owned *t, const svi_reader *r) {
-    int64_t size, position = svi_reader_position(r, &size);
-    if (t->o->progress && t->n % TELL_ROWS == 0)
-        t->o->progress(t->o->user, t->n, position, size);
-}
-
-static svs_code read_rows(struct owned *t, struct svi_table *table, const char *path, svi_reader *r,
-                          svs_error *err) {
+static svs_code table_read_rows(struct table_rows *t, struct svi_table *table, svi_reader *r,
+                                svs_error *err) {
+    const char *path = t->path;
     struct svi_message m;
     svs_error why = {0};
     const char *bytes;
     size_t length;
     for (;;) {
         enum svi_read what = svi_reader_row(r, &m, &why);
-        svs_code code = what == SVI_READ_ROW ? take_row(t, table, &m, &why) : why.code;
+        svs_code code = what == SVI_READ_ROW ? table_take_row(t, table, &m, &why) : why.code;
         if (what == SVI_READ_END)
             return t->n > 0 ? SVS_OK : svi_fail(err, SVS_EMPTY, "%.150s has no rows", path);
-        if (what == SVI_READ_FAIL || what == SVI_READ_BAD) /* the reader tells the line itself */
+        if (what == SVI_READ_FAIL || what == SVI_READ_BAD) /* the reader names the line itself */
             return svi_fail(err, why.code, "%.100s: %.150s", path, why.text);
         if (code != SVS_OK)
             return svi_fail(err, code, "%.100s, line %lld: %.120s", path,
                             (long long)svi_reader_line(r, &bytes, &length), why.text);
-        tell(t, r);
+        int64_t size, position = svi_reader_position(r, &size);
+        if (t->o->progress && t->n % REPORT_ROWS == 0)
+            t->o->progress(t->o->user, t->n, position, size);
     }
 }
 
 /* ---- what is done when all is read */
 
-static int compare_classes(const void *a, const void *b) {
+static int table_compare_classes(const void *a, const void *b) {
     const svs_value x = (*(const struct class_label *const *)a)->value,
                     y = (*(const struct class_label *const *)b)->value;
     if (x.kind != y.kind)
@@ -224,7 +211,7 @@ static int compare_classes(const void *a, const void *b) {
     return order ? order : (x.length > y.length) - (x.length < y.length);
 }
 
-static svs_code sort_classes(struct owned *t, svs_error *err) {
+static svs_code table_sort_classes(struct table_rows *t, svs_error *err) {
     struct class_label **sorted = svi_alloc_array((size_t)t->class_count + 1, sizeof(struct class_label *));
     t->classes = svi_alloc_array((size_t)t->class_count + 1, sizeof *t->classes);
     if (!sorted || !t->classes) {
@@ -234,7 +221,7 @@ static svs_code sort_classes(struct owned *t, svs_error *err) {
     for (int k = 0; k < t->class_count; k++)
         sorted[k] = &t->found[k];
     if (t->o->known_count == 0)
-        qsort(sorted, (size_t)t->class_count, sizeof(struct class_label *), compare_classes);
+        qsort(sorted, (size_t)t->class_count, sizeof(struct class_label *), table_compare_classes);
     for (int k = 0; k < t->class_count; k++) {
         sorted[k]->place = k;
         t->classes[k] = sorted[k]->value;
@@ -245,22 +232,22 @@ static svs_code sort_classes(struct owned *t, svs_error *err) {
     return SVS_OK;
 }
 
-struct entry {
+struct table_entry {
     int32_t column;
     double value;
 };
 
-static int compare_entries(const void *a, const void *b) {
-    const struct entry *x = a, *y = b;
+static int table_compare_entries(const void *a, const void *b) {
+    const struct table_entry *x = a, *y = b;
     return (x->column > y->column) - (x->column < y->column);
 }
 
 /* Moves the columns of the file to those of the model that have their names, dropping the others. */
-static svs_code rename_columns(struct owned *t, svs_error *err) {
+static svs_code table_move_columns(struct table_rows *t, svs_error *err) {
     const int have = svs_features_count(t->shape.names);
     if (!t->o->names || have == 0 || t->o->exact)
         return SVS_OK;
-    struct entry *row = svi_alloc_array((size_t)t->d + 1, sizeof *row);
+    struct table_entry *row = svi_alloc_array((size_t)t->d + 1, sizeof *row);
     t->map = svi_alloc_array((size_t)t->d + 1, sizeof *t->map);
     if (!row || !t->map) {
         svi_free(row);
@@ -279,8 +266,8 @@ static svs_code rename_columns(struct owned *t, svs_error *err) {
         int count = 0;
         for (int64_t k = from; k < to; k++)
             if (t->map[t->column[k]] >= 0)
-                row[count++] = (struct entry){t->map[t->column[k]], t->value[k]};
-        qsort(row, (size_t)count, sizeof *row, compare_entries);
+                row[count++] = (struct table_entry){t->map[t->column[k]], t->value[k]};
+        qsort(row, (size_t)count, sizeof *row, table_compare_entries);
         t->start[i] = at;
         for (int k = 0; k < count; k++, at++) {
             t->column[at] = row[k].column;
@@ -293,19 +280,7 @@ static svs_code rename_columns(struct owned *t, svs_error *err) {
     return SVS_OK;
 }
 
-static svs_code take_names(struct owned *t, svs_error *err) {
-    const int have = svs_features_count(t->shape.names);
-    if (t->map || have == 0 || have < t->d)
-        return SVS_OK;
-    t->names = svi_alloc_array((size_t)t->d, sizeof *t->names);
-    if (!t->names)
-        return svi_fail_memory(err, "the names of the columns");
-    for (int j = 0; j < t->d; j++)
-        t->names[j] = svs_features_name(t->shape.names, j);
-    return SVS_OK;
-}
-
-static svs_code make_dense(struct owned *t, int64_t stride, svs_error *err) {
+static svs_code table_make_dense(struct table_rows *t, int64_t stride, svs_error *err) {
     t->dense = svi_alloc_array((size_t)t->n, (size_t)stride * sizeof *t->dense);
     if (!t->dense)
         return svi_fail_memory(err, "the rows of a file");
@@ -321,29 +296,25 @@ static svs_code make_dense(struct owned *t, int64_t stride, svs_error *err) {
     return SVS_OK;
 }
 
-static svs_code check_width(const struct owned *t, svs_error *err) {
-    const int wanted = t->o->features;
-    if (!t->o->exact || t->shape.fixed_names || wanted == 0 || t->d == wanted ||
-        (t->d < wanted && t->shape.kind != SVI_DENSE))
-        return SVS_OK;
-    return svi_fail(err, SVS_WRONG_DIMENSION, "%.100s has %d features, not %d", t->path, t->d, wanted);
-}
-
-static svs_code finish(struct owned *t, struct svi_table *table, svs_error *err) {
-    svs_code code = sort_classes(t, err);
-    if (code == SVS_OK)
-        code = rename_columns(t, err);
-    if (code == SVS_OK)
-        code = check_width(t, err);
-    if (code == SVS_OK)
-        code = take_names(t, err);
-    if (code != SVS_OK)
-        return code;
+static svs_code table_finish(struct table_rows *t, struct svi_table *table, svs_error *err) {
+    if (table_sort_classes(t, err) != SVS_OK || table_move_columns(t, err) != SVS_OK)
+        return err->code;
+    const int wanted = t->o->exact && !t->shape.fixed_names ? t->o->features : 0;
+    if (wanted > 0 && (t->d > wanted || (t->d < wanted && t->shape.kind == SVI_DENSE)))
+        return svi_fail(err, SVS_WRONG_DIMENSION, "%.100s has %d features, not %d", t->path, t->d, wanted);
+    const int have = t->map ? 0 : svs_features_count(t->shape.names);
+    if (have > 0 && have >= t->d) {
+        t->names = svi_alloc_array((size_t)t->d, sizeof *t->names);
+        if (!t->names)
+            return svi_fail_memory(err, "the names of the columns");
+        for (int j = 0; j < t->d; j++)
+            t->names[j] = svs_features_name(t->shape.names, j);
+    }
     t->d = t->d > t->o->features ? t->d : t->o->features;
     t->d = t->d > 0 ? t->d : 1;
     const int64_t stride = (t->d + 7) / 8 * 8, stored = t->start[t->n];
-    if ((double)stored >= SVI_TABLE_DENSE * (double)t->n * t->d)
-        code = make_dense(t, stride, err);
+    if ((double)stored >= SVI_TABLE_DENSE * (double)t->n * t->d && table_make_dense(t, stride, err) != SVS_OK)
+        return err->code;
     const svs_rows rows = {.n = t->n,
                            .d = t->d,
                            .dense = t->dense,
@@ -361,59 +332,50 @@ static svs_code finish(struct owned *t, struct svi_table *table, svs_error *err)
                                      .classes = t->classes,
                                      .features = t->names};
     table->ts = t->timed ? t->ts : NULL;
-    return code;
+    return SVS_OK;
 }
 
 /* The columns are those of `names`, in their order, and the reader refuses a file without them. */
-static svs_code fix_names(struct owned *t, svs_error *err) {
+static svs_code table_fix_names(struct table_rows *t, svs_error *err) {
     for (int k = 0; k < t->o->name_count; k++) {
         const int column = svs_features_add(t->shape.names, t->o->names[k], strlen(t->o->names[k]), err);
         if (column < 0)
             return err->code;
         if (column < k)
-            return svi_fail(err, SVS_SETTING, "the feature \"%.80s\" is wanted twice", t->o->names[k]);
+            return svi_fail(err, SVS_SETTING, "the feature \"%.80s\" is a duplicate", t->o->names[k]);
     }
     t->shape.fixed_names = true;
     t->shape.d = t->shape.names_kept = t->o->name_count;
     return SVS_OK;
 }
 
-static svs_code read_all(struct owned *t, struct svi_table *table, const char *path, svs_error *err) {
-    svs_code code = svi_shape_init(&t->shape, t->o->max_features, NULL, err);
-    if (code == SVS_OK && t->o->exact && t->o->names)
-        code = fix_names(t, err);
-    for (int k = 0, index; k < t->o->known_count && code == SVS_OK; k++)
-        code = add_class(t, t->o->known[k], &index, err);
-    svi_reader *r = code == SVS_OK ? svi_reader_open(path, &t->o->reader, &t->shape, err) : NULL;
-    if (code == SVS_OK && !r)
-        return err ? err->code : SVS_IO;
-    if (code == SVS_OK)
-        code = room_for_row(t, err);
-    if (code == SVS_OK)
-        code = room_for_entries(t, 1, err);
-    if (code == SVS_OK)
-        code = read_rows(t, table, path, r, err);
-    svi_reader_close(&r);
-    return code == SVS_OK ? finish(t, table, err) : code;
-}
-
 svs_code svi_table_read(struct svi_table *table, const char *path, const struct svi_table_options *o,
                         svs_error *err) {
     svs_error mine = {0};
-    struct owned *t = svi_alloc(sizeof *t);
+    struct table_rows *t = svi_alloc(sizeof *t);
     *table = (struct svi_table){.owned = t};
     if (!t)
         return svi_fail_memory(err, "a table");
     t->o = o;
     t->path = path;
-    svs_code code = read_all(t, table, path, &mine);
-    if (err && code != SVS_OK)
+    svs_code code = svi_shape_init(&t->shape, o->max_features, o->fixed, &mine);
+    if (code == SVS_OK && o->exact && o->names)
+        code = table_fix_names(t, &mine);
+    for (int k = 0, index; k < o->known_count && code == SVS_OK; k++)
+        code = table_add_class(t, o->known[k], &index, &mine);
+    svi_reader *r = code == SVS_OK ? svi_reader_open(path, &o->reader, &t->shape, &mine) : NULL;
+    if (r && table_room_for_row(t, &mine) == SVS_OK && table_room_for_entries(t, 1, &mine) == SVS_OK)
+        table_read_rows(t, table, r, &mine);
+    svi_reader_close(&r);
+    if (mine.code == SVS_OK)
+        table_finish(t, table, &mine);
+    if (err && mine.code != SVS_OK)
         *err = mine;
-    return code;
+    return mine.code;
 }
 
 void svi_table_clear(struct svi_table *table) {
-    struct owned *t = table->owned;
+    struct table_rows *t = table->owned;
     if (!t)
         return;
     void *const all[] = {t->start,  t->column, t->value, t->dense,   t->label, t->target,

@@ -24,8 +24,9 @@ struct svi_table_options {
     const char *const *names; /* columns by name, of a model: a CSV's or JSON's columns are put into this
                                  order; NULL = file's order */
     int name_count;
-    bool exact; /* `names` are all the features there are: a CSV must have them and its other columns are passed
-                   over; without names there must be `features` columns (sparse rows may have fewer) */
+    const char *fixed; /* columns by name, as in the setting `features`; NULL or "" = file's order */
+    bool exact; /* `names` are all the features there are: a CSV must have them and its other columns are
+                   passed over; without names there must be `features` columns (sparse rows may have fewer) */
     void (*progress)(void *user, int64_t rows, int64_t position,
                      int64_t size); /* now and then; NULL = none */
     void *user;
@@ -39,7 +40,7 @@ struct svi_table {
 };
 
 /* Reads all of `path` ("-" = standard input). The first bad row ends it with its line number in the text:
- * codes of the reader, SVS_BAD_LABEL (regression: no number; a label that lacks), SVS_LIMIT, SVS_EMPTY (no
+ * codes of the reader, SVS_BAD_LABEL (regression: not a number; a missing label), SVS_LIMIT, SVS_EMPTY (no
  * row), SVS_SETTING and SVS_WRONG_DIMENSION (`exact`), SVS_NO_MEMORY. svi_table_clear in any case. */
 svs_code svi_table_read(struct svi_table *t, const char *path, const struct svi_table_options *o,
                         svs_error *err);

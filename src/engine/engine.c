@@ -1,4 +1,16 @@
-/* What comes in: every element goes the same way alone, however it was framed. */
+/* The engine: one stream's life without any I/O. What comes in, in this file; what goes out, in
+ * engine_events.c.
+ *
+ * An envelope is entered (its number held against the table of sources), then each of its elements goes the
+ * same way alone, however it was framed: decoded into the row of the shape, checked (nothing changes until
+ * all checks have passed and all room is made), scored and learned by the learner, judged by the novelty
+ * stage, counted, published. The children return what has changed; only the engine publishes.
+ *
+ * Two invariants: a refused element changes nothing but the counters, and everything that happens is a
+ * function of the calls and their `now`, so that a journal that repeats the calls repeats the state bit for
+ * bit.
+ *
+ * Read engine_learn and engine_accept first, then svi_engine_apply; commands and refits follow. */
 #include "engine/engine.h"
 
 #include <float.h>
@@ -9,11 +21,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/text.h"
-#include "engine/engine_state.h"
-#include "engine/keeper.h"
-#include "engine/origin.h"
-#include "wire/cursor.h"
+#include "config/settings_change.h"
+#include "engine/engine_internal.h"
 #include "wire/decode.h"
 
 #define VALUE_MAX 1e100 /* the largest feature the learner computes with */
@@ -23,9 +32,9 @@ void svi_engine_free(svi_engine **e) {
         return;
     svs_learner_free(&(*e)->learner);
     svi_metrics_free(&(*e)->metrics);
-    svi_producers_free(&(*e)->producers);
-    svi_beside_free(&(*e)->beside);
-    svi_sentry_free(&(*e)->sentry);
+    svi_sources_free(&(*e)->sources);
+    svi_refit_policy_free(&(*e)->refit);
+    svi_novelty_stage_free(&(*e)->novelty);
     svi_shape_clear(&(*e)->shape);
     svi_free((*e)->carried);
     svi_free((*e)->names);
@@ -51,24 +60,16 @@ static svs_code new_carried(struct svi_engine *e, svs_error *err) {
     return SVS_OK;
 }
 
-static svs_code new_parts(struct svi_engine *e, svs_error *err) {
+static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
     svs_options o;
     svi_settings_learner(&e->s, &o);
-    svs_code code = svi_shape_init(&e->shape, (int)e->s.max_features, e->s.features, err);
-    if (code == SVS_OK)
-        code = new_carried(e, err);
-    if (code == SVS_OK)
-        code = svi_publish_reserve(e, e->shape.d, err);
-    if (code == SVS_OK)
-        code = svi_beside_new(&e->beside, &e->s, err);
-    if (code == SVS_OK)
-        code = svi_sentry_new(&e->sentry, &e->s, err);
-    if (code != SVS_OK)
-        return code;
-    e->learner = svs_learner_new(&o, e->shape.d, err);
-    e->metrics = e->learner ? svi_metrics_new(o.task, metrics_window(&e->s), o.max_classes, err) : NULL;
-    e->producers = e->metrics ? svi_producers_new(e->s.max_sources, err) : NULL;
-    return e->producers ? SVS_OK : SVS_INVALID;
+    return svi_shape_init(&e->shape, (int)e->s.max_features, e->s.features, err) == SVS_OK &&
+           new_carried(e, err) == SVS_OK && svi_publish_reserve(e, e->shape.d, err) == SVS_OK &&
+           svi_refit_policy_new(&e->refit, &e->s, err) == SVS_OK &&
+           svi_novelty_stage_new(&e->novelty, &e->s, err) == SVS_OK &&
+           (e->learner = svs_learner_new(&o, e->shape.d, err)) &&
+           (e->metrics = svi_metrics_new(o.task, metrics_window(&e->s), o.max_classes, err)) &&
+           (e->sources = svi_sources_new(e->s.max_sources, err));
 }
 
 svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sink *sink, void *user,
@@ -88,25 +89,26 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
     e->started = e->rate_since = e->counters.of[SVI_COUNTER_RATE].number = NAN;
     e->next_publish = s->publish_every > 0 ? s->publish_every : -1;
     e->next_score = s->scores > 0 ? s->scores : -1;
-    if (new_parts(e, err) == SVS_OK)
+    if (engine_new_parts(e, err))
         e->published_version = svs_learner_version(e->learner);
     else
         svi_engine_free(&e);
     return e;
 }
 
-double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
+double svi_engine_state_memory(const struct svi_settings *s, int d, int classes) {
     svs_options o;
     svi_settings_learner(s, &o);
-    double column =
+    const double column =
         sizeof(double) + sizeof(uint32_t) + (s->missing == SVI_MISSING_CARRY ? sizeof(double) : 0);
-    double name = 2 * sizeof(char *) + SVS_NAME_MAX; /* in the registry, and as models point to it */
-    const double state = sizeof(struct svi_engine) + svs_learner_memory(&o, d, classes) +
-                         svi_metrics_memory(o.task, metrics_window(s), o.max_classes) +
-                         svi_producers_memory(s->max_sources) + svi_sentry_memory(s, d) +
-                         (double)s->max_features * column + d * name;
-    const double kept = s->state_dir[0] ? svi_keeper_memory(s, state) : 0;
-    return state + kept + svi_refit_memory(s, d, classes);
+    const double name = 2 * sizeof(char *) + SVS_NAME_MAX; /* in the registry, and as models point to it */
+    return sizeof(struct svi_engine) + svs_learner_memory(&o, d, classes) +
+           svi_metrics_memory(o.task, metrics_window(s), o.max_classes) + svi_sources_memory(s->max_sources) +
+           svi_novelty_stage_memory(s, d) + (double)s->max_features * column + d * name;
+}
+
+double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
+    return svi_engine_state_memory(s, d, classes) + svi_refit_memory(s, d, classes);
 }
 
 /* ---- what a message must meet before the learner sees it; nothing here changes anything but x and err */
@@ -125,7 +127,7 @@ static svs_code check_origin(const struct svi_engine *e, const struct svi_messag
     return SVS_OK;
 }
 
-static svs_code check_label(const struct svi_engine *e, svs_value y, svs_error *err) {
+static svs_code engine_check_label(const struct svi_engine *e, svs_value y, svs_error *err) {
     char shown[80];
     bool regress = e->s.task == SVS_REGRESS;
     bool good = regress ? y.kind != SVS_STR : y.kind != SVS_REAL;
@@ -139,7 +141,7 @@ static svs_code check_label(const struct svi_engine *e, svs_value y, svs_error *
                     "y is %s: a class is an integer, a bool or a string (for numbers: task regress)", shown);
 }
 
-static svs_code refuse_missing(const struct svi_engine *e, int column, svs_error *err) {
+static svs_code engine_refuse_missing(const struct svi_engine *e, int column, svs_error *err) {
     char shown[80];
     const char *name = svs_features_name(e->shape.names, column);
     const char *why =
@@ -156,7 +158,7 @@ static svs_code fill_missing(struct svi_engine *e, const struct svi_message *m, 
         if (!isnan(m->x[j]))
             continue;
         if (!e->carried || isnan(e->carried[j]))
-            return refuse_missing(e, j, err);
+            return engine_refuse_missing(e, j, err);
         m->x[j] = e->carried[j];
     }
     e->counters.of[SVI_COUNTER_CARRIED_MISSING].count += m->missing;
@@ -171,7 +173,7 @@ static bool class_is_known(const struct svi_engine *e, svs_value y) {
 }
 
 /* Would the learner refuse a sample that brings new columns? It must be known before they are made, so that a
- * refused sample leaves none behind. */
+ * refused sample leaves none. */
 static svs_code check_before_growth(const struct svi_engine *e, const struct svi_message *m, svs_error *err) {
     for (int j = 0; j < m->d; j++)
         if (!(fabs(m->x[j]) <= VALUE_MAX))
@@ -184,10 +186,11 @@ static svs_code check_before_growth(const struct svi_engine *e, const struct svi
 }
 
 /* The learner's columns come last: once it has them, the shape has to follow. */
-static svs_code make_room(struct svi_engine *e, const struct svi_message *m, bool grows, svs_error *err) {
+static svs_code engine_make_room(struct svi_engine *e, const struct svi_message *m, bool grows,
+                                 svs_error *err) {
     svs_code code = grows ? check_before_growth(e, m, err) : SVS_OK;
     if (code == SVS_OK)
-        code = svi_sentry_reserve(&e->sentry, m, err);
+        code = svi_novelty_stage_reserve(&e->novelty, m, err);
     if (code == SVS_OK)
         code = svi_publish_reserve(e, m->d, err);
     return code == SVS_OK && grows ? svs_learner_grow(e->learner, m->d, err) : code;
@@ -195,7 +198,7 @@ static svs_code make_room(struct svi_engine *e, const struct svi_message *m, boo
 
 /* ---- one message */
 
-static void judge(struct svi_engine *e, const svs_step *step) {
+static void engine_judge(struct svi_engine *e, const svs_step *step) {
     if (e->s.task == SVS_REGRESS) {
         if (isnan(step->target))
             return;
@@ -209,53 +212,51 @@ static void judge(struct svi_engine *e, const svs_step *step) {
     e->counters.of[SVI_COUNTER_LABELLED].count++;
 }
 
-static void publish_due(struct svi_engine *e, int64_t seen) {
-    bool due = e->s.publish_seconds > 0 && e->time - e->published_time >= e->s.publish_seconds;
-    if (seen == e->next_publish) {
-        e->next_publish += e->s.publish_every;
-        due = true;
-    }
-    if (due)
-        svi_engine_publish_model(e, false);
-}
-
-static void accept(struct svi_engine *e, const struct svi_message *m, const svs_step *step, double now) {
+static void engine_accept(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
+                          double now) {
     int64_t seen = ++e->counters.of[SVI_COUNTER_SEEN].count;
     e->event_ts = isnan(m->ts) ? now : m->ts;
     if (seen == 1)
         e->published_time = e->time;
     if (e->carried)
         memcpy(e->carried, m->x, (size_t)m->d * sizeof *m->x);
-    judge(e, step);
-    const enum svi_alert_change change = svi_sentry_judge(&e->sentry, m, e->time);
+    engine_judge(e, step);
+    const enum svi_alert_change change = svi_novelty_stage_judge(&e->novelty, m, e->time);
     if (seen == e->next_score) {
         e->next_score += e->s.scores;
         svi_publish_score(e, m, step);
     }
-    svi_sentry_tell(e, m, change);
-    svi_sentry_learn(&e->sentry, m);
-    if (svi_beside_step(e))
+    struct svi_alert_report report;
+    if (svi_novelty_stage_report(&e->novelty, m, &e->shape, e->s.stream, e->event_ts, change, &report))
+        svi_publish_alert(e, &report);
+    svi_novelty_stage_learn(&e->novelty, m);
+    if (svi_refit_policy_step(&e->refit, e->learner, seen, e->time))
         svi_engine_publish_model(e, true);
-    publish_due(e, seen);
+    const bool due = e->s.publish_seconds > 0 && e->time - e->published_time >= e->s.publish_seconds;
+    const bool reached = seen == e->next_publish;
+    if (reached)
+        e->next_publish += e->s.publish_every;
+    if (due || reached)
+        svi_engine_publish_model(e, false);
 }
 
-static svs_code learn(struct svi_engine *e, const struct svi_message *m, double now, svs_error *err) {
+static svs_code engine_learn(struct svi_engine *e, const struct svi_message *m, double now, svs_error *err) {
     if (!m->has_x)
         return svi_fail(err, SVS_MISSING_X, "the sample has no x");
     svs_code code = svi_shape_fits(&e->shape, m, err);
     if (code == SVS_OK && m->missing > 0 && e->s.missing == SVI_MISSING_DROP) {
         e->counters.of[SVI_COUNTER_DROPPED_MISSING].count++;
         svi_shape_restore(&e->shape);
-        svi_sentry_gap(&e->sentry);
+        svi_novelty_stage_gap(&e->novelty);
         return SVS_OK;
     }
     if (code == SVS_OK && m->missing > 0)
         code = fill_missing(e, m, err);
     if (code == SVS_OK)
-        code = check_label(e, m->y, err);
+        code = engine_check_label(e, m->y, err);
     bool grows = m->d > svs_learner_dimension(e->learner);
     if (code == SVS_OK)
-        code = make_room(e, m, grows, err);
+        code = engine_make_room(e, m, grows, err);
     if (code != SVS_OK)
         return code;
     svs_step step;
@@ -265,12 +266,12 @@ static svs_code learn(struct svi_engine *e, const struct svi_message *m, double 
     double time = fmax(e->time, isnan(m->ts) ? now : m->ts);
     code = svs_learner_step(e->learner, &sample, time, &step, err);
     if (code == SVS_OK || grows)
-        svi_shape_commit(&e->shape, m); /* new columns stay even if memory ran out behind them */
+        svi_shape_commit(&e->shape, m); /* new columns stay even if memory ran out after them */
     if (code != SVS_OK)
         return code;
     e->time = time;
-    svi_beside_score(&e->beside, m, &step);
-    accept(e, m, &step, now);
+    svi_refit_policy_score(&e->refit, m, &step);
+    engine_accept(e, m, &step, now);
     return SVS_OK;
 }
 
@@ -283,41 +284,38 @@ static svs_code check_command(const struct svi_engine *e, const char *op, svs_va
     return SVS_OK;
 }
 
-static svs_code label(struct svi_engine *e, svs_value id, svs_value y, svs_error *err) {
+static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, svs_error *err) {
     svs_step step;
     svs_code code = check_command(e, "label", id, err);
     if (code == SVS_OK && y.kind == SVS_NONE)
         return svi_fail(err, SVS_BAD_LABEL, "label needs a y");
     if (code == SVS_OK)
-        code = check_label(e, y, err);
+        code = engine_check_label(e, y, err);
     if (code == SVS_OK)
         code = svs_learner_label(e->learner, id, y, e->time, &step, err);
     if (code == SVS_OK)
-        judge(e, &step);
+        engine_judge(e, &step);
     return code;
 }
 
-static svs_code forget(struct svi_engine *e, svs_value id, int *count, svs_error *err) {
+static svs_code engine_forget(struct svi_engine *e, svs_value id, int *count, svs_error *err) {
     svs_code code = check_command(e, "forget", id, err);
     return code == SVS_OK ? svs_learner_forget(e->learner, id, e->time, count, err) : code;
 }
 
-/* A command is no sample: it has a time only if it says so. */
-static svs_code obey(struct svi_engine *e, const struct svi_message *m, svs_error *err) {
-    if (m->ts > e->time)
-        e->time = m->ts;
-    return m->op == SVI_LABEL ? label(e, m->id, m->y, err) : forget(e, m->id, NULL, err);
-}
-
-static svs_code take(struct svi_engine *e, const struct svi_message *m, double now, svs_error *err) {
+static svs_code engine_take(struct svi_engine *e, const struct svi_message *m, double now, svs_error *err) {
     svs_code code = check_origin(e, m, now, err);
     if (code != SVS_OK)
         return code;
-    return m->op == SVI_LEARN ? learn(e, m, now, err) : obey(e, m, err);
+    if (m->op == SVI_LEARN)
+        return engine_learn(e, m, now, err);
+    if (m->ts > e->time) /* a command is no sample: it has a time only if it says so */
+        e->time = m->ts;
+    return m->op == SVI_LABEL ? engine_label(e, m->id, m->y, err) : engine_forget(e, m->id, NULL, err);
 }
 
-static void undo(struct svi_engine *e, svs_code code, const svs_error *err, const void *bytes, size_t length,
-                 double now) {
+static void engine_undo(struct svi_engine *e, svs_code code, const svs_error *err, const void *bytes,
+                        size_t length, double now) {
     svi_shape_restore(&e->shape);
     svi_publish_error(e, code, err->text, bytes, length, now);
 }
@@ -326,9 +324,9 @@ svs_code svi_engine_message(svi_engine *e, const struct svi_message *m, const vo
                             double now, svs_error *err) {
     svs_error local;
     err = err ? err : &local;
-    svs_code code = take(e, m, now, err);
+    svs_code code = engine_take(e, m, now, err);
     if (code != SVS_OK)
-        undo(e, code, err, bytes, length, now);
+        engine_undo(e, code, err, bytes, length, now);
     return code;
 }
 
@@ -336,22 +334,23 @@ struct svi_shape *svi_engine_shape(svi_engine *e) {
     return &e->shape;
 }
 
-/* ---- one frame */
+/* ---- one envelope */
 
-static void refuse(struct svi_engine *e, svs_code code, const svs_error *err, const void *bytes,
-                   size_t length, double now, struct svi_receipt *r) {
-    undo(e, code, err, bytes, length, now);
+static void engine_refuse(struct svi_engine *e, const struct svi_envelope *env, svs_code code,
+                          const svs_error *err, const void *bytes, size_t size, double now,
+                          struct svi_receipt *r) {
+    engine_undo(e, code, err, env->shown ? env->shown : bytes, env->shown ? env->shown_size : size, now);
     r->refused++;
     r->error = *err;
     r->error.code = code;
 }
 
-static void take_element(struct svi_engine *e, struct svi_frame *f, bool duplicate, double now,
-                         struct svi_receipt *r) {
+static void engine_take_element(struct svi_engine *e, struct svi_envelope *env, bool duplicate, double now,
+                                struct svi_receipt *r) {
     struct svi_message m;
     svs_error err;
     err.text[0] = '\0';
-    svs_code code = svi_frame_next(f, &e->shape, &m, &err);
+    svs_code code = svi_envelope_next(env, &e->shape, &m, &err);
     if (duplicate) {
         svi_shape_restore(&e->shape);
         e->counters.of[SVI_COUNTER_DUPLICATES].count++;
@@ -359,85 +358,80 @@ static void take_element(struct svi_engine *e, struct svi_frame *f, bool duplica
         return;
     }
     if (code == SVS_OK)
-        code = take(e, &m, now, &err);
+        code = engine_take(e, &m, now, &err);
     if (code == SVS_OK)
         r->accepted++;
     else
-        refuse(e, code, &err, f->element, f->element_size, now, r);
+        engine_refuse(e, env, code, &err, env->element, env->element_size, now, r);
 }
 
-/* Where a source goes on behind a loss its first message there tells; a message that comes later and does not
- * follow was refused when it came, and is again. */
-static bool may_jump(const struct svi_engine *e, const struct svi_producer *p, int64_t first) {
-    return e->gaps_allowed && first <= SVI_NEXT_MAX / 2 && (p ? p->losses : 0) < e->losses;
-}
-
-/* Holds the frame's number against the table. *skip: its first elements that were taken before. */
-static svs_code enter(struct svi_engine *e, const struct svi_frame *f, struct svi_receipt *r,
-                      struct svi_producer **producer, int64_t *skip, svs_error *err) {
-    struct svi_origin o;
-    svi_origin_read(f, &o);
-    if (o.src.type == SVI_NIL && o.n.type == SVI_NIL)
+/* Holds the message's number against the table of sources. *skip: its first elements that were taken before.
+ * After a loss, the first message of a source says where it goes on; one that comes later and does not follow
+ * was refused when it came, and is again. */
+static svs_code engine_enter(struct svi_engine *e, const struct svi_envelope *env, struct svi_receipt *r,
+                             struct svi_source **source, int64_t *skip, svs_error *err) {
+    if (svi_envelope_check_source(env, err) != SVS_OK)
+        return err->code;
+    if (!env->has_src)
         return SVS_OK;
-    if (o.src.type == SVI_NIL || o.n.type == SVI_NIL)
-        return svi_fail(err, SVS_NO_SOURCE, "the sample has %s: acknowledged input needs both",
-                        o.n.type == SVI_NIL ? "src but no n" : "n but no src");
-    if (svi_origin_name(&o, err) != SVS_OK || svi_origin_number(&o, &r->first, err) != SVS_OK)
-        return SVS_NO_SOURCE;
-    const char *name = (const char *)o.src.body;
-    memcpy(r->src, name, o.src.length);
-    r->src[o.src.length] = '\0';
-    *producer = svi_producers_find(e->producers, name, o.src.length);
-    int64_t next = *producer ? (*producer)->next : 0;
+    r->first = env->n;
+    memcpy(r->src, env->src, env->src_length);
+    r->src[env->src_length] = '\0';
+    *source = svi_sources_find(e->sources, env->src, env->src_length);
+    int64_t next = *source ? (*source)->next : 0;
     r->n = next - 1;
-    if (r->first > next && !may_jump(e, *producer, r->first))
+    const bool may_jump =
+        e->gaps_allowed && r->first <= SVI_NEXT_MAX / 2 && (*source ? (*source)->losses : 0) < e->losses;
+    if (r->first > next && !may_jump)
         return svi_fail(err, SVS_GAP, "n is %lld, but %lld comes next: send again from there",
                         (long long)r->first, (long long)next);
-    if (!*producer && !(*producer = svi_producers_add(e->producers, name, o.src.length, err)))
+    if (!*source && !(*source = svi_sources_add(e->sources, env->src, env->src_length, err)))
         return err->code;
-    if (r->first > next)
-        (*producer)->next = next = r->first;
-    if (r->first + f->left > next) /* not all of it was taken before */
-        (*producer)->losses = e->losses;
-    *skip = next - r->first < f->left ? next - r->first : f->left;
+    if (r->first > next) {
+        r->jumped_from = next;
+        (*source)->next = next = r->first;
+    }
+    if (r->first + env->left > next) /* not all of it was taken before */
+        (*source)->losses = e->losses;
+    *skip = next - r->first < env->left ? next - r->first : env->left;
     return SVS_OK;
 }
 
-svs_code svi_engine_frame(svi_engine *e, const void *bytes, size_t length, double now, bool sourced,
+svs_code svi_engine_apply(svi_engine *e, struct svi_envelope *env, double now, bool sourced,
                           struct svi_receipt *r) {
     struct svi_receipt scratch;
-    struct svi_frame f;
-    struct svi_producer *producer = NULL;
+    struct svi_source *source = NULL;
     int64_t skip = 0;
     svs_error err;
-    err.text[0] = '\0';
     r = r ? r : &scratch;
     r->accepted = r->refused = r->duplicates = 0;
     r->error.code = SVS_OK;
     r->error.text[0] = r->src[0] = '\0';
-    r->n = r->first = -1;
-    svs_code code = svi_frame_open(&f, bytes, length, &err);
-    if (code == SVS_OK && sourced && f.left > 0)
-        code = enter(e, &f, r, &producer, &skip, &err);
-    int64_t count = code == SVS_OK ? f.left : 0;
-    for (int64_t i = 0; i < count; i++)
-        take_element(e, &f, i < skip, now, r);
+    r->n = r->first = r->jumped_from = -1;
+    svs_code code = env->form.code;
     if (code != SVS_OK)
-        refuse(e, code, &err, bytes, length, now, r);
-    if (producer && code == SVS_OK && r->first + count > producer->next)
-        svi_producer_take(producer, r->first + count, e->era);
-    r->n = producer ? producer->next - 1 : r->n;
+        err = env->form;
+    if (code == SVS_OK && sourced && env->left > 0)
+        code = engine_enter(e, env, r, &source, &skip, &err);
+    const int64_t count = code == SVS_OK ? env->left : 0;
+    for (int64_t i = 0; i < count; i++)
+        engine_take_element(e, env, i < skip, now, r);
+    if (code != SVS_OK)
+        engine_refuse(e, env, code, &err, env->bytes, env->size, now, r);
+    if (source && code == SVS_OK && r->first + count > source->next)
+        svi_source_take(source, r->first + count, e->fsync_generation);
+    r->n = source ? source->next - 1 : r->n;
     r->seq = e->counters.of[SVI_COUNTER_SEEN].count - 1;
     return code;
 }
 
 int64_t svi_engine_source_durable(const svi_engine *e, const char *src) {
-    const struct svi_producer *p = svi_producers_find(e->producers, src, strlen(src));
-    return p ? svi_producer_durable(p, e->era_kept) : -1;
+    const struct svi_source *p = svi_sources_find(e->sources, src, strlen(src));
+    return p ? svi_source_durable(p, e->fsync_generation_durable) : -1;
 }
 
 int64_t svi_engine_source_next(const svi_engine *e, const char *src) {
-    const struct svi_producer *p = svi_producers_find(e->producers, src, strlen(src));
+    const struct svi_source *p = svi_sources_find(e->sources, src, strlen(src));
     return p ? p->next : 0;
 }
 
@@ -446,7 +440,7 @@ int64_t svi_engine_source_next(const svi_engine *e, const char *src) {
 svs_code svi_engine_forget(svi_engine *e, svs_value id, double now, int *count, svs_error *err) {
     svs_error local;
     err = err ? err : &local;
-    svs_code code = forget(e, id, count, err);
+    svs_code code = engine_forget(e, id, count, err);
     if (code != SVS_OK)
         svi_publish_error(e, code, err->text, NULL, 0, now);
     return code;
@@ -455,26 +449,83 @@ svs_code svi_engine_forget(svi_engine *e, svs_value id, double now, int *count, 
 svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, svs_error *err) {
     svs_error local;
     err = err ? err : &local;
-    svs_code code = label(e, id, y, err);
+    svs_code code = engine_label(e, id, y, err);
     if (code != SVS_OK)
         svi_publish_error(e, code, err->text, NULL, 0, now);
     return code;
 }
 
 void svi_engine_reset(svi_engine *e) {
+    struct svi_alert_report report;
     svs_learner_reset(e->learner);
     svi_metrics_reset(e->metrics);
-    svi_beside_reset(&e->beside);
-    svi_sentry_end(e, "the stream was reset");
-    svi_sentry_reset(&e->sentry);
+    svi_refit_policy_reset(&e->refit);
+    if (svi_novelty_stage_end(&e->novelty, e->s.stream, "the stream was reset", &report))
+        svi_publish_alert(e, &report);
+    svi_novelty_stage_reset(&e->novelty);
 }
 
 svs_code svi_engine_refit(svi_engine *e, svs_error *err) {
-    svs_code code = svi_beside_start(e, err);
+    return svi_refit_policy_start_now(&e->refit, e->learner, e->counters.of[SVI_COUNTER_SEEN].count, err);
+}
+
+/* A command about one sample. */
+static svs_code engine_command_sample(svi_engine *e, const struct svi_command *c, double now, int *count,
+                                      svs_error *err) {
+    svs_value id, y;
+    svs_code code = svi_command_id(c, &id, err);
+    if (code == SVS_OK && c->op == SVI_COMMAND_LABEL)
+        code = svi_command_label(c, &y, err);
     if (code != SVS_OK)
         return code;
-    if (e->beside.job->snapshot.active) /* perhaps no sample comes that would copy a little more */
-        svi_snapshot_copy(&e->beside.job->snapshot, e->learner, INT64_MAX);
-    e->beside.state = SVI_REFIT_READY;
-    return SVS_OK;
+    return c->op == SVI_COMMAND_LABEL ? svi_engine_label(e, id, y, now, err)
+                                      : svi_engine_forget(e, id, now, count, err);
+}
+
+svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct svi_settings *s, double now,
+                            int *count, svs_error *err) {
+    svs_code code;
+    switch (c->op) {
+    case SVI_COMMAND_CONFIG:
+        code = svi_settings_change(s, &c->set, c->bytes + c->size, err);
+        if (code == SVS_OK)
+            svi_engine_configure(e, s);
+        return code;
+    case SVI_COMMAND_PUBLISH:
+        svi_engine_publish_model(e, true);
+        svi_engine_publish_stats(e, now);
+        return SVS_OK;
+    case SVI_COMMAND_FORGET:
+    case SVI_COMMAND_LABEL:
+        return engine_command_sample(e, c, now, count, err);
+    case SVI_COMMAND_RESET:
+        svi_engine_reset(e);
+        return SVS_OK;
+    case SVI_COMMAND_REFIT:
+        return svi_engine_refit(e, err);
+    default:
+        return svi_fail(err, SVS_INVALID, "%s does not change the state", svi_command_name(c->op));
+    }
+}
+
+/* ---- refits */
+
+struct svi_refit *svi_engine_refit_take(svi_engine *e) {
+    return svi_refit_policy_take(&e->refit);
+}
+
+void svi_engine_refit_give(svi_engine *e) {
+    const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    const enum svi_refit_outcome outcome = svi_refit_policy_give(&e->refit, e->learner, e->shape.d, seen);
+    if (outcome == SVI_REFIT_ADOPTED)
+        svi_publish_refit(e);
+    e->out_of_memory = e->out_of_memory || outcome == SVI_REFIT_OUT_OF_MEMORY;
+}
+
+void svi_engine_refit_here(svi_engine *e) {
+    struct svi_refit *job = svi_engine_refit_take(e);
+    if (job) {
+        svi_refit_run(job);
+        svi_engine_refit_give(e);
+    }
 }

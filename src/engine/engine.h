@@ -1,7 +1,7 @@
-/* engine.h: the whole stream processor without any I/O: frames and time in, events out by callback.
+/* engine.h: the whole stream processor without any I/O: messages and time in, events out by callback.
  *
- * What it emits on the model and score topics is a function of the calls alone (frames in order and their
- * `now`), bit for bit; how samples are cut into frames changes nothing. `now` is the arrival clock, seconds
+ * What it emits on the model and score topics is a function of the calls alone (messages in order and their
+ * `now`), bit for bit; how samples are cut into messages changes nothing. `now` is the arrival clock, seconds
  * since 1970.
  *
  * Engine time never goes back: a sample moves it to its `ts`, or to its arrival when it has none, if that is
@@ -13,8 +13,10 @@
 #define SVI_ENGINE_H
 
 #include "data/message.h"
-#include "engine/refit.h"
-#include "engine/settings.h"
+#include "refit/refit.h"
+#include "config/settings.h"
+#include "wire/control_command.h"
+#include "wire/decode.h"
 #include "wire/event.h"
 
 typedef struct svi_engine svi_engine;
@@ -27,21 +29,23 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
                            svs_error *err);
 void svi_engine_free(svi_engine **e);
 
-/* What became of one frame (for the router's reply). */
+/* What became of one message (for the router's reply). */
 struct svi_receipt {
     int64_t seq;                /* engine number (from 0) of the last sample accepted so far, -1 = none */
-    int accepted, refused;      /* elements of this frame; commands count too */
+    int accepted, refused;      /* elements of it; commands count too */
     int duplicates;             /* elements below `next` of their source: not applied again */
     svs_error error;            /* of the last refused element */
-    char src[SVS_NAME_MAX + 1]; /* "" = the frame names no source */
-    int64_t first;              /* the frame's own number, -1 = none */
+    char src[SVS_NAME_MAX + 1]; /* "" = it names no source */
+    int64_t first;              /* its own number, -1 = none */
+    int64_t jumped_from;        /* after a loss: the number that was due and is skipped; -1 = none is */
     int64_t n;                  /* last number taken of that source, -1 = none */
 };
 
-/* One received frame: a sample, a command or a batch. With `sourced`, `src` and `n` of the first element are
- * held against the table of sources: SVS_GAP leaves all as it was. The code is that of the frame as a whole
- * (SVS_OK when it was well-formed, even if elements were refused: see the receipt, which may be NULL). */
-svs_code svi_engine_frame(svi_engine *e, const void *bytes, size_t length, double now, bool sourced,
+/* Applies one received message: a sample, a command or a batch. With `sourced`, `src` and `n` of the first
+ * element are held against the table of sources: SVS_GAP leaves all as it was. The code is that of the
+ * message as a whole (SVS_OK when it was well-formed, even if elements were refused: see the receipt, which
+ * may be NULL). The envelope is used up. */
+svs_code svi_engine_apply(svi_engine *e, struct svi_envelope *env, double now, bool sourced,
                           struct svi_receipt *r);
 
 /* The first number of a source that was not taken yet; 0 for one never heard of. */
@@ -61,6 +65,13 @@ void svi_engine_refuse(svi_engine *e, svs_code code, const char *reason, const v
  * be NULL. */
 svs_code svi_engine_forget(svi_engine *e, svs_value id, double now, int *count, svs_error *err);
 svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, svs_error *err);
+
+/* A control command that changes the state (svi_command_changes): forget, label, reset, refit, publish,
+ * config with set. *s: the settings of the process, which `config` changes too. The same call applies it when
+ * it comes and when a recovery repeats it. *count as svi_engine_forget. Codes of the functions of their
+ * names. */
+svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct svi_settings *s, double now,
+                            int *count, svs_error *err);
 
 /* Drops model, window, waiting samples and quality; counters, classes, features and sources stay. */
 void svi_engine_reset(svi_engine *e);
@@ -100,6 +111,9 @@ svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *e
 struct svi_refit *svi_engine_refit_take(svi_engine *e);
 void svi_engine_refit_give(svi_engine *e);
 
+/* Runs a refit that is ready at once, on this thread, and gives it back. */
+void svi_engine_refit_here(svi_engine *e);
+
 /* Begins a refit now. SVS_UNAVAILABLE: off, running already, or nothing to do, with the reason. */
 svs_code svi_engine_refit(svi_engine *e, svs_error *err);
 
@@ -115,19 +129,19 @@ const struct svi_settings *svi_engine_settings(const svi_engine *e);
 void svi_engine_configure(svi_engine *e, const struct svi_settings *s);
 
 /* A muted engine numbers its events but sends none: it repeats what was done before. Unmuting begins rates
- * and uptime anew. */
+ * and uptime again. */
 void svi_engine_mute(svi_engine *e, bool muted);
 
 /* Was something refused because memory ran out? Then a repetition may come to another state. */
-bool svi_engine_starved(const svi_engine *e);
+bool svi_engine_out_of_memory(const svi_engine *e);
 
-/* Keeps the bytes of the last model event from here on, also while it is muted, for those who subscribe to a
+/* Keeps the bytes of the last model event from here on, also while it is muted, for subscribers of a
  * later process. Size 0: there was none. Valid until the next call. */
 void svi_engine_keep_model(svi_engine *e);
 const struct svi_bytes *svi_engine_last_model(const svi_engine *e);
 
 /* Part of what was sent before is lost: from here on each source goes on, once, at whatever number it gives.
- * Each call with true tells of one loss more. */
+ * Each call with true means one loss more. */
 void svi_engine_allow_gaps(svi_engine *e, bool allowed);
 
 /* The result of a refit that took effect here before (svi_refit_pack). */
@@ -136,17 +150,57 @@ svs_code svi_engine_refit_repeat(svi_engine *e, const void *record, size_t size,
 /* A refit that was away when its process ended begins again. */
 void svi_engine_refit_restart(svi_engine *e);
 
-/* What is taken from now on is of this era; all up to the era `kept` is on disk. */
-void svi_engine_set_era(svi_engine *e, uint64_t era, uint64_t kept);
+/* What is taken from now on is of this fsync_generation; all up to the fsync_generation `kept` is on disk. */
+void svi_engine_set_fsync_generation(svi_engine *e, uint64_t fsync_generation, uint64_t kept);
 
 /* The last number of a source that is on disk; -1 = none. */
 int64_t svi_engine_source_durable(const svi_engine *e, const char *src);
 
 /* Figures that the surroundings measure (queue ages, dropped subscribers, latency quantiles): kept by name,
- * sent with the stats. `name` must be static. At most SVI_NOTES_MAX. */
-void svi_engine_note(svi_engine *e, const char *name, double value);
+ * sent with the stats. `name` must be static. At most SVI_GAUGES_MAX. */
+void svi_engine_set_gauge(svi_engine *e, const char *name, double value);
 
-/* Bytes that an engine will hold at most, and what keeps its state if that is kept. */
+/* Bytes that an engine will hold at most; and of these its state, without a refit. */
 double svi_engine_memory(const struct svi_settings *s, int d, int classes);
+double svi_engine_state_memory(const struct svi_settings *s, int d, int classes);
+
+/* What keeps the state has `fixed` bytes and `share` of the state's size besides: for the stats. */
+void svi_engine_set_kept_memory(svi_engine *e, double share, double fixed);
+
+/* ---- the state as a checkpoint (engine_archive.c)
+ *
+ * Sections, bit for bit. Not kept: what the surroundings measure (gauges, rates, uptime) and the solver's own
+ * state of a refit. What differs between two runs over the same inputs for reasons of time alone (numbers of
+ * stats and error events, refusals, duplicates) is in the section `tallies`, which the fingerprint leaves
+ * out. */
+
+struct svi_checkpoint;
+
+/* Fills everything but `position` of *c, whose buffers keep their room; the engine does not change. */
+svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err);
+
+/* Bytes that the sections take now. */
+size_t svi_engine_size(svi_engine *e);
+
+/* Into an engine that is new and has the settings of the checkpoint. SVS_DAMAGED, SVS_NO_MEMORY: it is fit to
+ * be freed, nothing else. */
+svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_error *err);
+
+/* The same engine with the limits of *s, which are higher: a new one takes its place. What may change while
+ * the model lives stays as it is. On failure *e is as it was. */
+svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_error *err);
+
+/* Fingerprint of the state: SVI_HASH_TEXT bytes (store/checkpoint_file.h). SVS_NO_MEMORY. */
+svs_code svi_engine_hash(svi_engine *e, char *hash, svs_error *err);
+
+/* How far the model is from solving the system of its window (svi_learner_residual). */
+double svi_engine_residual(svi_engine *e);
+
+/* The model against one rebuilt from the window: the largest relative difference of the weights. Changes
+ * nothing. */
+svs_code svi_engine_verify(svi_engine *e, double *difference, svs_error *err);
+
+/* Rebuilds the model from the window: its bits were made by another program or instruction set. */
+void svi_engine_rebuild(svi_engine *e);
 
 #endif

@@ -1,17 +1,23 @@
-#include "engine/engine_archive.h"
-
-#include <float.h>
+/* The whole state of an engine as sections of a checkpoint, bit for bit.
+ *
+ * One function a section both saves and loads (base/archive.h), so the two cannot drift apart; the table
+ * `sections` is the list. Sections marked `hashed` make the fingerprint of the state: what a journal, applied
+ * again, comes to. The section `tallies` holds what differs between two runs over the same input for reasons
+ * of time alone, and `last model` the event that late subscribers get; neither is hashed.
+ *
+ * The names of sections and fields are in the checkpoints of users: they never change. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "data/shape_archive.h"
-#include "engine/engine_state.h"
-#include "engine/settings_kept.h"
-#include "learner/archive.h"
-#include "linalg/pass.h"
+#include "data/shape.h"
+#include "engine/engine_internal.h"
+#include "config/settings_record.h"
+#include "learner/learner_archive.h"
+#include "store/checkpoint_file.h"
+#include "linalg/kernels.h"
 #include "svmstream/svmstream.h"
 #include "wire/archive_file.h"
 
@@ -53,15 +59,15 @@ static void archive_metrics(struct svi_archive *a, struct svi_engine *e) {
 }
 
 static void archive_refit(struct svi_archive *a, struct svi_engine *e) {
-    svi_beside_archive(a, &e->beside);
+    svi_refit_policy_archive(a, &e->refit);
 }
 
 static void archive_novelty(struct svi_archive *a, struct svi_engine *e) {
-    svi_sentry_archive(a, &e->sentry);
+    svi_novelty_stage_archive(a, &e->novelty);
 }
 
 static void archive_sources(struct svi_archive *a, struct svi_engine *e) {
-    svi_producers_archive(a, e->producers);
+    svi_sources_archive(a, e->sources);
 }
 
 /* Counted here rather than found in the parts when figures are asked for. */
@@ -75,20 +81,21 @@ static void archive_tallies(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_uint64(a, "error events", &e->seq[SVI_TOPIC_ERROR]);
     for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++)
         svi_archive_int64(a, svi_counter_table[counted[i]].name, &e->counters.of[counted[i]].count, 0, MOST);
-    for (int code = 1; code < SVS_CODE_COUNT; code++) {
+    /* The codes that checkpoints have held from the first on; those after them refuse no input. */
+    for (int code = 1; code <= SVS_NUMERIC; code++) {
         snprintf(name, sizeof name, "refused.%s", svs_code_name((svs_code)code));
         svi_archive_int64(a, name, &e->counters.refused[code], 0, MOST);
     }
-    svi_beside_tallies_archive(a, &e->beside);
+    svi_refit_policy_tallies_archive(a, &e->refit);
 }
 
-/* Not made anew from the state, which samples have moved on since it was published. */
+/* Not rebuilt from the state, which samples have moved on since it was published. */
 static void archive_last_model(struct svi_archive *a, struct svi_engine *e) {
     struct svi_bytes *m = &e->last_model;
     int64_t size = (int64_t)m->size;
     svi_archive_int64(a, "size", &size, 0, INT32_MAX);
     if (svi_archive_loading(a) && svi_archive_ok(a) && size > 0) {
-        if (!svi_archive_check(a, size <= svi_archive_left(a), "the model is cut off"))
+        if (!svi_archive_check(a, size <= svi_archive_left(a), "the model is truncated"))
             return;
         if (!(m->data = svi_alloc((size_t)size))) {
             svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the last model");
@@ -176,9 +183,9 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
     }
     if (code == SVS_OK && svs_learner_dimension(e->learner) > e->shape.d)
         code = svi_fail(err, SVS_DAMAGED, "the learner has more features than the stream");
-    if (code == SVS_OK && e->beside.have && e->beside.model.d > e->shape.d)
+    if (code == SVS_OK && e->refit.have && e->refit.model.d > e->shape.d)
         code = svi_fail(err, SVS_DAMAGED, "the refit has more features than the stream");
-    e->starved_before = e->counters.refused[SVS_NO_MEMORY];
+    e->out_of_memory_before = e->counters.refused[SVS_NO_MEMORY];
     return code;
 }
 
@@ -221,4 +228,15 @@ double svi_engine_residual(svi_engine *e) {
 
 void svi_engine_rebuild(svi_engine *e) {
     svi_learner_rebuild(e->learner);
+}
+
+svs_code svi_engine_hash(svi_engine *e, char *hash, svs_error *err) {
+    struct svi_checkpoint c = {0};
+    svs_code code = svi_engine_save(e, &c, err);
+    if (code == SVS_OK) {
+        svi_checkpoint_hash(&c);
+        svi_hash_text(c.hash, hash);
+    }
+    svi_checkpoint_clear(&c);
+    return code;
 }

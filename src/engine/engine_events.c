@@ -1,10 +1,18 @@
-/* What goes out of the engine: events, figures and the present model. */
+/* What goes out of the engine: events, figures and the present model. Nothing else publishes.
+ *
+ * Every event passes svi_publish, which numbers it by topic; a muted engine numbers its events and sends
+ * none, so that a recovery ends with the numbers at which its predecessor stopped. A model event is the
+ * online model or, where the refit serves, the refit's, with what only the learner knows (classes, samples
+ * learned).
+ *
+ * Figures come from three places: counters kept here, health asked from the parts when stats are due, and
+ * gauges that the surroundings set by name (svi_engine_set_gauge). */
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "engine/engine_state.h"
+#include "engine/engine_internal.h"
 
 #define SAMPLE_BYTES 64  /* of a refused element are shown */
 #define RATE_SMOOTH  0.5 /* weight of the newest stretch */
@@ -15,7 +23,7 @@ void svi_publish(struct svi_engine *e, struct svi_event *event) {
     event->seq = e->seq[event->topic]++;
     if (e->keeps_model && event->topic == SVI_TOPIC_MODEL &&
         svi_event_encode(event, &e->last_model) != SVS_OK)
-        e->last_model.size = 0; /* who comes late waits for the next */
+        e->last_model.size = 0; /* late subscribers wait for the next */
     if (!e->muted)
         e->sink(e->user, event);
 }
@@ -27,9 +35,9 @@ void svi_publish_score(struct svi_engine *e, const struct svi_message *m, const 
     event.as.score.scores = step->scores;
     event.as.score.rows = e->s.method == SVI_METHOD_NONE ? 0 : step->rows;
     event.as.score.version = step->version;
-    event.as.score.judged = e->sentry.judged;
-    event.as.score.novelty = e->sentry.judgement.novelty;
-    event.as.score.p = e->sentry.judgement.p;
+    event.as.score.judged = e->novelty.judged;
+    event.as.score.novelty = e->novelty.judgement.novelty;
+    event.as.score.p = e->novelty.judgement.p;
     if (e->s.method == SVI_METHOD_NONE)
         event.as.score.yhat = svs_none();
     else if (e->s.task == SVS_REGRESS)
@@ -37,6 +45,12 @@ void svi_publish_score(struct svi_engine *e, const struct svi_message *m, const 
     else
         event.as.score.yhat = svs_learner_class(e->learner, step->predicted);
     e->counters.of[SVI_COUNTER_PUBLISHED_SCORES].count++;
+    svi_publish(e, &event);
+}
+
+void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r) {
+    struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = e->event_ts};
+    event.as.alert = r->event;
     svi_publish(e, &event);
 }
 
@@ -55,7 +69,7 @@ void svi_publish_error(struct svi_engine *e, svs_code code, const char *reason, 
 void svi_engine_refuse(svi_engine *e, svs_code code, const char *reason, const void *bytes, size_t length,
                        double now) {
     bool known = code > SVS_OK && code < SVS_CODE_COUNT;
-    e->starved_before += code == SVS_NO_MEMORY; /* it was not this engine that lacked it */
+    e->out_of_memory_before += code == SVS_NO_MEMORY; /* it was not this engine that lacked it */
     svi_publish_error(e, known ? code : SVS_INVALID, reason, bytes, length, now);
 }
 
@@ -72,10 +86,6 @@ svs_code svi_publish_reserve(struct svi_engine *e, int d, svs_error *err) {
     return SVS_OK;
 }
 
-const char *svi_publish_name(const struct svi_engine *e, int column) {
-    return column < e->shape.names_kept ? svs_features_name(e->shape.names, column) : NULL;
-}
-
 /* The names of the first d columns, NULL when the stream has none. A name once accepted never moves or
  * changes. */
 static const char *const *names_of(struct svi_engine *e, int d) {
@@ -90,10 +100,10 @@ static const char *const *names_of(struct svi_engine *e, int d) {
 static void take_refit(const struct svi_engine *e, svs_model *m) {
     const svs_value *classes = m->classes;
     const int64_t learned = m->learned;
-    *m = e->beside.model;
+    *m = e->refit.model;
     m->classes = classes;
     m->learned = learned;
-    m->serves = e->beside.serves;
+    m->serves = e->refit.serves;
 }
 
 svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count,
@@ -101,7 +111,7 @@ svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure *
     svs_code code = svs_learner_model(e->learner, m, err);
     if (code != SVS_OK)
         return code;
-    if (e->beside.serves)
+    if (e->refit.serves)
         take_refit(e, m);
     m->seen = e->counters.of[SVI_COUNTER_SEEN].count;
     m->features = names_of(e, m->d);
@@ -125,7 +135,7 @@ void svi_engine_publish_model(svi_engine *e, bool force) {
     svs_model m;
     svs_error err;
     struct svi_event event;
-    uint64_t version = e->beside.serves ? e->beside.model.version : svs_learner_version(e->learner);
+    uint64_t version = e->refit.serves ? e->refit.model.version : svs_learner_version(e->learner);
     if (version == e->published_version && !force)
         return;
     svs_code code = svi_engine_model_event(e, &m, &event, &err);
@@ -143,7 +153,7 @@ void svi_publish_refit(struct svi_engine *e) {
     svs_model m;
     struct svi_event event;
     svs_error err;
-    if (!e->beside.serves && svi_engine_model_event(e, &m, &event, &err) == SVS_OK) {
+    if (!e->refit.serves && svi_engine_model_event(e, &m, &event, &err) == SVS_OK) {
         take_refit(e, &m);
         m.seen = e->counters.of[SVI_COUNTER_SEEN].count;
         m.features = names_of(e, m.d);
@@ -153,14 +163,14 @@ void svi_publish_refit(struct svi_engine *e) {
     svi_engine_publish_model(e, true);
 }
 
-void svi_engine_note(svi_engine *e, const char *name, double value) {
+void svi_engine_set_gauge(svi_engine *e, const char *name, double value) {
     int i = 0;
-    while (i < e->note_count && strcmp(e->notes[i].name, name) != 0)
+    while (i < e->gauge_count && strcmp(e->gauges[i].name, name) != 0)
         i++;
-    if (i == SVI_NOTES_MAX)
+    if (i == SVI_GAUGES_MAX)
         return;
-    e->note_count += i == e->note_count;
-    e->notes[i] = (struct svi_figure){.name = name, .type = SVI_NUMBER, .as.number = value};
+    e->gauge_count += i == e->gauge_count;
+    e->gauges[i] = (struct svi_figure){.name = name, .type = SVI_NUMBER, .as.number = value};
 }
 
 /* What the learner counts itself. */
@@ -185,7 +195,7 @@ static void take_health(struct svi_engine *e) {
 }
 
 static void take_refits(struct svi_engine *e) {
-    const struct svi_beside *b = &e->beside;
+    const struct svi_refit_policy *b = &e->refit;
     union svi_amount *of = e->counters.of;
     of[SVI_COUNTER_REFITS].count = b->done;
     of[SVI_COUNTER_REFITS_FAILED].count = b->failed;
@@ -196,11 +206,12 @@ static void take_refits(struct svi_engine *e) {
     of[SVI_COUNTER_REFIT_OBJECTIVE].number = b->done ? b->model.objective : NAN;
     of[SVI_COUNTER_REFIT_GAP].number = b->done ? b->model.gap : NAN;
     of[SVI_COUNTER_REFIT_MILLISECONDS].number = b->done ? b->model.milliseconds : NAN;
-    svi_beside_quality(b, &of[SVI_COUNTER_ACCURACY_ONLINE].number, &of[SVI_COUNTER_ACCURACY_REFIT].number);
+    svi_refit_policy_quality(b, &of[SVI_COUNTER_ACCURACY_ONLINE].number,
+                             &of[SVI_COUNTER_ACCURACY_REFIT].number);
 }
 
 static void take_novelty(struct svi_engine *e) {
-    const struct svi_sentry *s = &e->sentry;
+    const struct svi_novelty_stage *s = &e->novelty;
     union svi_amount *of = e->counters.of;
     struct svi_detector_health h = {0};
     if (s->detector)
@@ -213,22 +224,27 @@ static void take_novelty(struct svi_engine *e) {
     of[SVI_COUNTER_NOVELTY_REFUSED].count = s->refused;
     of[SVI_COUNTER_NOVELTY_HELD_OUT].count = h.held_out;
     of[SVI_COUNTER_NOVELTY_CALIBRATION].count = h.calibration;
-    of[SVI_COUNTER_NOVELTY_RENEWALS].count = h.renewals;
+    of[SVI_COUNTER_NOVELTY_RENEWALS].count = h.refreshes;
     of[SVI_COUNTER_NOVELTY_LEVEL].number = s->detector ? svi_detector_level(s->detector) : NAN;
 }
 
 /* Words among the figures: who serves, why the last refit failed, why there is no novelty. */
 static int put_words(const struct svi_engine *e, struct svi_figure *out) {
-    const struct svi_beside *b = &e->beside;
+    const struct svi_refit_policy *b = &e->refit;
+    const char *const words[][2] = {{"serving", b->serves ? "refit" : "online"},
+                                    {"refit_error", b->reason},
+                                    {"novelty_error", e->novelty.reason}};
     int filled = 0;
-    out[filled++] =
-        (struct svi_figure){.name = "serving", .type = SVI_TEXT, .as.text = b->serves ? "refit" : "online"};
-    if (b->reason[0])
-        out[filled++] = (struct svi_figure){.name = "refit_error", .type = SVI_TEXT, .as.text = b->reason};
-    if (e->sentry.reason[0])
-        out[filled++] =
-            (struct svi_figure){.name = "novelty_error", .type = SVI_TEXT, .as.text = e->sentry.reason};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (words[i][1][0])
+            out[filled++] =
+                (struct svi_figure){.name = words[i][0], .type = SVI_TEXT, .as.text = words[i][1]};
     return filled;
+}
+
+void svi_engine_set_kept_memory(svi_engine *e, double share, double fixed) {
+    e->kept_share = share;
+    e->kept_fixed = fixed;
 }
 
 int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figures) {
@@ -237,16 +253,18 @@ int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figu
     take_health(e);
     take_refits(e);
     take_novelty(e);
-    of[SVI_COUNTER_SOURCES].count = svi_producers_count(e->producers);
+    of[SVI_COUNTER_SOURCES].count = svi_sources_count(e->sources);
     of[SVI_COUNTER_UPTIME].number = now - e->started;
+    const int d = (int)of[SVI_COUNTER_D].count, classes = (int)of[SVI_COUNTER_CLASSES].count;
     of[SVI_COUNTER_MEMORY_PREDICTED].number =
-        svi_engine_memory(&e->s, (int)of[SVI_COUNTER_D].count, (int)of[SVI_COUNTER_CLASSES].count);
+        svi_engine_memory(&e->s, d, classes) +
+        (e->kept_fixed + e->kept_share * svi_engine_state_memory(&e->s, d, classes));
     int filled = svi_counters_figures(&e->counters, e->figures);
     filled += svi_metrics_figures(e->metrics, e->figures + filled);
     filled += put_words(e, e->figures + filled);
-    memcpy(e->figures + filled, e->notes, (size_t)e->note_count * sizeof *e->notes);
+    memcpy(e->figures + filled, e->gauges, (size_t)e->gauge_count * sizeof *e->gauges);
     *figures = e->figures;
-    return filled + e->note_count;
+    return filled + e->gauge_count;
 }
 
 /* Samples per second since the stats before, smoothed. */

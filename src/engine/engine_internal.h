@@ -1,17 +1,16 @@
-/* engine_state.h: what the engine consists of, for engine.c (what comes in) and publish.c (what goes out)
- * alone. */
-#ifndef SVI_ENGINE_STATE_H
-#define SVI_ENGINE_STATE_H
+/* What the engine consists of, for its own sources alone. */
+#ifndef SVI_ENGINE_INTERNAL_H
+#define SVI_ENGINE_INTERNAL_H
 
-#include "engine/beside.h"
-#include "engine/counters.h"
+#include "refit/refit_policy.h"
+#include "stats/counters.h"
 #include "engine/engine.h"
-#include "engine/metrics.h"
-#include "engine/producers.h"
-#include "engine/sentry.h"
+#include "stats/metrics.h"
+#include "engine/sources.h"
+#include "engine/novelty_stage.h"
 
-#define SVI_NOTES_MAX      24
-#define SVI_FIGURES_MAX    (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_NOTES_MAX + 3)
+#define SVI_GAUGES_MAX     24
+#define SVI_FIGURES_MAX    (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_GAUGES_MAX + 3)
 #define SVI_METRICS_WINDOW 1000    /* samples, when nothing is held */
 #define SVI_METRICS_LONG   1000000 /* samples of windowed quality at most */
 
@@ -22,9 +21,9 @@ struct svi_engine {
     void *user;
     svs_learner *learner;
     svi_metrics *metrics;
-    struct svi_beside beside; /* the refit */
-    struct svi_sentry sentry; /* novelty and alerts */
-    svi_producers *producers;
+    struct svi_refit_policy refit;    /* in the background */
+    struct svi_novelty_stage novelty; /* and alerts */
+    svi_sources *sources;
     struct svi_shape shape;
     size_t stream_length;
     double *carried;    /* missing == carry: the last accepted value of each column, NAN = none; else NULL */
@@ -45,31 +44,32 @@ struct svi_engine {
     bool muted;        /* events are numbered, not sent */
     bool gaps_allowed; /* a source may skip numbers once after each loss: they are lost */
     uint64_t losses;
-    int64_t starved_before; /* refusals for want of memory when it was unmuted, and those of others */
-    bool starved;           /* a refit was not taken over for want of memory */
-    uint64_t era, era_kept; /* of the disk: the present one, the last one that is on it */
-    double started;         /* arrival clock at the first call, NAN before */
-    double rate_since;      /* arrival clock at the last stats */
+    int64_t out_of_memory_before; /* refusals for want of memory when it was unmuted, and those of others */
+    bool out_of_memory;           /* a refit was not taken over for want of memory */
+    uint64_t fsync_generation,
+        fsync_generation_durable;  /* of the disk: the present one, the last one that is on it */
+    double kept_share, kept_fixed; /* svi_engine_set_kept_memory */
+    double started;                /* arrival clock at the first call, NAN before */
+    double rate_since;             /* arrival clock at the last stats */
     int64_t rate_seen;
-    struct svi_figure notes[SVI_NOTES_MAX];
-    int note_count;
+    struct svi_figure gauges[SVI_GAUGES_MAX];
+    int gauge_count;
     struct svi_figure figures[SVI_FIGURES_MAX], quality[SVI_METRICS_FIGURES];
 };
 
 /* Sends one event: fills in stream, epoch and seq. */
 void svi_publish(struct svi_engine *e, struct svi_event *event);
+/* Sends what an alert says. */
+void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r);
 void svi_publish_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step);
 
-/* The refit that just took effect; and, if it does not serve, the online model behind it, so that the
+/* The refit that just took effect; and, if it does not serve, the online model after it, so that the
  * retained one is the one that serves. */
 void svi_publish_refit(struct svi_engine *e);
 
-/* Counts a refusal and tells it; `bytes`: what was refused. */
+/* Counts a refusal and publishes it; `bytes`: what was refused. */
 void svi_publish_error(struct svi_engine *e, svs_code code, const char *reason, const void *bytes,
                        size_t length, double now);
-
-/* The name of a column, NULL when it has none. */
-const char *svi_publish_name(const struct svi_engine *e, int column);
 
 /* Room for the names of d columns. */
 svs_code svi_publish_reserve(struct svi_engine *e, int d, svs_error *err);

@@ -1,9 +1,8 @@
 /* What a kept state needs of the engine when it is taken up again. */
 #include <math.h>
 
-#include "base/fail.h"
-#include "engine/engine_state.h"
-#include "engine/settings_kept.h"
+#include "engine/engine_internal.h"
+#include "config/settings_record.h"
 
 const struct svi_settings *svi_engine_settings(const svi_engine *e) {
     return &e->s;
@@ -21,8 +20,8 @@ void svi_engine_configure(svi_engine *e, const struct svi_settings *s) {
     if (s->scores != e->s.scores)
         e->next_score = next_due(seen, s->scores);
     svi_settings_adopt(&e->s, s);
-    svi_beside_configure(&e->beside, &e->s, seen, e->time);
-    svi_sentry_configure(&e->sentry, &e->s);
+    svi_refit_policy_configure(&e->refit, &e->s, seen, e->time);
+    svi_novelty_stage_configure(&e->novelty, &e->s);
 }
 
 void svi_engine_mute(svi_engine *e, bool muted) {
@@ -31,11 +30,11 @@ void svi_engine_mute(svi_engine *e, bool muted) {
         return;
     e->started = e->rate_since = e->counters.of[SVI_COUNTER_RATE].number = NAN;
     e->rate_seen = e->counters.of[SVI_COUNTER_SEEN].count;
-    e->starved_before = e->counters.refused[SVS_NO_MEMORY];
+    e->out_of_memory_before = e->counters.refused[SVS_NO_MEMORY];
 }
 
-bool svi_engine_starved(const svi_engine *e) {
-    return e->starved || e->counters.refused[SVS_NO_MEMORY] > e->starved_before;
+bool svi_engine_out_of_memory(const svi_engine *e) {
+    return e->out_of_memory || e->counters.refused[SVS_NO_MEMORY] > e->out_of_memory_before;
 }
 
 void svi_engine_keep_model(svi_engine *e) {
@@ -51,23 +50,18 @@ void svi_engine_allow_gaps(svi_engine *e, bool allowed) {
     e->losses += allowed;
 }
 
-void svi_engine_set_era(svi_engine *e, uint64_t era, uint64_t kept) {
-    e->era = era;
-    e->era_kept = kept;
+void svi_engine_set_fsync_generation(svi_engine *e, uint64_t fsync_generation, uint64_t kept) {
+    e->fsync_generation = fsync_generation;
+    e->fsync_generation_durable = kept;
 }
 
 svs_code svi_engine_refit_repeat(svi_engine *e, const void *record, size_t size, svs_error *err) {
-    struct svi_refit *job = e->beside.job;
-    if (!job)
-        return svi_fail(err, SVS_DAMAGED, "the journal has a refit, but there are none with these settings");
-    if (job->snapshot.active)
-        svi_snapshot_drop(&job->snapshot, e->learner);
-    svs_code code = svi_refit_unpack(job, record, size, e->s.max_features, e->s.max_classes, err);
+    svs_code code = svi_refit_policy_repeat(&e->refit, e->learner, record, size, err);
     if (code == SVS_OK)
         svi_engine_refit_give(e);
     return code;
 }
 
 void svi_engine_refit_restart(svi_engine *e) {
-    svi_beside_restart(e);
+    svi_refit_policy_restart(&e->refit, e->learner, e->counters.of[SVI_COUNTER_SEEN].count);
 }

@@ -1,16 +1,15 @@
 /* What the present model says of a sample, without counting, learning or publishing it. */
-#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "engine/engine_state.h"
+#include "engine/engine_internal.h"
 #include "wire/decode.h"
 
 /* All that both the model and the novelty model look at, 0 where the sample has nothing. Of columns that the
  * stream does not have neither knows anything. */
-static double *widen(const struct svi_engine *e, const struct svi_message *m, int d) {
-    const int room = d > e->sentry.rows.d ? d : e->sentry.rows.d,
+static double *engine_score_widen(const struct svi_engine *e, const struct svi_message *m, int d) {
+    const int room = d > e->novelty.rows.d ? d : e->novelty.rows.d,
               known = m->d < e->shape.d ? m->d : e->shape.d;
     double *x = svi_alloc_array((size_t)(room > known ? room : known) + 1, sizeof *x);
     if (x)
@@ -18,21 +17,16 @@ static double *widen(const struct svi_engine *e, const struct svi_message *m, in
     return x;
 }
 
-/* One sample alone has no history: with lags there is nothing to judge. */
-static void judge(struct svi_engine *e, const double *x, struct svi_scored *out) {
-    out->judged = e->sentry.on && e->sentry.detector && e->sentry.lags == 1 &&
-                  svi_detector_peek(e->sentry.detector, x, &out->novelty, &out->p);
-}
-
-static svs_code score(struct svi_engine *e, const struct svi_message *m, struct svi_scored *out,
-                      svs_error *err) {
+static svs_code engine_score_score(struct svi_engine *e, const struct svi_message *m, struct svi_scored *out,
+                                   svs_error *err) {
     const struct svi_figure *quality;
     svs_model model;
     int count;
     svs_code code = svi_engine_model(e, &model, &quality, &count, err);
     if (code != SVS_OK)
         return code;
-    double *x = widen(e, m, model.d), *scores = svi_alloc_array((size_t)model.rows + 1, sizeof *scores);
+    double *x = engine_score_widen(e, m, model.d),
+           *scores = svi_alloc_array((size_t)model.rows + 1, sizeof *scores);
     if (x && scores && model.d > 0) {
         svs_model_scores(&model, x, scores);
         const int class = svs_model_predict(&model, scores);
@@ -40,8 +34,9 @@ static svs_code score(struct svi_engine *e, const struct svi_message *m, struct 
                     : e->s.task == SVS_REGRESS ? svs_real(scores[0])
                                                : svs_none();
     }
-    if (x)
-        judge(e, x, out);
+    /* One sample alone has no history: with lags there is nothing to judge. */
+    out->judged = x && e->novelty.on && e->novelty.detector && e->novelty.lags == 1 &&
+                  svi_detector_peek(e->novelty.detector, x, &out->novelty, &out->p);
     svi_free(x);
     out->scores = scores;
     out->rows = e->s.method == SVI_METHOD_NONE ? 0 : model.rows;
@@ -51,14 +46,15 @@ static svs_code score(struct svi_engine *e, const struct svi_message *m, struct 
 
 svs_code svi_engine_score(svi_engine *e, const void *bytes, size_t length, struct svi_scored *out,
                           svs_error *err) {
-    struct svi_frame f;
+    struct svi_envelope env;
     struct svi_message m;
     *out = (struct svi_scored){.yhat = svs_none()};
-    svs_code code = svi_frame_open(&f, bytes, length, err);
-    if (code == SVS_OK && f.left != 1)
+    svs_code code = svi_envelope_read(&env, bytes, length);
+    if (code != SVS_OK)
+        return svi_fail(err, code, "%s", env.form.text);
+    if (env.left != 1)
         return svi_fail(err, SVS_WRONG_TYPE, "one sample is scored at a time");
-    if (code == SVS_OK)
-        code = svi_frame_next(&f, &e->shape, &m, err);
+    code = svi_envelope_next(&env, &e->shape, &m, err);
     if (code == SVS_OK && !m.has_x)
         code = svi_fail(err, SVS_MISSING_X, "the sample has no x");
     if (code == SVS_OK && m.missing > 0)
@@ -66,7 +62,7 @@ svs_code svi_engine_score(svi_engine *e, const void *bytes, size_t length, struc
     if (code == SVS_OK)
         code = svi_shape_fits(&e->shape, &m, err);
     if (code == SVS_OK)
-        code = score(e, &m, out, err);
+        code = engine_score_score(e, &m, out, err);
     svi_shape_restore(&e->shape);
     return code;
 }

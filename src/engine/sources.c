@@ -1,4 +1,4 @@
-#include "engine/producers.h"
+#include "engine/sources.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,18 +8,18 @@
 
 #define FIRST_ROOM 8 /* names; doubled when full */
 
-struct svi_producers {
-    struct svi_producer *of;
+struct svi_sources {
+    struct svi_source *of;
     int32_t *place; /* 2 x room, a power of 2: 1 + index of a name by its hash, 0 = free; linear probing */
     int64_t count, room, max;
 };
 
-svi_producers *svi_producers_new(int64_t max, svs_error *err) {
+svi_sources *svi_sources_new(int64_t max, svs_error *err) {
     if (max < 1 || max > INT32_MAX / 2) {
         svi_fail(err, SVS_INVALID, "a table of %lld sources cannot be had", (long long)max);
         return NULL;
     }
-    svi_producers *p = svi_alloc(sizeof *p);
+    svi_sources *p = svi_alloc(sizeof *p);
     if (p)
         p->max = max;
     else
@@ -27,7 +27,7 @@ svi_producers *svi_producers_new(int64_t max, svs_error *err) {
     return p;
 }
 
-void svi_producers_free(svi_producers **p) {
+void svi_sources_free(svi_sources **p) {
     if (!*p)
         return;
     svi_free((*p)->of);
@@ -36,12 +36,12 @@ void svi_producers_free(svi_producers **p) {
     *p = NULL;
 }
 
-int64_t svi_producers_count(const svi_producers *p) {
+int64_t svi_sources_count(const svi_sources *p) {
     return p->count;
 }
 
 /* FNV-1a. The table is bounded, so names chosen to collide cost a bounded walk. */
-static uint64_t hash(const char *name, size_t length) {
+static uint64_t sources_hash(const char *name, size_t length) {
     uint64_t h = 14695981039346656037u;
     for (size_t i = 0; i < length; i++)
         h = (h ^ (unsigned char)name[i]) * 1099511628211u;
@@ -49,9 +49,9 @@ static uint64_t hash(const char *name, size_t length) {
 }
 
 /* The place of the name, or the free one where it belongs. */
-static int32_t *place_of(const svi_producers *p, const char *name, size_t length) {
+static int32_t *place_of(const svi_sources *p, const char *name, size_t length) {
     uint64_t mask = 2 * (uint64_t)p->room - 1;
-    for (uint64_t i = hash(name, length) & mask;; i = (i + 1) & mask) {
+    for (uint64_t i = sources_hash(name, length) & mask;; i = (i + 1) & mask) {
         if (p->place[i] == 0)
             return &p->place[i];
         const char *known = p->of[p->place[i] - 1].name;
@@ -60,17 +60,17 @@ static int32_t *place_of(const svi_producers *p, const char *name, size_t length
     }
 }
 
-struct svi_producer *svi_producers_find(const svi_producers *p, const char *name, size_t length) {
+struct svi_source *svi_sources_find(const svi_sources *p, const char *name, size_t length) {
     if (p->room == 0 || length == 0 || length > SVS_NAME_MAX || memchr(name, 0, length))
         return NULL;
     int32_t found = *place_of(p, name, length);
     return found ? &p->of[found - 1] : NULL;
 }
 
-static svs_code grow(svi_producers *p) {
+static svs_code sources_grow(svi_sources *p) {
     int64_t room = p->room ? 2 * p->room : FIRST_ROOM;
     int32_t *place = svi_alloc_array(2 * (size_t)room, sizeof *place);
-    struct svi_producer *of =
+    struct svi_source *of =
         place ? svi_realloc(p->of, (size_t)p->room * sizeof *of, (size_t)room * sizeof *of) : NULL;
     if (!of) {
         svi_free(place);
@@ -85,44 +85,44 @@ static svs_code grow(svi_producers *p) {
     return SVS_OK;
 }
 
-struct svi_producer *svi_producers_add(svi_producers *p, const char *name, size_t length, svs_error *err) {
+struct svi_source *svi_sources_add(svi_sources *p, const char *name, size_t length, svs_error *err) {
     char shown[80];
     if (p->count == p->max) {
         svi_fail(err, SVS_LIMIT, "source %s is one more than max.sources (%lld)",
                  svi_escape(shown, sizeof shown, name, length), (long long)p->max);
         return NULL;
     }
-    if (p->count == p->room && grow(p) != SVS_OK) {
+    if (p->count == p->room && sources_grow(p) != SVS_OK) {
         svi_fail_memory(err, "one more source");
         return NULL;
     }
-    struct svi_producer *added = &p->of[p->count++];
+    struct svi_source *added = &p->of[p->count++];
     memcpy(added->name, name, length);
     added->name[length] = '\0';
     added->next = added->safe = added->safer = 0;
-    added->era = added->losses = 0;
+    added->fsync_generation = added->losses = 0;
     *place_of(p, added->name, length) = (int32_t)p->count;
     return added;
 }
 
 /* A producer that is loaded is new: its name was not there before. */
-static struct svi_producer *load_name(struct svi_archive *a, svi_producers *p, const char *key) {
+static struct svi_source *load_name(struct svi_archive *a, svi_sources *p, const char *key) {
     char name[SVS_NAME_MAX + 1] = "";
     svi_archive_text(a, key, name, sizeof name);
     const size_t length = strlen(name);
-    const bool fresh = length > 0 && !svi_producers_find(p, name, length);
-    if (!svi_archive_check(a, fresh, "a source has no name, or one that is there twice"))
+    const bool fresh = length > 0 && !svi_sources_find(p, name, length);
+    if (!svi_archive_check(a, fresh, "a source has no name, or a duplicate one"))
         return NULL;
-    return svi_producers_add(p, name, length, a->err);
+    return svi_sources_add(p, name, length, a->err);
 }
 
-void svi_producers_archive(struct svi_archive *a, svi_producers *p) {
+void svi_sources_archive(struct svi_archive *a, svi_sources *p) {
     int64_t count = p->count;
     svi_archive_int64(a, "count", &count, 0, p->max);
     for (int64_t i = 0; i < count && svi_archive_ok(a); i++) {
         char key[32];
         snprintf(key, sizeof key, "source %lld", (long long)i);
-        struct svi_producer *of = svi_archive_loading(a) ? load_name(a, p, key) : &p->of[i];
+        struct svi_source *of = svi_archive_loading(a) ? load_name(a, p, key) : &p->of[i];
         if (!svi_archive_loading(a))
             svi_archive_text(a, key, of->name, sizeof of->name);
         snprintf(key, sizeof key, "next %lld", (long long)i);
@@ -133,9 +133,9 @@ void svi_producers_archive(struct svi_archive *a, svi_producers *p) {
     }
 }
 
-double svi_producers_memory(int64_t max) {
+double svi_sources_memory(int64_t max) {
     double room = FIRST_ROOM;
     while (room < (double)max)
         room *= 2;
-    return sizeof(svi_producers) + room * (sizeof(struct svi_producer) + 2 * sizeof(int32_t));
+    return sizeof(svi_sources) + room * (sizeof(struct svi_source) + 2 * sizeof(int32_t));
 }

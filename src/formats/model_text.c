@@ -1,43 +1,166 @@
-#include "wire/model_text_in.h"
+/* Models in the text formats of others: JSON, LIBLINEAR, LIBSVM.
+ *
+ * LIBLINEAR's and LIBSVM's files are lines of a word and its values up to "w" or "SV", then one line a
+ * feature or a support vector. They are read with one cursor that knows its line, for error texts, and
+ * trusted in nothing: what a header promises is checked against the bytes that are there before room is made
+ * for it. Support vectors are therefore read twice, first to measure. Both take a positive decision for the
+ * first label, where ours means classes[1]: two classes swap places on the way in and out; LIBSVM's pairs
+ * keep their order. Numbers are written in the C locale, whatever the program has set. */
+#include "formats/model_file_internal.h"
 
-#include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <locale.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include "data/number.h"
-#include "learner/model_owned.h"
+#include "formats/kernel_model_file.h"
+#include "learner/owned_model.h"
 #include "solver/kernel_model.h"
+#include "svmstream/model.h"
+#include "wire/json.h"
 
 #define CLASSES_MAX  10000
 #define FEATURES_MAX 100000000
 
-/* A cursor over the text; the end is its NUL. */
+/* ---- JSON */
+
+/* Lets `write` put a model out with numbers as C writes them, also in a program that has set a locale with a
+ * decimal comma. */
+static svs_code write_plain(svs_code (*write)(const struct svi_machine *m, FILE *to),
+                            const struct svi_machine *m, FILE *to, svs_error *err) {
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    svs_code code = SVS_NO_MEMORY;
+    if (plain != (locale_t)0) {
+        const locale_t before = uselocale(plain);
+        code = write(m, to);
+        freelocale(uselocale(before));
+    }
+    if (code != SVS_OK)
+        return svi_fail_memory(err, "a model as text");
+    if (ferror(to) || fflush(to) != 0)
+        return svi_fail(err, SVS_IO, "the model could not be written: is the disk full?");
+    return SVS_OK;
+}
+
+/* A model as one line of JSON. Text goes straight to `to`; strings are made in `scratch`. */
+struct model_json {
+    FILE *to;
+    struct svi_bytes scratch;
+    svs_code code;
+};
+
+/* 17 digits, and always a sign that it is no integer: "1.0", "1e20". What JSON cannot hold becomes null. */
+static void model_json_real(struct model_json *j, double r) {
+    char text[40];
+    snprintf(text, sizeof text, "%.17g", r);
+    const size_t digits = strcspn(text, "e");
+    const int exponent = text[digits] ? atoi(text + digits + 1) : 0;
+    if (!isfinite(r))
+        fputs("null", j->to);
+    else if (text[digits])
+        fprintf(j->to, "%.*se%d", (int)digits, text, exponent);
+    else
+        fprintf(j->to, "%s%s", text, strchr(text, '.') ? "" : ".0");
+}
+
+/* Bytes that are not UTF-8 are written as \xHH. */
+static void model_json_value(struct model_json *j, svs_value v) {
+    char text[4 * SVS_NAME_MAX + 4];
+    if (v.kind == SVS_REAL) {
+        model_json_real(j, v.as.r);
+        return;
+    }
+    if (v.kind == SVS_STR && !svi_utf8_valid(v.as.s, v.length))
+        v = svs_str(svs_value_text(v, text, sizeof text));
+    j->scratch.size = 0;
+    if (j->code == SVS_OK)
+        j->code = svi_json_value(&j->scratch, v);
+    if (j->code == SVS_OK)
+        fwrite(j->scratch.data, 1, j->scratch.size, j->to);
+}
+
+static void model_json_reals(struct model_json *j, const double *v, int count) {
+    for (int i = 0; i < count; i++) {
+        fputs(i > 0 ? "," : "[", j->to);
+        model_json_real(j, v[i]);
+    }
+    fputs(count > 0 ? "]" : "[]", j->to);
+}
+
+static void model_json_names(struct model_json *j, const svs_model *m) {
+    for (int k = 0; k < m->d && m->features; k++) {
+        fputs(k > 0 ? "," : "[", j->to);
+        model_json_value(j, svs_str(m->features[k]));
+    }
+    fputs(!m->features ? "null" : m->d > 0 ? "]" : "[]", j->to);
+}
+
+static svs_code write_json(const struct svi_machine *machine, FILE *to) {
+    const svs_model *m = machine->linear;
+    struct model_json json = {.to = to}, *j = &json;
+    fprintf(j->to, "{\"version\":%" PRId64 ",\"method\":", (int64_t)m->version);
+    model_json_value(j, svs_str(m->method));
+    fprintf(j->to, ",\"task\":\"%s\",\"d\":%d,\"features\":", m->task == SVS_REGRESS ? "regress" : "classify",
+            m->d);
+    model_json_names(j, m);
+    fputs(",\"classes\":[", j->to);
+    for (int k = 0; k < m->class_count; k++) {
+        fputs(k > 0 ? "," : "", j->to);
+        model_json_value(j, m->classes[k]);
+    }
+    fputs("],\"W\":[", j->to);
+    for (int k = 0; k < m->rows; k++) {
+        fputs(k > 0 ? "," : "", j->to);
+        model_json_reals(j, m->W + (size_t)k * (size_t)m->d, m->d);
+    }
+    fputs("],\"b\":", j->to);
+    if (m->rows == 1)
+        model_json_real(j, m->b[0]);
+    else
+        model_json_reals(j, m->b, m->rows);
+    fputs(",\"C\":", j->to);
+    model_json_real(j, m->C);
+    fprintf(j->to, ",\"window\":%" PRId64 ",\"seen\":%" PRId64 ",\"learned\":%" PRId64 "}\n", m->window,
+            m->seen, m->learned);
+    svi_bytes_clear(&j->scratch);
+    return j->code;
+}
+
+svs_code svs_model_write_json(const svs_model *m, FILE *to, svs_error *err) {
+    const struct svi_machine machine = {.linear = (svs_model *)m};
+    return write_plain(write_json, &machine, to, err);
+}
+
+/* ---- a cursor over the text, whose end is its NUL */
+
 struct text {
     const char *at, *end;
     int line;
     svs_error *err;
 };
 
-static svs_code bad(const struct text *t, const char *what) {
+static svs_code text_bad(const struct text *t, const char *what) {
     return svi_fail(t->err, SVS_INVALID, "line %d: %s", t->line, what);
 }
 
-static void skip_blanks(struct text *t) {
+static void text_skip_blanks(struct text *t) {
     while (*t->at == ' ' || *t->at == '\t' || *t->at == '\r')
         t->at++;
 }
 
 static bool at_line_end(struct text *t) {
-    skip_blanks(t);
+    text_skip_blanks(t);
     return *t->at == '\n' || *t->at == '\0';
 }
 
-static void next_line(struct text *t) {
+static void text_next_line(struct text *t) {
     t->at += strcspn(t->at, "\n");
     if (*t->at == '\n') {
         t->at++;
@@ -46,16 +169,16 @@ static void next_line(struct text *t) {
 }
 
 /* The next word of the line, at most size - 1 bytes of it. */
-static void word(struct text *t, char *out, size_t size) {
-    skip_blanks(t);
+static void text_word(struct text *t, char *out, size_t size) {
+    text_skip_blanks(t);
     size_t length = strcspn(t->at, " \t\r\n"), kept = length < size - 1 ? length : size - 1;
     memcpy(out, t->at, kept);
     out[kept] = 0;
     t->at += length;
 }
 
-static bool real(struct text *t, double *out) {
-    skip_blanks(t);
+static bool text_real(struct text *t, double *out) {
+    text_skip_blanks(t);
     const char *next = svi_number(t->at, out);
     if (next == t->at || !isfinite(*out) || !strchr(" \t\r\n:", *next))
         return false;
@@ -63,19 +186,48 @@ static bool real(struct text *t, double *out) {
     return true;
 }
 
-static bool integer(struct text *t, int64_t low, int64_t high, int64_t *out) {
+static bool text_integer(struct text *t, int64_t low, int64_t high, int64_t *out) {
     double value;
-    if (!real(t, &value) || value != floor(value) || value < (double)low || value > (double)high)
+    if (!text_real(t, &value) || value != floor(value) || value < (double)low || value > (double)high)
         return false;
     *out = (int64_t)value;
     return true;
 }
 
-static bool reals(struct text *t, double *out, int64_t count) {
+static bool text_reals(struct text *t, double *out, int64_t count) {
     for (int64_t i = 0; i < count; i++)
-        if (!real(t, &out[i]))
+        if (!text_real(t, &out[i]))
             return false;
     return true;
+}
+
+static bool text_labels(struct text *t, svs_value *labels, int64_t count) {
+    int64_t value;
+    for (int64_t k = 0; k < count; k++) {
+        if (!text_integer(t, INT_MIN, INT_MAX, &value))
+            return false;
+        labels[k] = svs_int(value);
+    }
+    return true;
+}
+
+/* Lines of a word and its values up to the line of the word `last`; `line` takes the values of a line, or
+ * says why it cannot. */
+static svs_code text_header(struct text *t, const char *last,
+                            svs_code (*line)(struct text *t, const char *key, void *header), void *header) {
+    char key[32];
+    for (;; text_next_line(t)) {
+        if (*t->at == '\0')
+            return text_bad(t, "the file ends before its model");
+        text_word(t, key, sizeof key);
+        if (strcmp(key, last) == 0)
+            break;
+        svs_code code = line(t, key, header);
+        if (code != SVS_OK)
+            return code;
+    }
+    text_next_line(t);
+    return SVS_OK;
 }
 
 /* ---- LIBLINEAR */
@@ -84,48 +236,28 @@ struct liblinear {
     char solver[32];
     int64_t classes, features;
     double bias;
-    svs_value label[2], *labels; /* `labels` is owned */
+    svs_value *labels; /* owned */
 };
 
-static bool take_labels(struct text *t, svs_value *labels, int64_t count) {
-    int64_t value;
-    for (int64_t k = 0; k < count; k++) {
-        if (!integer(t, INT_MIN, INT_MAX, &value))
-            return false;
-        labels[k] = svs_int(value);
-    }
-    return true;
-}
-
-static svs_code liblinear_header(struct text *t, struct liblinear *h) {
-    char key[32];
-    for (;; next_line(t)) {
-        bool good = true;
-        if (*t->at == '\0')
-            return bad(t, "the file ends before its weights");
-        word(t, key, sizeof key);
-        if (strcmp(key, "w") == 0)
-            break;
-        if (strcmp(key, "solver_type") == 0)
-            word(t, h->solver, sizeof h->solver);
-        else if (strcmp(key, "nr_class") == 0 && !h->labels) /* which are as many */
-            good = integer(t, 2, CLASSES_MAX, &h->classes);
-        else if (strcmp(key, "nr_feature") == 0)
-            good = integer(t, 1, FEATURES_MAX, &h->features);
-        else if (strcmp(key, "bias") == 0)
-            good = real(t, &h->bias);
-        else if (strcmp(key, "label") == 0 && h->classes > 0 && !h->labels) {
-            h->labels = svi_alloc_array((size_t)h->classes, sizeof *h->labels);
-            if (!h->labels)
-                return svi_fail_memory(t->err, "the labels of a model");
-            good = take_labels(t, h->labels, h->classes);
-        } else
-            good = false;
-        if (!good)
-            return bad(t, "not understood as a line of a LIBLINEAR model");
-    }
-    next_line(t);
-    return SVS_OK;
+static svs_code liblinear_line(struct text *t, const char *key, void *header) {
+    struct liblinear *h = header;
+    bool good = true;
+    if (strcmp(key, "solver_type") == 0)
+        text_word(t, h->solver, sizeof h->solver);
+    else if (strcmp(key, "nr_class") == 0 && !h->labels) /* which are as many */
+        good = text_integer(t, 2, CLASSES_MAX, &h->classes);
+    else if (strcmp(key, "nr_feature") == 0)
+        good = text_integer(t, 1, FEATURES_MAX, &h->features);
+    else if (strcmp(key, "bias") == 0)
+        good = text_real(t, &h->bias);
+    else if (strcmp(key, "label") == 0 && h->classes > 0 && !h->labels) {
+        h->labels = svi_alloc_array((size_t)h->classes, sizeof *h->labels);
+        if (!h->labels)
+            return svi_fail_memory(t->err, "the labels of a model");
+        good = text_labels(t, h->labels, h->classes);
+    } else
+        good = false;
+    return good ? SVS_OK : text_bad(t, "not understood as a line of a LIBLINEAR model");
 }
 
 /* One line a feature, one column a class; the last line is the weight of the bias. */
@@ -134,9 +266,9 @@ static svs_code liblinear_weights(struct text *t, const struct liblinear *h, int
     const int d = m->model.d;
     double line[2], *values = columns <= 2 ? line : svi_alloc_array((size_t)columns, sizeof *values);
     svs_code code = values ? SVS_OK : svi_fail_memory(t->err, "the weights of a model");
-    for (int j = 0; j < d + (h->bias >= 0) && code == SVS_OK; j++, next_line(t)) {
-        if (!reals(t, values, columns) || !at_line_end(t)) {
-            code = bad(t, "a weight is missing, or is no number");
+    for (int j = 0; j < d + (h->bias >= 0) && code == SVS_OK; j++, text_next_line(t)) {
+        if (!text_reals(t, values, columns) || !at_line_end(t)) {
+            code = text_bad(t, "a weight is missing, or is not a number");
             break;
         }
         for (int k = 0; k < m->model.rows; k++) {
@@ -158,12 +290,12 @@ static svs_code liblinear_model(struct svi_machine *out, struct text *t, const s
     if (strcmp(h->solver, "ONECLASS_SVM") == 0)
         return svi_fail(t->err, SVS_UNAVAILABLE, "one-class models of LIBLINEAR are not read here");
     if (h->features == 0 || h->classes == 0 || (!regress && !h->labels))
-        return bad(t, "nr_class, nr_feature or label is missing before the weights");
+        return text_bad(t, "nr_class, nr_feature or label is missing before the weights");
     const svs_value two[2] = {pairs ? h->labels[1] : svs_none(), pairs ? h->labels[0] : svs_none()};
     const int rows = regress || pairs ? 1 : (int)h->classes;
     /* a digit and a blank a weight: nothing is reserved for what is not there */
     if (h->features * rows > (t->end - t->at + 1) / 2)
-        return bad(t, "the file is too short for its nr_feature and nr_class");
+        return text_bad(t, "the file is too short for its nr_feature and nr_class");
     struct svi_owned_model *m =
         svi_model_new(regress ? SVS_REGRESS : SVS_CLASSIFY, (int)h->features, rows, pairs ? two : h->labels,
                       regress ? 0 : (int)h->classes, NULL, t->err);
@@ -178,7 +310,7 @@ static svs_code liblinear_model(struct svi_machine *out, struct text *t, const s
 svs_code svi_liblinear_read(struct svi_machine *m, const char *text, svs_error *err) {
     struct text t = {text, text + strlen(text), 1, err};
     struct liblinear h = {.bias = -1};
-    svs_code code = liblinear_header(&t, &h);
+    svs_code code = text_header(&t, "w", liblinear_line, &h);
     if (code == SVS_OK)
         code = liblinear_model(m, &t, &h);
     svi_free(h.labels);
@@ -197,12 +329,10 @@ struct libsvm {
 };
 
 static svs_code libsvm_kernel(struct text *t, struct libsvm *h) {
-    static const char *const kinds[] = {
-        [SVS_LINEAR] = "linear", [SVS_POLYNOMIAL] = "polynomial", [SVS_RBF] = "rbf"};
     char name[32];
-    word(t, name, sizeof name);
-    for (int k = 0; k < 3; k++)
-        if (strcmp(name, kinds[k]) == 0) {
+    text_word(t, name, sizeof name);
+    for (int k = 0; svi_kernel_names[k]; k++)
+        if (strcmp(name, svi_kernel_names[k]) == 0) {
             h->kernel.kind = (svs_kernel_kind)k;
             return SVS_OK;
         }
@@ -218,62 +348,42 @@ static svs_code libsvm_reserve(struct text *t, struct libsvm *h) {
     return h->rho && h->labels && h->counts ? SVS_OK : svi_fail_memory(t->err, "the head of a model");
 }
 
-static svs_code libsvm_line(struct text *t, struct libsvm *h, const char *key) {
+static svs_code libsvm_line(struct text *t, const char *key, void *header) {
+    struct libsvm *h = header;
     char kind[32];
     int64_t degree;
     bool good = true;
     if (strcmp(key, "svm_type") == 0) {
-        word(t, kind, sizeof kind);
+        text_word(t, kind, sizeof kind);
         if (strcmp(kind, "c_svc") != 0 && strcmp(kind, "nu_svc") != 0)
             return svi_fail(t->err, SVS_UNAVAILABLE,
                             "models of type %s are not read here (c_svc and nu_svc are)", kind);
     } else if (strcmp(key, "kernel_type") == 0) {
         return libsvm_kernel(t, h);
     } else if (strcmp(key, "degree") == 0) {
-        good = integer(t, 1, 20, &degree);
+        good = text_integer(t, 1, 20, &degree);
         h->kernel.degree = good ? (int)degree : 0;
     } else if (strcmp(key, "gamma") == 0) {
-        good = real(t, &h->kernel.gamma) && h->kernel.gamma >= 0;
+        good = text_real(t, &h->kernel.gamma) && h->kernel.gamma >= 0;
     } else if (strcmp(key, "coef0") == 0) {
-        good = real(t, &h->kernel.coef0);
+        good = text_real(t, &h->kernel.coef0);
     } else if (strcmp(key, "nr_class") == 0 && h->classes == 0) {
-        good = integer(t, 2, 1000, &h->classes);
-        return good ? libsvm_reserve(t, h) : bad(t, "nr_class is no number from 2 to 1000");
+        good = text_integer(t, 2, 1000, &h->classes);
+        return good ? libsvm_reserve(t, h) : text_bad(t, "nr_class is not a number from 2 to 1000");
     } else if (strcmp(key, "total_sv") == 0) {
-        good = integer(t, 0, t->end - t->at, &h->total);
+        good = text_integer(t, 0, t->end - t->at, &h->total);
     } else if (strcmp(key, "rho") == 0 && h->rho) {
-        good = h->has_rho = reals(t, h->rho, h->classes * (h->classes - 1) / 2);
+        good = h->has_rho = text_reals(t, h->rho, h->classes * (h->classes - 1) / 2);
     } else if (strcmp(key, "label") == 0 && h->labels) {
-        good = h->has_labels = take_labels(t, h->labels, h->classes);
+        good = h->has_labels = text_labels(t, h->labels, h->classes);
     } else if (strcmp(key, "nr_sv") == 0 && h->counts) {
         for (int64_t k = 0; k < h->classes && good; k++)
-            good = integer(t, 0, INT_MAX, &h->counts[k]);
+            good = text_integer(t, 0, INT_MAX, &h->counts[k]);
         h->has_counts = good;
     } else if (strncmp(key, "prob", 4) != 0) {
         good = false;
     }
-    return good ? SVS_OK : bad(t, "not understood as a line of a LIBSVM model");
-}
-
-static svs_code libsvm_header(struct text *t, struct libsvm *h) {
-    char key[32];
-    for (;; next_line(t)) {
-        if (*t->at == '\0')
-            return bad(t, "the file ends before its support vectors");
-        word(t, key, sizeof key);
-        if (strcmp(key, "SV") == 0)
-            break;
-        svs_code code = libsvm_line(t, h, key);
-        if (code != SVS_OK)
-            return code;
-    }
-    next_line(t);
-    int64_t sum = 0;
-    for (int64_t k = 0; k < h->classes; k++)
-        sum += h->counts[k];
-    if (!h->has_rho || !h->has_labels || !h->has_counts || sum != h->total)
-        return bad(t, "nr_class, rho, label, nr_sv or total_sv is missing, or they contradict each other");
-    return SVS_OK;
+    return good ? SVS_OK : text_bad(t, "not understood as a line of a LIBSVM model");
 }
 
 /* index:value pairs up to the end of the line; column and value may be NULL to count only. */
@@ -281,10 +391,10 @@ static bool libsvm_pairs(struct text *t, int32_t *column, double *value, int64_t
     int64_t index, last = 0;
     double x;
     for (*count = 0; !at_line_end(t); ++*count) {
-        if (!integer(t, last + 1, FEATURES_MAX, &index) || *t->at != ':')
+        if (!text_integer(t, last + 1, FEATURES_MAX, &index) || *t->at != ':')
             return false;
         t->at++;
-        if (!real(t, &x))
+        if (!text_real(t, &x))
             return false;
         if (column) {
             column[*count] = (int32_t)(index - 1);
@@ -301,12 +411,12 @@ static svs_code libsvm_measure(struct text t, const struct libsvm *h, int64_t *s
     int64_t count;
     *stored = 0;
     *d = 1;
-    for (int64_t i = 0; i < h->total; i++, next_line(&t)) {
+    for (int64_t i = 0; i < h->total; i++, text_next_line(&t)) {
         for (int64_t k = 0; k < h->classes - 1; k++)
-            if (!real(&t, &coef))
-                return bad(&t, "a coefficient of a support vector is no number");
+            if (!text_real(&t, &coef))
+                return text_bad(&t, "a coefficient of a support vector is not a number");
         if (!libsvm_pairs(&t, NULL, NULL, &count, d))
-            return bad(&t, "a support vector is no list of ascending index:value pairs");
+            return text_bad(&t, "a support vector is not a list of ascending index:value pairs");
         *stored += count;
     }
     return SVS_OK;
@@ -330,8 +440,8 @@ static void spread_coefficients(struct svi_owned_kernel *o, int64_t classes, int
 static void libsvm_vectors(struct text *t, const struct libsvm *h, struct svi_owned_kernel *o, double *coef) {
     int64_t i = 0, count, widest = 0;
     for (int64_t c = 0; c < h->classes; c++)
-        for (int64_t k = 0; k < h->counts[c]; k++, i++, next_line(t)) {
-            reals(t, coef, h->classes - 1);
+        for (int64_t k = 0; k < h->counts[c]; k++, i++, text_next_line(t)) {
+            text_reals(t, coef, h->classes - 1);
             spread_coefficients(o, h->classes, c, i, coef);
             libsvm_pairs(t, o->column + o->start[i], o->value + o->start[i], &count, &widest);
             o->start[i + 1] = o->start[i] + count;
@@ -339,7 +449,12 @@ static void libsvm_vectors(struct text *t, const struct libsvm *h, struct svi_ow
 }
 
 static svs_code libsvm_model(struct svi_machine *out, struct text *t, const struct libsvm *h) {
-    int64_t stored, d, pairs = h->classes * (h->classes - 1) / 2;
+    int64_t stored, d, sum = 0, pairs = h->classes * (h->classes - 1) / 2;
+    for (int64_t k = 0; k < h->classes; k++)
+        sum += h->counts[k];
+    if (!h->has_rho || !h->has_labels || !h->has_counts || sum != h->total)
+        return text_bad(t,
+                        "nr_class, rho, label, nr_sv or total_sv is missing, or they contradict each other");
     svs_code code = libsvm_measure(*t, h, &stored, &d);
     if (code != SVS_OK)
         return code;
@@ -366,7 +481,7 @@ static svs_code libsvm_model(struct svi_machine *out, struct text *t, const stru
 svs_code svi_libsvm_read(struct svi_machine *m, const char *text, svs_error *err) {
     struct text t = {text, text + strlen(text), 1, err};
     struct libsvm h = {0};
-    svs_code code = libsvm_header(&t, &h);
+    svs_code code = text_header(&t, "SV", libsvm_line, &h);
     if (code == SVS_OK)
         code = libsvm_model(m, &t, &h);
     svi_free(h.rho);
@@ -375,20 +490,48 @@ svs_code svi_libsvm_read(struct svi_machine *m, const char *text, svs_error *err
     return code;
 }
 
-/* ---- LIBSVM, written */
+/* ---- writing LIBLINEAR's and LIBSVM's */
 
-static void write_row(FILE *to, double coef, const svs_rows *s, int64_t i) {
-    fprintf(to, "%.17g", coef);
-    for (int64_t k = s->start[i]; k < s->start[i + 1]; k++)
-        fprintf(to, " %d:%.17g", s->column[k] + 1, s->value[k]);
-    fputc('\n', to);
+/* SVS_UNAVAILABLE when a label does not fit; `format` and what to do are for the text. */
+static svs_code check_labels(const svs_value *classes, int count, const char *format, const char *instead,
+                             svs_error *err) {
+    char text[4 * SVS_NAME_MAX + 4];
+    for (int k = 0; k < count; k++)
+        if (classes[k].kind != SVS_INT || classes[k].as.i < INT_MIN || classes[k].as.i > INT_MAX)
+            return svi_fail(err, SVS_UNAVAILABLE,
+                            "a %s file holds 32-bit integers as labels only, not %.100s: use %s", format,
+                            svs_value_text(classes[k], text, sizeof text), instead);
+    return SVS_OK;
 }
 
-static void write_head(FILE *to, const svs_kernel *k, const svs_value *positive, const svs_value *negative,
-                       double b, int64_t up, int64_t down) {
-    static const char *const kinds[] = {
-        [SVS_LINEAR] = "linear", [SVS_POLYNOMIAL] = "polynomial", [SVS_RBF] = "rbf"};
-    fprintf(to, "svm_type c_svc\nkernel_type %s\n", kinds[k->kind]);
+static svs_code write_liblinear_text(const struct svi_machine *machine, FILE *to) {
+    const svs_model *m = machine->linear;
+    bool regress = m->task == SVS_REGRESS;
+    fprintf(to, "solver_type %s\n", regress ? "L2R_L2LOSS_SVR" : "L2R_L2LOSS_SVC");
+    fprintf(to, "nr_class %d\n", regress ? 2 : m->class_count); /* LIBLINEAR writes 2 for regression too */
+    /* LIBLINEAR takes a positive decision for the first label, we for classes[1]. */
+    for (int k = 0; k < m->class_count && !regress; k++)
+        fprintf(to, "%s %d", k ? "" : "label", (int)m->classes[m->class_count == 2 ? 1 - k : k].as.i);
+    fprintf(to, "%snr_feature %d\nbias 1\nw\n", regress ? "" : "\n", m->d);
+    for (int j = 0; j <= m->d; j++) {
+        for (int k = 0; k < m->rows; k++)
+            fprintf(to, "%.17g ", j < m->d ? m->W[(size_t)k * (size_t)m->d + (size_t)j] : m->b[k]);
+        fputc('\n', to);
+    }
+    return SVS_OK;
+}
+
+svs_code svs_model_write_liblinear(const svs_model *m, FILE *to, svs_error *err) {
+    const struct svi_machine machine = {.linear = (svs_model *)m};
+    if (m->task == SVS_CLASSIFY && m->class_count == 0)
+        return svi_fail(err, SVS_UNAVAILABLE, "no class is known yet: there is no model to write");
+    svs_code code = check_labels(m->classes, m->class_count, "LIBLINEAR", "JSON", err);
+    return code == SVS_OK ? write_plain(write_liblinear_text, &machine, to, err) : code;
+}
+
+static void write_libsvm_head(FILE *to, const svs_kernel *k, const svs_value *positive,
+                              const svs_value *negative, double b, int64_t up, int64_t down) {
+    fprintf(to, "svm_type c_svc\nkernel_type %s\n", svi_kernel_names[k->kind]);
     if (k->kind == SVS_POLYNOMIAL)
         fprintf(to, "degree %d\n", k->degree);
     if (k->kind != SVS_LINEAR)
@@ -403,25 +546,39 @@ static void write_head(FILE *to, const svs_kernel *k, const svs_value *positive,
 /* Vectors with a positive coefficient come first, as those of the first class. */
 static void write_kernel(const svs_kernel_model *m, FILE *to) {
     const int first = m->decision == SVS_ONE_VS_ONE ? 0 : 1; /* whom a positive decision means */
+    const svs_rows *s = &m->support;
     int64_t up = 0;
-    for (int64_t i = 0; i < m->support.n; i++)
+    for (int64_t i = 0; i < s->n; i++)
         up += m->coef[i] > 0;
-    write_head(to, &m->kernel, &m->classes[first], &m->classes[1 - first], m->b[0], up, m->support.n - up);
+    write_libsvm_head(to, &m->kernel, &m->classes[first], &m->classes[1 - first], m->b[0], up, s->n - up);
     for (int sign = 1; sign >= 0; sign--)
-        for (int64_t i = 0; i < m->support.n; i++)
-            if ((m->coef[i] > 0) == sign)
-                write_row(to, m->coef[i], &m->support, i);
+        for (int64_t i = 0; i < s->n; i++) {
+            if ((m->coef[i] > 0) != sign)
+                continue;
+            fprintf(to, "%.17g", m->coef[i]);
+            for (int64_t k = s->start[i]; k < s->start[i + 1]; k++)
+                fprintf(to, " %d:%.17g", s->column[k] + 1, s->value[k]);
+            fputc('\n', to);
+        }
 }
 
 /* w itself is the one support vector. */
 static void write_linear(const svs_model *m, FILE *to) {
     const svs_kernel linear = {.kind = SVS_LINEAR};
-    write_head(to, &linear, &m->classes[1], &m->classes[0], m->b[0], 1, 0);
+    write_libsvm_head(to, &linear, &m->classes[1], &m->classes[0], m->b[0], 1, 0);
     fputc('1', to);
     for (int j = 0; j < m->d; j++)
         if (m->W[j] != 0)
             fprintf(to, " %d:%.17g", j + 1, m->W[j]);
     fputc('\n', to);
+}
+
+static svs_code write_libsvm_text(const struct svi_machine *m, FILE *to) {
+    if (m->kernel)
+        write_kernel(m->kernel, to);
+    else
+        write_linear(m->linear, to);
+    return SVS_OK;
 }
 
 svs_code svi_libsvm_write(const struct svi_machine *m, FILE *to, svs_error *err) {
@@ -430,20 +587,7 @@ svs_code svi_libsvm_write(const struct svi_machine *m, FILE *to, svs_error *err)
     if (count != 2)
         return svi_fail(err, SVS_UNAVAILABLE,
                         "LIBSVM's format holds one model for each pair of classes, not one against the rest: "
-                        "take the format own");
-    for (int k = 0; k < 2; k++)
-        if (classes[k].kind != SVS_INT || classes[k].as.i < INT_MIN || classes[k].as.i > INT_MAX)
-            return svi_fail(err, SVS_UNAVAILABLE,
-                            "a LIBSVM file holds 32-bit integers as labels only: take the format own");
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (plain == (locale_t)0)
-        return svi_fail_memory(err, "a model as text");
-    locale_t before = uselocale(plain);
-    if (m->kernel)
-        write_kernel(m->kernel, to);
-    else
-        write_linear(m->linear, to);
-    uselocale(before);
-    freelocale(plain);
-    return ferror(to) ? svi_fail(err, SVS_IO, "the model could not be written: is the disk full?") : SVS_OK;
+                        "use the format own");
+    svs_code code = check_labels(classes, count, "LIBSVM", "the format own", err);
+    return code == SVS_OK ? write_plain(write_libsvm_text, m, to, err) : code;
 }

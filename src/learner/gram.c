@@ -4,37 +4,25 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/fail.h"
-
 #define BLAS_FROM 96 /* below, our own rank-4 loops are as fast as dsyrk */
 
 double svi_gram_memory(int n, int groups) {
     return 8.0 * n * (n + 1 + groups + SVI_GRAM_BLOCK);
 }
 
-static bool take_room(struct svi_gram *g, int n, int groups) {
-    g->n = n;
-    g->groups = groups;
-    g->group_room = groups < 4 ? 4 : 2 * groups;
-    g->g = svi_alloc_array((size_t)n * (size_t)n, sizeof(double));
-    g->sums = svi_alloc_array((size_t)n * (size_t)(1 + g->group_room), sizeof(double));
-    g->block = svi_alloc_array((size_t)n * SVI_GRAM_BLOCK, sizeof(double));
-    g->filled = 0;
-    if (g->g && g->sums && g->block)
-        return true;
-    svi_gram_clear(g);
-    return false;
-}
-
 svs_code svi_gram_init(struct svi_gram *g, int n, int groups, svs_error *err) {
-    return take_room(g, n, groups) ? SVS_OK : svi_fail_memory(err, "the Gram matrix");
+    *g = (struct svi_gram){.n = n, .groups = groups, .group_room = groups < 4 ? 4 : 2 * groups};
+    g->g = svi_pool_doubles(&g->pool, (size_t)n * (size_t)n);
+    g->sums = svi_pool_doubles(&g->pool, (size_t)n * (size_t)(1 + g->group_room));
+    g->block = svi_pool_doubles(&g->pool, (size_t)n * SVI_GRAM_BLOCK);
+    svs_code code = svi_pool_code(&g->pool, "the Gram matrix", err);
+    if (code != SVS_OK)
+        svi_gram_clear(g);
+    return code;
 }
 
 void svi_gram_clear(struct svi_gram *g) {
-    svi_free(g->g);
-    svi_free(g->sums);
-    svi_free(g->block);
+    svi_pool_free(&g->pool);
     *g = (struct svi_gram){0};
 }
 
@@ -44,41 +32,44 @@ void svi_gram_zero(struct svi_gram *g) {
     g->filled = 0;
 }
 
+/* `rows` rows of n values into the longer ones of `to`. */
+static void gram_copy_rows(double *to, int wider, const double *from, int n, int rows) {
+    for (int i = 0; i < rows; i++)
+        memcpy(to + (size_t)i * wider, from + (size_t)i * n, (size_t)n * sizeof *to);
+}
+
 void svi_gram_adopt(struct svi_gram *g, struct svi_gram *wider) {
-    const int n = wider->n;
-    for (int i = 0; i < g->n; i++)
-        memcpy(wider->g + (size_t)i * n, g->g + (size_t)i * g->n, (size_t)g->n * sizeof(double));
-    for (int c = 0; c <= g->groups; c++)
-        memcpy(wider->sums + (size_t)c * n, g->sums + (size_t)c * g->n, (size_t)g->n * sizeof(double));
-    for (int i = 0; i < g->filled; i++)
-        memcpy(wider->block + (size_t)i * n, g->block + (size_t)i * g->n, (size_t)g->n * sizeof(double));
+    gram_copy_rows(wider->g, wider->n, g->g, g->n, g->n);
+    gram_copy_rows(wider->sums, wider->n, g->sums, g->n, 1 + g->groups);
+    gram_copy_rows(wider->block, wider->n, g->block, g->n, g->filled);
     memcpy(wider->weight, g->weight, sizeof g->weight);
     wider->filled = g->filled;
     svi_gram_clear(g);
     *g = *wider;
 }
 
-svs_code svi_gram_grow(struct svi_gram *g, int n, int groups, svs_error *err) {
-    struct svi_gram wider = {0};
-    if (n == g->n && groups <= g->group_room) {
+svs_code svi_gram_grow(struct svi_gram *g, int groups, svs_error *err) {
+    struct svi_gram wider;
+    if (groups <= g->group_room) {
         g->groups = groups;
         return SVS_OK;
     }
-    svs_code code = svi_gram_init(&wider, n, groups, err);
+    svs_code code = svi_gram_init(&wider, g->n, groups, err);
     if (code == SVS_OK)
         svi_gram_adopt(g, &wider);
     return code;
 }
 
-static void add_scaled(double *restrict to, const double *restrict z, double s, int n) {
+static void gram_add_scaled(double *restrict to, const double *restrict z, double s, int n) {
     for (int j = 0; j < n; j++)
         to[j] += s * z[j];
 }
 
 void svi_gram_add(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
                   double target) {
-    add_scaled(g->sums, z, s, g->n);
-    add_scaled(g->sums + (size_t)(group < 0 ? 1 : 1 + group) * g->n, z, group < 0 ? s * target : s, g->n);
+    gram_add_scaled(g->sums, z, s, g->n);
+    gram_add_scaled(g->sums + (size_t)(group < 0 ? 1 : 1 + group) * g->n, z, group < 0 ? s * target : s,
+                    g->n);
     memcpy(g->block + (size_t)g->filled * g->n, z, (size_t)g->n * sizeof *z);
     g->weight[g->filled++] = s;
     if (g->filled == SVI_GRAM_BLOCK)
@@ -124,4 +115,31 @@ void svi_gram_move(struct svi_gram *g, const double *shift, const double *invers
         for (int j = 1; j < n; j++)
             sum[j] = (sum[j] - shift[j] * sum[0]) * inverse_spread[j];
     }
+}
+
+static void gram_move_triangle(struct svi_gram *g, double *room, bool out) {
+    for (int i = 0; i < g->n; room += ++i) {
+        double *row = g->g + (size_t)i * (size_t)g->n;
+        memcpy(out ? room : row, out ? row : room, (size_t)(i + 1) * sizeof *row);
+    }
+}
+
+void svi_gram_archive(struct svi_archive *a, struct svi_gram *g, int groups, double *room) {
+    bool positive = true;
+    int filled = g->filled;
+    if (!a->loading)
+        gram_move_triangle(g, room, true);
+    svi_archive_finite(a, "gram", room, svi_triangle(g->n));
+    if (a->loading && svi_archive_ok(a))
+        gram_move_triangle(g, room, false);
+    svi_archive_finite(a, "sums", g->sums, (int64_t)(1 + groups) * g->n);
+    svi_archive_int(a, "gathered", &filled, 0, SVI_GRAM_BLOCK - 1);
+    if (!svi_archive_ok(a))
+        return;
+    svi_archive_finite(a, "gathered weights", g->weight, filled);
+    svi_archive_finite(a, "gathered rows", g->block, (int64_t)filled * g->n);
+    for (int i = 0; i < filled; i++)
+        positive &= g->weight[i] >= 0; /* 0: faded away */
+    svi_archive_check(a, positive, "a weight of the sums is negative");
+    g->filled = filled;
 }

@@ -6,13 +6,15 @@
 #ifndef SVI_GRAM_H
 #define SVI_GRAM_H
 
-#include "linalg/pass.h"
-#include "svmstream/error.h"
+#include "base/archive.h"
+#include "base/pool.h"
+#include "linalg/kernels.h"
 
 #define SVI_GRAM_BLOCK 64
 
 struct svi_gram {
-    int n, groups; /* dimension; sums beside the total */
+    struct svi_pool pool;
+    int n, groups; /* dimension; sums besides the total */
     int group_room;
     double *g;     /* n x n, row-major, lower triangle */
     double *sums;  /* (1 + group_room) x n */
@@ -25,8 +27,8 @@ svs_code svi_gram_init(struct svi_gram *g, int n, int groups, svs_error *err);
 void svi_gram_clear(struct svi_gram *g); /* frees */
 void svi_gram_zero(struct svi_gram *g);
 
-/* More features (zero so far) or more groups (empty so far). */
-svs_code svi_gram_grow(struct svi_gram *g, int n, int groups, svs_error *err);
+/* More groups (empty so far). */
+svs_code svi_gram_grow(struct svi_gram *g, int groups, svs_error *err);
 
 /* The content moves to `wider` (initialised, at least as large), which then is *g. Cannot fail. */
 void svi_gram_adopt(struct svi_gram *g, struct svi_gram *wider);
@@ -47,5 +49,8 @@ void svi_gram_scale(struct svi_gram *g, double factor);
 void svi_gram_move(struct svi_gram *g, const double *shift, const double *inverse_spread);
 
 double svi_gram_memory(int n, int groups);
+
+/* The first `groups` sums; `room`: n (n + 1) / 2 values of scratch. Loading: n is set, with room. */
+void svi_gram_archive(struct svi_archive *a, struct svi_gram *g, int groups, double *room);
 
 #endif

@@ -1,3 +1,12 @@
+/* The verbs of a learner (svmstream/learner.h), and what it tells of itself.
+ *
+ * A step scores first and learns then: the row is standardised into input 0 of the recursion, everything that
+ * can fail (a bad value, room for an id, a new class) is checked or reserved before the first change, the
+ * scores are made, and svi_slide learns (learner_slide.c). Invariant: a call that fails has changed nothing
+ * but what had expired by time. A sample without a label but with an id waits in a ring with the scores it
+ * was given; svs_learner_label takes it from there.
+ *
+ * To read: svs_learner_step, svs_learner_label; construction only when room is the question. */
 #include "svmstream/learner.h"
 
 #include <math.h>
@@ -5,7 +14,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "learner/learner_state.h"
+#include "learner/learner_internal.h"
+#include "learner/owned_model.h"
 
 #define SQUARE_MAX 1e200      /* |z|^2 of a standardised sample */
 #define WINDOW_MAX 1000000000 /* slots are numbered by 32 bits */
@@ -25,7 +35,7 @@ void svs_options_default(svs_options *o) {
 }
 
 /* One row a rule: what must hold, and what to say when it does not. */
-static svs_code check_options(const svs_options *o, int d, svs_error *err) {
+static svs_code learner_check_options(const svs_options *o, int d, svs_error *err) {
     const struct {
         bool good;
         const char *text;
@@ -50,26 +60,22 @@ static svs_code check_options(const svs_options *o, int d, svs_error *err) {
     return SVS_OK;
 }
 
-/* ---- construction
- * ---------------------------------------------------------------------------------------------- */
+/* ---- construction */
 
 /* The vectors that have one entry a coordinate, padded as the widest recursion of `features` features. */
-static size_t vector_room(int features) {
+static size_t learner_vector_room(int features) {
     return (size_t)svi_round_up(features + 1, 48);
 }
 
-static svs_code room_for_vectors(svs_learner *l, int features, svs_error *err) {
-    size_t n = (size_t)features + 1, old = l->feature_room ? vector_room(l->feature_room) : 0,
-           padded = vector_room(features);
+static svs_code learner_room_for_vectors(svs_learner *l, int features, svs_error *err) {
+    size_t n = (size_t)features + 1, old = l->feature_room ? learner_vector_room(l->feature_room) : 0,
+           padded = learner_vector_room(features);
     double **vectors[] = {&l->energy.energy, &l->energy.sum, &l->energy.peak, &l->scratch[0],
                           &l->scratch[1],    &l->scratch[2], &l->scratch[3],  &l->ridge};
     size_t count = sizeof vectors / sizeof *vectors - (l->o.forget == 1); /* the ridge is last */
-    for (size_t i = 0; i < count; i++) {
-        double *more = svi_realloc(*vectors[i], old * sizeof(double), padded * sizeof(double));
-        if (!more)
+    for (size_t i = 0; i < count; i++)
+        if (!svi_grow_doubles(vectors[i], old, padded))
             return svi_fail_memory(err, "buffers for more features");
-        *vectors[i] = more;
-    }
     double *W = svi_alloc_array((size_t)l->class_room * n, sizeof *W),
            *copy = svi_alloc_array(n * n, sizeof *copy);
     if (!W || !copy) {
@@ -84,8 +90,8 @@ static svs_code room_for_vectors(svs_learner *l, int features, svs_error *err) {
     return SVS_OK;
 }
 
-static svs_code room_for_features(svs_learner *l, int features, svs_error *err) {
-    svs_code code = room_for_vectors(l, features, err);
+static svs_code learner_room_for_features(svs_learner *l, int features, svs_error *err) {
+    svs_code code = learner_room_for_vectors(l, features, err);
     int old = l->feature_room, scores = l->waiting.stride - old;
     if (code == SVS_OK)
         code = svi_ring_restride(&l->window, features, old, 0, 0, 0, err);
@@ -96,34 +102,26 @@ static svs_code room_for_features(svs_learner *l, int features, svs_error *err) 
     return code;
 }
 
-static svs_code build(svs_learner *l, int d, svs_error *err) {
-    l->feature_room = d < 1 ? 1 : d;
-    svs_code code = svi_ring_init(&l->window, (int32_t)l->o.window, l->feature_room, err);
-    if (code == SVS_OK)
-        code =
-            svi_ring_init(&l->waiting, l->o.labels_ttl > 0 ? l->o.labels_max : 0, l->feature_room + 2, err);
-    if (code == SVS_OK)
-        code = svi_scaler_init(&l->scaler, d, err);
-    if (code == SVS_OK)
-        code = svi_gram_init(&l->gram, d + 1, 2, err);
-    if (code == SVS_OK)
-        code = svi_room_for_rows(l, 1, err);
-    int features = l->feature_room;
-    l->feature_room = 0;
-    if (code == SVS_OK)
-        code = room_for_vectors(l, features, err);
-    l->feature_room = features;
+/* False: no memory. */
+static bool learner_build(svs_learner *l, int d, svs_error *err) {
+    const int features = d < 1 ? 1 : d, waiting = l->o.labels_ttl > 0 ? l->o.labels_max : 0;
     l->classes = svi_alloc_array((size_t)l->o.max_classes, sizeof *l->classes);
-    if (code == SVS_OK && !l->classes)
-        code = svi_fail_memory(err, "the classes");
-    if (code != SVS_OK)
-        return code;
+    if (!l->classes) {
+        svi_fail_memory(err, "the classes");
+        return false;
+    }
+    if (svi_ring_init(&l->window, (int32_t)l->o.window, features, err) != SVS_OK ||
+        svi_ring_init(&l->waiting, waiting, features + 2, err) != SVS_OK ||
+        svi_scaler_grow(&l->scaler, d, err) != SVS_OK || svi_gram_init(&l->gram, d + 1, 2, err) != SVS_OK ||
+        svi_room_for_rows(l, 1, err) != SVS_OK || learner_room_for_vectors(l, features, err) != SVS_OK)
+        return false;
+    l->feature_room = features;
     l->m = svs_alsvm_new(d + 1, 1, l->nu, l->o.isa, err);
-    return l->m ? SVS_OK : SVS_NO_MEMORY;
+    return l->m;
 }
 
 svs_learner *svs_learner_new(const svs_options *o, int d, svs_error *err) {
-    if (check_options(o, d, err) != SVS_OK)
+    if (learner_check_options(o, d, err) != SVS_OK)
         return NULL;
     svs_learner *l = svi_alloc(sizeof *l);
     if (!l) {
@@ -133,7 +131,7 @@ svs_learner *svs_learner_new(const svs_options *o, int d, svs_error *err) {
     l->o = *o;
     l->nu = 1 / (2 * o->C);
     l->d = d;
-    if (build(l, d, err) != SVS_OK) {
+    if (!learner_build(l, d, err)) {
         svs_learner_free(&l);
         return NULL;
     }
@@ -167,10 +165,9 @@ void svs_learner_reset(svs_learner *l) {
     svi_scaler_reset(&l->scaler);
     svi_gram_zero(&l->gram);
     svi_alsvm_reset(l->m, svi_rows(l), l->nu);
-    size_t n = vector_room(l->feature_room);
-    memset(l->energy.energy, 0, n * sizeof(double));
-    memset(l->energy.sum, 0, n * sizeof(double));
-    memset(l->energy.peak, 0, n * sizeof(double));
+    double *const sums[] = {l->energy.energy, l->energy.sum, l->energy.peak};
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+        memset(sums[i], 0, learner_vector_room(l->feature_room) * sizeof(double));
     for (int j = 0; l->ridge && j <= l->d; j++)
         l->ridge[j] = l->nu;
     l->bucket = false;
@@ -187,7 +184,7 @@ svs_code svs_learner_grow(svs_learner *l, int d, svs_error *err) {
     svs_code code = SVS_OK;
     if (d > l->feature_room) {
         int room = d > 2 * l->feature_room ? d : 2 * l->feature_room;
-        code = room_for_features(l, room < l->o.max_features ? room : l->o.max_features, err);
+        code = learner_room_for_features(l, room < l->o.max_features ? room : l->o.max_features, err);
     }
     if (code == SVS_OK)
         code = svi_scaler_grow(&l->scaler, d, err);
@@ -209,11 +206,10 @@ svs_code svs_learner_grow(svs_learner *l, int d, svs_error *err) {
     return SVS_OK;
 }
 
-/* ---- what comes in
- * ----------------------------------------------------------------------------------------------- */
+/* ---- what comes in */
 
 /* For a row whose |z|^2 does not say already that all is well. */
-static svs_code check_row(const svs_learner *l, const double *x, double square, svs_error *err) {
+static svs_code learner_check_row(const svs_learner *l, const double *x, double square, svs_error *err) {
     for (int j = 0; j < l->d; j++)
         if (!(fabs(x[j]) <= SVI_VALUE_MAX))
             return isfinite(x[j])
@@ -227,60 +223,47 @@ static svs_code check_row(const svs_learner *l, const double *x, double square, 
 }
 
 /* z of a raw row into input 0. */
-static inline svs_code enter_row(svs_learner *l, const double *x, svs_error *err) {
+static inline svs_code learner_enter_row(svs_learner *l, const double *x, svs_error *err) {
     double square = svi_enter(l, 0, x);
-    return square <= l->scaler.safe ? SVS_OK : check_row(l, x, square, err);
+    return square <= l->scaler.safe ? SVS_OK : learner_check_row(l, x, square, err);
 }
 
-static svs_code check_id(svs_value id, svs_error *err) {
-    bool good = id.kind == SVS_NONE || id.kind == SVS_INT ||
-                (id.kind == SVS_STR && id.length >= 1 && id.length <= SVS_NAME_MAX);
-    return good ? SVS_OK
-                : svi_fail(err, SVS_BAD_ID, "an id is an integer or a string of 1 to %d bytes", SVS_NAME_MAX);
+/* An id and a class label are an integer or a string of 1 to SVS_NAME_MAX bytes. */
+static bool learner_good_name(svs_value v) {
+    return v.kind == SVS_INT || (v.kind == SVS_STR && v.length >= 1 && v.length <= SVS_NAME_MAX);
 }
 
-static svs_code check_label(const svs_learner *l, svs_value y, svs_error *err) {
+/* The label as a class index (-1 with *fresh, false before: a new class, whose room is reserved) or a
+ * target. */
+static svs_code learner_resolve(svs_learner *l, svs_value y, svs_step *out, bool *fresh, svs_error *err) {
     if (l->o.task == SVS_REGRESS) {
-        double target = y.kind == SVS_INT ? (double)y.as.i : y.kind == SVS_REAL ? y.as.r : NAN;
-        if (fabs(target) <= SVI_VALUE_MAX)
-            return SVS_OK;
-        return svi_fail(err, SVS_BAD_LABEL, "the target of a regression is a finite number of at most 1e100");
-    }
-    if (y.kind == SVS_INT || (y.kind == SVS_STR && y.length >= 1 && y.length <= SVS_NAME_MAX))
-        return SVS_OK;
-    return svi_fail(err, SVS_BAD_LABEL, "a class label is an integer or a string of 1 to %d bytes",
-                    SVS_NAME_MAX);
-}
-
-/* The label as a class index (-1 with *fresh: a new class, whose room is reserved) or a target. */
-static svs_code resolve(svs_learner *l, svs_value y, svs_step *out, bool *fresh, svs_error *err) {
-    svs_code code = check_label(l, y, err);
-    *fresh = false;
-    if (code != SVS_OK)
-        return code;
-    if (l->o.task == SVS_REGRESS) {
-        out->target = y.kind == SVS_INT ? (double)y.as.i : y.as.r;
+        const double target = y.kind == SVS_INT ? (double)y.as.i : y.kind == SVS_REAL ? y.as.r : NAN;
+        if (!(fabs(target) <= SVI_VALUE_MAX))
+            return svi_fail(err, SVS_BAD_LABEL,
+                            "the target of a regression is a finite number of at most 1e100");
+        out->target = target;
         return SVS_OK;
     }
+    if (!learner_good_name(y))
+        return svi_fail(err, SVS_BAD_LABEL, "a class label is an integer or a string of 1 to %d bytes",
+                        SVS_NAME_MAX);
     out->label = svi_class_find(l, y);
     *fresh = out->label < 0;
     return *fresh ? svi_class_reserve(l, y, err) : SVS_OK;
 }
 
-static void make_scores(svs_learner *l, svs_step *out) {
-    const struct svi_recursion *r = &l->m->r;
-    for (int k = 0; k < r->rows; k++)
-        l->scores[k] = l->m->kernels->dot(r->w + (size_t)k * r->padded, r->x[0], r->padded);
+static void learner_make_scores(svs_learner *l, svs_step *out) {
+    svi_scores_now(l, l->scores);
     out->scores = l->scores;
-    out->rows = r->rows;
+    out->rows = l->m->r.rows;
     out->class_count = l->class_count;
-    out->predicted = svi_predicted(l, l->scores);
+    out->predicted = svi_predicted(l->o.task, l->class_count, l->scores);
     out->version = l->version;
 }
 
 /* Learns the row x, whose z is in input 0, with the label that `out` has by now. */
-static inline void take_label(svs_learner *l, const double *x, svs_value id, svs_value y, bool fresh,
-                              double weight, double time, svs_step *out) {
+static inline void learner_take_label(svs_learner *l, const double *x, svs_value id, svs_value y, bool fresh,
+                                      double weight, double time, svs_step *out) {
     uint64_t version = l->version;
     if (fresh) {
         out->label = svi_class_add(l, y);
@@ -290,8 +273,8 @@ static inline void take_label(svs_learner *l, const double *x, svs_value id, svs
     l->version += fresh && l->version == version; /* skipped by FALSVM, but the model has a class more */
 }
 
-static svs_code wait_for_label(svs_learner *l, const svs_sample *s, double time, svs_step *out,
-                               svs_error *err) {
+static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, double time, svs_step *out,
+                                       svs_error *err) {
     if (l->waiting.max == 0 || s->id.kind == SVS_NONE)
         return SVS_OK;
     svs_code code = svi_ring_reserve(&l->waiting, s->id, err);
@@ -324,38 +307,27 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
         return svi_fail(err, SVS_WRONG_DIMENSION, "the sample has %d features, the model %d", s->d, l->d);
     if (!(s->weight > 0 && s->weight <= SVI_VALUE_MAX))
         return svi_fail(err, SVS_BAD_WEIGHT, "a weight is a positive finite number, not %g", s->weight);
-    svs_code code = enter_row(l, s->x, err);
-    if (code == SVS_OK)
-        code = check_id(s->id, err);
+    svs_code code = learner_enter_row(l, s->x, err);
+    if (code == SVS_OK && s->id.kind != SVS_NONE && !learner_good_name(s->id))
+        code = svi_fail(err, SVS_BAD_ID, "an id is an integer or a string of 1 to %d bytes", SVS_NAME_MAX);
     if (code == SVS_OK && labelled)
-        code = resolve(l, s->y, out, &fresh, err);
+        code = learner_resolve(l, s->y, out, &fresh, err);
     if (code == SVS_OK && labelled && l->o.window)
         code = svi_ring_reserve(&l->window, s->id, err);
     if (code != SVS_OK)
         return code;
-    make_scores(l, out);
+    learner_make_scores(l, out);
     if (labelled)
-        take_label(l, s->x, s->id, s->y, fresh, s->weight, time, out);
+        learner_take_label(l, s->x, s->id, s->y, fresh, s->weight, time, out);
     else
-        code = wait_for_label(l, s, time, out, err);
+        code = learner_wait_for_label(l, s, time, out, err);
     out->removed += svi_expire(l, time);
     if (l->snapshot)
         svi_snapshot_copy(l->snapshot, l, SVI_SNAPSHOT_ROWS);
     return code;
 }
 
-/* The scores of a waiting sample, as they were made when it came. */
-static void recall_scores(svs_learner *l, int32_t slot, svs_step *out) {
-    const struct svi_slot *s = &l->waiting.slots[slot];
-    const double *row = svi_ring_row(&l->waiting, slot);
-    out->rows = s->rows;
-    out->class_count = s->class_count;
-    out->predicted = s->predicted;
-    out->version = s->version;
-    out->scores = memcpy(l->scores, row + l->feature_room, (size_t)s->rows * sizeof(double));
-}
-
-static svs_code unknown_id(svs_value id, const char *how, svs_error *err) {
+static svs_code learner_unknown_id(svs_value id, const char *how, svs_error *err) {
     char text[SVS_NAME_MAX + 1];
     return svi_fail(err, SVS_UNKNOWN_ID, "no sample with id %s %s", svs_value_text(id, text, sizeof text),
                     how);
@@ -367,10 +339,11 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     *out = (svs_step){.label = -1, .target = NAN, .removed = svi_expire(l, time)};
     int32_t slot = svi_ring_find(&l->waiting, id);
     if (slot < 0)
-        return unknown_id(id, "waits for a label (it never came, was labelled, or waited too long)", err);
-    svs_code code = enter_row(l, svi_ring_row(&l->waiting, slot), err); /* by the deviations of now */
+        return learner_unknown_id(id, "waits for a label (it never came, was labelled, or waited too long)",
+                                  err);
+    svs_code code = learner_enter_row(l, svi_ring_row(&l->waiting, slot), err); /* by the deviations of now */
     if (code == SVS_OK)
-        code = resolve(l, y, out, &fresh, err);
+        code = learner_resolve(l, y, out, &fresh, err);
     if (code == SVS_OK && l->o.window)
         code = svi_ring_reserve(&l->window, id, err);
     if (code != SVS_OK)
@@ -378,35 +351,41 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     slot = svi_ring_find(&l->waiting, id); /* a new class may have moved the ring to more room */
     const struct svi_slot *s = &l->waiting.slots[slot];
     const double *row = svi_ring_row(&l->waiting, slot);
-    recall_scores(l, slot, out);
-    take_label(l, row, s->id, y, fresh, s->weight, time, out);
+    out->rows = s->rows; /* and the scores as they were made when it came */
+    out->class_count = s->class_count;
+    out->predicted = s->predicted;
+    out->version = s->version;
+    out->scores = memcpy(l->scores, row + l->feature_room, (size_t)s->rows * sizeof *row);
+    learner_take_label(l, row, s->id, y, fresh, s->weight, time, out);
     svi_ring_kill(&l->waiting, slot);
     l->health.labels_joined++;
     out->removed += svi_expire(l, time);
     return SVS_OK;
 }
 
-svs_code svs_learner_forget(svs_learner *l, svs_value id, double time, int *count, svs_error *err) {
+/* Takes every sample of that id out of a ring; how many. */
+static int learner_forget_in(svs_learner *l, struct svi_ring *r, svs_value id) {
     int taken = 0;
+    for (int32_t slot = svi_ring_find(r, id), older; slot >= 0; slot = older, taken++) {
+        older = svi_ring_find_older(r, slot);
+        if (r == &l->window)
+            svi_remove_slot(l, slot);
+        else
+            svi_ring_kill(r, slot);
+    }
+    return taken;
+}
+
+svs_code svs_learner_forget(svs_learner *l, svs_value id, double time, int *count, svs_error *err) {
     svi_expire(l, time);
-    for (int32_t slot = svi_ring_find(&l->window, id); slot >= 0; taken++) {
-        int32_t older = svi_ring_find_older(&l->window, slot);
-        svi_remove_slot(l, slot);
-        slot = older;
-    }
-    for (int32_t slot = svi_ring_find(&l->waiting, id); slot >= 0; taken++) {
-        int32_t older = svi_ring_find_older(&l->waiting, slot);
-        svi_ring_kill(&l->waiting, slot);
-        slot = older;
-    }
+    int taken = learner_forget_in(l, &l->window, id) + learner_forget_in(l, &l->waiting, id);
     l->health.forgotten += taken;
     if (count)
         *count = taken;
-    return taken ? SVS_OK : unknown_id(id, "is held or waits for a label", err);
+    return taken ? SVS_OK : learner_unknown_id(id, "is held or waits for a label", err);
 }
 
-/* ---- what it knows
- * ------------------------------------------------------------------------------------------------- */
+/* ---- what it knows */
 
 int svs_learner_dimension(const svs_learner *l) {
     return l->d;
@@ -431,6 +410,48 @@ svs_value svs_learner_class(const svs_learner *l, int index) {
 void svs_learner_scores(svs_learner *l, const double *x, double *scores) {
     svs_step step;
     svi_enter(l, 0, x);
-    make_scores(l, &step);
+    learner_make_scores(l, &step);
     memcpy(scores, step.scores, (size_t)step.rows * sizeof *scores);
+}
+
+/* W_j = w_j / deviation_j, b = w_0 - sum W_j mean_j. */
+svs_code svs_learner_model(svs_learner *l, svs_model *m, svs_error *err) {
+    (void)err;
+    int rows = svi_rows(l);
+    for (int k = 0; k < rows; k++) {
+        const double *w = svs_alsvm_weights(l->m, k);
+        double *raw = l->W + (size_t)k * (size_t)l->d, b = w[0];
+        for (int j = 0; j < l->d; j++) {
+            raw[j] = w[1 + j] * l->scaler.inverse[j];
+            b -= raw[j] * l->scaler.mean[j];
+        }
+        l->b[k] = b;
+    }
+    *m = (svs_model){.version = l->version,
+                     .method = l->o.rule == SVS_FALSVM ? "falsvm" : "alsvm",
+                     .task = l->o.task,
+                     .d = l->d,
+                     .rows = rows,
+                     .class_count = l->class_count,
+                     .W = l->W,
+                     .b = l->b,
+                     .classes = l->classes,
+                     .C = l->o.C,
+                     .window = l->o.window,
+                     .learned = l->health.learned,
+                     .serves = true};
+    return SVS_OK;
+}
+
+void svs_learner_health(const svs_learner *l, svs_health *h) {
+    *h = l->health;
+    h->held = l->window.live;
+    h->waiting = l->waiting.live;
+}
+
+double svs_learner_memory(const svs_options *o, int d, int classes) {
+    double n = d + 1, rows = svi_rows_of(classes);
+    double waiting = o->labels_ttl > 0 ? svi_ring_memory(o->labels_max, (int)(d + 2 * rows)) : 0;
+    return svi_ring_memory((double)o->window, d) + waiting + svi_alsvm_memory(d + 1, (int)rows, o->isa) +
+           svi_gram_memory(d + 1, classes) + 8 * (n * n + 2 * rows * n + 12 * n);
 }

@@ -1,9 +1,10 @@
-/* alsvm_state.h: the inside of an svs_alsvm, for the learner, which writes its standardised samples straight
- * into the buffers of the recursion. */
-#ifndef SVI_ALSVM_STATE_H
-#define SVI_ALSVM_STATE_H
+/* learner_alsvm.h: the inside of an svs_alsvm, for the learner, which writes its standardised samples
+ * straight into the buffers of the recursion. */
+#ifndef SVI_LEARNER_ALSVM_H
+#define SVI_LEARNER_ALSVM_H
 
-#include "linalg/pass.h"
+#include "base/archive.h"
+#include "linalg/kernels.h"
 #include "svmstream/alsvm.h"
 
 struct svs_alsvm {
@@ -26,6 +27,9 @@ void svi_alsvm_set_inverse(svs_alsvm *m, const double *p, const double *r);
 /* P <- factor P (weights in a new unit: G <- G / factor, and w as it was). */
 void svi_alsvm_scale_inverse(svs_alsvm *m, double factor);
 
+/* out = P v, with what is pending left pending. */
+void svi_alsvm_inverse_times(const svs_alsvm *m, const double *v, double *out);
+
 double svi_alsvm_trace_inverse(svs_alsvm *m);
 
 /* Back to P = I/nu, w = 0 with `rows` rows. */
@@ -33,5 +37,8 @@ void svi_alsvm_reset(svs_alsvm *m, int rows, double nu);
 
 /* Bytes of an object of this size. */
 double svi_alsvm_memory(int dim, int rows, svs_isa isa);
+
+/* `room`: dim (dim + 1) / 2 values of scratch. Loading: dim and rows are set, with room for them. */
+void svi_alsvm_archive(struct svi_archive *a, svs_alsvm *m, double *room);
 
 #endif

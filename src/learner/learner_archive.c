@@ -1,118 +1,18 @@
-#include "learner/archive.h"
+/* A learner field by field (learner_archive.h), in this order: features and classes, which say how much room
+ * there must be; counters; scaler, energies and ridge; P and W; both rings; the sums where they are more than
+ * scratch. The parts archive themselves (ring.c, gram.c, scaler.c, learner_alsvm.c).
+ *
+ * Loading trusts nothing: room is taken only for what the bytes that are left can fill, and after each part
+ * invariants that span several fields are checked. */
+#include "learner/learner_archive.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "learner/learner_state.h"
-
-#define KEY_MAX 32
-
-static int64_t triangle(int n) {
-    return (int64_t)n * (n + 1) / 2;
-}
-
-/* "w 3" */
-static const char *key(char *text, const char *name, int k) {
-    snprintf(text, KEY_MAX, "%s %d", name, k);
-    return text;
-}
-
-/* ---- the recursion */
-
-/* P <-> its lower triangle, row by row. */
-static void pack(const svs_alsvm *m, double *to) {
-    for (int i = 0; i < m->r.dim; i++)
-        for (int j = 0; j <= i; j++)
-            *to++ = m->r.p[svi_packed_at(i, j, m->r.strip)];
-}
-
-static void unpack(svs_alsvm *m, const double *from) {
-    const int strip = m->r.strip;
-    for (int i = 0; i < m->r.dim; i++)
-        for (int j = 0; j <= i; j++) {
-            m->r.p[svi_packed_at(i, j, strip)] = *from;
-            if (i / strip == j / strip)
-                m->r.p[svi_packed_at(j, i, strip)] = *from;
-            from++;
-        }
-}
-
-/* Bit k: change k is an addition, so that cq is -q (zeros too) and not q. */
-static int signs(const struct svi_recursion *r) {
-    int bits = 0;
-    for (int k = 0; k < r->pending; k++)
-        bits |= (!signbit(r->q[k][0]) != !signbit(r->cq[k][0])) << k;
-    return bits;
-}
-
-static void archive_pending(struct svi_archive *a, struct svi_recursion *r) {
-    char text[KEY_MAX];
-    int pending = r->pending, bits = signs(r);
-    svi_archive_int(a, "pending", &pending, 0, SVI_PENDING_MAX);
-    svi_archive_int(a, "signs", &bits, 0, (1 << pending) - 1);
-    for (int k = 0; k < pending && svi_archive_ok(a); k++) {
-        svi_archive_finite(a, key(text, "q", k), r->q[k], r->dim);
-        for (int j = 0; a->loading && j < r->dim; j++)
-            r->cq[k][j] = bits >> k & 1 ? -r->q[k][j] : r->q[k][j];
-    }
-    if (a->loading && svi_archive_ok(a))
-        r->pending = pending;
-}
-
-void svi_alsvm_archive(struct svi_archive *a, svs_alsvm *m, double *room) {
-    char text[KEY_MAX];
-    if (!a->loading)
-        pack(m, room);
-    svi_archive_finite(a, "P", room, triangle(m->r.dim));
-    if (a->loading && svi_archive_ok(a))
-        unpack(m, room);
-    archive_pending(a, &m->r);
-    for (int k = 0; k < m->r.rows && svi_archive_ok(a); k++)
-        svi_archive_finite(a, key(text, "w", k), m->r.w + (size_t)k * (size_t)m->r.padded, m->r.dim);
-}
-
-/* ---- sums and scaler */
-
-static void move_triangle(struct svi_gram *g, double *room, bool out) {
-    for (int i = 0; i < g->n; room += ++i) {
-        double *row = g->g + (size_t)i * (size_t)g->n;
-        memcpy(out ? room : row, out ? row : room, (size_t)(i + 1) * sizeof *row);
-    }
-}
-
-void svi_gram_archive(struct svi_archive *a, struct svi_gram *g, int groups, double *room) {
-    bool positive = true;
-    int filled = g->filled;
-    if (!a->loading)
-        move_triangle(g, room, true);
-    svi_archive_finite(a, "gram", room, triangle(g->n));
-    if (a->loading && svi_archive_ok(a))
-        move_triangle(g, room, false);
-    svi_archive_finite(a, "sums", g->sums, (int64_t)(1 + groups) * g->n);
-    svi_archive_int(a, "gathered", &filled, 0, SVI_GRAM_BLOCK - 1);
-    if (!svi_archive_ok(a))
-        return;
-    svi_archive_finite(a, "gathered weights", g->weight, filled);
-    svi_archive_finite(a, "gathered rows", g->block, (int64_t)filled * g->n);
-    for (int i = 0; i < filled; i++)
-        positive &= g->weight[i] >= 0; /* 0: faded away */
-    svi_archive_check(a, positive, "a weight of the sums is negative");
-    g->filled = filled;
-}
-
-void svi_scaler_archive(struct svi_archive *a, struct svi_scaler *s) {
-    bool positive = true;
-    svi_archive_finite(a, "means", s->mean, s->d);
-    svi_archive_finite(a, "inverse deviations", s->inverse, s->d);
-    for (int j = 0; j < s->d; j++)
-        positive &= s->inverse[j] > 0;
-    if (svi_archive_check(a, positive, "a deviation is not positive") && a->loading)
-        svi_scaler_bound(s);
-}
+#include "learner/learner_internal.h"
 
 /* Sums of what is in; a peak may be -inf where squares overflow, which does no harm. */
 static void archive_energy(struct svi_archive *a, svs_learner *l) {
@@ -132,7 +32,7 @@ static void archive_energy(struct svi_archive *a, svs_learner *l) {
 /* ---- features and classes */
 
 /* Passes on the failure of something that fills an error of its own. */
-static bool pass_on(struct svi_archive *a, svs_code code, const svs_error *err) {
+static bool archive_pass_on(struct svi_archive *a, svs_code code, const svs_error *err) {
     if (code != SVS_OK)
         svi_archive_fail(a, code, err->text);
     return svi_archive_ok(a);
@@ -144,14 +44,13 @@ static bool archive_features(struct svi_archive *a, svs_learner *l) {
     svs_error err = {0};
     bool fresh = l->class_count == 0 && l->arrivals == 0 && l->window.pushed == 0 && l->waiting.pushed == 0;
     svi_archive_int(a, "features", &d, l->d, l->o.max_features);
-    if (!svi_archive_check(a, fresh, "it needs a new learner") || !a->loading)
+    if (!svi_archive_check(a, fresh, "the learner is not a new one") || !a->loading)
         return svi_archive_ok(a);
-    if (!svi_archive_check(a, svi_archive_left(a) / 8 >= triangle(d + 1), "features that P lacks"))
-        return false;
-    return pass_on(a, svs_learner_grow(l, d, &err), &err);
+    return svi_archive_check(a, svi_archive_left(a) / 8 >= svi_triangle(d + 1), "more features than P has") &&
+           archive_pass_on(a, svs_learner_grow(l, d, &err), &err);
 }
 
-static int compare_classes(const void *pa, const void *pb) {
+static int archive_compare_classes(const void *pa, const void *pb) {
     const svs_value *a = pa, *b = pb;
     if (a->kind != b->kind)
         return a->kind < b->kind ? -1 : 1;
@@ -162,7 +61,7 @@ static int compare_classes(const void *pa, const void *pb) {
     return memcmp(a->as.s, b->as.s, a->length);
 }
 
-static bool distinct(struct svi_archive *a, const svs_learner *l) {
+static bool archive_classes_distinct(struct svi_archive *a, const svs_learner *l) {
     size_t n = (size_t)l->class_count;
     svs_value *sorted = svi_alloc_array(n, sizeof *sorted);
     bool equal = false;
@@ -171,25 +70,21 @@ static bool distinct(struct svi_archive *a, const svs_learner *l) {
         return false;
     }
     memcpy(sorted, l->classes, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare_classes);
+    qsort(sorted, n, sizeof *sorted, archive_compare_classes);
     for (size_t k = 1; k < n; k++)
-        equal |= compare_classes(&sorted[k - 1], &sorted[k]) == 0;
+        equal |= archive_compare_classes(&sorted[k - 1], &sorted[k]) == 0;
     svi_free(sorted);
     return svi_archive_check(a, !equal, "two classes are the same");
 }
 
-static bool good_class(svs_value y) {
-    return y.kind == SVS_INT || (y.kind == SVS_STR && y.length >= 1 && svi_utf8_valid(y.as.s, y.length));
-}
-
-static void load_class(struct svi_archive *a, svs_learner *l, int k, const char *name) {
+static void archive_load_class(struct svi_archive *a, svs_learner *l, int k, const char *name) {
     char bytes[SVS_NAME_MAX];
     svs_error err = {0};
     svs_value y = svs_none();
     svi_archive_value(a, name, &y, bytes);
-    if (!svi_archive_check(a, good_class(y), "a class is neither an integer nor a name"))
-        return;
-    if (!pass_on(a, svi_class_names(l, y, &err), &err))
+    bool good = y.kind == SVS_INT || (y.kind == SVS_STR && y.length >= 1 && svi_utf8_valid(y.as.s, y.length));
+    if (!svi_archive_check(a, good, "a class is neither an integer nor a name") ||
+        !archive_pass_on(a, svi_class_names(l, y, &err), &err))
         return;
     if (y.kind == SVS_STR)
         y.as.s = memcpy(l->class_names + (size_t)k * SVS_NAME_MAX, bytes, y.length);
@@ -198,22 +93,21 @@ static void load_class(struct svi_archive *a, svs_learner *l, int k, const char 
 }
 
 static bool archive_classes(struct svi_archive *a, svs_learner *l) {
-    char text[KEY_MAX];
+    char text[SVI_KEY_MAX];
     svs_error err = {0};
     int count = l->class_count;
     svi_archive_int(a, "classes", &count, 0, l->o.task == SVS_REGRESS ? 0 : l->o.max_classes);
     for (int k = 0; k < count && svi_archive_ok(a); k++) {
         if (a->loading)
-            load_class(a, l, k, key(text, "class", k));
+            archive_load_class(a, l, k, svi_archive_key(text, "class", k));
         else
-            svi_archive_value(a, key(text, "class", k), &l->classes[k], NULL);
+            svi_archive_value(a, svi_archive_key(text, "class", k), &l->classes[k], NULL);
     }
     if (!a->loading || !svi_archive_ok(a) || count == 0)
         return svi_archive_ok(a);
     bool fits = svi_archive_left(a) / 8 / (l->d + 1) >= svi_rows(l);
-    if (!svi_archive_check(a, fits, "classes that W lacks") || !distinct(a, l))
-        return false;
-    if (!pass_on(a, svi_class_room(l, count, &err), &err))
+    if (!svi_archive_check(a, fits, "more classes than W has rows") || !archive_classes_distinct(a, l) ||
+        !archive_pass_on(a, svi_class_room(l, count, &err), &err))
         return false;
     l->m->r.rows = svi_rows(l);
     return true;
@@ -250,8 +144,8 @@ static bool archive_counters(struct svi_archive *a, svs_learner *l) {
     bool ahead = l->arrivals ? l->next_rebuild > l->arrivals : l->next_rebuild == 0;
     bool learned = l->base <= l->order && l->order <= l->arrivals && l->held_learned <= l->order;
     return svi_archive_check(a, ahead, "the next rebuild is not ahead") &&
-           svi_archive_check(a, learned, "more was learned than came") &&
-           svi_archive_check(a, isfinite(svi_hat(l, 1, l->order)), "weights have lost their unit");
+           svi_archive_check(a, learned, "more samples learned than arrived") &&
+           svi_archive_check(a, isfinite(svi_hat(l, 1, l->order)), "weights overflow");
 }
 
 /* ---- what is held */
@@ -268,23 +162,19 @@ static void archive_rings(struct svi_archive *a, svs_learner *l) {
     kind.waiting = true;
     kind.scores = svi_rows(l);
     svi_ring_archive(a, &l->waiting, &kind);
-}
-
-static void check_held(struct svi_archive *a, const svs_learner *l) {
-    int64_t learned = 0;
     if (!a->loading || !svi_archive_ok(a) || l->o.window == 0)
         return;
-    for (int32_t i = 0; i < l->window.count; i++) {
-        const struct svi_slot *s = &l->window.slots[svi_ring_at(&l->window, i)];
-        learned += s->live && s->learned;
-    }
-    svi_archive_check(a, learned == l->held_learned, "other samples are held than were learned");
+    int64_t learned = 0;
+    for (int32_t i = 0; svi_next_learned(l, &i);)
+        learned++;
+    svi_archive_check(a, learned == l->held_learned, "the number of learned samples held is wrong");
 }
 
 /* The sums: without a window always, with one only while they are the bucket before a rebuild. */
 static void archive_sums(struct svi_archive *a, svs_learner *l) {
     svi_archive_bool(a, "bucket", &l->bucket);
-    svi_archive_check(a, !l->bucket || (l->o.window > 0 && l->o.rule == SVS_ALSVM), "a bucket without use");
+    svi_archive_check(a, !l->bucket || (l->o.window > 0 && l->o.rule == SVS_ALSVM),
+                      "a bucket that these options do not have");
     if (l->bucket)
         svi_archive_int64(a, "bucket from", &l->bucket_from, 0, l->window.pushed);
     if (svi_archive_ok(a) && (l->bucket || l->o.window == 0))
@@ -300,6 +190,5 @@ void svi_learner_archive(struct svi_archive *a, svs_learner *l) {
     if (!svi_archive_ok(a))
         return;
     archive_rings(a, l);
-    check_held(a, l);
     archive_sums(a, l);
 }

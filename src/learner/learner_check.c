@@ -5,25 +5,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "learner/archive.h"
-#include "learner/learner_state.h"
-
-static void check_row(const svs_learner *l, const double *x, long double *z) {
-    z[0] = 1;
-    for (int j = 0; j < l->d; j++)
-        z[1 + j] = ((long double)x[j] - l->scaler.mean[j]) * l->scaler.inverse[j];
-}
-
-/* scale none: without the bias's part, which follows behind the solve (check_bias): 64 bits of mantissa do
- * not hold it and the samples. */
-static void check_ridge(svs_learner *l, long double *g) {
-    int n = l->d + 1;
-    double *v = l->scratch[0];
-    for (int i = l->o.scale == SVS_SCALE_NONE; i < n; i++) {
-        svi_ridge_vector(l, i, v);
-        g[i * n + i] += (long double)svi_ridge_weight(l, i) * v[i] * v[i];
-    }
-}
+#include "learner/learner_archive.h"
+#include "learner/learner_internal.h"
 
 /* x <- L^-T L^-1 x, the factor in g's lower triangle. */
 static void check_solve(const long double *g, int n, long double *x) {
@@ -68,13 +51,13 @@ static void check_kept_sums(svs_learner *l, long double *g, long double *r) {
 
 static void check_sums(svs_learner *l, long double *g, long double *r, long double *z) {
     int n = l->d + 1, rows = svi_rows(l);
-    for (int32_t i = 0; i < l->window.count; i++) {
-        int32_t slot = svi_ring_at(&l->window, i);
-        const struct svi_slot *s = &l->window.slots[slot];
-        if (!s->live || !s->learned)
-            continue;
+    const struct svi_slot *s;
+    for (int32_t i = 0; (s = svi_next_learned(l, &i)) != NULL;) {
         long double weight = svi_hat(l, s->weight, s->order);
-        check_row(l, svi_ring_row(&l->window, slot), z);
+        const double *x = svi_ring_row(&l->window, (int32_t)(s - l->window.slots));
+        z[0] = 1;
+        for (int j = 0; j < l->d; j++)
+            z[1 + j] = ((long double)x[j] - l->scaler.mean[j]) * l->scaler.inverse[j];
         svi_targets(l, s->label, s->target, l->target[0]);
         for (int a = 0; a < n; a++) {
             for (int b = 0; b <= a; b++)
@@ -104,7 +87,12 @@ static bool check_solves(svs_learner *l, long double *g, long double *r, int cou
     bool raw = l->o.scale == SVS_SCALE_NONE;
     if (!(g[0] > 0))
         return false;
-    check_ridge(l, g);
+    /* scale none: without the bias's part, which follows after the solve (check_bias): 64 bits of mantissa do
+     * not hold it and the samples. */
+    for (int i = raw; i < n; i++) {
+        svi_ridge_vector(l, i, l->scratch[0]);
+        g[i * n + i] += (long double)svi_ridge_weight(l, i) * l->scratch[0][i] * l->scratch[0][i];
+    }
     check_factor(g, n);
     svi_ridge_vector(l, 0, l->scratch[0]);
     for (int j = 0; j < n; j++)
@@ -118,24 +106,6 @@ static bool check_solves(svs_learner *l, long double *g, long double *r, int cou
     return true;
 }
 
-/* out = P v, with what is pending left pending. */
-void svi_inverse_times(const struct svi_recursion *r, const double *v, double *out) {
-    memset(out, 0, (size_t)r->dim * sizeof *out);
-    for (int i = 0; i < r->dim; i++)
-        for (int j = 0; j <= i; j++) {
-            double p = r->p[svi_packed_at(i, j, r->strip)];
-            out[i] += p * v[j];
-            out[j] += i == j ? 0 : p * v[i];
-        }
-    for (int k = 0; k < r->pending; k++) {
-        double s = 0;
-        for (int j = 0; j < r->dim; j++)
-            s += r->cq[k][j] * v[j];
-        for (int j = 0; j < r->dim; j++)
-            out[j] += s * r->q[k][j];
-    }
-}
-
 /* |w - x| / |x| */
 static double check_distance(const double *w, const long double *x, int n) {
     long double distance = 0, size = 0;
@@ -146,13 +116,13 @@ static double check_distance(const double *w, const long double *x, int n) {
     return (double)sqrtl(size > 0 ? distance / size : distance);
 }
 
-static void keep_worse(double *worst, double relative) {
+static void check_keep_worse(double *worst, double relative) {
     if (relative > *worst || isnan(relative))
         *worst = relative;
 }
 
 /* Of the rows of W and, if asked for, of P v for a fixed +-1 vector v. */
-static svs_code compare(svs_learner *l, double *weights, double *inverse, svs_error *err) {
+static svs_code check_compare(svs_learner *l, double *weights, double *inverse, svs_error *err) {
     int n = l->d + 1, rows = svi_rows(l);
     double *v = l->scratch[2], *pv = l->scratch[3];
     long double *g = svi_alloc_array((size_t)n * (size_t)(n + rows + 2), sizeof *g);
@@ -163,14 +133,15 @@ static svs_code compare(svs_learner *l, double *weights, double *inverse, svs_er
         check_sums(l, g, r, z);
     else
         check_kept_sums(l, g, r);
+    svi_signs(v, n);
     for (int j = 0; j < n; j++)
-        x[j] = v[j] = (j * 2654435761u) >> 16 & 1 ? 1 : -1;
+        x[j] = v[j];
     bool solved = check_solves(l, g, r, rows + (inverse != NULL), z);
     *weights = 0;
     for (int k = 0; k < rows; k++)
-        keep_worse(weights, check_distance(svs_alsvm_weights(l->m, k), r + k * n, n));
+        check_keep_worse(weights, check_distance(svs_alsvm_weights(l->m, k), r + k * n, n));
     if (inverse && solved) {
-        svi_inverse_times(&l->m->r, v, pv);
+        svi_alsvm_inverse_times(l->m, v, pv);
         *inverse = check_distance(pv, x, n);
     }
     svi_free(g);
@@ -181,20 +152,13 @@ double svs_learner_check(svs_learner *l) {
     double weights;
     if (l->o.window == 0)
         return -1;
-    return compare(l, &weights, NULL, NULL) == SVS_OK ? weights : INFINITY;
+    return check_compare(l, &weights, NULL, NULL) == SVS_OK ? weights : INFINITY;
 }
 
 svs_code svi_learner_verify(svs_learner *l, double *error, svs_error *err) {
     double inverse = 0;
-    svs_code code = compare(l, error, &inverse, err);
+    svs_code code = check_compare(l, error, &inverse, err);
     if (code == SVS_OK)
-        keep_worse(error, inverse);
+        check_keep_worse(error, inverse);
     return code;
-}
-
-void svi_learner_rebuild(svs_learner *l) {
-    if (l->arrivals == 0)
-        return; /* P = I/nu, w = 0: exact as they are */
-    svi_rebuild(l, false);
-    l->version++;
 }

@@ -1,8 +1,12 @@
+/* Classes: labels and their indices in order of first sight, rows of W, and the room that a new class needs.
+ *
+ * Two classes are one row, positive = the second; from three on each class has its row. What can fail is in
+ * svi_class_reserve, so that svi_class_add cannot. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "learner/learner_state.h"
+#include "learner/learner_internal.h"
 
 int svi_class_find(svs_learner *l, svs_value y) {
     if (l->last_class < l->class_count && svs_value_equal(l->classes[l->last_class], y))
@@ -13,35 +17,16 @@ int svi_class_find(svs_learner *l, svs_value y) {
     return -1;
 }
 
-int svi_rows(const svs_learner *l) {
-    return l->class_count < 3 ? 1 : l->class_count;
-}
-
-static bool grow_array(double **array, size_t old, size_t count) {
-    double *more = svi_realloc(*array, old * sizeof(double), count * sizeof(double));
-    if (more)
-        *array = more;
-    return more;
-}
-
 svs_code svi_room_for_rows(svs_learner *l, int rows, svs_error *err) {
     if (rows <= l->class_room)
         return SVS_OK;
     size_t old = (size_t)l->class_room, room = 2 * (size_t)rows, width = (size_t)l->feature_room + 1;
-    if (!grow_array(&l->scores, old, room) || !grow_array(&l->target[0], old, room) ||
-        !grow_array(&l->target[1], old, room) || !grow_array(&l->b, old, room) ||
-        !grow_array(&l->W, old * width, room * width))
+    if (!svi_grow_doubles(&l->scores, old, room) || !svi_grow_doubles(&l->target[0], old, room) ||
+        !svi_grow_doubles(&l->target[1], old, room) || !svi_grow_doubles(&l->b, old, room) ||
+        !svi_grow_doubles(&l->W, old * width, room * width))
         return svi_fail_memory(err, "the scores of a new class");
     l->class_room = (int)room;
     return SVS_OK;
-}
-
-/* Waiting samples keep their scores behind their row. */
-static svs_code grow_waiting(svs_learner *l, int rows, svs_error *err) {
-    int stride = l->feature_room + rows;
-    if (l->waiting.stride >= stride)
-        return SVS_OK;
-    return svi_ring_restride(&l->waiting, l->feature_room + 2 * rows, l->waiting.stride, 0, 0, 0, err);
 }
 
 svs_code svi_class_names(svs_learner *l, svs_value y, svs_error *err) {
@@ -52,12 +37,12 @@ svs_code svi_class_names(svs_learner *l, svs_value y, svs_error *err) {
 }
 
 svs_code svi_class_room(svs_learner *l, int count, svs_error *err) {
-    int rows = count < 3 ? 1 : count;
+    const int rows = svi_rows_of(count);
     svs_code code = svi_room_for_rows(l, rows, err);
+    if (code == SVS_OK && l->waiting.stride < l->feature_room + rows) /* scores are kept after the row */
+        code = svi_ring_restride(&l->waiting, l->feature_room + 2 * rows, l->waiting.stride, 0, 0, 0, err);
     if (code == SVS_OK)
-        code = grow_waiting(l, rows, err);
-    if (code == SVS_OK)
-        code = svi_gram_grow(&l->gram, l->gram.n, count < 2 ? 2 : count, err);
+        code = svi_gram_grow(&l->gram, count < 2 ? 2 : count, err);
     return code == SVS_OK ? svi_alsvm_reserve_rows(l->m, rows, err) : code;
 }
 
@@ -73,7 +58,7 @@ svs_code svi_class_reserve(svs_learner *l, svs_value y, svs_error *err) {
 }
 
 /* r of "not in this class": - sum s z over everything that is in. */
-static void all_others(svs_learner *l, double *r) {
+static void classes_all_others(svs_learner *l, double *r) {
     int n = l->d + 1;
     memset(r, 0, (size_t)n * sizeof *r);
     if (l->o.window == 0) {
@@ -81,25 +66,14 @@ static void all_others(svs_learner *l, double *r) {
             r[j] = -l->gram.sums[j];
         return;
     }
-    double *z = l->scratch[1];
-    for (int32_t i = 0; i < l->window.count; i++) {
-        const struct svi_slot *s = &l->window.slots[svi_ring_at(&l->window, i)];
-        if (!s->live || !s->learned)
-            continue;
-        svi_scaler_apply(&l->scaler, svi_ring_row(&l->window, svi_ring_at(&l->window, i)), z);
-        double weight = svi_hat(l, s->weight, s->order);
+    struct svi_learned row;
+    for (int32_t i = 0; svi_next_row(l, &i, &row);)
         for (int j = 0; j < n; j++)
-            r[j] -= weight * z[j];
-    }
-}
-
-static void add_row(svs_learner *l) {
-    all_others(l, l->scratch[0]);
-    svs_alsvm_add_row(l->m, l->scratch[0], NULL); /* reserved: cannot fail */
+            r[j] -= row.s * row.z[j];
 }
 
 /* Two classes are one row, positive = classes[1]; the third makes them three: -f, f and a new one. */
-static void split_rows(svs_learner *l) {
+static void classes_split_row(svs_learner *l) {
     int n = l->d + 1;
     double *w = l->scratch[0];
     memset(w, 0, (size_t)n * sizeof *w);
@@ -113,41 +87,22 @@ static void split_rows(svs_learner *l) {
 
 int svi_class_add(svs_learner *l, svs_value y) {
     int k = l->class_count;
-    if (y.kind == SVS_STR) {
-        char *name = l->class_names + (size_t)k * SVS_NAME_MAX;
-        memcpy(name, y.as.s, y.length);
-        y.as.s = name;
+    if (y.kind == SVS_STR)
+        y.as.s = memcpy(l->class_names + (size_t)k * SVS_NAME_MAX, y.as.s, y.length);
+    l->classes[l->class_count++] = y;
+    if (k == 2)
+        classes_split_row(l);
+    if (k >= 2) {
+        classes_all_others(l, l->scratch[0]);
+        svs_alsvm_add_row(l->m, l->scratch[0], NULL); /* reserved: cannot fail */
     }
-    l->classes[k] = y;
-    l->class_count++;
-    if (l->class_count == 3)
-        split_rows(l);
-    if (l->class_count >= 3)
-        add_row(l);
     return k;
 }
 
-int svi_predicted(const svs_learner *l, const double *scores) {
-    if (l->o.task == SVS_REGRESS || l->class_count == 0)
-        return -1;
-    if (l->class_count < 3)
-        return l->class_count == 2 && scores[0] > 0;
-    int best = 0;
-    for (int k = 1; k < l->class_count; k++)
-        if (scores[k] > scores[best])
-            best = k;
-    return best;
-}
-
 void svi_targets(const svs_learner *l, int label, double target, double *t) {
-    if (l->o.task == SVS_REGRESS) {
+    const int rows = svi_rows(l), positive = rows == 1; /* one row: the second class */
+    for (int k = 0; k < rows; k++)
+        t[k] = label == (positive ? 1 : k) ? 1 : -1;
+    if (l->o.task == SVS_REGRESS)
         t[0] = target;
-        return;
-    }
-    if (l->class_count < 3) {
-        t[0] = label == 1 ? 1 : -1;
-        return;
-    }
-    for (int k = 0; k < l->class_count; k++)
-        t[k] = k == label ? 1 : -1;
 }

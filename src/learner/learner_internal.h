@@ -1,20 +1,18 @@
-/* learner_state.h: the inside of an svs_learner and what its files share.
+/* learner_internal.h: the inside of an svs_learner and what its files share.
  *
- *   learner.c   the verbs: step, label, forget, grow, reset
- *   slide.c     one sample in, what leaves out: the group of operations of a step
- *   rebuild.c   the guard: when and how P and w are made anew
- *   classes.c   labels <-> class indices, rows of W
- *   report.c    the model in raw units, health, memory
- *   check.c     w and P against a fresh solve
- *   archive.c   the state as bytes, and back; ring_archive.c: the samples held
- *   snapshot.c  the window of one moment, copied while the stream goes on
+ *  - learner.c: the verbs (step, label, forget, grow, reset), the model in raw units, health
+ *  - learner_slide.c: one sample in, what leaves out: the group of operations of a step
+ *  - learner_rebuild.c: the guard: when and how P and w are rebuilt
+ *  - learner_classes.c: labels and class indices, rows of W
+ *  - learner_check.c: w and P against a fresh solve
+ *  - learner_archive.c: the state as bytes, and back
  *
  * Weights "in hats": with forgetting, a sample learned when `order` samples had been learned before weighs
- * s forget^-(order - base) instead of decaying everything else; true weight = hat / svi_gain(now). */
-#ifndef SVI_LEARNER_STATE_H
-#define SVI_LEARNER_STATE_H
+ * s forget^-(order - base) instead of decaying everything else; true weight = hat / svi_hat(1, now). */
+#ifndef SVI_LEARNER_INTERNAL_H
+#define SVI_LEARNER_INTERNAL_H
 
-#include "learner/alsvm_state.h"
+#include "learner/learner_alsvm.h"
 #include "learner/gram.h"
 #include "learner/ring.h"
 #include "learner/scaler.h"
@@ -56,21 +54,28 @@ struct svs_learner {
     svs_health health;
 };
 
-/* ---- classes.c */
+/* ---- learner_classes.c */
 int svi_class_find(svs_learner *l, svs_value y); /* -1: never seen */
-svs_code svi_class_reserve(svs_learner *l, svs_value y,
-                           svs_error *err); /* room, so that adding cannot fail */
 int svi_class_add(svs_learner *l, svs_value y);
-svs_code svi_class_names(svs_learner *l, svs_value y, svs_error *err); /* room for names, if y is one */
-svs_code svi_class_room(svs_learner *l, int count, svs_error *err);    /* in all parts, for so many classes */
-svs_code svi_room_for_rows(svs_learner *l, int rows, svs_error *err);  /* in the buffers of the learner */
-int svi_rows(const svs_learner *l);                                    /* of W for the present classes */
-int svi_predicted(const svs_learner *l, const double *scores);
-
+/* Room, so that adding y cannot fail. */
+svs_code svi_class_reserve(svs_learner *l, svs_value y, svs_error *err);
+/* Room for names, if y is one. */
+svs_code svi_class_names(svs_learner *l, svs_value y, svs_error *err);
+/* Room in all parts for `count` classes. */
+svs_code svi_class_room(svs_learner *l, int count, svs_error *err);
+/* Room in the buffers of the learner for `rows` rows of W. */
+svs_code svi_room_for_rows(svs_learner *l, int rows, svs_error *err);
+/* Rows of W for `classes` classes. */
+static inline int svi_rows_of(int classes) {
+    return classes < 3 ? 1 : classes;
+}
+static inline int svi_rows(const svs_learner *l) {
+    return svi_rows_of(l->class_count);
+}
 /* The +-1 targets of a class, or the regression target. */
 void svi_targets(const svs_learner *l, int label, double target, double *t);
 
-/* ---- slide.c */
+/* ---- learner_slide.c */
 /* Learns a sample whose raw row is x (not inside the window ring), whose z is in input 0 already and whose
  * label or target is in *out, and removes what leaves. Everything is reserved. */
 void svi_slide(svs_learner *l, const double *x, svs_value id, double weight, double time, svs_step *out);
@@ -82,28 +87,37 @@ void svi_remove_slot(svs_learner *l, int32_t slot);
 double svi_hat(const svs_learner *l, double weight, int64_t order);
 /* z = T (1, x) into input buffer i of the recursion; |z|^2. */
 double svi_enter(svs_learner *l, int i, const double *x);
+/* The scores of the sample in input 0. */
+void svi_scores_now(const svs_learner *l, double *scores);
 
-/* Before a slot of the window leaves: a snapshot may want it. */
-static inline void svi_keep_for_snapshot(svs_learner *l, const struct svi_slot *s) {
-    if (l->snapshot && s->number >= l->snapshot->next)
-        svi_snapshot_copy(l->snapshot, l, INT64_MAX);
-}
-
-/* ---- rebuild.c */
+/* ---- learner_rebuild.c */
+void svi_rebuild(svs_learner *l, bool planned);
 /* The epoch before the first sample: centred there. */
 void svi_first_epoch(svs_learner *l, const double *x);
-void svi_rebuild(svs_learner *l, bool planned);
 /* After the l->arrivals-th labelled arrival: planned work at fixed sample numbers. */
 void svi_guard(svs_learner *l);
 /* r_k of each row of W, from the sums of the gram. */
-/* out = P v, with what is pending left pending (check.c). */
-void svi_inverse_times(const struct svi_recursion *r, const double *v, double *out);
-
 void svi_right_hand_sides(const svs_learner *l, double *r);
-/* v_j of the ridge, in the present coordinates. */
+/* v_j of the ridge, in the present coordinates; its weight. */
 void svi_ridge_vector(const svs_learner *l, int j, double *v);
-/* out = ridge matrix x u, in hats. */
-void svi_ridge_apply(const svs_learner *l, const double *u, double *out);
 double svi_ridge_weight(const svs_learner *l, int j);
+
+/* A learned row of the window in the present coordinates (in scratch[1]). */
+struct svi_learned {
+    const struct svi_slot *slot;
+    const double *z;
+    double s; /* weight in hats */
+};
+
+/* The next slot of the window, from *i on, that is in the model, oldest first; NULL after the last. *i moves
+ * on. */
+const struct svi_slot *svi_next_learned(const svs_learner *l, int32_t *i);
+bool svi_next_row(svs_learner *l, int32_t *i, struct svi_learned *row);
+
+/* A fixed vector of n values +-1. */
+static inline void svi_signs(double *v, int n) {
+    for (int j = 0; j < n; j++)
+        v[j] = (j * 2654435761u) >> 16 & 1 ? 1 : -1;
+}
 
 #endif

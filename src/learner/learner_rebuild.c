@@ -1,27 +1,29 @@
 /* The guard. Rounding in P grows slowly on ordinary data and at once when large samples come and go, and it
- * never heals by itself; so P and w are made anew from sums that only ever grew:
+ * never heals by itself; so P and w are rebuilt from sums that only ever grew:
  *
  *  - at fixed arrivals: 8, 16, 32, ... up to the window's size (P = I/nu swings widely while the first
  * samples come), then every PERIOD windows; for the last window before that a bucket gathers G sample by
  * sample, so that the rebuild itself needs no pass over the window;
  *  - at once, from the rows held, when the energy sentinel, a pivot or a leverage says so (slide.c).
  *
- * Each rebuild begins an epoch: the scaler is fitted anew, and w is refined once against the residual of the
+ * Each rebuild begins an epoch: the scaler is fitted again, and w is refined once against the residual of the
  * rows themselves, which takes it to the accuracy of the rows rather than of G. */
 #include <math.h>
 #include <string.h>
 
-#include "learner/learner_state.h"
+#include "learner/learner_archive.h"
+#include "learner/learner_internal.h"
+#include "linalg/sparse_rows.h"
 
 #define FIRST_REBUILD 8
-#define PERIOD        4     /* windows between planned rebuilds */
-#define SHIFT_MAX     1000  /* deviations that a mean may have moved for G to be moved instead of made anew */
-#define REFINE_FROM   1e4   /* condition estimate from which w is refined */
-#define JITTER        1e-14 /* of the mean diagonal, 100-fold each try */
-#define JITTER_TRIES  8
+#define PERIOD        4 /* windows between planned rebuilds */
+/* Deviations that a mean may have moved for G to be moved instead of gathered again. */
+#define SHIFT_MAX    1000
+#define REFINE_FROM  1e4   /* condition estimate from which w is refined */
+#define JITTER       1e-14 /* of the mean diagonal, 100-fold each try */
+#define JITTER_TRIES 8
 
-/* ---- the ridge
- * -------------------------------------------------------------------------------------------------- */
+/* ---- the ridge */
 
 double svi_ridge_weight(const svs_learner *l, int j) {
     return l->ridge ? l->ridge[j] : l->nu;
@@ -39,18 +41,8 @@ void svi_ridge_vector(const svs_learner *l, int j, double *v) {
         v[1 + i] = -l->scaler.mean[i] * l->scaler.inverse[i];
 }
 
-/* Into the diagonal of g. With scale none the bias's vector is not among them: it is as long as the means are
- * far from 0, and inside G it would drown the samples (add_bias_ridge). */
-static void ridge_add(const svs_learner *l, double *g) {
-    int n = l->d + 1;
-    bool raw = l->o.scale == SVS_SCALE_NONE;
-    for (int j = raw; j < n; j++) {
-        double v = raw ? l->scaler.inverse[j - 1] : 1;
-        g[(size_t)j * n + j] += svi_ridge_weight(l, j) * v * v;
-    }
-}
-
-void svi_ridge_apply(const svs_learner *l, const double *u, double *out) {
+/* out = ridge matrix x u, in hats. */
+static void ridge_apply(const svs_learner *l, const double *u, double *out) {
     int n = l->d + 1;
     for (int j = 0; j < n; j++)
         out[j] = svi_ridge_weight(l, j) * u[j];
@@ -72,44 +64,33 @@ static void ridge_reset(svs_learner *l) {
         l->ridge[j] = l->nu * svi_hat(l, 1, l->order);
 }
 
-/* ---- sums over what is held
- * ------------------------------------------------------------------------------------- */
+/* ---- sums over what is held */
 
-/* A learned row of the window in the present coordinates (in scratch[1]). */
-struct row {
-    const struct svi_slot *slot;
-    const double *z;
-    double s; /* weight in hats */
-};
-
-static bool next_row(svs_learner *l, int32_t *i, struct row *row) {
+const struct svi_slot *svi_next_learned(const svs_learner *l, int32_t *i) {
     while (*i < l->window.count) {
-        int32_t slot = svi_ring_at(&l->window, (*i)++);
-        row->slot = &l->window.slots[slot];
-        if (!row->slot->live || !row->slot->learned)
-            continue;
-        svi_scaler_apply(&l->scaler, svi_ring_row(&l->window, slot), l->scratch[1]);
-        row->z = l->scratch[1];
-        row->s = svi_hat(l, row->slot->weight, row->slot->order);
-        return true;
+        const struct svi_slot *s = &l->window.slots[svi_ring_at(&l->window, (*i)++)];
+        if (s->live && s->learned)
+            return s;
     }
-    return false;
+    return NULL;
 }
 
-static void gather(svs_learner *l) {
-    struct row row;
-    svi_gram_zero(&l->gram);
-    for (int32_t i = 0; next_row(l, &i, &row);)
-        svi_gram_add(&l->gram, l->m->kernels, row.z, row.s, row.slot->label, row.slot->target);
-    svi_gram_flush(&l->gram, l->m->kernels);
+bool svi_next_row(svs_learner *l, int32_t *i, struct svi_learned *row) {
+    row->slot = svi_next_learned(l, i);
+    if (!row->slot)
+        return false;
+    svi_scaler_apply(&l->scaler, svi_ring_row(&l->window, (int32_t)(row->slot - l->window.slots)),
+                     l->scratch[1]);
+    row->z = l->scratch[1];
+    row->s = svi_hat(l, row->slot->weight, row->slot->order);
+    return true;
 }
 
-/* ---- epochs
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- epochs */
 
 /* The scaler and the sums in the coordinates of what the sums themselves hold. False: the shift is too large
  * to move them. */
-static bool refit_from_sums(svs_learner *l) {
+static bool rebuild_scaler_from_sums(svs_learner *l) {
     struct svi_gram *g = &l->gram;
     double *shift = l->scratch[2], *inverse = l->scratch[3], total = g->g[0];
     if (!(total > 0))
@@ -145,16 +126,16 @@ void svi_right_hand_sides(const svs_learner *l, double *r) {
 }
 
 /* residual_k = sum s z (t_k - z'w_k) - ridge w_k for all rows of W in one pass over the window. */
-static void residuals(svs_learner *l, double *residual) {
+static void rebuild_residuals(svs_learner *l, double *residual) {
     int n = l->d + 1, rows = svi_rows(l), padded = l->m->r.padded;
     const double *w = l->m->r.w;
-    struct row row;
+    struct svi_learned row;
     for (int k = 0; k < rows; k++) {
-        svi_ridge_apply(l, w + (size_t)k * padded, residual + (size_t)k * n);
+        ridge_apply(l, w + (size_t)k * padded, residual + (size_t)k * n);
         for (int j = 0; j < n; j++)
             residual[(size_t)k * n + j] *= -1;
     }
-    for (int32_t i = 0; next_row(l, &i, &row);) {
+    for (int32_t i = 0; svi_next_row(l, &i, &row);) {
         svi_targets(l, row.slot->label, row.slot->target, l->target[0]);
         for (int k = 0; k < rows; k++) {
             const double *wk = w + (size_t)k * padded;
@@ -169,12 +150,12 @@ static void residuals(svs_learner *l, double *residual) {
 
 /* w_k += P residual_k: the residual is summed over the rows, not taken from G. Only where G has cost digits.
  */
-static void refine(svs_learner *l) {
+static void rebuild_refine(svs_learner *l) {
     int n = l->d + 1;
     double *correction = l->scratch[3];
     if (l->health.condition < REFINE_FROM)
         return;
-    residuals(l, l->W);
+    rebuild_residuals(l, l->W);
     for (int k = 0; k < svi_rows(l); k++) {
         double *w = l->m->r.w + (size_t)k * l->m->r.padded;
         svs_alsvm_apply(l->m, l->W + (size_t)k * n, correction);
@@ -183,22 +164,26 @@ static void refine(svs_learner *l) {
     }
 }
 
-/* gram + ridge into gram_copy, with `jitter` on the diagonal; its mean diagonal without that. */
-static double fill_copy(svs_learner *l, double jitter) {
+/* gram + ridge into gram_copy, with `jitter` on the diagonal; its mean diagonal without that. With scale none
+ * the bias's vector is not in the ridge: it is as long as the means are far from 0, and inside G it would
+ * drown the samples (ridge_add_bias). */
+static double rebuild_fill_copy(svs_learner *l, double jitter) {
     int n = l->d + 1;
+    const bool raw = l->o.scale == SVS_SCALE_NONE;
     double trace = 0;
     memcpy(l->gram_copy, l->gram.g, (size_t)n * (size_t)n * sizeof(double));
-    ridge_add(l, l->gram_copy);
     for (int j = 0; j < n; j++) {
-        double *entry = l->gram_copy + (size_t)j * n + j;
+        double *entry = l->gram_copy + (size_t)j * n + j, v = raw && j > 0 ? l->scaler.inverse[j - 1] : 1;
+        if (j > 0 || !raw)
+            *entry += svi_ridge_weight(l, j) * v * v;
         trace += *entry;
         *entry += jitter;
     }
     return trace / n;
 }
 
-/* scale none: the bias's ridge as one more step behind the solve, which costs the samples no digits. */
-static void add_bias_ridge(svs_learner *l) {
+/* scale none: the bias's ridge as one more step after the solve, which costs the samples no digits. */
+static void ridge_add_bias(svs_learner *l) {
     memset(l->target[0], 0, (size_t)svi_rows(l) * sizeof(double));
     struct svi_change change = {l->target[0], 1 / svi_ridge_weight(l, 0), 0};
     svi_ridge_vector(l, 0, l->m->r.x[0]);
@@ -207,15 +192,14 @@ static void add_bias_ridge(svs_learner *l) {
 
 /* scale none, nothing in: P is the inverse of the ridge, known without a solve: with b and w_j of the raw
  * model independent, u_0 = b + sum mean_j w_j and u_j = w_j / inverse_j. */
-static void solve_empty(svs_learner *l) {
+static void rebuild_solve_empty(svs_learner *l) {
     int n = l->d + 1;
     double *p = l->gram_copy;
     memset(p, 0, (size_t)n * (size_t)n * sizeof *p);
     p[0] = 1 / svi_ridge_weight(l, 0);
     for (int j = 1; j < n; j++) {
-        double mean = l->scaler.mean[j - 1], deviation = 1 / l->scaler.inverse[j - 1],
-               *row = p + (size_t)j * n;
-        double variance = 1 / svi_ridge_weight(l, j);
+        double mean = l->scaler.mean[j - 1], deviation = 1 / l->scaler.inverse[j - 1];
+        double variance = 1 / svi_ridge_weight(l, j), *row = p + (size_t)j * n;
         p[0] += mean * mean * variance;
         row[0] = mean * deviation * variance;
         row[j] = deviation * deviation * variance;
@@ -226,45 +210,35 @@ static void solve_empty(svs_learner *l) {
 
 /* P and w from gram + ridge. If even the sums are singular in floating point, the smallest ridge that
  * rounding would have made anyway is added. */
-static void solve(svs_learner *l) {
+static void rebuild_solve(svs_learner *l) {
     bool raw = l->o.scale == SVS_SCALE_NONE;
     double jitter = 0, mean = 0;
     svi_right_hand_sides(l, l->W);
     if (raw && !(l->gram.g[0] > 0)) {
-        solve_empty(l);
+        rebuild_solve_empty(l);
         return;
     }
     for (int tries = 0; tries < JITTER_TRIES; tries++) {
-        mean = fill_copy(l, jitter);
+        mean = rebuild_fill_copy(l, jitter);
         if (svs_alsvm_set(l->m, l->gram_copy, l->W, NULL) == SVS_OK)
             break;
         jitter = jitter > 0 ? 100 * jitter : JITTER * mean;
     }
     if (raw)
-        add_bias_ridge(l);
+        ridge_add_bias(l);
     l->health.condition = svi_alsvm_trace_inverse(l->m) / (l->d + 1) * mean;
-}
-
-/* v = +-1 in scratch[0]. */
-static double *signs(svs_learner *l) {
-    double *v = l->scratch[0];
-    for (int j = 0; j <= l->d; j++)
-        v[j] = (j * 2654435761u) >> 16 & 1 ? 1 : -1;
-    return v;
 }
 
 /* |G (P v) - v| / |v| for v in scratch[0] and P v in scratch[2], G taken from the rows (from the sums without
  * a window). */
-static double lost(svs_learner *l) {
+static double rebuild_lost(svs_learner *l) {
     int n = l->d + 1;
     const double *v = l->scratch[0], *pv = l->scratch[2];
     double *gpv = l->scratch[3], sum = 0;
-    svi_ridge_apply(l, pv, gpv);
-    struct row row;
-    for (int32_t i = 0; l->o.window && next_row(l, &i, &row);) {
-        double s = 0;
-        for (int j = 0; j < n; j++)
-            s += row.z[j] * pv[j];
+    ridge_apply(l, pv, gpv);
+    struct svi_learned row;
+    for (int32_t i = 0; l->o.window && svi_next_row(l, &i, &row);) {
+        const double s = svi_dot(row.z, pv, n);
         for (int j = 0; j < n; j++)
             gpv[j] += row.s * s * row.z[j];
     }
@@ -276,44 +250,31 @@ static double lost(svs_learner *l) {
     return sqrt(sum / n);
 }
 
-/* What the recursion has lost. */
-static double probe(svs_learner *l) {
-    svs_alsvm_apply(l->m, signs(l), l->scratch[2]);
-    return lost(l);
-}
-
-/* Of each row of W: |b - G w| / |b|, from the rows; the largest. */
-static double worst_residual(svs_learner *l) {
+double svi_learner_residual(svs_learner *l) {
     int n = l->d + 1, rows = svi_rows(l);
-    double worst = 0;
-    residuals(l, l->W);
-    for (int k = 0; k < rows; k++) {
-        double *b = l->scratch[3], off = 0, size = 0;
-        struct row row;
+    double *b = l->scratch[3];
+    if (l->o.window == 0 || l->arrivals == 0)
+        return NAN;
+    svi_signs(l->scratch[0], n);
+    svi_alsvm_inverse_times(l->m, l->scratch[0], l->scratch[2]);
+    double worst = rebuild_lost(l);
+    rebuild_residuals(l, l->W);
+    for (int k = 0; k < rows; k++) { /* |b - G w| / |b|, from the rows */
+        struct svi_learned row;
         memset(b, 0, (size_t)n * sizeof *b);
-        for (int32_t i = 0; next_row(l, &i, &row);) {
+        for (int32_t i = 0; svi_next_row(l, &i, &row);) {
             svi_targets(l, row.slot->label, row.slot->target, l->target[0]);
             for (int j = 0; j < n; j++)
                 b[j] += row.s * l->target[0][k] * row.z[j];
         }
-        for (int j = 0; j < n; j++) {
-            off += l->W[(size_t)k * n + j] * l->W[(size_t)k * n + j];
-            size += b[j] * b[j];
-        }
+        const double *residual = l->W + (size_t)k * n, off = svi_dot(residual, residual, n),
+                     size = svi_dot(b, b, n);
         worst = fmax(worst, size > 0 ? sqrt(off / size) : sqrt(off));
     }
     return worst;
 }
 
-double svi_learner_residual(svs_learner *l) {
-    if (l->o.window == 0 || l->arrivals == 0)
-        return NAN;
-    svi_inverse_times(&l->m->r, signs(l), l->scratch[2]);
-    const double inverse = lost(l);
-    return fmax(inverse, worst_residual(l));
-}
-
-static void measure_energy(svs_learner *l) {
+static void rebuild_measure_energy(svs_learner *l) {
     const struct svi_gram *g = &l->gram;
     double gain = svi_hat(l, 1, l->order - 1), total = g->g[0]; /* the newest counts fully */
     for (int j = 0; j <= l->d; j++) {
@@ -324,29 +285,30 @@ static void measure_energy(svs_learner *l) {
     }
 }
 
-/* The sums in the coordinates of the new epoch: the bucket's if it holds exactly what the window holds, else
- * from the rows. */
-static void new_epoch(svs_learner *l, bool planned) {
-    bool from_sums = l->o.window == 0 || (planned && l->bucket); /* unplanned, the bucket holds but a part */
+void svi_rebuild(svs_learner *l, bool planned) {
+    const bool from_sums = l->o.window == 0 || (planned && l->bucket); /* unplanned, it holds but a part */
     svi_gram_flush(&l->gram, l->m->kernels);
-    if (!from_sums || !refit_from_sums(l)) {
+    if (planned) {
+        svi_signs(l->scratch[0], l->d + 1);
+        svs_alsvm_apply(l->m, l->scratch[0], l->scratch[2]);
+        l->health.residual = rebuild_lost(l); /* of the recursion */
+    }
+    /* The sums in the coordinates of the new epoch: the bucket's if it holds exactly what the window holds,
+     * else from the rows. */
+    if (!from_sums || !rebuild_scaler_from_sums(l)) {
         svi_scaler_fit(&l->scaler, &l->window, l->scratch[2]);
-        gather(l);
+        struct svi_learned row;
+        svi_gram_zero(&l->gram);
+        for (int32_t i = 0; svi_next_row(l, &i, &row);)
+            svi_gram_add(&l->gram, l->m->kernels, row.z, row.s, row.slot->label, row.slot->target);
+        svi_gram_flush(&l->gram, l->m->kernels);
     }
     l->bucket = false;
-}
-
-void svi_rebuild(svs_learner *l, bool planned) {
-    if (planned) {
-        svi_gram_flush(&l->gram, l->m->kernels);
-        l->health.residual = probe(l);
-    }
-    new_epoch(l, planned);
     ridge_reset(l);
-    solve(l);
+    rebuild_solve(l);
     if (l->o.window)
-        refine(l);
-    measure_energy(l);
+        rebuild_refine(l);
+    rebuild_measure_energy(l);
     l->health.rebuilds++;
 }
 
@@ -354,12 +316,12 @@ void svi_first_epoch(svs_learner *l, const double *x) {
     svi_scaler_center(&l->scaler, x);
     svi_gram_zero(&l->gram);
     ridge_reset(l);
-    solve(l);
-    measure_energy(l);
+    rebuild_solve(l);
+    rebuild_measure_energy(l);
 }
 
 /* The arrival of the planned rebuild that follows `arrival`. */
-static int64_t after(const svs_learner *l, int64_t arrival) {
+static int64_t rebuild_after(const svs_learner *l, int64_t arrival) {
     int64_t window = l->o.window;
     if (arrival < FIRST_REBUILD)
         return FIRST_REBUILD;
@@ -370,14 +332,21 @@ static int64_t after(const svs_learner *l, int64_t arrival) {
 
 void svi_guard(svs_learner *l) {
     if (l->next_rebuild == 0)
-        l->next_rebuild = after(l, 0);
+        l->next_rebuild = rebuild_after(l, 0);
     if (l->arrivals == l->next_rebuild) {
         svi_rebuild(l, true);
-        l->next_rebuild = after(l, l->arrivals);
+        l->next_rebuild = rebuild_after(l, l->arrivals);
     } else if (l->o.window && l->o.rule == SVS_ALSVM && l->arrivals > l->o.window &&
                l->arrivals == l->next_rebuild - l->o.window) {
         svi_gram_zero(&l->gram);
         l->bucket = true;
         l->bucket_from = l->window.pushed;
     }
+}
+
+void svi_learner_rebuild(svs_learner *l) {
+    if (l->arrivals == 0)
+        return; /* P = I/nu, w = 0: exact as they are */
+    svi_rebuild(l, false);
+    l->version++;
 }

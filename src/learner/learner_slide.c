@@ -1,8 +1,18 @@
+/* The slide: a sample goes into P and w, and what leaves the full window goes out in the same sweep.
+ *
+ * Every removal is watched: the pivot, the leverage it had, and the energies, which notice when large samples
+ * have left. Where P cannot be trusted any more the step ends in a rebuild (learner_rebuild.c), from the rows
+ * held. So after each step either P is good or it is new. Invariants: held_learned counts the window's
+ * learned live slots; P and w hold exactly these, but for faded ones whose removal would be below rounding
+ * (slide_leaves_trace).
+ *
+ * To read: svi_slide, slide_add_and_remove, slide_mend; then svi_remove_slot and svi_expire for what leaves
+ * out of its turn. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-#include "learner/learner_state.h"
+#include "learner/learner_internal.h"
 
 /* Beyond this the addition of a sample leaves P with 6 digits less in its direction: rebuild. */
 #define LEVERAGE_MAX 1e6
@@ -28,26 +38,25 @@ double svi_enter(svs_learner *l, int i, const double *x) {
     return l->m->kernels->standardise(l->m->r.x[i], x, l->scaler.mean, l->scaler.inverse, l->d);
 }
 
-/* ---- operations
- * ----------------------------------------------------------------------------------------------- */
+/* ---- operations */
 
 /* What a sample weighs where the one learned at `newest` counts fully: the unit of the energies. */
-static double age_weight(const svs_learner *l, const struct svi_slot *s, int64_t newest) {
+static double slide_age_weight(const svs_learner *l, const struct svi_slot *s, int64_t newest) {
     return l->o.forget == 1 ? s->weight : s->weight * pow(l->o.forget, (double)(newest - s->order));
 }
 
 /* However heavy or large it was, it may have faded below rounding: the ridge is what it is measured by. */
-static inline bool leaves_trace(svs_learner *l, int32_t slot) {
+static inline bool slide_leaves_trace(svs_learner *l, int32_t slot) {
     const struct svi_slot *s = &l->window.slots[slot];
     if (!s->live || !s->learned)
         return false;
-    double weight = age_weight(l, s, l->order), least = TRACE_MIN * l->nu;
+    double weight = slide_age_weight(l, s, l->order), least = TRACE_MIN * l->nu;
     return l->o.forget == 1 || weight > least || /* |z| is 1 at least */
            weight * svi_enter(l, 1, svi_ring_row(&l->window, slot)) > least;
 }
 
 /* Prepares the removal of a slot as change i of the next step; returns |z|^2. */
-static inline double prepare_removal(svs_learner *l, int i, int32_t slot, struct svi_change *change) {
+static inline double slide_prepare_removal(svs_learner *l, int i, int32_t slot, struct svi_change *change) {
     const struct svi_slot *s = &l->window.slots[slot];
     double energy = svi_enter(l, i, svi_ring_row(&l->window, slot));
     svi_targets(l, s->label, s->target, l->target[i]);
@@ -56,23 +65,23 @@ static inline double prepare_removal(svs_learner *l, int i, int32_t slot, struct
 }
 
 /* True when P cannot be trusted after this removal; s: the sample's weight in the unit of the energies. */
-static bool removal_alarms(svs_learner *l, const struct svi_change *c, const double *z, double energy,
-                           double s) {
+static bool slide_removal_alarms(svs_learner *l, const struct svi_change *c, const double *z, double energy,
+                                 double s) {
     double left = 1 + c->leverage / c->inverse_weight; /* 1 - s x'Px */
     bool lost = !(DBL_EPSILON * energy * s < REMOVAL_ERROR_MAX * l->nu * left);
     return l->m->kernels->energy_remove(&l->energy, z, s, ENERGY_DROP, ENERGY_NOISE, l->m->r.padded) | lost;
 }
 
 /* Takes a slot out of P and w, without an addition in the same sweep. False: P must be rebuilt. */
-static bool remove_alone(svs_learner *l, int32_t slot) {
+static bool slide_remove_alone(svs_learner *l, int32_t slot) {
     struct svi_change change;
-    double energy = prepare_removal(l, 0, slot, &change);
-    double s = age_weight(l, &l->window.slots[slot], l->order - 1); /* the newest is in already */
+    double energy = slide_prepare_removal(l, 0, slot, &change);
+    double s = slide_age_weight(l, &l->window.slots[slot], l->order - 1); /* the newest is in already */
     return svi_alsvm_step(l->m, &change, 1, NULL) == SVS_OK &&
-           !removal_alarms(l, &change, l->m->r.x[0], energy, s);
+           !slide_removal_alarms(l, &change, l->m->r.x[0], energy, s);
 }
 
-static void learned(svs_learner *l) {
+static void slide_learned(svs_learner *l) {
     l->order++;
     l->held_learned++;
     l->health.learned++;
@@ -90,7 +99,7 @@ static void learned(svs_learner *l) {
 
 /* With forgetting the ridge decays like everything else; one coordinate per learned sample is brought back to
  * nu, in turn, so that P stays bounded and the ridge is known exactly. */
-static bool refresh_ridge(svs_learner *l) {
+static bool slide_refresh_ridge(svs_learner *l) {
     if (l->o.forget == 1)
         return true;
     int j = (int)(l->order % (l->d + 1)), rows = svi_rows(l);
@@ -105,54 +114,55 @@ static bool refresh_ridge(svs_learner *l) {
     return svi_alsvm_step(l->m, &change, 1, NULL) == SVS_OK;
 }
 
-/* Adds the sample in input 0, removing slot `leaving` (or -1) in the same sweep. False: P must be rebuilt. */
-static bool add_and_remove(svs_learner *l, int32_t leaving, double weight, svs_step *out) {
+/* The sample in input 0 into P, w and the sums, removing slot `leaving` (or -1) in the same sweep. False: P
+ * must be rebuilt. */
+static bool slide_add_and_remove(svs_learner *l, int32_t leaving, double weight, svs_step *out) {
     struct svi_change change[2];
     double energy = 0;
     int count = 1;
     svi_targets(l, out->label, out->target, l->target[0]);
     change[0] = (struct svi_change){l->target[0], 1 / svi_hat(l, weight, l->order), 0};
     if (leaving >= 0) {
-        energy = prepare_removal(l, 1, leaving, &change[1]);
+        energy = slide_prepare_removal(l, 1, leaving, &change[1]);
         count = 2;
     }
     bool good = svi_alsvm_step(l->m, change, count, NULL) == SVS_OK;
     out->leverage = change[0].leverage;
     l->m->kernels->energy_add(&l->energy, l->m->r.x[0], weight, l->o.forget, l->m->r.padded);
     if (leaving >= 0)
-        good &= !removal_alarms(l, &change[1], l->m->r.x[1], energy,
-                                age_weight(l, &l->window.slots[leaving], l->order));
+        good &= !slide_removal_alarms(l, &change[1], l->m->r.x[1], energy,
+                                      slide_age_weight(l, &l->window.slots[leaving], l->order));
+    if (l->bucket || l->o.window == 0)
+        svi_gram_add(&l->gram, l->m->kernels, l->m->r.x[0], svi_hat(l, weight, l->order), out->label,
+                     out->target);
     return good && change[0].leverage < LEVERAGE_MAX * change[0].inverse_weight;
 }
 
-/* ---- the slide
- * --------------------------------------------------------------------------------------------------- */
+/* ---- the slide */
 
 /* After a removal: P cannot be trusted, or nothing is in any more; then the model is P = ridge^-1, w = 0
  * again and not the rounding that is left, which FALSVM's next decision would follow. */
-static void mend(svs_learner *l, bool good) {
+static void slide_mend(svs_learner *l, bool good) {
     bool emptied = l->o.window && l->held_learned == 0;
     l->health.alarms += !good;
     if (!good || emptied)
         svi_rebuild(l, false);
 }
 
-static bool rightly_classified(const svs_learner *l, int label, const double *scores) {
-    if (l->class_count < 3)
-        return (label == 1 ? scores[0] : -scores[0]) > TIE;
-    for (int k = 0; k < l->class_count; k++)
-        if (k != label && scores[k] + TIE >= scores[label])
-            return false;
-    return true;
-}
-
-static void cancel_bucket(svs_learner *l, const struct svi_slot *s) {
-    if (l->o.window && s->number >= l->bucket_from)
+/* Before a slot of the window leaves: a snapshot may want it; the bucket cannot hold it any more; and it is
+ * no longer counted. True: P and w hold it too. */
+static bool slide_release(svs_learner *l, int32_t slot) {
+    const struct svi_slot *s = &l->window.slots[slot];
+    if (l->snapshot && s->number >= l->snapshot->next)
+        svi_snapshot_copy(l->snapshot, l, INT64_MAX);
+    if (s->live && l->o.window && s->number >= l->bucket_from)
         l->bucket = false;
+    l->held_learned -= s->live && s->learned;
+    return slide_leaves_trace(l, slot);
 }
 
-static void remember(svs_learner *l, const double *x, svs_value id, double weight, double time,
-                     const svs_step *out) {
+static void slide_remember(svs_learner *l, const double *x, svs_value id, double weight, double time,
+                           const svs_step *out) {
     int32_t slot = svi_ring_push(&l->window, id);
     struct svi_slot *s = &l->window.slots[slot];
     memcpy(svi_ring_row(&l->window, slot), x, (size_t)l->d * sizeof *x);
@@ -164,38 +174,24 @@ static void remember(svs_learner *l, const double *x, svs_value id, double weigh
     s->learned = out->learned;
 }
 
-static void scores_now(svs_learner *l, double *scores) {
+void svi_scores_now(const svs_learner *l, double *scores) {
     const struct svi_recursion *r = &l->m->r;
     for (int k = 0; k < r->rows; k++)
         scores[k] = l->m->kernels->dot(r->w + (size_t)k * r->padded, r->x[0], r->padded);
 }
 
-static bool falsvm_skips(svs_learner *l, int label) {
+/* FALSVM does not learn what the model classifies rightly. */
+static bool slide_falsvm_skips(svs_learner *l, int label) {
+    double *scores = l->target[0];
     if (l->o.rule != SVS_FALSVM)
         return false;
-    scores_now(l,
-               l->target[0]); /* a late label or a new class: the scores of now, not those of the arrival */
-    return rightly_classified(l, label, l->target[0]);
-}
-
-/* The oldest slot of a full window leaves: the part of it that is not P and w. True: P and w hold it too. */
-static bool leave(svs_learner *l, svs_step *out) {
-    struct svi_slot *s = &l->window.slots[l->window.first];
-    svi_keep_for_snapshot(l, s);
-    out->removed += s->live;
-    l->held_learned -= s->live && s->learned;
-    if (s->live)
-        cancel_bucket(l, s);
-    return leaves_trace(l, l->window.first);
-}
-
-/* The sample in input 0 into P, w and the sums. False: P must be rebuilt. */
-static bool take_in(svs_learner *l, int32_t leaving, double weight, svs_step *out) {
-    bool good = add_and_remove(l, leaving, weight, out);
-    if (l->bucket || l->o.window == 0)
-        svi_gram_add(&l->gram, l->m->kernels, l->m->r.x[0], svi_hat(l, weight, l->order), out->label,
-                     out->target);
-    return good;
+    svi_scores_now(l, scores); /* not those of the arrival: a late label, a new class */
+    if (l->class_count < 3)
+        return (label == 1 ? scores[0] : -scores[0]) > TIE;
+    for (int k = 0; k < l->class_count; k++)
+        if (k != label && scores[k] + TIE >= scores[label])
+            return false;
+    return true;
 }
 
 void svi_slide(svs_learner *l, const double *x, svs_value id, double weight, double time, svs_step *out) {
@@ -205,48 +201,47 @@ void svi_slide(svs_learner *l, const double *x, svs_value id, double weight, dou
         svi_enter(l, 0, x);
     }
     bool good = true, full = l->o.window > 0 && svi_ring_full(&l->window);
-    out->learned = !falsvm_skips(l, out->label);
-    int32_t leaving = full && leave(l, out) ? l->window.first : -1;
+    out->learned = !slide_falsvm_skips(l, out->label);
+    out->removed += full && l->window.slots[l->window.first].live;
+    int32_t leaving = full && slide_release(l, l->window.first) ? l->window.first : -1;
     if (out->learned)
-        good = take_in(l, leaving, weight, out);
+        good = slide_add_and_remove(l, leaving, weight, out);
     else if (leaving >= 0)
-        good = remove_alone(l, leaving);
+        good = slide_remove_alone(l, leaving);
     if (full)
         svi_ring_pop(&l->window);
     if (l->o.window)
-        remember(l, x, id, weight, time, out);
+        slide_remember(l, x, id, weight, time, out);
     if (out->learned) {
-        learned(l);
-        good &= refresh_ridge(l);
+        slide_learned(l);
+        good &= slide_refresh_ridge(l);
     }
     l->arrivals++;
     if (!good || full)
-        mend(l, good);
+        slide_mend(l, good);
     svi_guard(l);
     l->version += out->learned || leaving >= 0 || l->health.rebuilds > rebuilds; /* that changes last bits */
 }
 
 void svi_remove_slot(svs_learner *l, int32_t slot) {
-    struct svi_slot *s = &l->window.slots[slot];
-    bool good = true, trace = leaves_trace(l, slot);
     int64_t rebuilds = l->health.rebuilds;
-    svi_keep_for_snapshot(l, s);
-    cancel_bucket(l, s);
-    l->held_learned -= s->live && s->learned;
-    if (trace)
-        good = remove_alone(l, slot);
+    const bool trace = slide_release(l, slot), good = !trace || slide_remove_alone(l, slot);
     svi_ring_kill(&l->window, slot);
-    mend(l, good);
+    slide_mend(l, good);
     l->version += trace || l->health.rebuilds > rebuilds;
 }
 
-static bool expired(const struct svi_ring *r, double time, double seconds) {
+static bool slide_expired(const struct svi_ring *r, double time, double seconds) {
     return r->count && (!r->slots[r->first].live || r->slots[r->first].time < time - seconds);
 }
 
-static int expire_window(svs_learner *l, double time) {
+int svi_expire(svs_learner *l, double time) {
     int removed = 0;
-    while (expired(&l->window, time, l->o.window_seconds)) {
+    while (slide_expired(&l->waiting, time, l->o.labels_ttl)) {
+        l->health.labels_expired += l->waiting.slots[l->waiting.first].live;
+        svi_ring_pop(&l->waiting);
+    }
+    while (l->o.window_seconds > 0 && slide_expired(&l->window, time, l->o.window_seconds)) {
         if (l->window.slots[l->window.first].live) {
             svi_remove_slot(l, l->window.first);
             removed++;
@@ -254,12 +249,4 @@ static int expire_window(svs_learner *l, double time) {
         svi_ring_pop(&l->window);
     }
     return removed;
-}
-
-int svi_expire(svs_learner *l, double time) {
-    while (expired(&l->waiting, time, l->o.labels_ttl)) {
-        l->health.labels_expired += l->waiting.slots[l->waiting.first].live;
-        svi_ring_pop(&l->waiting);
-    }
-    return l->o.window_seconds > 0 ? expire_window(l, time) : 0;
 }

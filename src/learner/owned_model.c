@@ -4,11 +4,11 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "learner/model_owned.h"
+#include "learner/owned_model.h"
 
 /* Four sums at a time: they do not wait for each other, and their order is fixed, so that a score has the
  * same bits wherever this is compiled without fused arithmetic. */
-static double dot(const double *a, const double *b, int n) {
+static double model_dot(const double *a, const double *b, int n) {
     double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
     int i = 0;
     for (; i + 4 <= n; i += 4) {
@@ -24,55 +24,52 @@ static double dot(const double *a, const double *b, int n) {
 
 void svs_model_scores(const svs_model *m, const double *x, double *scores) {
     for (int k = 0; k < m->rows; k++)
-        scores[k] = dot(m->W + (size_t)k * (size_t)m->d, x, m->d) + m->b[k];
+        scores[k] = model_dot(m->W + (size_t)k * (size_t)m->d, x, m->d) + m->b[k];
 }
 
-int svs_model_predict(const svs_model *m, const double *scores) {
-    if (m->task == SVS_REGRESS || m->class_count == 0)
+int svi_predicted(svs_task task, int class_count, const double *scores) {
+    if (task == SVS_REGRESS || class_count == 0)
         return -1;
-    if (m->class_count == 1)
-        return 0;
-    if (m->class_count == 2)
-        return scores[0] > 0; /* positive = classes[1]; a score of 0 falls to classes[0], as in LIBLINEAR */
+    if (class_count < 3) /* positive = classes[1]; a score of 0 falls to classes[0], as in LIBLINEAR */
+        return class_count == 2 && scores[0] > 0;
     int best = 0;
-    for (int k = 1; k < m->class_count; k++)
+    for (int k = 1; k < class_count; k++)
         if (scores[k] > scores[best])
             best = k;
     return best;
 }
 
-static size_t text_size(const svs_value *classes, int class_count, const char *const *features, int d) {
+int svs_model_predict(const svs_model *m, const double *scores) {
+    return svi_predicted(m->task, m->class_count, scores);
+}
+
+size_t svi_classes_text(const svs_value *classes, int count) {
     size_t size = 1;
-    for (int k = 0; k < class_count; k++)
+    for (int k = 0; k < count; k++)
         size += classes[k].kind == SVS_STR ? classes[k].length : 0;
-    for (int j = 0; features && j < d; j++)
-        size += strlen(features[j]) + 1;
     return size;
 }
 
-static void copy_text(struct svi_owned_model *o, const svs_value *classes, const char *const *features) {
-    char *at = o->text;
-    for (int k = 0; k < o->model.class_count; k++) {
-        o->classes[k] = classes[k];
+char *svi_classes_copy(svs_value *to, const svs_value *classes, int count, char *text) {
+    for (int k = 0; k < count; k++) {
+        to[k] = classes[k];
         if (classes[k].kind != SVS_STR)
             continue;
-        memcpy(at, classes[k].as.s, classes[k].length);
-        o->classes[k].as.s = at;
-        at += classes[k].length;
+        to[k].as.s = memcpy(text, classes[k].as.s, classes[k].length);
+        text += classes[k].length;
     }
-    for (int j = 0; features && j < o->model.d; j++) {
-        size_t length = strlen(features[j]) + 1;
-        o->features[j] = memcpy(at, features[j], length);
-        at += length;
-    }
+    return text;
 }
 
-struct svi_owned_model *svi_model_new(svs_task task, int d, int rows, const svs_value *classes, int class_count,
-                                      const char *const *features, svs_error *err) {
+struct svi_owned_model *svi_model_new(svs_task task, int d, int rows, const svs_value *classes,
+                                      int class_count, const char *const *features, svs_error *err) {
     struct svi_owned_model *o = svi_alloc(sizeof *o);
+    size_t size = svi_classes_text(classes, class_count);
+    for (int j = 0; features && j < d; j++)
+        size += strlen(features[j]) + 1;
     if (o) {
         o->model = (svs_model){.method = "", .task = task, .d = d, .rows = rows, .class_count = class_count};
-        o->text = svi_alloc(text_size(classes, class_count, features, d));
+        o->text = svi_alloc(size);
         o->W = svi_alloc_array((size_t)rows * (size_t)d + 1, sizeof *o->W);
         o->b = svi_alloc_array((size_t)rows, sizeof *o->b);
         o->classes = svi_alloc_array((size_t)class_count + 1, sizeof *o->classes);
@@ -84,7 +81,12 @@ struct svi_owned_model *svi_model_new(svs_task task, int d, int rows, const svs_
         svi_fail_memory(err, "a model");
         return NULL;
     }
-    copy_text(o, classes, features);
+    char *at = svi_classes_copy(o->classes, classes, class_count, o->text);
+    for (int j = 0; features && j < d; j++) {
+        size_t length = strlen(features[j]) + 1;
+        o->features[j] = memcpy(at, features[j], length);
+        at += length;
+    }
     o->model.W = o->W;
     o->model.b = o->b;
     o->model.classes = o->classes;
@@ -96,11 +98,9 @@ void svs_model_free(svs_model **m) {
     struct svi_owned_model *o = (struct svi_owned_model *)*m;
     if (!o)
         return;
-    svi_free(o->text);
-    svi_free(o->W);
-    svi_free(o->b);
-    svi_free(o->classes);
-    svi_free(o->features);
+    void *const all[] = {o->text, o->W, o->b, o->classes, o->features};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        svi_free(all[i]);
     svi_free(o);
     *m = NULL;
 }

@@ -1,13 +1,28 @@
+/* Samples held, found by id (ring.h), and how they are archived.
+ *
+ * Slots lie in a circle from `first` on, `count` of them, the oldest first; each has its row at the same
+ * place in `rows`. Live slots with an id are chained in the bucket of its hash, the newest first, so that a
+ * search meets the newest of several first. Invariants: numbers rise from slot to slot; exactly the live
+ * slots with an id are chained; a string id points into `names` at the slot's place (svi_ring_check).
+ *
+ * What can fail is in svi_ring_reserve, which moves everything to more room; push, pop and kill cannot. The
+ * archive has a ring as pieces of a few thousand slots, oldest first, so that where a ring begins does not
+ * show and the room to gather them in stays small. A piece is a handful of columns. A dead slot is all zero
+ * there: a sample that was taken out is not kept. */
+#include "learner/ring.h"
+
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "learner/ring.h"
+#include "base/text.h"
 
 #define NONE           (-1)
 #define FIRST_CAPACITY 1024
 
-static uint32_t hash_of(svs_value id) {
+static uint32_t ring_hash_of(svs_value id) {
     uint64_t h = 14695981039346656037u;
     const unsigned char *bytes =
         id.kind == SVS_STR ? (const unsigned char *)id.as.s : (const unsigned char *)&id.as.i;
@@ -17,14 +32,7 @@ static uint32_t hash_of(svs_value id) {
     return (uint32_t)(h ^ h >> 32);
 }
 
-static size_t bucket_count(int32_t capacity) {
-    size_t n = 16;
-    while (n < (size_t)capacity)
-        n *= 2;
-    return n;
-}
-
-static void chain(struct svi_ring *r, int32_t slot) {
+static void ring_chain(struct svi_ring *r, int32_t slot) {
     struct svi_slot *s = &r->slots[slot];
     int32_t *head = &r->buckets[s->hash & r->bucket_mask];
     s->older = *head;
@@ -34,111 +42,84 @@ static void chain(struct svi_ring *r, int32_t slot) {
     *head = slot;
 }
 
-static void unchain(struct svi_ring *r, int32_t slot) {
-    struct svi_slot *s = &r->slots[slot];
-    if (s->id.kind == SVS_NONE)
-        return;
-    if (s->newer != NONE)
-        r->slots[s->newer].older = s->older;
-    else
-        r->buckets[s->hash & r->bucket_mask] = s->older;
-    if (s->older != NONE)
-        r->slots[s->older].newer = s->newer;
+/* Allocates what `r` says: capacity, stride and, if asked for, names and buckets. */
+static svs_code ring_allocate(struct svi_ring *r, bool names, bool buckets, const char *what,
+                              svs_error *err) {
+    const size_t capacity = (size_t)r->capacity;
+    size_t bucket_count = 16;
+    while (bucket_count < capacity)
+        bucket_count *= 2;
+    r->slots = svi_alloc_array(capacity, sizeof *r->slots);
+    r->rows = svi_alloc_array(capacity * (size_t)r->stride, sizeof *r->rows);
+    r->names = names ? svi_alloc_array(capacity, SVS_NAME_MAX) : NULL;
+    r->buckets = buckets ? svi_alloc_array(bucket_count, sizeof *r->buckets) : NULL;
+    r->bucket_mask = (uint32_t)(bucket_count - 1);
+    if (r->slots && r->rows && (r->names || !names) && (r->buckets || !buckets))
+        return SVS_OK;
+    svi_ring_clear(r);
+    return svi_fail_memory(err, what);
 }
 
 svs_code svi_ring_init(struct svi_ring *r, int32_t max, int32_t stride, svs_error *err) {
     *r = (struct svi_ring){.max = max, .stride = stride > 0 ? stride : 1};
     r->capacity = max < FIRST_CAPACITY ? max : FIRST_CAPACITY;
-    if (max == 0)
-        return SVS_OK;
-    r->slots = svi_alloc_array((size_t)r->capacity, sizeof *r->slots);
-    r->rows = svi_alloc_array((size_t)r->capacity * (size_t)r->stride, sizeof *r->rows);
-    if (r->slots && r->rows)
-        return SVS_OK;
-    svi_ring_clear(r);
-    return svi_fail_memory(err, "the samples held");
+    return max == 0 ? SVS_OK : ring_allocate(r, false, false, "the samples held", err);
 }
 
 void svi_ring_clear(struct svi_ring *r) {
-    svi_free(r->slots);
-    svi_free(r->rows);
-    svi_free(r->names);
-    svi_free(r->buckets);
+    void *const all[] = {r->slots, r->rows, r->names, r->buckets};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        svi_free(all[i]);
     *r = (struct svi_ring){0};
 }
 
-static void clear_buckets(struct svi_ring *r) {
+static void ring_clear_buckets(struct svi_ring *r) {
     if (r->buckets)
         memset(r->buckets, 0xff, ((size_t)r->bucket_mask + 1) * sizeof *r->buckets); /* all NONE */
 }
 
 void svi_ring_empty(struct svi_ring *r) {
     r->first = r->count = r->live = 0;
-    clear_buckets(r);
+    ring_clear_buckets(r);
 }
 
-/* ---- room ------------------------------------------------------------------------------------------------
- */
-
-struct room {
-    struct svi_slot *slots;
-    double *rows;
-    char *names;
-    int32_t *buckets;
-    size_t bucket_count;
-};
-
-static bool take_room(struct room *n, int32_t capacity, int32_t stride, bool names, bool buckets) {
-    n->bucket_count = bucket_count(capacity);
-    n->slots = svi_alloc_array((size_t)capacity, sizeof *n->slots);
-    n->rows = svi_alloc_array((size_t)capacity * (size_t)stride, sizeof *n->rows);
-    n->names = names ? svi_alloc_array((size_t)capacity, SVS_NAME_MAX) : NULL;
-    n->buckets = buckets ? svi_alloc_array(n->bucket_count, sizeof *n->buckets) : NULL;
-    if (n->slots && n->rows && (n->names || !names) && (n->buckets || !buckets))
-        return true;
-    svi_free(n->slots);
-    svi_free(n->rows);
-    svi_free(n->names);
-    svi_free(n->buckets);
-    return false;
-}
+/* ---- room */
 
 /* What becomes of a row: `keep` doubles stay, `tail` doubles move. */
-struct columns {
+struct ring_columns {
     int32_t stride, keep, from, to, tail;
 };
 
-/* Everything moves to new room, oldest first, and the index is made anew. */
-static svs_code move(struct svi_ring *r, int32_t capacity, const struct columns *c, bool names, bool buckets,
-                     svs_error *err) {
-    struct room n;
-    if (!take_room(&n, capacity, c->stride, names, buckets))
-        return svi_fail_memory(err, "more samples");
-    struct svi_ring old = *r;
-    r->slots = n.slots, r->rows = n.rows, r->names = n.names, r->buckets = n.buckets;
-    r->bucket_mask = (uint32_t)(n.bucket_count - 1);
-    r->capacity = capacity;
-    r->stride = c->stride;
-    r->first = 0;
-    clear_buckets(r);
+/* Puts a string id's bytes into the ring's own room. */
+static void ring_own_name(struct svi_ring *r, int32_t slot) {
+    svs_value *id = &r->slots[slot].id;
+    if (id->kind == SVS_STR)
+        id->as.s = memcpy(r->names + (size_t)slot * SVS_NAME_MAX, id->as.s, id->length);
+}
+
+/* Everything moves to new room, oldest first, and the index is made again. */
+static svs_code ring_move(struct svi_ring *r, int32_t capacity, const struct ring_columns *c, bool names,
+                          bool buckets, svs_error *err) {
+    struct svi_ring old = *r, now = *r;
+    now.capacity = capacity;
+    now.stride = c->stride;
+    now.first = 0;
+    svs_code code = ring_allocate(&now, names, buckets, "more samples", err);
+    if (code != SVS_OK)
+        return code;
+    *r = now;
+    ring_clear_buckets(r);
     for (int32_t i = 0; i < r->count; i++) {
-        int32_t from = svi_ring_at(&old, i);
-        struct svi_slot *s = &r->slots[i];
-        *s = old.slots[from];
+        const int32_t from = svi_ring_at(&old, i);
         const double *row = svi_ring_row(&old, from);
+        r->slots[i] = old.slots[from];
         memcpy(svi_ring_row(r, i), row, (size_t)c->keep * sizeof *row);
         memcpy(svi_ring_row(r, i) + c->to, row + c->from, (size_t)c->tail * sizeof *row);
-        if (s->id.kind == SVS_STR) {
-            memcpy(r->names + (size_t)i * SVS_NAME_MAX, s->id.as.s, s->id.length);
-            s->id.as.s = r->names + (size_t)i * SVS_NAME_MAX;
-        }
-        if (s->live && s->id.kind != SVS_NONE)
-            chain(r, i);
+        ring_own_name(r, i);
+        if (r->slots[i].live && r->slots[i].id.kind != SVS_NONE)
+            ring_chain(r, i);
     }
-    svi_free(old.slots);
-    svi_free(old.rows);
-    svi_free(old.names);
-    svi_free(old.buckets);
+    svi_ring_clear(&old);
     return SVS_OK;
 }
 
@@ -148,22 +129,21 @@ svs_code svi_ring_reserve(struct svi_ring *r, svs_value id, svs_error *err) {
     if (!grow && names == !!r->names && buckets == !!r->buckets)
         return SVS_OK;
     int32_t capacity = !grow ? r->capacity : r->capacity > r->max / 2 ? r->max : 2 * r->capacity;
-    struct columns same = {.stride = r->stride, .keep = r->stride};
-    return move(r, capacity, &same, names, buckets, err);
+    struct ring_columns same = {.stride = r->stride, .keep = r->stride};
+    return ring_move(r, capacity, &same, names, buckets, err);
 }
 
 svs_code svi_ring_restride(struct svi_ring *r, int32_t stride, int32_t keep, int32_t from, int32_t to,
                            int32_t tail, svs_error *err) {
-    struct columns c = {stride, keep, from, to, tail};
-    return r->max ? move(r, r->capacity, &c, r->names, r->buckets, err) : SVS_OK;
+    struct ring_columns c = {stride, keep, from, to, tail};
+    return r->max ? ring_move(r, r->capacity, &c, r->names, r->buckets, err) : SVS_OK;
 }
 
 double svi_ring_memory(double max, int stride) {
     return max * (sizeof(struct svi_slot) + 8.0 * stride);
 }
 
-/* ---- samples ---------------------------------------------------------------------------------------------
- */
+/* ---- samples */
 
 int32_t svi_ring_push(struct svi_ring *r, svs_value id) {
     int32_t slot = svi_ring_at(r, r->count);
@@ -171,13 +151,10 @@ int32_t svi_ring_push(struct svi_ring *r, svs_value id) {
     *s = (struct svi_slot){.live = true, .id = id, .older = NONE, .newer = NONE, .number = r->pushed++};
     r->count++;
     r->live++;
-    if (id.kind == SVS_STR) {
-        memcpy(r->names + (size_t)slot * SVS_NAME_MAX, id.as.s, id.length);
-        s->id.as.s = r->names + (size_t)slot * SVS_NAME_MAX;
-    }
+    ring_own_name(r, slot);
     if (id.kind != SVS_NONE) {
-        s->hash = hash_of(id);
-        chain(r, slot);
+        s->hash = ring_hash_of(id);
+        ring_chain(r, slot);
     }
     return slot;
 }
@@ -190,12 +167,20 @@ void svi_ring_pop(struct svi_ring *r) {
 }
 
 void svi_ring_kill(struct svi_ring *r, int32_t slot) {
-    unchain(r, slot);
-    r->slots[slot].live = false;
+    struct svi_slot *s = &r->slots[slot];
+    s->live = false;
     r->live--;
+    if (s->id.kind == SVS_NONE)
+        return;
+    if (s->newer != NONE)
+        r->slots[s->newer].older = s->older;
+    else
+        r->buckets[s->hash & r->bucket_mask] = s->older;
+    if (s->older != NONE)
+        r->slots[s->older].newer = s->newer;
 }
 
-static int32_t matching(const struct svi_ring *r, int32_t slot, svs_value id, uint32_t hash) {
+static int32_t ring_matching(const struct svi_ring *r, int32_t slot, svs_value id, uint32_t hash) {
     while (slot != NONE && !(r->slots[slot].hash == hash && svs_value_equal(r->slots[slot].id, id)))
         slot = r->slots[slot].older;
     return slot;
@@ -204,21 +189,18 @@ static int32_t matching(const struct svi_ring *r, int32_t slot, svs_value id, ui
 int32_t svi_ring_find(const struct svi_ring *r, svs_value id) {
     if (!r->buckets || id.kind == SVS_NONE)
         return NONE;
-    uint32_t hash = hash_of(id);
-    return matching(r, r->buckets[hash & r->bucket_mask], id, hash);
+    uint32_t hash = ring_hash_of(id);
+    return ring_matching(r, r->buckets[hash & r->bucket_mask], id, hash);
 }
 
 int32_t svi_ring_find_older(const struct svi_ring *r, int32_t slot) {
     const struct svi_slot *s = &r->slots[slot];
-    return matching(r, s->older, s->id, s->hash);
+    return ring_matching(r, s->older, s->id, s->hash);
 }
 
-static const char *check_slot(const struct svi_ring *r, int32_t slot, bool *has_id) {
+static const char *ring_check_chain(const struct svi_ring *r, int32_t slot) {
     const struct svi_slot *s = &r->slots[slot];
-    *has_id = s->live && s->id.kind != SVS_NONE;
-    if (!*has_id)
-        return NULL;
-    if (s->hash != hash_of(s->id))
+    if (s->hash != ring_hash_of(s->id))
         return "a slot's hash is not its id's";
     if (s->newer == NONE && r->buckets[s->hash & r->bucket_mask] != slot)
         return "the newest of a bucket is not its head";
@@ -232,8 +214,8 @@ const char *svi_ring_check(const struct svi_ring *r) {
     int64_t chained = 0, ids = 0, last = -1;
     for (int32_t i = 0; i < r->count; i++) {
         int32_t slot = svi_ring_at(r, i);
-        bool has_id;
-        const char *wrong = check_slot(r, slot, &has_id);
+        const bool has_id = r->slots[slot].live && r->slots[slot].id.kind != SVS_NONE;
+        const char *wrong = has_id ? ring_check_chain(r, slot) : NULL;
         if (wrong)
             return wrong;
         live += r->slots[slot].live;
@@ -248,4 +230,235 @@ const char *svi_ring_check(const struct svi_ring *r) {
     if (live != r->live)
         return "the live count is wrong";
     return chained == ids ? NULL : "the index does not hold exactly the live ids";
+}
+
+/* ---- the archive */
+
+#define PIECE_DOUBLES 32768 /* of rows: what a second-level cache holds */
+#define PIECE_SLOTS   4096
+#define KEY_MAX       64
+
+/* The state of a slot in one byte. */
+#define LIVE    1u
+#define LEARNED 2u
+#define KIND(s) ((s) >> 2) /* enum svs_value_kind of the id */
+
+/* Which rings have a column. */
+#define LABELLED 1u /* window, classification */
+#define TARGETED 2u /* window, regression */
+#define WAITING  4u
+
+#define SLOT(member) offsetof(struct svi_slot, member), sizeof(((struct svi_slot *)NULL)->member)
+
+static const struct ring_column {
+    const char *name;
+    size_t offset, size;
+    enum svi_archive_type type;
+    unsigned of;
+} columns[] = {
+    {"times", SLOT(time), SVI_ARCHIVE_DOUBLES, LABELLED | TARGETED | WAITING},
+    {"weights", SLOT(weight), SVI_ARCHIVE_DOUBLES, LABELLED | TARGETED | WAITING},
+    {"orders", SLOT(order), SVI_ARCHIVE_INT64, LABELLED | TARGETED},
+    {"labels", SLOT(label), SVI_ARCHIVE_INT32, LABELLED},
+    {"targets", SLOT(target), SVI_ARCHIVE_DOUBLES, TARGETED},
+    {"versions", SLOT(version), SVI_ARCHIVE_INT64, WAITING},
+    {"predicted", SLOT(predicted), SVI_ARCHIVE_INT32, WAITING},
+    {"classes", SLOT(class_count), SVI_ARCHIVE_INT32, WAITING},
+};
+#define COLUMNS ((int)(sizeof columns / sizeof columns[0]))
+
+struct ring_piece {
+    const struct svi_ring_kind *kind;
+    unsigned of;
+    int number, width, slots; /* width: of a row with its scores; slots: at most */
+    int n;                    /* slots in it now */
+    double *rows;
+    int64_t *ids; /* an integer, or the length of a string */
+    char *names;  /* the strings, one after the other */
+    int64_t names_size;
+    unsigned char *state, *column[COLUMNS];
+    int64_t last_order;
+};
+
+static bool ring_piece_new(struct ring_piece *p, const struct svi_ring_kind *kind) {
+    *p = (struct ring_piece){.kind = kind, .width = kind->features + kind->scores};
+    p->of = kind->waiting ? WAITING : kind->regress ? TARGETED : LABELLED;
+    p->slots = PIECE_DOUBLES / (p->width + 1) + 1;
+    p->slots = p->slots < PIECE_SLOTS ? p->slots : PIECE_SLOTS;
+    size_t n = (size_t)p->slots, row = (size_t)p->width * sizeof(double);
+    size_t slot = row + sizeof(int64_t) + COLUMNS * sizeof(double) + SVS_NAME_MAX + 1;
+    p->rows = svi_alloc_array(n, slot);
+    if (!p->rows)
+        return false;
+    p->ids = (int64_t *)(p->rows + n * (size_t)p->width);
+    unsigned char *at = (unsigned char *)(p->ids + n);
+    for (int c = 0; c < COLUMNS; c++, at += n * sizeof(double))
+        p->column[c] = at;
+    p->names = (char *)at;
+    p->state = at + n * SVS_NAME_MAX;
+    return true;
+}
+
+/* Saving. */
+
+/* Entry i of the piece from a slot. */
+static void ring_gather_slot(struct ring_piece *p, int i, const struct svi_slot *s, const double *row) {
+    double *to = p->rows + (size_t)i * (size_t)p->width;
+    p->state[i] = (unsigned char)(s->live * LIVE | s->learned * LEARNED | (unsigned)s->id.kind << 2);
+    p->ids[i] = s->id.kind == SVS_INT ? s->id.as.i : s->id.kind == SVS_STR ? s->id.length : 0;
+    if (s->id.kind == SVS_STR) {
+        memcpy(p->names + p->names_size, s->id.as.s, s->id.length);
+        p->names_size += s->id.length;
+    }
+    for (int c = 0; c < COLUMNS; c++)
+        if (columns[c].of & p->of)
+            memcpy(p->column[c] + (size_t)i * columns[c].size, (const char *)s + columns[c].offset,
+                   columns[c].size);
+    memset(to, 0, (size_t)p->width * sizeof *to);
+    if (s->live) {
+        memcpy(to, row, (size_t)p->kind->features * sizeof *to);
+        memcpy(to + p->kind->features, row + p->kind->scores_at,
+               p->kind->waiting ? (size_t)s->rows * sizeof *to : 0);
+    }
+}
+
+static void ring_gather(struct ring_piece *p, const struct svi_ring *r, int32_t from) {
+    static const struct svi_slot dead = {0};
+    p->names_size = 0;
+    for (int i = 0; i < p->n; i++) {
+        int32_t at = svi_ring_at(r, from + i);
+        ring_gather_slot(p, i, r->slots[at].live ? &r->slots[at] : &dead, svi_ring_row(r, at));
+    }
+}
+
+/* Loading. */
+
+static bool ring_check_state(struct svi_archive *a, struct ring_piece *p) {
+    bool good = true;
+    p->names_size = 0;
+    for (int i = 0; i < p->n; i++) {
+        unsigned s = p->state[i], kind = KIND(s);
+        good &= kind == SVS_NONE || kind == SVS_INT || kind == SVS_STR;
+        good &= (s & LIVE) ? kind != SVS_NONE || !p->kind->waiting : s == 0;
+        good &= !(s & LEARNED) || !p->kind->waiting;
+        if (kind != SVS_STR)
+            continue;
+        if (p->ids[i] < 1 || p->ids[i] > SVS_NAME_MAX) /* added to nothing before it is known to be small */
+            good = false;
+        else
+            p->names_size += p->ids[i];
+    }
+    return svi_archive_check(a, good, "a sample's state or id is invalid");
+}
+
+static bool ring_good_slot(const struct ring_piece *p, const struct svi_slot *s, const double *row) {
+    const struct svi_ring_kind *k = p->kind;
+    bool good = isfinite(s->time) && s->weight > 0 && s->weight <= SVI_VALUE_MAX;
+    for (int j = 0; j < k->features; j++)
+        good &= fabs(row[j]) <= SVI_VALUE_MAX;
+    if (k->waiting)
+        return good && s->class_count >= 0 && s->class_count <= k->class_count && s->predicted >= -1 &&
+               s->predicted < (s->class_count > 0 ? s->class_count : 0);
+    good &= s->order >= p->last_order && s->order <= k->order;
+    return good &&
+           (k->regress ? fabs(s->target) <= SVI_VALUE_MAX : s->label >= 0 && s->label < k->class_count);
+}
+
+/* Fills the slot that was pushed for entry i. False: it says what cannot be. */
+static bool ring_scatter(struct ring_piece *p, const struct svi_ring *r, int32_t at, int i) {
+    struct svi_slot *s = &r->slots[at];
+    const double *from = p->rows + (size_t)i * (size_t)p->width;
+    double *row = svi_ring_row(r, at);
+    for (int c = 0; c < COLUMNS; c++)
+        if (columns[c].of & p->of)
+            memcpy((char *)s + columns[c].offset, p->column[c] + (size_t)i * columns[c].size,
+                   columns[c].size);
+    if (!ring_good_slot(p, s, from))
+        return false;
+    memcpy(row, from, (size_t)p->kind->features * sizeof *row);
+    s->learned = p->state[i] & LEARNED;
+    if (p->kind->waiting) {
+        s->rows = s->class_count < 3 ? 1 : s->class_count;
+        memcpy(row + p->kind->scores_at, from + p->kind->features, (size_t)s->rows * sizeof *row);
+        return true;
+    }
+    if (p->kind->regress)
+        s->label = -1;
+    else
+        s->target = NAN;
+    p->last_order = s->order;
+    return true;
+}
+
+static void ring_push_all(struct svi_archive *a, struct svi_ring *r, struct ring_piece *p) {
+    const char *name = p->names;
+    for (int i = 0; i < p->n && svi_archive_ok(a); i++) {
+        svs_value id = {.kind = (uint8_t)KIND(p->state[i])};
+        if (id.kind == SVS_INT)
+            id.as.i = p->ids[i];
+        if (id.kind == SVS_STR) {
+            id.length = (uint32_t)p->ids[i];
+            id.as.s = name;
+            name += id.length;
+            if (!svi_archive_check(a, svi_utf8_valid(id.as.s, id.length), "an id is not valid UTF-8"))
+                return;
+        }
+        if (svi_ring_reserve(r, id, NULL) != SVS_OK) {
+            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the samples held");
+            return;
+        }
+        int32_t at = svi_ring_push(r, id);
+        if (p->state[i] & LIVE)
+            svi_archive_check(a, ring_scatter(p, r, at, i), "a sample is out of range");
+        else
+            svi_ring_kill(r, at);
+    }
+}
+
+static const char *ring_key(const struct ring_piece *p, const char *field, char *text) {
+    snprintf(text, KEY_MAX, "%s %d %s", p->kind->name, p->number, field);
+    return text;
+}
+
+static void ring_archive_piece(struct svi_archive *a, struct ring_piece *p) {
+    char text[KEY_MAX];
+    svi_archive_bytes(a, ring_key(p, "states", text), p->state, p->n);
+    svi_archive_int64s(a, ring_key(p, "ids", text), p->ids, p->n, INT64_MIN, INT64_MAX);
+    if (!svi_archive_ok(a) || (a->loading && !ring_check_state(a, p)))
+        return;
+    svi_archive_bytes(a, ring_key(p, "names", text), p->names, p->names_size);
+    for (int c = 0; c < COLUMNS && svi_archive_ok(a); c++)
+        if (columns[c].of & p->of)
+            a->form->block(a, ring_key(p, columns[c].name, text), columns[c].type, p->column[c], p->n);
+    svi_archive_doubles(a, ring_key(p, "rows", text), p->rows, (int64_t)p->n * p->width);
+}
+
+void svi_ring_archive(struct svi_archive *a, struct svi_ring *r, const struct svi_ring_kind *kind) {
+    char text[KEY_MAX];
+    struct ring_piece p;
+    int count = r->count;
+    int64_t pushed = r->pushed;
+    snprintf(text, sizeof text, "%s count", kind->name);
+    svi_archive_int(a, text, &count, 0, r->max);
+    snprintf(text, sizeof text, "%s pushed", kind->name);
+    svi_archive_int64(a, text, &pushed, count, SVI_COUNT_MAX);
+    if (!svi_archive_ok(a))
+        return;
+    if (a->loading)
+        r->pushed = pushed - count; /* numbers rise by one from slot to slot */
+    if (count == 0)
+        return;
+    if (!ring_piece_new(&p, kind)) {
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a piece of the samples held");
+        return;
+    }
+    for (int32_t from = 0; from < count && svi_archive_ok(a); from += p.n, p.number++) {
+        p.n = count - from < p.slots ? count - from : p.slots;
+        if (!a->loading)
+            ring_gather(&p, r, from);
+        ring_archive_piece(a, &p);
+        if (a->loading && svi_archive_ok(a))
+            ring_push_all(a, r, &p);
+    }
+    svi_free(p.rows);
 }

@@ -9,7 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "svmstream/value.h"
+#include "base/archive.h"
+
+#define SVI_VALUE_MAX 1e100 /* size of a raw value */
+/* Counts that are read back are at most this, so that they can go on counting. */
+#define SVI_COUNT_MAX ((int64_t)1 << 60)
 
 struct svi_slot {
     double time; /* when it entered */
@@ -72,7 +76,7 @@ void svi_ring_pop(struct svi_ring *r);
 /* Takes a slot out before its turn: dead, and no longer found. */
 void svi_ring_kill(struct svi_ring *r, int32_t slot);
 
-/* The newest live slot of that id, or the next older one behind `slot`; -1 = none. */
+/* The newest live slot of that id, or the next older one after `slot`; -1 = none. */
 int32_t svi_ring_find(const struct svi_ring *r, svs_value id);
 int32_t svi_ring_find_older(const struct svi_ring *r, int32_t slot);
 
@@ -86,5 +90,22 @@ double svi_ring_memory(double max, int stride);
 
 /* For tests: counts, chains and order agree; NULL, or what is wrong. */
 const char *svi_ring_check(const struct svi_ring *r);
+
+/* ---- the archive */
+
+/* What a ring's slots can hold. */
+struct svi_ring_kind {
+    const char *name; /* of its fields: "window" */
+    bool waiting;     /* with scores after each row and no label; else with a label or a target */
+    bool regress;
+    int features;    /* values of a row */
+    int scores_at;   /* where the scores begin in a row of the ring */
+    int scores;      /* the most that a slot has; 0 unless waiting */
+    int class_count; /* labels are below this */
+    int64_t order;   /* no slot's order is above this */
+};
+
+/* Loading: the ring is empty and its stride suffices. */
+void svi_ring_archive(struct svi_archive *a, struct svi_ring *r, const struct svi_ring_kind *kind);
 
 #endif

@@ -16,9 +16,12 @@ void svi_scaler_bound(struct svi_scaler *s) {
     s->safe = least > 0 ? least * least : 0;
 }
 
-svs_code svi_scaler_init(struct svi_scaler *s, int d, svs_error *err) {
-    *s = (struct svi_scaler){0};
-    return svi_scaler_grow(s, d, err);
+/* Mean 0 and deviation 1 for features first .. end - 1. */
+static void scaler_set_plain(struct svi_scaler *s, int first, int end) {
+    for (int j = first; j < end; j++) {
+        s->mean[j] = 0;
+        s->inverse[j] = 1;
+    }
 }
 
 void svi_scaler_clear(struct svi_scaler *s) {
@@ -31,42 +34,24 @@ svs_code svi_scaler_grow(struct svi_scaler *s, int d, svs_error *err) {
     if (d > s->capacity || !s->mean) {
         int capacity = d > 2 * s->capacity ? d : 2 * s->capacity;
         capacity = capacity ? capacity : 8;
-        double *mean = svi_alloc_array((size_t)capacity, sizeof *mean);
-        double *inverse = svi_alloc_array((size_t)capacity, sizeof *inverse);
-        if (!mean || !inverse) {
-            svi_free(mean);
-            svi_free(inverse);
+        if (!svi_grow_doubles(&s->mean, (size_t)s->capacity, (size_t)capacity) ||
+            !svi_grow_doubles(&s->inverse, (size_t)s->capacity, (size_t)capacity))
             return svi_fail_memory(err, "the scaler");
-        }
-        for (int j = 0; j < s->d; j++) {
-            mean[j] = s->mean[j];
-            inverse[j] = s->inverse[j];
-        }
-        svi_free(s->mean);
-        svi_free(s->inverse);
-        s->mean = mean;
-        s->inverse = inverse;
         s->capacity = capacity;
     }
-    for (int j = s->d; j < d; j++) {
-        s->mean[j] = 0;
-        s->inverse[j] = 1;
-    }
+    scaler_set_plain(s, s->d, d);
     s->d = d;
     svi_scaler_bound(s);
     return SVS_OK;
 }
 
 void svi_scaler_reset(struct svi_scaler *s) {
-    for (int j = 0; j < s->d; j++) {
-        s->mean[j] = 0;
-        s->inverse[j] = 1;
-    }
+    scaler_set_plain(s, 0, s->d);
     svi_scaler_bound(s);
 }
 
 void svi_scaler_center(struct svi_scaler *s, const double *x) {
-    svi_scaler_reset(s);
+    scaler_set_plain(s, 0, s->d);
     memcpy(s->mean, x, (size_t)s->d * sizeof *x);
     svi_scaler_bound(s);
 }
@@ -95,4 +80,14 @@ void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window, double 
             s->inverse[j] = 1 / deviation;
     }
     svi_scaler_bound(s);
+}
+
+void svi_scaler_archive(struct svi_archive *a, struct svi_scaler *s) {
+    bool positive = true;
+    svi_archive_finite(a, "means", s->mean, s->d);
+    svi_archive_finite(a, "inverse deviations", s->inverse, s->d);
+    for (int j = 0; j < s->d; j++)
+        positive &= s->inverse[j] > 0;
+    if (svi_archive_check(a, positive, "a deviation is not positive") && a->loading)
+        svi_scaler_bound(s);
 }

@@ -10,18 +10,15 @@
 
 #include "learner/ring.h"
 
-#define SVI_VALUE_MAX 1e100 /* size of a raw value */
-
 struct svi_scaler {
     double *mean, *inverse; /* capacity values: mean and 1/deviation of each feature */
     int d, capacity;
     double safe; /* no raw value of a row with |z|^2 up to here is beyond SVI_VALUE_MAX */
 };
 
-svs_code svi_scaler_init(struct svi_scaler *s, int d, svs_error *err);
 void svi_scaler_clear(struct svi_scaler *s);
 
-/* More features: mean 0, deviation 1. */
+/* More features than before, or the first ones of a zeroed scaler: mean 0, deviation 1. */
 svs_code svi_scaler_grow(struct svi_scaler *s, int d, svs_error *err);
 
 /* Mean 0 and deviation 1 everywhere. */
@@ -34,8 +31,10 @@ void svi_scaler_center(struct svi_scaler *s, const double *x);
  * rounding, keeps the deviation that it had. scratch: d values. */
 void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window, double *scratch);
 
-/* Makes `safe` anew: after mean or inverse were changed from outside. */
+/* Makes `safe` again: after mean or inverse were changed from outside. */
 void svi_scaler_bound(struct svi_scaler *s);
+
+void svi_scaler_archive(struct svi_archive *a, struct svi_scaler *s);
 
 /* z = T (1, x): z[0] = 1, z[1 + j] = (x[j] - mean[j]) inverse[j]. */
 static inline void svi_scaler_apply(const struct svi_scaler *s, const double *restrict x,

@@ -3,28 +3,22 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/fail.h"
-#include "learner/learner_state.h"
-
-static int stride_of(int d) {
-    return (d + 7) / 8 * 8;
-}
+#include "learner/learner_internal.h"
 
 /* The content is of no use any more: the old room goes before the new one is taken. */
-static svs_code make_room(struct svi_snapshot *s, int64_t n, int d, svs_error *err) {
-    const int stride = stride_of(d);
+static svs_code snapshot_make_room(struct svi_snapshot *s, int64_t n, int d, svs_error *err) {
+    const int stride = svi_round_up(d, 8);
     if (n * stride > s->room * s->stride || n > s->room || d > s->width) {
         svi_snapshot_clear(s);
-        s->rows = svi_alloc_array((size_t)n, (size_t)stride * sizeof *s->rows);
-        s->label = svi_alloc_array((size_t)n, sizeof *s->label);
-        s->weight = svi_alloc_array((size_t)n, sizeof *s->weight);
-        s->number = svi_alloc_array((size_t)n, sizeof *s->number);
-        s->mean = svi_alloc_array((size_t)d, sizeof *s->mean);
-        s->inverse = svi_alloc_array((size_t)d, sizeof *s->inverse);
-        if (!s->rows || !s->label || !s->weight || !s->number || !s->mean || !s->inverse) {
+        s->rows = svi_pool_take(&s->pool, (size_t)n, (size_t)stride * sizeof *s->rows);
+        s->label = svi_pool_take(&s->pool, (size_t)n, sizeof *s->label);
+        s->weight = svi_pool_doubles(&s->pool, (size_t)n);
+        s->number = svi_pool_take(&s->pool, (size_t)n, sizeof *s->number);
+        SVI_POOL_DOUBLES(&s->pool, (size_t)d, &s->mean, &s->inverse);
+        svs_code code = svi_pool_code(&s->pool, "a snapshot of the window", err);
+        if (code != SVS_OK) {
             svi_snapshot_clear(s);
-            return svi_fail_memory(err, "a snapshot of the window");
+            return code;
         }
         s->room = n;
         s->width = d;
@@ -35,7 +29,7 @@ static svs_code make_room(struct svi_snapshot *s, int64_t n, int d, svs_error *e
 }
 
 svs_code svi_snapshot_begin(struct svi_snapshot *s, svs_learner *l, svs_error *err) {
-    svs_code code = make_room(s, l->window.live, l->d, err);
+    svs_code code = snapshot_make_room(s, l->window.live, l->d, err);
     if (code != SVS_OK)
         return code;
     const bool scaled = l->o.scale == SVS_SCALE_STANDARD;
@@ -53,28 +47,26 @@ svs_code svi_snapshot_begin(struct svi_snapshot *s, svs_learner *l, svs_error *e
     return SVS_OK;
 }
 
-static void copy_slot(struct svi_snapshot *s, const svs_learner *l, int32_t slot) {
-    const struct svi_slot *from = &l->window.slots[slot];
-    double *to = s->rows + s->count * s->stride;
-    if (!from->live)
-        return;
-    memcpy(to, svi_ring_row(&l->window, slot), (size_t)s->d * sizeof *to);
-    memset(to + s->d, 0, (size_t)(s->stride - s->d) * sizeof *to);
-    s->label[s->count] = from->label;
-    s->number[s->count] = from->number;
-    s->weight[s->count] = from->weight;
-    if (l->o.forget < 1)
-        s->weight[s->count] *= pow(l->o.forget, (double)(s->order - from->order));
-    s->count++;
-}
-
 void svi_snapshot_copy(struct svi_snapshot *s, svs_learner *l, int64_t rows) {
     const int64_t oldest = l->window.pushed - l->window.count;
     if (s->next < oldest) /* dead slots have gone */
         s->next = oldest;
     const int64_t stop = s->end - s->next < rows ? s->end : s->next + rows;
-    for (; s->next < stop; s->next++)
-        copy_slot(s, l, svi_ring_at(&l->window, (int32_t)(s->next - oldest)));
+    for (; s->next < stop; s->next++) {
+        const int32_t slot = svi_ring_at(&l->window, (int32_t)(s->next - oldest));
+        const struct svi_slot *from = &l->window.slots[slot];
+        double *to = s->rows + s->count * s->stride;
+        if (!from->live)
+            continue;
+        memcpy(to, svi_ring_row(&l->window, slot), (size_t)s->d * sizeof *to);
+        memset(to + s->d, 0, (size_t)(s->stride - s->d) * sizeof *to);
+        s->label[s->count] = from->label;
+        s->number[s->count] = from->number;
+        s->weight[s->count] = from->weight;
+        if (l->o.forget < 1)
+            s->weight[s->count] *= pow(l->o.forget, (double)(s->order - from->order));
+        s->count++;
+    }
     if (s->next < s->end)
         return;
     s->active = false;
@@ -88,14 +80,12 @@ void svi_snapshot_drop(struct svi_snapshot *s, svs_learner *l) {
 }
 
 void svi_snapshot_clear(struct svi_snapshot *s) {
-    void *const all[] = {s->rows, s->label, s->weight, s->number, s->mean, s->inverse};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        svi_free(all[i]);
+    svi_pool_free(&s->pool);
     *s = (struct svi_snapshot){0};
 }
 
 double svi_snapshot_memory(double n, int d) {
-    return n * (8.0 * stride_of(d) + 8 + 8 + 4) + 16.0 * d;
+    return n * (8.0 * svi_round_up(d, 8) + 8 + 8 + 4) + 16.0 * d;
 }
 
 uint64_t svi_learner_take_version(svs_learner *l) {

@@ -3,17 +3,19 @@
  * svi_snapshot_begin fixes which samples belong to it; each step of the learner then copies a few of them,
  * the oldest first, and one that is about to leave is copied before it goes (all that is left is, then). Rows
  * that came later are not in it. The rows are raw; what it takes to standardise them as the learner did at
- * that moment is kept beside them. */
+ * that moment is kept with them. */
 #ifndef SVI_SNAPSHOT_H
 #define SVI_SNAPSHOT_H
 
+#include "base/pool.h"
 #include "svmstream/learner.h"
 
 #define SVI_SNAPSHOT_ROWS 64 /* copied in one step */
 
 struct svi_snapshot {
+    struct svi_pool pool;
     bool active;   /* rows are still to be copied */
-    int d, stride; /* stride: d rounded up to 8; zero behind d */
+    int d, stride; /* stride: d rounded up to 8; zero from d on */
     int class_count;
     int64_t next, end; /* numbers of the ring: those from next to end - 1 are not copied yet */
     int64_t order;     /* learned samples at that moment */

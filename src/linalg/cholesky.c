@@ -1,14 +1,13 @@
 #include <cblas.h>
 #include <lapacke.h>
 #include <math.h>
-#include <stddef.h>
 
 #include "linalg/cholesky.h"
 
 #define SMALL 64
 
 /* a = L L', in the lower triangle, row by row. */
-static bool factor(double *a, int n) {
+static bool cholesky_factor(double *a, int n) {
     for (int i = 0; i < n; i++) {
         double *ai = a + (size_t)i * n;
         for (int j = 0; j <= i; j++) {
@@ -29,7 +28,7 @@ static bool factor(double *a, int n) {
 
 /* L <- L^-1 in place, row by row: row i of the inverse is -(row i of L) (inverse of the rows above) / L_ii.
  */
-static void invert_triangle(double *l, int n) {
+static void cholesky_invert_triangle(double *l, int n) {
     for (int i = 0; i < n; i++) {
         double *li = l + (size_t)i * n, inverse = 1 / li[i];
         for (int j = 0; j < i; j++) {
@@ -44,19 +43,18 @@ static void invert_triangle(double *l, int n) {
 
 /* M <- M'M for lower triangular M: entry (i, j), i >= j, needs the rows from i on only, so rows from the top
  * may be replaced. */
-static void square(double *m, int n) {
-    for (int i = 0; i < n; i++) {
+static void cholesky_square(double *m, int n) {
+    for (int i = 0; i < n; i++)
         for (int j = 0; j <= i; j++) {
             double s = 0;
             for (int k = i; k < n; k++)
                 s += m[(size_t)k * n + i] * m[(size_t)k * n + j];
             m[(size_t)i * n + j] = s;
         }
-    }
 }
 
 /* NaN and infinities pass through LAPACK unseen; they all end on the diagonal, as does an overflow. */
-static bool good_diagonal(const double *a, int n) {
+static bool cholesky_good_diagonal(const double *a, int n) {
     for (int i = 0; i < n; i++) {
         double entry = a[(size_t)i * n + i];
         if (!(entry > 0 && entry < INFINITY))
@@ -68,20 +66,28 @@ static bool good_diagonal(const double *a, int n) {
 /* Row-major lower is column-major upper. */
 bool svi_factor_spd(double *a, int n) {
     if (n < SMALL)
-        return factor(a, n);
-    return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', n, a, n) == 0 && good_diagonal(a, n);
+        return cholesky_factor(a, n);
+    return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', n, a, n) == 0 && cholesky_good_diagonal(a, n);
+}
+
+bool svi_factor_ridge(double *a, int n, const struct svi_diagonal *add) {
+    for (int j = 0; j < n; j++) {
+        double *diagonal = a + (size_t)j * (size_t)(n + 1);
+        *diagonal += (j < add->penalised ? add->ridge : add->rest) + add->jitter * *diagonal;
+    }
+    return svi_factor_spd(a, n);
 }
 
 bool svi_invert_spd(double *a, int n) {
     if (!svi_factor_spd(a, n))
         return false;
     if (n < SMALL) {
-        invert_triangle(a, n);
-        square(a, n);
+        cholesky_invert_triangle(a, n);
+        cholesky_square(a, n);
     } else if (LAPACKE_dpotri_work(LAPACK_COL_MAJOR, 'U', n, a, n) != 0) {
         return false;
     }
-    return good_diagonal(a, n);
+    return cholesky_good_diagonal(a, n);
 }
 
 void svi_solve_factor(const double *l, int n, double *x) {

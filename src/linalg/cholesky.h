@@ -13,6 +13,17 @@ bool svi_invert_spd(double *a, int n);
  * is not positive definite or not finite; a is then destroyed. */
 bool svi_factor_spd(double *a, int n);
 
+/* What is added to a diagonal entry a_jj: the ridge, or `rest` after the penalised coordinates, and jitter
+ * a_jj. */
+struct svi_diagonal {
+    double ridge;
+    int penalised; /* coordinates that have the ridge */
+    double rest, jitter;
+};
+
+/* svi_factor_spd of the matrix with that diagonal. */
+bool svi_factor_ridge(double *a, int n, const struct svi_diagonal *add);
+
 /* x <- (L L')^-1 x for a factor of svi_factor_spd. */
 void svi_solve_factor(const double *l, int n, double *x);
 

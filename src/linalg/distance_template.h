@@ -1,5 +1,5 @@
 /* distance_template.h: distances of rows, and the functions of them that kernels are made of. Part of
- * pass_template.h. */
+ * kernels_template.h. */
 /* sum_j |x_ij - v_j| or sum_j (x_ij - v_j)^2: of differences, so that near rows lose nothing. Over the
  * padding both are zero. */
 INLINE void distances(const double *x, size_t stride, int64_t count, int padded, const double *v, double *f,
@@ -37,20 +37,9 @@ static void signs_add(const double *u, const double *x, double scale, int padded
 /* exp(x) for x <= 0: x = k ln 2 + r with |r| <= ln 2 / 2, a Taylor polynomial in r, and k added to the
  * exponent. Adding 1.5 * 2^52 rounds to the integer k and leaves it in the low bits. */
 INLINE vec exp_minus(vec x) {
-    static const double c[] = {1.0 / 6227020800,
-                               1.0 / 479001600,
-                               1.0 / 39916800,
-                               1.0 / 3628800,
-                               1.0 / 362880,
-                               1.0 / 40320,
-                               1.0 / 5040,
-                               1.0 / 720,
-                               1.0 / 120,
-                               1.0 / 24,
-                               1.0 / 6,
-                               0.5,
-                               1,
-                               1};
+    static const double c[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
+                               1.0 / 40320,      1.0 / 5040,      1.0 / 720,      1.0 / 120,     1.0 / 24,
+                               1.0 / 6,          1.0 / 2,         1.0 / 1,        1.0 / 1};
     const vec rounder = splat(6755399441055744.0), least = splat(-708);
     const mask inside = x >= least;
     x = (vec)(((mask)x & inside) | ((mask)least & ~inside));

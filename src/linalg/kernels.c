@@ -1,9 +1,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "linalg/pass.h"
+#include "linalg/kernels.h"
 
-static bool machine_has(svs_isa isa) {
+static bool kernels_machine_has(svs_isa isa) {
     if (isa == SVS_ISA_GENERIC)
         return true;
 #if defined(__x86_64__)
@@ -23,16 +23,13 @@ static const struct svi_kernels *const all[] = {
 #endif
     &svi_kernels_generic};
 
-static bool wanted(const struct svi_kernels *k, svs_isa isa, const char *name) {
-    if (isa != SVS_ISA_BEST)
-        return k->isa == isa;
-    return !name || strcmp(k->name, name) == 0;
-}
-
 const struct svi_kernels *svi_kernels_get(svs_isa isa) {
     const char *name = getenv("SVMSTREAM_ISA");
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (wanted(all[i], isa, name) && machine_has(all[i]->isa))
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const bool wanted =
+            isa != SVS_ISA_BEST ? all[i]->isa == isa : !name || strcmp(all[i]->name, name) == 0;
+        if (wanted && kernels_machine_has(all[i]->isa))
             return all[i];
+    }
     return NULL;
 }

@@ -1,4 +1,4 @@
-/* pass.h: the hot kernels: sweeps over P, and the rank-1 algebra around them.
+/* kernels.h: the hot kernels: sweeps over P, and the rank-1 algebra around them.
  *
  * P (D x D, symmetric) is a strip-packed lower triangle: strips of R rows, strip s holding the columns 0 ..
  * (s+1)R - 1, each column of a strip contiguous (R doubles, aligned), the diagonal R x R block full; rows and
@@ -12,8 +12,8 @@
  * that both halves of a diagonal block stay equal bit for bit.
  *
  * The same source is compiled for AVX-512, AVX2 + FMA and plain C; svi_kernels_get chooses at run time. */
-#ifndef SVI_PASS_H
-#define SVI_PASS_H
+#ifndef SVI_KERNELS_H
+#define SVI_KERNELS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -108,6 +108,11 @@ const struct svi_kernels *svi_kernels_get(svs_isa isa);
 
 static inline int svi_round_up(int n, int to) {
     return (n + to - 1) / to * to;
+}
+
+/* Entries of a triangle. */
+static inline int64_t svi_triangle(int n) {
+    return (int64_t)n * (n + 1) / 2;
 }
 
 static inline size_t svi_packed_size(int padded, int strip) {

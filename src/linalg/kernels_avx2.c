@@ -4,9 +4,11 @@
 #define ISA      SVS_ISA_AVX2
 #define ISA_NAME "avx2"
 
-static int strip_for(int dim) {
+#define STRIP_FOR strip_for_avx2
+
+static int strip_for_avx2(int dim) {
     (void)dim;
     return 8;
 }
 
-#include "linalg/pass_template.h"
+#include "linalg/kernels_template.h"

@@ -5,10 +5,12 @@
 #define ISA_NAME "avx512"
 
 /* Up to 32 rows are one full square; then 16 (least padding); beyond 128, 24 (fewest partial sums). */
-static int strip_for(int dim) {
+#define STRIP_FOR strip_for_avx512
+
+static int strip_for_avx512(int dim) {
     if (dim <= 32)
         return (dim + 7) / 8 * 8;
     return dim <= 128 ? 16 : 24;
 }
 
-#include "linalg/pass_template.h"
+#include "linalg/kernels_template.h"

@@ -4,9 +4,11 @@
 #define ISA      SVS_ISA_GENERIC
 #define ISA_NAME "generic"
 
-static int strip_for(int dim) {
+#define STRIP_FOR strip_for_generic
+
+static int strip_for_generic(int dim) {
     (void)dim;
     return 4; /* two vectors of each kind fit in 16 registers */
 }
 
-#include "linalg/pass_template.h"
+#include "linalg/kernels_template.h"

@@ -1,10 +1,10 @@
-/* pass_template.h: the kernels, written once for vectors of VW doubles and compiled once per instruction set.
- * The including file defines VW (2, 4, 8), KERNELS (the table's name), ISA, ISA_NAME, STRIPS(X) (the strip
- * heights, multiples of VW) and strip_for(dim). */
+/* kernels_template.h: the kernels, written once for vectors of VW doubles and compiled once per instruction
+ * set. The including file defines VW (2, 4, 8), KERNELS (the table's name), ISA, ISA_NAME, STRIPS(X) (the
+ * strip heights, multiples of VW) and STRIP_FOR, the strip height for a dimension. */
 #include <math.h>
 #include <string.h>
 
-#include "linalg/pass.h"
+#include "linalg/kernels.h"
 
 typedef double vec __attribute__((vector_size(8 * VW)));
 typedef long long mask __attribute__((vector_size(8 * VW))); /* of a comparison: all ones or zero */
@@ -122,8 +122,8 @@ INLINE void sweep_fixed(struct svi_recursion *r, int RV, int NP, int NX) {
             column(&t, p, r, j, RV, NP, NX, mirror);
             UNROLL for (int m = 0; m < NX; m++) store(partial + m * VW, mirror[m]);
         }
-        for (; j < row;
-             j++, p += R) { /* this strip is the first below these columns: their sums start here */
+        /* this strip is the first below these columns: their sums start here */
+        for (; j < row; j++, p += R) {
             vec mirror[SVI_PASS_MAX] = {{0}, {0}};
             double *partial = r->partial + (size_t)j * stride;
             column(&t, p, r, j, RV, NP, NX, mirror);
@@ -147,7 +147,8 @@ INLINE void sweep_fixed(struct svi_recursion *r, int RV, int NP, int NX) {
 #define SWEEPS(RV)                                                                                           \
     SWEEP(RV, 0, 1)                                                                                          \
     SWEEP(RV, 0, 2)                                                                                          \
-    SWEEP(RV, 1, 0) SWEEP(RV, 1, 1) SWEEP(RV, 1, 2) SWEEP(RV, 2, 0) SWEEP(RV, 2, 1) SWEEP(RV, 2, 2)
+    SWEEP(RV, 1, 0)                                                                                          \
+    SWEEP(RV, 1, 1) SWEEP(RV, 1, 2) SWEEP(RV, 2, 0) SWEEP(RV, 2, 1) SWEEP(RV, 2, 2) SWEEP(RV, 8, 0)
 #define ROW(RV)                                                                                              \
     {                                                                                                        \
         {NULL, sweep_##RV##_0_1, sweep_##RV##_0_2}, {sweep_##RV##_1_0, sweep_##RV##_1_1, sweep_##RV##_1_2},  \
@@ -164,18 +165,11 @@ SWEEPS(4)
 static void (*const sweeps[MAXV][SVI_PASS_MAX + 1][SVI_PASS_MAX + 1])(struct svi_recursion *) = {
     ROW(1), ROW(2), ROW(3), ROW(4)};
 
-/* All of SVI_PENDING_MAX changes at once; those not in use are zero. */
-#define FLUSH(RV)                                                                                            \
-    static void flush_##RV(struct svi_recursion *r) {                                                        \
-        sweep_fixed(r, RV, SVI_PENDING_MAX, 0);                                                              \
-    }
-FLUSH(1)
-FLUSH(2)
-FLUSH(3)
-FLUSH(4)
-
+/* All of SVI_PENDING_MAX (8) changes at once; those not in use are zero. */
 static void flush(struct svi_recursion *r) {
-    static void (*const flushes[MAXV])(struct svi_recursion *) = {flush_1, flush_2, flush_3, flush_4};
+    static void (*const flushes[MAXV])(struct svi_recursion *) = {sweep_1_8_0, sweep_2_8_0, sweep_3_8_0,
+                                                                  sweep_4_8_0};
+    _Static_assert(SVI_PENDING_MAX == 8, "the sweeps of a flush apply 8 changes");
     for (int k = r->pending; k < SVI_PENDING_MAX; k++) {
         memset(r->q[k], 0, (size_t)r->padded * sizeof(double));
         memset(r->cq[k], 0, (size_t)r->padded * sizeof(double));
@@ -426,5 +420,5 @@ static void lanes_dot(const double *value, const int32_t *column, int64_t count,
 }
 
 const struct svi_kernels KERNELS = {
-    ISA_NAME, ISA,      strip_for, sweep,     step,    standardise, energy_add, energy_remove, dot,      gram,
+    ISA_NAME, ISA,      STRIP_FOR, sweep,     step,    standardise, energy_add, energy_remove, dot,      gram,
     rows_dot, rows_add, rbf,       lanes_dot, rows_l1, rows_l2,     decay,      squash,        signs_add};

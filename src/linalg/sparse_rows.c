@@ -1,4 +1,10 @@
-#include "linalg/rows.h"
+/* Rows, dense or sparse (sparse_rows.h): checks, products with vectors, and Gram matrices. Dense rows go
+ * through the kernels of the instruction set, or by blocks of GRAM_BLOCK through a rank-k product; sparse
+ * ones are walked entry by entry. The order of the additions is part of what these functions promise: the
+ * same rows and the same kernels give the same bits.
+ *
+ * To read: the checks first, then products of one row, then Gram matrices. */
+#include "linalg/sparse_rows.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -11,9 +17,9 @@
 
 int64_t svs_rows_stored(const svs_rows *r) {
     int64_t sum = 0;
-    for (int64_t i = 0; i < r->n && !r->dense; i++)
-        sum += svi_row_span(r, i)[1] - svi_row_span(r, i)[0];
-    return r->dense ? r->n * r->d : sum;
+    for (int64_t i = 0; i < r->n; i++)
+        sum += svi_row_entries(r, i).count;
+    return sum;
 }
 
 void svs_rows_copy(const svs_rows *r, int64_t i, double *to) {
@@ -26,18 +32,18 @@ void svs_rows_copy(const svs_rows *r, int64_t i, double *to) {
         to[r->column[k]] = r->value[k];
 }
 
-static svs_code not_finite(int64_t row, int column, svs_error *err) {
-    return svi_fail(err, SVS_NOT_FINITE, "row %lld, column %d is NaN or infinite: leave it out or mend it",
+static svs_code sparse_rows_not_finite(int64_t row, int column, svs_error *err) {
+    return svi_fail(err, SVS_NOT_FINITE, "row %lld, column %d is NaN or infinite: remove or correct it",
                     (long long)row, column);
 }
 
 /* 0 x is NaN for what is not finite, so that one product with the zero vector looks at a whole row. */
-static svs_code check_dense(const svs_rows *r, svs_error *err) {
+static svs_code sparse_rows_check_dense(const svs_rows *r, svs_error *err) {
     const struct svi_kernels *k = svi_kernels_get(SVS_ISA_BEST);
     double *zero = svi_vector(r->d);
     svs_code code = zero ? SVS_OK : svi_fail_memory(err, "a row");
     if (code == SVS_OK && r->stride < r->d)
-        code = svi_fail(err, SVS_INVALID, "rows of %d columns lie only %lld values apart", r->d,
+        code = svi_fail(err, SVS_INVALID, "rows of %d columns need a larger stride than %lld", r->d,
                         (long long)r->stride);
     for (int64_t i = 0; i < r->n && code == SVS_OK; i++) {
         const double *x = r->dense + i * r->stride;
@@ -45,23 +51,24 @@ static svs_code check_dense(const svs_rows *r, svs_error *err) {
         k->rows_dot(x, 0, 1, r->d, zero, &f);
         for (int j = 0; f != 0 && j < r->d && code == SVS_OK; j++)
             if (!isfinite(x[j]))
-                code = not_finite(i, j, err);
+                code = sparse_rows_not_finite(i, j, err);
     }
     svi_free(zero);
     return code;
 }
 
-static svs_code check_sparse(const svs_rows *r, svs_error *err) {
+static svs_code sparse_rows_check_sparse(const svs_rows *r, svs_error *err) {
     for (int64_t i = 0; i < r->n; i++) {
         int32_t last = -1;
-        if (svi_row_span(r, i)[1] < svi_row_span(r, i)[0])
+        const int64_t *span = svi_row_span(r, i);
+        if (span[1] < span[0])
             return svi_fail(err, SVS_INVALID, "row %lld ends before it begins", (long long)i);
-        for (int64_t k = svi_row_span(r, i)[0]; k < svi_row_span(r, i)[1]; k++) {
+        for (int64_t k = span[0]; k < span[1]; k++) {
             if (r->column[k] <= last || r->column[k] >= r->d)
                 return svi_fail(err, SVS_BAD_COLUMN, "row %lld: columns must ascend from 0 to %d",
                                 (long long)i, r->d - 1);
             if (!isfinite(r->value[k]))
-                return not_finite(i, r->column[k], err);
+                return sparse_rows_not_finite(i, r->column[k], err);
             last = r->column[k];
         }
     }
@@ -74,7 +81,7 @@ svs_code svs_rows_check(const svs_rows *r, svs_error *err) {
                         (long long)r->n, r->d);
     if (!r->dense && !(r->start && (r->n == 0 || (r->column && r->value))))
         return svi_fail(err, SVS_INVALID, "the rows are neither dense nor complete sparse ones");
-    return r->dense ? check_dense(r, err) : check_sparse(r, err);
+    return r->dense ? sparse_rows_check_dense(r, err) : sparse_rows_check_sparse(r, err);
 }
 
 double *svi_vector(int dim) {
@@ -82,39 +89,15 @@ double *svi_vector(int dim) {
 }
 
 /* Columns that a kernel may run over: the padding of padded rows is zero. */
-static int width(const svs_rows *r) {
+static int sparse_rows_width(const svs_rows *r) {
     return r->padded ? svi_round_up(r->d, 8) : r->d;
 }
 
-double svi_row_dot(const struct svi_kernels *k, const svs_rows *r, int64_t i, const double *v, double one) {
-    double f = 0;
-    if (r->dense)
-        k->rows_dot(r->dense + i * r->stride, 0, 1, width(r), v, &f);
-    else
-        for (int64_t j = svi_row_span(r, i)[0]; j < svi_row_span(r, i)[1]; j++)
-            f += r->value[j] * v[r->column[j]];
-    return one != 0 ? f + one * v[r->d] : f;
-}
-
-void svi_row_add(const struct svi_kernels *k, const svs_rows *r, int64_t i, double s, double *v, double one) {
-    if (r->dense)
-        k->rows_add(r->dense + i * r->stride, 0, 1, width(r), &s, v);
-    else
-        for (int64_t j = svi_row_span(r, i)[0]; j < svi_row_span(r, i)[1]; j++)
-            v[r->column[j]] += s * r->value[j];
-    if (one != 0)
-        v[r->d] += s * one;
-}
-
-double svi_row_norm2(const struct svi_kernels *k, const svs_rows *r, int64_t i, double one) {
+double svi_row_norm2(const svs_rows *r, int64_t i, double one) {
+    const struct svi_entries e = svi_row_entries(r, i);
     double sum = one * one;
-    (void)k;
-    if (r->dense)
-        for (const double *x = r->dense + i * r->stride, *end = x + r->d; x < end; x++)
-            sum += *x * *x;
-    else
-        for (int64_t j = svi_row_span(r, i)[0]; j < svi_row_span(r, i)[1]; j++)
-            sum += r->value[j] * r->value[j];
+    for (int64_t k = 0; k < e.count; k++)
+        sum += e.value[k] * e.value[k];
     return sum;
 }
 
@@ -122,7 +105,7 @@ void svi_rows_multiply(const struct svi_kernels *k, const svs_rows *r, int64_t f
                        const double *v, double one, double *f) {
     double constant = one != 0 ? one * v[r->d] : 0;
     if (r->dense)
-        k->rows_dot(r->dense + first * r->stride, (size_t)r->stride, count, width(r), v, f);
+        k->rows_dot(r->dense + first * r->stride, (size_t)r->stride, count, sparse_rows_width(r), v, f);
     else
         for (int64_t i = 0; i < count; i++) {
             double sum = 0;
@@ -137,7 +120,7 @@ void svi_rows_multiply(const struct svi_kernels *k, const svs_rows *r, int64_t f
 void svi_rows_add(const struct svi_kernels *k, const svs_rows *r, int64_t first, int64_t count,
                   const double *s, double *v, double one) {
     if (r->dense)
-        k->rows_add(r->dense + first * r->stride, (size_t)r->stride, count, width(r), s, v);
+        k->rows_add(r->dense + first * r->stride, (size_t)r->stride, count, sparse_rows_width(r), s, v);
     else
         for (int64_t i = 0; i < count; i++)
             for (int64_t j = svi_row_span(r, first + i)[0]; s[i] != 0 && j < svi_row_span(r, first + i)[1];
@@ -160,14 +143,14 @@ struct gram {
     int n;
 };
 
-static int64_t row_at(const struct gram *a, int64_t i) {
+static int64_t gram_row(const struct gram *a, int64_t i) {
     return a->index ? a->index[i] : i;
 }
 
 static void gram_sparse(const struct gram *a) {
     const svs_rows *r = a->r;
     for (int64_t i = 0; i < a->count; i++) {
-        int64_t row = row_at(a, i), from = svi_row_span(r, row)[0], to = svi_row_span(r, row)[1];
+        int64_t row = gram_row(a, i), from = svi_row_span(r, row)[0], to = svi_row_span(r, row)[1];
         double s = a->s ? a->s[i] : 1;
         for (int64_t p = from; p < to; p++) {
             double c = s * r->value[p], *line = a->g + (size_t)r->column[p] * (size_t)a->n;
@@ -192,7 +175,7 @@ static void gram_block(const struct gram *a, double *block, int64_t first, int r
             if (s * sign <= 0)
                 continue;
             double root = sqrt(s * sign), *to = block + (size_t)filled++ * (size_t)a->n;
-            const double *x = a->r->dense + row_at(a, first + i) * a->r->stride;
+            const double *x = a->r->dense + gram_row(a, first + i) * a->r->stride;
             for (int j = 0; j < a->r->d; j++)
                 to[j] = root * x[j];
             if (a->one != 0)
@@ -204,24 +187,18 @@ static void gram_block(const struct gram *a, double *block, int64_t first, int r
     }
 }
 
-static svs_code gram_dense(const struct gram *a, svs_error *err) {
-    double *block = svi_alloc_array((size_t)GRAM_BLOCK * (size_t)a->n, sizeof *block);
+svs_code svi_rows_gram(const svs_rows *r, const int64_t *index, int64_t count, const double *s, double one,
+                       double *g, svs_error *err) {
+    const struct gram a = {r, index, count, s, one, g, r->d + (one != 0)};
+    if (!r->dense) {
+        gram_sparse(&a);
+        return SVS_OK;
+    }
+    double *block = svi_alloc_array((size_t)GRAM_BLOCK * (size_t)a.n, sizeof *block);
     if (!block)
         return svi_fail_memory(err, "a block of the Gram matrix");
-    for (int64_t i = 0; i < a->count; i += GRAM_BLOCK) {
-        int64_t rows = a->count - i < GRAM_BLOCK ? a->count - i : GRAM_BLOCK;
-        gram_block(a, block, i, (int)rows);
-    }
+    for (int64_t i = 0; i < count; i += GRAM_BLOCK)
+        gram_block(&a, block, i, (int)(count - i < GRAM_BLOCK ? count - i : GRAM_BLOCK));
     svi_free(block);
-    return SVS_OK;
-}
-
-svs_code svi_rows_gram(const struct svi_kernels *k, const svs_rows *r, const int64_t *index, int64_t count,
-                       const double *s, double one, double *g, svs_error *err) {
-    const struct gram a = {r, index, count, s, one, g, r->d + (one != 0)};
-    (void)k;
-    if (r->dense)
-        return gram_dense(&a, err);
-    gram_sparse(&a);
     return SVS_OK;
 }

@@ -1,27 +1,29 @@
-#include "engine/publisher.h"
+#include "net/publisher.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define LINGER_MS   2000 /* what a subscriber that stands still may delay the end */
-#define COMMAND_MAX 4096 /* bytes; who sends a longer frame to subscribe or to introduce itself is cut */
-#define COMMANDS    1000 /* that may wait here, of one subscriber */
-#define TURN        1000 /* commands that are taken at once */
+#define LINGER_MS 2000 /* that a subscriber which has stopped reading may delay the end */
+#define COMMAND_MAX                                                                                          \
+    4096              /* bytes; a peer that sends a longer frame to subscribe or in its handshake is cut     \
+                       */
+#define COMMANDS 1000 /* of one subscriber that may wait here */
+#define TURN     1000 /* commands that are taken at once */
 
 struct topic {
     char name[SVI_TOPIC_MAX];
     size_t length;
     bool retained;
-    bool prefix[SVI_TOPIC_MAX + 1]; /* prefix[n]: somebody subscribes to the first n bytes */
+    bool prefix[SVI_TOPIC_MAX + 1]; /* prefix[n]: the first n bytes have a subscriber */
     int prefixes;                   /* how many are set */
     bool resend;                    /* a subscription came for which the retained message is due */
     struct svi_bytes last;          /* retained payload, empty = none yet */
 };
 
 struct svi_publisher {
-    struct svi_door *door;
+    struct svi_access *access;
     void *socket;
     int queue; /* present limit, messages */
     struct topic topics[SVI_TOPIC_COUNT];
@@ -40,8 +42,8 @@ static void name_topics(svi_publisher *p, const char *stream) {
     }
 }
 
-svi_publisher *svi_publisher_new(struct svi_door *door, const char *address, const char *stream, char *actual,
-                                 svs_error *err) {
+svi_publisher *svi_publisher_new(struct svi_access *access, const char *address, const char *stream,
+                                 char *actual, svs_error *err) {
     svi_publisher *p = svi_alloc(sizeof *p);
     if (!p) {
         svi_fail_memory(err, "the publisher");
@@ -51,13 +53,13 @@ svi_publisher *svi_publisher_new(struct svi_door *door, const char *address, con
     name_topics(p, stream);
     const struct svi_socket_plan plan = {"out", ZMQ_XPUB, true, p->queue, LINGER_MS, COMMAND_MAX};
     const int verbose = 1, commands = COMMANDS;
-    p->door = door;
-    if ((p->socket = svi_door_socket(door, &plan, err)) &&
+    p->access = access;
+    if ((p->socket = svi_access_socket(access, &plan, err)) &&
         zmq_setsockopt(p->socket, ZMQ_XPUB_VERBOSE, &verbose, sizeof verbose) == 0 &&
         zmq_setsockopt(p->socket, ZMQ_RCVHWM, &commands, sizeof commands) == 0 &&
         svi_socket_attach(p->socket, &plan, address, actual, err) == SVS_OK)
         return p;
-    svi_door_leave(door);
+    svi_access_leave(access);
     svi_publisher_free(&p);
     return NULL;
 }
@@ -77,12 +79,12 @@ void *svi_publisher_socket(const svi_publisher *p) {
     return p->socket;
 }
 
-static bool matches(const struct topic *t, const char *prefix, size_t length) {
+static bool publisher_matches(const struct topic *t, const char *prefix, size_t length) {
     return length <= t->length && memcmp(prefix, t->name, length) == 0;
 }
 
-static void subscribe(struct topic *t, bool on, const char *prefix, size_t length) {
-    if (!matches(t, prefix, length))
+static void publisher_subscribe(struct topic *t, bool on, const char *prefix, size_t length) {
+    if (!publisher_matches(t, prefix, length))
         return;
     t->prefixes += (int)on - (int)t->prefix[length];
     t->prefix[length] = on;
@@ -92,22 +94,22 @@ static void subscribe(struct topic *t, bool on, const char *prefix, size_t lengt
 static bool is_useful(const svi_publisher *p, const char *prefix, size_t length) {
     bool any = false;
     for (int t = 0; t < SVI_TOPIC_COUNT && !any; t++)
-        any = matches(&p->topics[t], prefix, length);
+        any = publisher_matches(&p->topics[t], prefix, length);
     return any;
 }
 
-static void take_command(svi_publisher *p, zmq_msg_t *m) {
+static void take_subscription(svi_publisher *p, zmq_msg_t *m) {
     const char *bytes = zmq_msg_data(m);
     size_t n = zmq_msg_size(m);
     if (n == 0 || (bytes[0] != 0 && bytes[0] != 1) ||
-        !svi_door_subscription(p->door, m, is_useful(p, bytes + 1, n - 1)))
+        !svi_access_subscription(p->access, m, is_useful(p, bytes + 1, n - 1)))
         return;
     for (int t = 0; t < SVI_TOPIC_COUNT; t++)
-        subscribe(&p->topics[t], bytes[0] == 1, bytes + 1, n - 1);
+        publisher_subscribe(&p->topics[t], bytes[0] == 1, bytes + 1, n - 1);
 }
 
 static void send_event(svi_publisher *p, const struct topic *t, const struct svi_bytes *payload) {
-    /* XPUB drops for those who are full and never says EAGAIN; what else could fail has no remedy here. */
+    /* XPUB drops what a full queue cannot take and never says EAGAIN; nothing else can be mended here. */
     if (zmq_send(p->socket, t->name, t->length, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0)
         zmq_send(p->socket, payload->data, payload->size, ZMQ_DONTWAIT);
 }
@@ -116,7 +118,7 @@ void svi_publisher_subscriptions(svi_publisher *p) {
     zmq_msg_t m;
     zmq_msg_init(&m);
     for (int i = 0; i < TURN && zmq_msg_recv(&m, p->socket, ZMQ_DONTWAIT) >= 0; i++)
-        take_command(p, &m);
+        take_subscription(p, &m);
     zmq_msg_close(&m);
     for (int t = 0; t < SVI_TOPIC_COUNT; t++) {
         if (p->topics[t].resend && p->topics[t].last.size > 0)
@@ -129,8 +131,8 @@ bool svi_publisher_wanted(const svi_publisher *p, enum svi_topic topic) {
     return p->topics[topic].prefixes > 0;
 }
 
-/* Keeps a standing subscriber's queue within SVI_PUBLISH_BYTES; halving, so that it is set a few times in a
- * life only. */
+/* Keeps the queue of a subscriber that does not read within SVI_PUBLISH_BYTES; halving, so that it is set
+ * only a few times. */
 static void limit_queue(svi_publisher *p, size_t payload) {
     int queue = p->queue;
     while (queue > 64 && (double)queue * (double)payload > SVI_PUBLISH_BYTES)

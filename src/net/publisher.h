@@ -1,20 +1,20 @@
-/* publisher.h: the XPUB side: encodes what somebody wants, keeps the last model and stats for those who come
- * later.
+/* publisher.h: the XPUB side: encodes the events that have a subscriber, and keeps the last model and stats
+ * for later subscribers.
  *
- * It never waits: a subscriber that does not keep up loses messages and sees it by `seq`. One that stands
- * still costs a queue of SVI_PUBLISH_QUEUE events, some 8 MiB where nearly all are scores; one that reads,
- * nothing. Where so many of the largest payload would be more than SVI_PUBLISH_BYTES the queue is halved
- * until they are not, but 64 events it always holds.
+ * It never waits: a subscriber that does not keep up loses messages and sees it by `seq`. One that has
+ * stopped reading costs a queue of SVI_PUBLISH_QUEUE events, some 8 MiB where nearly all are scores; one that
+ * reads, nothing. When a queue of the largest payload would be more than SVI_PUBLISH_BYTES the queue is
+ * halved until it is not, but it always holds 64 events.
  *
  * A topic is a fixed string here, so the subscriptions that matter are its prefixes: one bit for each length
- * is the whole bookkeeping, however many subscribers there are (libzmq tells every subscription, and the last
- * cancellation of each). */
+ * is the whole bookkeeping, however many subscribers there are (libzmq reports every subscription, and the
+ * last cancellation of each). */
 #ifndef SVI_PUBLISHER_H
 #define SVI_PUBLISHER_H
 
 #include <stdbool.h>
 
-#include "engine/door.h"
+#include "net/access.h"
 #include "wire/event.h"
 
 #define SVI_PUBLISH_QUEUE 40000 /* of scores some 8 MiB */
@@ -22,10 +22,10 @@
 
 typedef struct svi_publisher svi_publisher;
 
-/* Binds `address`; `actual` (SVI_ADDRESS_MAX bytes) receives the real one. `door` makes the socket and judges
- * who subscribes; it outlives the publisher. NULL: SVS_IO, SVS_NO_MEMORY. Owner: the caller. */
-svi_publisher *svi_publisher_new(struct svi_door *door, const char *address, const char *stream, char *actual,
-                                 svs_error *err);
+/* Binds `address`; `actual` (SVI_ADDRESS_MAX bytes) receives the real one. `access` creates the socket and
+ * judges its subscribers; it outlives the publisher. NULL: SVS_IO, SVS_NO_MEMORY. Owner: the caller. */
+svi_publisher *svi_publisher_new(struct svi_access *access, const char *address, const char *stream,
+                                 char *actual, svs_error *err);
 void svi_publisher_free(svi_publisher **p);
 
 void *svi_publisher_socket(const svi_publisher *p); /* for the poll set */
@@ -33,11 +33,11 @@ void *svi_publisher_socket(const svi_publisher *p); /* for the poll set */
 /* Takes the subscriptions that arrived and sends the retained messages they ask for. */
 void svi_publisher_subscriptions(svi_publisher *p);
 
-/* Does anybody listen to this topic? */
+/* Has this topic a subscriber? */
 bool svi_publisher_wanted(const svi_publisher *p, enum svi_topic topic);
 
-/* The payload of an event that went out before, in another process: whoever subscribes now gets it.
- * SVS_NO_MEMORY: then nothing is. */
+/* Retains the payload of an event that an earlier process published, for new subscribers. SVS_NO_MEMORY:
+ * nothing is retained then. */
 svs_code svi_publisher_retain(svi_publisher *p, enum svi_topic topic, const void *payload, size_t size);
 
 /* SVS_NO_MEMORY: the event is lost, which subscribers see by `seq`. */

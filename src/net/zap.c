@@ -1,4 +1,4 @@
-#include "engine/zap.h"
+#include "net/zap.h"
 
 #include <string.h>
 
@@ -6,22 +6,22 @@
 
 enum { VERSION, ID, DOMAIN, ADDRESS, IDENTITY, MECHANISM, KEY, FRAMES };
 
-static void take_text(char *out, size_t room, const char *bytes, size_t size) {
+static void zap_take_text(char *out, size_t room, const char *bytes, size_t size) {
     size_t length = size < room ? size : room - 1;
     memcpy(out, bytes, length);
     out[length] = '\0';
 }
 
-static void take_frame(struct svi_zap *q, int number, const char *bytes, size_t size) {
+static void zap_take_frame(struct svi_zap *q, int number, const char *bytes, size_t size) {
     if (number == ID && size < sizeof q->id) {
         memcpy(q->id, bytes, size);
         q->id_size = size;
     } else if (number == DOMAIN) {
-        take_text(q->domain, sizeof q->domain, bytes, size);
+        zap_take_text(q->domain, sizeof q->domain, bytes, size);
     } else if (number == ADDRESS) {
-        take_text(q->address, sizeof q->address, bytes, size);
+        zap_take_text(q->address, sizeof q->address, bytes, size);
     } else if (number == MECHANISM) {
-        take_text(q->mechanism, sizeof q->mechanism, bytes, size);
+        zap_take_text(q->mechanism, sizeof q->mechanism, bytes, size);
     } else if (number == KEY && size == sizeof q->key) {
         memcpy(q->key, bytes, size);
         q->key_size = size;
@@ -35,7 +35,7 @@ bool svi_zap_receive(void *gate, struct svi_zap *q) {
     memset(q, 0, sizeof *q);
     zmq_msg_init(&m);
     for (; more && zmq_msg_recv(&m, gate, ZMQ_DONTWAIT) >= 0; count++) {
-        take_frame(q, count, zmq_msg_data(&m), zmq_msg_size(&m));
+        zap_take_frame(q, count, zmq_msg_data(&m), zmq_msg_size(&m));
         more = zmq_msg_more(&m);
     }
     zmq_msg_close(&m);
@@ -45,8 +45,8 @@ bool svi_zap_receive(void *gate, struct svi_zap *q) {
 
 void svi_zap_answer(void *gate, const struct svi_zap *q, bool yes, const char *user) {
     /* Status, its text, user, metadata. 400 would make libzmq's clients give up for ever without a word;
-     * after 300 they come again, once the handshake has run out of time, and are let in when their key is
-     * listed by then. */
+     * after 300 they try again, once the handshake has timed out, and are let in when their key is listed by
+     * then. */
     const char *const reply[] = {yes ? "200" : "300", "", yes ? user : "", ""};
     zmq_send(gate, "1.0", 3, ZMQ_SNDMORE | ZMQ_DONTWAIT);
     zmq_send(gate, q->id, q->id_size, ZMQ_SNDMORE | ZMQ_DONTWAIT);

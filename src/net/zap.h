@@ -1,4 +1,4 @@
-/* zap.h: libzmq's question whether a peer may come in, and its answer (ZAP, rfc.zeromq.org/spec/27), on a REP
+/* zap.h: libzmq's question whether a peer may connect, and the answer (ZAP, rfc.zeromq.org/spec/27), on a REP
  * socket at inproc://zeromq.zap.01. */
 #ifndef SVI_ZAP_H
 #define SVI_ZAP_H
@@ -9,9 +9,9 @@
 
 #define SVI_ZAP_ADDRESS "inproc://zeromq.zap.01"
 
-/* Texts end in NUL; what is longer than its room is cut, and is then none that is known. */
+/* Texts end in NUL; a longer one is cut, and then equals none that is known. */
 struct svi_zap {
-    bool complete; /* all frames that a question has were there */
+    bool complete; /* no frame is missing */
     char id[256];
     size_t id_size;
     char domain[16], address[64], mechanism[16];

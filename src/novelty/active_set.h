@@ -1,4 +1,4 @@
-/* hull.h: the small one-class problem, solved exactly and kept exact while points join and leave.
+/* active_set.h: the small one-class problem, solved exactly and kept exact while points join and leave.
  *
  *     minimise 1/2 z'Kz - 1'z   over z >= 0
  *
@@ -8,19 +8,20 @@
  * optimum every point has (Kz)_i >= 1, and those with z_i > 0, the support, have exactly 1.
  *
  * Lawson and Hanson's active-set method, always started from the solution before; the Cholesky factor of the
- * support's K is updated, never computed afresh: a point that joins or leaves costs O(support^2). */
-#ifndef SVI_HULL_H
-#define SVI_HULL_H
+ * support's K is updated, never computed again: a point that joins or leaves costs O(support^2). */
+#ifndef SVI_ACTIVE_SET_H
+#define SVI_ACTIVE_SET_H
 
 #include <stdbool.h>
 
+#include "base/archive.h"
 #include "svmstream/error.h"
 
-struct svi_hull {
-    int count, room; /* points of A; room for so many (all arrays below) */
+struct svi_active_set {
+    int count, room; /* points of A; room for `room` (all arrays below) */
     double *k;       /* room x room, symmetric: K */
     double *z;       /* count; 0 = idle, that is: in A but not in the support */
-    double *u;       /* count: (Kz)_i after svi_hull_solve */
+    double *u;       /* count: (Kz)_i after svi_active_set_solve */
     int *place;      /* count: where in the support, -1 = idle */
     int support;     /* points with z > 0 */
     int *point;      /* support: which point */
@@ -31,28 +32,33 @@ struct svi_hull {
                         solution */
 };
 
-/* Room for so many points; svi_hull_reserve makes it more. SVS_NO_MEMORY. */
-svs_code svi_hull_init(struct svi_hull *h, int room, svs_error *err);
-svs_code svi_hull_reserve(struct svi_hull *h, int room, svs_error *err);
-void svi_hull_clear(struct svi_hull *h); /* frees */
-void svi_hull_empty(struct svi_hull *h); /* forgets the points, keeps the room */
+/* Room for `room` points; svi_active_set_reserve makes it more. SVS_NO_MEMORY. */
+svs_code svi_active_set_init(struct svi_active_set *h, int room, svs_error *err);
+svs_code svi_active_set_reserve(struct svi_active_set *h, int room, svs_error *err);
+void svi_active_set_clear(struct svi_active_set *h); /* frees */
+void svi_active_set_empty(struct svi_active_set *h); /* forgets the points, keeps the room */
 
 /* Appends a point (count < room), idle. `row`: its kernel values with the points there are, then with itself:
  * count + 1 values. */
-void svi_hull_add(struct svi_hull *h, const double *row);
+void svi_active_set_add(struct svi_active_set *h, const double *row);
 
 /* Takes point i out; the last point takes its number. z is feasible, not optimal: solve next. */
-void svi_hull_remove(struct svi_hull *h, int i);
+void svi_active_set_remove(struct svi_active_set *h, int i);
 
 /* Brings z to the optimum and u with it. Returns false when it gave up after far more steps than there are
- * points (the certificate then tells how far off it is). */
-bool svi_hull_solve(struct svi_hull *h);
+ * points (the certificate then shows how far off it is). */
+bool svi_active_set_solve(struct svi_active_set *h);
 
 /* 1 / sum z: the squared distance of the hull from the origin; 0 when empty. */
-double svi_hull_rho(const struct svi_hull *h);
+double svi_active_set_rho(const struct svi_active_set *h);
 
-/* The largest violation of the optimality conditions, by a fresh product K z: |u_i - 1| on the support, 1 -
+/* The largest violation of the optimality conditions, by a new product K z: |u_i - 1| on the support, 1 -
  * u_i elsewhere. */
-double svi_hull_violation(const struct svi_hull *h);
+double svi_active_set_violation(const struct svi_active_set *h);
+
+/* `name`: a prefix of the fields' names ("member 1"). count: the points, which the owner of the set keeps; at
+ * most its room. K and the factor are kept bit for bit: their last bits depend on the order in which points
+ * came. */
+void svi_active_set_archive(struct svi_archive *a, struct svi_active_set *h, const char *name, int count);
 
 #endif

@@ -4,7 +4,9 @@
 #include <math.h>
 
 #define RISE                                                                                                 \
-    0.1 /* an update is told when the grade rose by so much; less a hair for the rounding of tenths */
+    0.1 /* an update is reported when the grade rose by this much; less a hair for the rounding of tenths */
+
+#define MOST (INT64_MAX / 4) /* of what is counted: sums of two stay in range */
 
 void svi_alert_init(struct svi_alert *a, const struct svi_alert_options *o) {
     *a = (struct svi_alert){.o = *o, .closed = -DBL_MAX};
@@ -12,7 +14,7 @@ void svi_alert_init(struct svi_alert *a, const struct svi_alert_options *o) {
         svi_discovery_init(&a->discovery, o->fdr);
 }
 
-static enum svi_alert_change go_on(struct svi_alert *a, double p, double grade, double time) {
+static enum svi_alert_change alert_go_on(struct svi_alert *a, double p, double grade, double time) {
     if (p > a->o.clear) {
         a->open = false;
         a->lasted = 0;
@@ -27,17 +29,8 @@ static enum svi_alert_change go_on(struct svi_alert *a, double p, double grade, 
     return SVI_ALERT_UPDATE;
 }
 
-static enum svi_alert_change begin(struct svi_alert *a, double grade, double time) {
-    a->open = true;
-    a->since = time;
-    a->lasted = 1;
-    a->grade = a->worst = grade;
-    a->opened++;
-    return SVI_ALERT_OPEN;
-}
-
 /* In the cool-down the procedure is asked but neither pays nor earns. */
-static bool novel(struct svi_alert *a, double p, double tail, bool cooling) {
+static bool alert_novel(struct svi_alert *a, double p, double tail, bool cooling) {
     if (!(a->o.fdr > 0))
         return p <= a->o.p;
     if (p > a->o.clear)
@@ -50,17 +43,37 @@ enum svi_alert_change svi_alert_step(struct svi_alert *a, double p, double tail,
     if (a->seen++ < a->o.warmup)
         return SVI_ALERT_NONE;
     if (a->open)
-        return go_on(a, p, grade, time);
-    if (!novel(a, p, tail, cooling))
+        return alert_go_on(a, p, grade, time);
+    if (!alert_novel(a, p, tail, cooling))
         return SVI_ALERT_NONE;
-    if (!cooling)
-        return begin(a, grade, time);
-    a->suppressed++;
-    return SVI_ALERT_NONE;
+    if (cooling) {
+        a->suppressed++;
+        return SVI_ALERT_NONE;
+    }
+    a->open = true;
+    a->since = time;
+    a->lasted = 1;
+    a->grade = a->worst = grade;
+    a->opened++;
+    return SVI_ALERT_OPEN;
 }
 
 double svi_alert_grade(double novelty, double usual) {
     if (!(novelty > usual))
         return 0;
     return usual < 1 ? fmin(1, (novelty - usual) / (1 - usual)) : 1;
+}
+
+void svi_alert_archive(struct svi_archive *a, struct svi_alert *alert) {
+    svi_archive_bool(a, "alert open", &alert->open);
+    svi_archive_finite(a, "alert since", &alert->since, 1);
+    svi_archive_finite(a, "alert closed", &alert->closed, 1);
+    svi_archive_int64(a, "alert lasted", &alert->lasted, 0, MOST);
+    svi_archive_finite(a, "alert grade", &alert->grade, 1);
+    svi_archive_finite(a, "alert worst", &alert->worst, 1);
+    svi_archive_int64(a, "alert seen", &alert->seen, 0, MOST);
+    svi_archive_int64(a, "alerts opened", &alert->opened, 0, MOST);
+    svi_archive_int64(a, "alerts suppressed", &alert->suppressed, 0, MOST);
+    if (alert->o.fdr > 0)
+        svi_discovery_archive(a, &alert->discovery);
 }

@@ -3,7 +3,7 @@
  * An alert opens at the first sample with p <= open (with `fdr` > 0: that the online false-discovery
  * procedure rejects and whose p is <= clear), unless fewer than `warmup` samples were seen before it or the
  * last alert closed less than `cooldown` seconds ago (then it is counted as suppressed). It stays open, and
- * nobody is told again but by an update when its grade has risen by a tenth above the highest that was told,
+ * nothing more is reported but an update when its grade has risen by a tenth above the highest reported,
  * until the first sample with p > clear. A function of the calls alone.
  *
  * The false-discovery procedure is given only the samples at which an alert could open: not those of the
@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/archive.h"
 #include "novelty/discovery.h"
 
 enum svi_alert_change { SVI_ALERT_NONE = 0, SVI_ALERT_OPEN, SVI_ALERT_UPDATE, SVI_ALERT_CLOSE };
@@ -35,7 +36,7 @@ struct svi_alert {
     double since;   /* time of the sample that opened the last one */
     double closed;  /* time at which the last one closed, -DBL_MAX before */
     int64_t lasted; /* samples since it opened, that one included; 0 = closed */
-    double grade;   /* largest that was told; stays when it closes */
+    double grade;   /* largest reported; stays when it closes */
     double worst;   /* largest of all its samples; stays when it closes */
     int64_t seen, opened,
         suppressed; /* samples; alerts; samples that the cool-down alone kept from opening one */
@@ -50,5 +51,8 @@ enum svi_alert_change svi_alert_step(struct svi_alert *a, double p, double tail,
 /* 0 to 1: how much more than `usual` novelty (the level at which an alert opens) this one has: 0 at or below
  * it, 1 for a membership of 0. */
 double svi_alert_grade(double novelty, double usual);
+
+/* The options are not part of it: loading goes into an alert from svi_alert_init with the same. */
+void svi_alert_archive(struct svi_archive *a, struct svi_alert *alert);
 
 #endif

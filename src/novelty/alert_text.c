@@ -18,7 +18,7 @@
 
 /* ---- numbers */
 
-static int magnitude(double v) {
+static int alert_text_magnitude(double v) {
     return (int)floor(log10(fabs(v)));
 }
 
@@ -47,13 +47,13 @@ static void shorten_exponent(char *text) {
 
 /* v with at least `digits` digits, as a person writes it, and with as many as show differences of `spread`
  * (0 = unknown) in two digits, at most 9. Whole numbers are not rounded. */
-static const char *number(char out[NUMBER], double v, double spread, int digits) {
+static const char *alert_text_number(char out[NUMBER], double v, double spread, int digits) {
     if (!isfinite(v) || v == 0) {
         snprintf(out, NUMBER, "%s", v == 0 ? "0" : isnan(v) ? "unknown" : v > 0 ? "infinite" : "-infinite");
         return out;
     }
-    const int size = magnitude(v);
-    const int needed = spread > 0 && isfinite(spread) ? size - magnitude(spread) + 2 : 0;
+    const int size = alert_text_magnitude(v);
+    const int needed = spread > 0 && isfinite(spread) ? size - alert_text_magnitude(spread) + 2 : 0;
     digits = needed > digits ? (needed < 9 ? needed : 9) : digits;
     if (size >= 7 || size < -5) {
         snprintf(out, NUMBER, "%.*g", digits, v);
@@ -67,7 +67,7 @@ static const char *number(char out[NUMBER], double v, double spread, int digits)
 
 /* ---- times */
 
-static const char *duration(char out[NUMBER], double seconds) {
+static const char *alert_text_duration(char out[NUMBER], double seconds) {
     const double minutes = floor(seconds / 60 + 0.5), hours = floor(seconds / 3600 + 0.5);
     if (!(seconds > 0))
         snprintf(out, NUMBER, "0 s");
@@ -84,10 +84,10 @@ static const char *duration(char out[NUMBER], double seconds) {
     return out;
 }
 
-static const char *moment(char out[NUMBER], double since, double now) {
+static const char *alert_text_moment(char out[NUMBER], double since, double now) {
     if (!(since >= EPOCH_LEAST && since < EPOCH_MOST)) {
         char text[NUMBER];
-        snprintf(out, NUMBER, "%.30s s", number(text, since, 0, 3));
+        snprintf(out, NUMBER, "%.30s s", alert_text_number(text, since, 0, 3));
         return out;
     }
     const time_t t = (time_t)since;
@@ -100,7 +100,7 @@ static const char *moment(char out[NUMBER], double since, double now) {
 
 /* ---- the line */
 
-static size_t append(char *out, size_t at, const char *text, size_t reserved) {
+static size_t alert_text_append(char *out, size_t at, const char *text, size_t reserved) {
     const size_t length = strlen(text);
     if (at + length + reserved >= SVI_ALERT_TEXT)
         return at;
@@ -118,44 +118,35 @@ static void feature_text(char out[PART], const struct svi_alert_feature *f, cons
         snprintf(name, sizeof name, "feature %d", f->column);
     if (isfinite(width))
         snprintf(out, PART, "%s%s %s (usual %s to %s)", before, name,
-                 number(value, f->value, fmax(width, outside), 3), number(low, f->low, width, 3),
-                 number(high, f->high, width, 3));
+                 alert_text_number(value, f->value, fmax(width, outside), 3),
+                 alert_text_number(low, f->low, width, 3), alert_text_number(high, f->high, width, 3));
     else
-        snprintf(out, PART, "%s%s %s", before, name, number(value, f->value, 0, 3));
-}
-
-static void end_text(char out[END], const struct svi_alert_line *l, const char *before) {
-    char a[NUMBER], b[NUMBER], since[NUMBER];
-    moment(since, l->since, l->time);
-    if (l->state == SVI_ALERT_CLOSE)
-        snprintf(out, END, " back to normal after %s, worst grade %s, since %s",
-                 duration(a, l->time - l->since), number(b, l->grade, 0, 2), since);
-    else
-        snprintf(out, END, "%snovelty %s, p %s, since %s", before, number(a, l->novelty, 0, 2),
-                 number(b, l->p, 0, 2), since);
+        snprintf(out, PART, "%s%s %s", before, name, alert_text_number(value, f->value, 0, 3));
 }
 
 size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) {
-    char name[NAME], part[PART], end[END];
+    char name[NAME], part[PART], end[END], a[NUMBER], b[NUMBER], since[NUMBER];
     const char *before = l->state == SVI_ALERT_UPDATE ? " worse: " : " ";
     const int count = l->state == SVI_ALERT_CLOSE ? 0 : l->count < SVI_ALERT_TOP ? l->count : SVI_ALERT_TOP;
-    end_text(end, l, count > 0 ? ", " : before);
+    alert_text_moment(since, l->since, l->time);
+    if (l->state == SVI_ALERT_CLOSE)
+        snprintf(end, END, " back to normal after %s, worst grade %s, since %s",
+                 alert_text_duration(a, l->time - l->since), alert_text_number(b, l->grade, 0, 2), since);
+    else
+        snprintf(end, END, "%snovelty %s, p %s, since %s", count > 0 ? ", " : before,
+                 alert_text_number(a, l->novelty, 0, 2), alert_text_number(b, l->p, 0, 2), since);
     svi_escape(name, sizeof name, l->stream, strlen(l->stream));
-    size_t at = append(out, 0, name, 0);
+    size_t at = alert_text_append(out, 0, name, 0);
     for (int i = 0; i < count; i++) {
         feature_text(part, &l->top[i], i > 0 ? ", " : before);
-        at = append(out, at, part, strlen(end));
+        at = alert_text_append(out, at, part, strlen(end));
     }
-    return append(out, at, end, 0);
+    return alert_text_append(out, at, end, 0);
 }
 
 /* ---- what is usual */
 
 void svi_usual_range(double *values, int n, double *low, double *high) {
-    *low = *high = NAN;
-    if (n < 1)
-        return;
-    const int from = (int)(0.05 * (n - 1) + 0.5), to = (int)(0.95 * (n - 1) + 0.5);
-    *low = svi_select_rank(values, n, from);
-    *high = svi_select_rank(values + from, n - from, to - from); /* behind it nothing is smaller */
+    *low = n < 1 ? NAN : svi_quantile(values, n, 0.05);
+    *high = n < 1 ? NAN : svi_quantile(values, n, 0.95);
 }

@@ -1,3 +1,9 @@
+/* Two parts. The tail: a mean of generalised Pareto laws, each with its slope b, total S(b) and weight,
+ * fitted to the highest tenth of the scores (calibration.h has the formulas). The calibration: scores in a
+ * ring, which knows the oldest, and the same scores sorted; both change together, and `sorted` holds exactly
+ * the ring's scores at any time. A p-value counts by binary search. The tail is fitted lazily, by the first
+ * score above all others after a twentieth of the scores was replaced, so that a stream without such scores
+ * never pays for it. */
 #include "novelty/calibration.h"
 
 #include <assert.h>
@@ -7,9 +13,62 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "novelty/archive.h"
 
-#define REFIT 20 /* the tail is fitted anew when one in so many of the scores is new */
+#define REFIT  20   /* the tail is fitted again when one in REFIT of the scores is new */
+#define SHARE  10   /* one score in SHARE is above the threshold */
+#define LEAST  20   /* excesses for a fit */
+#define MOST   1000 /* more would cost time and gain little */
+#define SAFETY 3
+
+/* ---- the tail */
+
+/* Fills in part i, its weight as the logarithm of the likelihood. */
+static void tail_fit_part(struct svi_tail *t, int i, const double *top, double mean) {
+    const double shape = (i + 0.5) / SVI_TAIL_PARTS;
+    double total = 0;
+    t->slope[i] = shape / (1 - shape) / mean;
+    for (int k = 0; k < t->count; k++)
+        total += log1p(t->slope[i] * (top[k] - t->threshold));
+    t->total[i] = total;
+    t->weight[i] = t->count * log(t->slope[i] * mean / total) - total;
+}
+
+static void tail_fit(struct svi_tail *t, const double *sorted, int n) {
+    const int count = n / SHARE < MOST ? n / SHARE : MOST;
+    const double *top = sorted + (n - count);
+    double sum = 0;
+    *t = (struct svi_tail){0};
+    if (count < LEAST)
+        return;
+    t->threshold = top[-1];
+    for (int k = 0; k < count; k++)
+        sum += top[k] - t->threshold;
+    if (!(sum / count >= 1e-300 && sum < INFINITY))
+        return;
+    t->count = count;
+    t->share = (1.0 + count) / (1.0 + n);
+    double most = -INFINITY, weights = 0;
+    for (int i = 0; i < SVI_TAIL_PARTS; i++) {
+        tail_fit_part(t, i, top, sum / count);
+        most = fmax(most, t->weight[i]);
+    }
+    for (int i = 0; i < SVI_TAIL_PARTS; i++)
+        weights += t->weight[i] = exp(t->weight[i] - most);
+    for (int i = 0; i < SVI_TAIL_PARTS; i++)
+        t->weight[i] /= weights;
+}
+
+static double tail_p(const struct svi_tail *t, double score) {
+    const double excess = score - t->threshold;
+    double p = 0;
+    if (t->count == 0)
+        return 1;
+    for (int i = 0; i < SVI_TAIL_PARTS; i++)
+        p += t->weight[i] * exp(-t->count * log1p(log1p(t->slope[i] * excess) / t->total[i]));
+    return fmin(1, SAFETY * t->share * p);
+}
+
+/* ---- the scores */
 
 svs_code svi_calibration_init(struct svi_calibration *c, int room, svs_error *err) {
     assert(room >= 1);
@@ -35,7 +94,7 @@ void svi_calibration_empty(struct svi_calibration *c) {
 
 /* How many of the sorted scores are below `score`. Halving without a branch to guess: the answer is random.
  */
-static int below(const struct svi_calibration *c, double score) {
+static int calibration_below(const struct svi_calibration *c, double score) {
     const double *from = c->sorted;
     int left = c->count;
     if (left == 0)
@@ -50,11 +109,11 @@ static int below(const struct svi_calibration *c, double score) {
 
 double svi_calibration_p(const struct svi_calibration *c, double score) {
     assert(!isnan(score));
-    return (1.0 + (c->count - below(c, score))) / (1.0 + c->count);
+    return (1.0 + (c->count - calibration_below(c, score))) / (1.0 + c->count);
 }
 
 double svi_calibration_level(const struct svi_calibration *c, double p) {
-    const double may = floor(p * (1.0 + c->count) * (1 + 1e-12)) - 1; /* so many scores may be as high */
+    const double may = floor(p * (1.0 + c->count) * (1 + 1e-12)) - 1; /* scores that may be as high */
     if (may < 0)
         return INFINITY;
     return may >= c->count ? -INFINITY : c->sorted[c->count - 1 - (int)may];
@@ -65,13 +124,13 @@ double svi_calibration_tail(struct svi_calibration *c, double score) {
     if (c->count == 0 || score <= c->sorted[c->count - 1])
         return p;
     if (c->stale < 0 || (int64_t)c->stale * REFIT >= c->count) {
-        svi_tail_fit(&c->tail, c->sorted, c->count);
+        tail_fit(&c->tail, c->sorted, c->count);
         c->stale = 0;
     }
-    return fmin(p, svi_tail_p(&c->tail, score));
+    return fmin(p, tail_p(&c->tail, score));
 }
 
-static int ascending(const void *a, const void *b) {
+static int calibration_ascending(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
@@ -82,13 +141,13 @@ void svi_calibration_replace(struct svi_calibration *c, const double *scores) {
         assert(!isnan(scores[i]));
     memcpy(c->scores, scores, n * sizeof *scores);
     memcpy(c->sorted, scores, n * sizeof *scores);
-    qsort(c->sorted, n, sizeof *c->sorted, ascending);
+    qsort(c->sorted, n, sizeof *c->sorted, calibration_ascending);
     c->stale = -1;
 }
 
 /* The sorted scores between the place that becomes free and the one that is needed move by one. */
-static void swap_in(struct svi_calibration *c, double old, double score) {
-    int from = below(c, old), to = below(c, score);
+static void calibration_replace_one(struct svi_calibration *c, double old, double score) {
+    int from = calibration_below(c, old), to = calibration_below(c, score);
     double *s = c->sorted;
     if (to > from) {
         to--;
@@ -99,41 +158,51 @@ static void swap_in(struct svi_calibration *c, double old, double score) {
     s[to] = score;
 }
 
-static void insert(struct svi_calibration *c, double score) {
-    const int to = below(c, score);
-    memmove(c->sorted + to + 1, c->sorted + to, (size_t)(c->count - to) * sizeof *c->sorted);
-    c->sorted[to] = score;
-    c->count++;
-}
-
 int svi_calibration_add(struct svi_calibration *c, double score) {
     const int place = c->at;
     assert(!isnan(score));
-    if (c->count == c->room)
-        swap_in(c, c->scores[place], score);
-    else
-        insert(c, score);
+    if (c->count == c->room) {
+        calibration_replace_one(c, c->scores[place], score);
+    } else {
+        const int to = calibration_below(c, score);
+        memmove(c->sorted + to + 1, c->sorted + to, (size_t)(c->count - to) * sizeof *c->sorted);
+        c->sorted[to] = score;
+        c->count++;
+    }
     c->scores[place] = score;
     c->at = place + 1 == c->room ? 0 : place + 1;
     c->stale += c->stale >= 0 && c->stale < c->room;
     return place;
 }
 
-/* Where a score stands in the ring matters: renewals draw rows by their place. */
+/* ---- both as they are kept */
+
+static void tail_archive(struct svi_archive *a, struct svi_tail *t) {
+    svi_archive_int(a, "tail count", &t->count, 0, INT32_MAX);
+    svi_archive_double(a, "tail threshold", &t->threshold);
+    svi_archive_double(a, "tail share", &t->share);
+    svi_archive_doubles(a, "tail slope", t->slope, SVI_TAIL_PARTS);
+    svi_archive_doubles(a, "tail total", t->total, SVI_TAIL_PARTS);
+    svi_archive_doubles(a, "tail weight", t->weight, SVI_TAIL_PARTS);
+    for (int i = 0; i < SVI_TAIL_PARTS; i++)
+        svi_archive_check(a, t->weight[i] >= 0 && t->share >= 0, "a probability is negative");
+}
+
+/* Where a score stands in the ring matters: refreshes draw rows by their place. */
 void svi_calibration_archive(struct svi_archive *a, struct svi_calibration *c) {
     svi_archive_int(a, "calibration count", &c->count, 0, c->room);
     svi_archive_int(a, "calibration next", &c->at, 0, c->room - 1);
     svi_archive_check(a, c->count == c->room || c->at == c->count, "a ring has a hole");
     svi_archive_doubles(a, "scores", c->scores, svi_archive_ok(a) ? c->count : 0);
     for (int i = 0; svi_archive_ok(a) && i < c->count; i++)
-        svi_archive_check(a, !isnan(c->scores[i]), "a score is no number");
+        svi_archive_check(a, !isnan(c->scores[i]), "a score is not a number");
     svi_archive_int(a, "tail stale", &c->stale, -1, c->room);
     if (!svi_archive_ok(a))
         return;
     if (c->stale >= 0)
-        svi_tail_archive(a, &c->tail);
+        tail_archive(a, &c->tail);
     if (!svi_archive_loading(a))
         return;
     memcpy(c->sorted, c->scores, (size_t)c->count * sizeof *c->sorted);
-    qsort(c->sorted, (size_t)c->count, sizeof *c->sorted, ascending);
+    qsort(c->sorted, (size_t)c->count, sizeof *c->sorted, calibration_ascending);
 }

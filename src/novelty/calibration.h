@@ -6,8 +6,8 @@
  * the score (Vovk, Gammerman, Shafer 2005). That needs calibration samples which the model was not fitted on
  * and which were chosen without looking at their scores.
  *
- * p is never below 1 / (1 + count). svi_calibration_tail goes below by a fit to the upper scores (tail.h):
- * an estimate, not a promise; only the false-discovery control needs it.
+ * p is never below 1 / (1 + count). svi_calibration_tail goes below by a fit to the upper scores (see THE
+ * TAIL): an estimate, not a promise; only the false-discovery control needs it.
  *
  * One disturbance that reaches the calibration spoils the p-values of the next one like it. So samples of a
  * lasting disturbance should not calibrate, from their first on. The rule that was measured best: those of a
@@ -18,14 +18,43 @@
  *
  * The scores are kept twice: in a ring, to know the oldest, and sorted. A p-value is one binary search
  * (30 ns for 2000, 0.25 us for a million), a new score moves a third of the sorted ones (0.1 us; 0.1 ms for a
- * million). Scores may be infinite, never NaN. */
+ * million). Scores may be infinite, never NaN.
+ *
+ * THE TAIL: how likely a score beyond all those seen is, judged from the highest tenth of those seen.
+ * Above a high threshold, the excess y of almost any quantity is near a generalised Pareto law (Pickands
+ * 1975): P(Y > y) = (1 + b y)^(-1/xi), so that log(1 + b y) is exponential with mean xi. For a given b, with
+ * S(b) = sum log(1 + b y_i) over the k excesses seen and the prior 1 / xi, both of these are exact:
+ *
+ *     the probability of the next excess      P(Y > y | b) = (1 + log(1 + b y) / S(b))^(-k)
+ *     the likelihood of b                     (b / S(b))^k exp(-S(b))
+ *
+ * The tail is the mean of the former over 16 values of b weighted by the latter; they are those which the
+ * shapes xi = 1/32, 3/32 ... 31/32 would need for the mean excess seen. Not knowing the shape makes the mean
+ * heavy, and no shape below 1/32 is believed: so the estimate is rather too large than too small. It is
+ * tripled for the cases where the law is not reached yet at the threshold.
+ *
+ * Measured, true probability over the estimate, at 1e-3, 1e-4, 1e-5, 1e-6 with 2000 scores (mean over 200
+ * fits): |Student t, 3 degrees| 0.41 0.53 0.67 0.80; Pareto of exponent 2 0.38 0.43 0.48 0.50; exponential
+ * 0.14 0.03 0.003 4e-5; |normal| 0.02 4e-4 5e-7 3e-11. So 1e-5 is reached at 7.6 standard deviations of a
+ * normal score and not at 4.4: the price of safety, less with more scores.
+ *
+ * It is an extrapolation. Nothing protects against scores whose upper tenth does not show what comes
+ * beyond: a rare kind of normal sample that was never seen, for one. */
 #ifndef SVI_CALIBRATION_H
 #define SVI_CALIBRATION_H
 
-#include <stdint.h>
-
-#include "novelty/tail.h"
+#include "base/archive.h"
 #include "svmstream/error.h"
+
+#define SVI_TAIL_PARTS 16
+
+struct svi_tail {
+    int count;        /* k; 0 = no fit: fewer than 200 scores, or an upper tenth without differences or with
+                         infinities */
+    double threshold; /* y = score - this */
+    double share;     /* of the scores that are above it */
+    double slope[SVI_TAIL_PARTS], total[SVI_TAIL_PARTS], weight[SVI_TAIL_PARTS]; /* b, S(b), weight: sum 1 */
+};
 
 struct svi_calibration {
     double *scores; /* ring of `room` */
@@ -48,7 +77,8 @@ double svi_calibration_p(const struct svi_calibration *c, double score);
 double svi_calibration_level(const struct svi_calibration *c, double p);
 
 /* At most svi_calibration_p, and below it only for a score above all of the calibration's: then what the fit
- * to the upper scores gives. The fit is made anew, here, when a twentieth of the scores has been replaced. */
+ * to the upper scores gives. The fit is made again, here, when a twentieth of the scores has been replaced.
+ */
 double svi_calibration_tail(struct svi_calibration *c, double score);
 
 /* The score takes the place of the oldest when full; returns that place, 0 to room - 1. */
@@ -56,5 +86,8 @@ int svi_calibration_add(struct svi_calibration *c, double score);
 
 /* New scores for the samples that are held, by their place in the ring: after another model scored them. */
 void svi_calibration_replace(struct svi_calibration *c, const double *scores);
+
+/* Loading goes into an empty calibration of the same room. */
+void svi_calibration_archive(struct svi_archive *a, struct svi_calibration *c);
 
 #endif

@@ -7,9 +7,8 @@
 #include "base/fail.h"
 #include "base/statistics.h"
 
-#define LOW 0.05
-#define DEVIATION                                                                                            \
-    3.2897072539029435 /* between these quantiles of a normal distribution lie so many deviations */
+#define LOW       0.05
+#define DEVIATION 3.2897072539029435 /* deviations of a normal distribution between these quantiles */
 
 svs_code svi_coordinates_init(struct svi_coordinates *c, int d, bool scale, svs_error *err) {
     *c =
@@ -30,19 +29,15 @@ void svi_coordinates_clear(struct svi_coordinates *c) {
     c->center = c->inverse = NULL;
 }
 
-static double quantile(double *v, int64_t n, double share) {
-    return svi_select_rank(v, n, (int64_t)(share * (double)(n - 1) + 0.5));
-}
-
 void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t stride, int64_t count,
                          double *column) {
     for (int j = 0; c->center && j < c->d; j++) {
         for (int64_t i = 0; i < count; i++)
             column[i] = rows[i * stride + j];
-        double spread = (quantile(column, count, 1 - LOW) - quantile(column, count, LOW)) / DEVIATION;
+        double spread = (svi_quantile(column, count, 1 - LOW) - svi_quantile(column, count, LOW)) / DEVIATION;
         if (!(spread > 0))
             spread = svi_deviation(column, count);
-        c->center[j] = quantile(column, count, 0.5);
+        c->center[j] = svi_quantile(column, count, 0.5);
         c->inverse[j] = spread > 1e-12 * fabs(c->center[j]) && isfinite(1 / spread) ? 1 / spread : 1;
     }
 }

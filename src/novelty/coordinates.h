@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "linalg/pass.h"
+#include "linalg/kernels.h"
 #include "svmstream/rows.h"
 
 struct svi_coordinates {

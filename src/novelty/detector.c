@@ -1,17 +1,47 @@
+/* A detector holds one pool of points (raw values, coordinates) and, for each member, the small problem over
+ * them (active_set.h). A sample passes through in two calls: judge scores it and asks the calibration for its
+ * p-value; learn counts it, then lets it join the pool, calibrate, or neither.
+ *
+ * Invariants: point i is the same in every member's problem; row i of `rows` is the sample whose score has
+ * place i in the calibration's ring; `view` is a model in the sense of novelty_model.h whose pointers lead
+ * into the detector, so that explanations need no copy. While there is no model (`ready` is false) points
+ * join the pool without coordinates, nothing is suspicious, and every p is 1.
+ *
+ * What is frozen between refreshes: coordinates, gammas, shares, and the scores of the calibration. A refresh
+ * rebuilds all of it from the calibration rows. Nothing reads a clock or takes memory after detector_new, so
+ * a recorded stream gives the same bits again; archives (base/archive.h) keep kernel matrices and factors as
+ * they are, because their last bits depend on the order in which points came.
+ *
+ * Order: room, judging, points, refreshes, learning, questions, more features, archive. */
 #include "novelty/detector.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cblas.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "novelty/detector_state.h"
-#include "novelty/explain.h"
+#include "base/statistics.h"
+#include "novelty/alert_text.h"
+#include "novelty/novelty_model.h"
 
-#define FIRST_RENEWAL 32
-#define FAINT         1e-280 /* memberships below this are worked out from the distances */
+#define FIRST_REFRESH 32
+#define USUAL         200 /* calibration rows that show what is usual of a feature, spread evenly */
+#define PAIRS         512 /* of calibration rows, for the median distance */
+#define LEAST         8   /* calibration rows, before there can be a model */
+#define LOOK          64  /* calibration rows by which a refresh is found to be due */
+#define AWAY          10.0 /* deviations from the center: when most of these rows lie further out, in one feature */
+#define MOST          (INT64_MAX / 8) /* of what is counted */
+
+/* Doubles of `work`: for an explanation, or for a refresh. */
+static size_t detector_work(const struct svi_detector_options *o, int stride) {
+    const size_t rows = (size_t)o->calibration > PAIRS ? (size_t)o->calibration : PAIRS;
+    const size_t explain = 3 * (size_t)stride + (size_t)o->model.max + 8;
+    const size_t renew = rows * (SVS_MEMBERS_MAX + 2) + 2 * (size_t)stride;
+    return explain > renew ? explain : renew;
+}
 
 void svi_detector_free(svi_detector **detector) {
     struct svi_detector *d = *detector;
@@ -20,7 +50,7 @@ void svi_detector_free(svi_detector **detector) {
     svi_coordinates_clear(&d->coordinates);
     svi_calibration_clear(&d->calibration);
     for (int g = 0; g < d->members; g++)
-        svi_hull_clear(&d->hull[g]);
+        svi_active_set_clear(&d->set[g]);
     void *const blocks[] = {d->raw, d->at,     d->norm2, d->born,  d->rows,      d->x,    d->u,
                             d->gap, d->kernel, d->work,  d->novel, d->candidate, d->held, d->used};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
@@ -29,7 +59,7 @@ void svi_detector_free(svi_detector **detector) {
     *detector = NULL;
 }
 
-static bool take_room(struct svi_detector *d) {
+static bool detector_take_room(struct svi_detector *d) {
     const size_t most = (size_t)d->o.model.max, features = (size_t)d->o.d, stride = (size_t)d->stride;
     d->raw = svi_alloc_array(most, features * sizeof(double));
     d->at = svi_alloc_array(most, stride * sizeof(double));
@@ -43,7 +73,7 @@ static bool take_room(struct svi_detector *d) {
     d->u = svi_alloc_array(stride, sizeof(double));
     d->gap = svi_alloc_array(most + 1, sizeof(double));
     d->kernel = svi_alloc_array(most + 1, sizeof(double));
-    d->work = svi_alloc_array(svi_detector_work(&d->o, d->stride), sizeof(double));
+    d->work = svi_alloc_array(detector_work(&d->o, d->stride), sizeof(double));
     d->novel_room = d->o.persist + d->o.persist / 4;
     d->novel = svi_alloc_array((size_t)d->novel_room + 1, sizeof *d->novel);
     return d->held && d->used && d->raw && d->at && d->norm2 && d->born && d->rows && d->x && d->candidate &&
@@ -67,8 +97,8 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
     if (code == SVS_OK)
         code = svi_calibration_init(&d->calibration, o->calibration, err);
     for (int g = 0; g < d->members && code == SVS_OK; g++)
-        code = svi_hull_init(&d->hull[g], o->model.max, err);
-    if (code == SVS_OK && !take_room(d))
+        code = svi_active_set_init(&d->set[g], o->model.max, err);
+    if (code == SVS_OK && !detector_take_room(d))
         code = svi_fail_memory(err, "the novelty detector");
     if (code != SVS_OK)
         svi_detector_free(&d);
@@ -80,18 +110,12 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
 void svi_detector_reset(svi_detector *d) {
     svi_calibration_empty(&d->calibration);
     for (int g = 0; g < d->members; g++)
-        svi_hull_empty(&d->hull[g]);
+        svi_active_set_empty(&d->set[g]);
     d->ready = false;
-    d->points = 0;
-    d->seen = d->learned = d->joined = d->left = d->renewals = d->held_out = 0;
-    d->held_count = 0;
-    d->run = 0;
-    d->run_novel = false;
-    d->candidates = d->novel_count = d->novel_sum = 0;
-    d->last_join = INT64_MIN / 2;
-    d->next_renewal = FIRST_RENEWAL;
-    d->next_check = d->o.calibration;
-    d->random.state = d->o.model.seed;
+    d->now = (struct svi_detector_state){.last_join = INT64_MIN / 2,
+                                         .next_refresh = FIRST_REFRESH,
+                                         .next_check = d->o.calibration,
+                                         .random = {d->o.model.seed}};
     d->judgement = (struct svi_judgement){.membership = 1, .p = 1, .tail = 1};
 }
 
@@ -99,47 +123,55 @@ double svi_detector_memory(const struct svi_detector_options *o) {
     double multiples[SVS_MEMBERS_MAX];
     const double most = o->model.max, d = o->d, stride = svi_round_up(o->d, 8),
                  rows = o->calibration + o->confirm;
-    const double hull = 2 * most * most + 6 * most;
+    const double set = 2 * most * most + 6 * most;
     return sizeof(struct svi_detector) +
            sizeof(double) *
-               (most * (d + stride + 5) + rows * (d + 2) + hull * svi_gamma_multiples(&o->model, multiples) +
-                (double)svi_detector_work(o, (int)stride) + 5 * stride) +
+               (most * (d + stride + 5) + rows * (d + 2) + set * svi_gamma_multiples(&o->model, multiples) +
+                (double)detector_work(o, (int)stride) + 5 * stride) +
            1.25 * (double)o->persist;
 }
 
 /* ---- judging */
 
-static double member_score(struct svi_detector *d, int g, const double *u) {
-    const struct svi_hull *h = &d->hull[g];
-    const double gamma = d->view.member[g].gamma;
-    const bool polynomial = d->similarity.kernel == SVS_NOVELTY_POLYNOMIAL;
-    double membership;
-    const double own = polynomial ? d->similarity.pass->dot(u, u, d->stride) : 0;
-    svi_similarity_of_gap(&d->similarity, gamma, d->gap, d->norm2, own, d->points, d->kernel);
-    membership = d->points > 0 ? cblas_ddot(d->points, h->z, 1, d->kernel, 1) : 0;
-    if (membership > FAINT || polynomial)
-        return -log(fmax(membership, FAINT));
-    return svi_similarity_surprise(gamma, d->gap, h->z, d->points);
+/* A surprise to 1e-9, never -0: where states repeat, scores that differ by the rounding of the last solution
+ * would be no ties, and a common state could get a small p. Never NaN either: what cannot be computed is
+ * surprising. */
+static double detector_round(double surprise) {
+    return isnan(surprise) ? INFINITY : rint(surprise * 0x1p30) * 0x1p-30 + 0.0;
 }
 
-double svi_detector_score(struct svi_detector *d, const double *u, double *member_surprise) {
-    const struct svi_points points = {d->at, d->stride, d->points};
+static double detector_member_score(struct svi_detector *d, int g, const double *u) {
+    const struct svi_active_set *h = &d->set[g];
+    const double gamma = d->view.member[g].gamma;
+    const bool polynomial = d->similarity.kernel == SVS_NOVELTY_POLYNOMIAL;
+    const double own = polynomial ? d->similarity.pass->dot(u, u, d->stride) : 0;
+    svi_similarity_of_gap(&d->similarity, gamma, d->gap, d->norm2, own, d->now.points, d->kernel);
+    const double membership = d->now.points > 0 ? cblas_ddot(d->now.points, h->z, 1, d->kernel, 1) : 0;
+    if (membership > SVI_FAINT || polynomial)
+        return -log(fmax(membership, SVI_FAINT));
+    return svi_similarity_surprise(gamma, d->gap, h->z, d->now.points);
+}
+
+/* Surprises of the members for a sample of raw values; also into d->u its coordinates and into d->kernel the
+ * last member's kernel values. Returns their weighted mean, rounded. */
+static double detector_score(struct svi_detector *d, const double *raw, double *member_surprise) {
+    const struct svi_points points = {d->at, d->stride, d->now.points};
     double surprise = 0;
-    svi_similarity_gap(&d->similarity, &points, 0, d->points, u, d->gap);
+    svi_coordinates_apply(&d->coordinates, raw, d->u);
+    svi_similarity_gap(&d->similarity, &points, 0, d->now.points, d->u, d->gap);
     for (int g = 0; g < d->members; g++) {
-        member_surprise[g] = member_score(d, g, u);
+        member_surprise[g] = detector_member_score(d, g, d->u);
         surprise += d->view.member[g].share * member_surprise[g];
     }
-    return svi_detector_round(surprise);
+    return detector_round(surprise);
 }
 
 void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *out) {
     struct svi_judgement *j = &d->judgement;
     memcpy(d->x, x, (size_t)d->o.d * sizeof *x);
-    *j = (struct svi_judgement){.membership = 1, .p = 1, .tail = 1, .calibrates = d->seen % 2 == 1};
+    *j = (struct svi_judgement){.membership = 1, .p = 1, .tail = 1, .calibrates = d->now.seen % 2 == 1};
     if (d->ready) {
-        svi_coordinates_apply(&d->coordinates, d->x, d->u);
-        j->surprise = svi_detector_score(d, d->u, d->member_surprise);
+        j->surprise = detector_score(d, d->x, d->member_surprise);
         j->membership = exp(-j->surprise);
         j->novelty = -expm1(-j->surprise);
         j->p = svi_calibration_p(&d->calibration, j->surprise);
@@ -152,21 +184,176 @@ void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *
 bool svi_detector_peek(svi_detector *d, const double *x, double *novelty, double *p) {
     if (!d->ready)
         return false;
-    svi_coordinates_apply(&d->coordinates, x, d->u);
-    const double surprise = svi_detector_score(d, d->u, d->member_surprise);
+    const double surprise = detector_score(d, x, d->member_surprise);
     *novelty = -expm1(-surprise);
     *p = svi_calibration_p(&d->calibration, surprise);
     return true;
 }
 
+/* ---- the points and the model that they make */
+
+static void detector_place_point(struct svi_detector *d, int i) {
+    double *at = d->at + (size_t)i * (size_t)d->stride;
+    svi_coordinates_apply(&d->coordinates, d->raw + (size_t)i * (size_t)d->o.d, at);
+    d->norm2[i] = d->similarity.pass->dot(at, at, d->stride);
+}
+
+/* Point i joins every member's small problem, of which the points before it are part; idle until it is
+ * solved. */
+static void detector_insert(struct svi_detector *d, int i) {
+    const struct svi_points before = {d->at, d->stride, i};
+    detector_place_point(d, i);
+    svi_similarity_gap(&d->similarity, &before, 0, i, d->at + (size_t)i * (size_t)d->stride, d->gap);
+    for (int g = 0; g < d->members; g++) {
+        svi_similarity_of_gap(&d->similarity, d->view.member[g].gamma, d->gap, d->norm2, d->norm2[i], i,
+                              d->kernel);
+        d->kernel[i] = 1;
+        svi_active_set_add(&d->set[g], d->kernel);
+    }
+}
+
+/* Solves every member's small problem. */
+static void detector_solve(struct svi_detector *d) {
+    for (int g = 0; g < d->members; g++) {
+        svi_active_set_solve(&d->set[g]);
+        d->view.member[g].count = d->now.points;
+        d->view.member[g].rho = svi_active_set_rho(&d->set[g]);
+    }
+}
+
+/* Points the view to what it shows. */
+static void detector_show_model(struct svi_detector *d) {
+    svs_novelty_model *v = &d->view;
+    v->d = d->o.d;
+    v->stride = d->stride;
+    v->center = d->coordinates.center;
+    v->inverse = d->coordinates.inverse;
+    v->kernel = d->o.model.kernel;
+    v->degree = d->o.model.degree;
+    v->fosvm = d->o.model.fosvm;
+    v->theta = d->o.model.theta;
+    v->members = d->members;
+    for (int g = 0; g < d->members; g++) {
+        v->member[g].count = d->now.points;
+        v->member[g].support = d->at;
+        v->member[g].norm2 = d->norm2;
+        v->member[g].z = d->set[g].z;
+        v->member[g].rho = svi_active_set_rho(&d->set[g]);
+    }
+}
+
+/* ---- refreshes: what is frozen between them is rebuilt from the calibration rows */
+
+static const double *detector_calibration_row(const struct svi_detector *d, int place) {
+    return d->rows + (size_t)place * (size_t)d->o.d;
+}
+
+/* Over pairs of calibration rows; equal ones are passed over. */
+static double detector_median_gamma(struct svi_detector *d) {
+    const uint32_t count = (uint32_t)d->calibration.count;
+    double *a = d->work, *b = a + d->stride, *gaps = b + d->stride;
+    int found = 0;
+    for (int i = 0; i < PAIRS; i++) {
+        svi_coordinates_apply(&d->coordinates,
+                              detector_calibration_row(d, (int)svi_random_below(&d->now.random, count)), a);
+        svi_coordinates_apply(&d->coordinates,
+                              detector_calibration_row(d, (int)svi_random_below(&d->now.random, count)), b);
+        const struct svi_points p = {a, d->stride, 1};
+        svi_similarity_gap(&d->similarity, &p, 0, 1, b, &gaps[found]);
+        found += gaps[found] > 0;
+    }
+    return svi_gamma_of_gaps(gaps, found);
+}
+
+static double detector_base_gamma(struct svi_detector *d) {
+    const svs_novelty_options *o = &d->o.model;
+    struct svi_moments m = {0};
+    double *u = d->work;
+    if (o->gamma_rule == SVS_GAMMA_GIVEN)
+        return o->gamma;
+    if (o->gamma_rule != SVS_GAMMA_SCALE && o->kernel != SVS_NOVELTY_POLYNOMIAL)
+        return detector_median_gamma(d);
+    for (int i = 0; i < d->calibration.count && i < PAIRS; i++) {
+        svi_coordinates_apply(&d->coordinates, detector_calibration_row(d, i), u);
+        for (int j = 0; j < d->o.d; j++)
+            svi_moments_add(&m, u[j]);
+    }
+    return svi_gamma_of_spread(&m, d->o.d);
+}
+
+/* Scores every calibration row again. The members' shares come from the same scores: 1 / the deviation of the
+ * lower part of them, which trimming would leave. */
+static void detector_rescore(struct svi_detector *d) {
+    const int count = d->calibration.count, kept = count - (int)(d->o.model.trim * count);
+    double *surprise = d->work, *scratch = surprise + (size_t)d->members * (size_t)count;
+    double each[SVS_MEMBERS_MAX], sum = 0;
+    for (int i = 0; i < count; i++) {
+        detector_score(d, detector_calibration_row(d, i), each);
+        for (int g = 0; g < d->members; g++)
+            surprise[(size_t)g * (size_t)count + (size_t)i] = each[g];
+    }
+    for (int g = 0; g < d->members; g++) {
+        memcpy(scratch, surprise + (size_t)g * (size_t)count, (size_t)count * sizeof *scratch);
+        svi_select_rank(scratch, count, kept - 1);
+        sum += d->view.member[g].share = 1 / fmax(svi_deviation(scratch, kept), 1e-6);
+    }
+    for (int g = 0; g < d->members; g++)
+        d->view.member[g].share /= sum;
+    for (int i = 0; i < count; i++) {
+        scratch[i] = 0;
+        for (int g = 0; g < d->members; g++)
+            scratch[i] += d->view.member[g].share * surprise[(size_t)g * (size_t)count + (size_t)i];
+        scratch[i] = detector_round(scratch[i]);
+    }
+    svi_calibration_replace(&d->calibration, scratch);
+}
+
+static void detector_refresh(struct svi_detector *d) {
+    double multiples[SVS_MEMBERS_MAX];
+    if (d->calibration.count < LEAST || d->now.points < 2)
+        return;
+    svi_coordinates_fit(&d->coordinates, d->rows, d->o.d, d->calibration.count, d->work);
+    const double gamma = detector_base_gamma(d);
+    svi_gamma_multiples(&d->o.model, multiples);
+    for (int g = 0; g < d->members; g++) {
+        d->view.member[g].gamma = gamma * multiples[g];
+        d->view.member[g].share = 1.0 / d->members;
+        svi_active_set_empty(&d->set[g]);
+    }
+    for (int i = 0; i < d->now.points; i++)
+        detector_insert(d, i);
+    detector_solve(d);
+    detector_show_model(d);
+    detector_rescore(d);
+    d->ready = true;
+    d->now.refreshes++;
+}
+
+/* Have the features moved out of their coordinates? */
+static bool detector_outgrown(struct svi_detector *d) {
+    const struct svi_coordinates *c = &d->coordinates;
+    if (!d->ready || !c->center || d->calibration.count < LOOK)
+        return false;
+    for (int j = 0; j < d->o.d; j++) {
+        int away = 0;
+        for (int i = 0; i < LOOK; i++) { /* the newest ones */
+            const int place = (d->calibration.at - 1 - i + d->calibration.room) % d->calibration.room;
+            away += fabs(detector_calibration_row(d, place)[j] - c->center[j]) * c->inverse[j] > AWAY;
+        }
+        if (2 * away > LOOK)
+            return true;
+    }
+    return false;
+}
+
 /* ---- learning */
 
-static void leave(struct svi_detector *d, int i) {
-    const int last = --d->points;
+static void detector_leave(struct svi_detector *d, int i) {
+    const int last = --d->now.points;
     const size_t features = (size_t)d->o.d, stride = (size_t)d->stride;
     for (int g = 0; g < d->members && d->ready; g++)
-        svi_hull_remove(&d->hull[g], i);
-    d->left++;
+        svi_active_set_remove(&d->set[g], i);
+    d->now.left++;
     if (i == last)
         return;
     memcpy(d->raw + (size_t)i * features, d->raw + (size_t)last * features, features * sizeof *d->raw);
@@ -176,222 +363,172 @@ static void leave(struct svi_detector *d, int i) {
     d->used[i] = d->used[last];
 }
 
-static int oldest(const struct svi_detector *d) {
-    int oldest = 0;
-    for (int i = 1; i < d->points; i++)
-        if (d->born[i] < d->born[oldest])
-            oldest = i;
-    return oldest;
-}
-
-static void show_points(struct svi_detector *d) {
-    for (int g = 0; g < d->members; g++) {
-        d->view.member[g].count = d->points;
-        d->view.member[g].rho = svi_hull_rho(&d->hull[g]);
+/* Into a full pool at most one sample joins for each window / max learned ones, such that points live one
+ * window; the oldest point makes room. */
+static enum svi_learn_result detector_admit(struct svi_detector *d, const double *raw) {
+    if (d->now.points == d->o.model.max) {
+        const int64_t window = d->o.window > 0 ? d->o.window : d->now.learned;
+        const int64_t since = d->now.learned - d->now.last_join;
+        int oldest = 0;
+        if (since < 1 || since < window / d->o.model.max)
+            return SVI_LEARN_RESULT_WAITS;
+        for (int i = 1; i < d->now.points; i++)
+            if (d->born[i] < d->born[oldest])
+                oldest = i;
+        detector_leave(d, oldest);
     }
-}
-
-static void solve(struct svi_detector *d) {
-    for (int g = 0; g < d->members && d->ready; g++)
-        svi_hull_solve(&d->hull[g]);
-    show_points(d);
-}
-
-/* Points that no learned sample was nearest to for a whole window leave. */
-static bool drop_aged(struct svi_detector *d) {
-    const int before = d->points;
-    for (int i = d->points - 1; i >= 0 && d->o.window > 0; i--)
-        if (d->learned - d->used[i] >= d->o.window)
-            leave(d, i);
-    return d->points < before;
-}
-
-/* A point that joins: its kernel values with all others, member by member. */
-static void join(struct svi_detector *d, const double *raw) {
-    const int n = d->points;
-    double *at = d->at + (size_t)n * (size_t)d->stride;
-    const struct svi_points points = {d->at, d->stride, n};
+    const int n = d->now.points++;
     memcpy(d->raw + (size_t)n * (size_t)d->o.d, raw, (size_t)d->o.d * sizeof *raw);
-    d->born[n] = d->used[n] = d->learned;
-    d->points = n + 1;
-    d->joined++;
-    d->last_join = d->learned;
-    if (!d->ready)
-        return;
-    svi_coordinates_apply(&d->coordinates, raw, at);
-    d->norm2[n] = d->similarity.pass->dot(at, at, d->stride);
-    svi_similarity_gap(&d->similarity, &points, 0, n, at, d->gap);
-    for (int g = 0; g < d->members; g++) {
-        svi_similarity_of_gap(&d->similarity, d->view.member[g].gamma, d->gap, d->norm2, d->norm2[n], n,
-                              d->kernel);
-        d->kernel[n] = 1;
-        svi_hull_add(&d->hull[g], d->kernel);
-    }
-}
-
-/* Learned samples between two that join a full pool: so many that points live one window. */
-static int64_t interval(const struct svi_detector *d) {
-    const int64_t window = d->o.window > 0 ? d->o.window : d->learned;
-    return window / d->o.model.max > 1 ? window / d->o.model.max : 1;
-}
-
-static enum svi_lesson admit(struct svi_detector *d, const double *raw) {
-    if (d->points == d->o.model.max) {
-        if (d->learned - d->last_join < interval(d))
-            return SVI_LESSON_WAITS;
-        leave(d, oldest(d));
-    }
-    join(d, raw);
-    return SVI_LESSON_JOINED;
+    d->born[n] = d->used[n] = d->now.learned;
+    d->now.joined++;
+    d->now.last_join = d->now.learned;
+    if (d->ready)
+        detector_insert(d, n);
+    return SVI_LEARN_RESULT_JOINED;
 }
 
 /* FOSVM2: of each m samples the one that lies furthest outside. */
-static enum svi_lesson admit_drawn(struct svi_detector *d, double membership) {
-    if (d->candidates == 0 || membership < d->candidate_membership) {
+static enum svi_learn_result detector_admit_drawn(struct svi_detector *d, double membership) {
+    if (d->now.candidates == 0 || membership < d->now.candidate_membership) {
         memcpy(d->candidate, d->x, (size_t)d->o.d * sizeof *d->x);
-        d->candidate_membership = membership;
+        d->now.candidate_membership = membership;
     }
-    if (++d->candidates < d->o.model.m)
-        return SVI_LESSON_WAITS;
-    d->candidates = 0;
-    return d->candidate_membership < 1 - d->o.model.theta ? admit(d, d->candidate) : SVI_LESSON_INSIDE;
+    if (++d->now.candidates < d->o.model.m)
+        return SVI_LEARN_RESULT_WAITS;
+    d->now.candidates = 0;
+    return d->now.candidate_membership < 1 - d->o.model.theta ? detector_admit(d, d->candidate)
+                                                              : SVI_LEARN_RESULT_INSIDE;
 }
 
 /* Polynomial kernels are compared themselves: their gaps are products, which favour long vectors. */
-static int nearest(const struct svi_detector *d) {
+static int detector_nearest(const struct svi_detector *d) {
     const bool polynomial = d->similarity.kernel == SVS_NOVELTY_POLYNOMIAL; /* one member: `kernel` is its */
     int nearest = 0;
-    for (int i = 1; i < d->points; i++)
+    for (int i = 1; i < d->now.points; i++)
         if (polynomial ? d->kernel[i] > d->kernel[nearest] : d->gap[i] < d->gap[nearest])
             nearest = i;
     return nearest;
 }
 
-/* What aged points held may lie outside without them: the sample is looked at again. */
-static void age(struct svi_detector *d) {
-    if (!drop_aged(d))
+/* Points that no learned sample was nearest to for a whole window leave. What they held may lie outside
+ * without them: the sample is looked at again. */
+static void detector_age(struct svi_detector *d) {
+    const int before = d->now.points;
+    for (int i = d->now.points - 1; i >= 0 && d->o.window > 0; i--)
+        if (d->now.learned - d->used[i] >= d->o.window)
+            detector_leave(d, i);
+    if (d->now.points == before || !d->ready)
         return;
-    solve(d);
-    if (d->ready)
-        svi_detector_score(d, d->u, d->member_surprise);
+    detector_solve(d);
+    detector_score(d, d->x, d->member_surprise);
 }
 
-static enum svi_lesson learn(struct svi_detector *d) {
+static enum svi_learn_result detector_fit_sample(struct svi_detector *d) {
     double most = 0;
-    d->learned++;
-    age(d);
-    enum svi_lesson lesson = SVI_LESSON_INSIDE;
+    d->now.learned++;
+    detector_age(d);
+    enum svi_learn_result result = SVI_LEARN_RESULT_INSIDE;
     for (int g = 0; g < d->members && d->ready; g++)
         most = fmax(most, d->member_surprise[g]);
     const bool inside = d->ready && most <= -log1p(-d->o.model.theta);
     if (inside)
-        d->used[nearest(d)] = d->learned;
+        d->used[detector_nearest(d)] = d->now.learned;
     if (!d->ready)
-        lesson = d->points < d->o.model.max ? admit(d, d->x) : SVI_LESSON_WAITS;
-    else if (d->o.model.fosvm == 2 && d->points > 0)
-        lesson = admit_drawn(d, exp(-most));
+        result = d->now.points < d->o.model.max ? detector_admit(d, d->x) : SVI_LEARN_RESULT_WAITS;
+    else if (d->o.model.fosvm == 2 && d->now.points > 0)
+        result = detector_admit_drawn(d, exp(-most));
     else if (!inside)
-        lesson = admit(d, d->x);
-    if (lesson == SVI_LESSON_JOINED)
-        solve(d);
-    return lesson;
+        result = detector_admit(d, d->x);
+    if (result == SVI_LEARN_RESULT_JOINED && d->ready)
+        detector_solve(d);
+    return result;
 }
 
 /* The share of novel ones among the last; counts the present one. */
-static bool change_lasts(struct svi_detector *d) {
+static bool detector_change_lasts(struct svi_detector *d) {
     if (d->novel_room == 0)
         return false;
-    uint8_t *flag = &d->novel[d->novel_count++ % d->novel_room];
-    d->novel_sum += d->judgement.novel - (d->novel_count > d->novel_room ? *flag : 0);
+    uint8_t *flag = &d->novel[d->now.novel_count++ % d->novel_room];
+    d->now.novel_sum += d->judgement.novel - (d->now.novel_count > d->novel_room ? *flag : 0);
     *flag = d->judgement.novel;
-    return d->novel_sum >= d->o.persist;
+    return d->now.novel_sum >= d->o.persist;
 }
 
-static bool may_learn(struct svi_detector *d, bool labelled) {
+static bool detector_may_learn(struct svi_detector *d, bool labelled) {
     const struct svi_judgement *j = &d->judgement;
     const bool normal = j->p > fmax(d->o.p, d->o.model.trim) || !d->ready;
-    switch (d->o.learn) {
-    case SVI_LEARN_ALL:
-        return true;
-    case SVI_LEARN_LABELLED:
-        return labelled;
-    case SVI_LEARN_PERSISTENT:
-        return change_lasts(d) || normal;
-    default:
-        return normal;
-    }
+    if (d->o.learn == SVI_LEARN_ALL || d->o.learn == SVI_LEARN_LABELLED)
+        return labelled || d->o.learn == SVI_LEARN_ALL;
+    return (d->o.learn == SVI_LEARN_PERSISTENT && detector_change_lasts(d)) || normal;
 }
 
-static void add_score(struct svi_detector *d, double surprise, const double *raw) {
+static void detector_add_score(struct svi_detector *d, double surprise, const double *raw) {
     const int place = svi_calibration_add(&d->calibration, surprise);
     memcpy(d->rows + (size_t)place * (size_t)d->o.d, raw, (size_t)d->o.d * sizeof *raw);
 }
 
 /* The run was too short for a disturbance: what was held back counts, by the present model. */
-static void release(struct svi_detector *d) {
+static void detector_release(struct svi_detector *d) {
     double each[SVS_MEMBERS_MAX];
-    for (int i = 0; i < d->held_count; i++) {
+    for (int i = 0; i < d->now.held_count; i++) {
         const double *raw = d->held + (size_t)i * (size_t)d->o.d;
-        svi_coordinates_apply(&d->coordinates, raw, d->u);
-        add_score(d, svi_detector_score(d, d->u, each), raw);
+        detector_add_score(d, detector_score(d, raw, each), raw);
     }
-    d->held_count = 0;
+    d->now.held_count = 0;
 }
 
 /* Is the present run no chance any more? A disturbance holds a novel sample and has lasted `confirm` samples;
  * when it has lasted as many as calibrate, it is what is usual now. */
-static bool is_disturbance(const struct svi_detector *d) {
-    return d->run_novel && d->run >= d->o.confirm && d->run <= d->o.calibration;
+static bool detector_in_disturbance(const struct svi_detector *d) {
+    return d->now.run_novel && d->now.run >= d->o.confirm && d->now.run <= d->o.calibration;
 }
 
 /* Follows the run of suspicious samples; those held back count when it was none, or are dropped. */
-static void follow_run(struct svi_detector *d) {
+static void detector_follow_run(struct svi_detector *d) {
     const bool suspicious = d->ready && d->judgement.p <= d->o.clear;
-    d->run = suspicious ? d->run + 1 : 0;
-    d->run_novel = suspicious && (d->run_novel || d->judgement.novel);
-    if (is_disturbance(d)) {
-        d->held_out += d->held_count;
-        d->held_count = 0;
-    } else if (d->held_count > 0 && (!suspicious || d->held_count == d->o.confirm)) {
-        release(d);
+    d->now.run = suspicious ? d->now.run + 1 : 0;
+    d->now.run_novel = suspicious && (d->now.run_novel || d->judgement.novel);
+    if (detector_in_disturbance(d)) {
+        d->now.held_out += d->now.held_count;
+        d->now.held_count = 0;
+    } else if (d->now.held_count > 0 && (!suspicious || d->now.held_count == d->o.confirm)) {
+        detector_release(d);
     }
 }
 
-static enum svi_lesson calibrate(struct svi_detector *d) {
-    if (is_disturbance(d)) {
-        d->held_out++;
-        return SVI_LESSON_HELD_OUT;
+static enum svi_learn_result detector_calibrate(struct svi_detector *d) {
+    if (detector_in_disturbance(d)) {
+        d->now.held_out++;
+        return SVI_LEARN_RESULT_HELD_OUT;
     }
-    if (d->run > 0)
-        memcpy(d->held + (size_t)d->held_count++ * (size_t)d->o.d, d->x, (size_t)d->o.d * sizeof *d->x);
+    if (d->now.run > 0)
+        memcpy(d->held + (size_t)d->now.held_count++ * (size_t)d->o.d, d->x, (size_t)d->o.d * sizeof *d->x);
     else
-        add_score(d, d->judgement.surprise, d->x);
-    return SVI_LESSON_CALIBRATED;
+        detector_add_score(d, d->judgement.surprise, d->x);
+    return SVI_LEARN_RESULT_CALIBRATED;
 }
 
-static void renew_when_due(struct svi_detector *d) {
-    const bool due = d->seen == d->next_renewal, look = d->seen == d->next_check;
+static void detector_refresh_when_due(struct svi_detector *d) {
+    const bool due = d->now.seen == d->now.next_refresh, look = d->now.seen == d->now.next_check;
     if (due) /* without a model nothing is judged: it is tried again soon */
-        d->next_renewal += d->ready || d->points >= 2 ? d->next_renewal : FIRST_RENEWAL;
+        d->now.next_refresh += d->ready || d->now.points >= 2 ? d->now.next_refresh : FIRST_REFRESH;
     if (look)
-        d->next_check += d->o.calibration;
-    if (due || (look && svi_detector_outgrown(d))) {
-        svi_detector_renew(d);
-        show_points(d);
-    }
+        d->now.next_check += d->o.calibration;
+    if (due || (look && detector_outgrown(d)))
+        detector_refresh(d);
 }
 
-enum svi_lesson svi_detector_learn(svi_detector *d, bool labelled) {
-    const bool may = may_learn(d, labelled);
-    enum svi_lesson lesson = SVI_LESSON_REFUSED;
-    d->seen++;
+enum svi_learn_result svi_detector_learn(svi_detector *d, bool labelled) {
+    const bool may = detector_may_learn(d, labelled);
+    enum svi_learn_result result = SVI_LEARN_RESULT_REFUSED;
+    d->now.seen++;
     if (!d->judgement.calibrates && may)
-        lesson = learn(d); /* before scores of other samples take the place of this one's */
-    follow_run(d);
+        result = detector_fit_sample(d); /* before scores of other samples take the place of this one's */
+    detector_follow_run(d);
     if (d->judgement.calibrates)
-        lesson = calibrate(d);
-    renew_when_due(d);
-    return lesson;
+        result = detector_calibrate(d);
+    detector_refresh_when_due(d);
+    return result;
 }
 
 /* ---- what others ask */
@@ -408,21 +545,34 @@ double svi_detector_level(const svi_detector *d) {
 }
 
 void svi_detector_health(svi_detector *d, struct svi_detector_health *out) {
-    *out = (struct svi_detector_health){.seen = d->seen,
-                                        .joined = d->joined,
-                                        .left = d->left,
-                                        .renewals = d->renewals,
-                                        .held_out = d->held_out,
-                                        .points = d->points,
+    *out = (struct svi_detector_health){.seen = d->now.seen,
+                                        .joined = d->now.joined,
+                                        .left = d->now.left,
+                                        .refreshes = d->now.refreshes,
+                                        .held_out = d->now.held_out,
+                                        .points = d->now.points,
                                         .calibration = d->calibration.count,
                                         .members = d->members};
     for (int g = 0; g < d->members && d->ready; g++)
-        out->violation = fmax(out->violation, svi_hull_violation(&d->hull[g]));
+        out->violation = fmax(out->violation, svi_active_set_violation(&d->set[g]));
+}
+
+void svi_detector_set_levels(svi_detector *d, double p, double clear) {
+    d->o.p = p;
+    d->o.clear = clear;
+}
+
+void svi_detector_usual(svi_detector *d, int feature, double *low, double *high) {
+    const int held = d->calibration.count, count = held < USUAL ? held : USUAL;
+    for (int i = 0; i < count; i++)
+        d->work[i] = detector_calibration_row(d, (int)((int64_t)i * held / count))[feature];
+    svi_usual_range(d->work, count, low, high);
 }
 
 /* ---- more features */
 
-static void spread(double *to, int wide, const double *from, int narrow, int lags, int64_t rows) {
+static void detector_widen_rows(double *to, int wide, const double *from, int narrow, int lags,
+                                int64_t rows) {
     for (int64_t part = 0; part < rows * lags; part++)
         memcpy(to + part * wide, from + part * narrow, (size_t)narrow * sizeof *to);
 }
@@ -438,44 +588,128 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
     const struct svi_calibration empty = w->calibration;
     w->calibration = d->calibration;
     d->calibration = empty;
-    spread(w->rows, features, d->rows, narrow, lags, w->calibration.count);
-    spread(w->raw, features, d->raw, narrow, lags, d->points);
-    spread(w->held, features, d->held, narrow, lags, d->held_count);
-    spread(w->candidate, features, d->candidate, narrow, lags, 1);
-    memcpy(w->born, d->born, (size_t)d->points * sizeof *w->born);
-    memcpy(w->used, d->used, (size_t)d->points * sizeof *w->used);
+    detector_widen_rows(w->rows, features, d->rows, narrow, lags, w->calibration.count);
+    detector_widen_rows(w->raw, features, d->raw, narrow, lags, d->now.points);
+    detector_widen_rows(w->held, features, d->held, narrow, lags, d->now.held_count);
+    detector_widen_rows(w->candidate, features, d->candidate, narrow, lags, 1);
+    memcpy(w->born, d->born, (size_t)d->now.points * sizeof *w->born);
+    memcpy(w->used, d->used, (size_t)d->now.points * sizeof *w->used);
     memcpy(w->novel, d->novel, (size_t)d->novel_room);
-    w->points = d->points;
-    w->candidates = d->candidates;
-    w->candidate_membership = d->candidate_membership;
-    w->novel_count = d->novel_count;
-    w->novel_sum = d->novel_sum;
-    w->seen = d->seen;
-    w->learned = d->learned;
-    w->joined = d->joined;
-    w->left = d->left;
-    w->renewals = d->renewals;
-    w->held_out = d->held_out;
-    w->held_count = d->held_count;
-    w->run = d->run;
-    w->run_novel = d->run_novel;
-    w->next_renewal = d->next_renewal;
-    w->next_check = d->next_check;
-    w->last_join = d->last_join;
-    w->random = d->random;
+    w->now = d->now;
     if (d->ready)
-        svi_detector_renew(w);
-    if (!w->ready) { /* so few points that there is no model: nothing is suspicious, either */
-        w->held_count = 0;
-        w->run = 0;
-        w->run_novel = false;
+        detector_refresh(w);
+    if (!w->ready) { /* too few points for a model: nothing is suspicious then */
+        w->now.held_count = 0;
+        w->now.run = 0;
+        w->now.run_novel = false;
     }
     svi_detector_free(detector);
     *detector = w;
     return SVS_OK;
 }
 
-void svi_detector_set_levels(svi_detector *d, double p, double clear) {
-    d->o.p = p;
-    d->o.clear = clear;
+/* ---- the detector as it is kept */
+
+static void detector_archive_counts(struct svi_archive *a, struct svi_detector *d) {
+    svi_archive_int64(a, "seen", &d->now.seen, 0, MOST);
+    svi_archive_int64(a, "learned", &d->now.learned, 0, MOST);
+    svi_archive_int64(a, "joined", &d->now.joined, 0, MOST);
+    svi_archive_int64(a, "left", &d->now.left, 0, MOST);
+    svi_archive_int64(a, "renewals", &d->now.refreshes, 0, MOST);
+    svi_archive_int64(a, "held out", &d->now.held_out, 0, MOST);
+    svi_archive_int64(a, "next renewal", &d->now.next_refresh, 1, 2 * MOST);
+    svi_archive_int64(a, "next check", &d->now.next_check, 1, 2 * MOST);
+    svi_archive_int64(a, "last join", &d->now.last_join, INT64_MIN / 2, MOST);
+    svi_archive_uint64(a, "random", &d->now.random.state);
+    svi_archive_int(a, "points", &d->now.points, 0, d->o.model.max);
+    svi_archive_bool(a, "ready", &d->ready);
+    svi_archive_check(a,
+                      d->now.learned <= d->now.seen && d->now.last_join <= d->now.learned &&
+                          d->now.joined - d->now.left == d->now.points,
+                      "the numbers of samples contradict each other");
+    svi_archive_check(a,
+                      d->now.next_refresh > d->now.seen && d->now.next_check > d->now.seen &&
+                          d->now.next_check - d->now.seen <= d->o.calibration,
+                      "a refresh is overdue");
+}
+
+static void detector_archive_samples(struct svi_archive *a, struct svi_detector *d) {
+    svi_archive_finite(a, "raw", d->raw, (int64_t)d->now.points * d->o.d);
+    svi_archive_int64s(a, "born", d->born, d->now.points, 0, d->now.learned);
+    svi_archive_int64s(a, "used", d->used, d->now.points, 0, d->now.learned);
+    svi_calibration_archive(a, &d->calibration);
+    if (svi_archive_ok(a))
+        svi_archive_finite(a, "rows", d->rows, (int64_t)d->calibration.count * d->o.d);
+}
+
+/* The run of suspicious samples: without a model nothing is suspicious. */
+static void detector_archive_run(struct svi_archive *a, struct svi_detector *d) {
+    svi_archive_int64(a, "run", &d->now.run, 0, MOST);
+    svi_archive_bool(a, "run novel", &d->now.run_novel);
+    svi_archive_int(a, "held count", &d->now.held_count, 0, d->o.confirm);
+    if (svi_archive_check(a, d->ready || (d->now.run == 0 && !d->now.run_novel && d->now.held_count == 0),
+                          "there is a run without a model"))
+        svi_archive_finite(a, "held", d->held, (int64_t)d->now.held_count * d->o.d);
+}
+
+static void detector_archive_candidate(struct svi_archive *a, struct svi_detector *d) {
+    svi_archive_int64(a, "candidates", &d->now.candidates, 0, d->o.model.m);
+    if (!svi_archive_ok(a) || d->now.candidates == 0)
+        return;
+    svi_archive_double(a, "candidate membership", &d->now.candidate_membership);
+    svi_archive_check(a, !isnan(d->now.candidate_membership), "a membership is not a number");
+    svi_archive_finite(a, "candidate", d->candidate, d->o.d);
+}
+
+/* The flags' places follow from how many there were. */
+static void detector_archive_change(struct svi_archive *a, struct svi_detector *d) {
+    svi_archive_int64(a, "novel count", &d->now.novel_count, 0, d->novel_room > 0 ? MOST : 0);
+    if (!svi_archive_ok(a))
+        return;
+    const int64_t filled = d->now.novel_count < d->novel_room ? d->now.novel_count : d->novel_room;
+    svi_archive_bytes(a, "novel", d->novel, filled);
+    d->now.novel_sum = 0;
+    for (int64_t i = 0; i < filled; i++) {
+        svi_archive_check(a, d->novel[i] <= 1, "a flag is neither 0 nor 1");
+        d->now.novel_sum += d->novel[i];
+    }
+}
+
+static void detector_archive_member(struct svi_archive *a, struct svi_detector *d, int g) {
+    svs_novelty_member *m = &d->view.member[g];
+    char name[SVI_KEY_MAX], key[64];
+    svi_archive_key(name, "member", g + 1);
+    snprintf(key, sizeof key, "%s gamma", name);
+    svi_archive_double(a, key, &m->gamma);
+    snprintf(key, sizeof key, "%s share", name);
+    svi_archive_double(a, key, &m->share);
+    svi_archive_check(a, m->gamma >= 0 && m->share >= 0 && m->share <= 2, "a member is out of range");
+    svi_active_set_archive(a, &d->set[g], name, d->now.points);
+}
+
+static void detector_archive_model(struct svi_archive *a, struct svi_detector *d) {
+    const struct svi_coordinates *c = &d->coordinates;
+    if (!d->ready)
+        return;
+    if (c->center) {
+        svi_archive_finite(a, "center", c->center, c->d);
+        svi_archive_finite(a, "inverse", c->inverse, c->d);
+        for (int j = 0; j < c->d; j++)
+            svi_archive_check(a, c->inverse[j] > 0, "the scale of a feature is not above 0");
+    }
+    for (int g = 0; g < d->members && svi_archive_ok(a); g++)
+        detector_archive_member(a, d, g);
+    if (!svi_archive_loading(a) || !svi_archive_ok(a))
+        return;
+    for (int i = 0; i < d->now.points; i++)
+        detector_place_point(d, i);
+    detector_show_model(d);
+}
+
+void svi_detector_archive(struct svi_archive *a, svi_detector *d) {
+    static void (*const parts[])(struct svi_archive *, struct svi_detector *) = {
+        detector_archive_counts,    detector_archive_samples, detector_archive_run,
+        detector_archive_candidate, detector_archive_change,  detector_archive_model};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && svi_archive_ok(a); i++)
+        parts[i](a, d);
 }

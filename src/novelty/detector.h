@@ -4,26 +4,31 @@
  * Two kinds of samples, by their number alone: every second one calibrates and is never learned, the others
  * may be learned. So the calibration scores are those of samples that the model was not fitted on, chosen
  * without a look at their scores, and p-values keep their promise (calibration.h). One exception: `confirm`
- * samples on end with p <= `clear` are no chance (of normal ones once in clear^-confirm), so calibration
+ * samples in a row with p <= `clear` are not chance (of normal ones once in clear^-confirm), so calibration
  * samples of such a run are held back until it ends: they count when it was shorter, and are left out
  * otherwise. Else a long disturbance would make the next one like it look usual.
  *
  * The active set (the pool) is shared by the members. A sample that may be learned and lies outside for some
  * member (m < 1 - theta) joins the pool and every member's small problem is solved again; a point leaves
  * `window` learned samples after it joined or was last the nearest to one that lies inside, so that what is
- * seen again and again stays usual: a sensor that stands still, too. When the pool is full the oldest point
- * makes room, but at most one joins for each window / max learned samples: then points live one window, and a
- * sample costs `max` kernel values and a bounded share of a solution.
+ * seen again and again stays usual: a sensor whose value does not change, too. When the pool is full the
+ * oldest point makes room, but at most one joins for each window / max learned samples: then points live one
+ * window, and a sample costs `max` kernel values and a bounded share of a solution.
  *
- * Coordinates and gammas are frozen but for renewals, at samples 32, 64, 128, ... and when they no longer
- * fit: coordinates and gammas come from the calibration rows then, every problem is solved and every
- * calibration row scored afresh. Everything is a function of the calls alone. */
+ * Coordinates and gammas change only when the detector is refreshed: at samples 32, 64, 128, ... and when
+ * they no longer fit. They come from the calibration rows then; every problem is solved and every calibration
+ * row scored again. Everything is a function of the calls alone. */
 #ifndef SVI_DETECTOR_H
 #define SVI_DETECTOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/random.h"
+#include "novelty/active_set.h"
+#include "novelty/calibration.h"
+#include "novelty/coordinates.h"
+#include "novelty/similarity.h"
 #include "svmstream/novelty.h"
 
 enum svi_novelty_learn { SVI_LEARN_NORMAL = 0, SVI_LEARN_ALL, SVI_LEARN_LABELLED, SVI_LEARN_PERSISTENT };
@@ -36,8 +41,9 @@ struct svi_detector_options {
     enum svi_novelty_learn learn;
     double p;        /* a sample with p <= this is novel */
     double clear;    /* p >= o.p; a run of samples with p <= this ... */
-    int confirm;     /* ... of so many is a disturbance; >= 1 */
-    int64_t persist; /* `persistent`: a change is learned once so many of the last 5/4 as many were novel */
+    int confirm;     /* ... of this many samples is a disturbance; >= 1 */
+    int64_t persist; /* `persistent`: a change is learned once `persist` of the last 5/4 persist samples were
+                        novel */
     int d;           /* features, lags included */
 };
 
@@ -55,13 +61,13 @@ struct svi_judgement {
 };
 
 /* Why a sample was not learned, for the counters. */
-enum svi_lesson {
-    SVI_LESSON_CALIBRATED = 0, /* its score joined the calibration, or waits for the end of its run */
-    SVI_LESSON_HELD_OUT,       /* it would calibrate, but lies in a disturbance */
-    SVI_LESSON_INSIDE,         /* nothing to learn: every member holds it already */
-    SVI_LESSON_JOINED,         /* it is a point of the active set now */
-    SVI_LESSON_WAITS,          /* outside, but the pool is full and has just changed */
-    SVI_LESSON_REFUSED         /* the policy does not let it be learned */
+enum svi_learn_result {
+    SVI_LEARN_RESULT_CALIBRATED = 0, /* its score joined the calibration, or waits for the end of its run */
+    SVI_LEARN_RESULT_HELD_OUT,       /* it would calibrate, but lies in a disturbance */
+    SVI_LEARN_RESULT_INSIDE,         /* nothing to learn: every member holds it already */
+    SVI_LEARN_RESULT_JOINED,         /* it is a point of the active set now */
+    SVI_LEARN_RESULT_WAITS,          /* outside, but the pool is full and has just changed */
+    SVI_LEARN_RESULT_REFUSED         /* the policy does not let it be learned */
 };
 
 svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *err);
@@ -76,7 +82,7 @@ svs_code svi_detector_widen(svi_detector **d, int lags, int features, svs_error 
 void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *out);
 
 /* The sample that was judged last: learned, or not. `labelled`: it has a label. */
-enum svi_lesson svi_detector_learn(svi_detector *d, bool labelled);
+enum svi_learn_result svi_detector_learn(svi_detector *d, bool labelled);
 
 /* What the features of the sample that was judged last add to its surprise (see svs_novelty_explain), and
  * their usual ranges, the 5 % and 95 % quantiles of the calibration rows: d values each. */
@@ -87,7 +93,7 @@ void svi_detector_usual(svi_detector *d, int feature, double *low, double *high)
 double svi_detector_level(const svi_detector *d);
 
 struct svi_detector_health {
-    int64_t seen, joined, left, renewals, held_out;
+    int64_t seen, joined, left, refreshes, held_out;
     int points;      /* in the active set */
     int calibration; /* scores */
     int members;
@@ -99,11 +105,63 @@ void svi_detector_health(svi_detector *d, struct svi_detector_health *out);
 /* Bytes at most. */
 double svi_detector_memory(const struct svi_detector_options *o);
 
-/* Novelty and p of x (d raw values) for who only asks, between two samples: nothing that is kept changes. False:
- * there is no model yet. */
+/* Novelty and p of x (d raw values) without counting it as a sample, between two samples: nothing that is
+ * kept changes. False: there is no model yet. */
 bool svi_detector_peek(svi_detector *d, const double *x, double *novelty, double *p);
 
 /* Other values of p and clear, as in the options. */
 void svi_detector_set_levels(svi_detector *d, double p, double clear);
+
+/* The state between two samples: after svi_detector_learn, or before the first. Loading goes into a detector
+ * made with the same options that has seen nothing; when it fails the detector is fit to be freed, nothing
+ * else. Bytes about, for n points of which s are in the support of each of m members, and c calibration rows
+ * of d values: 8 (c (d + 1) + n d + m (n^2 + s^2) / 2). Loading costs m s^3 / 6 products. */
+void svi_detector_archive(struct svi_archive *a, svi_detector *d);
+
+/* ---- private: for detector.c, and for tests that look inside */
+
+/* What changes with samples, but for the arrays. */
+struct svi_detector_state {
+    int points;                     /* of the active set */
+    int held_count;                 /* calibration samples held back in the present run */
+    int64_t run;                    /* samples in a row with p <= clear */
+    bool run_novel;                 /* one of them was novel */
+    int64_t candidates;             /* fosvm 2: samples of the present m so far ... */
+    double candidate_membership;    /* ... and the worst one's */
+    int64_t novel_count, novel_sum; /* flags so far; how many of those held are set */
+    int64_t seen, learned, joined, left, refreshes, held_out;
+    int64_t next_refresh, next_check, last_join;
+    struct svi_random random;
+};
+
+struct svi_detector {
+    struct svi_detector_options o;
+    int stride, members;
+    struct svi_similarity similarity;
+    struct svi_coordinates coordinates;
+    struct svi_detector_state now;
+    bool ready;             /* a refresh has made a model */
+    svs_novelty_model view; /* the model as others see it; points into what follows */
+
+    double *raw, *at, *norm2; /* o.model.max points: raw values (d), coordinates (stride), squared lengths */
+    int64_t *born,
+        *used; /* learned samples before it joined, and before it was last the nearest to one inside */
+    struct svi_active_set set[SVS_MEMBERS_MAX];
+
+    struct svi_calibration calibration;
+    double *rows; /* raw values of the calibration samples, by their place in its ring */
+
+    double *held; /* confirm rows at most: calibration samples of the present run, raw */
+
+    double *x, *u;        /* the sample judged last: raw, in coordinates */
+    double *candidate;    /* fosvm 2: the worst sample of the present m, raw */
+    double *gap, *kernel; /* max values each */
+    double *work;         /* scratch of explanations and refreshes */
+    double member_surprise[SVS_MEMBERS_MAX];
+    struct svi_judgement judgement;
+
+    uint8_t *novel; /* ring of the last flags, for `persistent` */
+    int64_t novel_room;
+};
 
 #endif

@@ -1,35 +1,43 @@
 #include "novelty/discovery.h"
 
 #define SHORTEST 64
+#define MOST     (INT64_MAX / 4) /* of what is counted: sums of two stay in range */
 
-static double length(int span) {
+static double discovery_length(int span) {
     return (double)(SHORTEST << span);
 }
 
-static void deposit(struct svi_discovery *d, double coins) {
+static void discovery_deposit(struct svi_discovery *d, double coins) {
     for (int k = 0; k < SVI_DISCOVERY_SPANS; k++)
         d->left[k] += coins / SVI_DISCOVERY_SPANS;
 }
 
 void svi_discovery_init(struct svi_discovery *d, double fdr) {
     *d = (struct svi_discovery){.fdr = fdr};
-    deposit(d, 0.5);
+    discovery_deposit(d, 0.5);
 }
 
 double svi_discovery_level(const struct svi_discovery *d) {
     double coins = d->idle >= SVI_DISCOVERY_IDLE ? 1.0 / SVI_DISCOVERY_IDLE : 0;
     for (int k = 0; k < SVI_DISCOVERY_SPANS; k++)
-        coins += d->left[k] / length(k);
+        coins += d->left[k] / discovery_length(k);
     return d->fdr * coins;
 }
 
 bool svi_discovery_test(struct svi_discovery *d, double p) {
     const bool found = p <= svi_discovery_level(d);
     for (int k = 0; k < SVI_DISCOVERY_SPANS; k++)
-        d->left[k] -= d->left[k] / length(k);
+        d->left[k] -= d->left[k] / discovery_length(k);
     d->tested++;
     d->idle = found ? 0 : d->idle + 1;
     if (found)
-        deposit(d, d->found++ == 0 ? 0.5 : 1);
+        discovery_deposit(d, d->found++ == 0 ? 0.5 : 1);
     return found;
+}
+
+void svi_discovery_archive(struct svi_archive *a, struct svi_discovery *d) {
+    svi_archive_finite(a, "coins left", d->left, SVI_DISCOVERY_SPANS);
+    svi_archive_int64(a, "idle tests", &d->idle, 0, MOST);
+    svi_archive_int64(a, "tests", &d->tested, 0, MOST);
+    svi_archive_int64(a, "discoveries", &d->found, 0, MOST);
 }

@@ -14,8 +14,8 @@
  *
  * ALPHA DEATH: on a stream of normals the levels of LORD++ and of SAFFRON fall without end: after a long
  * quiet time nothing would ever be found again. So when SVI_DISCOVERY_IDLE tests have gone by without a
- * discovery, a further coin for every so many tests is spent evenly until the next discovery. The promise is
- * then
+ * discovery, a further coin for every SVI_DISCOVERY_IDLE tests is spent evenly until the next discovery. The
+ * promise is then
  *
  *     expected false discoveries <= fdr x (max(1, discoveries) + quiet tests / SVI_DISCOVERY_IDLE)
  *
@@ -32,8 +32,9 @@
  *
  * LIMITS. p-values that share calibration scores are not independent, so the share was measured: 10 streams
  * of 200,000 samples each, through alert.h with fdr 0.1 and clear 0.02, 2000 scores, every second sample
- * calibrating but for runs of 5 or more samples with p <= 0.02. Anomalies have so many 0.999-quantiles of the
- * normal score added. Share of false alerts (mean over the streams), share of the disturbances found:
+ * calibrating but for runs of 5 or more samples with p <= 0.02. Anomalies have the given multiple of the
+ * 0.999-quantile of the normal score added. Share of false alerts (mean over the streams), share of the
+ * disturbances found:
  *
  *                            |normal|    |normal|    exponential  chi-square  |Student t|  |Student t|
  *     disturbances           + 2         + 4         + 4          (10) + 4    (3) + 4      (3) + 16
@@ -57,6 +58,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/archive.h"
+
 #define SVI_DISCOVERY_SPANS 9
 #define SVI_DISCOVERY_IDLE  30000
 
@@ -74,5 +77,8 @@ double svi_discovery_level(const struct svi_discovery *d);
 
 /* One test: true for a discovery. */
 bool svi_discovery_test(struct svi_discovery *d, double p);
+
+/* The options are not part of it. */
+void svi_discovery_archive(struct svi_archive *a, struct svi_discovery *d);
 
 #endif

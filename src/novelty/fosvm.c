@@ -1,21 +1,290 @@
-/* Training: coordinates, gamma, trimming, one fit for each member, and what becomes of it: a model. */
-#include "svmstream/novelty.h"
+/* Two levels. A member is FOSVM for one gamma (struct svi_member_fit): an active set, solved exactly, that
+ * grows by the row that lies furthest outside until no row does. FOSVM1 looks at all rows, block after block,
+ * round and round; FOSVM2 at m rows drawn at random, until enough in a row held none outside to bound the
+ * probability that the model leaves more than epsilon outside. The kernel values of a block with the
+ * active set are computed once and kept while rows of the block join.
+ *
+ * Training prepares what the members share and joins them: coordinates from a sample of rows, the gamma that
+ * the rule gives, the rows of lowest density trimmed (moved to the end), a fit for each multiple of gamma,
+ * and shares that give the members like weight. All that is random comes from one generator, in a fixed
+ * order.
+ *
+ * Order: room, points of the active set, the two algorithms, then training from options to model. */
+#include "novelty/fosvm.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include <cblas.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/statistics.h"
 #include "novelty/coordinates.h"
-#include "novelty/member.h"
-#include "novelty/model.h"
+#include "novelty/novelty_model.h"
 
-#define VALUE_MAX 1e100
-#define SAMPLE    4096 /* rows by which quantiles, variances and spreads are estimated */
-#define PAIRS     4000 /* of rows, for the median distance */
-#define KERNELS   256  /* rows whose kernels make up the density that trimming goes by */
+#define BLOCK      512  /* rows looked at together */
+#define FIRST_ROOM 64   /* points */
+#define DRAWN      2048 /* rows drawn first, so that the sweeps over all find little left to do */
+#define SWEEPS_MAX 100
+#define ROUNDS_MAX 1000000
+#define VALUE_MAX  1e100
+#define SAMPLE     4096 /* rows by which quantiles, variances and spreads are estimated */
+#define PAIRS      4000 /* of rows, for the median distance */
+#define KERNELS    256  /* rows whose kernels make up the density that trimming goes by */
+
+/* Some rows that lie together, and which ones they are. */
+struct fit_block {
+    struct svi_points points;
+    const double *norm2;
+    int64_t first;        /* row of the first ... */
+    const int64_t *index; /* ... or the row of each */
+};
+
+void svi_member_fit_clear(struct svi_member_fit *f) {
+    svi_active_set_clear(&f->set);
+    void *const all[] = {f->active, f->support, f->support_norm2, f->kernel, f->member_of,
+                         f->row,    f->picked,  f->picked_norm2,  f->picks};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        svi_free(all[i]);
+}
+
+static int64_t fit_draw_size(const struct svi_member_fit *f) {
+    const int64_t wanted = f->options->fosvm == 2 ? f->options->m : DRAWN;
+    return wanted < f->rows.count ? wanted : f->rows.count;
+}
+
+static svs_code fit_reserve(struct svi_member_fit *f, int room, svs_error *err) {
+    const size_t old = f->active ? (size_t)f->set.room : 0, stride = (size_t)f->rows.stride;
+    const size_t n = (size_t)room;
+    int64_t *active = svi_realloc(f->active, old * sizeof *active, n * sizeof *active);
+    if (active)
+        f->active = active;
+    if (!active || !svi_grow_doubles(&f->support, old * stride, n * stride) ||
+        !svi_grow_doubles(&f->support_norm2, old, n) || !svi_grow_doubles(&f->row, old, n + 1) ||
+        !svi_grow_doubles(&f->kernel, old * BLOCK, n * BLOCK))
+        return svi_fail_memory(err, "the active set of the one-class model");
+    return f->set.room ? svi_active_set_reserve(&f->set, room, err) : svi_active_set_init(&f->set, room, err);
+}
+
+static svs_code fit_prepare(struct svi_member_fit *f, svs_error *err) {
+    const size_t draw = (size_t)fit_draw_size(f);
+    f->member_of = svi_alloc_array(BLOCK, sizeof *f->member_of);
+    f->picked = svi_alloc_array(draw * (size_t)f->rows.stride, sizeof *f->picked);
+    f->picked_norm2 = svi_alloc_array(draw, sizeof *f->picked_norm2);
+    f->picks = svi_alloc_array(draw, sizeof *f->picks);
+    if (!f->member_of || !f->picked || !f->picked_norm2 || !f->picks)
+        return svi_fail_memory(err, "the work space of the one-class model");
+    return fit_reserve(f, FIRST_ROOM, err);
+}
+
+/* ---- points of the active set */
+
+static void fit_kernel_row(struct svi_member_fit *f, const struct fit_block *b, int point) {
+    double *k = f->kernel + (size_t)point * BLOCK;
+    const double *x = f->support + (size_t)point * (size_t)f->rows.stride;
+    svi_similarity_gap(&f->similarity, &b->points, 0, b->points.count, x, k);
+    svi_similarity_of_gap(&f->similarity, f->gamma, k, b->norm2, f->support_norm2[point], b->points.count, k);
+}
+
+/* Points without weight count for nothing; should one be missed later, it is found again. */
+static void fit_forget_idle(struct svi_member_fit *f) {
+    const size_t stride = (size_t)f->rows.stride;
+    for (int i = f->set.count - 1; i >= 0; i--) {
+        const int last = f->set.count - 1;
+        if (f->set.z[i] != 0)
+            continue;
+        svi_active_set_remove(&f->set, i);
+        if (i == last)
+            continue;
+        f->active[i] = f->active[last];
+        f->support_norm2[i] = f->support_norm2[last];
+        memcpy(f->support + (size_t)i * stride, f->support + (size_t)last * stride,
+               stride * sizeof *f->support);
+        memcpy(f->kernel + (size_t)i * BLOCK, f->kernel + (size_t)last * BLOCK, BLOCK * sizeof *f->kernel);
+    }
+}
+
+static bool fit_is_full(const struct svi_member_fit *f) {
+    return f->options->max > 0 && f->set.support >= f->options->max;
+}
+
+/* Row i of the block joins the active set, and the small problem is solved again. */
+static svs_code fit_join(struct svi_member_fit *f, const struct fit_block *b, int64_t i, svs_error *err) {
+    const size_t stride = (size_t)f->rows.stride;
+    svs_code code = f->set.count == f->set.room ? fit_reserve(f, 2 * f->set.room, err) : SVS_OK;
+    if (code != SVS_OK)
+        return code;
+    const int n = f->set.count;
+    for (int a = 0; a < n; a++)
+        f->row[a] = f->kernel[(size_t)a * BLOCK + (size_t)i];
+    f->row[n] = 1;
+    f->active[n] = b->index ? b->index[i] : b->first + i;
+    f->support_norm2[n] = b->norm2 ? b->norm2[i] : 0;
+    memcpy(f->support + (size_t)n * stride, b->points.x + i * b->points.stride, stride * sizeof *f->support);
+    svi_active_set_add(&f->set, f->row);
+    fit_kernel_row(f, b, n);
+    svi_active_set_solve(&f->set);
+    f->rounds++;
+    return SVS_OK;
+}
+
+/* Memberships of the block's rows; returns the row with the smallest. */
+static int64_t fit_worst_row(struct svi_member_fit *f, const struct fit_block *b) {
+    const int n = (int)b->points.count;
+    int64_t worst = 0;
+    cblas_dgemv(CblasRowMajor, CblasTrans, f->set.count, n, 1, f->kernel, BLOCK, f->set.z, 1, 0, f->member_of,
+                1);
+    for (int64_t i = 1; i < n; i++)
+        if (f->member_of[i] < f->member_of[worst])
+            worst = i;
+    return worst;
+}
+
+/* Lets the worst row of the block join until none is outside (or `joins` have). */
+static svs_code fit_take_block(struct svi_member_fit *f, const struct fit_block *b, int64_t joins,
+                               int64_t *joined, svs_error *err) {
+    const double edge = 1 - f->options->theta;
+    svs_code code = SVS_OK;
+    for (int a = 0; a < f->set.count; a++)
+        fit_kernel_row(f, b, a);
+    int64_t worst = fit_worst_row(f, b);
+    for (; joins > 0 && f->member_of[worst] < edge && !fit_is_full(f) && code == SVS_OK; joins--) {
+        code = fit_join(f, b, worst, err);
+        ++*joined;
+        const int64_t before = worst;
+        worst = fit_worst_row(f, b);
+        if (worst == before && f->member_of[worst] < edge) { /* it depends on the others to the last digit, or
+                                                              * lies opposite to them (polynomial kernels) */
+            --*joined;
+            break;
+        }
+    }
+    if (f->member_of[worst] < f->worst)
+        f->worst = f->member_of[worst];
+    for (int64_t i = 0; i < b->points.count; i++)
+        f->outside += f->member_of[i] < edge;
+    return code;
+}
+
+static struct fit_block fit_rows_block(const struct svi_member_fit *f, int64_t first) {
+    const int64_t left = f->rows.count - first;
+    struct fit_block b = {.points = f->rows, .first = first};
+    b.points.x += first * b.points.stride;
+    b.points.count = left < BLOCK ? left : BLOCK;
+    b.norm2 = f->norm2 ? f->norm2 + first : NULL;
+    return b;
+}
+
+static void fit_report(const struct svi_member_fit *f) {
+    if (f->options->progress)
+        f->options->progress(f->options->user, f->member, f->members, f->set.count, f->worst);
+}
+
+/* ---- the two algorithms */
+
+static svs_code fit_take_drawn(struct svi_member_fit *f, int64_t joins, int64_t *joined, svs_error *err) {
+    const int64_t count = fit_draw_size(f), stride = f->rows.stride;
+    svs_code code = SVS_OK;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t row = (int64_t)(svi_random_next(&f->random) % (uint64_t)f->rows.count);
+        f->picks[i] = row;
+        memcpy(f->picked + i * stride, f->rows.x + row * stride, (size_t)stride * sizeof *f->picked);
+        f->picked_norm2[i] = f->norm2 ? f->norm2[row] : 0;
+    }
+    f->worst = 1;
+    f->outside = 0;
+    for (int64_t first = 0; first < count && code == SVS_OK; first += BLOCK) {
+        const int64_t left = count - first < BLOCK ? count - first : BLOCK;
+        const struct fit_block b = {.points = {f->picked + first * stride, f->rows.stride, left},
+                                    .norm2 = f->norm2 ? f->picked_norm2 + first : NULL,
+                                    .index = f->picks + first};
+        code = fit_take_block(f, &b, joins, joined, err);
+    }
+    return code;
+}
+
+/* One block; what is known of the `clean` blocks before holds on only if no row of it joins. Returns how many
+ * blocks in a row the present model was checked against. */
+static int64_t fit_visit_block(struct svi_member_fit *f, int64_t block, int64_t joins, int64_t clean,
+                               svs_code *code, svs_error *err) {
+    const struct fit_block b = fit_rows_block(f, block * BLOCK);
+    const double worst = f->worst;
+    const int64_t outside = f->outside;
+    int64_t joined = 0;
+    f->worst = 1;
+    f->outside = 0;
+    *code = fit_take_block(f, &b, joins, &joined, err);
+    if (joined > 0)
+        return 1;
+    f->worst = fmin(f->worst, worst);
+    f->outside += outside;
+    return clean + 1;
+}
+
+/* The worst of all rows joins, block after block, round and round; done when the model has not changed for as
+ * many blocks as there are. On the last round that there may be it is only looked at. */
+static svs_code fit_fosvm1(struct svi_member_fit *f, svs_error *err) {
+    const int64_t blocks = (f->rows.count + BLOCK - 1) / BLOCK, last = (SWEEPS_MAX - 1) * blocks;
+    int64_t joined = 0, clean = 0;
+    svs_code code = fit_take_drawn(f, INT64_MAX, &joined, err);
+    f->worst = 1;
+    f->outside = 0;
+    for (int64_t i = 0; clean < blocks && code == SVS_OK; i++) {
+        clean = fit_visit_block(f, i % blocks, i < last ? INT64_MAX : 0, clean, &code, err);
+        if ((i + 1) % blocks == 0) {
+            fit_forget_idle(f);
+            fit_report(f);
+        }
+    }
+    fit_forget_idle(f);
+    fit_report(f);
+    return code;
+}
+
+/* Rows that must be drawn in a row with none outside before the fit is done. A model that leaves more than
+ * epsilon outside passes m of them with probability e^(-m epsilon), but it is put to this test after every
+ * round r, and passing once would do: with ln((r + 1)(r + 2)) / epsilon rows more all tests together are
+ * passed by such a model with probability e^(-m epsilon) sum 1 / ((r + 1)(r + 2)) = e^(-m epsilon) at most.
+ */
+static double fit_rows_to_pass(const struct svi_member_fit *f) {
+    const double r = (double)f->rounds;
+    return (double)fit_draw_size(f) + log((r + 1) * (r + 2)) / f->options->epsilon;
+}
+
+/* The worst of m drawn rows joins, until that many rows held none outside. */
+static svs_code fit_fosvm2(struct svi_member_fit *f, svs_error *err) {
+    double passed = 0, worst = 1;
+    svs_code code = SVS_OK;
+    for (int64_t i = 0; i < ROUNDS_MAX && passed < fit_rows_to_pass(f) && !fit_is_full(f) && code == SVS_OK;
+         i++) {
+        int64_t joined = 0;
+        const bool first = passed == 0;
+        code = fit_take_drawn(f, 1, &joined, err);
+        passed = joined > 0 ? 0 : passed + (double)fit_draw_size(f);
+        worst = joined > 0 || first ? f->worst : fmin(worst, f->worst);
+        if (i % 64 == 0)
+            fit_report(f);
+    }
+    f->worst = worst;
+    fit_forget_idle(f);
+    return code;
+}
+
+svs_code svi_member_fit(struct svi_member_fit *f, svs_error *err) {
+    svs_code code = fit_prepare(f, err);
+    if (code != SVS_OK)
+        return code;
+    struct fit_block b = fit_rows_block(f, 0);
+    b.points.count = 1;
+    f->worst = 1;
+    code = fit_join(f, &b, 0, err);
+    if (code == SVS_OK && f->rows.count > 1)
+        code = f->options->fosvm == 2 ? fit_fosvm2(f, err) : fit_fosvm1(f, err);
+    return code;
+}
+
+/* ---- training */
 
 void svs_novelty_options_default(svs_novelty_options *o) {
     *o = (svs_novelty_options){.fosvm = 1,
@@ -43,53 +312,41 @@ struct training {
     struct svs_novelty_model *model;
 };
 
-static void clear(struct training *t) {
-    svi_coordinates_clear(&t->coordinates);
-    svi_free(t->points);
-    svi_free(t->norm2);
-    svi_free(t->sample);
-    svi_free(t->surprise);
-    svs_novelty_free(&t->model);
-}
-
-static svs_code invalid(svs_error *err, const char *what) {
-    return svi_fail(err, SVS_INVALID, "%s", what);
-}
-
-static svs_code check(const svs_rows *rows, const svs_novelty_options *o, svs_error *err) {
+static svs_code training_check(const svs_rows *rows, const svs_novelty_options *o, svs_error *err) {
     if (rows->n < 2)
         return svi_fail(err, SVS_INVALID, "a one-class model needs two rows at least, there are %lld",
                         (long long)rows->n);
     if (o->fosvm != 1 && o->fosvm != 2)
-        return invalid(err, "fosvm must be 1 or 2");
+        return svi_fail(err, SVS_INVALID, "fosvm must be 1 or 2");
     if (!(o->theta > 0 && o->theta < 1))
-        return invalid(err, "theta must lie between 0 and 1");
+        return svi_fail(err, SVS_INVALID, "theta must lie between 0 and 1");
     if (o->fosvm == 2 && !(o->epsilon > 0 && o->epsilon < 1))
-        return invalid(err, "epsilon must lie between 0 and 1");
+        return svi_fail(err, SVS_INVALID, "epsilon must lie between 0 and 1");
     if (o->gamma_rule == SVS_GAMMA_GIVEN && !(o->gamma > 0 && isfinite(o->gamma)))
-        return invalid(err, "gamma must be a positive number");
+        return svi_fail(err, SVS_INVALID, "gamma must be a positive number");
     if (o->kernel == SVS_NOVELTY_POLYNOMIAL && (o->degree < 1 || o->degree > 20))
-        return invalid(err, "degree must be 1 to 20");
+        return svi_fail(err, SVS_INVALID, "degree must be 1 to 20");
     if (!(o->trim >= 0 && o->trim <= 0.5))
-        return invalid(err, "trim must lie between 0 and 0.5");
+        return svi_fail(err, SVS_INVALID, "trim must lie between 0 and 0.5");
     if (o->m < 0 || o->max < 0 || o->max == 1)
-        return invalid(err, "m must not be negative, max must be 0 or at least 2");
+        return svi_fail(err, SVS_INVALID, "m must not be negative, max must be 0 or at least 2");
     return svs_rows_check(rows, err);
 }
 
 /* ---- the rows in coordinates */
 
-static int64_t sample_size(const struct training *t) {
+static int64_t training_sample_size(const struct training *t) {
     return t->n < SAMPLE ? t->n : SAMPLE;
 }
 
 /* Evenly spread over the rows: the i-th of the sample. */
-static int64_t sample_row(const struct training *t, int64_t i) {
+static int64_t training_sample_row(const struct training *t, int64_t i) {
     return t->n <= SAMPLE ? i : (int64_t)((double)i * (double)t->n / SAMPLE);
 }
 
 /* Without scaling the coordinates are the values themselves, whose squares must not overflow. */
-static svs_code check_size(const struct training *t, int64_t row, const double *point, svs_error *err) {
+static svs_code training_check_size(const struct training *t, int64_t row, const double *point,
+                                    svs_error *err) {
     for (int j = 0; j < t->coordinates.d; j++)
         if (fabs(point[j]) > VALUE_MAX)
             return svi_fail(
@@ -100,8 +357,8 @@ static svs_code check_size(const struct training *t, int64_t row, const double *
     return SVS_OK;
 }
 
-static svs_code place(struct training *t, const svs_rows *rows, svs_error *err) {
-    const int64_t count = sample_size(t), d = rows->d;
+static svs_code training_place(struct training *t, const svs_rows *rows, svs_error *err) {
+    const int64_t count = training_sample_size(t), d = rows->d;
     const size_t stride = (size_t)t->coordinates.stride;
     const bool polynomial = t->o.kernel == SVS_NOVELTY_POLYNOMIAL;
     t->sample = svi_alloc_array((size_t)(count * d + count + d), sizeof *t->sample);
@@ -111,7 +368,7 @@ static svs_code place(struct training *t, const svs_rows *rows, svs_error *err) 
     if (!t->sample || !t->surprise || !t->points || (polynomial && !t->norm2))
         return svi_fail_memory(err, "the rows to train on");
     for (int64_t i = 0; i < count; i++)
-        svs_rows_copy(rows, sample_row(t, i), t->sample + i * d);
+        svs_rows_copy(rows, training_sample_row(t, i), t->sample + i * d);
     svi_coordinates_fit(&t->coordinates, t->sample, d, count, t->sample + count * d);
     double *raw = t->sample + count * d + count;
     svs_code code = SVS_OK;
@@ -119,7 +376,7 @@ static svs_code place(struct training *t, const svs_rows *rows, svs_error *err) 
         double *to = t->points + (size_t)i * stride;
         svs_rows_copy(rows, i, raw);
         svi_coordinates_apply(&t->coordinates, raw, to);
-        code = check_size(t, i, to, err);
+        code = training_check_size(t, i, to, err);
         if (polynomial)
             t->norm2[i] = t->similarity.pass->dot(to, to, (int)stride);
     }
@@ -128,17 +385,8 @@ static svs_code place(struct training *t, const svs_rows *rows, svs_error *err) 
 
 /* ---- gamma */
 
-static double scale_gamma(const struct training *t) {
-    struct svi_moments m = {0};
-    const int64_t count = sample_size(t);
-    for (int64_t i = 0; i < count; i++)
-        for (int j = 0; j < t->coordinates.d; j++)
-            svi_moments_add(&m, t->points[(size_t)(sample_row(t, i) * t->coordinates.stride + j)]);
-    return svi_gamma_of_spread(&m, t->coordinates.d);
-}
-
 /* Over pairs of different rows: 1 / their median distance; equal rows are passed over. */
-static double median_gamma(struct training *t) {
+static double training_median_gamma(struct training *t) {
     const int stride = t->coordinates.stride;
     double gaps[PAIRS];
     int count = 0;
@@ -152,16 +400,22 @@ static double median_gamma(struct training *t) {
     return svi_gamma_of_gaps(gaps, count);
 }
 
-static double base_gamma(struct training *t) {
-    const bool scale = t->o.gamma_rule == SVS_GAMMA_SCALE || t->o.kernel == SVS_NOVELTY_POLYNOMIAL;
+static double training_gamma(struct training *t) {
+    struct svi_moments m = {0};
+    const int64_t count = training_sample_size(t);
     if (t->o.gamma_rule == SVS_GAMMA_GIVEN)
         return t->o.gamma;
-    return scale ? scale_gamma(t) : median_gamma(t);
+    if (t->o.gamma_rule != SVS_GAMMA_SCALE && t->o.kernel != SVS_NOVELTY_POLYNOMIAL)
+        return training_median_gamma(t);
+    for (int64_t i = 0; i < count; i++)
+        for (int j = 0; j < t->coordinates.d; j++)
+            svi_moments_add(&m, t->points[(size_t)(training_sample_row(t, i) * t->coordinates.stride + j)]);
+    return svi_gamma_of_spread(&m, t->coordinates.d);
 }
 
 /* ---- trimming */
 
-static void swap_rows(struct training *t, int64_t a, int64_t b) {
+static void training_swap_rows(struct training *t, int64_t a, int64_t b) {
     const size_t stride = (size_t)t->coordinates.stride;
     double *x = t->points + (size_t)a * stride, *y = t->points + (size_t)b * stride;
     for (size_t j = 0; j < stride && a != b; j++) {
@@ -177,7 +431,7 @@ static void swap_rows(struct training *t, int64_t a, int64_t b) {
 }
 
 /* Sum of the kernels of KERNELS rows at each row. */
-static void densities(const struct training *t, double gamma, double *density, double *k) {
+static void training_densities(const struct training *t, double gamma, double *density, double *k) {
     const struct svi_points p = {t->points, t->coordinates.stride, t->n};
     const int64_t centers = t->n < KERNELS ? t->n : KERNELS;
     for (int64_t first = 0; first < t->n; first += SAMPLE) {
@@ -193,8 +447,8 @@ static void densities(const struct training *t, double gamma, double *density, d
     }
 }
 
-/* Moves the rows of lowest density behind the others. */
-static svs_code trim(struct training *t, double gamma, svs_error *err) {
+/* Moves the rows of lowest density after the others. */
+static svs_code training_trim(struct training *t, double gamma, svs_error *err) {
     const int64_t drop = (int64_t)(t->o.trim * (double)t->n);
     t->kept = t->n;
     if (drop < 1 || t->n - drop < 2)
@@ -203,39 +457,39 @@ static svs_code trim(struct training *t, double gamma, svs_error *err) {
     if (!density)
         return svi_fail_memory(err, "the densities by which rows are trimmed");
     double *sorted = density + t->n;
-    densities(t, gamma, density, sorted + t->n);
+    training_densities(t, gamma, density, sorted + t->n);
     memcpy(sorted, density, (size_t)t->n * sizeof *density);
     const double least = svi_select_rank(sorted, t->n, drop);
     t->kept = 0;
     for (int64_t i = 0; i < t->n; i++)
         if (density[i] >= least)
-            swap_rows(t, t->kept++, i);
+            training_swap_rows(t, t->kept++, i);
     svi_free(density);
     return SVS_OK;
 }
 
 /* ---- members */
 
-static svs_code copy_member(struct training *t, const struct svi_member_fit *f, svs_error *err) {
+static svs_code training_add_member(struct training *t, const struct svi_member_fit *f, svs_error *err) {
     struct svi_member_room room;
-    const size_t n = (size_t)f->hull.count;
-    svs_code code = svi_novelty_model_member(t->model, f->hull.count, &room, err);
+    const size_t n = (size_t)f->set.count;
+    svs_code code = svi_novelty_model_member(t->model, f->set.count, &room, err);
     if (code != SVS_OK)
         return code;
     memcpy(room.support, f->support, n * (size_t)t->coordinates.stride * sizeof *room.support);
     memcpy(room.norm2, f->support_norm2, n * sizeof *room.norm2);
-    memcpy(room.z, f->hull.z, n * sizeof *room.z);
+    memcpy(room.z, f->set.z, n * sizeof *room.z);
     svs_novelty_member *m = &t->model->member[t->model->members - 1];
     m->gamma = f->gamma;
-    m->rho = svi_hull_rho(&f->hull);
+    m->rho = svi_active_set_rho(&f->set);
     m->worst = f->worst;
     m->outside = f->outside;
-    m->violation = svi_hull_violation(&f->hull);
+    m->violation = svi_active_set_violation(&f->set);
     m->rounds = f->rounds;
     return SVS_OK;
 }
 
-static svs_code fit_member(struct training *t, double gamma, int members, svs_error *err) {
+static svs_code training_fit_member(struct training *t, double gamma, int members, svs_error *err) {
     svs_novelty_options o = t->o;
     o.max = o.max > 0 ? (o.max / members > 2 ? o.max / members : 2) : 0;
     struct svi_member_fit f = {.options = &o,
@@ -248,15 +502,15 @@ static svs_code fit_member(struct training *t, double gamma, int members, svs_er
                                .members = members};
     svs_code code = svi_member_fit(&f, err);
     if (code == SVS_OK)
-        code = copy_member(t, &f, err);
+        code = training_add_member(t, &f, err);
     t->random = f.random;
-    svi_member_clear(&f);
+    svi_member_fit_clear(&f);
     return code;
 }
 
 /* Members are weighed by 1 / the deviation of their surprise over (a sample of) the fitted rows, so that none
  * drowns the others. */
-static svs_code weigh(struct training *t, svs_error *err) {
+static svs_code training_weigh(struct training *t, svs_error *err) {
     svs_novelty_model *m = t->model;
     const size_t stride = (size_t)t->coordinates.stride;
     const int64_t count = t->kept < SAMPLE ? t->kept : SAMPLE;
@@ -279,32 +533,32 @@ static svs_code weigh(struct training *t, svs_error *err) {
     return code;
 }
 
-static svs_code train(struct training *t, const svs_rows *rows, svs_error *err) {
+static svs_code training_run(struct training *t, const svs_rows *rows, svs_error *err) {
     double multiples[SVS_MEMBERS_MAX];
     const int members = svi_gamma_multiples(&t->o, multiples);
     svs_code code = svi_coordinates_init(&t->coordinates, rows->d, t->o.scale, err);
     if (code == SVS_OK)
-        code = place(t, rows, err);
+        code = training_place(t, rows, err);
     if (code != SVS_OK)
         return code;
-    const double gamma = base_gamma(t);
-    code = trim(t, gamma, err);
+    const double gamma = training_gamma(t);
+    code = training_trim(t, gamma, err);
     for (int g = 0; g < members && code == SVS_OK; g++)
-        code = fit_member(t, gamma * multiples[g], members, err);
-    return code == SVS_OK ? weigh(t, err) : code;
+        code = training_fit_member(t, gamma * multiples[g], members, err);
+    return code == SVS_OK ? training_weigh(t, err) : code;
 }
 
 svs_code svs_novelty_train(const svs_rows *rows, const char *const *names, const svs_novelty_options *o,
                            svs_novelty_model **out, svs_error *err) {
     struct training t = {.o = *o, .n = rows->n, .random = {o->seed}};
-    svs_code code = check(rows, o, err);
+    svs_code code = training_check(rows, o, err);
     if (code != SVS_OK)
         return code;
     if (o->fosvm == 2 && o->m == 0)
         t.o.m = (int64_t)ceil(log(20) / o->epsilon);
     t.similarity = (struct svi_similarity){o->kernel, o->degree, svi_kernels_get(SVS_ISA_BEST)};
     t.model = svi_novelty_model_new(rows->d, o->scale, names, err);
-    code = t.model ? train(&t, rows, err) : SVS_NO_MEMORY;
+    code = t.model ? training_run(&t, rows, err) : SVS_NO_MEMORY;
     if (code == SVS_OK) {
         svi_novelty_model_place(t.model, t.coordinates.center, t.coordinates.inverse);
         t.model->kernel = o->kernel;
@@ -316,6 +570,11 @@ svs_code svs_novelty_train(const svs_rows *rows, const char *const *names, const
         *out = t.model;
         t.model = NULL;
     }
-    clear(&t);
+    svi_coordinates_clear(&t.coordinates);
+    svi_free(t.points);
+    svi_free(t.norm2);
+    svi_free(t.sample);
+    svi_free(t.surprise);
+    svs_novelty_free(&t.model);
     return code;
 }

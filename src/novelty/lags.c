@@ -25,7 +25,7 @@ void svi_lags_empty(struct svi_lags *l) {
 
 bool svi_lags_push(struct svi_lags *l, const double *x, double *out) {
     const size_t d = (size_t)l->d, bytes = d * sizeof *x;
-    l->newest = l->newest > 0 ? l->newest - 1 : l->lags - 1; /* backwards, so that older ones lie behind */
+    l->newest = l->newest > 0 ? l->newest - 1 : l->lags - 1; /* backwards, so that older ones follow */
     memcpy(l->ring + (size_t)l->newest * d, x, bytes);
     l->held += l->held < l->lags;
     if (l->held < l->lags)
@@ -49,4 +49,30 @@ char *svi_lags_name(const char *const *names, int d, bool differences, int j, ch
     else
         snprintf(out, size, "%s[-%d]", name, j / d);
     return out;
+}
+
+/* The place in the ring of the sample that came `back` before the newest. */
+static double *lags_row(const struct svi_lags *l, int back) {
+    return l->ring + (size_t)((l->newest + back) % l->lags) * (size_t)l->d;
+}
+
+/* Where the ring begins is of no matter to what comes out. */
+void svi_lags_archive(struct svi_archive *a, struct svi_lags *l) {
+    const size_t bytes = (size_t)l->d * sizeof(double);
+    svi_archive_int(a, "lags held", &l->held, 0, l->lags);
+    if (!svi_archive_ok(a) || l->held == 0)
+        return;
+    double *rows = svi_alloc((size_t)l->held * bytes);
+    if (!rows) {
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the last samples");
+        return;
+    }
+    for (int i = 0; i < l->held && !svi_archive_loading(a); i++)
+        memcpy(rows + (size_t)i * (size_t)l->d, lags_row(l, l->held - 1 - i), bytes);
+    svi_archive_finite(a, "lags", rows, (int64_t)l->held * l->d);
+    if (svi_archive_loading(a))
+        l->newest = 0;
+    for (int i = 0; i < l->held && svi_archive_loading(a); i++)
+        memcpy(lags_row(l, l->held - 1 - i), rows + (size_t)i * (size_t)l->d, bytes);
+    svi_free(rows);
 }

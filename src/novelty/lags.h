@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/archive.h"
 #include "svmstream/error.h"
 
 #define SVI_LAGS_MAX 10000
@@ -34,5 +35,8 @@ bool svi_lags_push(struct svi_lags *l, const double *x, double *out);
  * the newest sample, "pressure[-2]" for the one two before, as differences "pressure step[-2]" for the step
  * from that one to the next. Returns out. */
 char *svi_lags_name(const char *const *names, int d, bool differences, int j, char *out, size_t size);
+
+/* Loading goes into lags from svi_lags_init with the same arguments. */
+void svi_lags_archive(struct svi_archive *a, struct svi_lags *l);
 
 #endif

@@ -1,9 +1,14 @@
-/* model.h: how a novelty model is put together, by training and by the reader of model files. */
+/* novelty_model.h: how a novelty model is put together, by training and by the reader of model files, and
+ * what explains its scores. */
 #ifndef SVI_NOVELTY_MODEL_H
 #define SVI_NOVELTY_MODEL_H
 
-#include "novelty/coordinates.h"
+#include <stddef.h>
+
 #include "svmstream/novelty.h"
+
+/* "rbf", "laplacian", "polynomial", by svs_novelty_kernel; then NULL. */
+extern const char *const svi_novelty_kernels[];
 
 /* Room of a new member, to be filled. */
 struct svi_member_room {
@@ -23,14 +28,27 @@ void svi_novelty_model_place(svs_novelty_model *m, const double *center, const d
 svs_code svi_novelty_model_member(svs_novelty_model *m, int count, struct svi_member_room *room,
                                   svs_error *err);
 
-/* The model's coordinates: a view. */
-static inline struct svi_coordinates svi_novelty_coordinates(const svs_novelty_model *m) {
-    return (struct svi_coordinates){m->d, m->stride, (double *)m->center, (double *)m->inverse,
-                                    svi_kernels_get(SVS_ISA_BEST)};
-}
-
 /* Surprise of `count` rows that are in coordinates already, of one member alone. SVS_NO_MEMORY. */
 svs_code svi_novelty_member_surprise(const svs_novelty_model *m, int member, const double *points,
                                      int64_t count, double *surprise, svs_error *err);
+
+/* ---- which features make a sample novel: svs_novelty_explain without allocation, and its gradient
+ *
+ * surprise = sum_e share_e s_e, s_e = -log sum_i z_i k(x_i, x). With w_i = z_i k(x_i, x) / sum z k, the share
+ * of support vector i in the membership of x:
+ *
+ *     rbf         ds/dx_j = 2 gamma (x_j - sum_i w_i x_ij)
+ *     laplacian   ds/dx_j = gamma sum_i w_i sign(x_j - x_ij)
+ *     polynomial  ds/dx_j = -sum_i z_i p b_i^(p-1) db_i/dx_j / m, k = b^p
+ *
+ * and feature j adds |ds/dx_j| (x_j - sum_i w_i x_ij), a number without unit, whose sign shows high or low.
+ */
+
+/* Doubles that svi_explain works in. */
+size_t svi_explain_room(const svs_novelty_model *m);
+
+/* x: d raw values; work: svi_explain_room doubles, aligned to 64. `gradient` (of the surprise, in raw units)
+ * and `adds` (see svs_novelty_explain): d values each, either may be NULL. */
+void svi_explain(const svs_novelty_model *m, const double *x, double *work, double *gradient, double *adds);
 
 #endif

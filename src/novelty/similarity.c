@@ -17,17 +17,12 @@ void svi_similarity_gap(const struct svi_similarity *s, const struct svi_points 
         s->pass->rows_dot(x, stride, count, p->stride, v, gap);
 }
 
-static double power(double base, int degree) {
+static double similarity_power(double base, int degree) {
     double product = 1;
     for (; degree > 0; degree >>= 1, base *= base)
         if (degree & 1)
             product *= base;
     return product;
-}
-
-/* The normalised kernel's base lies in [-1, 1]; an odd power keeps its sign. */
-static double polynomial(const struct svi_similarity *s, double gamma, double dot, double xx, double own) {
-    return power((1 + gamma * dot) / (sqrt(1 + gamma * xx) * sqrt(1 + gamma * own)), s->degree);
 }
 
 void svi_similarity_of_gap(const struct svi_similarity *s, double gamma, const double *gap,
@@ -36,8 +31,9 @@ void svi_similarity_of_gap(const struct svi_similarity *s, double gamma, const d
         s->pass->decay(gap, gamma, count, k);
         return;
     }
-    for (int64_t i = 0; i < count; i++)
-        k[i] = polynomial(s, gamma, gap[i], norm2[i], own);
+    for (int64_t i = 0; i < count; i++) /* the base lies in [-1, 1]; an odd power keeps its sign */
+        k[i] = similarity_power((1 + gamma * gap[i]) / (sqrt(1 + gamma * norm2[i]) * sqrt(1 + gamma * own)),
+                                s->degree);
 }
 
 double svi_similarity_surprise(double gamma, const double *gap, const double *z, int64_t count) {

@@ -4,7 +4,7 @@
 #define SVI_SIMILARITY_H
 
 #include "base/statistics.h"
-#include "linalg/pass.h"
+#include "linalg/kernels.h"
 #include "svmstream/novelty.h"
 
 /* Rows in coordinates: aligned, `stride` a multiple of 8, padded with zeros. */
@@ -27,6 +27,8 @@ void svi_similarity_gap(const struct svi_similarity *s, const struct svi_points 
 /* k_i from gap_i; `k` may be `gap`. own: |v|^2, norm2: |x_i|^2, for polynomials alone (NULL otherwise). */
 void svi_similarity_of_gap(const struct svi_similarity *s, double gamma, const double *gap,
                            const double *norm2, double own, int64_t count, double *k);
+
+#define SVI_FAINT 1e-280 /* memberships below this are computed from the distances */
 
 /* -log sum_i z_i k_i for rbf and laplacian, from the gaps: it stays exact where every k underflows. */
 double svi_similarity_surprise(double gamma, const double *gap, const double *z, int64_t count);

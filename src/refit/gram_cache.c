@@ -1,13 +1,13 @@
-#include "engine/gram_cache.h"
+#include "refit/gram_cache.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "linalg/rows.h"
+#include "linalg/sparse_rows.h"
 
-#define ANEW_EVERY 10 /* updates: rounding of what was put in and taken out again */
+#define REBUILD_EVERY 10 /* updates: rounding of what was put in and taken out again */
 
 struct svi_gram_cache {
     double *gram;
@@ -36,7 +36,7 @@ double svi_gram_cache_memory(double n, int d) {
     return 8.0 * (d + 1) * (d + 1) + n * (8.0 * (d + 7) + 16) + 16.0 * d;
 }
 
-static struct svi_gram_cache *make(int64_t room, const struct svi_snapshot *s) {
+static struct svi_gram_cache *gram_cache_make(int64_t room, const struct svi_snapshot *s) {
     struct svi_gram_cache *c = svi_alloc(sizeof *c);
     const size_t n = (size_t)s->d + 1;
     if (!c)
@@ -61,8 +61,8 @@ static bool same_coordinates(const struct svi_gram_cache *c, const struct svi_sn
 }
 
 /* Rows of `number` (ascending) that are not among `others`. */
-static int64_t difference(const int64_t *number, int64_t count, const int64_t *others, int64_t other_count,
-                          int64_t *index) {
+static int64_t gram_cache_difference(const int64_t *number, int64_t count, const int64_t *others,
+                                     int64_t other_count, int64_t *index) {
     int64_t found = 0;
     for (int64_t i = 0, k = 0; i < count; i++) {
         while (k < other_count && others[k] < number[i])
@@ -73,8 +73,8 @@ static int64_t difference(const int64_t *number, int64_t count, const int64_t *o
     return found;
 }
 
-static svs_code add(struct svi_gram_cache *c, const double *rows, const int64_t *index, int64_t count,
-                    double sign, svs_error *err) {
+static svs_code gram_cache_add(struct svi_gram_cache *c, const double *rows, const int64_t *index,
+                               int64_t count, double sign, svs_error *err) {
     const svs_rows r = {.n = count, .d = c->d, .dense = rows, .stride = c->stride, .padded = true};
     double *s = NULL;
     if (sign < 0) {
@@ -84,16 +84,9 @@ static svs_code add(struct svi_gram_cache *c, const double *rows, const int64_t 
         for (int64_t i = 0; i < count; i++)
             s[i] = sign;
     }
-    svs_code code = svi_rows_gram(svi_kernels_get(SVS_ISA_BEST), &r, index, count, s, 1, c->gram, err);
+    svs_code code = svi_rows_gram(&r, index, count, s, 1, c->gram, err);
     svi_free(s);
     return code;
-}
-
-static svs_code change(struct svi_gram_cache *c, const struct svi_snapshot *s, svs_error *err) {
-    int64_t left = difference(c->number, c->count, s->number, s->count, c->index);
-    svs_code code = add(c, c->rows, c->index, left, -1, err);
-    int64_t came = code == SVS_OK ? difference(s->number, s->count, c->number, c->count, c->index) : 0;
-    return code == SVS_OK ? add(c, s->rows, c->index, came, 1, err) : code;
 }
 
 svs_code svi_gram_cache_update(struct svi_gram_cache **pc, const struct svi_snapshot *s, double *seconds,
@@ -101,15 +94,19 @@ svs_code svi_gram_cache_update(struct svi_gram_cache **pc, const struct svi_snap
     const double start = svi_monotonic();
     struct svi_gram_cache *c = *pc;
     svs_code code;
-    if (c && (c->room < s->count || !same_coordinates(c, s) || c->updates >= ANEW_EVERY))
+    if (c && (c->room < s->count || !same_coordinates(c, s) || c->updates >= REBUILD_EVERY))
         svi_gram_cache_free(pc);
     if (!*pc) {
-        c = *pc = make(s->count, s);
+        c = *pc = gram_cache_make(s->count, s);
         if (!c)
             return svi_fail_memory(err, "the Gram matrix of the window");
-        code = add(c, s->rows, NULL, s->count, 1, err);
+        code = gram_cache_add(c, s->rows, NULL, s->count, 1, err);
     } else {
-        code = change(c, s, err);
+        const int64_t left = gram_cache_difference(c->number, c->count, s->number, s->count, c->index);
+        code = gram_cache_add(c, c->rows, c->index, left, -1, err);
+        const int64_t came = gram_cache_difference(s->number, s->count, c->number, c->count, c->index);
+        if (code == SVS_OK)
+            code = gram_cache_add(c, s->rows, c->index, came, 1, err);
         c->updates++;
     }
     if (code != SVS_OK) {

@@ -1,6 +1,6 @@
 /* gram_cache.h: the Gram matrix of the window from refit to refit: rows that left are taken out and rows that
  * came are put in, which costs as much as the change; now and then, and when the coordinates changed, it is
- * built anew. */
+ * rebuilt. */
 #ifndef SVI_GRAM_CACHE_H
 #define SVI_GRAM_CACHE_H
 
@@ -9,7 +9,7 @@
 struct svi_gram_cache;
 
 /* Brings it up to the (standardised) snapshot; the first call makes it. `seconds` grows by the time it took.
- * SVS_NO_MEMORY: it is gone, and the next call builds it anew. */
+ * SVS_NO_MEMORY: it is gone, and the next call rebuilds it. */
 svs_code svi_gram_cache_update(struct svi_gram_cache **c, const struct svi_snapshot *s, double *seconds,
                                svs_error *err);
 void svi_gram_cache_free(struct svi_gram_cache **c);

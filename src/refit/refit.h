@@ -1,4 +1,4 @@
-/* refit.h: a batch solution of the window beside the online model: the job, without threads or clock.
+/* refit.h: a batch solution of the window, next to the online model: the job, without threads or clock.
  *
  * A job is a snapshot of the window (learner/snapshot.h) and all that is kept from one refit to the next: the
  * model, the dual variables of each sample held (a new sample's are made from its hinge residual), and for
@@ -6,39 +6,44 @@
  * online model's with another loss: the same C, the bias a penalised 1, features standardised or not as the
  * learner does. One problem for two classes, one against the rest for each of three or more.
  *
- * Who has the job owns all of it: the engine until svi_engine_refit_take, a worker from then until
- * svi_engine_refit_give. */
+ * Whichever thread has the job owns all of it: the engine until svi_engine_refit_take, a worker from then
+ * until svi_engine_refit_give. */
 #ifndef SVI_REFIT_H
 #define SVI_REFIT_H
 
 #include <stdatomic.h>
 
-#include "engine/settings.h"
+#include "config/settings.h"
 #include "learner/snapshot.h"
 #include "svmstream/solver.h"
 #include "wire/event.h"
 
-struct svi_refit {
-    /* how */
-    svs_solver solver;
-    double C, p, tol;
-    atomic_bool cancel; /* set by anybody: the solver ends soon */
-
-    /* in */
-    struct svi_snapshot snapshot;
-    int64_t begun; /* number of the sample after which the snapshot was begun */
-
-    /* out; W and b are in raw units */
-    svs_error error; /* code SVS_OK: it succeeded */
+/* A model solved as a batch, in raw units, and how that went. */
+struct svi_refit_result {
     double *W, *b;
     int rows, d, class_count;
     double objective, gap; /* sums over the rows */
     int64_t iterations;
     double milliseconds;
     svs_solver method;
+};
+
+struct svi_refit {
+    /* how */
+    svs_solver solver;
+    double C, p, tol;
+    atomic_bool cancel; /* set by any thread: the solver ends soon */
+
+    /* in */
+    struct svi_snapshot snapshot;
+    int64_t begun; /* number of the sample after which the snapshot was begun */
+
+    /* out */
+    svs_error error;                /* code SVS_OK: it succeeded */
+    struct svi_refit_result result; /* W and b are owned */
 
     /* kept */
-    bool have;       /* W, b and the duals are those of an earlier success */
+    bool have;       /* the result and the duals are those of an earlier success */
     int64_t *number; /* samples that the duals belong to, ascending */
     double *alpha;   /* rows x held */
     int64_t held;
@@ -49,12 +54,12 @@ struct svi_refit {
 struct svi_refit *svi_refit_new(const struct svi_settings *s, svs_error *err);
 void svi_refit_free(struct svi_refit **r);
 
-/* Does the work; job->error tells how it went. A failure leaves the kept state as it was. */
+/* Does the work; job->error says how it went. A failure leaves the kept state as it was. */
 void svi_refit_run(struct svi_refit *r);
 
 /* For a worker whose jobs are refits. */
-struct svi_trade;
-extern const struct svi_trade svi_refit_trade;
+struct svi_worker_task;
+extern const struct svi_worker_task svi_refit_task;
 
 /* Appends how the job went, for a journal: the error, or the model and its figures. SVS_NO_MEMORY: nothing.
  */
@@ -67,9 +72,6 @@ svs_code svi_refit_unpack(struct svi_refit *r, const void *bytes, size_t size, i
 
 /* Forgets what was kept: the samples have changed their numbers. */
 void svi_refit_forget(struct svi_refit *r);
-
-/* "l1", "l2" or a number from 1 to 2. SVS_SETTING. */
-svs_code svi_refit_loss(const char *text, double *p, svs_error *err);
 
 /* Bytes at most. */
 double svi_refit_memory(const struct svi_settings *s, int d, int classes);

@@ -1,4 +1,12 @@
-#include "engine/intake.h"
+/* Standard input: rows of text or msgpack objects, one after another, become messages.
+ *
+ * A row of text is read into the engine's own shape and row, encoded as the message that a producer would
+ * send, and applied like one; whether the state is kept makes no difference but for the journal record in
+ * between, so a replay sees the bytes that the engine saw. Objects of msgpack have no frame around them here:
+ * where one ends is found by walking over it, and nothing after a malformed one can be read.
+ *
+ * A refused row is reported with its line; the text of the line goes into the error event. */
+#include "server/ingest_stdin.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,10 +20,10 @@
 
 #define CHUNK 65536 /* bytes of one read(2) of msgpack */
 
-struct svi_intake {
+struct svi_ingest_stdin {
     svi_engine *engine;
-    svi_keeper *keeper;      /* NULL = nothing is written down */
-    struct svi_bytes sample; /* a row as it is written down */
+    svi_write_ahead *write_ahead; /* NULL = the state is not kept */
+    struct svi_bytes sample;      /* a row as a message */
     const struct svi_settings *settings;
     svi_reader *reader; /* NULL: msgpack */
     struct svi_reader_options options;
@@ -27,46 +35,40 @@ struct svi_intake {
     bool ended;
 };
 
-static const char *column(const char *setting) {
-    return setting[0] ? setting : NULL;
-}
-
-struct svi_reader_options svi_intake_options(const struct svi_settings *s) {
+struct svi_reader_options svi_ingest_stdin_options(const struct svi_settings *s) {
     return (struct svi_reader_options){
         .format = s->in_format,
         .label = s->label,
         .label_required = svi_settings_given(s, svi_settings_row("label")),
-        .id = column(s->id),
-        .ts = column(s->ts),
-        .weight = column(s->weight),
+        .id = s->id[0] ? s->id : NULL,
+        .ts = s->ts[0] ? s->ts : NULL,
+        .weight = s->weight[0] ? s->weight : NULL,
     };
 }
 
-static bool open_reader(svi_intake *in, svs_error *err) {
-    in->options = svi_intake_options(in->settings);
-    in->reader = svi_reader_open("-", &in->options, svi_engine_shape(in->engine), err);
-    return in->reader != NULL;
-}
-
-svi_intake *svi_intake_new(const struct svi_settings *s, svi_engine *e, svi_keeper *k, svs_error *err) {
-    svi_intake *in = svi_alloc(sizeof *in);
+svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_engine *e, svi_write_ahead *w,
+                                       svs_error *err) {
+    svi_ingest_stdin *in = svi_alloc(sizeof *in);
     bool msgpack = strcmp(s->in_format, "msgpack") == 0;
     if (!in) {
         svi_fail_memory(err, "the standard input");
         return NULL;
     }
     in->engine = e;
-    in->keeper = k;
+    in->write_ahead = w;
     in->settings = s;
     in->capacity = (size_t)s->max_message + CHUNK;
-    if (msgpack && !(in->buffer = svi_alloc(in->capacity)))
+    in->options = svi_ingest_stdin_options(s);
+    if (!msgpack)
+        in->reader = svi_reader_open("-", &in->options, svi_engine_shape(e), err);
+    else if (!(in->buffer = svi_alloc(in->capacity)))
         svi_fail_memory(err, "the standard input's buffer");
-    if (msgpack ? !in->buffer : !open_reader(in, err))
-        svi_intake_free(&in);
+    if (!in->reader && !in->buffer)
+        svi_ingest_stdin_free(&in);
     return in;
 }
 
-void svi_intake_free(svi_intake **in) {
+void svi_ingest_stdin_free(svi_ingest_stdin **in) {
     if (!*in)
         return;
     svi_reader_close(&(*in)->reader);
@@ -76,15 +78,15 @@ void svi_intake_free(svi_intake **in) {
     *in = NULL;
 }
 
-int svi_intake_fd(const svi_intake *in) {
+int svi_ingest_stdin_fd(const svi_ingest_stdin *in) {
     return in->reader ? svi_reader_fd(in->reader) : STDIN_FILENO;
 }
 
-int64_t svi_intake_row(const svi_intake *in) {
+int64_t svi_ingest_stdin_row(const svi_ingest_stdin *in) {
     return in->row;
 }
 
-const char *svi_intake_place(svi_intake *in) {
+const char *svi_ingest_stdin_place(svi_ingest_stdin *in) {
     const char *bytes;
     size_t length;
     in->place[0] = 0;
@@ -96,67 +98,63 @@ const char *svi_intake_place(svi_intake *in) {
     return in->place;
 }
 
-static void refuse_row(svi_intake *in, const svs_error *why, double now) {
-    const char *bytes = NULL;
-    size_t length = 0;
-    svi_reader_line(in->reader, &bytes, &length);
-    in->located = true;
-    svi_keeper_refuse(in->keeper, in->engine, why->code, why->text, bytes, length, now);
-    in->located = false;
+/* A message, however it came: written ahead where the state is kept, then applied. `shown`: the text that it
+ * was made from, NULL = none. */
+static svs_code ingest_stdin_take_message(svi_ingest_stdin *in, const void *bytes, size_t size,
+                                          const char *shown, size_t shown_size, double now, svs_error *err) {
+    struct svi_envelope env;
+    svs_code code = SVS_OK;
+    if (in->write_ahead)
+        code = svi_write_ahead_write(in->write_ahead, SVI_RECORD_FRAME, now, bytes, size, err);
+    if (code != SVS_OK)
+        return code;
+    svi_envelope_read(&env, bytes, size);
+    env.shown = shown;
+    env.shown_size = shown_size;
+    svi_engine_apply(in->engine, &env, now, false, NULL); /* a refusal becomes an event */
+    return SVS_OK;
 }
 
-static svs_code take_object(svi_intake *in, const void *bytes, size_t size, double now, svs_error *err) {
-    svs_code code =
-        in->keeper ? svi_keeper_write(in->keeper, SVI_RECORD_FRAME, now, bytes, size, err) : SVS_OK;
-    if (code == SVS_OK)
-        svi_engine_frame(in->engine, bytes, size, now, false, NULL); /* a refusal becomes an event */
-    return code;
-}
-
-/* A row that is kept is written down, and taken, as the message that a producer would send. */
-static svs_code take_row(svi_intake *in, const struct svi_message *m, double now, svs_error *err) {
-    const char *bytes = NULL;
-    size_t length = 0;
+/* A row is taken as the message that a producer would send. */
+static svs_code ingest_stdin_take_row(svi_ingest_stdin *in, const struct svi_message *m, const char *line,
+                                      size_t length, double now, svs_error *err) {
     struct svi_shape *shape = svi_engine_shape(in->engine);
-    if (!in->keeper) {
-        svi_reader_line(in->reader, &bytes, &length);
-        svi_engine_message(in->engine, m, bytes, length, now, NULL);
-        return SVS_OK;
-    }
     in->sample.size = 0;
     svs_code code = svi_message_encode(m, shape->names, m->missing == 0, &in->sample);
     svi_shape_restore(shape);
     if (code != SVS_OK)
         return svi_fail_memory(err, "a row");
-    return take_object(in, in->sample.data, in->sample.size, now, err);
+    return ingest_stdin_take_message(in, in->sample.data, in->sample.size, line, length, now, err);
 }
 
-static svs_code text_turn(svi_intake *in, bool fill, double now, svs_error *err) {
+static svs_code text_turn(svi_ingest_stdin *in, bool fill, double now, svs_error *err) {
     struct svi_message m;
     svs_error why;
-    if (fill && svi_reader_fill(in->reader, &why) != SVS_OK)
-        return svi_fail(err, why.code, "%s", why.text);
-    for (;;) {
+    svs_code code = fill ? svi_reader_fill(in->reader, &why) : SVS_OK;
+    while (code == SVS_OK) {
+        const char *line = NULL;
+        size_t length = 0;
         enum svi_read what = svi_reader_next(in->reader, &m, &why);
         if (what == SVI_READ_FAIL)
-            return svi_fail(err, why.code, "%s", why.text);
+            break;
         in->ended = what == SVI_READ_END;
         if (what == SVI_READ_END || what == SVI_READ_MORE)
             return SVS_OK;
         in->row++;
-        svs_code code = SVS_OK;
-        if (what == SVI_READ_ROW)
-            code = take_row(in, &m, now, err);
-        else
-            refuse_row(in, &why, now);
-        if (code != SVS_OK)
-            return code;
+        svi_reader_line(in->reader, &line, &length);
+        in->located = what != SVI_READ_ROW; /* why.text names the line */
+        if (what == SVI_READ_ROW && ingest_stdin_take_row(in, &m, line, length, now, &why) != SVS_OK)
+            break;
+        if (in->located)
+            svi_write_ahead_refuse(in->write_ahead, in->engine, why.code, why.text, line, length, now);
+        in->located = false;
     }
+    return svi_fail(err, why.code, "%s", why.text);
 }
 
-/* Objects have no frame around them here: where one ends is told by walking over it, and nothing after a
+/* Objects have no frame around them here: where one ends is found by walking over it, and nothing after a
  * malformed one can be found again. */
-static svs_code object_end(const svi_intake *in, size_t from, size_t *to, svs_error *err) {
+static svs_code object_end(const svi_ingest_stdin *in, size_t from, size_t *to, svs_error *err) {
     const uint8_t *at = in->buffer + from;
     svs_code code = svi_walk(&at, in->buffer + in->size, SVI_WALK_MAX);
     *to = code == SVS_OK ? (size_t)(at - in->buffer) : from;
@@ -167,30 +165,30 @@ static svs_code object_end(const svi_intake *in, size_t from, size_t *to, svs_er
                         in->row + 1, in->settings->max_message);
     if (code == SVS_OK || (code == SVS_TRUNCATED && !in->ended))
         return SVS_OK;
-    return svi_fail(err, code, "object %" PRId64 " of the input: %s; what follows cannot be told apart",
+    return svi_fail(err, code, "object %" PRId64 " of the input: %s; the rest cannot be split into objects",
                     in->row + 1, svs_code_text(code));
 }
 
-static svs_code take_objects(svi_intake *in, double now, svs_error *err) {
+static svs_code take_objects(svi_ingest_stdin *in, double now, svs_error *err) {
     size_t from = 0, to = 0;
     svs_code code = SVS_OK;
     while (from < in->size && (code = object_end(in, from, &to, err)) == SVS_OK && to > from) {
         in->row++;
-        if ((code = take_object(in, in->buffer + from, to - from, now, err)) != SVS_OK)
+        if ((code = ingest_stdin_take_message(in, in->buffer + from, to - from, NULL, 0, now, err)) != SVS_OK)
             return code;
         from = to;
     }
     if (code != SVS_OK) {
         in->row++;
-        svi_keeper_refuse(in->keeper, in->engine, code, svs_code_text(code), in->buffer + from,
-                          in->size - from, now);
+        svi_write_ahead_refuse(in->write_ahead, in->engine, code, svs_code_text(code), in->buffer + from,
+                               in->size - from, now);
     }
     memmove(in->buffer, in->buffer + from, in->size - from);
     in->size -= from;
     return code;
 }
 
-static svs_code msgpack_turn(svi_intake *in, bool fill, double now, svs_error *err) {
+static svs_code msgpack_turn(svi_ingest_stdin *in, bool fill, double now, svs_error *err) {
     if (!fill)
         return SVS_OK;
     size_t room = in->capacity - in->size;
@@ -204,7 +202,7 @@ static svs_code msgpack_turn(svi_intake *in, bool fill, double now, svs_error *e
     return take_objects(in, now, err);
 }
 
-svs_code svi_intake_turn(svi_intake *in, bool fill, double now, bool *ended, svs_error *err) {
+svs_code svi_ingest_stdin_turn(svi_ingest_stdin *in, bool fill, double now, bool *ended, svs_error *err) {
     svs_code code = in->reader ? text_turn(in, fill, now, err) : msgpack_turn(in, fill, now, err);
     *ended = in->ended;
     return code;

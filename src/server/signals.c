@@ -1,4 +1,4 @@
-#include "engine/signals.h"
+#include "server/signals.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -8,7 +8,7 @@
 
 /* Threads that libraries started before us (OpenBLAS has some) do not block the signals: what reaches one of
  * them is handed on to the main thread, whose number is the process's, and waits there for signalfd. */
-static void hand_on(int number) {
+static void signals_hand_on(int number) {
     int kept = errno;
     syscall(SYS_tgkill, getpid(), getpid(), number);
     errno = kept;
@@ -16,7 +16,7 @@ static void hand_on(int number) {
 
 int svi_signals_take(struct svi_signals *before) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN},
-                           hand = {.sa_handler = hand_on, .sa_flags = SA_RESTART};
+                           hand = {.sa_handler = signals_hand_on, .sa_flags = SA_RESTART};
     sigset_t wanted;
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGINT);

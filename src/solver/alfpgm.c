@@ -4,21 +4,22 @@
  *
  * Between rounds either the free half of the last working set is carried over (the default) or the paper's
  * MinMaxLimiter lets rows rest. The end is judged by the true gap m - M over all rows, and then by the
- * duality gap; its eps falls until the latter meets the tolerance. */
+ * duality gap; its eps falls until the latter meets the tolerance.
+ *
+ * Invariant: g = Q alpha - 1 for all rows, up to rounding, so that surveys, the bias and the certificate need
+ * no kernel value; alfpgm_rebuild makes it again before an end is believed. To read: alfpgm_rounds, then what
+ * one round is made of: alfpgm_survey, alfpgm_choose, alfpgm_small_problem, alfpgm_update. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/fail.h"
-#include "linalg/rows.h"
+#include "solver/certificate.h"
 #include "solver/fpgm.h"
 #include "solver/kernel_rows.h"
-#include "solver/work.h"
 
 #define DEFAULT_MAX 5000 /* rounds */
-#define LOOK_AT     200   /* partners looked at for each row: minAlphaCheck */
+#define LOOK_AT     200  /* partners looked at for each row: minAlphaCheck */
 #define TAU         1e-12
 #define STILL       1e-6 /* a multiplier that moved less did not move */
 #define REST_BOUND  5    /* minAlphaOpt */
@@ -26,20 +27,21 @@
 #define LOOK        32   /* rounds between two looks at the duality gap */
 #define EPS_LEAST   1e-7
 
-struct candidate {
+struct alfpgm_candidate {
     double q;
     int64_t row;
 };
 
 struct alfpgm {
     struct svi_work *w;
+    struct svi_pool pool;
     struct svi_kernel_rows k;
     int64_t n;
     int room;  /* rows of a working set at most */
     double *g; /* n: Q alpha - 1 */
     double eps, lambda;
-    double m, M;                /* of all rows */
-    struct candidate *up, *low; /* n each, sorted: the most violating first */
+    double m, M;                       /* of all rows */
+    struct alfpgm_candidate *up, *low; /* n each, sorted: the most violating first */
     int64_t ups, lows;
     int64_t *set;       /* room: the working set */
     const double **row; /* room: kernel rows of it */
@@ -50,61 +52,55 @@ struct alfpgm {
     int *index;
 };
 
-static double q_of(const struct alfpgm *s, int64_t i) {
+static double alfpgm_q(const struct alfpgm *s, int64_t i) {
     return -s->w->problem->y[i] * s->g[i];
 }
 
-static bool can_rise(const struct alfpgm *s, int64_t i) { /* I_up */
-    return s->w->problem->y[i] > 0 ? s->w->alpha[i] < s->w->cost[i] : s->w->alpha[i] > 0;
-}
-
-static bool can_fall(const struct alfpgm *s, int64_t i) { /* I_low */
-    return s->w->problem->y[i] > 0 ? s->w->alpha[i] > 0 : s->w->alpha[i] < s->w->cost[i];
-}
-
-static bool rests(const struct alfpgm *s, int64_t i) {
+static bool alfpgm_rests(const struct alfpgm *s, int64_t i) {
     if (!s->w->o->limiter)
         return false;
     const bool bound = s->w->alpha[i] <= 0 || s->w->alpha[i] >= s->w->cost[i];
     return s->still[i] >= 2 || (bound && s->rounds[i] >= REST_BOUND) || s->rounds[i] >= REST_ALWAYS;
 }
 
-static int descending(const void *a, const void *b) {
-    const struct candidate *x = a, *y = b;
-    return x->q != y->q ? (x->q < y->q ? 1 : -1) : (x->row > y->row) - (x->row < y->row);
-}
-
-static int ascending(const void *a, const void *b) {
-    const struct candidate *x = a, *y = b;
+/* By q, rows that agree in it in their order. */
+static int alfpgm_ascending(const void *a, const void *b) {
+    const struct alfpgm_candidate *x = a, *y = b;
     return x->q != y->q ? (x->q > y->q ? 1 : -1) : (x->row > y->row) - (x->row < y->row);
 }
 
+static int alfpgm_descending(const void *a, const void *b) {
+    const struct alfpgm_candidate *x = a, *y = b;
+    return x->q != y->q ? alfpgm_ascending(b, a) : alfpgm_ascending(a, b);
+}
+
 /* Candidates, and the gap over all rows. Returns the gap over those that do not rest. */
-static double survey(struct alfpgm *s) {
-    double m = -INFINITY, M = INFINITY;
-    s->m = -INFINITY;
-    s->M = INFINITY;
+static double alfpgm_survey(struct alfpgm *s) {
+    double m = s->m = -INFINITY, M = s->M = INFINITY;
     s->ups = s->lows = 0;
     for (int64_t i = 0; i < s->n; i++) {
-        const double q = q_of(s, i);
-        const bool active = !rests(s, i);
-        if (can_rise(s, i)) {
+        const double q = alfpgm_q(s, i);
+        const bool active = !alfpgm_rests(s, i), positive = s->w->problem->y[i] > 0;
+        const bool below = s->w->alpha[i]<s->w->cost[i], above = s->w->alpha[i]> 0;
+        if (positive ? below : above) { /* I_up */
             s->m = fmax(s->m, q);
-            m = active ? fmax(m, q) : m;
-            if (active)
-                s->up[s->ups++] = (struct candidate){q, i};
+            if (active) {
+                m = fmax(m, q);
+                s->up[s->ups++] = (struct alfpgm_candidate){q, i};
+            }
         }
-        if (can_fall(s, i)) {
+        if (positive ? above : below) { /* I_low */
             s->M = fmin(s->M, q);
-            M = active ? fmin(M, q) : M;
-            if (active)
-                s->low[s->lows++] = (struct candidate){q, i};
+            if (active) {
+                M = fmin(M, q);
+                s->low[s->lows++] = (struct alfpgm_candidate){q, i};
+            }
         }
     }
     return m - M;
 }
 
-static void take(struct alfpgm *s, int64_t i) {
+static void alfpgm_take(struct alfpgm *s, int64_t i) {
     if (s->taken[i] || s->count == s->room)
         return;
     s->taken[i] = true;
@@ -112,7 +108,7 @@ static void take(struct alfpgm *s, int64_t i) {
 }
 
 /* The free rows of the last working set, up to half of the next. */
-static void carry_over(struct alfpgm *s) {
+static void alfpgm_carry_over(struct alfpgm *s) {
     int kept = 0, before = s->count;
     for (int b = 0; b < before; b++)
         s->taken[s->set[b]] = false;
@@ -121,19 +117,19 @@ static void carry_over(struct alfpgm *s) {
         int64_t i = s->set[b];
         if (s->w->alpha[i] <= 0 || s->w->alpha[i] >= s->w->cost[i])
             continue;
-        take(s, i); /* writes at or before b */
+        alfpgm_take(s, i); /* writes at or before b */
         kept++;
     }
 }
 
 /* Second order: the partner with which the objective falls most, among the first unused ones below q_i. */
-static int64_t partner(const struct alfpgm *s, int64_t i, const double *row) {
+static int64_t alfpgm_partner(const struct alfpgm *s, int64_t i, const double *row) {
     double best = 0;
     int64_t found = -1;
     int looked = 0;
     for (int64_t k = 0; k < s->lows && looked < LOOK_AT; k++) {
         const int64_t j = s->low[k].row;
-        const double b = q_of(s, i) - s->low[k].q;
+        const double b = alfpgm_q(s, i) - s->low[k].q;
         if (b <= 0)
             break;
         if (s->taken[j])
@@ -150,23 +146,23 @@ static int64_t partner(const struct alfpgm *s, int64_t i, const double *row) {
 }
 
 /* pWSS: pairs of the rows that want to rise most with their partners. */
-static void choose(struct alfpgm *s) {
-    qsort(s->up, (size_t)s->ups, sizeof *s->up, descending);
-    qsort(s->low, (size_t)s->lows, sizeof *s->low, ascending);
-    carry_over(s);
+static void alfpgm_choose(struct alfpgm *s) {
+    qsort(s->up, (size_t)s->ups, sizeof *s->up, alfpgm_descending);
+    qsort(s->low, (size_t)s->lows, sizeof *s->low, alfpgm_ascending);
+    alfpgm_carry_over(s);
     const int first = s->count, wanted = (s->room - s->count) / 2;
     for (int64_t k = 0; k < s->ups && s->count < first + wanted && s->up[k].q > s->M; k++)
-        take(s, s->up[k].row);
+        alfpgm_take(s, s->up[k].row);
     const int leaders = s->count - first;
     svi_kernel_rows_get(&s->k, s->set + first, leaders, s->row);
     for (int a = 0; a < leaders; a++) {
-        int64_t j = partner(s, s->set[first + a], s->row[a]);
+        int64_t j = alfpgm_partner(s, s->set[first + a], s->row[a]);
         if (j >= 0)
-            take(s, j);
+            alfpgm_take(s, j);
     }
 }
 
-static void small_problem(struct alfpgm *s) {
+static void alfpgm_small_problem(struct alfpgm *s) {
     const struct svi_work *w = s->w;
     double rest = 0;
     svi_kernel_rows_get(&s->k, s->set, s->count, s->row);
@@ -185,13 +181,13 @@ static void small_problem(struct alfpgm *s) {
             double q = s->q[(long)a * s->count + b] = s->y[a] * s->y[b] * s->row[a][s->set[b]];
             s->chi[a] -= q * s->before[b];
         }
-    struct svi_fpgm p = {s->count, s->q,          s->chi, s->upper,  s->y,
-                         rest,     0.25 * s->eps, s->a,   s->lambda, s->work, s->index};
+    struct svi_fpgm p = {s->count,      s->q, s->chi,    s->upper, s->y,    rest,
+                         0.25 * s->eps, s->a, s->lambda, s->work,  s->index};
     svi_fpgm_solve(&p);
     s->lambda = p.lambda;
 }
 
-static void update(struct alfpgm *s) {
+static void alfpgm_update(struct alfpgm *s) {
     struct svi_work *w = s->w;
     for (int a = 0; a < s->count; a++) {
         const int64_t i = s->set[a];
@@ -205,26 +201,13 @@ static void update(struct alfpgm *s) {
     }
 }
 
-static void wake(struct alfpgm *s) {
+static void alfpgm_wake(struct alfpgm *s) {
     memset(s->rounds, 0, (size_t)s->n);
     memset(s->still, 0, (size_t)s->n);
 }
 
-/* y'alpha = 0 exactly: the heavier side gives way. */
-static void balance(struct alfpgm *s) {
-    struct svi_work *w = s->w;
-    double side[2] = {0, 0};
-    for (int64_t i = 0; i < s->n; i++)
-        side[w->problem->y[i] > 0] += w->alpha[i];
-    const int heavy = side[1] > side[0];
-    const double keep = side[heavy] > 0 ? side[!heavy] / side[heavy] : 1;
-    for (int64_t i = 0; i < s->n; i++)
-        if ((w->problem->y[i] > 0) == heavy)
-            w->alpha[i] *= keep;
-}
-
 /* G from scratch, f = y (G + 1). */
-static void rebuild(struct alfpgm *s) {
+static void alfpgm_rebuild(struct alfpgm *s) {
     struct svi_work *w = s->w;
     const double *y = w->problem->y;
     double *coef = s->work; /* room for n */
@@ -236,21 +219,21 @@ static void rebuild(struct alfpgm *s) {
 }
 
 /* The bias that the free rows agree on; without any, the middle of what is possible. */
-static double bias(struct alfpgm *s) {
+static double alfpgm_bias(struct alfpgm *s) {
     const struct svi_work *w = s->w;
     double sum = 0;
     int64_t count = 0;
-    survey(s);
+    alfpgm_survey(s);
     for (int64_t i = 0; i < s->n; i++)
         if (w->alpha[i] > 0 && w->alpha[i] < w->cost[i]) {
-            sum += q_of(s, i);
+            sum += alfpgm_q(s, i);
             count++;
         }
     return count ? sum / (double)count : 0.5 * (s->m + s->M);
 }
 
 /* Objective at this bias, and dual value, from G. */
-static void certify(struct alfpgm *s, double b) {
+static void alfpgm_certify(struct alfpgm *s, double b) {
     struct svi_work *w = s->w;
     double square = 0, sum = 0, loss = 0;
     for (int64_t i = 0; i < s->n; i++) {
@@ -265,119 +248,111 @@ static void certify(struct alfpgm *s, double b) {
     w->v[0] = b;
 }
 
-static bool reached(const struct alfpgm *s) {
+static bool alfpgm_reached(const struct alfpgm *s) {
     return svi_work_reached(s->w, s->w->objective, s->w->objective - s->w->dual);
 }
 
-/* Does the duality gap meet the tolerance? If so, does it still when y'alpha is exactly 0 and G made anew? */
-static bool proved(struct alfpgm *s) {
-    certify(s, bias(s));
-    if (!reached(s))
+/* Does the duality gap meet the tolerance? If so, does it still when y'alpha is exactly 0 and G is made
+ * again? */
+static bool alfpgm_proved(struct alfpgm *s) {
+    alfpgm_certify(s, alfpgm_bias(s));
+    if (!alfpgm_reached(s))
         return false;
-    const double b = bias(s); /* before balance() moves what is bound a little off its bound */
-    balance(s);
-    rebuild(s);
-    certify(s, b);
-    return reached(s);
+    const double b = alfpgm_bias(s); /* before balancing moves what is bound a little off its bound */
+    svi_balance(s->w, s->w->alpha);
+    alfpgm_rebuild(s);
+    alfpgm_certify(s, b);
+    return alfpgm_reached(s);
 }
 
 /* All conditions hold within eps. True: it is the end; otherwise eps is smaller now. */
-static bool finished(struct alfpgm *s) {
+static bool alfpgm_finished(struct alfpgm *s) {
     s->w->stop = SVS_STOP_TOL;
-    if (proved(s))
+    if (alfpgm_proved(s))
         return true;
     s->w->stop = SVS_STOP_STALLED;
     s->eps *= 0.25;
     return s->eps < EPS_LEAST;
 }
 
-static void rounds(struct alfpgm *s) {
+static void alfpgm_rounds(struct alfpgm *s) {
     struct svi_work *w = s->w;
-    s->lambda = 0;
-    for (bool told = false; !told;) {
-        double active = survey(s), gap = s->m - s->M;
+    do {
+        double active = alfpgm_survey(s), gap = s->m - s->M;
         if (w->iterations == 0)
             s->lambda = -0.5 * (s->m + s->M);
         if (gap < s->eps) {
-            wake(s);
-            if (finished(s))
+            alfpgm_wake(s);
+            if (alfpgm_finished(s))
                 return;
             continue;
         }
         if (active < fmax(0.5 * gap, s->eps)) {
-            wake(s);
-            survey(s);
+            alfpgm_wake(s);
+            alfpgm_survey(s);
         }
-        choose(s);
-        small_problem(s);
-        update(s);
+        alfpgm_choose(s);
+        alfpgm_small_problem(s);
+        alfpgm_update(s);
         w->iterations++;
         if (w->iterations % LOOK == 0) {
-            certify(s, bias(s));
-            if (reached(s) && finished(s))
+            alfpgm_certify(s, alfpgm_bias(s));
+            if (alfpgm_reached(s) && alfpgm_finished(s))
                 return;
         }
-        told = svi_work_stop(w, NAN, NAN, DEFAULT_MAX);
-    }
+    } while (!svi_work_stop(w, NAN, NAN, DEFAULT_MAX));
 }
 
-static svs_code reserve(struct alfpgm *s, svs_error *err) {
+static svs_code alfpgm_reserve(struct alfpgm *s, svs_error *err) {
     const size_t n = (size_t)s->n, room = (size_t)s->room;
-    double **const vectors[] = {&s->chi, &s->upper, &s->y, &s->a, &s->before};
-    bool got = (s->g = svi_alloc_array(n, sizeof(double))) != NULL;
-    got = (s->up = svi_alloc_array(n, sizeof *s->up)) && got;
-    got = (s->low = svi_alloc_array(n, sizeof *s->low)) && got;
-    got = (s->set = svi_alloc_array(room, sizeof *s->set)) && got;
-    got = (s->row = svi_alloc_array(room, sizeof *s->row)) && got;
-    got = (s->taken = svi_alloc_array(n, sizeof *s->taken)) && got;
-    got = (s->rounds = svi_alloc_array(n, 1)) && got;
-    got = (s->still = svi_alloc_array(n, 1)) && got;
-    got = (s->q = svi_alloc_array(room * room, sizeof(double))) && got;
-    got = (s->work = svi_alloc_array(svi_fpgm_work(room) + n, sizeof(double))) && got;
-    got = (s->index = svi_alloc_array(2 * room, sizeof *s->index)) && got;
-    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
-        got = (*vectors[i] = svi_alloc_array(room, sizeof(double))) && got;
-    return got ? svi_kernel_rows_init(&s->k, &s->w->problem->rows, &s->w->problem->kernel, 0,
-                                      s->w->o->cache_mib, s->room, err)
-               : svi_fail_memory(err, "the decomposition");
+    struct svi_pool *pool = &s->pool;
+    s->g = svi_pool_doubles(pool, n);
+    s->up = svi_pool_take(pool, n, sizeof *s->up);
+    s->low = svi_pool_take(pool, n, sizeof *s->low);
+    s->set = svi_pool_take(pool, room, sizeof *s->set);
+    s->row = svi_pool_take(pool, room, sizeof *s->row);
+    s->taken = svi_pool_take(pool, n, sizeof *s->taken);
+    s->rounds = svi_pool_take(pool, n, 1);
+    s->still = svi_pool_take(pool, n, 1);
+    s->q = svi_pool_doubles(pool, room * room);
+    s->work = svi_pool_doubles(pool, svi_fpgm_work(room) + n);
+    s->index = svi_pool_take(pool, 2 * room, sizeof *s->index);
+    SVI_POOL_DOUBLES(pool, room, &s->chi, &s->upper, &s->y, &s->a, &s->before);
+    svs_code code = svi_pool_code(pool, "the decomposition", err);
+    if (code != SVS_OK)
+        return code;
+    return svi_kernel_rows_init(&s->k, &s->w->problem->rows, &s->w->problem->kernel, 0, s->w->o->cache_mib,
+                                s->room, err);
 }
 
-static void release(struct alfpgm *s) {
-    void *const all[] = {s->g, s->up,   s->low, s->set,   s->row, s->taken, s->rounds, s->still,
-                         s->q, s->work, s->chi, s->upper, s->y,   s->a,     s->before, s->index};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        svi_free(all[i]);
-    svi_kernel_rows_clear(&s->k);
-}
-
-/* The weights of a linear kernel, which the frame certifies as it does every linear model. */
-static void linear_weights(struct alfpgm *s) {
-    struct svi_work *w = s->w;
-    const double b = w->v[0];
-    if (w->problem->kernel.kind != SVS_LINEAR)
-        return;
-    w->v[0] = 0;
-    for (int64_t i = 0; i < s->n; i++)
-        if (w->alpha[i] != 0)
-            svi_row_add(w->kernels, &w->problem->rows, i, w->problem->y[i] * w->alpha[i], w->v, 0);
-    w->v[w->d] = b;
-}
-
-svs_code svi_solve_alfpgm(struct svi_work *w, svs_error *err) {
-    struct alfpgm s = {.w = w, .n = w->problem->rows.n, .eps = 0.01};
+static svs_code alfpgm_solve(struct svi_work *w, svs_error *err) {
+    struct alfpgm s = {.w = w, .n = w->n, .eps = 0.01};
     s.room = 2 * w->o->pairs < s.n ? 2 * w->o->pairs : (int)s.n;
-    svs_code code = reserve(&s, err);
+    svs_code code = alfpgm_reserve(&s, err);
     if (code == SVS_OK) {
         if (w->warm)
-            balance(&s);
-        rebuild(&s);
-        rounds(&s);
+            svi_balance(w, w->alpha);
+        alfpgm_rebuild(&s);
+        alfpgm_rounds(&s);
         if (w->stop != SVS_STOP_TOL)
-            proved(&s);
-        linear_weights(&s);
+            alfpgm_proved(&s);
+        if (w->problem->kernel.kind ==
+            SVS_LINEAR) { /* the frame certifies it as it does every linear model */
+            const double b = w->v[0];
+            w->v[0] = 0;
+            svi_work_add_duals(w, 0, w->v);
+            w->v[w->d] = b;
+        }
         snprintf(w->note, sizeof w->note, "%s, working sets of %d rows",
                  w->o->limiter ? "MinMaxLimiter" : "free half carried over", s.room);
     }
-    release(&s);
+    svi_pool_free(&s.pool);
+    svi_kernel_rows_clear(&s.k);
     return code;
 }
+
+const struct svi_method svi_method_ALFPGM = {
+    .solve = alfpgm_solve,
+    .can = SVI_LINEAR | SVI_NONLINEAR | SVI_HINGE_1 | SVI_FREE,
+    .does = "the hinge loss with p = 1, any kernel, bias free",
+};

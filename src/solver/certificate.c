@@ -1,139 +1,110 @@
-#include <float.h>
+#include "solver/certificate.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "linalg/rows.h"
 #include "solver/loss.h"
-#include "solver/work.h"
 
 #define BLOCK 256
 
-static double penalty(const struct svi_work *w, const double *v) {
-    int penalised = w->problem->bias == SVS_BIAS_FREE ? w->d : w->dim;
-    double sum = 0;
-    for (int j = 0; j < penalised; j++)
-        sum += w->problem->penalty == SVS_L1 ? fabs(v[j]) : 0.5 * v[j] * v[j];
-    return sum;
-}
-
 double svi_objective(const struct svi_work *w, const double *v) {
     const svs_problem *p = w->problem;
-    double f[BLOCK], total = 0;
-    for (int64_t i = 0; i < p->rows.n; i += BLOCK) {
-        int64_t count = p->rows.n - i < BLOCK ? p->rows.n - i : BLOCK;
+    double f[BLOCK], total = 0, penalty = 0;
+    for (int j = 0; j < w->penalised; j++)
+        penalty += p->penalty == SVS_L1 ? fabs(v[j]) : 0.5 * v[j] * v[j];
+    for (int64_t i = 0; i < w->n; i += BLOCK) {
+        int64_t count = svi_work_block(w, i, BLOCK);
         double sum = 0;
-        svi_rows_multiply(w->kernels, &p->rows, i, count, v, w->bias_value, f);
+        svi_work_scores(w, i, count, v, f);
         for (int64_t k = 0; k < count; k++)
             sum += w->cost[i + k] * svi_loss(p, p->y[i + k], f[k]);
         total += sum;
     }
-    return penalty(w, v) + total;
+    return penalty + total;
 }
 
-static void fill(const struct svi_work *w, const double *v, double *alpha) {
-    const svs_problem *p = w->problem;
-    for (int64_t i = 0; i < p->rows.n; i += BLOCK) {
-        int64_t count = p->rows.n - i < BLOCK ? p->rows.n - i : BLOCK;
-        svi_rows_multiply(w->kernels, &p->rows, i, count, v, w->bias_value, alpha + i);
-        for (int64_t k = i; k < i + count; k++)
-            alpha[k] = svi_dual_of(p->p, w->cost[k], 1 - p->y[k] * alpha[k]);
-    }
-}
-
-/* The free bias asks for sum y alpha = 0: the heavier side gives way. */
-static void balance(const struct svi_work *w, double *alpha) {
+void svi_balance(const struct svi_work *w, double *alpha) {
     const svs_problem *p = w->problem;
     double side[2] = {0, 0};
-    for (int64_t i = 0; i < p->rows.n; i++)
+    for (int64_t i = 0; i < w->n; i++)
         side[p->y[i] > 0] += alpha[i];
     int heavy = side[1] > side[0];
     double keep = side[heavy] > 0 ? side[!heavy] / side[heavy] : 1;
-    for (int64_t i = 0; i < p->rows.n; i++)
+    for (int64_t i = 0; i < w->n; i++)
         if ((p->y[i] > 0) == heavy)
             alpha[i] *= keep;
 }
 
 /* Scaled until no coordinate of u exceeds 1: then the conjugate of |w|_1 is 0. */
-static double dual_l1(const struct svi_work *w, const double *alpha, const double *u) {
-    int penalised = w->problem->bias == SVS_BIAS_FREE ? w->d : w->dim;
+static double certificate_dual_l1(const struct svi_work *w, const double *alpha, const double *u) {
     double largest = 1, sum = 0;
-    for (int j = 0; j < penalised; j++)
+    for (int j = 0; j < w->penalised; j++)
         largest = fmax(largest, fabs(u[j]));
-    for (int64_t i = 0; i < w->problem->rows.n; i++)
+    for (int64_t i = 0; i < w->n; i++)
         sum += svi_gain(w->problem->p, w->cost[i], alpha[i] / largest);
     return sum;
 }
 
-static double dual_value(const struct svi_work *w, const double *alpha, double *u) {
+static double certificate_dual_value(const struct svi_work *w, const double *alpha, double *u) {
     const svs_problem *p = w->problem;
     double s[BLOCK], total = 0, square = 0;
-    memset(u, 0, (size_t)svi_padded(w->dim) * sizeof *u);
-    for (int64_t i = 0; i < p->rows.n; i += BLOCK) {
-        int64_t count = p->rows.n - i < BLOCK ? p->rows.n - i : BLOCK;
+    svi_work_clear(w, u);
+    for (int64_t i = 0; i < w->n; i += BLOCK) {
+        int64_t count = svi_work_block(w, i, BLOCK);
         double sum = 0;
         for (int64_t k = 0; k < count; k++) {
             s[k] = p->y[i + k] * alpha[i + k];
             sum += svi_gain(p->p, w->cost[i + k], alpha[i + k]);
         }
-        svi_rows_add(w->kernels, &p->rows, i, count, s, u, w->bias_value);
+        svi_work_add(w, i, count, s, u);
         total += sum;
     }
     if (p->penalty == SVS_L1)
-        return dual_l1(w, alpha, u);
-    int penalised = p->bias == SVS_BIAS_FREE ? w->d : w->dim; /* sum y alpha is 0 then, up to rounding */
-    for (int j = 0; j < penalised; j++)
+        return certificate_dual_l1(w, alpha, u);
+    for (int j = 0; j < w->penalised; j++) /* with a free bias sum y alpha is 0, up to rounding */
         square += u[j] * u[j];
     return total - 0.5 * square;
 }
 
 /* Squared loss: with the residual r = y - f the coefficient of x_i is a = 2 cost r, its gain a y - a^2 / (4
  * cost). */
-static double dual_squared(const struct svi_work *w, const double *v, double *a, double *u) {
+static double certificate_dual_squared(const struct svi_work *w, const double *v, double *a, double *u) {
     const svs_problem *p = w->problem;
     double total = 0, square = 0, sum = 0;
-    for (int64_t i = 0; i < p->rows.n; i += BLOCK) {
-        int64_t count = p->rows.n - i < BLOCK ? p->rows.n - i : BLOCK;
-        svi_rows_multiply(w->kernels, &p->rows, i, count, v, w->bias_value, a + i);
-        for (int64_t k = i; k < i + count; k++)
-            a[k] = 2 * w->cost[k] * (p->y[k] - a[k]);
-    }
+    svi_work_scores(w, 0, w->n, v, a);
+    for (int64_t i = 0; i < w->n; i++)
+        a[i] = 2 * w->cost[i] * (p->y[i] - a[i]);
     if (p->bias == SVS_BIAS_FREE) { /* sum a = 0, by an equal shift of all */
-        for (int64_t i = 0; i < p->rows.n; i++)
+        for (int64_t i = 0; i < w->n; i++)
             sum += a[i];
-        for (int64_t i = 0; i < p->rows.n; i++)
-            a[i] -= sum / (double)p->rows.n;
+        for (int64_t i = 0; i < w->n; i++)
+            a[i] -= sum / (double)w->n;
     }
-    memset(u, 0, (size_t)svi_padded(w->dim) * sizeof *u);
-    for (int64_t i = 0; i < p->rows.n; i++)
+    svi_work_clear(w, u);
+    for (int64_t i = 0; i < w->n; i++)
         total += a[i] * p->y[i] - a[i] * a[i] / (4 * w->cost[i]);
-    svi_rows_add(w->kernels, &p->rows, 0, p->rows.n, a, u, w->bias_value);
-    for (int j = 0; j < (p->bias == SVS_BIAS_FREE ? w->d : w->dim); j++)
+    svi_work_add(w, 0, w->n, a, u);
+    for (int j = 0; j < w->penalised; j++)
         square += u[j] * u[j];
     return total - 0.5 * square;
 }
 
-static void clip(const struct svi_work *w, double *alpha) {
-    const svs_problem *p = w->problem;
-    for (int64_t i = 0; i < p->rows.n && p->loss == SVS_HINGE; i++)
-        alpha[i] = fmin(fmax(alpha[i], 0), p->p == 1 ? w->cost[i] : DBL_MAX);
-}
-
-void svi_certify(const struct svi_work *w, const double *v, const double *alpha, double *work,
+void svi_certify(const struct svi_work *w, const double *v, const double *alpha, double *room,
                  struct svi_certificate *out) {
     const svs_problem *p = w->problem;
-    double *u = work, *mine = work + svi_padded(w->dim);
+    double *u = room, *mine = room + svi_padded(w->dim);
     out->objective = svi_objective(w, v);
     if (p->loss == SVS_SQUARED) {
-        out->dual = dual_squared(w, v, mine, u);
+        out->dual = certificate_dual_squared(w, v, mine, u);
     } else {
-        if (alpha)
-            memcpy(mine, alpha, (size_t)p->rows.n * sizeof *mine);
-        else
-            fill(w, v, mine);
-        clip(w, mine);
+        if (!alpha)
+            svi_work_scores(w, 0, w->n, v, mine);
+        for (int64_t i = 0; i < w->n; i++)
+            mine[i] =
+                svi_boxed(w, i, alpha ? alpha[i] : svi_dual_of(p->p, w->cost[i], 1 - p->y[i] * mine[i]));
         if (p->bias == SVS_BIAS_FREE)
-            balance(w, mine);
-        out->dual = dual_value(w, mine, u);
+            svi_balance(w, mine);
+        out->dual = certificate_dual_value(w, mine, u);
     }
     out->gap = out->objective - out->dual;
 }

@@ -3,7 +3,12 @@
  * p = 1: U = cost, Dg = 0; p = 2: U = infinity, Dg_ii = 1/(2 cost_i). v = sum y alpha x is kept, so a
  * coordinate costs one product with its row and one addition. A pass visits what is not shrunk in a fresh
  * random order. It ends by the duality gap, which costs a product with every row and is therefore looked at
- * after ever more passes, and when the projected gradients have become small. */
+ * after ever more passes, and when the projected gradients have become small.
+ *
+ * Invariant: v = sum y alpha x up to rounding, and the rows order[0 .. active) are those that are not shrunk.
+ * A row is shrunk when its gradient at a bound is beyond the bounds of the last pass; before the end is
+ * believed all rows are visited again. To read: dcd_solve, dcd_descend, then dcd_visit, which is one
+ * coordinate. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,15 +16,15 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/random.h"
-#include "linalg/rows.h"
-#include "solver/work.h"
+#include "solver/certificate.h"
 
 #define DEFAULT_MAX 3000 /* passes over all rows, or as many visits in passes over the active ones */
-#define FIRST_LOOK  5    /* at the gap, after so many passes; then after half as many again */
+#define FIRST_LOOK  5    /* at the gap, after this many passes; then after half as many again */
 #define INLINE      static inline __attribute__((always_inline))
 
 struct dcd {
     struct svi_work *w;
+    struct svi_pool pool;
     struct svi_random random;
     double *norm2;  /* n: |x_i|^2 + Dg_ii */
     int32_t *order; /* the first `active` rows of it are not shrunk */
@@ -33,7 +38,7 @@ struct dcd {
 
 /* One coordinate. A row leaves the active ones when its gradient says that it will stay at its bound. True:
  * it leaves. */
-INLINE bool visit(struct dcd *s, int64_t i, bool dense, int width, bool bounded) {
+INLINE bool dcd_visit(struct dcd *s, int64_t i, bool dense, int width, bool bounded) {
     struct svi_work *w = s->w;
     const svs_rows *r = &w->problem->rows;
     const double y = w->problem->y[i], cost = w->cost[i], upper = bounded ? cost : INFINITY,
@@ -79,20 +84,20 @@ INLINE bool visit(struct dcd *s, int64_t i, bool dense, int width, bool bounded)
     return false;
 }
 
-INLINE void pass_over(struct dcd *s, bool dense, int width, bool bounded) {
+INLINE void dcd_pass_over(struct dcd *s, bool dense, int width, bool bounded) {
     for (int64_t k = 0; k < s->active; k++) {
         int64_t other = k + svi_random_below(&s->random, (uint32_t)(s->active - k));
         int32_t row = s->order[other];
         s->order[other] = s->order[k];
         s->order[k] = row;
-        if (visit(s, row, dense, width, bounded)) {
+        if (dcd_visit(s, row, dense, width, bounded)) {
             s->order[k--] = s->order[--s->active];
             s->order[s->active] = row;
         }
     }
 }
 
-static void pass(struct dcd *s) {
+static void dcd_pass(struct dcd *s) {
     const svs_rows *r = &s->w->problem->rows;
     const bool bounded = s->w->problem->p == 1;
     const int width = r->padded ? svi_round_up(r->d, 8) : r->d;
@@ -100,63 +105,45 @@ static void pass(struct dcd *s) {
     s->largest = -INFINITY;
     s->least = INFINITY;
     if (r->dense)
-        bounded ? pass_over(s, true, width, true) : pass_over(s, true, width, false);
+        bounded ? dcd_pass_over(s, true, width, true) : dcd_pass_over(s, true, width, false);
     else
-        bounded ? pass_over(s, false, 0, true) : pass_over(s, false, 0, false);
+        bounded ? dcd_pass_over(s, false, 0, true) : dcd_pass_over(s, false, 0, false);
     s->w->iterations++;
     s->visits += visited;
 }
 
-/* D(alpha), with v = sum y alpha x. */
-static double dual(const struct dcd *s) {
-    const struct svi_work *w = s->w;
-    double sum = 0, square = 0;
-    for (int64_t i = 0; i < w->problem->rows.n; i++)
-        sum += w->alpha[i] * (1 - 0.5 * s->diagonal_share / w->cost[i] * w->alpha[i]);
-    for (int j = 0; j < w->dim; j++)
-        square += w->v[j] * w->v[j];
-    return sum - 0.5 * square;
-}
-
 /* The gap of the best v so far, which may be older than alpha: any pair of points gives a bound. */
-static double gap(struct dcd *s) {
+static double dcd_gap(struct dcd *s) {
     struct svi_work *w = s->w;
-    double objective = svi_objective(w, w->v);
+    double objective = svi_objective(w, w->v), sum = 0;
     if (objective < s->best_objective) {
         s->best_objective = objective;
-        memcpy(s->best, w->v, (size_t)svi_padded(w->dim) * sizeof *s->best);
+        svi_work_copy(w, s->best, w->v);
     }
-    return s->best_objective - dual(s);
+    for (int64_t i = 0; i < w->n; i++)
+        sum += w->alpha[i] * (1 - 0.5 * s->diagonal_share / w->cost[i] * w->alpha[i]);
+    const double dual = sum - 0.5 * svi_dot(w->v, w->v, w->dim); /* D(alpha), with v = sum y alpha x */
+    return s->best_objective - dual;
 }
 
-static void unshrink(struct dcd *s) {
-    s->active = s->w->problem->rows.n;
+static void dcd_unshrink(struct dcd *s) {
+    s->active = s->w->n;
     s->high = INFINITY;
     s->low = -INFINITY;
 }
 
-/* Everything whose sum is v, added up anew: v has drifted by rounding. */
-static void rebuild(struct dcd *s) {
-    struct svi_work *w = s->w;
-    memset(w->v, 0, (size_t)svi_padded(w->dim) * sizeof *w->v);
-    for (int64_t i = 0; i < w->problem->rows.n; i++)
-        if (w->alpha[i] != 0)
-            svi_row_add(w->kernels, &w->problem->rows, i, w->problem->y[i] * w->alpha[i], w->v,
-                        w->bias_value);
-}
-
 /* Passes until the gap is met. `small`: the range of projected gradients at which the gap is worth a look,
  * halved each time in vain. */
-static void descend(struct dcd *s) {
+static void dcd_descend(struct dcd *s) {
     struct svi_work *w = s->w;
     double small = fmin(1, 10 * w->o->tol), known = INFINITY;
     int64_t next_look = FIRST_LOOK;
     bool stop = false;
     while (!stop) {
-        pass(s);
+        dcd_pass(s);
         bool flat = s->largest - s->least <= small;
-        if (flat && s->active < w->problem->rows.n) { /* the shrunk problem is solved: is the whole one? */
-            unshrink(s);
+        if (flat && s->active < w->n) { /* the shrunk problem is solved: is the whole one? */
+            dcd_unshrink(s);
             next_look = w->iterations; /* look now */
         } else {
             s->high = s->largest > 0 ? s->largest : INFINITY;
@@ -164,11 +151,11 @@ static void descend(struct dcd *s) {
         }
         known = NAN;
         if (flat || w->iterations >= next_look) {
-            known = gap(s);
+            known = dcd_gap(s);
             next_look = w->iterations + 1 + w->iterations / 2;
             small *= flat ? 0.3 : 1;
         }
-        bool enough = s->visits >= DEFAULT_MAX * w->problem->rows.n;
+        bool enough = s->visits >= DEFAULT_MAX * w->n;
         stop = svi_work_stop(w, s->best_objective, known, enough ? w->iterations : INT64_MAX);
         if (known <= w->o->tol * s->best_objective) {
             w->stop = SVS_STOP_TOL;
@@ -178,18 +165,17 @@ static void descend(struct dcd *s) {
 }
 
 /* The widest and the narrowest column, when they are what keeps it from converging. */
-static void advise(struct dcd *s) {
+static void dcd_advise(struct dcd *s) {
     struct svi_work *w = s->w;
     double *square = svi_vector(w->dim), most = 0, least = INFINITY;
     if (!square)
         return; /* advice only */
     const svs_rows *r = &w->problem->rows;
-    for (int64_t i = 0; i < r->n; i++)
-        for (int64_t k = r->dense ? 0 : svi_row_span(r, i)[0]; k < (r->dense ? r->d : svi_row_span(r, i)[1]);
-             k++) {
-            double x = r->dense ? r->dense[i * r->stride + k] : r->value[k];
-            square[r->dense ? k : r->column[k]] += x * x;
-        }
+    for (int64_t i = 0; i < r->n; i++) {
+        const struct svi_entries e = svi_row_entries(r, i);
+        for (int64_t k = 0; k < e.count; k++)
+            square[e.column ? e.column[k] : k] += e.value[k] * e.value[k];
+    }
     for (int j = 0; j < w->d; j++) {
         most = fmax(most, square[j]);
         least = square[j] > 0 ? fmin(least, square[j]) : least;
@@ -202,47 +188,46 @@ static void advise(struct dcd *s) {
         snprintf(w->note, sizeof w->note, "more iterations, or the solver newton");
 }
 
-static svs_code reserve(struct dcd *s, svs_error *err) {
-    const size_t n = (size_t)s->w->problem->rows.n;
-    s->norm2 = svi_alloc_array(n, sizeof *s->norm2);
-    s->order = svi_alloc_array(n, sizeof *s->order);
-    s->best = svi_vector(s->w->dim);
-    return s->norm2 && s->order && s->best ? SVS_OK : svi_fail_memory(err, "coordinate descent");
-}
-
-static void begin(struct dcd *s) {
+static void dcd_begin(struct dcd *s) {
     struct svi_work *w = s->w;
-    s->random.state = w->o->seed;
-    s->diagonal_share = w->problem->p == 2 ? 0.5 : 0;
-    s->best_objective = INFINITY;
-    unshrink(s);
-    for (int64_t i = 0; i < w->problem->rows.n; i++) {
+    dcd_unshrink(s);
+    for (int64_t i = 0; i < w->n; i++) {
         s->order[i] = (int32_t)i;
-        s->norm2[i] =
-            svi_row_norm2(w->kernels, &w->problem->rows, i, w->bias_value) + s->diagonal_share / w->cost[i];
+        s->norm2[i] = svi_row_norm2(&w->problem->rows, i, w->bias_value) + s->diagonal_share / w->cost[i];
     }
     if (w->warm)
-        gap(s); /* the w that was given may be better than the one its alpha makes */
-    rebuild(s);
+        dcd_gap(s); /* the w that was given may be better than the one its alpha makes */
+    svi_work_clear(w, w->v);
+    svi_work_add_duals(w, w->bias_value, w->v);
 }
 
-svs_code svi_solve_dcd(struct svi_work *w, svs_error *err) {
-    struct dcd s = {.w = w};
-    if (w->problem->rows.n > INT32_MAX)
-        return svi_fail(err, SVS_LIMIT, "coordinate descent takes 2^31 - 1 rows at most");
-    svs_code code = reserve(&s, err);
+static svs_code dcd_solve(struct svi_work *w, svs_error *err) {
+    struct dcd s = {.w = w,
+                    .random = {w->o->seed},
+                    .diagonal_share = w->problem->p == 2 ? 0.5 : 0,
+                    .best_objective = INFINITY};
+    if (w->n > INT32_MAX)
+        return svi_fail(err, SVS_LIMIT, "coordinate descent is limited to 2^31 - 1 rows");
+    s.norm2 = svi_pool_doubles(&s.pool, (size_t)w->n);
+    s.order = svi_pool_take(&s.pool, (size_t)w->n, sizeof *s.order);
+    s.best = svi_pool_vector(&s.pool, w->dim);
+    svs_code code = svi_pool_code(&s.pool, "coordinate descent", err);
     if (code == SVS_OK) {
-        begin(&s);
-        bool good = w->warm && gap(&s) <= w->o->tol * s.best_objective;
+        dcd_begin(&s);
+        bool good = w->warm && dcd_gap(&s) <= w->o->tol * s.best_objective;
         w->stop = SVS_STOP_TOL;
         if (!good)
-            descend(&s);
-        memcpy(w->v, s.best, (size_t)svi_padded(w->dim) * sizeof *w->v);
+            dcd_descend(&s);
+        svi_work_copy(w, w->v, s.best);
         if (w->stop == SVS_STOP_ITERATIONS)
-            advise(&s);
+            dcd_advise(&s);
     }
-    svi_free(s.norm2);
-    svi_free(s.order);
-    svi_free(s.best);
+    svi_pool_free(&s.pool);
     return code;
 }
+
+const struct svi_method svi_method_DCD = {
+    .solve = dcd_solve,
+    .can = SVI_LINEAR | SVI_HINGE_1 | SVI_HINGE_2 | SVI_APPENDED | SVI_NONE,
+    .does = "the hinge loss with p = 1 or 2, linear, bias appended or none",
+};

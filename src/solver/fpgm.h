@@ -6,8 +6,8 @@
  * after a few the rest is done exactly: Newton steps on the face of the free variables, with a step to the
  * first bound in the way and a release of those that want to leave theirs (an active set method). Where Q is
  * not positive definite enough for it, the projected gradient goes on alone. */
-#ifndef SVI_SOLVER_FPGM_H
-#define SVI_SOLVER_FPGM_H
+#ifndef SVI_FPGM_H
+#define SVI_FPGM_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,18 +31,5 @@ static inline size_t svi_fpgm_work(size_t n) {
 
 /* True: the conditions of optimality hold within tol. */
 bool svi_fpgm_solve(struct svi_fpgm *s);
-
-/* y'a + rest. */
-double svi_fpgm_residual(const struct svi_fpgm *s);
-
-/* g = Q a + chi. */
-void svi_fpgm_gradient(const struct svi_fpgm *s, const double *a, double *g);
-
-/* Eq. 11 at s->a with the gradient g of the Lagrangian: |g| inside the box, what points into it at its ends.
- */
-double svi_fpgm_violation(const struct svi_fpgm *s, const double *g);
-
-/* face.c: Newton steps on faces, from s->a. False: not finished, s->a is inside its box all the same. */
-bool svi_face_solve(struct svi_fpgm *s);
 
 #endif

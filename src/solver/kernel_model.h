@@ -1,14 +1,14 @@
-/* kernel_model.h: an svs_kernel_model that owns all it points to, for those who make one. Support vectors are
- * sparse rows. */
+/* kernel_model.h: an svs_kernel_model that owns all it points to, for the code that makes one. Support
+ * vectors are sparse rows. */
 #ifndef SVI_KERNEL_MODEL_H
 #define SVI_KERNEL_MODEL_H
 
+#include "base/pool.h"
 #include "svmstream/kernel.h"
 
 struct svi_owned_kernel {
     svs_kernel_model model; /* first: svs_kernel_model_free takes its address for the owner's */
-    char *text;
-    svs_value *classes;
+    struct svi_pool pool;
     double *coef, *b, *norm2;
     int64_t *start;
     int32_t *column;

@@ -1,3 +1,10 @@
+/* Rows of the kernel matrix and their cache (kernel_rows.h). A cache of slots, in shelves that are taken as
+ * they are needed; a ring of slots in the order of use, whose end is slot `room`. Invariant: slot[i] = s
+ * exactly where owner[s] = i, and each slot there is stands once in the ring.
+ *
+ * Values are made for up to BLOCK rows at once: their features are gathered, products with TILE rows at a
+ * time go into the tile, and from there kernel values into the rows (kernel_rows_load) or into a sum
+ * (kernel_rows_add_missing). To read: svi_kernel_rows_get, kernel_rows_load, svi_kernel_rows_product. */
 #include "solver/kernel_rows.h"
 
 #include <math.h>
@@ -5,113 +12,86 @@
 
 #include <cblas.h>
 
-#include "base/alloc.h"
 #include "base/fail.h"
 
 #define BLOCK SVI_LANES /* rows computed at once, and slots of a shelf */
 #define TILE  512       /* columns of them at once */
 
-static const int64_t *span(const svs_rows *r, int64_t i) {
-    return r->start + (r->stride > 1 ? i * r->stride : i);
-}
-
-static double norm2(const svs_rows *r, int64_t i) {
-    double sum = 0;
-    if (r->dense)
-        return cblas_ddot(r->d, r->dense + i * r->stride, 1, r->dense + i * r->stride, 1);
-    for (int64_t k = span(r, i)[0]; k < span(r, i)[1]; k++)
-        sum += r->value[k] * r->value[k];
-    return sum;
-}
-
 /* ---- memory */
 
-static int64_t shelves(const struct svi_kernel_rows *k) {
-    return (k->room + BLOCK - 1) / BLOCK;
-}
-
-static double *place(const struct svi_kernel_rows *k, int64_t slot) {
+static double *kernel_rows_place(const struct svi_kernel_rows *k, int64_t slot) {
     return k->shelf[slot / BLOCK] + slot % BLOCK * k->n;
 }
 
-static void link_newest(struct svi_kernel_rows *k, int32_t slot) {
-    const int32_t end = (int32_t)k->room, last = k->older[end];
-    k->older[slot] = last;
-    k->newer[slot] = end;
-    k->newer[last] = k->older[end] = slot;
+/* Into the ring, next after `older`. */
+static void kernel_rows_link(struct svi_kernel_rows *k, int32_t slot, int32_t older) {
+    const int32_t newer = k->newer[older];
+    k->older[slot] = older;
+    k->newer[slot] = newer;
+    k->newer[older] = k->older[newer] = slot;
 }
 
-static void touch(struct svi_kernel_rows *k, int32_t slot) {
+static void kernel_rows_touch(struct svi_kernel_rows *k, int32_t slot) {
     k->newer[k->older[slot]] = k->newer[slot];
     k->older[k->newer[slot]] = k->older[slot];
-    link_newest(k, slot);
-}
-
-static void link_oldest(struct svi_kernel_rows *k, int32_t slot) {
-    const int32_t end = (int32_t)k->room, first = k->newer[end];
-    k->older[slot] = end;
-    k->newer[slot] = first;
-    k->newer[end] = k->older[first] = slot;
+    kernel_rows_link(k, slot, k->older[k->room]);
 }
 
 /* Room for another shelf of rows, at the old end. False: the cache is as large as it may be, or can be. */
-static bool extend(struct svi_kernel_rows *k) {
+static bool kernel_rows_extend(struct svi_kernel_rows *k) {
     if (k->slots == k->room)
         return false;
     const int64_t more = k->room - k->slots < BLOCK ? k->room - k->slots : BLOCK;
-    double *rows = svi_alloc_array((size_t)more, (size_t)k->n * sizeof *rows);
+    double *rows = svi_pool_take(&k->pool, (size_t)more, (size_t)k->n * sizeof *rows);
     if (!rows)
         return false;
     k->shelf[k->slots / BLOCK] = rows;
     for (int64_t s = k->slots + more - 1; s >= k->slots; s--) {
         k->owner[s] = -1;
-        link_oldest(k, (int32_t)s);
+        kernel_rows_link(k, (int32_t)s, (int32_t)k->room);
     }
     k->slots += more;
     return true;
 }
 
 /* The slot that was not asked for the longest, now `row`'s. */
-static int32_t take_slot(struct svi_kernel_rows *k, int64_t row) {
+static int32_t kernel_rows_take_slot(struct svi_kernel_rows *k, int64_t row) {
     int32_t s = k->newer[k->room];
-    if (k->owner[s] >= 0 && extend(k))
+    if (k->owner[s] >= 0 && kernel_rows_extend(k))
         s = k->newer[k->room];
     if (k->owner[s] >= 0)
         k->slot[k->owner[s]] = -1;
     k->owner[s] = (int32_t)row;
     k->slot[row] = s;
-    touch(k, s);
+    kernel_rows_touch(k, s);
     return s;
 }
 
-int64_t svi_kernel_rows_fit(int64_t n, double mib) {
-    const double fits = mib * 1048576 / (8.0 * (double)n);
-    return fits < (double)n ? (int64_t)fits : n;
-}
-
-static svs_code reserve(struct svi_kernel_rows *k, int64_t least, svs_error *err) {
+static svs_code kernel_rows_reserve(struct svi_kernel_rows *k, int64_t least, svs_error *err) {
     const size_t n = (size_t)k->n, ends = (size_t)k->room + 1;
-    bool got = (k->norm2 = svi_alloc_array(n, sizeof *k->norm2)) != NULL;
-    got = (k->diagonal = svi_alloc_array(n, sizeof *k->diagonal)) && got;
-    got = (k->slot = svi_alloc_array(n, sizeof *k->slot)) && got;
-    got = (k->shelf = svi_alloc_array((size_t)shelves(k), sizeof *k->shelf)) && got;
-    got = (k->tile = svi_alloc_array(BLOCK * TILE, sizeof *k->tile)) && got;
-    got = (k->gathered = svi_alloc_array(BLOCK, (size_t)k->rows->d * sizeof *k->gathered)) && got;
-    got = (k->owner = svi_alloc_array(ends, sizeof *k->owner)) && got;
-    got = (k->older = svi_alloc_array(ends, sizeof *k->older)) && got;
-    got = (k->newer = svi_alloc_array(ends, sizeof *k->newer)) && got;
-    if (got)
+    struct svi_pool *pool = &k->pool;
+    k->norm2 = svi_pool_doubles(pool, n);
+    k->diagonal = svi_pool_doubles(pool, n);
+    k->slot = svi_pool_take(pool, n, sizeof *k->slot);
+    k->shelf = svi_pool_take(pool, (ends + BLOCK) / BLOCK, sizeof *k->shelf);
+    k->tile = svi_pool_doubles(pool, BLOCK * TILE);
+    k->gathered = svi_pool_take(pool, BLOCK, (size_t)k->rows->d * sizeof *k->gathered);
+    k->owner = svi_pool_take(pool, ends, sizeof *k->owner);
+    k->older = svi_pool_take(pool, ends, sizeof *k->older);
+    k->newer = svi_pool_take(pool, ends, sizeof *k->newer);
+    if (!pool->failed)
         k->older[k->room] = k->newer[k->room] = (int32_t)k->room;
-    while (got && k->slots < least && k->slots < k->room)
-        got = extend(k);
-    return got ? SVS_OK : svi_fail_memory(err, "the kernel cache");
+    while (!pool->failed && k->slots < least && k->slots < k->room)
+        kernel_rows_extend(k);
+    return svi_pool_code(pool, "the kernel cache", err);
 }
 
-static svs_code measure(struct svi_kernel_rows *k, svs_error *err) {
+static svs_code kernel_rows_measure(struct svi_kernel_rows *k, svs_error *err) {
     double largest = 0;
     for (int64_t i = 0; i < k->n; i++) {
         k->slot[i] = -1;
-        k->norm2[i] = norm2(k->rows, i);
+        const double *x = k->rows->dense ? k->rows->dense + i * k->rows->stride : NULL;
+        k->norm2[i] = x ? cblas_ddot(k->rows->d, x, 1, x, 1) : svi_row_norm2(k->rows, i, 0);
         k->diagonal[i] = svs_kernel_value(&k->kernel, k->norm2[i], k->norm2[i], k->norm2[i]) + k->shift;
         largest = k->norm2[i] > largest || isnan(k->norm2[i]) ? k->norm2[i] : largest;
     }
@@ -124,13 +104,14 @@ static svs_code measure(struct svi_kernel_rows *k, svs_error *err) {
     return svi_fail(
         err, SVS_NUMERIC,
         "the kernel overflows on these rows (values up to %.3g, from |x|^2 = %.3g): scale the columns, or "
-        "take a lower degree or gamma",
+        "use a lower degree or gamma",
         most, largest);
 }
 
 svs_code svi_kernel_rows_init(struct svi_kernel_rows *k, const svs_rows *rows, const svs_kernel *kernel,
                               double shift, double mib, int64_t least, svs_error *err) {
-    const int64_t fits = svi_kernel_rows_fit(rows->n, mib);
+    const double fits = mib * 1048576 / (8.0 * (double)rows->n);
+    const int64_t room = fits < (double)rows->n ? (int64_t)fits : rows->n;
     if (least < BLOCK) /* what product() loads at once */
         least = BLOCK < rows->n ? BLOCK : rows->n;
     *k = (struct svi_kernel_rows){.rows = rows,
@@ -138,26 +119,21 @@ svs_code svi_kernel_rows_init(struct svi_kernel_rows *k, const svs_rows *rows, c
                                   .kernel = *kernel,
                                   .shift = shift,
                                   .n = rows->n,
-                                  .room = fits < least ? least : fits};
-    svs_code code = reserve(k, least, err);
-    return code == SVS_OK ? measure(k, err) : code;
+                                  .room = room < least ? least : room};
+    svs_code code = kernel_rows_reserve(k, least, err);
+    return code == SVS_OK ? kernel_rows_measure(k, err) : code;
 }
 
 void svi_kernel_rows_clear(struct svi_kernel_rows *k) {
-    for (int64_t s = 0; k->shelf && s < shelves(k); s++)
-        svi_free(k->shelf[s]);
-    void *const all[] = {k->norm2,    k->diagonal, k->slot,  k->shelf, k->tile,
-                         k->gathered, k->owner,    k->older, k->newer};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        svi_free(all[i]);
+    svi_pool_free(&k->pool);
     *k = (struct svi_kernel_rows){0};
 }
 
 /* ---- values */
 
-/* The features of `count` rows: one behind the other, or, of sparse rows, transposed, so that one value meets
+/* The features of `count` rows: one after the other, or, of sparse rows, transposed, so that one value meets
  * all of them at once. */
-static void gather(struct svi_kernel_rows *k, const int64_t *index, int count) {
+static void kernel_rows_gather(struct svi_kernel_rows *k, const int64_t *index, int count) {
     const svs_rows *r = k->rows;
     if (r->dense) {
         for (int a = 0; a < count; a++)
@@ -167,12 +143,12 @@ static void gather(struct svi_kernel_rows *k, const int64_t *index, int count) {
     }
     memset(k->gathered, 0, (size_t)BLOCK * (size_t)r->d * sizeof *k->gathered);
     for (int a = 0; a < count; a++)
-        for (int64_t e = span(r, index[a])[0]; e < span(r, index[a])[1]; e++)
+        for (int64_t e = svi_row_span(r, index[a])[0]; e < svi_row_span(r, index[a])[1]; e++)
             k->gathered[(int64_t)r->column[e] * BLOCK + a] = r->value[e];
 }
 
 /* Inner products of the gathered rows with rows first .. first + width - 1, into the tile. */
-static void products(struct svi_kernel_rows *k, int count, int64_t first, int width) {
+static void kernel_rows_products(struct svi_kernel_rows *k, int count, int64_t first, int width) {
     const svs_rows *r = k->rows;
     if (r->dense) {
         cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, count, width, r->d, 1, k->gathered, r->d,
@@ -181,7 +157,7 @@ static void products(struct svi_kernel_rows *k, int count, int64_t first, int wi
     }
     for (int i = 0; i < width; i++) {
         double sum[BLOCK];
-        const int64_t *e = span(r, first + i);
+        const int64_t *e = svi_row_span(r, first + i);
         k->vector->lanes_dot(r->value + e[0], r->column + e[0], e[1] - e[0], k->gathered, sum);
         for (int a = 0; a < count; a++)
             k->tile[a * TILE + i] = sum[a];
@@ -189,8 +165,8 @@ static void products(struct svi_kernel_rows *k, int count, int64_t first, int wi
 }
 
 /* Kernel values of row `own` with rows first .. from products in the tile; `to` may be these. */
-static void values(const struct svi_kernel_rows *k, int64_t own, int64_t first, int width, const double *dot,
-                   double *to) {
+static void kernel_rows_values(const struct svi_kernel_rows *k, int64_t own, int64_t first, int width,
+                               const double *dot, double *to) {
     const double *norm = k->norm2 + first;
     if (k->kernel.kind == SVS_RBF)
         k->vector->rbf(dot, norm, k->norm2[own], k->kernel.gamma, width, to);
@@ -201,19 +177,20 @@ static void values(const struct svi_kernel_rows *k, int64_t own, int64_t first, 
         to[i] += k->shift;
 }
 
-static int width_at(const struct svi_kernel_rows *k, int64_t first) {
+static int kernel_rows_width(const struct svi_kernel_rows *k, int64_t first) {
     return (int)(k->n - first < TILE ? k->n - first : TILE);
 }
 
-static void load(struct svi_kernel_rows *k, const int64_t *index, int count) {
+static void kernel_rows_load(struct svi_kernel_rows *k, const int64_t *index, int count) {
     double *to[BLOCK];
     for (int a = 0; a < count; a++)
-        to[a] = place(k, take_slot(k, index[a]));
-    gather(k, index, count);
+        to[a] = kernel_rows_place(k, kernel_rows_take_slot(k, index[a]));
+    kernel_rows_gather(k, index, count);
     for (int64_t first = 0; first < k->n; first += TILE) {
-        products(k, count, first, width_at(k, first));
+        kernel_rows_products(k, count, first, kernel_rows_width(k, first));
         for (int a = 0; a < count; a++)
-            values(k, index[a], first, width_at(k, first), k->tile + a * TILE, to[a] + first);
+            kernel_rows_values(k, index[a], first, kernel_rows_width(k, first), k->tile + a * TILE,
+                               to[a] + first);
     }
 }
 
@@ -222,49 +199,43 @@ void svi_kernel_rows_get(struct svi_kernel_rows *k, const int64_t *index, int co
     int waiting = 0;
     for (int a = 0; a < count; a++)
         if (svi_kernel_rows_has(k, index[a]))
-            touch(k, k->slot[index[a]]);
+            kernel_rows_touch(k, k->slot[index[a]]);
     for (int a = 0; a < count; a++) {
         if (!svi_kernel_rows_has(k, index[a]))
             missing[waiting++] = index[a];
         if (waiting == BLOCK || (waiting > 0 && a == count - 1)) {
-            load(k, missing, waiting);
+            kernel_rows_load(k, missing, waiting);
             waiting = 0;
         }
     }
     for (int a = 0; a < count; a++)
-        row[a] = place(k, k->slot[index[a]]);
+        row[a] = kernel_rows_place(k, k->slot[index[a]]);
 }
 
 /* ---- sums over all rows */
 
-static void add_cached(struct svi_kernel_rows *k, int64_t i, double coef, double *f) {
-    cblas_daxpy((int)k->n, coef, place(k, k->slot[i]), 1, f, 1);
-}
-
-static void add_passing(struct svi_kernel_rows *k, const int64_t *index, int count, const double *coef,
-                        double *f) {
-    gather(k, index, count);
-    for (int64_t first = 0; first < k->n; first += TILE) {
-        const int width = width_at(k, first);
-        products(k, count, first, width);
-        for (int a = 0; a < count; a++) {
-            values(k, index[a], first, width, k->tile + a * TILE, k->tile + a * TILE);
-            cblas_daxpy(width, coef[index[a]], k->tile + a * TILE, 1, f + first, 1);
-        }
-    }
+static void kernel_rows_add_cached(struct svi_kernel_rows *k, int64_t i, double coef, double *f) {
+    cblas_daxpy((int)k->n, coef, kernel_rows_place(k, k->slot[i]), 1, f, 1);
 }
 
 /* Rows that are not in the cache: into it while it has empty slots. */
-static void add_missing(struct svi_kernel_rows *k, const int64_t *index, int count, const double *coef,
-                        double *f) {
-    const bool empty = k->owner[k->newer[k->room]] < 0 || extend(k);
-    if (!empty) {
-        add_passing(k, index, count, coef, f);
+static void kernel_rows_add_missing(struct svi_kernel_rows *k, const int64_t *index, int count,
+                                    const double *coef, double *f) {
+    if (k->owner[k->newer[k->room]] < 0 || kernel_rows_extend(k)) {
+        kernel_rows_load(k, index, count);
+        for (int a = 0; a < count; a++)
+            kernel_rows_add_cached(k, index[a], coef[index[a]], f);
         return;
     }
-    load(k, index, count);
-    for (int a = 0; a < count; a++)
-        add_cached(k, index[a], coef[index[a]], f);
+    kernel_rows_gather(k, index, count);
+    for (int64_t first = 0; first < k->n; first += TILE) {
+        const int width = kernel_rows_width(k, first);
+        kernel_rows_products(k, count, first, width);
+        for (int a = 0; a < count; a++) {
+            kernel_rows_values(k, index[a], first, width, k->tile + a * TILE, k->tile + a * TILE);
+            cblas_daxpy(width, coef[index[a]], k->tile + a * TILE, 1, f + first, 1);
+        }
+    }
 }
 
 void svi_kernel_rows_product(struct svi_kernel_rows *k, const double *coef, double *f) {
@@ -273,11 +244,11 @@ void svi_kernel_rows_product(struct svi_kernel_rows *k, const double *coef, doub
     memset(f, 0, (size_t)k->n * sizeof *f);
     for (int64_t i = 0; i < k->n; i++) {
         if (coef[i] != 0 && svi_kernel_rows_has(k, i))
-            add_cached(k, i, coef[i], f);
+            kernel_rows_add_cached(k, i, coef[i], f);
         else if (coef[i] != 0)
             index[waiting++] = i;
         if (waiting == BLOCK || (waiting > 0 && i == k->n - 1)) {
-            add_missing(k, index, waiting, coef, f);
+            kernel_rows_add_missing(k, index, waiting, coef, f);
             waiting = 0;
         }
     }

@@ -8,10 +8,11 @@
 #ifndef SVI_KERNEL_ROWS_H
 #define SVI_KERNEL_ROWS_H
 
-#include "linalg/pass.h"
+#include "linalg/sparse_rows.h"
 #include "svmstream/kernel.h"
 
 struct svi_kernel_rows {
+    struct svi_pool pool;
     const svs_rows *rows;
     const struct svi_kernels *vector;
     svs_kernel kernel;
@@ -23,12 +24,9 @@ struct svi_kernel_rows {
     double *tile;           /* products being made into kernel values */
     double *gathered;       /* features of the rows being computed */
     int32_t *slot;          /* n: where row i is, -1 = nowhere */
-    int32_t *owner;         /* room + 1: whose row it is, -1 = nobody's; the last is the ring's end */
+    int32_t *owner;         /* room + 1: whose row it is, -1 = none; the last is the ring's end */
     int32_t *older, *newer; /* room + 1: a ring of slots in the order of use; newer[room] is the oldest */
 };
-
-/* Rows that fit into `mib` MiB. */
-int64_t svi_kernel_rows_fit(int64_t n, double mib);
 
 /* `least` rows fit in any case: they may be asked for at once. SVS_NO_MEMORY; SVS_NUMERIC when the kernel
  * overflows on these rows. */

@@ -4,8 +4,8 @@
  * y_i s_i and the multiplier lambda_i = -y_i alpha_i it is s = argmin  cost s_+^p + mu/2 (s - tau)^2,   tau =
  * 1 - y f + alpha / mu, and mu (tau - s), which lies in [0, cost] for p = 1 and is >= 0 for p > 1, is the
  * multiplier that goes with it. */
-#ifndef SVI_SOLVER_LOSS_H
-#define SVI_SOLVER_LOSS_H
+#ifndef SVI_LOSS_H
+#define SVI_LOSS_H
 
 #include <math.h>
 

@@ -1,25 +1,28 @@
 /* NESVM (Zhou, Tao, Wu): Nesterov's method on smoothed losses, with homotopy: the smoothing mu falls
  * geometrically and each round starts where the one before ended.
  *
- *   C-SVM  |v|^2/2 + C sum hinge: u_i = clip((1 - y f)/(mu |x_i|_inf), 0, 1) (Eqs. 5-6), gradient v - sum c u
- * y x LP-SVM |v|_1 + C sum hinge: besides u_j = clip(v_j / mu, -1, 1) (Eq. 24) LS-SVM |v|^2/2 + C sum (1 - y
- * f)^2: smooth as it is
+ *  - C-SVM, |v|^2/2 + C sum hinge: u_i = clip((1 - y f)/(mu |x_i|_inf), 0, 1) (Eqs. 5-6), gradient v - sum c
+ * u y x
+ *  - LP-SVM, |v|_1 + C sum hinge: besides u_j = clip(v_j / mu, -1, 1) (Eq. 24)
+ *  - LS-SVM, |v|^2/2 + C sum (1 - y f)^2: smooth as it is
  *
  * Step lengths come from L = 1 (or 1/mu) + (1/mu) lambda_max(X' diag(c_i/|x_i|_inf) X) by power iteration,
  * which comes from below: 1.1 of it. The bounds of the paper (Eqs. 48, 52) are looser by up to n. c_i u_i are
  * dual variables, so every look gives a gap. With a kernel (small n) v holds s_i = y_i alpha_i, f = K s and
  * the penalty is s'K s / 2 (section II-C, repaired). */
+
+/* To read: nesvm_homotopy, nesvm_round_of_steps, nesvm_gradient; nesvm_forward and nesvm_backward are X and
+ * its transpose, or the kernel matrix. Invariant: `best` is the point with the smallest certified gap so far.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <cblas.h>
 
-#include "base/alloc.h"
 #include "base/fail.h"
-#include "linalg/rows.h"
+#include "solver/certificate.h"
 #include "solver/kernel_rows.h"
-#include "solver/work.h"
 
 #define MU_FIRST    1.0
 #define MU_FALL     0.8
@@ -35,6 +38,7 @@
 
 struct nesvm {
     struct svi_work *w;
+    struct svi_pool pool;
     int64_t n;
     int dim;              /* variables: w->dim, or n (+ 1 for a free bias) with a kernel */
     double *k;            /* n x n kernel matrix, or NULL */
@@ -48,10 +52,10 @@ struct nesvm {
 
 /* ---- X and its transpose */
 
-static void forward(struct nesvm *s, const double *v, double *f) {
+static void nesvm_forward(struct nesvm *s, const double *v, double *f) {
     const struct svi_work *w = s->w;
     if (!s->k) {
-        svi_rows_multiply(w->kernels, &w->problem->rows, 0, s->n, v, w->bias_value, f);
+        svi_work_scores(w, 0, s->n, v, f);
         return;
     }
     cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)s->n, (int)s->n, 1, s->k, (int)s->n, v, 1, 0, f, 1);
@@ -60,10 +64,10 @@ static void forward(struct nesvm *s, const double *v, double *f) {
 }
 
 /* g += X' coef. */
-static void backward(struct nesvm *s, const double *coef, double *g) {
+static void nesvm_backward(struct nesvm *s, const double *coef, double *g) {
     const struct svi_work *w = s->w;
     if (!s->k) {
-        svi_rows_add(w->kernels, &w->problem->rows, 0, s->n, coef, g, w->bias_value);
+        svi_work_add(w, 0, s->n, coef, g);
         return;
     }
     cblas_dgemv(CblasRowMajor, CblasTrans, (int)s->n, (int)s->n, 1, s->k, (int)s->n, coef, 1, 1, g, 1);
@@ -71,16 +75,12 @@ static void backward(struct nesvm *s, const double *coef, double *g) {
         g[s->n] += coef[i];
 }
 
-static bool squared(const struct nesvm *s) {
+static bool nesvm_squared(const struct nesvm *s) {
     return s->w->problem->loss == SVS_SQUARED;
 }
 
-static bool penalised(const struct nesvm *s, int j) {
-    return s->k ? j < s->n : !(s->w->problem->bias == SVS_BIAS_FREE && j == s->w->d);
-}
-
 /* What the penalty adds to the gradient. */
-static void penalty_gradient(struct nesvm *s, const double *v, double *g) {
+static void nesvm_penalty_gradient(struct nesvm *s, const double *v, double *g) {
     memset(g, 0, (size_t)svi_padded(s->dim) * sizeof *g);
     if (s->k) {
         cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)s->n, (int)s->n, 1, s->k, (int)s->n, v, 1, 0, g, 1);
@@ -90,32 +90,32 @@ static void penalty_gradient(struct nesvm *s, const double *v, double *g) {
         double t = s->w->problem->penalty == SVS_L1 ? v[j] / s->mu : v[j];
         if (s->w->problem->penalty == SVS_L1)
             t = t > 1 ? 1 : t < -1 ? -1 : t;
-        g[j] = penalised(s, j) ? t : 0;
+        g[j] = j < s->w->penalised ? t : 0;
     }
 }
 
 /* coef_i = y_i c_i u_i at scores f; for the squared loss 2 c (y - f). */
-static void coefficients(struct nesvm *s, const double *f) {
+static void nesvm_coefficients(struct nesvm *s, const double *f) {
     const struct svi_work *w = s->w;
     for (int64_t i = 0; i < s->n; i++) {
         const double y = w->problem->y[i];
         double u = (1 - y * f[i]) / (s->mu * s->inf[i]);
         u = u < 0 ? 0 : u > 1 ? 1 : u;
-        s->coef[i] = squared(s) ? 2 * w->cost[i] * (y - f[i]) : y * w->cost[i] * u;
+        s->coef[i] = nesvm_squared(s) ? 2 * w->cost[i] * (y - f[i]) : y * w->cost[i] * u;
     }
 }
 
-static void gradient(struct nesvm *s) {
-    forward(s, s->v, s->f);
-    coefficients(s, s->f);
-    penalty_gradient(s, s->v, s->g);
+static void nesvm_gradient(struct nesvm *s) {
+    nesvm_forward(s, s->v, s->f);
+    nesvm_coefficients(s, s->f);
+    nesvm_penalty_gradient(s, s->v, s->g);
     for (int64_t i = 0; i < s->n; i++)
         s->coef[i] = -s->coef[i];
-    backward(s, s->coef, s->g);
+    nesvm_backward(s, s->coef, s->g);
 }
 
 /* lambda_max(X' diag(c/|x|_inf) X), for the squared loss of X' diag(2 c) X. */
-static double largest_eigenvalue(struct nesvm *s) {
+static double nesvm_largest_eigenvalue(struct nesvm *s) {
     double *v = s->y, *g = s->g, value = 0;
     for (int j = 0; j < s->dim; j++)
         v[j] = 1 + 0.1 * (j % 7);
@@ -124,18 +124,18 @@ static double largest_eigenvalue(struct nesvm *s) {
         if (!(norm > 0))
             return 0;
         cblas_dscal(s->dim, 1 / norm, v, 1);
-        forward(s, v, s->f);
+        nesvm_forward(s, v, s->f);
         for (int64_t i = 0; i < s->n; i++)
-            s->f[i] *= s->w->cost[i] * (squared(s) ? 2 : 1 / s->inf[i]);
+            s->f[i] *= s->w->cost[i] * (nesvm_squared(s) ? 2 : 1 / s->inf[i]);
         memset(g, 0, (size_t)svi_padded(s->dim) * sizeof *g);
-        backward(s, s->f, g);
+        nesvm_backward(s, s->f, g);
         value = cblas_dnrm2(s->dim, g, 1);
         memcpy(v, g, (size_t)s->dim * sizeof *v);
     }
     return value;
 }
 
-static double penalty_eigenvalue(struct nesvm *s) {
+static double nesvm_penalty_eigenvalue(struct nesvm *s) {
     double most = 0;
     if (!s->k)
         return s->w->problem->penalty == SVS_L1 ? 1 / s->mu : 1;
@@ -148,18 +148,17 @@ static double penalty_eigenvalue(struct nesvm *s) {
 
 /* ---- the certificate */
 
-/* With a kernel: objective of v, and the dual value of the box variables y coef, free or no bias. */
-static void certify_kernel(struct nesvm *s, struct svi_certificate *out) {
+/* With a kernel, from scores and coefficients: objective of v, and the dual value of the box variables y
+ * coef, free or no bias. */
+static void nesvm_certify_kernel(struct nesvm *s, struct svi_certificate *out) {
     const struct svi_work *w = s->w;
     double *a = s->work, *ka = s->work + s->n, square = 0, loss = 0, side[2] = {0, 0}, total = 0,
            dual_square = 0;
-    forward(s, s->v, s->f);
-    coefficients(s, s->f);
     const double b = s->dim > s->n ? s->v[s->n] : 0;
     for (int64_t i = 0; i < s->n; i++) {
         const double y = w->problem->y[i], e = 1 - y * s->f[i];
         square += s->v[i] * (s->f[i] - b);
-        loss += w->cost[i] * (squared(s) ? e * e : e > 0 ? e : 0);
+        loss += w->cost[i] * (nesvm_squared(s) ? e * e : e > 0 ? e : 0);
         side[y > 0] += fabs(s->coef[i]);
     }
     const int heavy = side[1] > side[0];
@@ -167,7 +166,7 @@ static void certify_kernel(struct nesvm *s, struct svi_certificate *out) {
     for (int64_t i = 0; i < s->n; i++) {
         const double y = w->problem->y[i];
         a[i] = s->coef[i] * ((y > 0) == heavy ? keep : 1);
-        total += y * a[i] - (squared(s) ? a[i] * a[i] / (4 * w->cost[i]) : 0);
+        total += y * a[i] - (nesvm_squared(s) ? a[i] * a[i] / (4 * w->cost[i]) : 0);
     }
     cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)s->n, (int)s->n, 1, s->k, (int)s->n, a, 1, 0, ka, 1);
     dual_square = cblas_ddot((int)s->n, a, 1, ka, 1);
@@ -177,14 +176,14 @@ static void certify_kernel(struct nesvm *s, struct svi_certificate *out) {
 }
 
 /* A look: keeps the best point with the dual variables of this moment. True: the gap meets the tolerance. */
-static bool look(struct nesvm *s, double *gap) {
+static bool nesvm_look(struct nesvm *s, double *gap) {
     struct svi_work *w = s->w;
     struct svi_certificate c;
+    nesvm_forward(s, s->v, s->f);
+    nesvm_coefficients(s, s->f);
     if (s->k) {
-        certify_kernel(s, &c);
+        nesvm_certify_kernel(s, &c);
     } else {
-        forward(s, s->v, s->f);
-        coefficients(s, s->f);
         for (int64_t i = 0; i < s->n; i++)
             s->coef[i] *= w->problem->y[i];
         svi_certify(w, s->v, s->coef, s->work, &c);
@@ -198,20 +197,20 @@ static bool look(struct nesvm *s, double *gap) {
         for (int64_t i = 0; i < s->n; i++)
             w->alpha[i] = s->k ? w->problem->y[i] * s->v[i] : s->coef[i];
     }
-    return s->best_gap <= w->o->tol * s->best_objective;
+    return svi_work_reached(w, s->best_objective, s->best_gap);
 }
 
 /* ---- the method */
 
 /* Eqs. 33-35 from v, whose place is also the prox-centre. */
-static bool round_of_steps(struct nesvm *s, int64_t steps, bool last) {
+static bool nesvm_round_of_steps(struct nesvm *s, int64_t steps, bool last) {
     struct svi_work *w = s->w;
     double gap = NAN;
-    s->L = penalty_eigenvalue(s) + MARGIN * s->lambda / (squared(s) ? 1 : s->mu);
+    s->L = nesvm_penalty_eigenvalue(s) + MARGIN * s->lambda / (nesvm_squared(s) ? 1 : s->mu);
     memcpy(s->center, s->v, (size_t)svi_padded(s->dim) * sizeof *s->center);
     memset(s->sum, 0, (size_t)svi_padded(s->dim) * sizeof *s->sum);
     for (int64_t k = 0; k < steps; k++) {
-        gradient(s);
+        nesvm_gradient(s);
         const double weight = 0.5 * (double)(k + 1), share = 2 / (double)(k + 3);
         for (int j = 0; j < s->dim; j++) {
             s->sum[j] += weight * s->g[j];
@@ -220,7 +219,7 @@ static bool round_of_steps(struct nesvm *s, int64_t steps, bool last) {
         }
         w->iterations++;
         bool now = last ? k % LOOK == LOOK - 1 : k == steps - 1;
-        if (now && look(s, &gap)) {
+        if (now && nesvm_look(s, &gap)) {
             w->stop = SVS_STOP_TOL;
             return true;
         }
@@ -230,30 +229,30 @@ static bool round_of_steps(struct nesvm *s, int64_t steps, bool last) {
     return false;
 }
 
-static void homotopy(struct nesvm *s) {
+static void nesvm_homotopy(struct nesvm *s) {
     struct svi_work *w = s->w;
     const double end = w->o->mu > 0 ? w->o->mu : fmax(MU_LEAST, MU_PER_TOL * w->o->tol);
     double gap;
-    s->mu = squared(s) ? 1 : fmax(end, w->warm ? fmin(MU_FIRST, 8 * end) : MU_FIRST);
-    s->lambda = largest_eigenvalue(s);
-    if (w->warm && look(s, &gap)) {
+    s->mu = nesvm_squared(s) ? 1 : fmax(end, w->warm ? fmin(MU_FIRST, 8 * end) : MU_FIRST);
+    s->lambda = nesvm_largest_eigenvalue(s);
+    if (w->warm && nesvm_look(s, &gap)) {
         w->stop = SVS_STOP_TOL;
         return;
     }
-    for (; !squared(s) && s->mu > end; s->mu = fmax(end, MU_FALL * s->mu))
-        if (round_of_steps(s, ROUND, false))
+    for (; !nesvm_squared(s) && s->mu > end; s->mu = fmax(end, MU_FALL * s->mu))
+        if (nesvm_round_of_steps(s, ROUND, false))
             return;
-    for (int idle = 0; idle < IDLE_ROUNDS;) { /* each round starts anew from where it is: its momentum is of
-                                                 use for a while only */
+    for (int idle = 0; idle < IDLE_ROUNDS;) { /* each round starts again from where it is: its momentum is
+                                                 of use for a while only */
         const double before = s->best_gap;
-        if (round_of_steps(s, LAST_ROUND, true))
+        if (nesvm_round_of_steps(s, LAST_ROUND, true))
             return;
         idle = s->best_gap > 0.99 * before ? idle + 1 : 0;
     }
     w->stop = SVS_STOP_STALLED;
 }
 
-static svs_code kernel_matrix(struct nesvm *s, svs_error *err) {
+static svs_code nesvm_kernel_matrix(struct nesvm *s, svs_error *err) {
     const svs_problem *p = s->w->problem;
     const double mib = 8.0 * (double)s->n * (double)s->n / 1048576;
     struct svi_kernel_rows rows;
@@ -261,15 +260,16 @@ static svs_code kernel_matrix(struct nesvm *s, svs_error *err) {
         return SVS_OK;
     if (p->penalty == SVS_L1 || p->bias == SVS_BIAS_APPENDED)
         return svi_fail(err, SVS_INVALID,
-                        "with a kernel nesvm takes the penalty l2 and the bias free or none");
+                        "with a kernel nesvm needs the penalty l2 and a bias that is free or none");
     if (mib > s->w->o->cache_mib)
         return svi_fail(err, SVS_LIMIT,
-                        "nesvm keeps the whole kernel matrix, %.0f MiB, and the cache has %.0f: take alfpgm",
+                        "nesvm keeps the whole kernel matrix, %.0f MiB, but the cache has %.0f: use alfpgm",
                         mib, s->w->o->cache_mib);
-    s->k = svi_alloc_array((size_t)s->n, (size_t)s->n * sizeof *s->k);
-    if (!s->k)
-        return svi_fail_memory(err, "the kernel matrix");
-    svs_code code = svi_kernel_rows_init(&rows, &p->rows, &p->kernel, 0, 1, 1, err);
+    s->k = svi_pool_take(&s->pool, (size_t)s->n, (size_t)s->n * sizeof *s->k);
+    svs_code code = svi_pool_code(&s->pool, "the kernel matrix", err);
+    if (code != SVS_OK)
+        return code;
+    code = svi_kernel_rows_init(&rows, &p->rows, &p->kernel, 0, 1, 1, err);
     for (int64_t i = 0; i < s->n && code == SVS_OK; i++) {
         const double *row;
         svi_kernel_rows_get(&rows, &i, 1, &row);
@@ -279,45 +279,35 @@ static svs_code kernel_matrix(struct nesvm *s, svs_error *err) {
     return code;
 }
 
-static void row_norms(struct nesvm *s) {
-    const svs_rows *r = &s->w->problem->rows;
+static void nesvm_row_norms(struct nesvm *s) {
     for (int64_t i = 0; i < s->n; i++) {
-        double most = s->k || squared(s) ? 0 : s->w->bias_value;
-        const int64_t stride = r->dense        ? 0
-                               : r->stride > 1 ? r->stride
-                                               : 1,
-                      from = r->dense ? 0 : r->start[i * stride];
-        const int64_t to = s->k ? s->n : r->dense ? r->d : r->start[i * stride + 1];
-        for (int64_t k = s->k ? 0 : from; k < to; k++) {
-            double x = s->k ? s->k[i * s->n + k] : r->dense ? r->dense[i * r->stride + k] : r->value[k];
-            most = fabs(x) > most ? fabs(x) : most;
-        }
-        s->inf[i] = squared(s) || most == 0 ? 1 : most;
+        const struct svi_entries e = s->k ? (struct svi_entries){.value = s->k + i * s->n, .count = s->n}
+                                          : svi_row_entries(&s->w->problem->rows, i);
+        double most = s->k || nesvm_squared(s) ? 0 : s->w->bias_value;
+        for (int64_t k = 0; k < e.count; k++)
+            most = fabs(e.value[k]) > most ? fabs(e.value[k]) : most;
+        s->inf[i] = nesvm_squared(s) || most == 0 ? 1 : most;
     }
 }
 
-static svs_code reserve(struct nesvm *s, svs_error *err) {
+static svs_code nesvm_reserve(struct nesvm *s, svs_error *err) {
     struct svi_work *w = s->w;
-    svs_code code = kernel_matrix(s, err);
+    svs_code code = nesvm_kernel_matrix(s, err);
     if (code != SVS_OK)
         return code;
     s->dim = s->k ? (int)s->n + (w->problem->bias == SVS_BIAS_FREE) : w->dim;
-    double **const vectors[] = {&s->v, &s->g, &s->sum, &s->y, &s->center, &s->best};
-    double **const rows[] = {&s->inf, &s->f, &s->coef};
-    bool got =
-        (s->work = svi_alloc_array((size_t)svi_padded(s->dim) + 2 * (size_t)s->n, sizeof(double))) != NULL;
-    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
-        got = (*vectors[i] = svi_vector(s->dim)) && got;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        got = (*rows[i] = svi_alloc_array((size_t)s->n, sizeof(double))) && got;
-    return got ? SVS_OK : svi_fail_memory(err, "Nesterov's method");
+    s->work = svi_pool_doubles(&s->pool, (size_t)svi_padded(s->dim) + 2 * (size_t)s->n);
+    SVI_POOL_DOUBLES(&s->pool, (size_t)svi_padded(s->dim), &s->v, &s->g, &s->sum, &s->y, &s->center,
+                     &s->best);
+    SVI_POOL_DOUBLES(&s->pool, (size_t)s->n, &s->inf, &s->f, &s->coef);
+    return svi_pool_code(&s->pool, "Nesterov's method", err);
 }
 
-static void begin(struct nesvm *s) {
+static void nesvm_begin(struct nesvm *s) {
     struct svi_work *w = s->w;
-    row_norms(s);
-    for (int j = 0; j < s->dim && !s->k; j++)
-        s->v[j] = w->v[j];
+    nesvm_row_norms(s);
+    if (!s->k)
+        svi_work_copy(w, s->v, w->v);
     for (int64_t i = 0; i < s->n && s->k; i++)
         s->v[i] = w->problem->y[i] * w->alpha[i];
     if (s->k && s->dim > s->n)
@@ -325,32 +315,36 @@ static void begin(struct nesvm *s) {
     memcpy(s->best, s->v, (size_t)svi_padded(s->dim) * sizeof *s->best);
 }
 
-static void finish(struct nesvm *s) {
+static void nesvm_finish(struct nesvm *s) {
     struct svi_work *w = s->w;
     if (s->k)
         w->v[0] = s->dim > s->n ? s->best[s->n] : 0;
     else
-        memcpy(w->v, s->best, (size_t)svi_padded(w->dim) * sizeof *w->v);
-    w->mu = squared(s) ? NAN : s->mu;
-    if (!squared(s) && w->stop != SVS_STOP_TOL)
+        svi_work_copy(w, w->v, s->best);
+    w->mu = nesvm_squared(s) ? NAN : s->mu;
+    if (!nesvm_squared(s) && w->stop != SVS_STOP_TOL)
         snprintf(
             w->note, sizeof w->note,
             "smoothing mu %.2g leaves a floor, and columns of unlike scale slow it down: --scale, or newton",
             s->mu);
-    else if (!squared(s))
+    else if (!nesvm_squared(s))
         snprintf(w->note, sizeof w->note, "smoothing mu %.2g at the end", s->mu);
 }
 
-svs_code svi_solve_nesvm(struct svi_work *w, svs_error *err) {
-    struct nesvm s = {.w = w, .n = w->problem->rows.n, .best_gap = INFINITY, .best_objective = INFINITY};
-    svs_code code = reserve(&s, err);
+static svs_code nesvm_solve(struct svi_work *w, svs_error *err) {
+    struct nesvm s = {.w = w, .n = w->n, .best_gap = INFINITY, .best_objective = INFINITY};
+    svs_code code = nesvm_reserve(&s, err);
     if (code == SVS_OK) {
-        begin(&s);
-        homotopy(&s);
-        finish(&s);
+        nesvm_begin(&s);
+        nesvm_homotopy(&s);
+        nesvm_finish(&s);
     }
-    double *const all[] = {s.k, s.inf, s.f, s.coef, s.v, s.g, s.sum, s.y, s.center, s.best, s.work};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        svi_free(all[i]);
+    svi_pool_free(&s.pool);
     return code;
 }
+
+const struct svi_method svi_method_NESVM = {
+    .solve = nesvm_solve,
+    .can = SVI_LINEAR | SVI_NONLINEAR | SVI_HINGE_1 | SVI_SQUARES | SVI_L1 | SVI_ANY_BIAS,
+    .does = "the hinge loss with p = 1 (penalty l2 or l1) and the squared loss (l2)",
+};

@@ -1,3 +1,16 @@
+/* newton.c: Newton steps on the augmented Lagrangian (newton.h), and the solver `newton` made of them.
+ *
+ * svi_newton runs rounds at fixed multipliers. A round is Newton steps with a line search: newton_evaluate
+ * makes multipliers, gradient, objective and gap from the scores in one pass over the rows; newton_direction
+ * solves for the step, by a factor of the Gram matrix of the band, which is kept up to date by the rows that
+ * entered or left it, or by conjugate gradients when D is large; newton_search follows the slope, which needs
+ * no further product with the rows. Invariant between steps: f holds the scores at v.
+ *
+ * The solver takes least squares and a few Newton steps on every 7^k-th row, then the same on more of them,
+ * then on all. What a sample of m rows leaves undone is of the order D/m of the objective, so little is left
+ * to do with all rows.
+ *
+ * To read: the state, then newton_rounds, newton_round_of_steps and what they call, row by row first. */
 #include "solver/newton.h"
 
 #include <math.h>
@@ -5,65 +18,281 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "linalg/rows.h"
-#include "solver/newton_state.h"
+#include "linalg/cholesky.h"
+#include "solver/certificate.h"
+#include "solver/loss.h"
 
+#define BLOCK  256
 #define STEPS  40 /* of one round at most */
 #define ROUNDS 60
 #define TRIALS 40  /* of a line search */
 #define FLAT   0.1 /* a line search ends at this share of the first slope */
-#define ROUND_ENOUGH                                                                                         \
-    0.2 /* a round ends when |g|^2 / 2 is this share of half the gap: the rest lies in the multipliers */
+/* A round ends when |g|^2 / 2 is this share of half the gap: the rest lies in the multipliers. */
+#define ROUND_ENOUGH 0.2
 #define GROWTH       4    /* of mu from round to round */
 #define SAMPLE_STEPS 12   /* on a sample of the rows: its optimum is not the one that is sought */
 #define DEFAULT_MAX  2000 /* steps */
 
+#define DIRECT_MAX 1500 /* coordinates up to which a factor is made */
+#define JITTER     1e-14
+#define CG_MAX     250
+/* Residual of a direction, relative: steps near the end need no better, the gap is what counts. */
+#define CG_ENOUGH 0.01
+
+#define RATIO      7   /* of samples; odd, so that rows that alternate do not fool it */
+#define ROWS_LEAST 400 /* of a sample */
+#define PER_D      10  /* rows of a sample for each coordinate, at least */
+#define SAMPLE_TOL 1e-2
+#define WARM_STEPS 60   /* from a given start; then it is given up */
+#define SEPARABLE  0.01 /* share of the multipliers below which the next ones start at 0 */
+
+#define INLINE static inline __attribute__((always_inline))
+
+struct newton {
+    struct svi_work *w;
+    struct svi_pool pool;
+    struct svi_sample sample;
+    int64_t steps;         /* at most, 0 = many */
+    double p, mu;          /* mu may be INFINITY for p = 2 */
+    double *y, *cost;      /* n, of the sample */
+    double *alpha;         /* n: the multipliers of this round */
+    double *f, *df;        /* n: scores at v, and their change along the step */
+    double *a;             /* n: multipliers at v */
+    double *h;             /* n: weights in the Hessian, in units of newton_unit */
+    double *u, *g, *step;  /* padded: sum y a x; gradient; direction */
+    double objective, gap; /* at v */
+
+    double *gram, *factor; /* dim x dim: sum of weight x x', and the system; NULL when D is large */
+    double *weight;        /* n: each row's weight in `gram` */
+    double *change;        /* n: what is to be added to it */
+    int64_t *index;        /* n: rows of `change` */
+    double *cg[3];         /* padded, when D is large: residual, direction, product */
+
+    double *repaired; /* for a certificate; NULL unless the bias is free */
+    double *best_v, *best_a, best_gap;
+    bool reached;
+};
+
 struct svi_sample svi_sample_every(const struct svi_work *w, int64_t step) {
-    struct svi_sample s = {w->problem->rows, (w->problem->rows.n + step - 1) / step, step};
+    struct svi_sample s = {w->problem->rows, (w->n + step - 1) / step, step};
     s.rows.n = s.n;
     s.rows.stride = step * (s.rows.dense || s.rows.stride > 1 ? s.rows.stride : 1);
     return s;
 }
 
-static double norm2(const double *x, int n) {
+/* ---- row by row */
+
+/* 0 for a free bias, 1 otherwise. */
+static double newton_ridge(const struct svi_work *w, int j) {
+    return j < w->penalised ? 1 : 0;
+}
+
+/* The loops are compiled once for each form of the multiplier, so that the frequent ones stay free of
+ * branches. */
+enum newton_form { HINGE, SQUARED_PRIMAL, ANY };
+
+static enum newton_form newton_form_of(const struct newton *s) {
+    return s->p == 1 ? HINGE : isinf(s->mu) ? SQUARED_PRIMAL : ANY;
+}
+
+/* The multiplier of row i at a margin 1 - y f. */
+INLINE double newton_multiplier(const struct newton *s, enum newton_form form, int64_t i, double margin) {
+    double cost = s->cost[i];
+    if (form == SQUARED_PRIMAL)
+        return 2 * cost * svi_positive(margin);
+    double lifted = svi_positive(s->alpha[i] + s->mu * margin); /* mu tau */
+    if (form == HINGE)
+        return lifted < cost ? lifted : cost;
+    return lifted > 0 ? lifted - s->mu * svi_prox(s->p, lifted / s->mu, cost / s->mu) : 0;
+}
+
+static void newton_scores(const struct newton *s, const double *v, double *f) {
+    const struct svi_work *w = s->w;
+    svi_rows_multiply(w->kernels, &s->sample.rows, 0, s->sample.n, v, w->bias_value, f);
+}
+
+/* Makes a and u; returns the loss, and what a adds to the dual in *gain. */
+INLINE double newton_evaluate_rows(struct newton *s, enum newton_form form, double p, double *gain) {
+    double coefficient[BLOCK], loss = 0, gains = 0;
+    for (int64_t i = 0; i < s->sample.n; i += BLOCK) {
+        int64_t count = s->sample.n - i < BLOCK ? s->sample.n - i : BLOCK;
+        for (int64_t k = i; k < i + count; k++) {
+            double margin = 1 - s->y[k] * s->f[k], a = newton_multiplier(s, form, k, margin);
+            s->a[k] = a;
+            coefficient[k - i] = s->y[k] * a;
+            loss += s->cost[k] * svi_hinge(p, margin);
+            gains += svi_gain(p, s->cost[k], a);
+        }
+        svi_rows_add(s->w->kernels, &s->sample.rows, i, count, coefficient, s->u, s->w->bias_value);
+    }
+    *gain = gains;
+    return loss;
+}
+
+/* a, u, g, objective and gap at v, whose scores are in f. */
+static void newton_evaluate(struct newton *s) {
+    const struct svi_work *w = s->w;
+    const enum newton_form form = newton_form_of(s);
+    double dual_norm = 0, norm = 0, gain;
+    svi_work_clear(w, s->u);
+    const double loss = form == HINGE            ? newton_evaluate_rows(s, HINGE, 1, &gain)
+                        : form == SQUARED_PRIMAL ? newton_evaluate_rows(s, SQUARED_PRIMAL, 2, &gain)
+                                                 : newton_evaluate_rows(s, ANY, s->p, &gain);
+    for (int j = 0; j < w->dim; j++) {
+        double r = newton_ridge(w, j);
+        s->g[j] = r * w->v[j] - s->u[j];
+        dual_norm += r * s->u[j] * s->u[j];
+        norm += r * w->v[j] * w->v[j];
+    }
+    s->objective = 0.5 * norm + loss;
+    s->gap = s->objective - gain + 0.5 * dual_norm;
+}
+
+INLINE double newton_slope_rows(const struct newton *s, enum newton_form form, double t) {
     double sum = 0;
-    for (int j = 0; j < n; j++)
-        sum += x[j] * x[j];
+    for (int64_t i = 0; i < s->sample.n; i++) {
+        double change = s->y[i] * s->df[i];
+        sum -= newton_multiplier(s, form, i, 1 - s->y[i] * s->f[i] - t * change) * change;
+    }
     return sum;
 }
 
+/* The slope of phi at v + t step. */
+static double newton_slope(const struct newton *s, double t) {
+    const enum newton_form form = newton_form_of(s);
+    double sum = form == HINGE            ? newton_slope_rows(s, HINGE, t)
+                 : form == SQUARED_PRIMAL ? newton_slope_rows(s, SQUARED_PRIMAL, t)
+                                          : newton_slope_rows(s, ANY, t);
+    for (int j = 0; j < s->w->dim; j++)
+        sum += newton_ridge(s->w, j) * (s->w->v[j] + t * s->step[j]) * s->step[j];
+    return sum;
+}
+
+/* mu loss'' / (mu + loss'') at the s of the proximal step. */
+static double newton_curvature_between(const struct newton *s, int64_t i) {
+    double cost = s->cost[i], mu = s->mu, p = s->p;
+    double margin = (s->alpha[i] - s->a[i]) / mu + 1 - s->y[i] * s->f[i];
+    double second = p == 2 ? 2 * cost : cost * p * (p - 1) * pow(fmax(margin, 1e-300), p - 2);
+    return isinf(second) ? mu : mu * second / (mu + second);
+}
+
+/* h at v, after an evaluation. */
+static void newton_curvature(struct newton *s) {
+    const enum newton_form form = newton_form_of(s);
+    for (int64_t i = 0; i < s->sample.n; i++) {
+        double a = s->a[i];
+        if (form == HINGE)
+            s->h[i] = a > 0 && a < s->cost[i];
+        else
+            s->h[i] = a <= 0 ? 0 : form == SQUARED_PRIMAL ? s->cost[i] : newton_curvature_between(s, i);
+    }
+}
+
+static double newton_unit(const struct newton *s) {
+    const enum newton_form form = newton_form_of(s);
+    return form == HINGE ? s->mu : form == SQUARED_PRIMAL ? 2 : 1;
+}
+/* ---- the direction */
+
+/* Brings the Gram matrix of the band up to date: by the rows that changed, or from scratch when these are
+ * many. */
+static svs_code newton_update_gram(struct newton *s, svs_error *err) {
+    const struct svi_work *w = s->w;
+    int64_t changed = 0, members = 0, count = 0;
+    for (int64_t i = 0; i < s->sample.n; i++) {
+        changed += s->h[i] != s->weight[i];
+        members += s->h[i] != 0;
+    }
+    const bool fresh = changed >= members;
+    if (fresh)
+        memset(s->gram, 0, (size_t)w->dim * (size_t)w->dim * sizeof *s->gram);
+    for (int64_t i = 0; i < s->sample.n; i++) {
+        double change = fresh ? s->h[i] : s->h[i] - s->weight[i];
+        s->weight[i] = s->h[i];
+        s->index[count] = i;
+        s->change[count] = change;
+        count += change != 0;
+    }
+    return svi_rows_gram(&s->sample.rows, s->index, count, s->change, w->bias_value, s->gram, err);
+}
+
+static bool newton_solve_direct(struct newton *s, double jitter) {
+    const int n = s->w->dim;
+    const double unit = newton_unit(s);
+    for (size_t k = 0; k < (size_t)n * (size_t)n; k++)
+        s->factor[k] = unit * s->gram[k];
+    for (int j = 0; j < n; j++)
+        s->step[j] = -s->g[j];
+    if (!svi_factor_ridge(s->factor, n, &(struct svi_diagonal){1, s->w->penalised, 1e-10, jitter}))
+        return false;
+    svi_solve_factor(s->factor, n, s->step);
+    return true;
+}
+
+/* out = (R'' + sum h x x') in. */
+static void newton_product(const struct newton *s, const double *in, double *out) {
+    const struct svi_work *w = s->w;
+    const double unit = newton_unit(s);
+    newton_scores(s, in, s->change);
+    for (int64_t i = 0; i < s->sample.n; i++)
+        s->change[i] *= unit * s->h[i];
+    for (int j = 0; j < w->dim; j++)
+        out[j] = (newton_ridge(w, j) > 0 ? 1 : 1e-10) * in[j];
+    svi_rows_add(w->kernels, &s->sample.rows, 0, s->sample.n, s->change, out, w->bias_value);
+}
+
+/* Conjugate gradients: one product is one pass over the band. */
+static void newton_solve_cg(struct newton *s) {
+    const int n = s->w->dim;
+    double *r = s->cg[0], *d = s->cg[1], *hd = s->cg[2];
+    svi_work_clear(s->w, s->step);
+    for (int j = 0; j < n; j++)
+        d[j] = r[j] = -s->g[j];
+    double rr = svi_dot(r, r, n), enough = CG_ENOUGH * CG_ENOUGH * rr;
+    for (int k = 0; k < CG_MAX && rr > enough; k++) {
+        newton_product(s, d, hd);
+        rr = svi_conjugate_step(s->step, r, d, hd, n, rr);
+    }
+}
+
+/* step = -H^-1 g, exactly or nearly. */
+static svs_code newton_direction(struct newton *s, svs_error *err) {
+    newton_curvature(s);
+    if (!s->gram) {
+        newton_solve_cg(s);
+        return SVS_OK;
+    }
+    svs_code code = newton_update_gram(s, err);
+    if (code != SVS_OK)
+        return code;
+    for (double jitter = JITTER; jitter < 1e-3; jitter *= 100)
+        if (newton_solve_direct(s, jitter))
+            return SVS_OK;
+    return svi_fail(
+        err, SVS_NUMERIC,
+        "the Newton system is not positive definite: the values of the features differ too much in size");
+}
+
+/* ---- steps and rounds */
+
 /* phi is convex, so its slope along the step rises from below 0: the root, roughly, by secant steps kept
  * between two ends. */
-static double search(const struct svi_newton_state *s) {
-    double first = svi_newton_slope(s, 0), low = 0, at_low = first, high = 0, at_high = 0, t = 1;
+static double newton_search(const struct newton *s) {
+    double first = newton_slope(s, 0), low = 0, at_low = first, high = 0, at_high = 0, t = 1;
     for (int i = 0; i < TRIALS && first < 0; i++) {
-        double now = svi_newton_slope(s, t);
+        double now = newton_slope(s, t);
         if (fabs(now) <= FLAT * fabs(first))
             return t;
-        if (now > 0) {
-            high = t;
-            at_high = now;
-        } else {
-            low = t;
-            at_low = now;
-        }
+        *(now > 0 ? &high : &low) = t;
+        *(now > 0 ? &at_high : &at_low) = now;
         t = high == 0 ? 2 * low : low + (high - low) * fmin(fmax(at_low / (at_low - at_high), 0.05), 0.95);
     }
     return low;
 }
 
-static void keep_best(struct svi_newton_state *s) {
-    const struct svi_work *w = s->w;
-    if (!(s->gap < s->best_gap) && !s->reached)
-        return;
-    s->best_gap = s->gap;
-    memcpy(s->best_v, w->v, (size_t)svi_padded(w->dim) * sizeof *s->best_v);
-    memcpy(s->best_a, s->a, (size_t)s->sample.n * sizeof *s->best_a);
-}
-
 /* With a free bias sum y a = 0 holds at the end of a round only, and the gap is none before: then it is
  * looked at again with multipliers that were repaired. */
-static bool feasible(const struct svi_newton_state *s, double tol) {
+static bool newton_feasible(const struct newton *s, double tol) {
     const struct svi_work *w = s->w;
     struct svi_certificate c;
     if (w->problem->bias != SVS_BIAS_FREE || s->sample.step > 1)
@@ -73,47 +302,46 @@ static bool feasible(const struct svi_newton_state *s, double tol) {
 }
 
 /* After an evaluation: is it the end? */
-static bool ended(struct svi_newton_state *s, double tol) {
+static bool newton_ended(struct newton *s, double tol) {
     struct svi_work *w = s->w;
     bool whole = s->sample.step == 1;
     w->iterations++;
-    bool told = svi_work_stop(w, whole ? s->objective : NAN, whole ? s->gap : NAN, DEFAULT_MAX);
-    s->reached = s->gap <= tol * s->objective && feasible(s, tol);
-    keep_best(s);
+    bool stop = svi_work_stop(w, whole ? s->objective : NAN, whole ? s->gap : NAN, DEFAULT_MAX);
+    s->reached = s->gap <= tol * s->objective && newton_feasible(s, tol);
+    if (s->gap < s->best_gap || s->reached) {
+        s->best_gap = s->gap;
+        svi_work_copy(w, s->best_v, w->v);
+        memcpy(s->best_a, s->a, (size_t)s->sample.n * sizeof *s->best_a);
+    }
     if (s->reached)
         w->stop = SVS_STOP_TOL;
-    return s->reached || told;
-}
-
-static bool advance(struct svi_newton_state *s) {
-    struct svi_work *w = s->w;
-    svi_newton_scores(s, s->step, s->df);
-    double t = search(s);
-    for (int j = 0; j < w->dim; j++)
-        w->v[j] += t * s->step[j];
-    for (int64_t k = 0; k < s->sample.n; k++)
-        s->f[k] += t * s->df[k];
-    return t > 0;
+    return s->reached || stop;
 }
 
 /* Newton steps at fixed multipliers. *done: stop altogether. */
-static svs_code round_of_steps(struct svi_newton_state *s, double tol, bool *done, svs_error *err) {
-    svi_newton_scores(s, s->w->v, s->f);
-    for (int i = 0; i < STEPS; i++) {
-        svi_newton_evaluate(s);
-        *done = ended(s, tol);
-        if (*done || norm2(s->g, s->w->dim) <= ROUND_ENOUGH * s->gap)
+static svs_code newton_round_of_steps(struct newton *s, double tol, bool *done, svs_error *err) {
+    struct svi_work *w = s->w;
+    double t = 1;
+    newton_scores(s, w->v, s->f);
+    for (int i = 0; i < STEPS && t > 0; i++) {
+        newton_evaluate(s);
+        *done = newton_ended(s, tol);
+        if (*done || svi_dot(s->g, s->g, w->dim) <= ROUND_ENOUGH * s->gap)
             return SVS_OK;
-        svs_code code = svi_newton_direction(s, err);
+        svs_code code = newton_direction(s, err);
         if (code != SVS_OK)
             return code;
-        if (!advance(s))
-            return SVS_OK;
+        newton_scores(s, s->step, s->df);
+        t = newton_search(s);
+        for (int j = 0; j < w->dim; j++)
+            w->v[j] += t * s->step[j];
+        for (int64_t k = 0; k < s->sample.n; k++)
+            s->f[k] += t * s->df[k];
     }
     return SVS_OK;
 }
 
-static svs_code rounds(struct svi_newton_state *s, double tol, svs_error *err) {
+static svs_code newton_rounds(struct newton *s, double tol, svs_error *err) {
     struct svi_work *w = s->w;
     const int64_t from = w->iterations;
     const bool primal = isinf(s->mu);
@@ -121,7 +349,7 @@ static svs_code rounds(struct svi_newton_state *s, double tol, svs_error *err) {
     svs_code code = SVS_OK;
     w->stop = SVS_STOP_STALLED;
     for (int i = 0; i < ROUNDS && !done && code == SVS_OK; i++) {
-        code = round_of_steps(s, tol, &done, err);
+        code = newton_round_of_steps(s, tol, &done, err);
         memcpy(s->alpha, s->a, (size_t)s->sample.n * sizeof *s->a);
         s->mu *= GROWTH;
         done = done || (primal && i > 0) || (s->steps > 0 && w->iterations - from >= s->steps) ||
@@ -130,28 +358,26 @@ static svs_code rounds(struct svi_newton_state *s, double tol, svs_error *err) {
     return code;
 }
 
-static svs_code reserve(struct svi_newton_state *s, svs_error *err) {
-    const size_t n = (size_t)s->sample.n;
-    double **const rows[] = {&s->y, &s->cost, &s->alpha, &s->f, &s->df, &s->a, &s->h, &s->best_a};
-    bool repairs = s->w->problem->bias == SVS_BIAS_FREE;
-    double **const vectors[] = {&s->u, &s->g, &s->step, &s->best_v};
-    bool got = !repairs || (s->repaired = svi_alloc_array(n + (size_t)svi_padded(s->w->dim), sizeof(double)));
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        got = (*rows[i] = svi_alloc_array(n, sizeof(double))) && got;
-    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
-        got = (*vectors[i] = svi_vector(s->w->dim)) && got;
-    return got ? svi_newton_reserve_system(s, err) : svi_fail_memory(err, "the Newton steps");
+static svs_code newton_reserve(struct newton *s, svs_error *err) {
+    const size_t n = (size_t)s->sample.n, dim = (size_t)s->w->dim;
+    const size_t padded = (size_t)svi_padded(s->w->dim);
+    struct svi_pool *pool = &s->pool;
+    SVI_POOL_DOUBLES(pool, n, &s->y, &s->cost, &s->alpha, &s->f, &s->df, &s->a, &s->h, &s->best_a,
+                     &s->change);
+    SVI_POOL_DOUBLES(pool, padded, &s->u, &s->g, &s->step, &s->best_v);
+    if (s->w->problem->bias == SVS_BIAS_FREE)
+        s->repaired = svi_pool_doubles(pool, n + padded);
+    if (dim > DIRECT_MAX) {
+        SVI_POOL_DOUBLES(pool, padded, &s->cg[0], &s->cg[1], &s->cg[2]);
+    } else {
+        s->weight = svi_pool_doubles(pool, n);
+        s->index = svi_pool_take(pool, n, sizeof *s->index);
+        SVI_POOL_DOUBLES(pool, dim * dim, &s->gram, &s->factor);
+    }
+    return svi_pool_code(pool, "the Newton steps", err);
 }
 
-static void release(struct svi_newton_state *s) {
-    double *const all[] = {s->y,      s->cost, s->alpha, s->f,    s->df,     s->a,       s->h,
-                           s->best_a, s->u,    s->g,     s->step, s->best_v, s->repaired};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        svi_free(all[i]);
-    svi_newton_release_system(s);
-}
-
-static void begin(struct svi_newton_state *s, const struct svi_newton_plan *plan) {
+static void newton_begin(struct newton *s, const struct svi_newton_plan *plan) {
     const struct svi_work *w = s->w;
     double mean = 0;
     for (int64_t i = 0; i < s->sample.n; i++) {
@@ -166,12 +392,12 @@ static void begin(struct svi_newton_state *s, const struct svi_newton_plan *plan
 
 svs_code svi_newton(struct svi_work *w, const struct svi_newton_plan *plan, struct svi_newton_end *end,
                     svs_error *err) {
-    struct svi_newton_state s = {
+    struct newton s = {
         .w = w, .sample = plan->sample, .p = w->problem->p, .steps = plan->steps, .best_gap = INFINITY};
-    svs_code code = reserve(&s, err);
+    svs_code code = newton_reserve(&s, err);
     if (code == SVS_OK) {
-        begin(&s, plan);
-        code = rounds(&s, plan->tol, err);
+        newton_begin(&s, plan);
+        code = newton_rounds(&s, plan->tol, err);
     }
     *end = (struct svi_newton_end){.reached = s.reached};
     if (s.best_gap < INFINITY) {
@@ -181,10 +407,93 @@ svs_code svi_newton(struct svi_work *w, const struct svi_newton_plan *plan, stru
             cost += s.cost[i];
         }
         end->share = sum / cost;
-        memcpy(w->v, s.best_v, (size_t)svi_padded(w->dim) * sizeof *w->v);
+        svi_work_copy(w, w->v, s.best_v);
         if (plan->sample.step == 1)
             memcpy(w->alpha, s.best_a, (size_t)plan->sample.n * sizeof *w->alpha);
     }
-    release(&s);
+    svi_pool_free(&s.pool);
     return code;
 }
+
+/* ---- the solver */
+
+/* v from the squared loss on the sample. A system that cannot be solved leaves v = 0: a start all the same.
+ */
+static svs_code newton_least_squares(struct svi_work *w, const struct svi_sample *s, svs_error *err) {
+    const size_t n = (size_t)w->dim;
+    const double ridge = 1 / (2 * w->problem->C * (double)s->step);
+    struct svi_pool pool = {0};
+    double *gram = svi_pool_doubles(&pool, n * n), *y = svi_pool_doubles(&pool, (size_t)s->n);
+    svs_code code = svi_pool_code(&pool, "the least-squares start", err);
+    if (code == SVS_OK)
+        code = svi_rows_gram(&s->rows, NULL, s->n, NULL, w->bias_value, gram, err);
+    if (code == SVS_OK) {
+        for (int64_t i = 0; i < s->n; i++)
+            y[i] = w->problem->y[i * s->step];
+        if (svi_factor_ridge(gram, w->dim, &(struct svi_diagonal){ridge, w->dim, 0, JITTER})) {
+            svi_rows_add(w->kernels, &s->rows, 0, s->n, y, w->v, w->bias_value);
+            svi_solve_factor(gram, w->dim, w->v);
+        }
+    }
+    svi_pool_free(&pool);
+    return code;
+}
+
+static bool newton_over(const struct svi_work *w, svs_code code) {
+    return code != SVS_OK || w->stop == SVS_STOP_USER || w->stop == SVS_STOP_SECONDS ||
+           w->stop == SVS_STOP_ITERATIONS;
+}
+
+static svs_code newton_cold(struct svi_work *w, svs_error *err) {
+    const int64_t least = ROWS_LEAST > PER_D * w->dim ? ROWS_LEAST : PER_D * w->dim;
+    struct svi_newton_end end = {.share = 1};
+    int64_t step = 1;
+    while (w->n / (step * RATIO) >= least)
+        step *= RATIO;
+    struct svi_newton_plan plan = {.sample = svi_sample_every(w, step), .sharpness = 1};
+    svs_code code = w->dim <= DIRECT_MAX ? newton_least_squares(w, &plan.sample, err) : SVS_OK;
+    for (; step >= 1 && !newton_over(w, code); step /= RATIO) {
+        plan.sample = svi_sample_every(w, step);
+        plan.tol = step > 1 ? fmax(SAMPLE_TOL, w->o->tol) : w->o->tol;
+        plan.share = w->problem->p == 1 && end.share > SEPARABLE ? 0.5 : 0;
+        code = svi_newton(w, &plan, &end, err);
+        plan.sharpness = 4;
+    }
+    return code;
+}
+
+/* A start may be good enough as it is; Newton's first step would look at other multipliers. */
+static svs_code newton_good_already(struct svi_work *w, bool *good, svs_error *err) {
+    struct svi_certificate c;
+    double *work = svi_alloc_array(svi_certify_room(w), sizeof *work);
+    if (!work)
+        return svi_fail_memory(err, "the certificate");
+    svi_certify(w, w->v, w->alpha, work, &c);
+    *good = svi_work_reached(w, c.objective, c.gap);
+    w->stop = SVS_STOP_TOL;
+    svi_free(work);
+    return SVS_OK;
+}
+
+static svs_code newton_solve(struct svi_work *w, svs_error *err) {
+    struct svi_newton_end end;
+    const struct svi_newton_plan plan = {
+        .sample = svi_sample_every(w, 1), .tol = w->o->tol, .share = -1, .sharpness = 4, .steps = WARM_STEPS};
+    bool good = false;
+    if (!w->warm)
+        return newton_cold(w, err);
+    svs_code code = w->problem->p == 1 ? newton_good_already(w, &good, err) : SVS_OK;
+    if (code != SVS_OK || good)
+        return code;
+    code = svi_newton(w, &plan, &end, err);
+    if (end.reached || newton_over(w, code))
+        return code;
+    svi_work_clear(w, w->v); /* a start that led astray is given up */
+    return newton_cold(w, err);
+}
+
+const struct svi_method svi_method_NEWTON = {
+    .solve = newton_solve,
+    .can = SVI_LINEAR | SVI_ANY_HINGE | SVI_ANY_BIAS,
+    .does = "the hinge loss with p from 1 to 2, linear, any bias",
+};

@@ -1,6 +1,6 @@
 /* newton.h: the augmented Lagrangian minimised in w and e together, by Newton steps.
  *
- * With e eliminated by its closed form (prox.h) the augmented Lagrangian (Nie et al. 2014, Eq. 8) at
+ * With e eliminated by its closed form (loss.h) the augmented Lagrangian (Nie et al. 2014, Eq. 8) at
  * multipliers alpha is phi(v) = R(v) + sum_i M_i(tau_i),   M_i' = a_i = mu (tau_i - s_i),   tau_i = 1 - y_i
  * f_i + alpha_i / mu, once differentiable, with the generalised Hessian R'' + sum_i h_i x_i x_i', h_i = mu (1
  * - ds/dtau). For p = 1 that is mu on the band J = {0 < a_i < cost_i} and 0 elsewhere; for p = 2 mu may be
@@ -11,10 +11,10 @@
  *
  * Cost: a step is two passes over the rows and a rank update of the Gram matrix of the band for the rows that
  * entered or left it. */
-#ifndef SVI_SOLVER_NEWTON_H
-#define SVI_SOLVER_NEWTON_H
+#ifndef SVI_NEWTON_H
+#define SVI_NEWTON_H
 
-#include "solver/work.h"
+#include "solver/solver_internal.h"
 
 /* A subproblem: every `step`-th row, each counting `step` times. */
 struct svi_sample {

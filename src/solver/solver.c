@@ -1,3 +1,13 @@
+/* The frame around every solver. svs_solve checks the numbers, the rows, and then the method's row of what it
+ * can do against what the problem needs; picks a method where none was named (solver_auto); makes the start;
+ * calls the method; and certifies what it left.
+ *
+ * A method is trusted with nothing but its point: for linear problems objective and dual value are computed
+ * from scratch here, at the method's alpha and, where that falls short of the tolerance, at the one that
+ * belongs to w. `converged` is what this certificate says, not what the method believed.
+ *
+ * To read: svs_solve and solver_run at the end, then solver_check_method and solver_auto. */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -5,78 +15,42 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "base/nearest.h"
-#include "linalg/rows.h"
-#include "solver/auto.h"
-#include "solver/start.h"
-#include "solver/work.h"
+#include "solver/certificate.h"
+#include "solver/loss.h"
+#include "solver/solver_internal.h"
 
-enum { APPENDED = 1 << SVS_BIAS_APPENDED, FREE = 1 << SVS_BIAS_FREE, NONE = 1 << SVS_BIAS_NONE };
+/* Above this many coordinates a Newton step costs more than many passes over sparse rows. */
+#define GRAM_DIMENSION 1500
 
-/* What each method can do, and in words. */
-static const struct method {
-    svs_code (*solve)(struct svi_work *w, svs_error *err);
-    bool linear, nonlinear;   /* kernels */
-    bool hinge, between;      /* hinge with p = 1; with p = 2; with any p between as well */
-    bool hinge2, squared, l1; /* hinge with p = 2; squared loss; R = |w|_1 */
-    int bias;
-    const char *does;
-} methods[SVS_SOLVER_COUNT] = {
-    [SVS_SOLVER_ALM] = {svi_solve_alm, .linear = true, .hinge = true, .hinge2 = true, .between = true,
-                        .bias = APPENDED | FREE | NONE,
-                        .does = "the hinge loss with p from 1 to 2, linear, any bias"},
-    [SVS_SOLVER_ALM_INEXACT] = {svi_solve_alm_inexact, .linear = true, .hinge = true, .hinge2 = true,
-                                .between = true, .bias = APPENDED | FREE | NONE,
-                                .does = "the hinge loss with p from 1 to 2, linear, any bias"},
-    [SVS_SOLVER_NEWTON] = {svi_solve_newton, .linear = true, .hinge = true, .hinge2 = true, .between = true,
-                           .bias = APPENDED | FREE | NONE,
-                           .does = "the hinge loss with p from 1 to 2, linear, any bias"},
-    [SVS_SOLVER_DCD] = {svi_solve_dcd, .linear = true, .hinge = true, .hinge2 = true, .bias = APPENDED | NONE,
-                        .does = "the hinge loss with p = 1 or 2, linear, bias appended or none"},
-    [SVS_SOLVER_NESVM] = {svi_solve_nesvm, .linear = true, .nonlinear = true, .hinge = true, .squared = true,
-                          .l1 = true, .bias = APPENDED | FREE | NONE,
-                          .does = "the hinge loss with p = 1 (penalty l2 or l1) and the squared loss (l2)"},
-    [SVS_SOLVER_ALSVM] = {svi_solve_alsvm, .linear = true, .squared = true, .bias = APPENDED | NONE,
-                          .does = "the squared loss, linear, bias appended or none"},
-    [SVS_SOLVER_FALSVM] = {svi_solve_falsvm, .linear = true, .squared = true, .bias = APPENDED | NONE,
-                           .does =
-                               "the squared loss over misclassified samples, linear, bias appended or none"},
-    [SVS_SOLVER_ALFPGM] = {svi_solve_alfpgm, .linear = true, .nonlinear = true, .hinge = true, .bias = FREE,
-                           .does = "the hinge loss with p = 1, any kernel, bias free"},
-    [SVS_SOLVER_SGD_LSSVM] = {svi_solve_sgd_lssvm, .linear = true, .nonlinear = true, .squared = true,
-                              .bias = APPENDED, .does = "the squared loss, any kernel, bias appended"},
-};
+const struct svi_method svi_method_AUTO = {0}; /* replaced by another before anything is solved */
 
-static const char *const names[SVS_SOLVER_COUNT] = {
-#define X(constant, name, text) name,
-    SVS_SOLVERS(X)
+/* The one list as a table. */
+#define X(constant, name, text) {&svi_method_##constant, name, text},
+static const struct {
+    const struct svi_method *method;
+    const char *name, *text;
+} solvers[SVS_SOLVER_COUNT] = {SVS_SOLVERS(X)};
 #undef X
-};
-
-static const char *const texts[SVS_SOLVER_COUNT] = {
-#define X(constant, name, text) text,
-    SVS_SOLVERS(X)
-#undef X
-};
 
 const char *svs_solver_name(svs_solver s) {
-    return (unsigned)s < SVS_SOLVER_COUNT ? names[s] : "";
+    return (unsigned)s < SVS_SOLVER_COUNT ? solvers[s].name : "";
 }
 
 const char *svs_solver_text(svs_solver s) {
-    return (unsigned)s < SVS_SOLVER_COUNT ? texts[s] : "";
+    return (unsigned)s < SVS_SOLVER_COUNT ? solvers[s].text : "";
 }
 
 svs_solver svs_solver_find(const char *name) {
     int s = 0;
-    while (s < SVS_SOLVER_COUNT && strcmp(names[s], name) != 0)
+    while (s < SVS_SOLVER_COUNT && strcmp(solvers[s].name, name) != 0)
         s++;
     return (svs_solver)s;
 }
 
 const char *svs_stop_text(svs_stop s) {
-    static const char *const stops[] = {"tolerance reached",   "iterations used up",    "time used up",
-                                        "no further progress", "stopped by the caller", "closed form"};
+    static const char *const stops[] = {"tolerance reached",     "iteration limit reached",
+                                        "time limit reached",    "no further progress",
+                                        "stopped by the caller", "closed form"};
     return (unsigned)s < sizeof stops / sizeof *stops ? stops[s] : "";
 }
 
@@ -85,63 +59,54 @@ void svs_solve_options_default(svs_solve_options *o) {
         .solver = SVS_SOLVER_AUTO, .tol = 1e-3, .seed = 1, .cache_mib = 256, .pairs = 50, .finish = true};
 }
 
-double svi_work_seconds(const struct svi_work *w) {
-    return svi_monotonic() - w->started;
-}
-
 bool svi_work_stop(struct svi_work *w, double objective, double gap, int64_t default_iterations) {
     const svs_solve_options *o = w->o;
-    double seconds = svi_work_seconds(w);
+    const double seconds = svi_monotonic() - w->started;
     const svs_progress progress = {o->solver, w->iterations, objective, gap, seconds};
-    if (o->progress && !o->progress(o->user, &progress)) {
+    if (o->progress && !o->progress(o->user, &progress))
         w->stop = SVS_STOP_USER;
-        return true;
-    }
-    if (w->iterations >= (o->max_iterations > 0 ? o->max_iterations : default_iterations)) {
+    else if (w->iterations >= (o->max_iterations > 0 ? o->max_iterations : default_iterations))
         w->stop = SVS_STOP_ITERATIONS;
-        return true;
-    }
-    if (o->max_seconds > 0 && seconds >= o->max_seconds) {
+    else if (o->max_seconds > 0 && seconds >= o->max_seconds)
         w->stop = SVS_STOP_SECONDS;
-        return true;
-    }
-    return false;
+    else
+        return false;
+    return true;
 }
 
-/* ---- what can be asked */
+/* ---- checks */
 
-static svs_code check_numbers(const svs_problem *p, const svs_solve_options *o, svs_error *err) {
-    if (!(p->C > 0) || !isfinite(p->C))
-        return svi_fail(err, SVS_INVALID, "C is %g; it must be a number above 0", p->C);
-    if (p->loss == SVS_HINGE && !(p->p >= 1 && p->p <= 2))
-        return svi_fail(err, SVS_INVALID, "the exponent p of the hinge loss is %g; it must lie from 1 to 2",
-                        p->p);
-    if (p->bias == SVS_BIAS_APPENDED && !(p->bias_value > 0 && isfinite(p->bias_value)))
-        return svi_fail(err, SVS_INVALID, "the appended bias is %g; it must be a number above 0",
-                        p->bias_value);
-    if (!(o->tol > 0) || !isfinite(o->tol))
-        return svi_fail(err, SVS_INVALID, "the tolerance is %g; it must be a number above 0", o->tol);
-    if (!(o->cache_mib >= 1))
-        return svi_fail(err, SVS_INVALID, "the kernel cache is %g MiB; it must be 1 at least", o->cache_mib);
-    if (o->pairs < 1)
-        return svi_fail(err, SVS_INVALID, "%d pairs; the working set needs 1 at least", o->pairs);
-    if (o->max_iterations < 0 || !(o->max_seconds >= 0) || !(o->mu >= 0))
-        return svi_fail(err, SVS_INVALID, "limits of iterations and seconds and mu must not be negative");
+/* One row a rule: what must hold, the number that it is about, and what to say when it does not hold. */
+static svs_code solver_check_numbers(const svs_problem *p, const svs_solve_options *o, svs_error *err) {
+    const svs_kernel *k = &p->kernel;
+    const struct {
+        bool good;
+        double number;
+        const char *text;
+    } rules[] = {
+        {p->C > 0 && isfinite(p->C), p->C, "C is %g; it must be a number above 0"},
+        {p->loss != SVS_HINGE || (p->p >= 1 && p->p <= 2), p->p,
+         "the exponent p of the hinge loss is %g; it must lie from 1 to 2"},
+        {p->bias != SVS_BIAS_APPENDED || (p->bias_value > 0 && isfinite(p->bias_value)), p->bias_value,
+         "the appended bias is %g; it must be a number above 0"},
+        {o->tol > 0 && isfinite(o->tol), o->tol, "the tolerance is %g; it must be a number above 0"},
+        {o->cache_mib >= 1, o->cache_mib, "the kernel cache is %g MiB; it must be at least 1"},
+        {o->pairs >= 1, o->pairs, "%.0f pairs; the working set needs at least 1"},
+        {o->max_iterations >= 0 && o->max_seconds >= 0 && o->mu >= 0, 0,
+         "limits of iterations and seconds and mu must not be negative"},
+        {(unsigned)k->kind <= SVS_RBF, (int)k->kind, "unknown kernel %.0f"},
+        {k->kind == SVS_LINEAR || (k->gamma >= 0 && isfinite(k->gamma)), k->gamma,
+         "gamma is %g; it must be above 0 (or 0 for 1/d)"},
+        {k->kind != SVS_POLYNOMIAL || (k->degree >= 1 && k->degree <= 20 && isfinite(k->coef0)), 0,
+         "the polynomial kernel needs a degree from 1 to 20 and a finite coef0"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (!rules[i].good)
+            return svi_fail(err, SVS_INVALID, rules[i].text, rules[i].number);
     return SVS_OK;
 }
 
-static svs_code check_kernel(const svs_kernel *k, svs_error *err) {
-    if ((unsigned)k->kind > SVS_RBF)
-        return svi_fail(err, SVS_INVALID, "kernel %d is none", (int)k->kind);
-    if (k->kind != SVS_LINEAR && !(k->gamma >= 0 && isfinite(k->gamma)))
-        return svi_fail(err, SVS_INVALID, "gamma is %g; it must be above 0 (or 0 for 1/d)", k->gamma);
-    if (k->kind == SVS_POLYNOMIAL && (k->degree < 1 || k->degree > 20 || !isfinite(k->coef0)))
-        return svi_fail(err, SVS_INVALID,
-                        "the polynomial kernel takes a degree from 1 to 20 and a finite coef0");
-    return SVS_OK;
-}
-
-static svs_code check_labels(const svs_problem *p, bool labels, svs_error *err) {
+static svs_code solver_check_labels(const svs_problem *p, bool labels, svs_error *err) {
     int64_t positive = 0;
     for (int64_t i = 0; i < p->rows.n; i++) {
         if (labels ? fabs(p->y[i]) != 1 : !isfinite(p->y[i]))
@@ -159,62 +124,117 @@ static svs_code check_labels(const svs_problem *p, bool labels, svs_error *err) 
     return SVS_OK;
 }
 
-static bool does_loss(const struct method *m, const svs_problem *p) {
-    if (p->loss == SVS_SQUARED)
-        return m->squared;
-    return p->p == 1 ? m->hinge : p->p == 2 ? m->hinge2 : m->between;
-}
-
-static svs_code check_method(const struct method *m, const svs_problem *p, svs_solver s, svs_error *err) {
-    char why[160];
-    bool kernel = p->kernel.kind == SVS_LINEAR ? m->linear : m->nonlinear;
-    bool squared_l1 = p->loss == SVS_SQUARED && p->penalty == SVS_L1;
-    if (kernel && does_loss(m, p) && (p->penalty == SVS_L2 || m->l1) && (m->bias >> p->bias & 1) &&
-        !squared_l1)
-        return SVS_OK;
-    return svi_fail(err, SVS_INVALID, "the solver %s does %s; for what is asked take %s", names[s], m->does,
-                    squared_l1 ? "the penalty l2" : names[svi_auto(p, why)]);
-}
-
-static svs_code check(const svs_problem *p, const svs_solve_options *o, svs_error *err) {
+static svs_code solver_check(const svs_problem *p, const svs_solve_options *o, svs_error *err) {
     if (p->rows.n < 1)
         return svi_fail(err, SVS_EMPTY, "there are no examples to learn from");
     if ((unsigned)o->solver >= SVS_SOLVER_COUNT || (unsigned)p->bias > SVS_BIAS_NONE)
-        return svi_fail(err, SVS_INVALID, "solver %d or bias %d is none", (int)o->solver, (int)p->bias);
-    svs_code code = check_numbers(p, o, err);
-    if (code == SVS_OK)
-        code = check_kernel(&p->kernel, err);
-    if (code == SVS_OK)
-        code = svs_rows_check(&p->rows, err);
-    return code;
+        return svi_fail(err, SVS_INVALID, "unknown solver %d or bias %d", (int)o->solver, (int)p->bias);
+    svs_code code = solver_check_numbers(p, o, err);
+    return code == SVS_OK ? svs_rows_check(&p->rows, err) : code;
+}
+
+/* ---- which solver */
+
+static unsigned solver_needs(const svs_problem *p) {
+    static const unsigned biases[] = {
+        [SVS_BIAS_APPENDED] = SVI_APPENDED, [SVS_BIAS_FREE] = SVI_FREE, [SVS_BIAS_NONE] = SVI_NONE};
+    const unsigned hinge = p->p == 1 ? SVI_HINGE_1 : p->p == 2 ? SVI_HINGE_2 : SVI_HINGE_BETWEEN;
+    return (p->kernel.kind == SVS_LINEAR ? SVI_LINEAR : SVI_NONLINEAR) |
+           (p->loss == SVS_SQUARED ? SVI_SQUARES : hinge) | (p->penalty == SVS_L1 ? SVI_L1 : 0) |
+           biases[p->bias];
+}
+
+/* Never SVS_SOLVER_AUTO; `why` (of `size` bytes) receives the reason in words. */
+static svs_solver solver_auto(const svs_problem *p, char *why, size_t size) {
+    if (p->kernel.kind != SVS_LINEAR) {
+        snprintf(why, size, "auto: a kernel with the %s loss", p->loss == SVS_SQUARED ? "squared" : "hinge");
+        return p->loss == SVS_SQUARED ? SVS_SOLVER_SGD_LSSVM : SVS_SOLVER_ALFPGM;
+    }
+    if (p->loss == SVS_SQUARED) {
+        snprintf(why, size, "auto: squared loss has a closed form");
+        return p->bias == SVS_BIAS_FREE ? SVS_SOLVER_NESVM : SVS_SOLVER_ALSVM;
+    }
+    if (p->penalty == SVS_L1) {
+        snprintf(why, size, "auto: the only one that handles |w|_1");
+        return SVS_SOLVER_NESVM;
+    }
+    bool coordinates = (p->p == 1 || p->p == 2) && p->bias != SVS_BIAS_FREE;
+    if (p->rows.d > GRAM_DIMENSION && coordinates) {
+        double density = (double)svs_rows_stored(&p->rows) / ((double)p->rows.n * p->rows.d);
+        snprintf(why, size, "auto: %d features, %.3g of them in a row: coordinate descent costs least",
+                 p->rows.d, density * p->rows.d);
+        return SVS_SOLVER_DCD;
+    }
+    snprintf(why, size,
+             "auto: %d features: Newton steps are cheap, and the scale of the columns does not matter",
+             p->rows.d);
+    return SVS_SOLVER_NEWTON;
+}
+
+static svs_code solver_check_method(const svs_problem *p, svs_solver s, svs_error *err) {
+    char why[160];
+    const bool squared_l1 = p->loss == SVS_SQUARED && p->penalty == SVS_L1;
+    if (!(solver_needs(p) & ~solvers[s].method->can) && !squared_l1)
+        return SVS_OK;
+    return svi_fail(err, SVS_INVALID, "the solver %s handles %s; use %s for this problem", solvers[s].name,
+                    solvers[s].method->does,
+                    squared_l1 ? "the penalty l2" : solvers[solver_auto(p, why, sizeof why)].name);
+}
+
+/* ---- the start */
+
+/* v, alpha (both zero before) and warm from w->start. */
+static void start_from(struct svi_work *w) {
+    const svs_start *s = w->start;
+    const svs_problem *p = w->problem;
+    const bool linear = p->kernel.kind == SVS_LINEAR;
+    if (s->w && linear) {
+        memcpy(w->v, s->w, (size_t)w->d * sizeof *w->v);
+        if (w->bias_value != 0)
+            w->v[w->d] = s->b / w->bias_value;
+    } else if (!linear) {
+        w->v[0] = s->b;
+    }
+    w->warm = s->w || s->alpha;
+    for (int64_t i = 0; i < w->n && w->warm; i++)
+        if (s->alpha && !isnan(s->alpha[i]))
+            w->alpha[i] = svi_boxed(w, i, s->alpha[i]);
+        else if (s->w && linear) {
+            double f;
+            svi_work_scores(w, i, 1, w->v, &f);
+            w->alpha[i] = p->loss == SVS_SQUARED ? 2 * w->cost[i] * (1 - p->y[i] * f)
+                                                 : svi_dual_of(p->p, w->cost[i], 1 - p->y[i] * f);
+        }
 }
 
 /* ---- one solve */
 
-static svs_code reserve(struct svi_work *w, svs_error *err) {
+static svs_code solver_reserve(struct svi_work *w, svs_error *err) {
     const svs_problem *p = w->problem;
+    w->n = p->rows.n;
     w->d = p->rows.d;
     w->dim = w->d + (p->bias != SVS_BIAS_NONE);
+    w->penalised = p->bias == SVS_BIAS_FREE ? w->d : w->dim;
     w->bias_value = p->bias == SVS_BIAS_NONE ? 0 : p->bias == SVS_BIAS_FREE ? 1 : p->bias_value;
     w->v = svi_vector(w->dim);
-    w->alpha = svi_alloc_array((size_t)p->rows.n, sizeof *w->alpha);
-    w->cost = svi_alloc_array((size_t)p->rows.n, sizeof *w->cost);
+    w->alpha = svi_alloc_array((size_t)w->n, sizeof *w->alpha);
+    w->cost = svi_alloc_array((size_t)w->n, sizeof *w->cost);
     if (!w->v || !w->alpha || !w->cost)
         return svi_fail_memory(err, "the solver's vectors");
-    for (int64_t i = 0; i < p->rows.n; i++)
+    for (int64_t i = 0; i < w->n; i++)
         w->cost[i] = p->C * (p->cost ? p->cost[i] : 1);
     return SVS_OK;
 }
 
 /* The better of two dual points: the method's, and (p > 1) the one that belongs to v. */
-static svs_code certify(struct svi_work *w, svs_error *err) {
+static svs_code solver_certify(struct svi_work *w, svs_error *err) {
     const svs_problem *p = w->problem;
     struct svi_certificate mine, of_v;
     if (w->o->solver == SVS_SOLVER_FALSVM) { /* it solves the problem of what it learned, not this one */
         w->objective = svi_objective(w, w->v);
         return SVS_OK;
     }
-    double *work = svi_alloc_array((size_t)svi_padded(w->dim) + (size_t)p->rows.n, sizeof *work);
+    double *work = svi_alloc_array(svi_certify_room(w), sizeof *work);
     if (!work)
         return svi_fail_memory(err, "the certificate");
     svi_certify(w, w->v, w->alpha, work, &mine);
@@ -229,18 +249,10 @@ static svs_code certify(struct svi_work *w, svs_error *err) {
     return SVS_OK;
 }
 
-static void advise(const struct svi_work *w, svs_solution *out) {
-    if (out->converged)
-        snprintf(out->note, sizeof out->note, "%s", w->note);
-    else
-        snprintf(out->note, sizeof out->note, "not converged (%s, gap %.2g of the objective)%s%s",
-                 svs_stop_text(w->stop), out->gap / out->objective, w->note[0] ? "; " : "", w->note);
-}
-
-static void hand_over(struct svi_work *w, svs_solution *out) {
+static void solver_hand_over(struct svi_work *w, svs_solution *out) {
     bool linear = w->problem->kernel.kind == SVS_LINEAR;
     *out = (svs_solution){.solver = w->o->solver,
-                          .n = w->problem->rows.n,
+                          .n = w->n,
                           .objective = w->objective,
                           .dual = w->dual,
                           .gap = w->objective - w->dual,
@@ -248,10 +260,14 @@ static void hand_over(struct svi_work *w, svs_solution *out) {
                           .mu = w->mu,
                           .iterations = w->iterations,
                           .stop = w->stop,
-                          .seconds = svi_work_seconds(w)};
+                          .seconds = svi_monotonic() - w->started};
     out->b = linear ? (w->bias_value != 0 ? w->v[w->d] * w->bias_value : 0) : w->v[0];
     out->converged = w->stop == SVS_STOP_CLOSED || svi_work_reached(w, out->objective, out->gap);
-    advise(w, out);
+    if (out->converged)
+        snprintf(out->note, sizeof out->note, "%s", w->note);
+    else
+        snprintf(out->note, sizeof out->note, "not converged (%s, gap %.2g of the objective)%s%s",
+                 svs_stop_text(w->stop), out->gap / out->objective, w->note[0] ? "; " : "", w->note);
     if (linear) {
         out->w = w->v;
         w->v = NULL;
@@ -260,16 +276,16 @@ static void hand_over(struct svi_work *w, svs_solution *out) {
     w->alpha = NULL;
 }
 
-static svs_code run(struct svi_work *w, svs_solution *out, svs_error *err) {
-    svs_code code = reserve(w, err);
+static svs_code solver_run(struct svi_work *w, svs_solution *out, svs_error *err) {
+    svs_code code = solver_reserve(w, err);
     if (code == SVS_OK) {
-        svi_start(w);
-        code = methods[w->o->solver].solve(w, err);
+        start_from(w);
+        code = solvers[w->o->solver].method->solve(w, err);
     }
     if (code == SVS_OK && w->problem->kernel.kind == SVS_LINEAR)
-        code = certify(w, err);
+        code = solver_certify(w, err);
     if (code == SVS_OK)
-        hand_over(w, out);
+        solver_hand_over(w, out);
     svi_free(w->v);
     svi_free(w->alpha);
     svi_free(w->cost);
@@ -284,16 +300,16 @@ svs_code svs_solve(const svs_problem *problem, const svs_solve_options *options,
     char why[160] = "";
     const double started = svi_monotonic();
     *out = (svs_solution){0};
-    svs_code code = check(&p, &o, err);
+    svs_code code = solver_check(&p, &o, err);
     if (code != SVS_OK)
         return code;
     if (p.kernel.kind != SVS_LINEAR && p.kernel.gamma == 0)
         p.kernel.gamma = 1.0 / p.rows.d;
     if (o.solver == SVS_SOLVER_AUTO)
-        o.solver = svi_auto(&p, why);
-    code = check_method(&methods[o.solver], &p, o.solver, err);
+        o.solver = solver_auto(&p, why, sizeof why);
+    code = solver_check_method(&p, o.solver, err);
     if (code == SVS_OK)
-        code = check_labels(
+        code = solver_check_labels(
             &p, p.loss == SVS_HINGE || o.solver == SVS_SOLVER_FALSVM || o.solver == SVS_SOLVER_SGD_LSSVM,
             err);
     if (code != SVS_OK)
@@ -307,7 +323,7 @@ svs_code svs_solve(const svs_problem *problem, const svs_solve_options *options,
                          .dual = -INFINITY,
                          .started = started};
     snprintf(w.note, sizeof w.note, "%s", why);
-    return run(&w, out, err);
+    return solver_run(&w, out, err);
 }
 
 void svs_solution_clear(svs_solution *s) {

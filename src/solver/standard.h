@@ -1,12 +1,14 @@
 /* standard.h: rows with standardised columns for the solver, and weights back in raw units. Dense columns get
  * mean 0 and deviation 1; sparse ones root mean square 1 only, or they would not be sparse any more. Constant
  * columns become 0 and get weight 0. */
-#ifndef SVI_SOLVER_STANDARD_H
-#define SVI_SOLVER_STANDARD_H
+#ifndef SVI_STANDARD_H
+#define SVI_STANDARD_H
 
+#include "base/pool.h"
 #include "svmstream/rows.h"
 
 struct svi_standard {
+    struct svi_pool pool;
     svs_rows rows; /* the given ones when nothing is scaled */
     int d;
     double *mean, *inverse; /* d; NULL = not scaled; inverse 0: a constant column */

@@ -1,3 +1,10 @@
+/* From labelled examples to a model. What all problems of one training share is made first (svi_shared_make):
+ * the rows as the solver sees them, standardised or not, and for `alm` one Gram matrix. Then one problem
+ * after the other, two classes one, K classes K, regression one, from where an earlier training left off; at
+ * last the model, linear in raw units or of the rows that support any problem. Cross-validation (crossval.c)
+ * trains many times on what is shared.
+ *
+ * To read: svs_train, svi_train, train_solve. */
 #include "svmstream/train.h"
 
 #include <math.h>
@@ -5,10 +12,10 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "learner/model_owned.h"
-#include "linalg/rows.h"
+#include "learner/owned_model.h"
+#include "linalg/sparse_rows.h"
 #include "solver/kernel_model.h"
-#include "solver/train_shared.h"
+#include "solver/train_internal.h"
 
 #define GRAM_MAX 1500 /* coordinates up to which `alm` is given one Gram matrix for all its problems */
 
@@ -18,6 +25,7 @@ void svs_train_options_default(svs_train_options *o) {
 }
 
 struct training {
+    struct svi_pool pool;
     const svs_examples *e;
     const svs_train_options *o;
     const struct svi_shared *shared;
@@ -25,17 +33,26 @@ struct training {
     svs_trained *out;
 };
 
-static int count_problems(const svs_examples *e) {
+static int train_count_problems(const svs_examples *e) {
     return e->task == SVS_REGRESS || e->class_count == 2 ? 1 : e->class_count;
 }
 
-static svs_code check_labels(const svs_examples *e, svs_error *err) {
-    const int32_t first = e->label[0];
+static svs_code train_check(const svs_examples *e, const svs_train_options *o, svs_error *err) {
+    if (e->rows.n < 1)
+        return svi_fail(err, SVS_EMPTY, "there are no examples to learn from");
+    if (o->kernel.kind != SVS_LINEAR && o->scale)
+        return svi_fail(err, SVS_INVALID,
+                        "--scale is for linear models: scale the data of a kernel model beforehand");
+    if (o->kernel.kind != SVS_LINEAR && e->task == SVS_REGRESS)
+        return svi_fail(err, SVS_INVALID, "regression is linear: omit the kernel");
+    svs_code code = svs_rows_check(&e->rows, err); /* before anything is computed from them */
+    if (code != SVS_OK || e->task == SVS_REGRESS)
+        return code;
     bool differ = false;
     for (int64_t i = 0; i < e->rows.n; i++) {
         if (e->label[i] < 0 || e->label[i] >= e->class_count)
             return svi_fail(err, SVS_BAD_LABEL, "example %lld has no label", (long long)i);
-        differ = differ || e->label[i] != first;
+        differ = differ || e->label[i] != e->label[0];
     }
     return differ
                ? SVS_OK
@@ -43,39 +60,21 @@ static svs_code check_labels(const svs_examples *e, svs_error *err) {
                           (long long)e->rows.n);
 }
 
-static svs_code check(const svs_examples *e, const svs_train_options *o, svs_error *err) {
-    if (e->rows.n < 1)
-        return svi_fail(err, SVS_EMPTY, "there are no examples to learn from");
-    if (o->kernel.kind != SVS_LINEAR && o->scale)
-        return svi_fail(err, SVS_INVALID,
-                        "--scale is for linear models: scale the data of a kernel model before");
-    if (o->kernel.kind != SVS_LINEAR && e->task == SVS_REGRESS)
-        return svi_fail(err, SVS_INVALID, "regression is linear here: leave the kernel out");
-    svs_code code = svs_rows_check(&e->rows, err); /* before anything is computed from them */
-    return code != SVS_OK || e->task == SVS_REGRESS ? code : check_labels(e, err);
-}
-
-/* The Gram matrix holds no label, no weight and no C: one serves every class along the whole path. */
-static svs_code make_gram(struct svi_shared *s, const svs_examples *e, const svs_train_options *o, int paths,
-                          svs_error *err) {
+svs_code svi_shared_make(struct svi_shared *s, const svs_examples *e, const svs_train_options *o, int paths,
+                         svs_error *err) {
     const size_t n = (size_t)e->rows.d + 1;
-    if (o->solve.solver != SVS_SOLVER_ALM || o->kernel.kind != SVS_LINEAR || n > GRAM_MAX ||
-        (paths < 2 && count_problems(e) < 2))
-        return SVS_OK;
+    *s = (struct svi_shared){0};
+    svs_code code = train_check(e, o, err);
+    if (code == SVS_OK)
+        code = svi_standard_make(&s->standard, &e->rows, o->scale, err);
+    /* The Gram matrix holds no label, no weight and no C: one serves every class along the whole path. */
+    if (code != SVS_OK || o->solve.solver != SVS_SOLVER_ALM || o->kernel.kind != SVS_LINEAR || n > GRAM_MAX ||
+        (paths < 2 && train_count_problems(e) < 2))
+        return code;
     s->gram = svi_alloc_array(n * n, sizeof *s->gram);
     if (!s->gram)
         return svi_fail_memory(err, "the Gram matrix");
-    return svi_rows_gram(svi_kernels_get(SVS_ISA_BEST), &s->standard.rows, NULL, e->rows.n, NULL, 1, s->gram,
-                         err);
-}
-
-svs_code svi_shared_make(struct svi_shared *s, const svs_examples *e, const svs_train_options *o, int paths,
-                         svs_error *err) {
-    *s = (struct svi_shared){0};
-    svs_code code = check(e, o, err);
-    if (code == SVS_OK)
-        code = svi_standard_make(&s->standard, &e->rows, o->scale, err);
-    return code == SVS_OK ? make_gram(s, e, o, paths, err) : code;
+    return svi_rows_gram(&s->standard.rows, NULL, e->rows.n, NULL, 1, s->gram, err);
 }
 
 void svi_shared_clear(struct svi_shared *s) {
@@ -84,19 +83,8 @@ void svi_shared_clear(struct svi_shared *s) {
     s->gram = NULL;
 }
 
-static svs_code reserve(struct training *t, svs_error *err) {
-    const size_t n = (size_t)t->e->rows.n;
-    const int count = count_problems(t->e);
-    t->y = svi_alloc_array(n, sizeof *t->y);
-    t->cost = svi_alloc_array(n, sizeof *t->cost);
-    t->alpha = svi_alloc_array(n, sizeof *t->alpha);
-    t->out->solutions = svi_alloc_array((size_t)count, sizeof *t->out->solutions);
-    t->out->count = count;
-    return t->y && t->cost && t->alpha && t->out->solutions ? SVS_OK : svi_fail_memory(err, "the training");
-}
-
 /* Is there an example of the problem's positive class? */
-static bool set_targets(struct training *t, int problem) {
+static bool train_set_targets(struct training *t, int problem) {
     const svs_examples *e = t->e;
     const int positive = t->out->count == 1 ? 1 : problem;
     bool met = e->task == SVS_REGRESS;
@@ -111,7 +99,7 @@ static bool set_targets(struct training *t, int problem) {
 }
 
 /* A class that no example is of, as it happens in a fold: nothing speaks for it, so it scores -1. */
-static svs_code absent_class(const struct training *t, svs_solution *s, svs_error *err) {
+static svs_code train_absent_class(const struct training *t, svs_solution *s, svs_error *err) {
     const bool linear = t->o->kernel.kind == SVS_LINEAR;
     *s = (svs_solution){.solver = t->o->solve.solver,
                         .b = -1,
@@ -131,7 +119,7 @@ static svs_code absent_class(const struct training *t, svs_solution *s, svs_erro
 
 /* Where an earlier solution left off. At the optimum alpha = C cost loss'(f), and f hardly depends on C once
  * C is not small: multipliers go over in proportion to C. */
-static void take_start(struct training *t, const svs_trained *before, int problem, svs_start *start) {
+static void train_take_start(struct training *t, const svs_trained *before, int problem, svs_start *start) {
     const svs_solution *last = before && problem < before->count ? &before->solutions[problem] : NULL;
     if (!last || last->n != t->e->rows.n)
         return;
@@ -143,13 +131,13 @@ static void take_start(struct training *t, const svs_trained *before, int proble
     start->alpha = last->alpha ? t->alpha : NULL;
 }
 
-static svs_code solve(struct training *t, int problem, const svs_trained *before, svs_error *err) {
+static svs_code train_solve(struct training *t, int problem, const svs_trained *before, svs_error *err) {
     const svs_train_options *o = t->o;
     const bool weighted = t->e->weight || (t->e->task == SVS_CLASSIFY && o->class_weight);
     svs_start start = {.gram = t->shared->gram};
-    if (!set_targets(t, problem) && t->out->count > 1)
-        return absent_class(t, &t->out->solutions[problem], err);
-    take_start(t, before, problem, &start);
+    if (!train_set_targets(t, problem) && t->out->count > 1)
+        return train_absent_class(t, &t->out->solutions[problem], err);
+    train_take_start(t, before, problem, &start);
     const svs_problem p = {.rows = t->shared->standard.rows,
                            .y = t->y,
                            .cost = weighted ? t->cost : NULL,
@@ -164,14 +152,14 @@ static svs_code solve(struct training *t, int problem, const svs_trained *before
 }
 
 /* The solver that did the work: absent classes had none. */
-static const char *method_of(const svs_trained *out) {
+static const char *train_method_of(const svs_trained *out) {
     int k = 0;
     while (k + 1 < out->count && isnan(out->solutions[k].objective))
         k++;
     return svs_solver_name(out->solutions[k].solver);
 }
 
-static svs_code linear_model(struct training *t, svs_error *err) {
+static svs_code train_linear_model(struct training *t, svs_error *err) {
     const svs_examples *e = t->e;
     const svs_trained *out = t->out;
     struct svi_owned_model *m = svi_model_new(e->task, e->rows.d, out->count, e->classes,
@@ -182,32 +170,32 @@ static svs_code linear_model(struct training *t, svs_error *err) {
         svi_standard_back(&t->shared->standard, out->solutions[k].w, out->solutions[k].b,
                           m->W + (size_t)k * (size_t)e->rows.d, &m->b[k]);
     m->model.version = 1;
-    m->model.method = method_of(out);
+    m->model.method = train_method_of(out);
     m->model.C = t->o->C;
     m->model.seen = m->model.learned = e->rows.n;
     t->out->linear = &m->model;
     return SVS_OK;
 }
 
-static bool supports(const svs_trained *out, int64_t i) {
+static bool train_supports(const svs_trained *out, int64_t i) {
     for (int k = 0; k < out->count; k++)
         if (out->solutions[k].alpha[i] != 0)
             return true;
     return false;
 }
 
-/* Every row with a multiplier in any problem, once. */
-static void fill_support(struct training *t, struct svi_owned_kernel *m, double *row) {
+/* Every row with a multiplier in any problem, once; 0 is not stored. */
+static void train_fill_support(struct training *t, struct svi_owned_kernel *m) {
     const svs_rows *rows = &t->e->rows;
     int64_t at = 0, entry = 0;
     for (int64_t i = 0; i < rows->n; i++) {
-        if (!supports(t->out, i))
+        if (!train_supports(t->out, i))
             continue;
-        svs_rows_copy(rows, i, row);
-        for (int j = 0; j < rows->d; j++)
-            if (row[j] != 0) {
-                m->column[entry] = j;
-                m->value[entry++] = row[j];
+        const struct svi_entries e = svi_row_entries(rows, i);
+        for (int64_t k = 0; k < e.count; k++)
+            if (e.value[k] != 0) {
+                m->column[entry] = e.column ? e.column[k] : (int32_t)k;
+                m->value[entry++] = e.value[k];
             }
         m->start[at + 1] = entry;
         for (int k = 0; k < t->out->count; k++) {
@@ -219,53 +207,46 @@ static void fill_support(struct training *t, struct svi_owned_kernel *m, double 
     }
 }
 
-static svs_code kernel_model(struct training *t, svs_error *err) {
+static svs_code train_kernel_model(struct training *t, svs_error *err) {
     const svs_rows *rows = &t->e->rows;
     int64_t n = 0, stored = 0;
-    double *row = svi_alloc_array((size_t)rows->d, sizeof *row);
-    if (!row)
-        return svi_fail_memory(err, "a row");
     for (int64_t i = 0; i < rows->n; i++)
-        if (supports(t->out, i)) {
-            svs_rows_copy(rows, i, row);
-            for (int j = 0; j < rows->d; j++)
-                stored += row[j] != 0;
+        if (train_supports(t->out, i)) {
+            const struct svi_entries e = svi_row_entries(rows, i);
+            for (int64_t k = 0; k < e.count; k++)
+                stored += e.value[k] != 0;
             n++;
         }
     struct svi_owned_kernel *m =
         svi_kernel_model_new(t->out->count, n, rows->d, stored, t->e->classes, t->e->class_count, err);
-    if (m) {
-        fill_support(t, m, row);
-        svi_kernel_model_norms(m);
-        for (int k = 0; k < t->out->count; k++)
-            m->b[k] = t->out->solutions[k].b;
-        m->model.kernel = t->o->kernel;
-        m->model.kernel.gamma = t->o->kernel.gamma > 0 ? t->o->kernel.gamma : 1.0 / rows->d;
-        m->model.method = method_of(t->out);
-        m->model.C = t->o->C;
-        t->out->kernel = &m->model;
-    }
-    svi_free(row);
-    return m ? SVS_OK : SVS_NO_MEMORY;
-}
-
-static svs_code run(struct training *t, const svs_trained *before, svs_error *err) {
-    svs_code code = reserve(t, err);
-    for (int k = 0; k < t->out->count && code == SVS_OK; k++)
-        code = solve(t, k, before, err);
-    if (code != SVS_OK)
-        return code;
-    return t->o->kernel.kind == SVS_LINEAR ? linear_model(t, err) : kernel_model(t, err);
+    if (!m)
+        return SVS_NO_MEMORY;
+    train_fill_support(t, m);
+    svi_kernel_model_norms(m);
+    for (int k = 0; k < t->out->count; k++)
+        m->b[k] = t->out->solutions[k].b;
+    m->model.kernel = t->o->kernel;
+    m->model.kernel.gamma = t->o->kernel.gamma > 0 ? t->o->kernel.gamma : 1.0 / rows->d;
+    m->model.method = train_method_of(t->out);
+    m->model.C = t->o->C;
+    t->out->kernel = &m->model;
+    return SVS_OK;
 }
 
 svs_code svi_train(const struct svi_shared *s, const svs_examples *e, const svs_train_options *o,
                    const svs_trained *start, svs_trained *out, svs_error *err) {
     struct training t = {.e = e, .o = o, .shared = s, .out = out};
-    *out = (svs_trained){0};
-    svs_code code = run(&t, start, err);
-    svi_free(t.y);
-    svi_free(t.cost);
-    svi_free(t.alpha);
+    *out = (svs_trained){.count = train_count_problems(e)};
+    SVI_POOL_DOUBLES(&t.pool, (size_t)e->rows.n, &t.y, &t.cost, &t.alpha);
+    out->solutions = svi_pool_code(&t.pool, "the training", err) == SVS_OK
+                         ? svi_alloc_array((size_t)out->count, sizeof *out->solutions)
+                         : NULL;
+    svs_code code = out->solutions ? SVS_OK : svi_fail_memory(err, "the training");
+    for (int k = 0; k < out->count && code == SVS_OK; k++)
+        code = train_solve(&t, k, start, err);
+    if (code == SVS_OK)
+        code = o->kernel.kind == SVS_LINEAR ? train_linear_model(&t, err) : train_kernel_model(&t, err);
+    svi_pool_free(&t.pool);
     if (code != SVS_OK)
         svs_trained_clear(out);
     return code;

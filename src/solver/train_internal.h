@@ -1,6 +1,6 @@
-/* train_shared.h: what several trainings on the same examples share, and how rows go to folds. */
-#ifndef SVI_SOLVER_TRAIN_SHARED_H
-#define SVI_SOLVER_TRAIN_SHARED_H
+/* train_internal.h: what several trainings on the same examples share, and how rows go to folds. */
+#ifndef SVI_TRAIN_INTERNAL_H
+#define SVI_TRAIN_INTERNAL_H
 
 #include "solver/standard.h"
 #include "svmstream/train.h"

@@ -1,4 +1,13 @@
-#include "engine/recovery.h"
+/* Recovery: the newest checkpoint that loads, then the journal after it, record by record.
+ *
+ * Each record goes through the function that applied it first (record.c), into a muted engine where the
+ * caller wants no events. A checkpoint of another program or instruction set is loaded and its model rebuilt,
+ * for its bits could not be continued. Where part of the journal is lost and that is accepted, each source
+ * may go on once at whatever number it gives; the samples between are reported as lost.
+ *
+ * A reader may look at a directory in which a process writes; what vanishes under it is read again
+ * (svi_recover). Read recovery_recover first. */
+#include "state/recovery.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,92 +16,24 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "engine/engine_archive.h"
-#include "engine/keeper.h"
-#include "engine/origin.h"
-#include "engine/settings_kept.h"
-#include "linalg/pass.h"
+#include "config/settings_record.h"
+#include "linalg/kernels.h"
 #include "svmstream/svmstream.h"
 
-#define TOLD      10    /* sources that lost samples */
-#define TOLERANCE 1e-10 /* of the model in the system of its window */
-
-/* ---- one record */
-
-static svs_code repeat_start(struct svi_control *c, const struct svi_record *r, svs_error *err) {
-    svs_code code = svi_settings_unpack(c->settings, "the journal's settings", r->payload, r->size, err);
-    if (code == SVS_OK && svi_settings_raised(c->settings, svi_engine_settings(c->engine)))
-        code = svi_engine_widen(&c->engine, c->settings, err);
-    if (code == SVS_OK)
-        svi_engine_configure(c->engine, c->settings);
-    return code;
-}
-
-static svs_code code_of(const char *name, size_t length) {
-    for (int code = 1; code < SVS_CODE_COUNT; code++) {
-        const char *known = svs_code_name((svs_code)code);
-        if (strlen(known) == length && memcmp(known, name, length) == 0)
-            return (svs_code)code;
-    }
-    return SVS_INVALID;
-}
-
-static svs_code repeat_refusal(struct svi_control *c, const struct svi_record *r, svs_error *err) {
-    char text[64 + SVS_ERROR_TEXT];
-    if (r->size >= sizeof text)
-        return svi_fail(err, SVS_DAMAGED, "record %" PRIu64 " is a refusal of %zu bytes", r->number, r->size);
-    memcpy(text, r->payload, r->size);
-    text[r->size] = '\0';
-    const size_t word = strcspn(text, " ");
-    svi_engine_refuse(c->engine, code_of(text, word), text + word + (text[word] == ' '), NULL, 0, r->now);
-    return SVS_OK;
-}
-
-svs_code svi_record_repeat(struct svi_control *c, const struct svi_record *r, struct svi_bytes *scratch,
-                           svs_error *err) {
-    switch (r->kind) {
-    case SVI_RECORD_FRAME:
-    case SVI_RECORD_SOURCED: /* what was refused then is refused again */
-        svi_engine_frame(c->engine, r->payload, r->size, r->now, r->kind == SVI_RECORD_SOURCED, NULL);
-        return SVS_OK;
-    case SVI_RECORD_CONTROL:
-        return svi_control_handle(c, r->payload, r->size, r->now, scratch);
-    case SVI_RECORD_REFIT:
-        return svi_engine_refit_repeat(c->engine, r->payload, r->size, err);
-    case SVI_RECORD_REFUSAL:
-        return repeat_refusal(c, r, err);
-    case SVI_RECORD_STATS:
-        svi_engine_publish_stats(c->engine, r->now);
-        return SVS_OK;
-    case SVI_RECORD_START:
-        return repeat_start(c, r, err);
-    case SVI_RECORD_STOP:
-        svi_engine_publish_model(c->engine, true);
-        return SVS_OK;
-    default:
-        return svi_fail(err, SVS_DAMAGED, "record %" PRIu64 " is of the unknown kind %d", r->number, r->kind);
-    }
-}
+#define JUMPS_REPORTED 10    /* sources that lost samples, one line each */
+#define TOLERANCE      1e-10 /* of the model in the system of its window */
 
 /* ---- a checkpoint */
 
 struct recovering {
-    const struct svi_folder *folder;
+    const struct svi_state_dir *dir;
     const struct svi_recovery_options *o;
     svi_sink *sink;
     void *user;
     struct svi_recovery *r;
     struct svi_checkpoint checkpoint;
     svi_journal_reader *reader;
-    struct svi_bytes scratch;
-    struct svi_control control;
-    bool lossy; /* records were passed over */
 };
-
-static void say(const struct recovering *w, const char *what, const svs_error *why) {
-    if (w->o->log)
-        fprintf(w->o->log, "%s%s%s\n", what, why ? ": " : "", why ? why->text : "");
-}
 
 static svs_code make_engine(struct recovering *w, svs_error *err) {
     struct svi_recovery *r = w->r;
@@ -101,7 +42,6 @@ static svs_code make_engine(struct recovering *w, svs_error *err) {
         return err->code;
     svi_engine_mute(r->engine, w->o->silent);
     svi_engine_keep_model(r->engine);
-    w->control = (struct svi_control){.engine = r->engine, .settings = &r->settings, .repeating = true};
     return SVS_OK;
 }
 
@@ -116,7 +56,7 @@ static void look_over(struct recovering *w) {
         svi_engine_rebuild(r->engine);
     if (r->rebuilt && w->o->log)
         fprintf(w->o->log,
-                "state: the checkpoint is of svmstream %s on %s, this is %s on %s: the model is made afresh "
+                "state: the checkpoint is of svmstream %s on %s, this is %s on %s: the model is rebuilt "
                 "from its samples\n",
                 c->program, c->isa, svs_version(), isa);
     if (!r->rebuilt && r->residual > TOLERANCE && w->o->log)
@@ -125,10 +65,10 @@ static void look_over(struct recovering *w) {
                 r->residual);
 }
 
-static svs_code load(struct recovering *w, uint64_t number, svs_error *err) {
+static svs_code recovery_load(struct recovering *w, uint64_t number, svs_error *err) {
     struct svi_recovery *r = w->r;
     const struct svi_checkpoint *c = &w->checkpoint;
-    svs_code code = svi_checkpoint_read(w->folder, number, &w->checkpoint, err);
+    svs_code code = svi_checkpoint_read(w->dir, number, &w->checkpoint, err);
     if (code == SVS_OK)
         code = svi_settings_unpack(&r->settings, "the checkpoint's settings", c->settings.data,
                                    c->settings.size, err);
@@ -152,12 +92,13 @@ static svs_code load(struct recovering *w, uint64_t number, svs_error *err) {
 static svs_code load_sound(struct recovering *w, svs_error *err) {
     uint64_t *numbers = NULL;
     int count = 0;
-    svs_code code = svi_folder_list(w->folder, "checkpoint", &numbers, &count, err);
+    svs_code code = svi_state_dir_list(w->dir, "checkpoint", &numbers, &count, err);
     for (int i = 0; i < count && code == SVS_OK && !w->r->checkpointed; i++) {
-        code = load(w, numbers[w->o->from == SVI_FROM_OLDEST ? i : count - 1 - i], err);
+        code = recovery_load(w, numbers[w->o->from == SVI_FROM_OLDEST ? i : count - 1 - i], err);
         if (code != SVS_DAMAGED && code != SVS_SETTING && code != SVS_IO)
             continue;
-        say(w, "state: a checkpoint is passed over", err);
+        if (w->o->log)
+            fprintf(w->o->log, "state: skipping a checkpoint that cannot be loaded: %s\n", err->text);
         w->r->damaged++;
         code = SVS_OK;
     }
@@ -168,7 +109,7 @@ static svs_code load_sound(struct recovering *w, svs_error *err) {
 /* ---- the journal */
 
 /* Without a checkpoint the settings are those of the first record. */
-static svs_code begin(struct recovering *w, const struct svi_record *first, svs_error *err) {
+static svs_code recovery_begin(struct recovering *w, const struct svi_record *first, svs_error *err) {
     struct svi_recovery *r = w->r;
     struct svi_journal_found found;
     if (w->o->with)
@@ -186,73 +127,45 @@ static svs_code begin(struct recovering *w, const struct svi_record *first, svs_
     svi_journal_reader_found(w->reader, &found);
     r->epoch = found.epoch;
     svs_code code = make_engine(w, err);
-    w->lossy = first->number > 0;
-    if (code == SVS_OK && w->lossy)
+    if (code == SVS_OK && first->number > 0)
         svi_engine_allow_gaps(r->engine, true);
     return code;
 }
 
-/* With other settings the refits are others too. */
-static void refit_at_once(svi_engine *e) {
-    struct svi_refit *job = svi_engine_refit_take(e);
-    if (!job)
-        return;
-    svi_refit_run(job);
-    svi_engine_refit_give(e);
-}
-
-/* From which number on a source goes on, behind a loss; its name only if this record can tell. */
-struct track {
-    char name[SVS_NAME_MAX + 1];
-    int64_t next, first; /* known before; of the record */
-};
-
-static struct track look_ahead(const struct recovering *w, const struct svi_record *record) {
-    struct track t = {.name = ""};
-    struct svi_origin o;
-    if (!w->lossy || record->kind != SVI_RECORD_SOURCED)
-        return t;
-    svi_origin_find(record->payload, record->size, &o);
-    if (svi_origin_name(&o, NULL) != SVS_OK || svi_origin_number(&o, &t.first, NULL) != SVS_OK)
-        return t;
-    memcpy(t.name, o.src.body, o.src.length);
-    t.next = svi_engine_source_next(w->r->engine, t.name);
-    return t;
-}
-
-static void tell_jump(struct recovering *w, const struct track *t) {
+/* After a loss: from which number on a source goes on. */
+static void report_jump(struct recovering *w, const struct svi_receipt *receipt) {
     struct svi_recovery *r = w->r;
     char shown[80];
-    if (!t->name[0] || t->first <= t->next || svi_engine_source_next(r->engine, t->name) <= t->first)
+    if (receipt->jumped_from < 0)
         return;
     r->jumps++;
-    r->lost_samples += t->first - t->next;
-    if (w->o->log && r->jumps <= TOLD)
+    r->lost_samples += receipt->first - receipt->jumped_from;
+    if (w->o->log && r->jumps <= JUMPS_REPORTED)
         fprintf(w->o->log,
                 "state: LOST: samples %" PRId64 " to %" PRId64
                 " of the source %s, which goes on with %" PRId64 "\n",
-                t->next, t->first - 1, svi_escape(shown, sizeof shown, t->name, strlen(t->name)), t->first);
+                receipt->jumped_from, receipt->first - 1,
+                svi_escape(shown, sizeof shown, receipt->src, strlen(receipt->src)), receipt->first);
 }
 
-static svs_code repeat(struct recovering *w, const struct svi_record *record, svs_error *err) {
+static svs_code recovery_apply(struct recovering *w, const struct svi_record *record, svs_error *err) {
     struct svi_journal_found found;
-    svs_code code = w->r->engine ? SVS_OK : begin(w, record, err);
-    bool theirs = record->kind == SVI_RECORD_START || record->kind == SVI_RECORD_REFIT;
+    struct svi_receipt receipt = {.jumped_from = -1};
+    svs_code code = w->r->engine ? SVS_OK : recovery_begin(w, record, err);
+    const bool theirs = record->kind == SVI_RECORD_START || record->kind == SVI_RECORD_REFIT;
     if (code != SVS_OK || (w->o->with && theirs))
         return code;
     svi_journal_reader_found(w->reader, &found);
     if (found.lost)
         svi_engine_allow_gaps(w->r->engine, true);
-    w->lossy = w->lossy || found.lost;
-    const struct track track = look_ahead(w, record);
-    code = svi_record_repeat(&w->control, record, &w->scratch, err);
-    w->r->engine = w->control.engine; /* a start may have raised a limit */
-    if (code == SVS_OK && (w->control.failed || svi_engine_starved(w->r->engine)))
+    code = svi_record_apply(&w->r->engine, &w->r->settings, record, &receipt,
+                            err); /* a start may raise a limit */
+    if (code == SVS_OK && svi_engine_out_of_memory(w->r->engine))
         code = svi_fail(err, SVS_NO_MEMORY, "memory ran out for record %" PRIu64 " of the journal",
                         record->number);
-    tell_jump(w, &track);
-    if (w->o->with)
-        refit_at_once(w->r->engine);
+    report_jump(w, &receipt);
+    if (w->o->with) /* with other settings the refits are others too */
+        svi_engine_refit_here(w->r->engine);
     return code;
 }
 
@@ -260,7 +173,7 @@ static svs_code repeat(struct recovering *w, const struct svi_record *record, sv
 static svs_code first_record(struct recovering *w, struct svi_position *start, svs_error *err) {
     uint64_t *numbers = NULL;
     int count = 0;
-    svs_code code = svi_folder_list(w->folder, "journal", &numbers, &count, err);
+    svs_code code = svi_state_dir_list(w->dir, "journal", &numbers, &count, err);
     if (code == SVS_OK && count > 0)
         start->number = start->segment = numbers[0];
     svi_free(numbers);
@@ -273,7 +186,7 @@ static svs_code first_record(struct recovering *w, struct svi_position *start, s
     return code;
 }
 
-static svs_code read_journal(struct recovering *w, svs_error *err) {
+static svs_code recovery_read_journal(struct recovering *w, svs_error *err) {
     struct svi_position start = {0};
     const struct svi_journal_reader_options o = {w->r->checkpointed ? w->r->epoch : 0, SVI_RECORD_LARGEST,
                                                  w->o->accept_loss};
@@ -284,11 +197,11 @@ static svs_code read_journal(struct recovering *w, svs_error *err) {
     if (code != SVS_OK)
         return code;
     w->r->first = from->number;
-    if (!(w->reader = svi_journal_reader_new(w->folder, from, &o, err)))
+    if (!(w->reader = svi_journal_reader_new(w->dir, from, &o, err)))
         return err->code;
     while (code == SVS_OK && (what = svi_journal_read(w->reader, &record, err)) == SVI_JOURNAL_RECORD &&
            record.number < w->o->until)
-        code = repeat(w, &record, err);
+        code = recovery_apply(w, &record, err);
     if (what == SVI_JOURNAL_FAIL)
         code = err->code;
     svi_journal_reader_found(w->reader, &w->r->found);
@@ -303,7 +216,7 @@ static svs_code read_journal(struct recovering *w, svs_error *err) {
     return code;
 }
 
-static void tell(const struct recovering *w) {
+static void recovery_tell(const struct recovering *w) {
     const struct svi_recovery *r = w->r;
     FILE *log = w->o->log;
     if (!log || !r->engine)
@@ -311,11 +224,11 @@ static void tell(const struct recovering *w) {
     fprintf(log, "state: %" PRId64 " samples", svi_engine_seen(r->engine));
     if (r->checkpointed)
         fprintf(log, ", checkpoint after record %" PRIu64, r->checkpoint);
-    fprintf(log, ", %" PRIu64 " records repeated in %.2f s\n", r->found.records, r->seconds);
+    fprintf(log, ", %" PRIu64 " records applied in %.2f s\n", r->found.records, r->seconds);
     if (r->found.torn > 0)
         fprintf(log,
-                "state: the last %" PRIu64 " bytes of the journal, from record %" PRIu64
-                " on, are not sound and were not known to be on disk: they are cut off\n",
+                "state: torn tail truncated: the last %" PRIu64 " bytes of the journal, from record %" PRIu64
+                " on (never synced)\n",
                 r->found.torn, r->found.end.number);
     if (r->found.damages > 0 && r->found.lost_records == 0)
         fprintf(log,
@@ -325,27 +238,26 @@ static void tell(const struct recovering *w) {
                 "state: LOST: %" PRIu64 " records (%" PRIu64
                 " bytes) of the journal at least are damaged or missing\n",
                 r->found.lost_records, r->found.lost_bytes);
-    if (r->jumps > TOLD)
+    if (r->jumps > JUMPS_REPORTED)
         fprintf(log, "state: LOST: %" PRId64 " samples in all, in %d gaps of sources\n", r->lost_samples,
                 r->jumps);
 }
 
-static svs_code recover(const struct svi_folder *f, const struct svi_recovery_options *o, svi_sink *sink,
-                        void *user, struct svi_recovery *r, svs_error *err) {
-    struct recovering w = {.folder = f, .o = o, .sink = sink, .user = user, .r = r};
+static svs_code recovery_recover(const struct svi_state_dir *f, const struct svi_recovery_options *o,
+                                 svi_sink *sink, void *user, struct svi_recovery *r, svs_error *err) {
+    struct recovering w = {.dir = f, .o = o, .sink = sink, .user = user, .r = r};
     const double began = svi_monotonic();
     *r = (struct svi_recovery){.residual = NAN};
     svs_code code = o->from == SVI_FROM_START ? SVS_OK : load_sound(&w, err);
     if (code == SVS_OK)
-        code = read_journal(&w, err);
+        code = recovery_read_journal(&w, err);
     r->seconds = svi_monotonic() - began;
     if (code == SVS_OK)
-        tell(&w);
+        recovery_tell(&w);
     else
         svi_engine_free(&r->engine);
     svi_journal_reader_free(&w.reader);
     svi_checkpoint_clear(&w.checkpoint);
-    svi_bytes_clear(&w.scratch);
     return code;
 }
 
@@ -354,59 +266,65 @@ struct extent {
     uint64_t oldest_checkpoint, newest_checkpoint, oldest_segment; /* 0 = there is none */
 };
 
-static struct extent extent(const struct svi_folder *f) {
+static struct extent recovery_extent(const struct svi_state_dir *f) {
     uint64_t *numbers = NULL;
     int count = 0;
     struct extent e = {0};
-    if (svi_folder_list(f, "checkpoint", &numbers, &count, NULL) == SVS_OK && count > 0) {
+    if (svi_state_dir_list(f, "checkpoint", &numbers, &count, NULL) == SVS_OK && count > 0) {
         e.oldest_checkpoint = numbers[0];
         e.newest_checkpoint = numbers[count - 1];
     }
     svi_free(numbers);
     numbers = NULL;
-    if (svi_folder_list(f, "journal", &numbers, &count, NULL) == SVS_OK && count > 0)
+    if (svi_state_dir_list(f, "journal", &numbers, &count, NULL) == SVS_OK && count > 0)
         e.oldest_segment = numbers[0];
     svi_free(numbers);
     return e;
 }
 
-/* Who only looks may look while a process writes: behind each checkpoint it removes what was just going to be
+/* A reader may look while a process writes: after each checkpoint it removes what was just going to be
  * read. */
-svs_code svi_recover(const struct svi_folder *f, const struct svi_recovery_options *o, svi_sink *sink,
+svs_code svi_recover(const struct svi_state_dir *f, const struct svi_recovery_options *o, svi_sink *sink,
                      void *user, struct svi_recovery *r, svs_error *err) {
     svs_code code = SVS_OK;
     for (int i = 0; i < SVI_READ_TRIES; i++) {
-        const struct extent before = extent(f);
-        code = recover(f, o, sink, user, r, err);
+        const struct extent before = recovery_extent(f);
+        code = recovery_recover(f, o, sink, user, r, err);
         const bool vanished = code == SVS_DAMAGED || code == SVS_IO;
-        const struct extent after = extent(f);
+        const struct extent after = recovery_extent(f);
         if (!vanished || f->lock >= 0 || memcmp(&before, &after, sizeof after) == 0)
             break;
     }
     return code;
 }
 
-svs_code svi_recovery_settings(const struct svi_folder *f, struct svi_settings *s, svs_error *err) {
-    const struct svi_recovery_options o = {.from = SVI_FROM_OLDEST, .silent = true, .until = 1};
+struct svi_recovery *svi_recovery_new(const struct svi_state_dir *f, const struct svi_recovery_options *o,
+                                      svs_error *err) {
+    struct svi_recovery_options silent = *o;
     struct svi_recovery *r = svi_alloc(sizeof *r);
-    svs_code code = r ? svi_recover(f, &o, NULL, NULL, r, err) : svi_fail_memory(err, "the settings");
+    silent.silent = true;
+    svs_code code =
+        r ? svi_recover(f, &silent, NULL, NULL, r, err) : svi_fail_memory(err, "the recovered state");
     if (code == SVS_OK && !r->engine)
-        code = svi_fail(err, SVS_DAMAGED, "no state is kept in %.150s", f->path);
-    if (code == SVS_OK) {
-        *s = r->settings;
-        svi_engine_free(&r->engine);
-    }
-    svi_free(r);
-    return code;
+        code = svi_fail(err, SVS_EMPTY, "no state is kept in %.150s", f->path);
+    if (code != SVS_OK)
+        svi_recovery_free(&r);
+    return r;
 }
 
-svs_code svi_engine_hash(svi_engine *e, char *hash, svs_error *err) {
-    struct svi_checkpoint c = {0};
-    svs_code code = svi_engine_save(e, &c, err);
-    if (code == SVS_OK) {
-        svi_checkpoint_hash(&c);
-        svi_hash_text(c.hash, hash);
-    }
-    svi_checkpoint_clear(&c);
-    return code;
+void svi_recovery_free(struct svi_recovery **r) {
+    if (*r)
+        svi_engine_free(&(*r)->engine);
+    svi_free(*r);
+    *r = NULL;
+}
+
+svs_code svi_recovery_settings(const struct svi_state_dir *f, struct svi_settings *s, svs_error *err) {
+    const struct svi_recovery_options o = {.from = SVI_FROM_OLDEST, .until = 1};
+    struct svi_recovery *r = svi_recovery_new(f, &o, err);
+    if (!r)
+        return err->code;
+    *s = r->settings;
+    svi_recovery_free(&r);
+    return SVS_OK;
 }

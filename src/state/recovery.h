@@ -1,13 +1,13 @@
-/* recovery.h: a kept state becomes an engine again: the newest sound checkpoint, and the journal behind it
- * repeated through the functions that did it first. Used by who goes on with it (keeper) and by who only
- * looks (svmstream replay, state). */
+/* recovery.h: a kept state becomes an engine again: the newest good checkpoint, and the journal after it
+ * applied through the functions that did it first. Used by what goes on with it (write_ahead) and by what
+ * only looks (svmstream replay, state). */
 #ifndef SVI_RECOVERY_H
 #define SVI_RECOVERY_H
 
 #include <stdio.h>
 
-#include "engine/control.h"
-#include "store/files.h"
+#include "state/record.h"
+#include "store/checkpoint_file.h"
 
 /* Where it begins. */
 #define SVI_RECORD_LARGEST (((size_t)1 << 30) + 65536) /* bytes: max.message at its highest, and a little */
@@ -48,18 +48,17 @@ struct svi_recovery {
 };
 
 /* SVS_DAMAGED: with the file and what to do; SVS_IO, SVS_NO_MEMORY, SVS_UNAVAILABLE (of a later version). */
-svs_code svi_recover(const struct svi_folder *f, const struct svi_recovery_options *o, svi_sink *sink,
+svs_code svi_recover(const struct svi_state_dir *f, const struct svi_recovery_options *o, svi_sink *sink,
                      void *user, struct svi_recovery *r, svs_error *err);
 
-/* The settings of the oldest state that is kept, as svi_settings_unpack gives them. SVS_DAMAGED: there is
- * none. */
-svs_code svi_recovery_settings(const struct svi_folder *f, struct svi_settings *s, svs_error *err);
+/* The same for a command that only looks, into a structure of its own: no events are sent. NULL on failure,
+ * and where there is no state (SVS_EMPTY). */
+struct svi_recovery *svi_recovery_new(const struct svi_state_dir *f, const struct svi_recovery_options *o,
+                                      svs_error *err);
+void svi_recovery_free(struct svi_recovery **r);
 
-/* Fingerprint of a state: SVI_HASH_TEXT bytes. SVS_NO_MEMORY. */
-svs_code svi_engine_hash(svi_engine *e, char *hash, svs_error *err);
-
-/* Repeats one record. SVS_DAMAGED: it is none that can be. */
-svs_code svi_record_repeat(struct svi_control *c, const struct svi_record *record, struct svi_bytes *scratch,
-                           svs_error *err);
+/* The settings of the oldest state that is kept, as svi_settings_unpack gives them. Codes of
+ * svi_recovery_new. */
+svs_code svi_recovery_settings(const struct svi_state_dir *f, struct svi_settings *s, svs_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-#include "engine/latency.h"
+#include "stats/latency.h"
 
 #include <math.h>
 
@@ -25,8 +25,4 @@ double svi_latency_quantile(const struct svi_latency *l, double q) {
             return SHORTEST * exp2(i / 4.0);
     }
     return NAN;
-}
-
-void svi_latency_reset(struct svi_latency *l) {
-    *l = (struct svi_latency){0};
 }

@@ -7,6 +7,7 @@
 
 #define SVI_LATENCY_STEPS 160 /* 100 ns to beyond a day */
 
+/* Zero-initialised is empty. */
 struct svi_latency {
     int64_t counts[SVI_LATENCY_STEPS];
     int64_t messages, turns, largest; /* since the last reset; largest: messages of one turn */
@@ -17,7 +18,5 @@ void svi_latency_add(struct svi_latency *l, double seconds, int64_t messages);
 
 /* Seconds that a share q (0 to 1) of the messages did not exceed; NAN without messages. */
 double svi_latency_quantile(const struct svi_latency *l, double q);
-
-void svi_latency_reset(struct svi_latency *l);
 
 #endif

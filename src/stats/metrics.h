@@ -1,11 +1,11 @@
 /* metrics.h: prequential quality (test, then train), cumulative and over the last `window` labelled samples.
  *
  * classify: accuracy; kappa (chance: the product of marginals); kappa_t (chance: "same label as before"); f1
- * (macro over the classes that were labels or predictions); auc (while there are two classes; the score's
- * rank, from a fixed fine histogram: error below 0.002); logloss (natural log; two classes: sigmoid of twice
- * the score, else softmax of them; a class unknown to the scores has no probability; clipped at 1e-15).
+ * (macro over the classes that were labels or predictions); auc (while there are two classes; the
+ * score's rank, from a fixed fine histogram: error below 0.002); logloss (natural log; two classes: sigmoid
+ * of twice the score, else softmax of them; a class without a score has no probability; clipped at 1e-15).
  * regress: mae, rmse, r2. Windowed figures carry the suffix ".w". Cost per sample: O(rows), 35 ns for two
- * classes; figures: about 10 us. Nothing is allocated after _new. Windowed sums never drift, see tally.h. */
+ * classes; figures: about 10 us. Nothing is allocated after _new. Windowed sums never drift. */
 #ifndef SVI_METRICS_H
 #define SVI_METRICS_H
 
@@ -31,8 +31,8 @@ void svi_metrics_value(svi_metrics *m, double truth, double predicted);
 /* Fills at most SVI_METRICS_FIGURES figures; NAN = not known yet. Returns how many. */
 int svi_metrics_figures(const svi_metrics *m, struct svi_figure *out);
 
-/* All of it, bit for bit, into one made with the same task, window and classes. About 16 bytes a sample of
- * the window, 40 for a regression. */
+/* The whole state, bit for bit; loads into an object made with the same task, window and classes. About 16
+ * bytes a sample of the window, 40 for a regression. */
 void svi_metrics_archive(struct svi_archive *a, svi_metrics *m);
 
 double svi_metrics_memory(svs_task task, int64_t window, int max_classes); /* bytes */

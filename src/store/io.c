@@ -5,13 +5,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "base/fail.h"
 
 #define INTERRUPTIONS 1000 /* in a row, before they count as a failure */
-#define PATH_SHOWN    96   /* bytes of the folder's path in a text */
+#define PATH_SHOWN    96   /* bytes of the directory's path in a text */
 
 int svi_write_all(int fd, const void *bytes, size_t size) {
     const char *at = bytes;
@@ -46,60 +47,47 @@ int svi_read_at(int fd, void *bytes, size_t size, uint64_t offset, size_t *got) 
     return 0;
 }
 
-/* An interrupted sync has reported no lost write, so it may be asked for again; after any other failure it
- * may not. */
-static int sync_by(int (*sync)(int), int fd) {
-    for (int i = 0; i < INTERRUPTIONS; i++) {
-        if (sync(fd) == 0)
-            return 0;
-        if (errno != EINTR)
-            return errno;
-    }
-    return EINTR;
-}
+/* Returns 0 or an errno; an interrupted call is made again. An interrupted sync has reported no lost write,
+ * so it may be asked for again; after any other failure it may not. */
+#define RETURN_OF(call)                                                                                      \
+    for (int i = 0; i < INTERRUPTIONS; i++) {                                                                \
+        if ((call) >= 0)                                                                                     \
+            return 0;                                                                                        \
+        if (errno != EINTR)                                                                                  \
+            return errno;                                                                                    \
+    }                                                                                                        \
+    return EINTR
 
 int svi_sync_data(int fd) {
-    return sync_by(fdatasync, fd);
+    RETURN_OF(fdatasync(fd));
 }
 
 int svi_sync_file(int fd) {
-    return sync_by(fsync, fd);
-}
-
-static int write_back(int fd) {
-    return sync_file_range(fd, 0, 0,
-                           SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
-}
-
-int svi_write_back(int fd) {
-    const int error = sync_by(write_back, fd);
-    /* not every system has it, and not every sandbox lets it through */
-    return error == ENOSYS || error == EPERM || error == EINVAL ? svi_sync_data(fd) : error;
+    RETURN_OF(fsync(fd));
 }
 
 int svi_sync_system(int fd) {
-    return sync_by(syncfs, fd);
+    RETURN_OF(syncfs(fd));
 }
 
 int svi_truncate(int fd, uint64_t size) {
-    for (int i = 0; i < INTERRUPTIONS; i++) {
-        if (ftruncate(fd, (off_t)size) == 0)
-            return 0;
-        if (errno != EINTR)
-            return errno;
-    }
-    return EINTR;
+    RETURN_OF(ftruncate(fd, (off_t)size));
 }
 
+/* Up to 256 bytes are never cut short. */
 int svi_random(void *bytes, size_t size) {
-    for (int i = 0; i < INTERRUPTIONS; i++) {
-        ssize_t n = getrandom(bytes, size, 0);
-        if (n >= 0)
-            return (size_t)n == size ? 0 : EIO;
-        if (errno != EINTR)
-            return errno;
-    }
-    return EINTR;
+    RETURN_OF(getrandom(bytes, size, 0));
+}
+
+static int write_back(int fd) {
+    RETURN_OF(sync_file_range(
+        fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER));
+}
+
+int svi_write_back(int fd) {
+    const int error = write_back(fd);
+    /* not every system has it, and not every sandbox lets it through */
+    return error == ENOSYS || error == EPERM || error == EINVAL ? svi_sync_data(fd) : error;
 }
 
 static bool no_descriptor(int error) {
@@ -115,39 +103,47 @@ const char *svi_errno_text(int error) {
     return text ? text : "unknown reason";
 }
 
-svs_code svi_fail_file(svs_error *err, svs_code code, const struct svi_folder *f, const char *name,
-                       const char *format, ...) {
+svs_code svi_fail_file(svs_error *err, svs_code code, const char *dir, const char *name, const char *format,
+                       ...) {
     char text[SVS_ERROR_TEXT], path[PATH_SHOWN];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (!f || !f->path)
+    if (!dir)
         return svi_fail(err, code, "%s %s", name, text);
-    svi_escape(path, sizeof path, f->path, strlen(f->path));
+    svi_escape(path, sizeof path, dir, strlen(dir));
     return svi_fail(err, code, "%s%s%s %s", path, *name ? "/" : "", name, text);
 }
 
-svs_code svi_fail_io(svs_error *err, const struct svi_folder *f, const char *name, const char *what,
-                     int error) {
-    return svi_fail_file(err, SVS_IO, f, name, "cannot be %s: %s", what, svi_errno_text(error));
+svs_code svi_fail_io(svs_error *err, const char *dir, const char *name, const char *what, int error) {
+    return svi_fail_file(err, SVS_IO, dir, name, "cannot be %s: %s", what, svi_errno_text(error));
 }
 
-svs_code svi_fail_full(svs_error *err, const struct svi_folder *f, const char *name, uint64_t wanted,
-                       int error) {
+svs_code svi_fail_version(svs_error *err, const char *dir, const char *name) {
+    return svi_fail_file(err, SVS_UNAVAILABLE, dir, name,
+                         "has another format version: use the version of this program that wrote it");
+}
+
+int64_t svi_free_bytes(const char *dir) {
+    struct statvfs s;
+    if (!dir || statvfs(dir, &s) != 0)
+        return -1;
+    return (int64_t)((uint64_t)s.f_bavail * s.f_frsize);
+}
+
+svs_code svi_fail_full(svs_error *err, const char *dir, const char *name, uint64_t wanted, int error) {
     if (no_descriptor(error))
-        return svi_fail_file(err, SVS_DISK_FULL, f, name, "cannot be opened for now: %s; raise that limit",
+        return svi_fail_file(err, SVS_DISK_FULL, dir, name, "cannot be opened for now: %s; raise that limit",
                              svi_errno_text(error));
-    const unsigned long long bytes = wanted;
-    if (error == EFBIG)
-        return svi_fail_file(err, SVS_DISK_FULL, f, name,
-                             "has no room for %llu bytes: %s; raise ulimit -f, or set a smaller "
-                             "journal.segment",
-                             bytes, svi_errno_text(error));
-    if (error == EDQUOT)
-        return svi_fail_file(err, SVS_DISK_FULL, f, name, "has no room for %llu bytes: %s; make room there",
-                             bytes, svi_errno_text(error));
-    return svi_fail_file(err, SVS_DISK_FULL, f, name,
-                         "has no room for %llu bytes, %lld are free: %s; make room there", bytes,
-                         (long long)svi_folder_free(f), svi_errno_text(error));
+    char left[40] = "";
+    const bool limit = error == EFBIG;
+    int64_t free = -1;
+    if (!limit && error != EDQUOT)
+        free = svi_free_bytes(dir);
+    if (free >= 0)
+        snprintf(left, sizeof left, ", %lld are free", (long long)free);
+    return svi_fail_file(err, SVS_DISK_FULL, dir, name, "has no room for %llu bytes%s: %s; %s",
+                         (unsigned long long)wanted, left, svi_errno_text(error),
+                         limit ? "raise ulimit -f, or set a smaller journal.segment" : "make room there");
 }

@@ -1,4 +1,4 @@
-/* io.h: the calls on files, made whole: interruptions and short transfers are no business of the callers.
+/* io.h: the calls on files, made whole: callers see neither interruptions nor short transfers.
  * Each is a plain system call underneath, so that tests can put failures in its place. Part of the store. */
 #ifndef SVI_IO_H
 #define SVI_IO_H
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "store/folder.h"
+#include "svmstream/error.h"
 
 /* Each returns 0 or the errno of the failure. */
 int svi_write_all(int fd, const void *bytes, size_t size);
@@ -25,17 +25,21 @@ int svi_random(void *bytes, size_t size); /* at most 256 of them, for secrets */
  * which peers use up as well): it may go away. */
 bool svi_no_room(int error);
 
-/* "FOLDER/NAME what": the folder's path is shortened where it is long; `f` may be NULL. */
-svs_code svi_fail_file(svs_error *err, svs_code code, const struct svi_folder *f, const char *name,
-                       const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* "DIRECTORY/NAME what": the path is shortened where it is long; `dir`: its path, or NULL. */
+svs_code svi_fail_file(svs_error *err, svs_code code, const char *dir, const char *name, const char *format,
+                       ...) __attribute__((format(printf, 5, 6)));
 
-/* SVS_IO: "FOLDER/NAME cannot be `what`: reason". */
-svs_code svi_fail_io(svs_error *err, const struct svi_folder *f, const char *name, const char *what,
-                     int error);
+/* SVS_IO: "DIRECTORY/NAME cannot be `what`: reason". */
+svs_code svi_fail_io(svs_error *err, const char *dir, const char *name, const char *what, int error);
+
+/* SVS_UNAVAILABLE: it was written by a program whose format has another version. */
+svs_code svi_fail_version(svs_error *err, const char *dir, const char *name);
+
+/* Bytes free for this process on the file system of a directory; -1 = not known. */
+int64_t svi_free_bytes(const char *dir);
 
 /* SVS_DISK_FULL with the bytes that were wanted and those that are free, or the limit that is reached. */
-svs_code svi_fail_full(svs_error *err, const struct svi_folder *f, const char *name, uint64_t wanted,
-                       int error);
+svs_code svi_fail_full(svs_error *err, const char *dir, const char *name, uint64_t wanted, int error);
 
 const char *svi_errno_text(int error);
 

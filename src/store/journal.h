@@ -1,4 +1,5 @@
-/* journal.h: every input that changes the state, in order, written before it takes effect.
+/* journal.h: every input that changes the state, in order, written before it takes effect (a write-ahead
+ * log).
  *
  * A journal is a row of segments `journal-<first record>`. A segment is nothing but msgpack objects one after
  * another, so that any msgpack library reads it:
@@ -12,10 +13,10 @@
  * bits) of the object's bytes before it, seeded with the check before (of the first record: the header's),
  * for records xor the segment's secret; the header's own seed is `chain`. Items have fixed sizes (uint 64,
  * float 64, bin 32), so that the place of the check before a record is known. The secret is drawn at random
- * and leaves the folder nowhere: what a producer sends never passes for a record, whatever a crash tears
- * around it. It stands twice, for without it no record can be checked. Version 1 had none (0).
+ * and never leaves the directory: what a producer sends never passes for a record, whatever a crash tears
+ * around it. It stands twice, for without it no record can be checked.
  *
- * A crash leaves a torn tail: a bad record in the last segment with no sound record behind it that says it
+ * A crash leaves a torn tail: a bad record in the last segment with no sound record after it that says it
  * was durable (each record can be checked alone: its seed stands right before it). The tail is cut off. A bad
  * record that was durable, or one in an earlier segment (which is synced before the next begins), is damage:
  * it is refused, or with accept_loss passed over up to the next sound record. */
@@ -24,7 +25,7 @@
 
 #include <stddef.h>
 
-#include "store/folder.h"
+#include "store/state_dir.h"
 
 enum svi_fsync { SVI_FSYNC_ALWAYS = 0, SVI_FSYNC_INTERVAL, SVI_FSYNC_NEVER };
 
@@ -58,23 +59,23 @@ typedef struct svi_journal_reader svi_journal_reader;
 
 /* From `from` on (offset 0: the segment is searched by its number, and a journal without segments reads as
  * empty). SVS_DAMAGED: a segment that is needed is missing; and what svi_journal_read fails with. */
-svi_journal_reader *svi_journal_reader_new(const struct svi_folder *f, const struct svi_position *from,
+svi_journal_reader *svi_journal_reader_new(const struct svi_state_dir *dir, const struct svi_position *from,
                                            const struct svi_journal_reader_options *o, svs_error *err);
 void svi_journal_reader_free(svi_journal_reader **r);
 
 enum svi_journal_read { SVI_JOURNAL_RECORD, SVI_JOURNAL_END, SVI_JOURNAL_FAIL };
 
 /* The next record, valid until the next call. FAIL, for good: SVS_DAMAGED with file, byte and what to do
- * (--accept-loss); SVS_TOO_LARGE: a sound record above `largest`; SVS_UNAVAILABLE: of a later version;
+ * (--accept-loss); SVS_TOO_LARGE: a sound record above `largest`; SVS_UNAVAILABLE: of another version;
  * SVS_IO, SVS_NO_MEMORY. */
 enum svi_journal_read svi_journal_read(svi_journal_reader *r, struct svi_record *record, svs_error *err);
 
 struct svi_journal_found {
-    struct svi_position end; /* behind the last sound record */
+    struct svi_position end; /* after the last sound record */
     uint64_t epoch;          /* of its segments; 0 = there are none */
     uint64_t records;        /* read */
-    uint64_t torn;           /* bytes behind the end in the last segment */
-    uint64_t lost_records;   /* passed over (accept_loss), as far as numbers tell */
+    uint64_t torn;           /* bytes after the end in the last segment */
+    uint64_t lost_records;   /* passed over (accept_loss), as far as their numbers show */
     uint64_t lost_bytes;
     int damages; /* places that were passed over; what was lost there may not be known */
     bool lost;   /* since the last record that was returned something was passed over */
@@ -96,11 +97,11 @@ typedef struct svi_journal svi_journal;
 
 /* Before a journal is read that is to be continued: what a sync that failed left in memory alone must not be
  * taken for what is on disk, so the last segment will be read from there. SVS_IO, SVS_NO_MEMORY. */
-svs_code svi_journal_forget(const struct svi_folder *f, svs_error *err);
+svs_code svi_journal_forget(const struct svi_state_dir *dir, svs_error *err);
 
-/* Continues at `at`, behind which nothing of value stands: cuts off what there is (a torn tail, and whole
- * later segments), or begins a new journal. The folder is locked and outlives the journal. */
-svi_journal *svi_journal_new(const struct svi_folder *f, const struct svi_journal_options *o,
+/* Continues at `at`, after which nothing of value stands: cuts off what there is (a torn tail, and whole
+ * later segments), or begins a new journal. The directory is locked and outlives the journal. */
+svi_journal *svi_journal_new(const struct svi_state_dir *dir, const struct svi_journal_options *o,
                              const struct svi_position *at, svs_error *err);
 /* Writes nothing more; what was not committed is gone. */
 void svi_journal_free(svi_journal **j);
@@ -120,13 +121,13 @@ svs_code svi_journal_commit(svi_journal *j, svs_error *err);
 svs_code svi_journal_write(svi_journal *j, svs_error *err);
 
 /* Drops what was gathered and not committed. */
-void svi_journal_drop(svi_journal *j);
+void svi_journal_abort(svi_journal *j);
 
 /* Makes everything committed durable now, whatever the policy. */
 svs_code svi_journal_sync(svi_journal *j, svs_error *err);
 
 /* With the policy interval: is it time (seconds, monotonic) to sync? *due: when to ask again (INFINITY:
- * nothing is unsynced). With any policy after a failure, which svi_journal_sync_begin then tells. */
+ * nothing is unsynced). With any policy after a failure, which svi_journal_sync_begin then reports. */
 bool svi_journal_due(svi_journal *j, double time, double *due);
 
 /* A sync that the stream does not wait for: begun and ended by the journal's owner, run by any thread in
@@ -139,7 +140,7 @@ struct svi_journal_sync {
     uint64_t segment, number; /* records below it will be on disk */
 };
 svs_code svi_journal_sync_begin(svi_journal *j, struct svi_journal_sync *s, svs_error *err); /* SVS_IO */
-void svi_journal_sync_run(struct svi_journal_sync *s);
+void svi_journal_sync_run(void *sync); /* a task of a worker */
 /* SVS_IO: it failed, as for svi_journal_commit. Closes the descriptor. */
 svs_code svi_journal_sync_end(svi_journal *j, struct svi_journal_sync *s, svs_error *err);
 
@@ -151,6 +152,6 @@ int64_t svi_journal_bytes(const svi_journal *j);    /* written by this process *
 
 /* Removes segments in which every record is below `number`, from any thread: `current` is the segment that
  * was being written when it was last asked for (svi_position), and stays. */
-svs_code svi_journal_trim(const struct svi_folder *f, uint64_t number, uint64_t current, svs_error *err);
+svs_code svi_journal_trim(const struct svi_state_dir *dir, uint64_t number, uint64_t current, svs_error *err);
 
 #endif

@@ -1,4 +1,16 @@
-#include "store/reader.h"
+/* The journal's reader: every record that can be believed, in order, and where the journal ends.
+ *
+ * Between two calls `here` is the place of the next record: its number, segment, byte, and the check that it
+ * continues. An intact record moves `here` on; a bad one is either torn (what a crash left at the end of the
+ * last segment, never reported as durable: reading ends) or damage (durable once: refused, or with
+ * accept_loss skipped up to the next intact record or segment). It was durable if its segment is not the
+ * last, since segments are synced before the next begins, or if any intact record after it says so.
+ *
+ * The search for one is bounded in bytes: a producer may have filled a payload with what looks like records,
+ * and when the search gives up, the answer is damage, never a torn tail. What fails for good (the disk,
+ * memory) sets `state` and `error`, which svi_journal_read reports. To read: svi_journal_read, next_segment,
+ * next_record, bad_record, search_records. */
+#include "store/journal_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,24 +18,57 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "store/io.h"
+#include "store/read_buffer.h"
 
-#define TO_DO "restore it from a copy, or let run --accept-loss pass over the damage"
+#define TO_DO        "restore it from a copy, or run with --accept-loss to skip the damage"
+#define SEARCH_PIECE (64 * 1024) /* bytes looked through at a time */
+#define SEARCH_TIMES 8 /* bytes that all searches together may look through, in sizes of the segment */
 
-static bool is_last(const svi_journal_reader *r) {
+enum reader_state { READER_READING, READER_ENDED, READER_FAILED };
+
+struct svi_journal_reader {
+    const struct svi_state_dir *dir; /* NULL: one segment, in memory */
+    const char *path;                /* of dir, for error texts; or NULL */
+    const uint8_t *memory;
+    size_t memory_size;
+    struct svi_journal_reader_options options;
+    uint64_t *numbers; /* of the segments */
+    int count, at;     /* the segment being read, or left; -1 = before the first */
+    bool open;
+    bool chained;      /* `here.chain` is what the next segment continues */
+    bool passed;       /* something was passed over since the last record that was returned */
+    uint64_t searched; /* bytes of this segment that searches have looked through and hashed */
+    uint64_t proved;   /* records below this number were durable, as later ones of this segment say */
+    struct svi_position from, here; /* where the next record is expected */
+    struct svi_read_buffer buffer;
+    enum reader_state state;
+    svs_error error;
+    struct svi_journal_found found;
+};
+
+static bool reader_at_last(const svi_journal_reader *r) {
     return r->at + 1 >= r->count;
 }
 
-/* ---- damage */
-
-/* The window has written the text. */
-static void fail(svi_journal_reader *r) {
-    r->state = SVI_READER_FAILED;
+static uint64_t bytes_left(const svi_journal_reader *r) {
+    return r->buffer.size - r->here.offset;
 }
 
-static void damaged(svi_journal_reader *r, const char *name, uint64_t offset, const char *what) {
-    svi_fail_file(&r->error, SVS_DAMAGED, r->folder, name, "is damaged at byte %" PRIu64 ": %s; " TO_DO,
-                  offset, what);
-    fail(r);
+/* ---- failures and damage */
+
+/* Makes these bytes of the open segment available; false: it failed for good. */
+static bool reader_bytes(svi_journal_reader *r, uint64_t offset, size_t need, const uint8_t **at) {
+    if (svi_read_buffer_at(&r->buffer, offset, need, at, &r->error) != SVS_OK)
+        r->state = READER_FAILED;
+    return r->state == READER_READING;
+}
+
+/* The check of a record of `size` bytes of payload at `here`; false: it failed for good. */
+static bool reader_hash(svi_journal_reader *r, size_t size, uint64_t *check) {
+    if (svi_read_buffer_check(&r->buffer, r->here.offset, SVI_RECORD_HEAD + (uint64_t)size,
+                              svi_record_seed(r->here.chain, r->here.secret), check, &r->error) != SVS_OK)
+        r->state = READER_FAILED;
+    return r->state == READER_READING;
 }
 
 /* Something is damaged or missing: true if it is to be passed over. */
@@ -35,13 +80,15 @@ static bool may_pass(svi_journal_reader *r) {
 
 /* Damage at this byte of the segment: true if it is to be passed over. */
 static bool pass_over(svi_journal_reader *r, uint64_t offset, const char *what) {
-    bool passed = may_pass(r);
-    if (!passed)
-        damaged(r, r->window.name, offset, what);
-    return passed;
+    if (may_pass(r))
+        return true;
+    svi_fail_file(&r->error, SVS_DAMAGED, r->path, r->buffer.name,
+                  "is damaged at byte %" PRIu64 ": %s; " TO_DO, offset, what);
+    r->state = READER_FAILED;
+    return false;
 }
 
-/* Records up to this one are lost; those before `from` nobody wanted. */
+/* Records up to this one are lost; those before `from` were not wanted. */
 static void lose_to(svi_journal_reader *r, uint64_t number) {
     uint64_t wanted = r->here.number > r->from.number ? r->here.number : r->from.number;
     if (number > wanted)
@@ -54,30 +101,141 @@ static struct svi_position after_checkpoint(const svi_journal_reader *r) {
     return (struct svi_position){r->from.number, r->from.number, 0, r->from.chain, 0};
 }
 
-static void end(svi_journal_reader *r) {
-    r->state = SVI_READER_ENDED;
+static void end_reading(svi_journal_reader *r) {
+    r->state = READER_ENDED;
     r->open = false;
-    svi_window_close(&r->window);
+    svi_read_buffer_close(&r->buffer);
     r->found.lost = r->passed;
     if (r->found.end.number < r->from.number) /* not reached */
         r->found.end = after_checkpoint(r);
 }
 
 /* Leaves the segment, of which this many bytes were not read. */
-static void leave(svi_journal_reader *r, uint64_t rest) {
+static void leave_segment(svi_journal_reader *r, uint64_t rest) {
     r->open = false;
     r->found.lost_bytes += rest;
     r->chained = r->chained && rest == 0;
-    if (is_last(r))
-        end(r);
+    if (reader_at_last(r))
+        end_reading(r);
 }
 
-/* Goes on at the first sound record behind the damage, or in the next segment. */
-static void resume_at(svi_journal_reader *r, const struct svi_search *s) {
+/* The tail of the last segment that a crash has torn, unless it holds what the disk cannot read. */
+static void cut_tail(svi_journal_reader *r) {
+    r->found.torn = bytes_left(r);
+    if (r->buffer.hidden > 0 && may_pass(r))
+        r->found.lost_bytes += r->found.torn;
+    end_reading(r);
+}
+
+/* ---- searching for sound records after a bad one */
+
+struct search {
+    uint64_t begin;       /* in: where to begin */
+    uint64_t number;      /* in: no record there has a lower one */
+    uint64_t durable;     /* in: go on until a record says that records below this were durable; 0 = the first
+                             will do */
+    uint64_t after;       /* in: where the bad one ends if its length is right; 0 = not known */
+    uint64_t seed;        /* in: what its check must be then: it alone may be wrong */
+    bool sound, evidence; /* out: there is a sound record; there is one that says so */
+    bool exhausted;       /* out: given up, for there are too many that look like records */
+    uint64_t offset, found; /* out: of the first sound one; its number */
+    uint64_t chain;         /* out: the check before it */
+};
+
+/* Its number fits between what was read and what the bytes between have room for: a stale or made-up record
+ * seldom does. */
+static bool may_stand(const svi_journal_reader *r, const struct search *s, uint64_t p,
+                      const struct svi_record *record) {
+    uint64_t most = s->number + (p - s->begin) / SVI_RECORD_BARE + 1;
+    return record->number >= s->number && record->number <= most &&
+           SVI_RECORD_BARE + (uint64_t)record->size <= r->buffer.size - p &&
+           record->size <= r->options.largest;
+}
+
+/* The record that seems to stand at p is sound; *chain is the check before, which stands there. */
+static bool try_record(svi_journal_reader *r, const struct search *s, uint64_t p, struct svi_record *record,
+                       uint64_t *chain) {
+    const uint8_t *at;
+    if (!reader_bytes(r, p - 8, 8 + SVI_RECORD_HEAD, &at) || !svi_record_head(at + 8, record) ||
+        !may_stand(r, s, p, record))
+        return false;
+    size_t span = SVI_RECORD_BARE + record->size;
+    r->searched += span;
+    if (!reader_bytes(r, p - 8, 8 + span, &at))
+        return false;
+    uint64_t check = *chain = svi_load64(at);
+    bool sound = svi_record_sound(at + 8, record, r->here.secret, &check);
+    if (!sound && p == s->after) {
+        check = *chain = s->seed;
+        sound = svi_record_sound(at + 8, record, r->here.secret, &check);
+    }
+    return sound;
+}
+
+/* A sound record stands at *p: moves *p past it. */
+static void search_found(svi_journal_reader *r, struct search *s, uint64_t *p,
+                         const struct svi_record *record, uint64_t chain) {
+    if (record->durable > r->proved)
+        r->proved = record->durable;
     if (!s->sound) {
-        if (is_last(r))
-            r->found.torn = r->window.size - r->here.offset;
-        leave(r, r->window.size - r->here.offset);
+        s->sound = true;
+        s->offset = *p;
+        s->found = record->number;
+        s->chain = chain;
+    }
+    s->evidence = s->evidence || record->durable >= s->durable;
+    *p += SVI_RECORD_BARE + record->size;
+}
+
+/* Moves *p on: past the sound record that stands there, or to the next byte that may begin one. */
+static void search_step(svi_journal_reader *r, struct search *s, uint64_t *p) {
+    const uint64_t rest = r->buffer.size - *p;
+    const size_t n = rest < SEARCH_PIECE ? (size_t)rest : SEARCH_PIECE, starts = n - SVI_RECORD_BARE + 1;
+    struct svi_record record;
+    uint64_t chain;
+    const uint8_t *at;
+    if (!reader_bytes(r, *p, n, &at))
+        return;
+    const uint8_t *lead = memchr(at, SVI_RECORD_LEAD, starts);
+    *p += lead ? (size_t)(lead - at) : starts;
+    if (lead && try_record(r, s, *p, &record, &chain))
+        search_found(r, s, p, &record, chain);
+    else if (lead)
+        *p += 1;
+}
+
+/* The record that comes next stands where the bad one ends: then what is between is the bad one's payload,
+ * in which a producer may have written what looks like records. */
+static void search_after(svi_journal_reader *r, struct search *s, uint64_t *p) {
+    struct svi_record record;
+    uint64_t chain, at = s->after;
+    if (at < *p || at + SVI_RECORD_BARE > r->buffer.size || !try_record(r, s, at, &record, &chain) ||
+        record.number != s->number + (s->begin > 0)) /* begin 0: a header is bad */
+        return;
+    *p = at;
+    search_found(r, s, p, &record, chain);
+}
+
+/* False: it failed for good. */
+static bool search_records(svi_journal_reader *r, struct search *s) {
+    uint64_t p = s->begin < 8 ? 8 : s->begin;
+    search_after(r, s, &p);
+    while (r->state == READER_READING && !s->evidence && !s->exhausted &&
+           p + SVI_RECORD_BARE <= r->buffer.size) {
+        uint64_t before = p;
+        search_step(r, s, &p);
+        r->searched += p - before;
+        s->exhausted = r->searched > SEARCH_TIMES * r->buffer.size;
+    }
+    return r->state == READER_READING;
+}
+
+/* Goes on at the first sound record after the damage, or in the next segment. */
+static void resume_at(svi_journal_reader *r, const struct search *s) {
+    if (!s->sound) {
+        if (reader_at_last(r))
+            r->found.torn = bytes_left(r);
+        leave_segment(r, bytes_left(r));
         return;
     }
     r->found.lost_bytes += s->offset - r->here.offset;
@@ -87,18 +245,10 @@ static void resume_at(svi_journal_reader *r, const struct svi_search *s) {
     r->chained = true;
 }
 
-/* The tail of the last segment that a crash has torn, unless it holds what the disk cannot read. */
-static void cut(svi_journal_reader *r) {
-    r->found.torn = r->window.size - r->here.offset;
-    if (r->window.hidden > 0 && may_pass(r))
-        r->found.lost_bytes += r->found.torn;
-    end(r);
-}
-
 /* ---- segments */
 
 /* The one that comes next begins where the one before ended. */
-static bool follows(svi_journal_reader *r, uint64_t number) {
+static bool segment_follows(svi_journal_reader *r, uint64_t number) {
     char what[96];
     if (number == r->here.number)
         return true;
@@ -110,7 +260,7 @@ static bool follows(svi_journal_reader *r, uint64_t number) {
     if (!pass_over(r, 0, what))
         return false;
     if (number < r->here.number) {
-        leave(r, r->window.size);
+        leave_segment(r, r->buffer.size);
         return false;
     }
     lose_to(r, number);
@@ -119,7 +269,7 @@ static bool follows(svi_journal_reader *r, uint64_t number) {
     return true;
 }
 
-static void enter(svi_journal_reader *r, const struct svi_segment_header *h) {
+static void enter_segment(svi_journal_reader *r, const struct svi_segment_header *h) {
     uint64_t number = r->numbers[r->at], epoch = r->options.epoch ? r->options.epoch : r->found.epoch;
     char what[80];
     if (h->first != number)
@@ -128,7 +278,7 @@ static void enter(svi_journal_reader *r, const struct svi_segment_header *h) {
         snprintf(what, sizeof what, "it is of epoch %" PRIu64 ", not %" PRIu64, h->epoch, epoch);
     if (h->first != number || (epoch && h->epoch != epoch)) {
         if (pass_over(r, 0, what))
-            leave(r, r->window.size);
+            leave_segment(r, r->buffer.size);
         return;
     }
     if (r->chained && h->chain != r->here.chain && !pass_over(r, 0, "it does not continue what is before it"))
@@ -141,71 +291,67 @@ static void enter(svi_journal_reader *r, const struct svi_segment_header *h) {
 }
 
 /* A header is on disk before the first record is written: one that is not sound is either all there is of a
- * segment that a crash interrupted, or damaged. Records can be told by the right one of its secrets. */
+ * segment that a crash interrupted, or damaged. Its records can be recognised by the right one of its
+ * secrets. */
 static void bad_header(svi_journal_reader *r, const struct svi_segment_header *h) {
     const uint64_t secrets[2] = {h->secret, h->again};
-    struct svi_search s = {0};
-    bool exhausted = r->window.size > SVI_HEADER_MAX; /* no header is torn there */
+    struct search s = {0};
+    bool exhausted = r->buffer.size > SVI_HEADER_MAX; /* no header is torn there */
     for (int i = 0; i < 1 + (h->secret != h->again) && !s.sound; i++) {
         r->here = (struct svi_position){r->here.number, r->here.number, 0, r->here.chain, secrets[i]};
         r->searched = 0;
-        s = (struct svi_search){.number = r->here.number, .after = h->size, .seed = h->check};
-        if (svi_journal_search(r, &s, &r->error) != SVS_OK) {
-            fail(r);
+        s = (struct search){.number = r->here.number, .after = h->size, .seed = h->check};
+        if (!search_records(r, &s))
             return;
-        }
         exhausted = exhausted || s.exhausted;
     }
-    if (is_last(r) && !s.sound && !exhausted)
-        cut(r);
-    else if (pass_over(r, 0, "its header is not sound")) {
+    if (reader_at_last(r) && !s.sound && !exhausted)
+        cut_tail(r);
+    else if (pass_over(r, 0, "the check of its header is wrong")) {
         r->open = true;
         resume_at(r, &s);
     }
 }
 
-static svs_code open_segment(svi_journal_reader *r, int at, svs_error *err) {
+/* False: it failed for good. */
+static bool open_segment(svi_journal_reader *r, int at) {
     char name[SVI_FILE_NAME];
-    svi_folder_name(name, SVI_JOURNAL, r->numbers[at]);
+    svi_state_dir_name(name, SVI_JOURNAL, r->numbers[at]);
     r->at = at;
     r->searched = r->proved = 0;
-    if (r->folder)
-        return svi_window_open(&r->window, r->folder, name, err);
-    svi_window_memory(&r->window, r->memory, r->memory_size, name);
-    return SVS_OK;
+    if (!r->dir)
+        svi_read_buffer_memory(&r->buffer, r->memory, r->memory_size, name);
+    else if (svi_read_buffer_open(&r->buffer, r->dir, name, &r->error) != SVS_OK)
+        r->state = READER_FAILED;
+    return r->state == READER_READING;
 }
 
-static svs_code read_header(svi_journal_reader *r, struct svi_segment_header *h, enum svi_head_state *state) {
-    size_t n = r->window.size < SVI_HEADER_MAX ? (size_t)r->window.size : SVI_HEADER_MAX;
+/* False: it failed for good. */
+static bool read_header(svi_journal_reader *r, struct svi_segment_header *h, enum svi_header_state *state) {
+    size_t n = r->buffer.size < SVI_HEADER_MAX ? (size_t)r->buffer.size : SVI_HEADER_MAX;
     const uint8_t *at;
-    *state = SVI_HEAD_BAD;
+    *state = SVI_HEADER_BAD;
     *h = (struct svi_segment_header){0};
-    svs_code code = n ? svi_window_at(&r->window, 0, n, &at, &r->error) : SVS_OK;
-    if (n && code == SVS_OK)
+    if (n && reader_bytes(r, 0, n, &at))
         *state = svi_segment_header_read(h, at, n);
-    if (*state != SVI_HEAD_LATER)
-        return code;
-    return svi_fail_file(&r->error, SVS_UNAVAILABLE, r->folder, r->window.name,
-                         "was written by a later version of this program: use that one");
+    if (*state == SVI_HEADER_VERSION) {
+        svi_fail_version(&r->error, r->path, r->buffer.name);
+        r->state = READER_FAILED;
+    }
+    return r->state == READER_READING;
 }
 
 static void next_segment(svi_journal_reader *r) {
     struct svi_segment_header h;
-    enum svi_head_state state;
-    if (is_last(r)) {
-        end(r);
+    enum svi_header_state state;
+    if (reader_at_last(r)) {
+        end_reading(r);
         return;
     }
-    if (open_segment(r, r->at + 1, &r->error) != SVS_OK) {
-        fail(r);
+    if (!open_segment(r, r->at + 1) || !segment_follows(r, r->numbers[r->at]) || !read_header(r, &h, &state))
         return;
-    }
-    if (!follows(r, r->numbers[r->at]))
-        return;
-    if (read_header(r, &h, &state) != SVS_OK)
-        fail(r);
-    else if (state == SVI_HEAD_SOUND)
-        enter(r, &h);
+    if (state == SVI_HEADER_SOUND)
+        enter_segment(r, &h);
     else
         bad_header(r, &h);
 }
@@ -213,91 +359,72 @@ static void next_segment(svi_journal_reader *r) {
 /* ---- records */
 
 /* A record that is larger than what is taken, but sound, must not be mistaken for a torn one. */
-static bool too_large(svi_journal_reader *r, const struct svi_record *record) {
-    uint64_t check, end = r->here.offset + SVI_RECORD_HEAD + record->size;
+static void large_record(svi_journal_reader *r, const struct svi_record *record) {
+    uint64_t check;
     const uint8_t *at;
-    if (svi_window_check(&r->window, r->here.offset, SVI_RECORD_HEAD + (uint64_t)record->size,
-                         svi_record_seed(r->here.chain, r->here.secret), &check, &r->error) != SVS_OK ||
-        svi_window_at(&r->window, end, SVI_CHECK_SIZE, &at, &r->error) != SVS_OK) {
-        fail(r);
-        return true;
-    }
-    if (*at != SVI_LEAD_UINT64 || svi_load64(at + 1) != check)
-        return false;
-    svi_fail_file(&r->error, SVS_TOO_LARGE, r->folder, r->window.name,
+    if (!reader_hash(r, record->size, &check) ||
+        !reader_bytes(r, r->here.offset + SVI_RECORD_HEAD + record->size, SVI_CHECK_SIZE, &at) ||
+        !svi_check_is(at, check))
+        return;
+    svi_fail_file(&r->error, SVS_TOO_LARGE, r->path, r->buffer.name,
                   "has a record of %zu bytes at byte %" PRIu64
-                  ", more than the %zu that are taken now: raise "
-                  "the limit again",
+                  ", more than the %zu that are accepted now: raise the limit again",
                   record->size, r->here.offset, r->options.largest);
-    fail(r);
-    return true;
+    r->state = READER_FAILED;
 }
 
-/* The next record is there and sound. Sets the state when it could not even be read. */
-static bool read_sound(svi_journal_reader *r, struct svi_record *record) {
-    uint64_t left = r->window.size - r->here.offset;
+/* What has the form of a record stands at `here`, and the segment has room for all of it. */
+static bool read_head(svi_journal_reader *r, struct svi_record *record) {
+    const uint64_t left = bytes_left(r);
     const uint8_t *at;
-    if (left < SVI_RECORD_BARE)
-        return false;
-    if (svi_window_at(&r->window, r->here.offset, SVI_RECORD_HEAD, &at, &r->error) != SVS_OK) {
-        fail(r);
-        return false;
-    }
-    if (!svi_record_head(at, record) || record->number != r->here.number ||
-        SVI_RECORD_BARE + (uint64_t)record->size > left)
+    return left >= SVI_RECORD_BARE && reader_bytes(r, r->here.offset, SVI_RECORD_HEAD, &at) &&
+           svi_record_head(at, record) && SVI_RECORD_BARE + (uint64_t)record->size <= left;
+}
+
+/* The next record is there and sound; else it is bad, or reading it failed for good. */
+static bool read_sound(svi_journal_reader *r, struct svi_record *record) {
+    const uint8_t *at;
+    if (!read_head(r, record) || record->number != r->here.number)
         return false;
     if (record->size > r->options.largest) {
-        too_large(r, record);
+        large_record(r, record);
         return false;
     }
-    if (svi_window_at(&r->window, r->here.offset, SVI_RECORD_BARE + record->size, &at, &r->error) != SVS_OK) {
-        fail(r);
-        return false;
-    }
-    return svi_record_sound(at, record, r->here.secret, &r->here.chain);
-}
-
-/* If only its check is wrong, the record behind it is sound: so that no more than the one is lost. */
-static svs_code expect_behind(svi_journal_reader *r, struct svi_search *s) {
-    struct svi_record record;
-    const uint8_t *at;
-    uint64_t left = r->window.size - r->here.offset;
-    if (left < SVI_RECORD_BARE)
-        return SVS_OK;
-    svs_code code = svi_window_at(&r->window, r->here.offset, SVI_RECORD_HEAD, &at, &r->error);
-    if (code != SVS_OK || !svi_record_head(at, &record) || SVI_RECORD_BARE + (uint64_t)record.size > left)
-        return code;
-    s->after = r->here.offset + SVI_RECORD_BARE + record.size;
-    return svi_window_check(&r->window, r->here.offset, SVI_RECORD_HEAD + (uint64_t)record.size,
-                            svi_record_seed(r->here.chain, r->here.secret), &s->seed, &r->error);
+    return reader_bytes(r, r->here.offset, SVI_RECORD_BARE + record->size, &at) &&
+           svi_record_sound(at, record, r->here.secret, &r->here.chain);
 }
 
 static void bad_record(svi_journal_reader *r) {
-    bool last = is_last(r), durable = !last || r->proved > r->here.number;
+    bool last = reader_at_last(r), durable = !last || r->proved > r->here.number;
     char what[64];
-    struct svi_search s = {
+    struct svi_record record;
+    struct search s = {
         .begin = r->here.offset + 1, .number = r->here.number, .durable = durable ? 0 : r->here.number + 1};
-    bool search = !durable || r->options.accept_loss;
-    if (search && (expect_behind(r, &s) != SVS_OK || svi_journal_search(r, &s, &r->error) != SVS_OK)) {
-        fail(r);
-        return;
+    if (!durable || r->options.accept_loss) {
+        /* If only its check is wrong, the record after it is sound: so that no more than the one is lost. */
+        if (read_head(r, &record)) {
+            s.after = r->here.offset + SVI_RECORD_BARE + record.size;
+            reader_hash(r, record.size, &s.seed);
+        }
+        if (r->state != READER_READING || !search_records(r, &s))
+            return;
     }
     if (!durable && !s.evidence && !s.exhausted) {
-        cut(r);
+        cut_tail(r);
         return;
     }
-    snprintf(what, sizeof what, "the record %" PRIu64 " is not sound", r->here.number);
+    snprintf(what, sizeof what, "the check of record %" PRIu64 " is wrong", r->here.number);
     if (pass_over(r, r->here.offset, what))
         resume_at(r, &s);
 }
 
 static bool next_record(svi_journal_reader *r, struct svi_record *record) {
-    if (r->here.offset == r->window.size) {
-        leave(r, 0);
+    if (r->here.offset == r->buffer.size) {
+        leave_segment(r, 0);
         return false;
     }
     if (!read_sound(r, record)) {
-        if (r->state == SVI_READER_READING)
+        if (r->state == READER_READING)
             bad_record(r);
         return false;
     }
@@ -308,7 +435,7 @@ static bool next_record(svi_journal_reader *r, struct svi_record *record) {
 }
 
 enum svi_journal_read svi_journal_read(svi_journal_reader *r, struct svi_record *record, svs_error *err) {
-    while (r->state == SVI_READER_READING) {
+    while (r->state == READER_READING) {
         if (!r->open) {
             next_segment(r);
         } else if (next_record(r, record)) {
@@ -318,7 +445,7 @@ enum svi_journal_read svi_journal_read(svi_journal_reader *r, struct svi_record 
             return SVI_JOURNAL_RECORD;
         }
     }
-    if (r->state == SVI_READER_ENDED)
+    if (r->state == READER_ENDED)
         return SVI_JOURNAL_END;
     if (err)
         *err = r->error;
@@ -340,38 +467,36 @@ static int segment_of(const svi_journal_reader *r, uint64_t number) {
     return at;
 }
 
-/* The header is not needed any more where reading begins behind it, but what it says must fit. */
+/* The header is not needed any more where reading begins after it, but what it says must fit. */
 static void begin_inside(svi_journal_reader *r) {
+    const struct svi_position from = r->here;
     struct svi_segment_header h;
-    enum svi_head_state state;
-    if (read_header(r, &h, &state) != SVS_OK) {
-        fail(r);
+    enum svi_header_state state;
+    if (!read_header(r, &h, &state))
         return;
-    }
     r->found.epoch = r->options.epoch;
-    if (state == SVI_HEAD_SOUND) {
-        struct svi_position from = r->here;
+    r->open = true;
+    if (state == SVI_HEADER_SOUND) {
         r->here.number = r->numbers[r->at];
-        r->chained = false;
-        enter(r, &h);
+        r->chained = r->open = false;
+        enter_segment(r, &h);
         if (r->open && h.secret != from.secret) {
             r->open = false;
-            if (pass_over(r, 0, "it is another one than the checkpoint goes on with"))
-                leave(r, r->window.size);
+            if (pass_over(r, 0, "it is not the segment that the checkpoint continues"))
+                leave_segment(r, r->buffer.size);
         }
         r->here = from;
         r->found.end = r->open ? from : after_checkpoint(r); /* nothing is appended to what is not ours */
-    } else
-        r->open = true;
+    }
     r->chained = true;
 }
 
 static void begin_at_offset(svi_journal_reader *r) {
     int at = segment_of(r, r->from.segment);
     if (at >= 0 && r->numbers[at] == r->from.segment) {
-        if (open_segment(r, at, &r->error) != SVS_OK)
-            fail(r);
-        else if (r->window.size >= r->from.offset)
+        if (!open_segment(r, at))
+            return;
+        if (r->buffer.size >= r->from.offset)
             begin_inside(r);
         else
             r->found.end = after_checkpoint(r);
@@ -379,18 +504,18 @@ static void begin_at_offset(svi_journal_reader *r) {
     }
     /* Trimmed: then the next segment begins just there. */
     r->at = r->from.number ? segment_of(r, r->from.number - 1) : -1;
-    if (is_last(r)) {
+    if (reader_at_last(r)) {
         char name[SVI_FILE_NAME];
-        svi_folder_name(name, SVI_JOURNAL, r->from.segment);
+        svi_state_dir_name(name, SVI_JOURNAL, r->from.segment);
         if (!may_pass(r)) {
-            svi_fail_file(&r->error, SVS_DAMAGED, r->folder, name, "is missing: " TO_DO);
-            fail(r);
+            svi_fail_file(&r->error, SVS_DAMAGED, r->path, name, "is missing: " TO_DO);
+            r->state = READER_FAILED;
         }
         r->found.end = after_checkpoint(r);
     }
 }
 
-static void begin(svi_journal_reader *r) {
+static void begin_reading(svi_journal_reader *r) {
     r->here = r->found.end = r->from;
     r->chained = true;
     if (r->from.offset > 0) {
@@ -405,7 +530,7 @@ static void begin(svi_journal_reader *r) {
     r->chained = r->here.number == r->from.number && r->from.chain != 0;
 }
 
-static svi_journal_reader *make(const struct svi_journal_reader_options *o, svs_error *err) {
+static svi_journal_reader *new_reader(const struct svi_journal_reader_options *o, svs_error *err) {
     svi_journal_reader *r = svi_alloc(sizeof *r);
     if (!r) {
         svi_fail_memory(err, "the reader of the journal");
@@ -413,25 +538,25 @@ static svi_journal_reader *make(const struct svi_journal_reader_options *o, svs_
     }
     r->options = *o;
     r->at = -1;
-    r->window = (struct svi_window){.fd = -1, .lossy = o->accept_loss, .advice = TO_DO};
+    r->buffer = (struct svi_read_buffer){.fd = -1, .lossy = o->accept_loss, .advice = TO_DO};
     return r;
 }
 
-svi_journal_reader *svi_journal_reader_new(const struct svi_folder *f, const struct svi_position *from,
+svi_journal_reader *svi_journal_reader_new(const struct svi_state_dir *dir, const struct svi_position *from,
                                            const struct svi_journal_reader_options *o, svs_error *err) {
-    svi_journal_reader *r = make(o, err);
+    svi_journal_reader *r = new_reader(o, err);
     if (!r)
         return NULL;
-    r->folder = f;
+    r->dir = dir;
+    r->path = dir->path;
     r->from = *from;
-    if (svi_folder_list(f, SVI_JOURNAL, &r->numbers, &r->count, err) != SVS_OK) {
-        svi_journal_reader_free(&r);
-        return NULL;
-    }
-    begin(r);
-    if (r->state == SVI_READER_READING && !r->open)
+    if (svi_state_dir_list(dir, SVI_JOURNAL, &r->numbers, &r->count, &r->error) != SVS_OK)
+        r->state = READER_FAILED;
+    else
+        begin_reading(r);
+    if (r->state == READER_READING && !r->open)
         next_segment(r);
-    if (r->state != SVI_READER_FAILED)
+    if (r->state != READER_FAILED)
         return r;
     if (err)
         *err = r->error;
@@ -441,7 +566,7 @@ svi_journal_reader *svi_journal_reader_new(const struct svi_folder *f, const str
 
 svi_journal_reader *svi_journal_reader_memory(const uint8_t *bytes, size_t size, uint64_t first,
                                               const struct svi_journal_reader_options *o, svs_error *err) {
-    svi_journal_reader *r = make(o, err);
+    svi_journal_reader *r = new_reader(o, err);
     if (!r)
         return NULL;
     r->numbers = svi_alloc(sizeof *r->numbers);
@@ -461,7 +586,7 @@ svi_journal_reader *svi_journal_reader_memory(const uint8_t *bytes, size_t size,
 void svi_journal_reader_free(svi_journal_reader **r) {
     if (!*r)
         return;
-    svi_window_clear(&(*r)->window);
+    svi_read_buffer_clear(&(*r)->buffer);
     svi_free((*r)->numbers);
     svi_free(*r);
     *r = NULL;

@@ -3,8 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/fail.h"
 #include "wire/cursor.h"
+#include "wire/fields.h"
+#include "wire/pack.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "blocks are copied as they are");
 
@@ -21,7 +22,7 @@ static const struct {
               [SVI_ARCHIVE_INT32] = {3, sizeof(int32_t)},
               [SVI_ARCHIVE_INT64] = {4, sizeof(int64_t)}};
 
-static void append(struct svi_archive *a, const void *bytes, size_t size) {
+static void archive_append(struct svi_archive *a, const void *bytes, size_t size) {
     struct svi_archive_out *o = (struct svi_archive_out *)a;
     o->size += size;
     if (o->bytes && svi_archive_ok(a) && svi_bytes_append(o->bytes, bytes, size) != SVS_OK)
@@ -30,53 +31,53 @@ static void append(struct svi_archive *a, const void *bytes, size_t size) {
 
 static void append_key(struct svi_archive *a, const char *name) {
     const uint8_t head[2] = {0xd9, (uint8_t)strlen(name)}; /* str 8 */
-    append(a, head, sizeof head);
-    append(a, name, head[1]);
+    archive_append(a, head, sizeof head);
+    archive_append(a, name, head[1]);
     ((struct svi_archive_out *)a)->fields++;
 }
 
 static void append_word(struct svi_archive *a, uint8_t lead, uint64_t bits) {
-    uint8_t item[9] = {lead};
-    bits = htobe64(bits);
-    memcpy(item + 1, &bits, sizeof bits);
-    append(a, item, sizeof item);
+    uint8_t item[9];
+    svi_store_word(item, lead, bits);
+    archive_append(a, item, sizeof item);
 }
 
-static void put_integer(struct svi_archive *a, const char *name, int64_t *v) {
+static void archive_put_integer(struct svi_archive *a, const char *name, int64_t *v) {
     append_key(a, name);
     append_word(a, INT64, (uint64_t)*v);
 }
 
-static void put_real(struct svi_archive *a, const char *name, double *v) {
+static void archive_put_real(struct svi_archive *a, const char *name, double *v) {
     uint64_t bits;
     memcpy(&bits, v, sizeof bits);
     append_key(a, name);
     append_word(a, FLOAT64, bits);
 }
 
-static void put_piece(struct svi_archive *a, const char *name, enum svi_archive_type type, const void *v,
-                      size_t size) {
+static void archive_put_piece(struct svi_archive *a, const char *name, enum svi_archive_type type,
+                              const void *v, size_t size) {
     uint32_t length = htobe32((uint32_t)size);
     uint8_t head[6] = {blocks[type].ext ? EXT32 : BIN32};
     memcpy(head + 1, &length, sizeof length);
     head[5] = blocks[type].ext;
     append_key(a, name);
-    append(a, head, blocks[type].ext ? 6 : 5);
+    archive_append(a, head, blocks[type].ext ? 6 : 5);
     if (size > 0)
-        append(a, v, size);
+        archive_append(a, v, size);
 }
 
-static void put_block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
-                      int64_t count) {
+static void archive_put_block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
+                              int64_t count) {
     const int64_t piece = ((struct svi_archive_out *)a)->piece / blocks[type].size * blocks[type].size;
     const uint8_t *from = v;
     int64_t size = count * blocks[type].size;
     for (; size > piece; from += piece, size -= piece)
-        put_piece(a, name, type, from, (size_t)piece);
-    put_piece(a, name, type, from, (size_t)size);
+        archive_put_piece(a, name, type, from, (size_t)piece);
+    archive_put_piece(a, name, type, from, (size_t)size);
 }
 
-static const struct svi_archive_form out_form = {put_integer, put_real, put_block, NULL};
+static const struct svi_archive_form out_form = {archive_put_integer, archive_put_real, archive_put_block,
+                                                 NULL};
 
 void svi_archive_out_begin(struct svi_archive_out *o, struct svi_bytes *bytes, const char *section,
                            svs_error *err) {
@@ -85,7 +86,7 @@ void svi_archive_out_begin(struct svi_archive_out *o, struct svi_bytes *bytes, c
     err->text[0] = '\0';
     *o = (struct svi_archive_out){
         {&out_form, false, section, err}, bytes, bytes ? bytes->size : 0, 0, 0, SVI_ARCHIVE_PIECE};
-    append(&o->archive, head, sizeof head);
+    archive_append(&o->archive, head, sizeof head);
 }
 
 svs_code svi_archive_out_end(struct svi_archive_out *o) {
@@ -99,64 +100,63 @@ svs_code svi_archive_out_end(struct svi_archive_out *o) {
 
 /* ---- reading */
 
+static void archive_damaged(struct svi_archive *a, const char *name, const char *what) {
+    char text[128];
+    snprintf(text, sizeof text, "the field %s %s", name, what);
+    svi_archive_fail(a, SVS_DAMAGED, text);
+}
+
+#define WRONG "has another type or length"
+
 /* The next field, which must have this name. */
-static bool next(struct svi_archive *a, const char *name, struct svi_item *value) {
+static bool archive_next(struct svi_archive *a, const char *name, struct svi_item *value) {
     struct svi_archive_in *in = (struct svi_archive_in *)a;
     struct svi_item key;
-    char text[128];
     if (in->left > 0) {
         const uint8_t *at = svi_item_read(in->at, &key);
-        if (key.type == SVI_STRING && key.length == strlen(name) && memcmp(key.body, name, key.length) == 0) {
+        if (svi_item_is(&key, name)) {
             in->at = svi_item_read(at, value);
             in->left--;
             bool scalar = value->type != SVI_ARRAY && value->type != SVI_MAP;
             return svi_archive_check(a, scalar, "a field is a container");
         }
     }
-    snprintf(text, sizeof text, "the field %s is not where it should be", name);
-    svi_archive_fail(a, SVS_DAMAGED, text);
+    archive_damaged(a, name, "is not where it should be");
     return false;
 }
 
-static void wrong(struct svi_archive *a, const char *name) {
-    char text[128];
-    snprintf(text, sizeof text, "the field %s has another type or length", name);
-    svi_archive_fail(a, SVS_DAMAGED, text);
+static bool archive_get(struct svi_archive *a, const char *name, enum svi_item_type type,
+                        struct svi_item *item) {
+    if (!archive_next(a, name, item))
+        return false;
+    if (item->type != type)
+        archive_damaged(a, name, WRONG);
+    return item->type == type;
 }
 
-static void get_integer(struct svi_archive *a, const char *name, int64_t *v) {
+static void archive_get_integer(struct svi_archive *a, const char *name, int64_t *v) {
     struct svi_item item;
-    if (!next(a, name, &item))
-        return;
-    if (item.type == SVI_INT)
+    if (archive_get(a, name, SVI_INT, &item))
         *v = item.i;
-    else
-        wrong(a, name);
 }
 
-static void get_real(struct svi_archive *a, const char *name, double *v) {
+static void archive_get_real(struct svi_archive *a, const char *name, double *v) {
     struct svi_item item;
-    if (!next(a, name, &item))
-        return;
-    if (item.type == SVI_REAL)
+    if (archive_get(a, name, SVI_REAL, &item))
         *v = item.r;
-    else
-        wrong(a, name);
 }
 
-static bool is_block(const struct svi_item *item, enum svi_archive_type type) {
-    return blocks[type].ext ? item->type == SVI_EXT && item->ext == blocks[type].ext : item->type == SVI_BIN;
-}
-
-static void get_block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
-                      int64_t count) {
+static void archive_get_block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
+                              int64_t count) {
     struct svi_item item;
+    const uint8_t ext = blocks[type].ext;
     uint64_t left = (uint64_t)count * blocks[type].size, done = 0;
     do {
-        if (!next(a, name, &item))
+        if (!archive_next(a, name, &item))
             return;
-        if (!is_block(&item, type) || count < 0 || item.length > left || (item.length == 0 && left > 0)) {
-            wrong(a, name);
+        const bool right = ext ? item.type == SVI_EXT && item.ext == ext : item.type == SVI_BIN;
+        if (!right || count < 0 || item.length > left || (item.length == 0 && left > 0)) {
+            archive_damaged(a, name, WRONG);
             return;
         }
         if (item.length > 0) /* v may be NULL else */
@@ -166,12 +166,13 @@ static void get_block(struct svi_archive *a, const char *name, enum svi_archive_
     } while (left > 0);
 }
 
-static int64_t bytes_left(const struct svi_archive *a) {
+static int64_t archive_bytes_left(const struct svi_archive *a) {
     const struct svi_archive_in *in = (const struct svi_archive_in *)a;
     return in->end - in->at;
 }
 
-static const struct svi_archive_form in_form = {get_integer, get_real, get_block, bytes_left};
+static const struct svi_archive_form in_form = {archive_get_integer, archive_get_real, archive_get_block,
+                                                archive_bytes_left};
 
 void svi_archive_in_begin(struct svi_archive_in *i, const void *bytes, size_t size, const char *section,
                           svs_error *err) {
@@ -190,6 +191,6 @@ void svi_archive_in_begin(struct svi_archive_in *i, const void *bytes, size_t si
 }
 
 svs_code svi_archive_in_end(struct svi_archive_in *i) {
-    svi_archive_check(&i->archive, i->left == 0, "it has fields that nobody knows");
+    svi_archive_check(&i->archive, i->left == 0, "it has unknown fields");
     return i->archive.err->code;
 }

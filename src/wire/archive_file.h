@@ -1,12 +1,12 @@
 /* archive_file.h: archives as bytes: one section is one msgpack map {field name: value}, fields in the order
  * in which the module names them; doubles are float64 or ext 2, integers int, ext 3 (int32) and ext 4
  * (int64), other bytes bin. What is in ext is little-endian, msgpack's own numbers big-endian as ever. A
- * block of more than SVI_ARCHIVE_PIECE bytes is several fields of its name one behind the other. */
+ * block of more than SVI_ARCHIVE_PIECE bytes is several fields of its name, one after another. */
 #ifndef SVI_ARCHIVE_FILE_H
 #define SVI_ARCHIVE_FILE_H
 
 #include "base/archive.h"
-#include "wire/event.h"
+#include "base/bytes.h"
 
 #define SVI_ARCHIVE_PIECE ((int64_t)1 << 31) /* lengths have 32 bits */
 
@@ -37,7 +37,7 @@ struct svi_archive_in {
 void svi_archive_in_begin(struct svi_archive_in *i, const void *bytes, size_t size, const char *section,
                           svs_error *err);
 
-/* SVS_OK, or the first failure; fields that nobody asked for are one. */
+/* SVS_OK, or the first failure; a field that was not asked for is one. */
 svs_code svi_archive_in_end(struct svi_archive_in *i);
 
 #endif

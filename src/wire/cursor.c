@@ -1,4 +1,12 @@
+/* msgpack, item by item: a walk that checks the form, and a reader that trusts checked bytes.
+ *
+ * svi_walk needs no recursion: it counts the elements to come in each container around it. What a lead byte
+ * says is one table look-up, runs of doubles are taken in strides of four, and a header that claims more
+ * elements than bytes are left is refused before anything is reserved by it. svi_item_read runs over the same
+ * bytes afterwards and checks nothing. */
 #include "wire/cursor.h"
+
+#include "base/fail.h"
 
 /* What a lead byte says of its item: its bytes in all, and above them the elements that follow it; 0 = a
  * length field comes first, or the byte is 0xc1. One look-up costs less than branches on ranges. */
@@ -10,70 +18,36 @@
 #define SIXTEEN(item)        FOUR(item), FOUR(item), FOUR(item), FOUR(item)
 #define COUNT4(item, n)      item(n), item((n) + 1), item((n) + 2), item((n) + 3)
 #define COUNT16(item, n)     COUNT4(item, n), COUNT4(item, (n) + 4), COUNT4(item, (n) + 8), COUNT4(item, (n) + 12)
+#define FIXINTS              SIXTEEN(1), SIXTEEN(1), SIXTEEN(1), SIXTEEN(1) /* positive ones: 64 of 128 */
+#define SHORT_CONTAINERS     COUNT16(MAP_OF, 0), COUNT16(ARRAY_OF, 0)
+#define SHORT_STRINGS        COUNT16(STRING_OF, 0), COUNT16(STRING_OF, 16)
+#define NIL_TO_EXT           1, 0, 1, 1, FOUR(0), 0, 0         /* 0xc0: nil, -, bools, bin, ext */
+#define NUMBERS              5, 9, 2, 3, 5, 9, 2, 3, 5, 9      /* 0xca: floats, uints, ints */
+#define FIXEXT_TO_MAP        3, 4, 6, 10, 18, FOUR(0), 0, 0, 0 /* 0xd4: fixexts, str, array, map */
 
-static const uint16_t leads[256] = {
-    SIXTEEN(1),
-    SIXTEEN(1),
-    SIXTEEN(1),
-    SIXTEEN(1), /* positive fixint */
-    SIXTEEN(1),
-    SIXTEEN(1),
-    SIXTEEN(1),
-    SIXTEEN(1),
-    COUNT16(MAP_OF, 0),
-    COUNT16(ARRAY_OF, 0),
-    COUNT16(STRING_OF, 0),
-    COUNT16(STRING_OF, 16),
-    1,
-    0,
-    1,
-    1,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-    5,
-    9,
-    2,
-    3,
-    5,
-    9, /* nil, -, bools, bin, ext, floats, uints */
-    2,
-    3,
-    5,
-    9,
-    3,
-    4,
-    6,
-    10,
-    18,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0, /* ints, fixexts, str, array, map */
-    SIXTEEN(1),
-    SIXTEEN(1), /* negative fixint */
-};
+const uint16_t svi_leads[256] = {FIXINTS, FIXINTS,       SHORT_CONTAINERS, SHORT_STRINGS, NIL_TO_EXT,
+                                 NUMBERS, FIXEXT_TO_MAP, SIXTEEN(1),       SIXTEEN(1) /* negative fixint */};
 
-/* The items with a length field, 0xc0 to 0xdf: bytes of the field (0 = none of them), bytes between it and
- * the body, and how many elements each count stands for (0 = it counts bytes). */
+/* The items with a length field, and fixext, 0xc0 to 0xdf: bytes of the field (0 = it has none), bytes
+ * between it and the body, and how many elements each count stands for (0 = it counts bytes). */
 static const struct sized {
+    enum svi_item_type type;
     uint8_t field, extra, times;
 } sized[32] = {
-    [0xc4 - 0xc0] = {1, 0, 0}, [0xc5 - 0xc0] = {2, 0, 0}, [0xc6 - 0xc0] = {4, 0, 0}, /* bin */
-    [0xc7 - 0xc0] = {1, 1, 0}, [0xc8 - 0xc0] = {2, 1, 0}, [0xc9 - 0xc0] = {4, 1, 0}, /* ext */
-    [0xd9 - 0xc0] = {1, 0, 0}, [0xda - 0xc0] = {2, 0, 0}, [0xdb - 0xc0] = {4, 0, 0}, /* str */
-    [0xdc - 0xc0] = {2, 0, 1}, [0xdd - 0xc0] = {4, 0, 1},                            /* array */
-    [0xde - 0xc0] = {2, 0, 2}, [0xdf - 0xc0] = {4, 0, 2},                            /* map */
+    [0xc4 - 0xc0] = {SVI_BIN, 1, 0, 0},    [0xc5 - 0xc0] = {SVI_BIN, 2, 0, 0},
+    [0xc6 - 0xc0] = {SVI_BIN, 4, 0, 0},    [0xc7 - 0xc0] = {SVI_EXT, 1, 1, 0},
+    [0xc8 - 0xc0] = {SVI_EXT, 2, 1, 0},    [0xc9 - 0xc0] = {SVI_EXT, 4, 1, 0},
+    [0xd4 - 0xc0] = {SVI_EXT, 0, 1, 0},    [0xd5 - 0xc0] = {SVI_EXT, 0, 1, 0},
+    [0xd6 - 0xc0] = {SVI_EXT, 0, 1, 0},    [0xd7 - 0xc0] = {SVI_EXT, 0, 1, 0},
+    [0xd8 - 0xc0] = {SVI_EXT, 0, 1, 0},    [0xd9 - 0xc0] = {SVI_STRING, 1, 0, 0},
+    [0xda - 0xc0] = {SVI_STRING, 2, 0, 0}, [0xdb - 0xc0] = {SVI_STRING, 4, 0, 0},
+    [0xdc - 0xc0] = {SVI_ARRAY, 2, 0, 1},  [0xdd - 0xc0] = {SVI_ARRAY, 4, 0, 1},
+    [0xde - 0xc0] = {SVI_MAP, 2, 0, 2},    [0xdf - 0xc0] = {SVI_MAP, 4, 0, 2},
 };
 
-static uint32_t load_length(const uint8_t *p, int size) {
-    return size == 1 ? *p : size == 2 ? svi_load16(p) : svi_load32(p);
+/* 1, 2, 4 or 8 bytes, the highest first. */
+static uint64_t load_bits(const uint8_t *p, int size) {
+    return size == 1 ? *p : size == 2 ? svi_load16(p) : size == 4 ? svi_load32(p) : svi_load64(p);
 }
 
 /* The same for an item with a length field. False for 0xc1. A field that does not fit into `room` gives a
@@ -83,7 +57,7 @@ static bool measure_sized(const uint8_t *p, uint64_t room, uint64_t *span, uint6
     *span = 1u + s.field + s.extra;
     if (s.field == 0 || room < *span)
         return s.field != 0;
-    uint64_t n = load_length(p + 1, s.field);
+    uint64_t n = load_bits(p + 1, s.field);
     *elements = n * s.times;
     if (s.times == 0)
         *span += n;
@@ -114,7 +88,7 @@ svs_code svi_walk(const uint8_t **at, const uint8_t *end, int depth) {
             return SVS_OK;
         if (p >= end)
             return SVS_TRUNCATED;
-        uint64_t room = (uint64_t)(end - p), span = leads[*p] & 0xff, elements = leads[*p] >> 8;
+        uint64_t room = (uint64_t)(end - p), span = svi_leads[*p] & 0xff, elements = svi_leads[*p] >> 8;
         if (span == 0 && !measure_sized(p, room, &span, &elements))
             return SVS_NOT_MSGPACK;
         if (span > room || elements > room - span)
@@ -132,50 +106,14 @@ svs_code svi_walk(const uint8_t **at, const uint8_t *end, int depth) {
     }
 }
 
-static const uint8_t *read_sized(const uint8_t *at, enum svi_item_type type, int size,
-                                 struct svi_item *item) {
-    item->type = type;
-    item->length = load_length(at + 1, size);
-    item->body = at + 1 + size;
-    return type == SVI_ARRAY || type == SVI_MAP ? item->body : item->body + item->length;
-}
-
-static const uint8_t *read_ext(const uint8_t *type, uint32_t length, struct svi_item *item) {
-    item->type = SVI_EXT;
-    item->ext = (int8_t)*type;
-    item->length = length;
-    item->body = type + 1;
-    return item->body + length;
-}
-
-static const uint8_t *read_int(const uint8_t *next, int64_t i, struct svi_item *item) {
-    item->type = SVI_INT;
-    item->i = i;
-    return next;
-}
-
-static const uint8_t *read_uint64(const uint8_t *at, struct svi_item *item) {
-    uint64_t u = svi_load64(at + 1);
-    item->type = u > INT64_MAX ? SVI_HUGE_INT : SVI_INT;
-    item->i = (int64_t)u;
-    item->r = (double)u;
-    return at + 9;
-}
-
-static const uint8_t *read_float(const uint8_t *at, struct svi_item *item) {
-    uint32_t bits = svi_load32(at + 1);
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    item->type = SVI_REAL;
-    item->r = f;
-    return at + 5;
-}
-
-static const uint8_t *read_double(const uint8_t *at, struct svi_item *item) {
-    uint64_t bits = svi_load64(at + 1);
-    memcpy(&item->r, &bits, sizeof bits);
-    item->type = SVI_REAL;
-    return at + 9;
+static const uint8_t *read_sized(const uint8_t *at, struct svi_item *item) {
+    const struct sized s = sized[*at - 0xc0];
+    item->type = s.type;
+    item->length = s.field ? (uint32_t)load_bits(at + 1, s.field) : 1u << (*at - 0xd4);
+    item->body = at + 1 + s.field + s.extra;
+    if (s.extra)
+        item->ext = (int8_t)item->body[-1];
+    return s.times ? item->body : item->body + item->length;
 }
 
 static const uint8_t *read_short_container(const uint8_t *at, struct svi_item *item) {
@@ -191,55 +129,38 @@ static const uint8_t *read_short_container(const uint8_t *at, struct svi_item *i
     return item->body;
 }
 
+/* 0xca to 0xd3: the two lowest bits of the lead byte say how many bytes follow, 1, 2, 4 or 8. */
 static const uint8_t *read_number(const uint8_t *at, struct svi_item *item) {
-    switch (*at) {
-    case 0xca:
-        return read_float(at, item);
-    case 0xcb:
-        return read_double(at, item);
-    case 0xcc:
-        return read_int(at + 2, at[1], item);
-    case 0xcd:
-        return read_int(at + 3, svi_load16(at + 1), item);
-    case 0xce:
-        return read_int(at + 5, svi_load32(at + 1), item);
-    case 0xcf:
-        return read_uint64(at, item);
-    case 0xd0:
-        return read_int(at + 2, (int8_t)at[1], item);
-    case 0xd1:
-        return read_int(at + 3, (int16_t)svi_load16(at + 1), item);
-    case 0xd2:
-        return read_int(at + 5, (int32_t)svi_load32(at + 1), item);
-    default:
-        return read_int(at + 9, (int64_t)svi_load64(at + 1), item);
+    const int size = 1 << (*at & 3), unused = 64 - 8 * size;
+    const uint64_t bits = load_bits(at + 1, size);
+    const uint32_t half = (uint32_t)bits;
+    float f;
+    memcpy(&f, &half, sizeof f);
+    memcpy(&item->r, &bits, sizeof bits);
+    item->i = *at < 0xd0 ? (int64_t)bits : (int64_t)(bits << unused) >> unused;
+    item->type = *at <= SVI_LEAD_DOUBLE ? SVI_REAL : SVI_INT;
+    if (*at == 0xca)
+        item->r = f;
+    else if (*at == 0xcf && bits > INT64_MAX) {
+        item->type = SVI_HUGE_INT;
+        item->r = (double)bits;
     }
-}
-
-static const uint8_t *read_sized_any(const uint8_t *at, struct svi_item *item) {
-    uint8_t b = *at;
-    if (b >= 0xdc)
-        return read_sized(at, b < 0xde ? SVI_ARRAY : SVI_MAP, b & 1 ? 4 : 2, item);
-    if (b >= 0xd9)
-        return read_sized(at, SVI_STRING, 1 << (b - 0xd9), item);
-    if (b >= 0xd4)
-        return read_ext(at + 1, 1u << (b - 0xd4), item);
-    int size = 1 << (b - (b >= 0xc7 ? 0xc7 : 0xc4));
-    if (b >= 0xc7)
-        return read_ext(at + 1 + size, load_length(at + 1, size), item);
-    return read_sized(at, SVI_BIN, size, item);
+    return at + 1 + size;
 }
 
 const uint8_t *svi_item_read(const uint8_t *at, struct svi_item *item) {
     uint8_t b = *at;
-    if (b < 0x80 || b >= 0xe0)
-        return read_int(at + 1, (int8_t)b, item);
+    if (b < 0x80 || b >= 0xe0) {
+        item->type = SVI_INT;
+        item->i = (int8_t)b;
+        return at + 1;
+    }
     if (b < 0xc0)
         return read_short_container(at, item);
     if (b >= 0xca && b <= 0xd3)
         return read_number(at, item);
     if (b >= 0xc4)
-        return read_sized_any(at, item);
+        return read_sized(at, item);
     item->type = b == 0xc0 ? SVI_NIL : SVI_BOOL;
     item->i = b == 0xc3;
     return at + 1;
@@ -260,4 +181,29 @@ bool svi_item_number(const struct svi_item *item, double *r) {
     else
         return false;
     return true;
+}
+
+static svs_code refuse_form(svs_code code, size_t at, size_t length, int depth, svs_error *err) {
+    if (code == SVS_TRUNCATED)
+        return svi_fail(err, code, "the message has %zu bytes; what begins at byte %zu announces more",
+                        length, at);
+    if (code == SVS_TOO_DEEP)
+        return svi_fail(err, code, "arrays and maps are nested more than %d deep at byte %zu", depth, at);
+    return svi_fail(err, code, "byte %zu is 0xc1, which begins nothing in msgpack", at);
+}
+
+svs_code svi_msgpack_check(const void *bytes, size_t length, int depth, svs_error *err) {
+    if (length == 0)
+        return svi_fail(err, SVS_EMPTY, "the message has no bytes");
+    const uint8_t *start = bytes, *at = start;
+    if (depth > SVI_WALK_MAX)
+        depth = SVI_WALK_MAX;
+    svs_code code = svi_walk(&at, start + length, depth);
+    size_t end = (size_t)(at - start);
+    if (code != SVS_OK)
+        return refuse_form(code, end, length, depth, err);
+    if (end != length)
+        return svi_fail(err, SVS_TRAILING, "the object ends after %zu bytes, but the message has %zu", end,
+                        length);
+    return SVS_OK;
 }

@@ -13,6 +13,8 @@
 
 #include "svmstream/error.h"
 
+#define SVI_DEPTH_MAX                                                                                        \
+    8 /* a batch of samples with one map of features is 3 deep; unknown keys may nest a little */
 #define SVI_WALK_MAX 32 /* deepest nesting that svi_walk can be asked to accept */
 
 enum svi_item_type {
@@ -39,9 +41,31 @@ struct svi_item {
 };
 
 /* One complete object at *at, nothing claimed that is not there, at most `depth` (<= SVI_WALK_MAX) containers
- * inside each other: moves *at behind it. SVS_NOT_MSGPACK, SVS_TRUNCATED, SVS_TOO_DEEP: *at is where it went
+ * inside each other: moves *at past it. SVS_NOT_MSGPACK, SVS_TRUNCATED, SVS_TOO_DEEP: *at is where it went
  * wrong. */
 svs_code svi_walk(const uint8_t **at, const uint8_t *end, int depth);
+
+/* By its lead byte: the bytes of an item in all, and above 8 bits the elements that follow it; 0 = a length
+ * field comes first, or the byte begins nothing. */
+extern const uint16_t svi_leads[256];
+
+/* svi_walk for the most frequent values, which are short and hold nothing: one look-up. True: the form is
+ * good. */
+static inline bool svi_skip(const uint8_t **at, const uint8_t *end, int depth) {
+    if (*at < end) {
+        const unsigned lead = svi_leads[**at];
+        if (lead - 1 < 0xff && end - *at >= (ptrdiff_t)lead) { /* 1 to 255: no elements */
+            *at += lead;
+            return true;
+        }
+    }
+    return svi_walk(at, end, depth) == SVS_OK;
+}
+
+/* Is `bytes` exactly one complete object of at most `depth` levels that claims no more than it holds? To be
+ * run before anything reserves memory by what a header announces. SVS_EMPTY, SVS_TRAILING and the codes of
+ * svi_walk, with the byte in the text. */
+svs_code svi_msgpack_check(const void *bytes, size_t length, int depth, svs_error *err);
 
 /* Reads one item of checked bytes; returns what follows it (for a container: its first element). */
 const uint8_t *svi_item_read(const uint8_t *at, struct svi_item *item);
@@ -70,6 +94,17 @@ static inline uint64_t svi_load64(const uint8_t *p) {
     return be64toh(v);
 }
 
+/* A packed float64: the bytes of ext 2 are little-endian. */
+static inline double svi_load_double(const uint8_t *p) {
+    uint64_t bits;
+    double v;
+    memcpy(&bits, p, sizeof bits);
+    bits = le64toh(bits);
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
 #define SVI_LEAD_DOUBLE 0xcb
+#define SVI_EXT_FLOAT64 2
 
 #endif

@@ -1,82 +1,324 @@
+/* The values of one element -> a message and the row of the shape.
+ *
+ * envelope.c has found where the known keys of an element have their values; here each value is judged and
+ * taken, in the order of the message, so that the first bad one gives the error. Everything is bounded by the
+ * bytes of the element and nothing allocates, except a name that is seen for the first time. Arrays of
+ * doubles are read in strides of four with one test for what is not finite; only then is the culprit looked
+ * for.
+ *
+ * Read decode_take_x and above for features, decode_table for the other keys, svi_envelope_next last. */
 #include "wire/decode.h"
 
+#include <limits.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "base/fail.h"
 #include "base/text.h"
-#include "wire/features_in.h"
+#include "data/feature_names.h"
+#include "wire/fields.h"
 
 #define EXACT_INTEGERS 9007199254740992.0 /* 2^53: beyond it a double no longer names one integer */
 
-enum key {
-    KEY_UNKNOWN = 0,
-    KEY_X,
-    KEY_Y,
-    KEY_ID,
-    KEY_TS,
-    KEY_W,
-    KEY_STREAM,
-    KEY_OP,
-    KEY_SRC,
-    KEY_N,
-    KEY_COUNT
+/* One element while it is decoded. */
+struct reading {
+    const uint8_t *at; /* after the head of the value in hand */
+    const uint8_t *end;
+    struct svi_shape *shape;
+    struct svi_message *m;
+    svs_error *err;
 };
 
-static const char *const key_names[KEY_COUNT] = {"", "x", "y", "id", "ts", "w", "stream", "op", "src", "n"};
+/* ---- features: x */
 
-static enum key key_of_one(uint8_t c) {
-    return c == 'x' ? KEY_X : c == 'y' ? KEY_Y : c == 'w' ? KEY_W : c == 'n' ? KEY_N : KEY_UNKNOWN;
+#define EXT_FLOAT32 1
+
+/* The exponent bits of a double: all set in NaN and the infinities alone. */
+#define EXPONENT 0x7ff0000000000000u
+
+/* x[3], or x["temp"] in a named sample. */
+static const char *decode_where(const struct reading *r, int column, char out[100]) {
+    const char *name = r->m->kind == SVI_NAMED ? svs_features_name(r->shape->names, column) : NULL;
+    char text[80];
+    if (name)
+        snprintf(out, 100, "x[\"%s\"]", svi_escape(text, sizeof text, name, strlen(name)));
+    else
+        snprintf(out, 100, "x[%d]", column);
+    return out;
 }
 
-static enum key key_of_two(const uint8_t *s) {
-    switch (s[0] << 8 | s[1]) {
-    case 'i' << 8 | 'd':
-        return KEY_ID;
-    case 't' << 8 | 's':
-        return KEY_TS;
-    case 'o' << 8 | 'p':
-        return KEY_OP;
+static svs_code refuse_number(const struct reading *r, int column, double v) {
+    char at[100];
+    const char *what = isnan(v) ? "NaN" : v > 0 ? "infinite" : "minus infinite";
+    return svi_fail(r->err, SVS_NOT_FINITE, "%s is %s: send nil for a missing value",
+                    decode_where(r, column, at), what);
+}
+
+/* Any single value into its column. */
+static svs_code decode_put_value(struct reading *r, int column, const struct svi_item *item) {
+    char at[100];
+    double v;
+    if (item->type == SVI_NIL) {
+        r->m->missing++;
+        r->m->x[column] = NAN;
+        return SVS_OK;
+    }
+    if (!svi_item_number(item, &v))
+        return svi_fail(r->err, SVS_WRONG_TYPE, "%s is %s: a feature is a number, or nil when it is missing",
+                        decode_where(r, column, at), svi_item_name(item));
+    if (!isfinite(v))
+        return refuse_number(r, column, v);
+    r->m->x[column] = v;
+    return SVS_OK;
+}
+
+/* Does a dense row of n values fit, before any is written? */
+static svs_code begin_dense(struct reading *r, uint32_t n) {
+    r->m->kind = SVI_DENSE;
+    r->m->d = n < INT_MAX ? (int)n : INT_MAX;
+    return svi_shape_fits(r->shape, r->m, r->err);
+}
+
+/* The double behind a lead byte at p, its bytes turned; returns its exponent. */
+static inline uint64_t take_double(const uint8_t *p, double *out) {
+    uint64_t bits = svi_load64(p + 1);
+    memcpy(out, &bits, sizeof bits);
+    return bits & EXPONENT;
+}
+
+static inline bool four_doubles(const uint8_t *p) {
+    const uint8_t lead = SVI_LEAD_DOUBLE;
+    return ((p[0] ^ lead) | (p[9] ^ lead) | (p[18] ^ lead) | (p[27] ^ lead)) == 0;
+}
+
+/* A run of doubles at p, from column *i on, with one branch for four; returns where it ends. *bad: one is not
+ * finite. */
+static const uint8_t *decode_take_doubles(const uint8_t *p, const uint8_t *end, double *row, int *i, int n,
+                                          bool *bad) {
+    int column = *i;
+    bool wild = false;
+    for (; column + 4 <= n && end - p >= 36 && four_doubles(p); column += 4, p += 36) {
+        uint64_t a = take_double(p, &row[column]), b = take_double(p + 9, &row[column + 1]);
+        uint64_t c = take_double(p + 18, &row[column + 2]), d = take_double(p + 27, &row[column + 3]);
+        wild |= (a == EXPONENT) | (b == EXPONENT) | (c == EXPONENT) | (d == EXPONENT);
+    }
+    for (; column < n && *p == SVI_LEAD_DOUBLE; column++, p += 9)
+        wild |= take_double(p, &row[column]) == EXPONENT;
+    *i = column;
+    *bad |= wild;
+    return p;
+}
+
+/* The same array once more, one value at a time, for the text that names the culprit. */
+static svs_code blame_element(struct reading *r, const uint8_t *p) {
+    svs_code code = SVS_OK;
+    for (int i = 0; code == SVS_OK && i < r->m->d; i++) {
+        struct svi_item item;
+        p = svi_item_read(p, &item);
+        code = decode_put_value(r, i, &item);
+    }
+    return code;
+}
+
+static svs_code decode_take_array(struct reading *r, const struct svi_item *array) {
+    svs_code code = begin_dense(r, array->length);
+    const uint8_t *p = array->body;
+    bool bad = false;
+    for (int i = 0; code == SVS_OK && i < r->m->d;) {
+        p = decode_take_doubles(p, r->end, r->m->x, &i, r->m->d, &bad);
+        if (i == r->m->d)
+            break;
+        struct svi_item item;
+        p = svi_item_read(p, &item);
+        code = decode_put_value(r, i++, &item);
+    }
+    if (code == SVS_OK && bad)
+        return blame_element(r, array->body);
+    r->at = p;
+    return code;
+}
+
+static double packed_float(const uint8_t *p) {
+    uint32_t bits;
+    float v;
+    memcpy(&bits, p, sizeof bits);
+    bits = le32toh(bits);
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static svs_code take_packed(struct reading *r, const struct svi_item *ext) {
+    if (ext->ext != EXT_FLOAT32 && ext->ext != SVI_EXT_FLOAT64)
+        return svi_fail(r->err, SVS_WRONG_TYPE,
+                        "x is an extension of type %d: 1 is packed float32, 2 is packed float64", ext->ext);
+    uint32_t size = ext->ext == SVI_EXT_FLOAT64 ? 8 : 4;
+    if (ext->length % size != 0)
+        return svi_fail(r->err, SVS_WRONG_TYPE, "packed x has %u bytes, not a multiple of %u", ext->length,
+                        size);
+    svs_code code = begin_dense(r, ext->length / size);
+    if (code != SVS_OK)
+        return code;
+    double *row = r->m->x;
+    bool bad = false;
+    for (int i = 0; i < r->m->d; i++) {
+        const uint8_t *p = ext->body + (size_t)i * size;
+        row[i] = size == 8 ? svi_load_double(p) : packed_float(p);
+        bad |= !isfinite(row[i]);
+    }
+    for (int i = 0; bad && i < r->m->d; i++)
+        if (!isfinite(row[i]))
+            return refuse_number(r, i, row[i]);
+    return SVS_OK;
+}
+
+/* A map sets some columns; all others of the stream are 0. */
+static svs_code decode_begin_map(struct reading *r, enum svi_kind kind) {
+    r->m->kind = kind;
+    r->m->d = r->shape->d;
+    svs_code code = svi_shape_fits(r->shape, r->m, r->err);
+    if (code != SVS_OK)
+        return code;
+    if (r->m->d > 0)
+        memset(r->m->x, 0, (size_t)r->m->d * sizeof *r->m->x);
+    svi_shape_begin_row(r->shape);
+    return SVS_OK;
+}
+
+/* One column of a map, which widens the row if it lies beyond it. 0 <= column < max_features. */
+static svs_code put_column(struct reading *r, int column, const struct svi_item *item) {
+    struct svi_message *m = r->m;
+    if (column >= m->d) {
+        memset(m->x + m->d, 0, (size_t)(column + 1 - m->d) * sizeof *m->x);
+        m->d = column + 1;
+    }
+    if (!svi_shape_mark(r->shape, column)) {
+        char at[100];
+        return svi_fail(r->err, SVS_DUPLICATE_KEY, "%s is a duplicate", decode_where(r, column, at));
+    }
+    return decode_put_value(r, column, item);
+}
+
+static svs_code wrong_key(const struct reading *r, const struct svi_item *key) {
+    const char *others = r->m->kind == SVI_NAMED ? "strings" : "integers";
+    return svi_fail(r->err, SVS_WRONG_TYPE,
+                    "x is a map with %s among its keys, the others are %s: use one kind", svi_item_name(key),
+                    others);
+}
+
+static svs_code column_of(const struct reading *r, const struct svi_item *key, int *column) {
+    const struct svi_shape *s = r->shape;
+    bool closed = r->m->kind == SVI_DENSE || s->fixed_names;
+    if (key->type != SVI_INT && key->type != SVI_HUGE_INT)
+        return wrong_key(r, key);
+    if (key->type == SVI_INT && key->i < 0)
+        return svi_fail(r->err, SVS_BAD_COLUMN, "x has column %lld: columns count from 0", (long long)key->i);
+    bool huge = key->type == SVI_HUGE_INT;
+    if (closed && (huge || key->i >= s->d))
+        return svi_fail(r->err, SVS_BAD_COLUMN, "x has a column above %d: this stream has %d features",
+                        s->d - 1, s->d);
+    if (huge || key->i >= s->max_features)
+        return svi_fail(r->err, SVS_LIMIT, "x has a column above %d: raise max.features",
+                        s->max_features - 1);
+    *column = (int)key->i;
+    return SVS_OK;
+}
+
+/* Names mostly come in the order of their columns, so the place in the map is a good guess. */
+static svs_code name_of(const struct reading *r, const struct svi_item *key, int guess, int *column) {
+    if (key->type != SVI_STRING)
+        return wrong_key(r, key);
+    const char *name = (const char *)key->body;
+    *column = guess;
+    if (svi_features_is(r->shape->names, guess, name, key->length))
+        return SVS_OK;
+    *column = svs_features_find(r->shape->names, name, key->length);
+    if (*column >= 0)
+        return SVS_OK;
+    if (r->shape->fixed_names) {
+        char text[80];
+        return svi_fail(r->err, SVS_BAD_COLUMN, "\"%s\" is not a name in the setting `features`",
+                        svi_escape(text, sizeof text, name, key->length));
+    }
+    svs_error why = {.code = SVS_LIMIT};
+    *column = svs_features_add(r->shape->names, name, key->length, &why);
+    return *column >= 0 ? SVS_OK : svi_fail(r->err, why.code, "%s", why.text);
+}
+
+static svs_code decode_take_pairs(struct reading *r, uint32_t pairs, enum svi_kind kind) {
+    svs_code code = decode_begin_map(r, kind);
+    for (uint32_t i = 0; code == SVS_OK && i < pairs; i++) {
+        struct svi_item key, value;
+        int column = -1, guess = i < INT_MAX ? (int)i : -1;
+        const uint8_t *p = svi_item_read(r->at, &key);
+        code = kind == SVI_NAMED ? name_of(r, &key, guess, &column) : column_of(r, &key, &column);
+        if (code != SVS_OK)
+            break;
+        r->at = svi_item_read(p, &value);
+        code = put_column(r, column, &value);
+    }
+    return code;
+}
+
+static svs_code decode_take_map(struct reading *r, const struct svi_item *map) {
+    const struct svi_shape *s = r->shape;
+    struct svi_item key;
+    r->at = map->body;
+    if (map->length == 0) /* a row of zeros of whatever kind the stream has */
+        return decode_begin_map(r, s->kind != SVI_UNSET ? s->kind : s->fixed_names ? SVI_NAMED : SVI_SPARSE);
+    svi_item_read(map->body, &key);
+    if (key.type == SVI_STRING)
+        return decode_take_pairs(r, map->length, SVI_NAMED);
+    if (key.type != SVI_INT && key.type != SVI_HUGE_INT)
+        return svi_fail(r->err, SVS_WRONG_TYPE,
+                        "x is a map whose first key is %s: keys are column numbers or names",
+                        svi_item_name(&key));
+    return decode_take_pairs(r, map->length, s->kind == SVI_DENSE ? SVI_DENSE : SVI_SPARSE);
+}
+
+static svs_code decode_take_x(struct reading *r, const struct svi_item *item) {
+    r->m->has_x = true;
+    switch (item->type) {
+    case SVI_ARRAY:
+        return decode_take_array(r, item);
+    case SVI_EXT:
+        return take_packed(r, item);
+    case SVI_MAP:
+        return decode_take_map(r, item);
     default:
-        return KEY_UNKNOWN;
+        return svi_fail(r->err, SVS_WRONG_TYPE,
+                        "x is %s: send an array of numbers, packed numbers (ext 1 or 2) or a map",
+                        svi_item_name(item));
     }
 }
 
-static enum key key_of(const uint8_t *s, uint32_t length) {
-    if (length == 1)
-        return key_of_one(s[0]);
-    if (length == 2)
-        return key_of_two(s);
-    if (length == 3)
-        return memcmp(s, "src", 3) == 0 ? KEY_SRC : KEY_UNKNOWN;
-    return length == 6 && memcmp(s, "stream", 6) == 0 ? KEY_STREAM : KEY_UNKNOWN;
-}
+/* ---- the other keys */
 
-static svs_code wrong_type(const struct svi_reading *r, enum key key, const struct svi_item *item,
-                           const char *wanted) {
-    return svi_fail(r->err, SVS_WRONG_TYPE, "%s is %s: it must be %s", key_names[key], svi_item_name(item),
+static svs_code decode_wrong_type(const struct reading *r, enum svi_key key, const struct svi_item *item,
+                                  const char *wanted) {
+    return svi_fail(r->err, SVS_WRONG_TYPE, "%s is %s: it must be %s", svi_key_name(key), svi_item_name(item),
                     wanted);
 }
 
-static svs_value view(const struct svi_item *item) {
+static svs_value decode_view(const struct svi_item *item) {
     return (svs_value){.kind = SVS_STR, .length = item->length, .as.s = (const char *)item->body};
 }
 
-static bool is_text(const struct svi_item *item) {
+static bool decode_is_text(const struct svi_item *item) {
     const char *s = (const char *)item->body;
     return item->length > 0 && svi_utf8_valid(s, item->length);
 }
 
-static svs_code take_label_text(struct svi_reading *r, const struct svi_item *item) {
+static svs_code take_label_text(struct reading *r, const struct svi_item *item) {
     if (item->length > SVS_NAME_MAX)
         return svi_fail(r->err, SVS_TOO_LARGE, "y is a string of %u bytes: a label has at most %d",
                         item->length, SVS_NAME_MAX);
-    if (!is_text(item))
+    if (!decode_is_text(item))
         return svi_fail(r->err, SVS_BAD_LABEL, "y is a string that is empty or not valid UTF-8");
-    r->m->y = view(item);
+    r->m->y = decode_view(item);
     return SVS_OK;
 }
 
-static svs_code take_label_real(struct svi_reading *r, double y) {
+static svs_code take_label_real(struct reading *r, double y) {
     if (!isfinite(y))
         return svi_fail(r->err, SVS_NOT_FINITE, "y is %s: leave it out if the label is not known",
                         isnan(y) ? "NaN" : "infinite");
@@ -85,7 +327,7 @@ static svs_code take_label_real(struct svi_reading *r, double y) {
     return SVS_OK;
 }
 
-static svs_code take_y(struct svi_reading *r, const struct svi_item *item) {
+static svs_code decode_take_y(struct reading *r, const struct svi_item *item) {
     switch (item->type) {
     case SVI_INT:
     case SVI_BOOL:
@@ -98,11 +340,11 @@ static svs_code take_y(struct svi_reading *r, const struct svi_item *item) {
     case SVI_HUGE_INT:
         return svi_fail(r->err, SVS_BAD_LABEL, "y is an integer above 2^63 - 1");
     default:
-        return wrong_type(r, KEY_Y, item, "a number, a bool or a string");
+        return decode_wrong_type(r, SVI_KEY_Y, item, "a number, a bool or a string");
     }
 }
 
-static svs_code take_id(struct svi_reading *r, const struct svi_item *item) {
+static svs_code decode_take_id(struct reading *r, const struct svi_item *item) {
     if (item->type == SVI_INT) {
         r->m->id = svs_int(item->i);
         return SVS_OK;
@@ -113,67 +355,68 @@ static svs_code take_id(struct svi_reading *r, const struct svi_item *item) {
     if (item->length > SVS_NAME_MAX)
         return svi_fail(r->err, SVS_BAD_ID, "id is a string of %u bytes: at most %d are taken", item->length,
                         SVS_NAME_MAX);
-    if (!is_text(item))
+    if (!decode_is_text(item))
         return svi_fail(r->err, SVS_BAD_ID, "id is a string that is empty or not valid UTF-8");
-    r->m->id = view(item);
+    r->m->id = decode_view(item);
     return SVS_OK;
 }
 
-static svs_code take_ts(struct svi_reading *r, const struct svi_item *item) {
+static svs_code decode_take_ts(struct reading *r, const struct svi_item *item) {
     if (!svi_item_number(item, &r->m->ts))
-        return wrong_type(r, KEY_TS, item, "a number, seconds since 1970");
+        return decode_wrong_type(r, SVI_KEY_TS, item, "a number, seconds since 1970");
     if (!isfinite(r->m->ts))
         return svi_fail(r->err, SVS_NOT_FINITE, "ts is not finite: leave it out if the time is not known");
     return SVS_OK;
 }
 
-static svs_code take_w(struct svi_reading *r, const struct svi_item *item) {
+static svs_code decode_take_w(struct reading *r, const struct svi_item *item) {
     double *w = &r->m->weight;
     if (!svi_item_number(item, w))
-        return wrong_type(r, KEY_W, item, "a number above 0");
+        return decode_wrong_type(r, SVI_KEY_W, item, "a number above 0");
     if (!(*w > 0 && isfinite(*w)))
         return svi_fail(r->err, SVS_BAD_WEIGHT, "w is %g: a weight is finite and above 0", *w);
     return SVS_OK;
 }
 
 /* A name: `stream` and `src`. */
-static svs_code take_name(struct svi_reading *r, const struct svi_item *item, enum key key, svs_value *out) {
+static svs_code decode_take_name(struct reading *r, const struct svi_item *item, enum svi_key key,
+                                 svs_value *out) {
     if (item->type != SVI_STRING)
-        return wrong_type(r, key, item, "a string");
+        return decode_wrong_type(r, key, item, "a string");
     if (item->length > SVS_NAME_MAX)
         return svi_fail(r->err, SVS_TOO_LARGE, "%s is a string of %u bytes: at most %d are taken",
-                        key_names[key], item->length, SVS_NAME_MAX);
-    if (!is_text(item) || memchr(item->body, 0, item->length))
-        return svi_fail(r->err, SVS_WRONG_TYPE, "%s is empty or not valid UTF-8 text", key_names[key]);
-    *out = view(item);
+                        svi_key_name(key), item->length, SVS_NAME_MAX);
+    if (!decode_is_text(item) || memchr(item->body, 0, item->length))
+        return svi_fail(r->err, SVS_WRONG_TYPE, "%s is empty or not valid UTF-8 text", svi_key_name(key));
+    *out = decode_view(item);
     return SVS_OK;
 }
 
-static svs_code take_stream(struct svi_reading *r, const struct svi_item *item) {
-    return take_name(r, item, KEY_STREAM, &r->m->stream);
+static svs_code decode_take_stream(struct reading *r, const struct svi_item *item) {
+    return decode_take_name(r, item, SVI_KEY_STREAM, &r->m->stream);
 }
 
-static svs_code take_src(struct svi_reading *r, const struct svi_item *item) {
-    return take_name(r, item, KEY_SRC, &r->m->src);
+static svs_code decode_take_src(struct reading *r, const struct svi_item *item) {
+    return decode_take_name(r, item, SVI_KEY_SRC, &r->m->src);
 }
 
-static svs_code take_n(struct svi_reading *r, const struct svi_item *item) {
+static svs_code decode_take_n(struct reading *r, const struct svi_item *item) {
     double v = -1;
     bool number = svi_item_number(item, &v);
     bool whole = item->type == SVI_INT || (number && v == trunc(v) && fabs(v) <= EXACT_INTEGERS);
     if (!whole || v < 0)
-        return wrong_type(r, KEY_N, item, "an integer from 0");
+        return decode_wrong_type(r, SVI_KEY_N, item, "an integer from 0");
     r->m->n = item->type == SVI_INT ? item->i : (int64_t)v;
     return SVS_OK;
 }
 
-static svs_code take_op(struct svi_reading *r, const struct svi_item *item) {
+static svs_code decode_take_op(struct reading *r, const struct svi_item *item) {
     static const char *const ops[] = {[SVI_LEARN] = "learn", [SVI_LABEL] = "label", [SVI_FORGET] = "forget"};
     char text[40];
     if (item->type != SVI_STRING)
-        return wrong_type(r, KEY_OP, item, "a string");
+        return decode_wrong_type(r, SVI_KEY_OP, item, "a string");
     for (int op = 0; op < 3; op++)
-        if (strlen(ops[op]) == item->length && memcmp(ops[op], item->body, item->length) == 0) {
+        if (svi_item_is(item, ops[op])) {
             r->m->op = (enum svi_op)op;
             return SVS_OK;
         }
@@ -181,41 +424,14 @@ static svs_code take_op(struct svi_reading *r, const struct svi_item *item) {
                     svi_escape(text, sizeof text, (const char *)item->body, item->length));
 }
 
-static svs_code (*const take[KEY_COUNT])(struct svi_reading *, const struct svi_item *) = {
-    [KEY_X] = svi_take_x,       [KEY_Y] = take_y,   [KEY_ID] = take_id,
-    [KEY_TS] = take_ts,         [KEY_W] = take_w,   [KEY_N] = take_n,
-    [KEY_STREAM] = take_stream, [KEY_OP] = take_op, [KEY_SRC] = take_src,
+static svs_code (*const decode_table[SVI_KEY_COUNT])(struct reading *, const struct svi_item *) = {
+    [SVI_KEY_X] = decode_take_x,           [SVI_KEY_Y] = decode_take_y,   [SVI_KEY_ID] = decode_take_id,
+    [SVI_KEY_TS] = decode_take_ts,         [SVI_KEY_W] = decode_take_w,   [SVI_KEY_N] = decode_take_n,
+    [SVI_KEY_STREAM] = decode_take_stream, [SVI_KEY_OP] = decode_take_op, [SVI_KEY_SRC] = decode_take_src,
 };
 
-/* Keys are short strings nearly always. */
-static inline const uint8_t *read_key(const uint8_t *at, struct svi_item *item) {
-    if ((*at & 0xe0) != 0xa0)
-        return svi_item_read(at, item);
-    item->type = SVI_STRING;
-    item->length = *at & 0x1fu;
-    item->body = at + 1;
-    return item->body + item->length;
-}
-
-/* One key with its value. `seen`: bits of the keys that were met. */
-static svs_code take_pair(struct svi_reading *r, unsigned *seen) {
-    struct svi_item item;
-    r->at = read_key(r->at, &item);
-    if (item.type != SVI_STRING)
-        return svi_fail(r->err, SVS_WRONG_TYPE, "a key of the sample is %s: keys are strings",
-                        svi_item_name(&item));
-    enum key key = key_of(item.body, item.length);
-    if (key == KEY_UNKNOWN)
-        return svi_walk(&r->at, r->end, SVI_DEPTH_MAX);
-    if (*seen & 1u << key)
-        return svi_fail(r->err, SVS_DUPLICATE_KEY, "the key %s is there twice", key_names[key]);
-    *seen |= 1u << key;
-    r->at = svi_item_read(r->at, &item);
-    return item.type == SVI_NIL ? SVS_OK : take[key](r, &item); /* nil: as if it were not there */
-}
-
 /* Is there what the operation needs? */
-static svs_code check_complete(const struct svi_message *m, svs_error *err) {
+static svs_code decode_check_complete(const struct svi_message *m, svs_error *err) {
     bool has_id = m->id.kind != SVS_NONE, has_y = m->y.kind != SVS_NONE;
     if (m->op == SVI_LEARN && !m->has_x)
         return svi_fail(err, SVS_MISSING_X, "the sample has no x");
@@ -226,18 +442,30 @@ static svs_code check_complete(const struct svi_message *m, svs_error *err) {
     return SVS_OK;
 }
 
-static svs_code take_sample(struct svi_reading *r) {
+static svs_code refuse_key(const struct reading *r, const struct svi_element *el) {
+    struct svi_item key;
+    if (el->repeated != SVI_KEY_UNKNOWN)
+        return svi_fail(r->err, SVS_DUPLICATE_KEY, "duplicate key %s",
+                        svi_key_name((enum svi_key)el->repeated));
+    svi_item_read(el->bad_key, &key);
+    return svi_fail(r->err, SVS_WRONG_TYPE, "a key of the sample is %s: keys are strings",
+                    svi_item_name(&key));
+}
+
+static svs_code decode_element(struct reading *r, const struct svi_element *el) {
     struct svi_item item;
-    unsigned seen = 0;
-    r->at = svi_item_read(r->at, &item);
-    if (item.type != SVI_MAP)
+    if (!el->is_map) {
+        svi_item_read(el->at, &item);
         return svi_fail(r->err, SVS_WRONG_TYPE, "the element is %s: a sample is a map", svi_item_name(&item));
-    for (uint32_t i = 0; i < item.length; i++) {
-        svs_code code = take_pair(r, &seen);
+    }
+    for (int i = 0; i < el->count; i++) {
+        r->at = svi_item_read(el->ordered[i], &item);
+        svs_code code =
+            item.type == SVI_NIL ? SVS_OK : decode_table[el->keys[i]](r, &item); /* nil: as if absent */
         if (code != SVS_OK)
             return code;
     }
-    return check_complete(r->m, r->err);
+    return el->bad_key ? refuse_key(r, el) : decode_check_complete(r->m, r->err);
 }
 
 /* Field by field: compilers clear the whole of it by a string instruction, which takes longer than the rest
@@ -255,63 +483,17 @@ static void clear_message(struct svi_message *m, double *row) {
     m->n = -1;
 }
 
-svs_code svi_frame_next(struct svi_frame *f, struct svi_shape *shape, struct svi_message *m, svs_error *err) {
+svs_code svi_envelope_next(struct svi_envelope *e, struct svi_shape *shape, struct svi_message *m,
+                           svs_error *err) {
+    const uint8_t *end = e->bytes + e->size;
+    if (e->next) /* the form was checked */
+        svi_element_read(e->next, end, SVI_DEPTH_MAX - 1, &e->first);
+    const struct svi_element *el = &e->first;
+    struct reading r = {.end = end, .shape = shape, .m = m, .err = err};
     clear_message(m, shape->row);
-    struct svi_reading r = {.at = f->at, .end = f->end, .shape = shape, .m = m, .err = err};
-    svs_code code = take_sample(&r);
-    f->element = f->at;
-    if (code == SVS_OK)
-        f->at = r.at;
-    else
-        svi_walk(&f->at, f->end, SVI_DEPTH_MAX);
-    f->element_size = (size_t)(f->at - f->element);
-    f->left--;
-    return code;
-}
-
-static svs_code refuse_form(svs_code code, size_t at, size_t length, int depth, svs_error *err) {
-    if (code == SVS_TRUNCATED)
-        return svi_fail(err, code, "the message has %zu bytes; what begins at byte %zu announces more",
-                        length, at);
-    if (code == SVS_TOO_DEEP)
-        return svi_fail(err, code, "arrays and maps are nested more than %d deep at byte %zu", depth, at);
-    return svi_fail(err, code, "byte %zu is 0xc1, which begins nothing in msgpack", at);
-}
-
-svs_code svi_msgpack_check(const void *bytes, size_t length, int depth, svs_error *err) {
-    if (length == 0)
-        return svi_fail(err, SVS_EMPTY, "the message has no bytes");
-    const uint8_t *start = bytes, *at = start;
-    if (depth > SVI_WALK_MAX)
-        depth = SVI_WALK_MAX;
-    svs_code code = svi_walk(&at, start + length, depth);
-    size_t end = (size_t)(at - start);
-    if (code != SVS_OK)
-        return refuse_form(code, end, length, depth, err);
-    if (end != length)
-        return svi_fail(err, SVS_TRAILING, "the object ends after %zu bytes, but the message has %zu", end,
-                        length);
-    return SVS_OK;
-}
-
-svs_code svi_frame_open(struct svi_frame *f, const void *bytes, size_t length, svs_error *err) {
-    struct svi_item item;
-    *f = (struct svi_frame){.at = bytes};
-    svs_code code = svi_msgpack_check(bytes, length, SVI_DEPTH_MAX, err);
-    if (code != SVS_OK)
-        return code;
-    svi_item_read(bytes, &item);
-    if (item.type != SVI_MAP && item.type != SVI_ARRAY)
-        return svi_fail(err, SVS_WRONG_TYPE, "the message is %s: a sample is a map, a batch an array of maps",
-                        svi_item_name(&item));
-    f->end = f->at + length;
-    f->left = 1;
-    if (item.type == SVI_ARRAY && item.length > SVI_BATCH_MAX)
-        return svi_fail(err, SVS_TOO_LARGE, "a batch of %u elements: at most %d are taken at once",
-                        item.length, SVI_BATCH_MAX);
-    if (item.type == SVI_ARRAY) {
-        f->at = item.body;
-        f->left = item.length;
-    }
-    return SVS_OK;
+    e->element = el->at;
+    e->element_size = (size_t)(el->end - el->at);
+    e->next = el->end;
+    e->left--;
+    return decode_element(&r, el);
 }

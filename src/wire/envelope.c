@@ -1,161 +1,233 @@
+/* The one place that looks for keys in incoming messages.
+ *
+ * svi_element_read walks over one map with bounds checked at each step and notes where the values of the nine
+ * known keys stand; values are only passed over (svi_walk, which takes runs of doubles in strides). That is
+ * the whole parse of a message with one sample: its form is checked and its keys are found in one pass over
+ * the bytes. Of a batch the first element is read so and the others are passed over; their keys are read when
+ * their turn comes (decode.c), by the same function.
+ *
+ * The fast pass only says whether the form is good. Where it is not, svi_msgpack_check goes over the message
+ * once more for the code and the byte that the error text names. */
 #include "wire/envelope.h"
 
-#include <errno.h>
+#include <math.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <zlib.h>
-
-#include "base/alloc.h"
 #include "base/fail.h"
-#include "data/number.h"
-#include "wire/decode.h"
+#include "base/text.h"
 #include "wire/fields.h"
 
-#define BEHIND    (SVI_NUMBER_PAD + 1)
-#define FILE_MAX  ((size_t)1 << 31)
-#define CRC_BYTES 9 /* "\xa3crc" and a 32-bit number */
+static const char *const key_names[SVI_KEY_COUNT + 1] = {"x",      "y",  "id",  "ts", "w",
+                                                         "stream", "op", "src", "n",  ""};
 
-static uint32_t checksum(const void *bytes, size_t size) {
-    return (uint32_t)crc32(0, bytes, (uInt)size);
+const char *svi_key_name(enum svi_key key) {
+    return key_names[key];
 }
 
-void svi_envelope_begin(struct svi_pack *p, struct svi_bytes *out, const char *format, int version,
-                        size_t more) {
-    svi_pack_begin(p, out);
-    svi_pack_map(p, more + 3);
-    svi_pack_key(p, "format");
-    svi_pack_text(p, format);
-    svi_pack_key(p, "v");
-    svi_pack_int(p, version);
+static enum svi_key key_of_one(uint8_t c) {
+    return c == 'x'   ? SVI_KEY_X
+           : c == 'y' ? SVI_KEY_Y
+           : c == 'w' ? SVI_KEY_W
+           : c == 'n' ? SVI_KEY_N
+                      : SVI_KEY_UNKNOWN;
 }
 
-svs_code svi_envelope_end(struct svi_pack *p) {
-    const uint32_t crc = p->failed ? 0 : checksum(p->out->data + p->start, p->out->size - p->start);
-    const uint8_t tail[CRC_BYTES] = {
-        0xa3,        'c', 'r', 'c', 0xce, (uint8_t)(crc >> 24), (uint8_t)(crc >> 16), (uint8_t)(crc >> 8),
-        (uint8_t)crc};
-    svi_pack_raw(p, tail, sizeof tail);
-    return svi_pack_end(p);
+static enum svi_key key_of_two(const uint8_t *s) {
+    switch (s[0] << 8 | s[1]) {
+    case 'i' << 8 | 'd':
+        return SVI_KEY_ID;
+    case 't' << 8 | 's':
+        return SVI_KEY_TS;
+    case 'o' << 8 | 'p':
+        return SVI_KEY_OP;
+    default:
+        return SVI_KEY_UNKNOWN;
+    }
 }
 
-/* One pair of checked bytes. */
-static svs_code take_pair(struct svi_envelope *e, const uint8_t **at) {
-    struct svi_item key, item;
-    const uint8_t *key_at = *at, *value_at = svi_item_read(*at, &key);
-    *at = value_at;
-    svs_code code = svi_walk(at, e->end, SVI_DEPTH_MAX);
-    if (code != SVS_OK)
-        return code;
-    svi_item_read(value_at, &item);
-    if (svi_item_is(&key, "format"))
-        e->format = item;
-    else if (svi_item_is(&key, "v"))
-        e->version = item.type == SVI_INT ? item.i : -1;
-    else if (svi_item_is(&key, "crc"))
-        e->sound = item.type == SVI_INT && *at == e->end &&
-                   (uint32_t)item.i == checksum(e->bytes, (size_t)(key_at - e->bytes));
+static enum svi_key key_of(const uint8_t *s, uint32_t length) {
+    if (length == 1)
+        return key_of_one(s[0]);
+    if (length == 2)
+        return key_of_two(s);
+    if (length == 3)
+        return memcmp(s, "src", 3) == 0 ? SVI_KEY_SRC : SVI_KEY_UNKNOWN;
+    return length == 6 && memcmp(s, "stream", 6) == 0 ? SVI_KEY_STREAM : SVI_KEY_UNKNOWN;
+}
+
+/* The head of a map or an array whose elements may all be there; returns its first element, NULL for anything
+ * else. */
+static const uint8_t *container_head(const uint8_t *at, const uint8_t *end, struct svi_item *item) {
+    if (at >= end)
+        return NULL;
+    const uint8_t lead = *at;
+    const bool short_form = lead >= 0x80 && lead <= 0x9f, long_form = lead >= 0xdc && lead <= 0xdf;
+    const ptrdiff_t head = short_form ? 1 : lead & 1 ? 5 : 3;
+    if (!(short_form || long_form) || end - at < head)
+        return NULL;
+    const uint8_t *first = svi_item_read(at, item);
+    const uint64_t elements = (uint64_t)item->length * (item->type == SVI_MAP ? 2 : 1);
+    return elements <= (uint64_t)(end - first) ? first : NULL;
+}
+
+/* One key, which is a short string nearly always; returns its value, NULL where the form is bad. */
+static const uint8_t *element_read_key(const uint8_t *at, const uint8_t *end, int depth,
+                                       struct svi_item *key) {
+    if (at < end && (*at & 0xe0) == 0xa0) {
+        key->type = SVI_STRING;
+        key->length = *at & 0x1fu;
+        key->body = at + 1;
+        return end - key->body >= (ptrdiff_t)key->length ? key->body + key->length : NULL;
+    }
+    const uint8_t *value = at;
+    if (svi_walk(&value, end, depth) != SVS_OK)
+        return NULL;
+    svi_item_read(at, key);
+    return value;
+}
+
+/* The keys after a fault are not decoded any more, but src, n and op still count: the number of a refused
+ * sample is used up all the same. */
+static void element_note(struct svi_element *el, const struct svi_item *key, const uint8_t *at,
+                         const uint8_t *value) {
+    const enum svi_key known = key->type == SVI_STRING ? key_of(key->body, key->length) : SVI_KEY_UNKNOWN;
+    if (!el->bad_key) {
+        if (key->type != SVI_STRING || (known < SVI_KEY_COUNT && el->seen >> known & 1)) {
+            el->bad_key = at;
+            el->repeated = (uint8_t)known;
+        } else if (known < SVI_KEY_COUNT) {
+            el->ordered[el->count] = value;
+            el->keys[el->count++] = (uint8_t)known;
+        }
+    }
+    if (known < SVI_KEY_COUNT) {
+        el->value[known] = value;
+        el->seen |= 1u << known;
+    }
+}
+
+const uint8_t *svi_element_read(const uint8_t *at, const uint8_t *end, int depth, struct svi_element *el) {
+    struct svi_item item;
+    el->at = el->end = at;
+    el->count = 0;
+    el->bad_key = NULL;
+    el->is_map = at < end && ((*at & 0xf0) == 0x80 || *at == 0xde || *at == 0xdf);
+    el->seen = 0;
+    if (!el->is_map) {
+        if (svi_walk(&at, end, depth) != SVS_OK)
+            return NULL;
+        return el->end = at;
+    }
+    if (!(at = container_head(at, end, &item)) || (item.length > 0 && depth < 1))
+        return NULL;
+    for (uint32_t pairs = item.length; pairs > 0; pairs--) {
+        struct svi_item key;
+        const uint8_t *key_at = at;
+        const uint8_t *value = element_read_key(at, end, depth - 1, &key);
+        at = value;
+        if (!value || !svi_skip(&at, end, depth - 1))
+            return NULL;
+        element_note(el, &key, key_at, value);
+    }
+    return el->end = at;
+}
+
+/* ---- the message */
+
+/* True: the form is good. */
+static bool envelope_scan(struct svi_envelope *e) {
+    const uint8_t *at = e->bytes, *end = at + e->size;
+    struct svi_item head = {.type = SVI_MAP};
+    const bool batch = e->size > 0 && ((*at & 0xf0) == 0x90 || *at == 0xdc || *at == 0xdd);
+    e->left = 1;
+    if (batch) {
+        if (!(at = container_head(at, end, &head)))
+            return false;
+        e->left = head.length;
+    }
+    if (e->left > 0)
+        at = svi_element_read(at, end, SVI_DEPTH_MAX - batch, &e->first);
+    for (int64_t i = 1; at && i < e->left; i++)
+        if (svi_walk(&at, end, SVI_DEPTH_MAX - 1) != SVS_OK)
+            return false;
+    return at && at == end;
+}
+
+static void envelope_read_source(struct svi_envelope *e) {
+    const uint8_t *const *value = e->first.value;
+    const unsigned seen = e->first.seen;
+    struct svi_item item;
+    double real;
+    if (seen >> SVI_KEY_SRC & 1) {
+        svi_item_read(value[SVI_KEY_SRC], &item);
+        e->has_src = item.type != SVI_NIL;
+        if (item.type == SVI_STRING) {
+            e->src = (const char *)item.body;
+            e->src_length = item.length;
+            e->src_good = item.length >= 1 && item.length <= SVS_NAME_MAX &&
+                          !memchr(e->src, 0, item.length) && svi_utf8_valid(e->src, item.length);
+        }
+    }
+    if (seen >> SVI_KEY_N & 1) {
+        svi_item_read(value[SVI_KEY_N], &item);
+        e->has_n = item.type != SVI_NIL;
+        e->n = item.type == SVI_INT && item.i >= 0 ? item.i : -1;
+        if (item.type == SVI_REAL && svi_item_number(&item, &real) && real == trunc(real) && real >= 0 &&
+            real < 0x1p53)
+            e->n = (int64_t)real;
+    }
+    if ((seen >> SVI_KEY_OP & 1) && e->first.at == e->bytes) {
+        svi_item_read(value[SVI_KEY_OP], &item);
+        e->hello = svi_item_is(&item, "hello");
+    }
+}
+
+svs_code svi_envelope_read(struct svi_envelope *e, const void *bytes, size_t size) {
+    e->bytes = bytes;
+    e->size = size;
+    e->form.code = SVS_OK;
+    e->form.text[0] = '\0';
+    e->has_src = e->has_n = e->src_good = e->hello = false;
+    e->src = "";
+    e->src_length = 0;
+    e->n = -1;
+    e->next = e->element = NULL;
+    e->element_size = 0;
+    e->shown = NULL;
+    e->shown_size = 0;
+    e->left = 0;
+    if (!envelope_scan(e)) {
+        if (svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, &e->form) == SVS_OK) /* the two passes must agree */
+            svi_fail(&e->form, SVS_NOT_MSGPACK, "the message cannot be read");
+    } else if (e->left == 1 && !e->first.is_map && e->first.at == e->bytes) {
+        struct svi_item item;
+        svi_item_read(e->bytes, &item);
+        svi_fail(&e->form, SVS_WRONG_TYPE, "the message is %s: a sample is a map, a batch an array of maps",
+                 svi_item_name(&item));
+    } else if (e->left > SVI_BATCH_MAX)
+        svi_fail(&e->form, SVS_TOO_LARGE, "a batch of %lld elements: at most %d are accepted at once",
+                 (long long)e->left, SVI_BATCH_MAX);
+    const bool found = e->form.code == SVS_OK || e->form.code == SVS_TOO_LARGE;
+    if (found && e->left > 0 && e->first.is_map)
+        envelope_read_source(e);
+    if (e->form.code == SVS_OK)
+        return SVS_OK;
+    /* Of a batch that is too large the name stays, for access control: its sender may send, but not this. */
+    e->has_src = e->has_n = e->src_good = e->hello = false;
+    e->n = -1;
+    e->left = 0;
+    return e->form.code;
+}
+
+svs_code svi_envelope_check_source(const struct svi_envelope *e, svs_error *err) {
+    if (!e->has_src && !e->has_n)
+        return SVS_OK;
+    if (!svi_envelope_numbered(e))
+        return svi_fail(err, SVS_NO_SOURCE, "the sample has %s: acknowledged input needs both",
+                        e->has_src ? "src but no n" : "n but no src");
+    if (!e->src_good)
+        return svi_fail(err, SVS_NO_SOURCE, "src must be a name of 1 to %d bytes of UTF-8", SVS_NAME_MAX);
+    if (e->n < 0)
+        return svi_fail(err, SVS_NO_SOURCE, "n must be a whole number from 0");
     return SVS_OK;
-}
-
-svs_code svi_envelope_open(struct svi_envelope *e, const uint8_t *bytes, size_t size, svs_error *err) {
-    struct svi_item map;
-    *e = (struct svi_envelope){.version = -1, .bytes = bytes, .end = bytes + size};
-    svs_code code = svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, err);
-    if (code != SVS_OK)
-        return code;
-    const uint8_t *at = svi_item_read(bytes, &map);
-    if (map.type != SVI_MAP)
-        return svi_fail(err, SVS_WRONG_TYPE, "the file is no model: it holds %s", svi_item_name(&map));
-    for (uint32_t i = 0; i < map.length && code == SVS_OK; i++)
-        code = take_pair(e, &at);
-    return code;
-}
-
-svs_code svi_envelope_check(const struct svi_envelope *e, int version, svs_error *err) {
-    if (e->version != version)
-        return svi_fail(err, SVS_UNAVAILABLE,
-                        "the model file has version %lld; this program reads version %d: take a newer one",
-                        (long long)e->version, version);
-    if (!e->sound)
-        return svi_fail(err, SVS_INVALID, "the checksum of the model file is wrong: the file is damaged");
-    return SVS_OK;
-}
-
-/* ---- files */
-
-static svs_code close_file(FILE *to, const char *path, svs_code code, svs_error *err) {
-    bool written = fflush(to) == 0 && fsync(fileno(to)) == 0;
-    if (fclose(to) != 0)
-        written = false;
-    return code != SVS_OK || written ? code : svi_fail(err, SVS_IO, "%.150s: %s", path, strerror(errno));
-}
-
-/* Or not there yet. */
-static bool is_plain_file(const char *path) {
-    struct stat about;
-    return stat(path, &about) != 0 || S_ISREG(about.st_mode);
-}
-
-svs_code svi_file_write(const char *path, svs_code (*body)(void *user, FILE *to, svs_error *err), void *user,
-                        svs_error *err) {
-    char beside[4096];
-    if (strcmp(path, "-") == 0) {
-        svs_code code = body(user, stdout, err);
-        return code != SVS_OK || fflush(stdout) == 0
-                   ? code
-                   : svi_fail(err, SVS_IO, "standard output: %s", strerror(errno));
-    }
-    if (!is_plain_file(path)) { /* a pipe or a device is written to; a rename would put a file in its place */
-        FILE *to = fopen(path, "wb");
-        if (!to)
-            return svi_fail(err, SVS_IO, "%.150s: %s", path, strerror(errno));
-        svs_code code = body(user, to, err);
-        return fclose(to) == 0 || code != SVS_OK ? code
-                                                 : svi_fail(err, SVS_IO, "%.150s: %s", path, strerror(errno));
-    }
-    if (snprintf(beside, sizeof beside, "%s.tmp", path) >= (int)sizeof beside)
-        return svi_fail(err, SVS_IO, "the path of the file is too long");
-    FILE *to = fopen(beside, "wb");
-    if (!to)
-        return svi_fail(err, SVS_IO, "%.150s: %s", beside, strerror(errno));
-    svs_code code = close_file(to, beside, body(user, to, err), err);
-    if (code == SVS_OK && rename(beside, path) != 0)
-        code = svi_fail(err, SVS_IO, "%.150s: %s", path, strerror(errno));
-    if (code != SVS_OK)
-        unlink(beside);
-    return code;
-}
-
-static svs_code slurp(FILE *from, char **bytes, size_t *size, svs_error *err) {
-    size_t room = 1 << 16;
-    *bytes = svi_alloc(room);
-    *size = 0;
-    while (*bytes) {
-        *size += fread(*bytes + *size, 1, room - BEHIND - *size, from);
-        if (ferror(from))
-            return svi_fail(err, SVS_IO, "%s", strerror(errno));
-        if (feof(from))
-            return SVS_OK;
-        if (room >= FILE_MAX)
-            return svi_fail(err, SVS_TOO_LARGE, "the file is larger than 2 GiB");
-        char *more = svi_realloc(*bytes, room, 2 * room);
-        if (!more)
-            break;
-        *bytes = more;
-        room *= 2;
-    }
-    return svi_fail_memory(err, "a model file");
-}
-
-svs_code svi_file_read(const char *path, char **bytes, size_t *size, svs_error *err) {
-    *bytes = NULL;
-    FILE *from = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-    if (!from)
-        return svi_fail(err, SVS_IO, "%.150s", strerror(errno));
-    svs_code code = slurp(from, bytes, size, err);
-    if (from != stdin)
-        fclose(from);
-    return code == SVS_OK && *size == 0 ? svi_fail(err, SVS_EMPTY, "the file is empty") : code;
 }

@@ -1,42 +1,90 @@
-/* envelope.h: the outside of our model files: one msgpack map {format, v, ..., crc}, whose last key is the
- * CRC-32 (zlib) of all bytes before that key; written atomically, read whole. */
+/* envelope.h: one incoming message, parsed once on receipt; access control, write-ahead, router and engine
+ * all work on the same parse, so that they cannot disagree about whose message it is.
+ *
+ * A message is one map (a sample, a command, hello) or one array of maps (a batch), and exactly that.
+ * svi_envelope_read checks the form of all of it (complete, nothing after it, nesting at most SVI_DEPTH_MAX,
+ * no header that claims more elements than bytes remain) and finds the keys of the first element in the same
+ * pass: a malformed message is refused whole, before any of it is applied. svi_envelope_next (decode.h) then
+ * decodes the elements one at a time from the positions found here.
+ *
+ * Nothing is copied: the bytes must outlive the envelope. */
 #ifndef SVI_ENVELOPE_H
 #define SVI_ENVELOPE_H
 
-#include <stdio.h>
-
+#include "svmstream/value.h"
 #include "wire/cursor.h"
-#include "wire/pack.h"
 
-/* Begins the map with format and v; `more` further pairs are to be packed, then svi_envelope_end: SVS_OK, or
- * SVS_NO_MEMORY with nothing left in `out`. */
-void svi_envelope_begin(struct svi_pack *p, struct svi_bytes *out, const char *format, int version,
-                        size_t more);
-svs_code svi_envelope_end(struct svi_pack *p);
+#define SVI_BATCH_MAX 65536 /* elements: each one that is refused costs an event */
 
-struct svi_envelope {
-    struct svi_item format; /* SVI_NIL = there is none */
-    int64_t version;        /* -1 = none */
-    bool sound;             /* the checksum is there, last, and right */
-    const uint8_t *bytes, *end;
+enum svi_key {
+    SVI_KEY_X = 0,
+    SVI_KEY_Y,
+    SVI_KEY_ID,
+    SVI_KEY_TS,
+    SVI_KEY_W,
+    SVI_KEY_STREAM,
+    SVI_KEY_OP,
+    SVI_KEY_SRC,
+    SVI_KEY_N,
+    SVI_KEY_COUNT,
+    SVI_KEY_UNKNOWN = SVI_KEY_COUNT
 };
 
-/* Checks that the bytes are one map and looks for format, v and crc. Codes of svi_msgpack_check,
- * SVS_WRONG_TYPE. */
-svs_code svi_envelope_open(struct svi_envelope *e, const uint8_t *bytes, size_t size, svs_error *err);
+/* Where the known keys of one element have their values. */
+struct svi_element {
+    const uint8_t *at, *end;               /* its bytes */
+    unsigned seen;                         /* bit of each key that is there */
+    const uint8_t *value[SVI_KEY_COUNT];   /* of each of these, the last one if it is there twice */
+    const uint8_t *ordered[SVI_KEY_COUNT]; /* values in the order of the message, up to the first fault */
+    uint8_t keys[SVI_KEY_COUNT];           /* enum svi_key of each of them */
+    uint8_t count;
+    bool is_map;
+    const uint8_t *bad_key; /* the first key that is no string, or is there twice; NULL = none */
+    uint8_t repeated;       /* bad_key is there twice: which one; else SVI_KEY_UNKNOWN */
+};
 
-/* The version is one that this program reads and the checksum is right: SVS_UNAVAILABLE, SVS_INVALID. */
-svs_code svi_envelope_check(const struct svi_envelope *e, int version, svs_error *err);
+struct svi_envelope {
+    const uint8_t *bytes;
+    size_t size;
+    svs_error form; /* SVS_OK, or why the message as a whole is refused; then nothing below is set, but
+                       src for a batch that is too large */
 
-/* ---- files */
+    /* The producer and its sequence number, as the first element gives them. */
+    bool has_src, has_n; /* the key is there and not nil */
+    bool src_good;       /* a name of 1 to SVS_NAME_MAX bytes of UTF-8 without NUL */
+    const char *src;     /* not NUL-terminated; "" where src is no string */
+    uint32_t src_length;
+    int64_t n;  /* -1: none, or no whole number from 0 */
+    bool hello; /* a map whose op is hello */
 
-/* Lets `body` write PATH.tmp, syncs it and renames it to PATH; on failure PATH stays as it was. "-" =
- * standard output. SVS_IO and what `body` returns. */
-svs_code svi_file_write(const char *path, svs_code (*body)(void *user, FILE *to, svs_error *err), void *user,
-                        svs_error *err);
+    int64_t left;           /* elements that svi_envelope_next has not decoded yet */
+    const uint8_t *element; /* the element decoded last, for error events */
+    size_t element_size;
+    const uint8_t *next; /* NULL: the first element is next */
+    struct svi_element first;
 
-/* All of a file ("-" = standard input) with a NUL and, behind it, the bytes that the reader of numbers may
- * look at: to be freed with svi_free in any case. SVS_IO, SVS_TOO_LARGE (2 GiB), SVS_NO_MEMORY. */
-svs_code svi_file_read(const char *path, char **bytes, size_t *size, svs_error *err);
+    const void *shown; /* text that the message was made from, for error events; NULL: its own bytes */
+    size_t shown_size;
+};
+
+/* Parses a message. Returns e->form.code: SVS_OK, SVS_EMPTY, SVS_NOT_MSGPACK, SVS_TRUNCATED, SVS_TRAILING,
+ * SVS_TOO_DEEP, SVS_WRONG_TYPE (neither map nor array), SVS_TOO_LARGE (a batch of more than SVI_BATCH_MAX).
+ */
+svs_code svi_envelope_read(struct svi_envelope *e, const void *bytes, size_t size);
+
+/* Is it numbered, i.e. are src and n both there? */
+static inline bool svi_envelope_numbered(const struct svi_envelope *e) {
+    return e->has_src && e->has_n;
+}
+
+/* Are src and n usable? SVS_NO_SOURCE with the reason; nothing when neither is there (SVS_OK). */
+svs_code svi_envelope_check_source(const struct svi_envelope *e, svs_error *err);
+
+/* The keys of the element at `at`: what follows it, or NULL where its form is bad. `depth`: containers that
+ * may be nested in it, itself included. */
+const uint8_t *svi_element_read(const uint8_t *at, const uint8_t *end, int depth, struct svi_element *el);
+
+/* The name of a key. */
+const char *svi_key_name(enum svi_key key);
 
 #endif

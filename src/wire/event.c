@@ -1,32 +1,20 @@
+/* What the engine reports, as msgpack: one function a topic puts the keys of its event, in the order in which
+ * the manual's protocol page lists them, after the keys that all events have. The table of topics
+ * (SVI_TOPICS) names the function of each: a new topic is a row there and a function here. The map's size
+ * goes first, so each function counts its keys; the tests hold every event against msgpack-c. Models have the
+ * same keys alone (replies, files). At the end: samples, as producers send them. */
 #include "wire/event.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/fail.h"
 #include "wire/pack.h"
 
 #define PROTOCOL    1 /* key `v` */
 #define COMMON_KEYS 5 /* v, stream, epoch, seq, ts */
-#define MODEL_KEYS  14
 
-static const char *const topic_names[SVI_TOPIC_COUNT] = {
-#define X(constant, name, retained, text) #name,
-    SVI_TOPICS(X)
-#undef X
-};
-
-const char *svi_topic_name(enum svi_topic topic) {
-    return topic_names[topic];
-}
-
-size_t svi_topic_write(enum svi_topic topic, const char *stream, char *out) {
-    int n = snprintf(out, SVI_TOPIC_MAX, "%s.%.*s.", topic_names[topic], SVI_STREAM_MAX, stream);
-    return (size_t)n;
-}
-
-static void put_figure(struct svi_pack *p, const struct svi_figure *f) {
+void svi_put_figure(struct svi_pack *p, const struct svi_figure *f) {
     svi_pack_text(p, f->name);
     if (f->type == SVI_COUNT)
         svi_pack_int(p, f->as.count);
@@ -40,60 +28,27 @@ static void put_figure(struct svi_pack *p, const struct svi_figure *f) {
 
 static void put_figures(struct svi_pack *p, const struct svi_figure *f, int count) {
     for (int i = 0; i < count; i++)
-        put_figure(p, &f[i]);
+        svi_put_figure(p, &f[i]);
 }
 
-static void put_names(struct svi_pack *p, const svs_model *m) {
-    svi_pack_key(p, "features");
-    if (!m->features) {
-        svi_pack_nil(p);
-        return;
-    }
-    svi_pack_array(p, (size_t)m->d);
-    for (int j = 0; j < m->d; j++)
-        svi_pack_text(p, m->features[j]);
+const struct svi_figure *svi_figure_find(const struct svi_figure *f, int count, const char *name) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(f[i].name, name) == 0)
+            return &f[i];
+    return NULL;
 }
 
-static void put_classes(struct svi_pack *p, const svs_model *m) {
-    svi_pack_key(p, "classes");
-    svi_pack_array(p, (size_t)m->class_count);
-    for (int k = 0; k < m->class_count; k++)
-        svi_pack_value(p, m->classes[k]);
+double svi_figure_value(const struct svi_figure *f, int count, const char *name) {
+    f = svi_figure_find(f, count, name);
+    if (!f || f->type == SVI_TEXT)
+        return NAN;
+    return f->type == SVI_COUNT ? (double)f->as.count : f->as.number;
 }
 
-static void put_weights(struct svi_pack *p, const svs_model *m) {
-    svi_pack_key(p, "W");
-    svi_pack_doubles(p, m->W, (size_t)m->rows * (size_t)m->d);
-    svi_pack_key(p, "b");
-    if (m->rows == 1)
-        svi_pack_real(p, m->b[0]);
-    else
-        svi_pack_doubles(p, m->b, (size_t)m->rows);
-}
+/* ---- models */
 
-static inline void put_count(struct svi_pack *p, const char *key, int64_t count) {
-    svi_pack_key(p, key);
-    svi_pack_int(p, count);
-}
-
-static inline void put_real(struct svi_pack *p, const char *key, double value) {
-    svi_pack_key(p, key);
-    svi_pack_real(p, value);
-}
-
-/* What a refit says beside. */
-#define REFIT_KEYS 5
-
-static void put_refit(struct svi_pack *p, const svs_model *m) {
-    svi_pack_key(p, "objective");
-    svi_pack_real(p, m->objective);
-    svi_pack_key(p, "gap");
-    svi_pack_real(p, m->gap);
-    put_count(p, "iterations", m->iterations);
-    svi_pack_key(p, "milliseconds");
-    svi_pack_real(p, m->milliseconds);
-    put_count(p, "at", m->at);
-}
+#define MODEL_KEYS 14
+#define REFIT_KEYS 5 /* what a refit reports besides */
 
 static int model_keys(const svs_model *m) {
     return MODEL_KEYS + (m->refit ? REFIT_KEYS : 0);
@@ -102,133 +57,34 @@ static int model_keys(const svs_model *m) {
 /* The model_keys() pairs of a model. */
 static void put_model(struct svi_pack *p, const svs_model *m, const struct svi_figure *quality,
                       int quality_count) {
-    svi_pack_key(p, "version");
-    svi_pack_uint(p, m->version);
-    svi_pack_key(p, "method");
-    svi_pack_text(p, m->method);
-    svi_pack_key(p, "task");
-    svi_pack_text(p, m->task == SVS_REGRESS ? "regress" : "classify");
-    put_count(p, "d", m->d);
-    put_names(p, m);
-    put_classes(p, m);
-    put_weights(p, m);
-    svi_pack_key(p, "C");
-    svi_pack_real(p, m->C);
-    put_count(p, "window", m->window);
-    put_count(p, "seen", m->seen);
-    put_count(p, "learned", m->learned);
-    svi_pack_key(p, "serves");
-    svi_pack_bool(p, m->serves);
-    if (m->refit)
-        put_refit(p, m);
+    svi_put_uint(p, "version", m->version);
+    svi_put_text(p, "method", m->method);
+    svi_put_text(p, "task", m->task == SVS_REGRESS ? "regress" : "classify");
+    svi_put_int(p, "d", m->d);
+    svi_pack_key(p, "features");
+    svi_pack_names(p, m->features, m->d);
+    svi_pack_key(p, "classes");
+    svi_pack_values(p, m->classes, m->class_count);
+    svi_put_doubles(p, "W", m->W, (size_t)m->rows * (size_t)m->d);
+    if (m->rows == 1)
+        svi_put_real(p, "b", m->b[0]);
+    else
+        svi_put_doubles(p, "b", m->b, (size_t)m->rows);
+    svi_put_real(p, "C", m->C);
+    svi_put_int(p, "window", m->window);
+    svi_put_int(p, "seen", m->seen);
+    svi_put_int(p, "learned", m->learned);
+    svi_put_bool(p, "serves", m->serves);
+    if (m->refit) {
+        svi_put_real(p, "objective", m->objective);
+        svi_put_real(p, "gap", m->gap);
+        svi_put_int(p, "iterations", m->iterations);
+        svi_put_real(p, "milliseconds", m->milliseconds);
+        svi_put_int(p, "at", m->at);
+    }
     svi_pack_key(p, "quality");
     svi_pack_map(p, (size_t)quality_count);
     put_figures(p, quality, quality_count);
-}
-
-static void put_common(struct svi_pack *p, const struct svi_event *e, int further) {
-    svi_pack_map(p, COMMON_KEYS + (size_t)further);
-    svi_pack_key(p, "v");
-    svi_pack_int(p, PROTOCOL);
-    svi_pack_key(p, "stream");
-    svi_pack_text(p, e->stream);
-    svi_pack_key(p, "epoch");
-    svi_pack_uint(p, e->epoch);
-    svi_pack_key(p, "seq");
-    svi_pack_uint(p, e->seq);
-    svi_pack_key(p, "ts");
-    svi_pack_real(p, e->ts);
-}
-
-static void put_model_event(struct svi_pack *p, const struct svi_event *e) {
-    put_common(p, e, model_keys(e->as.model.model));
-    put_model(p, e->as.model.model, e->as.model.quality, e->as.model.quality_count);
-}
-
-static void put_score_event(struct svi_pack *p, const struct svi_event *e) {
-    bool labelled = e->as.score.y.kind != SVS_NONE, judged = e->as.score.judged;
-    put_common(p, e, 4 + labelled + 2 * judged);
-    svi_pack_key(p, "id");
-    svi_pack_value(p, e->as.score.id);
-    svi_pack_key(p, "yhat");
-    svi_pack_value(p, e->as.score.yhat);
-    svi_pack_key(p, "scores");
-    svi_pack_array(p, (size_t)e->as.score.rows);
-    for (int k = 0; k < e->as.score.rows; k++)
-        svi_pack_real(p, e->as.score.scores[k]);
-    if (labelled) {
-        svi_pack_key(p, "y");
-        svi_pack_value(p, e->as.score.y);
-    }
-    if (judged) {
-        put_real(p, "novelty", e->as.score.novelty);
-        put_real(p, "p", e->as.score.p);
-    }
-    svi_pack_key(p, "model");
-    svi_pack_uint(p, e->as.score.version);
-}
-
-static void put_contribution(struct svi_pack *p, const struct svi_contribution *c) {
-    svi_pack_map(p, 4);
-    svi_pack_key(p, "feature");
-    if (c->feature)
-        svi_pack_text(p, c->feature);
-    else
-        svi_pack_int(p, c->column);
-    put_real(p, "value", c->value);
-    svi_pack_key(p, "usual");
-    svi_pack_array(p, 2);
-    svi_pack_real(p, c->low);
-    svi_pack_real(p, c->high);
-    put_real(p, "adds", c->adds);
-}
-
-static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
-    put_common(p, e, 9);
-    svi_pack_key(p, "state");
-    svi_pack_text(p, e->as.alert.state);
-    svi_pack_key(p, "id");
-    svi_pack_value(p, e->as.alert.id);
-    put_real(p, "novelty", e->as.alert.novelty);
-    put_real(p, "membership", e->as.alert.membership);
-    put_real(p, "p", e->as.alert.p);
-    put_real(p, "grade", e->as.alert.grade);
-    put_real(p, "since", e->as.alert.since);
-    svi_pack_key(p, "top");
-    svi_pack_array(p, (size_t)e->as.alert.count);
-    for (int i = 0; i < e->as.alert.count; i++)
-        put_contribution(p, &e->as.alert.top[i]);
-    svi_pack_key(p, "text");
-    svi_pack_text(p, e->as.alert.text);
-}
-
-static void put_stats_event(struct svi_pack *p, const struct svi_event *e) {
-    put_common(p, e, e->as.stats.count);
-    put_figures(p, e->as.stats.figures, e->as.stats.count);
-}
-
-static void put_error_event(struct svi_pack *p, const struct svi_event *e) {
-    put_common(p, e, 4);
-    svi_pack_key(p, "code");
-    svi_pack_text(p, svs_code_name(e->as.error.code));
-    svi_pack_key(p, "reason");
-    svi_pack_text(p, e->as.error.reason);
-    put_count(p, "count", e->as.error.count);
-    svi_pack_key(p, "sample");
-    svi_pack_bin(p, e->as.error.sample, e->as.error.sample_size);
-}
-
-svs_code svi_event_encode(const struct svi_event *e, struct svi_bytes *out) {
-    static void (*const put[SVI_TOPIC_COUNT])(struct svi_pack *, const struct svi_event *) = {
-        [SVI_TOPIC_MODEL] = put_model_event, [SVI_TOPIC_SCORE] = put_score_event,
-        [SVI_TOPIC_ALERT] = put_alert_event, [SVI_TOPIC_STATS] = put_stats_event,
-        [SVI_TOPIC_ERROR] = put_error_event,
-    };
-    struct svi_pack p;
-    out->size = 0;
-    svi_pack_begin(&p, out);
-    put[e->topic](&p, e);
-    return svi_pack_end(&p);
 }
 
 svs_code svi_model_encode(const svs_model *m, const struct svi_figure *quality, int quality_count,
@@ -240,13 +96,130 @@ svs_code svi_model_encode(const svs_model *m, const struct svi_figure *quality, 
     return svi_pack_end(&p);
 }
 
+/* ---- events: one function a topic, after the keys that all have */
+
+static void put_common(struct svi_pack *p, const struct svi_event *e, int further) {
+    svi_pack_map(p, COMMON_KEYS + (size_t)further);
+    svi_put_int(p, "v", PROTOCOL);
+    svi_put_text(p, "stream", e->stream);
+    svi_put_uint(p, "epoch", e->epoch);
+    svi_put_uint(p, "seq", e->seq);
+    svi_put_real(p, "ts", e->ts);
+}
+
+static void put_model_event(struct svi_pack *p, const struct svi_event *e) {
+    put_common(p, e, model_keys(e->as.model.model));
+    put_model(p, e->as.model.model, e->as.model.quality, e->as.model.quality_count);
+}
+
+int svi_score_keys(const struct svi_event *e) {
+    return 3 + (e->as.score.y.kind != SVS_NONE) + 2 * e->as.score.judged;
+}
+
+void svi_put_score(struct svi_pack *p, const struct svi_event *e) {
+    svi_put_value(p, "yhat", e->as.score.yhat);
+    svi_put_reals(p, "scores", e->as.score.scores, e->as.score.rows);
+    if (e->as.score.y.kind != SVS_NONE)
+        svi_put_value(p, "y", e->as.score.y);
+    if (e->as.score.judged) {
+        svi_put_real(p, "novelty", e->as.score.novelty);
+        svi_put_real(p, "p", e->as.score.p);
+    }
+    svi_put_uint(p, "model", e->as.score.version);
+}
+
+static void put_score_event(struct svi_pack *p, const struct svi_event *e) {
+    put_common(p, e, 1 + svi_score_keys(e));
+    svi_put_value(p, "id", e->as.score.id);
+    svi_put_score(p, e);
+}
+
+static void put_contribution(struct svi_pack *p, const struct svi_contribution *c) {
+    svi_pack_map(p, 4);
+    if (c->feature)
+        svi_put_text(p, "feature", c->feature);
+    else
+        svi_put_int(p, "feature", c->column);
+    svi_put_real(p, "value", c->value);
+    svi_put_reals(p, "usual", (const double[]){c->low, c->high}, 2);
+    svi_put_real(p, "adds", c->adds);
+}
+
+static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
+    put_common(p, e, 9);
+    svi_put_text(p, "state", e->as.alert.state);
+    svi_put_value(p, "id", e->as.alert.id);
+    svi_put_real(p, "novelty", e->as.alert.novelty);
+    svi_put_real(p, "membership", e->as.alert.membership);
+    svi_put_real(p, "p", e->as.alert.p);
+    svi_put_real(p, "grade", e->as.alert.grade);
+    svi_put_real(p, "since", e->as.alert.since);
+    svi_pack_key(p, "top");
+    svi_pack_array(p, (size_t)e->as.alert.count);
+    for (int i = 0; i < e->as.alert.count; i++)
+        put_contribution(p, &e->as.alert.top[i]);
+    svi_put_text(p, "text", e->as.alert.text);
+}
+
+static void put_stats_event(struct svi_pack *p, const struct svi_event *e) {
+    put_common(p, e, e->as.stats.count);
+    put_figures(p, e->as.stats.figures, e->as.stats.count);
+}
+
+static void put_error_event(struct svi_pack *p, const struct svi_event *e) {
+    put_common(p, e, 4);
+    svi_put_text(p, "code", svs_code_name(e->as.error.code));
+    svi_put_text(p, "reason", e->as.error.reason);
+    svi_put_int(p, "count", e->as.error.count);
+    svi_pack_key(p, "sample");
+    svi_pack_bin(p, e->as.error.sample, e->as.error.sample_size);
+}
+
+static const struct {
+    const char *name;
+    void (*put)(struct svi_pack *p, const struct svi_event *e);
+} topics[SVI_TOPIC_COUNT] = {
+#define X(constant, name, retained, text) {#name, put_##name##_event},
+    SVI_TOPICS(X)
+#undef X
+};
+
+const char *svi_topic_name(enum svi_topic topic) {
+    return topics[topic].name;
+}
+
+size_t svi_topic_write(enum svi_topic topic, const char *stream, char *out) {
+    int n = snprintf(out, SVI_TOPIC_MAX, "%s.%.*s.", topics[topic].name, SVI_STREAM_MAX, stream);
+    return (size_t)n;
+}
+
+svs_code svi_event_encode(const struct svi_event *e, struct svi_bytes *out) {
+    struct svi_pack p;
+    out->size = 0;
+    svi_pack_begin(&p, out);
+    topics[e->topic].put(&p, e);
+    return svi_pack_end(&p);
+}
+
+/* ---- messages, as a producer sends them */
+
 static int column_is_sent(const struct svi_message *m, int column) {
     return m->kind == SVI_NAMED ||
            m->x[column] != 0; /* NAN too; a zero of a named sample still makes its name known */
 }
 
-static void put_map_x(struct svi_pack *p, const struct svi_message *m, const svs_features *names) {
+static void put_message_x(struct svi_pack *p, const struct svi_message *m, const svs_features *names,
+                          bool packed) {
     int pairs = 0;
+    if (m->kind == SVI_DENSE && packed) {
+        svi_put_doubles(p, "x", m->x, (size_t)m->d);
+        return;
+    }
+    if (m->kind == SVI_DENSE) {
+        svi_put_reals(p, "x", m->x, m->d);
+        return;
+    }
+    svi_pack_key(p, "x");
     for (int j = 0; j < m->d; j++)
         pairs += column_is_sent(m, j);
     svi_pack_map(p, (size_t)pairs);
@@ -261,56 +234,33 @@ static void put_map_x(struct svi_pack *p, const struct svi_message *m, const svs
     }
 }
 
-static void put_x(struct svi_pack *p, const struct svi_message *m, const svs_features *names, bool packed) {
-    svi_pack_key(p, "x");
-    if (m->kind != SVI_DENSE) {
-        put_map_x(p, m, names);
-    } else if (packed) {
-        svi_pack_doubles(p, m->x, (size_t)m->d);
-    } else {
-        svi_pack_array(p, (size_t)m->d);
-        for (int j = 0; j < m->d; j++)
-            svi_pack_real(p, m->x[j]);
-    }
-}
-
-/* The keys besides x that a message needs, as name and value. */
-struct pair {
-    const char *name;
-    svs_value value;
-};
-
-static void add_pair(struct pair *pairs, size_t *count, const char *name, svs_value value) {
-    if (value.kind != SVS_NONE)
-        pairs[(*count)++] = (struct pair){name, value};
-}
-
-static size_t pairs_of(const struct svi_message *m, struct pair *pairs) {
-    static const char *const ops[] = {[SVI_LABEL] = "label", [SVI_FORGET] = "forget"};
-    size_t count = 0;
-    add_pair(pairs, &count, "op", m->op == SVI_LEARN ? svs_none() : svs_str(ops[m->op]));
-    add_pair(pairs, &count, "y", m->y);
-    add_pair(pairs, &count, "id", m->id);
-    add_pair(pairs, &count, "ts", isnan(m->ts) ? svs_none() : svs_real(m->ts));
-    add_pair(pairs, &count, "w", m->weight == 1 ? svs_none() : svs_real(m->weight));
-    add_pair(pairs, &count, "stream", m->stream);
-    add_pair(pairs, &count, "src", m->src);
-    add_pair(pairs, &count, "n", m->n < 0 ? svs_none() : svs_int(m->n));
-    return count;
-}
-
 svs_code svi_message_encode(const struct svi_message *m, const svs_features *names, bool packed,
                             struct svi_bytes *out) {
+    const struct {
+        const char *name;
+        svs_value value; /* SVS_NONE: the key is left out */
+    } pairs[] = {{"op", m->op == SVI_LEARN ? svs_none() : svs_str(m->op == SVI_LABEL ? "label" : "forget")},
+                 {"y", m->y},
+                 {"id", m->id},
+                 {"ts", isnan(m->ts) ? svs_none() : svs_real(m->ts)},
+                 {"w", m->weight == 1 ? svs_none() : svs_real(m->weight)},
+                 {"stream", m->stream},
+                 {"src", m->src},
+                 {"n", m->n < 0 ? svs_none() : svs_int(m->n)}};
+    const size_t most = sizeof pairs / sizeof *pairs;
+    size_t count = m->has_x;
     struct svi_pack p;
-    struct pair pairs[8];
     if (packed && m->has_x && m->kind == SVI_DENSE && m->missing > 0)
         return SVS_MISSING_VALUE;
-    size_t count = pairs_of(m, pairs);
+    for (size_t i = 0; i < most; i++)
+        count += pairs[i].value.kind != SVS_NONE;
     svi_pack_begin(&p, out);
-    svi_pack_map(&p, count + m->has_x);
+    svi_pack_map(&p, count);
     if (m->has_x)
-        put_x(&p, m, names, packed);
-    for (size_t i = 0; i < count; i++) {
+        put_message_x(&p, m, names, packed);
+    for (size_t i = 0; i < most; i++) {
+        if (pairs[i].value.kind == SVS_NONE)
+            continue;
         svi_pack_text(&p, pairs[i].name);
         svi_pack_value(&p, pairs[i].value);
     }

@@ -7,8 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "svmstream/model.h"
+#include "base/bytes.h"
 #include "data/message.h"
+#include "svmstream/model.h"
 
 #define SVI_STREAM_MAX 64 /* length of a stream name */
 #define SVI_TOPIC_MAX  (SVI_STREAM_MAX + 16)
@@ -39,12 +40,25 @@ struct svi_figure {
     } as;
 };
 
+/* The figure of that name, or NULL; and its value, NAN when there is none or it is a text. */
+const struct svi_figure *svi_figure_find(const struct svi_figure *f, int count, const char *name);
+double svi_figure_value(const struct svi_figure *f, int count, const char *name);
+
 /* What one feature adds to an alert. */
 struct svi_contribution {
     const char *feature; /* its name, or NULL */
     int column;
     double value, low, high; /* in the sample; usually; NAN = not known */
     double adds; /* signed: > 0 where the value is above what is usual; 1 is all of the surprise */
+};
+
+struct svi_alert_event {
+    const char *state; /* open, update, close */
+    svs_value id;      /* of the sample that changed it; SVS_NONE: none did, sent as nil */
+    double novelty, membership, p, grade, since;
+    const struct svi_contribution *top; /* most telling first */
+    int count;
+    const char *text;
 };
 
 struct svi_event {
@@ -69,14 +83,7 @@ struct svi_event {
             bool judged;      /* novelty and p are known */
             double novelty, p;
         } score;
-        struct {
-            const char *state; /* open, update, close */
-            svs_value id;      /* SVS_NONE: sent as nil */
-            double novelty, membership, p, grade, since;
-            const struct svi_contribution *top; /* most telling first */
-            int count;
-            const char *text;
-        } alert;
+        struct svi_alert_event alert;
         struct {
             const struct svi_figure *figures;
             int count;
@@ -91,16 +98,13 @@ struct svi_event {
     } as;
 };
 
-/* A growing byte buffer; zero-initialised is empty. */
-struct svi_bytes {
-    uint8_t *data;
-    size_t size, capacity;
-};
+/* A pair of a map: the figure's name and value. */
+struct svi_pack;
+void svi_put_figure(struct svi_pack *p, const struct svi_figure *f);
 
-void svi_bytes_clear(struct svi_bytes *b); /* frees */
-
-/* Adds n bytes. SVS_NO_MEMORY: unchanged. */
-svs_code svi_bytes_append(struct svi_bytes *b, const void *data, size_t n);
+/* The svi_score_keys pairs of a score event from yhat on. */
+int svi_score_keys(const struct svi_event *e);
+void svi_put_score(struct svi_pack *p, const struct svi_event *e);
 
 const char *svi_topic_name(enum svi_topic topic); /* "model" */
 

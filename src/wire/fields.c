@@ -1,90 +1,163 @@
 #include "wire/fields.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/fail.h"
-#include "wire/decode.h"
-
-#define EXT_FLOAT64 2
+#include "base/text.h"
 
 bool svi_item_is(const struct svi_item *item, const char *text) {
     return item->type == SVI_STRING && item->length == strlen(text) &&
            memcmp(item->body, text, item->length) == 0;
 }
 
-svs_code svi_fields_find(struct svi_fields *f, const uint8_t *bytes, const uint8_t *end) {
-    struct svi_item map, key;
-    const uint8_t *at = svi_item_read(bytes, &map);
-    if (map.type != SVI_MAP)
-        return svi_fail(f->err, SVS_WRONG_TYPE, "the %s is %s: it must be a map", f->what,
-                        svi_item_name(&map));
-    for (uint32_t i = 0; i < map.length; i++) {
-        at = svi_item_read(at, &key);
-        for (int k = 0; k < f->count; k++)
-            if (svi_item_is(&key, f->names[k]))
-                f->at[k] = at;
-        if (key.type != SVI_STRING || svi_walk(&at, end, SVI_DEPTH_MAX) != SVS_OK)
-            return svi_fail(f->err, SVS_WRONG_TYPE, "a key of the %s is no string", f->what);
+bool svi_item_label(const struct svi_item *item, svs_value *out) {
+    if (item->type == SVI_INT)
+        *out = svs_int(item->i);
+    else if (item->type == SVI_STRING && svi_utf8_valid((const char *)item->body, item->length))
+        *out = (svs_value){.kind = SVS_STR, .length = item->length, .as.s = (const char *)item->body};
+    else
+        return false;
+    return true;
+}
+
+/* ---- one field */
+
+bool svi_item_doubles(const struct svi_item *item, struct svi_doubles *out) {
+    if (item->type != SVI_EXT || item->ext != SVI_EXT_FLOAT64 || item->length % sizeof(double) != 0)
+        return false;
+    *out = (struct svi_doubles){item->body, item->length / (int64_t)sizeof(double)};
+    return true;
+}
+
+/* False: the value is not what the field must be. */
+static bool field_value(const struct svi_field *f, const uint8_t *at, const struct svi_item *item,
+                        void *out) {
+    double number;
+    switch (f->type) {
+    case SVI_FIELD_INTEGER:
+        if (item->type != SVI_INT || (double)item->i < f->low || (double)item->i > f->high)
+            return false;
+        *(int64_t *)out = item->i;
+        return true;
+    case SVI_FIELD_UINT:
+        if (item->type != SVI_HUGE_INT && (item->type != SVI_INT || item->i < 0))
+            return false;
+        *(uint64_t *)out = (uint64_t)item->i;
+        return true;
+    case SVI_FIELD_REAL:
+        if (!svi_item_number(item, &number) || !isfinite(number) || number < f->low || number > f->high)
+            return false;
+        *(double *)out = number;
+        return true;
+    case SVI_FIELD_WORD:
+        for (int i = 0; f->words[i]; i++)
+            if (svi_item_is(item, f->words[i])) {
+                *(int *)out = i;
+                return true;
+            }
+        return false;
+    case SVI_FIELD_TEXT:
+        if (item->type != SVI_STRING || item->length >= f->high || memchr(item->body, '\0', item->length))
+            return false;
+        memcpy(out, item->body, item->length);
+        ((char *)out)[item->length] = '\0';
+        return true;
+    case SVI_FIELD_DOUBLES:
+        return svi_item_doubles(item, out);
+    default:
+        *(const uint8_t **)out = at;
+        return true;
     }
-    for (int k = 0; k < f->count; k++)
-        if (!f->at[k])
-            return svi_fail(f->err, SVS_WRONG_TYPE, "the %s has no %s", f->what, f->names[k]);
-    return SVS_OK;
 }
 
-svs_code svi_field_number(struct svi_fields *f, int k, double low, double high, double *out) {
-    struct svi_item item;
-    svi_item_read(f->at[k], &item);
-    if (!svi_item_number(&item, out) || !(*out >= low && *out <= high))
-        return svi_fail(f->err, SVS_WRONG_TYPE, "the %s's %s is no number from %g to %g", f->what,
-                        f->names[k], low, high);
-    return SVS_OK;
+/* "an integer from 1 to 20": what the field must be. */
+static void describe_field(const struct svi_field *f, char *out, size_t size) {
+    static const char *const kinds[] = {"anything", "an integer", "an integer from 0",     "a finite number",
+                                        "one of",   "a string",   "packed float64 (ext 2)"};
+    size_t n = (size_t)snprintf(out, size, "%s", kinds[f->type]);
+    const bool ranged = f->type == SVI_FIELD_INTEGER || (f->type == SVI_FIELD_REAL && f->low > -HUGE_VAL);
+    if (ranged)
+        n += (size_t)snprintf(out + n, size - n, " from %.10g", f->low);
+    if (ranged && f->high < SVI_FIELD_UNLIMITED)
+        n += (size_t)snprintf(out + n, size - n, " to %.10g", f->high);
+    for (int i = 0; f->words && f->words[i] && n < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s %s", i ? "," : "", f->words[i]);
 }
 
-svs_code svi_field_integer(struct svi_fields *f, int k, int64_t low, int64_t high, int64_t *out) {
-    struct svi_item item;
-    svi_item_read(f->at[k], &item);
-    *out = item.i;
-    if (item.type != SVI_INT || item.i < low || item.i > high)
-        return svi_fail(f->err, SVS_WRONG_TYPE, "the %s's %s is no whole number from %lld to %lld", f->what,
-                        f->names[k], (long long)low, (long long)high);
-    return SVS_OK;
-}
+/* ---- the map */
 
-svs_code svi_field_word(struct svi_fields *f, int k, const char *const *words, int count, int *out) {
-    struct svi_item item;
-    svi_item_read(f->at[k], &item);
-    for (*out = 0; *out < count; ++*out)
-        if (svi_item_is(&item, words[*out]))
-            return SVS_OK;
-    return svi_fail(f->err, SVS_WRONG_TYPE, "the %s's %s is none that is known", f->what, f->names[k]);
-}
+struct map_reading {
+    const char *what;
+    const struct svi_field *fields;
+    size_t count;
+    uint64_t seen; /* bit k: field k was there */
+    uint8_t *to;
+    svs_error first; /* failure */
+};
 
-int64_t svi_field_packed(struct svi_fields *f, int k, const uint8_t **body) {
+static void fields_take(struct map_reading *r, size_t k, const uint8_t *at) {
+    const struct svi_field *f = &r->fields[k];
     struct svi_item item;
-    svi_item_read(f->at[k], &item);
-    if (item.type != SVI_EXT || item.ext != EXT_FLOAT64 || item.length % 8 != 0) {
-        svi_fail(f->err, SVS_WRONG_TYPE, "the %s's %s must be packed float64 (ext 2)", f->what, f->names[k]);
-        return -1;
+    char wanted[128];
+    svi_item_read(at, &item);
+    if (item.type == SVI_NIL && (f->optional || f->type != SVI_FIELD_ANY))
+        return;
+    if (r->seen >> k & 1) {
+        svi_fail(&r->first, SVS_DUPLICATE_KEY, "the %s has the key %s twice", r->what, f->name);
+        return;
     }
-    *body = item.body;
-    return item.length / 8;
+    r->seen |= UINT64_C(1) << k;
+    if (field_value(f, at, &item, r->to + f->to) || r->first.code != SVS_OK)
+        return;
+    describe_field(f, wanted, sizeof wanted);
+    svi_fail(&r->first, SVS_WRONG_TYPE, "the %s's %s is %s: it must be %s", r->what, f->name,
+             svi_item_name(&item), wanted);
 }
 
-double svi_packed_double(const uint8_t *body, int64_t i) {
-    uint64_t bits;
-    double value;
-    memcpy(&bits, body + 8 * i, sizeof bits);
-    bits = le64toh(bits);
-    memcpy(&value, &bits, sizeof value);
-    return value;
+svs_code svi_fields_read(const char *what, const struct svi_field *fields, size_t count, const uint8_t *map,
+                         const uint8_t *end, void *to, svs_error *err) {
+    struct map_reading r = {.what = what, .fields = fields, .count = count, .to = to};
+    struct svi_item item, key;
+    const uint8_t *at = svi_item_read(map, &item);
+    if (item.type != SVI_MAP)
+        return svi_fail(err, SVS_WRONG_TYPE, "the %s is %s: it must be a map", what, svi_item_name(&item));
+    for (uint32_t i = 0; i < item.length; i++) {
+        const uint8_t *value = at;
+        svi_walk(&value, end, SVI_DEPTH_MAX);
+        svi_item_read(at, &key);
+        if (key.type != SVI_STRING && r.first.code == SVS_OK)
+            svi_fail(&r.first, SVS_WRONG_TYPE, "a key of the %s is %s: keys are strings", what,
+                     svi_item_name(&key));
+        size_t k = 0;
+        while (k < count && !svi_item_is(&key, fields[k].name))
+            k++;
+        if (k < count)
+            fields_take(&r, k, value);
+        at = value;
+        svi_walk(&at, end, SVI_DEPTH_MAX);
+    }
+    for (size_t k = 0; k < count && r.first.code == SVS_OK; k++)
+        if (!fields[k].optional && !(r.seen >> k & 1))
+            svi_fail(&r.first, SVS_WRONG_TYPE, "the %s has no %s", what, fields[k].name);
+    if (err && r.first.code != SVS_OK)
+        *err = r.first;
+    return r.first.code;
 }
 
-svs_code svi_field_doubles(struct svi_fields *f, int k, const uint8_t *body, int64_t count, double *out) {
+/* ---- packed doubles */
+
+double svi_doubles_get(const struct svi_doubles *d, int64_t i) {
+    return svi_load_double(d->body + (int64_t)sizeof(double) * i);
+}
+
+svs_code svi_doubles_copy(const struct svi_doubles *d, int64_t from, int64_t count, double *out,
+                          const char *what, const char *name, svs_error *err) {
     for (int64_t i = 0; i < count; i++) {
-        out[i] = svi_packed_double(body, i);
+        out[i] = svi_doubles_get(d, from + i);
         if (!isfinite(out[i]))
-            return svi_fail(f->err, SVS_NOT_FINITE, "the %s's %s is not finite", f->what, f->names[k]);
+            return svi_fail(err, SVS_NOT_FINITE, "%s[%lld] of the %s is not finite", name,
+                            (long long)(from + i), what);
     }
     return SVS_OK;
 }

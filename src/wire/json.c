@@ -2,24 +2,38 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <msgpack.h>
-
 #include "base/fail.h"
 #include "base/text.h"
+#include "wire/cursor.h"
 #include "wire/decode.h"
 
-#define JSON_DEPTH 32
+/* Text is added to `out` until memory lacks; what comes after that is dropped. */
+struct json {
+    struct svi_bytes *out;
+    svs_code code;
+    const uint8_t *end; /* of the msgpack that is read */
+};
 
-svs_code svi_json_text(struct svi_bytes *out, const char *text) {
-    return svi_bytes_append(out, text, strlen(text));
+static void json_add(struct json *j, const void *bytes, size_t length) {
+    if (j->code == SVS_OK)
+        j->code = svi_bytes_append(j->out, bytes, length);
+}
+
+__attribute__((format(printf, 2, 3))) static void json_format(struct json *j, const char *format, ...) {
+    char text[40];
+    va_list arguments;
+    va_start(arguments, format);
+    json_add(j, text, (size_t)vsnprintf(text, sizeof text, format, arguments));
+    va_end(arguments);
 }
 
 /* The escape of one byte in `out`, or its length 0 when the byte stands for itself. */
-static int escape(uint8_t byte, bool utf8, char out[8]) {
+static int json_escape(uint8_t byte, bool utf8, char out[8]) {
     if (byte == '"' || byte == '\\')
         return snprintf(out, 8, "\\%c", byte);
     if (byte == '\n')
@@ -29,148 +43,131 @@ static int escape(uint8_t byte, bool utf8, char out[8]) {
     return 0;
 }
 
-svs_code svi_json_string(struct svi_bytes *out, const char *bytes, size_t length) {
-    bool utf8 = svi_utf8_valid(bytes, length);
-    svs_code code = svi_json_text(out, "\"");
+static void json_string(struct json *j, const void *bytes, size_t length) {
+    const char *text = bytes;
+    const bool utf8 = svi_utf8_valid(text, length);
     size_t plain = 0; /* start of the run that needs no escape */
-    for (size_t i = 0; i < length && code == SVS_OK; i++) {
-        char text[8];
-        int n = escape((uint8_t)bytes[i], utf8, text);
+    json_add(j, "\"", 1);
+    for (size_t i = 0; i < length; i++) {
+        char escape[8];
+        int n = json_escape((uint8_t)text[i], utf8, escape);
         if (n == 0)
             continue;
-        code = svi_bytes_append(out, bytes + plain, i - plain);
-        if (code == SVS_OK)
-            code = svi_bytes_append(out, text, (size_t)n);
+        json_add(j, text + plain, i - plain);
+        json_add(j, escape, (size_t)n);
         plain = i + 1;
     }
-    if (code == SVS_OK)
-        code = svi_bytes_append(out, bytes + plain, length - plain);
-    return code == SVS_OK ? svi_json_text(out, "\"") : code;
+    json_add(j, text + plain, length - plain);
+    json_add(j, "\"", 1);
 }
 
-svs_code svi_json_integer(struct svi_bytes *out, int64_t i) {
-    char text[24];
-    return svi_bytes_append(out, text, (size_t)snprintf(text, sizeof text, "%" PRId64, i));
-}
-
-svs_code svi_json_number(struct svi_bytes *out, double r) {
+static void json_number(struct json *j, double r) {
     char text[40];
-    if (!isfinite(r))
-        return svi_json_text(out, "null");
     int n = snprintf(text, sizeof text, "%.15g", r);
     if (strtod(text, NULL) != r)
         n = snprintf(text, sizeof text, "%.17g", r);
-    return svi_bytes_append(out, text, (size_t)n);
+    if (isfinite(r))
+        json_add(j, text, (size_t)n);
+    else
+        json_add(j, "null", 4);
+}
+
+static void json_packed(struct json *j, const struct svi_item *e) {
+    const size_t size = e->ext == 1 ? sizeof(float) : sizeof(double);
+    json_add(j, "[", 1);
+    for (size_t i = 0; i < e->length / size; i++) {
+        float f = 0;
+        double r = 0;
+        memcpy(e->ext == 1 ? (void *)&f : (void *)&r, e->body + i * size, size);
+        json_add(j, ",", i > 0);
+        json_number(j, e->ext == 1 ? (double)f : r);
+    }
+    json_add(j, "]", 1);
+}
+
+static const uint8_t *json_item(struct json *j, const uint8_t *at);
+
+/* JSON keys are strings: others are quoted as they would be written. */
+static const uint8_t *json_key(struct json *j, const uint8_t *at) {
+    struct svi_item key;
+    svi_item_read(at, &key);
+    if (key.type == SVI_STRING)
+        return json_item(j, at);
+    json_add(j, "\"", 1);
+    if (key.type == SVI_INT || key.type == SVI_HUGE_INT)
+        json_item(j, at);
+    json_add(j, "\"", 1);
+    svi_walk(&at, j->end, SVI_WALK_MAX);
+    return at;
+}
+
+static const uint8_t *json_container(struct json *j, const struct svi_item *c) {
+    const bool map = c->type == SVI_MAP;
+    const uint8_t *at = c->body;
+    json_add(j, map ? "{" : "[", 1);
+    for (uint32_t i = 0; i < c->length; i++) {
+        json_add(j, ",", i > 0);
+        if (map) {
+            at = json_key(j, at);
+            json_add(j, ":", 1);
+        }
+        at = json_item(j, at);
+    }
+    json_add(j, map ? "}" : "]", 1);
+    return at;
+}
+
+/* One item of checked msgpack; returns what follows it. */
+static const uint8_t *json_item(struct json *j, const uint8_t *at) {
+    struct svi_item item;
+    at = svi_item_read(at, &item);
+    if (item.type == SVI_BOOL)
+        json_format(j, "%s", item.i ? "true" : "false");
+    else if (item.type == SVI_INT)
+        json_format(j, "%" PRId64, item.i);
+    else if (item.type == SVI_HUGE_INT)
+        json_format(j, "%" PRIu64, (uint64_t)item.i);
+    else if (item.type == SVI_REAL)
+        json_number(j, item.r);
+    else if (item.type == SVI_EXT && (item.ext == 1 || item.ext == 2))
+        json_packed(j, &item);
+    else if (item.type == SVI_STRING || item.type == SVI_BIN || item.type == SVI_EXT)
+        json_string(j, item.body, item.length);
+    else if (item.type == SVI_ARRAY || item.type == SVI_MAP)
+        at = json_container(j, &item);
+    else
+        json_format(j, "null");
+    return at;
+}
+
+svs_code svi_json_text(struct svi_bytes *out, const char *text) {
+    return svi_bytes_append(out, text, strlen(text));
+}
+
+svs_code svi_json_string(struct svi_bytes *out, const char *bytes, size_t length) {
+    struct json j = {.out = out};
+    json_string(&j, bytes, length);
+    return j.code;
 }
 
 svs_code svi_json_value(struct svi_bytes *out, svs_value v) {
-    switch (v.kind) {
-    case SVS_INT:
-        return svi_json_integer(out, v.as.i);
-    case SVS_REAL:
-        return svi_json_number(out, v.as.r);
-    case SVS_STR:
-        return svi_json_string(out, v.as.s, v.length);
-    default:
-        return svi_json_text(out, "null");
-    }
-}
-
-static svs_code object(struct svi_bytes *out, const msgpack_object *o);
-
-static svs_code packed(struct svi_bytes *out, const msgpack_object_ext *e) {
-    size_t size = e->type == 1 ? sizeof(float) : sizeof(double);
-    if (e->type != 1 && e->type != 2)
-        return svi_json_string(out, e->ptr, e->size);
-    svs_code code = svi_json_text(out, "[");
-    for (size_t i = 0; i < e->size / size && code == SVS_OK; i++) {
-        float f = 0;
-        double r = 0;
-        memcpy(e->type == 1 ? (void *)&f : (void *)&r, e->ptr + i * size, size);
-        code = i > 0 ? svi_json_text(out, ",") : SVS_OK;
-        if (code == SVS_OK)
-            code = svi_json_number(out, e->type == 1 ? (double)f : r);
-    }
-    return code == SVS_OK ? svi_json_text(out, "]") : code;
-}
-
-static svs_code array(struct svi_bytes *out, const msgpack_object_array *a) {
-    svs_code code = svi_json_text(out, "[");
-    for (uint32_t i = 0; i < a->size && code == SVS_OK; i++) {
-        code = i > 0 ? svi_json_text(out, ",") : SVS_OK;
-        if (code == SVS_OK)
-            code = object(out, &a->ptr[i]);
-    }
-    return code == SVS_OK ? svi_json_text(out, "]") : code;
-}
-
-/* JSON keys are strings: others are quoted as they would be written. */
-static svs_code key(struct svi_bytes *out, const msgpack_object *o) {
-    if (o->type == MSGPACK_OBJECT_STR)
-        return object(out, o);
-    bool plain = o->type == MSGPACK_OBJECT_POSITIVE_INTEGER || o->type == MSGPACK_OBJECT_NEGATIVE_INTEGER;
-    svs_code code = svi_json_text(out, "\"");
-    if (code == SVS_OK && plain)
-        code = object(out, o);
-    return code == SVS_OK ? svi_json_text(out, "\"") : code;
-}
-
-static svs_code map(struct svi_bytes *out, const msgpack_object_map *m) {
-    svs_code code = svi_json_text(out, "{");
-    for (uint32_t i = 0; i < m->size && code == SVS_OK; i++) {
-        code = i > 0 ? svi_json_text(out, ",") : SVS_OK;
-        if (code == SVS_OK)
-            code = key(out, &m->ptr[i].key);
-        if (code == SVS_OK)
-            code = svi_json_text(out, ":");
-        if (code == SVS_OK)
-            code = object(out, &m->ptr[i].val);
-    }
-    return code == SVS_OK ? svi_json_text(out, "}") : code;
-}
-
-static svs_code natural(struct svi_bytes *out, uint64_t u) {
-    char text[24];
-    return svi_bytes_append(out, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, u));
-}
-
-static svs_code object(struct svi_bytes *out, const msgpack_object *o) {
-    switch (o->type) {
-    case MSGPACK_OBJECT_BOOLEAN:
-        return svi_json_text(out, o->via.boolean ? "true" : "false");
-    case MSGPACK_OBJECT_POSITIVE_INTEGER:
-        return natural(out, o->via.u64);
-    case MSGPACK_OBJECT_NEGATIVE_INTEGER:
-        return svi_json_integer(out, o->via.i64);
-    case MSGPACK_OBJECT_FLOAT32:
-    case MSGPACK_OBJECT_FLOAT64:
-        return svi_json_number(out, o->via.f64);
-    case MSGPACK_OBJECT_STR:
-        return svi_json_string(out, o->via.str.ptr, o->via.str.size);
-    case MSGPACK_OBJECT_BIN:
-        return svi_json_string(out, o->via.bin.ptr, o->via.bin.size);
-    case MSGPACK_OBJECT_EXT:
-        return packed(out, &o->via.ext);
-    case MSGPACK_OBJECT_ARRAY:
-        return array(out, &o->via.array);
-    case MSGPACK_OBJECT_MAP:
-        return map(out, &o->via.map);
-    default:
-        return svi_json_text(out, "null");
-    }
+    struct json j = {.out = out};
+    if (v.kind == SVS_INT)
+        json_format(&j, "%" PRId64, v.as.i);
+    else if (v.kind == SVS_REAL)
+        json_number(&j, v.as.r);
+    else if (v.kind == SVS_STR)
+        json_string(&j, v.as.s, v.length);
+    else
+        json_format(&j, "null");
+    return j.code;
 }
 
 svs_code svi_json_msgpack(struct svi_bytes *out, const void *bytes, size_t length, svs_error *err) {
-    svs_code code = svi_msgpack_check(bytes, length, JSON_DEPTH, err);
+    struct json j = {.out = out, .end = (const uint8_t *)bytes + length};
+    svs_code code = svi_msgpack_check(bytes, length, SVI_WALK_MAX, err);
     if (code != SVS_OK)
         return code;
-    msgpack_unpacked u;
-    msgpack_unpacked_init(&u);
-    size_t at = 0;
-    if (msgpack_unpack_next(&u, bytes, length, &at) != MSGPACK_UNPACK_SUCCESS)
-        code = svi_fail(err, SVS_NOT_MSGPACK, "the object cannot be read: not msgpack, or out of memory");
-    else if (object(out, &u.data) != SVS_OK)
-        code = svi_fail_memory(err, "a line of JSON");
-    msgpack_unpacked_destroy(&u);
-    return code;
+    json_item(&j, bytes);
+    return j.code == SVS_OK ? SVS_OK : svi_fail_memory(err, "a line of JSON");
 }

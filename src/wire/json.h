@@ -11,8 +11,6 @@
 
 svs_code svi_json_text(struct svi_bytes *out, const char *text); /* as it is: punctuation, keys */
 svs_code svi_json_string(struct svi_bytes *out, const char *bytes, size_t length);
-svs_code svi_json_integer(struct svi_bytes *out, int64_t i);
-svs_code svi_json_number(struct svi_bytes *out, double r);
 svs_code svi_json_value(struct svi_bytes *out, svs_value v);
 
 /* One complete msgpack object. Packed numbers (ext 1, ext 2) become arrays, binary data a string, keys

@@ -4,71 +4,22 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
-
-#define FIRST_ROOM  256
 #define EXT_FLOAT64 2
 
-void svi_bytes_clear(struct svi_bytes *b) {
-    svi_free(b->data);
-    *b = (struct svi_bytes){0};
-}
-
-static svs_code make_room(struct svi_bytes *b, size_t n) {
-    size_t capacity = b->capacity ? b->capacity : FIRST_ROOM;
-    if (n > PTRDIFF_MAX / 2 - b->size)
-        return SVS_NO_MEMORY;
-    while (capacity < b->size + n)
-        capacity *= 2;
-    void *data = svi_realloc(b->data, b->size, capacity);
-    if (!data)
-        return SVS_NO_MEMORY;
-    b->data = data;
-    b->capacity = capacity;
-    return SVS_OK;
-}
-
-/* The pieces of an event are a few bytes each: two copies of a fixed size that may overlap beat a call of
- * memcpy. */
-static inline void copy(uint8_t *to, const uint8_t *from, size_t n) {
-    if (n > 16)
-        memcpy(to, from, n);
-    else if (n >= 8) {
-        memcpy(to, from, 8);
-        memcpy(to + n - 8, from + n - 8, 8);
-    } else if (n >= 4) {
-        memcpy(to, from, 4);
-        memcpy(to + n - 4, from + n - 4, 4);
-    } else if (n >= 2) {
-        memcpy(to, from, 2);
-        memcpy(to + n - 2, from + n - 2, 2);
-    } else if (n == 1)
-        *to = *from;
-}
-
-svs_code svi_bytes_append(struct svi_bytes *b, const void *data, size_t n) {
-    if (n > b->capacity - b->size && make_room(b, n) != SVS_OK)
-        return SVS_NO_MEMORY;
-    if (n > 0) /* else there may be no buffer at all */
-        copy(b->data + b->size, data, n);
-    b->size += n;
-    return SVS_OK;
-}
-
 /* The packer's callback. */
-static int append(void *user, const char *data, size_t n) {
+static int pack_append(void *user, const char *data, size_t n) {
     struct svi_pack *p = user;
     p->failed = p->failed || svi_bytes_append(p->out, data, n) != SVS_OK;
     return p->failed ? -1 : 0;
 }
 
 void svi_pack_raw(struct svi_pack *p, const void *bytes, size_t size) {
-    append(p, bytes, size);
+    pack_append(p, bytes, size);
 }
 
 void svi_pack_begin(struct svi_pack *p, struct svi_bytes *out) {
     *p = (struct svi_pack){.out = out, .start = out->size};
-    msgpack_packer_init(&p->packer, p, append);
+    msgpack_packer_init(&p->packer, p, pack_append);
 }
 
 svs_code svi_pack_end(struct svi_pack *p) {
@@ -129,15 +80,39 @@ void svi_pack_value(struct svi_pack *p, svs_value v) {
 
 void svi_pack_bin(struct svi_pack *p, const void *bytes, size_t size) {
     msgpack_pack_bin(&p->packer, size);
-    append(p, bytes, size);
+    pack_append(p, bytes, size);
 }
 
 void svi_pack_doubles(struct svi_pack *p, const double *v, size_t count) {
+    if (!v && count > 0) {
+        svi_pack_nil(p);
+        return;
+    }
     msgpack_pack_ext(&p->packer, count * sizeof *v, EXT_FLOAT64);
+    if (htole64(1) == 1) { /* this machine's order is the wire's */
+        pack_append(p, (const char *)v, count * sizeof *v);
+        return;
+    }
     for (size_t i = 0; i < count; i++) {
         uint64_t bits;
         memcpy(&bits, &v[i], sizeof bits);
         bits = htole64(bits);
-        append(p, (const char *)&bits, sizeof bits);
+        pack_append(p, (const char *)&bits, sizeof bits);
     }
+}
+
+void svi_pack_values(struct svi_pack *p, const svs_value *values, int count) {
+    svi_pack_array(p, (size_t)count);
+    for (int i = 0; i < count; i++)
+        svi_pack_value(p, values[i]);
+}
+
+void svi_pack_names(struct svi_pack *p, const char *const *names, int count) {
+    if (!names) {
+        svi_pack_nil(p);
+        return;
+    }
+    svi_pack_array(p, (size_t)count);
+    for (int i = 0; i < count; i++)
+        svi_pack_text(p, names[i]);
 }

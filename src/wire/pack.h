@@ -5,12 +5,15 @@
 #ifndef SVI_PACK_H
 #define SVI_PACK_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include <msgpack.h>
 
-#include "wire/event.h"
+#include "base/bytes.h"
+#include "svmstream/error.h"
+#include "svmstream/value.h"
 
 struct svi_pack {
     msgpack_packer packer;
@@ -34,10 +37,21 @@ void svi_pack_real(struct svi_pack *p, double r); /* NAN is nil */
 void svi_pack_text(struct svi_pack *p, const char *text);
 void svi_pack_value(struct svi_pack *p, svs_value v);
 void svi_pack_bin(struct svi_pack *p, const void *bytes, size_t size);
-void svi_pack_doubles(struct svi_pack *p, const double *v, size_t count); /* ext 2, little-endian */
+void svi_pack_doubles(struct svi_pack *p, const double *v,
+                      size_t count); /* ext 2, little-endian; NULL is nil */
+void svi_pack_values(struct svi_pack *p, const svs_value *values, int count);
+void svi_pack_names(struct svi_pack *p, const char *const *names, int count); /* NULL is nil */
 
 /* msgpack that is ready. */
 void svi_pack_raw(struct svi_pack *p, const void *bytes, size_t size);
+
+/* An item of 64 bits: its lead byte and they. Returns what follows. */
+static inline uint8_t *svi_store_word(uint8_t *to, uint8_t lead, uint64_t bits) {
+    *to = lead;
+    bits = htobe64(bits);
+    memcpy(to + 1, &bits, sizeof bits);
+    return to + 9;
+}
 
 /* A key, which must be a literal of at most 31 bytes: its msgpack form is then known to the compiler, and
  * where there is room already, a key is a store or two. */
@@ -53,6 +67,57 @@ static inline void svi_pack_key(struct svi_pack *p, const char *key) {
     }
     memcpy(out->data + out->size, piece, n + 1);
     out->size += n + 1;
+}
+
+/* ---- pairs of a map: a key as above and its value */
+
+static inline void svi_put_bool(struct svi_pack *p, const char *key, bool b) {
+    svi_pack_key(p, key);
+    svi_pack_bool(p, b);
+}
+
+static inline void svi_put_int(struct svi_pack *p, const char *key, int64_t i) {
+    svi_pack_key(p, key);
+    svi_pack_int(p, i);
+}
+
+static inline void svi_put_uint(struct svi_pack *p, const char *key, uint64_t u) {
+    svi_pack_key(p, key);
+    svi_pack_uint(p, u);
+}
+
+static inline void svi_put_real(struct svi_pack *p, const char *key, double r) {
+    svi_pack_key(p, key);
+    svi_pack_real(p, r);
+}
+
+static inline void svi_put_text(struct svi_pack *p, const char *key, const char *text) {
+    svi_pack_key(p, key);
+    svi_pack_text(p, text);
+}
+
+static inline void svi_put_value(struct svi_pack *p, const char *key, svs_value v) {
+    svi_pack_key(p, key);
+    svi_pack_value(p, v);
+}
+
+/* An array of numbers. */
+static inline void svi_put_reals(struct svi_pack *p, const char *key, const double *v, int count) {
+    svi_pack_key(p, key);
+    svi_pack_array(p, (size_t)count);
+    for (int i = 0; i < count; i++)
+        svi_pack_real(p, v[i]);
+}
+
+/* `error` and `code`, the two pairs of a refusal. */
+static inline void svi_put_error(struct svi_pack *p, const svs_error *err) {
+    svi_put_text(p, "error", err->text);
+    svi_put_text(p, "code", svs_code_name(err->code));
+}
+
+static inline void svi_put_doubles(struct svi_pack *p, const char *key, const double *v, size_t count) {
+    svi_pack_key(p, key);
+    svi_pack_doubles(p, v, count);
 }
 
 #endif

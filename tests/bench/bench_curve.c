@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "bench_acked.h"
-#include "engine/allow.h"
-#include "engine/transport.h"
+#include "net/acl.h"
+#include "net/transport.h"
 
 #define ROUNDS    3
 #define DIFFERENT 256
@@ -29,7 +29,7 @@ static void make_keys(struct svi_identity *client) {
     in_folder("mine.key", mine);
     in_folder("allow", allow);
     if (svi_keys_new(server, public, NULL) != SVS_OK || svi_keys_new(mine, row.key, NULL) != SVS_OK ||
-        svi_allow_add(allow, &row, NULL) != SVS_OK || svi_keys_read(mine, client, NULL) != SVS_OK)
+        svi_acl_add(allow, &row, NULL) != SVS_OK || svi_keys_read(mine, client, NULL) != SVS_OK)
         bench_die("no keys can be made");
     memcpy(client->server_key, public, sizeof public);
 }
@@ -48,8 +48,7 @@ static void *open_socket(void *context, const char *address, const struct svi_id
     const struct svi_socket_plan plan = {"in", ZMQ_DEALER, false, 100000, 0, -1};
     int patience = (int)(1000 * LATEST);
     void *socket = svi_socket_new(context, &plan, NULL);
-    if (!socket || svi_socket_secure(socket, &plan, id, NULL) != SVS_OK ||
-        svi_socket_attach(socket, &plan, address, NULL, NULL) != SVS_OK)
+    if (!socket || svi_socket_connect(socket, &plan, id, address, NULL) != SVS_OK)
         bench_die("no socket");
     zmq_setsockopt(socket, ZMQ_RCVTIMEO, &patience, sizeof patience);
     return socket;

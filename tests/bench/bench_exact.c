@@ -1,5 +1,5 @@
-/* How exact the learner stays: the figures of README's table "Exactness". Prints what it measured; judges
- * nothing. */
+/* How exact the learner stays: the figures of the table "Exactness" of the manual's benchmarks. Prints what
+ * it measured; judges nothing. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

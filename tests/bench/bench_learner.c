@@ -1,5 +1,5 @@
-/* What a sample costs: our recursion and our learner beside dlib's rls and a plain dsymv + dsyr recursion, in turns in one run,
- * one thread, best of many rounds. Prints; judges nothing. */
+/* What a sample costs: our recursion and our learner beside dlib's rls and a plain dsymv + dsyr recursion, in
+ * turns in one run, one thread, best of many rounds. Prints; judges nothing. */
 #include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,8 +139,9 @@ static void measure(int dim, svs_isa isa, const char *name) {
             double each = (now() - start) / batch;
             best[which] = each < best[which] ? each : best[which];
         }
-    printf("%4d %-8s %8.3f %8.3f %8.3f %9.3f %9.3f   %6.1fx %6.1fx %6.1fx %6.1fx\n", dim, name, best[0] * 1e6, best[1] * 1e6,
-           best[2] * 1e6, best[3] * 1e6, best[4] * 1e6, best[3] / best[0], best[3] / best[1], best[4] / best[0], best[5] / best[1]);
+    printf("%4d %-8s %8.3f %8.3f %8.3f %9.3f %9.3f   %6.1fx %6.1fx %6.1fx %6.1fx\n", dim, name, best[0] * 1e6,
+           best[1] * 1e6, best[2] * 1e6, best[3] * 1e6, best[4] * 1e6, best[3] / best[0], best[3] / best[1],
+           best[4] / best[0], best[5] / best[1]);
     release(&a);
 }
 

@@ -4,7 +4,7 @@
 #include "bench/libsvm_peer.h"
 #include "bench/novelty_sets.h"
 
-#include "novelty/member.h"
+#include "novelty/fosvm.h"
 
 static void flush(void) {
     fflush(stdout);
@@ -193,7 +193,7 @@ static double fit_alone(const struct nov_set *s, const svs_novelty_options *o, i
         bench_die(err.text);
     const double seconds = bench_now() - start;
     *rounds = f.rounds;
-    svi_member_clear(&f);
+    svi_member_fit_clear(&f);
     free(x);
     return seconds;
 }

@@ -4,7 +4,7 @@
 #include "bench/libsvm_peer.h"
 #include "bench/novelty_sets.h"
 
-#include "engine/sentry.h"
+#include "engine/novelty_stage.h"
 #include "novelty/alert.h"
 #include "novelty/detector.h"
 
@@ -19,7 +19,7 @@ static struct svi_detector_options detector_defaults(int d) {
     struct svi_settings s;
     struct svi_detector_options o;
     svi_settings_default(&s);
-    if (svi_sentry_options(&s, d, &o, NULL) != SVS_OK)
+    if (svi_novelty_stage_options(&s, d, &o, NULL) != SVS_OK)
         bench_die("the default settings are refused");
     return o;
 }
@@ -314,7 +314,7 @@ static void rate(const char *what, const struct nov_set *s, const struct svi_det
         svi_detector_free(&f.detector);
     }
     printf("  %-34s %10.0f %10.0f %6d %8lld %8lld\n", what, (double)s->n / best, (double)s->n / judge,
-           health.points, (long long)health.joined, (long long)health.renewals);
+           health.points, (long long)health.joined, (long long)health.refreshes);
     fflush(stdout);
 }
 

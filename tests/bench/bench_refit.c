@@ -2,7 +2,7 @@
  * costs the learning. */
 #include "bench/sets.h"
 #include "engine/engine.h"
-#include "engine/worker.h"
+#include "base/worker.h"
 
 #define WINDOW 20000
 
@@ -71,8 +71,8 @@ static void warm_and_cold(const char *name, const struct bench_set *set, const c
             svi_engine_refit(e, NULL);
             job = svi_engine_refit_take(e);
             run(e, job);
-            (kind ? warm : cold)[round] = job->milliseconds;
-            gap = job->gap / job->objective;
+            (kind ? warm : cold)[round] = job->result.milliseconds;
+            gap = job->result.gap / job->result.objective;
             svi_engine_free(&e);
         }
     }
@@ -85,7 +85,7 @@ static void warm_and_cold(const char *name, const struct bench_set *set, const c
 static double throughput(const struct bench_set *set, const char *refit, const char *every, int64_t *refits) {
     svs_error err = {0};
     svi_engine *e = open_engine(refit, "l2", every);
-    svi_worker *w = svi_worker_new(&svi_refit_trade, &err);
+    svi_worker *w = svi_worker_new(&svi_refit_task, &err);
     if (!w)
         bench_die(err.text);
     for (int64_t i = 0; i < WINDOW; i++)

@@ -37,9 +37,10 @@ expect 0 out '^  config ' '-h lists the commands' -- -h
 expect 0 out '^svmstream [0-9]*\.[0-9]*\.[0-9]*$' '--version' -- --version
 expect 0 out '^svmstream [0-9]' 'COMMAND --version' -- config --version
 expect 2 err "unknown command 'confg', the nearest known one is 'config'" 'a misspelt command' -- confg
-expect 2 err 'behind the command' 'an option before the command' -- --window 5 config
+expect 2 err 'follow the command' 'an option before the command' -- --window 5 config
 expect 0 out 'Usage: svmstream config' 'help COMMAND' -- help config
-expect 2 err "unknown command 'bogus'" 'help for an unknown command' -- help bogus
+expect 2 err "unknown command or topic 'bogus'" 'help for an unknown topic' -- help bogus
+expect 0 out '^svmstream durability - ' 'help TOPIC' -- help durability
 for command in run feed watch eval model ctl config; do
     expect 0 out "^Usage: svmstream $command" "$command --help" -- $command --help
     expect 2 err "svmstream $command: unknown option --bogus, the nearest" "$command --bogus" -- $command --bogus
@@ -51,11 +52,11 @@ awk 'length > 110 { exit 1 }' "$folder/out"
 result $? 'help is at most 110 columns wide'
 
 expect 2 err 'svmstream config: --window needs a value' 'a flag without value' -- config --window
-expect 2 err "window: 'abc' is not a whole number; it takes 0 to" 'a bad value is answered with the range' -- config --window abc
-expect 2 err "in.mode: 'push'.*pull, router or sub" 'a bad word is answered with the words' -- config --in.mode=push
+expect 2 err "window: 'abc' is not a whole number (0 to" 'a bad value is answered with the range' -- config --window abc
+expect 2 err "in.mode: 'push'.*is not an allowed value (pull, router, sub)" 'a bad word is answered with the words' -- config --in.mode=push
 expect 2 err 'see `svmstream config --help`' 'a usage error points to the help' -- config --bogus
 expect 2 out '' 'a usage error leaves stdout empty' -- config --bogus
-expect 2 err "unknown word 'shw', the nearest known one is 'show'" 'config with a misspelt word' -- config shw
+expect 2 err "unknown action 'shw', the nearest known one is 'show'" 'config with a misspelt word' -- config shw
 expect 2 err "unexpected argument 'more'" 'config with too many words' -- config show more
 
 expect 0 out '^window: 1000$' 'config default' -- config default
@@ -64,7 +65,7 @@ expect 0 out '^window: 5$' 'config show takes flags over' -- config show --windo
 expect 0 out '^window: 5$' 'show is what config does by itself' -- config --window=5
 expect 0 out '^# Memory' 'config show predicts memory' -- config show
 expect 0 out '^# *3 features' 'for the features that are named' -- config show --features a,b,c
-expect 0 out '^# They contradict' 'config show tells contradictions' -- config show --method falsvm --task regress
+expect 0 out '^# These settings contradict' 'config show tells contradictions' -- config show --method falsvm --task regress
 expect 0 out '^ok$' 'config check' -- config check
 expect 0 out '' 'config check -q' -- config check -q
 expect 1 err 'method falsvm learns classes only' 'config check: falsvm and regress' -- config check --method falsvm --task regress
@@ -85,11 +86,11 @@ yaml() { # text pattern what
     printf '%b' "$1" >"$file"
     expect 1 err "$2" "file: $3" -- config check --config "$file"
 }
-yaml 'windw: 5\n' "settings.yaml: unknown setting 'windw', the nearest known one is 'window'" 'an unknown key'
-yaml 'window: 5\nwindow: 6\n' 'window occurs twice' 'a key twice'
-yaml 'in: [a]\n' 'settings.yaml, line 1: in takes one value' 'a list'
-yaml 'in:\n  mode: sub\n' 'in takes one value' 'a nested map'
-yaml 'window: "5\n' 'not YAML' 'no YAML'
+yaml 'windw: 5\n' "settings.yaml, line 1, column 1: unknown setting 'windw', the nearest known one is 'window'" 'an unknown key'
+yaml 'window: 5\nwindow: 6\n' 'line 2, column 1: duplicate setting window, first set on line 1' 'a key twice'
+yaml 'in: [a]\n' 'settings.yaml, line 1, column 5: in takes one value' 'a list'
+yaml 'in:\n  mode: sub\n' 'line 2, column 3: in takes one value' 'a nested map'
+yaml 'window: "5\n' 'invalid YAML' 'no YAML'
 yaml 'window: many\n' "window: 'many' is not a whole number" 'a bad value'
 yaml 'hello\n' 'flat map' 'no map'
 yaml 'task: regress\nmethod: falsvm\n' 'falsvm' 'a contradiction'
@@ -112,6 +113,8 @@ completed '--window --window.seconds' svmstream config --windo
 completed 'show' svmstream config sh
 completed 'regress' svmstream run --task re
 completed 'none' svmstream run --scores n
+completed 'durability' svmstream help dur
+completed 'help' svmstream hel
 
 "$program" config show >/dev/full 2>"$folder/err"
 [ $? = 1 ] && grep -q 'cannot write' "$folder/err"

@@ -39,11 +39,15 @@ sanitized() {
 check "make install succeeds" install install
 root=$stage/opt/svm
 for file in bin/svmstream lib/libsvmstream.a lib/libsvmstream.so lib/pkgconfig/svmstream.pc include/svmstream/svmstream.h \
-    share/man/man1/svmstream.1 share/bash-completion/completions/svmstream; do
+    share/man/man1/svmstream.1 share/man/man7/svmstream-durability.7 share/bash-completion/completions/svmstream; do
     check "$file is there" test -s "$root/$file"
 done
 check "the installed program runs" "$root/bin/svmstream" --version
 check "the man page names the command feed" grep -q feed "$root/share/man/man1/svmstream.1"
+for page in src/manual/*.md; do
+    topic=$(basename "$page" .md)
+    check "man 7 svmstream-$topic shows the page" sh -c "MANPATH=$root/share/man man 7 svmstream-$topic | grep -qi see.also"
+done
 check "bash accepts the completion" bash -n "$root/share/bash-completion/completions/svmstream"
 check "the shared library has a soname" sh -c "objdump -p '$root/lib/libsvmstream.so' | grep -q 'SONAME *libsvmstream.so.0'"
 check "nothing lies beside PREFIX" test "$(ls "$stage")" = opt

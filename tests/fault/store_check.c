@@ -12,19 +12,19 @@
 #include <stdlib.h>
 
 int main(int count, char **words) {
-    struct svi_folder folder;
+    struct svi_state_dir folder;
     struct recovered r;
     svs_error err = {0};
     if (count != 3) {
         fprintf(stderr, "usage: store_check FOLDER SEED\n");
         return 64;
     }
-    if (svi_folder_open(&folder, words[1], false, &err) != SVS_OK) {
+    if (svi_state_dir_open(&folder, words[1], false, &err) != SVS_OK) {
         printf("no folder: %s\n", err.text);
         return 3;
     }
     svs_code code = recover(&folder, strtoull(words[2], NULL, 10), &r, &err);
-    svi_folder_close(&folder);
+    svi_state_dir_close(&folder);
     if (code != SVS_OK) {
         printf("refused: %s\n", err.text);
         return 2;

@@ -124,11 +124,11 @@ static void load_state(const struct svi_checkpoint *c, uint64_t seed, struct rec
 }
 
 /* The newest that can be read. */
-static svs_code load_checkpoint(const struct svi_folder *f, uint64_t seed, struct svi_checkpoint *c,
+static svs_code load_checkpoint(const struct svi_state_dir *f, uint64_t seed, struct svi_checkpoint *c,
                                 struct recovered *r, svs_error *err) {
     uint64_t *numbers;
     int count;
-    svs_code code = svi_folder_list(f, "checkpoint", &numbers, &count, err);
+    svs_code code = svi_state_dir_list(f, "checkpoint", &numbers, &count, err);
     bool found = count == 0;
     for (int i = count - 1; code == SVS_OK && i >= 0 && !found; i--) {
         code = svi_checkpoint_read(f, numbers[i], c, err);
@@ -171,7 +171,7 @@ static svs_code replay(svi_journal_reader *reader, uint64_t seed, struct recover
     return SVS_OK;
 }
 
-svs_code recover(const struct svi_folder *f, uint64_t seed, struct recovered *r, svs_error *err) {
+svs_code recover(const struct svi_state_dir *f, uint64_t seed, struct recovered *r, svs_error *err) {
     struct svi_checkpoint c = {0};
     *r = (struct recovered){0};
     svs_code code = load_checkpoint(f, seed, &c, r, err);

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#include "store/files.h"
+#include "store/checkpoint_file.h"
 
 #define SPANS_MAX        64
 #define PAYLOAD_MIN      16
@@ -49,6 +49,6 @@ struct recovered {
 };
 
 /* SVS_OK with `wrong` to be looked at, or the store's own error. */
-svs_code recover(const struct svi_folder *f, uint64_t seed, struct recovered *r, svs_error *err);
+svs_code recover(const struct svi_state_dir *f, uint64_t seed, struct recovered *r, svs_error *err);
 
 #endif

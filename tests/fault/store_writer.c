@@ -32,7 +32,7 @@ struct options {
 
 struct writer {
     struct options o;
-    struct svi_folder folder;
+    struct svi_state_dir folder;
     svi_journal *journal;
     struct state state;
     uint64_t epoch, last_checkpoint, acked;
@@ -72,9 +72,9 @@ static svs_code remove_old(struct writer *w) {
     uint64_t *numbers;
     int count;
     svs_error err = {0};
-    svs_code code = svi_folder_list(&w->folder, "checkpoint", &numbers, &count, &err);
+    svs_code code = svi_state_dir_list(&w->folder, "checkpoint", &numbers, &count, &err);
     if (code == SVS_OK)
-        code = svi_folder_clear(&w->folder, "checkpoint", numbers, count - CHECKPOINTS_KEPT, &err);
+        code = svi_state_dir_clear(&w->folder, "checkpoint", numbers, count - CHECKPOINTS_KEPT, &err);
     if (code == SVS_OK && count >= CHECKPOINTS_KEPT)
         code = trim(w, numbers[count - CHECKPOINTS_KEPT], &err);
     if (code != SVS_OK)
@@ -154,7 +154,7 @@ static void apply(struct writer *w, int group) {
 static void gather_in_vain(struct writer *w) {
     svs_error err;
     svi_journal_append(w->journal, 99, -1, "never committed, so never read", 30, &err);
-    svi_journal_drop(w->journal);
+    svi_journal_abort(w->journal);
 }
 
 /* A full disk takes nothing; the same group is offered again, as a producer would. */
@@ -299,10 +299,10 @@ int main(int count, char **words) {
         fprintf(stderr, "usage: store_writer FOLDER name=value...\n");
         return 64;
     }
-    if (svi_folder_open(&w.folder, w.o.folder, true, &err) != SVS_OK)
+    if (svi_state_dir_open(&w.folder, w.o.folder, true, &err) != SVS_OK)
         return refused("no folder", &err);
     int code = run(&w);
     svi_checkpoint_clear(&w.checkpoint);
-    svi_folder_close(&w.folder);
+    svi_state_dir_close(&w.folder);
     return code;
 }

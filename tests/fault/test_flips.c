@@ -18,11 +18,11 @@
 
 #include <cmocka.h>
 
-#include "engine/engine_archive.h"
-#include "engine/keeper.h"
-#include "engine/recovery.h"
+#include "state/write_ahead.h"
+#include "state/recovery.h"
 #include "support/folder.h"
 #include "wire/pack.h"
+#include "support/apply.h"
 
 #define NOW     1000000.0
 #define SAMPLES 84
@@ -99,12 +99,12 @@ static void hash_of(svi_engine *e, char *hash) {
     assert_int_equal(svi_engine_hash(e, hash, NULL), SVS_OK);
 }
 
-static void step(svi_keeper *k, svi_engine *e, int i) {
+static void step(svi_write_ahead *k, svi_engine *e, int i) {
     struct svi_bytes b = {0};
     struct svi_receipt r;
     pack_sample(&b, i);
-    assert_int_equal(svi_keeper_write(k, SVI_RECORD_SOURCED, NOW + i, b.data, b.size, NULL), SVS_OK);
-    svi_engine_frame(e, b.data, b.size, NOW + i, true, &r);
+    assert_int_equal(svi_write_ahead_write(k, SVI_RECORD_SOURCED, NOW + i, b.data, b.size, NULL), SVS_OK);
+    apply_bytes(e, b.data, b.size, NOW + i, true, &r);
     assert_int_equal(r.refused, 0);
     svi_bytes_clear(&b);
 }
@@ -118,7 +118,7 @@ static void sink(void *user, const struct svi_event *event) {
 static void make_state(struct kept *k) {
     svi_engine *e;
     svs_error err;
-    svi_keeper *keeper = svi_keeper_open(&k->settings, sink, NULL, NULL, &e, &err);
+    svi_write_ahead *keeper = svi_write_ahead_open(&k->settings, sink, NULL, NULL, &e, &err);
     if (!keeper)
         fail_msg("%s", err.text);
     hash_of(e, k->state[k->states++]);
@@ -126,9 +126,9 @@ static void make_state(struct kept *k) {
         step(keeper, e, i);
         hash_of(e, k->state[k->states++]);
         if (i == SAMPLES / 2 || i == SAMPLES - SAMPLES / 5)
-            assert_int_equal(svi_keeper_save(keeper, NULL, NULL, &err), SVS_OK);
+            assert_int_equal(svi_write_ahead_save(keeper, NULL, NULL, &err), SVS_OK);
     }
-    svi_keeper_free(&keeper);
+    svi_write_ahead_free(&keeper);
     svi_engine_free(&e);
 }
 
@@ -223,7 +223,7 @@ static int state_number(const struct kept *k, const char *hash) {
 }
 
 /* With accept_loss a state without some samples is no earlier one; it must still be told. */
-static enum outcome judge(const struct kept *k, const struct svi_folder *f, bool accept_loss,
+static enum outcome judge(const struct kept *k, const struct svi_state_dir *f, bool accept_loss,
                           const char *where) {
     struct svi_recovery r;
     char hash[SVI_HASH_TEXT];
@@ -251,7 +251,7 @@ static enum outcome judge(const struct kept *k, const struct svi_folder *f, bool
 static const uint8_t patterns[] = {0x01, 0x80, 0xff};
 
 /* Byte `at` of a file in one way after another. */
-static void flip_byte(const struct kept *k, const struct svi_folder *f, const struct file *file, int fd,
+static void flip_byte(const struct kept *k, const struct svi_state_dir *f, const struct file *file, int fd,
                       size_t at, bool accept_loss, int count[OUTCOMES]) {
     char where[400];
     for (int w = 0; w < ways(); w++) {
@@ -265,9 +265,9 @@ static void flip_byte(const struct kept *k, const struct svi_folder *f, const st
 }
 
 static void flip_all(const struct kept *k, bool accept_loss, size_t stride, int count[OUTCOMES]) {
-    struct svi_folder f;
+    struct svi_state_dir f;
     char path[512];
-    assert_int_equal(svi_folder_open(&f, k->path, false, NULL), SVS_OK);
+    assert_int_equal(svi_state_dir_open(&f, k->path, false, NULL), SVS_OK);
     for (int i = 0; i < k->files; i++) {
         const struct file *file = &k->file[i];
         snprintf(path, sizeof path, "%s/%s", k->path, file->name);
@@ -277,22 +277,22 @@ static void flip_all(const struct kept *k, bool accept_loss, size_t stride, int 
             flip_byte(k, &f, file, fd, at, accept_loss, count);
         close(fd);
     }
-    svi_folder_close(&f);
+    svi_state_dir_close(&f);
 }
 
 /* ---- tests */
 
 static void test_it_is_small_and_has_everything(void **state) {
     const struct kept *k = *state;
-    struct svi_folder f;
+    struct svi_state_dir f;
     assert_true(k->bytes <= LARGEST);
     assert_int_equal(k->checkpoints, 2);
     assert_true(k->segments >= 2);
     for (int i = 1; i < k->states; i++)
         assert_string_not_equal(k->state[i], k->state[i - 1]);
-    assert_int_equal(svi_folder_open(&f, k->path, false, NULL), SVS_OK);
+    assert_int_equal(svi_state_dir_open(&f, k->path, false, NULL), SVS_OK);
     assert_int_equal(judge(k, &f, false, "untouched"), SAME);
-    svi_folder_close(&f);
+    svi_state_dir_close(&f);
 }
 
 static void test_flips(void **state) {
@@ -326,26 +326,27 @@ static void go_on(const struct kept *k, const char *folder, const char *where) {
     struct svi_bytes b = {0};
     small_settings(&s, folder);
     s.accept_loss = 1;
-    svi_keeper *keeper = svi_keeper_open(&s, sink, NULL, NULL, &e, &err);
+    svi_write_ahead *keeper = svi_write_ahead_open(&s, sink, NULL, NULL, &e, &err);
     if (!keeper)
         fail_msg("%s: %s", where, err.text);
     for (int i = SAMPLES; i < SAMPLES + 3; i++) {
         pack_sample(&b, i);
-        assert_int_equal(svi_keeper_write(keeper, SVI_RECORD_SOURCED, NOW + i, b.data, b.size, &err), SVS_OK);
-        svi_engine_frame(e, b.data, b.size, NOW + i, true, &r);
+        assert_int_equal(svi_write_ahead_write(keeper, SVI_RECORD_SOURCED, NOW + i, b.data, b.size, &err),
+                         SVS_OK);
+        apply_bytes(e, b.data, b.size, NOW + i, true, &r);
     }
     svi_bytes_clear(&b);
     hash_of(e, before);
-    svi_keeper_free(&keeper);
+    svi_write_ahead_free(&keeper);
     svi_engine_free(&e);
     small_settings(&s, folder); /* what was lost is told once: the second start is an ordinary one */
-    keeper = svi_keeper_open(&s, sink, NULL, NULL, &e, &err);
+    keeper = svi_write_ahead_open(&s, sink, NULL, NULL, &e, &err);
     if (!keeper)
         fail_msg("%s, second start: %s", where, err.text);
     hash_of(e, after);
     if (strcmp(before, after) != 0)
         fail_msg("%s: the second start has another state", where);
-    svi_keeper_free(&keeper);
+    svi_write_ahead_free(&keeper);
     svi_engine_free(&e);
     (void)k;
 }

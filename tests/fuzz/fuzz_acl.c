@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/allow.h"
+#include "net/acl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -12,26 +12,27 @@ static void must(bool holds) {
         abort();
 }
 
-static void check(const struct svi_clients *c) {
+static void check(const struct svi_acl *c) {
     svs_error err;
     for (int i = 0; i < c->count; i++) {
         const struct svi_client *one = &c->client[i];
         must(svi_key_check(one->key, &err) == SVS_OK &&
              svi_client_check(one->name, one->roles, &err) == SVS_OK);
-        must(svi_clients_find(c, one->key) == one);
+        must(svi_acl_find(c, one->key) == one);
         must(i == 0 || strcmp(c->client[i - 1].key, one->key) < 0);
         for (int r = 0; r < SVI_ROLE_COUNT; r++)
             (void)svi_client_may(one, (enum svi_role)r, "pump1");
-        must(!svi_allow_source(one, "", 0) || svi_allow_source(one, "pump1", 5)); /* bound, or free */
+        must(!svi_client_may_send_as(one, "", 0) ||
+             svi_client_may_send_as(one, "pump1", 5)); /* bound, or free */
     }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    struct svi_clients c = {0};
+    struct svi_acl c = {0};
     svs_error err = {SVS_OK, ""};
-    svs_code code = svi_clients_parse(&c, "fuzz", (const char *)data, size, &err);
+    svs_code code = svi_acl_parse(&c, "fuzz", (const char *)data, size, &err);
     must(code == SVS_OK || (c.count == 0 && err.text[0] && strlen(err.text) < sizeof err.text));
     check(&c);
-    svi_clients_clear(&c);
+    svi_acl_clear(&c);
     return 0;
 }

@@ -4,9 +4,8 @@
 
 #include <xxhash.h>
 
-#include "store/checkpoint.h"
-#include "store/files.h"
-#include "store/sealed.h"
+#include "store/checkpoint_file.h"
+#include "store/checksum.h"
 
 static void put64(uint8_t *at, uint64_t v) {
     v = htobe64(v);
@@ -21,13 +20,13 @@ static void mend_array(uint8_t *at, uint8_t *end, struct svi_checkpoint *c) {
         return;
     item = svi_item_read(item, &name);
     item = svi_item_read(item, &second);
-    if (array.length == SVI_END_ITEMS && second.type == SVI_BIN && second.length == sizeof c->hash) {
+    if (array.length == 3 && second.type == SVI_BIN && second.length == sizeof c->hash) {
         svi_checkpoint_hash(c);
         memcpy(at + (second.body - at), c->hash, sizeof c->hash);
     }
     svi_item_read(item, &body);
-    if (array.length != SVI_SECTION_ITEMS || name.type != SVI_STRING || name.length >= 16 ||
-        body.type != SVI_BIN || c->sections == SVI_SECTIONS_MAX || body.body + body.length > end)
+    if (array.length != 4 || name.type != SVI_STRING || name.length >= 16 || body.type != SVI_BIN ||
+        c->sections == SVI_SECTIONS_MAX || body.body + body.length > end)
         return;
     struct svi_section s = {.hashed = second.i != 0, .offset = c->bodies.size, .size = body.length};
     struct svi_section *last = c->sections ? &c->section[c->sections - 1] : NULL;
@@ -72,11 +71,11 @@ static void check_sections(const struct svi_checkpoint *c) {
 }
 
 static void write_and_read(struct svi_checkpoint *c) {
-    static struct svi_folder f = {.fd = -1, .lock = -1};
+    static struct svi_state_dir f = {.fd = -1, .lock = -1};
     struct svi_checkpoint again = {0};
     int64_t size;
     if (f.fd < 0)
-        must(svi_folder_open(&f, fuzz_folder(), false, NULL) == SVS_OK);
+        must(svi_state_dir_open(&f, fuzz_folder(), false, NULL) == SVS_OK);
     must(svi_checkpoint_write(&f, c, &size, NULL) == SVS_OK && size > 0);
     must(svi_checkpoint_read(&f, c->position.number, &again, NULL) == SVS_OK);
     must(memcmp(again.hash, c->hash, sizeof c->hash) == 0 && again.sections == c->sections);
@@ -85,7 +84,7 @@ static void write_and_read(struct svi_checkpoint *c) {
     must(same(&again.bodies, &c->bodies) && same(&again.settings, &c->settings));
     must(strcmp(again.program, c->program) == 0 && strcmp(again.isa, c->isa) == 0 &&
          strcmp(again.stream, c->stream) == 0);
-    must(svi_folder_remove(&f, SVI_CHECKPOINT, c->position.number, NULL) == SVS_OK);
+    must(svi_state_dir_remove(&f, SVI_CHECKPOINT, c->position.number, NULL) == SVS_OK);
     svi_checkpoint_clear(&again);
 }
 
@@ -99,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(bytes, in.at, left);
     if (!trust)
         mend(bytes, left);
-    svs_code code = svi_checkpoint_parse(bytes, left, "fuzz", &c, &err);
+    svs_code code = svi_checkpoint_parse(bytes, left, NULL, "fuzz", &c, &err);
     free(bytes); /* it must not look back */
     if (code == SVS_OK) {
         check_sections(&c);

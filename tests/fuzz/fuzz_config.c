@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/settings.h"
+#include "config/settings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,7 +29,6 @@ static void check_round_trip(const struct svi_settings *s) {
     free(text);
 }
 
-/* A column can be called null by flag but not in a file, where that is YAML's word for nothing. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct svi_settings s, before;
     svs_error err;

@@ -10,7 +10,7 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
-#include "store/reader.h"
+#include "store/journal_internal.h"
 
 #define LARGEST 4096
 
@@ -32,20 +32,22 @@ static void put64(uint8_t *at, uint64_t v) {
 /* The header's check (with `numbers` also what it says of the segment before), as far as it has the form of
  * one; returns where records begin. */
 static size_t mend_header(uint8_t *bytes, size_t size, bool numbers, uint64_t *chain, uint64_t *secret) {
-    struct svi_head head;
+    static const struct svi_field before = {.name = "chain", .type = SVI_FIELD_UINT};
+    struct svi_header head;
+    uint64_t seed = 0;
     struct svi_segment_header h;
     *secret = 0;
-    if (!svi_head_open(&head, bytes, size < SVI_HEADER_MAX ? size : SVI_HEADER_MAX))
+    if (!svi_header_open(&head, bytes, size < SVI_HEADER_MAX ? size : SVI_HEADER_MAX, &before, 1, &seed))
         return size;
     uint8_t *key = memmem(bytes, head.size,
                           "\xa5"
                           "chain\xcf",
                           7);
     if (numbers && key && key + 15 <= bytes + head.size)
-        put64(key + 7, *chain);
-    *chain = XXH3_64bits_withSeed(bytes, head.size - SVI_CHECK_SIZE, svi_head_uint(&head, "chain"));
+        put64(key + 7, seed = *chain);
+    *chain = XXH3_64bits_withSeed(bytes, head.size - SVI_CHECK_SIZE, seed);
     put64(bytes + head.size - 8, *chain);
-    if (svi_segment_header_read(&h, bytes, size) == SVI_HEAD_SOUND)
+    if (svi_segment_header_read(&h, bytes, size) == SVI_HEADER_SOUND)
         *secret = h.secret;
     return head.size;
 }
@@ -121,7 +123,7 @@ static void read_all(svi_journal_reader *r, size_t size, unsigned how, struct se
     svi_journal_reader_free(&r);
 }
 
-static struct seen read_folder(const struct svi_folder *f, size_t size, unsigned how,
+static struct seen read_folder(const struct svi_state_dir *f, size_t size, unsigned how,
                                const struct svi_position *from) {
     const struct svi_journal_reader_options o = {.largest = LARGEST, .accept_loss = accepts(how)};
     struct seen s = {0};
@@ -140,25 +142,25 @@ static struct seen read_memory(const uint8_t *bytes, size_t size, unsigned how) 
 
 /* ---- folders */
 
-static void put_segment(const struct svi_folder *f, uint64_t number, const uint8_t *bytes, size_t size) {
+static void put_segment(const struct svi_state_dir *f, uint64_t number, const uint8_t *bytes, size_t size) {
     char name[SVI_FILE_NAME];
-    int fd = openat(f->fd, svi_folder_name(name, SVI_JOURNAL, number), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    int fd = openat(f->fd, svi_state_dir_name(name, SVI_JOURNAL, number), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     must(fd >= 0 && write(fd, bytes, size) == (ssize_t)size);
     close(fd);
 }
 
-static void remove_segments(const struct svi_folder *f) {
+static void remove_segments(const struct svi_state_dir *f) {
     uint64_t *numbers;
     int count;
-    must(svi_folder_list(f, SVI_JOURNAL, &numbers, &count, NULL) == SVS_OK);
+    must(svi_state_dir_list(f, SVI_JOURNAL, &numbers, &count, NULL) == SVS_OK);
     for (int i = 0; i < count; i++)
-        must(svi_folder_remove(f, SVI_JOURNAL, numbers[i], NULL) == SVS_OK);
+        must(svi_state_dir_remove(f, SVI_JOURNAL, numbers[i], NULL) == SVS_OK);
     svi_free(numbers);
 }
 
 /* Cut into segments at places that the bytes name; the number of each follows from its header, or is the next
  * one. */
-static void put_segments(const struct svi_folder *f, uint8_t *bytes, size_t size, unsigned how) {
+static void put_segments(const struct svi_state_dir *f, uint8_t *bytes, size_t size, unsigned how) {
     const int count = segments(how);
     uint64_t number = 0, chain = 0;
     for (int i = 0; i < count && size > 0; i++) {
@@ -173,7 +175,7 @@ static void put_segments(const struct svi_folder *f, uint8_t *bytes, size_t size
         }
         if (how & MEND)
             mend(bytes, n, how & NUMBER, &number, &chain);
-        if (svi_segment_header_read(&h, bytes, n) == SVI_HEAD_SOUND)
+        if (svi_segment_header_read(&h, bytes, n) == SVI_HEADER_SOUND)
             first = h.first;
         put_segment(f, first, bytes, n);
         bytes += n;
@@ -183,7 +185,7 @@ static void put_segments(const struct svi_folder *f, uint8_t *bytes, size_t size
 }
 
 /* What was read to its end, and one record more. */
-static void write_on(const struct svi_folder *f, const struct seen *before, size_t size, unsigned how,
+static void write_on(const struct svi_state_dir *f, const struct seen *before, size_t size, unsigned how,
                      const struct svi_position *from) {
     const struct svi_journal_options o = {
         .stream = "fuzz", .epoch = before->found.epoch, .segment = 4096, .fsync = SVI_FSYNC_NEVER};
@@ -207,15 +209,15 @@ static void write_on(const struct svi_folder *f, const struct seen *before, size
 }
 
 static void run(uint8_t *bytes, size_t size, unsigned how, const struct svi_position *from) {
-    static struct svi_folder f = {.fd = -1, .lock = -1};
+    static struct svi_state_dir f = {.fd = -1, .lock = -1};
     if (f.fd < 0)
-        must(svi_folder_open(&f, fuzz_folder(), false, NULL) == SVS_OK);
+        must(svi_state_dir_open(&f, fuzz_folder(), false, NULL) == SVS_OK);
     put_segments(&f, bytes, size, how);
     struct seen s = read_folder(&f, size, how, from);
     if (segments(how) == 1 && !(how & INSIDE)) {
         struct svi_segment_header h;
         struct seen m = read_memory(bytes, size, how);
-        bool here = svi_segment_header_read(&h, bytes, size) != SVI_HEAD_SOUND || h.first == 0;
+        bool here = svi_segment_header_read(&h, bytes, size) != SVI_HEADER_SOUND || h.first == 0;
         must(!here || (m.code == s.code && m.count == s.count && m.digest == s.digest &&
                        m.found.torn == s.found.torn));
     }

@@ -5,8 +5,7 @@
 
 #include <math.h>
 
-#include "engine/engine_archive.h"
-#include "engine/recovery.h"
+#include "state/recovery.h"
 
 #define BEFORE  70 /* samples in the checkpoint */
 #define AFTER   50

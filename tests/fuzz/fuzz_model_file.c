@@ -9,7 +9,7 @@
 
 #include <zlib.h>
 
-#include "wire/model_file.h"
+#include "formats/model_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

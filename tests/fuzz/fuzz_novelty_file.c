@@ -9,7 +9,7 @@
 #include <zlib.h>
 
 #include "svmstream/novelty.h"
-#include "wire/novelty_file.h"
+#include "formats/novelty_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
  * disorder. */
 #include "fuzz/target.h"
 
-#include "wire/outbox_state.h"
+#include "client/outbox_internal.h"
 
 static void tell(void *user, const svs_outbox_event *e) {
     svs_outbox *box = *(svs_outbox **)user;

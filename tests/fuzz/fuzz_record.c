@@ -3,8 +3,8 @@
  * same when all is repeated again. */
 #include "fuzz/target.h"
 
-#include "engine/keeper.h"
-#include "engine/recovery.h"
+#include "state/write_ahead.h"
+#include "state/recovery.h"
 
 static double clock_of(uint64_t bits) {
     double now;
@@ -14,7 +14,6 @@ static double clock_of(uint64_t bits) {
 
 /* A record: kind, what of the clock, two bytes of length, payload. */
 static void repeat_all(struct fuzz_engine *f, struct input in, char *hash) {
-    struct svi_bytes scratch = {0};
     svi_engine_mute(f->engine, true);
     fuzz_go_on(f, 0, 16);
     for (uint64_t number = 0; number < 24 && input_left(&in) > 0; number++) {
@@ -25,8 +24,9 @@ static void repeat_all(struct fuzz_engine *f, struct input in, char *hash) {
         r.size = (size_t)input_take(&in, 2);
         r.size = r.size < input_left(&in) ? r.size : input_left(&in);
         r.payload = in.at;
-        svs_code code = svi_record_repeat(&f->control, &r, &scratch, &err);
-        f->engine = f->control.engine; /* a start may have raised a limit */
+        svs_code code =
+            svi_record_apply(&f->engine, f->control.settings, &r, NULL, &err); /* a start may raise a limit */
+        f->control.engine = f->engine;
         must(code == SVS_OK || (err.text[0] && strlen(err.text) < sizeof err.text && err.code == code));
         in.at += r.size;
     }
@@ -34,7 +34,6 @@ static void repeat_all(struct fuzz_engine *f, struct input in, char *hash) {
     svi_engine_refit_restart(f->engine);
     fuzz_go_on(f, 16, 32);
     must(svi_engine_hash(f->engine, hash, NULL) == SVS_OK);
-    svi_bytes_clear(&scratch);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -3,7 +3,8 @@
  * of the engine. */
 #include "fuzz/target.h"
 
-#include "engine/recovery.h"
+#include "state/recovery.h"
+#include "support/apply.h"
 
 static void fingerprint(struct fuzz_engine *f, char *hash) {
     must(svi_engine_hash(f->engine, hash, NULL) == SVS_OK);
@@ -11,14 +12,16 @@ static void fingerprint(struct fuzz_engine *f, char *hash) {
 
 static void one(struct fuzz_engine *f, const uint8_t *bytes, size_t length) {
     static const svs_error full = {SVS_DISK_FULL, "no room"};
-    const bool asks = svi_router_asks(bytes, length);
+    struct svi_envelope env;
+    svi_envelope_read(&env, bytes, length);
+    const bool asks = env.hello;
     char before[SVI_HASH_TEXT], after[SVI_HASH_TEXT];
     fingerprint(f, before);
-    must(svi_router_decline(&f->control, bytes, length, &full, &f->reply) == SVS_OK);
+    must(svi_router_decline(&f->control, &env, &full, &f->reply) == SVS_OK);
     must(!reply_is_ok(&f->reply));
     fingerprint(f, after);
     must(strcmp(before, after) == 0);
-    must(svi_router_handle(&f->control, bytes, length, FUZZ_NOW + 12, &f->reply) == SVS_OK);
+    must(route_bytes(&f->control, bytes, length, FUZZ_NOW + 12, &f->reply) == SVS_OK);
     (void)reply_is_ok(&f->reply);
     fingerprint(f, after);
     must(!asks || strcmp(before, after) == 0);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "data/features.h"
+#include "data/feature_names.h"
 #include "data/reader.h"
 
 #define FEATURES 40

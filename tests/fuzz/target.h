@@ -9,9 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/control.h"
+#include "server/control.h"
 #include "wire/cursor.h"
 #include "wire/pack.h"
+#include "support/apply.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -195,7 +196,7 @@ static inline void fuzz_sample(struct fuzz_engine *f, int i) {
             svi_pack_text(&p, i % 3 && f->kind != 4 ? "yes" : i % 13 == 12 ? "perhaps" : "no");
     }
     must(svi_pack_end(&p) == SVS_OK);
-    (void)svi_engine_frame(f->engine, f->frame.data, f->frame.size, FUZZ_NOW + i * 0.5, true, NULL);
+    (void)apply_bytes(f->engine, f->frame.data, f->frame.size, FUZZ_NOW + i * 0.5, true, NULL);
     fuzz_refit(f);
 }
 

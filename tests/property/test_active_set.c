@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "novelty/hull.h"
+#include "novelty/active_set.h"
 #include "reference.h"
 
 #define D    3
@@ -26,17 +26,17 @@ static double rbf(const double *a, const double *b, double gamma) {
     return exp(-gamma * sum);
 }
 
-static void join(struct svi_hull *h, struct cloud *c, const double *x, double gamma) {
+static void join(struct svi_active_set *h, struct cloud *c, const double *x, double gamma) {
     double row[MOST + 1];
     memcpy(c->x[c->count], x, sizeof c->x[0]);
     for (int i = 0; i <= c->count; i++)
         row[i] = rbf(c->x[i], x, gamma);
-    svi_hull_add(h, row);
+    svi_active_set_add(h, row);
     c->count++;
 }
 
-static void leave(struct svi_hull *h, struct cloud *c, int i) {
-    svi_hull_remove(h, i);
+static void leave(struct svi_active_set *h, struct cloud *c, int i) {
+    svi_active_set_remove(h, i);
     memmove(c->x[i], c->x[c->count - 1],
             sizeof c->x[0]); /* the last takes its number; memmove: perhaps itself */
     c->count--;
@@ -44,7 +44,8 @@ static void leave(struct svi_hull *h, struct cloud *c, int i) {
 
 /* The problem is convex: feasible with its conditions met is the optimum, whatever way led there. K is
  * computed afresh from the points. */
-static void assert_optimal(const struct svi_hull *h, const struct cloud *c, double gamma, double tolerance) {
+static void assert_optimal(const struct svi_active_set *h, const struct cloud *c, double gamma,
+                           double tolerance) {
     double sum = 0, quadratic = 0;
     assert_int_equal(h->count, c->count);
     for (int i = 0; i < c->count; i++) {
@@ -58,16 +59,16 @@ static void assert_optimal(const struct svi_hull *h, const struct cloud *c, doub
         sum += h->z[i];
         quadratic += h->z[i] * u;
     }
-    assert_true(c->count == 0 || fabs(svi_hull_rho(h) * sum - 1) < 1e-12);
+    assert_true(c->count == 0 || fabs(svi_active_set_rho(h) * sum - 1) < 1e-12);
     assert_true(fabs(quadratic - sum) <= tolerance * (1 + sum)); /* primal and dual meet */
-    assert_true(svi_hull_violation(h) <= tolerance);
+    assert_true(svi_active_set_violation(h) <= tolerance);
 }
 
 static void walk(double gamma, double tolerance, uint64_t seed, int steps) {
-    struct svi_hull h;
+    struct svi_active_set h;
     struct cloud c = {.count = 0};
     svs_error err;
-    assert_int_equal(svi_hull_init(&h, 4, &err), SVS_OK);
+    assert_int_equal(svi_active_set_init(&h, 4, &err), SVS_OK);
     for (int t = 0; t < steps; t++) {
         double x[D];
         const bool joins = c.count < 2 || (c.count < MOST && ref_uniform(&seed) < 0.55);
@@ -76,15 +77,15 @@ static void walk(double gamma, double tolerance, uint64_t seed, int steps) {
                 x[j] = ref_gauss(&seed);
             if (c.count > 0 && ref_uniform(&seed) < 0.1) /* the same point again */
                 memcpy(x, c.x[ref_next(&seed) % (uint64_t)c.count], sizeof x);
-            assert_int_equal(svi_hull_reserve(&h, c.count + 1, &err), SVS_OK);
+            assert_int_equal(svi_active_set_reserve(&h, c.count + 1, &err), SVS_OK);
             join(&h, &c, x, gamma);
         } else {
             leave(&h, &c, (int)(ref_next(&seed) % (uint64_t)c.count));
         }
-        assert_true(svi_hull_solve(&h));
+        assert_true(svi_active_set_solve(&h));
         assert_optimal(&h, &c, gamma, tolerance);
     }
-    svi_hull_clear(&h);
+    svi_active_set_clear(&h);
 }
 
 static void optimal_after_any_walk(void **state) {
@@ -100,37 +101,37 @@ static void optimal_after_any_walk(void **state) {
 /* The path does not matter: points in another order give the same rho and weights. */
 static void order_does_not_matter(void **state) {
     (void)state;
-    struct svi_hull forth, back;
+    struct svi_active_set forth, back;
     struct cloud a = {.count = 0}, b = {.count = 0};
     double x[40][D];
     uint64_t seed = 9;
     svs_error err;
-    svi_hull_init(&forth, 40, &err);
-    svi_hull_init(&back, 40, &err);
+    svi_active_set_init(&forth, 40, &err);
+    svi_active_set_init(&back, 40, &err);
     for (int i = 0; i < 40; i++)
         for (int j = 0; j < D; j++)
             x[i][j] = ref_gauss(&seed);
     for (int i = 0; i < 40; i++) {
         join(&forth, &a, x[i], 0.7);
-        svi_hull_solve(&forth);
+        svi_active_set_solve(&forth);
         join(&back, &b, x[39 - i], 0.7);
     }
-    svi_hull_solve(&back);
-    assert_true(fabs(svi_hull_rho(&forth) - svi_hull_rho(&back)) < 1e-12);
+    svi_active_set_solve(&back);
+    assert_true(fabs(svi_active_set_rho(&forth) - svi_active_set_rho(&back)) < 1e-12);
     for (int i = 0; i < 40; i++)
         assert_true(fabs(forth.z[i] - back.z[39 - i]) < 1e-9);
-    svi_hull_clear(&forth);
-    svi_hull_clear(&back);
+    svi_active_set_clear(&forth);
+    svi_active_set_clear(&back);
 }
 
 /* Kernels of finite dimension: more points than dimensions, so that nearly every pivot vanishes and points
  * have to take the place of others. `spread` large: the hull comes near the origin. */
 static void dependent_points(double spread, uint64_t seed) {
     enum { COUNT = 40 };
-    struct svi_hull h;
+    struct svi_active_set h;
     double x[COUNT][D], row[COUNT], least = 1;
     svs_error err;
-    assert_int_equal(svi_hull_init(&h, COUNT, &err), SVS_OK);
+    assert_int_equal(svi_active_set_init(&h, COUNT, &err), SVS_OK);
     for (int i = 0; i < COUNT; i++) {
         double square = 0;
         for (int j = 0; j < D; j++) {
@@ -141,13 +142,14 @@ static void dependent_points(double spread, uint64_t seed) {
             x[i][j] /= sqrt(square);
         for (int k = 0; k <= i; k++)
             row[k] = x[i][0] * x[k][0] + x[i][1] * x[k][1] + x[i][2] * x[k][2];
-        svi_hull_add(&h, row);
-        assert_true(svi_hull_solve(&h));
-        assert_true(h.support <= D && svi_hull_violation(&h) < 1e-9);
-        assert_true(svi_hull_rho(&h) <= least * (1 + 1e-12)); /* a larger hull comes nearer to the origin */
-        least = svi_hull_rho(&h);
+        svi_active_set_add(&h, row);
+        assert_true(svi_active_set_solve(&h));
+        assert_true(h.support <= D && svi_active_set_violation(&h) < 1e-9);
+        assert_true(svi_active_set_rho(&h) <=
+                    least * (1 + 1e-12)); /* a larger hull comes nearer to the origin */
+        least = svi_active_set_rho(&h);
     }
-    svi_hull_clear(&h);
+    svi_active_set_clear(&h);
 }
 
 static void more_points_than_dimensions(void **state) {
@@ -160,23 +162,24 @@ static void more_points_than_dimensions(void **state) {
 
 static void few_points(void **state) {
     (void)state;
-    struct svi_hull h;
+    struct svi_active_set h;
     svs_error err;
-    svi_hull_init(&h, 3, &err);
-    assert_true(svi_hull_solve(&h));
-    assert_true(svi_hull_rho(&h) == 0);
-    svi_hull_add(&h, (const double[]){1});
-    assert_true(svi_hull_solve(&h));
-    assert_true(svi_hull_rho(&h) == 1 && h.z[0] == 1);
-    svi_hull_add(&h, (const double[]){0.5, 1}); /* |w|^2 of the middle of two unit vectors with cosine 1/2 */
-    assert_true(svi_hull_solve(&h));
-    assert_true(fabs(svi_hull_rho(&h) - 0.75) < 1e-15);
-    svi_hull_remove(&h, 0);
-    assert_true(svi_hull_solve(&h));
-    assert_true(h.count == 1 && fabs(svi_hull_rho(&h) - 1) < 1e-15);
-    svi_hull_empty(&h);
+    svi_active_set_init(&h, 3, &err);
+    assert_true(svi_active_set_solve(&h));
+    assert_true(svi_active_set_rho(&h) == 0);
+    svi_active_set_add(&h, (const double[]){1});
+    assert_true(svi_active_set_solve(&h));
+    assert_true(svi_active_set_rho(&h) == 1 && h.z[0] == 1);
+    svi_active_set_add(
+        &h, (const double[]){0.5, 1}); /* |w|^2 of the middle of two unit vectors with cosine 1/2 */
+    assert_true(svi_active_set_solve(&h));
+    assert_true(fabs(svi_active_set_rho(&h) - 0.75) < 1e-15);
+    svi_active_set_remove(&h, 0);
+    assert_true(svi_active_set_solve(&h));
+    assert_true(h.count == 1 && fabs(svi_active_set_rho(&h) - 1) < 1e-15);
+    svi_active_set_empty(&h);
     assert_int_equal(h.count, 0);
-    svi_hull_clear(&h);
+    svi_active_set_clear(&h);
 }
 
 int main(void) {

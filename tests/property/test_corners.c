@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "learner/learner_state.h"
+#include "learner/learner_internal.h"
 #include "linalg/cholesky.h"
 #include "reference.h"
 

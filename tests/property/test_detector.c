@@ -3,7 +3,7 @@
 #include "support/problem.h"
 #include "support/quick.h"
 
-#include "engine/sentry.h"
+#include "engine/novelty_stage.h"
 #include "novelty/detector.h"
 #include "novelty/lags.h"
 
@@ -13,7 +13,7 @@ static struct svi_detector_options defaults(int d) {
     struct svi_settings s;
     struct svi_detector_options o;
     svi_settings_default(&s);
-    assert_int_equal(svi_sentry_options(&s, d, &o, NULL), SVS_OK);
+    assert_int_equal(svi_novelty_stage_options(&s, d, &o, NULL), SVS_OK);
     return o;
 }
 
@@ -31,12 +31,13 @@ static void assert_sound(const struct svi_judgement *j) {
     assert_true(j->p > 0 && j->p <= 1 && j->tail >= 0 && j->tail <= j->p);
 }
 
-static struct svi_judgement feed(svi_detector *d, const double *x, bool labelled, enum svi_lesson *lesson) {
+static struct svi_judgement feed(svi_detector *d, const double *x, bool labelled,
+                                 enum svi_learn_result *lesson) {
     struct svi_judgement j;
     svi_detector_judge(d, x, &j);
     assert_sound(&j);
-    const enum svi_lesson what = svi_detector_learn(d, labelled);
-    assert_true(j.calibrates == (what == SVI_LESSON_CALIBRATED || what == SVI_LESSON_HELD_OUT));
+    const enum svi_learn_result what = svi_detector_learn(d, labelled);
+    assert_true(j.calibrates == (what == SVI_LEARN_RESULT_CALIBRATED || what == SVI_LEARN_RESULT_HELD_OUT));
     if (lesson)
         *lesson = what;
     return j;
@@ -258,20 +259,20 @@ static void policies_do_what_they_say(void **state) {
         svi_detector *d = start(&o);
         for (int t = 0; t < 4600; t++) {
             const bool there = t >= 4000, labelled = t % 3 == 0;
-            enum svi_lesson lesson;
+            enum svi_learn_result lesson;
             x[0] = test_normal(&seed) + (there ? 30 : 0);
             x[1] = test_normal(&seed);
             const struct svi_judgement j = feed(d, x, labelled, &lesson);
-            joined_there += there && lesson == SVI_LESSON_JOINED;
+            joined_there += there && lesson == SVI_LEARN_RESULT_JOINED;
             novel_late += t >= 4400 && j.novel;
             if (j.calibrates)
                 continue;
             if (learn == SVI_LEARN_ALL)
-                assert_true(lesson != SVI_LESSON_REFUSED);
+                assert_true(lesson != SVI_LEARN_RESULT_REFUSED);
             if (learn == SVI_LEARN_LABELLED)
-                assert_true((lesson == SVI_LESSON_REFUSED) == !labelled);
+                assert_true((lesson == SVI_LEARN_RESULT_REFUSED) == !labelled);
             if (learn == SVI_LEARN_NORMAL && t >= 40)
-                assert_true((lesson == SVI_LESSON_REFUSED) == (j.p <= o.model.trim));
+                assert_true((lesson == SVI_LEARN_RESULT_REFUSED) == (j.p <= o.model.trim));
         }
         if (learn == SVI_LEARN_NORMAL)
             assert_true(joined_there == 0 && novel_late == 200);
@@ -308,7 +309,7 @@ static void points_follow_the_window(void **state) {
 
 struct record {
     struct svi_judgement j;
-    enum svi_lesson lesson;
+    enum svi_learn_result lesson;
 };
 
 static void record(svi_detector *d, const struct svi_detector_options *o, struct record *to, int n) {
@@ -403,13 +404,13 @@ static void renews_when_due(void **state) {
         const double x[] = {test_normal(&seed), test_normal(&seed)};
         feed(d, x, false, NULL);
         const bool due = t >= 32 && (t & (t - 1)) == 0;
-        assert_int_equal(health(d).renewals, renewals += due);
+        assert_int_equal(health(d).refreshes, renewals += due);
     }
     for (int t = 0; t < often(5000, 2500); t++) { /* far out of its coordinates */
         const double x[] = {1e4 + test_normal(&seed), 1e3 * test_normal(&seed)};
         feed(d, x, false, NULL);
     }
-    assert_true(health(d).renewals > renewals + 1); /* one was due at a power of two */
+    assert_true(health(d).refreshes > renewals + 1); /* one was due at a power of two */
     svi_detector_free(&d);
 }
 

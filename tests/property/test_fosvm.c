@@ -5,7 +5,7 @@
 
 #include <libsvm/svm.h>
 
-#include "linalg/pass.h"
+#include "linalg/kernels.h"
 
 /* ---- the optimum */
 

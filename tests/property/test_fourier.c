@@ -1,207 +1,160 @@
-/* Explanations against finite differences of the surprise, random Fourier features against the model, lags
- * against their definition. */
+/* Random Fourier features against the kernels that they approximate, and as the columns of a linear model
+ * that stands for a one-class model. */
 #include "support/oneclass.h"
 
-#include "base/alloc.h"
-#include "novelty/explain.h"
-#include "novelty/lags.h"
+#include "svmstream/fourier.h"
 
-#define KERNELS 3
+#define KERNELS 2
+#define D       4
 
-static double surprise(const svs_novelty_model *m, const double *x) {
-    const svs_rows rows = {.n = 1, .d = m->d, .dense = x, .stride = m->d};
-    double s;
-    assert_int_equal(svs_novelty_score(m, &rows, 0, 1, NULL, &s, NULL), SVS_OK);
-    return s;
+static double kernel_value(svs_fourier_kernel kernel, double gamma, const double *x, const double *y) {
+    double sum = 0;
+    for (int j = 0; j < D; j++)
+        sum += kernel == SVS_FOURIER_RBF ? (x[j] - y[j]) * (x[j] - y[j]) : fabs(x[j] - y[j]);
+    return exp(-gamma * sum);
 }
 
-/* ---- explanations */
-
-static void compare_gradient(const svs_novelty_model *m, const double *at, double *work) {
-    double x[16], gradient[16], adds[16], public[16];
-    memcpy(x, at, (size_t)m->d * sizeof *x);
-    svi_explain(m, x, work, gradient, adds);
-    assert_int_equal(svs_novelty_explain(m, x, public, NULL), SVS_OK);
-    assert_memory_equal(public, adds, (size_t)m->d * sizeof *adds);
-    for (int j = 0; j < m->d; j++) {
-        const double spread = m->inverse ? 1 / m->inverse[j] : 1, step = 1e-6 * spread;
-        x[j] = at[j] + step;
-        const double above = surprise(m, x);
-        x[j] = at[j] - step;
-        const double slope = (above - surprise(m, x)) / (2 * step);
-        x[j] = at[j];
-        if (fabs(slope - gradient[j]) * spread > 1e-5 * (1 + fabs(slope) * spread))
-            fail_msg("kernel %d, feature %d: %.10g by differences, %.10g", m->kernel, j, slope, gradient[j]);
-    }
+static double product(const double *a, const double *b, int n) {
+    double sum = 0;
+    for (int k = 0; k < n; k++)
+        sum += a[k] * b[k];
+    return sum;
 }
 
-static void test_gradient(void **state) {
-    (void)state;
-    uint64_t random = 5;
-    for (int k = 0; k < KERNELS; k++)
-        for (int scale = 0; scale < 2; scale++) {
-            struct test_oneclass t;
-            test_oneclass_make(&t, 200, 5, (svs_novelty_kernel)k, SVS_GAMMA_AUTO, scale);
-            double *work = svi_alloc_array(svi_explain_room(t.model), sizeof *work);
-            for (int i = 0; i < 30; i++) {
-                double x[5];
-                for (int j = 0; j < 5; j++)
-                    x[j] = t.x[i * 5 + j] * (1 + 0.2 * test_normal(&random)) + 1e-3;
-                compare_gradient(t.model, x, work);
-            }
-            svi_free(work);
-            test_oneclass_free(&t);
+static svs_fourier *features_new(svs_fourier_kernel kernel, double gamma, int count, uint64_t seed) {
+    svs_fourier *f;
+    assert_int_equal(svs_fourier_new(kernel, gamma, D, count, seed, &f, NULL), SVS_OK);
+    return f;
+}
+
+/* Root mean square of z'z - k over pairs of rows. */
+static double kernel_error(svs_fourier_kernel kernel, int count, uint64_t seed) {
+    svs_fourier *f = features_new(kernel, 0.3, count, seed);
+    double *z = calloc(2 * (size_t)count, sizeof *z), sum = 0;
+    uint64_t random = 11;
+    for (int i = 0; i < 100; i++) {
+        double x[D], y[D];
+        for (int j = 0; j < D; j++) {
+            x[j] = test_normal(&random);
+            y[j] = x[j] + 0.5 * test_normal(&random);
         }
+        svs_fourier_apply(f, x, z);
+        svs_fourier_apply(f, y, z + count);
+        assert_true(fabs(product(z, z, count) - 1) < 1e-9);
+        const double error = product(z, z + count, count) - kernel_value(kernel, 0.3, x, y);
+        sum += error * error;
+    }
+    free(z);
+    svs_fourier_free(&f);
+    return sqrt(sum / 100);
 }
 
-/* One feature is pushed out of what is usual: it adds most, with the sign of the push, however far it goes.
- */
-static void test_culprit(void **state) {
+/* Sixteen times the features: a quarter of the error, on average over seeds. */
+static void test_kernel_error_falls(void **state) {
     (void)state;
-    for (int k = SVS_NOVELTY_RBF; k <= SVS_NOVELTY_LAPLACIAN; k++) {
-        struct test_oneclass t;
-        test_oneclass_make(&t, 300, 6, (svs_novelty_kernel)k, SVS_GAMMA_AUTO, true);
-        for (int j = 0; j < 6; j++)
-            for (int p = 0; p < 8; p++) {
-                static const double pushes[] = {-1e6, -1e4, -100, -10, 10, 100, 1e4, 1e6};
-                const double push = pushes[p];
-                double x[6], adds[6];
-                for (int i = 0; i < 6; i++)
-                    x[i] = t.model->center[i];
-                x[j] += push / t.model->inverse[j];
-                assert_int_equal(svs_novelty_explain(t.model, x, adds, NULL), SVS_OK);
-                for (int i = 0; i < 6; i++)
-                    assert_true(isfinite(adds[i]) && (i == j || fabs(adds[i]) < fabs(adds[j])));
-                assert_true(adds[j] * push > 0);
-            }
-        test_oneclass_free(&t);
+    for (int k = 0; k < KERNELS; k++) {
+        double few = 0, many = 0;
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+            few += kernel_error((svs_fourier_kernel)k, 200, seed);
+            many += kernel_error((svs_fourier_kernel)k, 3200, seed);
+        }
+        if (!(many < few / 2.8 && many > few / 5.6 && many / 10 < 0.05))
+            fail_msg("kernel %d: error %g with 200 features, %g with 3200", k, few / 10, many / 10);
     }
 }
 
-/* ---- Fourier features */
+/* ---- a one-class model as a linear one */
 
 /* Root mean square of the error of the novelty over the rows trained on. */
-static double fourier_error(const struct test_oneclass *t, int count, uint64_t seed) {
-    svs_fourier *f;
-    double exact[400], mine[400], sum = 0;
-    assert_int_equal(svs_fourier_new(t->model, count, seed, &f, NULL), SVS_OK);
+static double novelty_error(const struct test_oneclass *t, svs_fourier_kernel kernel, int count,
+                            uint64_t seed) {
+    const svs_novelty_member *e = &t->model->member[0];
+    svs_fourier *f = features_new(kernel, e->gamma, count, seed);
+    double *z = calloc((size_t)count, sizeof *z), *w = calloc((size_t)count, sizeof *w), exact[400], sum = 0;
+    for (int i = 0; i < e->count; i++) {
+        svs_fourier_apply(f, e->support + (size_t)i * (size_t)t->model->stride, z);
+        for (int k = 0; k < count; k++)
+            w[k] += e->z[i] * z[k];
+    }
     assert_int_equal(svs_novelty_score(t->model, &t->rows, 0, t->n, exact, NULL, NULL), SVS_OK);
-    assert_int_equal(svs_fourier_score(f, &t->rows, 0, t->n, mine, NULL, NULL), SVS_OK);
-    for (int64_t i = 0; i < t->n; i++)
-        sum += (mine[i] - exact[i]) * (mine[i] - exact[i]);
+    for (int64_t i = 0; i < t->n; i++) {
+        svs_fourier_apply(f, t->x + i * D, z);
+        const double error = 1 - product(w, z, count) - exact[i];
+        sum += error * error;
+    }
+    free(z);
+    free(w);
     svs_fourier_free(&f);
     return sqrt(sum / (double)t->n);
 }
 
-/* Sixteen times the terms: a quarter of the error, on average over seeds. */
-static void test_error_falls(void **state) {
+static void test_novelty_error_falls(void **state) {
     (void)state;
-    for (int k = SVS_NOVELTY_RBF; k <= SVS_NOVELTY_LAPLACIAN; k++) {
+    for (int k = 0; k < KERNELS; k++) {
+        const svs_fourier_kernel kernel = (svs_fourier_kernel)k;
         struct test_oneclass t;
         double few = 0, many = 0;
-        test_oneclass_make(&t, 400, 4, (svs_novelty_kernel)k, SVS_GAMMA_MEDIAN, true);
+        test_oneclass_make(&t, 400, D, kernel == SVS_FOURIER_RBF ? SVS_NOVELTY_RBF : SVS_NOVELTY_LAPLACIAN,
+                           SVS_GAMMA_MEDIAN, false);
+        assert_int_equal(t.model->members, 1);
         for (uint64_t seed = 1; seed <= 5; seed++) {
-            few += fourier_error(&t, 500, seed);
-            many += fourier_error(&t, 8000, seed);
+            few += novelty_error(&t, kernel, 1000, seed);
+            many += novelty_error(&t, kernel, 16000, seed);
         }
         if (!(many < few / 2.8 && many > few / 5.6 && many / 5 < 0.1))
-            fail_msg("kernel %d: error %g with 500 terms, %g with 8000", k, few / 5, many / 5);
+            fail_msg("kernel %d: error %g with 1000 features, %g with 16000", k, few / 5, many / 5);
         test_oneclass_free(&t);
     }
 }
 
-static void test_fourier_scores(void **state) {
+/* ---- what holds for each row */
+
+static void test_seeds_and_far_rows(void **state) {
     (void)state;
-    struct test_oneclass t;
-    svs_fourier *f, *g;
-    double novelty[400], surprises[400], again[400], part[7];
-    test_oneclass_make(&t, 400, 4, SVS_NOVELTY_RBF, SVS_GAMMA_AUTO, true);
-    assert_int_equal(svs_fourier_new(t.model, 1001, 3, &f, NULL), SVS_OK);
-    assert_int_equal(svs_fourier_new(t.model, 1001, 3, &g, NULL), SVS_OK);
-    assert_int_equal(svs_fourier_score(f, &t.rows, 0, 400, novelty, surprises, NULL), SVS_OK);
-    svs_novelty_free(&t.model); /* it is not needed any more */
-    assert_int_equal(svs_fourier_score(g, &t.rows, 0, 400, again, NULL, NULL), SVS_OK);
-    assert_memory_equal(novelty, again, sizeof novelty);
-    assert_int_equal(svs_fourier_score(g, &t.rows, 390, 7, part, NULL, NULL), SVS_OK);
-    for (int i = 0; i < 7; i++)
-        assert_true(fabs(part[i] - novelty[390 + i]) < 1e-9);
-    for (int i = 0; i < 400; i++)
-        assert_true(fabs(novelty[i] + expm1(-surprises[i])) < 1e-12);
-    const double far[4] = {1e9, -1e9, 1e9, 1e9};
-    const svs_rows one = {.n = 1, .d = 4, .dense = far, .stride = 4},
-                   wide = {.n = 1, .d = 5, .dense = far, .stride = 5};
-    assert_int_equal(svs_fourier_score(f, &one, 0, 1, part, part + 1, NULL), SVS_OK);
-    assert_true(isfinite(part[1]) && part[0] > novelty[0] && part[0] <= 1);
-    svs_error err;
-    assert_int_equal(svs_fourier_score(f, &wide, 0, 1, part, NULL, &err), SVS_WRONG_DIMENSION);
-    assert_non_null(strstr(err.text, "5 features"));
-    svs_fourier_free(&f);
-    svs_fourier_free(&g);
-    svs_fourier_free(&g);
-    test_oneclass_free(&t);
+    const double near[D] = {1, -2, 3, 0.5}, far[D] = {1e15, -1e9, 1e300, -1e280};
+    for (int k = 0; k < KERNELS; k++) {
+        svs_fourier *f = features_new((svs_fourier_kernel)k, 2, 100, 3),
+                    *g = features_new((svs_fourier_kernel)k, 2, 100, 3),
+                    *other = features_new((svs_fourier_kernel)k, 2, 100, 4);
+        double a[100], b[100], c[100];
+        svs_fourier_apply(f, near, a);
+        svs_fourier_apply(g, near, b);
+        svs_fourier_apply(other, near, c);
+        assert_memory_equal(a, b, sizeof a);
+        assert_memory_not_equal(a, c, sizeof a);
+        svs_fourier_apply(f, far, c);
+        for (int i = 0; i < 100; i++)
+            assert_true(fabs(c[i]) <= sqrt(1.0 / 50) + 1e-12);
+        assert_true(fabs(product(c, c, 100) - 1) < 1e-9);
+        svs_fourier_free(&f);
+        svs_fourier_free(&g);
+        svs_fourier_free(&g);
+        svs_fourier_free(&other);
+    }
 }
 
-static void test_fourier_refusals(void **state) {
+static void test_refusals(void **state) {
     (void)state;
-    struct test_oneclass t;
-    svs_fourier *f;
-    svs_error err;
-    test_oneclass_make(&t, 60, 3, SVS_NOVELTY_POLYNOMIAL, SVS_GAMMA_GIVEN, true);
-    assert_int_equal(svs_fourier_new(t.model, 100, 1, &f, &err), SVS_INVALID);
-    assert_true(!f && strstr(err.text, "polynomial"));
-    test_oneclass_free(&t);
-    test_oneclass_make(&t, 60, 3, SVS_NOVELTY_RBF, SVS_GAMMA_GIVEN, true);
-    assert_int_equal(svs_fourier_new(t.model, 0, 1, &f, &err), SVS_INVALID);
-    assert_int_equal(svs_fourier_new(t.model, 100000000, 1, &f, &err), SVS_INVALID);
-    test_oneclass_free(&t);
-}
-
-/* ---- lags */
-
-static void test_lags(void **state) {
-    (void)state;
-    uint64_t random = 9;
-    for (int lags = 1; lags <= 7; lags += 2)
-        for (int d = 1; d <= 6; d++) {
-            const bool steps = d > 3;
-            struct svi_lags l;
-            double x[40][6], out[42];
-            assert_int_equal(svi_lags_init(&l, d, lags, steps, NULL), SVS_OK);
-            for (int i = 0; i < 40; i++) {
-                if (i == 20)
-                    svi_lags_empty(&l);
-                for (int j = 0; j < d; j++)
-                    x[i][j] = test_normal(&random);
-                const bool ready = svi_lags_push(&l, x[i], out);
-                assert_int_equal(ready, i % 20 >= lags - 1);
-                for (int k = 0; k < lags * d && ready; k++)
-                    assert_true(out[k] == (k < d || !steps ? x[i - k / d][k % d]
-                                                           : x[i - k / d + 1][k % d] - x[i - k / d][k % d]));
-            }
-            svi_lags_clear(&l);
-        }
-    struct svi_lags l;
-    assert_int_equal(svi_lags_init(&l, 1, 0, false, NULL), SVS_INVALID);
-    assert_int_equal(svi_lags_init(&l, 0, 1, false, NULL), SVS_INVALID);
-    assert_int_equal(svi_lags_init(&l, 1, SVI_LAGS_MAX + 1, false, NULL), SVS_INVALID);
-}
-
-static void test_lag_names(void **state) {
-    (void)state;
-    const char *const names[] = {"flow", "pressure"};
-    char name[32];
-    assert_string_equal(svi_lags_name(names, 2, false, 1, name, sizeof name), "pressure");
-    assert_string_equal(svi_lags_name(names, 2, false, 4, name, sizeof name), "flow[-2]");
-    assert_string_equal(svi_lags_name(NULL, 2, false, 3, name, sizeof name), "x2[-1]");
-    assert_string_equal(svi_lags_name(names, 2, true, 0, name, sizeof name), "flow");
-    assert_string_equal(svi_lags_name(names, 2, true, 2, name, sizeof name), "flow step[-1]");
+    static const struct {
+        double gamma;
+        int d, count;
+        const char *part;
+    } cases[] = {{0, 3, 10, "gamma"},        {-1, 3, 10, "gamma"},          {NAN, 3, 10, "gamma"},
+                 {INFINITY, 3, 10, "gamma"}, {1, 0, 10, "columns"},         {1, 3, 0, "not 0"},
+                 {1, 3, 101, "even number"}, {1, 3, 100000000, "10000000"}, {1, 1000001, 2, "columns"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        svs_fourier *f;
+        svs_error err;
+        assert_int_equal(
+            svs_fourier_new(SVS_FOURIER_RBF, cases[i].gamma, cases[i].d, cases[i].count, 1, &f, &err),
+            SVS_INVALID);
+        assert_true(!f && strstr(err.text, cases[i].part));
+    }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradient),         cmocka_unit_test(test_culprit),
-        cmocka_unit_test(test_error_falls),      cmocka_unit_test(test_fourier_scores),
-        cmocka_unit_test(test_fourier_refusals), cmocka_unit_test(test_lags),
-        cmocka_unit_test(test_lag_names)};
+        cmocka_unit_test(test_kernel_error_falls), cmocka_unit_test(test_novelty_error_falls),
+        cmocka_unit_test(test_seeds_and_far_rows), cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

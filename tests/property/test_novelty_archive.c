@@ -2,9 +2,8 @@
  * archive after it is that of a stream that went on. And no bytes harm who loads them. */
 #include "support/problem.h"
 
-#include "engine/sentry.h"
-#include "novelty/archive.h"
-#include "novelty/detector_state.h"
+#include "engine/novelty_stage.h"
+#include "novelty/detector.h"
 #include "support/archived.h"
 
 #define WIDEST  20
@@ -15,7 +14,7 @@ static bool quick(void) {
 }
 
 static void archive(struct svi_archive *a, void *sentry) {
-    svi_sentry_archive(a, sentry);
+    svi_novelty_stage_archive(a, sentry);
 }
 
 /* ---- streams */
@@ -51,7 +50,7 @@ static struct svi_settings any_settings(uint64_t *seed) {
     static const char *const gammas[] = {"auto", "median", "scale", "0.3"};
     struct svi_settings s;
     svi_settings_default(&s);
-    s.novelty = 1 + (int)(test_random(seed) % 2);
+    s.novelty = SVI_NOVELTY_FOSVM1 + (int)(test_random(seed) % 2);
     s.novelty_kernel = (int)(test_random(seed) % 3);
     strcpy(s.novelty_gamma, gammas[test_random(seed) % 4]);
     s.novelty_theta = 0.01 + 0.4 * test_uniform(seed);
@@ -73,8 +72,8 @@ static struct svi_settings any_settings(uint64_t *seed) {
     return s;
 }
 
-static void open_sentry(struct svi_sentry *s, const struct svi_settings *settings, int walk) {
-    assert_int_equal(svi_sentry_new(s, settings, NULL), SVS_OK);
+static void open_sentry(struct svi_novelty_stage *s, const struct svi_settings *settings, int walk) {
+    assert_int_equal(svi_novelty_stage_new(s, settings, NULL), SVS_OK);
     s->options.model.scale = walk % 4 != 3;
 }
 
@@ -83,15 +82,15 @@ struct judged {
     double surprise, novelty, membership, p, tail, grade, level, adds[COLUMNS], low, high;
 };
 
-static struct judged feed(struct svi_sentry *s, const struct svi_message *m, int t) {
+static struct judged feed(struct svi_novelty_stage *s, const struct svi_message *m, int t) {
     struct judged j;
     svs_error err = {0};
     memset(&j, 0, sizeof j); /* gaps, too: it is compared as bytes */
-    if (svi_sentry_reserve(s, m, &err) != SVS_OK)
+    if (svi_novelty_stage_reserve(s, m, &err) != SVS_OK)
         fail_msg("%s", err.text);
     if (t % 331 == 330)
-        svi_sentry_gap(s);
-    j.change = svi_sentry_judge(s, m, t);
+        svi_novelty_stage_gap(s);
+    j.change = svi_novelty_stage_judge(s, m, t);
     if (s->judged) {
         j.surprise = s->judgement.surprise;
         j.novelty = s->judgement.novelty;
@@ -105,7 +104,7 @@ static struct judged feed(struct svi_sentry *s, const struct svi_message *m, int
             svi_detector_usual(s->detector, m->d - 1, &j.low, &j.high);
         }
     }
-    svi_sentry_learn(s, m);
+    svi_novelty_stage_learn(s, m);
     return j;
 }
 
@@ -116,7 +115,7 @@ static struct {
     int ready, unready, renewed, held, runs, alerts, full, candidates, flags, tails, widened, nothing, calm;
 } met;
 
-static void note(const struct svi_sentry *s, int first) {
+static void note(const struct svi_novelty_stage *s, int first) {
     const struct svi_detector *d = s->detector;
     met.nothing += !d;
     met.alerts += s->alert.open;
@@ -125,29 +124,30 @@ static void note(const struct svi_sentry *s, int first) {
         return;
     met.ready += d->ready;
     met.unready += !d->ready;
-    met.renewed += d->renewals > 3;
-    met.held += d->held_count > 0;
-    met.runs += d->run > 0;
+    met.renewed += d->now.refreshes > 3;
+    met.held += d->now.held_count > 0;
+    met.runs += d->now.run > 0;
     met.full += d->calibration.count == d->calibration.room && d->calibration.at > 0;
-    met.candidates += d->candidates > 0;
-    met.flags += d->novel_count > d->novel_room;
+    met.candidates += d->now.candidates > 0;
+    met.flags += d->now.novel_count > d->novel_room;
     met.tails += d->calibration.stale > 0 && d->calibration.tail.count > 0;
     met.widened += s->rows.d > first;
 }
 
-static void save(struct svi_sentry *s, struct svi_bytes *to) {
+static void save(struct svi_novelty_stage *s, struct svi_bytes *to) {
     svs_error err;
     if (archived_save(archive, s, to, &err) != SVS_OK)
         fail_msg("%s", err.text);
 }
 
-static void load(struct svi_sentry *s, const struct svi_bytes *from) {
+static void load(struct svi_novelty_stage *s, const struct svi_bytes *from) {
     svs_error err;
     if (archived_load(archive, s, from->data, from->size, &err) != SVS_OK)
         fail_msg("%s", err.text);
 }
 
-static void assert_same_state(struct svi_sentry *a, struct svi_sentry *b, const char *when, int t) {
+static void assert_same_state(struct svi_novelty_stage *a, struct svi_novelty_stage *b, const char *when,
+                              int t) {
     struct svi_bytes one = {0}, other = {0};
     save(a, &one);
     save(b, &other);
@@ -158,7 +158,7 @@ static void assert_same_state(struct svi_sentry *a, struct svi_sentry *b, const 
 }
 
 /* What is told of the two besides judgements. */
-static void assert_same_figures(struct svi_sentry *a, struct svi_sentry *b) {
+static void assert_same_figures(struct svi_novelty_stage *a, struct svi_novelty_stage *b) {
     struct svi_detector_health one = {0}, other = {0};
     const struct svi_alert *x = &a->alert, *y = &b->alert;
     if (a->detector) {
@@ -166,7 +166,7 @@ static void assert_same_figures(struct svi_sentry *a, struct svi_sentry *b) {
         svi_detector_health(b->detector, &other);
     }
     assert_true(one.seen == other.seen && one.joined == other.joined && one.left == other.left);
-    assert_true(one.renewals == other.renewals && one.held_out == other.held_out);
+    assert_true(one.refreshes == other.refreshes && one.held_out == other.held_out);
     assert_true(one.points == other.points && one.calibration == other.calibration);
     assert_true(one.violation == other.violation);
     assert_true(x->open == y->open && x->since == y->since && x->closed == y->closed);
@@ -186,7 +186,7 @@ static void goes_on_as_if_nothing_had_happened(void **state) {
         struct svi_settings settings = any_settings(&seed);
         struct walk w = {.seed = 600 + (uint64_t)k,
                          .d = 1 + (int)(test_random(&seed) % 6) + (k % 3 ? 0 : 12)};
-        struct svi_sentry a, b;
+        struct svi_novelty_stage a, b;
         struct svi_bytes kept = {0};
         open_sentry(&a, &settings, k);
         open_sentry(&b, &settings, k);
@@ -194,7 +194,7 @@ static void goes_on_as_if_nothing_had_happened(void **state) {
             if (t == 0 || test_random(&seed) % 40 == 0) {
                 note(&b, 16);
                 save(&b, &kept);
-                svi_sentry_free(&b);
+                svi_novelty_stage_free(&b);
                 open_sentry(&b, &settings, k);
                 load(&b, &kept);
                 assert_same_state(&a, &b, "before", t);
@@ -207,8 +207,8 @@ static void goes_on_as_if_nothing_had_happened(void **state) {
                          one.surprise, other.surprise, one.p, other.p, one.change, other.change);
         }
         assert_same_state(&a, &b, "after", length);
-        svi_sentry_free(&a);
-        svi_sentry_free(&b);
+        svi_novelty_stage_free(&a);
+        svi_novelty_stage_free(&b);
         svi_bytes_clear(&kept);
     }
     assert_true(met.ready && met.unready && met.renewed && met.runs && met.alerts && met.full && met.nothing);
@@ -238,7 +238,7 @@ static void damage(uint8_t *bytes, size_t size, uint64_t *seed) {
 }
 
 /* What cannot be told from a state goes on as one, in every option and policy. */
-static void survive(struct svi_sentry *s, struct walk w, int from) {
+static void survive(struct svi_novelty_stage *s, struct walk w, int from) {
     for (int t = 0; t < 200; t++) {
         const struct svi_message m = step(&w);
         feed(s, &m, from + t);
@@ -254,7 +254,7 @@ static void damage_is_refused_or_harmless(void **state) {
         uint64_t seed = 70 + (uint64_t)k;
         struct svi_settings settings = any_settings(&seed);
         struct walk w = {.seed = 90 + (uint64_t)k, .d = 2};
-        struct svi_sentry s;
+        struct svi_novelty_stage s;
         struct svi_bytes kept = {0};
         const int length = lengths[k % 4];
         settings.novelty_max = settings.novelty_max / 3 + 2;
@@ -264,7 +264,7 @@ static void damage_is_refused_or_harmless(void **state) {
             feed(&s, &m, t);
         }
         save(&s, &kept);
-        svi_sentry_free(&s);
+        svi_novelty_stage_free(&s);
         for (int i = 0; i < each; i++) {
             svs_error err;
             uint8_t *bad = malloc(kept.size);
@@ -278,7 +278,7 @@ static void damage_is_refused_or_harmless(void **state) {
                 assert_true(code == SVS_DAMAGED && strlen(err.text) > 10);
             refused += code != SVS_OK;
             taken += code == SVS_OK;
-            svi_sentry_free(&s);
+            svi_novelty_stage_free(&s);
             free(bad);
         }
         svi_bytes_clear(&kept);
@@ -292,7 +292,7 @@ static void cut_off(void **state) {
     uint64_t seed = 5;
     struct svi_settings settings = any_settings(&seed);
     struct walk w = {.seed = 8, .d = 2};
-    struct svi_sentry s;
+    struct svi_novelty_stage s;
     struct svi_bytes kept = {0};
     svs_error err;
     open_sentry(&s, &settings, 0);
@@ -301,11 +301,11 @@ static void cut_off(void **state) {
         feed(&s, &m, t);
     }
     save(&s, &kept);
-    svi_sentry_free(&s);
+    svi_novelty_stage_free(&s);
     for (size_t size = 0; size < kept.size; size += 1 + size / 10) {
         open_sentry(&s, &settings, 0);
         assert_int_equal(archived_load(archive, &s, kept.data, size, &err), SVS_DAMAGED);
-        svi_sentry_free(&s);
+        svi_novelty_stage_free(&s);
     }
     svi_bytes_clear(&kept);
 }
@@ -314,29 +314,29 @@ static void cut_off(void **state) {
 static void other_options(void **state) {
     (void)state;
     struct svi_settings with, without;
-    struct svi_sentry s;
+    struct svi_novelty_stage s;
     struct svi_bytes kept = {0};
     struct walk w = {.seed = 8, .d = 2};
     svs_error err;
     svi_settings_default(&with);
-    with.novelty = 1;
+    with.novelty = SVI_NOVELTY_FOSVM1;
     without = with;
-    without.novelty = 0;
+    without.novelty = SVI_NOVELTY_NONE;
     open_sentry(&s, &with, 0);
     for (int t = 0; t < 500; t++) {
         const struct svi_message m = step(&w);
         feed(&s, &m, t);
     }
     save(&s, &kept);
-    svi_sentry_free(&s);
+    svi_novelty_stage_free(&s);
     for (int k = 0; k < 4; k++) {
         struct svi_settings other = k == 0 ? without : with;
         other.novelty_calibration = k == 1 ? 20 : other.novelty_calibration;
         other.novelty_max = k == 2 ? 3 : other.novelty_max;
         other.novelty_kernel = k == 3 ? SVS_NOVELTY_POLYNOMIAL : other.novelty_kernel;
-        assert_int_equal(svi_sentry_new(&s, &other, NULL), SVS_OK);
+        assert_int_equal(svi_novelty_stage_new(&s, &other, NULL), SVS_OK);
         assert_int_equal(archived_load(archive, &s, kept.data, kept.size, &err), SVS_DAMAGED);
-        svi_sentry_free(&s);
+        svi_novelty_stage_free(&s);
     }
     svi_bytes_clear(&kept);
 }
@@ -344,17 +344,17 @@ static void other_options(void **state) {
 /* Too many columns: it is off, says why, and stays so. */
 static void gone_off(void **state) {
     (void)state;
-    static double wide[SVI_SENTRY_COLUMNS + 1];
+    static double wide[SVI_NOVELTY_STAGE_COLUMNS + 1];
     struct svi_settings settings;
-    struct svi_sentry a, b;
+    struct svi_novelty_stage a, b;
     struct svi_bytes kept = {0};
     struct svi_message m = {.has_x = true, .kind = SVI_SPARSE, .d = 3, .x = wide};
     svi_settings_default(&settings);
-    settings.novelty = 1;
+    settings.novelty = SVI_NOVELTY_FOSVM1;
     open_sentry(&a, &settings, 0);
     open_sentry(&b, &settings, 0);
     feed(&a, &m, 0);
-    m.d = SVI_SENTRY_COLUMNS + 1;
+    m.d = SVI_NOVELTY_STAGE_COLUMNS + 1;
     feed(&a, &m, 1);
     assert_false(a.on);
     save(&a, &kept);
@@ -363,8 +363,8 @@ static void gone_off(void **state) {
     assert_same_state(&a, &b, "after", 2);
     assert_false(b.on);
     assert_int_equal(feed(&b, &m, 2).change, SVI_ALERT_NONE);
-    svi_sentry_free(&a);
-    svi_sentry_free(&b);
+    svi_novelty_stage_free(&a);
+    svi_novelty_stage_free(&b);
     svi_bytes_clear(&kept);
 }
 

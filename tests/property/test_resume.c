@@ -4,16 +4,16 @@
 #include "support/problem.h"
 
 #include "base/random.h"
-#include "engine/engine_archive.h"
-#include "engine/keeper.h"
-#include "engine/recovery.h"
+#include "state/write_ahead.h"
+#include "state/recovery.h"
+#include "support/apply.h"
 
 #define ACTIONS 600
 
 /* What one run leaves behind: the events that depend on the inputs alone. */
 struct run {
     struct speaker f; /* for its settings, its control and its way to build frames */
-    svi_keeper *keeper;
+    svi_write_ahead *keeper;
     bool begun;
     struct svi_bytes told, event;
     char path[200];
@@ -44,15 +44,15 @@ static void begin(struct run *r, const char *const *settings) {
          i++) /* the kept ones hold, `config` may have changed them */
         r->f.s.given[i] = false;
     r->begun = true;
-    r->keeper = svi_keeper_open(&r->f.s, sink, r, NULL, &r->f.e, &err);
+    r->keeper = svi_write_ahead_open(&r->f.s, sink, r, NULL, &r->f.e, &err);
     if (!r->keeper)
         fail_msg("%s", err.text);
-    r->f.control = (struct svi_control){.engine = r->f.e, .settings = &r->f.s, .keeper = r->keeper};
+    r->f.control = (struct svi_control){.engine = r->f.e, .settings = &r->f.s, .write_ahead = r->keeper};
 }
 
 /* As a kill does: nothing more is written. */
 static void end(struct run *r) {
-    svi_keeper_free(&r->keeper);
+    svi_write_ahead_free(&r->keeper);
     svi_engine_free(&r->f.e);
 }
 
@@ -94,7 +94,7 @@ static void build_sample(struct run *r, int i) {
 }
 
 static void apply_frame(struct run *r) {
-    svi_engine_frame(r->f.e, r->f.frame.data, r->f.frame.size, NOW, true, NULL);
+    apply_bytes(r->f.e, r->f.frame.data, r->f.frame.size, NOW, true, NULL);
 }
 
 static void request(struct run *r, const char *text) {
@@ -129,10 +129,11 @@ static bool kept_action(struct run *r, int i, int cut) {
     }
     build_sample(r, i);
     assert_int_equal(
-        svi_keeper_note(r->keeper, SVI_RECORD_SOURCED, NOW, r->f.frame.data, r->f.frame.size, &err), SVS_OK);
+        svi_write_ahead_append(r->keeper, SVI_RECORD_SOURCED, NOW, r->f.frame.data, r->f.frame.size, &err),
+        SVS_OK);
     if (cut == 1)
         return false;
-    if (svi_keeper_commit(r->keeper, &err) != SVS_OK)
+    if (svi_write_ahead_commit(r->keeper, &err) != SVS_OK)
         fail_msg("%s", err.text);
     if (cut == 2)
         return true;
@@ -173,9 +174,9 @@ static void random_crashes(const char *const *settings, uint64_t seed) {
         const bool done = kept_action(&kept, i, cut);
         if (done)
             plain_action(&whole, i++);
-        if (chance > 0.98 && svi_keeper_save(kept.keeper, NULL, NULL, &err) != SVS_OK)
+        if (chance > 0.98 && svi_write_ahead_save(kept.keeper, NULL, NULL, &err) != SVS_OK)
             fail_msg("%s", err.text);
-        assert_int_equal(svi_keeper_turn(kept.keeper, 0.001, &err), SVS_OK);
+        assert_int_equal(svi_write_ahead_turn(kept.keeper, 0.001, &err), SVS_OK);
         if (cut || chance > 0.96) {
             end(&kept);
             const size_t lost = whole.told.size - kept.told.size; /* told by nobody: it was cut off before */
@@ -262,11 +263,11 @@ static void test_raised_limits(void **unused) {
     begin(&r, narrow);
     for (int i = 1; i < 40; i++)
         kept_action(&r, i, 0);
-    svi_keeper_save(r.keeper, NULL, NULL, &err);
+    svi_write_ahead_save(r.keeper, NULL, NULL, &err);
     end(&r);
     set_all(&r.f.s, narrow, r.path);
     assert_int_equal(svi_settings_set(&r.f.s, "max.features", "1", &err), SVS_OK);
-    assert_null(svi_keeper_open(&r.f.s, sink, &r, NULL, &r.f.e, &err));
+    assert_null(svi_write_ahead_open(&r.f.s, sink, &r, NULL, &r.f.e, &err));
     assert_int_equal(err.code, SVS_SETTING);
     assert_non_null(strstr(err.text, "can only be raised"));
     r.begun = false;
@@ -274,8 +275,9 @@ static void test_raised_limits(void **unused) {
     for (int i = 300; i < 340; i++) { /* with a third feature */
         speaker_build(&r.f, "{'x': {'u': %d, 'v': %d, 'w': %d}, 'y': %d}", i % 7, i % 5, i % 3, i % 2);
         assert_int_equal(
-            svi_keeper_write(r.keeper, SVI_RECORD_FRAME, NOW, r.f.frame.data, r.f.frame.size, &err), SVS_OK);
-        assert_int_equal(svi_engine_frame(r.f.e, r.f.frame.data, r.f.frame.size, NOW, false, NULL), SVS_OK);
+            svi_write_ahead_write(r.keeper, SVI_RECORD_FRAME, NOW, r.f.frame.data, r.f.frame.size, &err),
+            SVS_OK);
+        assert_int_equal(apply_bytes(r.f.e, r.f.frame.data, r.f.frame.size, NOW, false, NULL), SVS_OK);
     }
     assert_int_equal(svi_engine_shape(r.f.e)->d, 3);
     assert_int_equal(svi_engine_hash(r.f.e, before, &err), SVS_OK);

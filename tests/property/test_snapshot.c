@@ -1,7 +1,7 @@
 /* A snapshot of the window is the window of its moment, whatever happens while it is copied. */
 #include "support/problem.h"
 
-#include "learner/learner_state.h"
+#include "learner/learner_internal.h"
 
 struct copy {
     int64_t count, number[400];

@@ -14,9 +14,10 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "engine/control.h"
+#include "server/control.h"
 #include "wire/json.h"
 #include "wire/pack.h"
+#include "support/apply.h"
 
 #define NOW 1000000.0 /* arrival clock of the tests, unless they turn it */
 
@@ -144,7 +145,7 @@ static inline svs_code say(struct speaker *f, const char *format, ...) {
     va_start(arguments, format);
     speaker_frame(f, format, arguments);
     va_end(arguments);
-    return svi_engine_frame(f->e, f->frame.data, f->frame.size, f->now, false, NULL);
+    return apply_bytes(f->e, f->frame.data, f->frame.size, f->now, false, NULL);
 }
 
 static inline json_t *speaker_reply(struct svi_bytes *bytes) {
@@ -174,7 +175,7 @@ static inline json_t *route(struct speaker *f, const char *format, ...) {
     va_start(arguments, format);
     speaker_frame(f, format, arguments);
     va_end(arguments);
-    assert_int_equal(svi_router_handle(&f->control, f->frame.data, f->frame.size, f->now, &out), SVS_OK);
+    assert_int_equal(route_bytes(&f->control, f->frame.data, f->frame.size, f->now, &out), SVS_OK);
     return speaker_reply(&out);
 }
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Makes one in memory if there is such a file system (what syncs cost is no matter here), else under TMPDIR or
- * /tmp; returns path, which has room for 200 bytes. */
+/* Makes one in memory if there is such a file system (what syncs cost is no matter here), else under TMPDIR
+ * or /tmp; returns path, which has room for 200 bytes. */
 static inline char *test_folder(char path[200]) {
     const char *where = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : getenv("TMPDIR");
     snprintf(path, 200, "%.150s/svmstream-XXXXXX", where ? where : "/tmp");

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/files.h"
+#include "store/checkpoint_file.h"
 #include "store/journal.h"
 
 #define KEPT_MAX   4096 /* records read at once */
@@ -21,7 +21,7 @@
 
 struct kept {
     char path[64];
-    struct svi_folder folder;
+    struct svi_state_dir folder;
 };
 
 __attribute__((unused)) static void kept_open(struct kept *k) {
@@ -30,7 +30,7 @@ __attribute__((unused)) static void kept_open(struct kept *k) {
     const char *where = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     snprintf(k->path, sizeof k->path, "%s/svmstream-kept-XXXXXX", where);
     assert_non_null(mkdtemp(k->path));
-    if (svi_folder_open(&k->folder, k->path, true, &e) != SVS_OK)
+    if (svi_state_dir_open(&k->folder, k->path, true, &e) != SVS_OK)
         fail_msg("%s", e.text);
 }
 
@@ -45,7 +45,7 @@ __attribute__((unused)) static void kept_empty(const struct kept *k) {
 }
 
 __attribute__((unused)) static void kept_remove(struct kept *k) {
-    svi_folder_close(&k->folder);
+    svi_state_dir_close(&k->folder);
     kept_empty(k);
     char lock[80];
     snprintf(lock, sizeof lock, "%s/lock", k->path);
@@ -56,7 +56,7 @@ __attribute__((unused)) static void kept_remove(struct kept *k) {
 __attribute__((unused)) static int kept_count(const struct kept *k, const char *prefix) {
     uint64_t *numbers;
     int count;
-    assert_int_equal(svi_folder_list(&k->folder, prefix, &numbers, &count, NULL), SVS_OK);
+    assert_int_equal(svi_state_dir_list(&k->folder, prefix, &numbers, &count, NULL), SVS_OK);
     svi_free(numbers);
     return count;
 }
@@ -73,7 +73,7 @@ __attribute__((unused)) static void content_read(struct content *c, const struct
                                                  uint64_t number) {
     char name[SVI_FILE_NAME];
     struct stat s;
-    snprintf(c->path, sizeof c->path, "%s/%s", k->path, svi_folder_name(name, prefix, number));
+    snprintf(c->path, sizeof c->path, "%s/%s", k->path, svi_state_dir_name(name, prefix, number));
     int fd = open(c->path, O_RDONLY);
     assert_true(fd >= 0 && fstat(fd, &s) == 0);
     c->size = (size_t)s.st_size;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "learner/archive.h"
-#include "learner/learner_state.h"
+#include "learner/learner_archive.h"
+#include "learner/learner_internal.h"
 #include "reference.h"
 #include "wire/archive_file.h"
 

@@ -6,14 +6,15 @@
 #include "support/folder.h"
 
 #include "base/alloc.h"
-#include "engine/keeper.h"
-#include "store/segment.h"
+#include "state/write_ahead.h"
+#include "store/journal_internal.h"
+#include "support/apply.h"
 
 struct life {
     char path[200], log[4096];
     const char *const *more; /* settings, as speaker_open takes them */
     struct svi_settings s;
-    svi_keeper *keeper;
+    svi_write_ahead *keeper;
     svi_engine *engine;
     svs_error error;
     struct speaker speaker; /* its frames alone */
@@ -62,7 +63,7 @@ static inline svs_code begin(struct life *l, bool accept_loss) {
     for (const char *const *more = l->more; more && more[0]; more += 2)
         set(l, more[0], more[1]);
     l->s.accept_loss = accept_loss;
-    l->keeper = svi_keeper_open(&l->s, life_sink, l, log, &l->engine, &l->error);
+    l->keeper = svi_write_ahead_open(&l->s, life_sink, l, log, &l->engine, &l->error);
     fclose(log);
     return l->keeper ? SVS_OK : l->error.code;
 }
@@ -73,7 +74,7 @@ static inline void assert_begins(struct life *l, bool accept_loss) {
 }
 
 static inline void end(struct life *l) {
-    svi_keeper_free(&l->keeper);
+    svi_write_ahead_free(&l->keeper);
     svi_engine_free(&l->engine);
 }
 
@@ -84,15 +85,15 @@ static inline void feed(struct life *l, int count) {
         speaker_build(&l->speaker, "{'x': [%d, %d], 'y': %d, 'src': 'a', 'n': %d, 'ts': %d}", n % 5, n % 3,
                       n % 2, n, n + 1);
         const struct svi_bytes *f = &l->speaker.frame;
-        assert_int_equal(svi_keeper_write(l->keeper, SVI_RECORD_SOURCED, NOW, f->data, f->size, NULL),
+        assert_int_equal(svi_write_ahead_write(l->keeper, SVI_RECORD_SOURCED, NOW, f->data, f->size, NULL),
                          SVS_OK);
-        svi_engine_frame(l->engine, f->data, f->size, NOW, true, &r);
+        apply_bytes(l->engine, f->data, f->size, NOW, true, &r);
         assert_int_equal(r.n, n);
     }
 }
 
 static inline void save(struct life *l) {
-    if (svi_keeper_save(l->keeper, NULL, NULL, &l->error) != SVS_OK)
+    if (svi_write_ahead_save(l->keeper, NULL, NULL, &l->error) != SVS_OK)
         fail_msg("%s", l->error.text);
 }
 
@@ -102,16 +103,16 @@ static inline int64_t seen(const struct life *l) {
 
 static inline void path_of(const struct life *l, const char *prefix, uint64_t number, char out[300]) {
     char name[SVI_FILE_NAME];
-    snprintf(out, 300, "%s/%s", l->path, svi_folder_name(name, prefix, number));
+    snprintf(out, 300, "%s/%s", l->path, svi_state_dir_name(name, prefix, number));
 }
 
 /* The numbers of its files of this kind; how many. */
 static inline int list(const struct life *l, const char *prefix, uint64_t **numbers) {
-    struct svi_folder f;
+    struct svi_state_dir f;
     int count;
-    assert_int_equal(svi_folder_open(&f, l->path, false, NULL), SVS_OK);
-    assert_int_equal(svi_folder_list(&f, prefix, numbers, &count, NULL), SVS_OK);
-    svi_folder_close(&f);
+    assert_int_equal(svi_state_dir_open(&f, l->path, false, NULL), SVS_OK);
+    assert_int_equal(svi_state_dir_list(&f, prefix, numbers, &count, NULL), SVS_OK);
+    svi_state_dir_close(&f);
     return count;
 }
 

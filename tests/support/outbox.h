@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "wire/outbox_state.h"
+#include "client/outbox_internal.h"
 
 struct bench {
     svs_outbox *box;

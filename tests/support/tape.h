@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "novelty/alert_text.h"
 #include "wire/pack.h"
+#include "support/apply.h"
 
 #define CLOCK        2e9          /* arrival */
 #define START        1700000000.0 /* ts of the first sample; one a second */
@@ -179,7 +180,7 @@ static inline void tape_feed(struct tape *t, tape_draw *draw, int from, int to, 
             tape_pack(&p, &r);
         }
         assert_int_equal(svi_pack_end(&p), SVS_OK);
-        assert_int_equal(svi_engine_frame(t->e, t->frame.data, t->frame.size, CLOCK, false, NULL), SVS_OK);
+        assert_int_equal(apply_bytes(t->e, t->frame.data, t->frame.size, CLOCK, false, NULL), SVS_OK);
     }
 }
 
@@ -190,7 +191,7 @@ static inline void tape_say(struct tape *t, const struct row *r) {
     svi_pack_begin(&p, &t->frame);
     tape_pack(&p, r);
     assert_int_equal(svi_pack_end(&p), SVS_OK);
-    assert_int_equal(svi_engine_frame(t->e, t->frame.data, t->frame.size, CLOCK, false, NULL), SVS_OK);
+    assert_int_equal(apply_bytes(t->e, t->frame.data, t->frame.size, CLOCK, false, NULL), SVS_OK);
 }
 
 static inline const struct svi_figure *tape_figure(struct tape *t, const char *name) {

@@ -13,6 +13,7 @@
 #include "base/statistics.h"
 #include "base/random.h"
 #include "base/alloc.h"
+#include "base/pool.h"
 #include "base/fail.h"
 #include "base/text.h"
 #include "svmstream/svmstream.h"
@@ -48,6 +49,25 @@ static void test_alloc_array_overflows_to_null(void **state) {
     double *p = svi_alloc_array(3, sizeof *p);
     assert_non_null(p);
     svi_free(p);
+}
+
+static void test_pool_fails_once_for_all(void **state) {
+    (void)state;
+    struct svi_pool pool = {0};
+    for (size_t count = 0; count < 200; count = 2 * count + 1) {
+        unsigned char *p = svi_pool_take(&pool, count, 3);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % 64, 0);
+        assert_true(all_zero(p, 3 * count));
+        memset(p, 0xff, 3 * count);
+    }
+    assert_int_equal(svi_pool_code(&pool, "a test", NULL), SVS_OK);
+    assert_null(svi_pool_take(&pool, SIZE_MAX / 8, 8));
+    assert_null(svi_pool_doubles(&pool, 1));
+    assert_int_equal(svi_pool_code(&pool, "a test", NULL), SVS_NO_MEMORY);
+    svi_pool_free(&pool);
+    assert_non_null(svi_pool_doubles(&pool, 1));
+    svi_pool_free(&pool);
 }
 
 static void test_realloc_keeps_content(void **state) {
@@ -278,6 +298,7 @@ int main(void) {
         cmocka_unit_test(order_and_spread),
         cmocka_unit_test(test_alloc_is_zeroed_and_aligned),
         cmocka_unit_test(test_alloc_array_overflows_to_null),
+        cmocka_unit_test(test_pool_fails_once_for_all),
         cmocka_unit_test(test_realloc_keeps_content),
         cmocka_unit_test(test_codes_have_unique_names),
         cmocka_unit_test(test_fail_writes_and_returns),

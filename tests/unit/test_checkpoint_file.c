@@ -8,8 +8,7 @@
 
 #include "base/alloc.h"
 #include "support/kept.h"
-#include "store/checkpoint.h"
-#include "store/sealed.h"
+#include "store/checksum.h"
 #include "wire/cursor.h"
 
 static struct kept k;
@@ -202,7 +201,7 @@ static void test_hash(void **state) {
 static svs_code parse(const uint8_t *bytes, size_t size, struct svi_checkpoint *d, svs_error *e) {
     uint8_t *copy = malloc(size ? size : 1);
     memcpy(copy, bytes, size);
-    svs_code code = svi_checkpoint_parse(copy, size, "checkpoint-x", d, e);
+    svs_code code = svi_checkpoint_parse(copy, size, NULL, "checkpoint-x", d, e);
     free(copy);
     return code;
 }
@@ -265,14 +264,17 @@ struct forgery {
     uint64_t check;
 };
 
-static void forge_header(struct forgery *f, int version, int sections, const char *stream, bool settings) {
+static void forge_header(struct forgery *f, int version, int sections, const char *stream,
+                         const char *without) {
     struct svi_pack p;
     svi_pack_begin(&p, &f->bytes);
-    svi_pack_map(&p, settings ? 13 : 12);
+    svi_pack_map(&p, without ? 13 : 14);
     svi_pack_text(&p, "format");
     svi_pack_text(&p, "svmstream-checkpoint");
-    static const char *const numbers[] = {"epoch", "number", "segment", "offset", "chain"};
-    for (int i = 0; i < 5; i++) {
+    static const char *const numbers[] = {"epoch", "number", "segment", "offset", "chain", "secret"};
+    for (int i = 0; i < 6; i++) {
+        if (without && strcmp(without, numbers[i]) == 0)
+            continue;
         svi_pack_text(&p, numbers[i]);
         svi_pack_int(&p, 0);
     }
@@ -285,12 +287,12 @@ static void forge_header(struct forgery *f, int version, int sections, const cha
         svi_pack_text(&p, texts[i]);
         svi_pack_text(&p, i == 2 ? stream : "");
     }
-    if (settings) {
+    if (!without || strcmp(without, "settings") != 0) {
         svi_pack_text(&p, "settings");
         svi_pack_text(&p, "");
     }
     svi_pack_text(&p, "check");
-    f->check = svi_seal(&p, 0, 0);
+    f->check = svi_check_append(&p, 0, 0);
     assert_int_equal(svi_pack_end(&p), SVS_OK);
 }
 
@@ -315,7 +317,7 @@ static void forge_section(struct forgery *f, const char *name, enum form form) {
         svi_pack_text(&p, "body");
     else if (form != THREE_ITEMS)
         svi_pack_bin(&p, "body", 4);
-    f->check = svi_seal(&p, p.start, f->check);
+    f->check = svi_check_append(&p, p.start, f->check);
     assert_int_equal(svi_pack_end(&p), SVS_OK);
 }
 
@@ -328,7 +330,7 @@ static void forge_end(struct forgery *f, const char *word, size_t hash, bool rig
     svi_pack_array(&p, 3);
     svi_pack_text(&p, word);
     svi_pack_bin(&p, none.hash, hash);
-    f->check = svi_seal(&p, p.start, f->check);
+    f->check = svi_check_append(&p, p.start, f->check);
     assert_int_equal(svi_pack_end(&p), SVS_OK);
 }
 
@@ -345,22 +347,24 @@ static void assert_forgery(struct forgery *f, svs_code expected, const char *tex
 static void test_forged_headers(void **state) {
     struct forgery f = {0};
     (void)state;
-    forge_header(&f, 1, 0, "", true);
+    forge_header(&f, 2, 0, "", NULL);
     forge_end(&f, "end", 16, true);
     assert_forgery(&f, SVS_OK, NULL);
-    forge_header(&f, 2, 0, "", true); /* without a secret */
-    assert_forgery(&f, SVS_DAMAGED, "header lacks");
-    forge_header(&f, 3, 0, "", true);
-    assert_forgery(&f, SVS_UNAVAILABLE, "later version");
-    forge_header(&f, 1, -1, "", true);
-    assert_forgery(&f, SVS_DAMAGED, "header lacks");
-    forge_header(&f, 1, SVI_OBJECTS_MAX + 1, "", true);
-    assert_forgery(&f, SVS_DAMAGED, "header lacks");
-    forge_header(&f, 1, 0, "", false);
-    assert_forgery(&f, SVS_DAMAGED, "header lacks");
-    forge_header(&f, 1, 0, "a name that is longer than any stream's name could ever become, even today",
-                 true);
-    assert_forgery(&f, SVS_DAMAGED, "header lacks");
+    forge_header(&f, 2, 0, "", "secret");
+    assert_forgery(&f, SVS_DAMAGED, "header is incomplete");
+    forge_header(&f, 1, 0, "", "secret"); /* which was never released */
+    assert_forgery(&f, SVS_UNAVAILABLE, "another format version");
+    forge_header(&f, 3, 0, "", NULL);
+    assert_forgery(&f, SVS_UNAVAILABLE, "another format version");
+    forge_header(&f, 2, -1, "", NULL);
+    assert_forgery(&f, SVS_DAMAGED, "header is incomplete");
+    forge_header(&f, 2, SVI_OBJECTS_MAX + 1, "", NULL);
+    assert_forgery(&f, SVS_DAMAGED, "header is incomplete");
+    forge_header(&f, 2, 0, "", "settings");
+    assert_forgery(&f, SVS_DAMAGED, "header is incomplete");
+    forge_header(&f, 2, 0, "a name that is longer than any stream's name could ever become, even today",
+                 NULL);
+    assert_forgery(&f, SVS_DAMAGED, "header is incomplete");
     svi_bytes_append(&f.bytes, "\xc0", 1);
     assert_forgery(&f, SVS_DAMAGED, "no header");
 }
@@ -369,40 +373,40 @@ static void test_forged_sections(void **state) {
     struct forgery f = {0};
     (void)state;
     for (enum form form = UNNAMED; form <= MAP; form++) {
-        forge_header(&f, 1, 1, "", true);
+        forge_header(&f, 2, 1, "", NULL);
         forge_section(&f, "one", form);
         forge_end(&f, "end", 16, true);
         assert_forgery(&f, SVS_DAMAGED, "section");
     }
-    forge_header(&f, 1, 1, "", true);
+    forge_header(&f, 2, 1, "", NULL);
     forge_section(&f, "one", RIGHT);
     forge_end(&f, "end", 16, true);
     assert_forgery(&f, SVS_OK, NULL);
-    forge_header(&f, 1, 2, "", true);
+    forge_header(&f, 2, 2, "", NULL);
     forge_section(&f, "one", RIGHT);
     forge_section(&f, "one", RIGHT); /* its second piece */
     forge_end(&f, "end", 16, true);
     assert_forgery(&f, SVS_OK, NULL);
-    forge_header(&f, 1, 3, "", true);
+    forge_header(&f, 2, 3, "", NULL);
     forge_section(&f, "one", RIGHT);
     forge_section(&f, "two", RIGHT);
     forge_section(&f, "one", RIGHT);
     forge_end(&f, "end", 16, true);
-    assert_forgery(&f, SVS_DAMAGED, "twice");
-    forge_header(&f, 1, SVI_SECTIONS_MAX + 1, "", true);
+    assert_forgery(&f, SVS_DAMAGED, "duplicate");
+    forge_header(&f, 2, SVI_SECTIONS_MAX + 1, "", NULL);
     for (int i = 0; i <= SVI_SECTIONS_MAX; i++)
         forge_section(&f, (char[]){(char)('a' + i), 0}, RIGHT);
     forge_end(&f, "end", 16, true);
     assert_forgery(&f, SVS_DAMAGED, "too many");
-    forge_header(&f, 1, 1, "", true);
+    forge_header(&f, 2, 1, "", NULL);
     assert_forgery(&f, SVS_DAMAGED, "too early");
-    forge_header(&f, 1, 0, "", true);
+    forge_header(&f, 2, 0, "", NULL);
     forge_end(&f, "ends", 16, true);
     assert_forgery(&f, SVS_DAMAGED, "the end has another form");
-    forge_header(&f, 1, 0, "", true);
+    forge_header(&f, 2, 0, "", NULL);
     forge_end(&f, "end", 15, true);
     assert_forgery(&f, SVS_DAMAGED, "the end has another form");
-    forge_header(&f, 1, 0, "", true);
+    forge_header(&f, 2, 0, "", NULL);
     forge_end(&f, "end", 16, false);
     assert_forgery(&f, SVS_DAMAGED, "another hash");
 }

@@ -1,7 +1,7 @@
 /* Control requests and their replies. */
 #include "support/engine.h"
 
-#include "engine/recovery.h"
+#include "state/recovery.h"
 #include "svmstream/svmstream.h"
 
 static bool ok(const json_t *reply) {
@@ -51,9 +51,9 @@ static void test_status(void **unused) {
 static void test_config(void **unused) {
     (void)unused;
     struct speaker f;
-    int rows;
+    const int rows = svi_settings_count;
     const char *settings[] = {"window", "123", "C", "0.5", "stream", "pump1", "scores", "none", NULL};
-    const struct svi_setting *table = svi_settings_table(&rows);
+    const struct svi_setting *table = svi_settings_table;
     speaker_open(&f, settings);
     json_t *reply = ask(&f, "{'op': 'config'}"), *config = json_object_get(reply, "config");
     assert_true(ok(reply));
@@ -253,7 +253,7 @@ static void test_what_cannot_be_done(void **unused) {
     speaker_open(&f, NULL);
     refused(&f, "{'op': 'refit'}", SVS_UNAVAILABLE, "refit");
     refused(&f, "{'op': 'save'}", SVS_UNAVAILABLE, "save");
-    refused(&f, "{'op': 'load'}", SVS_UNAVAILABLE, "load");
+    refused(&f, "{'op': 'load'}", SVS_NOT_SUPPORTED, "load");
     refused(&f, "{'op': 'stauts'}", SVS_UNKNOWN_OP, "'status'");
     refused(&f, "{'op': 'forgett'}", SVS_UNKNOWN_OP, "'forget'");
     refused(&f, "{'op': '\\u0007\\u00e4'}", SVS_UNKNOWN_OP, "\\x07");

@@ -2,7 +2,7 @@
 #include "support/problem.h"
 #include "support/quick.h"
 
-#include "solver/train_shared.h"
+#include "solver/train_internal.h"
 
 #define N 300
 #define D 5

@@ -2,7 +2,8 @@
 #include "support/engine.h"
 #include "support/quick.h"
 
-#include "engine/counters.h"
+#include "stats/counters.h"
+#include "support/apply.h"
 
 static const char *const regress[] = {"task", "regress", NULL};
 
@@ -235,8 +236,7 @@ static void test_whole_frames_are_refused(void **unused) {
     speaker_open(&f, NULL);
     for (int i = 0; i < 5; i++) {
         struct svi_receipt r;
-        assert_int_equal(svi_engine_frame(f.e, cases[i].bytes, cases[i].length, NOW, false, &r),
-                         cases[i].code);
+        assert_int_equal(apply_bytes(f.e, cases[i].bytes, cases[i].length, NOW, false, &r), cases[i].code);
         assert_int_equal(r.error.code, cases[i].code);
         assert_int_equal(r.refused, 1);
         assert_int_equal(f.error, cases[i].code);
@@ -258,7 +258,7 @@ static void test_elements_are_judged_alone(void **unused) {
         "[{'x': [1, 2], 'y': 1}, {'x': [1], 'y': 1}, 5, {'x': [3, 4], 'y': 0}, {'op': 'forget', 'id': 1}]");
     assert_int_equal(f.count[SVI_TOPIC_ERROR], 3);
     assert_int_equal(svi_engine_seen(f.e), 2);
-    svi_engine_frame(f.e, f.frame.data, f.frame.size, NOW, false, &r);
+    apply_bytes(f.e, f.frame.data, f.frame.size, NOW, false, &r);
     assert_int_equal(r.accepted, 2);
     assert_int_equal(r.refused, 3);
     assert_int_equal(r.seq, 3);
@@ -520,7 +520,7 @@ static void feed_in_batches(struct speaker *f, int batch, bool three, const char
         for (int i = at; i < at + size; i++)
             element(&p, i, three, &seed);
         f->now = NOW + at; /* arrival times differ; every sample has its ts */
-        assert_int_equal(svi_engine_frame(f->e, f->frame.data, f->frame.size, f->now, false, NULL), SVS_OK);
+        assert_int_equal(apply_bytes(f->e, f->frame.data, f->frame.size, f->now, false, NULL), SVS_OK);
     }
 }
 
@@ -550,14 +550,14 @@ static void test_batches_have_a_limit(void **unused) {
     speaker_open(&f, NULL);
     memset(nils, 0xc0, sizeof nils);
     memcpy(nils, head, sizeof head);
-    assert_int_equal(svi_engine_frame(f.e, nils, sizeof nils, NOW, false, NULL), SVS_TOO_LARGE);
+    assert_int_equal(apply_bytes(f.e, nils, sizeof nils, NOW, false, NULL), SVS_TOO_LARGE);
     assert_int_equal(f.count[SVI_TOPIC_ERROR], 1);
     assert_non_null(strstr(text_of(f.last[SVI_TOPIC_ERROR], "reason"), "at most 65536"));
     nils[4] = 0;
     nils[2] = quick() ? 0 : 1;
     nils[3] = quick() ? 4 : 0;
     const int count = often(65536, 1024);
-    assert_int_equal(svi_engine_frame(f.e, nils, 5 + (size_t)count, NOW, false, NULL), SVS_OK);
+    assert_int_equal(apply_bytes(f.e, nils, 5 + (size_t)count, NOW, false, NULL), SVS_OK);
     assert_int_equal(f.count[SVI_TOPIC_ERROR], 1 + count);
     speaker_close(&f);
 }
@@ -584,9 +584,9 @@ static void test_stats(void **unused) {
     speaker_open(&f, NULL);
     svi_engine_publish_stats(f.e, NOW);
     learn_some(&f, 100);
-    svi_engine_note(f.e, "queue", 3);
-    svi_engine_note(f.e, "queue", 4);
-    svi_engine_note(f.e, "lost", 5);
+    svi_engine_set_gauge(f.e, "queue", 3);
+    svi_engine_set_gauge(f.e, "queue", 4);
+    svi_engine_set_gauge(f.e, "lost", 5);
     svi_engine_publish_stats(f.e, NOW + 2);
     json_t *stats = f.last[SVI_TOPIC_STATS];
     assert_int_equal(f.count[SVI_TOPIC_STATS], 2);
@@ -611,7 +611,7 @@ static void test_stats(void **unused) {
     static char names[30][16];
     for (int i = 0; i < 30; i++) {
         snprintf(names[i], sizeof names[i], "n%d", i);
-        svi_engine_note(f.e, names[i], i);
+        svi_engine_set_gauge(f.e, names[i], i);
     }
     assert_int_equal(svi_engine_figures(f.e, NOW, &figures), count + 22); /* 24 notes at most */
     speaker_close(&f);

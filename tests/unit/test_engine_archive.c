@@ -5,8 +5,8 @@
 #include "support/problem.h"
 #include "support/quick.h"
 
-#include "data/shape_archive.h"
-#include "engine/engine_state.h"
+#include "data/shape.h"
+#include "engine/engine_internal.h"
 
 static void save(archived_by *archive, void *object, struct svi_bytes *out) {
     svs_error err;
@@ -212,7 +212,7 @@ static void damaged_shape(void **state) {
 /* ---- sources */
 
 static void archive_sources(struct svi_archive *a, void *p) {
-    svi_producers_archive(a, p);
+    svi_sources_archive(a, p);
 }
 
 static void sources_go_on(void **state) {
@@ -220,35 +220,35 @@ static void sources_go_on(void **state) {
     struct svi_bytes kept = {0};
     uint64_t seed = 9;
     svs_error err;
-    svi_producers *p = svi_producers_new(200, NULL), *q = svi_producers_new(200, NULL);
+    svi_sources *p = svi_sources_new(200, NULL), *q = svi_sources_new(200, NULL);
     for (int i = 0; i < 100; i++) {
         char name[32];
         snprintf(name, sizeof name, "pump %d", i * 7919 % 1000);
-        struct svi_producer *of = svi_producers_add(p, name, strlen(name), NULL);
-        svi_producer_take(of, (int64_t)i << 40, 5);
+        struct svi_source *of = svi_sources_add(p, name, strlen(name), NULL);
+        svi_source_take(of, (int64_t)i << 40, 5);
     }
     save(archive_sources, p, &kept);
     load(archive_sources, q, &kept);
-    assert_int_equal(svi_producers_count(q), 100);
-    const struct svi_producer *of = svi_producers_find(q, "pump 919", 8);
+    assert_int_equal(svi_sources_count(q), 100);
+    const struct svi_source *of = svi_sources_find(q, "pump 919", 8);
     assert_non_null(of);
-    assert_int_equal(of->next, svi_producers_find(p, "pump 919", 8)->next);
-    assert_int_equal(svi_producer_durable(of, 0), of->next - 1);
-    assert_int_equal(svi_producer_durable(of, 3), of->next - 1);
+    assert_int_equal(of->next, svi_sources_find(p, "pump 919", 8)->next);
+    assert_int_equal(svi_source_durable(of, 0), of->next - 1);
+    assert_int_equal(svi_source_durable(of, 3), of->next - 1);
     assert_same(archive_sources, p, q);
-    svi_producers_free(&q);
-    q = svi_producers_new(99, NULL);
+    svi_sources_free(&q);
+    q = svi_sources_new(99, NULL);
     assert_int_equal(archived_load(archive_sources, q, kept.data, kept.size, &err), SVS_DAMAGED);
-    svi_producers_free(&q);
+    svi_sources_free(&q);
     for (int k = 0; k < often(1000, 200); k++) {
         uint8_t *bad = damaged(&kept, &seed);
-        q = svi_producers_new(200, NULL);
+        q = svi_sources_new(200, NULL);
         const svs_code code = archived_load(archive_sources, q, bad, kept.size, &err);
         assert_true(code == SVS_DAMAGED || code == SVS_OK);
-        svi_producers_free(&q);
+        svi_sources_free(&q);
         free(bad);
     }
-    svi_producers_free(&p);
+    svi_sources_free(&p);
     svi_bytes_clear(&kept);
 }
 
@@ -268,22 +268,22 @@ static void a_source_twice(void **state) {
     (void)state;
     struct svi_bytes kept = {0};
     svs_error err;
-    svi_producers *p = svi_producers_new(5, NULL);
+    svi_sources *p = svi_sources_new(5, NULL);
     save(archive_twice, NULL, &kept);
     assert_int_equal(archived_load(archive_sources, p, kept.data, kept.size, &err), SVS_DAMAGED);
-    assert_non_null(strstr(err.text, "twice"));
-    svi_producers_free(&p);
+    assert_non_null(strstr(err.text, "duplicate"));
+    svi_sources_free(&p);
     svi_bytes_clear(&kept);
 }
 
 /* ---- refits */
 
 static void archive_beside(struct svi_archive *a, void *b) {
-    svi_beside_archive(a, b);
+    svi_refit_policy_archive(a, b);
 }
 
 static void archive_tallies(struct svi_archive *a, void *b) {
-    svi_beside_tallies_archive(a, b);
+    svi_refit_policy_tallies_archive(a, b);
 }
 
 static const char *const refits[] = {
@@ -306,13 +306,13 @@ static void next_samples(struct stream *s, int count, int classes) {
 /* Replaces what is kept of refits by what is loaded of it. */
 static void take_up(struct stream *s) {
     struct svi_bytes kept = {0}, tallies = {0};
-    struct svi_beside *b = &s->f.e->beside;
+    struct svi_refit_policy *b = &s->f.e->refit;
     if (b->job && b->job->snapshot.active)
         svi_snapshot_drop(&b->job->snapshot, s->f.e->learner);
     save(archive_beside, b, &kept);
     save(archive_tallies, b, &tallies);
-    svi_beside_free(b);
-    assert_int_equal(svi_beside_new(b, &s->f.s, NULL), SVS_OK);
+    svi_refit_policy_free(b);
+    assert_int_equal(svi_refit_policy_new(b, &s->f.s, NULL), SVS_OK);
     load(archive_beside, b, &kept);
     load(archive_tallies, b, &tallies);
     svi_bytes_clear(&kept);
@@ -341,20 +341,20 @@ static void refits_go_on(void **state) {
         next_samples(&b, 1, classes);
         const bool ran = run_job(&a);
         assert_int_equal(run_job(&b), ran);
-        const struct svi_beside *of = &b.f.e->beside;
+        const struct svi_refit_policy *of = &b.f.e->refit;
         served += of->serves;
         lost += of->overtaken > 0;
         if (t % 13 == 0 && of->state == SVI_REFIT_IDLE)
             take_up(&b);
         if (t % 100 == 99) { /* the next one starts cold in both */
-            svi_refit_forget(a.f.e->beside.job);
-            svi_refit_forget(b.f.e->beside.job);
+            svi_refit_forget(a.f.e->refit.job);
+            svi_refit_forget(b.f.e->refit.job);
         }
-        assert_same(archive_beside, &a.f.e->beside, &b.f.e->beside);
+        assert_same(archive_beside, &a.f.e->refit, &b.f.e->refit);
     }
-    assert_true(a.f.e->beside.done > 5 && served > 0 && lost > 0);
+    assert_true(a.f.e->refit.done > 5 && served > 0 && lost > 0);
     assert_int_equal(a.f.count[SVI_TOPIC_MODEL], b.f.count[SVI_TOPIC_MODEL]);
-    assert_true(b.f.e->beside.model.milliseconds > 0);
+    assert_true(b.f.e->refit.model.milliseconds > 0);
     speaker_close(&a.f);
     speaker_close(&b.f);
 }
@@ -365,7 +365,7 @@ static void a_lost_refit(void **state) {
     for (int how = 0; how < 5; how++) {
         struct stream s = {.random = 4};
         speaker_open(&s.f, refits);
-        struct svi_beside *b = &s.f.e->beside;
+        struct svi_refit_policy *b = &s.f.e->refit;
         svs_error err;
         next_samples(&s, 150, 2);
         assert_true(b->state == SVI_REFIT_COPYING || b->state == SVI_REFIT_READY);
@@ -387,7 +387,7 @@ static void a_lost_refit(void **state) {
             assert_true(b->stale);
         }
         if (how < 3) {
-            svi_beside_restart(s.f.e);
+            svi_engine_refit_restart(s.f.e);
             assert_true(b->state == SVI_REFIT_READY || b->state == SVI_REFIT_COPYING);
             next_samples(&s, 5, 2);
             assert_true(run_job(&s));
@@ -397,12 +397,12 @@ static void a_lost_refit(void **state) {
                 assert_int_equal(b->model.at, 315);
         } else if (how == 3) { /* there is nothing to refit any more */
             svs_learner_reset(s.f.e->learner);
-            svi_beside_restart(s.f.e);
+            svi_engine_refit_restart(s.f.e);
             assert_true(run_job(&s));
             assert_true(b->done == 0 && b->failed == 0 && b->skipped == 2);
         } else {
-            svi_beside_restart(s.f.e);
-            svi_beside_restart(s.f.e); /* it runs: nothing to do */
+            svi_engine_refit_restart(s.f.e);
+            svi_engine_refit_restart(s.f.e); /* it runs: nothing to do */
             next_samples(&s, 5, 2);
             assert_true(run_job(&s));
             assert_int_equal(b->done, 1);
@@ -425,7 +425,7 @@ static void reset_while_it_runs(void **state) {
         struct stream s = {.random = 4};
         struct svi_refit *job = NULL;
         speaker_open(&s.f, refits);
-        struct svi_beside *b = &s.f.e->beside;
+        struct svi_refit_policy *b = &s.f.e->refit;
         next_samples(&s, 152, 2);
         if (k == 0) {
             assert_int_equal(b->state, SVI_REFIT_READY);
@@ -464,12 +464,12 @@ static void damaged_refits(void **state) {
     next_samples(&s, 152, 2);
     assert_true(run_job(&s));
     next_samples(&s, 60, 2);
-    save(archive_beside, &s.f.e->beside, &kept);
+    save(archive_beside, &s.f.e->refit, &kept);
     for (int k = 0; k < often(2000, 400); k++) {
-        struct svi_beside b;
+        struct svi_refit_policy b;
         svs_error err;
         uint8_t *bad = damaged(&kept, &seed);
-        assert_int_equal(svi_beside_new(&b, &s.f.s, NULL), SVS_OK);
+        assert_int_equal(svi_refit_policy_new(&b, &s.f.s, NULL), SVS_OK);
         const svs_code code = archived_load(archive_beside, &b, bad, kept.size, &err);
         assert_true(code == SVS_OK || (code == SVS_DAMAGED && strlen(err.text) > 10));
         refused += code != SVS_OK;
@@ -478,19 +478,19 @@ static void damaged_refits(void **state) {
             struct svi_message m = {.has_x = true, .d = 2, .x = x};
             svs_step step = {.scores = &score, .rows = 1, .label = 1, .class_count = b.model.class_count};
             for (int t = 0; t < 1200; t++)
-                svi_beside_score(&b, &m, &step);
+                svi_refit_policy_score(&b, &m, &step);
         }
-        svi_beside_free(&b);
+        svi_refit_policy_free(&b);
         free(bad);
     }
     assert_true(refused > often(500, 100));
-    struct svi_beside off;
+    struct svi_refit_policy off;
     struct svi_settings none = s.f.s;
     svs_error err;
-    none.refit = 0;
-    assert_int_equal(svi_beside_new(&off, &none, NULL), SVS_OK);
+    none.refit = SVI_REFIT_NONE;
+    assert_int_equal(svi_refit_policy_new(&off, &none, NULL), SVS_OK);
     assert_int_equal(archived_load(archive_beside, &off, kept.data, kept.size, &err), SVS_DAMAGED);
-    svi_beside_free(&off);
+    svi_refit_policy_free(&off);
     svi_bytes_clear(&kept);
     speaker_close(&s.f);
 }
@@ -513,22 +513,22 @@ static void a_record_repeats_the_refit(void **state) {
         assert_int_equal(svi_refit_pack(job, &record), SVS_OK);
         svi_engine_refit_give(a.f.e);
         assert_int_equal(svi_engine_refit_repeat(b.f.e, record.data, record.size, &err), SVS_OK);
-        assert_int_equal(svi_refit_pack(b.f.e->beside.job, &again), SVS_OK);
+        assert_int_equal(svi_refit_pack(b.f.e->refit.job, &again), SVS_OK);
         assert_true(archived_same(&record, &again));
-        assert_false(b.f.e->beside.job->have);
+        assert_false(b.f.e->refit.job->have);
         next_samples(&a, 40, classes);
         next_samples(&b, 40, classes);
-        assert_same(archive_beside, &a.f.e->beside, &b.f.e->beside);
+        assert_same(archive_beside, &a.f.e->refit, &b.f.e->refit);
         assert_true(a.f.deeds.size > 0);
         const size_t written = record.size;
         for (size_t size = 0; size < written; size++)
-            assert_int_equal(svi_refit_unpack(b.f.e->beside.job, record.data, size, 9, 9, &err), SVS_DAMAGED);
-        assert_int_equal(svi_refit_unpack(b.f.e->beside.job, record.data, written, 1, 9, &err), SVS_DAMAGED);
+            assert_int_equal(svi_refit_unpack(b.f.e->refit.job, record.data, size, 9, 9, &err), SVS_DAMAGED);
+        assert_int_equal(svi_refit_unpack(b.f.e->refit.job, record.data, written, 1, 9, &err), SVS_DAMAGED);
         if (classes > 2)
-            assert_int_equal(svi_refit_unpack(b.f.e->beside.job, record.data, written, 9, 2, NULL),
+            assert_int_equal(svi_refit_unpack(b.f.e->refit.job, record.data, written, 9, 2, NULL),
                              SVS_DAMAGED);
         svi_bytes_clear(&again);
-        assert_int_equal(svi_refit_pack(b.f.e->beside.job, &again), SVS_OK); /* unchanged by all that */
+        assert_int_equal(svi_refit_pack(b.f.e->refit.job, &again), SVS_OK); /* unchanged by all that */
         assert_true(archived_same(&record, &again));
         svi_bytes_clear(&record);
         svi_bytes_clear(&again);
@@ -546,13 +546,13 @@ static void a_failure_is_recorded(void **state) {
     next_samples(&s, 152, 2);
     assert_true(run_job(&s));
     struct svi_refit failed = {.error = {.code = SVS_NOT_CONVERGED, .text = "it did not end"}};
-    struct svi_refit *job = s.f.e->beside.job;
+    struct svi_refit *job = s.f.e->refit.job;
     assert_int_equal(svi_refit_pack(&failed, &record), SVS_OK);
     assert_int_equal(svi_engine_refit_repeat(s.f.e, record.data, record.size, &err), SVS_OK);
     assert_string_equal(job->error.text, "it did not end");
-    assert_int_equal(s.f.e->beside.failed, 1);
-    assert_string_equal(s.f.e->beside.reason, "it did not end");
-    assert_true(s.f.e->beside.have);
+    assert_int_equal(s.f.e->refit.failed, 1);
+    assert_string_equal(s.f.e->refit.reason, "it did not end");
+    assert_true(s.f.e->refit.have);
     svi_bytes_clear(&record);
     speaker_close(&s.f);
 }

@@ -4,10 +4,10 @@
 #include "support/nomem.h"
 #include "support/problem.h"
 
-#include "data/shape_archive.h"
-#include "engine/beside.h"
-#include "engine/producers.h"
-#include "engine/sentry.h"
+#include "data/shape.h"
+#include "refit/refit_policy.h"
+#include "engine/sources.h"
+#include "engine/novelty_stage.h"
 
 /* One kind of object: made, filled, archived, freed. */
 struct kind {
@@ -21,16 +21,16 @@ struct kind {
 static struct svi_settings settings;
 
 union any {
-    struct svi_sentry sentry;
+    struct svi_novelty_stage sentry;
     struct svi_shape shape;
-    svi_producers *producers;
-    struct svi_beside beside;
+    svi_sources *producers;
+    struct svi_refit_policy beside;
 };
 
 /* ---- novelty */
 
 static void make_sentry(void *object) {
-    assert_int_equal(svi_sentry_new(object, &settings, NULL), SVS_OK);
+    assert_int_equal(svi_novelty_stage_new(object, &settings, NULL), SVS_OK);
 }
 
 static void fill_sentry(void *object) {
@@ -38,18 +38,18 @@ static void fill_sentry(void *object) {
     for (int t = 0; t < 300; t++) {
         double x[2] = {test_normal(&seed), test_normal(&seed)};
         struct svi_message m = {.has_x = true, .kind = SVI_DENSE, .d = 2, .x = x};
-        assert_int_equal(svi_sentry_reserve(object, &m, NULL), SVS_OK);
-        svi_sentry_judge(object, &m, t);
-        svi_sentry_learn(object, &m);
+        assert_int_equal(svi_novelty_stage_reserve(object, &m, NULL), SVS_OK);
+        svi_novelty_stage_judge(object, &m, t);
+        svi_novelty_stage_learn(object, &m);
     }
 }
 
 static void archive_sentry(struct svi_archive *a, void *object) {
-    svi_sentry_archive(a, object);
+    svi_novelty_stage_archive(a, object);
 }
 
 static void drop_sentry(void *object) {
-    svi_sentry_free(object);
+    svi_novelty_stage_free(object);
 }
 
 /* ---- shape */
@@ -79,51 +79,51 @@ static void drop_shape(void *object) {
 /* ---- sources */
 
 static void make_producers(void *object) {
-    *(svi_producers **)object = svi_producers_new(64, NULL);
+    *(svi_sources **)object = svi_sources_new(64, NULL);
 }
 
 static void fill_producers(void *object) {
     for (int j = 0; j < 40; j++) {
         char name[16];
         snprintf(name, sizeof name, "c%d", j);
-        svi_producers_add(*(svi_producers **)object, name, strlen(name), NULL);
+        svi_sources_add(*(svi_sources **)object, name, strlen(name), NULL);
     }
 }
 
 static void archive_producers(struct svi_archive *a, void *object) {
-    svi_producers_archive(a, *(svi_producers **)object);
+    svi_sources_archive(a, *(svi_sources **)object);
 }
 
 static void drop_producers(void *object) {
-    svi_producers_free(object);
+    svi_sources_free(object);
 }
 
 /* ---- refits */
 
 static void make_beside(void *object) {
-    assert_int_equal(svi_beside_new(object, &settings, NULL), SVS_OK);
+    assert_int_equal(svi_refit_policy_new(object, &settings, NULL), SVS_OK);
 }
 
 static void fill_beside(void *object) {
-    struct svi_beside *b = object;
-    assert_int_equal(svi_beside_reserve(b, 3, 20, NULL), SVS_OK);
+    struct svi_refit_policy *b = object;
+    assert_int_equal(svi_refit_policy_reserve(b, 3, 20, NULL), SVS_OK);
     b->have = true;
     b->model = (svs_model){
         .method = "dcd", .d = 20, .rows = 3, .class_count = 3, .W = b->W, .b = b->b, .C = 1, .refit = true};
 }
 
 static void archive_beside(struct svi_archive *a, void *object) {
-    svi_beside_archive(a, object);
+    svi_refit_policy_archive(a, object);
 }
 
 static void drop_beside(void *object) {
-    svi_beside_free(object);
+    svi_refit_policy_free(object);
 }
 
 static const struct kind kinds[] = {{make_sentry, fill_sentry, archive_sentry, drop_sentry, 30},
                                     {make_shape, fill_shape, archive_shape, drop_shape, 40},
                                     {make_producers, fill_producers, archive_producers, drop_producers, 4},
-                                    {make_beside, fill_beside, archive_beside, drop_beside, 3}};
+                                    {make_beside, fill_beside, archive_beside, drop_beside, 1}};
 
 static void loading(void **state) {
     (void)state;
@@ -187,7 +187,7 @@ static void the_record_of_a_refit(void **state) {
     (void)state;
     struct svi_bytes record = {0};
     double W[6] = {1, 2, 3, 4, 5, 6}, b[3] = {7, 8, 9};
-    struct svi_refit done = {.W = W, .b = b, .d = 2, .class_count = 3, .rows = 3};
+    struct svi_refit done = {.result = {.W = W, .b = b, .d = 2, .class_count = 3, .rows = 3}};
     struct svi_refit *job = svi_refit_new(&settings, NULL);
     bool used = true;
     assert_int_equal(svi_refit_pack(&done, &record), SVS_OK);
@@ -198,7 +198,8 @@ static void the_record_of_a_refit(void **state) {
         used = left < 0;
         left = -1;
         assert_int_equal(code, used ? SVS_NO_MEMORY : SVS_OK);
-        assert_true(used ? !job->W : job->W[5] == 6 && job->b[2] == 9 && job->rows == 3);
+        assert_true(used ? !job->result.W
+                         : job->result.W[5] == 6 && job->result.b[2] == 9 && job->result.rows == 3);
         assert_true(used || n == 2);
     }
     svi_refit_free(&job);
@@ -209,10 +210,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(loading), cmocka_unit_test(saving),
                                        cmocka_unit_test(the_record_of_a_refit)};
     svi_settings_default(&settings);
-    settings.novelty = 1;
+    settings.novelty = SVI_NOVELTY_FOSVM1;
     settings.novelty_max = 20;
     settings.novelty_lags = 2;
     settings.window = 100;
-    settings.refit = 1;
+    settings.refit = SVS_SOLVER_ALM;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

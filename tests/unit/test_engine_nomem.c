@@ -3,6 +3,7 @@
  * svi_realloc. */
 #include "support/engine.h"
 #include "support/nomem.h"
+#include "support/apply.h"
 
 static const char *const settings[] = {
     "missing", "carry", "max.features", "40", "publish.every", "0", "features", "", "labels.max", "10", NULL};
@@ -53,7 +54,7 @@ static void take_at_last(struct speaker *f, bool sourced, const char *text) {
         double learned = stat(f, "learned"), held = stat(f, "held"), waiting = stat(f, "waiting");
         errors = 0;
         left = n;
-        svi_engine_frame(f->e, f->frame.data, f->frame.size, NOW, sourced, &r);
+        apply_bytes(f->e, f->frame.data, f->frame.size, NOW, sourced, &r);
         bool used = left < 0;
         left = -1;
         assert_int_equal(errors, r.refused);
@@ -114,12 +115,12 @@ static void test_sources(void **unused) {
     say(&f, "{'x': [1], 'y': 1}");
     say(&f, "{'x': [1], 'y': 1, 'src': 'a', 'n': 0}");
     left = 0;
-    svs_code code = svi_engine_frame(f.e, f.frame.data, f.frame.size, NOW, true, &r);
+    svs_code code = apply_bytes(f.e, f.frame.data, f.frame.size, NOW, true, &r);
     left = -1;
     assert_int_equal(code, SVS_NO_MEMORY);
     assert_int_equal(r.n, -1);
     assert_int_equal(svi_engine_source_next(f.e, "a"), 0);
-    assert_int_equal(svi_engine_frame(f.e, f.frame.data, f.frame.size, NOW, true, &r), SVS_OK);
+    assert_int_equal(apply_bytes(f.e, f.frame.data, f.frame.size, NOW, true, &r), SVS_OK);
     assert_int_equal(r.n, 0);
     assert_int_equal(svi_engine_seen(f.e), 3);
     speaker_close(&f);
@@ -170,7 +171,7 @@ static void test_a_refit(void **unused) {
         svi_engine_refit_give(f.e);
         left = -1;
         adopted = stat(&f, "refits") == 1;
-        assert_true(adopted != svi_engine_starved(f.e));
+        assert_true(adopted != svi_engine_out_of_memory(f.e));
         assert_true(n < 50);
         speaker_close(&f);
     }

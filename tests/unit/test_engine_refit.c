@@ -1,8 +1,8 @@
 /* Refits as the engine's surroundings see them: when they are due, what they publish, which model serves. */
 #include "support/engine.h"
 #include "support/problem.h"
-
-#include "engine/engine_archive.h"
+#include "store/checkpoint_file.h"
+#include "support/apply.h"
 
 struct stream {
     struct speaker f;
@@ -270,7 +270,7 @@ static void test_framing(void **unused) {
                 }
                 svi_bytes_append(&frame, s.f.frame.data, s.f.frame.size);
                 if (i % 4 == 3)
-                    svi_engine_frame(s.f.e, frame.data, frame.size, NOW, false, NULL);
+                    apply_bytes(s.f.e, frame.data, frame.size, NOW, false, NULL);
             }
             if (i == 119 || i == 239)
                 run_job(&s);
@@ -303,7 +303,7 @@ static void test_features_that_are_lost(void **unused) {
     assert_non_null(job);
     svi_refit_run(job);
     assert_int_equal(job->error.code, SVS_OK);
-    assert_int_equal(job->d, 3);
+    assert_int_equal(job->result.d, 3);
     assert_int_equal(svi_refit_pack(job, &record), SVS_OK);
     svi_engine_refit_give(wide.f.e);
     assert_int_equal(svi_engine_refit_repeat(narrow.f.e, record.data, record.size, &err), SVS_OK);

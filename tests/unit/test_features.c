@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "data/features.h"
+#include "data/feature_names.h"
 #include "svmstream/value.h"
 
 #define MAX 300

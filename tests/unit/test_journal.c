@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "support/kept.h"
-#include "store/reader.h"
+#include "store/journal_internal.h"
 #include "wire/cursor.h"
 
 static struct kept k;
@@ -189,7 +189,7 @@ static void test_drop(void **state) {
     struct svi_position at = svi_journal_position(j);
     kept_append(j, 0, 10);
     assert_int_equal(svi_journal_position(j).number, 1);
-    svi_journal_drop(j);
+    svi_journal_abort(j);
     assert_position(svi_journal_position(j), at);
     kept_append_to(j, 3, 1);
     svi_journal_free(&j);
@@ -413,7 +413,7 @@ static void test_forget(void **state) {
     (void)state;
     snprintf(k.path, sizeof k.path, "/var/tmp/svmstream-kept-XXXXXX");
     assert_non_null(mkdtemp(k.path));
-    assert_int_equal(svi_folder_open(&k.folder, k.path, true, &e), SVS_OK);
+    assert_int_equal(svi_state_dir_open(&k.folder, k.path, true, &e), SVS_OK);
     assert_int_equal(svi_journal_forget(&k.folder, &e), SVS_OK); /* nothing is there */
     snprintf(path, sizeof path, "%s/other", k.path);
     const bool disk = has_disk(path);

@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "support/kept.h"
-#include "store/reader.h"
+#include "store/journal_internal.h"
 
 #define SEGMENTS 3
 
@@ -60,7 +60,7 @@ static int setup(void **state) {
     commit(j, 4);
     small.end = svi_journal_position(j).number;
     svi_journal_free(&j);
-    assert_int_equal(svi_folder_list(&k.folder, "journal", &numbers, &count, NULL), SVS_OK);
+    assert_int_equal(svi_state_dir_list(&k.folder, "journal", &numbers, &count, NULL), SVS_OK);
     assert_int_equal(count, SEGMENTS);
     for (int s = 0; s < SEGMENTS; s++) {
         small.first[s] = numbers[s];
@@ -128,7 +128,7 @@ static void test_torn_anywhere(void **state) {
         bool header = all.found.end.segment == small.first[SEGMENTS - 1];
         assert_int_equal(all.found.torn, header ? size - all.found.end.offset : size);
         assert_goes_on(whole);
-        assert_int_equal(svi_folder_remove(&k.folder, "journal", all.found.end.segment, NULL), SVS_OK);
+        assert_int_equal(svi_state_dir_remove(&k.folder, "journal", all.found.end.segment, NULL), SVS_OK);
         kept_empty(&k);
         for (int s = 0; s < SEGMENTS; s++)
             content_write(&small.file[s], small.file[s].size);
@@ -249,7 +249,7 @@ static void test_places_that_are_gone(void **state) {
 
     unlink(last->path);
     unlink(small.file[SEGMENTS - 2].path);
-    svi_folder_remove(&k.folder, "journal", at.number, NULL);
+    svi_state_dir_remove(&k.folder, "journal", at.number, NULL);
     everything_read(&all, &k, &at, false, NULL);
     assert_refused();
     everything_read(&all, &k, &at, true, NULL);
@@ -300,7 +300,7 @@ static void put_segment(uint64_t name, struct svi_segment_header h) {
     struct content c;
     char text[SVI_FILE_NAME];
     assert_int_equal(svi_segment_header_write(&h, &b), SVS_OK);
-    snprintf(c.path, sizeof c.path, "%s/%s", k.path, svi_folder_name(text, "journal", name));
+    snprintf(c.path, sizeof c.path, "%s/%s", k.path, svi_state_dir_name(text, "journal", name));
     c.bytes = b.data;
     content_write(&c, b.size);
     svi_bytes_clear(&b);
@@ -329,7 +329,7 @@ static void test_foreign_headers(void **state) {
         assert_int_equal(all.how, SVI_JOURNAL_END);
         assert_prefix(&all, end);
         assert_true(all.found.lost);
-        svi_folder_remove(&k.folder, "journal", rows[i].name, NULL);
+        svi_state_dir_remove(&k.folder, "journal", rows[i].name, NULL);
     }
     struct svi_position at = small.at[end];
     struct svi_journal_reader_options o = {8, 1000, false};

@@ -185,7 +185,7 @@ static void test_no_descriptor(void **state) {
     code[0] = svi_journal_sync_begin(j, &s, NULL);
     code[1] = svi_journal_commit(j, &e[0]);
     code[2] = svi_checkpoint_write(&k.folder, &c, NULL, &e[1]);
-    code[3] = svi_folder_list(&k.folder, "journal", &numbers, &count, &e[2]);
+    code[3] = svi_state_dir_list(&k.folder, "journal", &numbers, &count, &e[2]);
     setrlimit(RLIMIT_NOFILE, &before);
     assert_int_equal(code[0], SVS_OK);
     assert_int_equal(s.fd, -1);
@@ -206,7 +206,7 @@ static void test_no_descriptor(void **state) {
 
 static void test_checkpoint_fails(void **state) {
     struct svi_checkpoint c = {.position.number = 3};
-    struct svi_folder closed = {.fd = 1000000, .lock = -1, .path = k.path};
+    struct svi_state_dir closed = {.fd = 1000000, .lock = -1, .path = k.path};
     char path[128];
     svs_error e;
     (void)state;
@@ -363,7 +363,7 @@ static void test_continuing_fails(void **state) {
     assert_null(svi_journal_new(&k.folder, &o, &at, &e));
     assert_int_equal(e.code, SVS_IO);
     rmdir(path);
-    struct svi_folder closed = {.fd = 1000000, .lock = -1, .path = k.path};
+    struct svi_state_dir closed = {.fd = 1000000, .lock = -1, .path = k.path};
     assert_null(svi_journal_new(&closed, &o, &at, &e));
     assert_int_equal(e.code, SVS_IO);
     struct svi_journal_reader_options ro = {0, 1000, false};
@@ -382,7 +382,7 @@ static void test_reading_fails(void **state) {
     svi_journal_free(&j);
     svi_journal_reader *reader = svi_journal_reader_new(&k.folder, &zero, &o, &e);
     assert_non_null(reader);
-    svi_folder_remove(&k.folder, "journal", 5, NULL); /* trimmed while it was being read */
+    svi_state_dir_remove(&k.folder, "journal", 5, NULL); /* trimmed while it was being read */
     enum svi_journal_read how;
     while ((how = svi_journal_read(reader, &r, &e)) == SVI_JOURNAL_RECORD)
         assert_true(r.number < 5);

@@ -53,7 +53,7 @@ static void test_numbers_read_back(void **state) {
         memcpy(&r, &random, sizeof r);
         if (!isfinite(r))
             continue;
-        svi_json_number(&out, r);
+        svi_json_value(&out, svs_real(r));
         svi_bytes_append(&out, "", 1);
         assert_true(strtod((const char *)out.data, NULL) == r);
         out.size = 0;

@@ -15,8 +15,7 @@
 #include <sys/socket.h>
 #include <zmq.h>
 
-#include "engine/authenticator.h"
-#include "engine/connections.h"
+#include "net/authenticator.h"
 
 #define PRINTED_PUBLIC "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"
 #define PRINTED_SECRET "JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6"
@@ -106,14 +105,14 @@ static void test_never_replaced(void **state) {
     (void)state;
     assert_int_equal(svi_keys_new("b.key", key, NULL), SVS_OK);
     read_file("b.key", before, sizeof before);
-    refused(svi_keys_new("b.key", key, &err), err, SVS_IO, "is there already");
+    refused(svi_keys_new("b.key", key, &err), err, SVS_IO, "already exists");
     read_file("b.key", after, sizeof after);
     assert_string_equal(before, after);
     write_text("c.key.pub", "mine", 0644);
-    refused(svi_keys_new("c.key", key, &err), err, SVS_IO, "is there already");
+    refused(svi_keys_new("c.key", key, &err), err, SVS_IO, "already exists");
     assert_int_equal(access("c.key", F_OK), -1);
     assert_int_equal(symlink("/nowhere/at/all", "dangling.key"), 0);
-    refused(svi_keys_new("dangling.key", key, &err), err, SVS_IO, "is there already");
+    refused(svi_keys_new("dangling.key", key, &err), err, SVS_IO, "already exists");
     refused(svi_keys_new("no/such/folder/d.key", key, &err), err, SVS_IO, "No such file");
     assert_int_equal(access("no", F_OK), -1);
 }
@@ -135,8 +134,8 @@ static void test_permissions(void **state) {
     size_t n = read_file("p.key.pub", text, sizeof text);
     write_file("p.key.pub", text, n, 0666);
     refused(svi_key_resolve("p.key.pub", key, &err), err, SVS_IO, "chmod go-w");
-    refused(svi_keys_read(".", &id, &err), err, SVS_IO, "no regular file");
-    refused(svi_keys_read("/dev/zero", &id, &err), err, SVS_IO, "no regular file");
+    refused(svi_keys_read(".", &id, &err), err, SVS_IO, "not a regular file");
+    refused(svi_keys_read("/dev/zero", &id, &err), err, SVS_IO, "not a regular file");
     refused(svi_keys_read("none.key", &id, &err), err, SVS_IO, "No such file");
     refused(svi_keys_read("p.key.pub", &id, &err), err, SVS_IO, "chmod 600");
 }
@@ -283,12 +282,12 @@ static void test_what_is_not_bound(void **state) {
 
 /* ---- the allow file */
 
-static svs_code parse(struct svi_clients *c, const char *text, svs_error *err) {
-    return svi_clients_parse(c, "the file", text, strlen(text), err);
+static svs_code parse(struct svi_acl *c, const char *text, svs_error *err) {
+    return svi_acl_parse(c, "the file", text, strlen(text), err);
 }
 
 static void test_allow_file(void **state) {
-    struct svi_clients c = {0};
+    struct svi_acl c = {0};
     char a[41], b[41], text[512];
     svs_error err = {SVS_OK, ""};
     (void)state;
@@ -298,7 +297,7 @@ static void test_allow_file(void **state) {
              a, b);
     assert_int_equal(parse(&c, text, &err), SVS_OK);
     assert_int_equal(c.count, 2);
-    const struct svi_client *pump = svi_clients_find(&c, a), *panel = svi_clients_find(&c, b);
+    const struct svi_client *pump = svi_acl_find(&c, a), *panel = svi_acl_find(&c, b);
     assert_string_equal(pump->name, "pump-1");
     assert_true(svi_client_may(pump, SVI_ROLE_INGEST, "pump1"));
     assert_false(svi_client_may(pump, SVI_ROLE_INGEST, "pump10"));
@@ -307,38 +306,38 @@ static void test_allow_file(void **state) {
     assert_false(svi_client_may(pump, SVI_ROLE_CONTROL, "any"));
     assert_true(svi_client_may(panel, SVI_ROLE_CONTROL, "any"));
     assert_false(svi_client_may(panel, SVI_ROLE_INGEST, "any"));
-    assert_null(svi_clients_find(&c, PRINTED_PUBLIC));
-    assert_null(svi_clients_find(&c, ""));
+    assert_null(svi_acl_find(&c, PRINTED_PUBLIC));
+    assert_null(svi_acl_find(&c, ""));
     assert_int_equal(parse(&c, "", &err), SVS_OK);
     assert_int_equal(c.count, 0);
-    assert_null(svi_clients_find(&c, a));
-    svi_clients_clear(&c);
+    assert_null(svi_acl_find(&c, a));
+    svi_acl_clear(&c);
 }
 
 static void test_allow_lines_refused(void **state) {
     static const struct {
         const char *rest, *part;
-    } cases[] = {
-        {"", "KEY NAME ROLES"},
-        {" name", "KEY NAME ROLES"},
-        {" name ingest more", "KEY NAME ROLES"},
-        {" na/me ingest", "no name"},
-        {" name root", "no role"},
-        {" name ingest,", "no role"},
-        {" name ,ingest", "no role"},
-        {" name ingest:", "no role"},
-        {" name ingest:a/b", "no role"},
-        {" name subscribe:x", "no role"},
-        {" name ingestx", "no role"},
-        {" name Ingest", "no role"},
-        {" name ingest,source:", "no role"},
-        {" name ingest,source:a*b", "no role"},
-        {" name ingest,source:a/b", "no role"},
-        {" name ingest,source", "no role"},
-        {" name ingest,source:0123456789012345678901234567890123456789012345678901234567890123x", "no role"},
-        {" name subscribe,source:a", "needs the role ingest"},
-        {"x name ingest", "KEY NAME ROLES"}};
-    struct svi_clients c = {0};
+    } cases[] = {{"", "KEY NAME ROLES"},
+                 {" name", "KEY NAME ROLES"},
+                 {" name ingest more", "KEY NAME ROLES"},
+                 {" na/me ingest", "not a valid name"},
+                 {" name root", "not a role"},
+                 {" name ingest,", "not a role"},
+                 {" name ,ingest", "not a role"},
+                 {" name ingest:", "not a role"},
+                 {" name ingest:a/b", "not a role"},
+                 {" name subscribe:x", "not a role"},
+                 {" name ingestx", "not a role"},
+                 {" name Ingest", "not a role"},
+                 {" name ingest,source:", "not a role"},
+                 {" name ingest,source:a*b", "not a role"},
+                 {" name ingest,source:a/b", "not a role"},
+                 {" name ingest,source", "not a role"},
+                 {" name ingest,source:0123456789012345678901234567890123456789012345678901234567890123x",
+                  "not a role"},
+                 {" name subscribe,source:a", "needs the role ingest"},
+                 {"x name ingest", "KEY NAME ROLES"}};
+    struct svi_acl c = {0};
     char key[41], text[2048];
     svs_error err;
     (void)state;
@@ -356,13 +355,13 @@ static void test_allow_lines_refused(void **state) {
     char other[41];
     new_key(other);
     snprintf(text, sizeof text, "%s a ingest\n%s a ingest\n", key, other);
-    refused(parse(&c, text, &err), err, SVS_INVALID, "twice");
+    refused(parse(&c, text, &err), err, SVS_INVALID, "two clients have the name");
     refused(parse(&c, PRINTED_PUBLIC " a ingest\n", &err), err, SVS_INVALID, "manual");
     memset(text, 'a', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     refused(parse(&c, text, &err), err, SVS_INVALID, "too long");
-    assert_int_equal(svi_clients_parse(&c, "f", "a\0b c d\n", 8, &err), SVS_INVALID);
-    svi_clients_clear(&c);
+    assert_int_equal(svi_acl_parse(&c, "f", "a\0b c d\n", 8, &err), SVS_INVALID);
+    svi_acl_clear(&c);
 }
 
 /* A key that is bound to names may use these and no other, and must use one. */
@@ -393,14 +392,14 @@ static void test_sources(void **state) {
         snprintf(one.roles, sizeof one.roles, "%s", cases[i].roles);
         if (svi_client_check("name", one.roles, &err) != SVS_OK)
             fail_msg("%s: %s", one.roles, err.text);
-        if (svi_allow_source(&one, cases[i].src, strlen(cases[i].src)) != cases[i].may)
+        if (svi_client_may_send_as(&one, cases[i].src, strlen(cases[i].src)) != cases[i].may)
             fail_msg("%s as '%s'", one.roles, cases[i].src);
     }
 }
 
 /* Any bytes: a list of known roles, or a refusal. */
 static void test_allow_bytes(void **state) {
-    struct svi_clients c = {0};
+    struct svi_acl c = {0};
     char key[41], text[256], good[256];
     uint32_t seed = 1;
     (void)state;
@@ -412,16 +411,16 @@ static void test_allow_bytes(void **state) {
             seed = seed * 1664525 + 1013904223;
             text[(seed >> 8) % (uint32_t)n] = (char)(seed >> 24);
         }
-        if (svi_clients_parse(&c, "f", text, (size_t)(i % 7 ? n : n * (i % 100) / 100), NULL) == SVS_OK)
+        if (svi_acl_parse(&c, "f", text, (size_t)(i % 7 ? n : n * (i % 100) / 100), NULL) == SVS_OK)
             for (int k = 0; k < c.count; k++)
                 assert_int_equal(svi_client_check(c.client[k].name, c.client[k].roles, NULL), SVS_OK);
     }
-    svi_clients_clear(&c);
+    svi_acl_clear(&c);
 }
 
 static void test_allow_limits(void **state) {
     char *text = malloc(2 << 20), *at = text;
-    struct svi_clients c = {0};
+    struct svi_acl c = {0};
     svs_error err;
     (void)state;
     for (int i = 0; i <= SVI_CLIENTS_MAX; i++)
@@ -429,13 +428,13 @@ static void test_allow_limits(void **state) {
     refused(parse(&c, text, &err), err, SVS_INVALID, "more than 4096");
     memset(text, '\n', (1 << 20) + 1);
     write_file("large.allow", text, (1 << 20) + 1, 0644);
-    refused(svi_clients_load(&c, "large.allow", &err), err, SVS_TOO_LARGE, "too large");
+    refused(svi_acl_load(&c, "large.allow", &err), err, SVS_TOO_LARGE, "too large");
     write_file("large.allow", text, 1 << 20, 0644);
-    assert_int_equal(svi_clients_load(&c, "large.allow", &err), SVS_OK);
+    assert_int_equal(svi_acl_load(&c, "large.allow", &err), SVS_OK);
     free(text);
     write_text("open.allow", "", 0666);
-    refused(svi_clients_load(&c, "open.allow", &err), err, SVS_IO, "chmod go-w");
-    refused(svi_clients_load(&c, "no.allow", &err), err, SVS_IO, "No such file");
+    refused(svi_acl_load(&c, "open.allow", &err), err, SVS_IO, "chmod go-w");
+    refused(svi_acl_load(&c, "no.allow", &err), err, SVS_IO, "No such file");
 }
 
 static struct svi_client client(const char *key, const char *name, const char *roles) {
@@ -449,7 +448,7 @@ static struct svi_client client(const char *key, const char *name, const char *r
 
 static void test_allow_and_revoke(void **state) {
     char a[41], b[41], text[4096];
-    struct svi_clients all = {0};
+    struct svi_acl all = {0};
     struct svi_client one, taken;
     struct stat s;
     svs_error err;
@@ -457,39 +456,39 @@ static void test_allow_and_revoke(void **state) {
     new_key(a);
     new_key(b);
     one = client(a, "pump1", "ingest");
-    assert_int_equal(svi_allow_add("x.allow", &one, &err), SVS_OK);
+    assert_int_equal(svi_acl_add("x.allow", &one, &err), SVS_OK);
     FILE *f = fopen("x.allow", "a");
     fputs("# by hand, without a line end", f);
     fclose(f);
     assert_int_equal(chmod("x.allow", 0640), 0);
     one = client(b, "panel", "control");
-    assert_int_equal(svi_allow_add("x.allow", &one, &err), SVS_OK);
+    assert_int_equal(svi_acl_add("x.allow", &one, &err), SVS_OK);
     one = client(b, "pump1", "control");
-    refused(svi_allow_add("x.allow", &one, &err), err, SVS_INVALID, "another key");
+    refused(svi_acl_add("x.allow", &one, &err), err, SVS_INVALID, "two clients have the name");
     one = client(a, "pump2", "ingest:x,subscribe");
-    assert_int_equal(svi_allow_add("x.allow", &one, &err), SVS_OK); /* the same key: changed */
+    assert_int_equal(svi_acl_add("x.allow", &one, &err), SVS_OK); /* the same key: changed */
     one = client(PRINTED_PUBLIC, "known", "control");
-    refused(svi_allow_add("x.allow", &one, &err), err, SVS_INVALID, "manual");
-    assert_int_equal(svi_clients_load(&all, "x.allow", &err), SVS_OK);
+    refused(svi_acl_add("x.allow", &one, &err), err, SVS_INVALID, "manual");
+    assert_int_equal(svi_acl_load(&all, "x.allow", &err), SVS_OK);
     assert_int_equal(all.count, 2);
-    assert_string_equal(svi_clients_find(&all, a)->name, "pump2");
+    assert_string_equal(svi_acl_find(&all, a)->name, "pump2");
     assert_int_equal(stat("x.allow", &s), 0);
     assert_int_equal(s.st_mode & 07777, 0640);
     read_file("x.allow", text, sizeof text);
     assert_non_null(strstr(text, "# by hand"));
-    refused(svi_allow_remove("x.allow", "pump1", &taken, &err), err, SVS_UNKNOWN_ID, "no such");
-    assert_int_equal(svi_allow_remove("x.allow", "pump2", &taken, &err), SVS_OK);
+    refused(svi_acl_remove("x.allow", "pump1", &taken, &err), err, SVS_UNKNOWN_ID, "no such");
+    assert_int_equal(svi_acl_remove("x.allow", "pump2", &taken, &err), SVS_OK);
     assert_string_equal(taken.key, a);
-    assert_int_equal(svi_allow_remove("x.allow", b, &taken, &err), SVS_OK);
-    assert_int_equal(svi_clients_load(&all, "x.allow", &err), SVS_OK);
+    assert_int_equal(svi_acl_remove("x.allow", b, &taken, &err), SVS_OK);
+    assert_int_equal(svi_acl_load(&all, "x.allow", &err), SVS_OK);
     assert_int_equal(all.count, 0);
-    refused(svi_allow_remove("y.allow", "pump1", NULL, &err), err, SVS_IO, "No such file");
+    refused(svi_acl_remove("y.allow", "pump1", &taken, &err), err, SVS_IO, "No such file");
     write_text("z.allow", "damaged\n", 0644);
     one = client(a, "pump1", "ingest");
-    refused(svi_allow_add("z.allow", &one, &err), err, SVS_INVALID, "line 1");
+    refused(svi_acl_add("z.allow", &one, &err), err, SVS_INVALID, "line 1");
     read_file("z.allow", text, sizeof text);
     assert_string_equal(text, "damaged\n");
-    svi_clients_clear(&all);
+    svi_acl_clear(&all);
 }
 
 /* ---- who may come in, and stay */
@@ -529,7 +528,7 @@ static void test_authenticator(void **state) {
     svi_settings_set(&s, "stream", "pump1", NULL);
     assert_null(svi_authenticator_new(&s, &err));
     one = client(a, "a", "ingest:pump1,subscribe");
-    assert_int_equal(svi_allow_add("live.allow", &one, NULL), SVS_OK);
+    assert_int_equal(svi_acl_add("live.allow", &one, NULL), SVS_OK);
     svi_authenticator *auth = svi_authenticator_new(&s, &err);
     assert_non_null(auth);
     assert_true(admits(auth, "in", a) && admits(auth, "out", a));
@@ -543,12 +542,12 @@ static void test_authenticator(void **state) {
     assert_false(svi_authenticator_refresh(auth, &trouble));
 
     one = client(b, "b", "control"); /* more for others takes nothing from anybody */
-    assert_int_equal(svi_allow_add("live.allow", &one, NULL), SVS_OK);
+    assert_int_equal(svi_acl_add("live.allow", &one, NULL), SVS_OK);
     assert_false(refresh(auth, &trouble));
     assert_true(admits(auth, "ctl", b) && svi_authenticator_allows(auth, SVI_ROLE_INGEST, a));
 
     one = client(a, "a", "ingest:pump2,subscribe"); /* less of one role */
-    assert_int_equal(svi_allow_add("live.allow", &one, NULL), SVS_OK);
+    assert_int_equal(svi_acl_add("live.allow", &one, NULL), SVS_OK);
     assert_true(refresh(auth, &trouble));
     assert_false(svi_authenticator_allows(auth, SVI_ROLE_INGEST, a));
     assert_true(svi_authenticator_allows(auth, SVI_ROLE_SUBSCRIBE, a));
@@ -586,13 +585,13 @@ static void test_bound_key(void **state) {
     svi_settings_default(&s);
     svi_settings_set(&s, "curve.allow", "bound.allow", NULL);
     struct svi_client one = client(a, "a", "ingest"), other = client(b, "b", "ingest");
-    assert_int_equal(svi_allow_add("bound.allow", &one, NULL), SVS_OK);
-    assert_int_equal(svi_allow_add("bound.allow", &other, NULL), SVS_OK);
+    assert_int_equal(svi_acl_add("bound.allow", &one, NULL), SVS_OK);
+    assert_int_equal(svi_acl_add("bound.allow", &other, NULL), SVS_OK);
     svi_authenticator *auth = svi_authenticator_new(&s, &err);
     assert_non_null(auth);
     assert_true(!svi_authenticator_binds(auth) && sends_as(auth, a, "pump2") && sends_as(auth, a, ""));
     one = client(a, "a", "ingest,source:pump1");
-    assert_int_equal(svi_allow_add("bound.allow", &one, NULL), SVS_OK);
+    assert_int_equal(svi_acl_add("bound.allow", &one, NULL), SVS_OK);
     assert_false(refresh(auth, &trouble)); /* no role is taken away: connections stay */
     assert_true(svi_authenticator_binds(auth) && sends_as(auth, a, "pump1"));
     assert_false(sends_as(auth, a, "pump2") || sends_as(auth, a, "") || sends_as(auth, "", "pump1"));
@@ -602,68 +601,10 @@ static void test_bound_key(void **state) {
     assert_non_null(auth);
     assert_true(svi_authenticator_binds(auth) && !sends_as(auth, a, "pump2"));
     one = client(a, "a", "ingest,subscribe");
-    assert_int_equal(svi_allow_add("bound.allow", &one, NULL), SVS_OK);
+    assert_int_equal(svi_acl_add("bound.allow", &one, NULL), SVS_OK);
     refresh(auth, &trouble);
     assert_true(!svi_authenticator_binds(auth) && sends_as(auth, a, "pump2"));
     svi_authenticator_free(&auth);
-}
-
-/* ---- connections */
-
-static bool nobody(void *with, const char *user) {
-    return strcmp(user, with) != 0;
-}
-
-static bool is_ended(int fd) {
-    char byte;
-    return recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
-}
-
-static void test_connections(void **state) {
-    struct svi_connections c;
-    int pair[4][2];
-    (void)state;
-    assert_int_equal(svi_connections_init(&c, 3, NULL), SVS_OK);
-    assert_int_equal(c.most, 3);
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair[i]), 0);
-    for (int i = 0; i < 3; i++)
-        assert_non_null(svi_connections_open(&c, pair[i][0], 1, true, 1000 + i));
-    assert_int_equal(c.count, 3);
-    assert_non_null(
-        svi_connections_open(&c, pair[3][0], 1, true, 1004)); /* local ones are believed to speak */
-    assert_int_equal(c.count, 3);
-    assert_true(is_ended(pair[3][1]) && !is_ended(pair[0][1]));
-
-    assert_true(svi_connections_subscribed(&c, pair[0][0], "alice", false));
-    assert_true(svi_connections_subscribed(&c, pair[1][0], "bob", false));
-    for (int i = 0; i < SVI_IDLE_MAX; i++)
-        assert_true(svi_connections_subscribed(&c, pair[2][0], "", true));
-    assert_true(svi_connections_subscribed(&c, pair[2][0], "", false));
-    assert_false(svi_connections_subscribed(&c, pair[2][0], "", true));
-    svi_connections_review(&c, 0, nobody, "bob");
-    svi_connections_sweep(&c);
-    assert_false(is_ended(pair[1][1])); /* another socket */
-    svi_connections_review(&c, 1, nobody, "bob");
-    assert_int_equal(c.doomed, 1);
-    svi_connections_sweep(&c);
-    assert_int_equal(c.doomed, 0);
-    assert_true(is_ended(pair[1][1]) && !is_ended(pair[0][1]));
-    assert_int_equal(c.count, 2);
-    struct svi_connection gone = svi_connections_close(&c, pair[1][0]);
-    assert_true(gone.cut);
-    svi_connection_forget(&gone);
-    gone = svi_connections_close(&c, pair[0][0]);
-    assert_false(gone.cut);
-    svi_connection_forget(&gone);
-    assert_int_equal(c.count, 1);
-    assert_int_equal(svi_connections_close(&c, pair[0][0]).copy, 0);
-    assert_int_equal(svi_connections_close(&c, -1).copy, 0);
-    assert_int_equal(svi_connections_close(&c, 1 << 30).copy, 0);
-    svi_connections_doom(&c, pair[2][0]);
-    svi_connections_clear(&c);
-    for (int i = 0; i < 8; i++)
-        close(pair[i / 2][i % 2]);
 }
 
 int main(void) {
@@ -684,7 +625,6 @@ int main(void) {
         cmocka_unit_test(test_allow_and_revoke),
         cmocka_unit_test(test_authenticator),
         cmocka_unit_test(test_bound_key),
-        cmocka_unit_test(test_connections),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

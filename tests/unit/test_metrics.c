@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "engine/metrics.h"
-#include "engine/rank.h"
+#include "stats/metrics.h"
+#include "stats/auc.h"
 
 #define STREAM   700
 #define ROWS_MAX 12
@@ -346,31 +346,31 @@ static void test_bins_are_monotone(void **unused) {
     (void)unused;
     const double ends[] = {-INFINITY, -1e300, -0.0, 0.0, 5e-324, 1e300, INFINITY};
     for (int i = 0; i < 7; i++)
-        assert_in_range(svi_rank_bin(ends[i]), 0, SVI_RANK_BINS - 1);
-    assert_int_equal(svi_rank_bin(-0.0), svi_rank_bin(0.0));
+        assert_in_range(svi_auc_bin(ends[i]), 0, SVI_AUC_BINS - 1);
+    assert_int_equal(svi_auc_bin(-0.0), svi_auc_bin(0.0));
     for (int i = 0; i < 100000; i++) {
         double a = normal() * pow(10, 8 * normal()), b = i % 2 ? a * (1 + 0.01 * normal()) : normal();
         if (a < b)
-            assert_true(svi_rank_bin(a) <= svi_rank_bin(b));
+            assert_true(svi_auc_bin(a) <= svi_auc_bin(b));
         else
-            assert_true(svi_rank_bin(a) >= svi_rank_bin(b));
+            assert_true(svi_auc_bin(a) >= svi_auc_bin(b));
     }
-    assert_true(svi_rank_bin(1) < svi_rank_bin(1.01));
-    assert_true(svi_rank_bin(-1.01) < svi_rank_bin(-1));
+    assert_true(svi_auc_bin(1) < svi_auc_bin(1.01));
+    assert_true(svi_auc_bin(-1.01) < svi_auc_bin(-1));
 }
 
 /* Equal counts scaled by any factor have one area, also beyond what whole numbers can multiply. */
 static void test_area_of_endless_streams(void **unused) {
     (void)unused;
-    static struct svi_rank few, many;
+    static struct svi_auc few, many;
     for (int i = 0; i < 20000; i++) {
-        int positive = i % 3 == 0, bin = svi_rank_bin(0.2 * normal() + 0.1 * positive);
+        int positive = i % 3 == 0, bin = svi_auc_bin(0.2 * normal() + 0.1 * positive);
         few.count[bin][positive]++;
         many.count[bin][positive] += INT64_C(1) << 40;
-        few.touched[bin / SVI_RANK_BLOCK] = many.touched[bin / SVI_RANK_BLOCK] = 1;
+        few.touched[bin / SVI_AUC_BLOCK] = many.touched[bin / SVI_AUC_BLOCK] = 1;
     }
-    assert_in_range((int)(1000 * svi_rank_area(&few)), 600, 700);
-    assert_float_equal(svi_rank_area(&many), svi_rank_area(&few), 1e-12);
+    assert_in_range((int)(1000 * svi_auc_area(&few)), 600, 700);
+    assert_float_equal(svi_auc_area(&many), svi_auc_area(&few), 1e-12);
 }
 
 static void test_memory_grows_with_what_is_held(void **unused) {

@@ -435,7 +435,7 @@ static void test_contradictions(void **unused) {
         {{"alert.p", "0.0001", NULL}, {"alert.p 0.0001", "novelty.calibration", "9999 or more"}},
         {{"novelty.calibration", "100", NULL}, {"alert.p 0.001", "novelty.calibration 100", "999 or more"}},
         {{"alert.clear", "0.0005", NULL}, {"alert.clear 0.0005", "alert.p 0.001", "set "}},
-        {{"method", "none", "novelty", "none", NULL}, {"method none", "novelty none", "give "}},
+        {{"method", "none", "novelty", "none", NULL}, {"method none", "novelty none", "set "}},
         {{"novelty.gamma", "wide", NULL}, {"novelty.gamma", "'wide'", "median"}},
         {{"novelty.gamma", "-1", NULL}, {"novelty.gamma", "'-1'", "a number from"}},
         {{"novelty.gamma", "inf", NULL}, {"novelty.gamma", "'inf'", "a number from"}},

@@ -3,6 +3,7 @@
 #include "support/tape.h"
 #include "support/nomem.h"
 #include "support/quick.h"
+#include "support/apply.h"
 
 /* ---- the n-th allocation fails */
 
@@ -70,7 +71,7 @@ static int take_at_last(struct tape *t, int i) {
         const int before = scores;
         errors = 0;
         left = n;
-        svi_engine_frame(t->e, t->frame.data, t->frame.size, CLOCK, false, &receipt);
+        apply_bytes(t->e, t->frame.data, t->frame.size, CLOCK, false, &receipt);
         const bool used = left < 0;
         left = -1;
         assert_int_equal(errors, receipt.refused);
@@ -135,7 +136,7 @@ static bool fails_at(int n) {
     assert_int_equal(svi_pack_end(&p), SVS_OK);
     errors = 0;
     left = n;
-    svi_engine_frame(t.e, t.frame.data, t.frame.size, CLOCK, false, NULL);
+    apply_bytes(t.e, t.frame.data, t.frame.size, CLOCK, false, NULL);
     const bool used = left < 0;
     left = -1;
     tape_feed(&t, growing, 60, 70, 1);
@@ -170,7 +171,7 @@ static void fill(svi_engine *e, int d, int rows) {
             svi_pack_real(&p, tape_noise(i * WIDEST + j, 3));
         assert_int_equal(svi_pack_end(&p), SVS_OK);
         const double before = taken;
-        assert_int_equal(svi_engine_frame(e, frame.data, frame.size, CLOCK, false, NULL), SVS_OK);
+        assert_int_equal(apply_bytes(e, frame.data, frame.size, CLOCK, false, NULL), SVS_OK);
         if (i > 600)
             assert_true(taken == before); /* nothing is taken while it runs */
     }

@@ -10,35 +10,45 @@
 
 #include <cmocka.h>
 
-#include "base/nearest.h"
+#include "base/text.h"
+#include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/options.h"
 
+static const struct cli_command *const commands[] = {CLI_COMMANDS(CLI_COMMAND_ROW) NULL};
+
 static const struct cli_option sample_options[] = {
-    {"rate", 'r', "N", "100", "samples per second"},
-    {"packed", 0, NULL, NULL, "send packed"},
-    {"to", 0, "FILE", NULL, "where to"},
-    {NULL, 0, NULL, NULL, NULL},
+    CLI_INTEGER("rate", 'r', "N", "100", -5, 10, "samples per second"),
+    CLI_NUMBER("share", 0, "X", "1", 0, 10, "a number"),
+    CLI_INTEGER("count", 0, "N", "1", 0, 10, "a whole number"),
+    CLI_OPTION("form", 0, "json|csv|text", "csv", "one of three words"),
+    CLI_SWITCH("packed", 0, "send packed"),
+    CLI_OPTION("to", 0, "FILE", NULL, "where to"),
+    CLI_END,
 };
 
 static const struct cli_command sample = {.name = "sample",
                                           .text = "a command for tests",
-                                          .usage = "FILE...",
-                                          .options = sample_options,
-                                          .positional_min = 1,
-                                          .positional_max = 3};
+                                          .usage = "FILE [OTHER] [THIRD]",
+                                          .options = sample_options};
+
+static const struct cli_command repeated = {.name = "repeated", .text = "any number", .usage = "FILE..."};
+
+static const struct cli_verb verbs[] = {{"show", NULL, "", "packed"},
+                                        {"check", NULL, "[FILE]", NULL},
+                                        {"default", NULL, "FILE [OTHER]", NULL},
+                                        {NULL, NULL, NULL, NULL}};
 
 static const struct cli_command worded = {.name = "worded",
                                           .text = "takes a word",
-                                          .usage = "WORD",
-                                          .positional_max = 2,
-                                          .words = "show check default"};
+                                          .usage = "show | check [FILE] | default FILE [OTHER]",
+                                          .options = sample_options,
+                                          .verbs = verbs};
 
 struct parsed {
     struct cli_args a;
     const char *positional[16];
-    enum cli_wish wish;
-    enum cli_fault fault;
+    bool in_file;
     svs_error err;
     svs_code code;
 };
@@ -52,8 +62,8 @@ static struct parsed *parse(struct parsed *p, const struct cli_command *command,
     assert_true(count <= LINE_MAX_WORDS);
     memset(p, 0x5a, sizeof *p);
     p->err.text[0] = '\0';
-    p->code = cli_parse(&p->a, command, count, (char *const *)(uintptr_t)words, p->positional, &p->wish,
-                        &p->fault, &p->err);
+    p->code = cli_parse(&p->a, command, commands, count, (char *const *)(uintptr_t)words, p->positional,
+                        &p->in_file, &p->err);
     return p;
 }
 
@@ -66,7 +76,7 @@ static void is_ok(const struct parsed *p) {
 
 static void says(const struct parsed *p, const char *text) {
     assert_int_equal(p->code, SVS_SETTING);
-    assert_int_equal(p->fault, CLI_FAULT_LINE);
+    assert_false(p->in_file);
     if (!strstr(p->err.text, text))
         fail_msg("'%s' does not say '%s'", p->err.text, text);
 }
@@ -77,7 +87,7 @@ static void test_nothing_but_positionals(void **state) {
     (void)state;
     svi_settings_default(&s);
     is_ok(PARSE(&p, &sample, "a", "-", "b"));
-    assert_int_equal(p.wish, CLI_RUN);
+    assert_false(p.a.help || p.a.version);
     assert_int_equal(p.a.positional_count, 3);
     assert_string_equal(p.a.positional[1], "-");
     assert_null(p.a.positional[3]);
@@ -107,10 +117,9 @@ static void test_flags_in_both_spellings(void **state) {
 }
 
 static void test_every_setting_is_a_flag(void **state) {
-    int count;
-    const struct svi_setting *table = svi_settings_table(&count);
+    const struct svi_setting *table = svi_settings_table;
     (void)state;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < svi_settings_count; i++) {
         struct parsed p;
         char flag[64], joined[128];
         snprintf(flag, sizeof flag, "--%s", table[i].key);
@@ -138,24 +147,20 @@ static void test_a_switch_alone_is_yes(void **state) {
     assert_int_equal(p.a.settings.insecure, 0);
     is_ok(PARSE(&p, &sample, "--insecure=yes", "x"));
     assert_int_equal(p.a.settings.insecure, 1);
-    says(PARSE(&p, &sample, "--insecure=maybe", "x"), "no or yes");
+    says(PARSE(&p, &sample, "--insecure=maybe", "x"), "no, yes");
 }
 
 static void test_options_of_the_command(void **state) {
     struct parsed p;
-    double number;
-    int64_t integer;
     (void)state;
-    is_ok(PARSE(&p, &sample, "x", "-r", "5", "--packed", "-q"));
+    is_ok(PARSE(&p, &sample, "x", "-r", "5", "--packed", "-q", "--share", "5"));
     assert_true(cli_has(&p.a, "packed"));
     assert_true(p.a.quiet);
-    assert_true(cli_number(&p.a, "rate", 0, 10, &number));
-    assert_true(number == 5);
-    assert_true(cli_integer(&p.a, "rate", 0, 10, &integer));
-    assert_int_equal(integer, 5);
+    assert_true(cli_number(&p.a, "share") == 5);
+    assert_int_equal(cli_integer(&p.a, "rate"), 5);
     is_ok(PARSE(&p, &sample, "x", "--rate=-3", "--to", "-"));
-    assert_true(cli_integer(&p.a, "rate", -5, 10, &integer));
-    assert_int_equal(integer, -3);
+    assert_int_equal(cli_integer(&p.a, "rate"), -3);
+    assert_true(cli_number(&p.a, "share") == 1);
     assert_string_equal(cli_value(&p.a, "to"), "-");
     says(PARSE(&p, &sample, "x", "--packed=1"), "takes no value");
     says(PARSE(&p, &sample, "x", "--rate"), "needs a value");
@@ -167,12 +172,20 @@ static void test_bad_numbers_of_options(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct parsed p;
-        double number;
-        int64_t integer;
-        is_ok(PARSE(&p, &sample, "x", "--rate", bad[i]));
-        assert_false(cli_number(&p.a, "rate", 0, 10, &number));
-        assert_false(cli_integer(&p.a, "rate", 0, 10, &integer));
+        says(PARSE(&p, &sample, "x", "--share", bad[i]), "is not a number from 0 to 10");
+        says(PARSE(&p, &sample, "x", "--count", bad[i]), "is not a whole number from 0 to 10");
     }
+}
+
+static void test_words_of_options(void **state) {
+    struct parsed p;
+    (void)state;
+    is_ok(PARSE(&p, &sample, "x"));
+    assert_int_equal(cli_word(&p.a, "form"), 1);
+    is_ok(PARSE(&p, &sample, "x", "--form", "text"));
+    assert_int_equal(cli_word(&p.a, "form"), 2);
+    says(PARSE(&p, &sample, "x", "--form", "jso"), "--form: 'jso' is not an allowed value (json|csv|text)");
+    says(PARSE(&p, &sample, "x", "--form", ""), "is not an allowed value");
 }
 
 static void test_double_dash_ends_the_options(void **state) {
@@ -207,30 +220,39 @@ static void test_unknown_flags(void **state) {
 static void test_bad_values(void **state) {
     struct parsed p;
     (void)state;
-    says(PARSE(&p, &sample, "x", "--window", "abc"), "window: 'abc' is not a whole number; it takes 0 to");
-    says(PARSE(&p, &sample, "x", "--in.mode=push"), "pull, router or sub");
+    says(PARSE(&p, &sample, "x", "--window", "abc"), "window: 'abc' is not a whole number (0 to");
+    says(PARSE(&p, &sample, "x", "--in.mode=push"), "pull, router, sub");
     says(PARSE(&p, &sample, "x", "--window", "-5"), "out of range");
 }
 
 static void test_number_of_positionals(void **state) {
     struct parsed p;
     (void)state;
-    says(PARSE(&p, &sample, "--packed"), "svmstream sample FILE...");
+    says(PARSE(&p, &sample, "--packed"), "missing argument: FILE (svmstream sample FILE [OTHER] [THIRD])");
     says(PARSE(&p, &sample, "1", "2", "3", "4"), "unexpected argument '4'");
+    is_ok(PARSE(&p, &repeated, "1", "2", "3", "4"));
+    assert_int_equal(p.a.positional_count, 4);
+    says(PARSE(&p, &repeated, "-q"), "missing argument: FILE (svmstream repeated FILE...)");
     is_ok(PARSE(&p, &worded, "check"));
+    assert_ptr_equal(p.a.verb, &verbs[1]);
     is_ok(PARSE(&p, &worded, "default", "anything"));
-    says(PARSE(&p, &worded, "shw"), "unknown word 'shw', the nearest known one is 'show'");
+    says(PARSE(&p, &worded, "default"), "missing argument: FILE (svmstream worded default FILE [OTHER])");
+    says(PARSE(&p, &worded, "check", "1", "2"), "unexpected argument '2'");
+    says(PARSE(&p, &worded, "shw"), "unknown action 'shw', the nearest known one is 'show'");
+    says(PARSE(&p, &worded, "-q"), "missing argument: ACTION");
+    is_ok(PARSE(&p, &worded, "show", "--packed"));
+    says(PARSE(&p, &worded, "show", "--rate", "1"), "--rate is not an option of `worded show`");
 }
 
 static void test_help_and_version_come_first(void **state) {
     struct parsed p;
     (void)state;
     is_ok(PARSE(&p, &sample, "--help"));
-    assert_int_equal(p.wish, CLI_HELP);
+    assert_true(p.a.help && !p.a.version);
     is_ok(PARSE(&p, &sample, "--window", "abc", "-h", "--bogus"));
-    assert_int_equal(p.wish, CLI_HELP);
+    assert_true(p.a.help && !p.a.version);
     is_ok(PARSE(&p, &sample, "-f", "/nowhere", "--version"));
-    assert_int_equal(p.wish, CLI_VERSION);
+    assert_true(p.a.version && !p.a.help);
 }
 
 static void write_file(char *path, size_t size, const char *text) {
@@ -264,16 +286,16 @@ static void test_faults_of_the_file(void **state) {
     write_file(path, sizeof path, "windw: 50\n");
     PARSE(&p, &sample, "-f", path, "x");
     assert_int_equal(p.code, SVS_SETTING);
-    assert_int_equal(p.fault, CLI_FAULT_FILE);
+    assert_true(p.in_file);
     assert_non_null(strstr(p.err.text, "'window'"));
     unlink(path);
     PARSE(&p, &sample, "-f", path, "x");
     assert_int_equal(p.code, SVS_IO);
-    assert_int_equal(p.fault, CLI_FAULT_FILE);
+    assert_true(p.in_file);
 }
 
 static void check_options(const struct cli_command *c) {
-    const struct cli_option *all = cli_common_options();
+    const struct cli_option *all = cli_common_options;
     int count = 0;
     for (; c->options && c->options[count].name; count++) {
         const struct cli_option *o = &c->options[count];
@@ -287,26 +309,27 @@ static void check_options(const struct cli_command *c) {
 }
 
 static void test_commands_are_well_formed(void **state) {
-    int count;
-    const struct cli_command *const *all = cli_commands(&count);
+    const struct cli_command *const *all = commands;
     (void)state;
-    for (int i = 0; i < count; i++) {
-        assert_true(all[i]->name && all[i]->text && all[i]->text[0] && all[i]->run);
-        assert_ptr_equal(cli_find(all[i]->name), all[i]);
-        assert_true(all[i]->positional_max < 0 || all[i]->positional_min <= all[i]->positional_max);
+    for (int i = 0; all[i]; i++) {
+        assert_true(all[i]->name && all[i]->text && all[i]->text[0] && all[i]->usage);
+        assert_ptr_equal(cli_find(commands, all[i]->name), all[i]);
+        assert_true(all[i]->run || (all[i]->verbs && all[i]->usage[0] != '['));
+        for (const struct cli_verb *v = all[i]->verbs; v && v->name; v++)
+            assert_true(v->usage && v->run);
         check_options(all[i]);
     }
-    assert_null(cli_find("bogus"));
-    assert_non_null(cli_find("run"));
+    assert_null(cli_find(commands, "bogus"));
+    assert_non_null(cli_find(commands, "run"));
 }
 
 /* A key in the list of a command's help that is none would leave a hole there. */
 static void test_listed_keys_exist(void **state) {
-    int count, rows;
-    const struct cli_command *const *all = cli_commands(&count);
-    const struct svi_setting *table = svi_settings_table(&rows);
+    const int rows = svi_settings_count;
+    const struct cli_command *const *all = commands;
+    const struct svi_setting *table = svi_settings_table;
     (void)state;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; all[i]; i++) {
         char copy[1024], *rest = copy;
         snprintf(copy, sizeof copy, "%s", all[i]->keys ? all[i]->keys : "");
         for (char *word; (word = strsep(&rest, " "));) {
@@ -320,32 +343,33 @@ static void test_listed_keys_exist(void **state) {
     }
 }
 
-static char *written(void (*write)(FILE *)) {
+static char *written(void (*write)(FILE *, const struct cli_command *const *)) {
     char *text = NULL;
     size_t length;
     FILE *to = open_memstream(&text, &length);
     assert_non_null(to);
-    write(to);
+    write(to, commands);
     fclose(to);
     return text;
 }
 
 static void test_everything_is_in_man_page_and_completion(void **state) {
-    int count, rows;
-    const struct cli_command *const *all = cli_commands(&count);
-    const struct svi_setting *table = svi_settings_table(&rows);
+    const int rows = svi_settings_count;
+    const struct cli_command *const *all = commands;
+    const struct svi_setting *table = svi_settings_table;
     char *man = written(cli_write_man), *completion = written(cli_write_completion);
     char *overview = written(cli_write_overview), text[128];
     (void)state;
     for (int i = 0; i < rows; i++) {
         const char *dash = strchr(table[i].key, '-'); /* roff wants it escaped */
         const int before = dash ? (int)(dash - table[i].key) : (int)strlen(table[i].key);
-        snprintf(text, sizeof text, "\n.B %.*s%s%s ", before, table[i].key, dash ? "\\" : "", dash ? dash : "");
+        snprintf(text, sizeof text, "\n.B %.*s%s%s ", before, table[i].key, dash ? "\\" : "",
+                 dash ? dash : "");
         assert_non_null(strstr(man, text));
         snprintf(text, sizeof text, " --%s", table[i].key);
         assert_non_null(strstr(completion, text));
     }
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; all[i]; i++) {
         snprintf(text, sizeof text, "\n  %s ", all[i]->name);
         assert_int_equal(strstr(overview, text) != NULL, !all[i]->hidden);
         snprintf(text, sizeof text, "\n    %s)", all[i]->name);
@@ -379,6 +403,7 @@ int main(void) {
         cmocka_unit_test(test_a_switch_alone_is_yes),
         cmocka_unit_test(test_options_of_the_command),
         cmocka_unit_test(test_bad_numbers_of_options),
+        cmocka_unit_test(test_words_of_options),
         cmocka_unit_test(test_double_dash_ends_the_options),
         cmocka_unit_test(test_unknown_flags),
         cmocka_unit_test(test_bad_values),

@@ -4,6 +4,7 @@
 #include "support/outbox.h"
 
 #include "base/random.h"
+#include "support/apply.h"
 
 /* A reply in JSON, single quotes will do. */
 static void answer(struct bench *b, const char *json) {
@@ -128,6 +129,63 @@ static void test_full(void **unused) {
     assert_true(taken == 8 || taken == 9); /* 113 bytes each */
     assert_int_equal(put_id(&b, taken, 100), SVS_LIMIT);
     assert_int_equal(put_id(&b, taken, 0), taken == 9 ? SVS_LIMIT : SVS_OK);
+    end(&b);
+}
+
+/* What the process cannot have yet is dropped, the oldest first; what it may have stays, and numbers stay
+ * contiguous. */
+static void test_drop(void **unused) {
+    (void)unused;
+    struct bench b;
+    svs_outbox_options o = defaults();
+    o.samples = 10;
+    o.window = 4;
+    begin(&b, o);
+    b.r.skips = true;
+    put(&b, 10);
+    assert_true(svs_outbox_drop(b.box) && svi_outbox_check(b.box)); /* 0 */
+    put(&b, 1);
+    settle_down(&b);
+    assert_true(status(&b).acked == 10 && status(&b).dropped == 1 && b.r.last == 10);
+    put(&b, 10);
+    assert_int_equal(post(&b), 4);
+    for (int i = 0; i < 6; i++)
+        assert_true(svs_outbox_drop(b.box) && svi_outbox_check(b.box)); /* 15 to 20 */
+    assert_false(svs_outbox_drop(b.box));                               /* 11 to 14 are under way */
+    assert_int_equal(svs_outbox_wanted(b.box), 14);
+    put(&b, 3);
+    settle_down(&b);
+    assert_true(status(&b).acked == 17 && status(&b).dropped == 7 && b.r.last == 23 && b.r.next == 17);
+    end(&b);
+    o.replay = true;
+    begin(&b, o);
+    settle_down(&b);
+    put(&b, 1);
+    assert_false(svs_outbox_drop(b.box));
+    end(&b);
+}
+
+/* Without acknowledgement: no hello, no numbers, and what the socket has is released. */
+static void test_sent(void **unused) {
+    (void)unused;
+    struct bench b;
+    const void *bytes;
+    size_t size;
+    svs_outbox_options o = defaults();
+    o.release = SVS_OUTBOX_SENT;
+    o.batch = 2;
+    begin(&b, o);
+    assert_false(svs_outbox_frame(b.box, 0, &bytes, &size));
+    assert_true(svs_outbox_done(b.box) && isinf(svs_outbox_wait(b.box, 0)));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(svs_outbox_put(b.box, "\x81\xa1x\x90", 4, NULL), SVS_OK);
+    assert_true(!svs_outbox_done(b.box) && svs_outbox_wait(b.box, 0) == 0);
+    assert_true(svs_outbox_frame(b.box, 0, &bytes, &size));
+    assert_true(size == 9 && memcmp(bytes, "\x92\x81\xa1x\x90\x81\xa1x\x90", 9) == 0);
+    svs_outbox_broken(b.box, 0);
+    svs_outbox_sent(b.box, 0);
+    assert_true(svs_outbox_drop(b.box) && svi_outbox_check(b.box) && svs_outbox_done(b.box));
+    assert_true(status(&b).acked == 2 && status(&b).dropped == 1 && status(&b).sent == 2);
     end(&b);
 }
 
@@ -368,29 +426,36 @@ static void test_impossible_reply(void **unused) {
     end(&b);
 }
 
-/* Contents come out as they went in, whatever the sizes and however often the block is gone round. */
+/* Contents come out as they went in, whatever the sizes, however often the block is gone round, and with
+ * some taken out of the middle. */
 static void test_store(void **unused) {
     (void)unused;
     struct svi_random r = {9};
     for (int turn = 0; turn < 8; turn++) {
         struct svi_store s = {.samples = 1 + svi_random_below(&r, 50),
                               .bytes = 1024 + svi_random_below(&r, 8000)};
-        int64_t in = 0, out = 0;
+        int64_t in = 0, held[50];
         uint8_t body[300];
         for (int i = 0; i < 2000; i++) {
             size_t size = svi_random_below(&r, turn % 2 ? 8 : sizeof body);
             memset(body, (int)(in % 251), size);
+            int64_t before = s.count, count = svi_random_below(&r, 3);
             if (svi_random_below(&r, 5) && svi_store_push(&s, body, size, (uint32_t)in) == SVS_OK)
-                in++;
-            int64_t count = svi_random_below(&r, 3);
+                held[before] = in++;
+            before = s.count;
             svi_store_pop(&s, svi_random_below(&r, 3) ? 0 : count < s.count ? count : s.count);
-            out = in - s.count;
+            memmove(held, held + before - s.count, (size_t)s.count * sizeof *held);
+            if (turn > 3 && s.count > 0 && svi_random_below(&r, 2)) {
+                const int64_t gone = svi_random_below(&r, (uint32_t)s.count);
+                svi_store_remove(&s, gone);
+                memmove(held + gone, held + gone + 1, (size_t)(s.count - gone) * sizeof *held);
+            }
             assert_true(svi_store_check(&s));
             for (int64_t k = 0; k < s.count; k++) {
                 const struct svi_kept *kept = svi_store_at(&s, k);
-                assert_int_equal(kept->pairs, out + k);
+                assert_int_equal(kept->pairs, held[k]);
                 for (size_t j = 0; j < kept->size; j += 1 + kept->size / 3)
-                    assert_int_equal(s.block[kept->at + j], (out + k) % 251);
+                    assert_int_equal(s.block[kept->at + j], held[k] % 251);
             }
         }
         assert_true(in > 200);
@@ -886,7 +951,7 @@ static void converse(struct bench *b, struct speaker *s) {
     size_t size;
     struct svi_bytes out = {0};
     while (svs_outbox_frame(b->box, b->now, &bytes, &size)) {
-        assert_int_equal(svi_router_handle(&s->control, bytes, size, s->now, &out), SVS_OK);
+        assert_int_equal(route_bytes(&s->control, bytes, size, s->now, &out), SVS_OK);
         svs_outbox_sent(b->box, b->now);
         assert_int_equal(svs_outbox_reply(b->box, out.data, out.size, b->now, NULL), SVS_OK);
         assert_true(svi_outbox_check(b->box));
@@ -962,6 +1027,8 @@ int main(void) {
         cmocka_unit_test(test_window_and_credit),
         cmocka_unit_test(test_batches),
         cmocka_unit_test(test_full),
+        cmocka_unit_test(test_drop),
+        cmocka_unit_test(test_sent),
         cmocka_unit_test(test_bad_samples),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_refusals),

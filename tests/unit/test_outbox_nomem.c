@@ -10,7 +10,7 @@
 
 #include "support/nomem.h"
 
-#include "wire/outbox_state.h"
+#include "client/outbox_internal.h"
 
 static const char hello[] = "\x83\xa2ok\xc3\xa4next\x00\xa6"
                             "credit\xcd\x40\x00";

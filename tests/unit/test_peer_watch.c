@@ -1,4 +1,5 @@
-/* Which disconnections are told: those of peers that libzmq cut for the size of a message, and no others. */
+/* Which disconnections are reported: those of peers that libzmq cut for the size of a message, and no others;
+ * the table of connections. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,16 +10,19 @@
 
 #include <cmocka.h>
 #include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-#include "engine/monitor.h"
-#include "engine/transport.h"
+#include "net/connections.h"
+#include "net/peer_watch.h"
+#include "net/transport.h"
 
 #define WAIT_MS 10000
 #define LIMIT   10000 /* bytes; above the 8 KiB that libzmq reads at once */
 
 struct fixture {
     void *context, *pull;
-    svi_monitor *monitor;
+    svi_peer_watch *monitor;
     char address[SVI_ADDRESS_MAX];
 };
 
@@ -27,9 +31,9 @@ static int set_up(void **state) {
     const struct svi_socket_plan plan = {"in", ZMQ_PULL, true, 1000, 0, LIMIT};
     f.context = zmq_ctx_new();
     f.pull = svi_socket_new(f.context, &plan, NULL);
-    f.monitor = svi_monitor_new(f.context, NULL, 100, NULL);
+    f.monitor = svi_peer_watch_new(f.context, NULL, 100, NULL);
     assert_non_null(f.monitor);
-    assert_int_equal(svi_monitor_watch(f.monitor, "in", f.pull, NULL), SVS_OK);
+    assert_int_equal(svi_peer_watch_add(f.monitor, "in", f.pull, NULL), SVS_OK);
     assert_int_equal(svi_socket_attach(f.pull, &plan, "tcp://127.0.0.1:*", f.address, NULL), SVS_OK);
     *state = &f;
     return 0;
@@ -37,9 +41,9 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
     struct fixture *f = *state;
-    svi_monitor_unwatch(f->monitor);
+    svi_peer_watch_leave(f->monitor);
     svi_socket_close(&f->pull);
-    svi_monitor_free(&f->monitor);
+    svi_peer_watch_free(&f->monitor);
     assert_null(f->monitor);
     zmq_ctx_term(f->context);
     return 0;
@@ -65,13 +69,13 @@ static void takes(struct fixture *f, void *from, size_t size) {
 static void is_cut(struct fixture *f, void *from, size_t size) {
     static char bytes[1 << 22];
     char name[SVI_PEER_MAX];
-    struct pollfd item = {svi_monitor_fd(f->monitor), POLLIN, 0};
+    struct pollfd item = {svi_peer_watch_fd(f->monitor), POLLIN, 0};
     assert_true(size <= sizeof bytes);
     assert_int_equal(zmq_send(from, bytes, size, 0), (int)size);
     assert_int_equal(poll(&item, 1, WAIT_MS), 1);
-    assert_true(svi_monitor_take(f->monitor, name));
+    assert_true(svi_peer_watch_next_cut(f->monitor, name));
     assert_memory_equal(name, "127.0.0.1:", 10);
-    assert_false(svi_monitor_take(f->monitor, name));
+    assert_false(svi_peer_watch_next_cut(f->monitor, name));
 }
 
 /* A sanitized process is too slow for what libzmq tells to be in time. */
@@ -124,12 +128,70 @@ static void test_end_with_peers(void **state) {
         takes(f, peers[i] = peer(f), 1);
     for (int i = 0; i < 10; i++)
         zmq_close(peers[i]);
-    assert_false(svi_monitor_take(f->monitor, name));
+    assert_false(svi_peer_watch_next_cut(f->monitor, name));
+}
+
+/* ---- connections */
+
+static bool nobody(void *with, const char *user) {
+    return strcmp(user, with) != 0;
+}
+
+static bool is_ended(int fd) {
+    char byte;
+    return recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
+}
+
+static void test_connections(void **state) {
+    struct svi_connections c;
+    int pair[4][2];
+    (void)state;
+    assert_int_equal(svi_connections_init(&c, 3, NULL), SVS_OK);
+    assert_int_equal(c.limit, 3);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair[i]), 0);
+    for (int i = 0; i < 3; i++)
+        assert_non_null(svi_connections_open(&c, pair[i][0], 1, true, 1000 + i));
+    assert_int_equal(c.count, 3);
+    assert_non_null(
+        svi_connections_open(&c, pair[3][0], 1, true, 1004)); /* local ones are believed to speak */
+    assert_int_equal(c.count, 3);
+    assert_true(is_ended(pair[3][1]) && !is_ended(pair[0][1]));
+
+    assert_true(svi_connections_subscribed(&c, pair[0][0], "alice", false));
+    assert_true(svi_connections_subscribed(&c, pair[1][0], "bob", false));
+    for (int i = 0; i < SVI_IDLE_MAX; i++)
+        assert_true(svi_connections_subscribed(&c, pair[2][0], "", true));
+    assert_true(svi_connections_subscribed(&c, pair[2][0], "", false));
+    assert_false(svi_connections_subscribed(&c, pair[2][0], "", true));
+    svi_connections_review(&c, 0, nobody, "bob");
+    svi_connections_sweep(&c);
+    assert_false(is_ended(pair[1][1])); /* another socket */
+    svi_connections_review(&c, 1, nobody, "bob");
+    assert_int_equal(c.marked, 1);
+    svi_connections_sweep(&c);
+    assert_int_equal(c.marked, 0);
+    assert_true(is_ended(pair[1][1]) && !is_ended(pair[0][1]));
+    assert_int_equal(c.count, 2);
+    struct svi_connection gone = svi_connections_close(&c, pair[1][0]);
+    assert_true(gone.cut);
+    svi_connection_release(&gone);
+    gone = svi_connections_close(&c, pair[0][0]);
+    assert_false(gone.cut);
+    svi_connection_release(&gone);
+    assert_int_equal(c.count, 1);
+    assert_int_equal(svi_connections_close(&c, pair[0][0]).copy, 0);
+    assert_int_equal(svi_connections_close(&c, -1).copy, 0);
+    assert_int_equal(svi_connections_close(&c, 1 << 30).copy, 0);
+    svi_connections_mark(&c, pair[2][0]);
+    svi_connections_clear(&c);
+    for (int i = 0; i < 8; i++)
+        close(pair[i / 2][i % 2]);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_cut, set_up, tear_down),
+        cmocka_unit_test(test_connections), cmocka_unit_test_setup_teardown(test_cut, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_leaving, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_end_with_peers, set_up, tear_down)};
     return cmocka_run_group_tests(tests, NULL, NULL);

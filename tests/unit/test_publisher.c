@@ -7,29 +7,29 @@
 
 #include <cmocka.h>
 
-#include "engine/publisher.h"
-#include "engine/transport.h"
+#include "net/publisher.h"
+#include "net/transport.h"
 
 #define WAIT_MS 10000
 
 struct fixture {
     void *context;
-    struct svi_door door;
+    struct svi_access access;
     svi_publisher *publisher;
     char address[SVI_ADDRESS_MAX];
 };
 
-static void open_door(struct svi_door *door, void *context) {
+static void open_access(struct svi_access *access, void *context) {
     struct svi_settings s;
     svi_settings_default(&s);
-    assert_int_equal(svi_door_open(door, &s, context, NULL), SVS_OK);
+    assert_int_equal(svi_access_open(access, &s, context, NULL), SVS_OK);
 }
 
 static int set_up(void **state) {
     static struct fixture f;
     f.context = zmq_ctx_new();
-    open_door(&f.door, f.context);
-    f.publisher = svi_publisher_new(&f.door, "inproc://events", "pump1", f.address, NULL);
+    open_access(&f.access, f.context);
+    f.publisher = svi_publisher_new(&f.access, "inproc://events", "pump1", f.address, NULL);
     assert_non_null(f.publisher);
     *state = &f;
     return 0;
@@ -37,10 +37,10 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
     struct fixture *f = *state;
-    svi_door_leave(&f->door);
+    svi_access_leave(&f->access);
     svi_publisher_free(&f->publisher);
     assert_null(f->publisher);
-    svi_door_close(&f->door);
+    svi_access_close(&f->access);
     zmq_ctx_term(f->context);
     return 0;
 }
@@ -165,28 +165,28 @@ static void test_large_models_shorten_the_queue(void **state) {
     assert_in_range(queue, 64, SVI_PUBLISH_BYTES / (D * sizeof(double)));
 }
 
-/* Each in a context of its own: a door watches one publisher. */
-static svi_publisher *publish_at(const char *address, char *actual, struct svi_door *door, void **context,
+/* Each in a context of its own: an access watches one publisher. */
+static svi_publisher *publish_at(const char *address, char *actual, struct svi_access *access, void **context,
                                  svs_error *err) {
     *context = zmq_ctx_new();
-    open_door(door, *context);
-    return svi_publisher_new(door, address, "pump1", actual, err);
+    open_access(access, *context);
+    return svi_publisher_new(access, address, "pump1", actual, err);
 }
 
-static void leave(svi_publisher **p, struct svi_door *door, void *context) {
-    svi_door_leave(door);
+static void leave(svi_publisher **p, struct svi_access *access, void *context) {
+    svi_access_leave(access);
     svi_publisher_free(p);
-    svi_door_close(door);
+    svi_access_close(access);
     zmq_ctx_term(context);
 }
 
 static void test_addresses(void **state) {
     svs_error err;
-    struct svi_door door, second;
+    struct svi_access access, second;
     char actual[SVI_ADDRESS_MAX], same[SVI_ADDRESS_MAX];
     void *context, *other;
     (void)state;
-    svi_publisher *p = publish_at("tcp://127.0.0.1:0", actual, &door, &context, &err);
+    svi_publisher *p = publish_at("tcp://127.0.0.1:0", actual, &access, &context, &err);
     assert_non_null(p);
     assert_non_null(strstr(actual, "tcp://127.0.0.1:"));
     assert_null(strstr(actual, "*"));
@@ -201,15 +201,16 @@ static void test_addresses(void **state) {
     assert_null(none);
     assert_non_null(strstr(err.text, "tcp://HOST:PORT"));
     leave(&none, &second, other);
-    leave(&p, &door, context);
+    leave(&p, &access, context);
 }
 
-/* ---- requests with an envelope */
+/* ---- requests and their return path */
 
 static void test_requests(void **state) {
     struct fixture *f = *state;
     const struct svi_socket_plan plan = {"ctl", ZMQ_ROUTER, true, 10, 0, -1};
-    void *router = svi_socket_open(f->context, &plan, "inproc://ctl", NULL, NULL);
+    void *router = svi_socket_new(f->context, &plan, NULL);
+    assert_int_equal(svi_socket_attach(router, &plan, "inproc://ctl", NULL, NULL), SVS_OK);
     void *req = zmq_socket(f->context, ZMQ_REQ), *dealer = zmq_socket(f->context, ZMQ_DEALER);
     struct svi_request r;
     char reply[16];
@@ -218,26 +219,26 @@ static void test_requests(void **state) {
     assert_false(svi_request_receive(router, &r));
     zmq_send(req, "ask", 3, 0);
     assert_true(svi_request_receive(router, &r));
-    assert_int_equal(r.envelope_count, 2);
+    assert_int_equal(r.route_count, 2);
     assert_memory_equal(zmq_msg_data(&r.body), "ask", 3);
     assert_true(svi_request_reply(router, &r, "yes", 3));
     svi_request_close(&r);
     assert_int_equal(zmq_recv(req, reply, sizeof reply, 0), 3);
     zmq_send(dealer, "ask", 3, 0);
     assert_true(svi_request_receive(router, &r));
-    assert_int_equal(r.envelope_count, 1);
+    assert_int_equal(r.route_count, 1);
     assert_true(svi_request_reply(router, &r, "no", 2));
     svi_request_close(&r);
     assert_int_equal(zmq_recv(dealer, reply, sizeof reply, 0), 2);
-    for (int i = 0; i < 20; i++) /* more in front than an envelope holds */
+    for (int i = 0; i < 20; i++) /* more in front than a route holds */
         zmq_send(dealer, "x", 1, ZMQ_SNDMORE);
     zmq_send(dealer, "last", 4, 0);
     assert_true(svi_request_receive(router, &r));
-    assert_int_equal(r.envelope_count, SVI_ENVELOPE_MAX);
+    assert_int_equal(r.route_count, SVI_ROUTE_MAX);
     assert_memory_equal(zmq_msg_data(&r.body), "last", 4);
     svi_request_close(&r);
-    struct svi_request stranger = {.envelope_count = 1};
-    zmq_msg_init_size(&stranger.envelope[0], 5);
+    struct svi_request stranger = {.route_count = 1};
+    zmq_msg_init_size(&stranger.route[0], 5);
     zmq_msg_init(&stranger.body);
     assert_false(svi_request_reply(router, &stranger, "gone", 4)); /* told, not swallowed */
     svi_request_close(&stranger);

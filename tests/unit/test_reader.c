@@ -114,9 +114,8 @@ static void json_flat_maps_take_fixed_names_only(void **state) {
     (void)state;
     struct svi_reader_options o = {.format = "jsonl"};
     char *said = read_text("{\"b\":1,\"c\":\"red\",\"a\":2,\"label\":\"k\"}\n{\"x\":{\"c\":1}}\n", &o, "a,b");
-    assert_string_equal(said,
-                        "op0 kind3 d2 missing0 0:2 1:1 y='k'\n"
-                        "BAD bad_column: line 2: \"c\" is none of the names in the setting `features`\n");
+    assert_string_equal(said, "op0 kind3 d2 missing0 0:2 1:1 y='k'\n"
+                              "BAD bad_column: line 2: \"c\" is not a name in the setting `features`\n");
     free(said);
 }
 
@@ -173,7 +172,7 @@ static const struct refusal refusals[] = {
     {"jsonl", "{\"x\":[01]}\n", "not_msgpack", "a value"},
     {"jsonl", "{\"x\":[+1]}\n", "not_msgpack", "a value"},
     {"jsonl", "{\"x\":[.5]}\n", "not_msgpack", "a value"},
-    {"jsonl", "{\"x\":[5.]}\n", "not_msgpack", "digits behind its point"},
+    {"jsonl", "{\"x\":[5.]}\n", "not_msgpack", "digits after its point"},
     {"jsonl", "{\"x\":[1,]}\n", "not_msgpack", "a value"},
     {"jsonl", "{\"a\\q\":1}\n", "not_msgpack", "an escape"},
     {"jsonl", "{\"a\\ud800\":1}\n", "not_msgpack", "hexadecimal"},

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "engine/latency.h"
-#include "engine/lines.h"
+#include "stats/latency.h"
+#include "server/score_lines.h"
 
 struct pipes {
     int lines[2], stop[2];
@@ -50,60 +50,64 @@ static struct svi_event score(svs_value id, svs_value y, const double *scores, i
 
 static void test_lines(void **state) {
     struct pipes *p = *state;
-    struct svi_lines l = {.fd = p->lines[1]};
+    struct svi_score_lines l = {.fd = p->lines[1]};
     const double scores[] = {0.5, -1};
     struct svi_event full = score(svs_int(7), svs_str("a"), scores, 2),
                      bare = score(svs_none(), svs_none(), scores, 0);
     char text[500] = "";
-    assert_int_equal(svi_lines_score(&l, &full, 3), SVS_OK);
-    assert_int_equal(svi_lines_score(&l, &bare, 4), SVS_OK);
-    assert_int_equal(svi_lines_flush(&l, p->stop[0], NULL), SVS_OK);
+    assert_int_equal(svi_score_lines_score(&l, &full, 3), SVS_OK);
+    assert_int_equal(svi_score_lines_score(&l, &bare, 4), SVS_OK);
+    assert_int_equal(svi_score_lines_flush(&l, p->stop[0], NULL), SVS_OK);
     assert_true(read(p->lines[0], text, sizeof text - 1) > 0);
     assert_string_equal(text,
                         "{\"id\":7,\"yhat\":\"b\",\"scores\":[0.5,-1],\"y\":\"a\",\"model\":9,\"row\":3}\n"
                         "{\"yhat\":\"b\",\"scores\":[],\"model\":9,\"row\":4}\n");
     svi_bytes_clear(&l.text);
+    svi_bytes_clear(&l.event);
 }
 
 static void test_reader_gone(void **state) {
     struct pipes *p = *state;
-    struct svi_lines l = {.fd = p->lines[1]};
+    struct svi_score_lines l = {.fd = p->lines[1]};
     struct svi_event e = score(svs_none(), svs_none(), NULL, 0);
     close(p->lines[0]);
     p->lines[0] = -1;
-    svi_lines_score(&l, &e, 1);
-    assert_int_equal(svi_lines_flush(&l, p->stop[0], NULL), SVS_OK);
+    svi_score_lines_score(&l, &e, 1);
+    assert_int_equal(svi_score_lines_flush(&l, p->stop[0], NULL), SVS_OK);
     assert_true(l.closed);
-    assert_int_equal(svi_lines_score(&l, &e, 2), SVS_OK);
+    assert_int_equal(svi_score_lines_score(&l, &e, 2), SVS_OK);
     assert_int_equal(l.text.size, 0);
     svi_bytes_clear(&l.text);
+    svi_bytes_clear(&l.event);
 }
 
 static void test_reader_stands_still(void **state) {
     struct pipes *p = *state;
-    struct svi_lines l = {.fd = p->lines[1]};
+    struct svi_score_lines l = {.fd = p->lines[1]};
     struct svi_event e = score(svs_none(), svs_none(), NULL, 0);
     for (int i = 0; i < 10000; i++) /* more than a pipe holds */
-        svi_lines_score(&l, &e, i);
+        svi_score_lines_score(&l, &e, i);
     assert_int_equal(write(p->stop[1], "x", 1), 1);
-    assert_int_equal(svi_lines_flush(&l, p->stop[0], NULL), SVS_OK);
+    assert_int_equal(svi_score_lines_flush(&l, p->stop[0], NULL), SVS_OK);
     assert_true(l.closed);
     svi_bytes_clear(&l.text);
+    svi_bytes_clear(&l.event);
 }
 
 static void test_disk_full(void **state) {
     struct pipes *p = *state;
-    struct svi_lines l = {.fd = open("/dev/full", O_WRONLY)};
+    struct svi_score_lines l = {.fd = open("/dev/full", O_WRONLY)};
     struct svi_event e = score(svs_none(), svs_none(), NULL, 0);
     svs_error err;
-    svi_lines_score(&l, &e, 1);
-    assert_int_equal(svi_lines_flush(&l, p->stop[0], &err), SVS_IO);
+    svi_score_lines_score(&l, &e, 1);
+    assert_int_equal(svi_score_lines_flush(&l, p->stop[0], &err), SVS_IO);
     assert_non_null(strstr(err.text, "space"));
     close(l.fd);
     l.fd = -1;
-    assert_int_equal(svi_lines_score(&l, &e, 1), SVS_OK);
+    assert_int_equal(svi_score_lines_score(&l, &e, 1), SVS_OK);
     assert_int_equal(l.text.size, 0);
     svi_bytes_clear(&l.text);
+    svi_bytes_clear(&l.event);
 }
 
 static void test_latency(void **state) {
@@ -122,7 +126,7 @@ static void test_latency(void **state) {
     svi_latency_add(&l, -1, 1);        /* the clock was set back */
     assert_true(svi_latency_quantile(&l, 0.5) > 3600);
     assert_int_equal(l.largest, 1000000);
-    svi_latency_reset(&l);
+    l = (struct svi_latency){0};
     assert_int_equal(l.messages, 0);
 }
 

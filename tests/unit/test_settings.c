@@ -10,14 +10,15 @@
 
 #include <cmocka.h>
 
-#include "engine/settings.h"
+#include "config/settings.h"
 
 static const struct svi_setting *table;
 static int rows;
 
 static int get_table(void **state) {
     (void)state;
-    table = svi_settings_table(&rows);
+    table = svi_settings_table;
+    rows = svi_settings_count;
     return 0;
 }
 
@@ -142,7 +143,7 @@ static void test_every_row_refuses_bad_values(void **state) {
         svi_settings_range(&table[i], range, sizeof range);
         for (size_t k = 0; numeric(&table[i]) && k < sizeof no_number / sizeof no_number[0]; k++)
             is_refused(table[i].key, no_number[k], range);
-        if (table[i].choices)
+        if (table[i].words)
             is_refused(table[i].key, "bogus", range);
         if (!numeric(&table[i]))
             is_refused(table[i].key, "a\nb", range);
@@ -189,24 +190,23 @@ static void test_values_survive_text(void **state) {
         [SVI_SET_INTEGER] = {"2", "+3", "17", "50", "64"},
         [SVI_SET_NUMBER] = {"0.1", "1e-3", "0.3333333333333333", "0.25", "0.0072973525693"},
         [SVI_SET_BYTES] = {"4096", "65537", "1025 KiB", "64KiB", "3 MiB"},
-        [SVI_SET_SCORES] = {"all", "none", "1", "0", "10"},
     };
     (void)state;
     for (int i = 0; i < rows; i++)
-        for (int k = 0; k < 5 && table[i].type != SVI_SET_CHOICE && !table[i].choices; k++)
+        for (int k = 0; k < 5 && table[i].type != SVI_SET_CHOICE && (!table[i].words || numeric(&table[i]));
+             k++)
             round_trip(&table[i], samples[table[i].type][k]);
 }
 
 static void test_choices_survive_text(void **state) {
     (void)state;
-    for (int i = 0; i < rows; i++) {
-        char copy[128], *rest = copy;
-        if (!table[i].choices)
-            continue;
-        snprintf(copy, sizeof copy, "%s", table[i].choices);
-        for (char *word; (word = strsep(&rest, "|"));)
-            round_trip(&table[i], word);
-    }
+    for (int i = 0; i < rows; i++)
+        for (const struct svi_word *w = table[i].words; w && w->word; w++) {
+            round_trip(&table[i], w->word);
+            if (table[i].type == SVI_SET_CHOICE)
+                assert_string_equal(svi_settings_word(table[i].key, w->value), w->word);
+        }
+    assert_null(svi_settings_word("in.mode", 99));
 }
 
 static void test_bytes_in_all_spellings(void **state) {
@@ -234,7 +234,10 @@ static void test_scores(void **state) {
     assert_int_equal(s.scores, 1);
     is_set(&s, "scores", "10");
     assert_int_equal(s.scores, 10);
-    is_refused("scores", "some", "all, none or 0 to");
+    round_trip(svi_settings_row("scores"), "1");
+    round_trip(svi_settings_row("scores"), "0");
+    round_trip(svi_settings_row("scores"), "10");
+    is_refused("scores", "some", "all, none, or 0 to");
     is_refused("scores", "-1", "out of range");
 }
 
@@ -255,14 +258,14 @@ static void test_texts_have_limits(void **state) {
     is_refused("label", address, "too long");
     address[SVI_TEXT_MAX - 1] = '\0';
     is_set(&s, "label", address);
-    is_refused("in", "file.csv", "no address");
-    is_refused("in", "tcp://", "no address");
-    is_refused("in", "://a", "no address");
-    is_refused("out", "-", "no address");
-    is_refused("in", "tcp://127.0.0.1:65536", "no port from 0 to 65535");
-    is_refused("in", "tcp://127.0.0.1:5555x", "no port");
-    is_refused("in", "tcp://127.0.0.1:", "no port");
-    is_refused("in", "tcp://127.0.0.1", "no port");
+    is_refused("in", "file.csv", "not an address");
+    is_refused("in", "tcp://", "not an address");
+    is_refused("in", "://a", "not an address");
+    is_refused("out", "-", "not an address");
+    is_refused("in", "tcp://127.0.0.1:65536", "port from 0 to 65535");
+    is_refused("in", "tcp://127.0.0.1:5555x", "port from");
+    is_refused("in", "tcp://127.0.0.1:", "port from");
+    is_refused("in", "tcp://127.0.0.1", "port from");
     is_set(&s, "in", "-");
     is_refused("label", "a\xe2\x80\xa8", "control");
     is_refused("label", "a\xc2\x85", "control");
@@ -373,6 +376,15 @@ static void test_yaml_is_read(void **state) {
     assert_int_equal(s.labels_max, 10000);
     assert_int_equal(read_yaml(&s, "{window: 9, C: 2}", NULL), SVS_OK);
     assert_int_equal(s.window, 9);
+    /* in quotes it is a text; tags, anchors and marks of the one document mean nothing */
+    text = "\xef\xbb\xbf%YAML 1.1\n---\nid: \"null\"\nts: '~'\nwindow: !!int &a 8\n? C\n: 3\nlabel: >-\n  "
+           "a\n  b\n...\n";
+    if (read_yaml(&s, text, &err) != SVS_OK)
+        fail_msg("%s", err.text);
+    assert_true(s.window == 8 && s.C == 3);
+    assert_string_equal(s.id, "null");
+    assert_string_equal(s.ts, "~");
+    assert_string_equal(s.label, "a b");
 }
 
 static void test_empty_yaml_changes_nothing(void **state) {
@@ -394,23 +406,28 @@ static void test_yaml_faults(void **state) {
     } cases[] = {
         {"window: 5\nwindw: 1\n",
          {"test.yaml", "unknown setting", "'windw', the nearest known one is 'window'"}},
-        {"window: 5\nC: many\n", {"test.yaml", "C", "'many' is not a number"}},
-        {"window: 5\nwindow: 6\n", {"test.yaml", "window occurs twice", "leave one"}},
-        {"in: [a, b]\n", {"line 1", "in takes one value", "list"}},
-        {"window: 5\nin:\n  mode: pull\n", {"line 3", "in takes one value", "map"}},
-        {"label: &x y\nid: *x\n", {"test.yaml", "one value", "alias"}},
-        {"- window\n", {"test.yaml", "flat map", "key: value"}},
+        {"window: 5\nC: many\n", {"test.yaml", "line 2, column 4: C", "'many' is not a number"}},
+        {"window: 5\nwindow: 6\n", {"test.yaml, line 2, column 1", "duplicate setting window", "line 1"}},
+        {"in: [a, b]\n", {"line 1, column 5", "in takes one value", "list"}},
+        {"window: 5\nin:\n  mode: pull\n", {"line 3, column 3", "in takes one value", "map"}},
+        {"label: &x y\nid: *x\n", {"line 2, column 5", "one value", "alias"}},
+        {"- window\n", {"test.yaml, line 1, column 1", "flat map", "key: value"}},
         {"window\n", {"test.yaml", "flat map", "key: value"}},
         {"? [a]\n: b\n", {"test.yaml", "flat map", "key: value"}},
-        {"window: 5\n---\nC: 2\n", {"test.yaml", "more than one document", "---"}},
-        {"window: \"5\nC: 2\n", {"test.yaml", "line 1", "not YAML"}},
-        {"\twindow: 5\n", {"test.yaml", "not YAML", "character"}},
-        {"label: \xff\n", {"test.yaml", "not YAML", "UTF-8"}},
+        {"window: 5\n---\nC: 2\n", {"line 2, column 1", "more than one document", "---"}},
+        {"window: \"5\nC: 2\n", {"line 3, column 1", "invalid YAML", "on line 1"}},
+        {"\twindow: 5\n", {"line 1, column 1", "invalid YAML", "character"}},
+        {"window: 5\nid: a\nlabel: b\xff\n", {"line 3, column 9", "invalid YAML", "UTF-8"}},
+        {"label: \xff\n", {"line 1, column 8", "invalid YAML", "UTF-8"}},
         {"window: 5\nC: [1\n", {"test.yaml", "C", "list"}},
-        {"window:\n", {"test.yaml", "window", "not a whole number"}},
-        {"in.topic: ~\n", {"test.yaml", "in.topic is null", "\"\""}},
+        {"window:\n", {"line 1, column 8", "window", "not a whole number"}},
+        {"in.topic: ~\n", {"line 1, column 11", "in.topic is null", "\"\""}},
         {"id: null\n", {"test.yaml", "id is null", "\"\""}},
         {"id: \"a\\nb\"\n", {"test.yaml", "id", "control character"}},
+        {"id: \"a\\0b\"\n", {"test.yaml", "line 1, column 5", "NUL"}},
+        {"\"id\\0\": a\n", {"test.yaml", "line 1, column 1", "NUL"}},
+        {"{window: 5, {a: b}}\n", {"test.yaml", "flat map", "key: value"}},
+        {"label: !!str {a: b}\n", {"test.yaml", "label takes one value", "map"}},
         {"!!set {a, b}\n", {"test.yaml", "unknown setting 'a'", "nearest"}},
     };
     (void)state;

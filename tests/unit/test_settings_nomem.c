@@ -1,14 +1,16 @@
 /* Reading a settings file while the n-th allocation fails, for every n: an error, no leak, nothing changed.
- */
+ * The parser is libyaml, whose allocations do not go through our gate: its own functions for them are
+ * replaced here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "engine/settings.h"
+#include "config/settings.h"
 
 static int left; /* allocations that succeed before one fails; -1 = all */
 
@@ -27,6 +29,23 @@ void *__wrap_svi_alloc(size_t size) {
 
 void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
     return granted() ? __real_svi_realloc(block, old_size, size) : NULL;
+}
+
+/* These take the place of libyaml's (yaml_private.h). */
+__attribute__((visibility("default"))) void *yaml_malloc(size_t size);
+__attribute__((visibility("default"))) void *yaml_realloc(void *block, size_t size);
+__attribute__((visibility("default"))) unsigned char *yaml_strdup(const unsigned char *text);
+
+void *yaml_malloc(size_t size) {
+    return granted() ? malloc(size ? size : 1) : NULL;
+}
+
+void *yaml_realloc(void *block, size_t size) {
+    return granted() ? realloc(block, size ? size : 1) : NULL;
+}
+
+unsigned char *yaml_strdup(const unsigned char *text) {
+    return granted() ? (unsigned char *)strdup((const char *)text) : NULL;
 }
 
 static void test_each_allocation_may_fail(void **state) {
@@ -48,7 +67,7 @@ static void test_each_allocation_may_fail(void **state) {
         failures++;
         assert_true(failures < 1000);
     }
-    assert_true(failures > 4); /* at least the map and its four texts */
+    assert_true(failures > 8); /* at least the keys and the values */
 }
 
 static void test_the_file_buffer_may_fail(void **state) {

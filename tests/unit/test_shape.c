@@ -88,7 +88,7 @@ static void test_bad_settings(void **state) {
         int max;
         const char *fixed, *text;
     } rows[] = {{0, NULL, "max.features"}, {1000001, NULL, "max.features"}, {8, "a,,b", "1 to 64"},
-                {8, ",", "1 to 64"},       {8, "a,b,a", "3. name"},         {2, "a,b,c", "at most 2"},
+                {8, ",", "1 to 64"},       {8, "a,b,a", "name 3 (a)"},      {2, "a,b,c", "at most 2"},
                 {8, "a,\xff", "UTF-8"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct svi_shape s;

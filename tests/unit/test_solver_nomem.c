@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#include "wire/model_file.h"
+#include "formats/model_file.h"
 
 /* Calls `once` with the n-th allocation failing, for every n until none does. */
 static void fail_each(svs_code (*once)(void *what), void *what) {

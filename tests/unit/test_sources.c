@@ -2,7 +2,8 @@
 #include "support/engine.h"
 
 #include "base/random.h"
-#include "engine/producers.h"
+#include "engine/sources.h"
+#include "support/apply.h"
 
 static bool ok(const json_t *reply) {
     return json_is_true(json_object_get(reply, "ok"));
@@ -100,7 +101,7 @@ static void test_allowed_gaps(void **unused) {
     svi_engine_allow_gaps(f.e, true);
     taken(&f, 7, "{'x': [1], 'y': 1, 'src': 'a', 'n': 7}");
     speaker_build(&f, "[{'x': [1], 'src': 'a', 'n': 9223372036854775807}, {'x': [1]}, {'x': [1]}]");
-    assert_int_equal(svi_engine_frame(f.e, f.frame.data, f.frame.size, NOW, true, &r), SVS_GAP);
+    assert_int_equal(apply_bytes(f.e, f.frame.data, f.frame.size, NOW, true, &r), SVS_GAP);
     assert_int_equal(svi_engine_source_next(f.e, "a"), 8);
     taken(&f, 8, "{'x': [1], 'y': 1, 'src': 'a', 'n': 8}");
     speaker_close(&f);
@@ -185,7 +186,7 @@ static void test_malformed_messages_get_a_reply(void **unused) {
     speaker_open(&f, NULL);
     for (int i = 0; i < 4; i++) {
         struct svi_bytes out = {0};
-        assert_int_equal(svi_router_handle(&f.control, bad[i], length[i], NOW, &out), SVS_OK);
+        assert_int_equal(route_bytes(&f.control, bad[i], length[i], NOW, &out), SVS_OK);
         json_t *reply = speaker_reply(&out);
         assert_string_equal(text_of(reply, "code"), codes[i]);
         json_decref(reply);
@@ -212,27 +213,27 @@ static void test_table(void **unused) {
     (void)unused;
     svs_error err;
     char name[16];
-    svi_producers *p = svi_producers_new(1000, &err);
-    assert_null(svi_producers_find(p, "x", 1));
+    svi_sources *p = svi_sources_new(1000, &err);
+    assert_null(svi_sources_find(p, "x", 1));
     for (int i = 0; i < 1000; i++) {
         int length = snprintf(name, sizeof name, "p%d", i * 7919 % 1000);
-        assert_null(svi_producers_find(p, name, (size_t)length));
-        svi_producers_add(p, name, (size_t)length, &err)->next = i;
-        assert_int_equal(svi_producers_count(p), i + 1);
+        assert_null(svi_sources_find(p, name, (size_t)length));
+        svi_sources_add(p, name, (size_t)length, &err)->next = i;
+        assert_int_equal(svi_sources_count(p), i + 1);
     }
     for (int i = 0; i < 1000; i++) {
         int length = snprintf(name, sizeof name, "p%d", i * 7919 % 1000);
-        assert_int_equal(svi_producers_find(p, name, (size_t)length)->next, i);
-        assert_string_equal(svi_producers_find(p, name, (size_t)length)->name, name);
+        assert_int_equal(svi_sources_find(p, name, (size_t)length)->next, i);
+        assert_string_equal(svi_sources_find(p, name, (size_t)length)->name, name);
     }
-    assert_null(svi_producers_find(p, "p", 1));
-    assert_null(svi_producers_find(p, "", 0));
-    assert_null(svi_producers_add(p, "more", 4, &err));
+    assert_null(svi_sources_find(p, "p", 1));
+    assert_null(svi_sources_find(p, "", 0));
+    assert_null(svi_sources_add(p, "more", 4, &err));
     assert_int_equal(err.code, SVS_LIMIT);
-    assert_true(svi_producers_memory(1000) > 1000 * 64);
-    svi_producers_free(&p);
-    svi_producers_free(&p);
-    assert_null(svi_producers_new(0, &err));
+    assert_true(svi_sources_memory(1000) > 1000 * 64);
+    svi_sources_free(&p);
+    svi_sources_free(&p);
+    assert_null(svi_sources_new(0, &err));
     assert_int_equal(err.code, SVS_INVALID);
 }
 
@@ -242,19 +243,19 @@ static void test_what_is_on_disk(void **unused) {
     (void)unused;
     enum { STEPS = 20000 };
     static int64_t at_end[STEPS + 2]; /* what `next` was when an era ended */
-    struct svi_producer p = {.next = 0};
+    struct svi_source p = {.next = 0};
     struct svi_random random = {5};
     uint64_t era = 1, kept = 0;
     int64_t next = 0;
     for (int i = 0; i < STEPS; i++) {
         const uint64_t chance = svi_random_next(&random) % 8;
         if (chance < 4)
-            svi_producer_take(&p, next += 1 + (int64_t)chance, era);
+            svi_source_take(&p, next += 1 + (int64_t)chance, era);
         else if (chance < 6 && era - kept < 2)
             at_end[era++] = next;
         else if (chance == 7 && era - kept == 2)
             kept++;
-        assert_int_equal(svi_producer_durable(&p, kept), at_end[kept] - 1);
+        assert_int_equal(svi_source_durable(&p, kept), at_end[kept] - 1);
     }
 }
 

@@ -106,13 +106,13 @@ int unlinkat(int fd, const char *path, int flags) {
     return fails(UNLINKAT) ? -1 : (int)syscall(SYS_unlinkat, fd, path, flags);
 }
 
-static const struct svi_folder *hasty; /* its first segment goes between a reader's opening and its lock */
+static const struct svi_state_dir *hasty; /* its first segment goes between a reader's opening and its lock */
 
 int flock(int fd, int how) {
-    const struct svi_folder *f = how & LOCK_SH ? hasty : NULL;
+    const struct svi_state_dir *f = how & LOCK_SH ? hasty : NULL;
     hasty = how & LOCK_SH ? NULL : hasty;
     if (f)
-        assert_int_equal(svi_folder_clear(f, "journal", (uint64_t[]){0}, 1, NULL), SVS_OK);
+        assert_int_equal(svi_state_dir_clear(f, "journal", (uint64_t[]){0}, 1, NULL), SVS_OK);
     return fails(FLOCK) ? -1 : (int)syscall(SYS_flock, fd, how);
 }
 
@@ -169,7 +169,7 @@ static void append(struct life *l, svi_journal *j, uint64_t end) {
     }
 }
 
-static void checkpoint(struct life *l, const struct svi_folder *f, svi_journal *j) {
+static void checkpoint(struct life *l, const struct svi_state_dir *f, svi_journal *j) {
     svs_error e = {0};
     struct svi_checkpoint c = {.program = "1", .position = svi_journal_position(j)}, d = {0};
     if (good(l, svi_checkpoint_write(f, &c, NULL, &e), &e)) {
@@ -180,7 +180,7 @@ static void checkpoint(struct life *l, const struct svi_folder *f, svi_journal *
     svi_checkpoint_clear(&d);
 }
 
-static void read_back(struct life *l, const struct svi_folder *f, struct svi_position *end) {
+static void read_back(struct life *l, const struct svi_state_dir *f, struct svi_position *end) {
     static const struct svi_position zero;
     struct svi_journal_reader_options o = {0, 1000, false};
     struct svi_journal_found found;
@@ -204,24 +204,24 @@ static void read_back(struct life *l, const struct svi_folder *f, struct svi_pos
 
 /* Opens, reads what is there, goes on with it, writes a checkpoint, sets a file aside and leaves. */
 static void live(struct life *l, enum svi_fsync fsync) {
-    struct svi_folder f;
+    struct svi_state_dir f;
     struct svi_position at = {0};
     struct svi_journal_options o = {"s", KEPT_EPOCH, 300, fsync, 2};
     svs_error e = {0};
     *l = (struct life){.checkpoint = -1};
-    if (!good(l, svi_folder_open(&f, k.path, true, &e), &e))
+    if (!good(l, svi_state_dir_open(&f, k.path, true, &e), &e))
         return;
     read_back(l, &f, &at);
     svi_journal *j = l->code == SVS_OK ? svi_journal_new(&f, &o, &at, &e) : NULL;
     if (j) {
         append(l, j, at.number + 15);
         checkpoint(l, &f, j);
-        svi_folder_set_aside(&f, "checkpoint", 999, NULL);
+        svi_state_dir_set_aside(&f, "checkpoint", 999, NULL);
         append(l, j, at.number + 24);
     } else
         good(l, e.code, &e);
     svi_journal_free(&j);
-    svi_folder_close(&f);
+    svi_state_dir_close(&f);
 }
 
 /* What a crash leaves: half a record, and a file that never got its name. */
@@ -229,8 +229,8 @@ static void leave_rests(void) {
     char path[160], name[SVI_FILE_NAME];
     uint64_t *numbers;
     int count;
-    assert_int_equal(svi_folder_list(&k.folder, "journal", &numbers, &count, NULL), SVS_OK);
-    snprintf(path, sizeof path, "%s/%s", k.path, svi_folder_name(name, "journal", numbers[count - 1]));
+    assert_int_equal(svi_state_dir_list(&k.folder, "journal", &numbers, &count, NULL), SVS_OK);
+    snprintf(path, sizeof path, "%s/%s", k.path, svi_state_dir_name(name, "journal", numbers[count - 1]));
     int fd = open(path, O_WRONLY | O_APPEND);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, "torn", 4), 4);
@@ -271,7 +271,7 @@ static void begin_place(void) {
 
 static void remove_place(void) {
     kept_empty(&k);
-    svi_folder_close(&k.folder);
+    svi_state_dir_close(&k.folder);
     unlinkat(outer.folder.fd, "sub/lock", 0);
     unlinkat(outer.folder.fd, "sub", AT_REMOVEDIR);
 }
@@ -283,9 +283,9 @@ static bool one(enum call call, long n, bool second) {
     enum svi_fsync fsync = n % 2 ? SVI_FSYNC_ALWAYS : SVI_FSYNC_INTERVAL;
     if (second) {
         live(&before, fsync);
-        assert_int_equal(svi_folder_open(&k.folder, k.path, false, NULL), SVS_OK);
+        assert_int_equal(svi_state_dir_open(&k.folder, k.path, false, NULL), SVS_OK);
         leave_rests();
-        svi_folder_close(&k.folder);
+        svi_state_dir_close(&k.folder);
     }
     failing = call;
     failed = false;
@@ -301,7 +301,7 @@ static bool one(enum call call, long n, bool second) {
         assert_int_equal(l.code, SVS_OK);
     if (l.acked < before.acked)
         l.acked = before.acked;
-    if (svi_folder_open(&k.folder, k.path, false, NULL) == SVS_OK) {
+    if (svi_state_dir_open(&k.folder, k.path, false, NULL) == SVS_OK) {
         check_after(&l, fsync);
         remove_place();
     } else
@@ -395,13 +395,13 @@ static void test_parent(void **state) {
         reason = rows[i].reason;
         forever = false;
         left = traced = 0;
-        assert_int_equal(svi_folder_open(&k.folder, k.path, true, &e), rows[i].code);
+        assert_int_equal(svi_state_dir_open(&k.folder, k.path, true, &e), rows[i].code);
         left = -1;
         assert_trace(rows[i].trace);
-        svi_folder_close(&k.folder);
+        svi_state_dir_close(&k.folder);
     }
     assert_non_null(strstr(e.text, k.path));
-    assert_int_equal(svi_folder_open(&k.folder, k.path, false, &e), SVS_OK);
+    assert_int_equal(svi_state_dir_open(&k.folder, k.path, false, &e), SVS_OK);
     assert_trace(""); /* who only looks changes nothing */
     remove_place();
     kept_remove(&outer);
@@ -427,7 +427,7 @@ static void test_removed_while_read(void **state) {
         assert_true(how ? !reader && e.code == SVS_IO : !!reader);
         if (reader) {
             uint64_t n = 0;
-            assert_int_equal(svi_folder_clear(&k.folder, "journal", (uint64_t[]){0}, 1, NULL), SVS_OK);
+            assert_int_equal(svi_state_dir_clear(&k.folder, "journal", (uint64_t[]){0}, 1, NULL), SVS_OK);
             while (svi_journal_read(reader, &r, &e) == SVI_JOURNAL_RECORD)
                 assert_int_equal(r.number, n++);
             assert_int_equal(n, 5);
@@ -482,7 +482,7 @@ static void test_halves(void **state) {
     live(&l, SVI_FSYNC_ALWAYS);
     assert_int_equal(l.acked, 48);
     halves = false;
-    assert_int_equal(svi_folder_open(&k.folder, k.path, false, NULL), SVS_OK);
+    assert_int_equal(svi_state_dir_open(&k.folder, k.path, false, NULL), SVS_OK);
     everything_read(&all, &k, NULL, false, NULL);
     assert_int_equal(all.count, 48);
     remove_place();

@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "support/kept.h"
-#include "store/reader.h"
+#include "store/journal_internal.h"
 
 static long left = -1;       /* allocations until one fails; -1 = none fails */
 static bool forever, failed; /* all behind it fail as well; one has failed */
@@ -70,16 +70,16 @@ static int fail_each(svs_code (*attempt)(svs_error *err)) {
 }
 
 static svs_code open_folder(svs_error *err) {
-    struct svi_folder f;
-    svs_code code = svi_folder_open(&f, k.path, false, err);
-    svi_folder_close(&f);
+    struct svi_state_dir f;
+    svs_code code = svi_state_dir_open(&f, k.path, false, err);
+    svi_state_dir_close(&f);
     return code;
 }
 
 static svs_code list(svs_error *err) {
     uint64_t *numbers;
     int count;
-    svs_code code = svi_folder_list(&k.folder, "journal", &numbers, &count, err);
+    svs_code code = svi_state_dir_list(&k.folder, "journal", &numbers, &count, err);
     if (code != SVS_OK)
         assert_true(!numbers && count == 0);
     svi_free(numbers);

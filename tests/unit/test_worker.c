@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "engine/worker.h"
+#include "base/worker.h"
 
 static sem_t about_to_ring, may_ring;
 
@@ -27,7 +27,7 @@ static void count(void *job) {
     ++*(int *)job;
 }
 
-static const struct svi_trade trades[] = {{"prompt", count, NULL, true}, {"idle", count, NULL, false}};
+static const struct svi_worker_task trades[] = {{"prompt", count, NULL, true}, {"idle", count, NULL, false}};
 
 static bool rings(const svi_worker *w, int ms) {
     struct pollfd bell = {svi_worker_fd(w), POLLIN, 0};
@@ -36,7 +36,7 @@ static bool rings(const svi_worker *w, int ms) {
 
 /* Who took a job before its ring would be woken by that for ever after. */
 static void test_job_comes_with_its_ring(void **state) {
-    const struct svi_trade *trade = *state;
+    const struct svi_worker_task *trade = *state;
     int jobs = 0;
     svs_error e;
     svi_worker *w = svi_worker_new(trade, &e);

@@ -18,7 +18,7 @@ static void test_ended_before_its_first_record(void **state) {
         int fd = open(path, O_RDONLY);
         assert_true(fd >= 0 && read(fd, head, sizeof head) > 0);
         close(fd);
-        assert_int_equal(svi_segment_header_read(&h, head, sizeof head), SVI_HEAD_SOUND);
+        assert_int_equal(svi_segment_header_read(&h, head, sizeof head), SVI_HEADER_SOUND);
         assert_int_equal(truncate(path, (off_t)h.size + (torn ? 20 : 0)), 0);
 
         assert_begins(l, false);

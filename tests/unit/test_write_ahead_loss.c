@@ -1,6 +1,7 @@
 /* Where each source goes on when a part of the journal is lost: once, where its first message behind the loss
  * says; what was refused when it came is refused again. */
 #include "support/life.h"
+#include "support/apply.h"
 
 static const char *const exactly_once[] = {"delivery", "exactly-once", NULL};
 
@@ -10,8 +11,9 @@ static svs_code put(struct life *l, const char *src, int n) {
     speaker_build(&l->speaker, "{'x': [%d, %d], 'y': %d, 'src': '%s', 'n': %d, 'ts': 1}", n % 5, n % 3, n % 2,
                   src, n);
     const struct svi_bytes *f = &l->speaker.frame;
-    assert_int_equal(svi_keeper_write(l->keeper, SVI_RECORD_SOURCED, NOW, f->data, f->size, NULL), SVS_OK);
-    return svi_engine_frame(l->engine, f->data, f->size, NOW, true, &r);
+    assert_int_equal(svi_write_ahead_write(l->keeper, SVI_RECORD_SOURCED, NOW, f->data, f->size, NULL),
+                     SVS_OK);
+    return apply_bytes(l->engine, f->data, f->size, NOW, true, &r);
 }
 
 static void put_all(struct life *l, const char *src, int from, int to) {

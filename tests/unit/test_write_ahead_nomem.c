@@ -7,15 +7,16 @@
 #include "support/quick.h"
 
 #include "base/fail.h"
-#include "engine/keeper.h"
-#include "engine/recovery.h"
+#include "state/write_ahead.h"
+#include "state/recovery.h"
+#include "support/apply.h"
 
 #define SAMPLES 30
 
 struct life {
     char path[200];
     struct svi_settings s;
-    svi_keeper *keeper;
+    svi_write_ahead *keeper;
     svi_engine *engine;
     int64_t acked; /* samples */
 };
@@ -26,32 +27,32 @@ static void sink(void *user, const struct svi_event *event) {
 }
 
 static svs_code begin(struct life *l, svs_error *err) {
-    l->keeper = svi_keeper_open(&l->s, sink, NULL, NULL, &l->engine, err);
+    l->keeper = svi_write_ahead_open(&l->s, sink, NULL, NULL, &l->engine, err);
     assert_true((l->keeper == NULL) == (l->engine == NULL));
     return l->keeper ? SVS_OK : err->code;
 }
 
 static void end(struct life *l) {
-    svi_keeper_free(&l->keeper);
+    svi_write_ahead_free(&l->keeper);
     svi_engine_free(&l->engine);
 }
 
 /* As the inlet does: nothing counts that is not written down, nothing is acknowledged that was not taken. */
 static svs_code take(struct life *l, int n, const struct svi_bytes *frame, svs_error *err) {
     struct svi_receipt r;
-    svs_code code = svi_keeper_note(l->keeper, SVI_RECORD_SOURCED, NOW, frame->data, frame->size, err);
+    svs_code code = svi_write_ahead_append(l->keeper, SVI_RECORD_SOURCED, NOW, frame->data, frame->size, err);
     if (code != SVS_OK) {
-        svi_keeper_drop(l->keeper);
+        svi_write_ahead_abort(l->keeper);
         return code;
     }
-    if ((code = svi_keeper_commit(l->keeper, err)) != SVS_OK)
+    if ((code = svi_write_ahead_commit(l->keeper, err)) != SVS_OK)
         return code;
-    svi_engine_frame(l->engine, frame->data, frame->size, NOW, true, &r);
-    if (svi_engine_starved(l->engine))
+    apply_bytes(l->engine, frame->data, frame->size, NOW, true, &r);
+    if (svi_engine_out_of_memory(l->engine))
         return svi_fail(err, SVS_NO_MEMORY, "starved");
     assert_int_equal(r.n, n);
     l->acked = n + 1;
-    return n % 8 == 7 ? svi_keeper_save(l->keeper, NULL, NULL, err) : SVS_OK;
+    return n % 8 == 7 ? svi_write_ahead_save(l->keeper, NULL, NULL, err) : SVS_OK;
 }
 
 /* One life, from what the last left behind. */
@@ -128,11 +129,11 @@ static void keep(struct life *l, struct speaker *f, enum svi_record_kind kind) {
     svs_error err;
     struct svi_bytes out = {0};
     struct svi_control c = {.engine = l->engine, .settings = &l->s};
-    assert_int_equal(svi_keeper_write(l->keeper, kind, NOW, f->frame.data, f->frame.size, &err), SVS_OK);
+    assert_int_equal(svi_write_ahead_write(l->keeper, kind, NOW, f->frame.data, f->frame.size, &err), SVS_OK);
     if (kind == SVI_RECORD_CONTROL)
         assert_int_equal(svi_control_handle(&c, f->frame.data, f->frame.size, NOW, &out), SVS_OK);
     else
-        svi_engine_frame(l->engine, f->frame.data, f->frame.size, NOW, true, NULL);
+        apply_bytes(l->engine, f->frame.data, f->frame.size, NOW, true, NULL);
     svi_bytes_clear(&out);
 }
 
@@ -148,7 +149,7 @@ static void fill(struct life *l) {
                       n);
         keep(l, &f, SVI_RECORD_SOURCED);
         if (n == 12)
-            assert_int_equal(svi_keeper_save(l->keeper, NULL, bytes, &err), SVS_OK);
+            assert_int_equal(svi_write_ahead_save(l->keeper, NULL, bytes, &err), SVS_OK);
         if (n % 5 == 4 && n < 15) {
             speaker_build(&f, "%s", changes[n / 5]);
             keep(l, &f, SVI_RECORD_CONTROL);
@@ -164,7 +165,7 @@ static void test_a_restart(void **unused) {
     struct life l = {.acked = 0};
     svs_error err = {0};
     char expected[SVI_HASH_TEXT] = "", hash[SVI_HASH_TEXT];
-    struct svi_folder folder;
+    struct svi_state_dir folder;
     int failures = 0;
     bool failed = true;
     svi_settings_default(&l.s);
@@ -172,7 +173,7 @@ static void test_a_restart(void **unused) {
     assert_non_null(test_folder(l.path));
     assert_int_equal(svi_settings_set(&l.s, "state.dir", l.path, &err), SVS_OK);
     fill(&l);
-    assert_int_equal(svi_folder_open(&folder, l.path, false, &err), SVS_OK);
+    assert_int_equal(svi_state_dir_open(&folder, l.path, false, &err), SVS_OK);
     for (int n = -1; failed; n++) {
         const struct svi_recovery_options o = {
             .until = UINT64_MAX, .silent = true, .from = n % 2 ? SVI_FROM_START : SVI_FROM_NEWEST};
@@ -194,7 +195,7 @@ static void test_a_restart(void **unused) {
         svi_engine_free(&r.engine);
     }
     assert_true(failures > 40);
-    svi_folder_close(&folder);
+    svi_state_dir_close(&folder);
     test_folder_remove(l.path);
 }
 

@@ -6,6 +6,9 @@
 #include <stdatomic.h>
 
 #include "support/life.h"
+#include "server/server.h"
+#include "server/server.h"
+#include "support/apply.h"
 
 #define AT_ONCE 400000 /* bytes; a state is gathered in pieces of less, and is a multiple of it */
 
@@ -47,22 +50,23 @@ static void wide_samples(struct life *l, int count) {
         svi_pack_text(&p, "y");
         svi_pack_int(&p, i % 2);
         assert_int_equal(svi_pack_end(&p), SVS_OK);
-        assert_int_equal(svi_keeper_note(l->keeper, SVI_RECORD_FRAME, NOW, f->data, f->size, NULL), SVS_OK);
-        svi_engine_frame(l->engine, f->data, f->size, NOW, false, NULL);
+        assert_int_equal(svi_write_ahead_append(l->keeper, SVI_RECORD_FRAME, NOW, f->data, f->size, NULL),
+                         SVS_OK);
+        apply_bytes(l->engine, f->data, f->size, NOW, false, NULL);
     }
-    assert_int_equal(svi_keeper_commit(l->keeper, NULL), SVS_OK);
+    assert_int_equal(svi_write_ahead_commit(l->keeper, NULL), SVS_OK);
 }
 
 static void turn(struct life *l, double work) {
-    struct pollfd p = {svi_keeper_fd(l->keeper), POLLIN, 0};
+    struct pollfd p = {svi_write_ahead_fd(l->keeper), POLLIN, 0};
     poll(&p, 1, 1);
-    if (svi_keeper_turn(l->keeper, work, &l->error) != SVS_OK)
+    if (svi_write_ahead_turn(l->keeper, work, &l->error) != SVS_OK)
         fail_msg("%s", l->error.text);
 }
 
 static double figure(struct life *l, const char *name) {
     const struct svi_figure *f;
-    svi_keeper_figures(l->keeper);
+    svi_write_ahead_figures(l->keeper);
     const int count = svi_engine_figures(l->engine, NOW, &f);
     for (int i = 0; i < count; i++)
         if (strcmp(f[i].name, name) == 0)
@@ -115,11 +119,12 @@ static void test_its_memory_is_predicted(void **state) {
     for (int i = 1; i <= 12; i++)
         wide_samples(l, 600);
     await(l, "checkpoints", 1);
-    const double used = in_use() - before, predicted = svi_engine_memory(&l->s, 50, 2);
+    svi_server_predict_memory(&l->s, l->engine);
+    const double used = in_use() - before, predicted = svi_server_memory(&l->s, 50, 2);
     if (used > predicted || figure(l, "memory_predicted") != predicted)
         fail_msg("%.0f bytes in use, %.0f predicted", used, predicted);
     l->s.state_dir[0] = '\0';
-    assert_true(svi_engine_memory(&l->s, 50, 2) < predicted - 6000 * 50 * sizeof(double));
+    assert_true(svi_server_memory(&l->s, 50, 2) < predicted - 6000 * 50 * sizeof(double));
     end(l);
 }
 

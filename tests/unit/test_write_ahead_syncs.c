@@ -37,9 +37,9 @@ int fdatasync(int fd) {
 
 /* One turn that took this long, and a moment for what is done beside. */
 static svs_code turn(struct life *l, double work) {
-    struct pollfd p = {svi_keeper_fd(l->keeper), POLLIN, 0};
+    struct pollfd p = {svi_write_ahead_fd(l->keeper), POLLIN, 0};
     poll(&p, 1, 1);
-    return svi_keeper_turn(l->keeper, work, &l->error);
+    return svi_write_ahead_turn(l->keeper, work, &l->error);
 }
 
 static bool is_begun(void) {
@@ -66,7 +66,7 @@ static void test_a_lost_write_is_not_told_as_kept(void **state) {
     feed(l, 3);
     for (int i = 0; i < 60 && code == SVS_OK; i++) { /* a checkpoint is due */
         code = turn(l, 10);
-        assert_int_equal(svi_keeper_durable(l->keeper, "a"), -1);
+        assert_int_equal(svi_write_ahead_durable(l->keeper, "a"), -1);
     }
     assert_int_equal(code, SVS_OK);
     pthread_mutex_lock(&lock);
@@ -74,11 +74,11 @@ static void test_a_lost_write_is_not_told_as_kept(void **state) {
     pthread_cond_broadcast(&change);
     pthread_mutex_unlock(&lock);
     while (code == SVS_OK) {
-        assert_int_equal(svi_keeper_durable(l->keeper, "a"), -1);
+        assert_int_equal(svi_write_ahead_durable(l->keeper, "a"), -1);
         code = turn(l, 0);
     }
     assert_int_equal(code, SVS_IO);
-    assert_int_equal(svi_keeper_save(l->keeper, NULL, NULL, &l->error), SVS_IO);
+    assert_int_equal(svi_write_ahead_save(l->keeper, NULL, NULL, &l->error), SVS_IO);
     assert_int_equal(beside, 1);
     end(l);
     assert_begins(l, false);
@@ -104,16 +104,16 @@ static void test_a_checkpoint_waits_for_its_journal(void **state) {
         l->more = more;
         assert_begins(l, false);
         feed(l, 5);
-        assert_int_equal(svi_keeper_durable(l->keeper, "a"), i == 0 ? 4 : -1);
+        assert_int_equal(svi_write_ahead_durable(l->keeper, "a"), i == 0 ? 4 : -1);
         assert_int_equal(turn(l, 2), SVS_OK);
         while (checkpoints(l) == 0)
             assert_int_equal(turn(l, 0), SVS_OK);
-        assert_int_equal(svi_keeper_durable(l->keeper, "a"), 4);
+        assert_int_equal(svi_write_ahead_durable(l->keeper, "a"), 4);
         feed(l, 2);
-        assert_int_equal(svi_keeper_durable(l->keeper, "a"), i == 0 ? 6 : 4);
+        assert_int_equal(svi_write_ahead_durable(l->keeper, "a"), i == 0 ? 6 : 4);
         assert_int_equal(turn(l, 100), SVS_OK); /* and one that is asked for meanwhile */
         save(l);
-        assert_int_equal(svi_keeper_durable(l->keeper, "a"), 6);
+        assert_int_equal(svi_write_ahead_durable(l->keeper, "a"), 6);
         end(l);
         assert_begins(l, false);
         assert_int_equal(seen(l), 7);

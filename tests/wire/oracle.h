@@ -172,19 +172,19 @@ static inline const char *oracle_message(const struct svi_message *m, const stru
 /* Decodes the whole frame both ways. *taken (may be NULL): elements that were accepted. */
 static inline const char *oracle_values(const uint8_t *bytes, size_t length, struct svi_shape *s,
                                         int *taken) {
-    struct svi_frame f;
+    struct svi_envelope f;
     struct svi_message m;
     svs_error err;
     msgpack_unpacked u;
     const char *problem = NULL;
-    if (svi_frame_open(&f, bytes, length, &err) != SVS_OK)
+    if (svi_envelope_read(&f, bytes, length) != SVS_OK)
         return NULL;
     msgpack_unpacked_init(&u);
     if (msgpack_unpack_next(&u, (const char *)bytes, length, NULL) != MSGPACK_UNPACK_SUCCESS)
         problem = "opened, but msgpack-c does not read it";
     bool batch = u.data.type == MSGPACK_OBJECT_ARRAY;
     for (uint32_t i = 0; !problem && f.left > 0; i++) {
-        svs_code code = svi_frame_next(&f, s, &m, &err);
+        svs_code code = svi_envelope_next(&f, s, &m, &err);
         if (code == SVS_OK)
             code = svi_shape_fits(s, &m, &err);
         if (code == SVS_OK) {
@@ -197,7 +197,7 @@ static inline const char *oracle_values(const uint8_t *bytes, size_t length, str
         }
     }
     msgpack_unpacked_destroy(&u);
-    return !problem && f.at != f.end ? "the cursor does not end at the end" : problem;
+    return !problem && f.next && f.next != f.bytes + f.size ? "the cursor does not end at the end" : problem;
 }
 
 #endif

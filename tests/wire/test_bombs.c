@@ -12,15 +12,15 @@
 
 #include <cmocka.h>
 
-#include "engine/control.h"
-#include "engine/engine_archive.h"
-#include "store/files.h"
-#include "store/reader.h"
+#include "server/control.h"
+#include "store/checkpoint_file.h"
+#include "store/journal_internal.h"
 #include "svmstream/model.h"
 #include "wire/archive_file.h"
-#include "wire/novelty_file.h"
-#include "wire/outbox_reply.h"
+#include "formats/novelty_file.h"
+#include "client/outbox_internal.h"
 #include "wire/pack.h"
+#include "support/apply.h"
 
 #define LARGEST ((size_t)1 << 20)
 #define MIB     1024 /* KiB */
@@ -93,7 +93,7 @@ static svs_code read_reply(const uint8_t *bytes, size_t size, svs_error *err) {
 
 static svs_code read_checkpoint(const uint8_t *bytes, size_t size, svs_error *err) {
     struct svi_checkpoint c = {0};
-    svs_code code = svi_checkpoint_parse(bytes, size, "bomb", &c, err);
+    svs_code code = svi_checkpoint_parse(bytes, size, NULL, "bomb", &c, err);
     svi_checkpoint_clear(&c);
     return code;
 }
@@ -184,7 +184,7 @@ static void learn(svi_engine *e, int count) {
         svi_pack_text(&p, "src");
         svi_pack_text(&p, i % 2 ? "left" : "right");
         assert_int_equal(svi_pack_end(&p), SVS_OK);
-        assert_int_equal(svi_engine_frame(e, b.data, b.size, 1000000 + i, false, NULL), SVS_OK);
+        assert_int_equal(apply_bytes(e, b.data, b.size, 1000000 + i, false, NULL), SVS_OK);
     }
     svi_bytes_clear(&b);
 }
@@ -250,7 +250,7 @@ static void test_requests(void **state) {
     for (int i = 0; i < BOMBS; i++) {
         const size_t size = build(&bombs[i], bytes);
         assert_int_equal(svi_control_handle(&c, bytes, size, 1, &reply), SVS_OK);
-        assert_int_equal(svi_router_handle(&c, bytes, size, 1, &reply), SVS_OK);
+        assert_int_equal(route_bytes(&c, bytes, size, 1, &reply), SVS_OK);
         assert_true(reply.size > 0 && reply.size < 1024);
     }
     assert_int_equal(svi_engine_seen(c.engine), 0);

@@ -130,10 +130,10 @@ static void render(char *out, size_t size, const struct svi_message *m, const st
     render_value(out, size, "n", m->n < 0 ? svs_none() : svs_int(m->n));
 }
 
-static svs_code decode_next(struct svi_frame *f, struct svi_shape *s, char *out, size_t size,
+static svs_code decode_next(struct svi_envelope *f, struct svi_shape *s, char *out, size_t size,
                             svs_error *err) {
     struct svi_message m;
-    svs_code code = svi_frame_next(f, s, &m, err);
+    svs_code code = svi_envelope_next(f, s, &m, err);
     if (code == SVS_OK)
         code = svi_shape_fits(s, &m, err);
     snprintf(out, size, "%s", svs_code_name(code));
@@ -148,12 +148,12 @@ static svs_code decode_next(struct svi_frame *f, struct svi_shape *s, char *out,
 }
 
 static void accept_first(struct wire_case *c, struct svi_shape *s) {
-    struct svi_frame f;
+    struct svi_envelope f;
     svs_error err;
     char text[600];
     if (c->first.size == 0)
         return;
-    assert_int_equal(svi_frame_open(&f, c->first.data, c->first.size, &err), SVS_OK);
+    assert_int_equal(svi_envelope_read(&f, c->first.data, c->first.size), SVS_OK);
     assert_int_equal(decode_next(&f, s, text, sizeof text, &err), SVS_OK);
 }
 
@@ -167,10 +167,9 @@ static uint8_t *exact_copy(const uint8_t *bytes, size_t size) {
 }
 
 static svs_code open_copy(const struct wire_case *c, size_t size) {
-    struct svi_frame f;
-    svs_error err = {0};
+    struct svi_envelope f;
     uint8_t *copy = exact_copy(c->bytes.data, size);
-    svs_code code = svi_frame_open(&f, copy, size, &err);
+    svs_code code = svi_envelope_read(&f, copy, size);
     free(copy);
     return code;
 }
@@ -184,30 +183,31 @@ static void check_cuts(struct wire_case *c) {
     assert_int_equal(open_copy(c, c->bytes.size), SVS_TRAILING);
 }
 
-static void check_elements(struct wire_case *c, struct svi_frame *f, struct svi_shape *s, svs_error *err) {
+static void check_elements(struct wire_case *c, struct svi_envelope *f, struct svi_shape *s, svs_error *err) {
     char text[600];
-    const uint8_t *at = f->at;
+    const uint8_t *at = f->left > 0 ? f->first.at : f->bytes + f->size;
     assert_int_equal(f->left, c->elements);
     for (int i = 0; i < c->elements; i++) {
         decode_next(f, s, text, sizeof text, err);
         if (strcmp(text, c->element[i]) != 0)
             fail_msg("%s: element %d is\n  %s (%s), not\n  %s", c->name, i, text, err->text, c->element[i]);
         assert_ptr_equal(f->element, at);
-        at = f->at;
+        at = f->next;
         assert_ptr_equal(f->element + f->element_size, at);
     }
     assert_int_equal(f->left, 0);
-    assert_ptr_equal(f->at, f->end);
+    assert_ptr_equal(at, f->bytes + f->size);
 }
 
 static void run_case(struct wire_case *c) {
     struct svi_shape s;
-    struct svi_frame f;
+    struct svi_envelope f;
     svs_error err = {0};
     assert_int_equal(svi_shape_init(&s, c->max, c->features, NULL), SVS_OK);
     accept_first(c, &s);
     uint8_t *copy = exact_copy(c->bytes.data, c->bytes.size);
-    svs_code code = svi_frame_open(&f, copy, c->bytes.size, &err);
+    svs_code code = svi_envelope_read(&f, copy, c->bytes.size);
+    err = f.form;
     if (strcmp(svs_code_name(code), c->open) != 0)
         fail_msg("%s: the frame gives %s (%s), not %s", c->name, svs_code_name(code), err.text, c->open);
     if (code == SVS_OK)

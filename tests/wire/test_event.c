@@ -185,7 +185,8 @@ static void test_error(void **state) {
 
 static void test_alert(void **state) {
     (void)state;
-    const struct svi_contribution top[] = {{"vibration", 0, 4.1, 0.9, 1.3, 0.75}, {NULL, 3, -2, NAN, NAN, -0.25}};
+    const struct svi_contribution top[] = {{"vibration", 0, 4.1, 0.9, 1.3, 0.75},
+                                           {NULL, 3, -2, NAN, NAN, -0.25}};
     struct svi_bytes b = {0};
     msgpack_unpacked u;
     struct svi_event e = event_of(SVI_TOPIC_ALERT);
@@ -262,9 +263,8 @@ static void test_model(void **state) {
     e.as.model.quality = quality;
     e.as.model.quality_count = 1;
     const msgpack_object *map = encode(&e, &b, &u);
-    assert_keys(
-        map,
-        "v stream epoch seq ts version method task d features classes W b C window seen learned serves quality");
+    assert_keys(map, "v stream epoch seq ts version method task d features classes W b C window seen learned "
+                     "serves quality");
     assert_common(map);
     assert_text(map, "task", "classify");
     assert_text(map, "method", "alsvm");
@@ -292,14 +292,14 @@ static void test_model(void **state) {
 /* A message, sent and taken in again by a stream of its own. */
 static void assert_round_trip(const struct svi_message *m, const svs_features *names, bool packed) {
     struct svi_shape s;
-    struct svi_frame f;
+    struct svi_envelope f;
     struct svi_message got;
     svs_error err = {0};
     struct svi_bytes b = {0};
     assert_int_equal(svi_shape_init(&s, 16, NULL, NULL), SVS_OK);
     assert_int_equal(svi_message_encode(m, names, packed, &b), SVS_OK);
-    assert_int_equal(svi_frame_open(&f, b.data, b.size, &err), SVS_OK);
-    assert_int_equal(svi_frame_next(&f, &s, &got, &err), SVS_OK);
+    assert_int_equal(svi_envelope_read(&f, b.data, b.size), SVS_OK);
+    assert_int_equal(svi_envelope_next(&f, &s, &got, &err), SVS_OK);
     assert_int_equal(got.op, m->op);
     assert_int_equal(got.has_x, m->has_x);
     for (int j = 0; m->has_x && j < m->d; j++)
@@ -366,17 +366,17 @@ static void test_messages_append(void **state) {
     double x[] = {1, 2};
     struct svi_bytes b = {0};
     struct svi_shape s;
-    struct svi_frame f;
+    struct svi_envelope f;
     struct svi_message got,
         m = {.has_x = true, .kind = SVI_DENSE, .d = 2, .x = x, .ts = NAN, .weight = 1, .n = -1};
     svi_shape_init(&s, 4, NULL, NULL);
     assert_int_equal(svi_bytes_append(&b, "\x9f", 1), SVS_OK);
     for (int i = 0; i < 15; i++)
         assert_int_equal(svi_message_encode(&m, NULL, i & 1, &b), SVS_OK);
-    assert_int_equal(svi_frame_open(&f, b.data, b.size, NULL), SVS_OK);
+    assert_int_equal(svi_envelope_read(&f, b.data, b.size), SVS_OK);
     assert_int_equal(f.left, 15);
     while (f.left > 0)
-        assert_int_equal(svi_frame_next(&f, &s, &got, NULL), SVS_OK);
+        assert_int_equal(svi_envelope_next(&f, &s, &got, NULL), SVS_OK);
     svi_bytes_clear(&b);
     svi_shape_clear(&s);
 }

@@ -11,10 +11,10 @@
 #include "wire/cursor.h"
 #include "wire/decode.h"
 #include "wire/json.h"
-#include "wire/kernel_wire.h"
-#include "wire/model_file.h"
-#include "wire/novelty_file.h"
-#include "wire/outbox_reply.h"
+#include "formats/kernel_model_file.h"
+#include "formats/model_file.h"
+#include "formats/novelty_file.h"
+#include "client/outbox_internal.h"
 #include "wire/pack.h"
 
 #define TAIL 9 /* "\xa3crc\xce" and four bytes */

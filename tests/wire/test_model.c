@@ -14,6 +14,7 @@
 
 #include "svmstream/model.h"
 #include "wire/decode.h"
+#include "wire/event.h"
 #include "wire/pack.h"
 
 #define D 3
@@ -214,8 +215,8 @@ static void test_bad_models(void **state) {
         {"version", ABSENT, SVS_OK, ""},
         {"method", NUMBER, SVS_WRONG_TYPE, "method"},
         {"method", NIL, SVS_OK, ""},
-        {"task", TEXT, SVS_WRONG_TYPE, "classify or regress"},
-        {"task", NUMBER, SVS_WRONG_TYPE, "classify or regress"},
+        {"task", TEXT, SVS_WRONG_TYPE, "one of classify, regress"},
+        {"task", NUMBER, SVS_WRONG_TYPE, "one of classify, regress"},
         {"task", ABSENT, SVS_WRONG_TYPE, "no task"},
         {"d", ABSENT, SVS_WRONG_TYPE, "no d"},
         {"d", NIL, SVS_WRONG_TYPE, "no d"},

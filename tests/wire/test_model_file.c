@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "wire/model_file.h"
+#include "formats/model_file.h"
 
 static char path[64];
 

@@ -6,8 +6,8 @@
 #include <zlib.h>
 
 #include "base/alloc.h"
-#include "wire/model_file.h"
-#include "wire/novelty_file.h"
+#include "formats/model_file.h"
+#include "formats/novelty_file.h"
 #include "wire/pack.h"
 
 static char path[64];
@@ -217,7 +217,7 @@ static void test_lies(void **state) {
     svs_novelty_free(&m);
     refused((lie.version = 2, SVS_UNAVAILABLE), "version 2");
     refused((lie.kernel = "sigmoid", SVS_WRONG_TYPE), "kernel");
-    refused((lie.d = 0, SVS_WRONG_TYPE), "d is no whole number");
+    refused((lie.d = 0, SVS_WRONG_TYPE), "d is an integer: it must be an integer from 1");
     refused((lie.d = 9000000, SVS_WRONG_TYPE), "features must be");
     refused((lie.lags = 3, SVS_WRONG_TYPE), "contradict");
     refused((lie.fosvm = 3, SVS_WRONG_TYPE), "fosvm");
@@ -232,7 +232,7 @@ static void test_lies(void **state) {
     refused((lie.rho = 0.6, SVS_WRONG_TYPE), "rho");
     refused((lie.z[1] = 0, SVS_WRONG_TYPE), "z[1]");
     refused((lie.z[0] = -1, SVS_WRONG_TYPE), "z[0]");
-    refused((lie.z[0] = NAN, SVS_NOT_FINITE), "z is not finite");
+    refused((lie.z[0] = NAN, SVS_NOT_FINITE), "z[0] of the member is not finite");
     refused((lie.z_count = 1, SVS_WRONG_TYPE), "contradict");
     refused((lie.z_count = 0, SVS_WRONG_TYPE), "contradict");
     refused((lie.support_count = 5, SVS_WRONG_TYPE), "contradict");
@@ -252,7 +252,7 @@ static void test_other_files(void **state) {
                {"hello", "", SVS_TRAILING},
                {"\x81\xa6"
                 "format\xa5hello",
-                "no model of novelty", SVS_WRONG_TYPE},
+                "not a novelty model", SVS_WRONG_TYPE},
                {"\x93\x01\x02\x03", "array", SVS_WRONG_TYPE},
                {"svm_type one_class\n", "", SVS_TRAILING}};
     svs_error err;

@@ -13,7 +13,7 @@
 #include "support/nomem.h"
 
 #include "base/alloc.h"
-#include "data/features.h"
+#include "data/feature_names.h"
 #include "data/message.h"
 #include "svmstream/model.h"
 #include "wire/decode.h"
@@ -71,15 +71,15 @@ static const uint8_t named[] = {0x81, 0xa1, 'x', 0x82, 0xa1, 'a', 1, 0xa1, 'b', 
 
 static svs_code decode_named(svs_error *err) {
     struct svi_shape s;
-    struct svi_frame f;
+    struct svi_envelope f;
     struct svi_message m;
     long planned = left;
     left = -1;
     assert_int_equal(svi_shape_init(&s, 20, NULL, NULL), SVS_OK);
-    assert_int_equal(svi_frame_open(&f, named, sizeof named, NULL), SVS_OK);
+    assert_int_equal(svi_envelope_read(&f, named, sizeof named), SVS_OK);
     left = planned;
-    svs_code code = svi_frame_next(&f, &s, &m, err);
-    assert_ptr_equal(f.at, f.end);
+    svs_code code = svi_envelope_next(&f, &s, &m, err);
+    assert_ptr_equal(f.next, f.bytes + f.size);
     svi_shape_restore(&s);
     assert_int_equal(svs_features_count(s.names), 0);
     svi_shape_clear(&s);

@@ -1,0 +1,49 @@
+#include "log.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+#define LINE 1024
+
+void mqtt_log_few(int64_t count, const char *format, ...) {
+    char text[LINE];
+    va_list arguments;
+    if (count > LOGGED)
+        return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "svmstream-mqtt: %s%s\n", text,
+            count == LOGGED ? " (further ones are only counted)" : "");
+}
+
+char *mqtt_counters_text(const struct counters *c, int64_t waiting, bool json, char out[COUNTERS_BYTES]) {
+    const struct {
+        const char *name;
+        int64_t value;
+    } rows[] = {
+#define X(name, text) {#name, c->name},
+        COUNTERS(X)
+#undef X
+            {"waiting", waiting}};
+    char *at = out;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *before = i > 0 ? json ? "," : ", " : json ? "{" : "";
+        at += sprintf(at, json ? "%s\"%s\":%" PRId64 : "%s%s %" PRId64, before, rows[i].name, rows[i].value);
+    }
+    strcpy(at, json ? "}" : "");
+    return out;
+}
+
+void *mqtt_need(size_t count, size_t size) {
+    void *memory = svi_alloc_array(count ? count : 1, size);
+    if (!memory) {
+        mqtt_log("no memory for %zu bytes", count * size);
+        exit(1);
+    }
+    return memory;
+}

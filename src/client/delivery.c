@@ -1,0 +1,200 @@
+/* Samples to one process, waited for: see delivery.h.
+ *
+ * Every call that waits is a loop over delivery_turn: send, poll, receive, and then judge the progress
+ * (delivery_check). Progress is any sample that was answered for, or nothing to wait for; without any for
+ * `timeout` seconds the call fails, and delivery_give_up says what may be wrong from how far the connection
+ * came. What the outbox reports meanwhile is kept for the command (delivery_hear). */
+#include "client/delivery.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+
+#define CHUNK_MS  1000   /* the longest wait at a time */
+#define REMIND    60     /* seconds between two warnings */
+#define LINGER_MS 120000 /* a process that learns slowly is given this long for the last messages */
+
+/* ---- what the outbox reports */
+
+static void keep_refusal(struct delivery *d, const svs_outbox_event *e) {
+    d->refused += e->count;
+    if (d->shown == DELIVERY_SHOWN)
+        return;
+    svs_error *r = &d->refusal[d->shown++];
+    const char *open = e->code[0] ? " (" : "", *shut = e->code[0] ? ")" : "";
+    if (e->first == e->last)
+        svi_fail(r, svi_code_by_name(e->code), "row %" PRId64 ": %s%s%s%s", e->first + 1, e->reason, open,
+                 e->code, shut);
+    else
+        svi_fail(r, svi_code_by_name(e->code), "%" PRId64 " of the rows %" PRId64 " to %" PRId64 ": %s%s%s%s",
+                 e->count, e->first + 1, e->last + 1, e->reason, open, e->code, shut);
+}
+
+/* It will pass, but a person may have to help. */
+static void keep_trouble(struct delivery *d, const svs_outbox_event *e) {
+    const double now = svi_monotonic();
+    const bool known = d->warned > 0 && now - d->warned < REMIND;
+    svi_fail(&d->later, svi_code_by_name(e->code), "%s (%s)", e->reason, e->code);
+    d->hopeless = strcmp(e->code, "not_durable") == 0;
+    if (d->warn && !known && !d->hopeless) {
+        d->warned = now;
+        d->warn(d->user, d->later.text);
+    }
+}
+
+static void delivery_hear(void *user, const svs_outbox_event *e) {
+    struct delivery *d = user;
+    const bool cut = strcmp(e->code, "power_cut") == 0;
+    if (e->kind == SVS_OUTBOX_ACKED) {
+        d->later.code = SVS_OK;
+    } else if (e->kind == SVS_OUTBOX_REFUSED) {
+        keep_refusal(d, e);
+    } else if (e->kind == SVS_OUTBOX_LATER) {
+        keep_trouble(d, e);
+    } else {
+        d->restarts += !cut;
+        d->forgotten[cut] += e->count;
+    }
+}
+
+/* ---- waiting */
+
+static svs_code delivery_give_up(const struct delivery *d, const svs_outbox_figures *f, svs_error *err) {
+    const char *address = d->address;
+    const struct link *l = &d->link;
+    if (l->push && !d->met)
+        return svi_fail(
+            err, SVS_IO,
+            "no process takes samples at %.60s: is `svmstream run` running with this `in`%s? With "
+            "its in.mode router, feed with --ack",
+            address, d->curve ? ", and our key in its allow file" : " and without CURVE");
+    if (l->push)
+        return svi_fail(err, SVS_IO, "%s takes no more: it is gone, or has hung for more than %g seconds",
+                        address, d->timeout);
+    if (!l->accepted)
+        return svi_fail(
+            err, SVS_IO,
+            "no process listens at %.80s: is `svmstream run --in.mode router` running with this `in`?",
+            address);
+    if (!l->introduced)
+        return svi_fail(
+            err, SVS_IO, "%.60s does not %s", address,
+            d->curve ? "let us in: is this its key (curve.server), and ours in its allow file with the role "
+                       "ingest? Is it running with in.mode router?"
+                     : "answer, but a process listens there: is it running with in.mode router (else feed "
+                       "without --ack), with CURVE (then give --curve and --curve.server), or does it hang?");
+    if (d->later.code != SVS_OK)
+        return svi_fail(err, d->later.code, "%.60s takes nothing for now: %.150s", address, d->later.text);
+    return svi_fail(err, SVS_IO, "%.60s %s: nothing was acknowledged for %g s, %" PRId64 " rows wait",
+                    address, l->connected ? "does not answer" : "is gone", d->timeout, f->kept);
+}
+
+/* Has something moved, or is there nothing to wait for? */
+static svs_code delivery_check(struct delivery *d, svs_error *err) {
+    const double now = svi_monotonic();
+    svs_outbox_figures f;
+    svs_outbox_status(d->link.box, &f);
+    d->met = d->met || (d->link.push ? d->link.connected : f.greeted);
+    const int64_t settled = f.acked + f.refused + f.dropped + f.taken + f.durable;
+    const bool all_taken = f.kept == f.taken;
+    const bool idle = d->met && f.kept == 0 && !d->finishing; /* a process that is away is not missed */
+    if (settled != d->settled || idle ||
+        (f.greeted && d->met && all_taken && (!d->finishing || svs_outbox_done(d->link.box))))
+        d->moved = now;
+    d->settled = settled;
+    if (d->hopeless && d->later.code != SVS_OK)
+        return svi_fail(err, SVS_UNAVAILABLE, "%.60s cannot promise that: %.150s", d->address, d->later.text);
+    if (now - d->moved <= d->timeout)
+        return SVS_OK;
+    if (!all_taken || !f.greeted || !d->met)
+        return delivery_give_up(d, &f, err);
+    return svi_fail(err, SVS_IO,
+                    "%.60s has taken all rows, but %g s later not all are on its disk: does it run with "
+                    "journal.fsync never?",
+                    d->address, d->timeout);
+}
+
+/* One round of sending, waiting up to `seconds` and listening. *readable (may be NULL): `fd` can be read. */
+static svs_code delivery_turn(struct delivery *d, double seconds, int fd, bool *readable, svs_error *err) {
+    zmq_pollitem_t items[LINK_ITEMS + 1];
+    link_send(&d->link);
+    const int n = link_items(&d->link, items);
+    items[n] = (zmq_pollitem_t){NULL, fd, ZMQ_POLLIN, 0};
+    const double left = d->moved + d->timeout - svi_monotonic() + 0.001,
+                 wait = fmin(fmin(seconds, link_wait(&d->link)), left);
+    if (zmq_poll(items, n + (fd >= 0), wait <= 0 ? 0 : (long)ceil(fmin(1000 * wait, CHUNK_MS))) < 0 &&
+        zmq_errno() != EINTR)
+        return svi_fail(err, SVS_IO, "waiting failed: %s", zmq_strerror(zmq_errno()));
+    if (readable)
+        *readable = fd >= 0 && items[n].revents != 0;
+    svs_code code = link_turn(&d->link, err);
+    return code == SVS_OK ? delivery_check(d, err) : code;
+}
+
+/* ---- the calls */
+
+svs_code delivery_open(struct delivery *d, svs_outbox_options *o, svs_error *err) {
+    o->tell = delivery_hear;
+    o->user = d;
+    d->later.code = SVS_OK;
+    d->curve = d->identity->on;
+    d->moved = svi_monotonic();
+    const int linger_ms = o->release == SVS_OUTBOX_SENT ? LINGER_MS : 0;
+    svs_code code = link_open(&d->link, d->address, d->identity, o, linger_ms, err);
+    while (code == SVS_OK && !d->met)
+        code = delivery_turn(d, d->timeout, -1, NULL, err);
+    return code;
+}
+
+svs_code delivery_put(struct delivery *d, const void *bytes, size_t length, int batch, svs_error *err) {
+    svs_outbox *box = d->link.box;
+    const int64_t row = svs_outbox_wanted(box);
+    svs_outbox_figures f;
+    svs_code code = SVS_LIMIT;
+    while (svs_outbox_wanted(box) == row && (code = svs_outbox_put(box, bytes, length, err)) == SVS_LIMIT) {
+        d->finishing = true; /* it may be full of what is taken, and waits for the disk */
+        code = delivery_turn(d, d->timeout, -1, NULL, err);
+        d->finishing = false;
+        if (code != SVS_OK)
+            return code;
+    }
+    svs_outbox_status(box, &f);
+    if (code != SVS_OK || f.unsent < batch)
+        return code;
+    link_send(&d->link);
+    return link_receive(&d->link, err);
+}
+
+svs_code delivery_wait(struct delivery *d, double seconds, int fd, svs_error *err) {
+    double end = svi_monotonic() + seconds, left;
+    bool readable = false;
+    svs_code code = SVS_OK;
+    while (code == SVS_OK && !readable && (left = end - svi_monotonic()) > 0)
+        code = delivery_turn(d, left, fd, &readable, err);
+    return code;
+}
+
+svs_code delivery_finish(struct delivery *d, svs_error *err) {
+    svs_outbox *box = d->link.box;
+    const int64_t row = svs_outbox_wanted(box);
+    svs_code code = SVS_OK;
+    d->finishing = true;
+    d->moved = svi_monotonic();
+    while (code == SVS_OK && svs_outbox_wanted(box) >= row && !svs_outbox_done(box))
+        code = delivery_turn(d, d->timeout, -1, NULL, err);
+    d->finishing = false;
+    return code;
+}
+
+svs_code delivery_close(struct delivery *d, svs_error *err) {
+    const double start = svi_monotonic();
+    link_close(&d->link);
+    if (1000 * (svi_monotonic() - start) < LINGER_MS) /* libzmq does not report that it gave up */
+        return SVS_OK;
+    return svi_fail(err, SVS_IO, "%s did not take the last messages within %d s: up to %d of them are lost",
+                    d->address, LINGER_MS / 1000, LINK_QUEUE);
+}

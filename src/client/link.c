@@ -1,0 +1,95 @@
+#include "client/link.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "net/transport.h"
+
+#define BEAT_MS 5000 /* between signs of life, so that a vanished host is noticed */
+
+svs_code link_open(struct link *l, const char *address, const struct svi_identity *identity,
+                   const svs_outbox_options *o, int linger_ms, svs_error *err) {
+    *l = (struct link){.address = address, .push = o->release == SVS_OUTBOX_SENT};
+    const struct svi_socket_plan plan = {"in", l->push ? ZMQ_PUSH : ZMQ_DEALER, false, LINK_QUEUE, linger_ms,
+                                         -1};
+    const int options[][2] = {{ZMQ_RECONNECT_IVL, 50},
+                              {ZMQ_RECONNECT_IVL_MAX, 1000},
+                              {ZMQ_HEARTBEAT_IVL, BEAT_MS},
+                              {ZMQ_IMMEDIATE, l->push}};
+    if (!(l->box = svs_outbox_new(o, err)))
+        return err->code;
+    if (!(l->context = zmq_ctx_new()))
+        return svi_fail(err, SVS_IO, "ZeroMQ cannot start: %s", zmq_strerror(errno));
+    if (!(l->socket = svi_socket_new(l->context, &plan, err)))
+        return err->code;
+    for (int i = 0; i < 4; i++)
+        zmq_setsockopt(l->socket, options[i][0], &options[i][1], sizeof(int));
+    l->monitor = svi_monitor_new(
+        l->context, l->socket, ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED);
+    if (!l->monitor)
+        return svi_fail(err, SVS_IO, "the connection cannot be monitored: %s", zmq_strerror(errno));
+    return svi_socket_connect(l->socket, &plan, identity, l->address, err);
+}
+
+void link_close(struct link *l) {
+    svi_monitor_free(&l->monitor, l->socket);
+    svi_socket_close(&l->socket);
+    if (l->context)
+        while (zmq_ctx_term(l->context) != 0 && zmq_errno() == EINTR)
+            ;
+    l->context = NULL;
+    svs_outbox_free(&l->box);
+}
+
+void link_send(struct link *l) {
+    const double now = svi_monotonic();
+    const void *bytes;
+    size_t size;
+    l->blocked = false;
+    while (!l->blocked && svs_outbox_frame(l->box, now, &bytes, &size))
+        if (zmq_send(l->socket, bytes, size, ZMQ_DONTWAIT) >= 0)
+            svs_outbox_sent(l->box, now);
+        else
+            l->blocked = true;
+}
+
+svs_code link_receive(struct link *l, svs_error *err) {
+    zmq_msg_t m;
+    svs_code code = SVS_OK;
+    zmq_msg_init(&m);
+    while (code == SVS_OK && !l->push && svi_last_frame(l->socket, &m))
+        code = svs_outbox_reply(l->box, zmq_msg_data(&m), zmq_msg_size(&m), svi_monotonic(), err);
+    zmq_msg_close(&m);
+    return code == SVS_OK ? SVS_OK
+                          : svi_fail(err, SVS_IO, "%.100s: what answers there is not svmstream", l->address);
+}
+
+svs_code link_turn(struct link *l, svs_error *err) {
+    svs_code code = link_receive(l, err); /* before the news that the connection is broken */
+    int event, value;
+    while (svi_monitor_next(l->monitor, &event, &value)) {
+        l->accepted = l->accepted || event == ZMQ_EVENT_CONNECTED;
+        l->introduced = l->introduced || event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+        if (event == ZMQ_EVENT_DISCONNECTED && l->connected)
+            svs_outbox_broken(l->box, svi_monotonic());
+        l->connected =
+            event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED || (l->connected && event != ZMQ_EVENT_DISCONNECTED);
+    }
+    link_send(l);
+    return code;
+}
+
+int link_items(const struct link *l, zmq_pollitem_t *items) {
+    const short events = (short)((l->push ? 0 : ZMQ_POLLIN) | (l->blocked ? ZMQ_POLLOUT : 0));
+    int n = 0;
+    items[n++] = (zmq_pollitem_t){l->monitor, 0, ZMQ_POLLIN, 0};
+    if (events)
+        items[n++] = (zmq_pollitem_t){l->socket, 0, events, 0};
+    return n;
+}
+
+double link_wait(const struct link *l) {
+    return l->blocked ? HUGE_VAL : svs_outbox_wait(l->box, svi_monotonic());
+}

@@ -1,0 +1,68 @@
+#include "client/request.h"
+
+#include <errno.h>
+
+#include "base/fail.h"
+#include "net/transport.h"
+#include "wire/pack.h"
+
+#define LINGER_MS 100
+
+/* Waits for the reply, or until the other end has refused us. */
+static svs_code request_converse(void *socket, void *refusals, const char *address,
+                                 const struct svi_bytes *request, double timeout, struct svi_bytes *reply,
+                                 svs_error *err) {
+    zmq_pollitem_t items[2] = {{socket, 0, ZMQ_POLLIN, 0}, {refusals, 0, ZMQ_POLLIN, 0}};
+    svs_code code = SVS_OK;
+    zmq_msg_t m;
+    reply->size = 0;
+    if (zmq_send(socket, request->data, request->size, 0) < 0 ||
+        zmq_poll(items, refusals ? 2 : 1, (long)(1000 * timeout)) < 0)
+        return svi_fail(err, SVS_IO, "cannot talk to %.100s: %s", address, zmq_strerror(errno));
+    zmq_msg_init(&m);
+    if (!svi_last_frame(socket, &m))
+        code = svi_fail(
+            err, SVS_IO, "no answer from %.60s: is `svmstream run` running with this `ctl`%s", address,
+            refusals ? ", with this curve.server, and our key in its allow file with the role control?"
+                     : ", and without CURVE (else give --curve and --curve.server)?");
+    else if (svi_bytes_append(reply, zmq_msg_data(&m), zmq_msg_size(&m)) != SVS_OK)
+        code = svi_fail_memory(err, "the reply");
+    zmq_msg_close(&m);
+    return code;
+}
+
+svs_code client_ask(const struct svi_settings *s, const struct svi_bytes *request, double timeout,
+                    struct svi_bytes *reply, svs_error *err) {
+    const struct svi_socket_plan plan = {"ctl", ZMQ_REQ, false, 10, LINGER_MS, -1};
+    struct svi_identity id;
+    svs_error local;
+    err = err ? err : &local;
+    svs_code code = svi_identity_load(s, true, &id, err);
+    if (code != SVS_OK)
+        return code;
+    void *context = zmq_ctx_new(), *refusals = NULL;
+    if (!context)
+        svi_fail(err, SVS_IO, "ZeroMQ cannot start: %s", zmq_strerror(errno));
+    void *socket = context ? svi_socket_new(context, &plan, err) : NULL;
+    if (socket && id.on)
+        refusals = svi_monitor_new(context, socket, SVI_HANDSHAKE_FAILED);
+    code = socket ? svi_socket_connect(socket, &plan, &id, s->ctl, err) : err->code;
+    if (code == SVS_OK)
+        code = request_converse(socket, refusals, s->ctl, request, timeout, reply, err);
+    svi_monitor_free(&refusals, socket);
+    svi_socket_close(&socket);
+    svi_identity_wipe(&id);
+    if (context)
+        zmq_ctx_term(context);
+    return code;
+}
+
+svs_code client_operation(const char *name, struct svi_bytes *request) {
+    struct svi_pack p;
+    request->size = 0;
+    svi_pack_begin(&p, request);
+    svi_pack_map(&p, 1);
+    svi_pack_text(&p, "op");
+    svi_pack_text(&p, name);
+    return svi_pack_end(&p);
+}

@@ -1,0 +1,490 @@
+/* The settings table, and values from and to text.
+ *
+ * A row is all there is to know of a setting: adding one takes a field in struct svi_settings and a row here
+ * (a word needs its constant, too). One setter a type parses the text and refuses what the row does not
+ * allow; svi_settings_value is its inverse, so that what is written reads back as the same value.
+ *
+ * Read the table, then the setters. */
+#include "config/settings.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "novelty/detector.h"
+#include "svmstream/solver.h"
+
+/* ---- the table */
+
+#define FOREVER 1e9                /* seconds, 31 years */
+#define EXACT   9007199254740992.0 /* 2^53: integers above it are no longer exact as low and high */
+
+#define ROW(name, kind, field, initial, when, list, least, most, of, sentence)                               \
+    {                                                                                                        \
+        .key = name, .type = SVI_SET_##kind, .change = SVI_CHANGE_##when, .value = initial, .words = list,   \
+        .low = least, .high = most, .unit = of, .text = sentence,                                            \
+        .offset = offsetof(struct svi_settings, field), .size = sizeof(((struct svi_settings *)0)->field)    \
+    }
+#define TEXT(key, field, initial, when, text) ROW(key, TEXT, field, initial, when, NULL, 0, 0, "", text)
+#define WORD(key, field, initial, when, words, text)                                                         \
+    ROW(key, CHOICE, field, initial, when, words, 0, 0, "", text)
+#define INTEGER(key, field, initial, when, low, high, unit, text)                                            \
+    ROW(key, INTEGER, field, initial, when, NULL, low, high, unit, text)
+#define NUMBER(key, field, initial, when, low, high, unit, text)                                             \
+    ROW(key, NUMBER, field, initial, when, NULL, low, high, unit, text)
+#define BYTES(key, field, initial, when, low, high, unit, text)                                              \
+    ROW(key, BYTES, field, initial, when, NULL, low, high, unit, text)
+
+/* The words of a row; `value` is of no use where the field is text. */
+#define WORDS(...) ((const struct svi_word[]){__VA_ARGS__, {NULL, 0}})
+
+static const struct svi_word no_yes[] = {{"no", false}, {"yes", true}, {NULL, 0}};
+
+const struct svi_setting svi_settings_table[] = {
+    ROW("in", ADDRESS, in, "tcp://127.0.0.1:5555", START, WORDS({"-", 0}), 0, 0, "",
+        "where samples come from; - is standard input"),
+    WORD("in.mode", in_mode, "pull", START,
+         WORDS({"pull", SVI_IN_PULL}, {"router", SVI_IN_ROUTER}, {"sub", SVI_IN_SUB}),
+         "type of the input socket: pull takes what producers push, router acknowledges each message, sub "
+         "subscribes to a publisher"),
+    ROW("in.format", TEXT, in_format, "auto", START,
+        WORDS({"auto", 0}, {"csv", 0}, {"libsvm", 0}, {"jsonl", 0}, {"msgpack", 0}), 0, 0, "",
+        "format of text input; auto goes by the file name and the first line"),
+    TEXT("in.topic", in_topic, "", START,
+         "prefix of the topics to subscribe to with in.mode sub; empty is all"),
+    ROW("out", ADDRESS, out, "tcp://127.0.0.1:5556", START, NULL, 0, 0, "",
+        "where models, scores, alerts, stats and errors are published"),
+    ROW("ctl", ADDRESS, ctl, "tcp://127.0.0.1:5557", START, NULL, 0, 0, "",
+        "where control requests are answered"),
+    ROW("stream", NAME, stream, "default", MODEL, NULL, 0, 0, "", "name of the stream, part of every topic"),
+    TEXT("curve", curve, "off", START,
+         "encrypt all sockets and admit known keys only: off, on (the key file is svmstream.key in the "
+         "current directory) or a key file"),
+    TEXT("curve.server", curve_server, "", START,
+         "public key of the process to connect to, or a file that holds it"),
+    TEXT("curve.allow", curve_allow, "svmstream.allow", START,
+         "file of the admitted keys and their roles; changes take effect at once"),
+    WORD("insecure", insecure, "no", START, no_yes,
+         "bind addresses that other machines can reach although curve is off: anybody there may feed, read "
+         "and stop the process"),
+    TEXT("state.dir", state_dir, "", START,
+         "directory of the kept state: every input is written there before it takes effect, and a restart "
+         "continues where the last run ended; empty keeps no state"),
+    WORD("delivery", delivery, "auto", START,
+         WORDS({"auto", SVI_DELIVERY_AUTO}, {"at-most-once", SVI_AT_MOST_ONCE}, {"acked", SVI_ACKED},
+               {"at-least-once", SVI_AT_LEAST_ONCE}, {"durable", SVI_DURABLE},
+               {"exactly-once", SVI_EXACTLY_ONCE}),
+         "what an acknowledgement promises: acked is in memory, at-least-once survives the process, durable "
+         "survives a power cut, exactly-once takes numbered samples only; auto is at-most-once without "
+         "in.mode router, at-least-once with state.dir, else acked"),
+    WORD("journal.fsync", journal_fsync, "auto", START,
+         WORDS({"auto", SVI_FSYNC_AUTO}, {"always", SVI_FSYNC_ALWAYS}, {"interval", SVI_FSYNC_INTERVAL},
+               {"never", SVI_FSYNC_NEVER}),
+         "when the journal is synced to disk: before each acknowledgement, at intervals, or when the system "
+         "does it; auto is always from delivery durable on, else interval"),
+    NUMBER("journal.interval", journal_interval, "0.2", START, 1e-3, 3600, "seconds",
+           "with journal.fsync interval, a power cut loses at most this much"),
+    BYTES("journal.segment", journal_segment, "16 MiB", START, 4096, 1LL << 40, "bytes",
+          "size after which the journal continues in a new file"),
+    WORD("journal.keep", journal_keep, "needed", START,
+         WORDS({"needed", SVI_JOURNAL_KEEP_NEEDED}, {"all", SVI_JOURNAL_KEEP_ALL}),
+         "keep the records that a restart needs, or all, so that `svmstream replay` can start at the first "
+         "sample"),
+    NUMBER("checkpoint.seconds", checkpoint_seconds, "0.25", START, 0, 1e6, "seconds",
+           "processor time after which the state is written, and which a restart may have to repeat; 0 "
+           "writes it at the end and after each 64 MiB of journal"),
+    WORD("accept-loss", accept_loss, "no", START, no_yes,
+         "start although part of the kept state is damaged, with the rest of it"),
+    WORD("task", task, "classify", MODEL, WORDS({"classify", SVS_CLASSIFY}, {"regress", SVS_REGRESS}),
+         "what is learned: a class or a number"),
+    WORD("method", method, "alsvm", MODEL,
+         WORDS({"alsvm", SVI_METHOD_ALSVM}, {"falsvm", SVI_METHOD_FALSVM}, {"none", SVI_METHOD_NONE}),
+         "alsvm learns every labelled sample, falsvm only those that the model gets wrong, none has no "
+         "classifier: novelty alone"),
+    NUMBER("C", C, "1", MODEL, 1e-9, 1e12, "", "penalty of the squared errors; larger fits closer"),
+    INTEGER("window", window, "1000", MODEL, 0, 1e8, "samples",
+            "labelled samples that the model is computed from; older ones are removed exactly; 0 has no "
+            "window and forgets nothing"),
+    NUMBER("window.seconds", window_seconds, "0", MODEL, 0, FOREVER, "seconds",
+           "samples older than this leave the window too; 0 is no limit"),
+    NUMBER("forget", forget, "1", MODEL, 1e-3, 1, "",
+           "factor by which the weight of a learned sample falls with every sample learned after it; 1 is no "
+           "decay"),
+    WORD("scale", scale, "standard", MODEL, WORDS({"none", SVS_SCALE_NONE}, {"standard", SVS_SCALE_STANDARD}),
+         "standard scales features to mean 0 and deviation 1 inside; published weights are always in raw "
+         "units"),
+    TEXT("features", features, "", MODEL,
+         "names of the features in column order, separated by commas; others are then refused"),
+    TEXT("label", label, "label", START, "column of the label in CSV and JSON lines"),
+    TEXT("id", id, "", START, "column of the id; empty is none"),
+    TEXT("ts", ts, "", START, "column of the time stamp, in seconds since 1970; empty is none"),
+    TEXT("weight", weight, "", START, "column of the sample weight; empty is none"),
+    WORD("missing", missing, "refuse", MODEL,
+         WORDS({"refuse", SVI_MISSING_REFUSE}, {"carry", SVI_MISSING_CARRY}, {"drop", SVI_MISSING_DROP}),
+         "a missing feature value: refuse the sample with an error, carry the last value over, or drop the "
+         "sample silently"),
+    WORD("refit", refit, "auto", MODEL,
+         WORDS({"none", SVI_REFIT_NONE}, {"alm", SVS_SOLVER_ALM}, {"alm-inexact", SVS_SOLVER_ALM_INEXACT},
+               {"dcd", SVS_SOLVER_DCD}, {"nesvm", SVS_SOLVER_NESVM}, {"auto", SVS_SOLVER_AUTO}),
+         "solver that fits the window to the support vector optimum in the background; auto picks one"),
+    INTEGER("refit.every", refit_every, "0", LIVE, 0, 1e9, "samples",
+            "refit after every N samples; 0 is the size of the window"),
+    NUMBER("refit.seconds", refit_seconds, "0", LIVE, 0, FOREVER, "seconds",
+           "refit also after this much engine time; 0 is never"),
+    TEXT("refit.loss", refit_loss, "l2", MODEL,
+         "loss of the refit: l1 (hinge), l2 (its square) or a number from 1 to 2 between them"),
+    NUMBER("refit.tol", refit_tol, "0.001", MODEL, 1e-12, 1, "",
+           "a refit ends when its duality gap is this fraction of its objective"),
+    WORD("serve", serve, "online", LIVE,
+         WORDS({"online", SVI_SERVE_ONLINE}, {"refit", SVI_SERVE_REFIT}, {"best", SVI_SERVE_BEST}),
+         "whose scores are published: those of the online model, of the last refit, or of the one that was "
+         "better recently"),
+    WORD("novelty", novelty, "fosvm1", MODEL,
+         WORDS({"none", SVI_NOVELTY_NONE}, {"fosvm1", SVI_NOVELTY_FOSVM1}, {"fosvm2", SVI_NOVELTY_FOSVM2}),
+         "one-class model that judges how novel each sample is; of samples that lie outside, fosvm1 makes "
+         "each a support vector, fosvm2 the worst of each novelty.m"),
+    WORD("novelty.kernel", novelty_kernel, "laplacian", MODEL,
+         WORDS({"rbf", SVS_NOVELTY_RBF}, {"laplacian", SVS_NOVELTY_LAPLACIAN},
+               {"polynomial", SVS_NOVELTY_POLYNOMIAL}),
+         "kernel of the novelty model"),
+    TEXT("novelty.gamma", novelty_gamma, "auto", MODEL,
+         "width of the kernel: auto (several together), median, scale, or a number"),
+    NUMBER("novelty.theta", novelty_theta, "0.05", MODEL, 1e-9, 0.999, "",
+           "a sample lies outside when its membership is below 1 - theta"),
+    NUMBER("novelty.epsilon", novelty_epsilon, "0.05", MODEL, 1e-6, 0.999, "",
+           "fraction of samples that fosvm2 may leave outside"),
+    INTEGER("novelty.m", novelty_m, "0", MODEL, 0, 1e6, "samples",
+            "fosvm2 takes the worst of every N samples; 0 is ln(20) / epsilon"),
+    INTEGER("novelty.max", novelty_max, "200", MODEL, 2, 5000, "samples",
+            "maximum number of support vectors; the cost of a sample grows with it"),
+    INTEGER("novelty.window", novelty_window, "10000", MODEL, 0, 1e12, "samples",
+            "number of learned samples after which a support vector is removed; 0 is never"),
+    INTEGER("novelty.lags", novelty_lags, "1", MODEL, 1, 1024, "samples",
+            "judge the last N samples as one, so that a single sensor has a shape"),
+    WORD("novelty.differences", novelty_differences, "no", MODEL, no_yes,
+         "with novelty.lags, judge the newest sample and the steps that led to it instead of the samples"),
+    WORD("novelty.learn", novelty_learn, "normal", MODEL,
+         WORDS({"normal", SVI_LEARN_NORMAL}, {"all", SVI_LEARN_ALL}, {"labelled", SVI_LEARN_LABELLED},
+               {"persistent", SVI_LEARN_PERSISTENT}),
+         "which samples the novelty model may learn: those that are not novel, all, those with a label, or "
+         "also a change that lasts"),
+    NUMBER("novelty.trim", novelty_trim, "0.2", MODEL, 0, 0.5, "",
+           "fraction of the least usual samples that normal and persistent leave out nevertheless"),
+    INTEGER("novelty.persist", novelty_persist, "100", MODEL, 1, 1e6, "samples",
+            "with persistent, a change is learned once N of the last 5/4 N samples were novel"),
+    INTEGER("novelty.calibration", novelty_calibration, "2000", MODEL, 1, 1e6, "samples",
+            "every second sample is kept out of the model; p compares with the scores of the last N of them"),
+    INTEGER("novelty.confirm", novelty_confirm, "10", MODEL, 1, 1e4, "samples",
+            "N consecutive samples with p up to alert.clear are a disturbance, which does not calibrate"),
+    INTEGER("novelty.warmup", novelty_warmup, "100", MODEL, 0, 1e9, "samples",
+            "samples before the first alert"),
+    NUMBER("alert.p", alert_p, "0.001", LIVE, 1e-6, 0.999, "",
+           "an alert opens at p-values up to this: the fraction of false alarms among normal samples"),
+    NUMBER("alert.clear", alert_clear, "0.05", LIVE, 1e-6, 0.999, "",
+           "an alert closes at p-values above this"),
+    NUMBER("alert.cooldown", alert_cooldown, "60", LIVE, 0, FOREVER, "seconds",
+           "time after an alert closed in which no other opens"),
+    NUMBER(
+        "alert.fdr", alert_fdr, "0", MODEL, 0, 0.999, "",
+        "open alerts so that only this fraction of them is false, instead of by alert.p; 0 goes by alert.p"),
+    INTEGER("publish.every", publish_every, "1000", LIVE, 0, 1e9, "samples",
+            "publish the model after every N samples; 0 is never"),
+    NUMBER("publish.seconds", publish_seconds, "1", LIVE, 0, FOREVER, "seconds",
+           "publish model and stats at this interval; 0 is never"),
+    ROW("scores", INTEGER, scores, "all", LIVE, WORDS({"all", SVI_SCORES_ALL}, {"none", SVI_SCORES_NONE}), 0,
+        1e9, "samples", "which scores are published: all, none, or every N-th"),
+    NUMBER("labels.ttl", labels_ttl, "3600", MODEL, 0, FOREVER, "seconds",
+           "how long a sample with an id waits for its label; 0 does not wait"),
+    INTEGER("labels.max", labels_max, "10000", LIMIT, 1, 1e8, "samples",
+            "maximum number of samples that wait for a label; the oldest is dropped when full"),
+    NUMBER("ts.ahead", ts_ahead, "60", LIVE, 0, 1e12, "seconds",
+           "a time stamp further than this ahead of the clock is refused"),
+    BYTES("max.message", max_message, "1 MiB", START, 64, 1 << 30, "bytes",
+          "largest message; a peer that sends a larger one is disconnected"),
+    INTEGER("max.features", max_features, "1024", LIMIT, 1, 32768, "features",
+            "maximum number of features; memory grows with its square"),
+    INTEGER("max.classes", max_classes, "64", MODEL, 2, 4096, "classes", "maximum number of classes"),
+    INTEGER("max.sources", max_sources, "1024", LIMIT, 1, 1e6, "sources",
+            "maximum number of sources whose sequence numbers are kept, for acknowledged input"),
+    INTEGER("max.connections", max_connections, "1000", START, 1, 10000, "connections",
+            "maximum number of connections to all sockets together; beyond it, silent ones are closed"),
+    INTEGER("threads", threads, "1", MODEL, 1, 64, "threads",
+            "threads of one computation; sums over several threads differ in their last bits"),
+    INTEGER("seed", seed, "1", MODEL, 0, EXACT, "", "seed of the random numbers"),
+    {.key = NULL},
+};
+
+#define ROWS (sizeof svi_settings_table / sizeof svi_settings_table[0] - 1)
+_Static_assert(ROWS <= SVI_SETTING_MAX, "`given` has room for every row");
+const int svi_settings_count = (int)ROWS;
+
+const struct svi_setting *svi_settings_row(const char *key) {
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
+        if (strcmp(row->key, key) == 0)
+            return row;
+    return NULL;
+}
+
+bool svi_settings_given(const struct svi_settings *s, const struct svi_setting *row) {
+    return s->given[row - svi_settings_table];
+}
+
+bool svi_settings_switch(const struct svi_setting *row) {
+    return row->words == no_yes;
+}
+
+svs_code svi_settings_unknown(const char *key, svs_error *err) {
+    const char *keys[SVI_SETTING_MAX + 1] = {NULL};
+    char shown[80];
+    for (int i = 0; svi_settings_table[i].key; i++)
+        keys[i] = svi_settings_table[i].key;
+    const char *nearest = svi_nearest(key, keys);
+    svi_escape(shown, sizeof shown, key, strlen(key));
+    if (!nearest)
+        return svi_fail(err, SVS_SETTING, "unknown setting '%s'", shown);
+    return svi_fail(err, SVS_SETTING, "unknown setting '%s', the nearest known one is '%s'", shown, nearest);
+}
+
+/* ---- allowed values */
+
+static const struct svi_word *settings_find_word(const struct svi_setting *row, const char *text) {
+    for (const struct svi_word *w = row->words; w && w->word; w++)
+        if (strcmp(w->word, text) == 0)
+            return w;
+    return NULL;
+}
+
+const char *svi_settings_word(const char *key, int value) {
+    const struct svi_word *w = svi_settings_row(key)->words;
+    while (w->word && w->value != value)
+        w++;
+    return w->word;
+}
+
+char *svi_settings_words(const struct svi_setting *row, const char *separator, char *out, size_t size) {
+    size_t at = 0;
+    for (const struct svi_word *w = row->words; w->word && at < size; w++)
+        at += (size_t)snprintf(out + at, size - at, "%s%s", w == row->words ? "" : separator, w->word);
+    return out;
+}
+
+/* 1e9 and 1e-9 rather than rows of zeros, but not for integers, which are digits alone. */
+static char *settings_write_bound(const struct svi_setting *row, double bound, char *out, size_t size) {
+    double power = bound > 0 && row->type == SVI_SET_NUMBER ? log10(bound) : 0;
+    bool round = fabs(power - rint(power)) < 1e-9;
+    if (round && (power > 5.5 || power < -3.5))
+        snprintf(out, size, "1e%d", (int)rint(power));
+    else
+        snprintf(out, size, "%.16g", bound);
+    return out;
+}
+
+char *svi_settings_range(const struct svi_setting *row, char *out, size_t size) {
+    char low[32], high[32], words[32];
+    if (row->type == SVI_SET_ADDRESS)
+        snprintf(out, size, "an address such as tcp://127.0.0.1:5555%s%s", row->words ? ", or " : "",
+                 row->words ? row->words->word : "");
+    else if (row->words && row->type <= SVI_SET_CHOICE)
+        svi_settings_words(row, ", ", out, size);
+    else if (row->type == SVI_SET_TEXT)
+        snprintf(out, size, "up to %zu bytes of text", row->size - 1);
+    else if (row->type == SVI_SET_NAME)
+        snprintf(out, size, "1 to %zu letters, digits, _ or -", row->size - 1);
+    else
+        snprintf(out, size, "%s%s%s to %s%s%s",
+                 row->words ? svi_settings_words(row, ", ", words, sizeof words) : "",
+                 row->words ? ", or " : "", settings_write_bound(row, row->low, low, sizeof low),
+                 settings_write_bound(row, row->high, high, sizeof high), row->unit[0] ? " " : "", row->unit);
+    return out;
+}
+
+/* ---- from text */
+
+/* Every refusal of a value: the key, the value, what is wrong with it, what is allowed. */
+static svs_code settings_refuse(const struct svi_setting *row, const char *value, const char *fault,
+                                svs_error *err) {
+    char shown[64], range[96];
+    svi_escape(shown, sizeof shown, value, strlen(value));
+    return svi_fail(err, SVS_SETTING, "%s: '%s' %s (%s)", row->key, shown, fault,
+                    svi_settings_range(row, range, sizeof range));
+}
+
+#define NOT_ALLOWED "is not an allowed value"
+
+/* Control characters, line separators and noncharacters: no name or address holds them, and YAML could not
+ * give them back. */
+static bool settings_unprintable(const char *text) {
+    static const char *const codes[] = {"\u2028", "\u2029", "\ufeff", "\xef\xbf\xbe", "\xef\xbf\xbf"};
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++)
+        if (*at < 0x20 || *at == 0x7f || (at[0] == 0xc2 && at[1] < 0xa0))
+            return true;
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        if (strstr(text, codes[i]))
+            return true;
+    return false;
+}
+
+/* Of every row that is text; words of an address are no list of all that is allowed. */
+static svs_code settings_set_text(struct svi_settings *s, const struct svi_setting *row, const char *value,
+                                  svs_error *err) {
+    size_t length = strlen(value);
+    if (row->type == SVI_SET_TEXT && row->words && !settings_find_word(row, value))
+        return settings_refuse(row, value, NOT_ALLOWED, err);
+    if (length >= row->size)
+        return settings_refuse(row, value, "is too long", err);
+    if (!svi_utf8_valid(value, length))
+        return settings_refuse(row, value, "is not valid UTF-8", err);
+    if (settings_unprintable(value))
+        return settings_refuse(row, value, "contains a control character", err);
+    memset(svi_settings_field(s, row), 0, row->size);
+    memcpy(svi_settings_field(s, row), value, length);
+    return SVS_OK;
+}
+
+static svs_code settings_set_name(struct svi_settings *s, const struct svi_setting *row, const char *value,
+                                  svs_error *err) {
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+    if (value[0] == '\0')
+        return settings_refuse(row, value, "is empty", err);
+    if (value[strspn(value, allowed)] != '\0')
+        return settings_refuse(row, value, "contains a character that is not allowed", err);
+    return settings_set_text(s, row, value, err);
+}
+
+static svs_code settings_set_address(struct svi_settings *s, const struct svi_setting *row, const char *value,
+                                     svs_error *err) {
+    const char *colon = strstr(value, "://");
+    if (!settings_find_word(row, value) && (!colon || colon == value || colon[3] == '\0'))
+        return settings_refuse(row, value, "is not an address", err);
+    const char *port = strncmp(value, "tcp://", 6) == 0 ? strrchr(value, ':') + 1 : "*";
+    const size_t n = strlen(port); /* ZeroMQ would read 70001 as 4465 */
+    if (strcmp(port, "*") == 0 ||
+        (n >= 1 && n <= 5 && strspn(port, "0123456789") == n && strtol(port, NULL, 10) <= 65535))
+        return settings_set_text(s, row, value, err);
+    return settings_refuse(row, value, "does not end in a port from 0 to 65535", err);
+}
+
+static svs_code settings_set_choice(struct svi_settings *s, const struct svi_setting *row, const char *value,
+                                    svs_error *err) {
+    const struct svi_word *word = settings_find_word(row, value);
+    if (!word)
+        return settings_refuse(row, value, NOT_ALLOWED, err);
+    *(int *)svi_settings_field(s, row) = word->value;
+    return SVS_OK;
+}
+
+static const struct {
+    const char *name;
+    int64_t bytes;
+} sizes[] = {{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}, {"", 1}};
+#define SIZES ((int)(sizeof sizes / sizeof sizes[0]))
+
+/* What a number with this ending is multiplied by; 0: the row does not allow the ending. */
+static int64_t settings_unit(const struct svi_setting *row, const char *ending) {
+    if (row->type != SVI_SET_BYTES)
+        return ending[0] == '\0';
+    if (ending[0] == ' ' && ending[1] != '\0')
+        ending++;
+    for (int i = 0; i < SIZES; i++)
+        if (strcmp(ending, sizes[i].name) == 0)
+            return sizes[i].bytes;
+    return 0;
+}
+
+/* The first digit is checked because strtoll also takes spaces. */
+static svs_code settings_set_integer(struct svi_settings *s, const struct svi_setting *row, const char *value,
+                                     svs_error *err) {
+    const struct svi_word *word = settings_find_word(row, value);
+    const char first = value[value[0] == '-' || value[0] == '+'];
+    char *ending;
+    errno = 0;
+    const int64_t n = strtoll(value, &ending, 10), unit = settings_unit(row, ending);
+    if (!word && (first < '0' || first > '9' || unit == 0))
+        return settings_refuse(row, value,
+                               row->type == SVI_SET_BYTES ? "is not a whole number of bytes, KiB, MiB or GiB"
+                                                          : "is not a whole number",
+                               err);
+    const bool fits = word || (errno != ERANGE && n <= INT64_MAX / unit &&
+                               (double)n * (double)unit >= row->low && (double)n * (double)unit <= row->high);
+    if (!fits)
+        return settings_refuse(row, value, "is out of range", err);
+    *(int64_t *)svi_settings_field(s, row) = word ? word->value : n * unit;
+    return SVS_OK;
+}
+
+static svs_code settings_set_number(struct svi_settings *s, const struct svi_setting *row, const char *value,
+                                    svs_error *err) {
+    char *end = NULL;
+    double number = strtod(value, &end);
+    /* The characters are checked first because strtod also takes spaces, hexadecimals, NaN and infinities. */
+    if (value[0] == '\0' || value[strspn(value, "0123456789+-.eE")] != '\0' || *end != '\0')
+        return settings_refuse(row, value, "is not a number", err);
+    if (!(number >= row->low && number <= row->high))
+        return settings_refuse(row, value, "is out of range", err);
+    *(double *)svi_settings_field(s, row) = number + 0.0; /* -0 would not survive being written and read */
+    return SVS_OK;
+}
+
+typedef svs_code settings_setter(struct svi_settings *s, const struct svi_setting *row, const char *value,
+                                 svs_error *err);
+
+static settings_setter *const setters[] = {
+    [SVI_SET_TEXT] = settings_set_text,       [SVI_SET_NAME] = settings_set_name,
+    [SVI_SET_ADDRESS] = settings_set_address, [SVI_SET_CHOICE] = settings_set_choice,
+    [SVI_SET_INTEGER] = settings_set_integer, [SVI_SET_NUMBER] = settings_set_number,
+    [SVI_SET_BYTES] = settings_set_integer,
+};
+
+svs_code svi_settings_set(struct svi_settings *s, const char *key, const char *value, svs_error *err) {
+    const struct svi_setting *row = svi_settings_row(key);
+    if (!row)
+        return svi_settings_unknown(key, err);
+    svs_code code = setters[row->type](s, row, value, err);
+    if (code == SVS_OK)
+        s->given[row - svi_settings_table] = true;
+    return code;
+}
+
+void svi_settings_default(struct svi_settings *s) {
+    memset(s, 0, sizeof *s);
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
+        (void)setters[row->type](s, row, row->value, NULL);
+}
+
+/* ---- to text */
+
+static void settings_write_integer(const struct svi_setting *row, int64_t n, char *out, size_t size) {
+    const char *word = row->words ? svi_settings_word(row->key, (int)n) : NULL;
+    int i = 0;
+    while (row->type == SVI_SET_BYTES && sizes[i].bytes > 1 &&
+           (n < sizes[i].bytes || n % sizes[i].bytes != 0))
+        i++;
+    if (word)
+        snprintf(out, size, "%s", word);
+    else if (row->type == SVI_SET_BYTES && sizes[i].bytes > 1)
+        snprintf(out, size, "%lld %s", (long long)(n / sizes[i].bytes), sizes[i].name);
+    else
+        snprintf(out, size, "%lld", (long long)n);
+}
+
+char *svi_settings_value(const struct svi_settings *s, const struct svi_setting *row, char *out,
+                         size_t size) {
+    const void *at = svi_settings_field(s, row);
+    if (row->type <= SVI_SET_ADDRESS)
+        snprintf(out, size, "%s", (const char *)at);
+    else if (row->type == SVI_SET_CHOICE)
+        snprintf(out, size, "%s", svi_settings_word(row->key, *(const int *)at));
+    else if (row->type != SVI_SET_NUMBER)
+        settings_write_integer(row, *(const int64_t *)at, out, size);
+    else /* the shortest form that reads back as the same double */
+        for (int digits = 15; digits <= 17; digits++) {
+            snprintf(out, size, "%.*g", digits, *(const double *)at);
+            if (strtod(out, NULL) == *(const double *)at)
+                break;
+        }
+    return out;
+}

@@ -1,0 +1,226 @@
+/* settings.h: every setting is one row of one table (settings.c): key, type, default, range, unit, sentence,
+ * and when it may change. From it come the flags (--key value), the YAML file, `config` and its help, the
+ * manual and the shell completion.
+ *
+ * Sources: settings.c (table; values from and to text), settings_check.c (contradictions between settings,
+ * and options that follow from them), settings_file.c (YAML). What a kept state records: settings_record.h.
+ */
+#ifndef SVI_SETTINGS_H
+#define SVI_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "store/journal.h"
+#include "svmstream/learner.h"
+#include "svmstream/novelty.h"
+
+#define SVI_TEXT_MAX      1024                        /* bytes of a text setting with its NUL */
+#define SVI_FEATURES_MAX  (16 * SVI_TEXT_MAX)         /* bytes of the longest one, `features` */
+#define SVI_SETTING_MAX   96                          /* rows of the table at most */
+#define SVI_SETTINGS_LINE (2 * SVI_FEATURES_MAX + 64) /* bytes of a line of YAML with its NUL */
+
+enum svi_in_mode { SVI_IN_PULL, SVI_IN_ROUTER, SVI_IN_SUB };
+enum svi_method { SVI_METHOD_ALSVM, SVI_METHOD_FALSVM, SVI_METHOD_NONE };
+enum svi_missing { SVI_MISSING_REFUSE, SVI_MISSING_CARRY, SVI_MISSING_DROP };
+enum svi_serve { SVI_SERVE_ONLINE, SVI_SERVE_REFIT, SVI_SERVE_BEST };
+enum svi_novelty { SVI_NOVELTY_NONE = 0, SVI_NOVELTY_FOSVM1 = 1, SVI_NOVELTY_FOSVM2 = 2 };
+enum svi_journal_keep { SVI_JOURNAL_KEEP_NEEDED, SVI_JOURNAL_KEEP_ALL };
+enum { SVI_REFIT_NONE = -1 };                     /* of `refit`, else enum svs_solver */
+enum { SVI_FSYNC_AUTO = -1 };                     /* of `journal.fsync`, else enum svi_fsync */
+enum { SVI_SCORES_NONE = 0, SVI_SCORES_ALL = 1 }; /* of `scores`, else N for every N-th */
+
+/* By how much an acknowledgement promises, ascending. */
+enum svi_delivery {
+    SVI_DELIVERY_AUTO,
+    SVI_AT_MOST_ONCE,
+    SVI_ACKED,
+    SVI_AT_LEAST_ONCE,
+    SVI_DURABLE,
+    SVI_EXACTLY_ONCE
+};
+
+struct svi_settings {
+    char in[SVI_TEXT_MAX];
+    int in_mode;        /* enum svi_in_mode */
+    char in_format[16]; /* auto, csv, libsvm, jsonl, msgpack */
+    char in_topic[SVI_TEXT_MAX];
+    char out[SVI_TEXT_MAX];
+    char ctl[SVI_TEXT_MAX];
+    char stream[65];
+    char curve[SVI_TEXT_MAX]; /* off, on or the name of a key file */
+    char curve_server[SVI_TEXT_MAX], curve_allow[SVI_TEXT_MAX];
+    int insecure; /* bool */
+    int task;     /* svs_task */
+    int method;   /* enum svi_method */
+    double C;
+    int64_t window;
+    double window_seconds;
+    double forget;
+    int scale; /* svs_scale */
+    char features[SVI_FEATURES_MAX];
+    char label[SVI_TEXT_MAX], id[SVI_TEXT_MAX], ts[SVI_TEXT_MAX], weight[SVI_TEXT_MAX]; /* columns */
+    int missing;                                                                        /* enum svi_missing */
+    int refit; /* svs_solver or SVI_REFIT_NONE */
+    int64_t refit_every;
+    double refit_seconds;
+    char refit_loss[16];
+    double refit_tol;
+    int serve;          /* enum svi_serve */
+    int novelty;        /* enum svi_novelty */
+    int novelty_kernel; /* svs_novelty_kernel */
+    char novelty_gamma[32];
+    double novelty_theta, novelty_epsilon;
+    int64_t novelty_m, novelty_max, novelty_window, novelty_lags;
+    int novelty_differences; /* bool */
+    double novelty_trim;
+    int novelty_learn; /* enum svi_novelty_learn */
+    int64_t novelty_persist, novelty_calibration, novelty_confirm, novelty_warmup;
+    double alert_p, alert_clear, alert_cooldown, alert_fdr;
+    int64_t publish_every;
+    double publish_seconds;
+    int64_t scores; /* SVI_SCORES_NONE, SVI_SCORES_ALL, N = every N-th */
+    double labels_ttl;
+    int64_t labels_max;
+    double ts_ahead;
+    int64_t max_message; /* bytes */
+    int64_t max_features, max_classes, max_sources, max_connections;
+    int64_t threads;
+    int64_t seed;
+    char state_dir[SVI_TEXT_MAX];
+    int delivery;      /* enum svi_delivery; see svi_settings_delivery */
+    int journal_fsync; /* enum svi_fsync or SVI_FSYNC_AUTO; see svi_settings_fsync */
+    double journal_interval;
+    int64_t journal_segment; /* bytes */
+    int journal_keep;        /* enum svi_journal_keep */
+    double checkpoint_seconds;
+    int accept_loss;             /* bool */
+    bool given[SVI_SETTING_MAX]; /* by row of the table: set by flag or file, not a default */
+};
+
+enum svi_setting_type {
+    SVI_SET_TEXT,    /* char[size]; valid UTF-8 without control characters; with `words`: one of these */
+    SVI_SET_NAME,    /* char[size]; letters, digits, _ and -; at least one */
+    SVI_SET_ADDRESS, /* char[size]; transport://address, or one of `words` */
+    SVI_SET_CHOICE,  /* int: the constant of one of `words` */
+    SVI_SET_INTEGER, /* int64_t; or one of `words` */
+    SVI_SET_NUMBER,  /* double */
+    SVI_SET_BYTES    /* int64_t; "65536", "64 KiB", "1MiB" */
+};
+
+/* When a setting may change. A kept state records the rows of all classes but the first. */
+enum svi_change_class {
+    SVI_CHANGE_START, /* at a start, to any value */
+    SVI_CHANGE_LIVE,  /* at any time: between two samples by `ctl config`, or at a start */
+    SVI_CHANGE_LIMIT, /* at a start, to a higher value */
+    SVI_CHANGE_MODEL  /* never: another value makes another model */
+};
+
+/* An allowed word and its C constant (of a choice or an integer). */
+struct svi_word {
+    const char *word; /* NULL ends a list */
+    int value;
+};
+
+struct svi_setting {
+    const char *key; /* NULL ends the table */
+    enum svi_setting_type type;
+    enum svi_change_class change;
+    const char *value;            /* default, as text */
+    const struct svi_word *words; /* or NULL */
+    double low, high;             /* of numbers, inclusive; 0, 0 otherwise */
+    const char *unit;             /* "samples", "seconds", "bytes", "" */
+    const char *text;             /* one sentence */
+    size_t offset, size;          /* of the field in struct svi_settings */
+};
+
+/* In the order of the help. */
+extern const struct svi_setting svi_settings_table[];
+extern const int svi_settings_count;
+
+/* The field of a row. */
+static inline void *svi_settings_field(const struct svi_settings *s, const struct svi_setting *row) {
+    return (char *)s + row->offset;
+}
+
+void svi_settings_default(struct svi_settings *s);
+
+/* Sets one key from text. SVS_SETTING: unknown key (with the nearest known one), value out of range (with the
+ * range). */
+svs_code svi_settings_set(struct svi_settings *s, const char *key, const char *value, svs_error *err);
+
+/* The row of a key, or NULL. */
+const struct svi_setting *svi_settings_row(const char *key);
+
+/* Was the row set by flag or file? */
+bool svi_settings_given(const struct svi_settings *s, const struct svi_setting *row);
+
+/* Is the row yes or no, so that its flag may stand alone for yes? */
+bool svi_settings_switch(const struct svi_setting *row);
+
+/* The allowed words, joined: "pull|router|sub". Returns out. */
+char *svi_settings_words(const struct svi_setting *row, const char *separator, char *out, size_t size);
+
+/* The word that stands for a constant: svi_settings_word("delivery", SVI_ACKED) is "acked". NULL: none. */
+const char *svi_settings_word(const char *key, int value);
+
+/* The allowed values, for people: "0 to 100000000 samples", "pull, router, sub". Returns out. */
+char *svi_settings_range(const struct svi_setting *row, char *out, size_t size);
+
+/* The value of one row as text that svi_settings_set takes. Returns out. */
+char *svi_settings_value(const struct svi_settings *s, const struct svi_setting *row, char *out, size_t size);
+
+/* The error for an unknown key, with the nearest known one. Returns SVS_SETTING. */
+svs_code svi_settings_unknown(const char *key, svs_error *err);
+
+/* ---- the file */
+
+/* Reads a flat YAML map of dotted keys. SVS_IO, SVS_SETTING with file, line and column, SVS_NO_MEMORY;
+ * nothing is changed then. */
+svs_code svi_settings_load(struct svi_settings *s, const char *path, svs_error *err);
+
+/* The same from memory; `name` stands for the file in error texts. */
+svs_code svi_settings_read(struct svi_settings *s, const char *name, const void *bytes, size_t length,
+                           svs_error *err);
+
+/* Writes every row as one line of a YAML map that svi_settings_read takes, each after a comment with its
+ * sentence. */
+void svi_settings_write(const struct svi_settings *s, FILE *to);
+
+/* One such line, `key: value` and a newline, in SVI_SETTINGS_LINE bytes. Returns its length. */
+size_t svi_settings_line(const struct svi_settings *s, const struct svi_setting *row, bool quoted, char *out);
+
+/* ---- checks, and what follows from several settings */
+
+/* Do the settings contradict each other? SVS_SETTING: which two, and what to change. */
+svs_code svi_settings_check(const struct svi_settings *s, svs_error *err);
+
+/* Those of SVI_CHANGE_START alone: with a kept state, the others are known only when it has been read
+ * (svi_settings_merge). */
+svs_code svi_settings_check_start(const struct svi_settings *s, svs_error *err);
+
+/* For a process that binds the addresses. SVS_SETTING: one is reachable from other machines without CURVE or
+ * `insecure`, or the settings of CURVE contradict each other. */
+svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *err);
+
+/* Is this address (of key `in`, `out` or `ctl`) bound by a process with these settings? */
+bool svi_settings_binds(const struct svi_settings *s, const char *key, const char *address);
+
+/* `delivery` and `journal.fsync` with auto resolved. */
+enum svi_delivery svi_settings_delivery(const struct svi_settings *s);
+enum svi_fsync svi_settings_fsync(const struct svi_settings *s);
+
+/* The exponent of the refit's loss, 1 to 2. SVS_SETTING: refit.loss is neither a word nor such a number. */
+svs_code svi_settings_loss(const struct svi_settings *s, double *p, svs_error *err);
+
+/* Names in `features`. */
+int svi_settings_feature_count(const struct svi_settings *s);
+
+/* The learner's options. */
+void svi_settings_learner(const struct svi_settings *s, svs_options *o);
+
+/* The novelty model's options. SVS_SETTING: novelty.gamma is neither a word nor a usable number. */
+svs_code svi_settings_novelty(const struct svi_settings *s, svs_novelty_options *o, svs_error *err);
+
+#endif

@@ -1,0 +1,254 @@
+/* The settings as a whole: what contradicts what, and what follows from several of them.
+ *
+ * Each check takes one theme and names both settings and what to change. svi_settings_check_start checks
+ * those of one start (sockets, delivery, state), which are known before a kept state is read;
+ * svi_settings_check checks them all; svi_settings_check_security is for processes that bind the addresses.
+ * The end makes options for the learner and the novelty model. */
+#include <arpa/inet.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "svmstream/solver.h"
+#include "config/settings.h"
+
+#define GAMMA_LEAST 1e-100 /* usable, whatever the distances */
+#define GAMMA_MOST  1e100
+
+static bool settings_from_stdin(const struct svi_settings *s) {
+    return strcmp(s->in, "-") == 0;
+}
+
+enum svi_delivery svi_settings_delivery(const struct svi_settings *s) {
+    if (s->delivery != SVI_DELIVERY_AUTO)
+        return (enum svi_delivery)s->delivery;
+    if (s->in_mode != SVI_IN_ROUTER)
+        return SVI_AT_MOST_ONCE;
+    return s->state_dir[0] ? SVI_AT_LEAST_ONCE : SVI_ACKED;
+}
+
+enum svi_fsync svi_settings_fsync(const struct svi_settings *s) {
+    if (s->journal_fsync != SVI_FSYNC_AUTO)
+        return (enum svi_fsync)s->journal_fsync;
+    return svi_settings_delivery(s) >= SVI_DURABLE ? SVI_FSYNC_ALWAYS : SVI_FSYNC_INTERVAL;
+}
+
+static svs_code settings_check_delivery(const struct svi_settings *s, svs_error *err) {
+    static const char *const kept[] = {"journal.fsync", "journal.interval",   "journal.segment",
+                                       "journal.keep",  "checkpoint.seconds", "accept-loss"};
+    enum svi_delivery level = svi_settings_delivery(s);
+    const char *name = svi_settings_word("delivery", (int)level);
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0] && !s->state_dir[0]; i++)
+        if (svi_settings_given(s, svi_settings_row(kept[i])))
+            return svi_fail(err, SVS_SETTING, "%s applies to a kept state only: set state.dir too", kept[i]);
+    if (level > SVI_AT_MOST_ONCE && s->in_mode != SVI_IN_ROUTER)
+        return svi_fail(err, SVS_SETTING,
+                        "delivery %s acknowledges each message, in.mode %s does not: set in.mode router",
+                        name, svi_settings_word("in.mode", s->in_mode));
+    if (level == SVI_AT_MOST_ONCE && s->in_mode == SVI_IN_ROUTER)
+        return svi_fail(
+            err, SVS_SETTING,
+            "in.mode router acknowledges each message: set delivery acked or stronger, or in.mode pull");
+    if (level >= SVI_AT_LEAST_ONCE && !s->state_dir[0])
+        return svi_fail(err, SVS_SETTING, "delivery %s keeps samples on disk: set state.dir too", name);
+    if (level >= SVI_DURABLE && svi_settings_fsync(s) != SVI_FSYNC_ALWAYS)
+        return svi_fail(
+            err, SVS_SETTING,
+            "delivery %s syncs before each acknowledgement: set journal.fsync always, or delivery "
+            "at-least-once",
+            name);
+    return SVS_OK;
+}
+
+svs_code svi_settings_loss(const struct svi_settings *s, double *p, svs_error *err) {
+    char *end;
+    *p = strcmp(s->refit_loss, "l1") == 0   ? 1
+         : strcmp(s->refit_loss, "l2") == 0 ? 2
+                                            : strtod(s->refit_loss, &end);
+    if (s->refit_loss[0] != 'l' && (end == s->refit_loss || *end))
+        *p = NAN;
+    if (*p >= 1 && *p <= 2)
+        return SVS_OK;
+    return svi_fail(err, SVS_SETTING,
+                    "refit.loss: '%.40s' is not an allowed value (l1, l2, or a number from 1 to 2)",
+                    s->refit_loss);
+}
+
+static svs_code settings_check_learner(const struct svi_settings *s, svs_error *err) {
+    double p;
+    if (s->method == SVI_METHOD_FALSVM && s->task == SVS_REGRESS)
+        return svi_fail(err, SVS_SETTING,
+                        "method falsvm learns classes only: set task classify or method alsvm");
+    if (s->window_seconds > 0 && s->window == 0)
+        return svi_fail(
+            err, SVS_SETTING,
+            "window.seconds needs a window, but window is 0: set window to the largest number of samples");
+    svs_code code = svi_settings_loss(s, &p, err);
+    if (code == SVS_OK && s->refit == SVS_SOLVER_NESVM && p != 1)
+        code = svi_fail(err, SVS_SETTING, "refit nesvm supports refit.loss l1 only: set that, or refit auto");
+    if (code == SVS_OK && s->refit == SVS_SOLVER_DCD && p != 1 && p != 2)
+        code = svi_fail(err, SVS_SETTING,
+                        "refit dcd supports refit.loss l1 and l2 only: set one of these, or refit auto");
+    return code;
+}
+
+static svs_code settings_check_novelty(const struct svi_settings *s, svs_error *err) {
+    svs_novelty_options o;
+    svs_code code = svi_settings_novelty(s, &o, err);
+    const double least = 1 / (1 + (double)s->novelty_calibration);
+    if (code == SVS_OK && s->novelty == SVI_NOVELTY_NONE && s->method == SVI_METHOD_NONE)
+        return svi_fail(
+            err, SVS_SETTING,
+            "method none and novelty none leave nothing to do: set method alsvm or novelty fosvm1");
+    if (code != SVS_OK || s->novelty == SVI_NOVELTY_NONE)
+        return code;
+    if (s->alert_fdr == 0 && s->alert_p < least)
+        return svi_fail(
+            err, SVS_SETTING,
+            "with novelty.calibration %lld no p-value is below %.3g, so alert.p %g cannot be met: "
+            "set novelty.calibration to %.0f or more",
+            (long long)s->novelty_calibration, least, s->alert_p, ceil(1 / s->alert_p) - 1);
+    if (s->alert_clear < s->alert_p)
+        return svi_fail(err, SVS_SETTING,
+                        "alert.clear %g is below alert.p %g, so that an alert would close at once: "
+                        "set alert.clear to %g or more",
+                        s->alert_clear, s->alert_p, s->alert_p);
+    return SVS_OK;
+}
+
+int svi_settings_feature_count(const struct svi_settings *s) {
+    int count = s->features[0] ? 1 : 0;
+    for (const char *at = s->features; *at; at++)
+        count += *at == ',';
+    return count;
+}
+
+svs_code svi_settings_check_start(const struct svi_settings *s, svs_error *err) {
+    const struct {
+        const char *key_a, *a, *key_b, *b;
+    } pairs[] = {{"in", s->in, "out", s->out}, {"in", s->in, "ctl", s->ctl}, {"out", s->out, "ctl", s->ctl}};
+    for (int i = 0; i < 3; i++) {
+        const char *a = pairs[i].a;
+        const size_t n = strlen(a); /* a port that the system chooses is different each time */
+        bool any_port = n > 2 && (strcmp(a + n - 2, ":*") == 0 || strcmp(a + n - 2, ":0") == 0);
+        if (strcmp(a, pairs[i].b) == 0 && !any_port)
+            return svi_fail(err, SVS_SETTING, "%s and %s have the same address %.100s: change one of them",
+                            pairs[i].key_a, pairs[i].key_b, a);
+    }
+    if (settings_from_stdin(s) && s->in_mode != SVI_IN_PULL)
+        return svi_fail(err, SVS_SETTING,
+                        "in.mode %s needs a socket, but in is - (standard input): set in to an address",
+                        svi_settings_word("in.mode", s->in_mode));
+    if (s->in_topic[0] && s->in_mode != SVI_IN_SUB)
+        return svi_fail(err, SVS_SETTING,
+                        "in.topic applies to subscribers only: set in.mode sub or remove in.topic");
+    return settings_check_delivery(s, err);
+}
+
+svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
+    const int count = svi_settings_feature_count(s);
+    svs_code code = svi_settings_check_start(s, err);
+    code = code == SVS_OK ? settings_check_learner(s, err) : code;
+    code = code == SVS_OK ? settings_check_novelty(s, err) : code;
+    if (code != SVS_OK || count <= s->max_features)
+        return code;
+    return svi_fail(err, SVS_SETTING,
+                    "features names %d features, but max.features is %lld: raise max.features", count,
+                    (long long)s->max_features);
+}
+
+/* Reachable from this machine only: ipc, inproc, 127.0.0.0/8, ::1 and the interface lo. */
+static bool settings_is_local(const char *address) {
+    char host[64];
+    struct in_addr v4;
+    struct in6_addr v6;
+    const char *begin = address + 6, *colon = strrchr(address, ':');
+    if (strncmp(address, "ipc://", 6) == 0 || strncmp(address, "inproc://", 9) == 0)
+        return true;
+    if (strncmp(address, "tcp://", 6) != 0 || colon < begin || (size_t)(colon - begin) >= sizeof host)
+        return false;
+    snprintf(host, sizeof host, "%.*s", (int)(colon - begin), begin);
+    size_t n = strlen(host);
+    if (n > 2 && host[0] == '[' && host[n - 1] == ']') {
+        host[n - 1] = '\0';
+        return inet_pton(AF_INET6, host + 1, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+    }
+    if (inet_pton(AF_INET, host, &v4) == 1)
+        return ntohl(v4.s_addr) >> 24 == 127;
+    return strcmp(host, "lo") == 0;
+}
+
+/* Subscribers (in.mode sub) connect; with standard input no socket opens that was not asked for. */
+bool svi_settings_binds(const struct svi_settings *s, const char *key, const char *address) {
+    if (strcmp(key, "in") == 0)
+        return !settings_from_stdin(s) && s->in_mode != SVI_IN_SUB;
+    return address[0] && (!settings_from_stdin(s) || svi_settings_given(s, svi_settings_row(key)));
+}
+
+svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *err) {
+    const struct { const char *key, *address; } sockets[] = {{"in", s->in}, {"out", s->out}, {"ctl", s->ctl}};
+    bool off = strcmp(s->curve, "off") == 0, sub = !settings_from_stdin(s) && s->in_mode == SVI_IN_SUB;
+    if (!s->curve[0] || !s->curve_allow[0])
+        return svi_fail(err, SVS_SETTING,
+                        "curve must be off, on or a key file, and curve.allow a file: neither may be empty");
+    if (!off && sub && !s->curve_server[0] && !s->insecure)
+        return svi_fail(err, SVS_SETTING,
+                        "in.mode sub with curve needs the publisher's public key: set --curve.server KEY, or "
+                        "--insecure if the publisher does not use curve");
+    for (int i = 0; i < 3 && off && !s->insecure; i++)
+        if (svi_settings_binds(s, sockets[i].key, sockets[i].address) &&
+            !settings_is_local(sockets[i].address))
+            return svi_fail(
+                err, SVS_SETTING,
+                "%s %.60s is reachable from other machines without protection: create a key with `svmstream "
+                "keys new` and set --curve on, or set --insecure to let anybody there feed, read and stop it",
+                sockets[i].key, sockets[i].address);
+    return SVS_OK;
+}
+
+void svi_settings_learner(const struct svi_settings *s, svs_options *o) {
+    svs_options_default(o);
+    o->task = (svs_task)s->task;
+    o->rule = s->method == SVI_METHOD_FALSVM ? SVS_FALSVM : SVS_ALSVM;
+    o->C = s->C;
+    o->window = s->window;
+    o->window_seconds = s->window_seconds;
+    o->forget = s->forget;
+    o->scale = (svs_scale)s->scale;
+    o->max_features = (int)s->max_features;
+    o->max_classes = (int)s->max_classes;
+    o->labels_ttl = s->labels_ttl;
+    o->labels_max = (int)s->labels_max;
+}
+
+svs_code svi_settings_novelty(const struct svi_settings *s, svs_novelty_options *o, svs_error *err) {
+    static const struct svi_word rules[] = {
+        {"auto", SVS_GAMMA_AUTO}, {"median", SVS_GAMMA_MEDIAN}, {"scale", SVS_GAMMA_SCALE}};
+    const char *text = s->novelty_gamma;
+    svs_novelty_options_default(o);
+    o->fosvm = s->novelty == SVI_NOVELTY_FOSVM2 ? SVI_NOVELTY_FOSVM2 : SVI_NOVELTY_FOSVM1;
+    o->kernel = (svs_novelty_kernel)s->novelty_kernel;
+    o->theta = s->novelty_theta;
+    o->epsilon = s->novelty_epsilon;
+    o->m = s->novelty_m;
+    o->max = (int)s->novelty_max;
+    o->trim = s->novelty_trim;
+    o->seed = (uint64_t)s->seed;
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (strcmp(text, rules[i].word) == 0) {
+            o->gamma_rule = (svs_gamma_rule)rules[i].value;
+            return SVS_OK;
+        }
+    char *end;
+    o->gamma_rule = SVS_GAMMA_GIVEN;
+    o->gamma = strtod(text, &end);
+    if (end != text && !*end && o->gamma >= GAMMA_LEAST && o->gamma <= GAMMA_MOST)
+        return SVS_OK;
+    return svi_fail(
+        err, SVS_SETTING,
+        "novelty.gamma: '%.20s' is not an allowed value (auto, median, scale, or a number from %g to %g)",
+        text, GAMMA_LEAST, GAMMA_MOST);
+}

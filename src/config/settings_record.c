@@ -1,0 +1,79 @@
+#include "config/settings_record.h"
+
+#include <string.h>
+
+#include "base/fail.h"
+
+svs_code svi_settings_pack(const struct svi_settings *s, struct svi_bytes *out, svs_error *err) {
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++) {
+        char line[SVI_SETTINGS_LINE];
+        if (row->change == SVI_CHANGE_START)
+            continue;
+        if (svi_bytes_append(out, line, svi_settings_line(s, row, true, line)) != SVS_OK)
+            return svi_fail_memory(err, "the settings of a kept state");
+    }
+    return SVS_OK;
+}
+
+svs_code svi_settings_unpack(struct svi_settings *s, const char *from, const void *bytes, size_t size,
+                             svs_error *err) {
+    svi_settings_default(s);
+    svs_code code = svi_settings_read(s, from, bytes, size, err);
+    memset(s->given, 0, sizeof s->given);
+    return code;
+}
+
+static bool settings_record_same(const struct svi_settings *a, const struct svi_settings *b,
+                                 const struct svi_setting *row) {
+    char one[SVI_FEATURES_MAX], other[SVI_FEATURES_MAX];
+    svi_settings_value(a, row, one, sizeof one);
+    svi_settings_value(b, row, other, sizeof other);
+    return strcmp(one, other) == 0;
+}
+
+static svs_code settings_record_refuse(const struct svi_settings *s, const struct svi_settings *kept,
+                                       const struct svi_setting *row, const char *fault, svs_error *err) {
+    char given[SVI_FEATURES_MAX], there[SVI_FEATURES_MAX];
+    svi_settings_value(s, row, given, sizeof given);
+    svi_settings_value(kept, row, there, sizeof there);
+    return svi_fail(err, SVS_SETTING,
+                    "%s is %.60s, but the state in %.80s was created with %.60s%s: remove %s, or use another "
+                    "state.dir",
+                    row->key, given[0] ? given : "(empty)", s->state_dir, there[0] ? there : "(empty)", fault,
+                    row->key);
+}
+
+static bool settings_record_lower(const struct svi_settings *a, const struct svi_settings *b,
+                                  const struct svi_setting *row) {
+    return *(const int64_t *)svi_settings_field(a, row) < *(const int64_t *)svi_settings_field(b, row);
+}
+
+svs_code svi_settings_merge(struct svi_settings *s, const struct svi_settings *kept, svs_error *err) {
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++) {
+        const bool given = svi_settings_given(s, row);
+        if (row->change == SVI_CHANGE_MODEL && given && !settings_record_same(s, kept, row))
+            return settings_record_refuse(s, kept, row, "", err);
+        if (row->change == SVI_CHANGE_LIMIT && given && settings_record_lower(s, kept, row))
+            return settings_record_refuse(s, kept, row, " and can only be raised", err);
+        if (row->change != SVI_CHANGE_START && !given)
+            memcpy(svi_settings_field(s, row), svi_settings_field(kept, row), row->size);
+    }
+    return SVS_OK;
+}
+
+bool svi_settings_raised(const struct svi_settings *s, const struct svi_settings *kept) {
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
+        if (row->change == SVI_CHANGE_LIMIT && settings_record_lower(kept, s, row))
+            return true;
+    return false;
+}
+
+bool svi_settings_adopt(struct svi_settings *s, const struct svi_settings *from) {
+    bool changed = false;
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
+        if (row->change == SVI_CHANGE_LIVE && !settings_record_same(s, from, row)) {
+            memcpy(svi_settings_field(s, row), svi_settings_field(from, row), row->size);
+            changed = true;
+        }
+    return changed;
+}

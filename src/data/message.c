@@ -1,0 +1,35 @@
+#include "data/message.h"
+
+#include "base/fail.h"
+
+void svi_shape_commit(struct svi_shape *s, const struct svi_message *m) {
+    if (!m->has_x)
+        return;
+    s->kind = m->kind;
+    if (m->d > s->d)
+        s->d = m->d;
+    s->names_kept = svs_features_count(s->names);
+}
+
+svs_code svi_shape_fits(const struct svi_shape *s, const struct svi_message *m, svs_error *err) {
+    static const char *const kinds[] = {"unset", "dense (an array or packed numbers)",
+                                        "sparse (a map of columns)", "named (a map of names)"};
+    if (!m->has_x)
+        return SVS_OK;
+    if (s->kind != SVI_UNSET && m->kind != s->kind)
+        return svi_fail(err, SVS_WRONG_KIND,
+                        "x is %s, but the stream's first sample was %s: send all in that form",
+                        kinds[m->kind], kinds[s->kind]);
+    bool dense = m->kind == SVI_DENSE;
+    if (dense && (s->kind == SVI_DENSE || s->fixed_names) && m->d != s->d)
+        return svi_fail(err, SVS_WRONG_DIMENSION, "x has %d features, but this stream has %d", m->d, s->d);
+    if (dense && m->d < 1)
+        return svi_fail(err, SVS_WRONG_DIMENSION, "x is empty: a dense sample has 1 feature or more");
+    if (s->fixed_names && m->d > s->d)
+        return svi_fail(err, SVS_BAD_COLUMN, "x has column %d, but the setting `features` names %d", m->d - 1,
+                        s->d);
+    if (m->d > s->max_features)
+        return svi_fail(err, SVS_LIMIT, "x has %d features, at most %d are taken: raise max.features", m->d,
+                        s->max_features);
+    return SVS_OK;
+}

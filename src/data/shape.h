@@ -1,0 +1,56 @@
+/* shape.h: the form of a stream's samples: dense, sparse or named, how many columns, their names. Fixed by
+ * the first accepted sample, widened by later ones with more columns or names; the row that decoders write
+ * into is here. */
+#ifndef SVI_SHAPE_H
+#define SVI_SHAPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/archive.h"
+#include "svmstream/error.h"
+#include "svmstream/features.h"
+
+enum svi_kind { SVI_UNSET = 0, SVI_DENSE, SVI_SPARSE, SVI_NAMED };
+
+struct svi_shape {
+    enum svi_kind kind;
+    int d;               /* columns so far */
+    int max_features;    /* columns at most */
+    bool fixed_names;    /* the setting `features`: no further names may appear */
+    svs_features *names; /* named streams and CSV headers; owned */
+    int names_kept;  /* names that stay at svi_shape_restore: the fixed ones, a header's, those of accepted
+                        samples */
+    double *row;     /* max_features values; owned */
+    uint32_t *marks; /* max_features; marks[j] == round: column j was met in this row; owned */
+    uint32_t round;
+};
+
+/* Names and row of a shape; `fixed` (may be NULL or ""): comma-separated names of the setting `features`, in
+ * column order; blanks around a name are dropped. With names the shape starts with d = their number, its kind
+ * still open. SVS_SETTING (max_features outside 1 to 1,000,000, an empty or repeated name, too many),
+ * SVS_NO_MEMORY: *s is cleared. */
+svs_code svi_shape_init(struct svi_shape *s, int max_features, const char *fixed, svs_error *err);
+void svi_shape_clear(struct svi_shape *s);
+
+/* Before the first column of a row whose columns may come in any order (maps): forgets all marks. */
+void svi_shape_begin_row(struct svi_shape *s);
+
+/* Marks a column (0 <= column < max_features) of this row. False: it was met before, a duplicate. */
+static inline bool svi_shape_mark(struct svi_shape *s, int column) {
+    bool fresh = s->marks[column] != s->round;
+    s->marks[column] = s->round;
+    return fresh;
+}
+
+/* Takes a refused message's traces (new names) back. */
+void svi_shape_restore(struct svi_shape *s);
+
+/* The name of a column; NULL when it has none. */
+const char *svi_shape_name(const struct svi_shape *s, int column);
+
+/* The shape as it is kept, between two samples: kind, columns, names. Loading goes into a shape from
+ * svi_shape_init that has seen none; fixed names must be those that were kept. */
+void svi_shape_archive(struct svi_archive *a, struct svi_shape *s);
+
+#endif

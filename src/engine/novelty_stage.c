@@ -1,0 +1,310 @@
+/* The novelty stage: each accepted sample is judged, an alert may change, and the sample is perhaps learned.
+ *
+ * In front of the detector (novelty/detector.h) stand the lags: what is judged is a row of d features and the
+ * last samples. Rooms are made before a sample is judged (svi_novelty_stage_reserve), so that a failing
+ * allocation refuses the sample and leaves everything as it was; where columns may still come there is room
+ * for some more. A stream of too many columns goes on without novelty, and the stats say why.
+ *
+ * The stage returns what it did to the alert and fills a report of it; the engine publishes. Read in order:
+ * set-up, one sample, what an alert says, archive. */
+#include "engine/novelty_stage.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "novelty/alert_text.h"
+
+svs_code svi_novelty_stage_options(const struct svi_settings *s, int d, struct svi_detector_options *o,
+                                   svs_error *err) {
+    *o = (struct svi_detector_options){
+        .window = s->novelty_window,
+        .calibration = (int)s->novelty_calibration,
+        .learn = (enum svi_novelty_learn)s->novelty_learn,
+        .p = s->alert_p,
+        .clear = s->alert_clear,
+        .confirm = (int)(s->novelty_confirm + s->novelty_lags - 1), /* one odd value lasts that long */
+        .persist = s->novelty_persist,
+        .d = d};
+    return svi_settings_novelty(s, &o->model, err);
+}
+
+svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_settings *settings,
+                               svs_error *err) {
+    *s = (struct svi_novelty_stage){.on = settings->novelty != SVI_NOVELTY_NONE};
+    if (!s->on)
+        return SVS_OK;
+    const struct svi_alert_options alert = {.p = settings->alert_p,
+                                            .clear = settings->alert_clear,
+                                            .cooldown = settings->alert_cooldown,
+                                            .fdr = settings->alert_fdr,
+                                            .warmup = settings->novelty_warmup};
+    s->lags = (int)settings->novelty_lags;
+    s->differences = settings->novelty_differences;
+    svi_alert_init(&s->alert, &alert);
+    return svi_novelty_stage_options(settings, 0, &s->options, err);
+}
+
+void svi_novelty_stage_configure(struct svi_novelty_stage *s, const struct svi_settings *settings) {
+    s->alert.o.p = s->options.p = settings->alert_p;
+    s->alert.o.clear = s->options.clear = settings->alert_clear;
+    s->alert.o.cooldown = settings->alert_cooldown;
+    if (s->detector)
+        svi_detector_set_levels(s->detector, settings->alert_p, settings->alert_clear);
+}
+
+static void drop_rows(struct svi_novelty_stage_rows *r) {
+    svi_lags_clear(&r->history);
+    svi_free(r->x);
+    *r = (struct svi_novelty_stage_rows){0};
+}
+
+void svi_novelty_stage_free(struct svi_novelty_stage *s) {
+    svi_detector_free(&s->detector);
+    drop_rows(&s->rows);
+    s->on = s->judged = false;
+}
+
+void svi_novelty_stage_reset(struct svi_novelty_stage *s) {
+    const struct svi_alert before = s->alert;
+    svi_detector_free(&s->detector);
+    drop_rows(&s->rows);
+    s->judged = false;
+    svi_alert_init(&s->alert, &before.o);
+    s->alert.opened = before.opened;
+    s->alert.suppressed = before.suppressed;
+}
+
+svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *err) {
+    const size_t columns = (size_t)d * (size_t)s->lags;
+    struct svi_novelty_stage_rows rows = {.d = d};
+    struct svi_detector_options o = s->options;
+    o.d = (int)columns;
+    rows.x = svi_alloc_array((size_t)d + 2 * columns, sizeof *rows.x);
+    svs_code code = rows.x ? svi_lags_init(&rows.history, d, s->lags, s->differences, err)
+                           : svi_fail_memory(err, "the novelty of the stream");
+    if (code == SVS_OK && s->detector)
+        code = svi_detector_widen(&s->detector, s->lags, d, err);
+    else if (code == SVS_OK && !(s->detector = svi_detector_new(&o, err)))
+        code = SVS_NO_MEMORY;
+    if (code != SVS_OK) {
+        drop_rows(&rows);
+        return code;
+    }
+    rows.row = rows.x + d;
+    rows.adds = rows.row + columns;
+    struct svi_lags *to = &rows.history; /* the samples before this one, with 0 in the columns that are new */
+    const struct svi_lags *from = &s->rows.history;
+    to->held = from->held;
+    to->newest = from->newest;
+    for (int l = 0; l < from->lags; l++)
+        memcpy(to->ring + (size_t)l * (size_t)to->d, from->ring + (size_t)l * (size_t)from->d,
+               (size_t)from->d * sizeof *to->ring);
+    drop_rows(&s->rows);
+    s->rows = rows;
+    return SVS_OK;
+}
+
+/* Where columns may still come, room for some more, so that few of them cost a rebuild. */
+static int room_for(const struct svi_message *m, int most) {
+    int room = 16;
+    if (m->kind == SVI_DENSE)
+        return m->d;
+    while (room < m->d)
+        room *= 2;
+    return room < most ? room : most;
+}
+
+svs_code svi_novelty_stage_reserve(struct svi_novelty_stage *s, const struct svi_message *m, svs_error *err) {
+    if (!s->on || m->d <= s->rows.d)
+        return SVS_OK;
+    const int most = SVI_NOVELTY_STAGE_COLUMNS / s->lags;
+    if (m->d <= most)
+        return svi_novelty_stage_build(s, room_for(m, most), err);
+    svi_novelty_stage_free(s);
+    snprintf(s->reason, sizeof s->reason,
+             "novelty is off: %d features times novelty.lags %d are more than %d columns", m->d, s->lags,
+             SVI_NOVELTY_STAGE_COLUMNS);
+    return SVS_OK;
+}
+
+void svi_novelty_stage_gap(struct svi_novelty_stage *s) {
+    svi_lags_empty(&s->rows.history);
+}
+
+enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const struct svi_message *m,
+                                              double time) {
+    struct svi_novelty_stage_rows *r = &s->rows;
+    const struct svi_judgement *j = &s->judgement;
+    s->judged = false;
+    if (!s->on)
+        return SVI_ALERT_NONE;
+    memcpy(r->x, m->x, (size_t)m->d * sizeof *m->x);
+    memset(r->x + m->d, 0, (size_t)(r->d - m->d) * sizeof *r->x);
+    if (!svi_lags_push(&r->history, r->x, r->row))
+        return SVI_ALERT_NONE;
+    s->judged = true;
+    svi_detector_judge(s->detector, r->row, &s->judgement);
+    s->grade = j->p > s->alert.o.clear ? 0 : svi_alert_grade(j->novelty, svi_detector_level(s->detector));
+    return svi_alert_step(&s->alert, j->p, j->tail, s->grade, time);
+}
+
+void svi_novelty_stage_learn(struct svi_novelty_stage *s, const struct svi_message *m) {
+    if (s->judged)
+        s->refused += svi_detector_learn(s->detector, m->y.kind != SVS_NONE) == SVI_LEARN_RESULT_REFUSED;
+}
+
+/* ---- what an alert says */
+
+/* Of each feature what all its lags add together, in `sums`; returns the sum of their sizes. */
+static double add_lags(struct svi_novelty_stage *s, int d, double *sums) {
+    const double *adds = s->rows.adds;
+    double sum = 0;
+    svi_detector_explain(s->detector, s->rows.adds);
+    for (int j = 0; j < d; j++) {
+        sums[j] = 0;
+        for (int l = 0; l < s->lags; l++)
+            sums[j] += adds[(size_t)l * (size_t)s->rows.d + (size_t)j];
+        sum += fabs(sums[j]);
+    }
+    return sum;
+}
+
+/* Where the largest size is among n values `apart` places apart. */
+static int novelty_stage_largest(const double *v, int n, int apart) {
+    int at = 0;
+    for (int j = 1; j < n; j++)
+        at = fabs(v[j * apart]) > fabs(v[at * apart]) ? j : at;
+    return at;
+}
+
+/* The features that add most, at most SVI_ALERT_TOP_MAX. Returns how many. */
+static int find_top(struct svi_novelty_stage *s, const struct svi_message *m, const struct svi_shape *shape,
+                    struct svi_contribution *top) {
+    double *sums = s->rows.x; /* the sample stands in its row by now */
+    const double sum = add_lags(s, m->d, sums);
+    int count = 0;
+    for (; count < SVI_ALERT_TOP_MAX && count < m->d && sum > 0; count++) {
+        const int most = novelty_stage_largest(sums, m->d, 1);
+        const int lag = novelty_stage_largest(s->rows.adds + most, s->lags, s->rows.d);
+        const int column = lag * s->rows.d + most;
+        if (sums[most] == 0)
+            break;
+        top[count] = (struct svi_contribution){.feature = svi_shape_name(shape, most),
+                                               .column = most,
+                                               .value = s->rows.row[column],
+                                               .adds = sums[most] / sum};
+        svi_detector_usual(s->detector, column, &top[count].low, &top[count].high);
+        sums[most] = 0;
+    }
+    return count;
+}
+
+/* How far a value lies beyond what is usual, in widths of that; 0 within. */
+static double novelty_stage_excess(const struct svi_contribution *c) {
+    const double width = c->high - c->low, beyond = fmax(c->value - c->high, c->low - c->value);
+    return beyond > 0 ? beyond / fmax(width, 1e-9 * fabs(c->value)) : 0;
+}
+
+/* For people: what is plainly out of its range comes first, then what adds most. */
+static void write_line(const struct svi_novelty_stage *s, const char *stream, double ts,
+                       enum svi_alert_change change, struct svi_alert_report *out) {
+    struct svi_alert_feature features[SVI_ALERT_TOP];
+    struct svi_contribution c[SVI_ALERT_TOP_MAX];
+    const int count = out->event.count, shown = count < SVI_ALERT_TOP ? count : SVI_ALERT_TOP;
+    memcpy(c, out->top, (size_t)count * sizeof *c);
+    for (int i = 1; i < count; i++)
+        for (int k = i; k > 0 && novelty_stage_excess(&c[k]) > novelty_stage_excess(&c[k - 1]); k--) {
+            const struct svi_contribution t = c[k];
+            c[k] = c[k - 1];
+            c[k - 1] = t;
+        }
+    for (int i = 0; i < shown; i++)
+        features[i] = (struct svi_alert_feature){c[i].feature, c[i].column, c[i].value, c[i].low, c[i].high};
+    const struct svi_alert_line line = {.state = change,
+                                        .stream = stream,
+                                        .top = features,
+                                        .count = shown,
+                                        .novelty = out->event.novelty,
+                                        .p = out->event.p,
+                                        .grade = s->alert.worst,
+                                        .since = s->alert.since,
+                                        .time = ts};
+    svi_alert_text(out->text, &line);
+}
+
+bool svi_novelty_stage_report(struct svi_novelty_stage *s, const struct svi_message *m,
+                              const struct svi_shape *shape, const char *stream, double ts,
+                              enum svi_alert_change change, struct svi_alert_report *out) {
+    static const char *const states[] = {
+        [SVI_ALERT_OPEN] = "open", [SVI_ALERT_UPDATE] = "update", [SVI_ALERT_CLOSE] = "close"};
+    if (!s->on)
+        return svi_novelty_stage_end(s, stream, s->reason, out);
+    if (change == SVI_ALERT_NONE)
+        return false;
+    const bool closes = change == SVI_ALERT_CLOSE; /* what is usual again has no reason */
+    out->event = (struct svi_alert_event){.state = states[change],
+                                          .id = m->id,
+                                          .novelty = s->judgement.novelty,
+                                          .membership = s->judgement.membership,
+                                          .p = s->judgement.p,
+                                          .grade = closes ? s->alert.worst : s->grade,
+                                          .since = s->alert.since,
+                                          .top = out->top,
+                                          .count = closes ? 0 : find_top(s, m, shape, out->top),
+                                          .text = out->text};
+    write_line(s, stream, ts, change, out);
+    return true;
+}
+
+bool svi_novelty_stage_end(struct svi_novelty_stage *s, const char *stream, const char *why,
+                           struct svi_alert_report *out) {
+    if (!s->alert.open)
+        return false;
+    s->alert.open = false;
+    out->event = (struct svi_alert_event){.state = "close",
+                                          .id = svs_none(),
+                                          .novelty = NAN,
+                                          .membership = NAN,
+                                          .p = NAN,
+                                          .grade = s->alert.worst,
+                                          .since = s->alert.since,
+                                          .top = out->top,
+                                          .text = out->text};
+    snprintf(out->text, sizeof out->text, "%s alert ended: %s", stream, why);
+    return true;
+}
+
+/* ---- archive */
+
+void svi_novelty_stage_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
+    bool asked = s->lags > 0; /* the setting novelty is not none */
+    int d = s->rows.d;
+    svi_archive_bool(a, "asked", &asked);
+    if (!svi_archive_check(a, asked == (s->lags > 0), "the setting novelty was another") || !asked)
+        return;
+    svi_archive_bool(a, "on", &s->on);
+    svi_archive_text(a, "reason", s->reason, sizeof s->reason);
+    svi_archive_int64(a, "refused", &s->refused, 0, INT64_MAX / 4);
+    svi_alert_archive(a, &s->alert);
+    if (!svi_archive_ok(a) || !s->on)
+        return;
+    svi_archive_int(a, "features", &d, 0, SVI_NOVELTY_STAGE_COLUMNS / s->lags);
+    if (!svi_archive_ok(a) || d == 0)
+        return;
+    if (svi_archive_loading(a) && svi_novelty_stage_build(s, d, a->err) != SVS_OK)
+        return;
+    svi_lags_archive(a, &s->rows.history);
+    svi_detector_archive(a, s->detector);
+}
+
+double svi_novelty_stage_memory(const struct svi_settings *s, int d) {
+    struct svi_detector_options o;
+    const double columns = (double)d * (double)s->novelty_lags;
+    if (s->novelty == SVI_NOVELTY_NONE || columns > SVI_NOVELTY_STAGE_COLUMNS ||
+        svi_novelty_stage_options(s, (int)columns, &o, NULL) != SVS_OK)
+        return 0;
+    return svi_detector_memory(&o) + sizeof(double) * (3 * columns + d);
+}

@@ -1,0 +1,95 @@
+/* novelty_stage.h: the novelty model and its alerts as the engine sees them: each accepted sample is judged,
+ * an alert may change, and the sample is perhaps learned; all of it a function of the samples alone. */
+#ifndef SVI_NOVELTY_STAGE_H
+#define SVI_NOVELTY_STAGE_H
+
+#include "base/archive.h"
+#include "data/message.h"
+#include "config/settings.h"
+#include "novelty/alert.h"
+#include "novelty/alert_text.h"
+#include "novelty/detector.h"
+#include "novelty/lags.h"
+#include "wire/event.h"
+
+#define SVI_NOVELTY_STAGE_COLUMNS 4096 /* features x lags at most */
+
+/* Room for one sample of d features and its lags. */
+struct svi_novelty_stage_rows {
+    int d;                   /* features, those to come included */
+    struct svi_lags history; /* the last samples */
+    double *x;               /* d: the sample, widened by zeros; one block with the next two */
+    double *row;             /* d x lags: what is judged */
+    double *adds;            /* d x lags: what each column adds to the surprise */
+};
+
+struct svi_novelty_stage {
+    bool on;
+    struct svi_detector_options options;
+    int lags;
+    bool differences;
+    svi_detector *detector; /* NULL before the first sample */
+    struct svi_novelty_stage_rows rows;
+    struct svi_alert alert;
+    bool judged;                    /* the last sample was */
+    struct svi_judgement judgement; /* of it */
+    double grade;
+    int64_t refused;
+    char reason[SVS_ERROR_TEXT]; /* why it went off; "" = it did not */
+};
+
+#define SVI_ALERT_TOP_MAX 5 /* features named in an alert event */
+
+/* An alert event with what it points to. */
+struct svi_alert_report {
+    struct svi_alert_event event;
+    struct svi_contribution top[SVI_ALERT_TOP_MAX];
+    char text[SVI_ALERT_TEXT];
+};
+
+/* What the settings say about the detector; d: columns, lags included. SVS_SETTING. */
+svs_code svi_novelty_stage_options(const struct svi_settings *settings, int d, struct svi_detector_options *o,
+                                   svs_error *err);
+
+svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_settings *settings,
+                               svs_error *err);
+void svi_novelty_stage_free(struct svi_novelty_stage *s);
+void svi_novelty_stage_configure(struct svi_novelty_stage *s,
+                                 const struct svi_settings *settings); /* alert.* of now */
+void svi_novelty_stage_reset(struct svi_novelty_stage *s);             /* as new, but for the counters */
+
+/* Makes room for a sample's columns, before anything is done with it. A stream of too many columns goes on
+ * without novelty, and the stats say why. SVS_NO_MEMORY: nothing has changed. */
+svs_code svi_novelty_stage_reserve(struct svi_novelty_stage *s, const struct svi_message *m, svs_error *err);
+
+/* A detector for d features, d x lags <= SVI_NOVELTY_STAGE_COLUMNS: a new one, or the old one with more
+ * columns. SVS_NO_MEMORY: nothing has changed. */
+svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *err);
+
+/* Between two samples; loading goes into one from svi_novelty_stage_new. */
+void svi_novelty_stage_archive(struct svi_archive *a, struct svi_novelty_stage *s);
+
+/* A sample was left out: what comes next does not follow on what came before. */
+void svi_novelty_stage_gap(struct svi_novelty_stage *s);
+
+/* Judges an accepted sample for which there is room. Returns what it did to the alert. */
+enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const struct svi_message *m,
+                                              double time);
+
+/* Fills the report of that change; ts: of the sample. Where novelty has gone off, an open alert ends. False:
+ * there is nothing to report. */
+bool svi_novelty_stage_report(struct svi_novelty_stage *s, const struct svi_message *m,
+                              const struct svi_shape *shape, const char *stream, double ts,
+                              enum svi_alert_change change, struct svi_alert_report *out);
+
+/* An alert that is open ends without a sample: reset, or no novelty any more. False: none was open. */
+bool svi_novelty_stage_end(struct svi_novelty_stage *s, const char *stream, const char *why,
+                           struct svi_alert_report *out);
+
+/* Lets the sample be learned, after it was judged and reported. */
+void svi_novelty_stage_learn(struct svi_novelty_stage *s, const struct svi_message *m);
+
+/* Bytes at most for d features; where columns may still come, up to twice as many (16 at least) have room. */
+double svi_novelty_stage_memory(const struct svi_settings *s, int d);
+
+#endif

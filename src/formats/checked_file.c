@@ -1,0 +1,71 @@
+#include "formats/checked_file.h"
+
+#include <zlib.h>
+
+#include "base/fail.h"
+#include "wire/decode.h"
+
+#define CRC_KEY                                                                                              \
+    "\xa3"                                                                                                   \
+    "crc"
+#define KEY_BYTES (sizeof CRC_KEY - 1)
+
+static uint32_t checked_file_crc(const uint8_t *bytes, size_t size) {
+    return (uint32_t)crc32(0, bytes, (uInt)size);
+}
+
+void svi_checked_file_begin(struct svi_pack *p, struct svi_bytes *out, const char *format, int version,
+                            size_t more) {
+    svi_pack_begin(p, out);
+    svi_pack_map(p, more + 3);
+    svi_pack_key(p, "format");
+    svi_pack_text(p, format);
+    svi_put_int(p, "v", version);
+}
+
+svs_code svi_checked_file_end(struct svi_pack *p) {
+    const uint32_t crc = p->failed ? 0 : checked_file_crc(p->out->data + p->start, p->out->size - p->start);
+    const uint32_t wide = htobe32(crc);
+    svi_pack_raw(p, CRC_KEY "\xce", KEY_BYTES + 1); /* a uint 32, whatever the number is */
+    svi_pack_raw(p, &wide, sizeof wide);
+    return svi_pack_end(p);
+}
+
+svs_code svi_checked_file_open(struct svi_checked_file *c, const uint8_t *bytes, size_t size,
+                               svs_error *err) {
+    static const struct svi_field fields[] = {
+        SVI_FIELD_STRING(struct svi_checked_file, format),
+        SVI_FIELD(struct svi_checked_file, v, INTEGER, 0, SVI_FIELD_UNLIMITED),
+        SVI_FIELD(struct svi_checked_file, crc, ANY, 0, 0)};
+    struct svi_item map;
+    *c = (struct svi_checked_file){.v = -1, .bytes = bytes, .end = bytes + size};
+    svs_code code = svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, err);
+    if (code != SVS_OK)
+        return code;
+    svi_item_read(bytes, &map);
+    if (map.type != SVI_MAP)
+        return svi_fail(err, SVS_WRONG_TYPE, "the file is not a model: it holds %s", svi_item_name(&map));
+    (void)svi_fields_read("file", SVI_FIELDS(fields), bytes, c->end, c, NULL);
+    return SVS_OK;
+}
+
+/* The checksum is there, last, and right. */
+static bool checked_file_is_sound(const struct svi_checked_file *c) {
+    struct svi_item crc;
+    if (!c->crc || (size_t)(c->crc - c->bytes) <= KEY_BYTES || svi_item_read(c->crc, &crc) != c->end)
+        return false;
+    const uint8_t *key = c->crc - KEY_BYTES;
+    return crc.type == SVI_INT && memcmp(key, CRC_KEY, KEY_BYTES) == 0 &&
+           (uint32_t)crc.i == checked_file_crc(c->bytes, (size_t)(key - c->bytes));
+}
+
+svs_code svi_checked_file_read(const struct svi_checked_file *c, int version, const char *what,
+                               const struct svi_field *fields, size_t count, void *to, svs_error *err) {
+    if (c->v != version)
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "the model file has version %lld; this program reads version %d: use a newer one",
+                        (long long)c->v, version);
+    if (!checked_file_is_sound(c))
+        return svi_fail(err, SVS_INVALID, "the checksum of the model file is wrong: the file is damaged");
+    return svi_fields_read(what, fields, count, c->bytes, c->end, to, err);
+}

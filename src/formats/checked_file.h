@@ -1,0 +1,31 @@
+/* checked_file.h: the frame of our own files: one msgpack map {format, v, ..., crc}, whose last key is the
+ * CRC-32 (zlib) of all bytes before that key. */
+#ifndef SVI_CHECKED_FILE_H
+#define SVI_CHECKED_FILE_H
+
+#include "wire/fields.h"
+#include "wire/pack.h"
+
+/* Begins the map with format and v; `more` further pairs are to be packed, then svi_checked_file_end: SVS_OK,
+ * or SVS_NO_MEMORY with nothing left in `out`. */
+void svi_checked_file_begin(struct svi_pack *p, struct svi_bytes *out, const char *format, int version,
+                            size_t more);
+svs_code svi_checked_file_end(struct svi_pack *p);
+
+struct svi_checked_file {
+    char format[32]; /* "" = none that could be ours */
+    int64_t v;       /* -1 = none */
+    const uint8_t *bytes, *end;
+    const uint8_t *crc; /* its value, NULL = there is none */
+};
+
+/* Checks that the bytes are one map and looks for format, v and crc. Codes of svi_msgpack_check,
+ * SVS_WRONG_TYPE. */
+svs_code svi_checked_file_open(struct svi_checked_file *c, const uint8_t *bytes, size_t size, svs_error *err);
+
+/* Reads the fields of a file whose format is known: the version must be this one (SVS_UNAVAILABLE), the
+ * checksum right (SVS_INVALID); then as svi_fields_read. */
+svs_code svi_checked_file_read(const struct svi_checked_file *c, int version, const char *what,
+                               const struct svi_field *fields, size_t count, void *to, svs_error *err);
+
+#endif

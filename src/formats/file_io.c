@@ -1,0 +1,117 @@
+#include "formats/file_io.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "data/number.h"
+
+#define AFTER    (SVI_NUMBER_PAD + 1) /* bytes after a file's own in memory */
+#define FILE_MAX ((size_t)1 << 31)
+
+static svs_code file_io_fail(const char *path, svs_error *err) {
+    return svi_fail(err, SVS_IO, "%.150s: %s", path, strerror(errno));
+}
+
+/* ---- writing */
+
+/* Or not there yet. */
+static bool is_plain_file(const char *path) {
+    struct stat about;
+    return stat(path, &about) != 0 || S_ISREG(about.st_mode);
+}
+
+static svs_code write_body(FILE *to, const char *path, svs_code (*body)(void *user, FILE *to, svs_error *err),
+                           void *user, svs_error *err) {
+    svs_code code = body(user, to, err);
+    if (code == SVS_OK && ferror(to))
+        return svi_fail(err, SVS_IO, "%.150s cannot be written: is the disk full?", path);
+    return code;
+}
+
+static svs_code write_stdout(svs_code (*body)(void *user, FILE *to, svs_error *err), void *user,
+                             svs_error *err) {
+    svs_code code = write_body(stdout, "standard output", body, user, err);
+    return code != SVS_OK || fflush(stdout) == 0 ? code : file_io_fail("standard output", err);
+}
+
+/* Writes all of the file that is open, if it is; `sync`: it is on disk when this returns. */
+static svs_code write_file(FILE *to, const char *path, bool sync,
+                           svs_code (*body)(void *user, FILE *to, svs_error *err), void *user,
+                           svs_error *err) {
+    if (!to)
+        return file_io_fail(path, err);
+    svs_code code = write_body(to, path, body, user, err);
+    bool written = !sync || (fflush(to) == 0 && fsync(fileno(to)) == 0);
+    if (fclose(to) != 0)
+        written = false;
+    return code != SVS_OK || written ? code : file_io_fail(path, err);
+}
+
+svs_code svi_file_write(const char *path, svs_code (*body)(void *user, FILE *to, svs_error *err), void *user,
+                        svs_error *err) {
+    char unfinished[4096];
+    if (strcmp(path, "-") == 0)
+        return write_stdout(body, user, err);
+    if (!is_plain_file(path)) /* a rename would put a file in its place */
+        return write_file(fopen(path, "wb"), path, false, body, user, err);
+    if (snprintf(unfinished, sizeof unfinished, "%s.tmp", path) >= (int)sizeof unfinished)
+        return svi_fail(err, SVS_IO, "the path of the file is too long");
+    FILE *to = fopen(unfinished, "wb");
+    const bool ours = to != NULL; /* what cannot be written is not removed either */
+    svs_code code = write_file(to, path, true, body, user, err);
+    if (code == SVS_OK && rename(unfinished, path) != 0)
+        code = file_io_fail(path, err);
+    if (code != SVS_OK && ours)
+        unlink(unfinished);
+    return code;
+}
+
+static svs_code write_ready(void *user, FILE *to, svs_error *err) {
+    const struct svi_bytes *bytes = user;
+    (void)err;
+    fwrite(bytes->data, 1, bytes->size, to);
+    return SVS_OK;
+}
+
+svs_code svi_file_write_bytes(const char *path, const struct svi_bytes *bytes, svs_error *err) {
+    return svi_file_write(path, write_ready, (void *)bytes, err);
+}
+
+/* ---- reading */
+
+static svs_code read_whole(FILE *from, char **bytes, size_t *size, svs_error *err) {
+    size_t room = 1 << 16;
+    *bytes = svi_alloc(room);
+    *size = 0;
+    while (*bytes) {
+        *size += fread(*bytes + *size, 1, room - AFTER - *size, from);
+        if (ferror(from))
+            return svi_fail(err, SVS_IO, "%s", strerror(errno));
+        if (feof(from))
+            return SVS_OK;
+        if (room >= FILE_MAX)
+            return svi_fail(err, SVS_TOO_LARGE, "the file is larger than 2 GiB");
+        char *more = svi_realloc(*bytes, room, 2 * room);
+        if (!more)
+            break;
+        *bytes = more;
+        room *= 2;
+    }
+    return svi_fail_memory(err, "a model file");
+}
+
+svs_code svi_file_read(const char *path, char **bytes, size_t *size, svs_error *err) {
+    *bytes = NULL;
+    FILE *from = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    if (!from)
+        return svi_fail(err, SVS_IO, "%.150s", strerror(errno));
+    svs_code code = read_whole(from, bytes, size, err);
+    if (from != stdin)
+        fclose(from);
+    return code == SVS_OK && *size == 0 ? svi_fail(err, SVS_EMPTY, "the file is empty") : code;
+}

@@ -1,0 +1,316 @@
+/* Trained models as files, and the models of `model.` events.
+ *
+ * svi_machine_read tells the format by the first bytes and leaves text to model_text.c. Our own format is a
+ * checked file (checked_file.h) around one of two maps: a linear model as an event carries it, or a kernel
+ * model (kernel_model_file.c).
+ *
+ * svs_model_decode is what subscribers call as well: the payload comes from anybody, so lengths and ranges
+ * are checked before anything is believed. It is copied once and the model's strings stay in that copy: each
+ * is moved one byte towards its header, so that a NUL fits after it. That destroys the header, therefore
+ * strings come last, when all of the map has been walked. */
+#include "formats/model_file.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/text.h"
+#include "formats/checked_file.h"
+#include "formats/file_io.h"
+#include "formats/kernel_model_file.h"
+#include "formats/model_file_internal.h"
+#include "learner/owned_model.h"
+#include "wire/decode.h"
+#include "wire/event.h"
+
+#define FORMAT       "svmstream-model"
+#define VERSION      1
+#define FEATURES_MAX 1000000
+#define CLASSES_MAX  100000
+
+/* ---- linear models from bytes */
+
+struct model_parts {
+    uint64_t version;
+    int64_t d, window, seen, learned;
+    int task;
+    double C;
+    struct svi_doubles W;
+    const uint8_t *method, *features, *classes, *b; /* the first two NULL: absent */
+};
+
+static const char *const tasks[] = {[SVS_CLASSIFY] = "classify", [SVS_REGRESS] = "regress", NULL};
+
+#define FIELD(member, kind, high)    SVI_FIELD(struct model_parts, member, kind, 0, high)
+#define OPTIONAL(member, kind, high) SVI_FIELD_OPTIONAL(struct model_parts, member, kind, 0, high)
+
+static const struct svi_field model_fields[] = {
+    OPTIONAL(version, UINT, 0),
+    OPTIONAL(method, ANY, 0),
+    SVI_FIELD_WORDS(struct model_parts, task, tasks),
+    FIELD(d, INTEGER, SVI_FIELD_UNLIMITED),
+    OPTIONAL(features, ANY, 0),
+    FIELD(classes, ANY, 0),
+    FIELD(W, DOUBLES, 0),
+    FIELD(b, ANY, 0),
+    SVI_FIELD_OPTIONAL(struct model_parts, C, REAL, -HUGE_VAL, HUGE_VAL),
+    OPTIONAL(window, INTEGER, SVI_FIELD_UNLIMITED),
+    OPTIONAL(seen, INTEGER, SVI_FIELD_UNLIMITED),
+    OPTIONAL(learned, INTEGER, SVI_FIELD_UNLIMITED),
+};
+
+/* The string as a C string inside the copy; NULL if it is not a string, has a NUL or is not UTF-8. */
+static const char *string_in_copy(struct svi_owned_model *o, const struct svi_item *item) {
+    if (item->type != SVI_STRING || !svi_utf8_valid((const char *)item->body, item->length) ||
+        memchr(item->body, 0, item->length))
+        return NULL;
+    char *s = (char *)o->text + (item->body - (const uint8_t *)o->text) - 1;
+    memmove(s, s + 1, item->length);
+    s[item->length] = '\0';
+    return s;
+}
+
+static svs_code take_features(struct svi_owned_model *o, const uint8_t *at, svs_error *err) {
+    struct svi_item array, name;
+    if (!at)
+        return SVS_OK;
+    at = svi_item_read(at, &array);
+    if (array.type != SVI_ARRAY)
+        return svi_fail(err, SVS_WRONG_TYPE,
+                        "the model's features is %s: it must be nil or an array of names",
+                        svi_item_name(&array));
+    o->features = svi_alloc_array(array.length + 1, sizeof *o->features);
+    if (!o->features)
+        return svi_fail_memory(err, "the names of a model");
+    for (uint32_t j = 0; j < array.length; j++) {
+        at = svi_item_read(at, &name);
+        o->features[j] = string_in_copy(o, &name);
+        if (!o->features[j])
+            return svi_fail(err, SVS_WRONG_TYPE, "features[%u] of the model is not a string of valid text",
+                            j);
+    }
+    if (array.length != (uint32_t)o->model.d)
+        return svi_fail(err, SVS_WRONG_TYPE, "the model names %u features, but has %d", array.length,
+                        o->model.d);
+    return SVS_OK;
+}
+
+static svs_code take_classes(struct svi_owned_model *o, const uint8_t *at, svs_error *err) {
+    struct svi_item array, label;
+    at = svi_item_read(at, &array);
+    if (array.type != SVI_ARRAY)
+        return svi_fail(err, SVS_WRONG_TYPE, "the model's classes is %s: it must be an array of labels",
+                        svi_item_name(&array));
+    if (array.length > CLASSES_MAX)
+        return svi_fail(err, SVS_LIMIT, "the model has %u classes, at most %d are taken", array.length,
+                        CLASSES_MAX);
+    o->model.class_count = (int)array.length;
+    o->classes = svi_alloc_array(array.length + 1, sizeof *o->classes);
+    if (!o->classes)
+        return svi_fail_memory(err, "the classes of a model");
+    for (uint32_t k = 0; k < array.length; k++) {
+        at = svi_item_read(at, &label);
+        if (!svi_item_label(&label, &o->classes[k]))
+            return svi_fail(err, SVS_WRONG_TYPE,
+                            "classes[%u] of the model is %s: a label is an integer or a string", k,
+                            svi_item_name(&label));
+    }
+    return SVS_OK;
+}
+
+static svs_code take_doubles(const struct svi_doubles *d, const char *name, double **out, svs_error *err) {
+    *out = svi_alloc_array((size_t)d->count + 1, sizeof **out);
+    if (!*out)
+        return svi_fail_memory(err, "the weights of a model");
+    return svi_doubles_copy(d, 0, d->count, *out, "model", name, err);
+}
+
+/* A number for one row, else packed. */
+static svs_code take_b(struct svi_owned_model *o, const uint8_t *at, svs_error *err) {
+    struct svi_doubles packed;
+    struct svi_item item;
+    double number;
+    svi_item_read(at, &item);
+    if (svi_item_doubles(&item, &packed)) {
+        o->model.rows = (int)packed.count;
+        return take_doubles(&packed, "b", &o->b, err);
+    }
+    if (!svi_item_number(&item, &number))
+        return svi_fail(err, SVS_WRONG_TYPE,
+                        "the model's b is %s: it must be a number or packed float64 (ext 2)",
+                        svi_item_name(&item));
+    if (!isfinite(number))
+        return svi_fail(err, SVS_NOT_FINITE, "b of the model is not finite");
+    o->model.rows = 1;
+    o->b = svi_alloc(sizeof *o->b);
+    if (!o->b)
+        return svi_fail_memory(err, "the weights of a model");
+    *o->b = number;
+    return SVS_OK;
+}
+
+/* Do the parts belong together? */
+static svs_code check_model(const svs_model *m, int64_t weights, svs_error *err) {
+    const int expected = m->class_count >= 3 ? m->class_count : 1;
+    if (m->rows != expected || (m->task == SVS_REGRESS && m->class_count > 0))
+        return svi_fail(err, SVS_WRONG_TYPE, "the model has %d rows for %d classes", m->rows, m->class_count);
+    if (weights != (int64_t)m->rows * m->d)
+        return svi_fail(err, SVS_WRONG_TYPE, "W has %lld values, not %d x %d", (long long)weights, m->rows,
+                        m->d);
+    return SVS_OK;
+}
+
+static svs_code take_model(struct svi_owned_model *o, size_t length, svs_error *err) {
+    struct model_parts p = {0};
+    struct svi_item method;
+    const uint8_t *map = o->text;
+    svs_model *m = &o->model;
+    svs_code code = svi_fields_read("model", SVI_FIELDS(model_fields), map, map + length, &p, err);
+    if (code == SVS_OK && p.d > FEATURES_MAX)
+        code = svi_fail(err, SVS_LIMIT, "the model has %lld features, at most %d are taken", (long long)p.d,
+                        FEATURES_MAX);
+    if (code != SVS_OK)
+        return code;
+    m->version = p.version;
+    m->task = (svs_task)p.task;
+    m->d = (int)p.d;
+    m->C = p.C;
+    m->window = p.window;
+    m->seen = p.seen;
+    m->learned = p.learned;
+    if ((code = take_b(o, p.b, err)) != SVS_OK || (code = take_doubles(&p.W, "W", &o->W, err)) != SVS_OK ||
+        (code = take_classes(o, p.classes, err)) != SVS_OK ||
+        (code = check_model(m, p.W.count, err)) != SVS_OK)
+        return code;
+    if (p.method) {
+        svi_item_read(p.method, &method);
+        m->method = string_in_copy(o, &method);
+    }
+    return m->method ? take_features(o, p.features, err)
+                     : svi_fail(err, SVS_WRONG_TYPE, "the model's method is not valid text");
+}
+
+svs_model *svs_model_decode(const void *payload, size_t length, svs_error *err) {
+    if (svi_msgpack_check(payload, length, SVI_DEPTH_MAX, err) != SVS_OK)
+        return NULL;
+    struct svi_owned_model *o = svi_alloc(sizeof *o);
+    svs_model *m = o ? &o->model : NULL;
+    if (!o || !(o->text = svi_alloc(length))) {
+        svs_model_free(&m);
+        svi_fail_memory(err, "a model");
+        return NULL;
+    }
+    memcpy(o->text, payload, length);
+    m->method = "";
+    if (take_model(o, length, err) != SVS_OK) {
+        svs_model_free(&m);
+        return NULL;
+    }
+    m->W = o->W;
+    m->b = o->b;
+    m->classes = o->classes;
+    m->features = o->features;
+    return m;
+}
+
+/* ---- writing files */
+
+static const char *const kinds[] = {"linear", "kernel", NULL};
+
+static svs_code write_own(const struct svi_machine *m, const char *path, svs_error *err) {
+    struct svi_bytes model = {0}, file = {0};
+    struct svi_pack p;
+    svs_code code =
+        m->linear ? svi_model_encode(m->linear, NULL, 0, &model) : svi_kernel_encode(m->kernel, &model);
+    if (code == SVS_OK) {
+        svi_checked_file_begin(&p, &file, FORMAT, VERSION, 2);
+        svi_put_text(&p, "kind", kinds[m->kernel != NULL]);
+        svi_pack_key(&p, "model");
+        svi_pack_raw(&p, model.data, model.size);
+        code = svi_checked_file_end(&p);
+    }
+    code = code == SVS_OK ? svi_file_write_bytes(path, &file, err) : svi_fail_memory(err, "a model file");
+    svi_bytes_clear(&model);
+    svi_bytes_clear(&file);
+    return code;
+}
+
+static svs_code write_libsvm(void *user, FILE *to, svs_error *err) {
+    return svi_libsvm_write(user, to, err);
+}
+
+static svs_code write_liblinear(void *user, FILE *to, svs_error *err) {
+    return svs_model_write_liblinear(((const struct svi_machine *)user)->linear, to, err);
+}
+
+svs_code svi_machine_write(const struct svi_machine *m, const char *path, enum svi_model_format format,
+                           svs_error *err) {
+    if (format == SVI_FORMAT_OWN)
+        return write_own(m, path, err);
+    if (format == SVI_FORMAT_LIBLINEAR && m->kernel)
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "LIBLINEAR's format holds linear models only: use the format libsvm or own");
+    return svi_file_write(path, format == SVI_FORMAT_LIBSVM ? write_libsvm : write_liblinear, (void *)m, err);
+}
+
+/* ---- reading files */
+
+struct file_parts {
+    int kind;
+    const uint8_t *model;
+};
+
+static svs_code read_checked(struct svi_machine *m, const struct svi_checked_file *c, svs_error *err) {
+    static const struct svi_field fields[] = {SVI_FIELD_WORDS(struct file_parts, kind, kinds),
+                                              SVI_FIELD(struct file_parts, model, ANY, 0, 0)};
+    struct file_parts p;
+    svs_code code = svi_checked_file_read(c, VERSION, "model file", SVI_FIELDS(fields), &p, err);
+    if (code != SVS_OK)
+        return code;
+    const uint8_t *after = p.model;
+    svi_walk(&after, c->end, SVI_DEPTH_MAX);
+    if (p.kind == 1)
+        m->kernel = svi_kernel_decode(p.model, (size_t)(after - p.model), err);
+    else
+        m->linear = svs_model_decode(p.model, (size_t)(after - p.model), err);
+    return m->linear || m->kernel ? SVS_OK : err->code;
+}
+
+/* `err` is not NULL. */
+static svs_code read_own(struct svi_machine *m, const uint8_t *bytes, size_t size, svs_error *err) {
+    struct svi_checked_file file;
+    svs_code code = svi_checked_file_open(&file, bytes, size, err);
+    if (code != SVS_OK)
+        return code;
+    if (strcmp(file.format, FORMAT) == 0)
+        return read_checked(m, &file, err);
+    if (strcmp(file.format, "svmstream-novelty") == 0)
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "it is a novelty model: `svmstream novelty` shows it and scores with it");
+    m->linear = svs_model_decode(bytes, size, err); /* the payload of a `model.` event is a model too */
+    return m->linear ? SVS_OK : err->code;
+}
+
+svs_code svi_machine_read(struct svi_machine *m, const char *path, svs_error *err) {
+    char *bytes;
+    size_t size = 0;
+    svs_error mine = {0};
+    *m = (struct svi_machine){0};
+    svs_code code = svi_file_read(path, &bytes, &size, &mine);
+    if (code == SVS_OK)
+        code = strncmp(bytes, "solver_type ", 12) == 0 ? svi_liblinear_read(m, bytes, &mine)
+               : strncmp(bytes, "svm_type ", 9) == 0   ? svi_libsvm_read(m, bytes, &mine)
+                                                       : read_own(m, (const uint8_t *)bytes, size, &mine);
+    svi_free(bytes);
+    if (code != SVS_OK) {
+        svi_machine_clear(m);
+        return svi_fail(err, code, "%.100s: %.150s", path, mine.text);
+    }
+    return SVS_OK;
+}
+
+void svi_machine_clear(struct svi_machine *m) {
+    svs_model_free(&m->linear);
+    svs_kernel_model_free(&m->kernel);
+}

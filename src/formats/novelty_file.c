@@ -1,0 +1,297 @@
+/* One-class models as files: writing first, then reading.
+ *
+ * Nothing in a file is trusted, whatever its checksum: each map is read by a table of its fields
+ * (wire/fields.h) into plain parts, lengths are held against each other before room is made for anything, and
+ * only then is the model built. A failure anywhere frees what there is: no half of a model is returned. Read
+ * svi_novelty_decode at the end first: scalars, names, coordinates, members. */
+#include "formats/novelty_file.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/text.h"
+#include "formats/checked_file.h"
+#include "formats/file_io.h"
+#include "linalg/kernels.h"
+#include "novelty/lags.h"
+#include "novelty/novelty_model.h"
+#include "wire/decode.h"
+
+#define FORMAT       "svmstream-novelty"
+#define VERSION      1
+#define WHAT         "novelty model"
+#define FEATURES_MAX 10000000
+#define COUNT_MAX    100000000 /* support vectors */
+#define NAME_MAX_LAG (SVS_NAME_MAX + 16)
+#define ROUNDING     1e-9
+
+/* ---- writing */
+
+static svs_code put_member(struct svi_pack *p, const svs_novelty_model *m, const svs_novelty_member *e) {
+    const size_t d = (size_t)m->d, count = (size_t)e->count;
+    double *support = svi_alloc_array(count, d * sizeof *support);
+    if (!support)
+        return SVS_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        memcpy(support + i * d, e->support + i * (size_t)m->stride, d * sizeof *support);
+    svi_pack_map(p, 9);
+    svi_put_real(p, "gamma", e->gamma);
+    svi_put_real(p, "share", e->share);
+    svi_put_real(p, "rho", e->rho);
+    svi_put_real(p, "worst", e->worst);
+    svi_put_real(p, "violation", e->violation);
+    svi_put_int(p, "rounds", e->rounds);
+    svi_put_int(p, "outside", e->outside);
+    svi_put_doubles(p, "z", e->z, count);
+    svi_put_doubles(p, "support", support, count * d);
+    svi_free(support);
+    return SVS_OK;
+}
+
+static svs_code novelty_encode(const svs_novelty_model *m, struct svi_bytes *out) {
+    struct svi_pack p;
+    svs_code code = SVS_OK;
+    svi_checked_file_begin(&p, out, FORMAT, VERSION, 13);
+    svi_put_int(&p, "d", m->d);
+    svi_put_int(&p, "lags", m->lags > 1 ? m->lags : 1);
+    svi_put_int(&p, "differences", m->differences);
+    svi_put_text(&p, "kernel", svi_novelty_kernels[m->kernel]);
+    svi_put_int(&p, "degree", m->degree);
+    svi_put_int(&p, "fosvm", m->fosvm);
+    svi_put_real(&p, "theta", m->theta);
+    svi_put_int(&p, "trained", m->trained);
+    svi_put_int(&p, "trimmed", m->trimmed);
+    svi_pack_key(&p, "features");
+    svi_pack_names(&p, m->features, m->d);
+    svi_put_doubles(&p, "center", m->center, (size_t)m->d);
+    svi_put_doubles(&p, "inverse", m->inverse, (size_t)m->d);
+    svi_pack_key(&p, "members");
+    svi_pack_array(&p, (size_t)m->members);
+    for (int e = 0; e < m->members && code == SVS_OK; e++)
+        code = put_member(&p, m, &m->member[e]);
+    svs_code end = svi_checked_file_end(&p);
+    return code == SVS_OK ? end : code;
+}
+
+svs_code svi_novelty_write(const svs_novelty_model *m, const char *path, svs_error *err) {
+    struct svi_bytes bytes = {0};
+    svs_code code = novelty_encode(m, &bytes);
+    code = code == SVS_OK ? svi_file_write_bytes(path, &bytes, err) : svi_fail_memory(err, "a model file");
+    svi_bytes_clear(&bytes);
+    return code;
+}
+
+/* ---- reading: members */
+
+struct member_parts {
+    double gamma, share, rho, worst, violation;
+    int64_t rounds, outside;
+    struct svi_doubles z, support;
+};
+
+#define MEMBER_FIELD(member, kind, low, high) SVI_FIELD(struct member_parts, member, kind, low, high)
+
+static const struct svi_field member_fields[] = {
+    MEMBER_FIELD(gamma, REAL, DBL_MIN, DBL_MAX),
+    MEMBER_FIELD(share, REAL, DBL_MIN, 1),
+    MEMBER_FIELD(rho, REAL, DBL_MIN, DBL_MAX),
+    MEMBER_FIELD(worst, REAL, -HUGE_VAL, HUGE_VAL),
+    MEMBER_FIELD(violation, REAL, 0, DBL_MAX),
+    MEMBER_FIELD(rounds, INTEGER, 0, SVI_FIELD_UNLIMITED),
+    MEMBER_FIELD(outside, INTEGER, 0, SVI_FIELD_UNLIMITED),
+    MEMBER_FIELD(z, DOUBLES, 0, 0),
+    MEMBER_FIELD(support, DOUBLES, 0, 0),
+};
+
+static svs_code take_vectors(const struct member_parts *p, const svs_novelty_model *m, int count,
+                             const struct svi_member_room *room, svs_error *err) {
+    const struct svi_kernels *pass = svi_kernels_get(SVS_ISA_BEST);
+    double sum = 0;
+    svs_code code = svi_doubles_copy(&p->z, 0, count, room->z, "member", "z", err);
+    for (int i = 0; i < count && code == SVS_OK; i++) {
+        double *x = room->support + (size_t)i * (size_t)m->stride;
+        code = svi_doubles_copy(&p->support, (int64_t)i * m->d, m->d, x, "member", "support", err);
+        room->norm2[i] = m->kernel == SVS_NOVELTY_POLYNOMIAL ? pass->dot(x, x, m->stride) : 0;
+        if (code == SVS_OK && !(room->z[i] > 0))
+            code = svi_fail(err, SVS_WRONG_TYPE, "z[%d] of the member is not positive", i);
+        sum += room->z[i];
+    }
+    if (code == SVS_OK && !(fabs(p->rho * sum - 1) < ROUNDING))
+        code = svi_fail(err, SVS_WRONG_TYPE, "rho of the member is not 1 / sum of z");
+    return code;
+}
+
+static svs_code take_member(const uint8_t *at, const uint8_t *end, svs_novelty_model *m, svs_error *err) {
+    struct member_parts p;
+    struct svi_member_room room;
+    svs_code code = svi_fields_read("member", SVI_FIELDS(member_fields), at, end, &p, err);
+    if (code != SVS_OK)
+        return code;
+    if (p.z.count < 1 || p.z.count > COUNT_MAX || p.support.count != p.z.count * m->d)
+        return svi_fail(err, SVS_WRONG_TYPE, "the lengths of z and support contradict each other");
+    code = svi_novelty_model_member(m, (int)p.z.count, &room, err);
+    if (code != SVS_OK)
+        return code;
+    svs_novelty_member *e = &m->member[m->members - 1];
+    e->gamma = p.gamma;
+    e->share = p.share;
+    e->rho = p.rho;
+    e->worst = p.worst;
+    e->violation = p.violation;
+    e->rounds = p.rounds;
+    e->outside = p.outside;
+    return take_vectors(&p, m, e->count, &room, err);
+}
+
+static svs_code take_members(const uint8_t *at, const uint8_t *end, svs_novelty_model *m, svs_error *err) {
+    struct svi_item array;
+    svs_code code = SVS_OK;
+    double shares = 0;
+    at = svi_item_read(at, &array);
+    if (array.type != SVI_ARRAY || array.length < 1 || array.length > SVS_MEMBERS_MAX)
+        return svi_fail(err, SVS_WRONG_TYPE, "the " WHAT "'s members must be an array of 1 to %d",
+                        SVS_MEMBERS_MAX);
+    for (uint32_t e = 0; e < array.length && code == SVS_OK; e++) {
+        code = take_member(at, end, m, err);
+        svi_walk(&at, end, SVI_DEPTH_MAX);
+        shares += code == SVS_OK ? m->member[e].share : 0;
+    }
+    if (code == SVS_OK && fabs(shares - 1) > ROUNDING)
+        return svi_fail(err, SVS_WRONG_TYPE, "the shares of the members add up to %.9g, not to 1", shares);
+    return code;
+}
+
+/* ---- reading: the whole */
+
+struct novelty_parts {
+    int64_t d, lags, differences, degree, fosvm, trained, trimmed;
+    int kernel;
+    double theta;
+    const uint8_t *features, *members;
+    struct svi_doubles center, inverse; /* body NULL: not scaled */
+    char *text;                         /* names as C strings, one after the other */
+    const char **name;                  /* NULL = there are none */
+};
+
+#define FIELD(member, kind, low, high) SVI_FIELD(struct novelty_parts, member, kind, low, high)
+
+static const struct svi_field novelty_fields[] = {
+    FIELD(d, INTEGER, 1, FEATURES_MAX),
+    FIELD(lags, INTEGER, 1, SVI_LAGS_MAX),
+    FIELD(differences, INTEGER, 0, 1),
+    FIELD(degree, INTEGER, 0, 20),
+    FIELD(fosvm, INTEGER, 1, 2),
+    FIELD(trained, INTEGER, 0, SVI_FIELD_UNLIMITED),
+    FIELD(trimmed, INTEGER, 0, SVI_FIELD_UNLIMITED),
+    FIELD(theta, REAL, DBL_MIN, 1 - DBL_EPSILON / 2),
+    FIELD(features, ANY, 0, 0),
+    FIELD(members, ANY, 0, 0),
+    SVI_FIELD_WORDS(struct novelty_parts, kernel, svi_novelty_kernels),
+    SVI_FIELD_OPTIONAL(struct novelty_parts, center, DOUBLES, 0, 0),
+    SVI_FIELD_OPTIONAL(struct novelty_parts, inverse, DOUBLES, 0, 0),
+};
+
+static svs_code take_names(struct novelty_parts *p, svs_error *err) {
+    size_t room = 0;
+    struct svi_item array, item;
+    const uint8_t *at = svi_item_read(p->features, &array), *next = at;
+    if (array.type == SVI_NIL)
+        return SVS_OK;
+    if (array.type != SVI_ARRAY || array.length != p->d)
+        return svi_fail(err, SVS_WRONG_TYPE, "the " WHAT "'s features must be nil or an array of d names");
+    for (int64_t j = 0; j < p->d; j++) {
+        next = svi_item_read(next, &item);
+        if (item.type != SVI_STRING || item.length > NAME_MAX_LAG || memchr(item.body, 0, item.length) ||
+            !svi_utf8_valid((const char *)item.body, item.length))
+            return svi_fail(err, SVS_WRONG_TYPE, "features[%lld] of the " WHAT " is not a name",
+                            (long long)j);
+        room += item.length + 1;
+    }
+    p->name = svi_alloc_array((size_t)p->d, sizeof *p->name);
+    char *to = p->text = svi_alloc(room);
+    if (!p->name || !p->text)
+        return svi_fail_memory(err, "the names of a model");
+    for (int64_t j = 0; j < p->d; j++, to += item.length + 1) {
+        at = svi_item_read(at, &item);
+        memcpy(to, item.body, item.length);
+        p->name[j] = to;
+    }
+    return SVS_OK;
+}
+
+/* Before room is made for a model of d features. */
+static svs_code check_parts(const struct novelty_parts *p, svs_error *err) {
+    const struct svi_doubles *const columns[] = {&p->center, &p->inverse};
+    if (p->d % p->lags != 0 || p->trimmed > p->trained ||
+        (p->kernel == SVS_NOVELTY_POLYNOMIAL && p->degree < 1))
+        return svi_fail(err, SVS_WRONG_TYPE, "the " WHAT "'s numbers contradict each other");
+    for (int i = 0; i < 2 && (p->center.body || p->inverse.body); i++)
+        if (columns[i]->count != p->d)
+            return svi_fail(err, SVS_WRONG_TYPE, "the " WHAT " has %lld values of %s for %lld features",
+                            (long long)columns[i]->count, i ? "inverse" : "center", (long long)p->d);
+    return SVS_OK;
+}
+
+static svs_code take_coordinates(const struct novelty_parts *p, svs_novelty_model *m, svs_error *err) {
+    if (!m->center)
+        return SVS_OK;
+    svs_code code = svi_doubles_copy(&p->center, 0, m->d, (double *)m->center, WHAT, "center", err);
+    if (code == SVS_OK)
+        code = svi_doubles_copy(&p->inverse, 0, m->d, (double *)m->inverse, WHAT, "inverse", err);
+    for (int j = 0; j < m->d && code == SVS_OK; j++)
+        if (!(m->inverse[j] > 0))
+            code = svi_fail(err, SVS_WRONG_TYPE, "inverse[%d] of the " WHAT " is not positive", j);
+    return code;
+}
+
+static svs_novelty_model *new_model(const struct novelty_parts *p, svs_error *err) {
+    svs_novelty_model *m = svi_novelty_model_new((int)p->d, p->center.body != NULL, p->name, err);
+    if (!m)
+        return NULL;
+    m->lags = (int)p->lags;
+    m->differences = p->differences;
+    m->kernel = (svs_novelty_kernel)p->kernel;
+    m->degree = (int)p->degree;
+    m->fosvm = (int)p->fosvm;
+    m->theta = p->theta;
+    m->trained = p->trained;
+    m->trimmed = p->trimmed;
+    return m;
+}
+
+svs_novelty_model *svi_novelty_decode(const void *bytes, size_t size, svs_error *err) {
+    struct svi_checked_file file;
+    struct novelty_parts p = {0};
+    svs_novelty_model *m = NULL;
+    svs_code code = svi_checked_file_open(&file, bytes, size, err);
+    if (code == SVS_OK && strcmp(file.format, FORMAT) != 0)
+        code =
+            svi_fail(err, SVS_WRONG_TYPE, "the file is not a " WHAT ": `svmstream novelty train` makes one");
+    if (code == SVS_OK)
+        code = svi_checked_file_read(&file, VERSION, WHAT, SVI_FIELDS(novelty_fields), &p, err);
+    const bool good = code == SVS_OK && take_names(&p, err) == SVS_OK && check_parts(&p, err) == SVS_OK &&
+                      (m = new_model(&p, err)) && take_coordinates(&p, m, err) == SVS_OK &&
+                      take_members(p.members, file.end, m, err) == SVS_OK;
+    if (!good)
+        svs_novelty_free(&m);
+    svi_free(p.name);
+    svi_free(p.text);
+    return m;
+}
+
+svs_novelty_model *svi_novelty_read(const char *path, svs_error *err) {
+    char *bytes;
+    size_t size = 0;
+    svs_error mine = {0};
+    svs_novelty_model *m = NULL;
+    svs_code code = svi_file_read(path, &bytes, &size, &mine);
+    if (code == SVS_OK)
+        m = svi_novelty_decode(bytes, size, &mine);
+    svi_free(bytes);
+    if (!m)
+        svi_fail(err, mine.code, "%.100s: %.150s", path, mine.text);
+    return m;
+}

@@ -1,0 +1,32 @@
+/* owned_model.h: an svs_model that owns all it points to, for the code that makes one: svs_train, readers
+ * of models. */
+#ifndef SVI_OWNED_MODEL_H
+#define SVI_OWNED_MODEL_H
+
+#include "svmstream/error.h"
+#include "svmstream/model.h"
+
+struct svi_owned_model {
+    svs_model model; /* first: svs_model_free takes the model's address for the owner's */
+    void *text;      /* bytes that strings of the model lie in */
+    double *W, *b;
+    svs_value *classes;
+    const char **features;
+};
+
+/* Room for W, b and classes, which are copied from `classes` (may be NULL when there are none), and for the
+ * names of `features` (NULL = none). The other keys are 0, method "". NULL: SVS_NO_MEMORY. Freed by
+ * svs_model_free. */
+struct svi_owned_model *svi_model_new(svs_task task, int d, int rows, const svs_value *classes,
+                                      int class_count, const char *const *features, svs_error *err);
+
+/* svs_model_predict of a model with `class_count` classes. */
+int svi_predicted(svs_task task, int class_count, const double *scores);
+
+/* Bytes of the strings among the classes, and one more. */
+size_t svi_classes_text(const svs_value *classes, int count);
+
+/* Copies classes, their strings to `text` one after the other; returns the end of these. */
+char *svi_classes_copy(svs_value *to, const svs_value *classes, int count, char *text);
+
+#endif

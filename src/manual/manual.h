@@ -1,0 +1,44 @@
+/* manual.h: the reference, one page a topic, as text for a terminal, as a man page of section 7 or as
+ * Markdown.
+ *
+ * A page is a file src/manual/TOPIC.md, compiled into the program. Its first line is `# TOPIC - what it is
+ * about`. It may use headings (##, ###), paragraphs, lists (- and 1.), tables, fenced code, `code`, **bold**
+ * and [links](other.md). A line
+ * `<!-- table: NAME -->` stands for a table that the program has itself (settings, counters, codes): what is
+ * said there exists once.
+ *
+ * No memory is allocated: a page is read line by line, and words are wrapped where they stand. */
+#ifndef SVI_MANUAL_H
+#define SVI_MANUAL_H
+
+#include <stdio.h>
+
+struct svi_manual_page {
+    const char *topic, *text;
+};
+
+/* In the order of the list of topics; ends in a row without topic. Generated at build time from src/manual.
+ */
+extern const struct svi_manual_page svi_manual_pages[];
+
+/* The page of a topic, or NULL. */
+const struct svi_manual_page *svi_manual_find(const char *topic);
+
+/* What the page is about: the rest of its first line, without a newline. *length: its bytes. */
+const char *svi_manual_summary(const struct svi_manual_page *page, int *length);
+
+enum svi_manual_form {
+    SVI_MANUAL_TEXT,    /* wrapped to the width */
+    SVI_MANUAL_STYLED,  /* the same with bold type, for a terminal */
+    SVI_MANUAL_ROFF,    /* man macros, section 7 */
+    SVI_MANUAL_MARKDOWN /* as it is, with the program's tables */
+};
+
+/* width: columns of a line, used with text; words that are longer stand out. */
+void svi_manual_write(const struct svi_manual_page *page, enum svi_manual_form form, int width, FILE *to);
+
+/* Bytes as roff takes them in a line: backslashes and dashes escaped, no line begins with a control
+ * character. */
+void svi_manual_roff(FILE *to, const char *text, size_t length);
+
+#endif

@@ -1,0 +1,121 @@
+#include "net/access.h"
+
+#include <inttypes.h>
+
+#include "base/fail.h"
+
+#define SUBSCRIPTION_MAX 128 /* bytes */
+#define REPORT_SECONDS   1.0 /* between two reports of refused messages */
+
+svs_code svi_access_open(struct svi_access *a, const struct svi_settings *s, void *context, svs_error *err) {
+    *a = (struct svi_access){
+        .context = context, .max_message = s->max_message, .connects = !svi_input_mode(s)->bind};
+    svs_code code = svi_settings_check_security(s, err);
+    if (code == SVS_OK)
+        code = svi_identity_load(s, false, &a->identity, err);
+    if (code == SVS_OK && a->identity.on && !(a->authenticator = svi_authenticator_new(s, err)))
+        code = err->code;
+    if (code == SVS_OK &&
+        !(a->peers = svi_peer_watch_new(context, a->authenticator, (int)s->max_connections, err)))
+        code = err->code;
+    return code;
+}
+
+/* The key of a publisher that we connect to is known, or the settings say that it has none. */
+static bool socket_is_secured(const struct svi_access *a, const struct svi_socket_plan *plan) {
+    return plan->bind || a->identity.server_key[0];
+}
+
+void *svi_access_socket(struct svi_access *a, const struct svi_socket_plan *plan, svs_error *err) {
+    void *socket = svi_socket_new(a->context, plan, err);
+    svs_code code = socket ? SVS_OK : err->code;
+    if (code == SVS_OK)
+        code = svi_peer_watch_add(a->peers, plan->setting, socket, err);
+    if (code == SVS_OK && socket_is_secured(a, plan))
+        code = svi_socket_secure(socket, plan, &a->identity, err);
+    if (code != SVS_OK && socket) {
+        svi_access_leave(a);
+        svi_socket_close(&socket);
+    }
+    return socket;
+}
+
+void svi_access_leave(struct svi_access *a) {
+    if (a->peers)
+        svi_peer_watch_leave(a->peers);
+}
+
+void svi_access_close(struct svi_access *a) {
+    svi_peer_watch_free(&a->peers);
+    svi_authenticator_free(&a->authenticator);
+    svi_identity_wipe(&a->identity);
+}
+
+bool svi_access_admits(struct svi_access *a, enum svi_role role, zmq_msg_t *m) {
+    if (!a->authenticator || (a->connects && role == SVI_ROLE_INGEST) ||
+        svi_authenticator_allows(a->authenticator, role, svi_message_user(m)))
+        return true;
+    a->refused++;
+    svi_peer_watch_cut(a->peers, svi_message_connection(m));
+    return false;
+}
+
+bool svi_access_admits_source(struct svi_access *a, zmq_msg_t *m, const char *name, size_t length) {
+    if (!a->authenticator || a->connects ||
+        svi_authenticator_allows_source(a->authenticator, svi_message_user(m), name, length))
+        return true;
+    a->refused++;
+    return false;
+}
+
+bool svi_access_subscription(struct svi_access *a, zmq_msg_t *m, bool useful) {
+    const char *bytes = zmq_msg_data(m);
+    size_t size = zmq_msg_size(m);
+    int connection = svi_message_connection(m);
+    if (connection < 0 || size == 0 || bytes[0] != 1) /* it cancels, or its peer is in this process or gone */
+        return true;
+    bool short_enough = size - 1 <= SUBSCRIPTION_MAX;
+    if (!short_enough)
+        svi_peer_watch_cut(a->peers, connection);
+    svi_peer_watch_subscribed(a->peers, connection, svi_message_user(m), !useful);
+    return svi_access_admits(a, SVI_ROLE_SUBSCRIBE, m) && short_enough;
+}
+
+int svi_access_fd(const struct svi_access *a) {
+    return a->peers ? svi_peer_watch_fd(a->peers) : -1;
+}
+
+static bool report_cut_peer(struct svi_access *a, svs_error *report) {
+    char peer[SVI_PEER_MAX];
+    if (!svi_peer_watch_next_cut(a->peers, peer))
+        return false;
+    svi_fail(report, SVS_PEER_CUT,
+             "a peer%s%s was disconnected: its message exceeds max.message = %" PRId64 " bytes",
+             peer[0] ? " at " : "", peer, a->max_message);
+    return true;
+}
+
+static bool report_refused_messages(struct svi_access *a, double now, svs_error *report) {
+    const int64_t count = a->refused - a->reported;
+    if (count == 0 || (now - a->reported_at < REPORT_SECONDS && now >= a->reported_at))
+        return false;
+    a->reported = a->refused;
+    a->reported_at = now;
+    svi_fail(report, SVS_NOT_ALLOWED,
+             "%" PRId64 " message%s refused: the allow file does not let the sender's key do this (any more)",
+             count, count > 1 ? "s were" : " was");
+    return true;
+}
+
+bool svi_access_next_report(struct svi_access *a, double now, svs_error *report) {
+    return a->peers && (report_cut_peer(a, report) || svi_peer_watch_next_notice(a->peers, report) ||
+                        report_refused_messages(a, now, report));
+}
+
+int64_t svi_access_handshakes_refused(const struct svi_access *a) {
+    return svi_peer_watch_refused(a->peers);
+}
+
+int64_t svi_access_connections(const struct svi_access *a) {
+    return svi_peer_watch_connected(a->peers);
+}

@@ -1,0 +1,459 @@
+/* One thread reads what libzmq's monitors report of the sockets and answers ZAP, in a loop around one poll
+ * (watch_run): first the events, then the question, then 5 times a second the tick (allow file, connections
+ * that are to close, notices). The order is the invariant on which the header's rules rest: a connection is
+ * in the table, with its duplicate descriptor, before its peer is let in.
+ *
+ * Read from the events upward: connection_opened and connection_closed keep the table and the handshakes of
+ * each socket in step; ended_judge decides whether a closed connection was cut by libzmq or left; what is
+ * worth a report is stored under the lock (cuts, notice) and rings `ready`, which the thread that owns the
+ * sockets has in its poll set. That thread in turn marks connections and rings `wake`.
+ *
+ * The lock guards what both threads touch; all else belongs to one of them, as the structure says. */
+#include "net/peer_watch.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <zmq.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "net/connections.h"
+#include "net/transport.h"
+#include "net/zap.h"
+
+#define SOCKETS     SVI_ROLE_COUNT
+#define INPUT       SVI_ROLE_INGEST /* where messages may be too large */
+#define ENDED_MAX   256             /* connections that ended and are not judged yet */
+#define LOOKS_OPEN  10000 /* at one that libzmq has not closed yet, 1 ms apart: it may have to wait */
+#define LOOKS_DOUBT 50    /* at one that neither left nor shows more of its message */
+#define CUTS_NAMED  16    /* cut peers whose addresses wait to be taken */
+#define TICK_MS     200   /* between two looks at the allow file */
+#define NOTICE_MS   1000  /* between two notices */
+
+struct ended {
+    struct svi_connection connection;
+    int fd, looks;
+};
+
+/* Handshakes of one socket that are not assigned to a connection yet, and connections without one. */
+struct handshakes {
+    int completed, pending;
+};
+
+struct svi_peer_watch {
+    svi_authenticator *auth; /* NULL = every peer may connect */
+    void *zap;               /* REP on which libzmq asks whether a peer may connect */
+    void *watched[SOCKETS];  /* the sockets, for the thread that owns them */
+    void *monitors[SOCKETS]; /* PAIRs with their events; the thread's */
+    int ready;               /* eventfd: there is something to take */
+    int wake;                /* eventfd: there is something for the thread to do */
+    pthread_t thread;
+    bool running;
+    atomic_bool leaving;
+    atomic_int_least64_t refused, connected;
+    pthread_mutex_t lock; /* guards the next ones */
+    int64_t cuts;         /* not taken yet */
+    char names[CUTS_NAMED][SVI_PEER_MAX];
+    svs_error notice; /* SVS_OK = none */
+    struct svi_connections connections;
+    /* the thread's alone */
+    struct handshakes handshakes[SOCKETS];
+    struct ended ended[ENDED_MAX];
+    int ended_count;
+    int64_t reported, reported_at, ticked_at; /* refusals in notices; when the last one was; ms */
+    svs_error reason;                         /* why the last peer was refused */
+};
+
+static int64_t watch_clock_ms(void) {
+    return (int64_t)(1000 * svi_monotonic());
+}
+
+static void ring_eventfd(int fd) {
+    const uint64_t one = 1;
+    ssize_t rung = write(fd, &one, sizeof one);
+    assert(rung == sizeof one); /* it blocks after 2^64 rings only */
+    (void)rung;
+}
+
+static void name_peer(int fd, char *out) {
+    struct sockaddr_storage a;
+    socklen_t size = sizeof a;
+    char host[SVI_PEER_MAX - 8], port[6];
+    out[0] = 0;
+    if (getpeername(fd, (struct sockaddr *)&a, &size) == 0 &&
+        (a.ss_family == AF_INET || a.ss_family == AF_INET6) &&
+        getnameinfo((struct sockaddr *)&a, size, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+        snprintf(out, SVI_PEER_MAX, a.ss_family == AF_INET ? "%s:%s" : "[%s]:%s", host, port);
+}
+
+/* ---- connections that open and close */
+
+/* The event does not say whose handshake was completed; but when there were as many as connections without
+ * one, all of these have theirs. */
+static void settle_handshakes(svi_peer_watch *w, int socket) {
+    struct handshakes *h = &w->handshakes[socket];
+    if (h->completed < h->pending || h->completed == 0)
+        return; /* what is left of them when all have theirs must not count for the next connection */
+    for (int fd = 0; fd < w->connections.slots && h->pending > 0; fd++) {
+        struct svi_connection *x = svi_connections_find(&w->connections, fd);
+        if (x && x->socket == socket)
+            x->introduced = true;
+    }
+    *h = (struct handshakes){0};
+}
+
+static void connection_opened(svi_peer_watch *w, int socket, int fd, bool accepted) {
+    const struct svi_connection *before = svi_connections_find(&w->connections, fd);
+    if (before)
+        w->handshakes[before->socket].pending -= !before->introduced;
+    w->handshakes[socket].pending +=
+        svi_connections_open(&w->connections, fd, socket, accepted, watch_clock_ms()) != NULL;
+}
+
+static void connection_closed(svi_peer_watch *w, int socket, int fd) {
+    struct handshakes *h = &w->handshakes[socket];
+    struct svi_connection x = svi_connections_close(&w->connections, fd);
+    h->pending -= x.copy > 0 && !x.introduced;
+    if (x.copy > 0 && socket == INPUT && (x.introduced || h->completed > 0) && !x.cut &&
+        w->ended_count < ENDED_MAX)
+        w->ended[w->ended_count++] = (struct ended){.connection = x, .fd = fd};
+    else
+        svi_connection_release(&x);
+}
+
+/* ---- was it cut? */
+
+enum verdict { LEFT, CUT, OPEN, DOUBT };
+
+/* A peer that dies with replies unread resets the connection; libzmq, which meets that when it writes, leaves
+ * what it had sent before unread. */
+static bool connection_was_reset(int copy) {
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    return getsockopt(copy, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_state == TCP_CLOSE;
+}
+
+/* libzmq reports the end just before it closes the descriptor. One that stays open was reused before it could
+ * be copied: then the copy is of another, living connection. */
+static enum verdict ended_judge(const struct ended *x) {
+    struct stat s;
+    char byte;
+    /* By now the number may be anybody's descriptor, also of a file that another thread is closing: it is a
+     * question about a name. ThreadSanitizer takes fstat for a use of that thread's descriptor. */
+    if (fstatat(x->fd, "", &s, AT_EMPTY_PATH) == 0 && s.st_ino == x->connection.inode)
+        return OPEN;
+    ssize_t n = recv(x->connection.copy - 1, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n > 0)
+        return connection_was_reset(x->connection.copy - 1) ? LEFT : CUT;
+    if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
+        return LEFT;
+    /* A peer that was cut has more of its message to send, which will show. */
+    return x->connection.introduced ? CUT : DOUBT;
+}
+
+static void report_cut(svi_peer_watch *w, const struct svi_connection *c) {
+    if (w->cuts < CUTS_NAMED)
+        name_peer(c->copy - 1, w->names[w->cuts]);
+    w->cuts++;
+    ring_eventfd(w->ready);
+}
+
+static void judge_ended(svi_peer_watch *w) {
+    int kept = 0;
+    for (int i = 0; i < w->ended_count; i++) {
+        struct ended *x = &w->ended[i];
+        enum verdict v = ended_judge(x);
+        if (v == CUT)
+            report_cut(w, &x->connection);
+        int limit = v == OPEN ? LOOKS_OPEN : v == DOUBT ? LOOKS_DOUBT : 0;
+        if (++x->looks < limit)
+            w->ended[kept++] = *x;
+        else
+            svi_connection_release(&x->connection);
+    }
+    w->ended_count = kept;
+}
+
+/* ---- events of libzmq */
+
+static void count_refusal(svi_peer_watch *w, const char *why) {
+    atomic_fetch_add(&w->refused, 1);
+    svi_fail(&w->reason, SVS_NOT_ALLOWED, "%s", why);
+}
+
+static void handle_event(svi_peer_watch *w, int socket, int event, int fd) {
+    if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
+        w->handshakes[socket].completed++;
+    else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
+        count_refusal(w, "it came without CURVE, with another server's key, or does not speak ZeroMQ");
+    else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
+        count_refusal(w, "it left or was silent before its handshake was complete");
+    else if (fd >= 0 && (event == ZMQ_EVENT_ACCEPTED || event == ZMQ_EVENT_CONNECTED))
+        connection_opened(w, socket, fd, event == ZMQ_EVENT_ACCEPTED);
+    else if (fd >= 0 && event == ZMQ_EVENT_DISCONNECTED)
+        connection_closed(w, socket, fd);
+    settle_handshakes(w, socket);
+    atomic_store(&w->connected, w->connections.count);
+}
+
+static void take_events(svi_peer_watch *w) {
+    int event, fd;
+    pthread_mutex_lock(&w->lock);
+    for (int s = 0; s < SOCKETS; s++)
+        while (svi_monitor_next(w->monitors[s], &event, &fd))
+            handle_event(w, s, event, fd);
+    judge_ended(w);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* ---- may this peer connect? */
+
+static bool peer_may_enter(svi_peer_watch *w, const struct svi_zap *q, char user[SVI_KEY_LENGTH + 1]) {
+    svs_error why = {SVS_NOT_ALLOWED, "the ZAP request is incomplete"};
+    char reason[SVS_ERROR_TEXT];
+    user[0] = '\0';
+    if (!w->auth)
+        return true;
+    if (q->complete &&
+        svi_authenticator_admits(w->auth, q->domain, q->mechanism, q->key, q->key_size, user, &why))
+        return true;
+    snprintf(reason, sizeof reason, "from %.60s at `%.8s`: %.160s", q->address, q->domain, why.text);
+    count_refusal(w, reason);
+    return false;
+}
+
+/* The connection waits for the answer, so that the events before it are handled first. */
+static void answer_zap(svi_peer_watch *w) {
+    struct svi_zap question;
+    char user[SVI_KEY_LENGTH + 1];
+    if (svi_zap_receive(w->zap, &question)) {
+        bool yes = peer_may_enter(w, &question, user);
+        svi_zap_answer(w->zap, &question, yes, user);
+    }
+}
+
+/* ---- the thread */
+
+static bool may_subscribe(void *with, const char *user) {
+    return svi_authenticator_allows(with, SVI_ROLE_SUBSCRIBE, user);
+}
+
+/* Without CURVE no peer is refused for its key: handshakes that fail (scanners, browsers) are counted only.
+ */
+static bool sum_up_refusals(svi_peer_watch *w, int64_t now, svs_error *notice) {
+    long long count = atomic_load(&w->refused) - w->reported;
+    if (!w->auth || count == 0 || now - w->reported_at < NOTICE_MS)
+        return false;
+    svi_fail(notice, SVS_NOT_ALLOWED, "%lld peer%s refused, the last one: %.180s", count,
+             count > 1 ? "s were" : " was", w->reason.text);
+    w->reported += count;
+    w->reported_at = now;
+    return true;
+}
+
+static void watch_tick(svi_peer_watch *w, int64_t now) {
+    svs_error notice = {SVS_OK, ""};
+    bool less = w->auth && svi_authenticator_refresh(w->auth, &notice);
+    pthread_mutex_lock(&w->lock);
+    svi_connections_sweep(&w->connections);
+    if (less) {
+        svi_connections_review(&w->connections, SVI_ROLE_SUBSCRIBE, may_subscribe, w->auth);
+        svi_connections_sweep(&w->connections);
+    }
+    if (notice.code != SVS_OK || sum_up_refusals(w, now, &notice)) {
+        w->notice = notice;
+        ring_eventfd(w->ready);
+    }
+    pthread_mutex_unlock(&w->lock);
+    w->ticked_at = now;
+}
+
+/* It sleeps unless there is something to do: without an allow file only for connections that are to close. */
+static long watch_wait_ms(svi_peer_watch *w) {
+    pthread_mutex_lock(&w->lock);
+    bool ticks = w->auth || w->connections.marked > 0;
+    pthread_mutex_unlock(&w->lock);
+    return w->ended_count > 0 ? 1 : ticks ? TICK_MS : -1;
+}
+
+static void *watch_run(void *argument) {
+    svi_peer_watch *w = argument;
+    zmq_pollitem_t items[SOCKETS + 2] = {{w->zap, 0, ZMQ_POLLIN, 0}, {NULL, w->wake, ZMQ_POLLIN, 0}};
+    uint64_t rings;
+    for (int s = 0; s < SOCKETS; s++)
+        items[2 + s] = (zmq_pollitem_t){w->monitors[s], 0, ZMQ_POLLIN, 0};
+    while (!atomic_load(&w->leaving)) {
+        int n = zmq_poll(items, SOCKETS + 2, watch_wait_ms(w));
+        if (n < 0 && zmq_errno() != EINTR)
+            break; /* then no peer is let in any more: libzmq waits for the answer until the handshake is over
+                    */
+        if (n > 0 && (items[1].revents & ZMQ_POLLIN) && read(w->wake, &rings, sizeof rings) < 0)
+            break;
+        take_events(w);
+        if (n > 0 && (items[0].revents & ZMQ_POLLIN))
+            answer_zap(w);
+        int64_t now = watch_clock_ms();
+        if (now - w->ticked_at >= TICK_MS)
+            watch_tick(w, now);
+    }
+    return NULL;
+}
+
+/* ---- beginning and end, for the thread that owns the sockets */
+
+static void monitor_address(const svi_peer_watch *w, int socket, char out[64]) {
+    snprintf(out, 64, "inproc://monitor-%p-%d", (const void *)w, socket);
+}
+
+static bool watch_start(svi_peer_watch *w, void *context) {
+    char address[64];
+    w->ready = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    w->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    w->zap = zmq_socket(context, ZMQ_REP);
+    if (w->ready < 0 || w->wake < 0 || !w->zap || zmq_bind(w->zap, SVI_ZAP_ADDRESS) != 0)
+        return false;
+    for (int s = 0; s < SOCKETS; s++) {
+        monitor_address(w, s, address);
+        w->monitors[s] = zmq_socket(context, ZMQ_PAIR);
+        if (!w->monitors[s] || zmq_connect(w->monitors[s], address) != 0)
+            return false;
+    }
+    w->running = pthread_create(&w->thread, NULL, watch_run, w) == 0;
+    return w->running;
+}
+
+svi_peer_watch *svi_peer_watch_new(void *context, svi_authenticator *auth, int limit, svs_error *err) {
+    svi_peer_watch *w = svi_alloc(sizeof *w);
+    if (!w) {
+        svi_fail_memory(err, "the peer watch");
+        return NULL;
+    }
+    w->ready = w->wake = -1;
+    w->auth = auth;
+    pthread_mutex_init(&w->lock, NULL);
+    if (svi_connections_init(&w->connections, limit, err) != SVS_OK) {
+        svi_peer_watch_free(&w);
+    } else if (!watch_start(w, context)) {
+        svi_fail(err, SVS_IO, "cannot watch the sockets: %s", zmq_strerror(errno));
+        svi_peer_watch_free(&w);
+    }
+    return w;
+}
+
+svs_code svi_peer_watch_add(svi_peer_watch *w, const char *name, void *socket, svs_error *err) {
+    const int events = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED |
+                       ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                       ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
+    char address[64];
+    int s = (int)svi_role_of(name);
+    assert(s < SOCKETS && !w->watched[s]);
+    monitor_address(w, s, address);
+    if (zmq_setsockopt(socket, ZMQ_ZAP_DOMAIN, name, strlen(name)) != 0 ||
+        zmq_socket_monitor(socket, address, events) != 0)
+        return svi_fail(err, SVS_IO, "cannot watch the socket `%s`: %s", name, zmq_strerror(errno));
+    w->watched[s] = socket;
+    return SVS_OK;
+}
+
+/* libzmq waits until its events are read: it must have ended before the reader does. */
+void svi_peer_watch_leave(svi_peer_watch *w) {
+    for (int s = 0; s < SOCKETS; s++) {
+        if (w->watched[s])
+            zmq_socket_monitor(w->watched[s], NULL, 0);
+        w->watched[s] = NULL;
+    }
+}
+
+void svi_peer_watch_free(svi_peer_watch **pw) {
+    svi_peer_watch *w = *pw;
+    if (!w)
+        return;
+    svi_peer_watch_leave(w);
+    atomic_store(&w->leaving, true);
+    if (w->running) {
+        ring_eventfd(w->wake);
+        pthread_join(w->thread, NULL);
+    }
+    for (int s = 0; s < SOCKETS; s++)
+        svi_socket_close(&w->monitors[s]);
+    svi_socket_close(&w->zap);
+    for (int i = 0; i < w->ended_count; i++)
+        svi_connection_release(&w->ended[i].connection);
+    svi_connections_clear(&w->connections);
+    if (w->ready >= 0)
+        close(w->ready);
+    if (w->wake >= 0)
+        close(w->wake);
+    pthread_mutex_destroy(&w->lock);
+    svi_free(w);
+    *pw = NULL;
+}
+
+/* ---- for the thread that owns the sockets, while it runs */
+
+int svi_peer_watch_fd(const svi_peer_watch *w) {
+    return w->ready;
+}
+
+bool svi_peer_watch_next_cut(svi_peer_watch *w, char peer[SVI_PEER_MAX]) {
+    uint64_t rings;
+    pthread_mutex_lock(&w->lock);
+    bool any = w->cuts > 0;
+    peer[0] = 0;
+    if (any) {
+        w->cuts--;
+        if (w->cuts < CUTS_NAMED)
+            memcpy(peer, w->names[w->cuts], SVI_PEER_MAX);
+    } else if (read(w->ready, &rings, sizeof rings) < 0) {
+        any = false; /* nothing had rung */
+    }
+    pthread_mutex_unlock(&w->lock);
+    return any;
+}
+
+bool svi_peer_watch_next_notice(svi_peer_watch *w, svs_error *notice) {
+    pthread_mutex_lock(&w->lock);
+    *notice = w->notice;
+    w->notice.code = SVS_OK;
+    pthread_mutex_unlock(&w->lock);
+    return notice->code != SVS_OK;
+}
+
+int64_t svi_peer_watch_refused(const svi_peer_watch *w) {
+    return atomic_load(&w->refused);
+}
+
+int64_t svi_peer_watch_connected(const svi_peer_watch *w) {
+    return atomic_load(&w->connected);
+}
+
+void svi_peer_watch_cut(svi_peer_watch *w, int connection) {
+    pthread_mutex_lock(&w->lock);
+    svi_connections_mark(&w->connections, connection);
+    pthread_mutex_unlock(&w->lock);
+    ring_eventfd(w->wake);
+}
+
+/* A peer that floods is cut here and now: each further command costs memory. */
+void svi_peer_watch_subscribed(svi_peer_watch *w, int connection, const char *user, bool idle) {
+    pthread_mutex_lock(&w->lock);
+    if (!svi_connections_subscribed(&w->connections, connection, user, idle)) {
+        svi_connections_mark(&w->connections, connection);
+        svi_connections_sweep(&w->connections);
+    }
+    pthread_mutex_unlock(&w->lock);
+}

@@ -1,0 +1,89 @@
+/* transport.h: ZeroMQ sockets from one plan each, whose failures name the setting that holds the address;
+ * their monitors; and requests with their return path. Used by the server and by its clients. */
+#ifndef SVI_TRANSPORT_H
+#define SVI_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <zmq.h>
+
+#include "net/keys.h"
+
+#define SVI_ADDRESS_MAX  1024
+#define SVI_HANDSHAKE_MS 3000 /* a peer whose handshake takes longer is cut */
+#define SVI_ROUTE_MAX    8    /* frames in front of a request's body that are kept for the reply */
+
+struct svi_socket_plan {
+    const char *setting; /* key of the setting that holds the address, for the error text */
+    int type;            /* ZMQ_PULL ... */
+    bool bind;           /* else connect */
+    int queue;           /* messages queued per peer and direction at most */
+    int linger_ms;       /* how long closing waits for what is not sent yet */
+    int64_t max_message; /* bytes; a peer with a longer frame is cut; -1 = no limit */
+};
+
+/* How the input socket works in each in.mode. Another mode is another row in transport.c, besides its word in
+ * the settings. */
+struct svi_input_mode {
+    int type;     /* ZMQ_PULL ... */
+    bool bind;    /* peers connect to it and need the role ingest; else it subscribes to a publisher */
+    bool replies; /* every message gets one reply */
+};
+const struct svi_input_mode *svi_input_mode(const struct svi_settings *s);
+
+/* Creates a socket; then keys; then its address. NULL on failure: SVS_IO. Owner: the caller. */
+void *svi_socket_new(void *context, const struct svi_socket_plan *plan, svs_error *err);
+void svi_socket_close(void **socket);
+
+/* CURVE with these keys (nothing when they are off). A socket that binds is the server; its ZAP domain is the
+ * setting's key. SVS_IO: no CURVE in this libzmq. */
+svs_code svi_socket_secure(void *socket, const struct svi_socket_plan *plan, const struct svi_identity *id,
+                           svs_error *err);
+
+/* Binds or connects. A tcp port of 0 or * takes a free one. `actual` (SVI_ADDRESS_MAX bytes, may be NULL or
+ * `address` itself) receives the real address. SVS_IO. */
+svs_code svi_socket_attach(void *socket, const struct svi_socket_plan *plan, const char *address,
+                           char *actual, svs_error *err);
+
+/* Both of these. */
+svs_code svi_socket_connect(void *socket, const struct svi_socket_plan *plan, const struct svi_identity *id,
+                            const char *address, svs_error *err);
+
+/* The sender of a message: the key that the authenticator let in ("" = CURVE is off), and the descriptor of
+ * the connection (-1 = not known; it may be closed by now, and reused). Both as long as `m` lives. */
+const char *svi_message_user(zmq_msg_t *m);
+int svi_message_connection(zmq_msg_t *m);
+
+/* Reports events of a socket (ZMQ_EVENT_...), on a PAIR for the poll set. NULL: there is no monitor, which
+ * the other two functions accept. */
+#define SVI_HANDSHAKE_FAILED                                                                                 \
+    (ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |                            \
+     ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
+void *svi_monitor_new(void *context, void *socket, int events);
+void svi_monitor_free(void **monitor, void *socket); /* before the socket is closed */
+
+/* Takes the next event and its value, such as a descriptor. False: none is waiting. */
+bool svi_monitor_next(void *monitor, int *event, int *value);
+
+/* A request to a ROUTER: the frames in front of the last one are the return path (route). Zero-initialised is
+ * empty. */
+struct svi_request {
+    zmq_msg_t route[SVI_ROUTE_MAX];
+    int route_count;
+    zmq_msg_t body;
+};
+
+/* Takes the next request, if there is one. False: none is waiting. After true: svi_request_close. */
+bool svi_request_receive(void *router, struct svi_request *r);
+void svi_request_close(struct svi_request *r);
+
+/* Sends a reply back along the route, without waiting. False: the peer is gone, or does not read its
+ * replies. */
+bool svi_request_reply(void *router, struct svi_request *r, const void *bytes, size_t length);
+
+/* Takes the next message, of which the last frame counts, into `m` (initialised). False: none is waiting. */
+bool svi_last_frame(void *socket, zmq_msg_t *m);
+
+#endif

@@ -1,0 +1,412 @@
+/* The active-set method on z >= 0. The invariant: `factor` is the Cholesky factor of K over the support, in
+ * the order of `point`; place[point[s]] = s; z is 0 outside of the support; ones solves L ones = 1, so that
+ * the optimum over the support alone is one triangular solve away.
+ *
+ * svi_active_set_solve repeats two moves: settle goes to the optimum of the support and lets points leave
+ * that would turn negative on the way; then the idle point that violates its condition most enters. A point
+ * whose pivot vanishes is a combination of the support: it takes the place of the point that loses its weight
+ * first, or stays out. Entering appends a row to the factor, leaving takes one out by rotations; neither
+ * computes it again.
+ *
+ * Archives keep K and the factor as their lower triangles, row by row, and check them when they are read: K
+ * must be the matrix of a kernel, and L L' = K of the support. */
+#include "novelty/active_set.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cblas.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#define FEASIBLE 1e-12 /* (Kz)_i >= 1 - this counts as satisfied */
+#define PIVOT    1e-13 /* squared pivot over K_ii below which a point depends on the support */
+
+/* How far K and L L' may lie apart: far more than what rounding does to a factor that was updated for years,
+ * far less than what damage does. */
+#define AGREE 1e-4
+
+void svi_active_set_clear(struct svi_active_set *h) {
+    void *const all[] = {h->k, h->factor, h->z, h->u, h->ones, h->trial, h->place, h->point, h->dependent};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        svi_free(all[i]);
+    *h = (struct svi_active_set){0};
+}
+
+svs_code svi_active_set_init(struct svi_active_set *h, int room, svs_error *err) {
+    const size_t n = (size_t)(room < 1 ? 1 : room);
+    *h = (struct svi_active_set){.room = (int)n};
+    h->k = svi_alloc_array(n * n, sizeof *h->k);
+    h->factor = svi_alloc_array(n * n, sizeof *h->factor);
+    h->z = svi_alloc_array(n, sizeof *h->z);
+    h->u = svi_alloc_array(n, sizeof *h->u);
+    h->ones = svi_alloc_array(n, sizeof *h->ones);
+    h->trial = svi_alloc_array(n, sizeof *h->trial);
+    h->place = svi_alloc_array(n, sizeof *h->place);
+    h->point = svi_alloc_array(n, sizeof *h->point);
+    h->dependent = svi_alloc_array(n, sizeof *h->dependent);
+    if (h->k && h->factor && h->z && h->u && h->ones && h->trial && h->place && h->point && h->dependent)
+        return SVS_OK;
+    svi_active_set_clear(h);
+    return svi_fail_memory(err, "the active set of the one-class model");
+}
+
+static void active_set_copy_square(double *to, int to_stride, const double *from, int from_stride, int n) {
+    for (int i = 0; i < n; i++)
+        memcpy(to + (size_t)i * (size_t)to_stride, from + (size_t)i * (size_t)from_stride,
+               (size_t)n * sizeof *to);
+}
+
+svs_code svi_active_set_reserve(struct svi_active_set *h, int room, svs_error *err) {
+    struct svi_active_set wide;
+    if (room <= h->room)
+        return SVS_OK;
+    svs_code code = svi_active_set_init(&wide, room, err);
+    if (code != SVS_OK)
+        return code;
+    const size_t n = (size_t)h->count;
+    wide.count = h->count;
+    wide.support = h->support;
+    active_set_copy_square(wide.k, wide.room, h->k, h->room, h->count);
+    active_set_copy_square(wide.factor, wide.room, h->factor, h->room, h->support);
+    memcpy(wide.z, h->z, n * sizeof *h->z);
+    memcpy(wide.u, h->u, n * sizeof *h->u);
+    memcpy(wide.ones, h->ones, (size_t)h->support * sizeof *h->ones);
+    memcpy(wide.place, h->place, n * sizeof *h->place);
+    memcpy(wide.point, h->point, (size_t)h->support * sizeof *h->point);
+    memcpy(wide.dependent, h->dependent, n * sizeof *h->dependent);
+    svi_active_set_clear(h);
+    *h = wide;
+    return SVS_OK;
+}
+
+void svi_active_set_empty(struct svi_active_set *h) {
+    h->count = h->support = 0;
+}
+
+static double *active_set_column(const struct svi_active_set *h, int c) {
+    return h->factor + (size_t)c * (size_t)h->room;
+}
+
+static double *active_set_row(const struct svi_active_set *h, int i) {
+    return h->k + (size_t)i * (size_t)h->room;
+}
+
+void svi_active_set_add(struct svi_active_set *h, const double *row) {
+    const int n = h->count++;
+    for (int i = 0; i <= n; i++) {
+        active_set_row(h, n)[i] = row[i];
+        active_set_row(h, i)[n] = row[i];
+    }
+    h->z[n] = 0;
+    h->u[n] = n > 0 ? cblas_ddot(n, row, 1, h->z, 1) : 0;
+    h->place[n] = -1;
+    h->dependent[n] = false;
+}
+
+/* ---- the support and its factor */
+
+/* False: the point depends on the support. */
+static bool active_set_enter(struct svi_active_set *h, int i) {
+    const int n = h->support;
+    double *row = h->trial, square = active_set_row(h, i)[i], own = square;
+    for (int s = 0; s < n; s++)
+        row[s] = active_set_row(h, i)[h->point[s]];
+    if (n > 0) {
+        cblas_dtrsv(CblasColMajor, CblasLower, CblasNoTrans, CblasNonUnit, n, h->factor, h->room, row, 1);
+        square -= cblas_ddot(n, row, 1, row, 1);
+    }
+    if (!(square > PIVOT * own))
+        return false;
+    const double pivot = sqrt(square);
+    for (int c = 0; c < n; c++)
+        active_set_column(h, c)[n] = row[c];
+    active_set_column(h, n)[n] = pivot;
+    h->ones[n] = (1 - (n > 0 ? cblas_ddot(n, row, 1, h->ones, 1) : 0)) / pivot;
+    h->point[n] = i;
+    h->place[i] = n;
+    h->support++;
+    return true;
+}
+
+/* Row j of the factor goes; what stays is lower triangular but for one diagonal above, which rotations of
+ * neighbouring columns take away. `ones` is turned along with them. */
+static void active_set_leave(struct svi_active_set *h, int j) {
+    const int n = h->support - 1;
+    h->place[h->point[j]] = -1;
+    for (int s = j; s < n; s++) {
+        h->point[s] = h->point[s + 1];
+        h->place[h->point[s]] = s;
+    }
+    for (int c = 0; c <= n; c++) {
+        const int from = c > j ? c : j + 1;
+        memmove(active_set_column(h, c) + from - 1, active_set_column(h, c) + from,
+                (size_t)(n + 1 - from) * sizeof *h->factor);
+    }
+    for (int p = j; p < n; p++) {
+        double *a = active_set_column(h, p) + p, *b = active_set_column(h, p + 1) + p, x = *a, y = *b, c, s;
+        cblas_drotg(&x, &y, &c, &s);
+        cblas_drot(n - p, a, 1, b, 1, c, s);
+        cblas_drot(1, h->ones + p, 1, h->ones + p + 1, 1, c, s);
+        if (*a < 0) { /* the factor's diagonal stays positive */
+            cblas_dscal(n - p, -1, a, 1);
+            h->ones[p] = -h->ones[p];
+        }
+    }
+    h->support = n;
+}
+
+static void active_set_rename(struct svi_active_set *h, int from, int to) {
+    h->z[to] = h->z[from];
+    h->u[to] = h->u[from];
+    h->dependent[to] = h->dependent[from];
+    h->place[to] = h->place[from];
+    if (h->place[to] >= 0)
+        h->point[h->place[to]] = to;
+    for (int i = 0; i < h->count; i++)
+        active_set_row(h, to)[i] = active_set_row(h, from)[i];
+    for (int i = 0; i < h->count; i++)
+        active_set_row(h, i)[to] = active_set_row(h, i)[from];
+    active_set_row(h, to)[to] = active_set_row(h, from)[from];
+}
+
+void svi_active_set_remove(struct svi_active_set *h, int i) {
+    if (h->place[i] >= 0)
+        active_set_leave(h, h->place[i]);
+    const int last = h->count - 1;
+    if (i != last)
+        active_set_rename(h, last, i);
+    h->count = last;
+}
+
+/* ---- the solution */
+
+/* How far z may go towards trial. */
+static double active_set_longest_step(const struct svi_active_set *h) {
+    double step = 1;
+    for (int s = 0; s < h->support; s++) {
+        const double z = h->z[h->point[s]];
+        if (h->trial[s] <= 0 && z < step * (z - h->trial[s]))
+            step = z / (z - h->trial[s]);
+    }
+    return step;
+}
+
+/* Moves z to the optimum of the support; points that would turn negative leave it on the way, at least one in
+ * two passes or three: the bound is for numbers that are none. */
+static void active_set_settle(struct svi_active_set *h) {
+    for (int left = 4 * h->support + 40; h->support > 0 && left > 0; left--) {
+        memcpy(h->trial, h->ones, (size_t)h->support * sizeof *h->trial); /* L' trial = ones, unsigned */
+        cblas_dtrsv(CblasColMajor, CblasLower, CblasTrans, CblasNonUnit, h->support, h->factor, h->room,
+                    h->trial, 1);
+        const double step = active_set_longest_step(h);
+        bool all = true;
+        for (int s = 0; s < h->support; s++) {
+            double *z = &h->z[h->point[s]];
+            const bool leaves = h->trial[s] <= 0;
+            *z += step * (h->trial[s] - *z);
+            if (leaves && *z <= 1e-15 * fabs(h->trial[s]))
+                *z = 0;
+            all = all && !leaves;
+        }
+        if (all)
+            return;
+        for (int s = h->support - 1; s >= 0; s--)
+            if (h->z[h->point[s]] <= 0) {
+                h->z[h->point[s]] = 0;
+                active_set_leave(h, s);
+            }
+    }
+}
+
+/* Point i, whose pivot vanished, is a combination of the support, K_i = K_S c: along (e_i, -c) the objective
+ * falls by 1 - u_i a unit, and no curvature ends that, but a point of the support without weight does: i
+ * takes its place. Not when the fall is no more than what the pivot may hide, nor when no point ever loses
+ * its weight (the hull holds the origin). `trial` holds L^-1 K_i. */
+static void active_set_take_place(struct svi_active_set *h, int i) {
+    int leaves = -1;
+    double step = INFINITY, *c = h->trial;
+    cblas_dtrsv(CblasColMajor, CblasLower, CblasTrans, CblasNonUnit, h->support, h->factor, h->room, c, 1);
+    for (int s = 0; s < h->support; s++)
+        if (c[s] > 0 && h->z[h->point[s]] < step * c[s]) {
+            step = h->z[h->point[s]] / c[s];
+            leaves = s;
+        }
+    if (leaves < 0 || !(step * PIVOT * active_set_row(h, i)[i] < 1 - h->u[i]))
+        return;
+    for (int s = 0; s < h->support; s++)
+        h->z[h->point[s]] = s == leaves ? 0 : fmax(0, h->z[h->point[s]] - step * c[s]);
+    active_set_leave(h, leaves);
+    h->z[i] = active_set_enter(h, i) ? step : 0;
+}
+
+/* The idle point that violates most, -1 when none does. */
+static int active_set_worst_idle(const struct svi_active_set *h) {
+    int worst = -1;
+    for (int i = 0; i < h->count; i++)
+        if (h->place[i] < 0 && !h->dependent[i] && h->u[i] < 1 - FEASIBLE &&
+            (worst < 0 || h->u[i] < h->u[worst]))
+            worst = i;
+    return worst;
+}
+
+bool svi_active_set_solve(struct svi_active_set *h) {
+    const int limit = 3 * h->count + 30;
+    int steps = 0;
+    memset(h->dependent, 0, (size_t)h->count * sizeof *h->dependent);
+    active_set_settle(h);
+    for (; steps < limit; steps++) {
+        if (h->count > 0)
+            cblas_dgemv(CblasRowMajor, CblasNoTrans, h->count, h->count, 1, h->k, h->room, h->z, 1, 0, h->u,
+                        1);
+        const int i = active_set_worst_idle(h);
+        if (i < 0)
+            break;
+        if (!active_set_enter(h, i))
+            active_set_take_place(h, i);
+        active_set_settle(h);
+        h->dependent[i] = h->place[i] < 0; /* rounding alone can send it back at once */
+    }
+    return steps < limit;
+}
+
+double svi_active_set_rho(const struct svi_active_set *h) {
+    double sum = 0;
+    for (int i = 0; i < h->count; i++)
+        sum += h->z[i];
+    return sum > 0 ? 1 / sum : 0;
+}
+
+double svi_active_set_violation(const struct svi_active_set *h) {
+    double worst = 0;
+    for (int i = 0; i < h->count; i++) {
+        const double gap = 1 - cblas_ddot(h->count, active_set_row(h, i), 1, h->z, 1);
+        const double violation = h->place[i] >= 0 ? fabs(gap) : gap;
+        worst = violation > worst ? violation : worst;
+    }
+    return worst;
+}
+
+/* ---- as it is kept */
+
+static int64_t active_set_triangle(int n) {
+    return (int64_t)n * (n + 1) / 2;
+}
+
+static const char *active_set_key(char key[64], const char *name, const char *field) {
+    snprintf(key, 64, "%s %s", name, field);
+    return key;
+}
+
+/* Between v, a lower triangle row by row, and a matrix whose rows are `across` and whose columns are `down`
+ * apart. */
+static void active_set_move_triangle(const struct svi_archive *a, double *v, double *matrix, int n,
+                                     int across, int down) {
+    for (int row = 0; row < n; row++)
+        for (int c = 0; c <= row; c++, v++) {
+            double *entry = matrix + (size_t)row * (size_t)across + (size_t)c * (size_t)down;
+            if (svi_archive_loading(a))
+                *entry = *v;
+            else
+                *v = *entry;
+        }
+}
+
+/* Is it the matrix of a kernel? |K_ij| is at most the root of K_ii K_jj. */
+static bool active_set_is_kernel(const struct svi_active_set *h) {
+    for (int i = 0; i < h->count; i++) {
+        const double *row = active_set_row(h, i);
+        for (int j = 0; j <= i; j++) {
+            const double own = row[i] * active_set_row(h, j)[j];
+            if (!(row[i] > 0 && row[j] * row[j] <= own * (1 + AGREE)))
+                return false;
+        }
+    }
+    return true;
+}
+
+static void active_set_archive_kernel(struct svi_archive *a, struct svi_active_set *h, const char *name,
+                                      double *v) {
+    char key[64];
+    if (!svi_archive_loading(a))
+        active_set_move_triangle(a, v, h->k, h->count, h->room, 1);
+    svi_archive_finite(a, active_set_key(key, name, "kernel"), v, active_set_triangle(h->count));
+    if (!svi_archive_loading(a) || !svi_archive_ok(a))
+        return;
+    active_set_move_triangle(a, v, h->k, h->count, h->room, 1);
+    active_set_move_triangle(a, v, h->k, h->count, 1, h->room); /* the upper one */
+    svi_archive_check(a, active_set_is_kernel(h), "a matrix is not that of a kernel");
+}
+
+/* The place of each point in the support; false when a point has two. */
+static bool active_set_find_places(struct svi_active_set *h) {
+    for (int i = 0; i < h->count; i++)
+        h->place[i] = -1;
+    for (int s = 0; s < h->support; s++) {
+        if (h->place[h->point[s]] >= 0)
+            return false;
+        h->place[h->point[s]] = s;
+    }
+    return true;
+}
+
+/* L L' = K of the support, L ones = 1, and nothing has a weight outside of it? v holds L. */
+static bool active_set_is_factor(const struct svi_active_set *h, const double *v) {
+    const double *row = v;
+    for (int s = 0; s < h->support; s++) {
+        const double *k = active_set_row(h, h->point[s]), *other = v;
+        double size = 1;
+        for (int c = 0; c <= s; c++)
+            size += fabs(row[c] * h->ones[c]);
+        if (!(row[s] > 0 && fabs(cblas_ddot(s + 1, row, 1, h->ones, 1) - 1) <= AGREE * size))
+            return false;
+        for (int t = 0; t <= s; other += ++t)
+            if (!(fabs(cblas_ddot(t + 1, row, 1, other, 1) - k[h->point[t]]) <= AGREE * k[h->point[s]]))
+                return false;
+        row += s + 1;
+    }
+    for (int i = 0; i < h->count; i++)
+        if (!(h->z[i] >= 0) || (h->place[i] < 0 && h->z[i] != 0))
+            return false;
+    return true;
+}
+
+static void active_set_archive_support(struct svi_archive *a, struct svi_active_set *h, const char *name,
+                                       double *v) {
+    char key[64];
+    svi_archive_finite(a, active_set_key(key, name, "z"), h->z, h->count);
+    svi_archive_int(a, active_set_key(key, name, "support"), &h->support, 0, h->count);
+    if (!svi_archive_ok(a))
+        return;
+    svi_archive_ints(a, active_set_key(key, name, "point"), h->point, h->support, 0, h->count - 1);
+    if (!svi_archive_loading(a))
+        active_set_move_triangle(a, v, h->factor, h->support, 1, h->room);
+    svi_archive_finite(a, active_set_key(key, name, "factor"), v, active_set_triangle(h->support));
+    svi_archive_finite(a, active_set_key(key, name, "ones"), h->ones, h->support);
+    if (!svi_archive_loading(a) || !svi_archive_ok(a))
+        return;
+    active_set_move_triangle(a, v, h->factor, h->support, 1, h->room);
+    if (svi_archive_check(a, active_set_find_places(h), "a point is in a support twice"))
+        svi_archive_check(a, active_set_is_factor(h, v), "a factor is not that of its kernel matrix");
+}
+
+void svi_active_set_archive(struct svi_archive *a, struct svi_active_set *h, const char *name, int count) {
+    if (!svi_archive_ok(a))
+        return;
+    if (svi_archive_loading(a)) {
+        svi_active_set_empty(h);
+        h->count = count;
+    }
+    if (count == 0)
+        return;
+    double *v = svi_alloc_array((size_t)active_set_triangle(count), sizeof *v);
+    if (!v) {
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a kernel matrix");
+        return;
+    }
+    active_set_archive_kernel(a, h, name, v);
+    active_set_archive_support(a, h, name, v);
+    svi_free(v);
+}

@@ -1,0 +1,318 @@
+/* A refit: the window solved as a batch, on any thread, from a snapshot.
+ *
+ * The rows of the snapshot are standardised as the learner does; then one problem is solved for each row of
+ * the model (one for two classes, one against the rest for each of three or more), warm: from the weights of
+ * the last refit and from its dual variables, matched by the samples' numbers. The result takes the place of
+ * what was kept only when all rows are solved, so a failure leaves the job as it was.
+ *
+ * How a refit went is also a record of the journal: its weights and figures, not the solver's own state, for
+ * a replay does not solve again. */
+#include "refit/refit.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/archive.h"
+#include "base/worker.h"
+#include "refit/gram_cache.h"
+#include "wire/archive_file.h"
+
+#define WEIGHT_LEAST 1e-30 /* what has decayed below it counts for nothing, but a cost is above 0 */
+
+/* What one run works with. */
+struct run {
+    struct svi_refit *r;
+    svs_rows rows;
+    double *y, *cost, *alpha, *w; /* n; n; rows x n; d */
+    struct svi_refit_result out;  /* the new model */
+    double seconds;
+};
+
+struct svi_refit *svi_refit_new(const struct svi_settings *s, svs_error *err) {
+    struct svi_refit *r = svi_alloc(sizeof *r);
+    if (!r) {
+        svi_fail_memory(err, "the refit");
+        return NULL;
+    }
+    r->solver = (svs_solver)s->refit;
+    r->C = s->C;
+    r->tol = s->refit_tol;
+    if (svi_settings_loss(s, &r->p, err) != SVS_OK)
+        svi_refit_free(&r);
+    return r;
+}
+
+void svi_refit_forget(struct svi_refit *r) {
+    r->have = false;
+    svi_gram_cache_free(&r->gram);
+}
+
+void svi_refit_free(struct svi_refit **pr) {
+    struct svi_refit *r = *pr;
+    if (!r)
+        return;
+    svi_snapshot_clear(&r->snapshot);
+    svi_free(r->result.W);
+    svi_free(r->result.b);
+    svi_free(r->number);
+    svi_free(r->alpha);
+    svi_gram_cache_free(&r->gram);
+    svi_free(r);
+    *pr = NULL;
+}
+
+static int refit_rows_of(int class_count) {
+    return class_count < 3 ? 1 : class_count;
+}
+
+static svs_code refit_reserve(struct run *u, svs_error *err) {
+    const struct svi_snapshot *s = &u->r->snapshot;
+    const size_t n = (size_t)s->count, rows = (size_t)u->out.rows, d = (size_t)s->d;
+    u->y = svi_alloc_array(n, sizeof *u->y);
+    u->cost = svi_alloc_array(n, sizeof *u->cost);
+    u->alpha = svi_alloc_array(n * rows, sizeof *u->alpha);
+    u->w = svi_alloc_array(d, sizeof *u->w);
+    u->out.W = svi_alloc_array(d * rows, sizeof *u->out.W);
+    u->out.b = svi_alloc_array(rows, sizeof *u->out.b);
+    const bool got = u->y && u->cost && u->alpha && u->w && u->out.W && u->out.b;
+    return got ? SVS_OK : svi_fail_memory(err, "a refit");
+}
+
+/* The duals kept, sample by sample; both lists ascend by number. */
+static void start_duals(struct run *u, int row) {
+    const struct svi_refit *r = u->r;
+    double *to = u->alpha + (int64_t)row * r->snapshot.count;
+    for (int64_t i = 0, k = 0; i < r->snapshot.count; i++) {
+        while (k < r->held && r->number[k] < r->snapshot.number[i])
+            k++;
+        bool known = k < r->held && r->number[k] == r->snapshot.number[i];
+        to[i] = known ? r->alpha[(int64_t)row * r->held + k] : NAN;
+    }
+}
+
+/* The raw model in the coordinates of the snapshot. */
+static double start_weights(struct run *u, int row) {
+    const struct svi_snapshot *s = &u->r->snapshot;
+    const double *W = u->r->result.W + (int64_t)row * s->d;
+    double b = u->r->result.b[row];
+    for (int j = 0; j < s->d; j++) {
+        u->w[j] = W[j] / s->inverse[j];
+        b += W[j] * s->mean[j];
+    }
+    return b;
+}
+
+static void keep_weights(struct run *u, int row, const svs_solution *solved) {
+    const struct svi_snapshot *s = &u->r->snapshot;
+    double *W = u->out.W + (int64_t)row * s->d, *b = &u->out.b[row];
+    *b = solved->b;
+    for (int j = 0; j < s->d; j++) {
+        W[j] = solved->w[j] * s->inverse[j];
+        *b -= W[j] * s->mean[j];
+    }
+}
+
+static bool refit_go_on(void *user, const svs_progress *now) {
+    (void)now;
+    return !atomic_load(&((struct svi_refit *)user)->cancel);
+}
+
+/* The targets of one class against the rest. Returns how many are positive. */
+static int64_t refit_set_targets(struct run *u, int row) {
+    const struct svi_snapshot *s = &u->r->snapshot;
+    const int positive = s->class_count < 3 ? 1 : row;
+    int64_t count = 0;
+    for (int64_t i = 0; i < s->count; i++) {
+        u->y[i] = s->label[i] == positive ? 1 : -1;
+        u->cost[i] = s->weight[i] > WEIGHT_LEAST ? s->weight[i] : WEIGHT_LEAST;
+        count += s->label[i] == positive;
+    }
+    return count;
+}
+
+static svs_code solve_row(struct run *u, int row, svs_error *err) {
+    struct svi_refit *r = u->r;
+    const struct svi_snapshot *s = &r->snapshot;
+    svs_start start = {.gram = svi_gram_cache_gram(r->gram)};
+    svs_solution solved;
+    svs_solve_options o;
+    if (refit_set_targets(u, row) == 0 && s->class_count > 2) {
+        u->out.b[row] = -1; /* the window holds no sample of the class: nothing speaks for it, W stays 0 */
+        return SVS_OK;
+    }
+    /* What is kept is of the same problem: features and classes only ever grow, so their number is enough. */
+    if (r->have && r->result.d == s->d && r->result.class_count == s->class_count) {
+        start.b = start_weights(u, row);
+        start.w = u->w;
+        start_duals(u, row);
+        start.alpha = u->alpha + (int64_t)row * s->count;
+    }
+    const svs_problem p = {
+        .rows = u->rows, .y = u->y, .cost = u->cost, .C = r->C, .p = r->p, .bias_value = 1};
+    svs_solve_options_default(&o);
+    o.solver = r->solver;
+    o.tol = r->tol;
+    o.progress = refit_go_on;
+    o.user = r;
+    svs_code code = svs_solve(&p, &o, &start, &solved, err);
+    if (code != SVS_OK)
+        return code;
+    u->seconds += solved.seconds;
+    u->out.objective += solved.objective;
+    u->out.gap += solved.gap;
+    u->out.iterations += solved.iterations;
+    u->out.method = solved.solver;
+    if (solved.converged) {
+        keep_weights(u, row, &solved);
+        memcpy(u->alpha + (int64_t)row * s->count, solved.alpha, (size_t)s->count * sizeof *u->alpha);
+    } else {
+        code = svi_fail(err, SVS_NOT_CONVERGED, "%s ended with a gap of %.2g of the objective: %.150s",
+                        svs_solver_name(solved.solver), solved.gap / solved.objective, solved.note);
+    }
+    svs_solution_clear(&solved);
+    return code;
+}
+
+/* The result takes the place of what was kept. */
+static svs_code refit_take_over(struct run *u, svs_error *err) {
+    struct svi_refit *r = u->r;
+    const size_t n = (size_t)r->snapshot.count;
+    int64_t *number = svi_alloc_array(n, sizeof *number);
+    if (!number)
+        return svi_fail_memory(err, "a refit");
+    memcpy(number, r->snapshot.number, n * sizeof *number);
+    void *const replaced[] = {r->number, r->alpha, r->result.W, r->result.b};
+    for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++)
+        svi_free(replaced[i]);
+    r->number = number;
+    r->held = r->snapshot.count;
+    r->alpha = u->alpha;
+    r->result = u->out;
+    r->result.milliseconds = 1e3 * u->seconds;
+    r->have = true;
+    u->alpha = u->out.W = u->out.b = NULL;
+    return SVS_OK;
+}
+
+static svs_code refit_run(struct run *u, svs_error *err) {
+    struct svi_refit *r = u->r;
+    struct svi_snapshot *s = &r->snapshot;
+    if (s->count == 0)
+        return svi_fail(err, SVS_ONE_CLASS, "the window held nothing to refit when it was begun");
+    u->out.d = s->d;
+    u->out.class_count = s->class_count;
+    u->out.rows = refit_rows_of(s->class_count);
+    svs_code code = refit_reserve(u, err);
+    if (code != SVS_OK)
+        return code;
+    for (int64_t i = 0; i < s->count; i++)
+        for (int j = 0; j < s->d; j++) {
+            double *x = &s->rows[i * s->stride + j];
+            *x = (*x - s->mean[j]) * s->inverse[j];
+        }
+    u->rows = (svs_rows){.n = s->count, .d = s->d, .dense = s->rows, .stride = s->stride, .padded = true};
+    if (r->solver == SVS_SOLVER_ALM)
+        code = svi_gram_cache_update(&r->gram, s, &u->seconds, err);
+    for (int row = 0; row < u->out.rows && code == SVS_OK; row++)
+        code = solve_row(u, row, err);
+    return code == SVS_OK ? refit_take_over(u, err) : code;
+}
+
+void svi_refit_run(struct svi_refit *r) {
+    struct run u = {.r = r};
+    r->error = (svs_error){0};
+    r->error.code = refit_run(&u, &r->error);
+    void *const scratch[] = {u.y, u.cost, u.alpha, u.w, u.out.W, u.out.b};
+    for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++)
+        svi_free(scratch[i]);
+}
+
+/* ---- how it went, as a record of a journal */
+
+static void refit_record_take_room(struct svi_archive *a, struct svi_refit_result *r) {
+    const int64_t weights = (int64_t)r->rows * r->d;
+    if (!svi_archive_check(a, weights <= svi_archive_left(a) / 8, "the weights are truncated"))
+        return;
+    r->W = svi_alloc_array((size_t)weights, sizeof *r->W);
+    r->b = svi_alloc_array((size_t)r->rows, sizeof *r->b);
+    if (!r->W || !r->b)
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the weights");
+}
+
+static void refit_record_archive(struct svi_archive *a, svs_error *error, struct svi_refit_result *r,
+                                 int64_t max_features, int64_t max_classes) {
+    int code = (int)error->code, method = (int)r->method;
+    svi_archive_int(a, "code", &code, SVS_OK, SVS_CODE_COUNT - 1);
+    svi_archive_text(a, "text", error->text, sizeof error->text);
+    error->code = (svs_code)code;
+    if (!svi_archive_ok(a) || code != SVS_OK)
+        return;
+    svi_archive_int(a, "d", &r->d, 1, (int)max_features);
+    svi_archive_int(a, "class count", &r->class_count, 2, (int)max_classes);
+    r->rows = refit_rows_of(r->class_count);
+    if (svi_archive_loading(a) && svi_archive_ok(a))
+        refit_record_take_room(a, r);
+    if (!svi_archive_ok(a))
+        return;
+    svi_archive_doubles(a, "W", r->W, (int64_t)r->rows * r->d);
+    svi_archive_doubles(a, "b", r->b, r->rows);
+    svi_archive_double(a, "objective", &r->objective);
+    svi_archive_double(a, "gap", &r->gap);
+    svi_archive_int64(a, "iterations", &r->iterations, 0, INT64_MAX / 4);
+    svi_archive_double(a, "milliseconds", &r->milliseconds);
+    svi_archive_int(a, "method", &method, 0, SVS_SOLVER_COUNT - 1);
+    r->method = (svs_solver)method;
+}
+
+svs_code svi_refit_pack(const struct svi_refit *r, struct svi_bytes *out) {
+    struct svi_archive_out to;
+    struct svi_refit_result result = r->result;
+    svs_error error = r->error, err;
+    svi_archive_out_begin(&to, out, "refit", &err);
+    refit_record_archive(&to.archive, &error, &result, 0, 0);
+    return svi_archive_out_end(&to);
+}
+
+svs_code svi_refit_unpack(struct svi_refit *r, const void *bytes, size_t size, int64_t max_features,
+                          int64_t max_classes, svs_error *err) {
+    struct svi_archive_in from;
+    struct svi_refit_result result = {0}, before = r->result;
+    svs_error error = {0}, local;
+    svi_archive_in_begin(&from, bytes, size, "refit", err ? err : &local);
+    refit_record_archive(&from.archive, &error, &result, max_features, max_classes);
+    svs_code code = svi_archive_in_end(&from);
+    const bool solved = code == SVS_OK && error.code == SVS_OK;
+    if (code == SVS_OK) {
+        svi_refit_forget(r);
+        r->error = error;
+    }
+    if (solved)
+        r->result = result;
+    svi_free(solved ? before.W : result.W);
+    svi_free(solved ? before.b : result.b);
+    return code;
+}
+
+/* ---- memory; a worker */
+
+double svi_refit_memory(const struct svi_settings *s, int d, int classes) {
+    const double n = (double)s->window, rows = refit_rows_of(classes), dim = d + 1;
+    if (s->refit == SVI_REFIT_NONE || s->window == 0 || s->task == SVS_REGRESS)
+        return 0;
+    double solver = n * 8 * 18 + 3 * 8 * dim * dim; /* the vectors of `newton`, which has the most */
+    double gram = s->refit == SVS_SOLVER_ALM ? svi_gram_cache_memory(n, d) : 0;
+    return sizeof(struct svi_refit) + svi_snapshot_memory(n, d) + n * (8 + 8 + 8 + 2 * 8 * rows) +
+           3 * 8 * rows * dim + solver + gram;
+}
+
+static void run_job(void *job) {
+    svi_refit_run(job);
+}
+
+static void cancel_job(void *job) {
+    atomic_store(&((struct svi_refit *)job)->cancel, true);
+}
+
+const struct svi_worker_task svi_refit_task = {"refits", run_job, cancel_job, false};

@@ -1,0 +1,391 @@
+/* The refit policy: a batch solution of the window that runs in the background, next to the online model.
+ *
+ * A refit falls due by samples or by engine time; its snapshot of the window is copied a few rows a sample
+ * (READY when it is whole), a worker solves it (AWAY), and its result takes effect when it is given back,
+ * after whatever sample that is: the one thing here that is not a function of the samples, and therefore
+ * recorded. From then on both models score each sample; over the last SVI_REFIT_POLICY_WINDOW labelled ones
+ * that both scored, the better one serves, by a margin so that it does not flap.
+ *
+ * The policy knows the learner and nothing of the engine: each call returns what has changed, the engine
+ * publishes. Read in order: scores, the next refit, hand-over, archive. */
+#include "refit/refit_policy.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+/* Of the window: by how much another model must be better to take over, so that it does not flap. */
+#define HOLD 0.005
+
+svs_code svi_refit_policy_new(struct svi_refit_policy *p, const struct svi_settings *s, svs_error *err) {
+    *p = (struct svi_refit_policy){.serve = s->serve,
+                                   .max_features = (int)s->max_features,
+                                   .max_classes = (int)s->max_classes,
+                                   .C = s->C,
+                                   .window = s->window};
+    if (s->refit == SVI_REFIT_NONE || s->window == 0 || s->task == SVS_REGRESS ||
+        s->method == SVI_METHOD_NONE)
+        return SVS_OK;
+    p->every = p->next = s->refit_every > 0 ? s->refit_every : s->window;
+    p->seconds = s->refit_seconds;
+    p->next_time = INFINITY;
+    p->hit_room = SVI_REFIT_POLICY_WINDOW;
+    p->hits = svi_alloc((size_t)p->hit_room);
+    p->job = svi_refit_new(s, err);
+    p->state = SVI_REFIT_IDLE;
+    if (!p->job)
+        return SVS_NO_MEMORY;
+    return p->hits ? SVS_OK : svi_fail_memory(err, "the refit");
+}
+
+void svi_refit_policy_configure(struct svi_refit_policy *p, const struct svi_settings *s, int64_t seen,
+                                double time) {
+    const int64_t every = s->refit_every > 0 ? s->refit_every : s->window;
+    p->serve = s->serve;
+    if (p->state == SVI_REFIT_OFF)
+        return;
+    if (every != p->every)
+        p->next = (seen / every + 1) * every;
+    if (s->refit_seconds != p->seconds)
+        p->next_time = s->refit_seconds > 0 ? time + s->refit_seconds : INFINITY;
+    p->every = every;
+    p->seconds = s->refit_seconds;
+}
+
+void svi_refit_policy_free(struct svi_refit_policy *p) {
+    svi_refit_free(&p->job);
+    svi_free(p->hits);
+    svi_free(p->W);
+    *p = (struct svi_refit_policy){0};
+}
+
+/* ---- scores */
+
+void svi_refit_policy_score(struct svi_refit_policy *p, const struct svi_message *m, svs_step *step) {
+    if (!p->have)
+        return;
+    if (step->class_count != p->model.class_count) { /* a class has come that it does not know */
+        p->have = p->serves = false;
+        p->overtaken++;
+        return;
+    }
+    svs_model_scores(&p->model, m->x, p->scores);
+    p->predicted = svs_model_predict(&p->model, p->scores);
+    if (step->label >= 0) {
+        uint8_t now = (uint8_t)((step->predicted == step->label) | (p->predicted == step->label) << 1);
+        uint8_t *slot = &p->hits[p->hit_at];
+        if (p->hit_count == p->hit_room) {
+            p->online -= *slot & 1;
+            p->refit -= *slot >> 1;
+        } else {
+            p->hit_count++;
+        }
+        *slot = now;
+        p->online += now & 1;
+        p->refit += now >> 1;
+        p->hit_at = p->hit_at + 1 == p->hit_room ? 0 : p->hit_at + 1;
+    }
+    if (!p->serves)
+        return;
+    step->scores = p->scores;
+    step->rows = p->model.rows;
+    step->predicted = p->predicted;
+    step->version = p->model.version;
+}
+
+void svi_refit_policy_quality(const struct svi_refit_policy *p, double *online, double *refit) {
+    *online = p->hit_count ? (double)p->online / (double)p->hit_count : NAN;
+    *refit = p->hit_count ? (double)p->refit / (double)p->hit_count : NAN;
+}
+
+/* Who should serve? */
+static bool refit_should_serve(const struct svi_refit_policy *p) {
+    if (!p->have || p->serve == SVI_SERVE_ONLINE)
+        return false;
+    if (p->serve == SVI_SERVE_REFIT)
+        return true;
+    if (p->hit_count < SVI_REFIT_POLICY_LEAST)
+        return p->serves;
+    double margin = HOLD * (double)p->hit_count + 1;
+    return (double)p->refit > (double)p->online + (p->serves ? -margin : margin);
+}
+
+/* ---- the next refit */
+
+static svs_code refit_policy_begin(struct svi_refit_policy *p, svs_learner *learner, int64_t seen,
+                                   svs_error *err) {
+    svs_health h;
+    svs_learner_health(learner, &h);
+    if (svs_learner_class_count(learner) < 2 || h.held < 2)
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "there is nothing to refit yet: the window needs samples of two classes");
+    svs_code code = svi_snapshot_begin(&p->job->snapshot, learner, err);
+    if (code != SVS_OK)
+        return code;
+    atomic_store(&p->job->cancel, false);
+    p->job->begun = seen;
+    p->state = SVI_REFIT_COPYING;
+    svi_snapshot_copy(&p->job->snapshot, learner, SVI_SNAPSHOT_ROWS);
+    return SVS_OK;
+}
+
+static svs_code refit_policy_start(struct svi_refit_policy *p, svs_learner *learner, int64_t seen,
+                                   svs_error *err) {
+    if (p->state == SVI_REFIT_OFF)
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "refits are off: they need refit other than none, a window, and task classify");
+    if (p->state != SVI_REFIT_IDLE)
+        return svi_fail(err, SVS_UNAVAILABLE, "a refit is running already");
+    return refit_policy_begin(p, learner, seen, err);
+}
+
+svs_code svi_refit_policy_start_now(struct svi_refit_policy *p, svs_learner *learner, int64_t seen,
+                                    svs_error *err) {
+    svs_code code = refit_policy_start(p, learner, seen, err);
+    if (code != SVS_OK)
+        return code;
+    if (p->job->snapshot.active) /* perhaps no sample comes that would copy a little more */
+        svi_snapshot_copy(&p->job->snapshot, learner, INT64_MAX);
+    p->state = SVI_REFIT_READY;
+    return SVS_OK;
+}
+
+void svi_refit_policy_restart(struct svi_refit_policy *p, svs_learner *learner, int64_t seen) {
+    svs_error err;
+    if (p->state != SVI_REFIT_LOST || (!p->stale && refit_policy_begin(p, learner, seen, &err) == SVS_OK))
+        return;
+    p->job->begun = seen;
+    p->job->snapshot.count = 0;
+    p->state = SVI_REFIT_READY;
+}
+
+static bool refit_policy_due(struct svi_refit_policy *p, int64_t seen, double time) {
+    bool now = false;
+    if (p->seconds > 0 && isinf(p->next_time))
+        p->next_time = time + p->seconds;
+    if (seen >= p->next) {
+        p->next += p->every;
+        now = true;
+    }
+    if (time >= p->next_time) {
+        p->next_time = time + p->seconds;
+        now = true;
+    }
+    return now;
+}
+
+bool svi_refit_policy_step(struct svi_refit_policy *p, svs_learner *learner, int64_t seen, double time) {
+    svs_error err;
+    if (p->state == SVI_REFIT_OFF)
+        return false;
+    if (refit_policy_due(p, seen, time) && refit_policy_start(p, learner, seen, &err) != SVS_OK)
+        p->skipped++;
+    if (p->state == SVI_REFIT_COPYING && !p->job->snapshot.active)
+        p->state = SVI_REFIT_READY;
+    const bool serves = refit_should_serve(p), changed = serves != p->serves;
+    p->serves = serves;
+    return changed;
+}
+
+void svi_refit_policy_reset(struct svi_refit_policy *p) {
+    p->stale = p->state > SVI_REFIT_IDLE;
+    if (p->stale)
+        atomic_store(&p->job->cancel, true);
+    else if (p->state == SVI_REFIT_IDLE)
+        svi_refit_forget(p->job);
+    p->have = p->serves = false;
+    p->hit_count = p->hit_at = p->online = p->refit = 0;
+}
+
+/* ---- hand-over */
+
+struct svi_refit *svi_refit_policy_take(struct svi_refit_policy *p) {
+    if (p->state != SVI_REFIT_READY)
+        return NULL;
+    p->state = SVI_REFIT_AWAY;
+    return p->job;
+}
+
+svs_code svi_refit_policy_reserve(struct svi_refit_policy *p, int rows, int d, svs_error *err) {
+    const int64_t weights = (int64_t)rows * d;
+    if (weights <= p->weights && rows <= p->room)
+        return SVS_OK;
+    double *W = svi_alloc_array((size_t)(weights + 2 * rows), sizeof *W);
+    if (!W)
+        return svi_fail_memory(err, "a refit's model");
+    svi_free(p->W);
+    p->W = W;
+    p->b = W + weights;
+    p->scores = p->b + rows;
+    p->weights = weights;
+    p->room = rows;
+    return SVS_OK;
+}
+
+static svs_code refit_policy_adopt(struct svi_refit_policy *p, svs_learner *learner, int64_t seen,
+                                   svs_error *err) {
+    const struct svi_refit_result *r = &p->job->result;
+    const int64_t weights = (int64_t)r->rows * r->d;
+    svs_code code = svi_refit_policy_reserve(p, r->rows, r->d, err);
+    if (code != SVS_OK)
+        return code;
+    memcpy(p->W, r->W, (size_t)weights * sizeof *p->W);
+    memcpy(p->b, r->b, (size_t)r->rows * sizeof *p->b);
+    p->model = (svs_model){.version = svi_learner_take_version(learner),
+                           .method = svs_solver_name(r->method),
+                           .task = SVS_CLASSIFY,
+                           .d = r->d,
+                           .rows = r->rows,
+                           .class_count = r->class_count,
+                           .W = p->W,
+                           .b = p->b,
+                           .C = p->C,
+                           .window = p->window,
+                           .refit = true,
+                           .objective = r->objective,
+                           .gap = r->gap,
+                           .iterations = r->iterations,
+                           .milliseconds = r->milliseconds,
+                           .at = seen};
+    p->have = true;
+    p->done++;
+    return SVS_OK;
+}
+
+enum svi_refit_outcome svi_refit_policy_give(struct svi_refit_policy *p, svs_learner *learner, int d,
+                                             int64_t seen) {
+    svs_error err = p->job->error;
+    const bool of_lost_samples =
+        err.code == SVS_OK &&
+        (p->job->result.class_count != svs_learner_class_count(learner) || p->job->result.d > d);
+    const bool overtaken = p->stale || of_lost_samples;
+    p->state = SVI_REFIT_IDLE;
+    if (p->stale)
+        svi_refit_forget(p->job);
+    p->stale = false;
+    p->overtaken += overtaken;
+    if (overtaken)
+        return SVI_REFIT_UNCHANGED;
+    const bool solved = err.code == SVS_OK;
+    if (solved)
+        err.code = refit_policy_adopt(p, learner, seen, &err);
+    if (err.code == SVS_OK) {
+        p->serves = refit_should_serve(p);
+        return SVI_REFIT_ADOPTED;
+    }
+    p->failed +=
+        err.code != SVS_ONE_CLASS; /* one class in the window is no failure: there is nothing to do */
+    p->skipped += err.code == SVS_ONE_CLASS;
+    memcpy(p->reason, err.text, sizeof p->reason);
+    return solved && err.code == SVS_NO_MEMORY ? SVI_REFIT_OUT_OF_MEMORY : SVI_REFIT_UNCHANGED;
+}
+
+svs_code svi_refit_policy_repeat(struct svi_refit_policy *p, svs_learner *learner, const void *record,
+                                 size_t size, svs_error *err) {
+    if (!p->job)
+        return svi_fail(err, SVS_DAMAGED, "the journal has a refit, but there are none with these settings");
+    if (p->job->snapshot.active)
+        svi_snapshot_drop(&p->job->snapshot, learner);
+    return svi_refit_unpack(p->job, record, size, p->max_features, p->max_classes, err);
+}
+
+/* ---- archive */
+
+#define MOST (INT64_MAX / 4) /* of what is counted */
+
+/* Running or not: who has the job is of no matter to what comes later. */
+static void archive_state(struct svi_archive *a, struct svi_refit_policy *p) {
+    bool running = p->state > SVI_REFIT_IDLE;
+    svi_archive_bool(a, "running", &running);
+    svi_archive_bool(a, "stale", &p->stale);
+    svi_archive_int64(a, "next", &p->next, 0, MOST);
+    svi_archive_double(a, "next time", &p->next_time);
+    svi_archive_check(a, !isnan(p->next_time), "a time is none");
+    svi_archive_check(a, running || !p->stale, "a refit that does not run is stale");
+    if (svi_archive_loading(a) && svi_archive_ok(a))
+        p->state = running ? SVI_REFIT_LOST : SVI_REFIT_IDLE;
+}
+
+/* The oldest first: where the ring begins is of no matter. */
+static void archive_hits(struct svi_archive *a, struct svi_refit_policy *p) {
+    uint8_t hits[SVI_REFIT_POLICY_WINDOW];
+    for (int64_t i = 0; i < p->hit_count && !svi_archive_loading(a); i++)
+        hits[i] = p->hits[(p->hit_at - p->hit_count + i + p->hit_room) % p->hit_room];
+    svi_archive_int64(a, "hit count", &p->hit_count, 0, p->hit_room);
+    if (!svi_archive_ok(a))
+        return;
+    svi_archive_bytes(a, "hits", hits, p->hit_count);
+    if (!svi_archive_loading(a) || !svi_archive_ok(a))
+        return;
+    p->online = p->refit = 0;
+    for (int64_t i = 0; i < p->hit_count && svi_archive_check(a, hits[i] <= 3, "a hit is none"); i++) {
+        p->hits[i] = hits[i];
+        p->online += hits[i] & 1;
+        p->refit += hits[i] >> 1;
+    }
+    p->hit_at = p->hit_count % p->hit_room;
+}
+
+/* Told with the stats for as long as no other refit comes, whether or not it is still of use. */
+static void archive_figures(struct svi_archive *a, struct svi_refit_policy *p) {
+    svs_model *m = &p->model;
+    int method = m->method ? (int)svs_solver_find(m->method) : SVS_SOLVER_COUNT;
+    svi_archive_int(a, "method", &method, 0, SVS_SOLVER_COUNT);
+    svi_archive_uint64(a, "version", &m->version);
+    svi_archive_double(a, "C", &m->C);
+    svi_archive_int64(a, "window", &m->window, 0, MOST);
+    svi_archive_double(a, "objective", &m->objective);
+    svi_archive_double(a, "gap", &m->gap);
+    svi_archive_int64(a, "iterations", &m->iterations, 0, MOST);
+    svi_archive_int64(a, "at", &m->at, 0, MOST);
+    if (!svi_archive_loading(a) || !svi_archive_ok(a))
+        return;
+    m->method = method < SVS_SOLVER_COUNT ? svs_solver_name((svs_solver)method) : NULL;
+    m->task = SVS_CLASSIFY;
+    m->refit = method < SVS_SOLVER_COUNT;
+}
+
+static void archive_refit_model(struct svi_archive *a, struct svi_refit_policy *p) {
+    svs_model *m = &p->model;
+    svi_archive_int(a, "d", &m->d, 1, p->max_features);
+    svi_archive_int(a, "class count", &m->class_count, 2, p->max_classes);
+    if (!svi_archive_ok(a))
+        return;
+    m->rows = m->class_count < 3 ? 1 : m->class_count;
+    const int64_t weights = (int64_t)m->rows * m->d;
+    if (!svi_archive_check(a, weights <= svi_archive_left(a) / 8, "a model's weights are truncated") ||
+        (svi_archive_loading(a) && svi_refit_policy_reserve(p, m->rows, m->d, a->err) != SVS_OK))
+        return;
+    svi_archive_doubles(a, "W", p->W, weights);
+    svi_archive_doubles(a, "b", p->b, m->rows);
+    m->W = p->W;
+    m->b = p->b;
+}
+
+void svi_refit_policy_archive(struct svi_archive *a, struct svi_refit_policy *p) {
+    bool off = p->state == SVI_REFIT_OFF;
+    svi_archive_bool(a, "off", &off);
+    if (!svi_archive_check(a, off == (p->state == SVI_REFIT_OFF), "the setting refit was another") || off)
+        return;
+    archive_state(a, p);
+    svi_archive_int64(a, "done", &p->done, 0, MOST);
+    svi_archive_int64(a, "failed", &p->failed, 0, MOST);
+    svi_archive_int64(a, "skipped", &p->skipped, 0, MOST);
+    svi_archive_int64(a, "overtaken", &p->overtaken, 0, MOST);
+    svi_archive_text(a, "reason", p->reason, sizeof p->reason);
+    archive_hits(a, p);
+    archive_figures(a, p);
+    svi_archive_bool(a, "have", &p->have);
+    svi_archive_bool(a, "serves", &p->serves);
+    if (svi_archive_check(a, p->have || !p->serves, "a refit serves, but there is none") && p->have)
+        archive_refit_model(a, p);
+}
+
+void svi_refit_policy_tallies_archive(struct svi_archive *a, struct svi_refit_policy *p) {
+    if (p->state == SVI_REFIT_OFF)
+        return;
+    svi_archive_int64(a, "refit begun", &p->job->begun, 0, MOST);
+    svi_archive_double(a, "refit milliseconds", &p->model.milliseconds);
+}

@@ -1,0 +1,203 @@
+/* Control requests: the table `operations` has one row an operation.
+ *
+ * A request is parsed once (wire/control_command.h). One that changes the state is written ahead, then
+ * applied by svi_engine_command, the same call that a recovery makes for its record; the others only ask.
+ * Each operation writes a complete map into the reply or fails before it writes anything, so that an error
+ * map can take its place. A new operation is a row here, one in control_command.c, and a case of the engine
+ * if it changes the state. */
+#include "server/control.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "state/write_ahead.h"
+#include "store/checkpoint_file.h"
+#include "svmstream/svmstream.h"
+#include "wire/pack.h"
+
+/* One request on its way to its reply. */
+struct request {
+    struct svi_control *control;
+    struct svi_command command;
+    double now;
+    struct svi_pack *reply;
+    svs_error *err;
+};
+
+/* ---- the operations: each writes a complete map, or fails before it writes anything */
+
+static void reply_ok(const struct request *r, size_t further) {
+    svi_pack_map(r->reply, 1 + further);
+    svi_put_bool(r->reply, "ok", true);
+}
+
+static svs_code op_status(struct request *r) {
+    const struct svi_figure *f;
+    svi_engine *e = r->control->engine;
+    int count = svi_engine_figures(e, r->now, &f), own = 0;
+    for (int i = 0; i < count; i++)
+        own += strcmp(f[i].name, "uptime") == 0;
+    reply_ok(r, (size_t)(count - own) + 5);
+    svi_put_text(r->reply, "version", svs_version());
+    svi_put_text(r->reply, "stream", r->control->settings->stream);
+    svi_put_uint(r->reply, "epoch", svi_engine_epoch(e));
+    svi_put_int(r->reply, "errors", svi_engine_errors(e));
+    svi_put_real(r->reply, "uptime", r->now - r->control->started);
+    for (int i = 0; i < count; i++)
+        if (strcmp(f[i].name, "uptime") != 0)
+            svi_put_figure(r->reply, &f[i]);
+    return SVS_OK;
+}
+
+static void reply_setting(const struct request *r, const struct svi_setting *row) {
+    char text[SVI_TEXT_MAX * 16];
+    const void *field = svi_settings_field(r->control->settings, row);
+    int64_t whole;
+    double number;
+    if ((row->type == SVI_SET_INTEGER && !row->words) || row->type == SVI_SET_BYTES) {
+        memcpy(&whole, field, sizeof whole);
+        svi_put_int(r->reply, row->key, whole);
+    } else if (row->type == SVI_SET_NUMBER) {
+        memcpy(&number, field, sizeof number);
+        svi_put_real(r->reply, row->key, number);
+    } else {
+        svi_put_text(r->reply, row->key, svi_settings_value(r->control->settings, row, text, sizeof text));
+    }
+}
+
+/* A command that changes the state, as the engine does it. */
+static svs_code apply_to_engine(struct request *r, int *count) {
+    return svi_engine_command(r->control->engine, &r->command, r->control->settings, r->now, count, r->err);
+}
+
+static svs_code op_apply(struct request *r) {
+    const bool counted = r->command.op == SVI_COMMAND_FORGET;
+    int count = 0;
+    svs_code code = apply_to_engine(r, &count);
+    if (code != SVS_OK)
+        return code;
+    reply_ok(r, counted);
+    if (counted)
+        svi_put_int(r->reply, "count", count);
+    return SVS_OK;
+}
+
+static svs_code op_config(struct request *r) {
+    svs_code code = r->command.has_set ? apply_to_engine(r, NULL) : SVS_OK;
+    if (code != SVS_OK)
+        return code;
+    reply_ok(r, 1);
+    svi_pack_text(r->reply, "config");
+    svi_pack_map(r->reply, (size_t)svi_settings_count);
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
+        reply_setting(r, row);
+    return SVS_OK;
+}
+
+static svs_code op_model(struct request *r) {
+    svs_model m;
+    struct svi_event event;
+    struct svi_bytes bytes = {0};
+    svs_code code = svi_engine_model_event(r->control->engine, &m, &event, r->err);
+    if (code == SVS_OK && svi_event_encode(&event, &bytes) != SVS_OK)
+        code = svi_fail_memory(r->err, "the model's bytes");
+    if (code == SVS_OK) {
+        reply_ok(r, 1);
+        svi_pack_key(r->reply, "model");
+        svi_pack_raw(r->reply, bytes.data, bytes.size);
+    }
+    svi_bytes_clear(&bytes);
+    return code;
+}
+
+static void reply_scored(const struct request *r, const struct svi_scored *s) {
+    reply_ok(r, 3 + 2 * (size_t)s->judged);
+    svi_put_value(r->reply, "yhat", s->yhat);
+    svi_put_reals(r->reply, "scores", s->scores, s->rows);
+    svi_put_uint(r->reply, "model", s->version);
+    if (!s->judged)
+        return;
+    svi_put_real(r->reply, "novelty", s->novelty);
+    svi_put_real(r->reply, "p", s->p);
+}
+
+static svs_code op_score(struct request *r) {
+    struct svi_scored scored;
+    const struct svi_command *c = &r->command;
+    if (!c->sample)
+        return svi_fail(r->err, SVS_MISSING_X, "score needs a sample, as a producer would send it: {x: ...}");
+    svs_code code = svi_engine_score(r->control->engine, c->sample, c->sample_size, &scored, r->err);
+    if (code == SVS_OK)
+        reply_scored(r, &scored);
+    svi_free(scored.scores);
+    return code;
+}
+
+static svs_code op_stop(struct request *r) {
+    r->control->stop = true;
+    reply_ok(r, 0);
+    return SVS_OK;
+}
+
+static svs_code op_save(struct request *r) {
+    char hash[SVI_HASH_TEXT];
+    uint64_t record = 0;
+    if (!r->control->write_ahead)
+        return svi_fail(r->err, SVS_UNAVAILABLE,
+                        "save needs a state that is kept: start with --state.dir DIRECTORY");
+    svs_code code = svi_write_ahead_save(r->control->write_ahead, &record, hash, r->err);
+    if (code != SVS_OK)
+        return code;
+    reply_ok(r, 2);
+    svi_put_int(r->reply, "record", (int64_t)record);
+    svi_put_text(r->reply, "hash", hash);
+    return SVS_OK;
+}
+
+static svs_code op_load(struct request *r) {
+    return svi_fail(r->err, SVS_NOT_SUPPORTED, "%s is known, but this version cannot do it yet",
+                    svi_command_name(r->command.op));
+}
+
+static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
+    [SVI_COMMAND_STATUS] = op_status, [SVI_COMMAND_CONFIG] = op_config, [SVI_COMMAND_MODEL] = op_model,
+    [SVI_COMMAND_PUBLISH] = op_apply, [SVI_COMMAND_FORGET] = op_apply,  [SVI_COMMAND_LABEL] = op_apply,
+    [SVI_COMMAND_RESET] = op_apply,   [SVI_COMMAND_STOP] = op_stop,     [SVI_COMMAND_REFIT] = op_apply,
+    [SVI_COMMAND_SAVE] = op_save,     [SVI_COMMAND_SCORE] = op_score,   [SVI_COMMAND_LOAD] = op_load,
+};
+
+static svs_code control_run(struct request *r) {
+    struct svi_control *c = r->control;
+    const bool kept = c->write_ahead && svi_command_changes(&r->command);
+    svs_code code = SVS_OK;
+    if (kept)
+        code = svi_write_ahead_write(c->write_ahead, SVI_RECORD_CONTROL, r->now, r->command.bytes,
+                                     r->command.size, r->err);
+    const bool written = kept && code == SVS_OK;
+    if (code == SVS_OK)
+        code = operations[r->command.op](r);
+    /* Only keeping the state fails with SVS_IO; what was written and not done a restart would do. */
+    if (c->write_ahead && (code == SVS_IO || (written && code == SVS_NO_MEMORY))) {
+        c->failed = true;
+        c->failure = *r->err;
+    }
+    return code;
+}
+
+svs_code svi_control_handle(struct svi_control *c, const void *request, size_t length, double now,
+                            struct svi_bytes *out) {
+    struct svi_pack reply;
+    svs_error err;
+    struct request r = {.control = c, .now = now, .reply = &reply, .err = &err};
+    out->size = 0;
+    svi_pack_begin(&reply, out);
+    err.code = svi_command_read(&r.command, request, length, &err);
+    if (err.code == SVS_OK)
+        err.code = control_run(&r);
+    if (err.code != SVS_OK) {
+        svi_pack_map(&reply, 2);
+        svi_put_error(&reply, &err);
+    }
+    return svi_pack_end(&reply);
+}

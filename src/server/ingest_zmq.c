@@ -1,0 +1,308 @@
+/* Messages from the input socket, a turn at a time: received, parsed, judged, written ahead, applied,
+ * answered.
+ *
+ * Each message is parsed once, when it is received (svi_envelope_read); the verdict on it (may its sender
+ * send it, does it only ask) and all that follows work on that envelope. Nothing takes effect before it is
+ * written, and one write serves for a turn, which is bounded in messages, bytes and time so that the control
+ * socket has its turn.
+ *
+ * Where every commit is synced, two batches alternate (settle_flow): while the first takes effect, the second
+ * is received and the disk works on it; it is begun as late as the disk allows, for small batches mean more
+ * syncs. On a full disk, messages with replies are declined; others wait in the first batch (`held`) for
+ * room.
+ *
+ * Read svi_ingest_zmq_turn first, then settle_all. */
+#include "server/ingest_zmq.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "state/write_ahead.h"
+#include "server/router.h"
+
+/* One turn takes at most this, so that the control socket has its turn well within 100 ms. */
+#define TURN_MESSAGES 512
+#define TURN_BYTES    (1024 * 1024)
+#define TURN_SECONDS  0.01
+#define FIRST_COST    1e-7 /* seconds a byte, before anything was measured */
+#define OVERHEAD      256  /* bytes of a message besides its own, in a queue or a journal */
+#define PIECE         8    /* messages between two looks at the socket */
+#define RETRY_SECONDS 0.25 /* with a full disk */
+#define AHEAD         1.25 /* times as long as a recent sync, it is begun before it is waited for */
+
+/* What is to be done with a message. */
+enum verdict {
+    APPLY = 0,
+    ANSWER,       /* it changes nothing: a question */
+    FORBIDDEN,    /* its sender has lost the right */
+    WRONG_SOURCE, /* its sender may not use this src */
+    UNNUMBERED    /* exactly-once needs src and n */
+};
+
+svs_code svi_ingest_zmq_new(struct svi_ingest_zmq *in, svs_error *err) {
+    bool good = true;
+    for (int i = 0; i < 2; i++) {
+        struct svi_batch *b = &in->batch[i];
+        b->queue = svi_alloc_array(TURN_MESSAGES, sizeof *b->queue);
+        b->envelope = svi_alloc_array(TURN_MESSAGES, sizeof *b->envelope);
+        b->verdict = svi_alloc(TURN_MESSAGES);
+        good = good && b->queue && b->envelope && b->verdict;
+    }
+    in->first = &in->batch[0];
+    in->second = &in->batch[1];
+    in->cost = FIRST_COST;
+    return good ? SVS_OK : svi_fail_memory(err, "the messages of a turn");
+}
+
+static void ingest_zmq_clear(struct svi_batch *b) {
+    for (int i = 0; i < b->count; i++)
+        svi_request_close(&b->queue[i]);
+    b->count = b->done = 0;
+    b->bytes = 0;
+}
+
+void svi_ingest_zmq_free(struct svi_ingest_zmq *in) {
+    for (int i = 0; i < 2; i++) {
+        ingest_zmq_clear(&in->batch[i]);
+        svi_free(in->batch[i].queue);
+        svi_free(in->batch[i].envelope);
+        svi_free(in->batch[i].verdict);
+    }
+    svi_bytes_clear(&in->reply);
+}
+
+static bool ingest_zmq_answers(const struct svi_ingest_zmq *in) {
+    return svi_input_mode(in->settings)->replies;
+}
+
+static enum verdict verdict_of(struct svi_ingest_zmq *in, zmq_msg_t *m, const struct svi_envelope *env) {
+    if (!svi_access_admits(in->access, SVI_ROLE_INGEST, m))
+        return FORBIDDEN;
+    if (!svi_access_admits_source(in->access, m, env->src, env->src_length))
+        return WRONG_SOURCE;
+    if (ingest_zmq_answers(in) && env->hello)
+        return ANSWER;
+    return svi_settings_delivery(in->settings) != SVI_EXACTLY_ONCE || svi_envelope_numbered(env) ? APPLY
+                                                                                                 : UNNUMBERED;
+}
+
+static bool ingest_zmq_receive(struct svi_ingest_zmq *in, struct svi_request *r) {
+    if (ingest_zmq_answers(in))
+        return svi_request_receive(in->socket, r);
+    r->route_count = 0;
+    zmq_msg_init(&r->body);
+    if (svi_last_frame(in->socket, &r->body))
+        return true;
+    zmq_msg_close(&r->body);
+    return false;
+}
+
+/* Adds what has come to the batch, up to as much as the last turns say can be done in time; returns its
+ * bytes. */
+static size_t ingest_zmq_take(struct svi_ingest_zmq *in, struct svi_batch *b, double now) {
+    const double room = TURN_SECONDS / in->cost;
+    const size_t before = b->bytes, most = room < TURN_BYTES ? (size_t)room : TURN_BYTES;
+    b->now = now;
+    if (b->count == 0)
+        b->began = svi_monotonic();
+    while (b->count < TURN_MESSAGES && (b->count == 0 || b->bytes < most) &&
+           ingest_zmq_receive(in, &b->queue[b->count])) {
+        zmq_msg_t *m = &b->queue[b->count].body;
+        b->bytes += zmq_msg_size(m);
+        struct svi_envelope *env = &b->envelope[b->count];
+        svi_envelope_read(env, zmq_msg_data(m), zmq_msg_size(m)); /* the one parse of this message */
+        b->verdict[b->count++] = (uint8_t)verdict_of(in, m, env);
+    }
+    return b->bytes - before;
+}
+
+static const svs_error reasons[] = {
+    [FORBIDDEN] = {SVS_NOT_ALLOWED, "this key, or its role, was removed from the allow file"},
+    [WRONG_SOURCE] = {SVS_NOT_ALLOWED,
+                      "this key is bound to other names than this src (keys allow --role source:NAME)"},
+    [UNNUMBERED] = {SVS_NO_SOURCE, "delivery exactly-once accepts numbered samples only: give src and n"},
+};
+
+typedef svs_code commit(svi_write_ahead *w, svs_error *err);
+
+/* A full disk is reported by b->full. */
+static svs_code ingest_zmq_write_ahead(struct svi_ingest_zmq *in, struct svi_batch *b, commit *how,
+                                       svs_error *err) {
+    svi_write_ahead *w = in->control->write_ahead;
+    enum svi_record_kind kind = ingest_zmq_answers(in) ? SVI_RECORD_SOURCED : SVI_RECORD_FRAME;
+    svs_code code = SVS_OK;
+    for (int i = 0; w && i < b->count && code == SVS_OK; i++) {
+        const struct svi_envelope *env = &b->envelope[i];
+        const svs_error *why = &reasons[b->verdict[i]];
+        if (b->verdict[i] == APPLY)
+            code = svi_write_ahead_append(w, kind, b->now, env->bytes, env->size, &in->why);
+        else if (b->verdict[i] == UNNUMBERED)
+            code = svi_write_ahead_append_refusal(w, why->code, why->text, b->now, &in->why);
+    }
+    if (code != SVS_OK)
+        svi_write_ahead_abort(w);
+    else if (w)
+        code = how(w, &in->why);
+    b->full = code == SVS_DISK_FULL || code == SVS_NO_MEMORY;
+    return code == SVS_OK || b->full ? SVS_OK : svi_fail(err, code, "%s", in->why.text);
+}
+
+/* ---- what becomes of each */
+
+bool svi_ingest_zmq_reply(struct svi_ingest_zmq *in, void *socket, struct svi_request *r, svs_code code) {
+    bool sent = code == SVS_OK && svi_request_reply(socket, r, in->reply.data, in->reply.size);
+    in->replies_lost += !sent;
+    return sent;
+}
+
+/* What was written down and not taken for want of memory would be taken by a restart: no answer goes out. */
+static bool out_of_memory(const struct svi_ingest_zmq *in) {
+    return in->control->write_ahead && svi_engine_out_of_memory(in->control->engine);
+}
+
+static void ingest_zmq_settle(struct svi_ingest_zmq *in, struct svi_batch *b, int i) {
+    struct svi_request *r = &b->queue[i];
+    struct svi_envelope *env = &b->envelope[i];
+    const enum verdict verdict = (enum verdict)b->verdict[i];
+    const bool declined = verdict == APPLY && b->full;
+    const svs_error *why = verdict > ANSWER ? &reasons[verdict] : declined ? &in->why : NULL;
+    if (verdict == UNNUMBERED && !b->full) /* access reports the others, a full disk was reported once */
+        svi_engine_refuse(in->control->engine, why->code, why->text, env->bytes, env->size, b->now);
+    in->declined += declined;
+    svs_code code = why ? svi_router_decline(in->control, env, why, &in->reply)
+                        : svi_router_handle(in->control, env, b->now, &in->reply);
+    if (!out_of_memory(in))
+        svi_ingest_zmq_reply(in, in->socket, r, code);
+}
+
+/* `most` more of the batch; true: all of it is done. */
+static bool settle_some(struct svi_ingest_zmq *in, struct svi_batch *b, int most) {
+    for (; b->done < b->count && most > 0 && !out_of_memory(in); b->done++, most--) {
+        if (ingest_zmq_answers(in))
+            ingest_zmq_settle(in, b, b->done);
+        else if (b->verdict[b->done] == APPLY) /* a refusal becomes an event */
+            svi_engine_apply(in->control->engine, &b->envelope[b->done], b->now, false, NULL);
+    }
+    if (b->done < b->count)
+        return false;
+    svi_latency_add(in->latency, svi_monotonic() - b->began, b->count);
+    ingest_zmq_clear(b);
+    return true;
+}
+
+/* What could not be written is reported, once when that begins and once when it is over; where there are no
+ * replies it waits for room. */
+static void look_at_room(struct svi_ingest_zmq *in, const struct svi_batch *b) {
+    in->held = b->full && !ingest_zmq_answers(in);
+    in->retry = b->now + RETRY_SECONDS;
+    if (b->full == in->blocked)
+        return;
+    in->blocked = b->full;
+    if (in->log) {
+        fprintf(in->log,
+                b->full ? "state: not accepting samples: %s\n" : "state: accepting samples again%s\n",
+                b->full ? in->why.text : "");
+        fflush(in->log);
+    }
+    if (b->full)
+        svi_engine_refuse(in->control->engine, in->why.code, in->why.text, NULL, 0, b->now);
+}
+
+/* Is it time to write the second batch down? Too early, and it is small and the disk has to sync more often;
+ * too late, and the stream waits for the disk: it is asked again after a piece only. Senders that wait for
+ * replies get those to half of the first batch before. */
+static bool is_time(const struct svi_ingest_zmq *in, const struct svi_batch *a, const struct svi_batch *b) {
+    const double left = (a->count - a->done - PIECE) * in->each; /* when it is asked next */
+    const bool last = left <= AHEAD * svi_write_ahead_sync_seconds(in->control->write_ahead);
+    return b->count >= a->count || (last && (a->done == 0 || 2 * a->done >= a->count));
+}
+
+/* While a batch takes effect the next one is gathered, and the disk works on it. Ends in time, with nothing
+ * begun. */
+static svs_code settle_flow(struct svi_ingest_zmq *in, size_t *bytes, svs_error *err) {
+    svi_write_ahead *w = in->control->write_ahead;
+    const double began = in->first->began, now = in->first->now;
+    double since = svi_monotonic();
+    bool begun = false;
+    svs_code code = SVS_OK;
+    while (code == SVS_OK && in->first->count > 0 && !in->held && !out_of_memory(in)) {
+        struct svi_batch *a = in->first, *b = in->second;
+        const int count = a->count;
+        const double spent = svi_monotonic() - began;
+        if (!begun && !a->full && spent < TURN_SECONDS)
+            *bytes += ingest_zmq_take(in, b, now + spent);
+        if (!begun && b->count > 0 && is_time(in, a, b)) {
+            code = ingest_zmq_write_ahead(in, b, svi_write_ahead_begin, err);
+            begun = true;
+        }
+        if (code != SVS_OK || !settle_some(in, a, PIECE))
+            continue;
+        in->each = 0.5 * (in->each + (svi_monotonic() - since) / count);
+        if (b->count == 0)
+            break;
+        if (!begun)
+            code = ingest_zmq_write_ahead(in, b, svi_write_ahead_begin, err);
+        if (code == SVS_OK)
+            code = svi_write_ahead_end(w, err);
+        look_at_room(in, b);
+        in->first = b;
+        in->second = a;
+        begun = false;
+        since = svi_monotonic();
+    }
+    return code;
+}
+
+svs_code svi_ingest_zmq_turn(struct svi_ingest_zmq *in, double now, bool *took, svs_error *err) {
+    *took = false;
+    if (in->held && svi_ingest_zmq_wait(in, now) > 0)
+        return SVS_OK;
+    const double began = svi_monotonic();
+    size_t bytes = in->held ? 0 : ingest_zmq_take(in, in->first, now);
+    *took = in->first->count > 0;
+    if (!*took)
+        return SVS_OK;
+    in->first->now = now; /* also of what was held */
+    svs_code code = ingest_zmq_write_ahead(in, in->first, svi_write_ahead_commit, err);
+    if (code != SVS_OK)
+        return code;
+    look_at_room(in, in->first);
+    if (in->held)
+        return SVS_OK;
+    const bool full = in->first->full;
+    if (in->control->write_ahead && svi_write_ahead_syncs(in->control->write_ahead))
+        code = settle_flow(in, &bytes, err);
+    else
+        settle_some(in, in->first, TURN_MESSAGES);
+    if (code == SVS_OK && out_of_memory(in))
+        code = svi_fail(err, SVS_NO_MEMORY,
+                        "memory ran out for a sample that was written down already: a restart takes it");
+    if (bytes > 0 && !full)
+        in->cost = 0.5 * (in->cost + (svi_monotonic() - began) / (double)bytes);
+    return code;
+}
+
+double svi_ingest_zmq_wait(const struct svi_ingest_zmq *in, double now) {
+    if (!in->held)
+        return INFINITY;
+    return in->retry > now && in->retry < now + RETRY_SECONDS ? in->retry - now : 0;
+}
+
+double svi_ingest_zmq_batch_memory(const struct svi_settings *s) {
+    return TURN_BYTES + (double)s->max_message + TURN_MESSAGES * OVERHEAD;
+}
+
+double svi_ingest_zmq_memory(const struct svi_settings *s) {
+    return 2 * (svi_ingest_zmq_batch_memory(s) +
+                TURN_MESSAGES * (sizeof(struct svi_request) + sizeof(struct svi_envelope) + 1.0));
+}
+
+void svi_ingest_zmq_figures(const struct svi_ingest_zmq *in) {
+    svi_engine_set_gauge(in->control->engine, "replies_lost", (double)in->replies_lost);
+    svi_engine_set_gauge(in->control->engine, "declined", (double)in->declined);
+    if (in->control->write_ahead)
+        svi_write_ahead_figures(in->control->write_ahead);
+}

@@ -1,0 +1,99 @@
+#include "server/router.h"
+
+#include <string.h>
+
+#include "state/write_ahead.h"
+#include "wire/pack.h"
+
+#define CREDIT      1024 /* messages that a producer may have on the way */
+#define NOT_DURABLE (-1) /* no number survives a crash */
+
+static int64_t router_durable(const struct svi_control *c, const char *src) {
+    return c->write_ahead ? svi_write_ahead_durable(c->write_ahead, src) : NOT_DURABLE;
+}
+
+static void reply_hello(struct svi_pack *p, const struct svi_control *c, const struct svi_envelope *env) {
+    char name[SVS_NAME_MAX + 1];
+    if (env->src_length < 1 || env->src_length > SVS_NAME_MAX || memchr(env->src, 0, env->src_length)) {
+        const svs_error err = {SVS_NO_SOURCE, "hello needs src, a name of 1 to 64 bytes"};
+        svi_pack_map(p, 2);
+        svi_put_error(p, &err);
+        return;
+    }
+    memcpy(name, env->src, env->src_length);
+    name[env->src_length] = '\0';
+    svi_pack_map(p, 6);
+    svi_put_bool(p, "ok", true);
+    svi_put_int(p, "next", svi_engine_source_next(c->engine, name));
+    svi_put_int(p, "durable", router_durable(c, name));
+    svi_put_int(p, "credit", CREDIT);
+    svi_put_uint(p, "epoch", svi_engine_epoch(c->engine));
+    /* before anything is on disk `durable` cannot tell whether it will be */
+    svi_put_text(p, "delivery", svi_settings_word("delivery", (int)svi_settings_delivery(c->settings)));
+}
+
+/* `final`: the message's number is used up, sending it again would not help. */
+static void reply_refusal(struct svi_pack *p, const struct svi_receipt *r, bool final) {
+    bool sourced = r->src[0] != '\0';
+    svi_pack_map(p, sourced ? 5 : 2);
+    svi_put_error(p, &r->error);
+    if (!sourced)
+        return;
+    svi_put_int(p, "n", r->first);
+    svi_put_int(p, "next", r->n + 1);
+    svi_put_bool(p, "final", final);
+}
+
+/* Of a batch some may have been refused: how many, and why the last one was. */
+static void reply_taken(struct svi_pack *p, const struct svi_control *c, const struct svi_receipt *r) {
+    bool sourced = r->src[0] != '\0', some = r->refused > 0;
+    svi_pack_map(p, (sourced ? 5u : 2u) + (some ? 3u : 0u));
+    svi_put_bool(p, "ok", true);
+    if (sourced) {
+        svi_put_int(p, "n", r->n);
+        svi_put_int(p, "durable", router_durable(c, r->src));
+        svi_put_int(p, "applied", r->n);
+        svi_put_int(p, "credit", CREDIT);
+    } else {
+        svi_put_int(p, "seq", r->seq);
+    }
+    if (some) {
+        svi_put_int(p, "refused", r->refused);
+        svi_put_error(p, &r->error);
+    }
+}
+
+svs_code svi_router_handle(struct svi_control *c, struct svi_envelope *env, double now,
+                           struct svi_bytes *out) {
+    struct svi_receipt r;
+    struct svi_pack p;
+    out->size = 0;
+    svi_pack_begin(&p, out);
+    if (!env->hello)
+        svi_engine_apply(c->engine, env, now, true, &r);
+    if (env->hello)
+        reply_hello(&p, c, env);
+    else if (r.refused > 0 && r.accepted == 0 && r.duplicates == 0)
+        reply_refusal(&p, &r, r.first <= r.n);
+    else
+        reply_taken(&p, c, &r);
+    return svi_pack_end(&p);
+}
+
+svs_code svi_router_decline(struct svi_control *c, const struct svi_envelope *env, const svs_error *why,
+                            struct svi_bytes *out) {
+    struct svi_receipt r = {.error = *why, .refused = 1};
+    struct svi_pack p;
+    if (env && env->src_good && env->n >= 0) {
+        r.first = env->n;
+        memcpy(r.src, env->src, env->src_length);
+        r.n = svi_engine_source_next(c->engine, r.src) - 1;
+    }
+    /* A full disk passes: a producer that sends again what was accepted long ago must not believe that it was
+     * refused. */
+    const bool passes = why->code == SVS_DISK_FULL || why->code == SVS_NO_MEMORY;
+    out->size = 0;
+    svi_pack_begin(&p, out);
+    reply_refusal(&p, &r, !passes && r.first <= r.n);
+    return svi_pack_end(&p);
+}

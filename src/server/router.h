@@ -1,0 +1,17 @@
+/* router.h: acknowledged input: every message gets one reply that says what became of it and what comes next.
+ * No sockets: an envelope in, the bytes of a reply out. */
+#ifndef SVI_ROUTER_H
+#define SVI_ROUTER_H
+
+#include "server/control.h"
+
+/* Applies a message: hello, or samples with or without src and n; the reply into `out` (replaced).
+ * SVS_NO_MEMORY only. */
+svs_code svi_router_handle(struct svi_control *c, struct svi_envelope *env, double now,
+                           struct svi_bytes *out);
+
+/* The reply to a message that is not applied, for this reason; env: NULL where there is none. */
+svs_code svi_router_decline(struct svi_control *c, const struct svi_envelope *env, const svs_error *why,
+                            struct svi_bytes *out);
+
+#endif

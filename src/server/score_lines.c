@@ -1,0 +1,63 @@
+#include "server/score_lines.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "wire/json.h"
+#include "wire/pack.h"
+
+svs_code svi_score_lines_score(struct svi_score_lines *l, const struct svi_event *e, int64_t row) {
+    const size_t before = l->text.size;
+    const bool named = e->as.score.id.kind != SVS_NONE;
+    struct svi_pack p;
+    if (l->fd < 0 || l->closed)
+        return SVS_OK;
+    l->event.size = 0;
+    svi_pack_begin(&p, &l->event);
+    svi_pack_map(&p, (size_t)svi_score_keys(e) + named + 1);
+    if (named)
+        svi_put_value(&p, "id", e->as.score.id);
+    svi_put_score(&p, e);
+    svi_put_int(&p, "row", row);
+    svs_code code = svi_pack_end(&p);
+    if (code == SVS_OK)
+        code = svi_json_msgpack(&l->text, l->event.data, l->event.size, NULL);
+    if (code == SVS_OK)
+        code = svi_json_text(&l->text, "\n");
+    if (code != SVS_OK)
+        l->text.size = before;
+    return code;
+}
+
+/* Waits until PIPE_BUF bytes can be written without blocking. False: it is to stop. */
+static bool score_lines_writable(const struct svi_score_lines *l, int stop_fd) {
+    struct pollfd items[2] = {{l->fd, POLLOUT, 0}, {stop_fd, POLLIN, 0}};
+    while (poll(items, 2, -1) < 0 && errno == EINTR)
+        ;
+    return items[0].revents != 0;
+}
+
+svs_code svi_score_lines_flush(struct svi_score_lines *l, int stop_fd, svs_error *err) {
+    svs_code code = SVS_OK;
+    size_t at = 0;
+    while (at < l->text.size && !l->closed && code == SVS_OK) {
+        size_t left = l->text.size - at;
+        ssize_t n = -1;
+        if (!score_lines_writable(l, stop_fd))
+            l->closed = true;
+        else
+            n = write(l->fd, l->text.data + at, left < PIPE_BUF ? left : PIPE_BUF);
+        if (n > 0)
+            at += (size_t)n;
+        else if (!l->closed && errno == EPIPE)
+            l->closed = true;
+        else if (!l->closed && errno != EINTR && errno != EAGAIN)
+            code = svi_fail(err, SVS_IO, "the scores cannot be written: %s", strerror(errno));
+    }
+    l->text.size = 0;
+    return code;
+}

@@ -1,0 +1,24 @@
+/* score_lines.h: scores as JSON lines on a file descriptor, for `in` "-": {"id", "yhat", "scores", "y",
+ * "model", "row"}, absent keys left out. */
+#ifndef SVI_SCORE_LINES_H
+#define SVI_SCORE_LINES_H
+
+#include <stdbool.h>
+
+#include "wire/event.h"
+
+struct svi_score_lines {
+    int fd;                 /* -1 = lines go nowhere */
+    bool closed;            /* the reader is gone: time to stop, quietly */
+    struct svi_bytes text;  /* not written yet */
+    struct svi_bytes event; /* the line in hand, before it is JSON */
+};
+
+/* Adds the line of a score event; `row` counts the rows of the input from 1. SVS_NO_MEMORY. */
+svs_code svi_score_lines_score(struct svi_score_lines *l, const struct svi_event *e, int64_t row);
+
+/* Writes what was added. A reader that pauses is waited for, but not when `stop_fd` becomes readable (SVS_OK,
+ * the rest is dropped and `closed` set). SVS_IO. */
+svs_code svi_score_lines_flush(struct svi_score_lines *l, int stop_fd, svs_error *err);
+
+#endif

@@ -1,0 +1,39 @@
+/* certificate.h: objective, dual value and gap of a point, from scratch, for any linear problem. */
+#ifndef SVI_CERTIFICATE_H
+#define SVI_CERTIFICATE_H
+
+#include <float.h>
+#include <math.h>
+
+#include "solver/solver_internal.h"
+
+struct svi_certificate {
+    double objective, dual, gap;
+};
+
+/* Objective of v: R(v) + sum cost_i loss_i. */
+double svi_objective(const struct svi_work *w, const double *v);
+
+/* Objective and dual value at (v, alpha). alpha is first repaired (in a copy) so that it is feasible: clipped
+ * into its box; with a free bias the heavier side is scaled down until sum y alpha = 0; with R = L1 it counts
+ * as scaled until |sum y alpha x|_inf <= 1. alpha == NULL: made from v by alpha_i = cost_i p (1 - y
+ * f)_+^(p-1). Squared loss: the dual variables are made from v in any case. `room`: svi_certify_room(w)
+ * doubles, aligned. */
+void svi_certify(const struct svi_work *w, const double *v, const double *alpha, double *room,
+                 struct svi_certificate *out);
+
+static inline size_t svi_certify_room(const struct svi_work *w) {
+    return (size_t)svi_padded(w->dim) + (size_t)w->n;
+}
+
+/* Scales the alpha of the heavier side down until sum y alpha = 0, as the free bias asks. */
+void svi_balance(const struct svi_work *w, double *alpha);
+
+/* alpha in the box of row i; with the squared loss any is. */
+static inline double svi_boxed(const struct svi_work *w, int64_t i, double alpha) {
+    if (w->problem->loss == SVS_SQUARED)
+        return alpha;
+    return fmin(fmax(alpha, 0), w->problem->p == 1 ? w->cost[i] : DBL_MAX);
+}
+
+#endif

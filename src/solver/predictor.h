@@ -1,0 +1,25 @@
+/* predictor.h: what a trained model, linear or kernel, predicts for rows, with the buffers that it takes. */
+#ifndef SVI_PREDICTOR_H
+#define SVI_PREDICTOR_H
+
+#include "base/pool.h"
+#include "svmstream/kernel.h"
+#include "svmstream/model.h"
+
+struct svi_predictor {
+    const svs_model *linear; /* one of the two, borrowed */
+    const svs_kernel_model *kernel;
+    struct svi_pool pool;
+    double *row, *work;
+    double *scores; /* decision values of the last row */
+};
+
+/* For rows of d columns. SVS_NO_MEMORY; svi_predictor_clear in any case. */
+svs_code svi_predictor_init(struct svi_predictor *p, const svs_model *linear, const svs_kernel_model *kernel,
+                            int d, svs_error *err);
+void svi_predictor_clear(struct svi_predictor *p);
+
+/* The class index of a row, -1 for none and in regression (scores[0] is the value then). */
+int svi_predictor_row(struct svi_predictor *p, const svs_rows *rows, int64_t i);
+
+#endif

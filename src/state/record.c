@@ -1,0 +1,68 @@
+#include "state/record.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "config/settings_record.h"
+
+static svs_code apply_start(svi_engine **e, struct svi_settings *s, const struct svi_record *r,
+                            svs_error *err) {
+    svs_code code = svi_settings_unpack(s, "the journal's settings", r->payload, r->size, err);
+    if (code == SVS_OK && svi_settings_raised(s, svi_engine_settings(*e)))
+        code = svi_engine_widen(e, s, err);
+    if (code == SVS_OK)
+        svi_engine_configure(*e, s);
+    return code;
+}
+
+static svs_code apply_refusal(svi_engine *e, const struct svi_record *r, svs_error *err) {
+    char text[64 + SVS_ERROR_TEXT];
+    if (r->size >= sizeof text)
+        return svi_fail(err, SVS_DAMAGED, "record %" PRIu64 " is a refusal of %zu bytes", r->number, r->size);
+    memcpy(text, r->payload, r->size);
+    text[r->size] = '\0';
+    char *reason = text + strcspn(text, " ");
+    if (*reason)
+        *reason++ = '\0';
+    svi_engine_refuse(e, svi_code_by_name(text), reason, NULL, 0, r->now);
+    return SVS_OK;
+}
+
+/* A command that failed when it came fails again; only for want of memory the state would be another. */
+static svs_code apply_command(svi_engine *e, struct svi_settings *s, const struct svi_record *r,
+                              svs_error *err) {
+    struct svi_command c;
+    svs_code code = svi_command_read(&c, r->payload, r->size, err);
+    if (code == SVS_OK)
+        code = svi_engine_command(e, &c, s, r->now, NULL, err);
+    return code == SVS_NO_MEMORY ? code : SVS_OK;
+}
+
+svs_code svi_record_apply(svi_engine **e, struct svi_settings *s, const struct svi_record *r,
+                          struct svi_receipt *receipt, svs_error *err) {
+    struct svi_envelope env;
+    switch (r->kind) {
+    case SVI_RECORD_FRAME:
+    case SVI_RECORD_SOURCED: /* what was refused then is refused again */
+        svi_envelope_read(&env, r->payload, r->size);
+        svi_engine_apply(*e, &env, r->now, r->kind == SVI_RECORD_SOURCED, receipt);
+        return SVS_OK;
+    case SVI_RECORD_CONTROL:
+        return apply_command(*e, s, r, err);
+    case SVI_RECORD_REFIT:
+        return svi_engine_refit_repeat(*e, r->payload, r->size, err);
+    case SVI_RECORD_REFUSAL:
+        return apply_refusal(*e, r, err);
+    case SVI_RECORD_STATS:
+        svi_engine_publish_stats(*e, r->now);
+        return SVS_OK;
+    case SVI_RECORD_START:
+        return apply_start(e, s, r, err);
+    case SVI_RECORD_STOP:
+        svi_engine_publish_model(*e, true);
+        return SVS_OK;
+    default:
+        return svi_fail(err, SVS_DAMAGED, "record %" PRIu64 " is of the unknown kind %d", r->number, r->kind);
+    }
+}

@@ -1,0 +1,27 @@
+/* record.h: what the journal of a stream holds, and how one record is applied to an engine. A new kind of
+ * record is a constant and a case here. */
+#ifndef SVI_RECORD_H
+#define SVI_RECORD_H
+
+#include "engine/engine.h"
+#include "store/journal.h"
+
+/* Kinds of records, and the payload of each. The numbers are in the journals of users. */
+enum svi_record_kind {
+    SVI_RECORD_FRAME = 1, /* a message as it came */
+    SVI_RECORD_SOURCED,   /* the same, with src and n looked at */
+    SVI_RECORD_CONTROL,   /* a control request */
+    SVI_RECORD_REFIT,     /* svi_refit_pack: it took effect here */
+    SVI_RECORD_REFUSAL,   /* "CODE REASON": a refusal from outside the stream */
+    SVI_RECORD_STATS,     /* nothing: stats were published */
+    SVI_RECORD_START,     /* svi_settings_pack: a process began with these settings */
+    SVI_RECORD_STOP       /* nothing: it ended, and published its model */
+};
+
+/* Applies one record of the journal to the engine, by the functions that applied it first; a start may put a
+ * wider engine in the place of *e. *s: the settings of the process. The receipt (may be NULL) is filled for a
+ * message only. SVS_DAMAGED: it cannot be applied; SVS_NO_MEMORY. */
+svs_code svi_record_apply(svi_engine **e, struct svi_settings *s, const struct svi_record *record,
+                          struct svi_receipt *receipt, svs_error *err);
+
+#endif

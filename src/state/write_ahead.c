@@ -1,0 +1,464 @@
+/* Write-ahead: a journal, and checkpoints that bound how much of it a restart has to apply.
+ *
+ * Three threads. The stream's appends and commits records, and takes the bytes of a state between two turns.
+ * The checkpoint thread writes them and then removes what they replace. The fsync thread does every sync that
+ * the stream does not wait for: one thread, one at a time, for of two syncs one might find nothing left to
+ * write while the other has not yet reported that it failed.
+ *
+ * What is on disk is counted in fsync generations: a generation ends when its sync is started and is durable
+ * when that sync has succeeded; the engine notes with each source in which generation its last number came.
+ *
+ * Invariants: a checkpoint is never newer than the journal on disk, and nothing takes effect before its
+ * record is committed. Read in order: checkpoints, the stream, start and end. */
+#include "state/write_ahead.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "state/recovery.h"
+#include "config/settings_record.h"
+#include "base/worker.h"
+
+#define KEPT             2                  /* checkpoints */
+#define JOURNAL_MOST     (64 * 1024 * 1024) /* bytes between checkpoints, however little work they were */
+#define LOOK_SECONDS     0.005              /* between two looks whether a sync has ended */
+#define STALL_SHARE      0.05               /* of the time may go into taking checkpoints */
+#define SLACK            65536              /* bytes */
+#define PIECE            (1024 * 1024)      /* bytes of a state that are gathered at once, at most */
+#define CHECKPOINT_SHARE 1.25               /* of a state's size its room has */
+
+struct svi_write_ahead {
+    struct svi_state_dir dir;
+    svi_journal *journal;
+    svi_engine *engine;
+    bool keep_all;
+    bool always;  /* every commit is synced, so whatever took effect is on disk */
+    double every; /* seconds of work between checkpoints, 0 = none */
+    double work;  /* since the last */
+    double due;   /* monotonic: when the journal wants to be synced */
+
+    svi_worker *fsync_thread;
+    struct svi_journal_sync sync; /* the fsync thread's while it is busy */
+    double sync_seconds;          /* of those that a turn waited for, recently */
+    uint64_t fsync_generation, fsync_generation_pending,
+        fsync_generation_durable; /* svi_engine_set_fsync_generation */
+
+    svi_worker *checkpoint_thread;
+    struct svi_checkpoint checkpoint; /* the checkpoint thread's while it is busy, as the next three */
+    size_t room;                      /* that it shall make for the next one; 0 = it writes this one */
+    int64_t size;
+    svs_error result;
+    size_t size_before; /* of the bodies of the one before */
+    bool waits;         /* the checkpoint, until the journal before it is on disk */
+    int64_t bytes_at;   /* of the journal at the last */
+    double since;       /* monotonic: when the oldest record that is not on disk was written; 0 = all are */
+    uint64_t newest;    /* records in the newest checkpoint */
+    bool any;           /* there is one */
+    double stall;       /* seconds that taking the last one took */
+    int64_t written, failed;
+};
+
+/* ---- checkpoints */
+
+/* All but the newest two go, then the part of the journal that only they needed: for good, since a checkpoint
+ * that a power cut brought back without its journal would make the directory a damaged one. */
+static svs_code clear_away(svi_write_ahead *w, svs_error *err) {
+    uint64_t *numbers = NULL;
+    int count = 0;
+    svs_code code = svi_state_dir_list(&w->dir, "checkpoint", &numbers, &count, err);
+    if (code == SVS_OK)
+        code = svi_state_dir_clear(&w->dir, "checkpoint", numbers, count - KEPT, err);
+    if (code == SVS_OK && !w->keep_all && count >= KEPT)
+        code = svi_journal_trim(&w->dir, numbers[count - KEPT], w->checkpoint.position.segment, err);
+    svi_free(numbers);
+    return code;
+}
+
+/* All that may wait for the disk is done here. */
+static void write_down(void *job) {
+    svi_write_ahead *w = job;
+    struct svi_bytes *b = &w->checkpoint.bodies;
+    if (w->room >
+        0) { /* touched for the first time: the stream would wait for that longer than for copying */
+        svi_bytes_clear(b);
+        b->data = svi_alloc(w->room);
+        b->capacity = b->data ? w->room : 0;
+        return;
+    }
+    w->result.code = svi_checkpoint_write(&w->dir, &w->checkpoint, &w->size, &w->result);
+    if (w->result.code == SVS_OK)
+        w->result.code = clear_away(w, &w->result);
+}
+
+static const struct svi_worker_task checkpoint_task = {"checkpoints", write_down, NULL, true};
+
+static const struct svi_worker_task fsync_task = {"syncs", svi_journal_sync_run, NULL, true};
+
+static svs_code begin_sync(svi_write_ahead *w, svs_error *err) {
+    svs_code code = svi_journal_sync_begin(w->journal, &w->sync, err);
+    w->fsync_generation_pending = w->fsync_generation++;
+    svi_engine_set_fsync_generation(w->engine, w->fsync_generation, w->fsync_generation_durable);
+    if (code == SVS_OK)
+        svi_worker_submit(w->fsync_thread, &w->sync);
+    w->due = 0;
+    return code;
+}
+
+static svs_code end_sync(svi_write_ahead *w, svs_error *err) {
+    svs_code code = svi_journal_sync_end(w->journal, &w->sync, err);
+    if (code == SVS_OK && w->fsync_generation_pending > w->fsync_generation_durable)
+        w->fsync_generation_durable = w->fsync_generation_pending;
+    svi_engine_set_fsync_generation(w->engine, w->fsync_generation, w->fsync_generation_durable);
+    return code;
+}
+
+/* What is in a checkpoint must not be newer than what is in the journal: that is synced before it is written.
+ */
+static svs_code write_ahead_hand_over(svi_write_ahead *w, svs_error *err) {
+    if (svi_journal_durable(w->journal) < w->checkpoint.position.number)
+        return svi_worker_busy(w->fsync_thread) ? SVS_OK : begin_sync(w, err);
+    w->waits = false;
+    svi_worker_submit(w->checkpoint_thread, w);
+    return SVS_OK;
+}
+
+static svs_code begin_checkpoint(svi_write_ahead *w, svs_error *err) {
+    const double began = svi_monotonic();
+    const struct svi_position at = svi_journal_position(w->journal);
+    w->work = 0;
+    w->bytes_at = svi_journal_bytes(w->journal);
+    if (w->any && at.number == w->newest)
+        return SVS_OK;
+    w->size_before = w->checkpoint.bodies.size;
+    svs_code code = svi_engine_save(w->engine, &w->checkpoint, err);
+    w->failed += code != SVS_OK;
+    w->waits = code == SVS_OK;
+    w->checkpoint.position = at;
+    if (code == SVS_OK)
+        code = write_ahead_hand_over(w, err);
+    w->stall = svi_monotonic() - began;
+    return code;
+}
+
+/* One is due: at once, unless its room has to be made first. */
+static svs_code prepare_checkpoint(svi_write_ahead *w, svs_error *err) {
+    const struct svi_bytes *b = &w->checkpoint.bodies;
+    const bool steady = b->size > 0 && b->size == w->size_before; /* as with a full window */
+    const size_t size = steady ? b->size : svi_engine_size(w->engine);
+    if (size + SLACK <= b->capacity)
+        return begin_checkpoint(w, err);
+    w->room = (size_t)(CHECKPOINT_SHARE * (double)size) + 2 * SLACK;
+    svi_worker_submit(w->checkpoint_thread, w);
+    return SVS_OK;
+}
+
+/* Was that all that the checkpoint_thread did? */
+static bool made_room(svi_write_ahead *w) {
+    const bool made = w->room > 0;
+    w->room = 0;
+    return made;
+}
+
+/* A full disk is no reason to end: the next one may find room. */
+static svs_code end_checkpoint(svi_write_ahead *w, svs_error *err) {
+    if (w->result.code != SVS_OK) {
+        w->failed++;
+        return svi_fail(err, w->result.code, "%s", w->result.text);
+    }
+    w->newest = w->checkpoint.position.number;
+    w->any = true;
+    w->written++;
+    return SVS_OK;
+}
+
+static svs_code unless_full(svs_code code) {
+    return code == SVS_DISK_FULL || code == SVS_NO_MEMORY ? SVS_OK : code;
+}
+
+/* All that took effect so far is on disk. */
+static void end_generation(svi_write_ahead *w) {
+    w->fsync_generation_durable = w->fsync_generation++;
+    svi_engine_set_fsync_generation(w->engine, w->fsync_generation, w->fsync_generation_durable);
+}
+
+svs_code svi_write_ahead_save(svi_write_ahead *w, uint64_t *record, char *hash, svs_error *err) {
+    svs_code code = SVS_OK;
+    if (svi_worker_wait(w->fsync_thread)) /* if it failed, no later sync would hear of it */
+        code = end_sync(w, err);
+    if (svi_worker_wait(w->checkpoint_thread) && !made_room(w) && code == SVS_OK)
+        code = unless_full(end_checkpoint(w, err));
+    w->waits = false; /* a newer one takes its place */
+    if (code == SVS_OK && (code = svi_journal_sync(w->journal, err)) == SVS_OK)
+        end_generation(w);
+    if (code == SVS_OK)
+        code = begin_checkpoint(w, err);
+    if (code == SVS_OK && svi_worker_wait(w->checkpoint_thread))
+        code = end_checkpoint(w, err);
+    if (code == SVS_OK && record)
+        *record = w->newest;
+    if (code == SVS_OK && hash)
+        svi_hash_text(w->checkpoint.hash, hash);
+    return code;
+}
+
+/* ---- the stream */
+
+svs_code svi_write_ahead_append(svi_write_ahead *w, enum svi_record_kind kind, double now,
+                                const void *payload, size_t size, svs_error *err) {
+    return svi_journal_append(w->journal, kind, now, payload, size, err);
+}
+
+/* Since when is there something that a power cut would take? */
+static void look_at_disk(svi_write_ahead *w) {
+    if (svi_journal_durable(w->journal) == svi_journal_position(w->journal).number)
+        w->since = 0;
+    else if (w->since == 0)
+        w->since = svi_monotonic();
+}
+
+svs_code svi_write_ahead_commit(svi_write_ahead *w, svs_error *err) {
+    const uint64_t syncs = svi_journal_syncs(w->journal);
+    svs_code code = svi_journal_commit(w->journal, err);
+    if (svi_journal_syncs(w->journal) != syncs)
+        end_generation(w);
+    w->due = 0;
+    look_at_disk(w);
+    return code;
+}
+
+bool svi_write_ahead_syncs(const svi_write_ahead *w) {
+    return w->always;
+}
+
+svs_code svi_write_ahead_begin(svi_write_ahead *w, svs_error *err) {
+    svs_code code = svi_journal_write(w->journal, err);
+    if (code == SVS_OK)
+        code = svi_journal_sync_begin(w->journal, &w->sync, err);
+    if (code == SVS_OK && w->sync.fd >= 0)
+        svi_worker_submit(w->fsync_thread, &w->sync);
+    return code;
+}
+
+svs_code svi_write_ahead_end(svi_write_ahead *w, svs_error *err) {
+    svs_code code = SVS_OK;
+    if (svi_worker_wait(w->fsync_thread)) {
+        w->sync_seconds = 0.5 * (w->sync_seconds + w->sync.seconds);
+        code = svi_journal_sync_end(w->journal, &w->sync, err);
+    }
+    look_at_disk(w);
+    return code;
+}
+
+double svi_write_ahead_sync_seconds(const svi_write_ahead *w) {
+    return w->sync_seconds;
+}
+
+/* Nobody waits for the disk between two syncs that are due: a slow one would hold the stream up. */
+static svs_code sync_in_background(svi_write_ahead *w, double now, svs_error *err) {
+    svs_code code = SVS_OK;
+    if (svi_worker_busy(w->fsync_thread) && svi_worker_collect(w->fsync_thread))
+        code = end_sync(w, err);
+    if (code == SVS_OK && w->waits)
+        code = write_ahead_hand_over(w, err);
+    if (code == SVS_OK && !svi_worker_busy(w->fsync_thread) && svi_journal_due(w->journal, now, &w->due))
+        code = begin_sync(w, err);
+    if (svi_worker_busy(w->fsync_thread))
+        w->due = now + LOOK_SECONDS;
+    return code;
+}
+
+void svi_write_ahead_abort(svi_write_ahead *w) {
+    if (w)
+        svi_journal_abort(w->journal);
+}
+
+svs_code svi_write_ahead_write(svi_write_ahead *w, enum svi_record_kind kind, double now, const void *payload,
+                               size_t size, svs_error *err) {
+    svs_code code = svi_write_ahead_append(w, kind, now, payload, size, err);
+    return code == SVS_OK ? svi_write_ahead_commit(w, err) : code;
+}
+
+svs_code svi_write_ahead_append_refusal(svi_write_ahead *w, svs_code code, const char *reason, double now,
+                                        svs_error *err) {
+    char record[64 + SVS_ERROR_TEXT];
+    const int size = snprintf(record, sizeof record, "%s %s", svs_code_name(code), reason);
+    return svi_write_ahead_append(w, SVI_RECORD_REFUSAL, now, record, (size_t)size, err);
+}
+
+void svi_write_ahead_refuse(svi_write_ahead *w, svi_engine *e, svs_code code, const char *reason,
+                            const void *bytes, size_t length, double now) {
+    if (w && svi_write_ahead_append_refusal(w, code, reason, now, NULL) == SVS_OK)
+        (void)svi_write_ahead_commit(w, NULL);
+    svi_engine_refuse(e, code, reason, bytes, length, now);
+}
+
+int64_t svi_write_ahead_durable(const svi_write_ahead *w, const char *src) {
+    const bool all = svi_journal_durable(w->journal) == svi_journal_position(w->journal).number;
+    return all || w->always ? svi_engine_source_next(w->engine, src) - 1
+                            : svi_engine_source_durable(w->engine, src);
+}
+
+svs_code svi_write_ahead_turn(svi_write_ahead *w, double work, svs_error *err) {
+    svs_code code = SVS_OK;
+    const double now = svi_monotonic();
+    w->work += work;
+    if (now >= w->due)
+        code = sync_in_background(w, now, err);
+    look_at_disk(w);
+    if (code == SVS_OK && svi_worker_busy(w->checkpoint_thread) && svi_worker_collect(w->checkpoint_thread))
+        code = unless_full(made_room(w) ? begin_checkpoint(w, err) : end_checkpoint(w, err));
+    const bool worked = w->every > 0 && w->work >= w->every && w->work * STALL_SHARE >= w->stall,
+               grown = svi_journal_bytes(w->journal) - w->bytes_at >= JOURNAL_MOST;
+    if (code == SVS_OK && (worked || grown) && !w->waits && !svi_worker_busy(w->checkpoint_thread))
+        code = unless_full(prepare_checkpoint(w, err));
+    return code;
+}
+
+double svi_write_ahead_wait(const svi_write_ahead *w) {
+    const double left = w->due - svi_monotonic();
+    return left > 0 ? left : 0;
+}
+
+int svi_write_ahead_fd(const svi_write_ahead *w) {
+    return svi_worker_fd(w->checkpoint_thread);
+}
+
+/* The checkpoint, what it is gathered in, and the journal's records of a turn, whose room doubles. */
+void svi_write_ahead_memory(double turn, double *share, double *fixed) {
+    *share = CHECKPOINT_SHARE;
+    *fixed = sizeof(svi_write_ahead) + 2 * SLACK + PIECE + 2 * turn;
+}
+
+void svi_write_ahead_figures(const svi_write_ahead *w) {
+    const uint64_t number = svi_journal_position(w->journal).number,
+                   durable = svi_journal_durable(w->journal);
+    svi_engine_set_gauge(w->engine, "journal_records", (double)number);
+    svi_engine_set_gauge(w->engine, "journal_bytes", (double)svi_journal_bytes(w->journal));
+    svi_engine_set_gauge(w->engine, "journal_undurable", (double)(number - durable));
+    svi_engine_set_gauge(w->engine, "journal_age", w->since > 0 ? svi_monotonic() - w->since : 0);
+    svi_engine_set_gauge(w->engine, "checkpoints", (double)w->written);
+    svi_engine_set_gauge(w->engine, "checkpoints_failed", (double)w->failed);
+    svi_engine_set_gauge(w->engine, "checkpoint_age", (double)(number - w->newest));
+    svi_engine_set_gauge(w->engine, "checkpoint_milliseconds", 1000 * w->stall);
+}
+
+/* ---- start and end */
+
+/* Checkpoints newer than the one that was loaded cannot be read: they must not come first the next time. */
+static svs_code set_aside(svi_write_ahead *w, const struct svi_recovery *r, svs_error *err) {
+    uint64_t *numbers = NULL;
+    int count = 0;
+    svs_code code = r->damaged ? svi_state_dir_list(&w->dir, "checkpoint", &numbers, &count, err) : SVS_OK;
+    for (int i = 0; code == SVS_OK && i < count; i++)
+        if (!r->checkpointed || numbers[i] > r->checkpoint)
+            code = svi_state_dir_set_aside(&w->dir, "checkpoint", numbers[i], err);
+    svi_free(numbers);
+    return code;
+}
+
+/* The first record of this process: from here on its settings hold. */
+static svs_code note_start(svi_write_ahead *w, const struct svi_settings *s, svs_error *err) {
+    struct svi_bytes text = {0};
+    svs_code code = svi_settings_pack(s, &text, err);
+    if (code == SVS_OK)
+        code = svi_write_ahead_write(w, SVI_RECORD_START, svi_wall_clock(), text.data, text.size, err);
+    if (code == SVS_OK)
+        code = svi_journal_sync(w->journal, err);
+    svi_bytes_clear(&text);
+    return code;
+}
+
+/* What to go on with, and the engine for it. */
+static svs_code write_ahead_settle(struct svi_recovery *r, struct svi_settings *s, svi_sink *sink, void *user,
+                                   svi_engine **engine, svs_error *err) {
+    svs_code code = r->engine ? svi_settings_merge(s, &r->settings, err) : SVS_OK;
+    *engine = r->engine;
+    if (code == SVS_OK)
+        code = svi_settings_check(s, err);
+    if (code != SVS_OK)
+        return code;
+    if (r->engine)
+        return svi_settings_raised(s, &r->settings) ? svi_engine_widen(engine, s, err) : SVS_OK;
+    /* A crash may have left a segment without a record: what follows in it is of its epoch. */
+    r->epoch = r->found.epoch ? r->found.epoch : (uint64_t)(1e6 * svi_wall_clock());
+    *engine = svi_engine_new(s, r->epoch, sink, user, err);
+    if (*engine)
+        svi_engine_keep_model(*engine);
+    return *engine ? SVS_OK : err->code;
+}
+
+static svs_code take_up(svi_write_ahead *w, struct svi_settings *s, svi_sink *sink, void *user, FILE *log,
+                        svi_engine **engine, svs_error *err) {
+    struct svi_recovery r = {0};
+    const struct svi_recovery_options o = {
+        .accept_loss = s->accept_loss, .until = UINT64_MAX, .otherwise = s, .silent = true, .log = log};
+    svs_code code;
+    if ((code = svi_journal_forget(&w->dir, err)) != SVS_OK ||
+        (code = svi_recover(&w->dir, &o, sink, user, &r, err)) != SVS_OK)
+        return code;
+    if (!r.engine && log)
+        fprintf(log, "state: nothing in %s yet; starting a new state\n", s->state_dir);
+    if ((code = write_ahead_settle(&r, s, sink, user, engine, err)) != SVS_OK ||
+        (code = set_aside(w, &r, err)) != SVS_OK)
+        return code;
+    w->always = svi_settings_fsync(s) == SVI_FSYNC_ALWAYS;
+    const struct svi_journal_options j = {s->stream, r.epoch, s->journal_segment, svi_settings_fsync(s),
+                                          s->journal_interval};
+    if (!(w->journal = svi_journal_new(&w->dir, &j, &r.found.end, err)))
+        return err->code;
+    w->engine = *engine;
+    svi_engine_set_fsync_generation(w->engine, w->fsync_generation, w->fsync_generation_durable);
+    w->any = r.checkpointed;
+    w->newest = r.checkpoint;
+    w->work = r.seconds; /* what was repeated would be repeated again */
+    code = note_start(w, s, err);
+    if (code != SVS_OK)
+        return code;
+    svi_engine_configure(w->engine, s);
+    svi_engine_mute(w->engine, false);
+    svi_engine_refit_restart(w->engine);
+    return r.found.damages > 0 || r.rebuilt ? svi_write_ahead_save(w, NULL, NULL, err) : SVS_OK;
+}
+
+svi_write_ahead *svi_write_ahead_open(struct svi_settings *s, svi_sink *sink, void *user, FILE *log,
+                                      svi_engine **engine, svs_error *err) {
+    svi_write_ahead *w = svi_alloc(sizeof *w);
+    *engine = NULL;
+    if (!w) {
+        svi_fail_memory(err, "the write-ahead");
+        return NULL;
+    }
+    w->dir.fd = w->dir.lock = w->sync.fd = -1;
+    w->fsync_generation = 1;
+    w->keep_all = s->journal_keep == SVI_JOURNAL_KEEP_ALL;
+    w->every = s->checkpoint_seconds;
+    svs_code code = svi_state_dir_open(&w->dir, s->state_dir, true, err);
+    if (code == SVS_OK && (!(w->checkpoint_thread = svi_worker_new(&checkpoint_task, err)) ||
+                           !(w->fsync_thread = svi_worker_new(&fsync_task, err))))
+        code = err->code;
+    if (code == SVS_OK)
+        code = take_up(w, s, sink, user, log, engine, err);
+    if (code != SVS_OK) {
+        svi_write_ahead_free(&w);
+        svi_engine_free(engine);
+    }
+    return w;
+}
+
+void svi_write_ahead_free(svi_write_ahead **pw) {
+    svi_write_ahead *w = *pw;
+    if (!w)
+        return;
+    svi_worker_free(&w->checkpoint_thread);
+    svi_worker_free(&w->fsync_thread);
+    if (w->journal) /* what they had open */
+        (void)svi_journal_sync_end(w->journal, &w->sync, NULL);
+    svi_journal_free(&w->journal);
+    svi_state_dir_close(&w->dir);
+    svi_checkpoint_clear(&w->checkpoint);
+    svi_free(w);
+    *pw = NULL;
+}

@@ -1,0 +1,425 @@
+/* Checkpoints as files: first what both sides share, then writing, then reading.
+ *
+ * A file gets its name only when it is complete and on disk (NAME.tmp, fsync, rename, fsync of the
+ * directory), so a crash leaves the old checkpoints and perhaps a NAME.tmp that the next start removes. Every
+ * object has a check that continues the one before, and the end holds the hash of the state: a reader
+ * believes a file whole or not at all.
+ *
+ * Writing happens in the background while the stream goes on, whose journal syncs wait for whatever the file
+ * system has to write: so the file is handed to the disk in pieces (WRITE_PIECE) as it grows. Nothing is
+ * copied: the body of a section is written from where it is, and its check is made of the head and the body
+ * in turn. Reading takes one object at a time (parse_object) and appends the bodies to one buffer. */
+#define XXH_STATIC_LINKING_ONLY /* states on the stack: no memory except through the gate */
+#include "store/checkpoint_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "store/checksum.h"
+#include "store/io.h"
+#include "store/read_buffer.h"
+
+#define FORMAT        "svmstream-checkpoint"
+#define HEADER_PAIRS  14
+#define SECTION_ITEMS 4
+#define END           "end"
+#define END_ITEMS     3
+
+#define SECTION_PIECE ((size_t)1 << 31) /* bytes of a section in one object: lengths have 32 bits */
+#define WRITE_PIECE   ((size_t)1 << 18) /* bytes that are left to the file system at a time */
+
+void svi_checkpoint_clear(struct svi_checkpoint *c) {
+    svi_bytes_clear(&c->settings);
+    svi_bytes_clear(&c->bodies);
+    *c = (struct svi_checkpoint){0};
+}
+
+const struct svi_section *svi_checkpoint_find(const struct svi_checkpoint *c, const char *name) {
+    for (int i = 0; i < c->sections; i++)
+        if (strcmp(c->section[i].name, name) == 0)
+            return &c->section[i];
+    return NULL;
+}
+
+void svi_checkpoint_hash(struct svi_checkpoint *c) {
+    XXH3_state_t state;
+    XXH128_canonical_t hash;
+    XXH3_INITSTATE(&state);
+    XXH3_128bits_reset(&state);
+    for (int i = 0; i < c->sections; i++) {
+        const struct svi_section *s = &c->section[i];
+        uint64_t size = htobe64(s->size);
+        if (!s->hashed)
+            continue;
+        XXH3_128bits_update(&state, s->name, strlen(s->name) + 1);
+        XXH3_128bits_update(&state, &size, sizeof size);
+        if (s->size > 0)
+            XXH3_128bits_update(&state, c->bodies.data + s->offset, s->size);
+    }
+    XXH128_canonicalFromHash(&hash, XXH3_128bits_digest(&state));
+    memcpy(c->hash, hash.digest, sizeof c->hash);
+}
+
+char *svi_hash_text(const uint8_t hash[16], char out[SVI_HASH_TEXT]) {
+    for (int i = 0; i < 16; i++)
+        snprintf(out + 2 * i, 3, "%02x", hash[i]);
+    return out;
+}
+
+/* ---- writing */
+
+struct writer {
+    int fd, error; /* error: errno of the first failure */
+    size_t piece, unsynced;
+    uint64_t objects;      /* pieces of sections */
+    int64_t size;          /* written */
+    uint64_t check;        /* of the object before */
+    struct svi_bytes head; /* what an object has before its body */
+};
+
+static void write_bytes(struct writer *w, const void *bytes, size_t size) {
+    const uint8_t *at = bytes;
+    while (size > 0 && !w->error) {
+        size_t n = size < WRITE_PIECE - w->unsynced ? size : WRITE_PIECE - w->unsynced;
+        w->error = svi_write_all(w->fd, at, n);
+        w->unsynced += n;
+        w->size += (int64_t)n;
+        at += n;
+        size -= n;
+        if (w->unsynced == WRITE_PIECE && !w->error)
+            w->error = svi_write_back(w->fd);
+        w->unsynced %= WRITE_PIECE;
+    }
+}
+
+/* Writes `head` with its check. */
+static svs_code write_checked(struct writer *w, struct svi_pack *p) {
+    w->check = svi_check_append(p, 0, w->check);
+    svs_code code = svi_pack_end(p);
+    if (code == SVS_OK)
+        write_bytes(w, w->head.data, w->head.size);
+    w->head.size = 0;
+    return code;
+}
+
+static svs_code write_header(struct writer *w, const struct svi_checkpoint *c) {
+    struct svi_pack p;
+    svi_pack_begin(&p, &w->head);
+    svi_pack_map(&p, HEADER_PAIRS);
+    svi_put_text(&p, "format", FORMAT);
+    svi_put_uint(&p, "v", SVI_CHECKPOINT_VERSION);
+    svi_put_text(&p, "program", c->program);
+    svi_put_text(&p, "isa", c->isa);
+    svi_put_text(&p, "stream", c->stream);
+    svi_put_uint(&p, "epoch", c->epoch);
+    svi_put_uint(&p, "number", c->position.number);
+    svi_put_uint(&p, "segment", c->position.segment);
+    svi_put_uint(&p, "offset", c->position.offset);
+    svi_put_uint(&p, "chain", c->position.chain);
+    svi_put_uint(&p, "secret", c->position.secret);
+    svi_pack_key(&p, "settings");
+    msgpack_pack_str_with_body(&p.packer, c->settings.size ? (const void *)c->settings.data : "",
+                               c->settings.size);
+    svi_put_uint(&p, "sections", w->objects);
+    svi_pack_key(&p, "check");
+    return write_checked(w, &p);
+}
+
+/* The body is written from where it is, so its check is made of two pieces. */
+static svs_code write_piece(struct writer *w, const struct svi_section *s, const uint8_t *body, size_t size) {
+    struct svi_pack p;
+    XXH3_state_t state;
+    uint8_t check[SVI_CHECK_SIZE];
+    svi_pack_begin(&p, &w->head);
+    svi_pack_array(&p, SECTION_ITEMS);
+    svi_pack_text(&p, s->name);
+    svi_pack_bool(&p, s->hashed);
+    msgpack_pack_bin(&p.packer, size);
+    if (svi_pack_end(&p) != SVS_OK)
+        return SVS_NO_MEMORY;
+    XXH3_INITSTATE(&state);
+    XXH3_64bits_reset_withSeed(&state, w->check);
+    XXH3_64bits_update(&state, w->head.data, w->head.size);
+    if (size > 0)
+        XXH3_64bits_update(&state, body, size);
+    w->check = XXH3_64bits_digest(&state);
+    svi_store_word(check, SVI_LEAD_UINT64, w->check);
+    write_bytes(w, w->head.data, w->head.size);
+    write_bytes(w, body, size);
+    write_bytes(w, check, sizeof check);
+    w->head.size = 0;
+    return SVS_OK;
+}
+
+static svs_code write_section(struct writer *w, const struct svi_checkpoint *c, const struct svi_section *s) {
+    svs_code code = SVS_OK;
+    size_t done = 0;
+    do {
+        const size_t left = s->size - done, size = left < w->piece ? left : w->piece;
+        code = write_piece(w, s, size ? c->bodies.data + s->offset + done : NULL, size);
+        done += size;
+    } while (code == SVS_OK && done < s->size);
+    return code;
+}
+
+static svs_code write_end(struct writer *w, const struct svi_checkpoint *c) {
+    struct svi_pack p;
+    svi_pack_begin(&p, &w->head);
+    svi_pack_array(&p, END_ITEMS);
+    svi_pack_text(&p, END);
+    svi_pack_bin(&p, c->hash, sizeof c->hash);
+    return write_checked(w, &p);
+}
+
+static svs_code write_content(struct writer *w, const struct svi_checkpoint *c) {
+    svs_code code = write_header(w, c);
+    for (int i = 0; i < c->sections && code == SVS_OK; i++)
+        code = write_section(w, c, &c->section[i]);
+    return code == SVS_OK ? write_end(w, c) : code;
+}
+
+/* Writes and syncs NAME.tmp. */
+static svs_code write_unfinished(const struct svi_state_dir *dir, struct writer *w, const char *name,
+                                 const struct svi_checkpoint *c, svs_error *err) {
+    w->fd = openat(dir->fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    w->error = w->fd < 0 ? errno : 0;
+    svs_code code = w->error ? SVS_OK : write_content(w, c);
+    if (code == SVS_OK && !w->error)
+        w->error = svi_sync_file(w->fd);
+    if (w->fd >= 0)
+        close(w->fd);
+    if (code != SVS_OK)
+        return svi_fail_memory(err, "the header of a checkpoint");
+    if (w->error)
+        return svi_no_room(w->error) ? svi_fail_full(err, dir->path, name, c->bodies.size, w->error)
+                                     : svi_fail_io(err, dir->path, name, "written", w->error);
+    return SVS_OK;
+}
+
+/* What is written must be accepted when it is read. */
+static svs_code check_sizes(struct writer *w, const struct svi_checkpoint *c, svs_error *err) {
+    uint64_t bytes = c->settings.size + ((uint64_t)1 << 20); /* all else is below */
+    for (int i = 0; i < c->sections; i++) {
+        const size_t size = c->section[i].size;
+        w->objects += size ? (size - 1) / w->piece + 1 : 1; /* an empty section has one too */
+        bytes += size;
+    }
+    if (w->objects <= SVI_OBJECTS_MAX && bytes <= SVI_CHECKPOINT_MAX)
+        return SVS_OK;
+    return svi_fail(err, SVS_TOO_LARGE,
+                    "the state has %llu bytes, more than a checkpoint takes: make the window smaller",
+                    (unsigned long long)bytes);
+}
+
+svs_code svi_checkpoint_write(const struct svi_state_dir *dir, struct svi_checkpoint *c, int64_t *size,
+                              svs_error *err) {
+    return svi_checkpoint_write_pieces(dir, c, SECTION_PIECE, size, err);
+}
+
+svs_code svi_checkpoint_write_pieces(const struct svi_state_dir *dir, struct svi_checkpoint *c, size_t piece,
+                                     int64_t *size, svs_error *err) {
+    char name[SVI_FILE_NAME], unfinished[SVI_FILE_NAME + 4];
+    struct writer w = {.fd = -1, .piece = piece};
+    if (check_sizes(&w, c, err) != SVS_OK)
+        return SVS_TOO_LARGE;
+    svi_state_dir_name(name, SVI_CHECKPOINT, c->position.number);
+    snprintf(unfinished, sizeof unfinished, "%s" SVI_UNFINISHED, name);
+    svi_checkpoint_hash(c);
+    svs_code code = write_unfinished(dir, &w, unfinished, c, err);
+    svi_bytes_clear(&w.head);
+    if (code == SVS_OK && renameat(dir->fd, unfinished, dir->fd, name) != 0)
+        code = svi_no_room(errno) ? svi_fail_full(err, dir->path, name, 0, errno)
+                                  : svi_fail_io(err, dir->path, unfinished, "renamed", errno);
+    if (code != SVS_OK)
+        (void)unlinkat(dir->fd, unfinished, 0);
+    else
+        code = svi_state_dir_sync(dir, err);
+    if (code == SVS_OK && size)
+        *size = w.size;
+    return code;
+}
+
+/* ---- reading */
+
+struct parser {
+    const uint8_t *bytes, *at, *end;
+    const uint8_t *next; /* after the object that parse_object has checked */
+    const char *dir;     /* path, NULL = none */
+    const char *name;
+    uint64_t check; /* of the object before */
+    int objects;    /* of sections to come */
+    svs_error *err;
+};
+
+static svs_code fail_damaged(const struct parser *p, const char *what) {
+    return svi_fail_file(p->err, SVS_DAMAGED, p->dir, p->name, "is damaged at byte %llu: %s",
+                         (unsigned long long)(p->at - p->bytes), what);
+}
+
+struct header_parts {
+    int64_t sections;
+    const uint8_t *settings;
+};
+
+#define CHECKPOINT_POSITION(member)                                                                          \
+    { #member, SVI_FIELD_UINT, offsetof(struct svi_checkpoint, position.member), 0, 0, NULL, false }
+
+static svs_code parse_header(struct parser *p, struct svi_checkpoint *c) {
+    static const struct svi_field fields[] = {SVI_FIELD_STRING(struct svi_checkpoint, program),
+                                              SVI_FIELD_STRING(struct svi_checkpoint, isa),
+                                              SVI_FIELD_STRING(struct svi_checkpoint, stream),
+                                              SVI_FIELD(struct svi_checkpoint, epoch, UINT, 0, 0),
+                                              CHECKPOINT_POSITION(number),
+                                              CHECKPOINT_POSITION(segment),
+                                              CHECKPOINT_POSITION(offset),
+                                              CHECKPOINT_POSITION(chain),
+                                              CHECKPOINT_POSITION(secret)};
+    static const struct svi_field more[] = {
+        SVI_FIELD(struct header_parts, sections, INTEGER, 0, SVI_OBJECTS_MAX),
+        SVI_FIELD(struct header_parts, settings, ANY, 0, 0)};
+    struct svi_header h;
+    struct header_parts parts;
+    struct svi_item settings;
+    if (!svi_header_open(&h, p->at, (size_t)(p->end - p->at), SVI_FIELDS(fields), c))
+        return fail_damaged(p, "there is no header");
+    enum svi_header_state state = svi_header_check(&h, FORMAT, SVI_CHECKPOINT_VERSION, 0, &p->check);
+    if (state == SVI_HEADER_VERSION)
+        return svi_fail_version(p->err, p->dir, p->name);
+    if (state == SVI_HEADER_BAD)
+        return fail_damaged(p, "the check of the header is wrong");
+    if (state != SVI_HEADER_SOUND ||
+        svi_fields_read("header", SVI_FIELDS(more), p->at, p->at + h.size, &parts, NULL) != SVS_OK)
+        return fail_damaged(p, "the header is incomplete");
+    svi_item_read(parts.settings, &settings);
+    if (settings.type != SVI_STRING)
+        return fail_damaged(p, "the header is incomplete");
+    p->objects = (int)parts.sections;
+    if (svi_bytes_append(&c->settings, settings.body, settings.length) != SVS_OK ||
+        svi_bytes_append(&c->settings, "", 1) != SVS_OK)
+        return svi_fail_memory(p->err, "the settings of a checkpoint");
+    c->settings.size--; /* a NUL stands after it */
+    p->at += h.size;
+    return SVS_OK;
+}
+
+/* Reads an array of items, the last of which is its check. */
+static svs_code parse_object(struct parser *p, struct svi_item *item, uint32_t items) {
+    const uint8_t *end = p->at;
+    struct svi_item array;
+    if (svi_walk(&end, p->end, 1) != SVS_OK)
+        return fail_damaged(p, "it ends too early, or it is not msgpack");
+    const uint8_t *at = svi_item_read(p->at, &array);
+    if (array.type != SVI_ARRAY || array.length != items || end - p->at <= SVI_CHECK_SIZE)
+        return fail_damaged(p, "it is not a section");
+    for (uint32_t i = 0; i < items; i++)
+        at = svi_item_read(at, &item[i]);
+    const uint8_t *check = end - SVI_CHECK_SIZE;
+    uint64_t sum = XXH3_64bits_withSeed(p->at, (size_t)(check - p->at), p->check);
+    if (!svi_check_is(check, sum))
+        return fail_damaged(p, "the check of the section is wrong");
+    p->check = sum;
+    p->next = end;
+    return SVS_OK;
+}
+
+/* Another section, or another piece of the last one: NULL if it can be neither. */
+static struct svi_section *place_section(struct svi_checkpoint *c, const struct svi_section *read) {
+    struct svi_section *last = c->sections ? &c->section[c->sections - 1] : NULL;
+    if (last && strcmp(last->name, read->name) == 0 && last->hashed == read->hashed)
+        return last;
+    if (c->sections == SVI_SECTIONS_MAX || svi_checkpoint_find(c, read->name))
+        return NULL;
+    c->section[c->sections] = *read;
+    return &c->section[c->sections++];
+}
+
+static svs_code parse_section(struct parser *p, struct svi_checkpoint *c) {
+    struct svi_item item[SECTION_ITEMS];
+    struct svi_section read = {.offset = c->bodies.size}, *s;
+    svs_code code = parse_object(p, item, SECTION_ITEMS);
+    if (code != SVS_OK)
+        return code;
+    if (item[0].type != SVI_STRING || item[0].length == 0 || item[0].length >= sizeof read.name ||
+        memchr(item[0].body, '\0', item[0].length) || item[1].type != SVI_BOOL || item[2].type != SVI_BIN)
+        return fail_damaged(p, "the section has another form");
+    read.hashed = item[1].i != 0;
+    memcpy(read.name, item[0].body, item[0].length);
+    if (!(s = place_section(c, &read)))
+        return fail_damaged(p, "the section is a duplicate, or there are too many");
+    if (svi_bytes_append(&c->bodies, item[2].body, item[2].length) != SVS_OK)
+        return svi_fail_memory(p->err, "the sections of a checkpoint");
+    s->size += item[2].length;
+    p->at = p->next;
+    return SVS_OK;
+}
+
+static svs_code parse_end(struct parser *p, struct svi_checkpoint *c) {
+    struct svi_item item[END_ITEMS];
+    svs_code code = parse_object(p, item, END_ITEMS);
+    if (code != SVS_OK)
+        return code;
+    if (!svi_item_is(&item[0], END) || item[1].type != SVI_BIN || item[1].length != sizeof c->hash)
+        return fail_damaged(p, "the end has another form");
+    svi_checkpoint_hash(c);
+    if (memcmp(c->hash, item[1].body, sizeof c->hash) != 0)
+        return fail_damaged(p, "the state has another hash");
+    p->at = p->next;
+    return p->at == p->end ? SVS_OK : fail_damaged(p, "bytes follow the end");
+}
+
+/* As empty as a new one, but with its room. */
+static void empty_checkpoint(struct svi_checkpoint *c) {
+    struct svi_bytes settings = c->settings, bodies = c->bodies;
+    settings.size = bodies.size = 0;
+    *c = (struct svi_checkpoint){.settings = settings, .bodies = bodies};
+}
+
+svs_code svi_checkpoint_parse(const uint8_t *bytes, size_t size, const char *dir, const char *name,
+                              struct svi_checkpoint *c, svs_error *err) {
+    struct parser p = {
+        .bytes = bytes, .at = bytes, .end = bytes + size, .dir = dir, .name = name, .err = err};
+    empty_checkpoint(c);
+    /* The bodies are not more than the file: room for them all, and no more, instead of growing. */
+    void *room = size > c->bodies.capacity ? svi_realloc(c->bodies.data, 0, size) : c->bodies.data;
+    if (size > 0 && !room)
+        return svi_fail_memory(err, "the sections of a checkpoint");
+    c->bodies.data = room;
+    c->bodies.capacity = size > c->bodies.capacity ? size : c->bodies.capacity;
+    svs_code code = parse_header(&p, c);
+    while (code == SVS_OK && p.objects-- > 0)
+        code = parse_section(&p, c);
+    if (code == SVS_OK)
+        code = parse_end(&p, c);
+    if (code != SVS_OK)
+        empty_checkpoint(c);
+    return code;
+}
+
+svs_code svi_checkpoint_read(const struct svi_state_dir *dir, uint64_t number, struct svi_checkpoint *c,
+                             svs_error *err) {
+    const uint8_t *bytes = (const uint8_t *)"";
+    struct svi_read_buffer b = {.fd = -1};
+    char name[SVI_FILE_NAME];
+    svs_code code = svi_read_buffer_open(&b, dir, svi_state_dir_name(name, SVI_CHECKPOINT, number), err);
+    if (code == SVS_OK && b.size > SVI_CHECKPOINT_MAX)
+        code = svi_fail_file(err, SVS_DAMAGED, dir->path, name, "has %llu bytes: too many for a checkpoint",
+                             (unsigned long long)b.size);
+    if (code == SVS_OK && b.size > 0)
+        code = svi_read_buffer_at(&b, 0, (size_t)b.size, &bytes, err);
+    if (code == SVS_OK)
+        code = svi_checkpoint_parse(bytes, (size_t)b.size, dir->path, name, c, err);
+    svi_read_buffer_clear(&b);
+    if (code == SVS_OK && c->position.number != number) {
+        empty_checkpoint(c);
+        code = svi_fail_file(err, SVS_DAMAGED, dir->path, name,
+                             "holds the state after another number of records");
+    }
+    return code;
+}

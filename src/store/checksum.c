@@ -1,0 +1,47 @@
+#include "store/checksum.h"
+
+#include <xxhash.h>
+
+uint64_t svi_check_append(struct svi_pack *p, size_t start, uint64_t seed) {
+    uint8_t item[SVI_CHECK_SIZE];
+    uint64_t check = p->failed ? 0 : XXH3_64bits_withSeed(p->out->data + start, p->out->size - start, seed);
+    svi_store_word(item, SVI_LEAD_UINT64, check);
+    svi_pack_raw(p, item, sizeof item);
+    return check;
+}
+
+void svi_put_word(struct svi_pack *p, const char *key, uint64_t bits) {
+    uint8_t item[9];
+    svi_store_word(item, SVI_LEAD_UINT64, bits);
+    svi_pack_text(p, key);
+    svi_pack_raw(p, item, sizeof item);
+}
+
+bool svi_header_open(struct svi_header *h, const uint8_t *bytes, size_t size, const struct svi_field *fields,
+                     size_t count, void *to) {
+    static const struct svi_field common[] = {SVI_FIELD_STRING(struct svi_header, format),
+                                              SVI_FIELD(struct svi_header, v, UINT, 0, 0)};
+    const uint8_t *end = bytes;
+    struct svi_item map;
+    *h = (struct svi_header){.bytes = bytes};
+    if (svi_walk(&end, bytes + size, 2) != SVS_OK)
+        return false;
+    svi_item_read(bytes, &map);
+    h->size = (size_t)(end - bytes);
+    if (map.type != SVI_MAP || h->size <= SVI_CHECK_SIZE || end[-SVI_CHECK_SIZE] != SVI_LEAD_UINT64)
+        return false;
+    h->complete = svi_fields_read("header", SVI_FIELDS(common), bytes, end, h, NULL) == SVS_OK;
+    h->complete &= svi_fields_read("header", fields, count, bytes, end, to, NULL) == SVS_OK;
+    return true;
+}
+
+enum svi_header_state svi_header_check(const struct svi_header *h, const char *format, uint64_t version,
+                                       uint64_t seed, uint64_t *check) {
+    const size_t size = h->size - SVI_CHECK_SIZE;
+    *check = XXH3_64bits_withSeed(h->bytes, size, seed);
+    if (strcmp(h->format, format) != 0 || !svi_check_is(h->bytes + size, *check))
+        return SVI_HEADER_BAD;
+    if (h->v != version)
+        return SVI_HEADER_VERSION;
+    return h->complete ? SVI_HEADER_SOUND : SVI_HEADER_INCOMPLETE;
+}

@@ -1,0 +1,129 @@
+#include "wire/control_command.h"
+
+#include <math.h>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "wire/envelope.h"
+#include "wire/fields.h"
+
+#define EXACT 0x1p53 /* reals of at most this size name one integer */
+
+enum changes { NEVER, ALWAYS, WITH_SET };
+
+static const struct {
+    const char *name;
+    enum changes changes;
+} commands[SVI_COMMAND_COUNT] = {
+    [SVI_COMMAND_STATUS] = {"status", NEVER},  [SVI_COMMAND_CONFIG] = {"config", WITH_SET},
+    [SVI_COMMAND_MODEL] = {"model", NEVER},    [SVI_COMMAND_PUBLISH] = {"publish", ALWAYS},
+    [SVI_COMMAND_FORGET] = {"forget", ALWAYS}, [SVI_COMMAND_LABEL] = {"label", ALWAYS},
+    [SVI_COMMAND_RESET] = {"reset", ALWAYS},   [SVI_COMMAND_STOP] = {"stop", NEVER},
+    [SVI_COMMAND_REFIT] = {"refit", ALWAYS},   [SVI_COMMAND_SAVE] = {"save", NEVER},
+    [SVI_COMMAND_SCORE] = {"score", NEVER},    [SVI_COMMAND_LOAD] = {"load", NEVER},
+};
+
+const char *svi_command_name(enum svi_command_op op) {
+    return commands[op].name;
+}
+
+bool svi_command_changes(const struct svi_command *c) {
+    const enum changes changes = commands[c->op].changes;
+    return changes == ALWAYS || (changes == WITH_SET && c->has_set);
+}
+
+static svs_code unknown_command(const char *name, svs_error *err) {
+    const char *names[SVI_COMMAND_COUNT + 1];
+    for (int i = 0; i < SVI_COMMAND_COUNT; i++)
+        names[i] = commands[i].name;
+    names[SVI_COMMAND_COUNT] = NULL;
+    const char *nearest = svi_nearest(name, names);
+    return svi_fail(err, SVS_UNKNOWN_OP, "unknown op '%s', the nearest known one is '%s'", name,
+                    nearest ? nearest : names[0]);
+}
+
+/* Of a key that is there twice the first one holds. */
+static void command_take(struct svi_command *c, struct svi_item *op, const struct svi_item *key,
+                         const uint8_t *value, const uint8_t *end) {
+    struct svi_item item;
+    svi_item_read(value, &item);
+    if (svi_item_is(key, "op") && op->type == SVI_ITEM_TYPE_COUNT) {
+        *op = item;
+    } else if (svi_item_is(key, "id") && c->id.type == SVI_ITEM_TYPE_COUNT) {
+        c->id = item;
+    } else if (svi_item_is(key, "y") && c->y.type == SVI_ITEM_TYPE_COUNT) {
+        c->y = item;
+    } else if (svi_item_is(key, "set") && !c->has_set) {
+        c->has_set = true;
+        c->set = item;
+    } else if (svi_item_is(key, "sample") && !c->sample) {
+        c->sample = value;
+        c->sample_size = (size_t)(end - value);
+    }
+}
+
+svs_code svi_command_read(struct svi_command *c, const void *bytes, size_t size, svs_error *err) {
+    char name[40];
+    struct svi_item map, key, op = {.type = SVI_ITEM_TYPE_COUNT}; /* not met yet */
+    *c = (struct svi_command){.bytes = bytes, .size = size, .id = op, .y = op};
+    svs_code code = svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, err);
+    if (code != SVS_OK)
+        return code;
+    const uint8_t *at = svi_item_read(bytes, &map), *end = c->bytes + size;
+    if (map.type != SVI_MAP)
+        return svi_fail(err, SVS_WRONG_TYPE, "a request is a map with the key op");
+    for (uint32_t i = 0; i < map.length; i++) {
+        svi_item_read(at, &key);
+        svi_walk(&at, end, SVI_DEPTH_MAX);
+        const uint8_t *value = at;
+        svi_walk(&at, end, SVI_DEPTH_MAX);
+        command_take(c, &op, &key, value, at);
+    }
+    if (op.type != SVI_STRING)
+        return svi_fail(err, op.type == SVI_ITEM_TYPE_COUNT ? SVS_UNKNOWN_OP : SVS_WRONG_TYPE,
+                        "a request is a map with the key op, a string");
+    svi_escape(name, sizeof name, (const char *)op.body, op.length);
+    while (c->op < SVI_COMMAND_COUNT && strcmp(commands[c->op].name, name) != 0)
+        c->op++;
+    return c->op < SVI_COMMAND_COUNT ? SVS_OK : unknown_command(name, err);
+}
+
+/* ---- values */
+
+svs_value svi_item_value(const struct svi_item *item) {
+    switch (item->type) {
+    case SVI_BOOL:
+    case SVI_INT:
+        return svs_int(item->i);
+    case SVI_REAL:
+        if (!isfinite(item->r))
+            return svs_none();
+        return item->r == trunc(item->r) && fabs(item->r) <= EXACT ? svs_int((int64_t)item->r)
+                                                                   : svs_real(item->r);
+    case SVI_STRING:
+        return (svs_value){.kind = SVS_STR, .length = item->length, .as.s = (const char *)item->body};
+    default:
+        return svs_none();
+    }
+}
+
+static bool is_good_text(svs_value v) {
+    return v.kind != SVS_STR ||
+           (v.length >= 1 && v.length <= SVS_NAME_MAX && svi_utf8_valid(v.as.s, v.length));
+}
+
+svs_code svi_command_id(const struct svi_command *c, svs_value *id, svs_error *err) {
+    *id = svi_item_value(&c->id);
+    if ((c->id.type == SVI_INT || c->id.type == SVI_STRING) && is_good_text(*id))
+        return SVS_OK;
+    return svi_fail(err, SVS_BAD_ID, "id must be given: an integer, or a string of 1 to %d bytes of UTF-8",
+                    SVS_NAME_MAX);
+}
+
+svs_code svi_command_label(const struct svi_command *c, svs_value *y, svs_error *err) {
+    *y = svi_item_value(&c->y);
+    if (y->kind != SVS_NONE && is_good_text(*y))
+        return SVS_OK;
+    return svi_fail(err, SVS_BAD_LABEL,
+                    "y must be given: a finite number, a bool or a string of 1 to %d bytes", SVS_NAME_MAX);
+}

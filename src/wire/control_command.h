@@ -1,0 +1,52 @@
+/* control_command.h: a control request, parsed once: a map {op, ...} -> which operation it is and where its
+ * values stand. The control socket answers it, the journal keeps those that change the state, and a recovery
+ * applies them again from the same parse. Nothing is copied: the bytes must outlive the command. */
+#ifndef SVI_CONTROL_COMMAND_H
+#define SVI_CONTROL_COMMAND_H
+
+#include "svmstream/value.h"
+#include "wire/cursor.h"
+
+enum svi_command_op {
+    SVI_COMMAND_STATUS = 0,
+    SVI_COMMAND_CONFIG,
+    SVI_COMMAND_MODEL,
+    SVI_COMMAND_PUBLISH,
+    SVI_COMMAND_FORGET,
+    SVI_COMMAND_LABEL,
+    SVI_COMMAND_RESET,
+    SVI_COMMAND_STOP,
+    SVI_COMMAND_REFIT,
+    SVI_COMMAND_SAVE,
+    SVI_COMMAND_SCORE,
+    SVI_COMMAND_LOAD,
+    SVI_COMMAND_COUNT
+};
+
+struct svi_command {
+    enum svi_command_op op;
+    const uint8_t *bytes;
+    size_t size;
+    struct svi_item id, y; /* SVI_NIL: not there */
+    bool has_set;
+    struct svi_item set;   /* of config: its value, whatever it is */
+    const uint8_t *sample; /* of score: the bytes of its value; NULL: not there */
+    size_t sample_size;
+};
+
+/* Codes of svi_msgpack_check; SVS_WRONG_TYPE; SVS_UNKNOWN_OP with the nearest known one. */
+svs_code svi_command_read(struct svi_command *c, const void *bytes, size_t size, svs_error *err);
+
+/* Does it change the state? Such a command is written to the journal before it takes effect. */
+bool svi_command_changes(const struct svi_command *c);
+
+const char *svi_command_name(enum svi_command_op op);
+
+/* Its id and y as an element of the stream would have them; SVS_BAD_ID, SVS_BAD_LABEL. */
+svs_code svi_command_id(const struct svi_command *c, svs_value *id, svs_error *err);
+svs_code svi_command_label(const struct svi_command *c, svs_value *y, svs_error *err);
+
+/* A scalar as a value: bools and integral reals are integers; SVS_NONE for anything else. */
+svs_value svi_item_value(const struct svi_item *item);
+
+#endif

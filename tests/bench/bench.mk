@@ -1,0 +1,38 @@
+# The rules of the measurements, each next to its peer in the same run; included by the Makefile.
+
+BENCH_BIN := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/bench_*.c))
+
+$(BUILD)/bench/%: tests/bench/%.c $(TEST_OBJ) $(LIB_A)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -MF $@.d $< $(TEST_OBJ) $(LIB_A) $(LDLIBS_ALL) $(PEER) -o $@
+
+# These measure beside a peer in the same process.
+$(BUILD)/bench/bench_solvers $(BUILD)/bench/bench_papers: PEER = -llinear -lsvm
+$(BUILD)/bench/bench_novelty $(BUILD)/bench/bench_novelty_stream: PEER = -lsvm
+
+# The peer is C++, so this one program is linked with it.
+$(BUILD)/bench/bench_learner: tests/bench/bench_learner.c tests/bench/dlib_rls.cc $(LIB_A)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) -Itests $(CFLAGS_ALL) -MMD -MP -MF $@.d -c $< -o $@.o
+	$(call say,LD,$@)g++ -O3 -DDLIB_USE_BLAS -Itests tests/bench/dlib_rls.cc $@.o $(LIB_A) $(LDLIBS_ALL) -o $@
+
+bench-run: all $(BENCH_BIN)
+	@tests/bench/run --build $(BUILD) --data $(DATA) $(ONLY)
+
+bench: deps-bench ## every measurement, beside its peer (ONLY=learner: one)
+	$(SUBMAKE) bench-run
+
+bench-novelty: deps-bench ## one-class models and novelty in the stream beside five peers; under six minutes
+	$(SUBMAKE) $(BUILD)/bench/bench_novelty $(BUILD)/bench/bench_novelty_stream
+	@tests/bench/novelty --build $(BUILD) --data $(DATA)
+
+PLOT = set terminal svg; set output "$(BUILD)/papers/time_against_n.svg"; set logscale xy; set xlabel "samples"; set ylabel "seconds"; \
+       plot "$(BUILD)/papers/time_against_n.dat" with linespoints title "alm, L2, gap 1e-3"
+
+bench-papers: deps-bench ## the papers' comparisons with our solvers, as tables and a plot in $(BUILD)/papers
+	$(SUBMAKE) $(BUILD)/bench/bench_papers
+	@mkdir -p $(BUILD)/papers
+	@SVMSTREAM_DATA=$(DATA) OPENBLAS_NUM_THREADS=1 $(BUILD)/bench/bench_papers $(BUILD)/papers | tee $(BUILD)/papers/tables.txt
+	@gnuplot -e '$(PLOT)' 2>/dev/null && echo "plot $(BUILD)/papers/time_against_n.svg"
+
+.PHONY: bench-run bench bench-novelty bench-papers
