@@ -102,6 +102,7 @@ class Producer:
         self.furthest = 0  # messages that were ever sent
         self.replies = self.twice = 0
         self.remarks = []  # what went against the protocol
+        self.old = 0.02  # share of messages that are old ones again
 
     def blame(self, text, *details):
         if len(self.remarks) < 20:
@@ -138,7 +139,7 @@ class Producer:
     def send(self, link, until):
         """The next message, or now and then an old one again."""
         i = link.at
-        if i > 0 and self.random.random() < 0.02:
+        if i > 0 and self.random.random() < self.old:
             i = self.random.randrange(max(0, i - 300), i)
         elif i >= until:
             return False
