@@ -2,13 +2,16 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "data/message.h"
 #include "log.h"
 
 #define WINDOW    256  /* samples under way, if svmstream gives as much credit */
 #define PATIENCE  5.0  /* seconds without an answer before it is reported */
 #define PAUSE_MAX 5.0  /* longest pause after a passing refusal */
+#define STRANGER  1.0  /* seconds for which a peer that is not svmstream is left alone */
 #define LINGER_MS 1500 /* --no-ack: for what ZeroMQ holds at the end */
 
 /* What the outbox reports. */
@@ -17,6 +20,8 @@ static void mqtt_feed_hear(void *user, const svs_outbox_event *e) {
     f->answered = true;
     if (e->kind == SVS_OUTBOX_REFUSED) {
         mqtt_log_few(++f->refusals, "svmstream refuses a sample: %s (%s)", e->reason, e->code);
+        if (strstr(e->reason, SVI_NOTHING_TO_CARRY))
+            mqtt_join_leave_out(f->join, e->reason);
     } else if (e->kind == SVS_OUTBOX_LATER) {
         mqtt_log_few(++f->complaints, "svmstream takes nothing for now: %s (%s)", e->reason, e->code);
     } else if (e->kind == SVS_OUTBOX_RESTARTED) {
@@ -27,10 +32,10 @@ static void mqtt_feed_hear(void *user, const svs_outbox_event *e) {
     }
 }
 
-int mqtt_feed_open(struct feed *f, const struct options *o, struct counters *c) {
+int mqtt_feed_open(struct feed *f, const struct options *o, struct counters *c, struct join *j) {
     svs_outbox_options box;
     svs_error err;
-    *f = (struct feed){.options = o, .counters = c, .heard = svi_monotonic()};
+    *f = (struct feed){.options = o, .counters = c, .join = j, .heard = svi_monotonic()};
     svs_outbox_defaults(&box);
     box.src = o->client_id;
     box.release = o->no_ack ? SVS_OUTBOX_SENT : SVS_OUTBOX_TAKEN;
@@ -52,13 +57,19 @@ void mqtt_feed_push(void *feed, const struct join *j, double ts, const struct sa
     double x[FEATURES_MAX];
     const char *names[FEATURES_MAX];
     svs_error err;
+    int d = 0;
     for (int i = 0; i < j->sensors; i++) {
-        names[i] = j->sensor[i].name;
-        if (!mqtt_join_current(j, &j->sensor[i], ts, &x[i]))
-            x[i] = NAN;
+        if (!mqtt_join_takes(j, &j->sensor[i]))
+            continue;
+        names[d] = j->sensor[i].name;
+        if (!mqtt_join_current(j, &j->sensor[i], ts, &x[d]))
+            x[d] = NAN;
+        d++;
     }
+    if (d == 0) /* there has been no value yet */
+        return;
     const svs_outbox_sample sample = {
-        .x = x, .d = j->sensors, .names = names, .id = id->value, .ts = ts, .has_ts = true};
+        .x = x, .d = d, .names = names, .id = id->value, .ts = ts, .has_ts = true};
     svs_code code = svs_outbox_pack(f->link.box, &sample, &err);
     if (code == SVS_LIMIT && svs_outbox_drop(f->link.box)) {
         mqtt_log_few(++f->counters->dropped,
@@ -79,15 +90,22 @@ int64_t mqtt_feed_waiting(const struct feed *f) {
 
 double mqtt_feed_wait(const struct feed *f) {
     const double left = f->silent ? HUGE_VAL : f->heard + PATIENCE - svi_monotonic();
-    return fmax(0, fmin(left, link_wait(&f->link)));
+    const double pause = f->again - svi_monotonic();
+    return fmax(0, fmin(left, pause > 0 ? pause : link_wait(&f->link)));
+}
+
+int mqtt_feed_items(const struct feed *f, zmq_pollitem_t *items) {
+    return svi_monotonic() < f->again ? 0 : link_items(&f->link, items);
 }
 
 void mqtt_feed_turn(struct feed *f) {
     const struct options *o = f->options;
     const svs_outbox_figures *now = &f->figures;
     svs_error err;
-    if (link_turn(&f->link, &err) != SVS_OK)
+    if (svi_monotonic() >= f->again && link_turn(&f->link, &err) != SVS_OK) {
         mqtt_log_few(++f->complaints, "%s", err.text);
+        f->again = svi_monotonic() + STRANGER;
+    }
     svs_outbox_status(f->link.box, &f->figures);
     f->counters->sent = now->sent;
     f->counters->acked = o->no_ack ? 0 : now->acked;

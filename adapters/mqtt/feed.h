@@ -13,20 +13,22 @@
 struct feed {
     const struct options *options;
     struct counters *counters;
+    struct join *join;
     struct link link;
     svs_outbox_figures figures; /* after the last turn */
     int64_t settled;            /* samples acknowledged, refused or sent on, after the last turn */
     int64_t failed;             /* samples that the outbox did not take */
     int64_t refusals;           /* for mqtt_log_few */
     int64_t complaints;         /* for mqtt_log_few */
-    double heard;               /* svi_monotonic: the last answer, or when none was waited for */
-    bool answered;              /* since the last turn */
-    bool met;                   /* it has answered once */
-    bool silent;                /* for longer than PATIENCE, which was reported */
+    double again;  /* svi_monotonic: what answers is not svmstream, it is left alone until then */
+    double heard;  /* svi_monotonic: the last answer, or when none was waited for */
+    bool answered; /* since the last turn */
+    bool met;      /* it has answered once */
+    bool silent;   /* for longer than PATIENCE, which was reported */
 };
 
 /* 0, or 1 and a line on standard error. link_close in any case. */
-int mqtt_feed_open(struct feed *f, const struct options *o, struct counters *c);
+int mqtt_feed_open(struct feed *f, const struct options *o, struct counters *c, struct join *j);
 
 /* One more sample, what `j` holds at `ts`: a join_sample, whose context is the struct feed. */
 void mqtt_feed_push(void *feed, const struct join *j, double ts, const struct sample_id *id);
@@ -34,7 +36,10 @@ void mqtt_feed_push(void *feed, const struct join *j, double ts, const struct sa
 /* Samples that wait for svmstream. */
 int64_t mqtt_feed_waiting(const struct feed *f);
 
-/* Seconds until mqtt_feed_turn has something to do, unless one of link_items is ready before. */
+/* What to wait for: at most LINK_ITEMS items. */
+int mqtt_feed_items(const struct feed *f, zmq_pollitem_t *items);
+
+/* Seconds until mqtt_feed_turn has something to do, unless one of them is ready before. */
 double mqtt_feed_wait(const struct feed *f);
 
 /* Reads, connects, sends: whatever is possible now. */

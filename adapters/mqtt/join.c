@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fail.h"
 
 static struct sensor *mqtt_join_find(const struct join *j, const char *name) {
     for (int i = 0; i < j->sensors; i++)
@@ -45,6 +46,19 @@ int mqtt_join_open(struct join *j, const struct options *o, struct counters *c, 
                        .counters = c};
     j->sensor = mqtt_need(FEATURES_MAX, sizeof *j->sensor);
     return read_list(j, o->features);
+}
+
+bool mqtt_join_takes(const struct join *j, const struct sensor *s) {
+    return s->valued || (j->listed && !s->left_out);
+}
+
+void mqtt_join_leave_out(struct join *j, const char *text) {
+    char quoted[NAME_BYTES + 20], name[NAME_BYTES + 16];
+    for (int i = 0; i < j->sensors; i++) {
+        struct sensor *s = &j->sensor[i];
+        snprintf(quoted, sizeof quoted, "('%s')", svi_escape(name, sizeof name, s->name, strlen(s->name)));
+        s->left_out = s->left_out || (!s->valued && strstr(text, quoted));
+    }
 }
 
 bool mqtt_join_current(const struct join *j, const struct sensor *s, double ts, double *value) {
@@ -106,6 +120,7 @@ bool mqtt_join_value(struct join *j, const char *name, const struct field *f, do
     }
     s->seen = true;
     s->missing = f->missing;
+    s->valued = s->valued || !f->missing;
     s->value = f->value;
     s->at = ts;
     return true;

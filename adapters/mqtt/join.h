@@ -19,6 +19,8 @@ struct sensor {
     char name[NAME_BYTES + 1];
     bool seen, fresh,
         missing;      /* fresh: since the last sample; missing: it said itself that it has no value */
+    bool valued;      /* it has had a value */
+    bool left_out;    /* listed: no sample holds it before it has one */
     double value, at; /* seconds since 1970 */
 };
 
@@ -62,6 +64,14 @@ void mqtt_join_clock(struct join *j);
 
 /* At the end: what waits goes out, but for an unfinished round of `all`. */
 void mqtt_join_flush(struct join *j);
+
+/* Is it in the samples? A sensor that has never had a value is so only when it is listed: svmstream may have
+ * a value of it from before, to carry over. */
+bool mqtt_join_takes(const struct join *j, const struct sensor *s);
+
+/* svmstream has none, it says in `text`: sensors that are named there are left out until they have a value.
+ */
+void mqtt_join_leave_out(struct join *j, const char *text);
 
 /* The value that a sample at `ts` holds. False: missing. */
 bool mqtt_join_current(const struct join *j, const struct sensor *s, double ts, double *value);

@@ -41,9 +41,12 @@ char *mqtt_counters_text(const struct counters *c, int64_t waiting, bool json, c
 
 void *mqtt_need(size_t count, size_t size) {
     void *memory = svi_alloc_array(count ? count : 1, size);
-    if (!memory) {
-        mqtt_log("no memory for %zu bytes", count * size);
-        exit(1);
-    }
+    if (!memory)
+        mqtt_no_memory(count * size);
     return memory;
+}
+
+void mqtt_no_memory(size_t size) {
+    mqtt_log("no memory for %zu bytes", size);
+    exit(1);
 }

@@ -19,6 +19,7 @@
     X(unmatched, "of these: topics that no filter or template of ours matches, or features not listed")      \
     X(own, "of these: what this adapter, or another with its prefix, has published")                         \
     X(skipped, "values in JSON objects that are no numbers")                                                 \
+    X(missing, "values that are null, nan or out of range: missing in the samples")                          \
     X(overwritten, "values replaced by a newer one before a sample took them up (--join all, SECONDS)")      \
     X(samples, "samples made")                                                                               \
     X(sent, "messages sent to svmstream, repeated ones too")                                                 \
@@ -49,5 +50,6 @@ char *mqtt_counters_text(const struct counters *c, int64_t waiting, bool json, c
 /* Memory, zeroed, to be freed with svi_free: a small program without any cannot do its work, and ends (exit
  * code 1). */
 void *mqtt_need(size_t count, size_t size);
+void mqtt_no_memory(size_t size) __attribute__((noreturn)); /* says so, and ends */
 
 #endif

@@ -23,6 +23,7 @@
 #include "feed.h"
 #include "naming.h"
 #include "log.h"
+#include "missing.h"
 
 #define FLUSH_SECONDS   2.0 /* to hand over what is left, of which */
 #define SAMPLES_SECONDS 1.5 /* for the samples alone */
@@ -37,6 +38,7 @@ struct adapter {
     struct broker broker;
     struct events events;
     struct payload payload;
+    struct missing missing;
     char (*name)[NAME_BYTES + 1]; /* of the payload's fields */
     double stats_due;             /* svi_monotonic */
 };
@@ -117,8 +119,12 @@ static void take_fields(struct adapter *a, const struct mosquitto_message *m) {
         mqtt_log("%s on %s is not a number: left out (further ones are only counted)",
                  svi_escape(key, sizeof key, p->skipped_key, strlen(p->skipped_key)),
                  svi_escape(topic, sizeof topic, m->topic, strlen(m->topic)));
-    for (int i = 0; i < p->fields; i++)
+    for (int i = 0; i < p->fields; i++) {
         names[i] = a->name[i];
+        a->counters.missing += p->field[i].missing;
+        if (p->field[i].missing)
+            mqtt_missing_note(&a->missing, m->topic, &p->field[i]);
+    }
     mqtt_join_begin(&a->join, ts, p->has_ts, m->retain, names, p->fields);
     for (int i = 0; i < p->fields; i++) {
         bool good = mqtt_join_value(&a->join, names[i], &p->field[i], ts, m->retain, &reason);
@@ -178,13 +184,14 @@ static bool mqtt_main_turn(struct adapter *a, double wait) {
     char byte;
     if (waits)
         items[n++] = (zmq_pollitem_t){NULL, broker, events, 0};
-    n += link_items(&a->feed.link, items + n);
+    n += mqtt_feed_items(&a->feed, items + n);
     n += mqtt_events_items(&a->events, items + n);
     zmq_poll(items, n, (long)ceil(1000 * wait)); /* interrupted: another round */
     short ready = waits ? items[1].revents : 0;
     mqtt_broker_turn(&a->broker, ready & (ZMQ_POLLIN | ZMQ_POLLERR), ready & ZMQ_POLLOUT);
     mqtt_feed_turn(&a->feed);
     mqtt_events_turn(&a->events);
+    mqtt_missing_turn(&a->missing, svi_monotonic());
     return read(stop_pipe[0], &byte, 1) != 1;
 }
 
@@ -212,7 +219,7 @@ static int mqtt_main_run(struct adapter *a, void *context) {
     if (mqtt_join_open(&a->join, o, &a->counters, mqtt_feed_push, &a->feed) != 0)
         return 2;
     if (mqtt_broker_open(&a->broker, o, &a->counters, take_message, a) != 0 ||
-        mqtt_feed_open(&a->feed, o, &a->counters) != 0 ||
+        mqtt_feed_open(&a->feed, o, &a->counters, &a->join) != 0 ||
         mqtt_events_open(&a->events, o, &a->counters, &a->broker, context) != 0 || take_signals() != 0)
         return 1;
     a->stats_due = svi_monotonic() + o->stats;

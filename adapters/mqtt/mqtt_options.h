@@ -5,12 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/limits.h"
 #include "net/keys.h"
 #include "wire/event.h"
 
-#define TOPICS_MAX   64   /* filters */
-#define FEATURES_MAX 1024 /* features in one sample: the limit that svmstream has without settings */
-#define NAME_BYTES   64   /* longest feature name, id, source or stream on the wire */
+#define TOPICS_MAX   64                   /* filters */
+#define FEATURES_MAX SVI_FEATURES_DEFAULT /* features in one sample */
+#define NAME_BYTES   SVS_NAME_MAX         /* longest feature name, id, source or stream on the wire */
 
 enum join_mode { JOIN_EACH, JOIN_ALL, JOIN_PERIOD };
 

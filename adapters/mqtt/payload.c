@@ -24,7 +24,6 @@
 #define DEPTH_MAX 2048 /* of JSON: arrays, which are passed over */
 #define TEXT_MAX  256  /* bytes of a text that may mean a number or a time */
 #define PLAIN_MAX 64   /* bytes of a plain number */
-#define WHOLE_MAX 9e15 /* doubles hold every whole number up to here */
 #define MILLI     1e11 /* a time stamp above it (year 5138) is in milliseconds */
 #define MICRO     1e14 /* above it, in microseconds */
 #define TIME_MAX  1e12 /* seconds */
@@ -54,17 +53,17 @@ static bool word_value(const char *text, struct field *f) {
     static const struct {
         const char *word;
         double value;
-    } words[] = {{"true", 1}, {"on", 1}, {"false", 0}, {"off", 0}, {"nan", NAN}, {"null", NAN}};
+    } words[] = {{"true", 1},   {"on", 1},    {"false", 0},  {"off", 0},        {"nan", NAN},
+                 {"null", NAN}, {"inf", NAN}, {"-inf", NAN}, {"infinity", NAN}, {"-infinity", NAN}};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strcasecmp(text, words[i].word) == 0) {
             f->value = words[i].value;
-            f->missing = isnan(f->value);
             return true;
         }
     return false;
 }
 
-/* A number in text, as a whole. Hexadecimal and infinite ones are not numbers. */
+/* A number in text, as a whole. Hexadecimal ones are not numbers. */
 static bool mqtt_payload_text_value(const char *text, struct field *f) {
     char *end;
     text += strspn(text, " \t\r\n");
@@ -72,7 +71,7 @@ static bool mqtt_payload_text_value(const char *text, struct field *f) {
     if (length == 0 || text[length + strspn(text + length, " \t\r\n")])
         return word_value(text, f);
     f->value = strtod(text, &end);
-    return end == text + length && isfinite(f->value);
+    return end == text + length;
 }
 
 /* The string at `value` in `out` (size bytes). False: it is not a string, or does not fit. */
@@ -88,17 +87,26 @@ static bool mqtt_payload_string(const char *value, char *out, size_t size) {
     return true;
 }
 
-/* A number, truth value, null or text that means one of these. */
-static bool mqtt_payload_json_value(const char *value, struct field *f) {
+/* A number, truth value, null or text that means one of these; not judged yet. */
+static bool mqtt_payload_json_raw(const char *value, struct field *f) {
     const enum svi_json_type type = svi_json_type(value);
     char text[TEXT_MAX];
-    f->missing = type == SVI_JSON_NULL;
-    f->value = type == SVI_JSON_TRUE;
+    f->value = type == SVI_JSON_NULL || type == SVI_JSON_NOT_FINITE ? NAN : type == SVI_JSON_TRUE;
     if (type == SVI_JSON_NUMBER)
         svi_number(value, &f->value);
     if (mqtt_payload_string(value, text, sizeof text))
         return mqtt_payload_text_value(text, f);
-    return type <= SVI_JSON_NUMBER;
+    return type <= SVI_JSON_NOT_FINITE;
+}
+
+/* What the engine could not compute with is no value: it would refuse the samples that hold it. */
+static bool mqtt_payload_judge(bool good, struct field *f) {
+    f->missing = !(fabs(f->value) <= SVI_VALUE_ANY_SCALE);
+    return good;
+}
+
+static bool mqtt_payload_json_value(const char *value, struct field *f) {
+    return mqtt_payload_judge(mqtt_payload_json_raw(value, f), f);
 }
 
 /* 2026-03-01T12:00:00.250Z, or with an offset like +01:00. Without either it is taken as UTC. */
@@ -140,12 +148,12 @@ static bool mqtt_payload_take_id(struct reading *r, const char *value) {
     double number = NAN;
     if (svi_json_type(value) == SVI_JSON_NUMBER)
         svi_number(value, &number);
-    if (mqtt_payload_string(value, id->text, sizeof id->text))
+    if (mqtt_payload_string(value, id->text, sizeof id->text) && id->text[0])
         id->value = svs_str(id->text);
-    else if (fabs(number) <= WHOLE_MAX && number == floor(number))
+    else if (fabs(number) <= SVI_EXACT_MAX && number == floor(number))
         id->value = svs_int((int64_t)number);
     else
-        return mqtt_payload_fail(r, "no id (a whole number or a text of up to 64 bytes) in", r->key);
+        return mqtt_payload_fail(r, "no id (a whole number or a text of 1 to 64 bytes) in", r->key);
     return true;
 }
 
@@ -196,6 +204,8 @@ static struct member *mqtt_payload_members(struct reading *r, const char *object
         }
         p = svi_json_next(svi_json_skip(m->value));
         struct member **known = good ? tsearch(m, &tree, mqtt_payload_order) : NULL;
+        if (good && !known)
+            mqtt_no_memory(sizeof *m);
         if (known && *known != m)
             (*known)->value = m->value;
         else
@@ -248,7 +258,8 @@ static bool mqtt_payload_take(struct reading *r, const char *text, size_t length
         return mqtt_payload_fail(r, err.text, "");
     if (length > PLAIN_MAX)
         return mqtt_payload_fail(r, "neither a number nor a JSON object, and long", "");
-    if (strlen(text) < length || !mqtt_payload_text_value(text, &r->p->field[0]))
+    if (strlen(text) < length ||
+        !mqtt_payload_judge(mqtt_payload_text_value(text, &r->p->field[0]), &r->p->field[0]))
         return mqtt_payload_fail(r, "neither a number nor a JSON object:", text);
     return true;
 }

@@ -12,8 +12,8 @@
 /* A value. Plain numbers have no key. */
 struct field {
     char key[NAME_BYTES + 1]; /* of nested objects joined by dots */
-    bool missing;             /* null or "nan": there is no value now */
-    double value;
+    bool missing;             /* null, nan or too large to be computed with: there is no value now */
+    double value;             /* NAN, or the number that was said */
 };
 
 /* The id of a sample; a text lies in `text`. */

@@ -69,7 +69,7 @@ typedef enum svs_outbox_release {
                        acknowledges nothing. No hello, no `src` and `n`; counted as acknowledged */
 } svs_outbox_release;
 
-/* Reported while svs_outbox_reply runs; code and reason are printable and valid until it returns. */
+/* Reported while svs_outbox_reply runs, and svs_outbox_frame (a sample that the process says is too large); code and reason are printable and valid until it returns. */
 typedef struct svs_outbox_event {
     svs_outbox_kind kind;
     int64_t first, last; /* samples, as svs_outbox_wanted counts them */

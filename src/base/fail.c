@@ -53,10 +53,7 @@ svs_code svi_fail_memory(svs_error *err, const char *what) {
 /* The next piece of output for the bytes at `in`: one whole character, or \xNN for one byte. */
 static size_t escape_one(const char *in, size_t left, char piece[5], size_t *piece_length) {
     size_t length = svi_utf8_length(in, left);
-    unsigned char first = (unsigned char)in[0];
-    bool control = first < 0x20 || first == 0x7f ||
-                   (first == 0xc2 && length == 2 && (unsigned char)in[1] < 0xa0); /* U+0080 to U+009F */
-    if (length > 0 && !control) {
+    if (length > 0 && svi_text_control(in, left) < 0) {
         memcpy(piece, in, length);
         *piece_length = length;
         return length;

@@ -18,7 +18,8 @@ svs_code svi_fail_memory(svs_error *err, const char *what);
 svs_code svi_code_by_name(const char *name);
 
 /* Copies `length` bytes from outside into `out` (at most `size` bytes with the NUL) as printable, valid
- * UTF-8: control characters and malformed bytes become \xNN; a text that does not fit ends in "...". Returns
+ * UTF-8: control characters, marks of the direction of
+ * writing and malformed bytes become \xNN; a text that does not fit ends in "...". Returns
  * `out`. */
 char *svi_escape(char *out, size_t size, const char *bytes, size_t length);
 

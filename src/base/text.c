@@ -81,6 +81,21 @@ size_t svi_utf8_length(const char *bytes, size_t length) {
     return overlong || surrogate || above ? 0 : n;
 }
 
+int svi_text_control(const char *bytes, size_t length) {
+    const unsigned char *s = (const unsigned char *)bytes;
+    const size_t n = svi_utf8_length(bytes, length);
+    if (n == 1 && (s[0] < 0x20 || s[0] == 0x7f))
+        return s[0];
+    if (n == 2 && s[0] == 0xc2 && s[1] < 0xa0)
+        return s[1];
+    if (n != 3 || s[0] != 0xe2)
+        return -1;
+    const int code = 0x2000 | (s[1] & 0x3f) << 6 | (s[2] & 0x3f);
+    const bool mark = code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+                      (code >= 0x2066 && code <= 0x2069);
+    return mark ? code : -1;
+}
+
 bool svi_utf8_valid(const char *bytes, size_t length) {
     for (size_t i = 0; i < length;) {
         size_t n = svi_utf8_length(bytes + i, length - i);

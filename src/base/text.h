@@ -1,4 +1,5 @@
-/* text.h: the nearest known word to a misspelt one, the characters of UTF-8, how a text ends. */
+/* text.h: the nearest known word to a misspelt one, the characters of UTF-8 and which of them are shown, how
+ * a text ends. */
 #ifndef SVI_TEXT_H
 #define SVI_TEXT_H
 
@@ -19,6 +20,11 @@ bool svi_utf8_valid(const char *bytes, size_t length);
 /* Length (1 to 4 bytes) of the first character of `bytes`, 0 when it is malformed (overlong, surrogate, above
  * U+10FFFF, cut). */
 size_t svi_utf8_length(const char *bytes, size_t length);
+
+/* The code of the first character of `bytes` when a terminal would obey it instead of showing it: a control
+ * character (up to U+001F, U+007F to U+009F) or a mark of the direction of writing (U+200E, U+200F, U+202A to
+ * U+202E, U+2066 to U+2069). -1: it is another one, or malformed. Its length is svi_utf8_length. */
+int svi_text_control(const char *bytes, size_t length);
 
 /* Does text[0 .. length) end in `ending`? */
 bool svi_ends_with(const char *text, size_t length, const char *ending);

@@ -235,7 +235,7 @@ static const char *novelty_feature_name(const struct novelty_score *s, int j, ch
 /* A cell of a CSV: quoted where it must be. */
 static void novelty_put_cell(FILE *to, const char *text) {
     if (!strpbrk(text, ",\"\n\r")) {
-        fputs(text, to);
+        cli_put_text(to, text, strlen(text));
         return;
     }
     fputc('"', to);

@@ -57,7 +57,7 @@ static svs_code cmd_predict_read_rows(struct predict *p, svs_error *err) {
 
 static void write_label(FILE *to, svs_value v) {
     if (v.kind == SVS_STR)
-        fprintf(to, "%.*s", (int)v.length, v.as.s);
+        cli_put_text(to, v.as.s, v.length);
     else
         fprintf(to, "%" PRId64, v.as.i);
 }

@@ -62,7 +62,9 @@ static svs_code model_hash(svi_engine *e, char *hash, svs_error *err) {
 
 static svs_code cmd_replay_report(const struct svi_recovery *r, svs_error *err) {
     char hash[SVI_HASH_TEXT];
-    printf("%-16s %s\n", "stream", svi_engine_settings(r->engine)->stream);
+    const char *stream = svi_engine_settings(r->engine)->stream;
+    char shown[4 * SVS_NAME_MAX + 8];
+    printf("%-16s %s\n", "stream", svi_escape(shown, sizeof shown, stream, strlen(stream)));
     printf("%-16s %" PRIu64 "\n", "epoch", r->epoch);
     printf("%-16s %" PRIu64 "\n", "from record", r->first);
     printf("%-16s %" PRIu64 "\n", "repeated", r->found.records);

@@ -6,6 +6,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/fail.h"
 
 const struct cli_command *cli_find(const struct cli_command *const *all, const char *name) {
     while (*all && strcmp((*all)->name, name) != 0)
@@ -73,6 +76,14 @@ void cli_output_name(const struct cli_args *a, int index, int input, const char 
         snprintf(out, size, "%s", a->positional[index]);
     else
         snprintf(out, size, "%s%s", strcmp(path, "-") == 0 ? "stdin" : slash ? slash + 1 : path, ending);
+}
+
+void cli_put_text(FILE *to, const char *text, size_t length) {
+    char safe[4 * SVS_NAME_MAX + 8];
+    if (isatty(fileno(to)))
+        fputs(svi_escape(safe, sizeof safe, text, length), to);
+    else
+        fwrite(text, 1, length, to);
 }
 
 static void print_message(const struct cli_args *a, const char *format, va_list arguments) {

@@ -135,6 +135,9 @@ void cli_output_name(const struct cli_args *a, int index, int input, const char 
 
 /* `svmstream feed: text` on stderr. Return their result: CLI_FAILED, CLI_FAILED (CLI_USAGE for SVS_SETTING),
  * CLI_USAGE. */
+/* Text of a file or a peer: as it is, but on a terminal escaped. */
+void cli_put_text(FILE *to, const char *text, size_t length);
+
 int cli_fail(const struct cli_args *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int cli_error(const struct cli_args *a, const svs_error *err);
 int cli_usage(const struct cli_args *a, const char *format, ...) __attribute__((format(printf, 2, 3)));

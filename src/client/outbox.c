@@ -11,6 +11,7 @@
 #include "svmstream/outbox.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -207,10 +208,9 @@ double svi_outbox_pause(svs_outbox *b, double now) {
     return wait;
 }
 
-/* Messages that may be under way. After turns in which everything vanished they go singly, to find the
- * sample at which it does. */
+/* Messages that may be under way. */
 static int64_t outbox_window(const svs_outbox *b) {
-    if (b->fruitless >= SVI_OUTBOX_PROBES)
+    if (b->singly)
         return 1;
     return b->f.credit >= 0 && b->f.credit < b->o.window ? b->f.credit : b->o.window;
 }
@@ -264,11 +264,12 @@ static void outbox_advance(svs_outbox *b, double now) {
 
 /* As many of the samples that are not under way as go into one message. */
 static void pack_samples(svs_outbox *b, struct svi_pack *p) {
-    int64_t left = b->store.count - b->sent, most = b->fruitless >= SVI_OUTBOX_PROBES ? 1 : b->o.batch;
+    int64_t left = b->store.count - b->sent, most = b->singly ? 1 : b->o.batch;
+    const int64_t limit = b->message_max > 0 && b->message_max < b->o.message ? b->message_max : b->o.message;
     size_t size = OVERHEAD;
     for (b->framed = 0; b->framed < left && b->framed < most; b->framed++) {
         size += svi_store_at(&b->store, b->sent + b->framed)->size + HEADER;
-        if (b->framed > 0 && size > (size_t)b->o.message)
+        if (b->framed > 0 && size > (size_t)limit)
             break;
     }
     if (b->framed > 1)
@@ -288,25 +289,52 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
     }
 }
 
-bool svs_outbox_frame(svs_outbox *b, double now, const void **bytes, size_t *size) {
+void svi_outbox_give_up(svs_outbox *b, int64_t place, const char *code, const char *reason) {
+    struct svi_kept *k = svi_store_at(&b->store, place);
+    const int64_t at = b->first + place;
+    if (!k->stub && b->o.tell)
+        b->o.tell(b->o.user, &(svs_outbox_event){SVS_OUTBOX_REFUSED, at, at, 1, code, reason, 0});
+    k->stub = true;
+}
+
+/* The next message: a sample, or some. One that is larger than the process takes would only end the
+ * connection: it is not sent. */
+static void frame_samples(svs_outbox *b) {
     struct svi_pack p;
+    char reason[120];
+    for (int i = 0; i < 2; i++) {
+        b->frame.size = 0;
+        svi_pack_begin(&p, &b->frame);
+        pack_samples(b, &p);
+        b->out_of_memory = svi_pack_end(&p) != SVS_OK;
+        if (b->out_of_memory || b->message_max == 0 || b->frame.size <= (size_t)b->message_max)
+            return;
+        snprintf(reason, sizeof reason,
+                 "a message of %zu bytes is larger than the process's max.message, %lld", b->frame.size,
+                 (long long)b->message_max);
+        svi_outbox_give_up(b, b->sent, svs_code_name(SVS_TOO_LARGE), reason);
+    }
+}
+
+static void frame_hello(svs_outbox *b) {
+    struct svi_pack p;
+    b->framed = 0;
+    b->frame.size = 0;
+    svi_pack_begin(&p, &b->frame);
+    svi_pack_map(&p, 2);
+    svi_pack_key(&p, "op");
+    svi_pack_text(&p, "hello");
+    svi_pack_key(&p, "src");
+    svi_pack_text(&p, b->src);
+    b->out_of_memory = svi_pack_end(&p) != SVS_OK;
+}
+
+bool svs_outbox_frame(svs_outbox *b, double now, const void **bytes, size_t *size) {
     outbox_advance(b, now);
     bool hello = b->phase == SVI_GREETING && b->ask;
     if (!hello && !(b->phase == SVI_LIVE && can_send(b)))
         return false;
-    b->frame.size = 0;
-    svi_pack_begin(&p, &b->frame);
-    if (hello) {
-        b->framed = 0;
-        svi_pack_map(&p, 2);
-        svi_pack_key(&p, "op");
-        svi_pack_text(&p, "hello");
-        svi_pack_key(&p, "src");
-        svi_pack_text(&p, b->src);
-    } else {
-        pack_samples(b, &p);
-    }
-    b->out_of_memory = svi_pack_end(&p) != SVS_OK;
+    hello ? frame_hello(b) : frame_samples(b);
     *bytes = b->frame.data;
     *size = b->frame.size;
     return !b->out_of_memory;
@@ -332,7 +360,6 @@ void svs_outbox_sent(svs_outbox *b, double now) {
     b->f.under_way++;
     int64_t from = b->first + b->sent, to = from + b->framed;
     b->sent += b->framed;
-    b->tried = true;
     if (from < b->touched)
         b->f.resent += (to < b->touched ? to : b->touched) - from;
     b->touched = to > b->touched ? to : b->touched;

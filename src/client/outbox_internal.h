@@ -51,6 +51,7 @@ struct svi_answer {
     bool ok;
     int final;                                 /* -1: absent */
     int64_t n, next, credit, durable, applied; /* -1: absent */
+    int64_t max_message;                       /* bytes that the process takes; -1: absent */
     int64_t refused;                           /* samples of a message that was taken; 0: absent */
     uint64_t epoch;                            /* 0: absent */
     char delivery[24];                         /* the level that the process promises; "": absent */
@@ -61,9 +62,6 @@ struct svi_answer {
 svs_code svi_answer_read(struct svi_answer *a, const void *bytes, size_t length, svs_error *err);
 
 /* ---- the outbox */
-
-/* Fruitless turns until messages go out singly, and again until the sample is given up. */
-#define SVI_OUTBOX_PROBES 3
 
 enum svi_outbox_phase {
     SVI_GREETING, /* hello is to be said (`ask`), or was and is not answered */
@@ -93,11 +91,14 @@ struct svs_outbox {
     uint64_t greeted_epoch; /* and its epoch */
     int64_t doubts;         /* further answers must say the same */
     int64_t hellos;         /* said and not answered: under way, or lost */
-    bool answered;          /* replies to samples came in this turn (since the last hello) */
-    bool tried;             /* samples were sent in this turn */
-    int fruitless; /* turns in a row in which samples were sent, none was answered or taken, and hello was */
-    svs_outbox_figures f; /* those that are only counted */
+    bool singly;            /* a batch could not be read: samples go alone until one is answered for */
+    int64_t message_max;    /* bytes of a message that the process takes, as it said; 0: it did not say */
+    svs_outbox_figures f;   /* those that are only counted */
 };
+
+/* A kept sample that cannot be got through, by its place: it is reported, and its number used up by a sample
+ * without features, which the process refuses for good. */
+void svi_outbox_give_up(svs_outbox *box, int64_t place, const char *code, const char *reason);
 
 /* Hello is said next. */
 void svi_outbox_greet(svs_outbox *box);

@@ -7,8 +7,8 @@
  *
  * The invariant is that a number on the wire names one sample only. Numbers change only when a hello is
  * answered (outbox_answer_adopt), and only when no message with an old number can still be under way
- * (is_sure). A message that gets no reply however often it is sent is found by sending singly, and given up
- * (count_turn, outbox_answer_give_up). Read from the end of the file upwards. */
+ * (is_sure). A message that gets no reply is sent again, however often its connection breaks. Read from the
+ * end of the file upwards. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,8 +19,9 @@
 
 /* ---- reading */
 
-#define NUMBER_MAX 0x1p60 /* sums and differences of such numbers are numbers */
-#define AT(field)  offsetof(struct reply_fields, field)
+#define NUMBER_MAX    0x1p60 /* sums and differences of such numbers are numbers */
+#define MESSAGE_LEAST 64     /* a process that says that it takes less is not believed */
+#define AT(field)     offsetof(struct reply_fields, field)
 #define NUMBER(field)                                                                                        \
     { .name = #field, .type = SVI_FIELD_INTEGER, .to = AT(a.field), .high = NUMBER_MAX, .optional = true }
 #define OTHER(field)                                                                                         \
@@ -44,13 +45,21 @@ static int outbox_reply_item(const uint8_t *at, char *out, size_t size) {
 
 svs_code svi_answer_read(struct svi_answer *a, const void *bytes, size_t length, svs_error *err) {
     static const struct svi_field fields[] = {
-        NUMBER(n),       NUMBER(next),
-        NUMBER(credit),  NUMBER(durable),
-        NUMBER(applied), NUMBER(refused),
-        OTHER(ok),       OTHER(final),
-        OTHER(delivery), OTHER(code),
-        OTHER(error),    {.name = "epoch", .type = SVI_FIELD_UINT, .to = AT(a.epoch), .optional = true}};
-    struct reply_fields r = {.a = {.n = -1, .next = -1, .credit = -1, .durable = -1, .applied = -1}};
+        NUMBER(n),
+        NUMBER(next),
+        NUMBER(credit),
+        NUMBER(durable),
+        NUMBER(applied),
+        NUMBER(refused),
+        NUMBER(max_message),
+        OTHER(ok),
+        OTHER(final),
+        OTHER(delivery),
+        OTHER(code),
+        OTHER(error),
+        {.name = "epoch", .type = SVI_FIELD_UINT, .to = AT(a.epoch), .optional = true}};
+    struct reply_fields r = {
+        .a = {.n = -1, .next = -1, .credit = -1, .durable = -1, .applied = -1, .max_message = -1}};
     svs_code code = svi_msgpack_check(bytes, length, SVI_DEPTH_MAX, err);
     if (code != SVS_OK)
         return code;
@@ -86,7 +95,7 @@ static int64_t outbox_answer_stubs(const svs_outbox *b, int64_t from, int64_t to
 
 static void outbox_answer_progress(svs_outbox *b) {
     b->pause = b->o.pause;
-    b->fruitless = 0;
+    b->singly = false;
     b->reached = b->reached > b->first + b->taken ? b->reached : b->first + b->taken;
     b->sent = b->sent > b->taken ? b->sent : b->taken;
     if (b->sent == b->taken)
@@ -193,17 +202,6 @@ static void take_refusal(svs_outbox *b, const struct svi_answer *a) {
     outbox_answer_settle(b, end, end - at, a);
 }
 
-/* Nothing is wrong with the sample as far as it is known here, and yet it cannot be got through: its number
- * is used up by a sample without features, which the process refuses for good. */
-static void outbox_answer_give_up(svs_outbox *b, const char *code, const char *reason) {
-    struct svi_kept *k = svi_store_at(&b->store, b->taken);
-    const int64_t at = b->first + b->taken;
-    if (!k->stub)
-        outbox_answer_tell(b, &(svs_outbox_event){SVS_OUTBOX_REFUSED, at, at, 1, code, reason, 0});
-    k->stub = true;
-    b->fruitless = 0;
-}
-
 static void outbox_answer_later(svs_outbox *b, const char *code, const char *reason, double now) {
     const int64_t at = b->first + b->taken;
     double wait = svi_outbox_pause(b, now);
@@ -231,10 +229,9 @@ static void take_trouble(svs_outbox *b, const struct svi_answer *a, double now) 
         b->f.gaps++;
         svi_outbox_greet(b);
     } else if (is_unreadable(b, a)) {
-        if (b->o.batch == 1 || b->fruitless >= SVI_OUTBOX_PROBES)
-            outbox_answer_give_up(b, a->code, a->reason);
-        else
-            b->fruitless = SVI_OUTBOX_PROBES; /* singly: one of a batch is it, or all of them together */
+        if (b->o.batch == 1 || b->singly)
+            svi_outbox_give_up(b, b->taken, a->code, a->reason);
+        b->singly = b->o.batch > 1 && !b->singly; /* one of a batch is it, or all of them together */
         svi_outbox_greet(b);
     } else {
         outbox_answer_later(b, a->code, a->reason, now);
@@ -259,19 +256,6 @@ static int64_t outbox_answer_adopt(svs_outbox *b, int64_t next) {
     }
     b->reached = b->first;
     return lowest < first ? first - lowest : 0;
-}
-
-/* A turn in which nothing came through, though the process answers: perhaps it is the sample. */
-static void count_turn(svs_outbox *b, bool same) {
-    if (!same)
-        b->fruitless = 0;
-    else if (b->tried && !b->answered)
-        b->fruitless++;
-    b->tried = b->answered = false;
-    if (b->fruitless >= 2 * SVI_OUTBOX_PROBES && b->store.count > b->taken)
-        outbox_answer_give_up(
-            b, "peer_cut",
-            "the process ends the connection at this sample each time: is it larger than max.message?");
 }
 
 /* `first`: the oldest that was kept. */
@@ -310,7 +294,8 @@ static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, doub
                                &(svs_outbox_event){SVS_OUTBOX_LATER, from, from, 0, "no_source", reason, 0});
         forgotten = outbox_answer_adopt(b, a->next);
     }
-    count_turn(b, b->met && !other && at == from);
+    if (a->max_message >= MESSAGE_LEAST || other)
+        b->message_max = a->max_message >= MESSAGE_LEAST ? a->max_message : 0;
     b->sent = b->taken;
     b->f.under_way = 0;
     b->met = true;
@@ -383,7 +368,6 @@ svs_code svs_outbox_reply(svs_outbox *b, const void *bytes, size_t length, doubl
         return code;
     const bool hello = a.ok && a.n < 0 && a.next >= 0;
     if (b->phase == SVI_LIVE && !hello) {
-        b->answered = true;
         b->heard = now;
         b->f.under_way -= b->f.under_way > 0;
     }

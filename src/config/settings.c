@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "novelty/detector.h"
 #include "svmstream/solver.h"
@@ -21,7 +22,6 @@
 /* ---- the table */
 
 #define FOREVER 1e9                /* seconds, 31 years */
-#define EXACT   9007199254740992.0 /* 2^53: integers above it are no longer exact as low and high */
 
 #define ROW(name, kind, field, initial, when, list, least, most, of, sentence)                               \
     {                                                                                                        \
@@ -214,7 +214,7 @@ const struct svi_setting svi_settings_table[] = {
             "maximum number of connections to all sockets together; beyond it, silent ones are closed"),
     INTEGER("threads", threads, "1", MODEL, 1, 64, "threads",
             "threads of one computation; sums over several threads differ in their last bits"),
-    INTEGER("seed", seed, "1", MODEL, 0, EXACT, "", "seed of the random numbers"),
+    INTEGER("seed", seed, "1", MODEL, 0, SVI_EXACT_MAX, "", "seed of the random numbers"),
     {.key = NULL},
 };
 

@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text.h"
 
 #define FILE_MAX (1 << 20) /* bytes; a thousand times what the longest file needs */
 
@@ -159,6 +160,12 @@ size_t svi_settings_line(const struct svi_settings *s, const struct svi_setting 
     size_t at = (size_t)sprintf(out, "%s: %s", row->key, quoted ? "\"" : "");
     svi_settings_value(s, row, value, sizeof value);
     for (const char *from = value; *from; from++) {
+        const int control = svi_text_control(from, strlen(from));
+        if (quoted && control > 0) { /* at most twice its bytes */
+            at += (size_t)sprintf(out + at, "\\u%04x", (unsigned)control);
+            from += svi_utf8_length(from, strlen(from)) - 1;
+            continue;
+        }
         if (quoted && (*from == '"' || *from == '\\'))
             out[at++] = '\\';
         out[at++] = *from;

@@ -5,10 +5,9 @@
 #include <strings.h>
 
 #include "base/fail.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "data/number.h"
-
-#define EXACT_INTEGERS 9007199254740992.0 /* 2^53: beyond it a double no longer names one integer */
 
 static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r';
@@ -52,7 +51,7 @@ bool svi_cell_number(struct svi_span s, double *value) {
 }
 
 svs_value svi_label_number(double y) {
-    bool integral = y == trunc(y) && fabs(y) <= EXACT_INTEGERS;
+    bool integral = y == trunc(y) && fabs(y) <= SVI_EXACT_MAX;
     return integral ? svs_int((int64_t)y) : svs_real(y);
 }
 

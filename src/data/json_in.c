@@ -16,7 +16,6 @@
 struct check {
     const char *start, *at, *end;
     int depth_max;
-    bool finite; /* all numbers must be */
     svs_error *err;
 };
 
@@ -132,9 +131,7 @@ static svs_code check_number(struct check *c) {
     const char *p = c->at + (*c->at == '-');
     const char *stop = svi_number(c->at, &value);
     if (stop == c->at || !json_in_is_digit(*p) || (*p == '0' && json_in_is_digit(p[1])))
-        return !c->finite && json_in_take_word(c, "-Infinity") ? SVS_OK : json_in_refuse(c, "a value");
-    if (c->finite && !isfinite(value))
-        return json_in_refuse(c, "a number that a double can hold");
+        return json_in_take_word(c, "-Infinity") ? SVS_OK : json_in_refuse(c, "a value");
     const char *point = memchr(p, '.', (size_t)(stop - p));
     if (point && !json_in_is_digit(point[1]))
         return json_in_refuse(c, "a number with digits after its point");
@@ -179,7 +176,7 @@ static svs_code check_value(struct check *c, int depth) {
         return check_string(c);
     if (json_in_is_digit(*c->at) || *c->at == '-')
         return check_number(c);
-    for (size_t i = 0; i < (c->finite ? 3 : sizeof words / sizeof *words); i++)
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (json_in_take_word(c, words[i]))
             return SVS_OK;
     return json_in_refuse(c, "a value");
@@ -196,7 +193,7 @@ static svs_code check_text(struct check *c, struct svi_span text) {
 }
 
 svs_code svi_json_check_value(struct svi_span text, int depth, svs_error *err) {
-    return check_text(&(struct check){.depth_max = depth, .finite = true, .err = err}, text);
+    return check_text(&(struct check){.depth_max = depth, .err = err}, text);
 }
 
 svs_code svi_json_check(struct svi_span line, svs_error *err) {

@@ -30,8 +30,7 @@ enum svi_json_type {
 /* SVS_NOT_MSGPACK (not JSON), SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP, SVS_WRONG_TYPE (not an object). */
 svs_code svi_json_check(struct svi_span line, svs_error *err);
 
-/* The same for one value of any type, at most `depth` containers deep, in which all numbers are finite: no
- * such words, and nothing that overflows (SVS_NOT_MSGPACK). */
+/* The same for one value of any type, at most `depth` containers deep. */
 svs_code svi_json_check_value(struct svi_span text, int depth, svs_error *err);
 
 enum svi_json_type svi_json_type(const char *value);

@@ -11,6 +11,10 @@
 #include "data/shape.h"
 #include "svmstream/value.h"
 
+/* Part of the reason of a refusal: the setting missing says carry, and there is nothing. Producers that hold
+ * values of many sensors go by it. */
+#define SVI_NOTHING_TO_CARRY "has no earlier value to carry over"
+
 enum svi_op { SVI_LEARN = 0, SVI_LABEL, SVI_FORGET };
 
 struct svi_message {

@@ -21,11 +21,10 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/limits.h"
 #include "config/settings_change.h"
 #include "engine/engine_internal.h"
 #include "wire/decode.h"
-
-#define VALUE_MAX 1e100 /* the largest feature the learner computes with */
 
 void svi_engine_free(svi_engine **e) {
     if (!*e)
@@ -144,8 +143,7 @@ static svs_code engine_check_label(const struct svi_engine *e, svs_value y, svs_
 static svs_code engine_refuse_missing(const struct svi_engine *e, int column, svs_error *err) {
     char shown[80];
     const char *name = svs_features_name(e->shape.names, column);
-    const char *why =
-        e->carried ? "has no earlier value to carry over" : "is missing, which the setting missing refuses";
+    const char *why = e->carried ? SVI_NOTHING_TO_CARRY : "is missing, which the setting missing refuses";
     if (name)
         return svi_fail(err, SVS_MISSING_VALUE, "feature %d ('%s') %s", column,
                         svi_escape(shown, sizeof shown, name, strlen(name)), why);
@@ -176,7 +174,7 @@ static bool class_is_known(const struct svi_engine *e, svs_value y) {
  * refused sample leaves none. */
 static svs_code check_before_growth(const struct svi_engine *e, const struct svi_message *m, svs_error *err) {
     for (int j = 0; j < m->d; j++)
-        if (!(fabs(m->x[j]) <= VALUE_MAX))
+        if (!(fabs(m->x[j]) <= SVI_VALUE_MAX))
             return svi_fail(err, SVS_TOO_LARGE,
                             "feature %d is %g; values beyond 1e100 cannot be computed with", j, m->x[j]);
     bool full = svs_learner_class_count(e->learner) >= e->s.max_classes;

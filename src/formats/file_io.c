@@ -1,8 +1,11 @@
 #include "formats/file_io.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,6 +55,23 @@ static svs_code write_file(FILE *to, const char *path, bool sync,
     return code != SVS_OK || written ? code : file_io_fail(path, err);
 }
 
+/* A new file next to `path`, whose name `name` (size bytes) nobody can know before: who may write in the
+ * folder could lay a link there, through which another file would be overwritten. NULL and errno. */
+static FILE *open_unfinished(const char *path, char *name, size_t size) {
+    uint64_t mark;
+    if (getrandom(&mark, sizeof mark, 0) != sizeof mark)
+        return NULL;
+    if (snprintf(name, size, "%s.%016" PRIx64 ".tmp", path, mark) >= (int)size) {
+        errno = ENAMETOOLONG;
+        return NULL;
+    }
+    const int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    FILE *to = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (fd >= 0 && !to)
+        close(fd);
+    return to;
+}
+
 svs_code svi_file_write(const char *path, svs_code (*body)(void *user, FILE *to, svs_error *err), void *user,
                         svs_error *err) {
     char unfinished[4096];
@@ -59,9 +79,7 @@ svs_code svi_file_write(const char *path, svs_code (*body)(void *user, FILE *to,
         return write_stdout(body, user, err);
     if (!is_plain_file(path)) /* a rename would put a file in its place */
         return write_file(fopen(path, "wb"), path, false, body, user, err);
-    if (snprintf(unfinished, sizeof unfinished, "%s.tmp", path) >= (int)sizeof unfinished)
-        return svi_fail(err, SVS_IO, "the path of the file is too long");
-    FILE *to = fopen(unfinished, "wb");
+    FILE *to = open_unfinished(path, unfinished, sizeof unfinished);
     const bool ours = to != NULL; /* what cannot be written is not removed either */
     svs_code code = write_file(to, path, true, body, user, err);
     if (code == SVS_OK && rename(unfinished, path) != 0)

@@ -4,7 +4,7 @@
  * the keys of a `model.` event for linear models; kernel, gamma, coef0, degree, support (CSR as ext 2 /
  * integers), coef, b, decision, classes, method, C for kernel ones; `crc` is the CRC-32 (zlib) of all bytes
  * before that key. Readers also take LIBLINEAR's text (-s 0 to 7, 11 to 13, 21; its bias multiplied out) and
- * LIBSVM's (c_svc, nu_svc with linear, polynomial, rbf kernels). Files are written to PATH.tmp, synced and
+ * LIBSVM's (c_svc, nu_svc with linear, polynomial, rbf kernels). Files are written next to PATH, synced and
  * renamed. */
 #ifndef SVI_MODEL_FILE_H
 #define SVI_MODEL_FILE_H

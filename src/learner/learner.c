@@ -17,7 +17,6 @@
 #include "learner/learner_internal.h"
 #include "learner/owned_model.h"
 
-#define SQUARE_MAX 1e200      /* |z|^2 of a standardised sample */
 #define WINDOW_MAX 1000000000 /* slots are numbered by 32 bits */
 
 void svs_options_default(svs_options *o) {
@@ -27,7 +26,7 @@ void svs_options_default(svs_options *o) {
                        .window = 1000,
                        .forget = 1,
                        .scale = SVS_SCALE_STANDARD,
-                       .max_features = 1024,
+                       .max_features = SVI_FEATURES_DEFAULT,
                        .max_classes = 64,
                        .labels_ttl = 3600,
                        .labels_max = 10000,
@@ -216,7 +215,7 @@ static svs_code learner_check_row(const svs_learner *l, const double *x, double 
                        ? svi_fail(err, SVS_TOO_LARGE,
                                   "feature %d is %g; values beyond 1e100 cannot be computed with", j, x[j])
                        : svi_fail(err, SVS_NOT_FINITE, "feature %d is %g", j, x[j]);
-    return square <= SQUARE_MAX
+    return square <= SVI_SQUARE_MAX
                ? SVS_OK
                : svi_fail(err, SVS_TOO_LARGE,
                           "the sample lies too many deviations from what was seen to be computed with");

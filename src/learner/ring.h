@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "base/archive.h"
+#include "base/limits.h"
 
-#define SVI_VALUE_MAX 1e100 /* size of a raw value */
 /* Counts that are read back are at most this, so that they can go on counting. */
 #define SVI_COUNT_MAX ((int64_t)1 << 60)
 

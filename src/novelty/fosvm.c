@@ -19,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/limits.h"
 #include "base/statistics.h"
 #include "novelty/coordinates.h"
 #include "novelty/novelty_model.h"
@@ -28,7 +29,6 @@
 #define DRAWN      2048 /* rows drawn first, so that the sweeps over all find little left to do */
 #define SWEEPS_MAX 100
 #define ROUNDS_MAX 1000000
-#define VALUE_MAX  1e100
 #define SAMPLE     4096 /* rows by which quantiles, variances and spreads are estimated */
 #define PAIRS      4000 /* of rows, for the median distance */
 #define KERNELS    256  /* rows whose kernels make up the density that trimming goes by */
@@ -348,7 +348,7 @@ static int64_t training_sample_row(const struct training *t, int64_t i) {
 static svs_code training_check_size(const struct training *t, int64_t row, const double *point,
                                     svs_error *err) {
     for (int j = 0; j < t->coordinates.d; j++)
-        if (fabs(point[j]) > VALUE_MAX)
+        if (fabs(point[j]) > SVI_VALUE_MAX)
             return svi_fail(
                 err, SVS_TOO_LARGE,
                 "row %lld has %g in column %d: values beyond 1e100 cannot be computed with unless "

@@ -22,7 +22,7 @@ static void reply_hello(struct svi_pack *p, const struct svi_control *c, const s
     }
     memcpy(name, env->src, env->src_length);
     name[env->src_length] = '\0';
-    svi_pack_map(p, 6);
+    svi_pack_map(p, 7);
     svi_put_bool(p, "ok", true);
     svi_put_int(p, "next", svi_engine_source_next(c->engine, name));
     svi_put_int(p, "durable", router_durable(c, name));
@@ -30,6 +30,7 @@ static void reply_hello(struct svi_pack *p, const struct svi_control *c, const s
     svi_put_uint(p, "epoch", svi_engine_epoch(c->engine));
     /* before anything is on disk `durable` cannot tell whether it will be */
     svi_put_text(p, "delivery", svi_settings_word("delivery", (int)svi_settings_delivery(c->settings)));
+    svi_put_int(p, "max_message", c->settings->max_message);
 }
 
 /* `final`: the message's number is used up, sending it again would not help. */

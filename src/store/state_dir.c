@@ -194,13 +194,27 @@ static svs_code sync_parent(const struct svi_state_dir *dir, svs_error *err) {
                                                       : SVS_OK;
 }
 
+/* As with key files: who can write in the directory could put another state in its place. */
+static svs_code check_directory(const struct svi_state_dir *dir, svs_error *err) {
+    struct stat s;
+    if (fstat(dir->fd, &s) != 0)
+        return svi_fail_io(err, dir->path, "", "looked at", errno);
+    if (s.st_uid != geteuid() && s.st_uid != 0 && geteuid() != 0)
+        return svi_fail_file(err, SVS_IO, dir->path, "",
+                             "is owned by another user: run as that user, or use another directory");
+    if ((s.st_mode & 022) != 0)
+        return svi_fail_file(err, SVS_IO, dir->path, "", "is writable by other users: chmod go-w it");
+    return SVS_OK;
+}
+
 static svs_code open_directory(struct svi_state_dir *dir, bool write, svs_error *err) {
     if (write && mkdir(dir->path, 0700) != 0 && errno != EEXIST)
         return fail_open(dir, "", "made", write, errno, err);
     dir->fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir->fd < 0)
         return fail_open(dir, "", "opened", write, errno, err);
-    return write ? sync_parent(dir, err) : SVS_OK;
+    svs_code code = write ? check_directory(dir, err) : SVS_OK;
+    return code == SVS_OK && write ? sync_parent(dir, err) : code;
 }
 
 svs_code svi_state_dir_open(struct svi_state_dir *dir, const char *path, bool write, svs_error *err) {

@@ -3,11 +3,10 @@
 #include <math.h>
 
 #include "base/fail.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "wire/envelope.h"
 #include "wire/fields.h"
-
-#define EXACT 0x1p53 /* reals of at most this size name one integer */
 
 enum changes { NEVER, ALWAYS, WITH_SET };
 
@@ -98,7 +97,7 @@ svs_value svi_item_value(const struct svi_item *item) {
     case SVI_REAL:
         if (!isfinite(item->r))
             return svs_none();
-        return item->r == trunc(item->r) && fabs(item->r) <= EXACT ? svs_int((int64_t)item->r)
+        return item->r == trunc(item->r) && fabs(item->r) <= SVI_EXACT_MAX ? svs_int((int64_t)item->r)
                                                                    : svs_real(item->r);
     case SVI_STRING:
         return (svs_value){.kind = SVS_STR, .length = item->length, .as.s = (const char *)item->body};

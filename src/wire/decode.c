@@ -14,11 +14,10 @@
 #include <stdio.h>
 
 #include "base/fail.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "data/feature_names.h"
 #include "wire/fields.h"
-
-#define EXACT_INTEGERS 9007199254740992.0 /* 2^53: beyond it a double no longer names one integer */
 
 /* One element while it is decoded. */
 struct reading {
@@ -322,7 +321,7 @@ static svs_code take_label_real(struct reading *r, double y) {
     if (!isfinite(y))
         return svi_fail(r->err, SVS_NOT_FINITE, "y is %s: leave it out if the label is not known",
                         isnan(y) ? "NaN" : "infinite");
-    bool integral = y == trunc(y) && fabs(y) <= EXACT_INTEGERS;
+    bool integral = y == trunc(y) && fabs(y) <= SVI_EXACT_MAX;
     r->m->y = integral ? svs_int((int64_t)y) : svs_real(y);
     return SVS_OK;
 }
@@ -403,7 +402,7 @@ static svs_code decode_take_src(struct reading *r, const struct svi_item *item) 
 static svs_code decode_take_n(struct reading *r, const struct svi_item *item) {
     double v = -1;
     bool number = svi_item_number(item, &v);
-    bool whole = item->type == SVI_INT || (number && v == trunc(v) && fabs(v) <= EXACT_INTEGERS);
+    bool whole = item->type == SVI_INT || (number && v == trunc(v) && fabs(v) <= SVI_EXACT_MAX);
     if (!whole || v < 0)
         return decode_wrong_type(r, SVI_KEY_N, item, "an integer from 0");
     r->m->n = item->type == SVI_INT ? item->i : (int64_t)v;

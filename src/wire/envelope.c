@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "wire/fields.h"
 
@@ -173,7 +174,7 @@ static void envelope_read_source(struct svi_envelope *e) {
         e->has_n = item.type != SVI_NIL;
         e->n = item.type == SVI_INT && item.i >= 0 ? item.i : -1;
         if (item.type == SVI_REAL && svi_item_number(&item, &real) && real == trunc(real) && real >= 0 &&
-            real < 0x1p53)
+            real < SVI_EXACT_MAX)
             e->n = (int64_t)real;
     }
     if ((seen >> SVI_KEY_OP & 1) && e->first.at == e->bytes) {

@@ -32,15 +32,19 @@ __attribute__((format(printf, 2, 3))) static void json_format(struct json *j, co
     va_end(arguments);
 }
 
-/* The escape of one byte in `out`, or its length 0 when the byte stands for itself. */
-static int json_escape(uint8_t byte, bool utf8, char out[8]) {
+/* The escape of the first of the characters at `text` in `out`, or its length 0 when it stands for itself:
+ * then it has `*size` bytes. */
+static int json_escape(const char *text, size_t left, bool utf8, char out[8], size_t *size) {
+    const uint8_t byte = (uint8_t)text[0];
+    *size = utf8 ? svi_utf8_length(text, left) : 1;
+    const int control = svi_text_control(text, *size);
     if (byte == '"' || byte == '\\')
         return snprintf(out, 8, "\\%c", byte);
     if (byte == '\n')
         return snprintf(out, 8, "\\n");
-    if (byte < 0x20 || byte == 0x7f || (byte > 0x7f && !utf8))
-        return snprintf(out, 8, "\\u%04x", byte);
-    return 0;
+    if (control >= 0)
+        return snprintf(out, 8, "\\u%04x", (unsigned)control & 0xffff);
+    return byte > 0x7f && !utf8 ? snprintf(out, 8, "\\u%04x", byte) : 0;
 }
 
 static void json_string(struct json *j, const void *bytes, size_t length) {
@@ -48,14 +52,14 @@ static void json_string(struct json *j, const void *bytes, size_t length) {
     const bool utf8 = svi_utf8_valid(text, length);
     size_t plain = 0; /* start of the run that needs no escape */
     json_add(j, "\"", 1);
-    for (size_t i = 0; i < length; i++) {
+    for (size_t i = 0, size; i < length; i += size) {
         char escape[8];
-        int n = json_escape((uint8_t)text[i], utf8, escape);
+        int n = json_escape(text + i, length - i, utf8, escape, &size);
         if (n == 0)
             continue;
         json_add(j, text + plain, i - plain);
         json_add(j, escape, (size_t)n);
-        plain = i + 1;
+        plain = i + size;
     }
     json_add(j, text + plain, length - plain);
     json_add(j, "\"", 1);

@@ -88,7 +88,8 @@ static void verdicts_are_those_of_jansson(void **state) {
         json_decref(tree);
         tree = json_loadb(text, length, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, &why);
         code = svi_json_check_value((struct svi_span){text, text + length}, 2048, &err);
-        if ((tree != NULL) != (code == SVS_OK))
+        same = (tree != NULL) == (code == SVS_OK) || (!tree && strstr(why.text, "overflow"));
+        if (!same)
             fail_msg("%s: jansson %s, we '%s'", text, tree ? "takes it" : why.text, err.text);
         json_decref(tree);
     }

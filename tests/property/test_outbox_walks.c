@@ -40,9 +40,6 @@ static bool is_safe(const struct walk *w) {
 static void on_event(void *user, const svs_outbox_event *e) {
     struct walk *w = user;
     hark(&w->b, e);
-    if (e->kind == SVS_OUTBOX_REFUSED && strcmp(e->code, "peer_cut") == 0)
-        w->taken[e->first] =
-            1; /* vanished so often that it is taken for poison: only its number is used up */
     if (e->kind == SVS_OUTBOX_ACKED || e->kind == SVS_OUTBOX_REFUSED)
         for (int64_t i = e->first; i <= e->last; i++)
             assert_true(w->taken[i]); /* nothing is acknowledged that no process has taken */

@@ -201,7 +201,8 @@ static inline void receiver_turn(struct receiver *r, bool twice) {
         const bool hello = u.data.type == MSGPACK_OBJECT_MAP && receiver_key(&u.data, "op");
         if (hello && i == 0) /* samples come twice when they are sent again; hellos are counted */
             receiver_answer(r, "ok", true, NULL, "next", r->next, "durable", receiver_durable(r), "credit",
-                            r->credit, "epoch", (int64_t)r->epoch, NULL);
+                            r->credit, "epoch", (int64_t)r->epoch, "max_message",
+                            r->largest > 0 ? (int64_t)r->largest : INT64_C(-1), NULL);
         else if (!hello)
             receiver_samples(r, &u.data);
         msgpack_unpacked_destroy(&u);

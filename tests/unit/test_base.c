@@ -139,7 +139,9 @@ static void test_escape(void **state) {
         {"\xff", 1, 20, "\\xff"},
         {"gr\xc3\xb6\xc3\x9f", 6, 20, "gr\xc3\xb6\xc3\x9f"},
         {"\xc3", 1, 20, "\\xc3"},
-        {"\xc2\x85", 2, 20, "\\xc2\\x85"}, /* a control character of two bytes */
+        {"\xc2\x85", 2, 20, "\\xc2\\x85"},          /* a control character of two bytes */
+        {"\xe2\x80\xae", 3, 20, "\\xe2\\x80\\xae"}, /* U+202E: what follows is written from right to left */
+        {"\xe2\x80\x90", 3, 20, "\xe2\x80\x90"},
         {"\x7f", 1, 20, "\\x7f"},
         {"12345678", 8, 8, "1234..."},
         {"1234567", 7, 8, "1234567"},

@@ -800,7 +800,7 @@ static void test_poison(void **unused) {
     b.r.largest = 150;
     b.r.skips = true;
     put(&b, 5);
-    assert_int_equal(put_id(&b, b.put++, 140), SVS_OK); /* a message with this one is cut off */
+    assert_int_equal(put_id(&b, b.put++, 140), SVS_OK); /* larger than the process takes */
     put(&b, 5);
     for (int i = 0; i < 60 && status(&b).kept > 0; i++) {
         settle_down(&b);
@@ -812,6 +812,28 @@ static void test_poison(void **unused) {
     assert_true(f.acked == 10 && f.refused == 1 && f.kept == 0 && b.r.last == 10 && b.r.next == 11);
     assert_int_equal(b.told[SVS_OUTBOX_REFUSED], 1);
     assert_true(b.last[SVS_OUTBOX_REFUSED].first == 5 && b.last[SVS_OUTBOX_REFUSED].count == 1);
+    assert_string_equal(b.code, "too_large");
+    assert_non_null(strstr(b.reason, "max.message, 150"));
+    end(&b);
+}
+
+/* However often the connection breaks just after a sample was sent: it is good, and comes through. */
+static void test_cut_again_and_again(void **unused) {
+    (void)unused;
+    struct bench b;
+    begin(&b, defaults());
+    settle_down(&b);
+    put(&b, 10);
+    for (int i = 0; i < 50; i++) {
+        assert_true(post(&b) > 0);
+        way_lose(&b.r.in, b.r.in.count);
+        svs_outbox_broken(b.box, b.now);
+        post(&b); /* hello, and nothing else */
+        receive(&b);
+        hear(&b);
+    }
+    settle_down(&b);
+    assert_true(status(&b).acked == 10 && status(&b).refused == 0 && b.r.last == 9);
     end(&b);
 }
 
@@ -1052,6 +1074,7 @@ int main(void) {
         cmocka_unit_test(test_replay),
         cmocka_unit_test(test_replay_overtaken),
         cmocka_unit_test(test_poison),
+        cmocka_unit_test(test_cut_again_and_again),
         cmocka_unit_test(test_unnumbered),
         cmocka_unit_test(test_unnumbered_batch),
         cmocka_unit_test(test_junk_replies),

@@ -37,6 +37,31 @@ static bool is_there(const char *name) {
     return faccessat(k.folder.fd, name, F_OK, 0) == 0;
 }
 
+/* Who else can write in it could put another state in its place. */
+static void test_not_open_to_others(void **state) {
+    static const mode_t modes[] = {0720, 0702, 01777};
+    struct svi_state_dir f;
+    char path[96];
+    svs_error e;
+    (void)state;
+    snprintf(path, sizeof path, "%s/open", k.path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(chmod(path, modes[i]), 0);
+        assert_int_equal(svi_state_dir_open(&f, path, true, &e), SVS_IO);
+        assert_non_null(strstr(e.text, "writable by other users: chmod go-w it"));
+        assert_int_equal(svi_state_dir_open(&f, path, false, &e), SVS_OK); /* to look at it harms nothing */
+        svi_state_dir_close(&f);
+    }
+    assert_int_equal(chmod(path, 0755), 0);
+    assert_int_equal(svi_state_dir_open(&f, path, true, &e), SVS_OK);
+    svi_state_dir_close(&f);
+    snprintf(path, sizeof path, "%s/open/lock", k.path);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/open", k.path);
+    assert_int_equal(rmdir(path), 0);
+}
+
 static void test_makes_one_level(void **state) {
     struct svi_state_dir f;
     struct stat s;
@@ -301,14 +326,10 @@ static void test_long_paths_and_texts(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(test_makes_one_level),
-                                       TEST(test_locked_out),
-                                       TEST(test_lock_ends_with_the_process),
-                                       TEST(test_only_our_files),
-                                       TEST(test_clear),
-                                       TEST(test_remove_and_set_aside),
-                                       TEST(test_bad_descriptor),
-                                       TEST(test_failed_sync_stays),
-                                       TEST(test_long_paths_and_texts)};
+    const struct CMUnitTest tests[] = {TEST(test_makes_one_level),      TEST(test_not_open_to_others),
+                                       TEST(test_locked_out),           TEST(test_lock_ends_with_the_process),
+                                       TEST(test_only_our_files),       TEST(test_clear),
+                                       TEST(test_remove_and_set_aside), TEST(test_bad_descriptor),
+                                       TEST(test_failed_sync_stays),    TEST(test_long_paths_and_texts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,71 @@
+#include "missing.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "log.h"
+
+#define BETWEEN   1.0    /* seconds between two lines at least */
+#define PAUSE_MAX 3600.0 /* without news */
+#define TOLD      5      /* topics in a line */
+#define LINE      900
+
+static struct missing_place *mqtt_missing_find(struct missing *m, const char *topic) {
+    for (int i = 0; i < m->places; i++)
+        if (strcmp(m->place[i].topic, topic) == 0)
+            return &m->place[i];
+    if (m->places == MISSING_PLACES)
+        return NULL;
+    m->news = true;
+    return strcpy(m->place[m->places].topic, topic), &m->place[m->places++];
+}
+
+void mqtt_missing_note(struct missing *m, const char *topic, const struct field *f) {
+    char name[sizeof m->place[0].topic], key[50] = "";
+    svi_escape(name, sizeof name - sizeof key, topic, strlen(topic));
+    if (f->key[0])
+        snprintf(name + strlen(name), sizeof key, " %s",
+                 svi_escape(key, sizeof key - 1, f->key, strlen(f->key)));
+    struct missing_place *p = mqtt_missing_find(m, name);
+    if (!p) {
+        m->others++;
+        return;
+    }
+    p->count++;
+    snprintf(p->last, sizeof p->last, isnan(f->value) ? "no value" : "%g", f->value);
+}
+
+/* The place with most values that were not told. */
+static struct missing_place *most_untold(struct missing *m) {
+    struct missing_place *most = m->place;
+    for (int i = 1; i < m->places; i++)
+        if (m->place[i].count - m->place[i].told > most->count - most->told)
+            most = &m->place[i];
+    return most->count > most->told ? most : NULL;
+}
+
+void mqtt_missing_turn(struct missing *m, double now) {
+    char line[LINE];
+    const double pause = m->told == 0 ? 0 : m->news ? BETWEEN : m->pause;
+    struct missing_place *p;
+    int length = 0, left = 0;
+    if (now < m->told + pause || !(p = most_untold(m)))
+        return;
+    for (int i = 0; p && i < TOLD; i++, p = most_untold(m)) {
+        length += snprintf(line + length, sizeof line - (size_t)length, "%s%s %" PRId64 " (%s)",
+                           i > 0 ? ", " : "", p->topic, p->count, p->last);
+        p->told = p->count;
+    }
+    for (int i = 0; i < m->places; i++) {
+        left += m->place[i].count > m->place[i].told;
+        m->place[i].told = m->place[i].count;
+    }
+    if (left > 0 || m->others > 0)
+        snprintf(line + length, sizeof line - (size_t)length, ", and others");
+    mqtt_log("values counted as missing, by topic (the last one): %s", line);
+    m->news = false;
+    m->told = now;
+    m->pause = fmin(fmax(BETWEEN, 2 * m->pause), PAUSE_MAX);
+}
