@@ -4,7 +4,8 @@
  *  - at fixed arrivals: 8, 16, 32, ... up to the window's size (P = I/nu swings widely while the first
  * samples come), then every PERIOD windows; for the last window before that a bucket gathers G sample by
  * sample, so that the rebuild itself needs no pass over the window;
- *  - at once, from the rows held, when the energy sentinel, a pivot or a leverage says so (slide.c).
+ *  - at once, from the rows held, when the energy sentinel, a pivot, a leverage, or a weight or target that
+ *    dwarfed the others and has left says so (learner_slide.c).
  *
  * Each rebuild begins an epoch: the scaler is fitted again, and w is refined once against the residual of the
  * rows themselves, which takes it to the accuracy of the rows rather than of G. */

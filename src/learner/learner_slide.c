@@ -1,10 +1,10 @@
 /* The slide: a sample goes into P and w, and what leaves the full window goes out in the same sweep.
  *
- * Every removal is watched: the pivot, the leverage it had, and the energies, which notice when large samples
- * have left. Where P cannot be trusted any more the step ends in a rebuild (learner_rebuild.c), from the rows
- * held. So after each step either P is good or it is new. Invariants: held_learned counts the window's
- * learned live slots; P and w hold exactly these, but for faded ones whose removal would be below rounding
- * (slide_leaves_trace).
+ * Every removal is watched: the pivot, the leverage it had, whether it was by far the heaviest or had by far
+ * the largest target, and the energies, which notice when large samples have left. Where P cannot be trusted
+ * any more the step ends in a rebuild (learner_rebuild.c), from the rows held. So after each step either P is
+ * good or it is new. Invariants: held_learned counts the window's learned live slots; P and w hold exactly
+ * these, but for faded ones whose removal would be below rounding (slide_leaves_trace).
  *
  * To read: svi_slide, slide_add_and_remove, slide_mend; then svi_remove_slot and svi_expire for what leaves
  * out of its turn. */
@@ -21,6 +21,10 @@
 /* A feature whose spread falls this far below its peak has lost large samples. */
 #define ENERGY_DROP  100
 #define ENERGY_NOISE 1e-9 /* of the energy: a smaller spread is rounding */
+/* What leaves is dwarfing when no other sample has this share of its weight, or of its weighted squared
+ * target.
+ */
+#define DWARFED 0.01
 /* FALSVM: a smaller lead is a tie that rounding broke (classes that were never learned have equal weights),
  * and ties are learned. */
 #define TIE 1e-10
@@ -45,6 +49,11 @@ static double slide_age_weight(const svs_learner *l, const struct svi_slot *s, i
     return l->o.forget == 1 ? s->weight : s->weight * pow(l->o.forget, (double)(newest - s->order));
 }
 
+/* What the target of a regression adds to the sum of squares, before it fades. */
+static inline double slide_target_energy(const svs_learner *l, const struct svi_slot *s) {
+    return l->o.task == SVS_REGRESS ? s->weight * s->target * s->target : 0;
+}
+
 /* However heavy or large it was, it may have faded below rounding: the ridge is what it is measured by. */
 static inline bool slide_leaves_trace(svs_learner *l, int32_t slot) {
     const struct svi_slot *s = &l->window.slots[slot];
@@ -52,6 +61,7 @@ static inline bool slide_leaves_trace(svs_learner *l, int32_t slot) {
         return false;
     double weight = slide_age_weight(l, s, l->order), least = TRACE_MIN * l->nu;
     return l->o.forget == 1 || weight > least || /* |z| is 1 at least */
+           slide_target_energy(l, s) * (weight / s->weight) > least ||
            weight * svi_enter(l, 1, svi_ring_row(&l->window, slot)) > least;
 }
 
@@ -62,6 +72,23 @@ static inline double slide_prepare_removal(svs_learner *l, int i, int32_t slot, 
     svi_targets(l, s->label, s->target, l->target[i]);
     *change = (struct svi_change){l->target[i], -1 / svi_hat(l, s->weight, s->order), 0};
     return energy;
+}
+
+/* True when the sample that leaves dwarfs, in weight or target, all that stay and the one that comes (or
+ * NULL): then what they are in P or w is the rounding of it. Mostly one look at another sample tells. */
+static bool slide_dwarfs_rest(const svs_learner *l, int32_t leaving, const struct svi_slot *coming) {
+    const struct svi_slot *own = &l->window.slots[leaving], *s = coming;
+    double weight = DWARFED * own->weight, target = DWARFED * slide_target_energy(l, own);
+    int32_t next = 0;
+    bool any = false, heavy = false, large = false;
+    for (s = s ? s : svi_next_learned(l, &next); s && !(heavy && large); s = svi_next_learned(l, &next)) {
+        if (s == own)
+            continue;
+        any = true;
+        heavy |= s->weight >= weight;
+        large |= slide_target_energy(l, s) >= target;
+    }
+    return any && !(heavy && large);
 }
 
 /* True when P cannot be trusted after this removal; s: the sample's weight in the unit of the energies. */
@@ -78,7 +105,7 @@ static bool slide_remove_alone(svs_learner *l, int32_t slot) {
     double energy = slide_prepare_removal(l, 0, slot, &change);
     double s = slide_age_weight(l, &l->window.slots[slot], l->order - 1); /* the newest is in already */
     return svi_alsvm_step(l->m, &change, 1, NULL) == SVS_OK &&
-           !slide_removal_alarms(l, &change, l->m->r.x[0], energy, s);
+           !slide_removal_alarms(l, &change, l->m->r.x[0], energy, s) && !slide_dwarfs_rest(l, slot, NULL);
 }
 
 static void slide_learned(svs_learner *l) {
@@ -129,9 +156,12 @@ static bool slide_add_and_remove(svs_learner *l, int32_t leaving, double weight,
     bool good = svi_alsvm_step(l->m, change, count, NULL) == SVS_OK;
     out->leverage = change[0].leverage;
     l->m->kernels->energy_add(&l->energy, l->m->r.x[0], weight, l->o.forget, l->m->r.padded);
-    if (leaving >= 0)
+    if (leaving >= 0) {
+        const struct svi_slot coming = {.weight = weight, .target = out->target};
         good &= !slide_removal_alarms(l, &change[1], l->m->r.x[1], energy,
                                       slide_age_weight(l, &l->window.slots[leaving], l->order));
+        good &= !slide_dwarfs_rest(l, leaving, &coming);
+    }
     if (l->bucket || l->o.window == 0)
         svi_gram_add(&l->gram, l->m->kernels, l->m->r.x[0], svi_hat(l, weight, l->order), out->label,
                      out->target);

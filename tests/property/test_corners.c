@@ -269,6 +269,46 @@ static void values_cannot_escalate(void **state) {
     }
 }
 
+/* ---- large targets and weights */
+
+/* One sample of every 150 has a target or weight of this size; the worst error while none is held. */
+static double worst_after(svs_options o, double target, double weight, bool by_id) {
+    svs_learner *l = new_learner(o, 4);
+    uint64_t seed = 31;
+    double worst = 0;
+    for (int i = 0; i < 500; i++) {
+        const int since = i % 150 - 20;
+        double x[4], t = ref_gauss(&seed);
+        for (int j = 0; j < 4; j++)
+            t += x[j] = ref_gauss(&seed);
+        step(l, x, svs_int(i), svs_real(since ? t : t * target), since ? 1 : weight, i);
+        if (by_id && since == 5)
+            assert_int_equal(svs_learner_forget(l, svs_int(i - 5), i, NULL, NULL), SVS_OK);
+        if (since < 0 || since >= (by_id ? 5 : o.window))
+            worst = fmax(worst, svs_learner_check(l));
+    }
+    svs_learner_free(&l);
+    return worst;
+}
+
+/* From the very sample with which it leaves, whatever way. */
+static void large_targets_and_weights_leave_no_trace(void **state) {
+    (void)state;
+    static const double sizes[] = {30, 1e3, 1e6, 1e12, 1e15, 1e50, 1e100};
+    for (int kind = 0; kind < 16; kind++)
+        for (int k = 0; k < 7; k++) {
+            svs_options o = options(kind & 1 ? 40 : 100);
+            o.task = SVS_REGRESS;
+            o.window_seconds = kind & 2 ? 90 : 0;
+            o.forget = kind & 4 ? 0.8 : 1;
+            double target = fmin(sizes[k], 1e99), weight = kind & 8 ? sizes[k] : 1;
+            double worst = worst_after(o, kind & 8 ? 1 : target, weight, kind & 2),
+                   both = worst_after(o, target, weight, false);
+            if (!(worst < 1e-11 && both < 1e-11))
+                fail_msg("kind %d, size %g: %.1e, %.1e", kind, sizes[k], worst, both);
+        }
+}
+
 static double anything(uint64_t *seed, double least, double most) {
     return pow(10, least + (most - least) * ref_uniform(seed));
 }
@@ -340,6 +380,7 @@ int main(void) {
         cmocka_unit_test(heavy_samples_fade_and_leave),
         cmocka_unit_test(far_from_zero),
         cmocka_unit_test(values_cannot_escalate),
+        cmocka_unit_test(large_targets_and_weights_leave_no_trace),
         cmocka_unit_test(extremes_leave_no_trace),
         cmocka_unit_test(singular_is_said),
     };
