@@ -39,7 +39,7 @@ struct svi_reader_options svi_ingest_stdin_options(const struct svi_settings *s)
     return (struct svi_reader_options){
         .format = s->in_format,
         .label = s->label,
-        .label_required = svi_settings_given(s, svi_settings_row("label")),
+        .label_required = svi_settings_chosen(s, "label"),
         .id = s->id[0] ? s->id : NULL,
         .ts = s->ts[0] ? s->ts : NULL,
         .weight = s->weight[0] ? s->weight : NULL,
