@@ -165,6 +165,12 @@ SVS_API bool svs_outbox_drop(svs_outbox *box);
  * packed one), SVS_INVALID (no x, d < 1). */
 SVS_API svs_code svs_outbox_pack(svs_outbox *box, const svs_outbox_sample *sample, svs_error *err);
 
+/* Names what the arrays in `x` hold, in their order: from here on the names go with each message, and the
+ * process matches them with the columns of its stream. They must name all that is kept, too. One whose
+ * columns are others takes nothing (SVS_OUTBOX_LATER, other_columns). d = 0: no names again. SVS_INVALID
+ * (d < 0, a name that is NULL), SVS_TOO_LARGE: they leave no room in `message`; SVS_NO_MEMORY. */
+SVS_API svs_code svs_outbox_columns(svs_outbox *box, const char *const *names, int d, svs_error *err);
+
 /* Is everything that was put answered for, and on disk if the process keeps its state and `release` (other
  * than SVS_OUTBOX_TAKEN) asks for it? Then svs_outbox_wait has nothing to wait for either. */
 SVS_API bool svs_outbox_done(const svs_outbox *box);

@@ -84,3 +84,14 @@ char *svi_escape(char *out, size_t size, const char *bytes, size_t length) {
     out[at] = '\0';
     return out;
 }
+
+bool svi_list_add(char *out, size_t size, const char *name, size_t length) {
+    static const char more[] = "...", comma[] = ", ";
+    char text[80];
+    const size_t at = strlen(out), first = at == 0;
+    svi_escape(text, sizeof text, name, length);
+    const size_t left = size - at, wanted = strlen(text) + sizeof more + (first ? 1 : 2) * (sizeof comma - 1);
+    const bool fits = wanted < left; /* and so does an end after it */
+    snprintf(out + at, left, "%s%s", first ? "" : comma, fits ? text : more);
+    return fits;
+}

@@ -2,6 +2,7 @@
 #ifndef SVI_FAIL_H
 #define SVI_FAIL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "svmstream/error.h"
@@ -22,5 +23,10 @@ svs_code svi_code_by_name(const char *name);
  * writing and malformed bytes become \xNN; a text that does not fit ends in "...". Returns
  * `out`. */
 char *svi_escape(char *out, size_t size, const char *bytes, size_t length);
+
+/* Adds a name, escaped, to the list "a, b" in `out` (`size` bytes with the NUL). False: it does not fit, and
+ * the list ends in "...". */
+bool svi_list_add(char *out, size_t size, const char *name, size_t length);
+#define SVI_LIST_PAIR 84 /* bytes of a list, two of which go into one error text */
 
 #endif

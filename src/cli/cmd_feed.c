@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "cli/command.h"
+#include "cli/feed_columns.h"
 #include "cli/feed_source.h"
 #include "cli/progress.h"
 #include "client/delivery.h"
@@ -34,6 +35,7 @@ struct feed {
     int64_t batch, in_flight, limit, repeat;
     double rate, timeout;
     bool packed, unlabelled;
+    int named;         /* columns whose names go with each message */
     int64_t row;       /* rows taken from the files: their sequence number */
     int64_t sent, bad; /* rows */
     int64_t there;     /* acked: rows that the process had before this run */
@@ -45,12 +47,17 @@ struct feed {
 };
 
 static svs_code cmd_feed_encode(struct feed *f, struct svi_message *m, svs_error *err) {
+    svs_code code = feed_columns_tell(f->delivery.link.box, &f->shape, m, &f->named, err);
+    if (code == SVS_OK && f->named > 0 && f->row == 0 && !f->acked)
+        code = feed_columns_ask(&f->args->settings, &f->shape, err);
+    if (code != SVS_OK)
+        return code;
     if (f->unlabelled)
         m->y = svs_none();
     m->src = svs_none();
     m->n = -1;
     f->message.size = 0;
-    svs_code code = svi_message_encode(m, f->shape.names, f->packed && m->missing == 0, &f->message);
+    code = svi_message_encode(m, f->shape.names, f->packed && m->missing == 0, &f->message);
     return code == SVS_OK
                ? SVS_OK
                : svi_fail(err, code, "row %" PRId64 " cannot be sent: %s", f->row + 1, svs_code_text(code));
@@ -326,7 +333,7 @@ static int cmd_feed_run(const struct cli_args *a) {
     svi_bytes_clear(&f.message);
     if (code == SVS_OK || (f.acked && figures.put > 0))
         cmd_feed_summarise(&f, &figures, seconds);
-    if (f.acked && figures.kept > 0 && code != SVS_OK)
+    if (f.acked && figures.kept > 0 && code != SVS_OK && code != SVS_OTHER_COLUMNS)
         return cli_fail(a, "%s; %s", err.text,
                         f.replay ? "the same command again sends what is missing"
                                  : "they are lost with this program");
@@ -367,9 +374,15 @@ const struct cli_command cli_feed = {
         "while the process lives; when it is restarted it gets what it lacks, files from their beginning.\n"
         "A process with state.dir goes on where it was; then feed ends when all rows are on its disk.\n"
         "\n"
+        "The names of CSV columns go with the rows and are matched with those of the stream, in any order. "
+        "A\n"
+        "header with other names is refused; a process with in.mode pull does not answer, so that is asked\n"
+        "at `ctl`, if it is given or `in` is not.\n"
+        "\n"
         "  svmstream feed --label rain weather.csv.gz\n"
         "  svmstream feed --batch 64 --packed --rate 1000 a9a.svm\n"
         "  svmstream feed --ack --src plant1 log.jsonl",
-    .keys = "in in.mode in.format label id ts weight features max.features curve curve.server",
+    .keys =
+        "in in.mode in.format ctl label id ts weight features max.features max.message curve curve.server",
     .options = options,
     .run = cmd_feed_run};

@@ -35,9 +35,7 @@ const char *cli_value(const struct cli_args *a, const char *name) {
 }
 
 bool cli_given(const struct cli_args *a, const char *key) {
-    const struct svi_setting *row = svi_settings_row(key);
-    assert(row);
-    return svi_settings_given(&a->settings, row);
+    return svi_settings_chosen(&a->settings, key);
 }
 
 double cli_number(const struct cli_args *a, const char *name) {

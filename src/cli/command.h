@@ -124,7 +124,7 @@ int cli_word(const struct cli_args *a, const char *name);
 /* The place of a word in "json|csv"; -1 = it is not there. */
 int cli_word_place(const char *words, const char *word);
 
-/* Was the setting set by flag or file, rather than by default? */
+/* Was the setting asked for (svi_settings_chosen)? */
 bool cli_given(const struct cli_args *a, const char *key);
 
 /* The file that a command writes: its positional `index` or, without one, the name of its input (positional

@@ -18,6 +18,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "client/outbox_internal.h"
+#include "wire/columns.h"
 #include "wire/decode.h"
 #include "wire/fields.h"
 #include "wire/pack.h"
@@ -88,6 +89,7 @@ void svs_outbox_free(svs_outbox **b) {
     svi_store_clear(&(*b)->store);
     svi_bytes_clear(&(*b)->frame);
     svi_bytes_clear(&(*b)->scratch);
+    svi_bytes_clear(&(*b)->columns);
     svi_free(*b);
     *b = NULL;
 }
@@ -101,9 +103,10 @@ int64_t svs_outbox_wanted(const svs_outbox *b) {
 static svs_code outbox_keep(svs_outbox *b, const void *body, size_t size, uint32_t pairs, svs_error *err) {
     if (svs_outbox_wanted(b) < 0)
         return svi_fail(err, SVS_UNAVAILABLE, "it is not known yet which sample the process wants");
-    if (size + OVERHEAD > (size_t)b->o.message)
-        return svi_fail(err, SVS_TOO_LARGE, "the sample has %zu bytes, a message %lld at most", size,
-                        (long long)b->o.message);
+    if (size + b->columns.size + OVERHEAD > (size_t)b->o.message)
+        return svi_fail(err, SVS_TOO_LARGE,
+                        "the sample has %zu bytes, the names of its columns %zu, a message %lld at most",
+                        size, b->columns.size, (long long)b->o.message);
     if (size > b->store.bytes)
         return svi_fail(err, SVS_TOO_LARGE, "the sample has %zu bytes, more than the outbox may keep", size);
     svs_code code = svi_store_push(&b->store, body, size, pairs);
@@ -179,6 +182,27 @@ svs_code svs_outbox_pack(svs_outbox *b, const svs_outbox_sample *s, svs_error *e
     if (svi_pack_end(&p) != SVS_OK)
         return svi_fail_memory(err, "a sample");
     return outbox_keep(b, b->scratch.data, b->scratch.size, pairs, err);
+}
+
+svs_code svs_outbox_columns(svs_outbox *b, const char *const *names, int d, svs_error *err) {
+    struct svi_pack p;
+    if (d < 0 || (d > 0 && !names))
+        return svi_fail(err, SVS_INVALID, "%d columns need their names", d);
+    for (int j = 0; j < d; j++)
+        if (!names[j])
+            return svi_fail(err, SVS_INVALID, "column %d has no name", j);
+    b->scratch.size = 0;
+    svi_pack_begin(&p, &b->scratch);
+    if (d > 0)
+        svi_columns_pack(&p, names, d);
+    if (svi_pack_end(&p) != SVS_OK || svi_bytes_reserve(&b->columns, b->scratch.size) != SVS_OK)
+        return svi_fail_memory(err, "the names of columns");
+    if (b->scratch.size + 2 * OVERHEAD > (size_t)b->o.message)
+        return svi_fail(err, SVS_TOO_LARGE,
+                        "the names of the columns have %zu bytes, a message %lld at most: raise max.message",
+                        b->scratch.size, (long long)b->o.message);
+    b->columns.size = 0;
+    return svi_bytes_append(&b->columns, b->scratch.data, b->scratch.size);
 }
 
 bool svs_outbox_drop(svs_outbox *b) {
@@ -266,7 +290,7 @@ static void outbox_advance(svs_outbox *b, double now) {
 static void pack_samples(svs_outbox *b, struct svi_pack *p) {
     int64_t left = b->store.count - b->sent, most = b->singly ? 1 : b->o.batch;
     const int64_t limit = b->message_max > 0 && b->message_max < b->o.message ? b->message_max : b->o.message;
-    size_t size = OVERHEAD;
+    size_t size = OVERHEAD + b->columns.size;
     for (b->framed = 0; b->framed < left && b->framed < most; b->framed++) {
         size += svi_store_at(&b->store, b->sent + b->framed)->size + HEADER;
         if (b->framed > 0 && size > (size_t)limit)
@@ -276,8 +300,11 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
         svi_pack_array(p, (size_t)b->framed);
     for (int64_t i = 0; i < b->framed; i++) {
         const struct svi_kept *k = svi_store_at(&b->store, b->sent + i);
-        const bool numbered = i == 0 && b->o.release != SVS_OUTBOX_SENT;
-        svi_pack_map(p, (k->stub ? 0 : k->pairs) + (numbered ? 2 : 0));
+        const bool numbered = i == 0 && b->o.release != SVS_OUTBOX_SENT,
+                   named = i == 0 && b->columns.size > 0;
+        svi_pack_map(p, (k->stub ? 0 : k->pairs) + (named ? 1 : 0) + (numbered ? 2 : 0));
+        if (named)
+            svi_pack_raw(p, b->columns.data, b->columns.size);
         if (!k->stub)
             svi_pack_raw(p, b->store.block + k->at, k->size);
         if (!numbered)

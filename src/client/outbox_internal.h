@@ -55,7 +55,7 @@ struct svi_answer {
     int64_t refused;                           /* samples of a message that was taken; 0: absent */
     uint64_t epoch;                            /* 0: absent */
     char delivery[24];                         /* the level that the process promises; "": absent */
-    char code[40], reason[200];                /* printable; reason "": no error */
+    char code[40], reason[SVS_ERROR_TEXT];     /* printable; reason "": no error */
 };
 
 /* Codes of svi_msgpack_check; SVS_WRONG_TYPE: neither `ok` nor `error` is there. */
@@ -74,6 +74,7 @@ struct svs_outbox {
     char src[SVS_NAME_MAX + 1];
     struct svi_store store;
     struct svi_bytes frame, scratch;
+    struct svi_bytes columns;          /* the pair `columns` of each message; empty: none */
     int64_t framed;                    /* samples in `frame`; 0: hello */
     bool out_of_memory;                /* the last frame could not be built: no memory */
     int64_t first, shift, taken, sent; /* taken <= sent */

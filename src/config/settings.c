@@ -230,7 +230,11 @@ const struct svi_setting *svi_settings_row(const char *key) {
 }
 
 bool svi_settings_given(const struct svi_settings *s, const struct svi_setting *row) {
-    return s->given[row - svi_settings_table];
+    return s->given[row - svi_settings_table] != SVI_NOT_GIVEN;
+}
+
+bool svi_settings_chosen(const struct svi_settings *s, const char *key) {
+    return s->given[svi_settings_row(key) - svi_settings_table] == SVI_GIVEN;
 }
 
 bool svi_settings_switch(const struct svi_setting *row) {
@@ -445,7 +449,7 @@ svs_code svi_settings_set(struct svi_settings *s, const char *key, const char *v
         return svi_settings_unknown(key, err);
     svs_code code = setters[row->type](s, row, value, err);
     if (code == SVS_OK)
-        s->given[row - svi_settings_table] = true;
+        s->given[row - svi_settings_table] = SVI_GIVEN;
     return code;
 }
 
@@ -487,4 +491,9 @@ char *svi_settings_value(const struct svi_settings *s, const struct svi_setting 
                 break;
         }
     return out;
+}
+
+bool svi_settings_is_default(const struct svi_settings *s, const struct svi_setting *row) {
+    char value[SVI_FEATURES_MAX];
+    return strcmp(svi_settings_value(s, row, value, sizeof value), row->value) == 0;
 }

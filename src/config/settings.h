@@ -95,9 +95,13 @@ struct svi_settings {
     int64_t journal_segment; /* bytes */
     int journal_keep;        /* enum svi_journal_keep */
     double checkpoint_seconds;
-    int accept_loss;             /* bool */
-    bool given[SVI_SETTING_MAX]; /* by row of the table: set by flag or file, not a default */
+    int accept_loss;                      /* bool */
+    unsigned char given[SVI_SETTING_MAX]; /* enum svi_given by row of the table */
 };
+
+/* Where a value comes from. A file that states a default, as `config default` writes it, wishes for nothing.
+ */
+enum svi_given { SVI_NOT_GIVEN, SVI_GIVEN_AS_DEFAULT, SVI_GIVEN };
 
 enum svi_setting_type {
     SVI_SET_TEXT,    /* char[size]; valid UTF-8 without control characters; with `words`: one of these */
@@ -155,6 +159,13 @@ const struct svi_setting *svi_settings_row(const char *key);
 
 /* Was the row set by flag or file? */
 bool svi_settings_given(const struct svi_settings *s, const struct svi_setting *row);
+
+/* Was it asked for: set by a flag to any value, or by a file to another one than its default? What a default
+ * leaves open (a label column that need not be there, sockets beside standard input) is fixed only then. */
+bool svi_settings_chosen(const struct svi_settings *s, const char *key);
+
+/* Does the row have its default value? */
+bool svi_settings_is_default(const struct svi_settings *s, const struct svi_setting *row);
 
 /* Is the row yes or no, so that its flag may stand alone for yes? */
 bool svi_settings_switch(const struct svi_setting *row);

@@ -42,7 +42,7 @@ static svs_code settings_check_delivery(const struct svi_settings *s, svs_error 
     enum svi_delivery level = svi_settings_delivery(s);
     const char *name = svi_settings_word("delivery", (int)level);
     for (size_t i = 0; i < sizeof kept / sizeof kept[0] && !s->state_dir[0]; i++)
-        if (svi_settings_given(s, svi_settings_row(kept[i])))
+        if (!svi_settings_is_default(s, svi_settings_row(kept[i])))
             return svi_fail(err, SVS_SETTING, "%s applies to a kept state only: set state.dir too", kept[i]);
     if (level > SVI_AT_MOST_ONCE && s->in_mode != SVI_IN_ROUTER)
         return svi_fail(err, SVS_SETTING,
@@ -185,7 +185,7 @@ static bool settings_is_local(const char *address) {
 bool svi_settings_binds(const struct svi_settings *s, const char *key, const char *address) {
     if (strcmp(key, "in") == 0)
         return !settings_from_stdin(s) && s->in_mode != SVI_IN_SUB;
-    return address[0] && (!settings_from_stdin(s) || svi_settings_given(s, svi_settings_row(key)));
+    return address[0] && (!settings_from_stdin(s) || svi_settings_chosen(s, key));
 }
 
 svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *err) {

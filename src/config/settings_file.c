@@ -128,6 +128,9 @@ svs_code svi_settings_read(struct svi_settings *s, const char *name, const void 
         end = event.type == YAML_STREAM_END_EVENT;
     }
     yaml_parser_delete(&r.parser);
+    for (int i = 0; i < svi_settings_count; i++)
+        if (r.line[i] > 0 && svi_settings_is_default(&r.settings, &svi_settings_table[i]))
+            r.settings.given[i] = SVI_GIVEN_AS_DEFAULT;
     if (code == SVS_OK)
         *s = r.settings;
     return code;

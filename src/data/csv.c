@@ -158,6 +158,21 @@ static svs_code csv_assign_wanted(struct csv *h, const struct svi_reader_options
     return SVS_OK;
 }
 
+/* The columns of a stream that has begun are these: a header with others belongs to other data. */
+static svs_code csv_fail_other(const struct csv *h, const struct svi_shape *s, svs_error *err) {
+    char sent[SVI_LIST_PAIR] = "", have[SVI_LIST_PAIR] = "";
+    bool room = true;
+    for (int i = 0; room && i < h->columns; i++)
+        if (h->roles[i] >= 0)
+            room =
+                svi_list_add(sent, sizeof sent, h->names[i].at, (size_t)(h->names[i].end - h->names[i].at));
+    room = true;
+    for (int j = 0; room && j < s->names_kept; j++)
+        room = svi_list_add(have, sizeof have, svs_features_name(s->names, j),
+                            strlen(svs_features_name(s->names, j)));
+    return svi_fail(err, SVS_OTHER_COLUMNS, "the columns are %s, but this stream has %s", sent, have);
+}
+
 /* The place in x of the column, which becomes a feature unless the names are fixed and this is none of them.
  */
 static svs_code csv_assign_feature(struct csv *h, struct svi_shape *s, int column, svs_error *err) {
@@ -182,6 +197,7 @@ static svs_code csv_assign_feature(struct csv *h, struct svi_shape *s, int colum
 
 static svs_code csv_assign_features(struct csv *h, struct svi_shape *s, struct svi_span line,
                                     svs_error *err) {
+    const bool begun = s->names_kept > 0 && !s->fixed_names;
     svi_shape_begin_row(s);
     for (int i = 0; i < h->columns; i++) {
         svs_code code = h->roles[i] == CSV_IGNORED ? csv_assign_feature(h, s, i, err) : SVS_OK;
@@ -189,9 +205,12 @@ static svs_code csv_assign_features(struct csv *h, struct svi_shape *s, struct s
             return code;
     }
     h->d = svs_features_count(s->names);
+    if (begun && h->d > s->names_kept)
+        return csv_fail_other(h, s, err);
     for (int j = 0; j < h->d; j++)
         if (svi_shape_mark(s, j)) /* no column has claimed it */
-            return csv_fail_columns(line, svs_features_name(s->names, j), "feature column", err);
+            return begun ? csv_fail_other(h, s, err)
+                         : csv_fail_columns(line, svs_features_name(s->names, j), "feature column", err);
     return h->d > 0 ? SVS_OK : svi_fail(err, SVS_SETTING, "the header names no feature column");
 }
 

@@ -24,6 +24,7 @@ struct svs_features {
     int32_t *slots;        /* column + 1, 0 = empty; a power of two, at least twice `room` */
     size_t slot_count;
     int count, room, max;
+    uint64_t changes;
 };
 
 static uint64_t feature_names_mix(uint64_t h) {
@@ -154,6 +155,7 @@ int svs_features_add(svs_features *f, const char *name, size_t length, svs_error
     struct entry e = {.name = copy, .hash = feature_names_hash_of(name, length), .length = (uint32_t)length};
     f->slots[slot_of(f, e.hash, name, length)] = f->count + 1;
     f->entries[f->count] = e;
+    f->changes++;
     return f->count++;
 }
 
@@ -168,7 +170,12 @@ void svs_features_truncate(svs_features *f, int count) {
         svi_free(e->name);
         *e = (struct entry){0};
         f->count--;
+        f->changes++;
     }
+}
+
+uint64_t svi_features_changes(const svs_features *f) {
+    return f->changes;
 }
 
 bool svi_features_check(const svs_features *f) {

@@ -23,6 +23,9 @@ svs_code svi_shape_fits(const struct svi_shape *s, const struct svi_message *m, 
     bool dense = m->kind == SVI_DENSE;
     if (dense && (s->kind == SVI_DENSE || s->fixed_names) && m->d != s->d)
         return svi_fail(err, SVS_WRONG_DIMENSION, "x has %d features, but this stream has %d", m->d, s->d);
+    if (dense && s->kind == SVI_UNSET && s->names_kept > 0 && m->d != s->names_kept)
+        return svi_fail(err, SVS_WRONG_DIMENSION,
+                        "x has %d features, but this stream's columns have %d names", m->d, s->names_kept);
     if (dense && m->d < 1)
         return svi_fail(err, SVS_WRONG_DIMENSION, "x is empty: a dense sample has 1 feature or more");
     if (s->fixed_names && m->d > s->d)

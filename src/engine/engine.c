@@ -35,6 +35,7 @@ void svi_engine_free(svi_engine **e) {
     svi_refit_policy_free(&(*e)->refit);
     svi_novelty_stage_free(&(*e)->novelty);
     svi_shape_clear(&(*e)->shape);
+    svi_columns_clear(&(*e)->columns);
     svi_free((*e)->carried);
     svi_free((*e)->names);
     svi_bytes_clear(&(*e)->last_model);
@@ -63,6 +64,7 @@ static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
     svs_options o;
     svi_settings_learner(&e->s, &o);
     return svi_shape_init(&e->shape, (int)e->s.max_features, e->s.features, err) == SVS_OK &&
+           svi_columns_init(&e->columns, (int)e->s.max_features, err) == SVS_OK &&
            new_carried(e, err) == SVS_OK && svi_publish_reserve(e, e->shape.d, err) == SVS_OK &&
            svi_refit_policy_new(&e->refit, &e->s, err) == SVS_OK &&
            svi_novelty_stage_new(&e->novelty, &e->s, err) == SVS_OK &&
@@ -99,7 +101,7 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
     svs_options o;
     svi_settings_learner(s, &o);
     const double column =
-        sizeof(double) + sizeof(uint32_t) + (s->missing == SVI_MISSING_CARRY ? sizeof(double) : 0);
+        2 * sizeof(double) + 2 * sizeof(uint32_t) + (s->missing == SVI_MISSING_CARRY ? sizeof(double) : 0);
     const double name = 2 * sizeof(char *) + SVS_NAME_MAX; /* in the registry, and as models point to it */
     return sizeof(struct svi_engine) + svs_learner_memory(&o, d, classes) +
            svi_metrics_memory(o.task, metrics_window(s), o.max_classes) + svi_sources_memory(s->max_sources) +
@@ -343,6 +345,19 @@ static void engine_refuse(struct svi_engine *e, const struct svi_envelope *env, 
     r->error.code = code;
 }
 
+/* The values of an array, whose columns the message names, into the order of the stream. *named: the element
+ * only names columns. */
+static svs_code engine_order(struct svi_engine *e, const struct svi_envelope *env, struct svi_message *m,
+                             bool *named, svs_error *err) {
+    *named = env->columns && m->op == SVI_LEARN && !m->has_x;
+    if (!*named)
+        return svi_columns_order(&e->columns, &e->shape, env, m, err);
+    svs_code code = svi_columns_match(&e->columns, &e->shape, env, err);
+    if (code == SVS_OK)
+        e->shape.names_kept = svs_features_count(e->shape.names);
+    return code;
+}
+
 static void engine_take_element(struct svi_engine *e, struct svi_envelope *env, bool duplicate, double now,
                                 struct svi_receipt *r) {
     struct svi_message m;
@@ -355,7 +370,10 @@ static void engine_take_element(struct svi_engine *e, struct svi_envelope *env, 
         r->duplicates++;
         return;
     }
+    bool named = false;
     if (code == SVS_OK)
+        code = engine_order(e, env, &m, &named, &err);
+    if (code == SVS_OK && !named)
         code = engine_take(e, &m, now, &err);
     if (code == SVS_OK)
         r->accepted++;
@@ -411,6 +429,8 @@ svs_code svi_engine_apply(svi_engine *e, struct svi_envelope *env, double now, b
         err = env->form;
     if (code == SVS_OK && sourced && env->left > 0)
         code = engine_enter(e, env, r, &source, &skip, &err);
+    if (code == SVS_OK && skip < env->left) /* before its number is used up: it may come again with others */
+        code = svi_columns_match(&e->columns, &e->shape, env, &err);
     const int64_t count = code == SVS_OK ? env->left : 0;
     for (int64_t i = 0; i < count; i++)
         engine_take_element(e, env, i < skip, now, r);

@@ -8,6 +8,7 @@
 #include "stats/metrics.h"
 #include "engine/sources.h"
 #include "engine/novelty_stage.h"
+#include "wire/columns.h"
 
 #define SVI_GAUGES_MAX     24
 #define SVI_FIGURES_MAX    (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_GAUGES_MAX + 3)
@@ -25,6 +26,7 @@ struct svi_engine {
     struct svi_novelty_stage novelty; /* and alerts */
     svi_sources *sources;
     struct svi_shape shape;
+    struct svi_columns columns; /* how the arrays of producers that name their columns are ordered */
     size_t stream_length;
     double *carried;    /* missing == carry: the last accepted value of each column, NAN = none; else NULL */
     const char **names; /* of the columns, as a model event points to them */

@@ -55,6 +55,8 @@ svs_code svi_engine_score(svi_engine *e, const void *bytes, size_t length, struc
     if (env.left != 1)
         return svi_fail(err, SVS_WRONG_TYPE, "one sample is scored at a time");
     code = svi_envelope_next(&env, &e->shape, &m, err);
+    if (code == SVS_OK)
+        code = svi_columns_order(&e->columns, &e->shape, &env, &m, err);
     if (code == SVS_OK && !m.has_x)
         code = svi_fail(err, SVS_MISSING_X, "the sample has no x");
     if (code == SVS_OK && m.missing > 0)

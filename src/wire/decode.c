@@ -26,6 +26,8 @@ struct reading {
     struct svi_shape *shape;
     struct svi_message *m;
     svs_error *err;
+    bool names_come; /* what an array holds is named by `columns` */
+    bool array;      /* x is an array or packed numbers */
 };
 
 /* ---- features: x */
@@ -73,7 +75,8 @@ static svs_code decode_put_value(struct reading *r, int column, const struct svi
 
 /* Does a dense row of n values fit, before any is written? */
 static svs_code begin_dense(struct reading *r, uint32_t n) {
-    r->m->kind = SVI_DENSE;
+    r->array = true;
+    r->m->kind = r->names_come && r->shape->kind == SVI_NAMED ? SVI_NAMED : SVI_DENSE;
     r->m->d = n < INT_MAX ? (int)n : INT_MAX;
     return svi_shape_fits(r->shape, r->m, r->err);
 }
@@ -423,16 +426,24 @@ static svs_code decode_take_op(struct reading *r, const struct svi_item *item) {
                     svi_escape(text, sizeof text, (const char *)item->body, item->length));
 }
 
+static svs_code decode_take_columns(struct reading *r, const struct svi_item *item) {
+    if (item->type != SVI_ARRAY)
+        return decode_wrong_type(r, SVI_KEY_COLUMNS, item, "an array of names");
+    return SVS_OK; /* svi_columns_match looks at them */
+}
+
 static svs_code (*const decode_table[SVI_KEY_COUNT])(struct reading *, const struct svi_item *) = {
-    [SVI_KEY_X] = decode_take_x,           [SVI_KEY_Y] = decode_take_y,   [SVI_KEY_ID] = decode_take_id,
-    [SVI_KEY_TS] = decode_take_ts,         [SVI_KEY_W] = decode_take_w,   [SVI_KEY_N] = decode_take_n,
-    [SVI_KEY_STREAM] = decode_take_stream, [SVI_KEY_OP] = decode_take_op, [SVI_KEY_SRC] = decode_take_src,
+    [SVI_KEY_X] = decode_take_x,           [SVI_KEY_Y] = decode_take_y,
+    [SVI_KEY_ID] = decode_take_id,         [SVI_KEY_TS] = decode_take_ts,
+    [SVI_KEY_W] = decode_take_w,           [SVI_KEY_N] = decode_take_n,
+    [SVI_KEY_STREAM] = decode_take_stream, [SVI_KEY_OP] = decode_take_op,
+    [SVI_KEY_SRC] = decode_take_src,       [SVI_KEY_COLUMNS] = decode_take_columns,
 };
 
 /* Is there what the operation needs? */
-static svs_code decode_check_complete(const struct svi_message *m, svs_error *err) {
+static svs_code decode_check_complete(const struct svi_message *m, bool names, svs_error *err) {
     bool has_id = m->id.kind != SVS_NONE, has_y = m->y.kind != SVS_NONE;
-    if (m->op == SVI_LEARN && !m->has_x)
+    if (m->op == SVI_LEARN && !m->has_x && !names)
         return svi_fail(err, SVS_MISSING_X, "the sample has no x");
     if (m->op != SVI_LEARN && !has_id)
         return svi_fail(err, SVS_BAD_ID, "%s needs an id", m->op == SVI_LABEL ? "label" : "forget");
@@ -464,7 +475,8 @@ static svs_code decode_element(struct reading *r, const struct svi_element *el) 
         if (code != SVS_OK)
             return code;
     }
-    return el->bad_key ? refuse_key(r, el) : decode_check_complete(r->m, r->err);
+    return el->bad_key ? refuse_key(r, el)
+                       : decode_check_complete(r->m, el->seen >> SVI_KEY_COLUMNS & 1, r->err);
 }
 
 /* Field by field: compilers clear the whole of it by a string instruction, which takes longer than the rest
@@ -488,11 +500,14 @@ svs_code svi_envelope_next(struct svi_envelope *e, struct svi_shape *shape, stru
     if (e->next) /* the form was checked */
         svi_element_read(e->next, end, SVI_DEPTH_MAX - 1, &e->first);
     const struct svi_element *el = &e->first;
-    struct reading r = {.end = end, .shape = shape, .m = m, .err = err};
+    e->columns = svi_element_columns(el, e->columns);
+    struct reading r = {.end = end, .shape = shape, .m = m, .err = err, .names_come = e->columns};
     clear_message(m, shape->row);
     e->element = el->at;
     e->element_size = (size_t)(el->end - el->at);
     e->next = el->end;
     e->left--;
-    return decode_element(&r, el);
+    svs_code code = decode_element(&r, el);
+    e->array = r.array;
+    return code;
 }

@@ -1,6 +1,6 @@
 /* The one place that looks for keys in incoming messages.
  *
- * svi_element_read walks over one map with bounds checked at each step and notes where the values of the nine
+ * svi_element_read walks over one map with bounds checked at each step and notes where the values of the ten
  * known keys stand; values are only passed over (svi_walk, which takes runs of doubles in strides). That is
  * the whole parse of a message with one sample: its form is checked and its keys are found in one pass over
  * the bytes. Of a batch the first element is read so and the others are passed over; their keys are read when
@@ -18,8 +18,8 @@
 #include "base/text.h"
 #include "wire/fields.h"
 
-static const char *const key_names[SVI_KEY_COUNT + 1] = {"x",      "y",  "id",  "ts", "w",
-                                                         "stream", "op", "src", "n",  ""};
+static const char *const key_names[SVI_KEY_COUNT + 1] = {"x",  "y",   "id", "ts",      "w", "stream",
+                                                         "op", "src", "n",  "columns", ""};
 
 const char *svi_key_name(enum svi_key key) {
     return key_names[key];
@@ -53,6 +53,8 @@ static enum svi_key key_of(const uint8_t *s, uint32_t length) {
         return key_of_two(s);
     if (length == 3)
         return memcmp(s, "src", 3) == 0 ? SVI_KEY_SRC : SVI_KEY_UNKNOWN;
+    if (length == 7)
+        return memcmp(s, "columns", 7) == 0 ? SVI_KEY_COLUMNS : SVI_KEY_UNKNOWN;
     return length == 6 && memcmp(s, "stream", 6) == 0 ? SVI_KEY_STREAM : SVI_KEY_UNKNOWN;
 }
 
@@ -154,6 +156,14 @@ static bool envelope_scan(struct svi_envelope *e) {
     return at && at == end;
 }
 
+const uint8_t *svi_element_columns(const struct svi_element *el, const uint8_t *before) {
+    struct svi_item item;
+    if (!(el->seen >> SVI_KEY_COLUMNS & 1))
+        return before;
+    svi_item_read(el->value[SVI_KEY_COLUMNS], &item);
+    return item.type == SVI_NIL ? before : el->value[SVI_KEY_COLUMNS];
+}
+
 static void envelope_read_source(struct svi_envelope *e) {
     const uint8_t *const *value = e->first.value;
     const unsigned seen = e->first.seen;
@@ -177,6 +187,7 @@ static void envelope_read_source(struct svi_envelope *e) {
             real < SVI_EXACT_MAX)
             e->n = (int64_t)real;
     }
+    e->columns = svi_element_columns(&e->first, NULL);
     if ((seen >> SVI_KEY_OP & 1) && e->first.at == e->bytes) {
         svi_item_read(value[SVI_KEY_OP], &item);
         e->hello = svi_item_is(&item, "hello");
@@ -188,11 +199,11 @@ svs_code svi_envelope_read(struct svi_envelope *e, const void *bytes, size_t siz
     e->size = size;
     e->form.code = SVS_OK;
     e->form.text[0] = '\0';
-    e->has_src = e->has_n = e->src_good = e->hello = false;
+    e->has_src = e->has_n = e->src_good = e->hello = e->array = false;
     e->src = "";
     e->src_length = 0;
     e->n = -1;
-    e->next = e->element = NULL;
+    e->next = e->element = e->columns = NULL;
     e->element_size = 0;
     e->shown = NULL;
     e->shown_size = 0;
@@ -217,6 +228,7 @@ svs_code svi_envelope_read(struct svi_envelope *e, const void *bytes, size_t siz
     e->has_src = e->has_n = e->src_good = e->hello = false;
     e->n = -1;
     e->left = 0;
+    e->columns = NULL;
     return e->form.code;
 }
 

@@ -26,6 +26,7 @@ enum svi_key {
     SVI_KEY_OP,
     SVI_KEY_SRC,
     SVI_KEY_N,
+    SVI_KEY_COLUMNS,
     SVI_KEY_COUNT,
     SVI_KEY_UNKNOWN = SVI_KEY_COUNT
 };
@@ -57,6 +58,11 @@ struct svi_envelope {
     int64_t n;  /* -1: none, or no whole number from 0 */
     bool hello; /* a map whose op is hello */
 
+    /* The names of what arrays hold: `columns` of the element decoded last, or of one before it; at first
+     * that of the first element. NULL: none. */
+    const uint8_t *columns;
+    bool array; /* x of the element decoded last is an array or packed numbers */
+
     int64_t left;           /* elements that svi_envelope_next has not decoded yet */
     const uint8_t *element; /* the element decoded last, for error events */
     size_t element_size;
@@ -83,6 +89,9 @@ svs_code svi_envelope_check_source(const struct svi_envelope *e, svs_error *err)
 /* The keys of the element at `at`: what follows it, or NULL where its form is bad. `depth`: containers that
  * may be nested in it, itself included. */
 const uint8_t *svi_element_read(const uint8_t *at, const uint8_t *end, int depth, struct svi_element *el);
+
+/* The value of the element's `columns`; `before` when it has none. */
+const uint8_t *svi_element_columns(const struct svi_element *el, const uint8_t *before);
 
 /* The name of a key. */
 const char *svi_key_name(enum svi_key key);

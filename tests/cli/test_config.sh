@@ -78,6 +78,22 @@ file=$folder/settings.yaml
 "$program" config show --config "$file" >"$folder/out"
 cmp -s <(grep -v '^#' "$file") <(grep -v '^#' "$folder/out")
 result $? 'what config show writes, --config reads'
+"$program" config default >"$folder/default.yaml"
+expect 0 out '^ok$' 'what config default writes, config check takes' -- config check --config "$folder/default.yaml"
+"$program" config show --config "$folder/default.yaml" | grep -v '^#' | cmp -s - <(grep -v '^#' "$folder/default.yaml")
+result $? 'and config show prints it as it was'
+printf 'a,b,c\n1,2,0\n2,1,1\n3,4,0\n' >"$folder/rows.csv"
+expect 0 out '^rows  *3$' 'eval takes the default file, with rows that have no column label' -- \
+    eval --config "$folder/default.yaml" "$folder/rows.csv"
+"$program" run --config "$folder/default.yaml" --in - <"$folder/rows.csv" >"$folder/out" 2>"$folder/err"
+[ $? = 0 ] && [ "$(grep -c '"row":' "$folder/out")" = 3 ] && ! grep -q tcp: "$folder/err"
+result $? 'run takes it: scores of standard input, no socket beside it'
+"$program" config show --in - --window 50 >"$folder/shown.yaml"
+"$program" run --config "$folder/shown.yaml" <"$folder/rows.csv" >"$folder/out" 2>"$folder/err"
+[ $? = 0 ] && [ "$(grep -c '"row":' "$folder/out")" = 3 ] && ! grep -q tcp: "$folder/err"
+result $? 'and what config show prints likewise'
+expect 0 out '^ok$' 'a flag at its default needs no state.dir' -- config check --journal.fsync auto --accept-loss no
+expect 1 err 'journal.fsync applies to a kept state only' 'one with another value does' -- config check --journal.fsync never
 expect 0 out '^window: 78$' 'a flag wins over the file' -- config show --window 78 -f "$file"
 expect 1 err 'No such file' 'a file that is not there' -- config check -f "$folder/none"
 expect 1 err 'Is a directory' 'a folder instead of a file' -- config check -f "$folder"

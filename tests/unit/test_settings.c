@@ -125,7 +125,7 @@ static void test_defaults_are_in_range(void **state) {
         is_set(&s, table[i].key, table[i].value);
         assert_true(svi_settings_given(&s, &table[i]));
         for (int k = 0; k < SVI_SETTING_MAX; k++)
-            assert_int_equal(s.given[k], k == i);
+            assert_int_equal(s.given[k], k == i ? SVI_GIVEN : SVI_NOT_GIVEN);
         assert_string_equal(svi_settings_value(&s, &table[i], value, sizeof value), table[i].value);
     }
 }
@@ -480,10 +480,78 @@ static void test_written_is_read(void **state) {
     if (svi_settings_read(&b, "written", text, length, &err) != SVS_OK)
         fail_msg("%s", err.text);
     for (int i = 0; i < SVI_SETTING_MAX; i++)
-        assert_int_equal(b.given[i], i < rows);
+        assert_int_equal(b.given[i], i >= rows    ? SVI_NOT_GIVEN
+                                     : a.given[i] ? SVI_GIVEN
+                                                  : SVI_GIVEN_AS_DEFAULT);
     memcpy(b.given, a.given, sizeof a.given);
     assert_memory_equal(&a, &b, sizeof a);
     free(text);
+}
+
+/* Another value than the default. */
+static const char *changed_value(const struct svi_setting *row, char *out, size_t size) {
+    char usual[SVI_FEATURES_MAX];
+    const struct svi_settings s = defaults();
+    svi_settings_value(&s, row, usual, sizeof usual);
+    if (row->type == SVI_SET_ADDRESS)
+        snprintf(out, size, "ipc:///tmp/changed");
+    else if (strcmp(row->key, "refit.loss") == 0 || strcmp(row->key, "novelty.gamma") == 0)
+        snprintf(out, size, "1.5");
+    else if (row->words && !numeric(row))
+        snprintf(out, size, "%s", row->words[strcmp(row->words[0].word, usual) == 0].word);
+    else if (!numeric(row))
+        snprintf(out, size, "changed");
+    else
+        snprintf(out, size, "%.17g", atof(usual) == row->low ? row->high : row->low);
+    return out;
+}
+
+static void same_verdict(const struct svi_settings *a, const struct svi_settings *b) {
+    svs_error one = {.text = ""}, other = {.text = ""};
+    assert_int_equal(svi_settings_check(a, &one), svi_settings_check(b, &other));
+    assert_string_equal(one.text, other.text);
+    assert_int_equal(svi_settings_check_security(a, &one), svi_settings_check_security(b, &other));
+    assert_string_equal(one.text, other.text);
+    for (int i = 0; i < rows; i++)
+        assert_int_equal(svi_settings_chosen(a, table[i].key), svi_settings_chosen(b, table[i].key));
+}
+
+/* `flags` as a file, the whole of it or the line of one row: the same settings, and the same is said of them.
+ */
+static void goes_through_a_file(const struct svi_settings *flags, const struct svi_setting *only) {
+    struct svi_settings back = defaults();
+    char line[SVI_SETTINGS_LINE], *text = NULL;
+    size_t length;
+    svs_error err = {.text = ""};
+    FILE *to = open_memstream(&text, &length);
+    assert_non_null(to);
+    if (only)
+        fwrite(line, 1, svi_settings_line(flags, only, true, line), to);
+    else
+        svi_settings_write(flags, to);
+    fclose(to);
+    if (svi_settings_read(&back, "a file", text, length, &err) != SVS_OK)
+        fail_msg("%s", err.text);
+    same_verdict(flags, &back);
+    memcpy(back.given, flags->given, sizeof back.given);
+    assert_memory_equal(&back, flags, sizeof back);
+    free(text);
+}
+
+static void test_each_row_alone_goes_through_a_file(void **state) {
+    char value[64];
+    (void)state;
+    for (int i = 0; i < rows; i++) {
+        struct svi_settings usual = defaults(), changed = usual;
+        assert_true(svi_settings_is_default(&usual, &table[i]));
+        goes_through_a_file(&usual, &table[i]);
+        is_set(&usual, table[i].key, table[i].value); /* a flag at its default contradicts nothing */
+        assert_int_equal(svi_settings_check(&usual, NULL), SVS_OK);
+        is_set(&changed, table[i].key, changed_value(&table[i], value, sizeof value));
+        assert_false(svi_settings_is_default(&changed, &table[i]));
+        goes_through_a_file(&changed, &table[i]);
+        goes_through_a_file(&changed, NULL);
+    }
 }
 
 static void test_files(void **state) {
@@ -533,6 +601,7 @@ int main(void) {
         cmocka_unit_test(test_yaml_faults),
         cmocka_unit_test(test_yaml_depth_and_length),
         cmocka_unit_test(test_written_is_read),
+        cmocka_unit_test(test_each_row_alone_goes_through_a_file),
         cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, get_table, NULL);

@@ -1,0 +1,155 @@
+#include "wire/columns.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "data/feature_names.h"
+
+svs_code svi_columns_init(struct svi_columns *c, int max_features, svs_error *err) {
+    *c = (struct svi_columns){.place = svi_alloc_array((size_t)max_features, sizeof *c->place),
+                              .row = svi_alloc_array((size_t)max_features, sizeof *c->row)};
+    if (c->place && c->row)
+        return SVS_OK;
+    svi_columns_clear(c);
+    return svi_fail_memory(err, "the order of columns");
+}
+
+void svi_columns_clear(struct svi_columns *c) {
+    svi_bytes_clear(&c->list);
+    svi_free(c->place);
+    svi_free(c->row);
+    *c = (struct svi_columns){0};
+}
+
+/* ---- error texts: names, separated by commas, as many as there is room for */
+
+/* The first `known` columns of the stream. */
+static const char *columns_list_stream(const struct svi_shape *s, int known, char *list) {
+    bool room = true;
+    list[0] = '\0';
+    for (int j = 0; room && j < known; j++)
+        room = svi_list_add(list, SVI_LIST_PAIR, svs_features_name(s->names, j),
+                            strlen(svs_features_name(s->names, j)));
+    return list;
+}
+
+/* Those of a list that is an array. */
+static const char *columns_list_sent(const uint8_t *value, char *list) {
+    struct svi_item head, name;
+    const uint8_t *at = svi_item_read(value, &head);
+    bool room = true;
+    list[0] = '\0';
+    for (uint32_t i = 0; room && i < head.length; i++) {
+        const uint8_t *next = svi_item_read(at, &name);
+        room = name.type == SVI_STRING &&
+               svi_list_add(list, SVI_LIST_PAIR, (const char *)name.body, name.length);
+        at = next;
+    }
+    return list;
+}
+
+/* ---- matching */
+
+static svs_code columns_refuse(const struct svi_shape *s, const uint8_t *value, int known, svs_error *err) {
+    char sent[SVI_LIST_PAIR], have[SVI_LIST_PAIR];
+    columns_list_sent(value, sent);
+    if (s->kind == SVI_SPARSE)
+        return svi_fail(err, SVS_OTHER_COLUMNS,
+                        "the columns are %s, but those of this stream have numbers (sparse)", sent);
+    if (known == 0)
+        return svi_fail(err, SVS_OTHER_COLUMNS, "the columns are %s, but this stream has %d without names",
+                        sent, s->d);
+    return svi_fail(err, SVS_OTHER_COLUMNS, "the columns are %s, but this stream has %s", sent,
+                    columns_list_stream(s, known, have));
+}
+
+/* The column of one name; `known`: names that the stream had. -1: see err. */
+static int columns_place_of(struct svi_shape *s, const struct svi_item *name, int known, int guess,
+                            svs_error *err) {
+    const char *text = (const char *)name->body;
+    char shown[80];
+    err->code = SVS_OTHER_COLUMNS;
+    if (name->type != SVI_STRING) {
+        svi_fail(err, SVS_OTHER_COLUMNS, "columns holds %s: it is an array of names", svi_item_name(name));
+        return -1;
+    }
+    int place = svi_features_is(s->names, guess, text, name->length)
+                    ? guess
+                    : svs_features_find(s->names, text, name->length);
+    if (place < 0 && known == 0)
+        place = svs_features_add(s->names, text, name->length, err);
+    if (place < 0 || svi_shape_mark(s, place))
+        return place;
+    svi_fail(err, SVS_OTHER_COLUMNS, "columns names \"%s\" twice",
+             svi_escape(shown, sizeof shown, text, name->length));
+    return -1;
+}
+
+static svs_code columns_match_list(struct svi_columns *c, struct svi_shape *s, const uint8_t *value,
+                                   svs_error *err) {
+    const int known = svs_features_count(s->names), wanted = known > 0 ? known : s->d;
+    struct svi_item list, name;
+    svs_error why = {.text = ""};
+    const uint8_t *at = svi_item_read(value, &list);
+    if (list.type != SVI_ARRAY || list.length == 0)
+        return svi_fail(err, SVS_OTHER_COLUMNS, "columns is %s: it is an array of names",
+                        list.type == SVI_ARRAY ? "empty" : svi_item_name(&list));
+    const bool open = s->kind == SVI_UNSET && known == 0;
+    if (s->kind == SVI_SPARSE || (!open && list.length != (uint32_t)wanted))
+        return columns_refuse(s, value, known, err);
+    svi_shape_begin_row(s);
+    c->in_order = true;
+    for (uint32_t i = 0; i < list.length; i++) {
+        at = svi_item_read(at, &name);
+        const int place = columns_place_of(s, &name, known, (int)i, &why);
+        if (place < 0 && why.text[0])
+            return svi_fail(err, why.code, "%s", why.text);
+        if (place < 0)
+            return columns_refuse(s, value, known, err);
+        c->place[i] = place;
+        c->in_order = c->in_order && place == (int)i;
+    }
+    c->count = (int)list.length;
+    return SVS_OK;
+}
+
+svs_code svi_columns_match(struct svi_columns *c, struct svi_shape *s, const struct svi_envelope *env,
+                           svs_error *err) {
+    const uint8_t *value = env->columns, *end = env->bytes + env->size, *after = value;
+    if (!value || (c->list.size > 0 && c->changes == svi_features_changes(s->names) && c->kind == s->kind &&
+                   (size_t)(end - value) >= c->list.size && memcmp(value, c->list.data, c->list.size) == 0))
+        return SVS_OK;
+    c->list.size = 0;
+    svs_code code = columns_match_list(c, s, value, err);
+    if (code != SVS_OK)
+        return code;
+    svi_walk(&after, end, SVI_DEPTH_MAX);
+    c->changes = svi_features_changes(s->names);
+    c->kind = s->kind;
+    return svi_bytes_append(&c->list, value, (size_t)(after - value)) == SVS_OK
+               ? SVS_OK
+               : svi_fail_memory(err, "the names of columns");
+}
+
+svs_code svi_columns_order(struct svi_columns *c, struct svi_shape *s, const struct svi_envelope *env,
+                           struct svi_message *m, svs_error *err) {
+    if (!env->columns || !env->array)
+        return SVS_OK;
+    const svs_code code = svi_columns_match(c, s, env, err);
+    if (code != SVS_OK)
+        return code;
+    if (m->d != c->count)
+        return svi_fail(err, SVS_WRONG_DIMENSION, "x has %d values, but columns names %d", m->d, c->count);
+    if (c->in_order)
+        return SVS_OK;
+    memcpy(c->row, m->x, (size_t)m->d * sizeof *c->row);
+    for (int i = 0; i < m->d; i++)
+        m->x[c->place[i]] = c->row[i];
+    return SVS_OK;
+}
+
+void svi_columns_pack(struct svi_pack *p, const char *const *names, int count) {
+    svi_pack_key(p, "columns");
+    svi_pack_names(p, names, count);
+}

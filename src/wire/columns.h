@@ -1,0 +1,42 @@
+/* columns.h: the key `columns` of a message: the names of what its arrays hold, in their order. They are
+ * matched by name with the columns of the stream; to a stream whose columns have no names yet they give them.
+ *
+ * What was found out about a list is kept, so that a producer that sends the same one with every message
+ * costs a comparison of bytes. */
+#ifndef SVI_COLUMNS_H
+#define SVI_COLUMNS_H
+
+#include "base/bytes.h"
+#include "data/message.h"
+#include "wire/envelope.h"
+#include "wire/pack.h"
+
+struct svi_columns {
+    struct svi_bytes list; /* as it came, of the last match; empty: none */
+    uint64_t changes;      /* of the stream's names then */
+    enum svi_kind kind;    /* of the stream then */
+    int count;             /* names of the list */
+    bool in_order;         /* they are in the order of the stream */
+    int32_t *place;        /* by place in the list: the stream's column */
+    double *row;           /* for reordering; both have room for max_features; owned */
+};
+
+/* SVS_NO_MEMORY: cleared. */
+svs_code svi_columns_init(struct svi_columns *c, int max_features, svs_error *err);
+void svi_columns_clear(struct svi_columns *c);
+
+/* Holds env->columns against the names of the shape; nothing without it. Where the shape has none, those of
+ * the list are added, and stay when a message is committed. SVS_OTHER_COLUMNS with both lists (also where the
+ * list is malformed), SVS_LIMIT, SVS_NO_MEMORY; names may have to be taken back by svi_shape_restore. */
+svs_code svi_columns_match(struct svi_columns *c, struct svi_shape *s, const struct svi_envelope *env,
+                           svs_error *err);
+
+/* Puts the element that was decoded into *m, if its x is an array with env->columns, into the stream's order.
+ * Codes as above; SVS_WRONG_DIMENSION: there are more or fewer values than names. */
+svs_code svi_columns_order(struct svi_columns *c, struct svi_shape *s, const struct svi_envelope *env,
+                           struct svi_message *m, svs_error *err);
+
+/* The pair of a map, key and list. */
+void svi_columns_pack(struct svi_pack *p, const char *const *names, int count);
+
+#endif
