@@ -219,12 +219,14 @@ static svs_code recovery_read_journal(struct recovering *w, svs_error *err) {
 static void recovery_tell(const struct recovering *w) {
     const struct svi_recovery *r = w->r;
     FILE *log = w->o->log;
-    if (!log || !r->engine)
+    if (!log)
         return;
-    fprintf(log, "state: %" PRId64 " samples", svi_engine_seen(r->engine));
-    if (r->checkpointed)
+    if (r->engine)
+        fprintf(log, "state: %" PRId64 " samples", svi_engine_seen(r->engine));
+    if (r->engine && r->checkpointed)
         fprintf(log, ", checkpoint after record %" PRIu64, r->checkpoint);
-    fprintf(log, ", %" PRIu64 " records applied in %.2f s\n", r->found.records, r->seconds);
+    if (r->engine)
+        fprintf(log, ", %" PRIu64 " records applied in %.2f s\n", r->found.records, r->seconds);
     if (r->found.torn > 0)
         fprintf(log,
                 "state: torn tail truncated: the last %" PRIu64 " bytes of the journal, from record %" PRIu64

@@ -35,7 +35,7 @@ struct svi_checkpoint {
     char program[16], isa[16]; /* version of the program, instruction set of its kernels */
     char stream[65];
     uint64_t epoch;
-    struct svi_position position; /* after which record */
+    struct svi_position position; /* after which record; all before it is on disk when this is written */
     struct svi_bytes settings;    /* YAML text */
     struct svi_bytes bodies;      /* one after another; keeps its room from one use to the next */
     struct svi_section section[SVI_SECTIONS_MAX];

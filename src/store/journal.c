@@ -12,7 +12,9 @@
  *
  * Segments: when the one being written is full, the next append begins a new one, whose header is gathered
  * before the record; the old one is synced whatever the policy says, so that only the last segment can be
- * torn. In the order of the file: failures, syncing, gathering, writing, beginning and end. */
+ * torn. The mark (begun-<segment>) follows the newest segment: it is moved there once the segment is on disk,
+ * and taken away before a segment that it names is removed, so that it never names one that is not there.
+ * In the order of the file: failures, syncing, gathering, writing, beginning and end. */
 #include "store/journal_internal.h"
 
 #include <errno.h>
@@ -46,6 +48,8 @@ struct svi_journal {
     uint64_t durable, syncs;
     uint64_t secret; /* from which the new segments' are made */
     int64_t bytes;
+    bool marked; /* there is a mark: */
+    uint64_t mark;
     double since;  /* when svi_journal_due first saw what is unsynced */
     bool waiting;  /* `since` is set */
     svs_code dead; /* not SVS_OK: after a failure that leaves the files unknown */
@@ -199,6 +203,31 @@ svs_code svi_journal_append(svi_journal *j, int kind, double now, const void *pa
 
 /* ---- writing */
 
+/* Moves the mark to this segment, whose name is on disk. Returns 0 or the errno; *unknown: whether the new
+ * mark is on disk is not known. */
+static int move_mark(svi_journal *j, uint64_t segment, bool *unknown) {
+    char from[SVI_FILE_NAME], to[SVI_FILE_NAME];
+    int error = 0;
+    *unknown = false;
+    if (j->marked && j->mark == segment)
+        return 0;
+    svi_state_dir_name(to, SVI_BEGUN, segment);
+    if (j->marked) {
+        if (renameat(j->dir->fd, svi_state_dir_name(from, SVI_BEGUN, j->mark), j->dir->fd, to) != 0)
+            error = errno;
+    } else {
+        const int fd = openat(j->dir->fd, to, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        error = fd < 0 ? errno : 0;
+        if (fd >= 0)
+            close(fd);
+    }
+    if (error)
+        return error;
+    j->marked = *unknown = true;
+    j->mark = segment;
+    return svi_state_dir_flush(j->dir);
+}
+
 /* Creates the segment whose header is in `gathered`, and writes on there. On failure the journal is dead, or
  * nothing of the file is left. */
 static svs_code create_segment(svi_journal *j, svs_error *err) {
@@ -207,11 +236,11 @@ static svs_code create_segment(svi_journal *j, svs_error *err) {
     svi_state_dir_name(name, SVI_JOURNAL, j->begun.segment);
     int fd = openat(j->dir->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
     int error = fd < 0 ? errno : svi_write_all(fd, j->gathered.data, j->header);
-    const bool written = !error;
-    if (written && !(error = svi_sync_data(fd)))
-        error = svi_state_dir_flush(j->dir);
-    if (error && (written || !svi_no_room(error)))
-        code = journal_die(j, name, written ? "made durable" : "begun", error, err);
+    bool unknown = !error;
+    if (!error && !(error = svi_sync_data(fd)) && !(error = svi_state_dir_flush(j->dir)))
+        error = move_mark(j, j->begun.segment, &unknown);
+    if (error && (unknown || !svi_no_room(error)))
+        code = journal_die(j, name, unknown ? "made durable" : "begun", error, err);
     else if (error && fd >= 0 && unlinkat(j->dir->fd, name, 0) != 0)
         code = journal_die(j, name, "removed", errno, err);
     else if (error)
@@ -276,6 +305,30 @@ svs_code svi_journal_commit(svi_journal *j, svs_error *err) {
 
 /* ---- beginning and end */
 
+/* Is a segment of this number after the place, where nothing of value stands? */
+static bool stands_after(uint64_t number, const struct svi_position *at) {
+    return at->offset ? number > at->segment : number >= at->number;
+}
+
+/* Finds the mark. One of a segment that is going to be removed goes first, durably. */
+static svs_code take_mark(svi_journal *j, const struct svi_position *at, svs_error *err) {
+    uint64_t *numbers;
+    int count;
+    bool removed = false;
+    svs_code code = svi_state_dir_list(j->dir, SVI_BEGUN, &numbers, &count, err);
+    for (int i = count - 1; i >= 0 && code == SVS_OK; i--) {
+        if (!j->marked && !stands_after(numbers[i], at)) {
+            j->marked = true;
+            j->mark = numbers[i];
+            continue;
+        }
+        code = svi_state_dir_remove(j->dir, SVI_BEGUN, numbers[i], err);
+        removed = true;
+    }
+    svi_free(numbers);
+    return code == SVS_OK && removed ? svi_state_dir_sync(j->dir, err) : code;
+}
+
 /* Removes the segments after this place, newest first: what is left has no gap whenever that is interrupted.
  */
 static svs_code remove_after(const struct svi_state_dir *dir, const struct svi_position *at, svs_error *err) {
@@ -283,7 +336,7 @@ static svs_code remove_after(const struct svi_state_dir *dir, const struct svi_p
     int count;
     svs_code code = svi_state_dir_list(dir, SVI_JOURNAL, &numbers, &count, err);
     for (int i = count - 1; i >= 0 && code == SVS_OK; i--) {
-        if (at->offset ? numbers[i] <= at->segment : numbers[i] < at->number)
+        if (!stands_after(numbers[i], at))
             break;
         code = svi_state_dir_remove(dir, SVI_JOURNAL, numbers[i], err);
     }
@@ -338,6 +391,12 @@ static svs_code continue_journal(svi_journal *j, const struct svi_position *at, 
     error = svi_sync_data(j->fd);
     if (error)
         return svi_fail_io(err, j->dir->path, name, "made durable", error);
+    bool unknown;
+    error = move_mark(j, at->segment, &unknown);
+    if (error && svi_no_room(error))
+        return svi_fail_full(err, j->dir->path, name, 0, error);
+    if (error)
+        return svi_fail_io(err, j->dir->path, name, "marked as the newest", error);
     j->written = j->next = *at;
     return SVS_OK;
 }
@@ -357,6 +416,8 @@ svi_journal *svi_journal_new(const struct svi_state_dir *dir, const struct svi_j
     svs_code code =
         error ? svi_fail_io(err, dir->path, "", "given a journal, for lack of random numbers", error)
               : SVS_OK;
+    if (code == SVS_OK)
+        code = take_mark(j, at, err);
     /* Before anything is appended: else the next start would take old segments for what follows. */
     if (code == SVS_OK)
         code = remove_after(dir, at, err);

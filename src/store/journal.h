@@ -19,7 +19,11 @@
  * A crash leaves a torn tail: a bad record in the last segment with no sound record after it that says it
  * was durable (each record can be checked alone: its seed stands right before it). The tail is cut off. A bad
  * record that was durable, or one in an earlier segment (which is synced before the next begins), is damage:
- * it is refused, or with accept_loss passed over up to the next sound record. */
+ * it is refused, or with accept_loss passed over up to the next sound record.
+ *
+ * That the newest segment is gone altogether shows by the name of an empty file, begun-<its first record>,
+ * which is made durable after the segment is and before a record of it is acknowledged. A directory without
+ * that file (of an earlier version) is read as it is. */
 #ifndef SVI_JOURNAL_H
 #define SVI_JOURNAL_H
 
@@ -57,8 +61,8 @@ struct svi_journal_reader_options {
 
 typedef struct svi_journal_reader svi_journal_reader;
 
-/* From `from` on (offset 0: the segment is searched by its number, and a journal without segments reads as
- * empty). SVS_DAMAGED: a segment that is needed is missing; and what svi_journal_read fails with. */
+/* From `from` on (offset 0: the segment is searched by its number, and a journal that never had segments
+ * reads as empty). SVS_DAMAGED: a segment that is needed is missing; and what svi_journal_read fails with. */
 svi_journal_reader *svi_journal_reader_new(const struct svi_state_dir *dir, const struct svi_position *from,
                                            const struct svi_journal_reader_options *o, svs_error *err);
 void svi_journal_reader_free(svi_journal_reader **r);

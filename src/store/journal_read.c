@@ -34,6 +34,8 @@ struct svi_journal_reader {
     struct svi_journal_reader_options options;
     uint64_t *numbers; /* of the segments */
     int count, at;     /* the segment being read, or left; -1 = before the first */
+    bool newest_missing; /* the last of them is not the last that was begun: */
+    uint64_t newest;
     bool open;
     bool chained;      /* `here.chain` is what the next segment continues */
     bool passed;       /* something was passed over since the last record that was returned */
@@ -48,6 +50,11 @@ struct svi_journal_reader {
 
 static bool reader_at_last(const svi_journal_reader *r) {
     return r->at + 1 >= r->count;
+}
+
+/* Only what was written last can be torn. */
+static bool may_be_torn(const svi_journal_reader *r) {
+    return reader_at_last(r) && !r->newest_missing;
 }
 
 static uint64_t bytes_left(const svi_journal_reader *r) {
@@ -101,7 +108,20 @@ static struct svi_position after_checkpoint(const svi_journal_reader *r) {
     return (struct svi_position){r->from.number, r->from.number, 0, r->from.chain, 0};
 }
 
+/* False: that is not to be passed over. */
+static bool pass_missing(svi_journal_reader *r, uint64_t number) {
+    char name[SVI_FILE_NAME];
+    if (may_pass(r))
+        return true;
+    svi_fail_file(&r->error, SVS_DAMAGED, r->path, svi_state_dir_name(name, SVI_JOURNAL, number),
+                  "is missing: " TO_DO);
+    r->state = READER_FAILED;
+    return false;
+}
+
 static void end_reading(svi_journal_reader *r) {
+    if (r->newest_missing && !pass_missing(r, r->newest))
+        return;
     r->state = READER_ENDED;
     r->open = false;
     svi_read_buffer_close(&r->buffer);
@@ -305,7 +325,7 @@ static void bad_header(svi_journal_reader *r, const struct svi_segment_header *h
             return;
         exhausted = exhausted || s.exhausted;
     }
-    if (reader_at_last(r) && !s.sound && !exhausted)
+    if (may_be_torn(r) && !s.sound && !exhausted)
         cut_tail(r);
     else if (pass_over(r, 0, "the check of its header is wrong")) {
         r->open = true;
@@ -395,7 +415,7 @@ static bool read_sound(svi_journal_reader *r, struct svi_record *record) {
 }
 
 static void bad_record(svi_journal_reader *r) {
-    bool last = reader_at_last(r), durable = !last || r->proved > r->here.number;
+    bool durable = !may_be_torn(r) || r->proved > r->here.number;
     char what[64];
     struct svi_record record;
     struct search s = {
@@ -493,26 +513,27 @@ static void begin_inside(svi_journal_reader *r) {
 
 static void begin_at_offset(svi_journal_reader *r) {
     int at = segment_of(r, r->from.segment);
+    char what[96];
     if (at >= 0 && r->numbers[at] == r->from.segment) {
         if (!open_segment(r, at))
             return;
-        if (r->buffer.size >= r->from.offset)
+        if (r->buffer.size >= r->from.offset) {
             begin_inside(r);
-        else
-            r->found.end = after_checkpoint(r);
+            return;
+        }
+        /* It was on disk up to there before the checkpoint was written: an older copy of it, unless that was
+         * accepted before and the next segment follows on the checkpoint. */
+        r->found.end = after_checkpoint(r);
+        snprintf(what, sizeof what, "it ends there, and a checkpoint continues it at byte %" PRIu64,
+                 r->from.offset);
+        if (reader_at_last(r))
+            (void)pass_over(r, r->buffer.size, what);
         return;
     }
     /* Trimmed: then the next segment begins just there. */
     r->at = r->from.number ? segment_of(r, r->from.number - 1) : -1;
-    if (reader_at_last(r)) {
-        char name[SVI_FILE_NAME];
-        svi_state_dir_name(name, SVI_JOURNAL, r->from.segment);
-        if (!may_pass(r)) {
-            svi_fail_file(&r->error, SVS_DAMAGED, r->path, name, "is missing: " TO_DO);
-            r->state = READER_FAILED;
-        }
+    if (reader_at_last(r) && pass_missing(r, r->from.segment))
         r->found.end = after_checkpoint(r);
-    }
 }
 
 static void begin_reading(svi_journal_reader *r) {
@@ -542,6 +563,21 @@ static svi_journal_reader *new_reader(const struct svi_journal_reader_options *o
     return r;
 }
 
+/* The mark first: whatever it names is on disk, also where another process begins segments meanwhile. */
+static svs_code list_segments(svi_journal_reader *r) {
+    uint64_t *marks;
+    int count;
+    svs_code code = svi_state_dir_list(r->dir, SVI_BEGUN, &marks, &count, &r->error);
+    if (code == SVS_OK)
+        code = svi_state_dir_list(r->dir, SVI_JOURNAL, &r->numbers, &r->count, &r->error);
+    if (code == SVS_OK && count > 0) {
+        r->newest = marks[count - 1];
+        r->newest_missing = r->count == 0 || r->numbers[r->count - 1] < r->newest;
+    }
+    svi_free(marks);
+    return code;
+}
+
 svi_journal_reader *svi_journal_reader_new(const struct svi_state_dir *dir, const struct svi_position *from,
                                            const struct svi_journal_reader_options *o, svs_error *err) {
     svi_journal_reader *r = new_reader(o, err);
@@ -550,7 +586,7 @@ svi_journal_reader *svi_journal_reader_new(const struct svi_state_dir *dir, cons
     r->dir = dir;
     r->path = dir->path;
     r->from = *from;
-    if (svi_state_dir_list(dir, SVI_JOURNAL, &r->numbers, &r->count, &r->error) != SVS_OK)
+    if (list_segments(r) != SVS_OK)
         r->state = READER_FAILED;
     else
         begin_reading(r);

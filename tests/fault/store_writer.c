@@ -103,7 +103,13 @@ static svs_code end_checkpoint(struct writer *w) {
     return code == SVS_DISK_FULL ? SVS_OK : code;
 }
 
+/* The journal first, as the program does it: what is in a checkpoint is on disk in the journal too. */
 static svs_code begin_checkpoint(struct writer *w) {
+    svs_error err;
+    if (svi_journal_sync(w->journal, &err) != SVS_OK) {
+        complain("not synced", &err);
+        return SVS_IO;
+    }
     struct svi_position at = svi_journal_position(w->journal);
     w->last_checkpoint = w->state.count;
     w->error = (svs_error){0};

@@ -218,16 +218,81 @@ static void test_missing_segments(void **state) {
     for (int s = 0; s < SEGMENTS; s++) {
         unlink(small.file[s].path);
         everything_read(&all, &k, NULL, false, NULL);
-        if (s == SEGMENTS - 1) { /* as if it had never been there */
-            assert_int_equal(all.how, SVI_JOURNAL_END);
-            assert_prefix(&all, small.first[s]);
-        } else
-            assert_refused();
+        assert_prefix(&all, small.first[s]);
+        assert_refused();
         everything_read(&all, &k, NULL, true, NULL);
         assert_int_equal(all.how, SVI_JOURNAL_END);
         assert_int_equal(all.count, small.end - (small.first[s + 1] - small.first[s]));
         content_write(&small.file[s], small.file[s].size);
     }
+}
+
+static void mark_name(char path[128], uint64_t segment) {
+    char name[SVI_FILE_NAME];
+    snprintf(path, 128, "%s/%s", k.path, svi_state_dir_name(name, "begun", segment));
+}
+
+/* The newest one, or all of them: known by the mark alone, which is of no use to a directory that never had
+ * one. */
+static void test_the_newest_is_missing(void **state) {
+    char mark[128], other[128];
+    (void)state;
+    mark_name(mark, small.first[SEGMENTS - 1]);
+    mark_name(other, small.first[SEGMENTS - 2]);
+    for (int s = SEGMENTS - 1; s >= 0; s--) {
+        unlink(small.file[s].path);
+        everything_read(&all, &k, NULL, false, NULL);
+        assert_prefix(&all, small.first[s]);
+        assert_refused();
+        everything_read(&all, &k, NULL, true, NULL);
+        assert_int_equal(all.how, SVI_JOURNAL_END);
+        assert_prefix(&all, small.first[s]);
+        assert_true(all.found.lost && all.found.damages == 1);
+        assert_int_equal(rename(mark, other), 0); /* a process of an earlier version wrote the newer one */
+        if (s == SEGMENTS - 1) {
+            everything_read(&all, &k, NULL, false, NULL);
+            assert_int_equal(all.how, SVI_JOURNAL_END);
+        }
+        assert_int_equal(unlink(other), 0);
+        everything_read(&all, &k, NULL, false, NULL);
+        assert_int_equal(all.how, SVI_JOURNAL_END);
+        assert_prefix(&all, small.first[s]);
+        fclose(fopen(mark, "w"));
+    }
+    for (int s = 0; s < SEGMENTS; s++)
+        content_write(&small.file[s], small.file[s].size);
+}
+
+/* Once it was accepted that it is gone the journal goes on where it ends, and needs no flag again; a torn end
+ * of the segment before is no crash's. */
+static void test_goes_on_without_the_newest(void **state) {
+    char mark[128];
+    (void)state;
+    struct content *before = &small.file[SEGMENTS - 2];
+    unlink(small.file[SEGMENTS - 1].path);
+    content_write(before, before->size - 1);
+    everything_read(&all, &k, NULL, false, NULL);
+    assert_refused();
+    assert_non_null(strstr(all.error.text, "is damaged at byte"));
+    content_write(before, before->size);
+    everything_read(&all, &k, NULL, true, NULL);
+    const uint64_t end = all.found.end.number;
+    assert_int_equal(end, small.first[SEGMENTS - 1]);
+    svi_journal *j = kept_journal(&k, 1 << 20, SVI_FSYNC_ALWAYS, &all.found.end);
+    mark_name(mark, small.first[SEGMENTS - 1]);
+    assert_int_not_equal(access(mark, F_OK), 0);
+    mark_name(mark, small.first[SEGMENTS - 2]);
+    assert_int_equal(access(mark, F_OK), 0);
+    svi_journal_free(&j);
+    everything_read(&all, &k, NULL, false, NULL);
+    assert_int_equal(all.how, SVI_JOURNAL_END);
+    assert_prefix(&all, end);
+    assert_goes_on(end);
+    kept_empty(&k);
+    for (int s = 0; s < SEGMENTS; s++)
+        content_write(&small.file[s], small.file[s].size);
+    mark_name(mark, small.first[SEGMENTS - 1]);
+    fclose(fopen(mark, "w"));
 }
 
 /* Places that a checkpoint knows of: the segment gone, or shorter. */
@@ -236,9 +301,12 @@ static void test_places_that_are_gone(void **state) {
     struct svi_position at = small.at[first + 2], fresh = {at.number, at.number, 0, at.chain, 0};
     struct content *last = &small.file[SEGMENTS - 1];
     (void)state;
-    content_write(last, at.offset - 1); /* the checkpoint was synced, the journal's end was not */
+    content_write(last, at.offset - 1); /* an older copy: what follows the checkpoint may be lost */
     everything_read(&all, &k, &at, false, NULL);
+    assert_refused();
+    everything_read(&all, &k, &at, true, NULL);
     assert_int_equal(all.how, SVI_JOURNAL_END);
+    assert_true(all.found.lost && all.found.damages == 1);
     assert_position(all.found.end, fresh);
     svi_journal *j = kept_journal(&k, 350, SVI_FSYNC_ALWAYS, &fresh);
     kept_append_to(j, at.number + 3, 1);
@@ -260,6 +328,9 @@ static void test_places_that_are_gone(void **state) {
     unlink(small.file[0].path);
     everything_read(&all, &k, &at, false, NULL);
     assert_refused();
+    everything_read(&all, &k, NULL, false, NULL);
+    assert_refused();
+    kept_empty(&k); /* the mark too */
     everything_read(&all, &k, NULL, false, NULL);
     assert_int_equal(all.how, SVI_JOURNAL_END);
 }
@@ -484,6 +555,8 @@ int main(void) {
                                        TEST(test_flipped_anywhere),
                                        TEST(test_header_before_one_record),
                                        TEST(test_missing_segments),
+                                       TEST(test_the_newest_is_missing),
+                                       TEST(test_goes_on_without_the_newest),
                                        TEST(test_places_that_are_gone),
                                        TEST(test_short_before_another),
                                        TEST(test_header_before_the_place),

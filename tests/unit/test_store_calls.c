@@ -351,21 +351,21 @@ static void test_order(void **state) {
     trace_commit(j);
     assert_trace("wD");
     trace_commit(j); /* a new segment is there, with its name, before its first record */
-    assert_trace("owDFwD");
+    assert_trace("owDFRFwD");
     struct svi_position at = svi_journal_position(j);
     svi_journal_free(&j);
     at.offset -= 1;
     traced = 0;
     j = kept_journal(&k, 200, SVI_FSYNC_NEVER, &at); /* names first, then the tail */
-    assert_trace("goFoTD");
+    assert_trace("gooFoTD");
     svi_journal_free(&j);
     at = (struct svi_position){0};
     j = kept_journal(&k, 200, SVI_FSYNC_NEVER, &at);
-    assert_trace("goUUFowDF"); /* all that is in the way, newest first */
+    assert_trace("goUFoUUFowDFoF"); /* all that is in the way, the mark first, then from the newest on */
     trace_commit(j);
     assert_trace("w");
     trace_commit(j); /* the old segment is whole before a new one is there */
-    assert_trace("DowDFw");
+    assert_trace("DowDFRFw");
     svi_journal_free(&j);
     struct svi_checkpoint c = {.program = "1"};
     traced = 0;

@@ -87,6 +87,46 @@ static void test_the_last_segment_is_missing(void **state) {
     assert_passed_over(l);
 }
 
+/* The one after that which the checkpoint points into: nothing but the mark tells of it. */
+static void test_the_newest_segment_is_missing(void **state) {
+    struct life *l = *state;
+    uint64_t *numbers;
+    assert_begins(l, false);
+    feed(l, 100);
+    save(l);
+    int before = list(l, "journal", &numbers), count = before;
+    svi_free(numbers);
+    while (count == before) {
+        feed(l, 1);
+        count = list(l, "journal", &numbers);
+        svi_free(numbers);
+    }
+    feed(l, 3);
+    end(l);
+    count = list(l, "journal", &numbers);
+    remove_file(l, "journal", numbers[count - 1]);
+    svi_free(numbers);
+    assert_passed_over(l);
+}
+
+/* Or an older copy of it is in its place, shorter than what a checkpoint saw. */
+static void test_the_newest_segment_is_an_old_copy(void **state) {
+    struct life *l = *state;
+    char path[300];
+    assert_begins(l, false);
+    feed(l, 3);
+    path_of(l, "journal", 0, path);
+    const int fd = open(path, O_RDONLY);
+    const off_t size = lseek(fd, 0, SEEK_END);
+    assert_true(size > 0 && close(fd) == 0);
+    feed(l, 10);
+    save(l);
+    feed(l, 5);
+    end(l);
+    assert_int_equal(truncate(path, size), 0);
+    assert_passed_over(l);
+}
+
 /* Without a checkpoint, and without what came first. */
 static void test_the_beginning_is_missing(void **state) {
     struct life *l = *state;
@@ -111,7 +151,10 @@ static void test_a_foreign_segment(void **state) {
     path_of(l, "journal", 0, path);
     snprintf(other, sizeof other, "%s.damaged", path);
     assert_int_equal(rename(path, other), 0);
-    assert_begins(l, false); /* a new life */
+    assert_int_equal(begin(l, false), SVS_DAMAGED); /* acknowledged samples were in it */
+    assert_non_null(strstr(l->error.text, "journal-0000000000000000 is missing"));
+    assert_begins(l, true); /* a new life */
+    assert_non_null(strstr(l->log, "LOST"));
     feed(l, 5);
     save(l);
     end(l);
@@ -167,6 +210,8 @@ int main(void) {
         TEST(test_ended_before_its_first_record),
         TEST(test_a_segment_is_missing),
         TEST(test_the_last_segment_is_missing),
+        TEST(test_the_newest_segment_is_missing),
+        TEST(test_the_newest_segment_is_an_old_copy),
         TEST(test_the_beginning_is_missing),
         TEST(test_a_foreign_segment),
         TEST(test_the_last_model_is_told_as_it_was),
