@@ -15,7 +15,8 @@ static inline double svi_monotonic(void) {
     return svi_clock_seconds(CLOCK_MONOTONIC);
 }
 
-/* Since 1970: for time stamps. */
+/* Since 1970, and may be set at any moment: when something came is read from an arrival clock
+ * (base/arrival_clock.h). */
 static inline double svi_wall_clock(void) {
     return svi_clock_seconds(CLOCK_REALTIME);
 }

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/arrival_clock.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "cli/command.h"
@@ -26,6 +27,7 @@ struct eval {
     svi_reader *reader;
     int64_t row, every, refused;
     bool located; /* the refusal names its line itself */
+    struct svi_arrival_clock clock;
     double now;
     struct cli_progress progress;
 };
@@ -74,7 +76,7 @@ static void print_progress_row(struct eval *e) {
 
 static void look_up(struct eval *e) {
     int64_t size, at = svi_reader_position(e->reader, &size);
-    e->now = svi_wall_clock();
+    e->now = svi_arrival_clock_now(&e->clock);
     cli_progress_show(&e->progress, e->row, (double)at, (double)size, NULL);
 }
 
@@ -169,9 +171,11 @@ static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
 }
 
 static int cmd_eval_run(const struct cli_args *a) {
-    struct eval e = {.args = a, .now = svi_wall_clock(), .every = cli_integer(a, "every")};
+    struct eval e = {.args = a, .every = cli_integer(a, "every")};
     struct svi_settings s = a->settings;
     svs_error err = {0};
+    svi_arrival_clock_start(&e.clock);
+    e.now = svi_arrival_clock_now(&e.clock);
     s.scores = SVI_SCORES_NONE; /* no events but errors: they would only cost time */
     s.publish_every = 0;
     s.publish_seconds = 0;

@@ -263,12 +263,14 @@ static svs_code engine_learn(struct svi_engine *e, const struct svi_message *m, 
     svs_sample sample = {.x = m->x, .d = m->d, .id = m->id, .y = m->y, .weight = m->weight};
     if (e->s.method == SVI_METHOD_NONE) /* nothing to learn, nothing to wait for */
         sample.id = sample.y = svs_none();
-    double time = fmax(e->time, isnan(m->ts) ? now : m->ts);
+    const double own = isnan(m->ts) ? now : m->ts, time = fmax(e->time, own);
     code = svs_learner_step(e->learner, &sample, time, &step, err);
     if (code == SVS_OK || grows)
         svi_shape_commit(&e->shape, m); /* new columns stay even if memory ran out after them */
     if (code != SVS_OK)
         return code;
+    if (own > e->time)
+        e->by_arrival = isnan(m->ts);
     e->time = time;
     svi_refit_policy_score(&e->refit, m, &step);
     engine_accept(e, m, &step, now);
@@ -309,8 +311,10 @@ static svs_code engine_take(struct svi_engine *e, const struct svi_message *m, d
         return code;
     if (m->op == SVI_LEARN)
         return engine_learn(e, m, now, err);
-    if (m->ts > e->time) /* a command is no sample: it has a time only if it says so */
+    if (m->ts > e->time) { /* a command is no sample: it has a time only if it says so */
         e->time = m->ts;
+        e->by_arrival = false;
+    }
     return m->op == SVI_LABEL ? engine_label(e, m->id, m->y, err) : engine_forget(e, m->id, NULL, err);
 }
 

@@ -4,11 +4,11 @@
  * `now`), bit for bit; how samples are cut into messages changes nothing. `now` is the arrival clock, seconds
  * since 1970.
  *
- * Engine time never goes back: a sample moves it to its `ts`, or to its arrival when it has none, if that is
- * later; a command only if it has a `ts`. A refused element changes nothing (only columns that were made for
- * it when memory ran out stay) and gives exactly one error event. For each accepted sample, in this order: it
- * is scored and learned, counted in the prequential figures, its score event goes out, then a model if one is
- * due and the weights have changed. */
+ * Engine time never goes back (but see svi_engine_move_clock): a sample moves it to its `ts`, or to its
+ * arrival when it has none, if that is later; a command only if it has a `ts`. A refused element changes
+ * nothing (only columns that were made for it when memory ran out stay) and gives exactly one error event.
+ * For each accepted sample, in this order: it is scored and learned, counted in the prequential figures, its
+ * score event goes out, then a model if one is due and the weights have changed. */
 #ifndef SVI_ENGINE_H
 #define SVI_ENGINE_H
 
@@ -72,6 +72,17 @@ svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, 
  * names. */
 svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct svi_settings *s, double now,
                             int *count, svs_error *err);
+
+/* The arrival clock was moved by `step` seconds and shows `now`. Engine time that was read from it moves
+ * along, and with it the times of all that is held (window, waiting samples, alerts, the next refit), so that
+ * what is to last some seconds lasts as long. Engine time that came from time stamps stays, unless it lies
+ * further in the future of the new clock than ts.ahead allows: then it becomes `now`, and what is later moves
+ * along. Reported as an error event with the code clock_moved. */
+void svi_engine_move_clock(svi_engine *e, double step, double now);
+
+/* A state that was taken up lies in the future of the clock: *step is what it is to be moved by (0 where it
+ * is of time stamps). */
+bool svi_engine_ahead(const svi_engine *e, double now, double *step);
 
 /* Drops model, window, waiting samples and quality; counters, classes, features and sources stay. */
 void svi_engine_reset(svi_engine *e);

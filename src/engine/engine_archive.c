@@ -106,6 +106,11 @@ static void archive_last_model(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_bytes(a, "event", m->data, (int64_t)m->size);
 }
 
+/* Where engine time came from: no result depends on it until the clock is moved. */
+static void archive_clock(struct svi_archive *a, struct svi_engine *e) {
+    svi_archive_bool(a, "by arrival", &e->by_arrival);
+}
+
 static const struct {
     const char *name;
     bool hashed;
@@ -120,7 +125,13 @@ static const struct {
     {"sources", true, archive_sources},
     {"tallies", false, archive_tallies},
     {"last model", false, archive_last_model},
+    {"clock", false, archive_clock},
 };
+
+/* Checkpoints of before there was such a section are read too. */
+static bool section_optional(int i) {
+    return sections[i].archive == archive_last_model || sections[i].archive == archive_clock;
+}
 
 #define SECTIONS ((int)(sizeof sections / sizeof sections[0]))
 _Static_assert(sizeof sections / sizeof sections[0] <= SVI_SECTIONS_MAX, "a checkpoint has room for all");
@@ -173,8 +184,8 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
         struct svi_archive_in in;
         const struct svi_section *s = svi_checkpoint_find(c, sections[i].name);
-        if (!s && sections[i].archive == archive_last_model)
-            continue; /* a checkpoint of before there was one */
+        if (!s && section_optional(i))
+            continue;
         if (!s)
             return svi_fail(err, SVS_DAMAGED, "there is no section %s", sections[i].name);
         svi_archive_in_begin(&in, c->bodies.data + s->offset, s->size, sections[i].name, err);

@@ -33,6 +33,7 @@ struct svi_engine {
     int name_room, name_count;
 
     double time;                      /* engine time, -DBL_MAX before the first sample */
+    bool by_arrival;                  /* it is the arrival of a sample, not the time stamp of one */
     double event_ts;                  /* of the last sample: its own ts, or its arrival */
     int64_t next_publish, next_score; /* `seen` at which they are due, -1 = never */
     double published_time;            /* engine time */

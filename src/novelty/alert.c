@@ -64,6 +64,13 @@ double svi_alert_grade(double novelty, double usual) {
     return usual < 1 ? fmin(1, (novelty - usual) / (1 - usual)) : 1;
 }
 
+void svi_alert_move_times(struct svi_alert *a, double from, double step) {
+    if (a->since > from)
+        a->since += step;
+    if (a->closed > from)
+        a->closed += step; /* -DBL_MAX stays */
+}
+
 void svi_alert_archive(struct svi_archive *a, struct svi_alert *alert) {
     svi_archive_bool(a, "alert open", &alert->open);
     svi_archive_finite(a, "alert since", &alert->since, 1);

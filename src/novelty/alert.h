@@ -52,6 +52,9 @@ enum svi_alert_change svi_alert_step(struct svi_alert *a, double p, double tail,
  * it, 1 for a membership of 0. */
 double svi_alert_grade(double novelty, double usual);
 
+/* The clock that the times were read from was moved: those after `from` move by `step`. */
+void svi_alert_move_times(struct svi_alert *a, double from, double step);
+
 /* The options are not part of it: loading goes into an alert from svi_alert_init with the same. */
 void svi_alert_archive(struct svi_archive *a, struct svi_alert *alert);
 

@@ -54,6 +54,11 @@ void svi_refit_policy_configure(struct svi_refit_policy *p, const struct svi_set
     p->seconds = s->refit_seconds;
 }
 
+void svi_refit_policy_move_times(struct svi_refit_policy *p, double from, double step) {
+    if (p->next_time > from)
+        p->next_time += step; /* INFINITY stays */
+}
+
 void svi_refit_policy_free(struct svi_refit_policy *p) {
     svi_refit_free(&p->job);
     svi_free(p->hits);

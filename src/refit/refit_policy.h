@@ -87,6 +87,9 @@ svs_code svi_refit_policy_repeat(struct svi_refit_policy *p, svs_learner *learne
 void svi_refit_policy_configure(struct svi_refit_policy *p, const struct svi_settings *s, int64_t seen,
                                 double time);
 
+/* The clock that engine time was read from was moved: a time after `from` moves by `step`. */
+void svi_refit_policy_move_times(struct svi_refit_policy *p, double from, double step);
+
 /* What runs goes on, for nothing: whether a worker has taken it yet must not be seen in the state. */
 void svi_refit_policy_reset(struct svi_refit_policy *p);
 

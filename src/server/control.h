@@ -10,7 +10,7 @@ struct svi_write_ahead;
 struct svi_control {
     svi_engine *engine;
     struct svi_settings *settings;       /* `config` may change them */
-    double started;                      /* arrival clock at start */
+    double started;                      /* arrival clock at start; moves with the clock */
     bool stop;                           /* set by `stop` */
     struct svi_write_ahead *write_ahead; /* NULL: the state is not kept */
     bool failed; /* the state cannot be kept any more: the process must end, for this reason */

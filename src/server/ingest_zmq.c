@@ -197,7 +197,7 @@ static bool settle_some(struct svi_ingest_zmq *in, struct svi_batch *b, int most
  * replies it waits for room. */
 static void look_at_room(struct svi_ingest_zmq *in, const struct svi_batch *b) {
     in->held = b->full && !ingest_zmq_answers(in);
-    in->retry = b->now + RETRY_SECONDS;
+    in->retry = svi_monotonic() + RETRY_SECONDS;
     if (b->full == in->blocked)
         return;
     in->blocked = b->full;
@@ -258,7 +258,7 @@ static svs_code settle_flow(struct svi_ingest_zmq *in, size_t *bytes, svs_error 
 
 svs_code svi_ingest_zmq_turn(struct svi_ingest_zmq *in, double now, bool *took, svs_error *err) {
     *took = false;
-    if (in->held && svi_ingest_zmq_wait(in, now) > 0)
+    if (in->held && svi_ingest_zmq_wait(in) > 0)
         return SVS_OK;
     const double began = svi_monotonic();
     size_t bytes = in->held ? 0 : ingest_zmq_take(in, in->first, now);
@@ -285,10 +285,8 @@ svs_code svi_ingest_zmq_turn(struct svi_ingest_zmq *in, double now, bool *took, 
     return code;
 }
 
-double svi_ingest_zmq_wait(const struct svi_ingest_zmq *in, double now) {
-    if (!in->held)
-        return INFINITY;
-    return in->retry > now && in->retry < now + RETRY_SECONDS ? in->retry - now : 0;
+double svi_ingest_zmq_wait(const struct svi_ingest_zmq *in) {
+    return in->held ? fmax(0, in->retry - svi_monotonic()) : INFINITY;
 }
 
 double svi_ingest_zmq_batch_memory(const struct svi_settings *s) {

@@ -34,7 +34,7 @@ struct svi_ingest_zmq {
     bool blocked;                               /* nothing could be written down: see svi_ingest_zmq_turn */
     bool held;                                  /* what is in the first batch waits for that */
     svs_error why;                              /* it could not */
-    double retry;                               /* arrival clock: when to try again */
+    double retry;                               /* monotonic: when to try again */
     int64_t declined;
     int64_t replies_lost;
     struct svi_bytes reply;
@@ -51,7 +51,7 @@ svs_code svi_ingest_zmq_turn(struct svi_ingest_zmq *in, double now, bool *took, 
 
 /* Seconds until held messages are to be tried again; INFINITY when none are held. While they are, the socket
  * need not be looked at. */
-double svi_ingest_zmq_wait(const struct svi_ingest_zmq *in, double now);
+double svi_ingest_zmq_wait(const struct svi_ingest_zmq *in);
 
 /* Bytes of the messages of a turn at most, and of all that it holds. */
 double svi_ingest_zmq_batch_memory(const struct svi_settings *s);

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arrival_clock.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "server/control.h"
@@ -61,9 +62,48 @@ struct server {
     int signals;   /* signalfd */
     double worked; /* seconds of the processor that this thread had when the write-ahead's turn came last:
                       waiting is no work, a restart does not wait */
-    double stats_due;
+    struct svi_arrival_clock clock;
+    double stats_at; /* monotonic: when they were published last */
     bool stop;
 };
+
+/* ---- the clock ---- */
+
+static double server_now(const struct server *p) {
+    return svi_arrival_clock_now(&p->clock);
+}
+
+/* The times that the engine holds move with the clock, which is written down first. */
+static svs_code move_times_held(struct server *p, double step, double now, svs_error *err) {
+    svs_code code = SVS_OK;
+    p->record.size = 0;
+    if (p->write_ahead && (code = svi_record_pack_clock(step, &p->record)) == SVS_OK)
+        code =
+            svi_write_ahead_write(p->write_ahead, SVI_RECORD_CLOCK, now, p->record.data, p->record.size, err);
+    if (code == SVS_OK)
+        svi_engine_move_clock(p->engine, step, now);
+    return code;
+}
+
+/* The wall clock was set, or has drifted far enough. With a full disk arrival times go on as before. */
+static svs_code follow_clock(struct server *p, svs_error *err) {
+    const double step = svi_arrival_clock_offset(&p->clock);
+    svs_code code = step == 0 ? SVS_OK : move_times_held(p, step, server_now(p) + step, err);
+    if (code == SVS_DISK_FULL || code == SVS_NO_MEMORY)
+        return SVS_OK;
+    if (code == SVS_OK) {
+        svi_arrival_clock_move(&p->clock, step);
+        p->control.started += step;
+    }
+    return code;
+}
+
+/* A state that was kept under a clock that was ahead goes on under one that is not. */
+static svs_code begin_clock(struct server *p, svs_error *err) {
+    const double now = server_now(p);
+    double step;
+    return svi_engine_ahead(p->engine, now, &step) ? move_times_held(p, step, now, err) : SVS_OK;
+}
 
 /* ---- events ---- */
 
@@ -75,7 +115,12 @@ static void server_sink(void *user, const struct svi_event *e) {
         svi_score_lines_score(&p->lines, e, svi_ingest_stdin_row(p->rows));
     if (p->rows && e->topic == SVI_TOPIC_ALERT && p->hooks->log)
         fprintf(p->hooks->log, "alert: %s\n", e->as.alert.text);
-    if (p->rows && e->topic == SVI_TOPIC_ERROR && p->hooks->refused)
+    if (e->topic == SVI_TOPIC_ERROR && e->as.error.code == SVS_CLOCK_MOVED) {
+        if (p->hooks->log) {
+            fprintf(p->hooks->log, "clock: %s\n", e->as.error.reason);
+            fflush(p->hooks->log);
+        }
+    } else if (p->rows && e->topic == SVI_TOPIC_ERROR && p->hooks->refused)
         fprintf(p->hooks->refused, "svmstream: %s%s\n", svi_ingest_stdin_place(p->rows), e->as.error.reason);
 }
 
@@ -91,7 +136,7 @@ static void report_access(struct server *p, double time) {
 
 static void publish_stats(struct server *p, double time) {
     const struct svi_latency *l = &p->latency;
-    p->stats_due = time + p->settings.publish_seconds;
+    p->stats_at = svi_monotonic();
     report_access(p, time);
     if (!p->out)
         return;
@@ -118,7 +163,7 @@ static bool server_answer(struct server *p) {
     const void *body = zmq_msg_data(&r.body);
     const size_t length = zmq_msg_size(&r.body);
     svs_code code = svi_access_admits(&p->access, SVI_ROLE_CONTROL, &r.body)
-                        ? svi_control_handle(&p->control, body, length, svi_wall_clock(), &p->messages.reply)
+                        ? svi_control_handle(&p->control, body, length, server_now(p), &p->messages.reply)
                         : svi_router_decline(&p->control, NULL, &forbidden, &p->messages.reply);
     svi_ingest_zmq_reply(&p->messages, p->ctl, &r, code);
     svi_request_close(&r);
@@ -126,11 +171,11 @@ static bool server_answer(struct server *p) {
 }
 
 static svs_code server_take_rows(struct server *p, bool fill, svs_error *err) {
-    double start = svi_wall_clock();
+    double start = svi_monotonic();
     int64_t before = svi_ingest_stdin_row(p->rows);
     bool ended = false;
-    svs_code code = svi_ingest_stdin_turn(p->rows, fill, start, &ended, err);
-    svi_latency_add(&p->latency, svi_wall_clock() - start, svi_ingest_stdin_row(p->rows) - before);
+    svs_code code = svi_ingest_stdin_turn(p->rows, fill, server_now(p), &ended, err);
+    svi_latency_add(&p->latency, svi_monotonic() - start, svi_ingest_stdin_row(p->rows) - before);
     p->stop = p->stop || ended;
     svs_error trouble;
     svs_code written = svi_score_lines_flush(&p->lines, p->signals, &trouble);
@@ -150,7 +195,7 @@ static void poll_items(const struct server *p, zmq_pollitem_t *items) {
         items[i].events = ZMQ_POLLIN;
         items[i].fd = p->signals; /* stands in where there is nothing to wait for */
     }
-    if (isinf(svi_ingest_zmq_wait(&p->messages, 0))) /* else what was taken waits for room */
+    if (isinf(svi_ingest_zmq_wait(&p->messages))) /* else what was taken waits for room */
         items[ITEM_IN].socket = p->in;
     if (p->rows)
         items[ITEM_IN].fd = svi_ingest_stdin_fd(p->rows);
@@ -164,11 +209,15 @@ static void poll_items(const struct server *p, zmq_pollitem_t *items) {
         items[ITEM_WRITE_AHEAD].fd = svi_write_ahead_fd(p->write_ahead);
 }
 
+/* Seconds until stats are due. */
+static double stats_wait(const struct server *p) {
+    return p->stats_at + p->settings.publish_seconds - svi_monotonic();
+}
+
 static long server_wait_ms(const struct server *p) {
-    const double time = svi_wall_clock();
-    double left = svi_ingest_zmq_wait(&p->messages, time);
+    double left = svi_ingest_zmq_wait(&p->messages);
     if (p->out && p->settings.publish_seconds > 0)
-        left = fmin(left, p->stats_due - time);
+        left = fmin(left, stats_wait(p));
     if (p->write_ahead)
         left = fmin(left, svi_write_ahead_wait(p->write_ahead));
     if (isinf(left))
@@ -178,7 +227,7 @@ static long server_wait_ms(const struct server *p) {
 
 static void server_serve(struct server *p, const zmq_pollitem_t *items) {
     if (items[ITEM_CTL].revents || items[ITEM_ACCESS].revents) /* `status` reports what access counts */
-        report_access(p, svi_wall_clock());
+        report_access(p, server_now(p));
     if (items[ITEM_CTL].revents) {
         svi_ingest_zmq_figures(&p->messages);
         for (int i = 0; i < TURN_REQUESTS && server_answer(p); i++)
@@ -186,9 +235,8 @@ static void server_serve(struct server *p, const zmq_pollitem_t *items) {
     }
     if (items[ITEM_OUT].revents && p->out)
         svi_publisher_subscriptions(p->out);
-    double time = svi_wall_clock();
-    if (p->settings.publish_seconds > 0 && time >= p->stats_due)
-        publish_stats(p, time);
+    if (p->settings.publish_seconds > 0 && stats_wait(p) <= 0)
+        publish_stats(p, server_now(p));
 }
 
 /* It takes effect when it is written down; with a full disk it waits. */
@@ -196,7 +244,7 @@ static svs_code give_refit(struct server *p, svs_error *err) {
     svs_code code = SVS_OK;
     p->record.size = 0;
     if (p->write_ahead && (code = svi_refit_pack(p->finished, &p->record)) == SVS_OK)
-        code = svi_write_ahead_write(p->write_ahead, SVI_RECORD_REFIT, svi_wall_clock(), p->record.data,
+        code = svi_write_ahead_write(p->write_ahead, SVI_RECORD_REFIT, server_now(p), p->record.data,
                                      p->record.size, err);
     if (code == SVS_DISK_FULL || code == SVS_NO_MEMORY)
         return SVS_OK;
@@ -244,13 +292,15 @@ static svs_code server_turn(struct server *p, svs_error *err) {
     if (zmq_poll(items, ITEM_COUNT, server_wait_ms(p)) < 0)
         return zmq_errno() == EINTR ? SVS_OK
                                     : svi_fail(err, SVS_IO, "waiting failed: %s", zmq_strerror(zmq_errno()));
+    if ((code = follow_clock(p, err)) != SVS_OK)
+        return code;
     server_serve(p, items); /* first: control goes before samples */
     if (items[ITEM_SIGNALS].revents)
         p->stop = true;
     else if (items[ITEM_IN].revents && p->rows)
         code = server_take_rows(p, true, err);
     else if (!p->rows && p->in)
-        code = svi_ingest_zmq_turn(&p->messages, svi_wall_clock(), &took, err);
+        code = svi_ingest_zmq_turn(&p->messages, server_now(p), &took, err);
     if (code == SVS_OK)
         code = exchange_refits(p, err);
     if (code == SVS_OK)
@@ -263,15 +313,15 @@ static svs_code server_turn(struct server *p, svs_error *err) {
  */
 static svs_code server_drain(struct server *p, svs_error *err) {
     zmq_pollitem_t item = {p->in, 0, ZMQ_POLLIN, 0};
-    double end = svi_wall_clock() + DRAIN_SECONDS;
+    double end = svi_monotonic() + DRAIN_SECONDS;
     svs_code code = SVS_OK;
     bool took = true;
-    while (p->in && code == SVS_OK && took && svi_wall_clock() < end && zmq_poll(&item, 1, DRAIN_MS) > 0)
-        code = svi_ingest_zmq_turn(&p->messages, svi_wall_clock(), &took, err);
+    while (p->in && code == SVS_OK && took && svi_monotonic() < end && zmq_poll(&item, 1, DRAIN_MS) > 0)
+        code = svi_ingest_zmq_turn(&p->messages, server_now(p), &took, err);
     if (p->messages.held && p->hooks->log)
         fprintf(p->hooks->log, "state: %d received messages could not be written and are lost\n",
                 p->messages.first->count);
-    report_access(p, svi_wall_clock());
+    report_access(p, server_now(p));
     if (p->out)
         svi_publisher_subscriptions(p->out);
     return code;
@@ -281,10 +331,10 @@ static svs_code server_drain(struct server *p, svs_error *err) {
 static svs_code server_finish(struct server *p, svs_error *err) {
     svs_code code = SVS_OK;
     if (p->write_ahead)
-        code = svi_write_ahead_write(p->write_ahead, SVI_RECORD_STOP, svi_wall_clock(), NULL, 0, err);
+        code = svi_write_ahead_write(p->write_ahead, SVI_RECORD_STOP, server_now(p), NULL, 0, err);
     if (code == SVS_OK)
         svi_engine_publish_model(p->engine, true);
-    publish_stats(p, svi_wall_clock());
+    publish_stats(p, server_now(p));
     if (code == SVS_OK && p->write_ahead)
         code = svi_write_ahead_save(p->write_ahead, NULL, NULL, err);
     if (code == SVS_DISK_FULL && p->hooks->log)
@@ -293,7 +343,7 @@ static svs_code server_finish(struct server *p, svs_error *err) {
 }
 
 static svs_code server_loop(struct server *p, svs_error *err) {
-    p->stats_due = svi_wall_clock() + p->settings.publish_seconds;
+    p->stats_at = svi_monotonic();
     p->worked = svi_clock_seconds(CLOCK_THREAD_CPUTIME_ID); /* the write-ahead knows what a restart applied */
     svs_code code =
         p->rows ? server_take_rows(p, false, err) : SVS_OK; /* rows that were read to find the format */
@@ -405,16 +455,20 @@ void svi_server_predict_memory(const struct svi_settings *s, svi_engine *e) {
 }
 
 static svs_code server_build(struct server *p, svs_error *err) {
-    double time = svi_wall_clock();
     if (p->settings.state_dir[0])
         p->write_ahead = svi_write_ahead_open(&p->settings, server_sink, p, p->hooks->log, &p->engine, err);
     else
-        p->engine = svi_engine_new(&p->settings, (uint64_t)(1e6 * time), server_sink, p, err);
+        p->engine = svi_engine_new(&p->settings, (uint64_t)(1e6 * svi_wall_clock()), server_sink, p, err);
     if (!p->engine)
         return err->code;
+    svi_arrival_clock_start(&p->clock);
+    if (begin_clock(p, err) != SVS_OK)
+        return err->code;
     svi_server_predict_memory(&p->settings, p->engine);
-    p->control = (struct svi_control){
-        .engine = p->engine, .settings = &p->settings, .started = time, .write_ahead = p->write_ahead};
+    p->control = (struct svi_control){.engine = p->engine,
+                                      .settings = &p->settings,
+                                      .started = server_now(p),
+                                      .write_ahead = p->write_ahead};
     p->messages = (struct svi_ingest_zmq){.settings = &p->settings,
                                           .control = &p->control,
                                           .access = &p->access,
@@ -454,7 +508,7 @@ static void write_summary(const struct server *p) {
     FILE *to = p->hooks->log;
     if (!to)
         return;
-    const int count = svi_engine_figures(p->engine, svi_wall_clock(), &f);
+    const int count = svi_engine_figures(p->engine, server_now(p), &f);
     const double quality = svi_figure_value(f, count, name),
                  suppressed = svi_figure_value(f, count, "alerts_suppressed");
     fprintf(to, "seen %" PRId64 "\nrefused %" PRId64 "\n", svi_engine_seen(p->engine),

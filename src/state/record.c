@@ -1,10 +1,14 @@
 #include "state/record.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/fail.h"
 #include "config/settings_record.h"
+#include "wire/archive_file.h"
+
+#define STEP_MAX 1e12 /* seconds; no clock shows more */
 
 static svs_code apply_start(svi_engine **e, struct svi_settings *s, const struct svi_record *r,
                             svs_error *err) {
@@ -27,6 +31,30 @@ static svs_code apply_refusal(svi_engine *e, const struct svi_record *r, svs_err
         *reason++ = '\0';
     svi_engine_refuse(e, svi_code_by_name(text), reason, NULL, 0, r->now);
     return SVS_OK;
+}
+
+static void archive_step(struct svi_archive *a, double *step) {
+    svi_archive_double(a, "step", step);
+    svi_archive_check(a, fabs(*step) <= STEP_MAX, "the clock was not moved that far");
+}
+
+svs_code svi_record_pack_clock(double step, struct svi_bytes *out) {
+    struct svi_archive_out to;
+    svs_error err;
+    svi_archive_out_begin(&to, out, "clock", &err);
+    archive_step(&to.archive, &step);
+    return svi_archive_out_end(&to);
+}
+
+static svs_code apply_clock(svi_engine *e, const struct svi_record *r, svs_error *err) {
+    struct svi_archive_in from;
+    double step = 0;
+    svi_archive_in_begin(&from, r->payload, r->size, "clock", err);
+    archive_step(&from.archive, &step);
+    svs_code code = svi_archive_in_end(&from);
+    if (code == SVS_OK)
+        svi_engine_move_clock(e, step, r->now);
+    return code;
 }
 
 /* A command that failed when it came fails again; only for want of memory the state would be another. */
@@ -62,6 +90,8 @@ svs_code svi_record_apply(svi_engine **e, struct svi_settings *s, const struct s
     case SVI_RECORD_STOP:
         svi_engine_publish_model(*e, true);
         return SVS_OK;
+    case SVI_RECORD_CLOCK:
+        return apply_clock(*e, r, err);
     default:
         return svi_fail(err, SVS_DAMAGED, "record %" PRIu64 " is of the unknown kind %d", r->number, r->kind);
     }

@@ -15,8 +15,12 @@ enum svi_record_kind {
     SVI_RECORD_REFUSAL,   /* "CODE REASON": a refusal from outside the stream */
     SVI_RECORD_STATS,     /* nothing: stats were published */
     SVI_RECORD_START,     /* svi_settings_pack: a process began with these settings */
-    SVI_RECORD_STOP       /* nothing: it ended, and published its model */
+    SVI_RECORD_STOP,      /* nothing: it ended, and published its model */
+    SVI_RECORD_CLOCK      /* svi_record_pack_clock: the arrival clock was moved */
 };
+
+/* By how many seconds. SVS_NO_MEMORY. */
+svs_code svi_record_pack_clock(double step, struct svi_bytes *out);
 
 /* Applies one record of the journal to the engine, by the functions that applied it first; a start may put a
  * wider engine in the place of *e. *s: the settings of the process. The receipt (may be NULL) is filled for a

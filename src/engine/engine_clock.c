@@ -1,0 +1,46 @@
+/* The arrival clock is moved while times are held that were read from it. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/arrival_clock.h"
+#include "engine/engine_internal.h"
+#include "learner/learner_times.h"
+
+static void move_times(struct svi_engine *e, double from, double step) {
+    if (e->time > from)
+        e->time += step;
+    if (e->published_time > from)
+        e->published_time += step;
+    svi_learner_move_times(e->learner, from, step);
+    svi_refit_policy_move_times(&e->refit, from, step);
+    svi_alert_move_times(&e->novelty.alert, from, step);
+}
+
+bool svi_engine_ahead(const svi_engine *e, double now, double *step) {
+    const double ahead = e->time - now;
+    *step = e->by_arrival && ahead > SVI_CLOCK_TOLERANCE ? -ahead : 0;
+    return ahead > (e->by_arrival ? SVI_CLOCK_TOLERANCE : e->s.ts_ahead);
+}
+
+void svi_engine_move_clock(svi_engine *e, double step, double now) {
+    char reason[SVS_ERROR_TEXT] =
+        "the state that was kept is of a later time than the clock of this machine shows: "
+        "its times were brought back";
+    if (e->by_arrival) {
+        if (e->event_ts == e->time)
+            e->event_ts += step;
+        move_times(e, -INFINITY, step);
+    }
+    /* Time stamps of producers are true whatever the clock here says, unless it says that they cannot be. */
+    if (e->time > now + e->s.ts_ahead)
+        move_times(e, now, now - e->time);
+    e->started += step;
+    e->rate_since += step;
+    if (step != 0)
+        snprintf(reason, sizeof reason,
+                 "the clock of this machine was moved by %+.3f s after sample %" PRId64
+                 ": arrival times go on from there, and the times that are held have moved along",
+                 step, e->counters.of[SVI_COUNTER_SEEN].count);
+    svi_publish_error(e, SVS_CLOCK_MOVED, reason, NULL, 0, now);
+}
