@@ -61,7 +61,7 @@ extern "C" {
     X(NOT_CONVERGED, not_converged, "a solver ended before its certificate met the tolerance")               \
     X(NUMERIC, numeric, "the numbers leave the range in which the model can be computed")                    \
     X(NOT_SUPPORTED, not_supported, "the operation is known, but this version cannot do it")                 \
-    X(OTHER_COLUMNS, other_columns, "the names of the columns are not those of the stream")           \
+    X(OTHER_COLUMNS, other_columns, "the names of the columns are not those of the stream")                  \
     X(CLOCK_MOVED, clock_moved, "the clock of the machine was moved; what is held has moved along")
 
 typedef enum svs_code {
