@@ -24,6 +24,13 @@ static int cmd_run_run(const struct cli_args *a) {
     const struct svi_server_hooks hooks = {
         .scores = stdout, .refused = stderr, .log = a->quiet ? NULL : stderr};
     svs_error err;
+    const char *format = a->settings.in_format;
+    if (strcmp(a->settings.in, "-") != 0 && strcmp(format, "auto") != 0 && strcmp(format, "msgpack") != 0)
+        return cli_usage(
+            a,
+            "in.format %s applies to standard input (in -): a socket takes msgpack, and `svmstream "
+            "feed` sends other formats there",
+            format);
     svs_code code = check_keys(&a->settings, &err);
     return cli_end(a, code == SVS_OK ? svi_server_run(&a->settings, &hooks, &err) : code, &err);
 }

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "server/control.h"
+#include "server/event_log.h"
 #include "net/access.h"
 #include "server/ingest_zmq.h"
 #include "server/router.h"
@@ -58,6 +59,7 @@ struct server {
     struct svi_bytes record;
     svi_ingest_stdin *rows; /* `in` is "-" */
     struct svi_score_lines lines;
+    struct svi_event_log log; /* of sockets */
     struct svi_latency latency;
     int signals;   /* signalfd */
     double worked; /* seconds of the processor that this thread had when the write-ahead's turn came last:
@@ -111,6 +113,7 @@ static void server_sink(void *user, const struct svi_event *e) {
     struct server *p = user;
     if (p->out)
         svi_publisher_publish(p->out, e); /* out of memory: lost, and seen by `seq` */
+    svi_event_log_count(&p->log, e);
     if (p->rows && e->topic == SVI_TOPIC_SCORE)
         svi_score_lines_score(&p->lines, e, svi_ingest_stdin_row(p->rows));
     if (p->rows && e->topic == SVI_TOPIC_ALERT && p->hooks->log)
@@ -215,7 +218,7 @@ static double stats_wait(const struct server *p) {
 }
 
 static long server_wait_ms(const struct server *p) {
-    double left = svi_ingest_zmq_wait(&p->messages);
+    double left = fmin(svi_ingest_zmq_wait(&p->messages), svi_event_log_wait(&p->log));
     if (p->out && p->settings.publish_seconds > 0)
         left = fmin(left, stats_wait(p));
     if (p->write_ahead)
@@ -305,6 +308,7 @@ static svs_code server_turn(struct server *p, svs_error *err) {
         code = exchange_refits(p, err);
     if (code == SVS_OK)
         code = server_keep(p, err);
+    svi_event_log_turn(&p->log, false);
     p->stop = p->stop || p->control.stop;
     return code;
 }
@@ -541,7 +545,9 @@ svs_code svi_server_run(const struct svi_settings *s, const struct svi_server_ho
                         ? svi_fail(err, SVS_IO, "signals cannot be waited for: %s", strerror(errno))
                         : server_build(p, err);
     if (code == SVS_OK) {
+        p->log.to = p->rows ? NULL : hooks->log; /* rows are reported one by one */
         code = server_loop(p, err);
+        svi_event_log_turn(&p->log, true);
         write_summary(p);
     }
     server_dismantle(p);

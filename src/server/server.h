@@ -12,7 +12,7 @@ struct svi_server_hooks {
     FILE *scores; /* `in` is "-" and no `out` was given: scores go here as JSON lines, to its descriptor; NULL
                      = nowhere */
     FILE *refused; /* `in` is "-": refused rows are reported here as text; NULL = nowhere */
-    FILE *log; /* addresses at the start, a summary at the end, the accuracy as the last line; NULL = quiet */
+    FILE *log; /* addresses at the start, of sockets refusals and alerts (a line a second), a summary at the end, the accuracy as the last line; NULL = quiet */
 };
 
 /* Runs until the input ends, a signal (SIGINT, SIGTERM) or `stop`: then everything received is learned and

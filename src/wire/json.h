@@ -2,7 +2,7 @@
  *
  * Every call appends to `out`; SVS_NO_MEMORY is the only failure unless another is named. Numbers read back
  * as the same double; NaN and infinities become null; strings that are not UTF-8 have their bytes above 127
- * written as \u00XX. What a terminal would obey (svi_text_control) is written as \uXXXX. */
+ * written as \u00XX. What a terminal would obey (svi_text_control) as \u and four digits. */
 #ifndef SVI_JSON_H
 #define SVI_JSON_H
 
