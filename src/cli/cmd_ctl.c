@@ -9,6 +9,8 @@
 #include "cli/object.h"
 #include "wire/pack.h"
 
+#define STOP_SECONDS 60 /* a last checkpoint may be large */
+
 /* 7 is an integer, 0.5 a number, "7" (with the quotes) and everything else a string. */
 static void pack_word(struct svi_pack *p, const char *word) {
     char *end;
@@ -31,9 +33,11 @@ static void pack_word(struct svi_pack *p, const char *word) {
 
 static svs_code cmd_ctl_build(const struct cli_args *a, struct svi_bytes *request) {
     struct svi_pack p;
-    const bool set = strcmp(a->positional[0], "config") == 0 && a->positional_count > 1;
+    const bool set = strcmp(a->positional[0], "config") == 0 && a->positional_count > 1, yes = cli_has(a, "yes");
     svi_pack_begin(&p, request);
-    svi_pack_map(&p, set ? 2 : (size_t)a->positional_count);
+    svi_pack_map(&p, (set ? 2 : (size_t)a->positional_count) + yes);
+    if (yes)
+        svi_put_bool(&p, "yes", true);
     svi_pack_text(&p, "op");
     svi_pack_text(&p, a->positional[0]);
     if (set) {
@@ -61,9 +65,13 @@ static int cmd_ctl_run(const struct cli_args *a) {
     for (int i = 1; i < a->positional_count; i++)
         if (!strchr(a->positional[i], '='))
             return cli_usage(a, "'%s' is not of the form key=value", a->positional[i]);
+    const bool stop = strcmp(a->positional[0], "stop") == 0;
+    if (cli_has(a, "yes") && strcmp(a->positional[0], "reset") != 0)
+        return cli_usage(a, "--yes belongs to reset: %s asks for no consent", a->positional[0]);
+    const double timeout = stop && !cli_has(a, "timeout") ? STOP_SECONDS : cli_number(a, "timeout");
     svs_code code = cmd_ctl_build(a, &request);
     if (code == SVS_OK)
-        code = client_ask(&a->settings, &request, cli_number(a, "timeout"), &reply, &err);
+        code = (stop ? client_ask_stop : client_ask)(&a->settings, &request, timeout, &reply, &err);
     int result = code == SVS_OK ? cmd_ctl_show(a, &reply)
                  : err.text[0]  ? cli_error(a, &err)
                                 : cli_fail(a, "%s", svs_code_text(code));
@@ -73,7 +81,8 @@ static int cmd_ctl_run(const struct cli_args *a) {
 }
 
 static const struct cli_option options[] = {
-    CLI_NUMBER("timeout", 0, "SECONDS", "5", 0.001, 1e6, "how long to wait for the reply"), CLI_END};
+    CLI_NUMBER("timeout", 0, "SECONDS", "5", 0.001, 1e6, "how long to wait for the reply; of stop 60"),
+    CLI_SWITCH("yes", 0, "with reset: consent to drop the model that a state.dir keeps"), CLI_END};
 
 const struct cli_command cli_ctl = {
     .name = "ctl",
@@ -88,7 +97,8 @@ const struct cli_command cli_ctl = {
             "  svmstream ctl forget id='\"7\"'\n"
             "  svmstream ctl config alert.p=0.01 publish.every=100   # of a running process\n"
             "  svmstream ctl save                                    # a checkpoint now, with its hash\n"
-            "  svmstream ctl stop",
+            "  svmstream ctl reset --yes                             # of a kept state\n"
+            "  svmstream ctl stop                                    # returns when the addresses are free",
     .keys = "ctl curve curve.server",
     .options = options,
     .run = cmd_ctl_run};

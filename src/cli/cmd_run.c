@@ -1,7 +1,7 @@
 /* run: the stream processor. */
 #include <string.h>
 
-#include "cli/command.h"
+#include "cli/options.h"
 #include "net/acl.h"
 #include "server/server.h"
 
@@ -20,9 +20,17 @@ static svs_code check_keys(const struct svi_settings *s, svs_error *err) {
     return code;
 }
 
+static svs_code read_again(const void *args, struct svi_settings *s, svs_error *err) {
+    return cli_settings_again(args, s, err);
+}
+
 static int cmd_run_run(const struct cli_args *a) {
-    const struct svi_server_hooks hooks = {
-        .scores = stdout, .refused = stderr, .log = a->quiet ? NULL : stderr};
+    const struct svi_server_hooks hooks = {.scores = stdout,
+                                           .refused = stderr,
+                                           .log = a->quiet ? NULL : stderr,
+                                           .errors = stderr,
+                                           .read_again = read_again,
+                                           .args = a};
     svs_error err;
     const char *format = a->settings.in_format;
     if (strcmp(a->settings.in, "-") != 0 && strcmp(format, "auto") != 0 && strcmp(format, "msgpack") != 0)
@@ -43,6 +51,9 @@ const struct cli_command cli_run = {
         "Takes samples from the socket `in`, publishes on `out`, answers on `ctl`, until SIGINT, SIGTERM or\n"
         "`svmstream ctl stop`; then everything received is learned and published first. The addresses that\n"
         "are bound are reported on standard error; a port of * picks a free one.\n"
+        "\n"
+        "SIGHUP reads the file of --config, the allow file and the key file again: settings that may change\n"
+        "while the process runs take effect, those that need a restart are named.\n"
         "\n"
         "With --in - samples are read from standard input, and scores go to standard output as JSON lines.\n"
         "No socket is opened then unless --out or --ctl is given.\n"

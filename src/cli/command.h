@@ -77,7 +77,8 @@ struct cli_args {
     const struct cli_command *command;
     const struct cli_command *const *all; /* commands, in the order of the help; ends in NULL */
     struct svi_settings settings;
-    const char *config; /* file of -f/--config, NULL = none */
+    bool flagged[SVI_SETTING_MAX]; /* rows that a flag has set */
+    const char *config;            /* file of -f/--config, NULL = none */
     bool quiet;         /* -q/--quiet: no progress, no summary, no addresses; errors only */
     bool help, version; /* -h/--help, --version: nothing after it was read */
     /* By row of command->options: the value as given ("" for a switch), NULL = not given. */

@@ -235,7 +235,20 @@ svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
         *in_file = code != SVS_OK;
     }
     for (int i = 0; i < svi_settings_count && code == SVS_OK; i++)
-        if (l.setting[i])
+        if (l.setting[i]) {
+            a->flagged[i] = true;
             code = svi_settings_set(&a->settings, svi_settings_table[i].key, l.setting[i], err);
+        }
+    return code;
+}
+
+svs_code cli_settings_again(const struct cli_args *a, struct svi_settings *s, svs_error *err) {
+    svi_settings_default(s);
+    svs_code code = a->config ? svi_settings_load(s, a->config, err) : SVS_OK;
+    for (int i = 0; i < svi_settings_count && code == SVS_OK; i++) {
+        const struct svi_setting *row = &svi_settings_table[i];
+        if (a->flagged[i])
+            memcpy(svi_settings_field(s, row), svi_settings_field(&a->settings, row), row->size);
+    }
     return code;
 }

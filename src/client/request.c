@@ -2,28 +2,29 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "net/transport.h"
 #include "wire/pack.h"
 
 #define LINGER_MS 100
 
-/* Waits for the reply, or until the other end has refused us. */
-static svs_code request_converse(void *socket, void *refusals, const char *address,
+/* Waits for the reply, or until the other end has refused us or ended. */
+static svs_code request_converse(void *socket, void *monitor, bool secured, const char *address,
                                  const struct svi_bytes *request, double timeout, struct svi_bytes *reply,
                                  svs_error *err) {
-    zmq_pollitem_t items[2] = {{socket, 0, ZMQ_POLLIN, 0}, {refusals, 0, ZMQ_POLLIN, 0}};
+    zmq_pollitem_t items[2] = {{socket, 0, ZMQ_POLLIN, 0}, {monitor, 0, ZMQ_POLLIN, 0}};
     svs_code code = SVS_OK;
     zmq_msg_t m;
     reply->size = 0;
     if (zmq_send(socket, request->data, request->size, 0) < 0 ||
-        zmq_poll(items, refusals ? 2 : 1, (long)(1000 * timeout)) < 0)
+        zmq_poll(items, monitor ? 2 : 1, (long)(1000 * timeout)) < 0)
         return svi_fail(err, SVS_IO, "cannot talk to %.100s: %s", address, zmq_strerror(errno));
     zmq_msg_init(&m);
     if (!svi_last_frame(socket, &m))
         code = svi_fail(
             err, SVS_IO, "no answer from %.60s: is `svmstream run` running with this `ctl`%s", address,
-            refusals ? ", with this curve.server, and our key in its allow file with the role control?"
+            secured ? ", with this curve.server, and our key in its allow file with the role control?"
                      : ", and without CURVE (else give --curve and --curve.server)?");
     else if (svi_bytes_append(reply, zmq_msg_data(&m), zmq_msg_size(&m)) != SVS_OK)
         code = svi_fail_memory(err, "the reply");
@@ -31,8 +32,18 @@ static svs_code request_converse(void *socket, void *refusals, const char *addre
     return code;
 }
 
-svs_code client_ask(const struct svi_settings *s, const struct svi_bytes *request, double timeout,
-                    struct svi_bytes *reply, svs_error *err) {
+/* The process closes what it listens on before it closes its connections. */
+static void await_gone(void *events, double end) {
+    zmq_pollitem_t item = {events, 0, ZMQ_POLLIN, 0};
+    int event = 0, value;
+    for (double left = end - svi_monotonic(); left > 0 && event != ZMQ_EVENT_DISCONNECTED;
+         left = end - svi_monotonic())
+        if (!svi_monitor_next(events, &event, &value) && zmq_poll(&item, 1, 1 + (long)(1000 * left)) < 0)
+            return;
+}
+
+static svs_code request_ask(const struct svi_settings *s, const struct svi_bytes *request, double timeout,
+                            bool until_gone, struct svi_bytes *reply, svs_error *err) {
     const struct svi_socket_plan plan = {"ctl", ZMQ_REQ, false, 10, LINGER_MS, -1};
     struct svi_identity id;
     svs_error local;
@@ -40,21 +51,35 @@ svs_code client_ask(const struct svi_settings *s, const struct svi_bytes *reques
     svs_code code = svi_identity_load(s, true, &id, err);
     if (code != SVS_OK)
         return code;
-    void *context = zmq_ctx_new(), *refusals = NULL;
+    const double end = svi_monotonic() + timeout;
+    const int events = (id.on ? SVI_HANDSHAKE_FAILED : 0) | (until_gone ? ZMQ_EVENT_DISCONNECTED : 0);
+    void *context = zmq_ctx_new(), *monitor = NULL;
     if (!context)
         svi_fail(err, SVS_IO, "ZeroMQ cannot start: %s", zmq_strerror(errno));
     void *socket = context ? svi_socket_new(context, &plan, err) : NULL;
-    if (socket && id.on)
-        refusals = svi_monitor_new(context, socket, SVI_HANDSHAKE_FAILED);
+    if (socket && events)
+        monitor = svi_monitor_new(context, socket, events);
     code = socket ? svi_socket_connect(socket, &plan, &id, s->ctl, err) : err->code;
     if (code == SVS_OK)
-        code = request_converse(socket, refusals, s->ctl, request, timeout, reply, err);
-    svi_monitor_free(&refusals, socket);
+        code = request_converse(socket, monitor, id.on, s->ctl, request, timeout, reply, err);
+    if (code == SVS_OK && until_gone && monitor)
+        await_gone(monitor, end);
+    svi_monitor_free(&monitor, socket);
     svi_socket_close(&socket);
     svi_identity_wipe(&id);
     if (context)
         zmq_ctx_term(context);
     return code;
+}
+
+svs_code client_ask(const struct svi_settings *s, const struct svi_bytes *request, double timeout,
+                    struct svi_bytes *reply, svs_error *err) {
+    return request_ask(s, request, timeout, false, reply, err);
+}
+
+svs_code client_ask_stop(const struct svi_settings *s, const struct svi_bytes *request, double timeout,
+                         struct svi_bytes *reply, svs_error *err) {
+    return request_ask(s, request, timeout, true, reply, err);
 }
 
 svs_code client_operation(const char *name, struct svi_bytes *request) {

@@ -10,6 +10,9 @@
  * svi_identity_load. */
 svs_code client_ask(const struct svi_settings *s, const struct svi_bytes *request, double timeout,
                     struct svi_bytes *reply, svs_error *err);
+/* The same for `stop`: returns when the process has closed the connection too, so that `ctl` is free. */
+svs_code client_ask_stop(const struct svi_settings *s, const struct svi_bytes *request, double timeout,
+                         struct svi_bytes *reply, svs_error *err);
 
 /* {op: NAME} into `request` (replaced). */
 svs_code client_operation(const char *name, struct svi_bytes *request);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "net/vacancy.h"
 
 const struct svi_input_mode *svi_input_mode(const struct svi_settings *s) {
     static const struct svi_input_mode modes[] = {
@@ -170,16 +171,8 @@ bool svi_monitor_next(void *monitor, int *event, int *value) {
 
 /* libzmq replaces the file of an ipc address, even while another process listens there, which would then get
  * nothing any more. */
-static bool address_is_taken(const char *address) {
-    struct sockaddr_un to = {.sun_family = AF_UNIX};
-    const char *path = address + 6;
-    if (strncmp(address, "ipc://", 6) != 0 || strlen(path) >= sizeof to.sun_path)
-        return false;
-    memcpy(to.sun_path, path, strlen(path));
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool taken = fd >= 0 && (connect(fd, (const struct sockaddr *)&to, sizeof to) == 0 || errno == EAGAIN);
-    if (fd >= 0)
-        close(fd);
+static bool ipc_is_taken(const char *address) {
+    const bool taken = strncmp(address, "ipc://", 6) == 0 && !svi_address_is_free(address);
     errno = EADDRINUSE;
     return taken;
 }
@@ -189,7 +182,7 @@ svs_code svi_socket_attach(void *socket, const struct svi_socket_plan *plan, con
     char wanted[SVI_ADDRESS_MAX];
     spell_any_port(address, wanted, sizeof wanted);
     size_t size = SVI_ADDRESS_MAX;
-    if (plan->bind && address_is_taken(wanted))
+    if (plan->bind && ipc_is_taken(wanted))
         return refuse_address(plan, address, err);
     if ((plan->bind ? zmq_bind(socket, wanted) : zmq_connect(socket, wanted)) != 0)
         return refuse_address(plan, address, err);

@@ -167,11 +167,22 @@ static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
     [SVI_COMMAND_SAVE] = op_save,     [SVI_COMMAND_SCORE] = op_score,   [SVI_COMMAND_LOAD] = op_load,
 };
 
+/* A slip of the fingers is not to drop what a directory was made to keep. Asked here and not where it takes
+ * effect: the journals of earlier versions have resets without it. */
+static svs_code require_consent(const struct request *r) {
+    if (r->command.op != SVI_COMMAND_RESET || !r->control->write_ahead || r->command.yes)
+        return SVS_OK;
+    return svi_fail(r->err, SVS_UNAVAILABLE,
+                    "reset drops the model and the window that %.100s keeps: say so with yes: true (svmstream "
+                    "ctl reset --yes)",
+                    r->control->settings->state_dir);
+}
+
 static svs_code control_run(struct request *r) {
     struct svi_control *c = r->control;
     const bool kept = c->write_ahead && svi_command_changes(&r->command);
-    svs_code code = SVS_OK;
-    if (kept)
+    svs_code code = require_consent(r);
+    if (kept && code == SVS_OK)
         code = svi_write_ahead_write(c->write_ahead, SVI_RECORD_CONTROL, r->now, r->command.bytes,
                                      r->command.size, r->err);
     const bool written = kept && code == SVS_OK;
@@ -185,16 +196,31 @@ static svs_code control_run(struct request *r) {
     return code;
 }
 
+static svs_code control_take(struct svi_control *c, const void *request, size_t length, double now,
+                             struct svi_pack *reply, svs_error *err) {
+    struct request r = {.control = c, .now = now, .reply = reply, .err = err};
+    svs_code code = svi_command_read(&r.command, request, length, err);
+    return code == SVS_OK ? control_run(&r) : code;
+}
+
+svs_code svi_control_do(struct svi_control *c, const void *request, size_t length, double now,
+                        svs_error *err) {
+    struct svi_bytes unread = {0};
+    struct svi_pack reply;
+    svi_pack_begin(&reply, &unread);
+    svs_code code = control_take(c, request, length, now, &reply, err);
+    (void)svi_pack_end(&reply);
+    svi_bytes_clear(&unread);
+    return code;
+}
+
 svs_code svi_control_handle(struct svi_control *c, const void *request, size_t length, double now,
                             struct svi_bytes *out) {
     struct svi_pack reply;
     svs_error err;
-    struct request r = {.control = c, .now = now, .reply = &reply, .err = &err};
     out->size = 0;
     svi_pack_begin(&reply, out);
-    err.code = svi_command_read(&r.command, request, length, &err);
-    if (err.code == SVS_OK)
-        err.code = control_run(&r);
+    err.code = control_take(c, request, length, now, &reply, &err);
     if (err.code != SVS_OK) {
         svi_pack_map(&reply, 2);
         svi_put_error(&reply, &err);

@@ -22,4 +22,8 @@ struct svi_control {
 svs_code svi_control_handle(struct svi_control *c, const void *request, size_t length, double now,
                             struct svi_bytes *out);
 
+/* The same for a request of the process itself, without a reply: the error of the request. */
+svs_code svi_control_do(struct svi_control *c, const void *request, size_t length, double now,
+                        svs_error *err);
+
 #endif

@@ -24,6 +24,8 @@
 #include "server/event_log.h"
 #include "net/access.h"
 #include "server/ingest_zmq.h"
+#include "net/vacancy.h"
+#include "server/reload.h"
 #include "server/router.h"
 #include "server/ingest_stdin.h"
 #include "state/write_ahead.h"
@@ -42,6 +44,7 @@
 #define REQUEST_MAX   65536 /* bytes of a control request */
 #define LINGER_MS     2000  /* replies on their way out at the end */
 #define DRAIN_MS      100   /* at the end: nothing came for so long, so nothing is on its way */
+#define FREE_SECONDS  2.0   /* at the end: an address that does not become free is not waited for any longer */
 #define DRAIN_SECONDS 3.0   /* at the end: a producer that never stops is not waited for any longer */
 
 struct server {
@@ -61,7 +64,10 @@ struct server {
     struct svi_score_lines lines;
     struct svi_event_log log; /* of sockets */
     struct svi_latency latency;
-    int signals;   /* signalfd */
+    struct svi_signals signals;
+    struct svi_reload reload;
+    struct svi_request stopper; /* the request that asked for the end */
+    bool stopped;               /* there is one: it is answered last */
     double worked; /* seconds of the processor that this thread had when the write-ahead's turn came last:
                       waiting is no work, a restart does not wait */
     struct svi_arrival_clock clock;
@@ -168,6 +174,11 @@ static bool server_answer(struct server *p) {
     svs_code code = svi_access_admits(&p->access, SVI_ROLE_CONTROL, &r.body)
                         ? svi_control_handle(&p->control, body, length, server_now(p), &p->messages.reply)
                         : svi_router_decline(&p->control, NULL, &forbidden, &p->messages.reply);
+    if (p->control.stop && !p->stopped) {
+        p->stopper = r;
+        p->stopped = true;
+        return true;
+    }
     svi_ingest_zmq_reply(&p->messages, p->ctl, &r, code);
     svi_request_close(&r);
     return true;
@@ -181,7 +192,7 @@ static svs_code server_take_rows(struct server *p, bool fill, svs_error *err) {
     svi_latency_add(&p->latency, svi_monotonic() - start, svi_ingest_stdin_row(p->rows) - before);
     p->stop = p->stop || ended;
     svs_error trouble;
-    svs_code written = svi_score_lines_flush(&p->lines, p->signals, &trouble);
+    svs_code written = svi_score_lines_flush(&p->lines, p->signals.end, &trouble);
     p->stop = p->stop || p->lines.closed;
     if (code == SVS_OK && written != SVS_OK)
         return svi_fail(err, written, "%s", trouble.text);
@@ -190,14 +201,25 @@ static svs_code server_take_rows(struct server *p, bool fill, svs_error *err) {
 
 /* ---- the loop ---- */
 
-enum { ITEM_SIGNALS, ITEM_IN, ITEM_CTL, ITEM_OUT, ITEM_ACCESS, ITEM_WORKER, ITEM_WRITE_AHEAD, ITEM_COUNT };
+enum {
+    ITEM_END,
+    ITEM_RELOAD,
+    ITEM_IN,
+    ITEM_CTL,
+    ITEM_OUT,
+    ITEM_ACCESS,
+    ITEM_WORKER,
+    ITEM_WRITE_AHEAD,
+    ITEM_COUNT
+};
 
 static void poll_items(const struct server *p, zmq_pollitem_t *items) {
     memset(items, 0, ITEM_COUNT * sizeof *items);
     for (int i = 0; i < ITEM_COUNT; i++) {
         items[i].events = ZMQ_POLLIN;
-        items[i].fd = p->signals; /* stands in where there is nothing to wait for */
+        items[i].fd = p->signals.end; /* stands in where there is nothing to wait for */
     }
+    items[ITEM_RELOAD].fd = p->signals.reload;
     if (isinf(svi_ingest_zmq_wait(&p->messages))) /* else what was taken waits for room */
         items[ITEM_IN].socket = p->in;
     if (p->rows)
@@ -298,7 +320,9 @@ static svs_code server_turn(struct server *p, svs_error *err) {
     if ((code = follow_clock(p, err)) != SVS_OK)
         return code;
     server_serve(p, items); /* first: control goes before samples */
-    if (items[ITEM_SIGNALS].revents)
+    if (items[ITEM_RELOAD].revents && svi_signals_came(p->signals.reload))
+        svi_reload(&p->reload, &p->control, &p->access, server_now(p));
+    if (items[ITEM_END].revents)
         p->stop = true;
     else if (items[ITEM_IN].revents && p->rows)
         code = server_take_rows(p, true, err);
@@ -485,14 +509,34 @@ static svs_code server_build(struct server *p, svs_error *err) {
     return open_sockets(p, err);
 }
 
-static void server_dismantle(struct server *p) {
+/* `stop` is answered when all is free that the next process needs, but for the address of the answer itself,
+ * which is when the asking side sees the connection end. */
+static void answer_stop(struct server *p, svs_code code, const svs_error *err) {
+    struct svi_settings *s = &p->settings;
+    if (!p->stopped)
+        return;
+    if (svi_input_mode(s)->bind)
+        svi_address_await_free(s->in, FREE_SECONDS);
+    svi_address_await_free(s->out, FREE_SECONDS);
+    if (code == SVS_OK)
+        code = svi_control_handle(&p->control, zmq_msg_data(&p->stopper.body),
+                                  zmq_msg_size(&p->stopper.body), server_now(p), &p->messages.reply);
+    else
+        code = svi_router_decline(&p->control, NULL, err, &p->messages.reply);
+    svi_ingest_zmq_reply(&p->messages, p->ctl, &p->stopper, code);
+    svi_request_close(&p->stopper);
+}
+
+static void server_dismantle(struct server *p, svs_code code, const svs_error *err) {
     svi_worker_free(&p->worker); /* before the engine, whose job it may have */
     svi_write_ahead_free(&p->write_ahead);
-    svi_ingest_zmq_free(&p->messages);
+    p->control.write_ahead = NULL;
     svi_access_leave(&p->access);
     svi_socket_close(&p->in);
-    svi_socket_close(&p->ctl);
     svi_publisher_free(&p->out);
+    answer_stop(p, code, err);
+    svi_socket_close(&p->ctl);
+    svi_ingest_zmq_free(&p->messages);
     svi_access_close(&p->access);
     svi_ingest_stdin_free(&p->rows);
     if (p->context)
@@ -532,7 +576,6 @@ static void write_summary(const struct server *p) {
 
 svs_code svi_server_run(const struct svi_settings *s, const struct svi_server_hooks *hooks, svs_error *err) {
     struct server *p = svi_alloc(sizeof *p);
-    struct svi_signals before;
     svs_error local;
     if (!p)
         return svi_fail_memory(err, "the server");
@@ -540,18 +583,22 @@ svs_code svi_server_run(const struct svi_settings *s, const struct svi_server_ho
     p->settings = *s;
     p->hooks = hooks;
     p->lines.fd = -1;
-    p->signals = svi_signals_take(&before);
-    svs_code code = p->signals < 0
-                        ? svi_fail(err, SVS_IO, "signals cannot be waited for: %s", strerror(errno))
-                        : server_build(p, err);
+    p->reload = (struct svi_reload){.read = hooks->read_again,
+                                    .from = hooks->args,
+                                    .given = *s,
+                                    .log = hooks->log,
+                                    .errors = hooks->errors};
+    svs_code code = svi_signals_take(&p->signals)
+                        ? server_build(p, err)
+                        : svi_fail(err, SVS_IO, "signals cannot be waited for: %s", strerror(errno));
     if (code == SVS_OK) {
         p->log.to = p->rows ? NULL : hooks->log; /* rows are reported one by one */
         code = server_loop(p, err);
         svi_event_log_turn(&p->log, true);
         write_summary(p);
     }
-    server_dismantle(p);
-    svi_signals_give_back(&before, p->signals);
+    server_dismantle(p, code, err);
+    svi_signals_give_back(&p->signals);
     svi_free(p);
     return code;
 }

@@ -13,10 +13,16 @@ struct svi_server_hooks {
                      = nowhere */
     FILE *refused; /* `in` is "-": refused rows are reported here as text; NULL = nowhere */
     FILE *log; /* addresses at the start, of sockets refusals and alerts (a line a second), a summary at the end, the accuracy as the last line; NULL = quiet */
+    FILE *errors; /* what goes wrong meanwhile and does not end it; NULL = nowhere */
+    /* SIGHUP: the settings as a start would have them now (server/reload.h); NULL = there is no file. */
+    svs_code (*read_again)(const void *args, struct svi_settings *s, svs_error *err);
+    const void *args;
 };
 
 /* Runs until the input ends, a signal (SIGINT, SIGTERM) or `stop`: then everything received is learned and
- * published first. SIGPIPE is ignored meanwhile. SVS_IO with the address that failed and why, or when the
+ * published first. `stop` is answered when another process may take over: the addresses `in` and `out` are
+ * free by then, the state is unlocked, and `ctl` is free when the connection ends. SIGHUP reads the settings
+ * again, SIGPIPE is ignored meanwhile. SVS_IO with the address that failed and why, or when the
  * input cannot be read on. */
 svs_code svi_server_run(const struct svi_settings *s, const struct svi_server_hooks *hooks, svs_error *err);
 

@@ -14,31 +14,54 @@ static void signals_hand_on(int number) {
     errno = kept;
 }
 
-int svi_signals_take(struct svi_signals *before) {
+static int descriptor_of(int one, int other) {
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, one);
+    sigaddset(&wanted, other);
+    return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+bool svi_signals_take(struct svi_signals *s) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN},
                            hand = {.sa_handler = signals_hand_on, .sa_flags = SA_RESTART};
     sigset_t wanted;
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGINT);
     sigaddset(&wanted, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &wanted, &before->mask);
-    sigaction(SIGPIPE, &ignore, &before->pipe);
-    sigaction(SIGXFSZ, &ignore,
-              &before->too_large); /* a write beyond the limit fails like one on a full disk */
-    sigaction(SIGINT, &hand, &before->interrupt);
-    sigaction(SIGTERM, &hand, &before->terminate);
-    return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+    sigaddset(&wanted, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &wanted, &s->mask);
+    sigaction(SIGPIPE, &ignore, &s->pipe);
+    sigaction(SIGXFSZ, &ignore, &s->too_large); /* a write beyond the limit fails like one on a full disk */
+    sigaction(SIGINT, &hand, &s->interrupt);
+    sigaction(SIGTERM, &hand, &s->terminate);
+    sigaction(SIGHUP, &hand, &s->hangup);
+    s->end = descriptor_of(SIGINT, SIGTERM);
+    s->reload = descriptor_of(SIGHUP, SIGHUP);
+    return s->end >= 0 && s->reload >= 0;
 }
 
-void svi_signals_give_back(const struct svi_signals *before, int fd) {
+bool svi_signals_came(int fd) {
     struct signalfd_siginfo taken;
+    bool came = false;
     while (fd >= 0 && read(fd, &taken, sizeof taken) > 0)
-        ;
-    if (fd >= 0)
-        close(fd);
-    sigaction(SIGINT, &before->interrupt, NULL);
-    sigaction(SIGTERM, &before->terminate, NULL);
-    sigaction(SIGPIPE, &before->pipe, NULL);
-    sigaction(SIGXFSZ, &before->too_large, NULL);
-    pthread_sigmask(SIG_SETMASK, &before->mask, NULL);
+        came = true;
+    return came;
+}
+
+void svi_signals_give_back(const struct svi_signals *s) {
+    const int kept = errno;
+    for (int i = 0; i < 2; i++) {
+        const int fd = i ? s->reload : s->end;
+        (void)svi_signals_came(fd);
+        if (fd >= 0)
+            close(fd);
+    }
+    sigaction(SIGINT, &s->interrupt, NULL);
+    sigaction(SIGTERM, &s->terminate, NULL);
+    sigaction(SIGHUP, &s->hangup, NULL);
+    sigaction(SIGPIPE, &s->pipe, NULL);
+    sigaction(SIGXFSZ, &s->too_large, NULL);
+    pthread_sigmask(SIG_SETMASK, &s->mask, NULL);
+    errno = kept;
 }

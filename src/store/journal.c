@@ -6,15 +6,13 @@
  * truncated to `written`.
  *
  * A failure that leaves the files unknown (a failed sync, a failed truncation) kills the journal: `dead` and
- * `cause` are what every later call returns, and the process must end. A sync is never tried again: what
- * could not be written may have been dropped from the page cache, and the next sync would find nothing to
- * fail on.
+ * `cause` are what every later call returns, and the process must end. A sync is never tried again (see
+ * below).
  *
  * Segments: when the one being written is full, the next append begins a new one, whose header is gathered
  * before the record; the old one is synced whatever the policy says, so that only the last segment can be
- * torn. The mark (begun-<segment>) follows the newest segment: it is moved there once the segment is on disk,
- * and taken away before a segment that it names is removed, so that it never names one that is not there.
- * In the order of the file: failures, syncing, gathering, writing, beginning and end. */
+ * torn. The mark begun-<segment> is moved to the newest once that is on disk, and goes before the segment that
+ * it names does. In the order of the file: failures, syncing, gathering, writing, beginning and end. */
 #include "store/journal_internal.h"
 
 #include <errno.h>

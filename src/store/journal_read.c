@@ -564,7 +564,7 @@ static svi_journal_reader *new_reader(const struct svi_journal_reader_options *o
 }
 
 /* The mark first: whatever it names is on disk, also where another process begins segments meanwhile. */
-static svs_code list_segments(svi_journal_reader *r) {
+static svs_code reader_list(svi_journal_reader *r) {
     uint64_t *marks;
     int count;
     svs_code code = svi_state_dir_list(r->dir, SVI_BEGUN, &marks, &count, &r->error);
@@ -586,7 +586,7 @@ svi_journal_reader *svi_journal_reader_new(const struct svi_state_dir *dir, cons
     r->dir = dir;
     r->path = dir->path;
     r->from = *from;
-    if (list_segments(r) != SVS_OK)
+    if (reader_list(r) != SVS_OK)
         r->state = READER_FAILED;
     else
         begin_reading(r);

@@ -52,6 +52,8 @@ static void command_take(struct svi_command *c, struct svi_item *op, const struc
         c->id = item;
     } else if (svi_item_is(key, "y") && c->y.type == SVI_ITEM_TYPE_COUNT) {
         c->y = item;
+    } else if (svi_item_is(key, "yes")) {
+        c->yes = item.type == SVI_BOOL && item.i != 0;
     } else if (svi_item_is(key, "set") && !c->has_set) {
         c->has_set = true;
         c->set = item;

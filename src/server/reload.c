@@ -1,0 +1,130 @@
+/* SIGHUP, in three steps that do not depend on each other: the settings, the allow file, the key file.
+ *
+ * Settings are compared with what the file said before, not with what holds now: what `ctl config` has changed
+ * meanwhile stays until the file itself changes. Those that may change go the way of a control request, so a
+ * kept state writes them down before they take effect and a restart repeats them. What needs a restart is
+ * named each time until there is one.
+ *
+ * The allow file is followed by the authenticator anyway, so it is only checked and counted here. Keys are
+ * part of the bound sockets: another one in the key file needs a restart. */
+#include "server/reload.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "config/settings_record.h"
+#include "net/acl.h"
+#include "wire/pack.h"
+
+#define NAMES_MAX 400 /* bytes of the settings that a line names */
+
+struct names {
+    char text[NAMES_MAX];
+    int count;
+};
+
+static void add_name(struct names *n, const char *name) {
+    const size_t length = strlen(n->text);
+    snprintf(n->text + length, sizeof n->text - length, "%s%s", n->count++ ? ", " : "", name);
+}
+
+static void reload_log(FILE *to, const char *what, const char *names) {
+    if (to) {
+        fprintf(to, "reload: %s%s\n", what, names);
+        fflush(to);
+    }
+}
+
+static void reload_complain(const struct svi_reload *r, const char *what, const svs_error *err) {
+    if (r->errors) {
+        fprintf(r->errors, "reload: %s: %s\n", what, err->text);
+        fflush(r->errors);
+    }
+}
+
+static bool value_changed(const struct svi_settings *a, const struct svi_settings *b,
+                          const struct svi_setting *row) {
+    char one[SVI_FEATURES_MAX], other[SVI_FEATURES_MAX];
+    svi_settings_value(a, row, one, sizeof one);
+    svi_settings_value(b, row, other, sizeof other);
+    return strcmp(one, other) != 0;
+}
+
+/* {op: config, set: {...}} of the rows that may change and do. */
+static svs_code pack_changes(const struct svi_reload *r, const struct svi_settings *fresh, int count,
+                             struct svi_bytes *request) {
+    char text[SVI_FEATURES_MAX];
+    struct svi_pack p;
+    svi_pack_begin(&p, request);
+    svi_pack_map(&p, 2);
+    svi_put_text(&p, "op", "config");
+    svi_pack_key(&p, "set");
+    svi_pack_map(&p, (size_t)count);
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
+        if (row->change == SVI_CHANGE_LIVE && value_changed(&r->given, fresh, row))
+            svi_put_text(&p, row->key, svi_settings_value(fresh, row, text, sizeof text));
+    return svi_pack_end(&p);
+}
+
+static svs_code change_settings(struct svi_reload *r, const struct svi_settings *fresh,
+                                const struct names *changed, struct svi_control *c, double now,
+                                svs_error *err) {
+    struct svi_bytes request = {0};
+    if (changed->count == 0)
+        return SVS_OK;
+    svs_code code = pack_changes(r, fresh, changed->count, &request) == SVS_OK
+                        ? svi_control_do(c, request.data, request.size, now, err)
+                        : svi_fail_memory(err, "the changed settings");
+    svi_bytes_clear(&request);
+    if (code == SVS_OK)
+        svi_settings_adopt(&r->given, fresh);
+    return code;
+}
+
+static void reload_settings(struct svi_reload *r, struct svi_control *c, double now) {
+    struct names changed = {{0}, 0}, later = {{0}, 0};
+    svs_error err = {0};
+    struct svi_settings *fresh = svi_alloc(sizeof *fresh);
+    svs_code code = fresh ? r->read(r->from, fresh, &err) : svi_fail_memory(&err, "the settings");
+    for (const struct svi_setting *row = svi_settings_table; row->key && code == SVS_OK; row++)
+        if (value_changed(&r->given, fresh, row))
+            add_name(row->change == SVI_CHANGE_LIVE ? &changed : &later, row->key);
+    if (code == SVS_OK)
+        code = change_settings(r, fresh, &changed, c, now, &err);
+    svi_free(fresh);
+    if (code != SVS_OK) {
+        reload_complain(r, "the settings stay as they were", &err);
+        return;
+    }
+    reload_log(r->log, changed.count ? "changed " : "no setting has changed", changed.text);
+    if (later.count)
+        reload_log(r->log, "these need a restart: ", later.text);
+}
+
+static void reload_keys(const struct svi_reload *r, const struct svi_settings *s,
+                        const struct svi_access *access) {
+    struct svi_acl acl = {0};
+    struct svi_identity id = {0};
+    svs_error err;
+    char text[64];
+    if (!access->authenticator)
+        return;
+    if (svi_acl_load(&acl, s->curve_allow, &err) == SVS_OK) {
+        snprintf(text, sizeof text, "%d", acl.count);
+        reload_log(r->log, "keys in the allow file: ", text);
+    } else
+        reload_complain(r, "the last good allow file stays in force", &err);
+    if (svi_identity_load(s, false, &id, &err) != SVS_OK)
+        reload_complain(r, "the key stays as it was", &err);
+    else if (strcmp(id.public_key, access->identity.public_key) != 0)
+        reload_log(r->log, "these need a restart: ", "the key file, which holds another key");
+    svi_acl_clear(&acl);
+    svi_identity_wipe(&id);
+}
+
+void svi_reload(struct svi_reload *r, struct svi_control *c, const struct svi_access *access, double now) {
+    if (r->read)
+        reload_settings(r, c, now);
+    reload_keys(r, c->settings, access);
+}
