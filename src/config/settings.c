@@ -194,7 +194,7 @@ const struct svi_setting svi_settings_table[] = {
     INTEGER("publish.every", publish_every, "1000", LIVE, 0, 1e9, "samples",
             "publish the model after every N samples; 0 is never"),
     NUMBER("publish.seconds", publish_seconds, "1", LIVE, 0, FOREVER, "seconds",
-           "publish model and stats at this interval; 0 is never"),
+           "publish the stats, and the model if it changed, at this interval of the clock; 0 is never"),
     ROW("scores", INTEGER, scores, "all", LIVE, WORDS({"all", SVI_SCORES_ALL}, {"none", SVI_SCORES_NONE}), 0,
         1e9, "samples", "which scores are published: all, none, or every N-th"),
     NUMBER("labels.ttl", labels_ttl, "3600", MODEL, 0, FOREVER, "seconds",

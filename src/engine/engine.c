@@ -232,7 +232,8 @@ static void engine_accept(struct svi_engine *e, const struct svi_message *m, con
     svi_novelty_stage_learn(&e->novelty, m);
     if (svi_refit_policy_step(&e->refit, e->learner, seen, e->time))
         svi_engine_publish_model(e, true);
-    const bool due = e->s.publish_seconds > 0 && e->time - e->published_time >= e->s.publish_seconds;
+    const bool due =
+        e->by_engine_time && e->s.publish_seconds > 0 && e->time - e->published_time >= e->s.publish_seconds;
     const bool reached = seen == e->next_publish;
     if (reached)
         e->next_publish += e->s.publish_every;

@@ -91,6 +91,10 @@ void svi_engine_reset(svi_engine *e);
 void svi_engine_publish_model(svi_engine *e, bool force);
 void svi_engine_publish_stats(svi_engine *e, double now);
 
+/* publish.seconds are over, which only the caller knows: publishes the model if its version changed, and the
+ * stats. So which versions go out is no function of the samples; a state that is kept records the calls. */
+void svi_engine_publish_due(svi_engine *e, double now);
+
 /* Figures of the stats topic: counters, rates, quality, health. Pointers valid until the next call. Returns
  * the count. */
 int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figures);
@@ -155,6 +159,10 @@ const struct svi_bytes *svi_engine_last_model(const svi_engine *e);
  * Each call with true means one loss more. */
 void svi_engine_allow_gaps(svi_engine *e, bool allowed);
 
+/* What follows was recorded by a program that had no svi_engine_publish_due: models go out by themselves,
+ * when publish.seconds of engine time are over. */
+void svi_engine_publish_by_engine_time(svi_engine *e, bool on);
+
 /* The result of a refit that took effect here before (svi_refit_pack). */
 svs_code svi_engine_refit_repeat(svi_engine *e, const void *record, size_t size, svs_error *err);
 
@@ -182,8 +190,8 @@ void svi_engine_set_kept_memory(svi_engine *e, double share, double fixed);
  *
  * Sections, bit for bit. Not kept: what the surroundings measure (gauges, rates, uptime) and the solver's own
  * state of a refit. What differs between two runs over the same inputs for reasons of time alone (numbers of
- * stats and error events, refusals, duplicates) is in the section `tallies`, which the fingerprint leaves
- * out. */
+ * stats and error events, refusals, duplicates) is in the sections `tallies` and `clock`, which the
+ * fingerprint leaves out. */
 
 struct svi_checkpoint;
 

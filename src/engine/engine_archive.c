@@ -3,7 +3,8 @@
  * One function a section both saves and loads (base/archive.h), so the two cannot drift apart; the table
  * `sections` is the list. Sections marked `hashed` make the fingerprint of the state: what a journal, applied
  * again, comes to. The section `tallies` holds what differs between two runs over the same input for reasons
- * of time alone, and `last model` the event that late subscribers get; neither is hashed.
+ * of time alone, `clock` what publish.seconds brought about, and `last model` the event that late subscribers
+ * get; none of them is hashed.
  *
  * The names of sections and fields are in the checkpoints of users: they never change. */
 #include <math.h>
@@ -23,6 +24,21 @@
 
 #define MOST (INT64_MAX / 4) /* of what is counted: sums of two stay in range */
 
+/* Which model events there were. Where publish.seconds counts, two runs over the same input differ in that:
+ * zeros stand for it then in what is hashed, and section `clock` has it. */
+static void archive_published(struct svi_archive *a, struct svi_engine *e, bool hidden) {
+    double time = hidden ? 0 : e->published_time;
+    uint64_t version = hidden ? 0 : e->published_version, events = hidden ? 0 : e->seq[SVI_TOPIC_MODEL];
+    svi_archive_double(a, "published time", &time);
+    svi_archive_uint64(a, "published version", &version);
+    svi_archive_uint64(a, "model events", &events);
+    if (!svi_archive_loading(a) || !svi_archive_ok(a))
+        return;
+    e->published_time = time;
+    e->published_version = version;
+    e->seq[SVI_TOPIC_MODEL] = events;
+}
+
 static void archive_core(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_double(a, "time", &e->time);
     svi_archive_double(a, "event time", &e->event_ts);
@@ -30,9 +46,7 @@ static void archive_core(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_int64(a, "labelled", &e->counters.of[SVI_COUNTER_LABELLED].count, 0, MOST);
     svi_archive_int64(a, "next publish", &e->next_publish, -1, MOST);
     svi_archive_int64(a, "next score", &e->next_score, -1, MOST);
-    svi_archive_double(a, "published time", &e->published_time);
-    svi_archive_uint64(a, "published version", &e->published_version);
-    svi_archive_uint64(a, "model events", &e->seq[SVI_TOPIC_MODEL]);
+    archive_published(a, e, e->s.publish_seconds > 0 && !e->by_engine_time);
     svi_archive_uint64(a, "score events", &e->seq[SVI_TOPIC_SCORE]);
     svi_archive_uint64(a, "alert events", &e->seq[SVI_TOPIC_ALERT]);
     svi_archive_check(a, !isnan(e->time), "the time is none");
@@ -106,9 +120,12 @@ static void archive_last_model(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_bytes(a, "event", m->data, (int64_t)m->size);
 }
 
-/* Where engine time came from: no result depends on it until the clock is moved. */
+/* Where engine time came from, on which no result depends until the clock is moved; and what the clock had
+ * published. */
 static void archive_clock(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_bool(a, "by arrival", &e->by_arrival);
+    svi_archive_bool(a, "by engine time", &e->by_engine_time);
+    archive_published(a, e, false);
 }
 
 static const struct {
@@ -184,6 +201,8 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
         struct svi_archive_in in;
         const struct svi_section *s = svi_checkpoint_find(c, sections[i].name);
+        if (!s && sections[i].archive == archive_clock)
+            svi_engine_publish_by_engine_time(e, true); /* of a program that did */
         if (!s && section_optional(i))
             continue;
         if (!s)

@@ -288,6 +288,11 @@ void svi_engine_publish_stats(svi_engine *e, double now) {
     svi_publish(e, &event);
 }
 
+void svi_engine_publish_due(svi_engine *e, double now) {
+    svi_engine_publish_model(e, false);
+    svi_engine_publish_stats(e, now);
+}
+
 uint64_t svi_engine_epoch(const svi_engine *e) {
     return e->epoch;
 }

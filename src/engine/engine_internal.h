@@ -37,6 +37,7 @@ struct svi_engine {
     double event_ts;                  /* of the last sample: its own ts, or its arrival */
     int64_t next_publish, next_score; /* `seen` at which they are due, -1 = never */
     double published_time;            /* engine time */
+    bool by_engine_time;              /* svi_engine_publish_by_engine_time */
     uint64_t published_version;
     uint64_t seq[SVI_TOPIC_COUNT]; /* of the next event */
 

@@ -50,6 +50,10 @@ void svi_engine_allow_gaps(svi_engine *e, bool allowed) {
     e->losses += allowed;
 }
 
+void svi_engine_publish_by_engine_time(svi_engine *e, bool on) {
+    e->by_engine_time = on;
+}
+
 void svi_engine_set_fsync_generation(svi_engine *e, uint64_t fsync_generation, uint64_t kept) {
     e->fsync_generation = fsync_generation;
     e->fsync_generation_durable = kept;

@@ -143,8 +143,12 @@ static void report_access(struct server *p, double time) {
     svi_engine_set_gauge(p->engine, "connections", (double)svi_access_connections(&p->access));
 }
 
-static void publish_stats(struct server *p, double time) {
+/* Stats, and with `due` (publish.seconds are over) the model before them. A full disk does not keep stats
+ * back; a model waits, for its number must be the same after a restart. */
+static void publish_stats(struct server *p, bool due) {
     const struct svi_latency *l = &p->latency;
+    const double time = server_now(p);
+    svs_code written = SVS_OK;
     p->stats_at = svi_monotonic();
     report_access(p, time);
     if (!p->out)
@@ -155,9 +159,13 @@ static void publish_stats(struct server *p, double time) {
     svi_engine_set_gauge(p->engine, "turn_max", (double)l->largest);
     svi_ingest_zmq_figures(&p->messages);
     p->latency = (struct svi_latency){0};
-    if (p->write_ahead) /* a full disk does not keep stats back */
-        (void)svi_write_ahead_write(p->write_ahead, SVI_RECORD_STATS, time, NULL, 0, NULL);
-    svi_engine_publish_stats(p->engine, time);
+    if (p->write_ahead)
+        written = svi_write_ahead_write(p->write_ahead, due ? SVI_RECORD_PUBLISH : SVI_RECORD_STATS, time,
+                                        NULL, 0, NULL);
+    if (due && written == SVS_OK)
+        svi_engine_publish_due(p->engine, time);
+    else
+        svi_engine_publish_stats(p->engine, time);
 }
 
 /* ---- input ---- */
@@ -261,7 +269,7 @@ static void server_serve(struct server *p, const zmq_pollitem_t *items) {
     if (items[ITEM_OUT].revents && p->out)
         svi_publisher_subscriptions(p->out);
     if (p->settings.publish_seconds > 0 && stats_wait(p) <= 0)
-        publish_stats(p, server_now(p));
+        publish_stats(p, true);
 }
 
 /* It takes effect when it is written down; with a full disk it waits. */
@@ -362,7 +370,7 @@ static svs_code server_finish(struct server *p, svs_error *err) {
         code = svi_write_ahead_write(p->write_ahead, SVI_RECORD_STOP, server_now(p), NULL, 0, err);
     if (code == SVS_OK)
         svi_engine_publish_model(p->engine, true);
-    publish_stats(p, server_now(p));
+    publish_stats(p, false);
     if (code == SVS_OK && p->write_ahead)
         code = svi_write_ahead_save(p->write_ahead, NULL, NULL, err);
     if (code == SVS_DISK_FULL && p->hooks->log)

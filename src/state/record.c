@@ -13,6 +13,7 @@
 static svs_code apply_start(svi_engine **e, struct svi_settings *s, const struct svi_record *r,
                             svs_error *err) {
     svs_code code = svi_settings_unpack(s, "the journal's settings", r->payload, r->size, err);
+    svi_engine_publish_by_engine_time(*e, r->kind == SVI_RECORD_START);
     if (code == SVS_OK && svi_settings_raised(s, svi_engine_settings(*e)))
         code = svi_engine_widen(e, s, err);
     if (code == SVS_OK)
@@ -86,12 +87,16 @@ svs_code svi_record_apply(svi_engine **e, struct svi_settings *s, const struct s
         svi_engine_publish_stats(*e, r->now);
         return SVS_OK;
     case SVI_RECORD_START:
+    case SVI_RECORD_BEGIN:
         return apply_start(e, s, r, err);
     case SVI_RECORD_STOP:
         svi_engine_publish_model(*e, true);
         return SVS_OK;
     case SVI_RECORD_CLOCK:
         return apply_clock(*e, r, err);
+    case SVI_RECORD_PUBLISH:
+        svi_engine_publish_due(*e, r->now);
+        return SVS_OK;
     default:
         return svi_fail(err, SVS_DAMAGED, "record %" PRIu64 " is of the unknown kind %d", r->number, r->kind);
     }

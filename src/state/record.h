@@ -14,9 +14,11 @@ enum svi_record_kind {
     SVI_RECORD_REFIT,     /* svi_refit_pack: it took effect here */
     SVI_RECORD_REFUSAL,   /* "CODE REASON": a refusal from outside the stream */
     SVI_RECORD_STATS,     /* nothing: stats were published */
-    SVI_RECORD_START,     /* svi_settings_pack: a process began with these settings */
+    SVI_RECORD_START,     /* as SVI_RECORD_BEGIN, of a program that published models by engine time */
     SVI_RECORD_STOP,      /* nothing: it ended, and published its model */
-    SVI_RECORD_CLOCK      /* svi_record_pack_clock: the arrival clock was moved */
+    SVI_RECORD_CLOCK,     /* svi_record_pack_clock: the arrival clock was moved */
+    SVI_RECORD_BEGIN,     /* svi_settings_pack: a process began with these settings */
+    SVI_RECORD_PUBLISH    /* nothing: publish.seconds were over; model and stats were published */
 };
 
 /* By how many seconds. SVS_NO_MEMORY. */

@@ -108,6 +108,10 @@ static svs_code load_sound(struct recovering *w, svs_error *err) {
 
 /* ---- the journal */
 
+static bool record_starts(const struct svi_record *r) {
+    return r->kind == SVI_RECORD_START || r->kind == SVI_RECORD_BEGIN;
+}
+
 /* Without a checkpoint the settings are those of the first record. */
 static svs_code recovery_begin(struct recovering *w, const struct svi_record *first, svs_error *err) {
     struct svi_recovery *r = w->r;
@@ -118,7 +122,7 @@ static svs_code recovery_begin(struct recovering *w, const struct svi_record *fi
         r->settings = *w->o->otherwise;
     else if (first->number > 0)
         svi_settings_default(&r->settings);
-    else if (first->kind != SVI_RECORD_START)
+    else if (!record_starts(first))
         return svi_fail(err, SVS_DAMAGED,
                         "the journal does not begin with a start, and there is no checkpoint");
     else if (svi_settings_unpack(&r->settings, "the journal's settings", first->payload, first->size, err) !=
@@ -152,7 +156,9 @@ static svs_code recovery_apply(struct recovering *w, const struct svi_record *re
     struct svi_journal_found found;
     struct svi_receipt receipt = {.jumped_from = -1};
     svs_code code = w->r->engine ? SVS_OK : recovery_begin(w, record, err);
-    const bool theirs = record->kind == SVI_RECORD_START || record->kind == SVI_RECORD_REFIT;
+    const bool theirs = record_starts(record) || record->kind == SVI_RECORD_REFIT;
+    if (code == SVS_OK && w->o->with && record_starts(record)) /* other settings, and published as then */
+        svi_engine_publish_by_engine_time(w->r->engine, record->kind == SVI_RECORD_START);
     if (code != SVS_OK || (w->o->with && theirs))
         return code;
     svi_journal_reader_found(w->reader, &found);

@@ -364,7 +364,7 @@ static svs_code note_start(svi_write_ahead *w, const struct svi_settings *s, svs
     struct svi_bytes text = {0};
     svs_code code = svi_settings_pack(s, &text, err);
     if (code == SVS_OK)
-        code = svi_write_ahead_write(w, SVI_RECORD_START, svi_wall_clock(), text.data, text.size, err);
+        code = svi_write_ahead_write(w, SVI_RECORD_BEGIN, svi_wall_clock(), text.data, text.size, err);
     if (code == SVS_OK)
         code = svi_journal_sync(w->journal, err);
     svi_bytes_clear(&text);
@@ -417,6 +417,7 @@ static svs_code take_up(svi_write_ahead *w, struct svi_settings *s, svi_sink *si
     code = note_start(w, s, err);
     if (code != SVS_OK)
         return code;
+    svi_engine_publish_by_engine_time(w->engine, false);
     svi_engine_configure(w->engine, s);
     svi_engine_mute(w->engine, false);
     svi_engine_refit_restart(w->engine);

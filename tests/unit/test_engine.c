@@ -1,5 +1,7 @@
 /* The engine as its surroundings see it: frames in, events out. */
 #include "support/engine.h"
+
+#include "store/checkpoint_file.h"
 #include "support/quick.h"
 
 #include "stats/counters.h"
@@ -105,6 +107,7 @@ static void test_model_every_n_samples_if_it_changed(void **unused) {
     speaker_close(&f);
 }
 
+/* As a journal has it that was written when models went out by engine time. */
 static void test_model_every_t_seconds_of_engine_time(void **unused) {
     (void)unused;
     struct speaker f;
@@ -112,6 +115,7 @@ static void test_model_every_t_seconds_of_engine_time(void **unused) {
     const double ts[] = {100, 105, 109.9, 110, 111, 90, 119.9, 120, 500};
     const int expected[] = {0, 0, 0, 1, 1, 1, 1, 2, 3};
     speaker_open(&f, settings);
+    svi_engine_publish_by_engine_time(f.e, true);
     for (int i = 0; i < 9; i++) {
         f.now = NOW + 1000 * i; /* the clock has no say when samples have a time */
         say(&f, "{'x': [%d], 'y': %d, 'ts': %.17g}", i, i % 2, ts[i]);
@@ -119,6 +123,37 @@ static void test_model_every_t_seconds_of_engine_time(void **unused) {
     }
     assert_true(number(f.last[SVI_TOPIC_MODEL], "ts") == 500);
     speaker_close(&f);
+}
+
+/* Which versions go out depends on when it is called; what a version is does not, nor does the state. */
+static void test_model_when_it_is_due(void **unused) {
+    (void)unused;
+    struct speaker often, seldom;
+    const char *settings[] = {"publish.every", "0", "publish.seconds", "1", NULL};
+    char one[SVI_HASH_TEXT], other[SVI_HASH_TEXT];
+    speaker_open(&often, settings);
+    speaker_open(&seldom, settings);
+    svi_engine_publish_due(often.e, NOW);
+    assert_int_equal(often.count[SVI_TOPIC_MODEL], 0); /* nothing was learned */
+    for (int i = 0; i < 20; i++) {
+        say(&often, "{'x': [%d], 'y': %d, 'ts': %d}", i, i % 2, 17 * i);
+        say(&seldom, "{'x': [%d], 'y': %d, 'ts': %d}", i, i % 2, 17 * i);
+        assert_int_equal(often.count[SVI_TOPIC_MODEL], i);
+        svi_engine_publish_due(often.e, NOW + i);
+        svi_engine_publish_due(often.e, NOW + i); /* it has not changed */
+    }
+    svi_engine_publish_due(seldom.e, NOW + 20);
+    assert_int_equal(often.count[SVI_TOPIC_MODEL], 20);
+    assert_int_equal(seldom.count[SVI_TOPIC_MODEL], 1);
+    assert_int_equal(often.count[SVI_TOPIC_STATS], 41);
+    json_object_del(often.last[SVI_TOPIC_MODEL], "seq");
+    json_object_del(seldom.last[SVI_TOPIC_MODEL], "seq");
+    assert_true(json_equal(often.last[SVI_TOPIC_MODEL], seldom.last[SVI_TOPIC_MODEL]));
+    assert_int_equal(svi_engine_hash(often.e, one, NULL), SVS_OK);
+    assert_int_equal(svi_engine_hash(seldom.e, other, NULL), SVS_OK);
+    assert_string_equal(one, other);
+    speaker_close(&often);
+    speaker_close(&seldom);
 }
 
 /* ---- refusals: each is one event, one count, and nothing else */
@@ -566,7 +601,7 @@ static void test_batches_change_no_byte(void **unused) {
     (void)unused;
     const char *plain[] = {"window", "200", "publish.every", "50", NULL};
     const char *timed[] = {
-        "window.seconds", "15", "publish.every", "0", "publish.seconds", "3", "labels.ttl", "1", "scale",
+        "window.seconds", "15", "publish.every", "70", "publish.seconds", "3", "labels.ttl", "1", "scale",
         "none",           NULL};
     const char *falsvm[] = {"window", "100", "method", "falsvm", "publish.every", "20", NULL};
     check_batches(false, plain);
@@ -666,6 +701,7 @@ int main(void) {
         cmocka_unit_test(test_model_reproduces_scores),
         cmocka_unit_test(test_model_every_n_samples_if_it_changed),
         cmocka_unit_test(test_model_every_t_seconds_of_engine_time),
+        cmocka_unit_test(test_model_when_it_is_due),
         cmocka_unit_test(test_every_refusal),
         cmocka_unit_test(test_whole_frames_are_refused),
         cmocka_unit_test(test_elements_are_judged_alone),
