@@ -1,6 +1,7 @@
 #include "client/request.h"
 
 #include <errno.h>
+#include <math.h>
 
 #include "base/fail.h"
 #include "net/transport.h"
@@ -8,23 +9,41 @@
 
 #define LINGER_MS 100
 
-/* Waits for the reply, or until the other end has refused us. */
-static svs_code request_converse(void *socket, void *refusals, const char *address,
-                                 const struct svi_bytes *request, double timeout, struct svi_bytes *reply,
-                                 svs_error *err) {
-    zmq_pollitem_t items[2] = {{socket, 0, ZMQ_POLLIN, 0}, {refusals, 0, ZMQ_POLLIN, 0}};
+/* Where one question goes, and who hears that it takes long. */
+struct asked {
+    void *socket, *refusals;
+    const char *address;
+    double timeout;
+    client_waiting *waiting;
+    void *user;
+};
+
+/* Until the reply can be read, the other end has refused us, or the time is over. Negative: it failed. */
+static int request_poll(const struct asked *a) {
+    zmq_pollitem_t items[2] = {{a->socket, 0, ZMQ_POLLIN, 0}, {a->refusals, 0, ZMQ_POLLIN, 0}};
+    const int count = a->refusals ? 2 : 1;
+    const double first = fmin(a->timeout, SVI_WAITING);
+    const int ready = zmq_poll(items, count, (long)(1000 * first));
+    if (ready != 0 || first >= a->timeout)
+        return ready;
+    if (a->waiting)
+        a->waiting(a->user, a->address);
+    return zmq_poll(items, count, (long)(1000 * (a->timeout - first)));
+}
+
+static svs_code request_converse(const struct asked *a, const struct svi_bytes *request,
+                                 struct svi_bytes *reply, svs_error *err) {
     svs_code code = SVS_OK;
     zmq_msg_t m;
     reply->size = 0;
-    if (zmq_send(socket, request->data, request->size, 0) < 0 ||
-        zmq_poll(items, refusals ? 2 : 1, (long)(1000 * timeout)) < 0)
-        return svi_fail(err, SVS_IO, "cannot talk to %.100s: %s", address, zmq_strerror(errno));
+    if (zmq_send(a->socket, request->data, request->size, 0) < 0 || request_poll(a) < 0)
+        return svi_fail(err, SVS_IO, "cannot talk to %.100s: %s", a->address, zmq_strerror(errno));
     zmq_msg_init(&m);
-    if (!svi_last_frame(socket, &m))
+    if (!svi_last_frame(a->socket, &m))
         code = svi_fail(
-            err, SVS_IO, "no answer from %.60s: is `svmstream run` running with this `ctl`%s", address,
-            refusals ? ", with this curve.server, and our key in its allow file with the role control?"
-                     : ", and without CURVE (else give --curve and --curve.server)?");
+            err, SVS_IO, "no answer from %.60s: is `svmstream run` running with this `ctl`%s", a->address,
+            a->refusals ? ", with this curve.server, and our key in its allow file with the role control?"
+                        : ", and without CURVE (else give --curve and --curve.server)?");
     else if (svi_bytes_append(reply, zmq_msg_data(&m), zmq_msg_size(&m)) != SVS_OK)
         code = svi_fail_memory(err, "the reply");
     zmq_msg_close(&m);
@@ -32,7 +51,7 @@ static svs_code request_converse(void *socket, void *refusals, const char *addre
 }
 
 svs_code client_ask(const struct svi_settings *s, const struct svi_bytes *request, double timeout,
-                    struct svi_bytes *reply, svs_error *err) {
+                    client_waiting *waiting, void *user, struct svi_bytes *reply, svs_error *err) {
     const struct svi_socket_plan plan = {"ctl", ZMQ_REQ, false, 10, LINGER_MS, -1};
     struct svi_identity id;
     svs_error local;
@@ -48,7 +67,8 @@ svs_code client_ask(const struct svi_settings *s, const struct svi_bytes *reques
         refusals = svi_monitor_new(context, socket, SVI_HANDSHAKE_FAILED);
     code = socket ? svi_socket_connect(socket, &plan, &id, s->ctl, err) : err->code;
     if (code == SVS_OK)
-        code = request_converse(socket, refusals, s->ctl, request, timeout, reply, err);
+        code = request_converse(&(struct asked){socket, refusals, s->ctl, timeout, waiting, user}, request,
+                                reply, err);
     svi_monitor_free(&refusals, socket);
     svi_socket_close(&socket);
     svi_identity_wipe(&id);
