@@ -9,7 +9,9 @@
 #include "server/server.h"
 #include "svmstream/svmstream.h"
 
-#define MIB (1024.0 * 1024.0)
+#define MIB  (1024.0 * 1024.0)
+#define GIB  (1024 * MIB)
+#define MUCH GIB /* what is warned of */
 
 /* Resident size of a `run` with both sockets open, before it has learned anything: measured on x86-64 with
  * Debian 12 and rounded up; other systems differ by a few MiB. */
@@ -70,12 +72,26 @@ static int cmd_config_show(const struct cli_args *a) {
     return CLI_OK;
 }
 
+/* Limits are easily set high, and cost nothing until a stream uses them. */
+static void warn_of_memory(const struct cli_args *a, const struct svi_settings *s) {
+    const int named = svi_settings_feature_count(s), d = named > 0 ? named : (int)s->max_features;
+    const double memory = svi_server_memory(s, d, 2);
+    if (memory < MUCH || a->quiet)
+        return;
+    cli_fail(
+        a,
+        "warning: with as many features as %s allows (%d) the process takes %.1f GiB, and every sample goes "
+        "through %.1f GiB of it; `config show` has the memory for fewer",
+        named > 0 ? "features" : "max.features", d, memory / GIB, 8.0 * d * d / GIB);
+}
+
 static int cmd_config_check(const struct cli_args *a) {
     struct svi_settings s = a->settings;
     svs_error err;
     if (config_merge_kept(&s, &err) != SVS_OK || svi_settings_check(&s, &err) != SVS_OK ||
         svi_settings_check_security(&s, &err) != SVS_OK)
         return cli_fail(a, "%s", err.text);
+    warn_of_memory(a, &s);
     if (!a->quiet)
         puts("ok");
     return CLI_OK;

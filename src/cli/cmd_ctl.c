@@ -6,14 +6,18 @@
 
 #include "client/request.h"
 #include "cli/command.h"
+#include "cli/json_value.h"
 #include "cli/object.h"
 #include "wire/pack.h"
 
 #define STOP_SECONDS 60 /* a last checkpoint may be large */
 
-/* 7 is an integer, 0.5 a number, "7" (with the quotes) and everything else a string. */
+/* 7 is an integer, 0.5 a number, [1, 2] and {"a": 1} are JSON; "7" (with the quotes) and everything else a
+ * string. */
 static void pack_word(struct svi_pack *p, const char *word) {
     char *end;
+    if ((*word == '[' || *word == '{') && cli_pack_json(p, word, NULL) == SVS_OK)
+        return;
     size_t n = strlen(word);
     errno = 0;
     long long i = strtoll(word, &end, 10);
@@ -31,17 +35,28 @@ static void pack_word(struct svi_pack *p, const char *word) {
                                       .as.s = quoted ? word + 1 : word});
 }
 
+/* The key of a map that all KEY=VALUE go into; NULL: they are keys of the request itself. */
+static const char *cmd_ctl_inner(const struct cli_args *a) {
+    if (a->positional_count < 2)
+        return NULL;
+    if (strcmp(a->positional[0], "config") == 0)
+        return "set";
+    return strcmp(a->positional[0], "score") == 0 && strncmp(a->positional[1], "sample=", 7) != 0 ? "sample"
+                                                                                                  : NULL;
+}
+
 static svs_code cmd_ctl_build(const struct cli_args *a, struct svi_bytes *request) {
     struct svi_pack p;
-    const bool set = strcmp(a->positional[0], "config") == 0 && a->positional_count > 1, yes = cli_has(a, "yes");
+    const bool yes = cli_has(a, "yes");
+    const char *inner = cmd_ctl_inner(a);
     svi_pack_begin(&p, request);
-    svi_pack_map(&p, (set ? 2 : (size_t)a->positional_count) + yes);
+    svi_pack_map(&p, (inner ? 2 : (size_t)a->positional_count) + yes);
     if (yes)
         svi_put_bool(&p, "yes", true);
     svi_pack_text(&p, "op");
     svi_pack_text(&p, a->positional[0]);
-    if (set) {
-        svi_pack_text(&p, "set");
+    if (inner) {
+        svi_pack_text(&p, inner);
         svi_pack_map(&p, (size_t)a->positional_count - 1);
     }
     for (int i = 1; i < a->positional_count; i++) {
@@ -71,7 +86,9 @@ static int cmd_ctl_run(const struct cli_args *a) {
     const double timeout = stop && !cli_has(a, "timeout") ? STOP_SECONDS : cli_number(a, "timeout");
     svs_code code = cmd_ctl_build(a, &request);
     if (code == SVS_OK)
-        code = (stop ? client_ask_stop : client_ask)(&a->settings, &request, timeout, &reply, &err);
+        code = client_ask(&a->settings,
+                          &(struct client_question){&request, timeout, stop, cli_waiting, (void *)a}, &reply,
+                          &err);
     int result = code == SVS_OK ? cmd_ctl_show(a, &reply)
                  : err.text[0]  ? cli_error(a, &err)
                                 : cli_fail(a, "%s", svs_code_text(code));
@@ -89,12 +106,26 @@ const struct cli_command cli_ctl = {
     .text = "send one request to a running process",
     .usage = "OPERATION [KEY=VALUE...]",
     .help = "Sends one request to the address `ctl` and prints the reply as JSON; exit code 1 when it is an\n"
-            "error. Values that look like numbers are sent as numbers; \"7\" with its quotes is sent as a\n"
-            "string.\n"
+            "error. Values that look like numbers are sent as numbers, [...] and {...} as what they are in\n"
+            "JSON; \"7\" with its quotes is sent as a string.\n"
+            "\n"
+            "  status               all figures\n"
+            "  config [KEY=VALUE..] the settings, or sets some of the running process\n"
+            "  model                the model as it is now\n"
+            "  publish              publishes model and stats now\n"
+            "  score x=...          what the model says of a sample, which is not learned\n"
+            "  label id=... y=...   the label of a sample that waits for it\n"
+            "  forget id=...        removes a sample\n"
+            "  refit                solves the window again in the background\n"
+            "  save                 a checkpoint now, with its hash\n"
+            "  reset                forgets everything that was learned\n"
+            "  stop                 ends the process\n"
+            "  load                 is known, but not possible yet\n"
             "\n"
             "  svmstream ctl status\n"
             "  svmstream ctl label id=17 y=spam\n"
             "  svmstream ctl forget id='\"7\"'\n"
+            "  svmstream ctl score x='[21.5, 40]'                    # or x='{\"temp\": 21.5}'\n"
             "  svmstream ctl config alert.p=0.01 publish.every=100   # of a running process\n"
             "  svmstream ctl save                                    # a checkpoint now, with its hash\n"
             "  svmstream ctl reset --yes                             # of a kept state\n"

@@ -5,6 +5,7 @@
  * which row the process wants. Rows below it are passed over: the process has them from an earlier run. When
  * it comes to want an earlier row, because it was restarted, files are read again from their beginning
  * (cmd_feed_all); standard input cannot be, so its rows are kept until they are on the process's disk. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -236,11 +237,19 @@ static void cmd_feed_summarise(const struct feed *f, const svs_outbox_figures *f
 
 /* ---- start and end */
 
+/* A file that cannot be read is complained of before a process is looked for. */
+static svs_code cmd_feed_check_files(const struct cli_args *a, svs_error *err) {
+    for (int i = 0; i < a->positional_count; i++)
+        if (strcmp(a->positional[i], "-") != 0 && access(a->positional[i], R_OK) != 0)
+            return svi_fail(err, SVS_IO, "%.150s: %s", a->positional[i], strerror(errno));
+    return SVS_OK;
+}
+
 /* While rows wait for the process. */
 static void cmd_feed_warn(void *user, const char *text) {
     struct feed *f = user;
     if (!f->args->quiet)
-        cli_fail(f->args, "waiting: %s", text);
+        cli_fail(f->args, "%s", text);
 }
 
 static svs_code cmd_feed_open(struct feed *f, svs_error *err) {
@@ -311,7 +320,9 @@ static int cmd_feed_run(const struct cli_args *a) {
     svs_outbox_figures figures = {0};
     if (read_options(&f) != CLI_OK)
         return CLI_USAGE;
-    svs_code code = svi_shape_init(&f.shape, (int)a->settings.max_features, a->settings.features, &err);
+    svs_code code = cmd_feed_check_files(a, &err);
+    if (code == SVS_OK)
+        code = svi_shape_init(&f.shape, (int)a->settings.max_features, a->settings.features, &err);
     if (code == SVS_OK)
         code = svi_identity_load(&a->settings, true, &f.identity, &err);
     if (code == SVS_OK)

@@ -36,7 +36,9 @@ static svs_code ask_process(const struct cli_args *a, struct svi_bytes *out, svs
     char text[200];
     svs_code code = client_operation("model", &request);
     if (code == SVS_OK)
-        code = client_ask(&a->settings, &request, ASK_TIMEOUT, &reply, err);
+        code = client_ask(&a->settings,
+                          &(struct client_question){&request, ASK_TIMEOUT, false, cli_waiting, (void *)a},
+                          &reply, err);
     if (code == SVS_OK)
         code = svi_msgpack_check(reply.data, reply.size, SVI_WALK_MAX, err);
     const struct cli_object map = {reply.data, reply.data + reply.size};

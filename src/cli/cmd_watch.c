@@ -7,6 +7,7 @@
  * cmd_watch_show. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "cli/object.h"
 #include "cli/progress.h"
 #include "client/subscription.h"
+#include "net/transport.h"
 #include "wire/json.h"
 
 #define QUEUE       100000 /* events that may wait here */
@@ -26,6 +28,7 @@ struct watch {
     const struct cli_args *args;
     struct subscription subscription;
     bool refused; /* which was reported */
+    bool waiting; /* nobody is there, which was reported */
     bool json, bell;
     const char *command; /* of --exec, NULL = none */
     double limit;        /* seconds that it may take */
@@ -200,20 +203,38 @@ static void cmd_watch_show_refusal(struct watch *w) {
     w->refused = true;
 }
 
+/* Nobody is there: said once. Seconds until it is. */
+static double cmd_watch_show_waiting(struct watch *w, double start) {
+    const double left = start + SVI_WAITING - svi_monotonic();
+    if (w->waiting || w->subscription.met)
+        return 3600;
+    if (left > 0)
+        return left;
+    w->waiting = true;
+    cli_waiting((void *)w->args, w->args->settings.out);
+    return 3600;
+}
+
 /* Until `wanted` events came, or the time is over. */
 static int cmd_watch_follow(struct watch *w, double seconds) {
     zmq_pollitem_t items[2] = {{w->subscription.socket, 0, ZMQ_POLLIN, 0},
-                               {w->subscription.refusals, 0, ZMQ_POLLIN, 0}};
-    double end = svi_monotonic() + seconds;
+                               {w->subscription.monitor, 0, ZMQ_POLLIN, 0}};
+    const double start = svi_monotonic();
     while (w->events < w->wanted && !ferror(stdout)) {
-        double left = seconds > 0 ? end - svi_monotonic() : 3600;
+        const double left = seconds > 0 ? start + seconds - svi_monotonic() : 3600;
         if (left <= 0)
             break;
-        if (zmq_poll(items, w->subscription.refusals ? 2 : 1, (long)(1000 * left) + 1) < 0 && errno != EINTR)
+        const double wait = fmin(left, cmd_watch_show_waiting(w, start));
+        if (zmq_poll(items, w->subscription.monitor ? 2 : 1, (long)(1000 * wait) + 1) < 0 && errno != EINTR)
             return cli_fail(w->args, "waiting failed: %s", zmq_strerror(errno));
         cmd_watch_take_events(w);
         cmd_watch_show_refusal(w);
     }
+    if (seconds > 0 && w->events == 0 && !w->subscription.met)
+        return cli_fail(
+            w->args,
+            "no process was at %.200s within %g seconds: is `svmstream run` running with this `out`?",
+            w->args->settings.out, seconds);
     if (w->wanted == INT64_MAX || w->events == w->wanted)
         return CLI_OK;
     return cli_fail(w->args, "%" PRId64 " of %" PRId64 " events came from %s in %g seconds", w->events,
@@ -270,8 +291,9 @@ static int cmd_watch_run(const struct cli_args *a) {
 static const struct cli_option options[] = {
     CLI_SWITCH("json", 0, "events as JSON lines, with their topic"),
     CLI_INTEGER("count", 'n', "N", "0", 0, CLI_UNLIMITED, "stop after N events; 0 goes on"),
-    CLI_NUMBER("timeout", 0, "SECONDS", "0", 0, 1e9,
-               "stop after this time; 0 goes on; exit code 1 when fewer than --count came"),
+    CLI_NUMBER(
+        "timeout", 0, "SECONDS", "0", 0, 1e9,
+        "stop after this time; 0 goes on; exit code 1 when fewer than --count came, or nobody was there"),
     CLI_OPTION(
         "exec", 0, "COMMAND", NULL,
         "run this in a shell for each alert event, with the event as one line of JSON on its standard input"),

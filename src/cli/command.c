@@ -98,6 +98,12 @@ int cli_fail(const struct cli_args *a, const char *format, ...) {
     return CLI_FAILED;
 }
 
+void cli_waiting(void *args, const char *address) {
+    const struct cli_args *a = args;
+    if (!a->quiet)
+        cli_fail(a, "waiting for %.200s", address);
+}
+
 int cli_usage(const struct cli_args *a, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);

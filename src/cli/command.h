@@ -139,6 +139,9 @@ void cli_output_name(const struct cli_args *a, int index, int input, const char 
 /* Text of a file or a peer: as it is, but on a terminal escaped. */
 void cli_put_text(FILE *to, const char *text, size_t length);
 
+/* Says on standard error that `address` is waited for, unless --quiet is given; `args`: struct cli_args. */
+void cli_waiting(void *args, const char *address);
+
 int cli_fail(const struct cli_args *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int cli_error(const struct cli_args *a, const svs_error *err);
 int cli_usage(const struct cli_args *a, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -60,7 +60,8 @@ svs_code feed_columns_ask(const struct svi_settings *s, const struct svi_shape *
         return SVS_OK;
     if (feed_columns_request(shape, &request) != SVS_OK)
         code = svi_fail_memory(err, "the columns");
-    else if (client_ask(s, &request, ASK_SECONDS, &reply, NULL) == SVS_OK &&
+    else if (client_ask(s, &(struct client_question){.request = &request, .timeout = ASK_SECONDS}, &reply,
+                        NULL) == SVS_OK &&
              svi_msgpack_check(reply.data, reply.size, SVI_DEPTH_MAX, NULL) == SVS_OK) {
         const struct cli_object map = {(const uint8_t *)reply.data, (const uint8_t *)reply.data + reply.size};
         const struct svi_item name = cli_item(cli_key(map, "code"));

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "net/transport.h"
 
 #define CHUNK_MS  1000   /* the longest wait at a time */
 #define REMIND    60     /* seconds between two warnings */
@@ -42,8 +43,10 @@ static void keep_trouble(struct delivery *d, const svs_outbox_event *e) {
     svi_fail(&d->later, svi_code_by_name(e->code), others ? "%s" : "%s (%s)", e->reason, e->code);
     d->hopeless = others || strcmp(e->code, "not_durable") == 0;
     if (d->warn && !known && !d->hopeless) {
+        char text[SVS_ERROR_TEXT + 20];
+        snprintf(text, sizeof text, "waiting: %s", d->later.text);
         d->warned = now;
-        d->warn(d->user, d->later.text);
+        d->warn(d->user, text);
     }
 }
 
@@ -148,8 +151,17 @@ svs_code delivery_open(struct delivery *d, svs_outbox_options *o, svs_error *err
     d->moved = svi_monotonic();
     const int linger_ms = o->release == SVS_OUTBOX_SENT ? LINGER_MS : 0;
     svs_code code = link_open(&d->link, d->address, d->identity, o, linger_ms, err);
-    while (code == SVS_OK && !d->met)
-        code = delivery_turn(d, d->timeout, -1, NULL, err);
+    const double start = d->moved;
+    for (bool told = !d->warn; code == SVS_OK && !d->met;) {
+        const double left = start + SVI_WAITING - svi_monotonic();
+        code = delivery_turn(d, told ? d->timeout : fmax(left, 0), -1, NULL, err);
+        if (code == SVS_OK && !told && !d->met && left <= 0) {
+            char text[SVI_ADDRESS_MAX + 20];
+            snprintf(text, sizeof text, "waiting for %.200s", d->address);
+            d->warn(d->user, text);
+            told = true;
+        }
+    }
     return code;
 }
 

@@ -1,6 +1,7 @@
 #include "client/request.h"
 
 #include <errno.h>
+#include <math.h>
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -9,23 +10,34 @@
 
 #define LINGER_MS 100
 
-/* Waits for the reply, or until the other end has refused us or ended. */
-static svs_code request_converse(void *socket, void *monitor, bool secured, const char *address,
-                                 const struct svi_bytes *request, double timeout, struct svi_bytes *reply,
-                                 svs_error *err) {
+/* Until the reply can be read, the other end has refused us or ended, or the time is over. Negative: it
+ * failed. */
+static int request_poll(void *socket, void *monitor, const char *address, const struct client_question *q) {
     zmq_pollitem_t items[2] = {{socket, 0, ZMQ_POLLIN, 0}, {monitor, 0, ZMQ_POLLIN, 0}};
+    const int count = monitor ? 2 : 1;
+    const double first = fmin(q->timeout, SVI_WAITING);
+    const int ready = zmq_poll(items, count, (long)(1000 * first));
+    if (ready != 0 || first >= q->timeout)
+        return ready;
+    if (q->waiting)
+        q->waiting(q->user, address);
+    return zmq_poll(items, count, (long)(1000 * (q->timeout - first)));
+}
+
+static svs_code request_converse(void *socket, void *monitor, bool secured, const char *address,
+                                 const struct client_question *q, struct svi_bytes *reply, svs_error *err) {
     svs_code code = SVS_OK;
     zmq_msg_t m;
     reply->size = 0;
-    if (zmq_send(socket, request->data, request->size, 0) < 0 ||
-        zmq_poll(items, monitor ? 2 : 1, (long)(1000 * timeout)) < 0)
+    if (zmq_send(socket, q->request->data, q->request->size, 0) < 0 ||
+        request_poll(socket, monitor, address, q) < 0)
         return svi_fail(err, SVS_IO, "cannot talk to %.100s: %s", address, zmq_strerror(errno));
     zmq_msg_init(&m);
     if (!svi_last_frame(socket, &m))
         code = svi_fail(
             err, SVS_IO, "no answer from %.60s: is `svmstream run` running with this `ctl`%s", address,
             secured ? ", with this curve.server, and our key in its allow file with the role control?"
-                     : ", and without CURVE (else give --curve and --curve.server)?");
+                    : ", and without CURVE (else give --curve and --curve.server)?");
     else if (svi_bytes_append(reply, zmq_msg_data(&m), zmq_msg_size(&m)) != SVS_OK)
         code = svi_fail_memory(err, "the reply");
     zmq_msg_close(&m);
@@ -42,8 +54,8 @@ static void await_gone(void *events, double end) {
             return;
 }
 
-static svs_code request_ask(const struct svi_settings *s, const struct svi_bytes *request, double timeout,
-                            bool until_gone, struct svi_bytes *reply, svs_error *err) {
+svs_code client_ask(const struct svi_settings *s, const struct client_question *q, struct svi_bytes *reply,
+                    svs_error *err) {
     const struct svi_socket_plan plan = {"ctl", ZMQ_REQ, false, 10, LINGER_MS, -1};
     struct svi_identity id;
     svs_error local;
@@ -51,8 +63,8 @@ static svs_code request_ask(const struct svi_settings *s, const struct svi_bytes
     svs_code code = svi_identity_load(s, true, &id, err);
     if (code != SVS_OK)
         return code;
-    const double end = svi_monotonic() + timeout;
-    const int events = (id.on ? SVI_HANDSHAKE_FAILED : 0) | (until_gone ? ZMQ_EVENT_DISCONNECTED : 0);
+    const double end = svi_monotonic() + q->timeout;
+    const int events = (id.on ? SVI_HANDSHAKE_FAILED : 0) | (q->until_gone ? ZMQ_EVENT_DISCONNECTED : 0);
     void *context = zmq_ctx_new(), *monitor = NULL;
     if (!context)
         svi_fail(err, SVS_IO, "ZeroMQ cannot start: %s", zmq_strerror(errno));
@@ -61,8 +73,8 @@ static svs_code request_ask(const struct svi_settings *s, const struct svi_bytes
         monitor = svi_monitor_new(context, socket, events);
     code = socket ? svi_socket_connect(socket, &plan, &id, s->ctl, err) : err->code;
     if (code == SVS_OK)
-        code = request_converse(socket, monitor, id.on, s->ctl, request, timeout, reply, err);
-    if (code == SVS_OK && until_gone && monitor)
+        code = request_converse(socket, monitor, id.on, s->ctl, q, reply, err);
+    if (code == SVS_OK && q->until_gone && monitor)
         await_gone(monitor, end);
     svi_monitor_free(&monitor, socket);
     svi_socket_close(&socket);
@@ -70,16 +82,6 @@ static svs_code request_ask(const struct svi_settings *s, const struct svi_bytes
     if (context)
         zmq_ctx_term(context);
     return code;
-}
-
-svs_code client_ask(const struct svi_settings *s, const struct svi_bytes *request, double timeout,
-                    struct svi_bytes *reply, svs_error *err) {
-    return request_ask(s, request, timeout, false, reply, err);
-}
-
-svs_code client_ask_stop(const struct svi_settings *s, const struct svi_bytes *request, double timeout,
-                         struct svi_bytes *reply, svs_error *err) {
-    return request_ask(s, request, timeout, true, reply, err);
 }
 
 svs_code client_operation(const char *name, struct svi_bytes *request) {

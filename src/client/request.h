@@ -5,14 +5,21 @@
 #include "config/settings.h"
 #include "wire/event.h"
 
-/* Sends `request` (msgpack) to the address `ctl` and waits for the reply, which replaces the content of
- * `reply`. SVS_IO: no answer within `timeout` seconds, not an address, or our key is refused; codes of
- * svi_identity_load. */
-svs_code client_ask(const struct svi_settings *s, const struct svi_bytes *request, double timeout,
-                    struct svi_bytes *reply, svs_error *err);
-/* The same for `stop`: returns when the process has closed the connection too, so that `ctl` is free. */
-svs_code client_ask_stop(const struct svi_settings *s, const struct svi_bytes *request, double timeout,
-                         struct svi_bytes *reply, svs_error *err);
+/* Called once when no answer has come within a second. */
+typedef void client_waiting(void *user, const char *address);
+
+struct client_question {
+    const struct svi_bytes *request; /* msgpack */
+    double timeout;                  /* seconds */
+    bool until_gone;                 /* wait, after the answer, until the process has closed the connection */
+    client_waiting *waiting;         /* NULL: nobody is told */
+    void *user;                      /* of `waiting` */
+};
+
+/* Sends the request to the address `ctl` and waits for the reply, which replaces the content of `reply`.
+ * SVS_IO: no answer within the time, not an address, or our key is refused; codes of svi_identity_load. */
+svs_code client_ask(const struct svi_settings *s, const struct client_question *q, struct svi_bytes *reply,
+                    svs_error *err);
 
 /* {op: NAME} into `request` (replaced). */
 svs_code client_operation(const char *name, struct svi_bytes *request);

@@ -27,8 +27,8 @@ svs_code subscription_open(struct subscription *s, void *context, const char *ad
         return svi_fail_memory(err, "a subscription");
     if (!(s->socket = svi_socket_new(context, &plan, err)))
         return err->code;
-    if (identity->on)
-        s->refusals = svi_monitor_new(context, s->socket, SVI_HANDSHAKE_FAILED);
+    s->keyed = identity->on;
+    s->monitor = svi_monitor_new(context, s->socket, SVI_HANDSHAKE_FAILED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
     return svi_socket_connect(s->socket, &plan, identity, address, err);
 }
 
@@ -37,7 +37,7 @@ void subscription_close(struct subscription *s) {
         return;
     zmq_msg_close(&s->topic);
     zmq_msg_close(&s->payload);
-    svi_monitor_free(&s->refusals, s->socket);
+    svi_monitor_free(&s->monitor, s->socket);
     svi_socket_close(&s->socket);
     svi_free(s->followed);
     s->followed = NULL;
@@ -100,6 +100,7 @@ static bool subscription_follow(struct subscription *s, struct subscription_even
 
 bool subscription_next(struct subscription *s, struct subscription_event *e) {
     struct svi_item map;
+    subscription_look(s);
     while (zmq_msg_recv(&s->topic, s->socket, ZMQ_DONTWAIT) >= 0) {
         int frames = 1; /* of an event: two, topic and payload */
         for (bool more = zmq_msg_more(&s->topic);
@@ -120,10 +121,17 @@ bool subscription_next(struct subscription *s, struct subscription_event *e) {
     return false;
 }
 
-bool subscription_refused(struct subscription *s) {
+void subscription_look(struct subscription *s) {
     int event, value;
-    bool any = false;
-    while (svi_monitor_next(s->refusals, &event, &value))
-        any = true;
-    return any;
+    while (svi_monitor_next(s->monitor, &event, &value)) {
+        s->met = s->met || event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+        s->refused = s->refused || (s->keyed && event != ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
+    }
+}
+
+bool subscription_refused(struct subscription *s) {
+    subscription_look(s);
+    const bool refused = s->refused;
+    s->refused = false;
+    return refused;
 }

@@ -10,7 +10,10 @@
 
 struct subscription {
     void *socket;
-    void *refusals; /* with CURVE: readable when the process has refused us; else NULL */
+    void *monitor; /* readable when a connection is made or refused */
+    bool keyed;    /* with CURVE */
+    bool met;      /* the process was there once */
+    bool refused;  /* it has refused our key since that was asked last */
     zmq_msg_t topic, payload;
     struct followed *followed; /* topics whose sequence numbers are followed */
     int topics;
@@ -38,6 +41,9 @@ svs_code subscription_add(struct subscription *s, const char *prefix, svs_error 
 /* The next event that is there. False: none is. Retained events that were seen before, and messages that are
  * no events, are passed over. */
 bool subscription_next(struct subscription *s, struct subscription_event *e);
+
+/* Takes note of connections made and refused. */
+void subscription_look(struct subscription *s);
 
 /* Has the process refused our key since the last call? */
 bool subscription_refused(struct subscription *s);

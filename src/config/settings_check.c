@@ -160,7 +160,7 @@ svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
                     (long long)s->max_features);
 }
 
-/* Reachable from this machine only: ipc, inproc, 127.0.0.0/8, ::1 and the interface lo. */
+/* Reachable from this machine only: ipc, inproc, 127.0.0.0/8, ::1, localhost and the interface lo. */
 static bool settings_is_local(const char *address) {
     char host[64];
     struct in_addr v4;
@@ -178,7 +178,7 @@ static bool settings_is_local(const char *address) {
     }
     if (inet_pton(AF_INET, host, &v4) == 1)
         return ntohl(v4.s_addr) >> 24 == 127;
-    return strcmp(host, "lo") == 0;
+    return strcmp(host, "lo") == 0 || strcasecmp(host, "localhost") == 0;
 }
 
 /* Subscribers (in.mode sub) connect; with standard input no socket opens that was not asked for. */

@@ -84,10 +84,12 @@ static bool configure_socket(void *socket, const struct svi_socket_plan *plan) {
 }
 
 /* libzmq spells "any free port" with a star. */
-static void spell_any_port(const char *address, char *out, size_t size) {
-    size_t n = strlen(address);
-    snprintf(out, size, "%s", address);
-    if (n > 8 && n < size && strncmp(address, "tcp://", 6) == 0 && strcmp(address + n - 2, ":0") == 0)
+static void spell_address(const char *address, bool bind, char *out, size_t size) {
+    static const char local[] = "tcp://localhost:";
+    const bool named = bind && strncasecmp(address, local, sizeof local - 1) == 0;
+    snprintf(out, size, "%s%s", named ? "tcp://127.0.0.1:" : "", address + (named ? sizeof local - 1 : 0));
+    const size_t n = strlen(out);
+    if (n > 8 && strncmp(out, "tcp://", 6) == 0 && strcmp(out + n - 2, ":0") == 0)
         out[n - 1] = '*';
 }
 
@@ -180,7 +182,7 @@ static bool ipc_is_taken(const char *address) {
 svs_code svi_socket_attach(void *socket, const struct svi_socket_plan *plan, const char *address,
                            char *actual, svs_error *err) {
     char wanted[SVI_ADDRESS_MAX];
-    spell_any_port(address, wanted, sizeof wanted);
+    spell_address(address, plan->bind, wanted, sizeof wanted);
     size_t size = SVI_ADDRESS_MAX;
     if (plan->bind && ipc_is_taken(wanted))
         return refuse_address(plan, address, err);

@@ -12,6 +12,7 @@
 #include "net/keys.h"
 
 #define SVI_ADDRESS_MAX  1024
+#define SVI_WAITING      0.8  /* seconds without an answer after which a command says that it waits */
 #define SVI_HANDSHAKE_MS 3000 /* a peer whose handshake takes longer is cut */
 #define SVI_ROUTE_MAX    8    /* frames in front of a request's body that are kept for the reply */
 

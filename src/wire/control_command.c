@@ -1,6 +1,7 @@
 #include "wire/control_command.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/fail.h"
 #include "base/limits.h"
@@ -31,14 +32,31 @@ bool svi_command_changes(const struct svi_command *c) {
     return changes == ALWAYS || (changes == WITH_SET && c->has_set);
 }
 
+/* The one that `name` is the beginning of, or that is a slip or two away: one in two letters. */
+static const char *similar_command(const char *name, const char *const *names) {
+    const size_t n = strlen(name);
+    for (int i = 0; names[i] && n > 0; i++)
+        if (strncmp(names[i], name, n) == 0)
+            return names[i];
+    const char *nearest = svi_nearest(name, names);
+    const int far = nearest ? svi_edit_distance(name, nearest, 3) : 3;
+    return far <= 2 && 2 * (size_t)far <= n ? nearest : NULL;
+}
+
 static svs_code unknown_command(const char *name, svs_error *err) {
     const char *names[SVI_COMMAND_COUNT + 1];
+    char all[160] = "";
+    int count = 0;
     for (int i = 0; i < SVI_COMMAND_COUNT; i++)
-        names[i] = commands[i].name;
-    names[SVI_COMMAND_COUNT] = NULL;
-    const char *nearest = svi_nearest(name, names);
-    return svi_fail(err, SVS_UNKNOWN_OP, "unknown op '%s', the nearest known one is '%s'", name,
-                    nearest ? nearest : names[0]);
+        if (i != SVI_COMMAND_LOAD) /* which cannot be done yet */
+            names[count++] = commands[i].name;
+    names[count] = NULL;
+    for (int i = 0; i < count; i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", names[i]);
+    const char *similar = similar_command(name, names);
+    return svi_fail(err, SVS_UNKNOWN_OP,
+                    similar ? "unknown op '%s'; is '%s' meant?" : "unknown op '%s': %s are known", name,
+                    similar ? similar : all);
 }
 
 /* Of a key that is there twice the first one holds. */
@@ -100,7 +118,7 @@ svs_value svi_item_value(const struct svi_item *item) {
         if (!isfinite(item->r))
             return svs_none();
         return item->r == trunc(item->r) && fabs(item->r) <= SVI_EXACT_MAX ? svs_int((int64_t)item->r)
-                                                                   : svs_real(item->r);
+                                                                           : svs_real(item->r);
     case SVI_STRING:
         return (svs_value){.kind = SVS_STR, .length = item->length, .as.s = (const char *)item->body};
     default:

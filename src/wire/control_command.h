@@ -35,7 +35,7 @@ struct svi_command {
     size_t sample_size;
 };
 
-/* Codes of svi_msgpack_check; SVS_WRONG_TYPE; SVS_UNKNOWN_OP with the nearest known one. */
+/* Codes of svi_msgpack_check; SVS_WRONG_TYPE; SVS_UNKNOWN_OP with one that resembles it, or all. */
 svs_code svi_command_read(struct svi_command *c, const void *bytes, size_t size, svs_error *err);
 
 /* Does it change the state? Such a command is written to the journal before it takes effect. */

@@ -228,12 +228,13 @@ static void test_settings(void **state) {
 
 static void test_exposed_addresses(void **state) {
     static const char *const local[] = {"tcp://127.0.0.1:5", "tcp://127.9.9.9:*", "tcp://[::1]:5",
-                                        "tcp://lo:5",        "ipc:///tmp/x",      "inproc://x"},
+                                        "tcp://lo:5",        "tcp://localhost:5", "tcp://LocalHost:*",
+                                        "ipc:///tmp/x",      "inproc://x"},
                              *const exposed[] = {
-                                 "tcp://*:5",           "tcp://0.0.0.0:5",   "tcp://10.0.0.1:5",
-                                 "tcp://eth0:5",        "tcp://127.evil:5",  "tcp://[::]:5",
-                                 "tcp://128.0.0.1:5",   "tcp://localhost:5", "udp://127.0.0.1:5",
-                                 "tcp://127.0.0.1@x:5", "tcp://[::1:5",      "tcp://x:5"};
+                                 "tcp://*:5",           "tcp://0.0.0.0:5",     "tcp://10.0.0.1:5",
+                                 "tcp://eth0:5",        "tcp://127.evil:5",    "tcp://[::]:5",
+                                 "tcp://128.0.0.1:5",   "tcp://localhost.x:5", "udp://127.0.0.1:5",
+                                 "tcp://127.0.0.1@x:5", "tcp://[::1:5",        "tcp://x:5"};
     (void)state;
     for (int k = 0; k < 3; k++) {
         const char *key = (const char *[]){"in", "out", "ctl"}[k];
