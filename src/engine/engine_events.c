@@ -299,3 +299,7 @@ int64_t svi_engine_seen(const svi_engine *e) {
 int64_t svi_engine_errors(const svi_engine *e) {
     return e->counters.of[SVI_COUNTER_REFUSED].count;
 }
+
+const int64_t *svi_engine_refusals(const svi_engine *e) {
+    return e->counters.refused;
+}

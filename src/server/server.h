@@ -17,7 +17,7 @@ struct svi_server_hooks {
 
 /* Runs until the input ends, a signal (SIGINT, SIGTERM) or `stop`: then everything received is learned and
  * published first. SIGPIPE is ignored meanwhile. SVS_IO with the address that failed and why, or when the
- * input cannot be read on. */
+ * input cannot be read on; the most frequent reason when all rows of standard input were refused. */
 svs_code svi_server_run(const struct svi_settings *s, const struct svi_server_hooks *hooks, svs_error *err);
 
 /* Bytes that a process with these settings holds at most for a stream of d features: the engine and, where
