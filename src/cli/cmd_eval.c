@@ -156,7 +156,10 @@ static svs_code write_model(struct eval *e, const char *path, svs_error *err) {
 
 static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
     svs_code code = take_all(e, err);
+    const char *note = svi_reader_note(e->reader);
     double seconds = cli_progress_end(&e->progress);
+    if (note && !e->args->quiet && e->args->settings.method != SVI_METHOD_NONE)
+        fprintf(stderr, "%s\n", note);
     char reasons[SVS_ERROR_TEXT];
     svs_code most;
     svi_code_counts(svi_engine_refusals(e->engine), reasons, sizeof reasons, &most);

@@ -156,6 +156,9 @@ static svs_code feed_file(struct feed *f, const char *path, int pass, svs_error 
     const struct svi_reader_options o = svi_ingest_stdin_options(&f->args->settings);
     svi_reader *r = svi_reader_open(path, &o, &f->shape, err);
     svs_code code = r ? feed_rows(f, r, path, pass, err) : err->code;
+    const char *note = r ? svi_reader_note(r) : NULL;
+    if (note && !f->args->quiet && !f->unlabelled && pass == 0 && !f->again)
+        fprintf(stderr, "%s: %s\n", path, note);
     svi_reader_close(&r);
     return code;
 }

@@ -134,6 +134,9 @@ static svs_code server_take_rows(struct server *p, bool fill, svs_error *err) {
     bool ended = false;
     svs_code code = svi_ingest_stdin_turn(p->rows, fill, start, &ended, err);
     svi_latency_add(&p->latency, svi_wall_clock() - start, svi_ingest_stdin_row(p->rows) - before);
+    const char *note = p->settings.method == SVI_METHOD_NONE ? NULL : svi_ingest_stdin_note(p->rows);
+    if (note && p->hooks->log)
+        fprintf(p->hooks->log, "%s\n", note);
     p->stop = p->stop || ended;
     svs_error trouble;
     svs_code written = svi_score_lines_flush(&p->lines, p->signals, &trouble);
