@@ -95,3 +95,32 @@ bool svi_list_add(char *out, size_t size, const char *name, size_t length) {
     snprintf(out + at, left, "%s%s", first ? "" : comma, fits ? text : more);
     return fits;
 }
+
+/* The most frequent of the codes that come after `last` in that order: less often, or as often and later. */
+static svs_code next_frequent(const int64_t *counts, svs_code last) {
+    svs_code found = SVS_OK;
+    for (int c = SVS_OK + 1; c < SVS_CODE_COUNT; c++) {
+        const bool after =
+            last == SVS_OK || counts[c] < counts[last] || (counts[c] == counts[last] && c > (int)last);
+        if (counts[c] > 0 && after && (found == SVS_OK || counts[c] > counts[found]))
+            found = (svs_code)c;
+    }
+    return found;
+}
+
+char *svi_code_counts(const int64_t *counts, char *out, size_t size, svs_code *most) {
+    size_t at = 0;
+    out[0] = '\0';
+    if (most)
+        *most = next_frequent(counts, SVS_OK);
+    for (svs_code c = SVS_OK; (c = next_frequent(counts, c)) != SVS_OK;) {
+        const int n = snprintf(out + at, size - at, "%s%lld %s", at > 0 ? ", " : "", (long long)counts[c],
+                               svs_code_name(c));
+        if ((size_t)n >= size - at) {
+            out[at] = '\0';
+            break;
+        }
+        at += (size_t)n;
+    }
+    return out;
+}

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "svmstream/error.h"
 
@@ -23,6 +24,11 @@ svs_code svi_code_by_name(const char *name);
  * writing and malformed bytes become \xNN; a text that does not fit ends in "...". Returns
  * `out`. */
 char *svi_escape(char *out, size_t size, const char *bytes, size_t length);
+
+/* How often each code came, the most frequent first, "20 wrong_type, 1 not_finite"; what does not fit is left
+ * out. `counts` has SVS_CODE_COUNT numbers. *most (may be NULL): the most frequent one, SVS_OK = none came.
+ * Returns `out`. */
+char *svi_code_counts(const int64_t *counts, char *out, size_t size, svs_code *most);
 
 /* Adds a name, escaped, to the list "a, b" in `out` (`size` bytes with the NUL). False: it does not fit, and
  * the list ends in "...". */

@@ -158,9 +158,17 @@ static svs_code write_model(struct eval *e, const char *path, svs_error *err) {
 
 static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
     svs_code code = take_all(e, err);
+    const char *note = svi_reader_note(e->reader);
     double seconds = cli_progress_end(&e->progress);
-    if (e->refused > REPORTED)
-        cli_fail(e->args, "%" PRId64 " rows were refused", e->refused);
+    if (note && !e->args->quiet && e->args->settings.method != SVI_METHOD_NONE)
+        fprintf(stderr, "%s\n", note);
+    char reasons[SVS_ERROR_TEXT];
+    svs_code most;
+    svi_code_counts(svi_engine_refusals(e->engine), reasons, sizeof reasons, &most);
+    if (code == SVS_OK && e->row > 0 && e->refused == e->row)
+        return svi_fail(err, most, "all %" PRId64 " rows were refused: %.180s", e->row, reasons);
+    if (e->refused > 0)
+        cli_fail(e->args, "%" PRId64 " of %" PRId64 " rows were refused: %s", e->refused, e->row, reasons);
     if (code == SVS_OK && cli_has(e->args, "model-out"))
         code = write_model(e, cli_value(e->args, "model-out"), err);
     if (code == SVS_OK && cli_has(e->args, "json"))

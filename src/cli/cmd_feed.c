@@ -36,13 +36,14 @@ struct feed {
     int64_t batch, in_flight, limit, repeat;
     double rate, timeout;
     bool packed, unlabelled;
-    int named;         /* columns whose names go with each message */
-    int64_t row;       /* rows taken from the files: their sequence number */
-    int64_t sent, bad; /* rows */
-    int64_t there;     /* acked: rows that the process had before this run */
-    bool rewound;      /* acked: the process wants earlier rows */
-    bool again;        /* ... and they are read for the second time */
-    bool on_disk;      /* acked: in the end nothing waits for the disk */
+    int named;                       /* columns whose names go with each message */
+    int64_t row;                     /* rows taken from the files: their sequence number */
+    int64_t sent, bad;               /* rows */
+    int64_t reasons[SVS_CODE_COUNT]; /* of the bad ones, by code */
+    int64_t there;                   /* acked: rows that the process had before this run */
+    bool rewound;                    /* acked: the process wants earlier rows */
+    bool again;                      /* ... and they are read for the second time */
+    bool on_disk;                    /* acked: in the end nothing waits for the disk */
     char src[SVS_NAME_MAX + 1];
     struct cli_progress progress;
 };
@@ -92,6 +93,7 @@ static svs_code cmd_feed_take_row(struct feed *f, struct svi_message *m, svs_err
 
 static void report_bad(struct feed *f, const char *path, const svs_error *why) {
     svi_shape_restore(&f->shape);
+    f->reasons[why->code]++;
     if (f->bad++ < SHOWN && !f->again)
         cli_fail(f->args, "%s: %s", path, why->text);
 }
@@ -155,6 +157,9 @@ static svs_code feed_file(struct feed *f, const char *path, int pass, svs_error 
     const struct svi_reader_options o = svi_ingest_stdin_options(&f->args->settings);
     svi_reader *r = svi_reader_open(path, &o, &f->shape, err);
     svs_code code = r ? feed_rows(f, r, path, pass, err) : err->code;
+    const char *note = r ? svi_reader_note(r) : NULL;
+    if (note && !f->args->quiet && !f->unlabelled && pass == 0 && !f->again)
+        fprintf(stderr, "%s: %s\n", path, note);
     svi_reader_close(&r);
     return code;
 }
@@ -164,6 +169,7 @@ static svs_code feed_files(struct feed *f, svs_error *err) {
     svs_code code = SVS_OK;
     int files = f->args->positional_count;
     f->row = f->bad = 0;
+    memset(f->reasons, 0, sizeof f->reasons);
     for (int64_t i = 0; code == SVS_OK && !f->rewound && (f->repeat == 0 || i < f->repeat * files); i++) {
         int64_t before = f->row;
         code = feed_file(f, f->args->positional[i % files], (int)i, err);
@@ -195,8 +201,10 @@ static void report_refusals(const struct feed *f) {
     const struct delivery *d = &f->delivery;
     for (int i = 0; i < d->shown; i++)
         cli_fail(f->args, "refused: %s", d->refusal[i].text);
+    char reasons[SVS_ERROR_TEXT];
     if (d->refused > d->shown)
-        cli_fail(f->args, "%" PRId64 " rows were refused", d->refused);
+        cli_fail(f->args, "%" PRId64 " rows were refused: %s", d->refused,
+                 svi_code_counts(d->reasons, reasons, sizeof reasons, NULL));
 }
 
 static void report_restarts(const struct feed *f) {
@@ -216,8 +224,10 @@ static void report_restarts(const struct feed *f) {
 static void cmd_feed_summarise(const struct feed *f, const svs_outbox_figures *figures, double seconds) {
     char rate[32];
     int64_t sent = figures->acked + figures->refused;
-    if (f->bad > SHOWN || (f->acked && f->bad > 0))
-        cli_fail(f->args, "%" PRId64 " rows could not be read", f->bad);
+    char reasons[SVS_ERROR_TEXT];
+    if (f->bad > 0)
+        cli_fail(f->args, "%s%" PRId64 " rows could not be read: %s", f->row > 0 ? "" : "all ", f->bad,
+                 svi_code_counts(f->reasons, reasons, sizeof reasons, NULL));
     report_refusals(f);
     if (f->acked)
         report_restarts(f);
@@ -350,7 +360,7 @@ static int cmd_feed_run(const struct cli_args *a) {
                                  : "they are lost with this program");
     if (code != SVS_OK)
         return cli_error(a, &err);
-    const bool unread = f.acked && f.bad > 0;
+    const bool unread = f.bad > 0 && (f.acked || f.row == 0);
     return figures.refused > 0 || figures.lost > 0 || unread ? CLI_FAILED : CLI_OK;
 }
 

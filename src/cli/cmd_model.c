@@ -13,6 +13,7 @@
 #include "client/request.h"
 #include "cli/command.h"
 #include "cli/object.h"
+#include "formats/checked_file.h"
 #include "formats/file_io.h"
 #include "formats/model_file.h"
 
@@ -128,8 +129,11 @@ static svs_code cmd_model_write(void *user, FILE *to, svs_error *err) {
 static svs_model *from_training(const char *path, struct svi_bytes *bytes, svs_error *err) {
     struct svi_machine machine = {0};
     svs_error why;
-    if (svi_machine_read(&machine, path, &why) != SVS_OK)
-        return NULL; /* *err tells why it is no event's model: the first reading counts */
+    if (svi_machine_read(&machine, path, &why) != SVS_OK) { /* *err tells why it is no event's model */
+        if (!svi_checked_file_looks(bytes->data, bytes->size))
+            *err = why;
+        return NULL;
+    }
     bytes->size = 0;
     if (machine.kernel)
         svi_fail(err, SVS_UNAVAILABLE,

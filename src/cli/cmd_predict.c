@@ -62,6 +62,22 @@ static void write_label(FILE *to, svs_value v) {
         fprintf(to, "%" PRId64, v.as.i);
 }
 
+/* Of two classes: a pair's score is positive for the first, any other for the second. */
+static bool second_is_positive(const struct predict *p) {
+    return !p->machine.kernel || p->machine.kernel->decision != SVS_ONE_VS_ONE;
+}
+
+/* A single row is positive for one class, and the other way round for the other one: both are written, each
+ * below its name. */
+static void write_scores(const struct predict *p) {
+    const double *s = p->predictor.scores;
+    if (p->rows == 1 && p->class_count == 2)
+        fprintf(p->out, " %.17g %.17g", second_is_positive(p) ? 0 - s[0] : s[0],
+                second_is_positive(p) ? s[0] : 0 - s[0]);
+    for (int k = 0; k < p->rows && (p->rows > 1 || p->class_count != 2); k++)
+        fprintf(p->out, " %.17g", s[k]);
+}
+
 static void write_prediction(const struct predict *p, int predicted) {
     if (p->task == SVS_REGRESS)
         fprintf(p->out, "%.17g", p->predictor.scores[0]);
@@ -69,8 +85,8 @@ static void write_prediction(const struct predict *p, int predicted) {
         fputc('?', p->out);
     else
         write_label(p->out, p->classes[predicted]);
-    for (int k = 0; k < p->rows && cli_has(p->args, "scores-out") && p->task == SVS_CLASSIFY; k++)
-        fprintf(p->out, " %.17g", p->predictor.scores[k]);
+    if (cli_has(p->args, "scores-out") && p->task == SVS_CLASSIFY)
+        write_scores(p);
     fputc('\n', p->out);
 }
 
@@ -90,19 +106,17 @@ static void cmd_predict_count(struct predict *p, int64_t i, int predicted) {
     }
 }
 
-/* "prediction score:A score:B": what the columns are. A single one is positive for the class that it names.
- */
+/* "prediction score:A score:B": what the columns are. */
 static void cmd_predict_write_header(const struct predict *p) {
-    const svs_kernel_model *k = p->machine.kernel;
-    const bool pairs = k && k->decision == SVS_ONE_VS_ONE;
+    const bool pairs = p->rows > 1 && !second_is_positive(p);
     fputs("prediction", p->out);
-    for (int r = 0; r < p->rows; r++) {
-        if (pairs && p->rows > 1) {
-            fprintf(p->out, " pair:%d", r);
+    for (int k = 0; k < (pairs ? p->rows : p->class_count); k++) {
+        if (pairs) {
+            fprintf(p->out, " pair:%d", k);
             continue;
         }
         fputs(" score:", p->out);
-        write_label(p->out, p->classes[p->rows > 1 ? r : pairs ? 0 : p->class_count - 1]);
+        write_label(p->out, p->classes[k]);
     }
     fputc('\n', p->out);
 }

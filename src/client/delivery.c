@@ -23,6 +23,7 @@
 
 static void keep_refusal(struct delivery *d, const svs_outbox_event *e) {
     d->refused += e->count;
+    d->reasons[svi_code_by_name(e->code)] += e->count;
     if (d->shown == DELIVERY_SHOWN)
         return;
     svs_error *r = &d->refusal[d->shown++];

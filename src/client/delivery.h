@@ -25,6 +25,7 @@ struct delivery {
     svs_error later; /* the last passing refusal; code SVS_OK: none since something came through */
     double warned;   /* when of the last one */
     int64_t refused; /* samples */
+    int64_t reasons[SVS_CODE_COUNT]; /* of these, by code; one that is not known here as SVS_INVALID */
     int shown;
     svs_error refusal[DELIVERY_SHOWN]; /* the first of these, with their numbers */
     int64_t restarts;

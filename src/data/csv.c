@@ -10,7 +10,9 @@
  *
  * Order: cells, the header, rows. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -30,6 +32,7 @@ struct csv {
     int32_t *roles;                               /* by column */
     struct svi_span *names;                       /* by column; in `text` */
     char *text;                                   /* copy of the line, its doubled quotes undone */
+    char note[SVS_ERROR_TEXT];                    /* there is no label; "": there is */
     char label_text[CSV_TEXT], id_text[CSV_TEXT]; /* of the present row */
 };
 
@@ -214,6 +217,43 @@ static svs_code csv_assign_features(struct csv *h, struct svi_shape *s, struct s
     return h->d > 0 ? SVS_OK : svi_fail(err, SVS_SETTING, "the header names no feature column");
 }
 
+/* ---- a header without the label */
+
+/* Names that labels have, and where they are looked for first. */
+static bool csv_sounds_like_label(struct svi_span name) {
+    static const char *const words[] = {"label", "class", "target", "y", "outcome", "status", "category"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if ((size_t)(name.end - name.at) == strlen(words[i]) &&
+            strncasecmp(name.at, words[i], strlen(words[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Those that sound like it; else all, the last one first, where it mostly stands. */
+static void csv_list_candidates(const struct csv *h, char *list, size_t size) {
+    bool room = true;
+    for (int i = 0; room && i < h->columns; i++)
+        if (h->roles[i] == CSV_IGNORED && csv_sounds_like_label(h->names[i]))
+            room = svi_list_add(list, size, h->names[i].at, (size_t)(h->names[i].end - h->names[i].at));
+    const bool none = !list[0];
+    for (int i = h->columns - 1; room && none && i >= 0; i--)
+        if (h->roles[i] == CSV_IGNORED)
+            room = svi_list_add(list, size, h->names[i].at, (size_t)(h->names[i].end - h->names[i].at));
+}
+
+static void csv_note_label(struct csv *h, const char *label) {
+    char list[LIST_MAX] = "";
+    for (int i = 0; i < h->columns; i++)
+        if (h->roles[i] == CSV_LABEL)
+            return;
+    csv_list_candidates(h, list, sizeof list);
+    svi_escape(h->note, 64, label, strlen(label));
+    char text[sizeof h->note];
+    snprintf(text, sizeof text, "no column \"%.40s\": rows are scored, not learned; --label may be %s",
+             h->note, list);
+    memcpy(h->note, text, sizeof text);
+}
+
 static svs_code csv_read_header(struct csv *h, const struct svi_reader_options *o, struct svi_shape *shape,
                                 struct svi_span line, svs_error *err) {
     const size_t length = (size_t)(line.end - line.at);
@@ -228,6 +268,8 @@ static svs_code csv_read_header(struct csv *h, const struct svi_reader_options *
     svs_code code = csv_cut_names(h, length, err);
     if (code == SVS_OK)
         code = csv_assign_wanted(h, o, line, err);
+    if (code == SVS_OK)
+        csv_note_label(h, o->label ? o->label : "label");
     return code == SVS_OK ? csv_assign_features(h, shape, line, err) : code;
 }
 
@@ -253,6 +295,11 @@ static void *csv_begin(const struct svi_reader_options *o, struct svi_shape *sha
     svi_shape_restore(shape);
     csv_end(h);
     return NULL;
+}
+
+static const char *csv_note(const void *state) {
+    const struct csv *h = state;
+    return h->note[0] ? h->note : NULL;
 }
 
 /* ---- rows */
@@ -366,4 +413,4 @@ static svs_code csv_row(void *state, struct svi_span line, struct svi_message *m
     return SVS_OK;
 }
 
-const struct svi_format svi_csv = {"csv", true, csv_begin, csv_row, csv_end};
+const struct svi_format svi_csv = {"csv", true, csv_begin, csv_row, csv_end, csv_note};

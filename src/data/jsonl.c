@@ -166,8 +166,13 @@ static svs_code jsonl_take_op(struct jsonl_row *r, const char *value) {
 /* A value into its column (below max_features): a number, or null when it is missing. */
 static svs_code jsonl_put_value(const struct jsonl_row *r, int column, const char *value) {
     double *x = &r->m->x[column];
-    if (svi_json_type(value) != SVI_JSON_NULL)
-        return jsonl_take_number(r, value, x, "a number, or null when it is missing");
+    const enum svi_json_type type = svi_json_type(value);
+    if (type == SVI_JSON_TRUE || type == SVI_JSON_FALSE) {
+        *x = type == SVI_JSON_TRUE;
+        return SVS_OK;
+    }
+    if (type != SVI_JSON_NULL)
+        return jsonl_take_number(r, value, x, "a number, true or false, or null when it is missing");
     *x = NAN;
     r->m->missing++;
     return SVS_OK;
@@ -337,4 +342,4 @@ static void *jsonl_begin(const struct svi_reader_options *o, struct svi_shape *s
     return j;
 }
 
-const struct svi_format svi_jsonl = {"jsonl", false, jsonl_begin, jsonl_row, svi_free};
+const struct svi_format svi_jsonl = {"jsonl", false, jsonl_begin, jsonl_row, svi_free, NULL};

@@ -129,4 +129,4 @@ bool svi_libsvm_looks(struct svi_span line) {
     return libsvm_read_pair(p, line.end, &index, &value) != NULL;
 }
 
-const struct svi_format svi_libsvm = {"libsvm", false, libsvm_begin, libsvm_row, NULL};
+const struct svi_format svi_libsvm = {"libsvm", false, libsvm_begin, libsvm_row, NULL, NULL};

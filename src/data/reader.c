@@ -101,6 +101,10 @@ int64_t svi_reader_line(const svi_reader *r, const char **bytes, size_t *length)
     return r->number;
 }
 
+const char *svi_reader_note(const svi_reader *r) {
+    return r->state && r->format->note ? r->format->note(r->state) : NULL;
+}
+
 int64_t svi_reader_position(const svi_reader *r, int64_t *size) {
     *size = r->source.size;
     return r->source.taken;

@@ -9,7 +9,7 @@
  * dense stream). The label is a number. (A label-less line begins with an index:value pair.)
  *  - JSON lines: an object as on the wire ({"x": [...], "y": ...}, any key of a wire sample; an object as x
  * is named), or, when it has neither `x` nor `op`, a flat map of feature names to numbers with `label`, `id`,
- * `ts` and `weight` columns as in CSV; named. null is missing.
+ * `ts` and `weight` columns as in CSV; named. null is missing, true and false count as 1 and 0.
  *
  * A row that is given fits the shape (svi_shape_fits). Blank lines are no rows; CRLF, a byte order mark and a
  * missing last line end are taken as meant.
@@ -63,6 +63,10 @@ enum svi_read svi_reader_row(svi_reader *r, struct svi_message *m, svs_error *er
 
 /* The line of the last row: its number from 1, bytes and length. */
 int64_t svi_reader_line(const svi_reader *r, const char **bytes, size_t *length);
+
+/* What a person should know of the header, known from the first row on: there is no label column, and which
+ * columns it may be. NULL: nothing. */
+const char *svi_reader_note(const svi_reader *r);
 
 /* Bytes taken from the file so far, and its size (-1 when unknown: a pipe). */
 int64_t svi_reader_position(const svi_reader *r, int64_t *size);

@@ -21,7 +21,8 @@ struct svi_format {
     /* One line into *m, which holds the defaults of a message and x == the shape's row. SVS_EMPTY: there is
      * no row in this line (blank, a comment). All strings of *m are views of the line or of the state. */
     svs_code (*row)(void *state, struct svi_span line, struct svi_message *m, svs_error *err);
-    void (*end)(void *state); /* NULL: there is nothing to free */
+    void (*end)(void *state);               /* NULL: there is nothing to free */
+    const char *(*note)(const void *state); /* svi_reader_note; NULL: there never is one */
 };
 
 extern const struct svi_format svi_csv, svi_libsvm, svi_jsonl;

@@ -134,7 +134,8 @@ svs_code svi_engine_refit(svi_engine *e, svs_error *err);
 
 uint64_t svi_engine_epoch(const svi_engine *e);
 int64_t svi_engine_seen(const svi_engine *e);
-int64_t svi_engine_errors(const svi_engine *e); /* refusals so far */
+int64_t svi_engine_errors(const svi_engine *e);          /* refusals so far */
+const int64_t *svi_engine_refusals(const svi_engine *e); /* by code, SVS_CODE_COUNT of them */
 
 /* ---- for a state that is kept */
 

@@ -34,6 +34,10 @@ void svi_publish_score(struct svi_engine *e, const struct svi_message *m, const 
     event.as.score.y = m->y;
     event.as.score.scores = step->scores;
     event.as.score.rows = e->s.method == SVI_METHOD_NONE ? 0 : step->rows;
+    event.as.score.learner = e->s.method == SVI_METHOD_NONE || e->s.task == SVS_REGRESS ? NULL : e->learner;
+    event.as.score.class_count = step->rows > 1          ? step->rows
+                                 : step->class_count < 2 ? step->class_count
+                                                         : 2; /* a refit that serves may know fewer */
     event.as.score.version = step->version;
     event.as.score.judged = e->novelty.judged;
     event.as.score.novelty = e->novelty.judgement.novelty;
@@ -303,4 +307,8 @@ int64_t svi_engine_seen(const svi_engine *e) {
 
 int64_t svi_engine_errors(const svi_engine *e) {
     return e->counters.of[SVI_COUNTER_REFUSED].count;
+}
+
+const int64_t *svi_engine_refusals(const svi_engine *e) {
+    return e->counters.refused;
 }

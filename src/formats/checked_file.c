@@ -31,20 +31,24 @@ svs_code svi_checked_file_end(struct svi_pack *p) {
     return svi_pack_end(p);
 }
 
+bool svi_checked_file_looks(const uint8_t *bytes, size_t size) {
+    return size > 0 && ((bytes[0] & 0xf0) == 0x80 || bytes[0] == 0xde || bytes[0] == 0xdf);
+}
+
 svs_code svi_checked_file_open(struct svi_checked_file *c, const uint8_t *bytes, size_t size,
                                svs_error *err) {
     static const struct svi_field fields[] = {
         SVI_FIELD_STRING(struct svi_checked_file, format),
         SVI_FIELD(struct svi_checked_file, v, INTEGER, 0, SVI_FIELD_UNLIMITED),
         SVI_FIELD(struct svi_checked_file, crc, ANY, 0, 0)};
-    struct svi_item map;
     *c = (struct svi_checked_file){.v = -1, .bytes = bytes, .end = bytes + size};
+    if (!svi_checked_file_looks(bytes, size))
+        return svi_fail(err, SVS_WRONG_TYPE,
+                        "this is not a model file: expected one of `svmstream train` or `novelty train`, a "
+                        "saved model event, or one of LIBLINEAR or LIBSVM");
     svs_code code = svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, err);
     if (code != SVS_OK)
         return code;
-    svi_item_read(bytes, &map);
-    if (map.type != SVI_MAP)
-        return svi_fail(err, SVS_WRONG_TYPE, "the file is not a model: it holds %s", svi_item_name(&map));
     (void)svi_fields_read("file", SVI_FIELDS(fields), bytes, c->end, c, NULL);
     return SVS_OK;
 }

@@ -19,6 +19,9 @@ struct svi_checked_file {
     const uint8_t *crc; /* its value, NULL = there is none */
 };
 
+/* May these be the bytes of such a file, by the first of them? */
+bool svi_checked_file_looks(const uint8_t *bytes, size_t size);
+
 /* Checks that the bytes are one map and looks for format, v and crc. Codes of svi_msgpack_check,
  * SVS_WRONG_TYPE. */
 svs_code svi_checked_file_open(struct svi_checked_file *c, const uint8_t *bytes, size_t size, svs_error *err);

@@ -71,6 +71,8 @@ static const char *alert_text_duration(char out[NUMBER], double seconds) {
     const double minutes = floor(seconds / 60 + 0.5), hours = floor(seconds / 3600 + 0.5);
     if (!(seconds > 0))
         snprintf(out, NUMBER, "0 s");
+    else if (seconds < 0.1)
+        snprintf(out, NUMBER, "less than 0.1 s");
     else if (seconds < 99.5)
         snprintf(out, NUMBER, seconds < 9.95 ? "%.2g s" : "%.0f s", seconds);
     else if (minutes < 120)

@@ -33,6 +33,7 @@ struct svi_ingest_stdin {
     struct svi_reader_options options;
     int names; /* of columns, that the engine was told or had */
     int64_t row;
+    bool noted;   /* what there is to say of the header was asked for */
     bool located; /* the reason of the present refusal names the line itself */
     char place[48];
     uint8_t *buffer; /* msgpack not handed on yet: `capacity` bytes, of which [0, size) are filled */
@@ -90,6 +91,12 @@ int svi_ingest_stdin_fd(const svi_ingest_stdin *in) {
 
 int64_t svi_ingest_stdin_row(const svi_ingest_stdin *in) {
     return in->row;
+}
+
+const char *svi_ingest_stdin_note(svi_ingest_stdin *in) {
+    const bool now = in->reader && in->row > 0 && !in->noted;
+    in->noted = in->noted || now;
+    return now ? svi_reader_note(in->reader) : NULL;
 }
 
 const char *svi_ingest_stdin_place(svi_ingest_stdin *in) {

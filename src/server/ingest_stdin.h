@@ -29,6 +29,9 @@ svs_code svi_ingest_stdin_turn(svi_ingest_stdin *in, bool fill, double now, bool
 /* The row (or object) that the engine has in hand, counted from 1, header not counted. */
 int64_t svi_ingest_stdin_row(const svi_ingest_stdin *in);
 
+/* svi_reader_note, once and when there are rows; else NULL. */
+const char *svi_ingest_stdin_note(svi_ingest_stdin *in);
+
 /* "line 7: " for the text of a refusal, "" when its reason says it already. Valid until the next call. */
 const char *svi_ingest_stdin_place(svi_ingest_stdin *in);
 

@@ -1,6 +1,7 @@
 #include "server/score_lines.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
@@ -9,6 +10,26 @@
 #include "base/fail.h"
 #include "wire/json.h"
 #include "wire/pack.h"
+
+/* A score for each class by its name, so that it means the same whichever class came first. A single row is
+ * positive for the second class, and the other way round for the first. */
+static void put_scores_by_class(struct svi_pack *p, const struct svi_event *e) {
+    char name[SVS_NAME_MAX + 1];
+    const int count = e->as.score.class_count;
+    svi_pack_key(p, "scores");
+    svi_pack_map(p, (size_t)count);
+    for (int k = 0; k < count; k++) {
+        const svs_value class = svs_learner_class(e->as.score.learner, k);
+        const int length =
+            class.kind == SVS_STR ? (int)class.length : snprintf(name, sizeof name, "%" PRId64, class.as.i);
+        svi_pack_value(p, (svs_value){.kind = SVS_STR,
+                                      .length = (uint32_t)length,
+                                      .as.s = class.kind == SVS_STR ? class.as.s : name});
+        svi_pack_real(p, e->as.score.rows > 1 ? e->as.score.scores[k]
+                         : k == 1             ? e->as.score.scores[0]
+                                              : 0 - e->as.score.scores[0]);
+    }
+}
 
 svs_code svi_score_lines_score(struct svi_score_lines *l, const struct svi_event *e, int64_t row) {
     const size_t before = l->text.size;
@@ -21,7 +42,7 @@ svs_code svi_score_lines_score(struct svi_score_lines *l, const struct svi_event
     svi_pack_map(&p, (size_t)svi_score_keys(e) + named + 1);
     if (named)
         svi_put_value(&p, "id", e->as.score.id);
-    svi_put_score(&p, e);
+    svi_put_score(&p, e, e->as.score.learner ? put_scores_by_class : NULL);
     svi_put_int(&p, "row", row);
     svs_code code = svi_pack_end(&p);
     if (code == SVS_OK)

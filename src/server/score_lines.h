@@ -1,5 +1,5 @@
 /* score_lines.h: scores as JSON lines on a file descriptor, for `in` "-": {"id", "yhat", "scores", "y",
- * "model", "row"}, absent keys left out. */
+ * "novelty", "p", "model", "row"}, absent keys left out; scores of classes are a map by their names. */
 #ifndef SVI_SCORE_LINES_H
 #define SVI_SCORE_LINES_H
 

@@ -46,6 +46,7 @@
 #define DRAIN_MS      100   /* at the end: nothing came for so long, so nothing is on its way */
 #define FREE_SECONDS  2.0   /* at the end: an address that does not become free is not waited for any longer */
 #define DRAIN_SECONDS 3.0   /* at the end: a producer that never stops is not waited for any longer */
+#define TOLD          5     /* refused rows of standard input reported in full; the others are counted */
 
 struct server {
     struct svi_settings settings; /* `in`, `out`, `ctl` become the real addresses */
@@ -73,6 +74,8 @@ struct server {
     struct svi_arrival_clock clock;
     double stats_at; /* monotonic: when they were published last */
     bool stop;
+    int64_t seen, errors; /* of the engine when it began */
+    int told;             /* refused rows that were reported as text */
 };
 
 /* ---- the clock ---- */
@@ -129,7 +132,7 @@ static void server_sink(void *user, const struct svi_event *e) {
             fprintf(p->hooks->log, "clock: %s\n", e->as.error.reason);
             fflush(p->hooks->log);
         }
-    } else if (p->rows && e->topic == SVI_TOPIC_ERROR && p->hooks->refused)
+    } else if (p->rows && e->topic == SVI_TOPIC_ERROR && p->hooks->refused && p->told++ < TOLD)
         fprintf(p->hooks->refused, "svmstream: %s%s\n", svi_ingest_stdin_place(p->rows), e->as.error.reason);
 }
 
@@ -198,6 +201,9 @@ static svs_code server_take_rows(struct server *p, bool fill, svs_error *err) {
     bool ended = false;
     svs_code code = svi_ingest_stdin_turn(p->rows, fill, server_now(p), &ended, err);
     svi_latency_add(&p->latency, svi_monotonic() - start, svi_ingest_stdin_row(p->rows) - before);
+    const char *note = p->settings.method == SVI_METHOD_NONE ? NULL : svi_ingest_stdin_note(p->rows);
+    if (note && p->hooks->log)
+        fprintf(p->hooks->log, "%s\n", note);
     p->stop = p->stop || ended;
     svs_error trouble;
     svs_code written = svi_score_lines_flush(&p->lines, p->signals.end, &trouble);
@@ -561,14 +567,16 @@ static void write_summary(const struct server *p) {
     const struct svi_settings *s = &p->settings;
     const struct svi_figure *f;
     const char *name = s->task == SVS_REGRESS ? "rmse" : "accuracy";
+    char reasons[SVS_ERROR_TEXT];
     FILE *to = p->hooks->log;
     if (!to)
         return;
     const int count = svi_engine_figures(p->engine, server_now(p), &f);
     const double quality = svi_figure_value(f, count, name),
                  suppressed = svi_figure_value(f, count, "alerts_suppressed");
-    fprintf(to, "seen %" PRId64 "\nrefused %" PRId64 "\n", svi_engine_seen(p->engine),
-            svi_engine_errors(p->engine));
+    svi_code_counts(svi_engine_refusals(p->engine), reasons, sizeof reasons, NULL);
+    fprintf(to, "seen %" PRId64 "\nrefused %" PRId64 "%s%s\n", svi_engine_seen(p->engine),
+            svi_engine_errors(p->engine), reasons[0] ? ": " : "", reasons);
     if (s->novelty != SVI_NOVELTY_NONE)
         fprintf(to, "alerts %.0f\n", svi_figure_value(f, count, "alerts"));
     if (suppressed > 0 && p->rows && !s->ts[0]) /* the whole file takes less than the cooldown */
@@ -580,6 +588,17 @@ static void write_summary(const struct server *p) {
     if (!isnan(quality))
         fprintf(to, "%s %.3f\n", name, quality);
     fflush(to);
+}
+
+/* Rows came, and every one was refused. */
+static svs_code check_rows(const struct server *p, svs_error *err) {
+    char reasons[SVS_ERROR_TEXT];
+    svs_code most;
+    const int64_t rows = p->rows ? svi_ingest_stdin_row(p->rows) : 0;
+    if (rows == 0 || svi_engine_seen(p->engine) > p->seen || svi_engine_errors(p->engine) - p->errors < rows)
+        return SVS_OK;
+    svi_code_counts(svi_engine_refusals(p->engine), reasons, sizeof reasons, &most);
+    return svi_fail(err, most, "all %" PRId64 " rows were refused: %.180s", rows, reasons);
 }
 
 svs_code svi_server_run(const struct svi_settings *s, const struct svi_server_hooks *hooks, svs_error *err) {
@@ -601,9 +620,12 @@ svs_code svi_server_run(const struct svi_settings *s, const struct svi_server_ho
                         : svi_fail(err, SVS_IO, "signals cannot be waited for: %s", strerror(errno));
     if (code == SVS_OK) {
         p->log.to = p->rows ? NULL : hooks->log; /* rows are reported one by one */
+        p->seen = svi_engine_seen(p->engine);
+        p->errors = svi_engine_errors(p->engine);
         code = server_loop(p, err);
         svi_event_log_turn(&p->log, true);
         write_summary(p);
+        code = code == SVS_OK ? check_rows(p, err) : code;
     }
     server_dismantle(p, code, err);
     svi_signals_give_back(&p->signals);

@@ -23,7 +23,7 @@ struct svi_server_hooks {
  * published first. `stop` is answered when another process may take over: the addresses `in` and `out` are
  * free by then, the state is unlocked, and `ctl` is free when the connection ends. SIGHUP reads the settings
  * again, SIGPIPE is ignored meanwhile. SVS_IO with the address that failed and why, or when the
- * input cannot be read on. */
+ * input cannot be read on; the most frequent reason when all rows of standard input were refused. */
 svs_code svi_server_run(const struct svi_settings *s, const struct svi_server_hooks *hooks, svs_error *err);
 
 /* Bytes that a process with these settings holds at most for a stream of d features: the engine and, where

@@ -116,9 +116,12 @@ int svi_score_keys(const struct svi_event *e) {
     return 3 + (e->as.score.y.kind != SVS_NONE) + 2 * e->as.score.judged;
 }
 
-void svi_put_score(struct svi_pack *p, const struct svi_event *e) {
+void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores *scores) {
     svi_put_value(p, "yhat", e->as.score.yhat);
-    svi_put_reals(p, "scores", e->as.score.scores, e->as.score.rows);
+    if (scores)
+        scores(p, e);
+    else
+        svi_put_reals(p, "scores", e->as.score.scores, e->as.score.rows);
     if (e->as.score.y.kind != SVS_NONE)
         svi_put_value(p, "y", e->as.score.y);
     if (e->as.score.judged) {
@@ -131,7 +134,7 @@ void svi_put_score(struct svi_pack *p, const struct svi_event *e) {
 static void put_score_event(struct svi_pack *p, const struct svi_event *e) {
     put_common(p, e, 1 + svi_score_keys(e));
     svi_put_value(p, "id", e->as.score.id);
-    svi_put_score(p, e);
+    svi_put_score(p, e, NULL);
 }
 
 static void put_contribution(struct svi_pack *p, const struct svi_contribution *c) {

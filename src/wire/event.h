@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "data/message.h"
+#include "svmstream/learner.h"
 #include "svmstream/model.h"
 
 #define SVI_STREAM_MAX 64 /* length of a stream name */
@@ -79,6 +80,8 @@ struct svi_event {
             svs_value y;    /* SVS_NONE: key absent */
             const double *scores;
             int rows;
+            const svs_learner *learner; /* whose classes they are of, class_count of them; NULL: of none */
+            int class_count;
             uint64_t version; /* key `model` */
             bool judged;      /* novelty and p are known */
             double novelty, p;
@@ -102,9 +105,11 @@ struct svi_event {
 struct svi_pack;
 void svi_put_figure(struct svi_pack *p, const struct svi_figure *f);
 
-/* The svi_score_keys pairs of a score event from yhat on. */
+/* The svi_score_keys pairs of a score event from yhat on. `scores` puts the pair of that name in another form
+ * than the rows of the model; NULL: so. */
+typedef void svi_put_scores(struct svi_pack *p, const struct svi_event *e);
 int svi_score_keys(const struct svi_event *e);
-void svi_put_score(struct svi_pack *p, const struct svi_event *e);
+void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores *scores);
 
 const char *svi_topic_name(enum svi_topic topic); /* "model" */
 

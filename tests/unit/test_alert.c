@@ -214,6 +214,8 @@ static void test_the_day_and_times_that_are_none(void **state) {
     struct svi_alert_line l = {SVI_ALERT_CLOSE, "s", NULL, 0, 0, 0, 1, MORNING, MORNING};
     (void)state;
     assert_line(l, "s back to normal after 0 s, worst grade 1, since 10:43 UTC");
+    l.time = l.since + 0.00037;
+    assert_line(l, "s back to normal after less than 0.1 s, worst grade 1, since 10:43 UTC");
     l.time = MORNING + 86400;
     assert_line(l, "s back to normal after 24 h 0 min, worst grade 1, since 2023-11-15 10:43 UTC");
     l.time = MORNING + 10 * 86400 + 3600;
