@@ -4,6 +4,7 @@
 #include <cblas.h>
 
 #include "base/alloc.h"
+#include "cli/address_space.h"
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/options.h"
@@ -38,6 +39,8 @@ static int run_parsed(struct cli_args *a, const struct cli_command *command, int
         code = check_settings(command, &a->settings, &err);
     if (code != SVS_OK)
         return in_file ? cli_fail(a, "%s", err.text) : cli_usage(a, "%s", err.text);
+    if (cli_take_buffers((int)a->settings.threads - 1, &err) != SVS_OK)
+        return cli_fail(a, "%s", err.text);
     openblas_set_num_threads((int)a->settings.threads);
     return a->verb ? a->verb->run(a) : command->run(a);
 }

@@ -71,6 +71,21 @@ static svs_code journal_dead(const svi_journal *j, svs_error *err) {
     return j->dead;
 }
 
+/* Nobody but this process removes segments, and never this one: what is written from here on goes nowhere. */
+static svs_code check_there(svi_journal *j, svs_error *err) {
+    struct stat s;
+    char name[SVI_FILE_NAME];
+    if (fstat(j->fd, &s) != 0 || s.st_nlink > 0)
+        return SVS_OK;
+    svi_state_dir_name(name, SVI_JOURNAL, j->written.segment);
+    j->dead = svi_fail_file(&j->cause, SVS_IO, j->dir->path, name,
+                            "was removed while it was being written: nothing is kept any more; end the process, "
+                            "and restore the directory from a copy or use another one");
+    if (err)
+        *err = j->cause;
+    return j->dead;
+}
+
 static const char *segment_name(const svi_journal *j, char name[SVI_FILE_NAME]) {
     return svi_state_dir_name(name, SVI_JOURNAL, j->written.segment);
 }
@@ -81,6 +96,8 @@ static const char *segment_name(const svi_journal *j, char name[SVI_FILE_NAME]) 
  * would find nothing left to fail on. */
 static svs_code sync_segment(svi_journal *j, svs_error *err) {
     char name[SVI_FILE_NAME];
+    if (check_there(j, err) != SVS_OK)
+        return SVS_IO;
     int error = svi_sync_data(j->fd);
     if (error)
         return journal_die(j, segment_name(j, name), "made durable", error, err);
@@ -114,7 +131,7 @@ bool svi_journal_due(svi_journal *j, double time, double *due) {
 svs_code svi_journal_sync_begin(svi_journal *j, struct svi_journal_sync *s, svs_error *err) {
     char name[SVI_FILE_NAME];
     *s = (struct svi_journal_sync){.fd = -1, .segment = j->written.segment, .number = j->written.number};
-    if (j->dead != SVS_OK || j->durable == j->written.number)
+    if (j->dead != SVS_OK || j->durable == j->written.number || check_there(j, err) != SVS_OK)
         return journal_dead(j, err);
     s->fd = openat(j->dir->fd, segment_name(j, name), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
     if (s->fd < 0 && svi_no_room(errno)) /* too many files are open: there is this one */

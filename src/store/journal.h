@@ -116,8 +116,9 @@ svs_code svi_journal_append(svi_journal *j, int kind, double now, const void *pa
 
 /* Writes what was gathered, with one write, and syncs if the policy says always.
  * SVS_DISK_FULL (no room, or too many files are open to begin a segment): nothing of it is in the file, all
- * that was gathered is dropped, and the journal may be used again. SVS_IO: a write or a sync failed; what is
- * on disk is not known: the process must end, every further call fails. Nothing gathered: SVS_OK at no cost.
+ * that was gathered is dropped, and the journal may be used again. SVS_IO: a write or a sync failed, and what
+ * is on disk is not known, or a sync has found that the file was removed: the process must end, every further
+ * call fails. Nothing gathered: SVS_OK at no cost.
  */
 svs_code svi_journal_commit(svi_journal *j, svs_error *err);
 

@@ -120,11 +120,13 @@ svs_code svi_state_dir_list(const struct svi_state_dir *dir, const char *prefix,
 
 /* ---- opening */
 
-/* Another process has the lock; it wrote its id into the file. */
+/* Another process has it; it wrote its id into the lock file, which may be gone. */
 static svs_code fail_locked(struct svi_state_dir *dir, svs_error *err) {
     char id[24] = "", owner[40] = "another process";
     size_t got = 0;
-    const int error = svi_read_at(dir->lock, id, sizeof id - 1, 0, &got);
+    if (dir->lock < 0)
+        dir->lock = openat(dir->fd, LOCK, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const int error = dir->lock < 0 ? ENOENT : svi_read_at(dir->lock, id, sizeof id - 1, 0, &got);
     const long process = error ? 0 : strtol(id, NULL, 10);
     if (process > 0)
         snprintf(owner, sizeof owner, "process %ld", process);
@@ -144,8 +146,12 @@ static svs_code fail_open(struct svi_state_dir *dir, const char *name, const cha
                          advice);
 }
 
+/* Two locks: the file's, which other versions take too, and the directory's own, which nobody can remove. Some
+ * network file systems have none for directories. */
 static svs_code take_lock(struct svi_state_dir *dir, svs_error *err) {
     char id[24];
+    if (flock(dir->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return fail_locked(dir, err);
     dir->lock = openat(dir->fd, LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (dir->lock < 0)
         return fail_open(dir, LOCK, "opened", true, errno, err);

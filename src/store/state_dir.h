@@ -1,7 +1,7 @@
 /* state_dir.h: the directory in which a stream's state is kept: one process at a time, every file of ours
  * known by its name, no other file ever touched.
  *
- *   lock                          held by the process that writes (flock)
+ *   lock                          held by the process that writes (flock), as the directory itself is
  *   journal-<16 hex digits>       segment; the number of its first record
  *   begun-<16 hex digits>         empty: the newest segment that is on disk, so that its loss is noticed
  *   checkpoint-<16 hex digits>    state after that many records (checkpoint_file.h)

@@ -430,6 +430,35 @@ static void test_forget(void **state) {
     kept_remove(&k);
 }
 
+/* Written and synced into nowhere: no such sync succeeds, whoever asks for it. */
+static void test_removed_meanwhile(void **state) {
+    static const enum svi_fsync policies[] = {SVI_FSYNC_ALWAYS, SVI_FSYNC_INTERVAL};
+    struct svi_journal_sync s;
+    char name[SVI_FILE_NAME];
+    svs_error e;
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        svi_journal *j = kept_journal(&k, 1 << 20, policies[i > 0], NULL);
+        kept_append_to(j, 3, 1);
+        assert_int_equal(svi_journal_sync(j, &e), SVS_OK);
+        assert_int_equal(unlinkat(k.folder.fd, svi_state_dir_name(name, "journal", 0), 0), 0);
+        if (i == 2) /* another file has its name */
+            close(openat(k.folder.fd, name, O_WRONLY | O_CREAT, 0600));
+        kept_append(j, 3, 10);
+        const svs_code written = svi_journal_commit(j, &e);
+        assert_int_equal(written, i == 0 ? SVS_IO : SVS_OK);
+        if (i == 1)
+            assert_int_equal(svi_journal_sync(j, &e), SVS_IO);
+        if (i == 2)
+            assert_int_equal(svi_journal_sync_begin(j, &s, &e), SVS_IO);
+        assert_non_null(strstr(e.text, "journal-0000000000000000 was removed while it was being written"));
+        assert_int_equal(svi_journal_durable(j), 3);
+        assert_int_equal(svi_journal_append(j, 1, 0, "x", 1, &e), SVS_IO);
+        svi_journal_free(&j);
+        kept_empty(&k);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
@@ -447,6 +476,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_refused_records, setup, teardown),
         cmocka_unit_test_setup_teardown(test_is_msgpack, setup, teardown),
         cmocka_unit_test_setup_teardown(test_from_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_removed_meanwhile, setup, teardown),
         cmocka_unit_test(test_forget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

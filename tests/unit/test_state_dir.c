@@ -132,6 +132,21 @@ static void test_locked_out(void **state) {
 }
 
 /* Whoever is killed holds no lock. */
+/* The directory itself is locked. */
+static void test_without_the_lock_file(void **state) {
+    struct svi_state_dir f;
+    char path[80];
+    svs_error e;
+    (void)state;
+    snprintf(path, sizeof path, "%s/lock", k.path);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(svi_state_dir_open(&f, k.path, true, &e), SVS_IO);
+    assert_non_null(strstr(e.text, "is in use by another process"));
+    assert_int_not_equal(access(path, F_OK), 0);
+    svi_state_dir_close(&k.folder);
+    assert_int_equal(svi_state_dir_open(&k.folder, k.path, true, &e), SVS_OK);
+}
+
 static void test_lock_ends_with_the_process(void **state) {
     struct svi_state_dir f;
     char byte;
@@ -326,10 +341,16 @@ static void test_long_paths_and_texts(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(test_makes_one_level),      TEST(test_not_open_to_others),
-                                       TEST(test_locked_out),           TEST(test_lock_ends_with_the_process),
-                                       TEST(test_only_our_files),       TEST(test_clear),
-                                       TEST(test_remove_and_set_aside), TEST(test_bad_descriptor),
-                                       TEST(test_failed_sync_stays),    TEST(test_long_paths_and_texts)};
+    const struct CMUnitTest tests[] = {TEST(test_makes_one_level),
+                                       TEST(test_not_open_to_others),
+                                       TEST(test_locked_out),
+                                       TEST(test_without_the_lock_file),
+                                       TEST(test_lock_ends_with_the_process),
+                                       TEST(test_only_our_files),
+                                       TEST(test_clear),
+                                       TEST(test_remove_and_set_aside),
+                                       TEST(test_bad_descriptor),
+                                       TEST(test_failed_sync_stays),
+                                       TEST(test_long_paths_and_texts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -383,9 +383,9 @@ static void test_parent(void **state) {
         int reason;
         const char *trace;
         svs_code code;
-    } rows[] = {{CALLS, 0, "moFolTwo", SVS_OK},       {CALLS, 0, "moFolTwo", SVS_OK},
-                {OPENAT, EACCES, "moSolTwo", SVS_OK}, {FSYNC, EINVAL, "moFolTwo", SVS_OK},
-                {FSYNC, EROFS, "moFolTwo", SVS_OK},   {FSYNC, EIO, "moF", SVS_IO},
+    } rows[] = {{CALLS, 0, "moFlolTwo", SVS_OK},       {CALLS, 0, "moFlolTwo", SVS_OK},
+                {OPENAT, EACCES, "moSlolTwo", SVS_OK}, {FSYNC, EINVAL, "moFlolTwo", SVS_OK},
+                {FSYNC, EROFS, "moFlolTwo", SVS_OK},   {FSYNC, EIO, "moF", SVS_IO},
                 {OPENAT, EMFILE, "mo", SVS_IO}};
     svs_error e;
     (void)state;

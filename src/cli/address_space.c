@@ -1,0 +1,87 @@
+#include "cli/address_space.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+
+#define MIB     ((size_t)1 << 20)
+#define BUFFER  (128 * MIB) /* of OpenBLAS on x86-64, for each thread that computes at the same time */
+#define STACK   (8 * MIB)   /* of a thread, beside its buffer */
+#define CALLERS 2           /* the stream and the refit */
+#define REST    (128 * MIB) /* program, libraries, and a start */
+#define MOST    64          /* threads that OpenBLAS starts at most */
+
+/* Not in a header of OpenBLAS, but exported by its library; absent in another BLAS. */
+extern void *blas_memory_alloc(int procpos) __attribute__((weak));
+extern void blas_memory_free(void *buffer) __attribute__((weak));
+
+#if defined(__clang__)
+#define BEFORE_SANITIZERS __attribute__((no_sanitize("address", "undefined", "thread")))
+#else
+#define BEFORE_SANITIZERS __attribute__((no_sanitize_address, no_sanitize_undefined, no_sanitize_thread))
+#endif
+
+/* Threads that OpenBLAS starts while it is loaded, the main one included. */
+BEFORE_SANITIZERS static int loaded_threads(char **environment) {
+    static const char key[] = "OPENBLAS_NUM_THREADS=";
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    for (char **e = environment; e && *e; e++)
+        if (strncmp(*e, key, sizeof key - 1) == 0 && atoi(*e + sizeof key - 1) > 0)
+            count = atoi(*e + sizeof key - 1);
+    return count < 1 ? 1 : count > MOST ? MOST : count;
+}
+
+/* Before the constructors of the libraries: what OpenBLAS does there cannot be stopped. */
+BEFORE_SANITIZERS static void check_limit(int argc, char **argv, char **environment) {
+    struct rlimit limit;
+    char text[400];
+    (void)argc;
+    (void)argv;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return;
+    const int threads = loaded_threads(environment);
+    const size_t need = (size_t)(threads - 1) * (BUFFER + STACK) + CALLERS * BUFFER + REST;
+    if (limit.rlim_cur >= need)
+        return;
+    const int length = snprintf(
+        text, sizeof text,
+        "svmstream: the address space is limited to %zu MiB (ulimit -v), OpenBLAS with %d thread%s needs %zu MiB: "
+        "raise the limit%s, or limit the memory itself (systemd: MemoryMax)\n",
+        (size_t)limit.rlim_cur / MIB, threads, threads > 1 ? "s" : "", need / MIB,
+        threads > 1 ? ", set OPENBLAS_NUM_THREADS=1" : "");
+    if (write(STDERR_FILENO, text, (size_t)length) != length)
+        _exit(1);
+    _exit(1);
+}
+
+__attribute__((section(".preinit_array"), used)) static void (*const check_first)(int, char **,
+                                                                                  char **) = check_limit;
+
+svs_code cli_take_buffers(int threads, svs_error *err) {
+    struct rlimit limit;
+    void *taken[CALLERS];
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || !blas_memory_alloc ||
+        !blas_memory_free)
+        return SVS_OK;
+    /* Taken and given back at once: OpenBLAS would not fail, it would go on asking. */
+    const size_t need = CALLERS * BUFFER + (size_t)threads * (BUFFER + STACK);
+    void *room = mmap(NULL, need, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED)
+        return svi_fail(err, SVS_NO_MEMORY,
+                        "the address space is limited to %zu MiB (ulimit -v), which has no room for OpenBLAS's "
+                        "buffers (%zu MiB for threads %d): raise the limit, or lower threads",
+                        (size_t)limit.rlim_cur / MIB, need / MIB, threads);
+    munmap(room, need);
+    for (int i = 0; i < CALLERS; i++)
+        taken[i] = blas_memory_alloc(0);
+    for (int i = 0; i < CALLERS; i++)
+        blas_memory_free(taken[i]);
+    return SVS_OK;
+}
