@@ -117,10 +117,13 @@ static bool server_answer(struct server *p) {
         return false;
     const void *body = zmq_msg_data(&r.body);
     const size_t length = zmq_msg_size(&r.body);
-    svs_code code = svi_access_admits(&p->access, SVI_ROLE_CONTROL, &r.body)
-                        ? svi_control_handle(&p->control, body, length, svi_wall_clock(), &p->messages.reply)
-                        : svi_router_decline(&p->control, NULL, &forbidden, &p->messages.reply);
-    svi_ingest_zmq_reply(&p->messages, p->ctl, &r, code);
+    if (svi_access_takes(&p->access, SVI_ROLE_CONTROL, &r.body, &r.frames)) {
+        svs_code code =
+            svi_access_admits(&p->access, SVI_ROLE_CONTROL, &r.body)
+                ? svi_control_handle(&p->control, body, length, svi_wall_clock(), &p->messages.reply)
+                : svi_router_decline(&p->control, NULL, &forbidden, &p->messages.reply);
+        svi_ingest_zmq_reply(&p->messages, p->ctl, &r, code);
+    }
     svi_request_close(&r);
     return true;
 }
@@ -325,7 +328,7 @@ static svs_code open_input(struct server *p, svs_error *err) {
     const struct svi_input_mode *mode = svi_input_mode(s);
     const int64_t queue = QUEUE_BYTES / s->max_message; /* libzmq counts messages alone */
     const int limit = queue > QUEUE_IN ? QUEUE_IN : queue < QUEUE_LEAST ? QUEUE_LEAST : (int)queue;
-    struct svi_socket_plan plan = {"in", mode->type, mode->bind, limit, LINGER_MS, s->max_message};
+    struct svi_socket_plan plan = {"in", mode->type, mode->bind, limit, LINGER_MS, s->max_message, 0};
     const int replies = QUEUE_REPLIES;
     if (!(p->in = svi_access_socket(&p->access, &plan, err)))
         return err->code;
@@ -343,7 +346,7 @@ static svs_code open_input(struct server *p, svs_error *err) {
 static svs_code open_control(struct server *p, svs_error *err) {
     struct svi_settings *s = &p->settings;
     int64_t most = s->max_message < REQUEST_MAX ? s->max_message : REQUEST_MAX;
-    const struct svi_socket_plan plan = {"ctl", ZMQ_ROUTER, true, QUEUE_CTL, LINGER_MS, most};
+    const struct svi_socket_plan plan = {"ctl", ZMQ_ROUTER, true, QUEUE_CTL, LINGER_MS, most, 0};
     if (!(p->ctl = svi_access_socket(&p->access, &plan, err)) ||
         svi_socket_attach(p->ctl, &plan, s->ctl, s->ctl, err) != SVS_OK)
         return err->code;
