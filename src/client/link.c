@@ -12,8 +12,8 @@
 svs_code link_open(struct link *l, const char *address, const struct svi_identity *identity,
                    const svs_outbox_options *o, int linger_ms, svs_error *err) {
     *l = (struct link){.address = address, .push = o->release == SVS_OUTBOX_SENT};
-    const struct svi_socket_plan plan = {"in", l->push ? ZMQ_PUSH : ZMQ_DEALER, false, LINK_QUEUE, linger_ms,
-                                         -1};
+    const struct svi_socket_plan plan = {
+        "in", l->push ? ZMQ_PUSH : ZMQ_DEALER, false, LINK_QUEUE, linger_ms, -1, 0};
     const int options[][2] = {{ZMQ_RECONNECT_IVL, 50},
                               {ZMQ_RECONNECT_IVL_MAX, 1000},
                               {ZMQ_HEARTBEAT_IVL, BEAT_MS},
@@ -59,7 +59,7 @@ svs_code link_receive(struct link *l, svs_error *err) {
     zmq_msg_t m;
     svs_code code = SVS_OK;
     zmq_msg_init(&m);
-    while (code == SVS_OK && !l->push && svi_last_frame(l->socket, &m))
+    while (code == SVS_OK && !l->push && svi_last_frame(l->socket, &m, NULL))
         code = svs_outbox_reply(l->box, zmq_msg_data(&m), zmq_msg_size(&m), svi_monotonic(), err);
     zmq_msg_close(&m);
     return code == SVS_OK ? SVS_OK

@@ -33,7 +33,7 @@ static svs_code request_converse(void *socket, void *monitor, bool secured, cons
         request_poll(socket, monitor, address, q) < 0)
         return svi_fail(err, SVS_IO, "cannot talk to %.100s: %s", address, zmq_strerror(errno));
     zmq_msg_init(&m);
-    if (!svi_last_frame(socket, &m))
+    if (!svi_last_frame(socket, &m, NULL))
         code = svi_fail(
             err, SVS_IO, "no answer from %.60s: is `svmstream run` running with this `ctl`%s", address,
             secured ? ", with this curve.server, and our key in its allow file with the role control?"
@@ -56,7 +56,7 @@ static void await_gone(void *events, double end) {
 
 svs_code client_ask(const struct svi_settings *s, const struct client_question *q, struct svi_bytes *reply,
                     svs_error *err) {
-    const struct svi_socket_plan plan = {"ctl", ZMQ_REQ, false, 10, LINGER_MS, -1};
+    const struct svi_socket_plan plan = {"ctl", ZMQ_REQ, false, 10, LINGER_MS, -1, 0};
     struct svi_identity id;
     svs_error local;
     err = err ? err : &local;

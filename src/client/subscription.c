@@ -19,7 +19,7 @@ struct followed {
 
 svs_code subscription_open(struct subscription *s, void *context, const char *address,
                            const struct svi_identity *identity, int queue, svs_error *err) {
-    const struct svi_socket_plan plan = {"out", ZMQ_SUB, false, queue, 0, -1};
+    const struct svi_socket_plan plan = {"out", ZMQ_SUB, false, queue, 0, -1, 0};
     *s = (struct subscription){.followed = svi_alloc_array(TOPICS, sizeof *s->followed)};
     zmq_msg_init(&s->topic);
     zmq_msg_init(&s->payload);

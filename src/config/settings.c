@@ -204,7 +204,7 @@ const struct svi_setting svi_settings_table[] = {
     NUMBER("ts.ahead", ts_ahead, "60", LIVE, 0, 1e12, "seconds",
            "a time stamp further than this ahead of the clock is refused"),
     BYTES("max.message", max_message, "1 MiB", START, 64, 1 << 30, "bytes",
-          "largest message; a peer that sends a larger one is disconnected"),
+          "largest message, all its frames together; a peer that sends a larger one is disconnected"),
     INTEGER("max.features", max_features, "1024", LIMIT, 1, 32768, "features",
             "maximum number of features; memory grows with its square"),
     INTEGER("max.classes", max_classes, "64", MODEL, 2, 4096, "classes", "maximum number of classes"),

@@ -1,6 +1,8 @@
 #include "net/access.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/fail.h"
 
@@ -8,8 +10,7 @@
 #define REPORT_SECONDS   1.0 /* between two reports of refused messages */
 
 svs_code svi_access_open(struct svi_access *a, const struct svi_settings *s, void *context, svs_error *err) {
-    *a = (struct svi_access){
-        .context = context, .max_message = s->max_message, .connects = !svi_input_mode(s)->bind};
+    *a = (struct svi_access){.context = context, .connects = !svi_input_mode(s)->bind};
     svs_code code = svi_settings_check_security(s, err);
     if (code == SVS_OK)
         code = svi_identity_load(s, false, &a->identity, err);
@@ -26,9 +27,20 @@ static bool socket_is_secured(const struct svi_access *a, const struct svi_socke
     return plan->bind || a->identity.server_key[0];
 }
 
+/* Subscriptions are taken as they come, so that one settles what came before it. */
+static void limit_floods(struct svi_access *a, const struct svi_socket_plan *plan) {
+    const enum svi_role role = svi_role_of(plan->setting);
+    a->limits[role] = (struct svi_flood_limits){.message = plan->max_message,
+                                                .queue = plan->received ? plan->received : plan->queue,
+                                                .curve = a->identity.on && socket_is_secured(a, plan),
+                                                .settles = role == SVI_ROLE_SUBSCRIBE};
+    svi_flood_guard_limit((int)role, &a->limits[role]);
+}
+
 void *svi_access_socket(struct svi_access *a, const struct svi_socket_plan *plan, svs_error *err) {
     void *socket = svi_socket_new(a->context, plan, err);
     svs_code code = socket ? SVS_OK : err->code;
+    limit_floods(a, plan);
     if (code == SVS_OK)
         code = svi_peer_watch_add(a->peers, plan->setting, socket, err);
     if (code == SVS_OK && socket_is_secured(a, plan))
@@ -49,6 +61,21 @@ void svi_access_close(struct svi_access *a) {
     svi_peer_watch_free(&a->peers);
     svi_authenticator_free(&a->authenticator);
     svi_identity_wipe(&a->identity);
+}
+
+bool svi_access_takes(struct svi_access *a, enum svi_role role, zmq_msg_t *m,
+                      const struct svi_frames *frames) {
+    const struct svi_flood_limits *l = &a->limits[role];
+    if (!l->curve) /* the flood guard has seen all of it before libzmq did */
+        return true;
+    const int connection = svi_message_connection(m);
+    const bool small = frames->bytes <= (size_t)l->message;
+    const bool there = svi_flood_guard_delivered(connection, frames->count, frames->bytes);
+    if (small && frames->count <= SVI_FRAMES_MAX)
+        return true;
+    svi_peer_watch_flooded(a->peers, role, there ? connection : -1,
+                           small ? SVI_FLOOD_FRAMES : SVI_FLOOD_SIZE);
+    return false;
 }
 
 bool svi_access_admits(struct svi_access *a, enum svi_role role, zmq_msg_t *m) {
@@ -85,13 +112,30 @@ int svi_access_fd(const struct svi_access *a) {
     return a->peers ? svi_peer_watch_fd(a->peers) : -1;
 }
 
+static void describe_flood(const struct svi_access *a, const struct svi_cut *cut, char *out, size_t size) {
+    static const char *const sockets[] = {"in", "out", "ctl"};
+    const struct svi_flood_limits *l = &a->limits[cut->socket];
+    const char *limit = cut->socket == SVI_ROLE_INGEST ? "max.message = " : "";
+    if (cut->why == SVI_FLOOD_FRAMES)
+        snprintf(out, size, "its message has more than %d frames", SVI_FRAMES_MAX);
+    else if (cut->why == SVI_FLOOD_SIZE)
+        snprintf(out, size, "its message exceeds %s%" PRId64 " bytes", limit, l->message);
+    else
+        snprintf(out, size, "more than %d messages of %s%" PRId64 " bytes came without the end of one",
+                 l->queue, limit, l->message);
+    const size_t used = strlen(out);
+    if (cut->socket != SVI_ROLE_INGEST)
+        snprintf(out + used, size - used, " (socket `%s`)", sockets[cut->socket]);
+}
+
 static bool report_cut_peer(struct svi_access *a, svs_error *report) {
-    char peer[SVI_PEER_MAX];
-    if (!svi_peer_watch_next_cut(a->peers, peer))
+    struct svi_cut cut;
+    char why[128];
+    if (!svi_peer_watch_next_cut(a->peers, &cut))
         return false;
-    svi_fail(report, SVS_PEER_CUT,
-             "a peer%s%s was disconnected: its message exceeds max.message = %" PRId64 " bytes",
-             peer[0] ? " at " : "", peer, a->max_message);
+    describe_flood(a, &cut, why, sizeof why);
+    svi_fail(report, SVS_PEER_CUT, "a peer%s%s was disconnected: %s", cut.peer[0] ? " at " : "", cut.peer,
+             why);
     return true;
 }
 

@@ -15,11 +15,11 @@ struct svi_access {
     struct svi_identity identity;     /* wiped by svi_access_close */
     svi_authenticator *authenticator; /* NULL = CURVE is off */
     svi_peer_watch *peers;
-    int64_t max_message; /* bytes, for the reports */
-    bool connects;       /* the input connects to a publisher (in.mode sub), which needs no role */
-    int64_t refused;     /* messages of keys without the right to send them */
-    int64_t reported;    /* of these */
-    double reported_at;  /* seconds */
+    struct svi_flood_limits limits[SVI_ROLE_COUNT]; /* of each socket */
+    bool connects;      /* the input connects to a publisher (in.mode sub), which needs no role */
+    int64_t refused;    /* messages of keys without the right to send them */
+    int64_t reported;   /* of these */
+    double reported_at; /* seconds */
 };
 
 /* SVS_SETTING: an address is not safe to bind; SVS_IO, SVS_INVALID: the key file or the allow file;
@@ -32,6 +32,11 @@ void *svi_access_socket(struct svi_access *a, const struct svi_socket_plan *plan
 /* The end has two steps: svi_access_leave before the sockets are closed, svi_access_close after that. */
 void svi_access_leave(struct svi_access *a);
 void svi_access_close(struct svi_access *a);
+
+/* Is a message with these frames, `m` the last of them, small enough? To be asked of each, as soon as it was
+ * received. False: it is to be dropped; its peer is cut and reported. */
+bool svi_access_takes(struct svi_access *a, enum svi_role role, zmq_msg_t *m,
+                      const struct svi_frames *frames);
 
 /* Does the sender of this message still have the role? If not, it is counted, and its connection is closed a
  * moment later. */

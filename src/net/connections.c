@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -96,20 +95,15 @@ static void connections_make_room(struct svi_connections *c, struct svi_connecti
 
 struct svi_connection *svi_connections_open(struct svi_connections *c, int fd, int socket, bool accepted,
                                             int64_t now) {
-    struct stat s;
     if (fd < 0 || fd >= c->slots)
         return NULL;
     struct svi_connection *x = &c->of[fd];
     struct svi_connection before = svi_connections_close(c, fd); /* libzmq has not reported its end yet */
     svi_connection_release(&before);
     int copy = dup(fd);
-    if (copy < 0 || fstat(copy, &s) != 0) {
-        if (copy >= 0)
-            close(copy);
+    if (copy < 0)
         return NULL;
-    }
-    *x = (struct svi_connection){
-        .copy = copy + 1, .socket = socket, .inode = s.st_ino, .opened = now, .accepted = accepted};
+    *x = (struct svi_connection){.copy = copy + 1, .socket = socket, .opened = now, .accepted = accepted};
     c->count += accepted;
     if (c->count > c->limit)
         connections_make_room(c, x, now);

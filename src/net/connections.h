@@ -10,7 +10,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "net/keys.h"
 
@@ -18,11 +17,9 @@
 #define SVI_IDLE_MAX 64
 
 struct svi_connection {
-    int copy;   /* duplicate of the descriptor + 1, 0 = none */
-    int socket; /* the owner's number of the socket */
-    ino_t inode;
+    int copy;                      /* duplicate of the descriptor + 1, 0 = none */
+    int socket;                    /* the owner's number of the socket */
     int64_t opened;                /* ms */
-    bool introduced;               /* its handshake was completed */
     bool accepted;                 /* else this process made it: not limited */
     bool spoken;                   /* it has sent more than the greeting */
     bool marked, cut;              /* to be shut down by the next sweep; was shut down by us */

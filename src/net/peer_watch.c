@@ -1,11 +1,10 @@
 /* One thread reads what libzmq's monitors report of the sockets and answers ZAP, in a loop around one poll
  * (watch_run): first the events, then the question, then 5 times a second the tick (allow file, connections
- * that are to close, notices). The order is the invariant on which the header's rules rest: a connection is
- * in the table, with its duplicate descriptor, before its peer is let in.
+ * that are to close, notices). The order is an invariant: a connection is in the table, with its duplicate
+ * descriptor, and its socket known to the flood guard, before its peer is let in.
  *
- * Read from the events upward: connection_opened and connection_closed keep the table and the handshakes of
- * each socket in step; ended_judge decides whether a closed connection was cut by libzmq or left; what is
- * worth a report is stored under the lock (cuts, notice) and rings `ready`, which the thread that owns the
+ * connection_opened and connection_closed keep the table; what is worth a report (cuts by the flood guard, in
+ * libzmq's thread, and notices) is stored under the lock and rings `ready`, which the thread that owns the
  * sockets has in its poll set. That thread in turn marks connections and rings `wake`.
  *
  * The lock guards what both threads touch; all else belongs to one of them, as the structure says. */
@@ -13,16 +12,13 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <zmq.h>
@@ -34,24 +30,10 @@
 #include "net/transport.h"
 #include "net/zap.h"
 
-#define SOCKETS     SVI_ROLE_COUNT
-#define INPUT       SVI_ROLE_INGEST /* where messages may be too large */
-#define ENDED_MAX   256             /* connections that ended and are not judged yet */
-#define LOOKS_OPEN  10000 /* at one that libzmq has not closed yet, 1 ms apart: it may have to wait */
-#define LOOKS_DOUBT 50    /* at one that neither left nor shows more of its message */
-#define CUTS_NAMED  16    /* cut peers whose addresses wait to be taken */
-#define TICK_MS     200   /* between two looks at the allow file */
-#define NOTICE_MS   1000  /* between two notices */
-
-struct ended {
-    struct svi_connection connection;
-    int fd, looks;
-};
-
-/* Handshakes of one socket that are not assigned to a connection yet, and connections without one. */
-struct handshakes {
-    int completed, pending;
-};
+#define SOCKETS    SVI_ROLE_COUNT
+#define CUTS_NAMED 16   /* cut peers whose addresses wait to be taken */
+#define TICK_MS    200  /* between two looks at the allow file */
+#define NOTICE_MS  1000 /* between two notices */
 
 struct svi_peer_watch {
     svi_authenticator *auth; /* NULL = every peer may connect */
@@ -66,13 +48,10 @@ struct svi_peer_watch {
     atomic_int_least64_t refused, connected;
     pthread_mutex_t lock; /* guards the next ones */
     int64_t cuts;         /* not taken yet */
-    char names[CUTS_NAMED][SVI_PEER_MAX];
+    struct svi_cut cut[CUTS_NAMED];
     svs_error notice; /* SVS_OK = none */
     struct svi_connections connections;
     /* the thread's alone */
-    struct handshakes handshakes[SOCKETS];
-    struct ended ended[ENDED_MAX];
-    int ended_count;
     int64_t reported, reported_at, ticked_at; /* refusals in notices; when the last one was; ms */
     svs_error reason;                         /* why the last peer was refused */
 };
@@ -102,90 +81,38 @@ static void name_peer(int fd, char *out) {
 
 /* ---- connections that open and close */
 
-/* The event does not say whose handshake was completed; but when there were as many as connections without
- * one, all of these have theirs. */
-static void settle_handshakes(svi_peer_watch *w, int socket) {
-    struct handshakes *h = &w->handshakes[socket];
-    if (h->completed < h->pending || h->completed == 0)
-        return; /* what is left of them when all have theirs must not count for the next connection */
-    for (int fd = 0; fd < w->connections.slots && h->pending > 0; fd++) {
-        struct svi_connection *x = svi_connections_find(&w->connections, fd);
-        if (x && x->socket == socket)
-            x->introduced = true;
-    }
-    *h = (struct handshakes){0};
-}
-
 static void connection_opened(svi_peer_watch *w, int socket, int fd, bool accepted) {
-    const struct svi_connection *before = svi_connections_find(&w->connections, fd);
-    if (before)
-        w->handshakes[before->socket].pending -= !before->introduced;
-    w->handshakes[socket].pending +=
-        svi_connections_open(&w->connections, fd, socket, accepted, watch_clock_ms()) != NULL;
+    svi_flood_guard_assign(fd, socket);
+    svi_connections_open(&w->connections, fd, socket, accepted, watch_clock_ms());
 }
 
+/* The events of two sockets may come in another order than they happened. */
 static void connection_closed(svi_peer_watch *w, int socket, int fd) {
-    struct handshakes *h = &w->handshakes[socket];
+    const struct svi_connection *last = svi_connections_find(&w->connections, fd);
+    if (!last || last->socket != socket)
+        return;
     struct svi_connection x = svi_connections_close(&w->connections, fd);
-    h->pending -= x.copy > 0 && !x.introduced;
-    if (x.copy > 0 && socket == INPUT && (x.introduced || h->completed > 0) && !x.cut &&
-        w->ended_count < ENDED_MAX)
-        w->ended[w->ended_count++] = (struct ended){.connection = x, .fd = fd};
-    else
-        svi_connection_release(&x);
+    svi_connection_release(&x);
 }
 
-/* ---- was it cut? */
-
-enum verdict { LEFT, CUT, OPEN, DOUBT };
-
-/* A peer that dies with replies unread resets the connection; libzmq, which meets that when it writes, leaves
- * what it had sent before unread. */
-static bool connection_was_reset(int copy) {
-    struct tcp_info info;
-    socklen_t size = sizeof info;
-    return getsockopt(copy, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_state == TCP_CLOSE;
-}
-
-/* libzmq reports the end just before it closes the descriptor. One that stays open was reused before it could
- * be copied: then the copy is of another, living connection. */
-static enum verdict ended_judge(const struct ended *x) {
-    struct stat s;
-    char byte;
-    /* By now the number may be anybody's descriptor, also of a file that another thread is closing: it is a
-     * question about a name. ThreadSanitizer takes fstat for a use of that thread's descriptor. */
-    if (fstatat(x->fd, "", &s, AT_EMPTY_PATH) == 0 && s.st_ino == x->connection.inode)
-        return OPEN;
-    ssize_t n = recv(x->connection.copy - 1, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (n > 0)
-        return connection_was_reset(x->connection.copy - 1) ? LEFT : CUT;
-    if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
-        return LEFT;
-    /* A peer that was cut has more of its message to send, which will show. */
-    return x->connection.introduced ? CUT : DOUBT;
-}
-
-static void report_cut(svi_peer_watch *w, const struct svi_connection *c) {
-    if (w->cuts < CUTS_NAMED)
-        name_peer(c->copy - 1, w->names[w->cuts]);
+/* The caller has the lock. */
+static void report_cut(svi_peer_watch *w, int socket, int fd, enum svi_flood why) {
+    if (w->cuts < CUTS_NAMED) {
+        struct svi_cut *cut = &w->cut[w->cuts];
+        cut->socket = (enum svi_role)socket;
+        cut->why = why;
+        name_peer(fd, cut->peer);
+    }
     w->cuts++;
     ring_eventfd(w->ready);
 }
 
-static void judge_ended(svi_peer_watch *w) {
-    int kept = 0;
-    for (int i = 0; i < w->ended_count; i++) {
-        struct ended *x = &w->ended[i];
-        enum verdict v = ended_judge(x);
-        if (v == CUT)
-            report_cut(w, &x->connection);
-        int limit = v == OPEN ? LOOKS_OPEN : v == DOUBT ? LOOKS_DOUBT : 0;
-        if (++x->looks < limit)
-            w->ended[kept++] = *x;
-        else
-            svi_connection_release(&x->connection);
-    }
-    w->ended_count = kept;
+/* Called by libzmq's thread, which owns the descriptor. */
+static void peer_floods(void *with, int socket, int fd, enum svi_flood why) {
+    svi_peer_watch *w = with;
+    pthread_mutex_lock(&w->lock);
+    report_cut(w, socket, fd, why);
+    pthread_mutex_unlock(&w->lock);
 }
 
 /* ---- events of libzmq */
@@ -196,9 +123,7 @@ static void count_refusal(svi_peer_watch *w, const char *why) {
 }
 
 static void handle_event(svi_peer_watch *w, int socket, int event, int fd) {
-    if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
-        w->handshakes[socket].completed++;
-    else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
+    if (event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
         count_refusal(w, "it came without CURVE, with another server's key, or does not speak ZeroMQ");
     else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
         count_refusal(w, "it left or was silent before its handshake was complete");
@@ -206,7 +131,6 @@ static void handle_event(svi_peer_watch *w, int socket, int event, int fd) {
         connection_opened(w, socket, fd, event == ZMQ_EVENT_ACCEPTED);
     else if (fd >= 0 && event == ZMQ_EVENT_DISCONNECTED)
         connection_closed(w, socket, fd);
-    settle_handshakes(w, socket);
     atomic_store(&w->connected, w->connections.count);
 }
 
@@ -216,7 +140,6 @@ static void take_events(svi_peer_watch *w) {
     for (int s = 0; s < SOCKETS; s++)
         while (svi_monitor_next(w->monitors[s], &event, &fd))
             handle_event(w, s, event, fd);
-    judge_ended(w);
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -287,7 +210,7 @@ static long watch_wait_ms(svi_peer_watch *w) {
     pthread_mutex_lock(&w->lock);
     bool ticks = w->auth || w->connections.marked > 0;
     pthread_mutex_unlock(&w->lock);
-    return w->ended_count > 0 ? 1 : ticks ? TICK_MS : -1;
+    return ticks ? TICK_MS : -1;
 }
 
 static void *watch_run(void *argument) {
@@ -350,14 +273,15 @@ svi_peer_watch *svi_peer_watch_new(void *context, svi_authenticator *auth, int l
     } else if (!watch_start(w, context)) {
         svi_fail(err, SVS_IO, "cannot watch the sockets: %s", zmq_strerror(errno));
         svi_peer_watch_free(&w);
+    } else {
+        svi_flood_guard_arm(peer_floods, w);
     }
     return w;
 }
 
 svs_code svi_peer_watch_add(svi_peer_watch *w, const char *name, void *socket, svs_error *err) {
     const int events = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED |
-                       ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
-                       ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
+                       ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
     char address[64];
     int s = (int)svi_role_of(name);
     assert(s < SOCKETS && !w->watched[s]);
@@ -383,6 +307,7 @@ void svi_peer_watch_free(svi_peer_watch **pw) {
     if (!w)
         return;
     svi_peer_watch_leave(w);
+    svi_flood_guard_disarm();
     atomic_store(&w->leaving, true);
     if (w->running) {
         ring_eventfd(w->wake);
@@ -391,8 +316,6 @@ void svi_peer_watch_free(svi_peer_watch **pw) {
     for (int s = 0; s < SOCKETS; s++)
         svi_socket_close(&w->monitors[s]);
     svi_socket_close(&w->zap);
-    for (int i = 0; i < w->ended_count; i++)
-        svi_connection_release(&w->ended[i].connection);
     svi_connections_clear(&w->connections);
     if (w->ready >= 0)
         close(w->ready);
@@ -409,15 +332,15 @@ int svi_peer_watch_fd(const svi_peer_watch *w) {
     return w->ready;
 }
 
-bool svi_peer_watch_next_cut(svi_peer_watch *w, char peer[SVI_PEER_MAX]) {
+bool svi_peer_watch_next_cut(svi_peer_watch *w, struct svi_cut *cut) {
     uint64_t rings;
     pthread_mutex_lock(&w->lock);
     bool any = w->cuts > 0;
-    peer[0] = 0;
     if (any) {
         w->cuts--;
-        if (w->cuts < CUTS_NAMED)
-            memcpy(peer, w->names[w->cuts], SVI_PEER_MAX);
+        *cut = w->cut[w->cuts < CUTS_NAMED ? w->cuts : CUTS_NAMED - 1];
+        if (w->cuts >= CUTS_NAMED)
+            cut->peer[0] = '\0';
     } else if (read(w->ready, &rings, sizeof rings) < 0) {
         any = false; /* nothing had rung */
     }
@@ -446,6 +369,16 @@ void svi_peer_watch_cut(svi_peer_watch *w, int connection) {
     svi_connections_mark(&w->connections, connection);
     pthread_mutex_unlock(&w->lock);
     ring_eventfd(w->wake);
+}
+
+void svi_peer_watch_flooded(svi_peer_watch *w, enum svi_role socket, int connection, enum svi_flood why) {
+    pthread_mutex_lock(&w->lock);
+    const struct svi_connection *x = svi_connections_find(&w->connections, connection);
+    if (!x || !x->cut)
+        report_cut(w, (int)socket, connection, why);
+    svi_connections_mark(&w->connections, connection);
+    svi_connections_sweep(&w->connections);
+    pthread_mutex_unlock(&w->lock);
 }
 
 /* A peer that floods is cut here and now: each further command costs memory. */

@@ -51,12 +51,12 @@ svi_publisher *svi_publisher_new(struct svi_access *access, const char *address,
     }
     p->queue = SVI_PUBLISH_QUEUE;
     name_topics(p, stream);
-    const struct svi_socket_plan plan = {"out", ZMQ_XPUB, true, p->queue, LINGER_MS, COMMAND_MAX};
-    const int verbose = 1, commands = COMMANDS;
+    const struct svi_socket_plan plan = {
+        "out", ZMQ_XPUB, true, p->queue, LINGER_MS, COMMAND_MAX, .received = COMMANDS};
+    const int verbose = 1;
     p->access = access;
     if ((p->socket = svi_access_socket(access, &plan, err)) &&
         zmq_setsockopt(p->socket, ZMQ_XPUB_VERBOSE, &verbose, sizeof verbose) == 0 &&
-        zmq_setsockopt(p->socket, ZMQ_RCVHWM, &commands, sizeof commands) == 0 &&
         svi_socket_attach(p->socket, &plan, address, actual, err) == SVS_OK)
         return p;
     svi_access_leave(access);
@@ -101,7 +101,9 @@ static bool is_useful(const svi_publisher *p, const char *prefix, size_t length)
 static void take_subscription(svi_publisher *p, zmq_msg_t *m) {
     const char *bytes = zmq_msg_data(m);
     size_t n = zmq_msg_size(m);
-    if (n == 0 || (bytes[0] != 0 && bytes[0] != 1) ||
+    const struct svi_frames frame = {1, n}; /* those of a message are taken one by one */
+    if (!svi_access_takes(p->access, SVI_ROLE_SUBSCRIBE, m, &frame) || n == 0 ||
+        (bytes[0] != 0 && bytes[0] != 1) ||
         !svi_access_subscription(p->access, m, is_useful(p, bytes + 1, n - 1)))
         return;
     for (int t = 0; t < SVI_TOPIC_COUNT; t++)

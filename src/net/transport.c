@@ -73,8 +73,9 @@ static bool limit_peers(void *socket) {
 }
 
 static bool configure_socket(void *socket, const struct svi_socket_plan *plan) {
-    const struct option all[] = {
-        {ZMQ_LINGER, plan->linger_ms}, {ZMQ_RCVHWM, plan->queue}, {ZMQ_SNDHWM, plan->queue}};
+    const struct option all[] = {{ZMQ_LINGER, plan->linger_ms},
+                                 {ZMQ_RCVHWM, plan->received ? plan->received : plan->queue},
+                                 {ZMQ_SNDHWM, plan->queue}};
     const struct option mandatory = {ZMQ_ROUTER_MANDATORY, 1};
     if (!set_int_options(socket, all, 3) ||
         (plan->type == ZMQ_ROUTER && !set_int_options(socket, &mandatory, 1)) ||
@@ -209,6 +210,7 @@ void svi_socket_close(void **socket) {
 
 bool svi_request_receive(void *router, struct svi_request *r) {
     r->route_count = 0;
+    r->frames = (struct svi_frames){0};
     zmq_msg_init(&r->body);
     if (zmq_msg_recv(&r->body, router, ZMQ_DONTWAIT) < 0) {
         zmq_msg_close(&r->body);
@@ -222,6 +224,8 @@ bool svi_request_receive(void *router, struct svi_request *r) {
         }
         if (zmq_msg_recv(&r->body, router, ZMQ_DONTWAIT) < 0) /* cannot be: a message comes whole */
             break;
+        r->frames.count++;
+        r->frames.bytes += zmq_msg_size(&r->body);
     }
     return true;
 }
@@ -240,10 +244,15 @@ bool svi_request_reply(void *router, struct svi_request *r, const void *bytes, s
     return zmq_send(router, bytes, length, ZMQ_DONTWAIT) >= 0;
 }
 
-bool svi_last_frame(void *socket, zmq_msg_t *m) {
+bool svi_last_frame(void *socket, zmq_msg_t *m, struct svi_frames *frames) {
+    struct svi_frames of = {0};
     int got;
-    do
+    do {
         got = zmq_msg_recv(m, socket, ZMQ_DONTWAIT);
-    while (got >= 0 && zmq_msg_more(m));
+        of.count += got >= 0;
+        of.bytes += got >= 0 ? (size_t)got : 0;
+    } while (got >= 0 && zmq_msg_more(m));
+    if (frames)
+        *frames = of;
     return got >= 0;
 }

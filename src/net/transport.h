@@ -23,6 +23,7 @@ struct svi_socket_plan {
     int queue;           /* messages queued per peer and direction at most */
     int linger_ms;       /* how long closing waits for what is not sent yet */
     int64_t max_message; /* bytes; a peer with a longer frame is cut; -1 = no limit */
+    int received;        /* messages queued of a peer at most, where that is not `queue`; 0 = it is */
 };
 
 /* How the input socket works in each in.mode. Another mode is another row in transport.c, besides its word in
@@ -68,12 +69,19 @@ void svi_monitor_free(void **monitor, void *socket); /* before the socket is clo
 /* Takes the next event and its value, such as a descriptor. False: none is waiting. */
 bool svi_monitor_next(void *monitor, int *event, int *value);
 
+/* The frames of a message as its peer sent them. */
+struct svi_frames {
+    int count;
+    size_t bytes;
+};
+
 /* A request to a ROUTER: the frames in front of the last one are the return path (route). Zero-initialised is
  * empty. */
 struct svi_request {
     zmq_msg_t route[SVI_ROUTE_MAX];
     int route_count;
     zmq_msg_t body;
+    struct svi_frames frames; /* without the first, libzmq's name of the peer */
 };
 
 /* Takes the next request, if there is one. False: none is waiting. After true: svi_request_close. */
@@ -84,7 +92,8 @@ void svi_request_close(struct svi_request *r);
  * replies. */
 bool svi_request_reply(void *router, struct svi_request *r, const void *bytes, size_t length);
 
-/* Takes the next message, of which the last frame counts, into `m` (initialised). False: none is waiting. */
-bool svi_last_frame(void *socket, zmq_msg_t *m);
+/* Takes the next message, of which the last frame counts, into `m` (initialised). `frames` may be NULL.
+ * False: none is waiting. */
+bool svi_last_frame(void *socket, zmq_msg_t *m, struct svi_frames *frames);
 
 #endif

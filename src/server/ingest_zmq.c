@@ -89,15 +89,23 @@ static enum verdict verdict_of(struct svi_ingest_zmq *in, zmq_msg_t *m, const st
                                                                                                  : UNNUMBERED;
 }
 
-static bool ingest_zmq_receive(struct svi_ingest_zmq *in, struct svi_request *r) {
+static bool receive_any(const struct svi_ingest_zmq *in, struct svi_request *r) {
     if (ingest_zmq_answers(in))
         return svi_request_receive(in->socket, r);
     r->route_count = 0;
     zmq_msg_init(&r->body);
-    if (svi_last_frame(in->socket, &r->body))
+    if (svi_last_frame(in->socket, &r->body, &r->frames))
         return true;
     zmq_msg_close(&r->body);
     return false;
+}
+
+/* What is too large as a whole is dropped on the way. */
+static bool ingest_zmq_receive(struct svi_ingest_zmq *in, struct svi_request *r) {
+    bool any;
+    while ((any = receive_any(in, r)) && !svi_access_takes(in->access, SVI_ROLE_INGEST, &r->body, &r->frames))
+        svi_request_close(r);
+    return any;
 }
 
 /* Adds what has come to the batch, up to as much as the last turns say can be done in time; returns its

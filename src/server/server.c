@@ -44,9 +44,9 @@
 #define REQUEST_MAX   65536 /* bytes of a control request */
 #define LINGER_MS     2000  /* replies on their way out at the end */
 #define DRAIN_MS      100   /* at the end: nothing came for so long, so nothing is on its way */
-#define FREE_SECONDS  2.0   /* at the end: an address that does not become free is not waited for any longer */
-#define DRAIN_SECONDS 3.0   /* at the end: a producer that never stops is not waited for any longer */
-#define TOLD          5     /* refused rows of standard input reported in full; the others are counted */
+#define FREE_SECONDS  2.0 /* at the end: an address that does not become free is not waited for any longer */
+#define DRAIN_SECONDS 3.0 /* at the end: a producer that never stops is not waited for any longer */
+#define TOLD          5   /* refused rows of standard input reported in full; the others are counted */
 
 struct server {
     struct svi_settings settings; /* `in`, `out`, `ctl` become the real addresses */
@@ -182,15 +182,17 @@ static bool server_answer(struct server *p) {
         return false;
     const void *body = zmq_msg_data(&r.body);
     const size_t length = zmq_msg_size(&r.body);
-    svs_code code = svi_access_admits(&p->access, SVI_ROLE_CONTROL, &r.body)
-                        ? svi_control_handle(&p->control, body, length, server_now(p), &p->messages.reply)
-                        : svi_router_decline(&p->control, NULL, &forbidden, &p->messages.reply);
-    if (p->control.stop && !p->stopped) {
-        p->stopper = r;
-        p->stopped = true;
-        return true;
+    if (svi_access_takes(&p->access, SVI_ROLE_CONTROL, &r.body, &r.frames)) {
+        svs_code code = svi_access_admits(&p->access, SVI_ROLE_CONTROL, &r.body)
+                            ? svi_control_handle(&p->control, body, length, server_now(p), &p->messages.reply)
+                            : svi_router_decline(&p->control, NULL, &forbidden, &p->messages.reply);
+        if (p->control.stop && !p->stopped) {
+            p->stopper = r;
+            p->stopped = true;
+            return true;
+        }
+        svi_ingest_zmq_reply(&p->messages, p->ctl, &r, code);
     }
-    svi_ingest_zmq_reply(&p->messages, p->ctl, &r, code);
     svi_request_close(&r);
     return true;
 }
@@ -417,7 +419,7 @@ static svs_code open_input(struct server *p, svs_error *err) {
     const struct svi_input_mode *mode = svi_input_mode(s);
     const int64_t queue = QUEUE_BYTES / s->max_message; /* libzmq counts messages alone */
     const int limit = queue > QUEUE_IN ? QUEUE_IN : queue < QUEUE_LEAST ? QUEUE_LEAST : (int)queue;
-    struct svi_socket_plan plan = {"in", mode->type, mode->bind, limit, LINGER_MS, s->max_message};
+    struct svi_socket_plan plan = {"in", mode->type, mode->bind, limit, LINGER_MS, s->max_message, 0};
     const int replies = QUEUE_REPLIES;
     if (!(p->in = svi_access_socket(&p->access, &plan, err)))
         return err->code;
@@ -435,7 +437,7 @@ static svs_code open_input(struct server *p, svs_error *err) {
 static svs_code open_control(struct server *p, svs_error *err) {
     struct svi_settings *s = &p->settings;
     int64_t most = s->max_message < REQUEST_MAX ? s->max_message : REQUEST_MAX;
-    const struct svi_socket_plan plan = {"ctl", ZMQ_ROUTER, true, QUEUE_CTL, LINGER_MS, most};
+    const struct svi_socket_plan plan = {"ctl", ZMQ_ROUTER, true, QUEUE_CTL, LINGER_MS, most, 0};
     if (!(p->ctl = svi_access_socket(&p->access, &plan, err)) ||
         svi_socket_attach(p->ctl, &plan, s->ctl, s->ctl, err) != SVS_OK)
         return err->code;
@@ -533,8 +535,8 @@ static void answer_stop(struct server *p, svs_code code, const svs_error *err) {
         svi_address_await_free(s->in, FREE_SECONDS);
     svi_address_await_free(s->out, FREE_SECONDS);
     if (code == SVS_OK)
-        code = svi_control_handle(&p->control, zmq_msg_data(&p->stopper.body),
-                                  zmq_msg_size(&p->stopper.body), server_now(p), &p->messages.reply);
+        code = svi_control_handle(&p->control, zmq_msg_data(&p->stopper.body), zmq_msg_size(&p->stopper.body),
+                                  server_now(p), &p->messages.reply);
     else
         code = svi_router_decline(&p->control, NULL, err, &p->messages.reply);
     svi_ingest_zmq_reply(&p->messages, p->ctl, &p->stopper, code);

@@ -45,7 +45,7 @@ static void remove_keys(void) {
 }
 
 static void *open_socket(void *context, const char *address, const struct svi_identity *id) {
-    const struct svi_socket_plan plan = {"in", ZMQ_DEALER, false, 100000, 0, -1};
+    const struct svi_socket_plan plan = {"in", ZMQ_DEALER, false, 100000, 0, -1, 0};
     int patience = (int)(1000 * LATEST);
     void *socket = svi_socket_new(context, &plan, NULL);
     if (!socket || svi_socket_connect(socket, &plan, id, address, NULL) != SVS_OK)

@@ -208,7 +208,7 @@ static void test_addresses(void **state) {
 
 static void test_requests(void **state) {
     struct fixture *f = *state;
-    const struct svi_socket_plan plan = {"ctl", ZMQ_ROUTER, true, 10, 0, -1};
+    const struct svi_socket_plan plan = {"ctl", ZMQ_ROUTER, true, 10, 0, -1, 0};
     void *router = svi_socket_new(f->context, &plan, NULL);
     assert_int_equal(svi_socket_attach(router, &plan, "inproc://ctl", NULL, NULL), SVS_OK);
     void *req = zmq_socket(f->context, ZMQ_REQ), *dealer = zmq_socket(f->context, ZMQ_DEALER);

@@ -1,0 +1,311 @@
+/* The functions of the C library that libzmq moves bytes with, and what is counted on the way through them.
+ *
+ * libzmq resolves recv, send, accept4 and connect to the ones below, since a program's own functions come
+ * first; each calls the next one of that name (of a sanitizer, or of the C library). accept4 and connect
+ * begin an entry of the table, so that an entry is never that of a descriptor's former connection; recv goes
+ * through the framing of what came. A connection that breaks a limit is shut down there, in the thread that
+ * owns the descriptor, and is told the end instead of the bytes: libzmq closes it as if the peer had left,
+ * and drops the unfinished message.
+ *
+ * All fields of an entry belong to the thread that receives, except the atomic ones: `phase` (begun by who
+ * accepts or connects), `socket` (assigned by the peer watch) and `waiting` (less by what the owner of the
+ * sockets is given). */
+#include "net/flood_guard.h"
+
+#include <assert.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#define ENTRIES       32768 /* descriptors that are followed; no connection is let in beyond them */
+#define SOCKETS       4
+#define GREETING      64   /* bytes before the first frame, in both directions */
+#define HANDSHAKE_MAX 4096 /* bytes of a frame of the handshake */
+#define HEADER        9    /* bytes of a frame's header at most: flags, length */
+
+/* Flags of a frame. */
+#define MORE    1
+#define LONG    2
+#define COMMAND 4
+
+#define BOX        33                       /* bytes that CURVE adds to a frame's own */
+#define FRAME_COST 128                      /* bytes that libzmq may keep beside a frame's */
+#define PING       (BOX + 7 + FRAME_COST)   /* what a heartbeat without context was counted as */
+#define PONG       (BOX + 5)                /* bytes of its answer */
+#define PARTS      (8 * (BOX + FRAME_COST)) /* for the frames of a message that waits */
+
+struct frame {
+    uint8_t flags;
+    int64_t size;
+};
+
+/* One direction of a connection. */
+struct framing {
+    int64_t left; /* bytes of the greeting or of a frame's body that are still to come */
+    uint8_t header[HEADER];
+    int got; /* bytes of the next header */
+};
+
+enum phase { UNKNOWN, BEGUN, FOLLOWED, ENDED };
+
+struct entry {
+    atomic_int phase, socket;
+    atomic_int_least64_t waiting; /* CURVE: cost of the frames that came and were not delivered */
+    struct framing in, out;
+    int handshake;   /* frames of it that came */
+    int64_t message; /* bytes of the unfinished message, */
+    int frames;      /* and its frames */
+};
+
+/* The one writable global of the program: recv is the process's, and has no argument for what is ours. */
+static struct {
+    atomic_int armed; /* 0: unarmed; raised by each limit too, so that who has seen that has seen the limit */
+    struct svi_flood_limits limits[SOCKETS];
+    struct entry entries[ENTRIES]; /* by descriptor; touched where a connection is */
+    pthread_mutex_t lock;          /* guards the next two */
+    svi_flood_cut *cut;
+    void *with;
+    pthread_once_t once; /* for the functions behind ours */
+    ssize_t (*recv)(int, void *, size_t, int);
+    ssize_t (*send)(int, const void *, size_t, int);
+    int (*accept4)(int, struct sockaddr *, socklen_t *, int);
+    int (*connect)(int, const struct sockaddr *, socklen_t);
+} guard = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+
+void svi_flood_guard_arm(svi_flood_cut *cut, void *with) {
+    pthread_mutex_lock(&guard.lock);
+    guard.cut = cut;
+    guard.with = with;
+    pthread_mutex_unlock(&guard.lock);
+    atomic_store(&guard.armed, 1);
+}
+
+void svi_flood_guard_disarm(void) {
+    atomic_store(&guard.armed, 0);
+    pthread_mutex_lock(&guard.lock);
+    guard.cut = NULL;
+    pthread_mutex_unlock(&guard.lock);
+}
+
+void svi_flood_guard_limit(int socket, const struct svi_flood_limits *l) {
+    assert(socket >= 0 && socket < SOCKETS);
+    guard.limits[socket] = *l;
+    atomic_fetch_add(&guard.armed, 1);
+}
+
+static struct entry *entry_of(int fd) {
+    return atomic_load(&guard.armed) && fd >= 0 && fd < ENTRIES ? &guard.entries[fd] : NULL;
+}
+
+/* ---- framing */
+
+/* The header of the next frame in bytes[*at..n). False: they end before it does. */
+static bool framing_next(struct framing *f, const uint8_t *bytes, size_t n, size_t *at, struct frame *out) {
+    while (*at < n) {
+        if (f->left > 0) {
+            const size_t skipped = (uint64_t)f->left < n - *at ? (size_t)f->left : n - *at;
+            f->left -= (int64_t)skipped;
+            *at += skipped;
+            continue;
+        }
+        f->header[f->got++] = bytes[(*at)++];
+        const int length = f->header[0] & LONG ? 8 : 1;
+        if (f->got < 1 + length)
+            continue;
+        uint64_t size = 0;
+        for (int i = 1; i <= length; i++)
+            size = size << 8 | f->header[i];
+        *out = (struct frame){f->header[0], size > INT64_MAX ? INT64_MAX : (int64_t)size};
+        f->left = out->size;
+        f->got = 0;
+        return true;
+    }
+    return false;
+}
+
+/* ---- one connection */
+
+/* NULL: not followed. */
+static struct entry *entry_followed(int fd) {
+    struct entry *e = entry_of(fd);
+    const int phase = e ? atomic_load(&e->phase) : UNKNOWN;
+    if (phase == UNKNOWN)
+        return NULL;
+    if (phase == BEGUN) {
+        e->in = e->out = (struct framing){.left = GREETING};
+        e->handshake = e->frames = 0;
+        e->message = 0;
+        atomic_store(&e->phase, FOLLOWED);
+    }
+    return e;
+}
+
+static void entry_begin(int fd) {
+    struct entry *e = entry_of(fd);
+    if (!e)
+        return;
+    atomic_store(&e->socket, 0);
+    atomic_store(&e->waiting, 0);
+    atomic_store(&e->phase, BEGUN);
+}
+
+/* False: not so much waited. */
+static bool deduct_waiting(struct entry *e, int64_t cost) {
+    int_least64_t now = atomic_load(&e->waiting);
+    while (!atomic_compare_exchange_weak(&e->waiting, &now, now > cost ? now - cost : 0))
+        ;
+    return now >= cost;
+}
+
+static int64_t most_waiting(const struct svi_flood_limits *l) {
+    return (l->queue + (int64_t)2) * (l->message + PARTS);
+}
+
+/* Counts a frame that begins. False: the peer is to be cut. */
+static bool frame_is_allowed(struct entry *e, const struct frame *f, enum svi_flood *why) {
+    const struct svi_flood_limits *l = &guard.limits[atomic_load(&e->socket)];
+    const int handshake = l->curve ? 2 : 1; /* HELLO and INITIATE, or WELCOME and READY; READY */
+    *why = SVI_FLOOD_SIZE;
+    if (e->handshake < handshake) { /* the socket may not be assigned yet */
+        e->handshake++;
+        return f->size <= HANDSHAKE_MAX;
+    }
+    if (f->size > l->message)
+        return false;
+    if (l->curve) {
+        const int64_t cost = f->size + FRAME_COST;
+        *why = SVI_FLOOD_WAITING;
+        return atomic_fetch_add(&e->waiting, cost) + cost <= most_waiting(l);
+    }
+    if ((f->flags & COMMAND) && !(f->flags & MORE)) /* libzmq takes it at once, and it ends no message */
+        return true;
+    e->message += f->size;
+    e->frames++;
+    if (e->message > l->message)
+        return false;
+    *why = SVI_FLOOD_FRAMES;
+    if (e->frames > SVI_FRAMES_MAX)
+        return false;
+    if (!(f->flags & MORE)) {
+        e->message = 0;
+        e->frames = 0;
+    }
+    return true;
+}
+
+static void report_flood(struct entry *e, int fd, enum svi_flood why) {
+    const int socket = atomic_load(&e->socket);
+    pthread_mutex_lock(&guard.lock);
+    if (guard.cut)
+        guard.cut(guard.with, socket, fd, why);
+    pthread_mutex_unlock(&guard.lock);
+}
+
+/* How many of the `n` bytes libzmq may have: all of them, or those before the frame that is too much. */
+static size_t entry_received(struct entry *e, int fd, const uint8_t *bytes, size_t n) {
+    struct frame f;
+    enum svi_flood why;
+    size_t at = 0;
+    while (framing_next(&e->in, bytes, n, &at, &f)) {
+        const size_t header = f.flags & LONG ? HEADER : 2;
+        const int before = e->handshake;
+        if (!frame_is_allowed(e, &f, &why)) {
+            atomic_store(&e->phase, ENDED);
+            if (e->handshake == before) /* else it may be anybody who does not speak ZeroMQ */
+                report_flood(e, fd, why);
+            shutdown(fd, SHUT_RDWR);
+            return at > header ? at - header : 0;
+        }
+    }
+    return n;
+}
+
+void svi_flood_guard_assign(int fd, int socket) {
+    struct entry *e = entry_of(fd);
+    assert(socket >= 0 && socket < SOCKETS);
+    if (e)
+        atomic_store(&e->socket, socket);
+}
+
+bool svi_flood_guard_delivered(int fd, int frames, size_t bytes) {
+    struct entry *e = entry_of(fd);
+    if (!e)
+        return false;
+    const bool all = deduct_waiting(e, (int64_t)bytes + (int64_t)frames * (BOX + FRAME_COST));
+    if (guard.limits[atomic_load(&e->socket)].settles)
+        atomic_store(&e->waiting, 0);
+    return all;
+}
+
+/* ---- in front of the C library */
+
+/* POSIX has pointers of functions in those of data; ISO C has no cast for it. */
+static void find_function(const char *name, void *pointer, size_t size) {
+    void *found = dlsym(RTLD_NEXT, name);
+    assert(found && size == sizeof found);
+    memcpy(pointer, &found, size);
+}
+
+static void find_functions(void) {
+    find_function("recv", &guard.recv, sizeof guard.recv);
+    find_function("send", &guard.send, sizeof guard.send);
+    find_function("accept4", &guard.accept4, sizeof guard.accept4);
+    find_function("connect", &guard.connect, sizeof guard.connect);
+}
+
+static void find_functions_once(void) {
+    pthread_once(&guard.once, find_functions);
+}
+
+/* Names of our own for the compiler, which knows more of the library's than that they are functions; for the
+ * linker the library's, visible to shared libraries. */
+#define IN_FRONT(name) __asm__(name) __attribute__((visibility("default")))
+
+ssize_t svi_front_recv(int fd, void *buffer, size_t size, int flags) IN_FRONT("recv");
+ssize_t svi_front_send(int fd, const void *buffer, size_t size, int flags) IN_FRONT("send");
+int svi_front_accept4(int listener, struct sockaddr *address, socklen_t *size, int flags) IN_FRONT("accept4");
+int svi_front_connect(int fd, const struct sockaddr *address, socklen_t size) IN_FRONT("connect");
+
+ssize_t svi_front_recv(int fd, void *buffer, size_t size, int flags) {
+    find_functions_once();
+    struct entry *e = entry_followed(fd);
+    if (e && atomic_load(&e->phase) == ENDED)
+        return 0;
+    ssize_t n = guard.recv(fd, buffer, size, flags);
+    return e && n > 0 && !(flags & MSG_PEEK) ? (ssize_t)entry_received(e, fd, buffer, (size_t)n) : n;
+}
+
+ssize_t svi_front_send(int fd, const void *buffer, size_t size, int flags) {
+    find_functions_once();
+    struct frame f;
+    size_t at = 0;
+    struct entry *e = entry_followed(fd);
+    ssize_t n = guard.send(fd, buffer, size, flags);
+    while (e && n > 0 && framing_next(&e->out, buffer, (size_t)n, &at, &f))
+        if (f.size == PONG && guard.limits[atomic_load(&e->socket)].curve)
+            deduct_waiting(e, PING);
+    return n;
+}
+
+int svi_front_accept4(int listener, struct sockaddr *address, socklen_t *size, int flags) {
+    find_functions_once();
+    int fd = guard.accept4(listener, address, size, flags);
+    if (fd >= ENTRIES && atomic_load(&guard.armed)) {
+        close(fd);
+        errno = EMFILE; /* as if the system had no more */
+        return -1;
+    }
+    entry_begin(fd);
+    return fd;
+}
+
+int svi_front_connect(int fd, const struct sockaddr *address, socklen_t size) {
+    find_functions_once();
+    entry_begin(fd);
+    return guard.connect(fd, address, size);
+}
