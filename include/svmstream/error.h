@@ -60,7 +60,9 @@ extern "C" {
     X(ONE_CLASS, one_class, "the examples all have the same label: there is nothing to tell apart")          \
     X(NOT_CONVERGED, not_converged, "a solver ended before its certificate met the tolerance")               \
     X(NUMERIC, numeric, "the numbers leave the range in which the model can be computed")                    \
-    X(NOT_SUPPORTED, not_supported, "the operation is known, but this version cannot do it")
+    X(NOT_SUPPORTED, not_supported, "the operation is known, but this version cannot do it")                 \
+    X(SOURCE_FORGOTTEN, source_forgotten,                                                                    \
+      "the `src` is not known (any more) and its `n` is not 0: say hello, then go on as it says")
 
 typedef enum svs_code {
 #define X(constant, name, text) SVS_##constant,

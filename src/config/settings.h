@@ -86,6 +86,8 @@ struct svi_settings {
     double ts_ahead;
     int64_t max_message; /* bytes */
     int64_t max_features, max_classes, max_sources, max_connections;
+    double sources_idle; /* seconds; below 0: a record of before there was the setting, and none gives way */
+    int64_t sources_quota;
     int64_t threads;
     int64_t seed;
     char state_dir[SVI_TEXT_MAX];

@@ -42,14 +42,21 @@ struct svi_receipt {
 };
 
 /* Applies one received message: a sample, a command or a batch. With `sourced`, `src` and `n` of the first
- * element are held against the table of sources: SVS_GAP leaves all as it was. The code is that of the
+ * element are held against the table of sources: SVS_GAP and SVS_SOURCE_FORGOTTEN leave all as it was; bye
+ * takes its source out of the table, and hello with `n` puts one that is not known back into it. The code is that of the
  * message as a whole (SVS_OK when it was well-formed, even if elements were refused: see the receipt, which
  * may be NULL). The envelope is used up. */
 svs_code svi_engine_apply(svi_engine *e, struct svi_envelope *env, double now, bool sourced,
                           struct svi_receipt *r);
 
-/* The first number of a source that was not taken yet; 0 for one never heard of. */
+/* The first number of a source that was not taken yet; 0 for one that is not known (any more). */
 int64_t svi_engine_source_next(const svi_engine *e, const char *src);
+
+/* Whose place a source takes (sources.h). It is no part of what is computed: only what keeps quotas asks for
+ * it. NULL: the source is not known. Valid until the next message is applied. */
+uint64_t *svi_engine_source_owner(svi_engine *e, const char *src, size_t length);
+int64_t svi_engine_sources_owned(const svi_engine *e, uint64_t owner, double now);
+int64_t svi_engine_sources(const svi_engine *e);
 
 /* One message from a text reader that writes into svi_engine_shape. A refusal is published as an error event.
  */

@@ -3,7 +3,8 @@
  * One function a section both saves and loads (base/archive.h), so the two cannot drift apart; the table
  * `sections` is the list. Sections marked `hashed` make the fingerprint of the state: what a journal, applied
  * again, comes to. The section `tallies` holds what differs between two runs over the same input for reasons
- * of time alone, and `last model` the event that late subscribers get; neither is hashed.
+ * of time alone, `source times` when each source was heard, and `last model` the event that late subscribers
+ * get; none of them is hashed.
  *
  * The names of sections and fields are in the checkpoints of users: they never change. */
 #include <math.h>
@@ -70,6 +71,12 @@ static void archive_sources(struct svi_archive *a, struct svi_engine *e) {
     svi_sources_archive(a, e->sources);
 }
 
+/* Not hashed, so that a state of before there were these has the fingerprint that it had. */
+static void archive_source_times(struct svi_archive *a, struct svi_engine *e) {
+    svi_sources_times_archive(a, e->sources);
+    svi_archive_int64(a, "refused.source_forgotten", &e->counters.refused[SVS_SOURCE_FORGOTTEN], 0, MOST);
+}
+
 /* Counted here rather than found in the parts when figures are asked for. */
 static const int counted[] = {SVI_COUNTER_REFUSED,          SVI_COUNTER_DUPLICATES,
                               SVI_COUNTER_DROPPED_MISSING,  SVI_COUNTER_CARRIED_MISSING,
@@ -81,7 +88,7 @@ static void archive_tallies(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_uint64(a, "error events", &e->seq[SVI_TOPIC_ERROR]);
     for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++)
         svi_archive_int64(a, svi_counter_table[counted[i]].name, &e->counters.of[counted[i]].count, 0, MOST);
-    /* The codes that checkpoints have held from the first on; those after them refuse no input. */
+    /* The codes that checkpoints have held from the first on. */
     for (int code = 1; code <= SVS_NUMERIC; code++) {
         snprintf(name, sizeof name, "refused.%s", svs_code_name((svs_code)code));
         svi_archive_int64(a, name, &e->counters.refused[code], 0, MOST);
@@ -118,6 +125,7 @@ static const struct {
     {"refit", true, archive_refit},
     {"novelty", true, archive_novelty},
     {"sources", true, archive_sources},
+    {"source times", false, archive_source_times},
     {"tallies", false, archive_tallies},
     {"last model", false, archive_last_model},
 };
@@ -166,6 +174,11 @@ size_t svi_engine_size(svi_engine *e) {
     return size;
 }
 
+/* Sections that older checkpoints do not have. */
+static bool is_younger(void (*archive)(struct svi_archive *, struct svi_engine *)) {
+    return archive == archive_last_model || archive == archive_source_times;
+}
+
 svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_error *err) {
     svs_code code = SVS_OK;
     svs_error local;
@@ -173,7 +186,7 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
         struct svi_archive_in in;
         const struct svi_section *s = svi_checkpoint_find(c, sections[i].name);
-        if (!s && sections[i].archive == archive_last_model)
+        if (!s && is_younger(sections[i].archive))
             continue; /* a checkpoint of before there was one */
         if (!s)
             return svi_fail(err, SVS_DAMAGED, "there is no section %s", sections[i].name);

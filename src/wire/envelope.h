@@ -56,6 +56,7 @@ struct svi_envelope {
     uint32_t src_length;
     int64_t n;  /* -1: none, or no whole number from 0 */
     bool hello; /* a map whose op is hello */
+    bool bye;   /* ... is bye */
 
     int64_t left;           /* elements that svi_envelope_next has not decoded yet */
     const uint8_t *element; /* the element decoded last, for error events */
