@@ -86,7 +86,7 @@ struct svi_settings {
     double ts_ahead;
     int64_t max_message; /* bytes */
     int64_t max_features, max_classes, max_sources, max_connections;
-    double sources_idle; /* seconds; below 0: a record of before there was the setting, and none gives way */
+    double sources_idle; /* seconds; below 0: svi_settings_old */
     int64_t sources_quota;
     int64_t threads;
     int64_t seed;
@@ -100,6 +100,12 @@ struct svi_settings {
     int accept_loss;             /* bool */
     bool given[SVI_SETTING_MAX]; /* by row of the table: set by flag or file, not a default */
 };
+
+/* Are these the settings of a record of before there was sources.idle? What is repeated under them is done as
+ * it was done then: no source gives way, and an empty first sample makes the stream a sparse one. */
+static inline bool svi_settings_old(const struct svi_settings *s) {
+    return s->sources_idle < 0;
+}
 
 enum svi_setting_type {
     SVI_SET_TEXT,    /* char[size]; valid UTF-8 without control characters; with `words`: one of these */

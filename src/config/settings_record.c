@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 
-#define NOT_RECORDED (-1) /* sources.idle in the records of before: what they repeat let no source give way */
+#define NOT_RECORDED (-1) /* sources.idle, see svi_settings_old */
 
 svs_code svi_settings_pack(const struct svi_settings *s, struct svi_bytes *out, svs_error *err) {
     for (const struct svi_setting *row = svi_settings_table; row->key; row++) {
@@ -58,8 +58,7 @@ svs_code svi_settings_merge(struct svi_settings *s, const struct svi_settings *k
             return settings_record_refuse(s, kept, row, "", err);
         if (row->change == SVI_CHANGE_LIMIT && given && settings_record_lower(s, kept, row))
             return settings_record_refuse(s, kept, row, " and can only be raised", err);
-        const bool recorded =
-            strcmp(row->key, "sources.idle") != 0 || kept->sources_idle != NOT_RECORDED;
+        const bool recorded = strcmp(row->key, "sources.idle") != 0 || !svi_settings_old(kept);
         if (row->change != SVI_CHANGE_START && !given && recorded)
             memcpy(svi_settings_field(s, row), svi_settings_field(kept, row), row->size);
     }

@@ -89,10 +89,12 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
     e->started = e->rate_since = e->counters.of[SVI_COUNTER_RATE].number = NAN;
     e->next_publish = s->publish_every > 0 ? s->publish_every : -1;
     e->next_score = s->scores > 0 ? s->scores : -1;
-    if (engine_new_parts(e, err))
+    if (engine_new_parts(e, err)) {
+        e->shape.empty_fixes = svi_settings_old(s);
         e->published_version = svs_learner_version(e->learner);
-    else
+    } else {
         svi_engine_free(&e);
+    }
     return e;
 }
 

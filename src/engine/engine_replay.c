@@ -20,6 +20,7 @@ void svi_engine_configure(svi_engine *e, const struct svi_settings *s) {
     if (s->scores != e->s.scores)
         e->next_score = next_due(seen, s->scores);
     svi_settings_adopt(&e->s, s);
+    e->shape.empty_fixes = svi_settings_old(&e->s);
     svi_refit_policy_configure(&e->refit, &e->s, seen, e->time);
     svi_novelty_stage_configure(&e->novelty, &e->s);
 }

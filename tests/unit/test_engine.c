@@ -37,6 +37,41 @@ static void test_score_comes_before_learning(void **unused) {
     speaker_close(&f);
 }
 
+/* Rows of zeros fix no kind: the first row with features does. What an older program recorded is repeated as
+ * it was. */
+static void test_empty_rows_fix_no_kind(void **unused) {
+    (void)unused;
+    const struct {
+        const char *good, *bad;
+        int d;
+    } cases[] = {{"{'x': [1, 2], 'y': 1}", "{'x': {'a': 1}, 'y': 1}", 2},
+                 {"{'x': {'a': 1, 'b': 2, 'c': 3}, 'y': 1}", "{'x': [1, 2, 3], 'y': 1}", 3},
+                 {"{'x': {}, 'y': 1}", "{'x': [], 'y': 1}", 0}};
+    for (int i = 0; i < 3; i++)
+        for (int novelty = 0; novelty < 2; novelty++) {
+            struct speaker f;
+            const char *settings[] = {"novelty", novelty ? "fosvm1" : "none", NULL};
+            speaker_open(&f, settings);
+            for (int k = 0; k < 3; k++)
+                say(&f, "{'x': {}, 'y': %d}", k % 2);
+            say(&f, "%s", cases[i].good);
+            assert_int_equal(svi_engine_seen(f.e), 4);
+            say(&f, "%s", cases[i].bad);
+            say(&f, "{'x': {}, 'y': 0}");
+            assert_int_equal(svi_engine_seen(f.e), 5);
+            assert_int_equal(stat(&f, "d"), cases[i].d);
+            speaker_close(&f);
+        }
+    struct speaker f;
+    speaker_open(&f, NULL);
+    f.s.sources_idle = -1;
+    svi_engine_configure(f.e, &f.s);
+    say(&f, "{'x': {}, 'y': 1}");
+    say(&f, "%s", cases[0].good);
+    assert_int_equal(f.error, SVS_WRONG_KIND);
+    speaker_close(&f);
+}
+
 static void test_which_scores_are_published(void **unused) {
     (void)unused;
     const struct {
@@ -662,6 +697,7 @@ static void test_fixed_names(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_score_comes_before_learning),
+        cmocka_unit_test(test_empty_rows_fix_no_kind),
         cmocka_unit_test(test_which_scores_are_published),
         cmocka_unit_test(test_model_reproduces_scores),
         cmocka_unit_test(test_model_every_n_samples_if_it_changed),
