@@ -554,7 +554,11 @@ svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct s
         return engine_command_sample(e, c, now, count, err);
     case SVI_COMMAND_RESET:
         svi_engine_reset(e);
-        return SVS_OK;
+        return c->keeps_shape ? SVS_OK : svi_engine_prune(e, err);
+    case SVI_COMMAND_PRUNE:
+        return e->s.method != SVI_METHOD_NONE
+                   ? svi_engine_prune(e, err)
+                   : svi_fail(err, SVS_UNAVAILABLE, "method none holds no samples: only reset drops features");
     case SVI_COMMAND_REFIT:
         return svi_engine_refit(e, err);
     default:

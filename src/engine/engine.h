@@ -73,7 +73,7 @@ void svi_engine_refuse(svi_engine *e, svs_code code, const char *reason, const v
 svs_code svi_engine_forget(svi_engine *e, svs_value id, double now, int *count, svs_error *err);
 svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, svs_error *err);
 
-/* A control command that changes the state (svi_command_changes): forget, label, reset, refit, publish,
+/* A control command that changes the state (svi_command_changes): forget, label, reset, prune, refit, publish,
  * config with set. *s: the settings of the process, which `config` changes too. The same call applies it when
  * it comes and when a recovery repeats it. *count as svi_engine_forget. Codes of the functions of their
  * names. */
@@ -82,6 +82,12 @@ svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct s
 
 /* Drops model, window, waiting samples and quality; counters, classes, features and sources stay. */
 void svi_engine_reset(svi_engine *e);
+
+/* Drops the features and classes that no held sample has. With features novelty goes, and begins from nothing; with
+ * classes the quality so far. SVS_UNAVAILABLE: it is not known what is held (window 0); SVS_NO_MEMORY: nothing is
+ * changed. */
+svs_code svi_engine_prune(svi_engine *e, svs_error *err);
+int svi_engine_classes(const svi_engine *e); /* now */
 
 /* Publishes the present model (if its version changed since the last time, or `force`), the stats. */
 void svi_engine_publish_model(svi_engine *e, bool force);
