@@ -90,7 +90,7 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
     e->next_publish = s->publish_every > 0 ? s->publish_every : -1;
     e->next_score = s->scores > 0 ? s->scores : -1;
     if (engine_new_parts(e, err)) {
-        e->shape.empty_fixes = svi_settings_old(s);
+        svi_engine_repeat_old(e);
         e->published_version = svs_learner_version(e->learner);
     } else {
         svi_engine_free(&e);

@@ -72,6 +72,44 @@ static void test_empty_rows_fix_no_kind(void **unused) {
     speaker_close(&f);
 }
 
+/* Only samples that wait take places of labels.max, however many between them have their labels; but where an
+ * older program's record is repeated. */
+static void test_places_of_labels(void **unused) {
+    (void)unused;
+    for (int old = 0; old < 2; old++) {
+        struct speaker f;
+        const char *settings[] = {"labels.max", "10", NULL};
+        speaker_open(&f, settings);
+        if (old) {
+            f.s.sources_idle = -1;
+            svi_engine_configure(f.e, &f.s);
+        }
+        for (int i = 0; i < 5; i++)
+            say(&f, "{'x': [%d], 'id': 'first %d'}", i, i);
+        for (int i = 0; i < 1000; i++) { /* never more than five and four wait */
+            say(&f, "{'x': [%d], 'id': %d}", i % 7, i);
+            if (i >= 4)
+                say(&f, "{'op': 'label', 'id': %d, 'y': %d}", i - 4, i % 2);
+        }
+        assert_int_equal(stat(&f, "labels_joined"), 996);
+        assert_int_equal(stat(&f, "labels_evicted"), old ? 5 : 0);
+        assert_int_equal(stat(&f, "waiting"), old ? 4 : 9);
+        for (int i = 0; i < 5 && !old; i++)
+            say(&f, "{'op': 'label', 'id': 'first %d', 'y': 1}", i);
+        assert_int_equal(stat(&f, "labels_joined"), old ? 996 : 1001);
+        for (int i = 0; i < 20; i++)
+            say(&f, "{'x': [%d], 'id': 'last %d'}", i, i);
+        assert_int_equal(stat(&f, "waiting"), 10); /* it is full now */
+        assert_int_equal(stat(&f, "labels_evicted"), old ? 19 : 14);
+        say(&f, "{'op': 'label', 'id': 'last 9', 'y': 1}");
+        assert_int_equal(f.error, SVS_UNKNOWN_ID);
+        say(&f, "{'op': 'label', 'id': 'last 10', 'y': 1}");
+        assert_int_equal(stat(&f, "labels_joined"), old ? 997 : 1002);
+        assert_int_equal(f.count[SVI_TOPIC_ERROR], 1);
+        speaker_close(&f);
+    }
+}
+
 static void test_which_scores_are_published(void **unused) {
     (void)unused;
     const struct {
@@ -698,6 +736,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_score_comes_before_learning),
         cmocka_unit_test(test_empty_rows_fix_no_kind),
+        cmocka_unit_test(test_places_of_labels),
         cmocka_unit_test(test_which_scores_are_published),
         cmocka_unit_test(test_model_reproduces_scores),
         cmocka_unit_test(test_model_every_n_samples_if_it_changed),
