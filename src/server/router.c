@@ -46,14 +46,15 @@ static void reply_bye(struct svi_pack *p) {
 }
 
 /* `final`: the message's number is used up, sending it again would not help. */
-static void reply_refusal(struct svi_pack *p, const struct svi_receipt *r, bool final) {
+static void reply_refusal(struct svi_pack *p, const struct svi_receipt *r, bool tells_next, bool final) {
     bool sourced = r->src[0] != '\0';
-    svi_pack_map(p, sourced ? 5 : 2);
+    svi_pack_map(p, sourced ? 4 + (size_t)tells_next : 2);
     svi_put_error(p, &r->error);
     if (!sourced)
         return;
     svi_put_int(p, "n", r->first);
-    svi_put_int(p, "next", r->n + 1);
+    if (tells_next)
+        svi_put_int(p, "next", r->n + 1);
     svi_put_bool(p, "final", final);
 }
 
@@ -111,7 +112,7 @@ svs_code svi_router_handle(struct svi_control *c, struct svi_envelope *env, doub
     else if (env->bye && r.refused == 0)
         reply_bye(&p);
     else if (r.refused > 0 && r.accepted == 0 && r.duplicates == 0)
-        reply_refusal(&p, &r, r.first <= r.n);
+        reply_refusal(&p, &r, true, r.first <= r.n);
     else
         reply_taken(&p, c, &r);
     return svi_pack_end(&p);
@@ -127,10 +128,11 @@ svs_code svi_router_decline(struct svi_control *c, const struct svi_envelope *en
         r.n = svi_engine_source_next(c->engine, r.src) - 1;
     }
     /* A full disk passes: a producer that sends again what was accepted long ago must not believe that it was
-     * refused. */
-    const bool passes = why->code == SVS_DISK_FULL || why->code == SVS_NO_MEMORY;
+     * refused. One that may not use the name learns nothing about it. */
+    const bool passes = why->code == SVS_DISK_FULL || why->code == SVS_NO_MEMORY,
+               strange = why->code == SVS_NOT_ALLOWED;
     out->size = 0;
     svi_pack_begin(&p, out);
-    reply_refusal(&p, &r, !passes && r.first <= r.n);
+    reply_refusal(&p, &r, !strange, !passes && !strange && r.first <= r.n);
     return svi_pack_end(&p);
 }
