@@ -62,7 +62,9 @@ extern "C" {
     X(NUMERIC, numeric, "the numbers leave the range in which the model can be computed")                    \
     X(NOT_SUPPORTED, not_supported, "the operation is known, but this version cannot do it")                 \
     X(OTHER_COLUMNS, other_columns, "the names of the columns are not those of the stream")                  \
-    X(CLOCK_MOVED, clock_moved, "the clock of the machine was moved; what is held has moved along")
+    X(CLOCK_MOVED, clock_moved, "the clock of the machine was moved; what is held has moved along")          \
+    X(SOURCE_FORGOTTEN, source_forgotten,                                                                    \
+      "the `src` is not known (any more) and its `n` is not 0: say hello, then go on as it says")
 
 typedef enum svs_code {
 #define X(constant, name, text) SVS_##constant,

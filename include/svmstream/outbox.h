@@ -27,6 +27,10 @@
  * that can read its samples again sets `replay`: then numbers are never changed, and svs_outbox_wanted goes
  * back to what the process lacks.
  *
+ * A process may forget a producer that is silent for long (its setting sources.idle). As long as that process
+ * runs, nothing is lost by it: the outbox says where it was, and goes on there. A producer whose name will not
+ * be used again says so by svs_outbox_leave, which frees its place at once.
+ *
  * Time is the caller's: seconds of any clock that does not go back. One outbox belongs to one thread. Calls
  * allocate only while the outbox grows to the most that it had to hold. */
 #ifndef SVMSTREAM_OUTBOX_H
@@ -122,6 +126,7 @@ typedef struct svs_outbox_figures {
     int64_t credit;  /* as the process gave it last; -1: not known yet */
     uint64_t epoch;  /* of the process; 0: none met yet */
     bool greeted;    /* the process has answered, and samples may go */
+    int64_t returned; /* times that the process had forgotten this producer, which went on where it was */
 } svs_outbox_figures;
 
 /* One sample to be packed: dense, or named when `names` is not NULL. Zero-initialised fields are absent. */
@@ -174,6 +179,11 @@ SVS_API svs_code svs_outbox_columns(svs_outbox *box, const char *const *names, i
 /* Is everything that was put answered for, and on disk if the process keeps its state and `release` (other
  * than SVS_OUTBOX_TAKEN) asks for it? Then svs_outbox_wait has nothing to wait for either. */
 SVS_API bool svs_outbox_done(const svs_outbox *box);
+
+/* No more will be put, and nobody will come again under this name: when everything is done as above, bye is
+ * said, and svs_outbox_done waits for its reply (`timeout` seconds at most: it is no more than polite). Nothing
+ * may be put after it. Not for SVS_OUTBOX_SENT, which has no name. */
+SVS_API void svs_outbox_leave(svs_outbox *box);
 
 /* Is there something to send at this time? Then *bytes (valid until the next call) is it; when the socket has
  * taken it: svs_outbox_sent. Up to `batch` samples go into a message, as many as there are. False also when

@@ -44,6 +44,7 @@ struct feed {
     bool rewound;                    /* acked: the process wants earlier rows */
     bool again;                      /* ... and they are read for the second time */
     bool on_disk;                    /* acked: in the end nothing waits for the disk */
+    bool passing;                    /* acked: the name is of this run alone */
     char src[SVS_NAME_MAX + 1];
     struct cli_progress progress;
 };
@@ -185,6 +186,8 @@ static svs_code cmd_feed_all(struct feed *f, svs_error *err) {
     do {
         f->rewound = false;
         code = feed_files(f, err);
+        if (code == SVS_OK && f->passing)
+            svs_outbox_leave(f->delivery.link.box);
         if (code == SVS_OK && !f->rewound)
             code = delivery_finish(&f->delivery, err);
         f->rewound = f->rewound || cmd_feed_wanted(f) < f->row;
@@ -285,7 +288,8 @@ static svs_code cmd_feed_open(struct feed *f, svs_error *err) {
     return code;
 }
 
-/* Files have a name that the next run finds again; what comes only once needs one of its own. */
+/* Files have a name that the next run finds again; what comes only once needs one of its own, whose place in
+ * the process is given back at the end. */
 static void choose_name(struct feed *f) {
     const struct cli_args *a = f->args;
     f->replay = f->acked && feed_source_replays(a->positional, a->positional_count);
@@ -293,8 +297,10 @@ static void choose_name(struct feed *f) {
         snprintf(f->src, sizeof f->src, "%s", cli_value(a, "src"));
     else if (f->replay && (cli_has(a, "ack") || cli_has(a, "durable")))
         feed_source_name(a->positional, a->positional_count, f->src);
-    else
+    else {
         snprintf(f->src, sizeof f->src, "feed-%ld-%.0f", (long)getpid(), 1000 * svi_wall_clock());
+        f->passing = f->acked;
+    }
 }
 
 static int read_options(struct feed *f) {

@@ -264,8 +264,22 @@ static bool is_curious(const svs_outbox *b) {
            svi_outbox_on_disk(b) < b->first + b->taken;
 }
 
-bool svs_outbox_done(const svs_outbox *b) {
+static bool all_done(const svs_outbox *b) {
     return b->phase == SVI_LIVE && b->taken == b->store.count && !is_curious(b);
+}
+
+bool svs_outbox_done(const svs_outbox *b) {
+    return all_done(b) && (b->leaving == SVI_STAYS || b->leaving == SVI_LEFT);
+}
+
+void svs_outbox_leave(svs_outbox *b) {
+    if (b->leaving == SVI_STAYS && b->o.release != SVS_OUTBOX_SENT)
+        b->leaving = SVI_LEAVES;
+}
+
+/* Bye is to be said now. */
+static bool may_leave(const svs_outbox *b) {
+    return b->leaving == SVI_LEAVES && all_done(b);
 }
 
 /* What the passing of time brings. */
@@ -280,6 +294,8 @@ static void outbox_advance(svs_outbox *b, double now) {
         b->ask_again = fmin(2 * b->ask_again, fmax(b->o.pause, b->o.pause_max));
         svi_outbox_greet(b);
     }
+    if (b->leaving == SVI_SAID_BYE && now >= b->asked + b->o.timeout)
+        b->leaving = SVI_LEFT;
     if (b->phase == SVI_GREETING && !b->ask && now >= b->asked + b->patience) {
         b->ask = true;
         b->patience = fmin(2 * b->patience, fmax(b->o.timeout, b->o.pause_max));
@@ -343,31 +359,44 @@ static void frame_samples(svs_outbox *b) {
     }
 }
 
-static void frame_hello(svs_outbox *b) {
+/* Hello or bye. A producer that was forgotten says which number comes next. */
+static void frame_greeting(svs_outbox *b, const char *op) {
     struct svi_pack p;
+    const bool returns = b->returns && b->phase == SVI_GREETING;
     b->framed = 0;
     b->frame.size = 0;
     svi_pack_begin(&p, &b->frame);
-    svi_pack_map(&p, 2);
+    svi_pack_map(&p, returns ? 4 : 2);
     svi_pack_key(&p, "op");
-    svi_pack_text(&p, "hello");
+    svi_pack_text(&p, op);
     svi_pack_key(&p, "src");
     svi_pack_text(&p, b->src);
+    if (returns) {
+        svi_pack_key(&p, "n");
+        svi_pack_int(&p, b->first + b->taken - b->shift);
+        svi_pack_key(&p, "run");
+        svi_pack_uint(&p, b->run);
+    }
     b->out_of_memory = svi_pack_end(&p) != SVS_OK;
 }
 
 bool svs_outbox_frame(svs_outbox *b, double now, const void **bytes, size_t *size) {
     outbox_advance(b, now);
-    bool hello = b->phase == SVI_GREETING && b->ask;
-    if (!hello && !(b->phase == SVI_LIVE && can_send(b)))
+    const bool hello = b->phase == SVI_GREETING && b->ask, bye = may_leave(b);
+    if (!hello && !bye && !(b->phase == SVI_LIVE && can_send(b)))
         return false;
-    hello ? frame_hello(b) : frame_samples(b);
+    hello || bye ? frame_greeting(b, bye ? "bye" : "hello") : frame_samples(b);
     *bytes = b->frame.data;
     *size = b->frame.size;
     return !b->out_of_memory;
 }
 
 void svs_outbox_sent(svs_outbox *b, double now) {
+    if (b->framed == 0 && b->phase == SVI_LIVE) {
+        b->leaving = SVI_SAID_BYE;
+        b->asked = now;
+        return;
+    }
     if (b->framed == 0) {
         b->ask = false;
         b->hellos++;
@@ -403,7 +432,9 @@ double svs_outbox_wait(const svs_outbox *b, double now) {
         due = b->heard + b->o.timeout;
     else if (is_curious(b))
         due = b->heard + b->ask_again;
-    if (b->phase == SVI_LIVE && (can_send(b) || is_shut(b)))
+    else if (b->leaving == SVI_SAID_BYE)
+        due = b->asked + b->o.timeout;
+    if ((b->phase == SVI_LIVE && (can_send(b) || is_shut(b))) || may_leave(b))
         due = now;
     if (b->out_of_memory)
         due = fmax(due, now + b->o.pause);
@@ -412,7 +443,7 @@ double svs_outbox_wait(const svs_outbox *b, double now) {
 
 void svs_outbox_broken(svs_outbox *b, double now) {
     (void)now;
-    if (b->phase != SVI_PAUSED && b->o.release != SVS_OUTBOX_SENT)
+    if (b->phase != SVI_PAUSED && b->o.release != SVS_OUTBOX_SENT && b->leaving < SVI_SAID_BYE)
         svi_outbox_greet(b);
 }
 

@@ -53,7 +53,7 @@ struct svi_answer {
     int64_t n, next, credit, durable, applied; /* -1: absent */
     int64_t max_message;                       /* bytes that the process takes; -1: absent */
     int64_t refused;                           /* samples of a message that was taken; 0: absent */
-    uint64_t epoch;                            /* 0: absent */
+    uint64_t epoch, run;                       /* 0: absent */
     char delivery[24];                         /* the level that the process promises; "": absent */
     char code[40], reason[SVS_ERROR_TEXT];     /* printable; reason "": no error */
 };
@@ -69,13 +69,16 @@ enum svi_outbox_phase {
     SVI_PAUSED    /* nothing goes out before `again`, then hello */
 };
 
+/* What is said at the end, by svs_outbox_leave. */
+enum svi_outbox_leaving { SVI_STAYS = 0, SVI_LEAVES, SVI_SAID_BYE, SVI_LEFT };
+
 struct svs_outbox {
     svs_outbox_options o;
     char src[SVS_NAME_MAX + 1];
     struct svi_store store;
     struct svi_bytes frame, scratch;
     struct svi_bytes columns;          /* the pair `columns` of each message; empty: none */
-    int64_t framed;                    /* samples in `frame`; 0: hello */
+    int64_t framed;                    /* samples in `frame`; 0: hello, or bye */
     bool out_of_memory;                /* the last frame could not be built: no memory */
     int64_t first, shift, taken, sent; /* taken <= sent */
     int64_t reached;                   /* see above; first <= reached */
@@ -88,6 +91,9 @@ struct svs_outbox {
     double again, pause;    /* SVI_PAUSED */
     double heard;           /* SVI_LIVE: the last reply, or the first message after a rest */
     double ask_again;       /* seconds after `heard` in which nothing came on disk: hello */
+    uint64_t run;           /* of the process, in its present life; 0: not told */
+    bool returns;           /* hello says where it was: the process has forgotten it */
+    enum svi_outbox_leaving leaving;
     int64_t greeted;        /* `next` of the last answer that is not believed yet, -1: none */
     uint64_t greeted_epoch; /* and its epoch */
     int64_t doubts;         /* further answers must say the same */

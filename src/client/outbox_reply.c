@@ -57,7 +57,8 @@ svs_code svi_answer_read(struct svi_answer *a, const void *bytes, size_t length,
         OTHER(delivery),
         OTHER(code),
         OTHER(error),
-        {.name = "epoch", .type = SVI_FIELD_UINT, .to = AT(a.epoch), .optional = true}};
+        {.name = "epoch", .type = SVI_FIELD_UINT, .to = AT(a.epoch), .optional = true},
+        {.name = "run", .type = SVI_FIELD_UINT, .to = AT(a.run), .optional = true}};
     struct reply_fields r = {
         .a = {.n = -1, .next = -1, .credit = -1, .durable = -1, .applied = -1, .max_message = -1}};
     svs_code code = svi_msgpack_check(bytes, length, SVI_DEPTH_MAX, err);
@@ -225,9 +226,9 @@ static void take_trouble(svs_outbox *b, const struct svi_answer *a, double now) 
         outbox_answer_later(b, a->code, a->reason, now);
     } else if (b->phase != SVI_LIVE) {
         return;
-    } else if (strcmp(a->code, "gap") == 0) {
-        b->f.gaps++;
-        svi_outbox_greet(b);
+    } else if (strcmp(a->code, "gap") == 0 || strcmp(a->code, "source_forgotten") == 0) {
+        b->f.gaps += a->code[0] == 'g';
+        svi_outbox_greet(b); /* the answer to hello tells a process that forgot from another one */
     } else if (is_unreadable(b, a)) {
         if (b->o.batch == 1 || b->singly)
             svi_outbox_give_up(b, b->taken, a->code, a->reason);
@@ -300,6 +301,7 @@ static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, doub
     b->f.under_way = 0;
     b->met = true;
     b->f.epoch = a->epoch;
+    b->run = a->run;
     b->f.restarts += other;
     b->f.forgotten += forgotten;
     b->f.lost += b->o.replay ? 0 : forgotten;
@@ -310,6 +312,13 @@ static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, doub
     outbox_answer_release(b);
     if (other || forgotten > 0)
         tell_lack(b, other, first, forgotten);
+}
+
+/* The process that answers is in the same run as when it acknowledged what it has, so it has it still, but
+ * forgot from whom: the next hello says where this producer was. */
+static bool is_forgotten(const svs_outbox *b, const struct svi_answer *a) {
+    return b->met && a->next == 0 && a->run != 0 && a->run == b->run && a->epoch == b->f.epoch &&
+           b->first + b->taken > b->shift;
 }
 
 /* Does the process that answers a hello keep its state? Its level says so; the numbers of one that does not
@@ -341,7 +350,7 @@ static bool is_sure(svs_outbox *b, const struct svi_answer *a) {
 }
 
 static void take_hello(svs_outbox *b, const struct svi_answer *a, double now) {
-    const bool live = b->phase == SVI_LIVE;
+    const bool live = b->phase == SVI_LIVE, returned = b->returns && a->next > 0;
     if (a->credit >= 0)
         b->f.credit = a->credit;
     b->hellos -= b->hellos > 0;
@@ -355,10 +364,12 @@ static void take_hello(svs_outbox *b, const struct svi_answer *a, double now) {
             b, "not_durable",
             "the process keeps nothing: it needs --state.dir, and --delivery durable against power cuts",
             now);
-    else if (!is_sure(b, a))
+    else if ((b->returns = is_forgotten(b, a)) || !is_sure(b, a))
         b->ask = true;
-    else
+    else {
+        b->f.returned += returned;
         outbox_answer_resume(b, a, now);
+    }
 }
 
 svs_code svs_outbox_reply(svs_outbox *b, const void *bytes, size_t length, double now, svs_error *err) {
@@ -367,6 +378,10 @@ svs_code svs_outbox_reply(svs_outbox *b, const void *bytes, size_t length, doubl
     if (code != SVS_OK || b->o.release == SVS_OUTBOX_SENT)
         return code;
     const bool hello = a.ok && a.n < 0 && a.next >= 0;
+    if (b->leaving >= SVI_SAID_BYE) { /* whatever else comes is late */
+        b->leaving = hello || a.n >= 0 ? b->leaving : SVI_LEFT;
+        return SVS_OK;
+    }
     if (b->phase == SVI_LIVE && !hello) {
         b->heard = now;
         b->f.under_way -= b->f.under_way > 0;

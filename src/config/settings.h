@@ -86,6 +86,8 @@ struct svi_settings {
     double ts_ahead;
     int64_t max_message; /* bytes */
     int64_t max_features, max_classes, max_sources, max_connections;
+    double sources_idle; /* seconds; below 0: svi_settings_old */
+    int64_t sources_quota;
     int64_t threads;
     int64_t seed;
     char state_dir[SVI_TEXT_MAX];
@@ -102,6 +104,12 @@ struct svi_settings {
 /* Where a value comes from. A file that states a default, as `config default` writes it, wishes for nothing.
  */
 enum svi_given { SVI_NOT_GIVEN, SVI_GIVEN_AS_DEFAULT, SVI_GIVEN };
+/* Are these the settings of a record of before there was sources.idle? What is repeated under them is done as
+ * it was done then: no source gives way, an empty first sample makes the stream a sparse one, and samples
+ * that have their label count in labels.max. */
+static inline bool svi_settings_old(const struct svi_settings *s) {
+    return s->sources_idle < 0;
+}
 
 enum svi_setting_type {
     SVI_SET_TEXT,    /* char[size]; valid UTF-8 without control characters; with `words`: one of these */

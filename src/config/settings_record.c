@@ -4,6 +4,8 @@
 
 #include "base/fail.h"
 
+#define NOT_RECORDED (-1) /* sources.idle, see svi_settings_old */
+
 svs_code svi_settings_pack(const struct svi_settings *s, struct svi_bytes *out, svs_error *err) {
     for (const struct svi_setting *row = svi_settings_table; row->key; row++) {
         char line[SVI_SETTINGS_LINE];
@@ -18,6 +20,7 @@ svs_code svi_settings_pack(const struct svi_settings *s, struct svi_bytes *out, 
 svs_code svi_settings_unpack(struct svi_settings *s, const char *from, const void *bytes, size_t size,
                              svs_error *err) {
     svi_settings_default(s);
+    s->sources_idle = NOT_RECORDED;
     svs_code code = svi_settings_read(s, from, bytes, size, err);
     memset(s->given, 0, sizeof s->given);
     return code;
@@ -55,7 +58,8 @@ svs_code svi_settings_merge(struct svi_settings *s, const struct svi_settings *k
             return settings_record_refuse(s, kept, row, "", err);
         if (row->change == SVI_CHANGE_LIMIT && given && settings_record_lower(s, kept, row))
             return settings_record_refuse(s, kept, row, " and can only be raised", err);
-        if (row->change != SVI_CHANGE_START && !given)
+        const bool recorded = strcmp(row->key, "sources.idle") != 0 || !svi_settings_old(kept);
+        if (row->change != SVI_CHANGE_START && !given && recorded)
             memcpy(svi_settings_field(s, row), svi_settings_field(kept, row), row->size);
     }
     return SVS_OK;

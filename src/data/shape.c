@@ -73,6 +73,27 @@ void svi_shape_restore(struct svi_shape *s) {
     svs_features_truncate(s->names, s->names_kept);
 }
 
+svs_features *svi_shape_kept_names(const struct svi_shape *s, const bool *keep, svs_error *err) {
+    svs_features *names = svs_features_new(s->max_features, err);
+    for (int j = 0; names && j < s->names_kept; j++) {
+        const char *name = svs_features_name(s->names, j);
+        if (keep[j] && svs_features_add(names, name, strlen(name), err) < 0)
+            svs_features_free(&names);
+    }
+    return names;
+}
+
+void svi_shape_keep(struct svi_shape *s, const bool *keep, svs_features *names) {
+    int kept = 0;
+    for (int j = 0; j < s->d; j++)
+        kept += keep[j];
+    svs_features_free(&s->names);
+    s->names = names;
+    s->names_kept = svs_features_count(names);
+    s->d = kept;
+    s->kind = kept > 0 ? s->kind : SVI_UNSET;
+}
+
 const char *svi_shape_name(const struct svi_shape *s, int column) {
     return column < s->names_kept ? svs_features_name(s->names, column) : NULL;
 }

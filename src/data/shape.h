@@ -18,6 +18,7 @@ struct svi_shape {
     int d;               /* columns so far */
     int max_features;    /* columns at most */
     bool fixed_names;    /* the setting `features`: no further names may appear */
+    bool empty_fixes;    /* an empty map as the first sample makes the stream a sparse one: in old journals */
     svs_features *names; /* named streams and CSV headers; owned */
     int names_kept;  /* names that stay at svi_shape_restore: the fixed ones, a header's, those of accepted
                         samples */
@@ -45,6 +46,11 @@ static inline bool svi_shape_mark(struct svi_shape *s, int column) {
 
 /* Takes a refused message's traces (new names) back. */
 void svi_shape_restore(struct svi_shape *s);
+
+/* Of a shape without fixed names: the names of the columns that are flagged, in their order, and then they in the
+ * place of all columns; with none left the kind is open again. NULL: SVS_NO_MEMORY. */
+svs_features *svi_shape_kept_names(const struct svi_shape *s, const bool *keep, svs_error *err);
+void svi_shape_keep(struct svi_shape *s, const bool *keep, svs_features *names);
 
 /* The name of a column; NULL when it has none. */
 const char *svi_shape_name(const struct svi_shape *s, int column);

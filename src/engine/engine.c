@@ -90,10 +90,12 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
     e->started = e->rate_since = e->counters.of[SVI_COUNTER_RATE].number = NAN;
     e->next_publish = s->publish_every > 0 ? s->publish_every : -1;
     e->next_score = s->scores > 0 ? s->scores : -1;
-    if (engine_new_parts(e, err))
+    if (engine_new_parts(e, err)) {
+        svi_engine_repeat_old(e);
         e->published_version = svs_learner_version(e->learner);
-    else
+    } else {
         svi_engine_free(&e);
+    }
     return e;
 }
 
@@ -386,11 +388,25 @@ static void engine_take_element(struct svi_engine *e, struct svi_envelope *env, 
         engine_refuse(e, env, code, &err, env->element, env->element_size, now, r);
 }
 
+static svs_code refuse_forgotten(const struct svi_receipt *r, svs_error *err) {
+    char shown[80];
+    return svi_fail(err, SVS_SOURCE_FORGOTTEN,
+                    "source %s is not known (any more), and n is %lld, not 0: say hello; what was not "
+                    "acknowledged is numbered from 0 again",
+                    svi_escape(shown, sizeof shown, r->src, strlen(r->src)), (long long)r->first);
+}
+
+static struct svi_source *engine_add_source(struct svi_engine *e, const struct svi_envelope *env, double now,
+                                            svs_error *err) {
+    return svi_sources_add(e->sources, env->src, env->src_length, now, e->s.sources_idle, err);
+}
+
 /* Holds the message's number against the table of sources. *skip: its first elements that were taken before.
  * After a loss, the first message of a source says where it goes on; one that comes later and does not follow
  * was refused when it came, and is again. */
-static svs_code engine_enter(struct svi_engine *e, const struct svi_envelope *env, struct svi_receipt *r,
-                             struct svi_source **source, int64_t *skip, svs_error *err) {
+static svs_code engine_enter(struct svi_engine *e, const struct svi_envelope *env, double now,
+                             struct svi_receipt *r, struct svi_source **source, int64_t *skip,
+                             svs_error *err) {
     if (svi_envelope_check_source(env, err) != SVS_OK)
         return err->code;
     if (!env->has_src)
@@ -404,10 +420,12 @@ static svs_code engine_enter(struct svi_engine *e, const struct svi_envelope *en
     const bool may_jump =
         e->gaps_allowed && r->first <= SVI_NEXT_MAX / 2 && (*source ? (*source)->losses : 0) < e->losses;
     if (r->first > next && !may_jump)
-        return svi_fail(err, SVS_GAP, "n is %lld, but %lld comes next: send again from there",
-                        (long long)r->first, (long long)next);
-    if (!*source && !(*source = svi_sources_add(e->sources, env->src, env->src_length, err)))
+        return *source ? svi_fail(err, SVS_GAP, "n is %lld, but %lld comes next: send again from there",
+                                  (long long)r->first, (long long)next)
+                       : refuse_forgotten(r, err);
+    if (!*source && !(*source = engine_add_source(e, env, now, err)))
         return err->code;
+    svi_sources_hear(e->sources, *source, now);
     if (r->first > next) {
         r->jumped_from = next;
         (*source)->next = next = r->first;
@@ -415,6 +433,26 @@ static svs_code engine_enter(struct svi_engine *e, const struct svi_envelope *en
     if (r->first + env->left > next) /* not all of it was taken before */
         (*source)->losses = e->losses;
     *skip = next - r->first < env->left ? next - r->first : env->left;
+    return SVS_OK;
+}
+
+/* The end of a source, or the return of one that was forgotten: neither is a sample. */
+static svs_code engine_greet(struct svi_engine *e, const struct svi_envelope *env, double now,
+                             svs_error *err) {
+    if (!env->src_good)
+        return svi_fail(err, SVS_NO_SOURCE, "%s needs src, a name of 1 to %d bytes of UTF-8",
+                        env->bye ? "bye" : "hello", SVS_NAME_MAX);
+    struct svi_source *source = svi_sources_find(e->sources, env->src, env->src_length);
+    if (env->bye && source)
+        svi_sources_remove(e->sources, source);
+    if (env->bye || source)
+        return SVS_OK;
+    if (env->n < 1 || env->n > SVI_NEXT_MAX / 2)
+        return svi_fail(err, SVS_NO_SOURCE, "hello of a source that goes on needs n, a whole number from 1");
+    if (!(source = engine_add_source(e, env, now, err)))
+        return err->code;
+    svi_source_take(source, env->n, e->fsync_generation);
+    source->losses = e->losses;
     return SVS_OK;
 }
 
@@ -432,11 +470,15 @@ svs_code svi_engine_apply(svi_engine *e, struct svi_envelope *env, double now, b
     svs_code code = env->form.code;
     if (code != SVS_OK)
         err = env->form;
-    if (code == SVS_OK && sourced && env->left > 0)
-        code = engine_enter(e, env, r, &source, &skip, &err);
-    if (code == SVS_OK && skip < env->left) /* before its number is used up: it may come again with others */
+    const bool greets = sourced && (env->hello || env->bye);
+    if (code == SVS_OK && greets)
+        code = engine_greet(e, env, now, &err);
+    else if (code == SVS_OK && sourced && env->left > 0)
+        code = engine_enter(e, env, now, r, &source, &skip, &err);
+    if (code == SVS_OK && !greets &&
+        skip < env->left) /* before its number is used up: it may come again with others */
         code = svi_columns_match(&e->columns, &e->shape, env, &err);
-    const int64_t count = code == SVS_OK ? env->left : 0;
+    const int64_t count = code == SVS_OK && !greets ? env->left : 0;
     for (int64_t i = 0; i < count; i++)
         engine_take_element(e, env, i < skip, now, r);
     if (code != SVS_OK)
@@ -456,6 +498,19 @@ int64_t svi_engine_source_durable(const svi_engine *e, const char *src) {
 int64_t svi_engine_source_next(const svi_engine *e, const char *src) {
     const struct svi_source *p = svi_sources_find(e->sources, src, strlen(src));
     return p ? p->next : 0;
+}
+
+uint64_t *svi_engine_source_owner(svi_engine *e, const char *src, size_t length) {
+    struct svi_source *p = svi_sources_find(e->sources, src, length);
+    return p ? &p->owner : NULL;
+}
+
+int64_t svi_engine_sources_owned(const svi_engine *e, uint64_t owner, double now) {
+    return svi_sources_owned(e->sources, owner, now, e->s.sources_idle);
+}
+
+int64_t svi_engine_sources(const svi_engine *e) {
+    return svi_sources_count(e->sources);
 }
 
 /* ---- commands from outside the stream */
@@ -523,7 +578,12 @@ svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct s
         return engine_command_sample(e, c, now, count, err);
     case SVI_COMMAND_RESET:
         svi_engine_reset(e);
-        return SVS_OK;
+        return c->keeps_shape ? SVS_OK : svi_engine_prune(e, err);
+    case SVI_COMMAND_PRUNE:
+        return e->s.method != SVI_METHOD_NONE
+                   ? svi_engine_prune(e, err)
+                   : svi_fail(err, SVS_UNAVAILABLE,
+                              "method none holds no samples: only reset drops features");
     case SVI_COMMAND_REFIT:
         return svi_engine_refit(e, err);
     default:

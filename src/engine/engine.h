@@ -42,14 +42,21 @@ struct svi_receipt {
 };
 
 /* Applies one received message: a sample, a command or a batch. With `sourced`, `src` and `n` of the first
- * element are held against the table of sources: SVS_GAP leaves all as it was. The code is that of the
- * message as a whole (SVS_OK when it was well-formed, even if elements were refused: see the receipt, which
- * may be NULL). The envelope is used up. */
+ * element are held against the table of sources: SVS_GAP and SVS_SOURCE_FORGOTTEN leave all as it was; bye
+ * takes its source out of the table, and hello with `n` puts one that is not known back into it. The code is
+ * that of the message as a whole (SVS_OK when it was well-formed, even if elements were refused: see the
+ * receipt, which may be NULL). The envelope is used up. */
 svs_code svi_engine_apply(svi_engine *e, struct svi_envelope *env, double now, bool sourced,
                           struct svi_receipt *r);
 
-/* The first number of a source that was not taken yet; 0 for one never heard of. */
+/* The first number of a source that was not taken yet; 0 for one that is not known (any more). */
 int64_t svi_engine_source_next(const svi_engine *e, const char *src);
+
+/* Whose place a source takes (sources.h). It is no part of what is computed: only what keeps quotas asks for
+ * it. NULL: the source is not known. Valid until the next message is applied. */
+uint64_t *svi_engine_source_owner(svi_engine *e, const char *src, size_t length);
+int64_t svi_engine_sources_owned(const svi_engine *e, uint64_t owner, double now);
+int64_t svi_engine_sources(const svi_engine *e);
 
 /* One message from a text reader that writes into svi_engine_shape. A refusal is published as an error event.
  */
@@ -66,10 +73,10 @@ void svi_engine_refuse(svi_engine *e, svs_code code, const char *reason, const v
 svs_code svi_engine_forget(svi_engine *e, svs_value id, double now, int *count, svs_error *err);
 svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, svs_error *err);
 
-/* A control command that changes the state (svi_command_changes): forget, label, reset, refit, publish,
- * config with set. *s: the settings of the process, which `config` changes too. The same call applies it when
- * it comes and when a recovery repeats it. *count as svi_engine_forget. Codes of the functions of their
- * names. */
+/* A control command that changes the state (svi_command_changes): forget, label, reset, prune, refit,
+ * publish, config with set. *s: the settings of the process, which `config` changes too. The same call
+ * applies it when it comes and when a recovery repeats it. *count as svi_engine_forget. Codes of the
+ * functions of their names. */
 svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct svi_settings *s, double now,
                             int *count, svs_error *err);
 
@@ -86,6 +93,12 @@ bool svi_engine_ahead(const svi_engine *e, double now, double *step);
 
 /* Drops model, window, waiting samples and quality; counters, classes, features and sources stay. */
 void svi_engine_reset(svi_engine *e);
+
+/* Drops the features and classes that no held sample has. With features novelty goes, and begins from
+ * nothing; with classes the quality so far. SVS_UNAVAILABLE: it is not known what is held (window 0);
+ * SVS_NO_MEMORY: nothing is changed. */
+svs_code svi_engine_prune(svi_engine *e, svs_error *err);
+int svi_engine_classes(const svi_engine *e); /* now */
 
 /* Publishes the present model (if its version changed since the last time, or `force`), the stats. */
 void svi_engine_publish_model(svi_engine *e, bool force);

@@ -3,8 +3,8 @@
  * One function a section both saves and loads (base/archive.h), so the two cannot drift apart; the table
  * `sections` is the list. Sections marked `hashed` make the fingerprint of the state: what a journal, applied
  * again, comes to. The section `tallies` holds what differs between two runs over the same input for reasons
- * of time alone, `clock` what publish.seconds brought about, and `last model` the event that late subscribers
- * get; none of them is hashed.
+ * of time alone, `clock` what publish.seconds brought about, `source times` when each source was heard, and
+ * `last model` the event that late subscribers get; none of them is hashed.
  *
  * The names of sections and fields are in the checkpoints of users: they never change. */
 #include <math.h>
@@ -84,23 +84,37 @@ static void archive_sources(struct svi_archive *a, struct svi_engine *e) {
     svi_sources_archive(a, e->sources);
 }
 
+/* Not hashed, so that a state of before there were these has the fingerprint that it had. */
+static void archive_source_times(struct svi_archive *a, struct svi_engine *e) {
+    svi_sources_times_archive(a, e->sources);
+}
+
 /* Counted here rather than found in the parts when figures are asked for. */
 static const int counted[] = {SVI_COUNTER_REFUSED,          SVI_COUNTER_DUPLICATES,
                               SVI_COUNTER_DROPPED_MISSING,  SVI_COUNTER_CARRIED_MISSING,
                               SVI_COUNTER_PUBLISHED_MODELS, SVI_COUNTER_PUBLISHED_SCORES};
 
-static void archive_tallies(struct svi_archive *a, struct svi_engine *e) {
+static void archive_refused(struct svi_archive *a, struct svi_engine *e, int from, int to) {
     char name[64];
+    for (int code = from; code <= to; code++) {
+        snprintf(name, sizeof name, "refused.%s", svs_code_name((svs_code)code));
+        svi_archive_int64(a, name, &e->counters.refused[code], 0, MOST);
+    }
+}
+
+static void archive_tallies(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_uint64(a, "stats events", &e->seq[SVI_TOPIC_STATS]);
     svi_archive_uint64(a, "error events", &e->seq[SVI_TOPIC_ERROR]);
     for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++)
         svi_archive_int64(a, svi_counter_table[counted[i]].name, &e->counters.of[counted[i]].count, 0, MOST);
-    /* The codes that checkpoints have held from the first on; those after them refuse no input. */
-    for (int code = 1; code <= SVS_NUMERIC; code++) {
-        snprintf(name, sizeof name, "refused.%s", svs_code_name((svs_code)code));
-        svi_archive_int64(a, name, &e->counters.refused[code], 0, MOST);
-    }
+    archive_refused(a, e, 1, SVS_NUMERIC); /* the codes that checkpoints have held from the first on */
     svi_refit_policy_tallies_archive(a, &e->refit);
+}
+
+static void archive_later_tallies(struct svi_archive *a, struct svi_engine *e) {
+    int last = SVS_CODE_COUNT - 1;
+    svi_archive_int(a, "last code", &last, SVS_NUMERIC, SVS_CODE_COUNT - 1);
+    archive_refused(a, e, SVS_NUMERIC + 1, last);
 }
 
 /* Not rebuilt from the state, which samples have moved on since it was published. */
@@ -131,24 +145,16 @@ static void archive_clock(struct svi_archive *a, struct svi_engine *e) {
 static const struct {
     const char *name;
     bool hashed;
+    bool younger; /* checkpoints of before there was such a section are read too */
     void (*archive)(struct svi_archive *, struct svi_engine *);
 } sections[] = {
-    {"engine", true, archive_core},
-    {"shape", true, archive_shape},
-    {"learner", true, archive_learner},
-    {"metrics", true, archive_metrics},
-    {"refit", true, archive_refit},
-    {"novelty", true, archive_novelty},
-    {"sources", true, archive_sources},
-    {"tallies", false, archive_tallies},
-    {"last model", false, archive_last_model},
-    {"clock", false, archive_clock},
+    {"engine", true, false, archive_core},           {"shape", true, false, archive_shape},
+    {"learner", true, false, archive_learner},       {"metrics", true, false, archive_metrics},
+    {"refit", true, false, archive_refit},           {"novelty", true, false, archive_novelty},
+    {"sources", true, false, archive_sources},       {"source times", false, true, archive_source_times},
+    {"tallies", false, false, archive_tallies},      {"later tallies", false, true, archive_later_tallies},
+    {"last model", false, true, archive_last_model}, {"clock", false, true, archive_clock},
 };
-
-/* Checkpoints of before there was such a section are read too. */
-static bool section_optional(int i) {
-    return sections[i].archive == archive_last_model || sections[i].archive == archive_clock;
-}
 
 #define SECTIONS ((int)(sizeof sections / sizeof sections[0]))
 _Static_assert(sizeof sections / sizeof sections[0] <= SVI_SECTIONS_MAX, "a checkpoint has room for all");
@@ -203,7 +209,7 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
         const struct svi_section *s = svi_checkpoint_find(c, sections[i].name);
         if (!s && sections[i].archive == archive_clock)
             svi_engine_publish_by_engine_time(e, true); /* of a program that did */
-        if (!s && section_optional(i))
+        if (!s && sections[i].younger)
             continue;
         if (!s)
             return svi_fail(err, SVS_DAMAGED, "there is no section %s", sections[i].name);

@@ -12,6 +12,7 @@ static void move_times(struct svi_engine *e, double from, double step) {
         e->time += step;
     if (e->published_time > from)
         e->published_time += step;
+    svi_sources_move_times(e->sources, from, step);
     svi_learner_move_times(e->learner, from, step);
     svi_refit_policy_move_times(&e->refit, from, step);
     svi_alert_move_times(&e->novelty.alert, from, step);

@@ -61,6 +61,9 @@ struct svi_engine {
     struct svi_figure figures[SVI_FIGURES_MAX], quality[SVI_METRICS_FIGURES];
 };
 
+/* What follows from svi_settings_old. */
+void svi_engine_repeat_old(struct svi_engine *e);
+
 /* Sends one event: fills in stream, epoch and seq. */
 void svi_publish(struct svi_engine *e, struct svi_event *event);
 /* Sends what an alert says. */

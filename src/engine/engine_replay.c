@@ -3,6 +3,7 @@
 
 #include "engine/engine_internal.h"
 #include "config/settings_record.h"
+#include "learner/learner_archive.h"
 
 const struct svi_settings *svi_engine_settings(const svi_engine *e) {
     return &e->s;
@@ -13,6 +14,11 @@ static int64_t next_due(int64_t seen, int64_t every) {
     return every > 0 ? (seen / every + 1) * every : -1;
 }
 
+void svi_engine_repeat_old(struct svi_engine *e) {
+    e->shape.empty_fixes = svi_settings_old(&e->s);
+    svi_learner_repeat_old(e->learner, svi_settings_old(&e->s));
+}
+
 void svi_engine_configure(svi_engine *e, const struct svi_settings *s) {
     const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
     if (s->publish_every != e->s.publish_every)
@@ -20,6 +26,7 @@ void svi_engine_configure(svi_engine *e, const struct svi_settings *s) {
     if (s->scores != e->s.scores)
         e->next_score = next_due(seen, s->scores);
     svi_settings_adopt(&e->s, s);
+    svi_engine_repeat_old(e);
     svi_refit_policy_configure(&e->refit, &e->s, seen, e->time);
     svi_novelty_stage_configure(&e->novelty, &e->s);
 }

@@ -139,7 +139,7 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     struct svi_novelty_stage_rows *r = &s->rows;
     const struct svi_judgement *j = &s->judgement;
     s->judged = false;
-    if (!s->on)
+    if (!s->on || !s->detector) /* off, or nothing but rows of zeros without a column so far */
         return SVI_ALERT_NONE;
     memcpy(r->x, m->x, (size_t)m->d * sizeof *m->x);
     memset(r->x + m->d, 0, (size_t)(r->d - m->d) * sizeof *r->x);

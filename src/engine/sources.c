@@ -1,5 +1,13 @@
+/* A bounded table of names: entries in the order of their first sight, and places by hash.
+ *
+ * A name that leaves moves those after it up by one and has all places made again: it happens at most once a
+ * name, and the order stays the one that checkpoints have. Who gives way for want of room is found by a walk
+ * over all entries, which is made only when somebody may have been silent for long enough: `oldest` is a
+ * lower bound of the times at which they were heard, so what is found does not depend on it. */
 #include "engine/sources.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +20,7 @@ struct svi_sources {
     struct svi_source *of;
     int32_t *place; /* 2 x room, a power of 2: 1 + index of a name by its hash, 0 = free; linear probing */
     int64_t count, room, max;
+    double oldest; /* none was heard before; so that a full table is not searched in vain */
 };
 
 svi_sources *svi_sources_new(int64_t max, svs_error *err) {
@@ -20,10 +29,12 @@ svi_sources *svi_sources_new(int64_t max, svs_error *err) {
         return NULL;
     }
     svi_sources *p = svi_alloc(sizeof *p);
-    if (p)
-        p->max = max;
-    else
+    if (!p) {
         svi_fail_memory(err, "the table of sources");
+        return NULL;
+    }
+    p->max = max;
+    p->oldest = -INFINITY;
     return p;
 }
 
@@ -67,6 +78,12 @@ struct svi_source *svi_sources_find(const svi_sources *p, const char *name, size
     return found ? &p->of[found - 1] : NULL;
 }
 
+/* All names into a table of places that is empty. */
+static void sources_place_all(svi_sources *p) {
+    for (int64_t i = 0; i < p->count; i++)
+        *place_of(p, p->of[i].name, strlen(p->of[i].name)) = (int32_t)(i + 1);
+}
+
 static svs_code sources_grow(svi_sources *p) {
     int64_t room = p->room ? 2 * p->room : FIRST_ROOM;
     int32_t *place = svi_alloc_array(2 * (size_t)room, sizeof *place);
@@ -80,15 +97,68 @@ static svs_code sources_grow(svi_sources *p) {
     p->of = of;
     p->place = place;
     p->room = room;
-    for (int64_t i = 0; i < p->count; i++)
-        *place_of(p, of[i].name, strlen(of[i].name)) = (int32_t)(i + 1);
+    sources_place_all(p);
     return SVS_OK;
 }
 
-struct svi_source *svi_sources_add(svi_sources *p, const char *name, size_t length, svs_error *err) {
+void svi_sources_remove(svi_sources *p, struct svi_source *source) {
+    const int64_t after = p->count - 1 - (source - p->of);
+    memmove(source, source + 1, (size_t)after * sizeof *source);
+    p->count--;
+    memset(p->place, 0, 2 * (size_t)p->room * sizeof *p->place);
+    sources_place_all(p);
+}
+
+void svi_sources_hear(svi_sources *p, struct svi_source *source, double now) {
+    source->heard = now;
+    p->oldest = fmin(p->oldest, now);
+}
+
+void svi_sources_move_times(svi_sources *p, double from, double step) {
+    for (int64_t i = 0; i < p->count; i++)
+        if (p->of[i].heard > from)
+            p->of[i].heard += step;
+    p->oldest += fmin(step, 0); /* still none was heard before */
+}
+
+/* The source that has been silent longest. Of those that are not known to be silent it is known from now on.
+ */
+static struct svi_source *sources_most_silent(svi_sources *p, double now) {
+    struct svi_source *found = p->of;
+    for (int64_t i = 0; i < p->count; i++) {
+        struct svi_source *s = &p->of[i];
+        s->heard = isnan(s->heard) ? now : s->heard;
+        found = s->heard < found->heard ? s : found;
+    }
+    p->oldest = found->heard;
+    return found;
+}
+
+/* False: all have been heard of lately. */
+static bool sources_give_way(svi_sources *p, double now, double idle) {
+    if (!(idle > 0 && now - p->oldest > idle))
+        return false;
+    struct svi_source *silent = sources_most_silent(p, now);
+    const bool gone = now - silent->heard > idle;
+    if (gone)
+        svi_sources_remove(p, silent);
+    return gone;
+}
+
+int64_t svi_sources_owned(const svi_sources *p, uint64_t owner, double now, double idle) {
+    int64_t owned = 0;
+    for (int64_t i = 0; i < p->count; i++)
+        owned += p->of[i].owner == owner && !(idle > 0 && now - p->of[i].heard > idle);
+    return owned;
+}
+
+struct svi_source *svi_sources_add(svi_sources *p, const char *name, size_t length, double now, double idle,
+                                   svs_error *err) {
     char shown[80];
-    if (p->count == p->max) {
-        svi_fail(err, SVS_LIMIT, "source %s is one more than max.sources (%lld)",
+    if (p->count == p->max && !sources_give_way(p, now, idle)) {
+        svi_fail(err, SVS_LIMIT,
+                 "source %s is one more than max.sources (%lld), and none has been silent for longer than "
+                 "sources.idle",
                  svi_escape(shown, sizeof shown, name, length), (long long)p->max);
         return NULL;
     }
@@ -100,8 +170,9 @@ struct svi_source *svi_sources_add(svi_sources *p, const char *name, size_t leng
     memcpy(added->name, name, length);
     added->name[length] = '\0';
     added->next = added->safe = added->safer = 0;
-    added->fsync_generation = added->losses = 0;
+    added->fsync_generation = added->losses = added->owner = 0;
     *place_of(p, added->name, length) = (int32_t)p->count;
+    svi_sources_hear(p, added, now);
     return added;
 }
 
@@ -113,7 +184,7 @@ static struct svi_source *load_name(struct svi_archive *a, svi_sources *p, const
     const bool fresh = length > 0 && !svi_sources_find(p, name, length);
     if (!svi_archive_check(a, fresh, "a source has no name, or a duplicate one"))
         return NULL;
-    return svi_sources_add(p, name, length, a->err);
+    return svi_sources_add(p, name, length, NAN, 0, a->err);
 }
 
 void svi_sources_archive(struct svi_archive *a, svi_sources *p) {
@@ -130,6 +201,20 @@ void svi_sources_archive(struct svi_archive *a, svi_sources *p) {
             svi_archive_int64(a, key, &of->next, 0, SVI_NEXT_MAX);
         if (of && svi_archive_loading(a))
             of->safe = of->safer = of->next;
+    }
+}
+
+void svi_sources_times_archive(struct svi_archive *a, svi_sources *p) {
+    for (int64_t i = 0; i < p->count && svi_archive_ok(a); i++) {
+        char key[32];
+        struct svi_source *of = &p->of[i];
+        uint64_t owner = svi_owner_is_key(of->owner) ? of->owner : 0;
+        snprintf(key, sizeof key, "heard %" PRId64, i);
+        svi_archive_double(a, key, &of->heard);
+        snprintf(key, sizeof key, "owner %" PRId64, i);
+        svi_archive_uint64(a, key, &owner);
+        if (svi_archive_loading(a))
+            of->owner = owner;
     }
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "learner/learner_archive.h"
 #include "learner/learner_internal.h"
 #include "learner/owned_model.h"
 
@@ -101,9 +102,15 @@ static svs_code learner_room_for_features(svs_learner *l, int features, svs_erro
     return code;
 }
 
+/* Samples that got their label leave dead slots behind: with some more of them than may wait, there is a squeeze
+ * only after many. */
+static int learner_waiting_slots(const svs_options *o) {
+    return o->labels_ttl > 0 ? o->labels_max + (o->labels_max + 3) / 4 : 0;
+}
+
 /* False: no memory. */
 static bool learner_build(svs_learner *l, int d, svs_error *err) {
-    const int features = d < 1 ? 1 : d, waiting = l->o.labels_ttl > 0 ? l->o.labels_max : 0;
+    const int features = d < 1 ? 1 : d, waiting = learner_waiting_slots(&l->o);
     l->classes = svi_alloc_array((size_t)l->o.max_classes, sizeof *l->classes);
     if (!l->classes) {
         svi_fail_memory(err, "the classes");
@@ -272,6 +279,23 @@ static inline void learner_take_label(svs_learner *l, const double *x, svs_value
     l->version += fresh && l->version == version; /* skipped by FALSVM, but the model has a class more */
 }
 
+/* For one more that waits, which is reserved. */
+static void learner_make_place(svs_learner *l) {
+    struct svi_ring *r = &l->waiting;
+    while (r->count > 0 && !r->slots[r->first].live)
+        svi_ring_pop(r);
+    if ((l->labelled_wait ? r->count : r->live) == l->o.labels_max) {
+        l->health.labels_evicted++;
+        svi_ring_pop(r);
+    }
+    if (svi_ring_full(r))
+        svi_ring_squeeze(r);
+}
+
+void svi_learner_repeat_old(svs_learner *l, bool old) {
+    l->labelled_wait = old;
+}
+
 static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, double time, svs_step *out,
                                        svs_error *err) {
     if (l->waiting.max == 0 || s->id.kind == SVS_NONE)
@@ -279,10 +303,7 @@ static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, doub
     svs_code code = svi_ring_reserve(&l->waiting, s->id, err);
     if (code != SVS_OK)
         return code;
-    if (svi_ring_full(&l->waiting)) {
-        l->health.labels_evicted += l->waiting.slots[l->waiting.first].live;
-        svi_ring_pop(&l->waiting);
-    }
+    learner_make_place(l);
     int32_t slot = svi_ring_push(&l->waiting, s->id);
     struct svi_slot *to = &l->waiting.slots[slot];
     double *row = svi_ring_row(&l->waiting, slot);
@@ -450,7 +471,7 @@ void svs_learner_health(const svs_learner *l, svs_health *h) {
 
 double svs_learner_memory(const svs_options *o, int d, int classes) {
     double n = d + 1, rows = svi_rows_of(classes);
-    double waiting = o->labels_ttl > 0 ? svi_ring_memory(o->labels_max, (int)(d + 2 * rows)) : 0;
+    double waiting = svi_ring_memory(learner_waiting_slots(o), (int)(d + 2 * rows));
     return svi_ring_memory((double)o->window, d) + waiting + svi_alsvm_memory(d + 1, (int)rows, o->isa) +
            svi_gram_memory(d + 1, classes) + 8 * (n * n + 2 * rows * n + 12 * n);
 }

@@ -180,6 +180,25 @@ void svi_ring_kill(struct svi_ring *r, int32_t slot) {
         r->slots[s->older].newer = s->newer;
 }
 
+void svi_ring_squeeze(struct svi_ring *r) {
+    int32_t kept = 0;
+    ring_clear_buckets(r);
+    for (int32_t i = 0; i < r->count; i++) {
+        const int32_t from = svi_ring_at(r, i), to = svi_ring_at(r, kept);
+        if (!r->slots[from].live)
+            continue;
+        if (to != from) {
+            r->slots[to] = r->slots[from];
+            memcpy(svi_ring_row(r, to), svi_ring_row(r, from), (size_t)r->stride * sizeof *r->rows);
+            ring_own_name(r, to);
+        }
+        if (r->slots[to].id.kind != SVS_NONE)
+            ring_chain(r, to);
+        kept++;
+    }
+    r->count = kept;
+}
+
 static int32_t ring_matching(const struct svi_ring *r, int32_t slot, svs_value id, uint32_t hash) {
     while (slot != NONE && !(r->slots[slot].hash == hash && svs_value_equal(r->slots[slot].id, id)))
         slot = r->slots[slot].older;

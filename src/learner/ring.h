@@ -1,7 +1,7 @@
 /* ring.h: samples in the order in which they came, each a raw row with what is known of it, found by id.
  *
  * The window and the samples that wait for a label are both rings. A sample that is taken out before its turn
- * stays as a dead slot until it is the oldest. Slots grow by doubling up to `max`; the id index and the room
+ * stays as a dead slot until it is the oldest, or until svi_ring_squeeze. Slots grow by doubling up to `max`; the id index and the room
  * for string ids appear with the first id that needs them. A slot's number is valid until the next push. */
 #ifndef SVI_RING_H
 #define SVI_RING_H
@@ -75,6 +75,9 @@ void svi_ring_pop(struct svi_ring *r);
 
 /* Takes a slot out before its turn: dead, and no longer found. */
 void svi_ring_kill(struct svi_ring *r, int32_t slot);
+
+/* Moves the live slots together, so that the dead ones take no place. O(count). */
+void svi_ring_squeeze(struct svi_ring *r);
 
 /* The newest live slot of that id, or the next older one after `slot`; -1 = none. */
 int32_t svi_ring_find(const struct svi_ring *r, svs_value id);

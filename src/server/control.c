@@ -83,6 +83,18 @@ static svs_code op_apply(struct request *r) {
     return SVS_OK;
 }
 
+static svs_code op_prune(struct request *r) {
+    svi_engine *e = r->control->engine;
+    const int features = svi_engine_shape(e)->d, classes = svi_engine_classes(e);
+    svs_code code = apply_to_engine(r, NULL);
+    if (code != SVS_OK)
+        return code;
+    reply_ok(r, 2);
+    svi_put_int(r->reply, "features", features - svi_engine_shape(e)->d);
+    svi_put_int(r->reply, "classes", classes - svi_engine_classes(e));
+    return SVS_OK;
+}
+
 static svs_code op_config(struct request *r) {
     svs_code code = r->command.has_set ? apply_to_engine(r, NULL) : SVS_OK;
     if (code != SVS_OK)
@@ -165,6 +177,7 @@ static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
     [SVI_COMMAND_PUBLISH] = op_apply, [SVI_COMMAND_FORGET] = op_apply,  [SVI_COMMAND_LABEL] = op_apply,
     [SVI_COMMAND_RESET] = op_apply,   [SVI_COMMAND_STOP] = op_stop,     [SVI_COMMAND_REFIT] = op_apply,
     [SVI_COMMAND_SAVE] = op_save,     [SVI_COMMAND_SCORE] = op_score,   [SVI_COMMAND_LOAD] = op_load,
+    [SVI_COMMAND_PRUNE] = op_prune,
 };
 
 /* A slip of the fingers is not to drop what a directory was made to keep. Asked here and not where it takes
@@ -172,18 +185,27 @@ static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
 static svs_code require_consent(const struct request *r) {
     if (r->command.op != SVI_COMMAND_RESET || !r->control->write_ahead || r->command.yes)
         return SVS_OK;
-    return svi_fail(r->err, SVS_UNAVAILABLE,
-                    "reset drops the model and the window that %.100s keeps: say so with yes: true (svmstream "
-                    "ctl reset --yes)",
-                    r->control->settings->state_dir);
+    return svi_fail(
+        r->err, SVS_UNAVAILABLE,
+        "reset drops the model and the window that %.100s keeps: say so with yes: true (svmstream "
+        "ctl reset --yes)",
+        r->control->settings->state_dir);
+}
+
+static enum svi_record_kind record_kind(const struct svi_command *c) {
+    return c->op == SVI_COMMAND_RESET && !c->keeps_shape ? SVI_RECORD_RESET : SVI_RECORD_CONTROL;
 }
 
 static svs_code control_run(struct request *r) {
     struct svi_control *c = r->control;
     const bool kept = c->write_ahead && svi_command_changes(&r->command);
     svs_code code = require_consent(r);
+    r->command.keeps_shape = c->text_rows;
+    if (code == SVS_OK && r->command.op == SVI_COMMAND_PRUNE && c->text_rows)
+        code = svi_fail(r->err, SVS_UNAVAILABLE,
+                        "prune is not possible while rows of text come in: their columns have their places");
     if (kept && code == SVS_OK)
-        code = svi_write_ahead_write(c->write_ahead, SVI_RECORD_CONTROL, r->now, r->command.bytes,
+        code = svi_write_ahead_write(c->write_ahead, record_kind(&r->command), r->now, r->command.bytes,
                                      r->command.size, r->err);
     const bool written = kept && code == SVS_OK;
     if (code == SVS_OK)

@@ -9,11 +9,13 @@ struct svi_write_ahead;
 
 struct svi_control {
     svi_engine *engine;
-    struct svi_settings *settings;       /* `config` may change them */
-    double started;                      /* arrival clock at start; moves with the clock */
-    bool stop;                           /* set by `stop` */
+    struct svi_settings *settings; /* `config` may change them */
+    double started;                /* arrival clock at start; moves with the clock */
+    uint64_t run; /* changes with every start: within one nothing is lost that was acknowledged */
+    bool stop;    /* set by `stop` */
     struct svi_write_ahead *write_ahead; /* NULL: the state is not kept */
-    bool failed; /* the state cannot be kept any more: the process must end, for this reason */
+    bool text_rows; /* rows of text come in, whose columns have their places: features and classes stay */
+    bool failed;    /* the state cannot be kept any more: the process must end, for this reason */
     svs_error failure;
 };
 

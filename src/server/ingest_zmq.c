@@ -20,6 +20,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "engine/sources.h"
 #include "state/write_ahead.h"
 #include "server/router.h"
 
@@ -39,6 +40,8 @@ enum verdict {
     ANSWER,       /* it changes nothing: a question */
     FORBIDDEN,    /* its sender has lost the right */
     WRONG_SOURCE, /* its sender may not use this src */
+    OVER_QUOTA,   /* its sender has as many sources as it may have */
+    NOT_ITS_OWN,  /* bye to the source of another key */
     UNNUMBERED    /* exactly-once needs src and n */
 };
 
@@ -49,7 +52,8 @@ svs_code svi_ingest_zmq_new(struct svi_ingest_zmq *in, svs_error *err) {
         b->queue = svi_alloc_array(TURN_MESSAGES, sizeof *b->queue);
         b->envelope = svi_alloc_array(TURN_MESSAGES, sizeof *b->envelope);
         b->verdict = svi_alloc(TURN_MESSAGES);
-        good = good && b->queue && b->envelope && b->verdict;
+        b->owner = svi_alloc_array(TURN_MESSAGES, sizeof *b->owner);
+        good = good && b->queue && b->envelope && b->verdict && b->owner;
     }
     in->first = &in->batch[0];
     in->second = &in->batch[1];
@@ -70,6 +74,7 @@ void svi_ingest_zmq_free(struct svi_ingest_zmq *in) {
         svi_free(in->batch[i].queue);
         svi_free(in->batch[i].envelope);
         svi_free(in->batch[i].verdict);
+        svi_free(in->batch[i].owner);
     }
     svi_bytes_clear(&in->reply);
 }
@@ -78,15 +83,70 @@ static bool ingest_zmq_answers(const struct svi_ingest_zmq *in) {
     return svi_input_mode(in->settings)->replies;
 }
 
-static enum verdict verdict_of(struct svi_ingest_zmq *in, zmq_msg_t *m, const struct svi_envelope *env) {
-    if (!svi_access_admits(in->access, SVI_ROLE_INGEST, m))
-        return FORBIDDEN;
-    if (!svi_access_admits_source(in->access, m, env->src, env->src_length))
-        return WRONG_SOURCE;
-    if (ingest_zmq_answers(in) && env->hello)
+/* Who takes the place of a new source: a key, or else a connection, which is a new one when it comes again.
+ * FNV-1a: keys are not free to be chosen, and the routing ids of connections are ours. */
+static uint64_t owner_of(struct svi_request *r) {
+    const char *user = svi_message_user(&r->body), *bytes = user;
+    size_t length = strlen(user);
+    uint64_t h = 14695981039346656037u;
+    if (length == 0 && r->route_count > 0) {
+        bytes = zmq_msg_data(&r->route[0]);
+        length = zmq_msg_size(&r->route[0]);
+    }
+    for (size_t i = 0; i < length; i++)
+        h = (h ^ (unsigned char)bytes[i]) * 1099511628211u;
+    return user[0] ? h | 1 : h & ~UINT64_C(1);
+}
+
+/* Does the message make a source, as far as can be known before those in front of it took effect? A hello
+ * that comes here brings one back. */
+static bool makes_source(const struct svi_ingest_zmq *in, const struct svi_envelope *env) {
+    return env->src_good && (env->n == 0 || env->hello) &&
+           !svi_engine_source_owner(in->control->engine, env->src, env->src_length);
+}
+
+static int64_t sources_to_come(const struct svi_batch *b, uint64_t owner) {
+    int64_t count = 0;
+    for (int i = b->done; i < b->count; i++)
+        count += b->verdict[i] == APPLY && b->owner[i] == owner;
+    return count;
+}
+
+static bool is_over_quota(const struct svi_ingest_zmq *in, uint64_t owner, double now) {
+    const struct svi_settings *s = in->settings;
+    const int64_t quota = s->sources_quota > 0 ? s->sources_quota : (s->max_sources + 1) / 2;
+    const int64_t coming = sources_to_come(in->first, owner) + sources_to_come(in->second, owner);
+    return svi_engine_sources(in->control->engine) + coming >= quota &&
+           svi_engine_sources_owned(in->control->engine, owner, now) + coming >= quota;
+}
+
+/* Of a message whose sender may send: what it does to the table of sources. */
+static enum verdict verdict_on_source(const struct svi_ingest_zmq *in, struct svi_request *r,
+                                      const struct svi_envelope *env, double now, uint64_t *owner) {
+    if (env->hello && !svi_router_changes(in->control, env))
         return ANSWER;
-    return svi_settings_delivery(in->settings) != SVI_EXACTLY_ONCE || svi_envelope_numbered(env) ? APPLY
-                                                                                                 : UNNUMBERED;
+    if (env->bye) {
+        const uint64_t *kept = svi_engine_source_owner(in->control->engine, env->src, env->src_length);
+        return kept && svi_owner_is_key(*kept) && *kept != owner_of(r) ? NOT_ITS_OWN : APPLY;
+    }
+    if (!makes_source(in, env))
+        return APPLY;
+    *owner = owner_of(r);
+    return is_over_quota(in, *owner, now) ? OVER_QUOTA : APPLY;
+}
+
+/* *owner: of the source that the message may make; 0 = it makes none. */
+static enum verdict verdict_of(struct svi_ingest_zmq *in, struct svi_request *r,
+                               const struct svi_envelope *env, double now, uint64_t *owner) {
+    *owner = 0;
+    if (!svi_access_admits(in->access, SVI_ROLE_INGEST, &r->body))
+        return FORBIDDEN;
+    if (!svi_access_admits_source(in->access, &r->body, env->src, env->src_length))
+        return WRONG_SOURCE;
+    const bool greets = env->hello || env->bye;
+    if (svi_settings_delivery(in->settings) == SVI_EXACTLY_ONCE && !greets && !svi_envelope_numbered(env))
+        return UNNUMBERED;
+    return ingest_zmq_answers(in) ? verdict_on_source(in, r, env, now, owner) : APPLY;
 }
 
 static bool receive_any(const struct svi_ingest_zmq *in, struct svi_request *r) {
@@ -122,7 +182,8 @@ static size_t ingest_zmq_take(struct svi_ingest_zmq *in, struct svi_batch *b, do
         b->bytes += zmq_msg_size(m);
         struct svi_envelope *env = &b->envelope[b->count];
         svi_envelope_read(env, zmq_msg_data(m), zmq_msg_size(m)); /* the one parse of this message */
-        b->verdict[b->count++] = (uint8_t)verdict_of(in, m, env);
+        b->verdict[b->count] = (uint8_t)verdict_of(in, &b->queue[b->count], env, now, &b->owner[b->count]);
+        b->count++;
     }
     return b->bytes - before;
 }
@@ -131,6 +192,10 @@ static const svs_error reasons[] = {
     [FORBIDDEN] = {SVS_NOT_ALLOWED, "this key, or its role, was removed from the allow file"},
     [WRONG_SOURCE] = {SVS_NOT_ALLOWED,
                       "this key is bound to other names than this src (keys allow --role source:NAME)"},
+    [OVER_QUOTA] = {SVS_LIMIT,
+                    "this key or connection has as many sources as sources.quota allows: use fewer "
+                    "names, and end those that are done with bye"},
+    [NOT_ITS_OWN] = {SVS_NOT_ALLOWED, "bye to a source that another key began: that key may end it"},
     [UNNUMBERED] = {SVS_NO_SOURCE, "delivery exactly-once accepts numbered samples only: give src and n"},
 };
 
@@ -171,6 +236,13 @@ static bool out_of_memory(const struct svi_ingest_zmq *in) {
     return in->control->write_ahead && svi_engine_out_of_memory(in->control->engine);
 }
 
+/* The message has made its source, unless it was refused or another one was faster. */
+static void note_owner(struct svi_ingest_zmq *in, const struct svi_envelope *env, uint64_t owner) {
+    uint64_t *kept = svi_engine_source_owner(in->control->engine, env->src, env->src_length);
+    if (kept && *kept == 0)
+        *kept = owner;
+}
+
 static void ingest_zmq_settle(struct svi_ingest_zmq *in, struct svi_batch *b, int i) {
     struct svi_request *r = &b->queue[i];
     struct svi_envelope *env = &b->envelope[i];
@@ -180,8 +252,11 @@ static void ingest_zmq_settle(struct svi_ingest_zmq *in, struct svi_batch *b, in
     if (verdict == UNNUMBERED && !b->full) /* access reports the others, a full disk was reported once */
         svi_engine_refuse(in->control->engine, why->code, why->text, env->bytes, env->size, b->now);
     in->declined += declined;
-    svs_code code = why ? svi_router_decline(in->control, env, why, &in->reply)
-                        : svi_router_handle(in->control, env, b->now, &in->reply);
+    svs_code code = why                 ? svi_router_decline(in->control, env, why, &in->reply)
+                    : verdict == ANSWER ? svi_router_answer(in->control, env, &in->reply)
+                                        : svi_router_handle(in->control, env, b->now, &in->reply);
+    if (!why && b->owner[i] != 0)
+        note_owner(in, env, b->owner[i]);
     if (!out_of_memory(in))
         svi_ingest_zmq_reply(in, in->socket, r, code);
 }
@@ -303,7 +378,8 @@ double svi_ingest_zmq_batch_memory(const struct svi_settings *s) {
 
 double svi_ingest_zmq_memory(const struct svi_settings *s) {
     return 2 * (svi_ingest_zmq_batch_memory(s) +
-                TURN_MESSAGES * (sizeof(struct svi_request) + sizeof(struct svi_envelope) + 1.0));
+                TURN_MESSAGES *
+                    (sizeof(struct svi_request) + sizeof(struct svi_envelope) + sizeof(uint64_t) + 1.0));
 }
 
 void svi_ingest_zmq_figures(const struct svi_ingest_zmq *in) {

@@ -13,6 +13,7 @@ struct svi_batch {
     struct svi_request *queue;
     struct svi_envelope *envelope; /* of each */
     uint8_t *verdict;              /* of each (ingest_zmq.c) */
+    uint64_t *owner;               /* of the source that it may make */
     int count, done;               /* of them are settled */
     size_t bytes;
     double now, began; /* arrival clock, monotonic */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "state/write_ahead.h"
+#include "wire/fields.h"
 #include "wire/pack.h"
 
 #define CREDIT      1024 /* messages that a producer may have on the way */
@@ -28,20 +29,28 @@ static void reply_hello(struct svi_pack *p, const struct svi_control *c, const s
     svi_put_int(p, "durable", router_durable(c, name));
     svi_put_int(p, "credit", CREDIT);
     svi_put_uint(p, "epoch", svi_engine_epoch(c->engine));
+    svi_put_uint(p, "run", c->run);
     /* before anything is on disk `durable` cannot tell whether it will be */
     svi_put_text(p, "delivery", svi_settings_word("delivery", (int)svi_settings_delivery(c->settings)));
     svi_put_int(p, "max_message", c->settings->max_message);
 }
 
+static void reply_bye(struct svi_pack *p) {
+    svi_pack_map(p, 2);
+    svi_put_bool(p, "ok", true);
+    svi_put_bool(p, "bye", true);
+}
+
 /* `final`: the message's number is used up, sending it again would not help. */
-static void reply_refusal(struct svi_pack *p, const struct svi_receipt *r, bool final) {
+static void reply_refusal(struct svi_pack *p, const struct svi_receipt *r, bool tells_next, bool final) {
     bool sourced = r->src[0] != '\0';
-    svi_pack_map(p, sourced ? 5 : 2);
+    svi_pack_map(p, sourced ? 4 + (size_t)tells_next : 2);
     svi_put_error(p, &r->error);
     if (!sourced)
         return;
     svi_put_int(p, "n", r->first);
-    svi_put_int(p, "next", r->n + 1);
+    if (tells_next)
+        svi_put_int(p, "next", r->n + 1);
     svi_put_bool(p, "final", final);
 }
 
@@ -64,18 +73,42 @@ static void reply_taken(struct svi_pack *p, const struct svi_control *c, const s
     }
 }
 
+/* Does the hello name this run? */
+static bool is_of_this_run(const struct svi_control *c, const struct svi_envelope *env) {
+    static const struct svi_field field = {.name = "run", .type = SVI_FIELD_UINT, .optional = true};
+    uint64_t run = 0;
+    svi_fields_read("hello", &field, 1, env->bytes, env->bytes + env->size, &run, NULL);
+    return run == c->run;
+}
+
+bool svi_router_changes(const struct svi_control *c, const struct svi_envelope *env) {
+    return !env->hello || (env->src_good && env->n > 0 && is_of_this_run(c, env) &&
+                           !svi_engine_source_owner(c->engine, env->src, env->src_length));
+}
+
+svs_code svi_router_answer(struct svi_control *c, const struct svi_envelope *env, struct svi_bytes *out) {
+    struct svi_pack p;
+    out->size = 0;
+    svi_pack_begin(&p, out);
+    reply_hello(&p, c, env);
+    return svi_pack_end(&p);
+}
+
 svs_code svi_router_handle(struct svi_control *c, struct svi_envelope *env, double now,
                            struct svi_bytes *out) {
     struct svi_receipt r;
     struct svi_pack p;
+    if (!svi_router_changes(c, env))
+        return svi_router_answer(c, env, out);
     out->size = 0;
     svi_pack_begin(&p, out);
-    if (!env->hello)
-        svi_engine_apply(c->engine, env, now, true, &r);
-    if (env->hello)
+    svi_engine_apply(c->engine, env, now, true, &r);
+    if (env->hello && r.refused == 0)
         reply_hello(&p, c, env);
+    else if (env->bye && r.refused == 0)
+        reply_bye(&p);
     else if (r.refused > 0 && r.accepted == 0 && r.duplicates == 0)
-        reply_refusal(&p, &r, r.first <= r.n);
+        reply_refusal(&p, &r, true, r.first <= r.n);
     else
         reply_taken(&p, c, &r);
     return svi_pack_end(&p);
@@ -85,16 +118,17 @@ svs_code svi_router_decline(struct svi_control *c, const struct svi_envelope *en
                             struct svi_bytes *out) {
     struct svi_receipt r = {.error = *why, .refused = 1};
     struct svi_pack p;
-    if (env && env->src_good && env->n >= 0) {
+    if (env && env->src_good && env->n >= 0 && !env->hello) {
         r.first = env->n;
         memcpy(r.src, env->src, env->src_length);
         r.n = svi_engine_source_next(c->engine, r.src) - 1;
     }
     /* A full disk passes: a producer that sends again what was accepted long ago must not believe that it was
-     * refused. */
-    const bool passes = why->code == SVS_DISK_FULL || why->code == SVS_NO_MEMORY;
+     * refused. One that may not use the name learns nothing about it. */
+    const bool passes = why->code == SVS_DISK_FULL || why->code == SVS_NO_MEMORY,
+               strange = why->code == SVS_NOT_ALLOWED;
     out->size = 0;
     svi_pack_begin(&p, out);
-    reply_refusal(&p, &r, !passes && r.first <= r.n);
+    reply_refusal(&p, &r, !strange, !passes && !strange && r.first <= r.n);
     return svi_pack_end(&p);
 }

@@ -5,10 +5,17 @@
 
 #include "server/control.h"
 
-/* Applies a message: hello, or samples with or without src and n; the reply into `out` (replaced).
+/* Applies a message: hello, bye, or samples with or without src and n; the reply into `out` (replaced).
  * SVS_NO_MEMORY only. */
 svs_code svi_router_handle(struct svi_control *c, struct svi_envelope *env, double now,
                            struct svi_bytes *out);
+
+/* Does the message change the state, so that it is to be written ahead? A hello only asks, unless it brings
+ * back a source that was forgotten (`n`). */
+bool svi_router_changes(const struct svi_control *c, const struct svi_envelope *env);
+
+/* The reply to a hello that only asks; nothing is changed. */
+svs_code svi_router_answer(struct svi_control *c, const struct svi_envelope *env, struct svi_bytes *out);
 
 /* The reply to a message that is not applied, for this reason; env: NULL where there is none. */
 svs_code svi_router_decline(struct svi_control *c, const struct svi_envelope *env, const svs_error *why,

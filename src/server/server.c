@@ -512,7 +512,10 @@ static svs_code server_build(struct server *p, svs_error *err) {
     p->control = (struct svi_control){.engine = p->engine,
                                       .settings = &p->settings,
                                       .started = server_now(p),
-                                      .write_ahead = p->write_ahead};
+                                      .run = (uint64_t)(1e6 * svi_wall_clock()),
+                                      .write_ahead = p->write_ahead,
+                                      .text_rows = strcmp(p->settings.in, "-") == 0 &&
+                                                   strcmp(p->settings.in_format, "msgpack") != 0};
     p->messages = (struct svi_ingest_zmq){.settings = &p->settings,
                                           .control = &p->control,
                                           .access = &p->access,

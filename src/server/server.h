@@ -12,7 +12,8 @@ struct svi_server_hooks {
     FILE *scores; /* `in` is "-" and no `out` was given: scores go here as JSON lines, to its descriptor; NULL
                      = nowhere */
     FILE *refused; /* `in` is "-": refused rows are reported here as text; NULL = nowhere */
-    FILE *log; /* addresses at the start, of sockets refusals and alerts (a line a second), a summary at the end, the accuracy as the last line; NULL = quiet */
+    FILE *log; /* addresses at the start, of sockets refusals and alerts (a line a second), a summary at the
+                  end, the accuracy as the last line; NULL = quiet */
     FILE *errors; /* what goes wrong meanwhile and does not end it; NULL = nowhere */
     /* SIGHUP: the settings as a start would have them now (server/reload.h); NULL = there is no file. */
     svs_code (*read_again)(const void *args, struct svi_settings *s, svs_error *err);

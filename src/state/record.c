@@ -63,6 +63,7 @@ static svs_code apply_command(svi_engine *e, struct svi_settings *s, const struc
                               svs_error *err) {
     struct svi_command c;
     svs_code code = svi_command_read(&c, r->payload, r->size, err);
+    c.keeps_shape = r->kind == SVI_RECORD_CONTROL;
     if (code == SVS_OK)
         code = svi_engine_command(e, &c, s, r->now, NULL, err);
     return code == SVS_NO_MEMORY ? code : SVS_OK;
@@ -78,6 +79,7 @@ svs_code svi_record_apply(svi_engine **e, struct svi_settings *s, const struct s
         svi_engine_apply(*e, &env, r->now, r->kind == SVI_RECORD_SOURCED, receipt);
         return SVS_OK;
     case SVI_RECORD_CONTROL:
+    case SVI_RECORD_RESET:
         return apply_command(*e, s, r, err);
     case SVI_RECORD_REFIT:
         return svi_engine_refit_repeat(*e, r->payload, r->size, err);

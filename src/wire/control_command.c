@@ -21,6 +21,7 @@ static const struct {
     [SVI_COMMAND_RESET] = {"reset", ALWAYS},   [SVI_COMMAND_STOP] = {"stop", NEVER},
     [SVI_COMMAND_REFIT] = {"refit", ALWAYS},   [SVI_COMMAND_SAVE] = {"save", NEVER},
     [SVI_COMMAND_SCORE] = {"score", NEVER},    [SVI_COMMAND_LOAD] = {"load", NEVER},
+    [SVI_COMMAND_PRUNE] = {"prune", ALWAYS},
 };
 
 const char *svi_command_name(enum svi_command_op op) {

@@ -261,12 +261,16 @@ static svs_code decode_take_pairs(struct reading *r, uint32_t pairs, enum svi_ki
     return code;
 }
 
+static enum svi_kind empty_kind(const struct svi_shape *s) {
+    return s->fixed_names ? SVI_NAMED : SVI_SPARSE;
+}
+
 static svs_code decode_take_map(struct reading *r, const struct svi_item *map) {
     const struct svi_shape *s = r->shape;
     struct svi_item key;
     r->at = map->body;
-    if (map->length == 0) /* a row of zeros of whatever kind the stream has */
-        return decode_begin_map(r, s->kind != SVI_UNSET ? s->kind : s->fixed_names ? SVI_NAMED : SVI_SPARSE);
+    if (map->length == 0) /* a row of zeros of whatever kind the stream has, or will have */
+        return decode_begin_map(r, s->kind == SVI_UNSET && s->empty_fixes ? empty_kind(s) : s->kind);
     svi_item_read(map->body, &key);
     if (key.type == SVI_STRING)
         return decode_take_pairs(r, map->length, SVI_NAMED);

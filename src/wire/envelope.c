@@ -191,6 +191,7 @@ static void envelope_read_source(struct svi_envelope *e) {
     if ((seen >> SVI_KEY_OP & 1) && e->first.at == e->bytes) {
         svi_item_read(value[SVI_KEY_OP], &item);
         e->hello = svi_item_is(&item, "hello");
+        e->bye = svi_item_is(&item, "bye");
     }
 }
 
@@ -209,7 +210,7 @@ svs_code svi_envelope_read(struct svi_envelope *e, const void *bytes, size_t siz
     e->size = size;
     e->form.code = SVS_OK;
     e->form.text[0] = '\0';
-    e->has_src = e->has_n = e->src_good = e->hello = e->array = false;
+    e->has_src = e->has_n = e->src_good = e->hello = e->bye = e->array = false;
     e->src = "";
     e->src_length = 0;
     e->n = -1;
@@ -239,7 +240,7 @@ svs_code svi_envelope_read(struct svi_envelope *e, const void *bytes, size_t siz
     if (e->form.code == SVS_OK)
         return SVS_OK;
     /* Of a batch that is too large the name stays, for access control: its sender may send, but not this. */
-    e->has_src = e->has_n = e->src_good = e->hello = false;
+    e->has_src = e->has_n = e->src_good = e->hello = e->bye = false;
     e->n = -1;
     e->left = 0;
     e->columns = NULL;

@@ -57,6 +57,7 @@ struct svi_envelope {
     uint32_t src_length;
     int64_t n;  /* -1: none, or no whole number from 0 */
     bool hello; /* a map whose op is hello */
+    bool bye;   /* ... is bye */
 
     /* The names of what arrays hold: `columns` of the element decoded last, or of one before it; at first
      * that of the first element. NULL: none. */

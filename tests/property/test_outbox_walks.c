@@ -1,5 +1,6 @@
 /* The outbox by random walks: a process that dies with and without its state, power cuts, connections that
- * break and bring old messages late, lost and doubled messages, refusals for good and for now. Whatever
+ * break and bring old messages late, lost and doubled messages, refusals for good and for now, a process that
+ * forgets the producer after a long silence. Whatever
  * happens, each sample changes a state at most once, in order; none is released before it may be; and what a
  * state lacks in the end is exactly what the outbox says is lost. */
 #include "support/outbox.h"
@@ -17,6 +18,8 @@ struct walk {
     bool leaves; /* the folder of the state can go, too */
     bool left;   /* it did */
 };
+
+static int returned; /* producers that were forgotten, in all walks */
 
 static uint32_t below(struct walk *w, uint32_t n) {
     return svi_random_below(&w->random, n);
@@ -65,6 +68,15 @@ static void crash(struct walk *w) {
         svs_outbox_broken(w->b.box, w->b.now);
 }
 
+/* Nothing is on the way, and everything is answered for: the process may have been silent for a week. */
+static void forget(struct walk *w) {
+    struct receiver *r = &w->b.r;
+    const svs_outbox *box = w->b.box;
+    r->forgotten = r->forgotten || (r->run > 0 && box->run == r->run && box->met && box->phase == SVI_LIVE &&
+                                    box->sent == box->taken && box->first + box->taken == r->next + box->shift &&
+                                    r->next > 0 && r->in.count + r->out.count + r->late.count == 0);
+}
+
 static void put_some(struct walk *w) {
     int64_t wanted = svs_outbox_wanted(w->b.box);
     for (uint32_t i = below(w, 20); i > 0 && wanted >= 0 && wanted < IDS; i--)
@@ -110,7 +122,9 @@ static void step(struct walk *w) {
         w->b.r.synced = below(w, 2) ? w->b.r.next : w->b.r.synced;
         break;
     case 3: /* the connection breaks, the process lives on */
-        if (below(w, 20) == 0 && w->b.r.next + w->b.box->shift >= w->b.box->first)
+        if (below(w, 4) == 0)
+            forget(w);
+        else if (below(w, 20) == 0 && w->b.r.next + w->b.box->shift >= w->b.box->first)
             receiver_reconnect(&w->b.r); /* while numbers stay: else no message may be late (outbox.h) */
         else if (below(w, 10) == 0)
             way_lose(&w->b.r.in, (int)below(w, (uint32_t)w->b.r.in.count + 1));
@@ -191,6 +205,7 @@ static void random_walk(uint64_t seed) {
     w.b.r.keeps = keeps;
     w.b.r.level = keeps && (o.release == SVS_OUTBOX_DURABLE || below(&w, 3)) ? "at-least-once" : NULL;
     w.b.r.always = keeps && below(&w, 4) == 0;
+    w.b.r.run = below(&w, 3) ? 1 : 0;
     w.b.r.skips = true; /* the log is looked at in the end */
     w.b.r.took = on_taken;
     w.b.r.user = &w;
@@ -201,6 +216,13 @@ static void random_walk(uint64_t seed) {
         w.b.put = wanted > w.b.put ? wanted : w.b.put;
     }
     calm_down(&w);
+    returned += w.b.r.returned;
+    if (below(&w, 2)) {
+        svs_outbox_leave(w.b.box);
+        assert_false(svs_outbox_done(w.b.box));
+        settle_down(&w.b);
+        assert_true(w.b.r.bye && svs_outbox_done(w.b.box));
+    }
     svs_outbox_figures f = status(&w.b);
     assert_int_equal(w.b.r.repeated, 0);
     for (int64_t i = 0; i < w.b.put; i++)
@@ -215,6 +237,7 @@ static void test_walks(void **unused) {
     const int count = getenv("SVMSTREAM_QUICK") ? 60 : 400;
     for (int i = 0; i < count; i++)
         random_walk(1000 + (uint64_t)i);
+    assert_true(returned > count / 4);
 }
 
 int main(void) {

@@ -41,7 +41,7 @@ import zmq  # noqa: E402
 
 # What differs from run to run: clocks, ports, loads, and the words of an error.
 EXEMPT = {
-    "epoch", "uptime", "seconds", "memory_predicted", "rate", "milliseconds", "refit_milliseconds", "checkpoint_milliseconds",
+    "epoch", "run", "uptime", "seconds", "memory_predicted", "rate", "milliseconds", "refit_milliseconds", "checkpoint_milliseconds",
     "journal_age", "journal_bytes", "journal_records", "journal_undurable", "checkpoint_age", "checkpoints", "latency_p50", "latency_p99", "turn_mean", "turn_max",
     "in", "out", "ctl", "state.dir", "error", "reason", "refit_error", "novelty_error", "connections",
 }

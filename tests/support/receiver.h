@@ -72,6 +72,10 @@ struct receiver {
     const char *busy;          /* everything is refused for now, for this code */
     bool explains;             /* says why samples of a batch were refused */
     int largest;               /* bytes; a larger message vanishes with all behind it; 0 = no limit */
+    uint64_t run;              /* of the process; 0 = not told */
+    bool forgotten;            /* the producer was silent for long, and the name is gone */
+    bool bye;                  /* was said */
+    int returned;              /* times that the producer said where it was */
     bool skips;                /* ids may be left out: the test took them away */
     void (*took)(void *user, int64_t id); /* taken or refused for good */
     void *user;
@@ -159,6 +163,12 @@ static inline void receiver_samples(struct receiver *r, const msgpack_object *o)
     int64_t count = o->type == MSGPACK_OBJECT_ARRAY ? o->via.array.size : 1, good = 0, bad = 0, known = 0;
     int64_t n = receiver_key(one, "n")->via.i64;
     assert_non_null(receiver_key(one, "src"));
+    assert_false(r->bye);
+    if (r->forgotten) {
+        assert_true(n > 0); /* else it would be taken for a new producer */
+        receiver_answer(r, "final", false, "source_forgotten", "n", n, "next", INT64_C(0), NULL);
+        return;
+    }
     if (n > r->next) {
         receiver_answer(r, "final", false, "gap", "n", n, "next", r->next, NULL);
         return;
@@ -186,6 +196,21 @@ static inline void receiver_samples(struct receiver *r, const msgpack_object *o)
                         "refused", bad > 0 ? bad : INT64_C(-1), NULL);
 }
 
+/* Hello, perhaps of a producer that was forgotten: then it says where it was, to a process of the same run. */
+static inline void receiver_hello(struct receiver *r, const msgpack_object *hello) {
+    const msgpack_object *n = receiver_key(hello, "n"), *run = receiver_key(hello, "run");
+    assert_true(!n || (run && run->via.u64 > 0));
+    if (n && run->via.u64 == r->run && r->forgotten) {
+        assert_int_equal(n->via.i64, r->next); /* nothing lost, nothing twice */
+        r->forgotten = false;
+        r->returned++;
+    }
+    receiver_answer(r, "ok", true, NULL, "next", r->forgotten ? INT64_C(0) : r->next, "durable",
+                    r->forgotten ? INT64_C(-1) : receiver_durable(r), "credit", r->credit, "epoch",
+                    (int64_t)r->epoch, "run", r->run > 0 ? (int64_t)r->run : INT64_C(-1), "max_message",
+                    r->largest > 0 ? (int64_t)r->largest : INT64_C(-1), NULL);
+}
+
 /* Takes the next message. */
 static inline void receiver_turn(struct receiver *r, bool twice) {
     struct letter l = way_take(&r->in);
@@ -198,12 +223,15 @@ static inline void receiver_turn(struct receiver *r, bool twice) {
         msgpack_unpacked u;
         msgpack_unpacked_init(&u);
         assert_int_equal(msgpack_unpack_next(&u, l.bytes, l.size, NULL), MSGPACK_UNPACK_SUCCESS);
-        const bool hello = u.data.type == MSGPACK_OBJECT_MAP && receiver_key(&u.data, "op");
-        if (hello && i == 0) /* samples come twice when they are sent again; hellos are counted */
-            receiver_answer(r, "ok", true, NULL, "next", r->next, "durable", receiver_durable(r), "credit",
-                            r->credit, "epoch", (int64_t)r->epoch, "max_message",
-                            r->largest > 0 ? (int64_t)r->largest : INT64_C(-1), NULL);
-        else if (!hello)
+        const msgpack_object *op =
+            u.data.type == MSGPACK_OBJECT_MAP ? receiver_key(&u.data, "op") : NULL;
+        const bool bye = op && op->via.str.size == 3;
+        r->bye = r->bye || bye;
+        if (bye)
+            receiver_answer(r, "ok", true, NULL, NULL);
+        else if (op && i == 0) /* samples come twice when they are sent again; hellos are counted */
+            receiver_hello(r, &u.data);
+        else if (!op)
             receiver_samples(r, &u.data);
         msgpack_unpacked_destroy(&u);
     }
@@ -239,6 +267,8 @@ static inline void receiver_fall(struct receiver *r, int64_t next, int lost, int
     r->next = next;
     r->synced = r->synced < next ? r->synced : next;
     r->last = -1;
+    r->forgotten = false;
+    r->run += r->run > 0;
 }
 
 /* It dies, and another one with `next` takes its place. */

@@ -39,6 +39,79 @@ static void test_score_comes_before_learning(void **unused) {
     speaker_close(&f);
 }
 
+/* Rows of zeros fix no kind: the first row with features does. What an older program recorded is repeated as
+ * it was. */
+static void test_empty_rows_fix_no_kind(void **unused) {
+    (void)unused;
+    const struct {
+        const char *good, *bad;
+        int d;
+    } cases[] = {{"{'x': [1, 2], 'y': 1}", "{'x': {'a': 1}, 'y': 1}", 2},
+                 {"{'x': {'a': 1, 'b': 2, 'c': 3}, 'y': 1}", "{'x': [1, 2, 3], 'y': 1}", 3},
+                 {"{'x': {}, 'y': 1}", "{'x': [], 'y': 1}", 0}};
+    for (int i = 0; i < 3; i++)
+        for (int novelty = 0; novelty < 2; novelty++) {
+            struct speaker f;
+            const char *settings[] = {"novelty", novelty ? "fosvm1" : "none", NULL};
+            speaker_open(&f, settings);
+            for (int k = 0; k < 3; k++)
+                say(&f, "{'x': {}, 'y': %d}", k % 2);
+            say(&f, "%s", cases[i].good);
+            assert_int_equal(svi_engine_seen(f.e), 4);
+            say(&f, "%s", cases[i].bad);
+            say(&f, "{'x': {}, 'y': 0}");
+            assert_int_equal(svi_engine_seen(f.e), 5);
+            assert_int_equal(stat(&f, "d"), cases[i].d);
+            speaker_close(&f);
+        }
+    struct speaker f;
+    speaker_open(&f, NULL);
+    f.s.sources_idle = -1;
+    svi_engine_configure(f.e, &f.s);
+    say(&f, "{'x': {}, 'y': 1}");
+    say(&f, "%s", cases[0].good);
+    assert_int_equal(f.error, SVS_WRONG_KIND);
+    speaker_close(&f);
+}
+
+/* Only samples that wait take places of labels.max, however many between them have their labels; but where an
+ * older program's record is repeated. */
+static void test_places_of_labels(void **unused) {
+    (void)unused;
+    for (int old = 0; old < 2; old++) {
+        struct speaker f;
+        const char *settings[] = {"labels.max", "10", NULL};
+        speaker_open(&f, settings);
+        if (old) {
+            f.s.sources_idle = -1;
+            svi_engine_configure(f.e, &f.s);
+        }
+        for (int i = 0; i < 5; i++)
+            say(&f, "{'x': [%d], 'id': 'first %d'}", i, i);
+        for (int i = 0; i < 1000; i++) { /* never more than five and four wait */
+            say(&f, "{'x': [%d], 'id': %d}", i % 7, i);
+            if (i >= 4)
+                say(&f, "{'op': 'label', 'id': %d, 'y': %d}", i - 4, i % 2);
+        }
+        assert_int_equal(stat(&f, "labels_joined"), 996);
+        assert_int_equal(stat(&f, "labels_evicted"), old ? 5 : 0);
+        assert_int_equal(stat(&f, "waiting"), old ? 4 : 9);
+        for (int i = 0; i < 5 && !old; i++)
+            say(&f, "{'op': 'label', 'id': 'first %d', 'y': 1}", i);
+        assert_int_equal(stat(&f, "labels_joined"), old ? 996 : 1001);
+        for (int i = 0; i < 20; i++)
+            say(&f, "{'x': [%d], 'id': 'last %d'}", i, i);
+        assert_int_equal(stat(&f, "waiting"), 10); /* it is full now */
+        assert_int_equal(stat(&f, "labels_evicted"), old ? 19 : 14);
+        say(&f, "{'op': 'label', 'id': 'last 9', 'y': 1}");
+        assert_int_equal(f.error, SVS_UNKNOWN_ID);
+        say(&f, "{'op': 'label', 'id': 'last 10', 'y': 1}");
+        assert_int_equal(stat(&f, "labels_joined"), old ? 997 : 1002);
+        assert_int_equal(f.count[SVI_TOPIC_ERROR], 1);
+        speaker_close(&f);
+    }
+}
+
 static void test_which_scores_are_published(void **unused) {
     (void)unused;
     const struct {
@@ -697,6 +770,8 @@ static void test_fixed_names(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_score_comes_before_learning),
+        cmocka_unit_test(test_empty_rows_fix_no_kind),
+        cmocka_unit_test(test_places_of_labels),
         cmocka_unit_test(test_which_scores_are_published),
         cmocka_unit_test(test_model_reproduces_scores),
         cmocka_unit_test(test_model_every_n_samples_if_it_changed),

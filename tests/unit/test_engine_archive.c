@@ -224,7 +224,7 @@ static void sources_go_on(void **state) {
     for (int i = 0; i < 100; i++) {
         char name[32];
         snprintf(name, sizeof name, "pump %d", i * 7919 % 1000);
-        struct svi_source *of = svi_sources_add(p, name, strlen(name), NULL);
+        struct svi_source *of = svi_sources_add(p, name, strlen(name), 0, 0, NULL);
         svi_source_take(of, (int64_t)i << 40, 5);
     }
     save(archive_sources, p, &kept);

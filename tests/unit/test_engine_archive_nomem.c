@@ -86,7 +86,7 @@ static void fill_producers(void *object) {
     for (int j = 0; j < 40; j++) {
         char name[16];
         snprintf(name, sizeof name, "c%d", j);
-        svi_sources_add(*(svi_sources **)object, name, strlen(name), NULL);
+        svi_sources_add(*(svi_sources **)object, name, strlen(name), 0, 0, NULL);
     }
 }
 

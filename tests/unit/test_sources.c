@@ -3,6 +3,7 @@
 
 #include "base/random.h"
 #include "engine/sources.h"
+#include "store/checkpoint_file.h"
 #include "support/apply.h"
 
 static bool ok(const json_t *reply) {
@@ -81,13 +82,14 @@ static void test_gaps_apply_nothing(void **unused) {
     (void)unused;
     struct speaker f;
     speaker_open(&f, NULL);
-    refused(&f, "{'x': [1], 'y': 1, 'src': 'a', 'n': 1}", "gap", 1, 0, false);
+    refused(&f, "{'x': [1], 'y': 1, 'src': 'a', 'n': 1}", "source_forgotten", 1, 0, false);
     assert_int_equal(stat(&f, "sources"), 0);
     taken(&f, 0, "{'x': [1], 'y': 1, 'src': 'a', 'n': 0}");
     refused(&f, "[{'x': [1], 'y': 1, 'src': 'a', 'n': 7}, {'x': [1]}]", "gap", 7, 1, false);
     assert_int_equal(svi_engine_seen(f.e), 1);
     assert_int_equal(f.count[SVI_TOPIC_ERROR], 2);
-    assert_int_equal(stat(&f, "refused.gap"), 2);
+    assert_int_equal(stat(&f, "refused.gap"), 1);
+    assert_int_equal(stat(&f, "refused.source_forgotten"), 1);
     taken(&f, 1, "{'x': [1], 'y': 1, 'src': 'a', 'n': 1}");
     speaker_close(&f);
 }
@@ -208,6 +210,112 @@ static void test_too_many_sources(void **unused) {
     speaker_close(&f);
 }
 
+/* Only who was silent for longer than sources.idle gives way, the most silent first, and only for want of
+ * room. Checkpoints know when each was heard. */
+static void test_the_silent_give_way(void **unused) {
+    (void)unused;
+    struct speaker f, g;
+    struct svi_checkpoint c = {0};
+    svs_error err;
+    const char *settings[] = {"max.sources", "3", "sources.idle", "100", NULL};
+    speaker_open(&f, settings);
+    taken(&f, 0, "{'x': [1], 'src': 'a', 'n': 0}");
+    f.now = NOW + 10;
+    taken(&f, 0, "{'x': [1], 'src': 'b', 'n': 0}");
+    f.now = NOW + 20;
+    taken(&f, 0, "{'x': [1], 'src': 'c', 'n': 0}");
+    taken(&f, 0, "{'x': [1], 'src': 'a', 'n': 0}"); /* again: it is heard of */
+    f.now = NOW + 110; /* b for exactly 100 s */
+    refused(&f, "{'x': [1], 'src': 'd', 'n': 0}", "limit", 0, 0, false);
+    f.now = NOW + 119;
+    assert_int_equal(svi_engine_save(f.e, &c, &err), SVS_OK);
+    speaker_open(&g, settings);
+    assert_int_equal(svi_engine_load(g.e, &c, &err), SVS_OK);
+    g.now = NOW + 119;
+    memcpy(g.count, f.count, sizeof g.count);
+    struct speaker *both[] = {&f, &g};
+    for (int i = 0; i < 2; i++) {
+        taken(both[i], 0, "{'x': [1], 'src': 'd', 'n': 0}"); /* in the place of b */
+        refused(both[i], "{'x': [1], 'src': 'b', 'n': 1}", "source_forgotten", 1, 0, false);
+        refused(both[i], "{'x': [1], 'src': 'e', 'n': 0}", "limit", 0, 0, false);
+        taken(both[i], 1, "{'x': [1], 'src': 'c', 'n': 1}");
+        both[i]->now = NOW + 121;
+        taken(both[i], 0, "{'x': [1], 'src': 'e', 'n': 0}"); /* in the place of a */
+        assert_int_equal(hello(both[i], "a"), 0);
+        assert_int_equal(hello(both[i], "c"), 2);
+        assert_int_equal(hello(both[i], "d"), 1);
+    }
+    svi_checkpoint_clear(&c);
+    speaker_close(&f);
+    speaker_close(&g);
+}
+
+static void test_nobody_gives_way(void **unused) {
+    (void)unused;
+    struct speaker f;
+    const char *settings[] = {"max.sources", "1", "sources.idle", "0", NULL};
+    speaker_open(&f, settings);
+    taken(&f, 0, "{'x': [1], 'src': 'a', 'n': 0}");
+    f.now = NOW + 1e9;
+    refused(&f, "{'x': [1], 'src': 'b', 'n': 0}", "limit", 0, 0, false);
+    speaker_close(&f);
+}
+
+static void test_bye(void **unused) {
+    (void)unused;
+    struct speaker f;
+    const char *settings[] = {"max.sources", "1", NULL};
+    speaker_open(&f, settings);
+    for (int i = 0; i < 3; i++) {
+        char sample[80], bye[80];
+        snprintf(sample, sizeof sample, "{'x': [1], 'src': 's%d', 'n': 0}", i);
+        snprintf(bye, sizeof bye, "{'op': 'bye', 'src': 's%d'}", i);
+        taken(&f, 0, sample);
+        for (int twice = 0; twice < 2; twice++) {
+            json_t *reply = route(&f, "%s", bye);
+            assert_true(ok(reply) && json_is_true(json_object_get(reply, "bye")));
+            json_decref(reply);
+        }
+        assert_int_equal(stat(&f, "sources"), 0);
+    }
+    assert_int_equal(svi_engine_seen(f.e), 3);
+    assert_int_equal(f.count[SVI_TOPIC_ERROR], 0);
+    plainly_refused(&f, "{'op': 'bye'}", "no_source");
+    plainly_refused(&f, "[{'op': 'bye', 'src': 's'}]", "no_source"); /* no message of its own: a bad element */
+    speaker_close(&f);
+}
+
+/* A producer that was forgotten goes on where it was, in the run that had acknowledged it. */
+static void test_the_forgotten_return(void **unused) {
+    (void)unused;
+    struct speaker f;
+    speaker_open(&f, NULL);
+    taken(&f, 1, "[{'x': [1], 'src': 'a', 'n': 0}, {'x': [1]}]");
+    json_t *reply = route(&f, "{'op': 'hello', 'src': 'a'}");
+    const long long run = (long long)number(reply, "run");
+    assert_true(run > 0);
+    json_decref(reply);
+    json_decref(route(&f, "{'op': 'bye', 'src': 'a'}"));
+    const char *const others[] = {"'n': 2", "'n': 2, 'run': 5", "'n': 0, 'run': %lld", "'n': -1, 'run': %lld"};
+    for (int i = 0; i < 4; i++) {
+        char text[80], end[40];
+        snprintf(end, sizeof end, others[i], run);
+        snprintf(text, sizeof text, "{'op': 'hello', 'src': 'a', %s}", end);
+        reply = route(&f, "%s", text);
+        assert_true(ok(reply) && number(reply, "next") == 0);
+        json_decref(reply);
+    }
+    assert_int_equal(stat(&f, "sources"), 0);
+    for (int i = 0; i < 2; i++) {
+        reply = route(&f, "{'op': 'hello', 'src': 'a', 'n': %d, 'run': %lld}", 2 + 5 * i, run);
+        assert_true(ok(reply) && number(reply, "next") == 2 && number(reply, "durable") == -1);
+        json_decref(reply);
+    }
+    taken(&f, 2, "{'x': [1], 'src': 'a', 'n': 2}");
+    assert_int_equal(svi_engine_seen(f.e), 3);
+    speaker_close(&f);
+}
+
 /* Against a plain list. */
 static void test_table(void **unused) {
     (void)unused;
@@ -218,7 +326,7 @@ static void test_table(void **unused) {
     for (int i = 0; i < 1000; i++) {
         int length = snprintf(name, sizeof name, "p%d", i * 7919 % 1000);
         assert_null(svi_sources_find(p, name, (size_t)length));
-        svi_sources_add(p, name, (size_t)length, &err)->next = i;
+        svi_sources_add(p, name, (size_t)length, 0, 0, &err)->next = i;
         assert_int_equal(svi_sources_count(p), i + 1);
     }
     for (int i = 0; i < 1000; i++) {
@@ -226,9 +334,20 @@ static void test_table(void **unused) {
         assert_int_equal(svi_sources_find(p, name, (size_t)length)->next, i);
         assert_string_equal(svi_sources_find(p, name, (size_t)length)->name, name);
     }
+    for (int i = 0; i < 1000; i += 3) {
+        int length = snprintf(name, sizeof name, "p%d", i * 7919 % 1000);
+        svi_sources_remove(p, svi_sources_find(p, name, (size_t)length));
+    }
+    for (int i = 0; i < 1000; i++) {
+        int length = snprintf(name, sizeof name, "p%d", i * 7919 % 1000);
+        const struct svi_source *s = svi_sources_find(p, name, (size_t)length);
+        assert_true(i % 3 == 0 ? !s : s && s->next == i);
+        if (!s)
+            svi_sources_add(p, name, (size_t)length, 0, 0, &err);
+    }
     assert_null(svi_sources_find(p, "p", 1));
     assert_null(svi_sources_find(p, "", 0));
-    assert_null(svi_sources_add(p, "more", 4, &err));
+    assert_null(svi_sources_add(p, "more", 4, 0, 0, &err));
     assert_int_equal(err.code, SVS_LIMIT);
     assert_true(svi_sources_memory(1000) > 1000 * 64);
     svi_sources_free(&p);
@@ -270,6 +389,10 @@ int main(void) {
         cmocka_unit_test(test_without_source),
         cmocka_unit_test(test_malformed_messages_get_a_reply),
         cmocka_unit_test(test_too_many_sources),
+        cmocka_unit_test(test_the_silent_give_way),
+        cmocka_unit_test(test_nobody_gives_way),
+        cmocka_unit_test(test_bye),
+        cmocka_unit_test(test_the_forgotten_return),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_what_is_on_disk),
     };

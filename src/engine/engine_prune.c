@@ -1,0 +1,85 @@
+/* Features and classes that no held sample has leave the stream, so that others find room. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "engine/engine_internal.h"
+#include "learner/learner_prune.h"
+
+int svi_engine_classes(const svi_engine *e) {
+    return svs_learner_class_count(e->learner);
+}
+
+static int flags_missing(const bool *flags, int n) {
+    int missing = 0;
+    for (int i = 0; i < n; i++)
+        missing += !flags[i];
+    return missing;
+}
+
+/* Columns are those of the shape; the learner may have fewer, for a header names them before rows come. */
+static svs_code find_held(const struct svi_engine *e, bool *features, bool *classes, svs_error *err) {
+    bool any = false;
+    const bool maps = e->shape.kind == SVI_SPARSE || e->shape.kind == SVI_NAMED;
+    svs_code code = svi_learner_held(e->learner, features, classes, &any, err);
+    if (code == SVS_OK && (e->shape.fixed_names || (any && !maps)))
+        memset(features, 1, (size_t)e->shape.d * sizeof *features);
+    return code;
+}
+
+static void prune_carried(struct svi_engine *e, const bool *features, int d) {
+    int kept = 0;
+    for (int j = 0; j < d; j++)
+        if (features[j])
+            e->carried[kept++] = e->carried[j];
+    for (int j = kept; j < d; j++)
+        e->carried[j] = NAN;
+}
+
+static void engine_drop_features(struct svi_engine *e, const bool *features, svs_features *names) {
+    struct svi_alert_report report;
+    if (e->carried)
+        prune_carried(e, features, e->shape.d);
+    svi_shape_keep(&e->shape, features, names);
+    e->name_count = 0;
+    if (svi_novelty_stage_end(&e->novelty, e->s.stream, "features were dropped", &report))
+        svi_publish_alert(e, &report);
+    svi_novelty_stage_reset(&e->novelty);
+}
+
+static svs_code prune_to(struct svi_engine *e, const bool *features, const bool *classes, svs_error *err) {
+    const int fewer = flags_missing(classes, svi_engine_classes(e));
+    const bool without =
+        flags_missing(features, e->shape.d) > 0 || (e->shape.d == 0 && e->shape.kind != SVI_UNSET);
+    if (!without && fewer == 0)
+        return SVS_OK;
+    svs_features *names = without ? svi_shape_kept_names(&e->shape, features, err) : NULL;
+    if (without && !names)
+        return err->code;
+    svs_code code = svi_learner_prune(e->learner, features, classes, err);
+    if (code != SVS_OK) {
+        svs_features_free(&names);
+        return code;
+    }
+    svi_refit_policy_reset(&e->refit); /* it has the old columns */
+    if (fewer > 0)
+        svi_metrics_reset(e->metrics);
+    if (without)
+        engine_drop_features(e, features, names);
+    return SVS_OK;
+}
+
+svs_code svi_engine_prune(svi_engine *e, svs_error *err) {
+    svs_error local;
+    err = err ? err : &local;
+    const size_t d = (size_t)e->shape.d, count = (size_t)svi_engine_classes(e);
+    bool *flags = svi_alloc_array(d + count + 1, sizeof *flags);
+    if (!flags)
+        return svi_fail_memory(err, "what is held");
+    svs_code code = find_held(e, flags, flags + d, err);
+    if (code == SVS_OK)
+        code = prune_to(e, flags, flags + d, err);
+    svi_free(flags);
+    return code;
+}

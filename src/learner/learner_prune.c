@@ -1,0 +1,156 @@
+#include "learner/learner_prune.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "learner/learner_internal.h"
+
+/* ---- what is held */
+
+static void prune_mark_ring(const svs_learner *l, const struct svi_ring *r, bool *features, bool *classes) {
+    for (int32_t i = 0; i < r->count; i++) {
+        const int32_t slot = svi_ring_at(r, i);
+        const struct svi_slot *s = &r->slots[slot];
+        if (!s->live)
+            continue;
+        const double *row = svi_ring_row(r, slot);
+        for (int j = 0; j < l->d; j++)
+            features[j] |= row[j] != 0;
+        if (classes && l->class_count > 0)
+            classes[s->label] = true;
+    }
+}
+
+svs_code svi_learner_held(const svs_learner *l, bool *features, bool *classes, bool *any, svs_error *err) {
+    memset(features, 0, (size_t)l->d * sizeof *features);
+    memset(classes, 0, (size_t)l->class_count * sizeof *classes);
+    if (l->o.window == 0 && l->arrivals > 0)
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "with window 0 it is not known which samples are in the model: reset drops all of them");
+    prune_mark_ring(l, &l->window, features, classes);
+    prune_mark_ring(l, &l->waiting, features, NULL);
+    *any = l->window.live + l->waiting.live > 0;
+    return SVS_OK;
+}
+
+/* ---- what becomes of it */
+
+/* Moves the flagged ones of n values to the front; returns how many there are. The rest is 0. */
+static int prune_row(double *row, const bool *keep, int n) {
+    int kept = 0;
+    for (int j = 0; j < n; j++)
+        if (keep[j])
+            row[kept++] = row[j];
+    memset(row + kept, 0, (size_t)(n - kept) * sizeof *row);
+    return kept;
+}
+
+/* Rows of slots that are not in use have to be 0 beyond the features, for a push fills these alone. */
+static void prune_rows(const svs_learner *l, struct svi_ring *r, const bool *keep) {
+    for (int32_t slot = 0; slot < r->capacity; slot++)
+        if (!r->slots[slot].live)
+            memset(svi_ring_row(r, slot), 0, (size_t)l->d * sizeof(double));
+    for (int32_t i = 0; i < r->count; i++)
+        if (r->slots[svi_ring_at(r, i)].live)
+            prune_row(svi_ring_row(r, svi_ring_at(r, i)), keep, l->d);
+}
+
+/* The scores that a waiting sample got, for the classes that stay. One row stands for two classes: its score is
+ * that of the second, and minus that of the first. */
+static void prune_scores(struct svi_slot *s, double *scores, const bool *keep) {
+    const double one = scores[0];
+    int kept = 0, first = -1, last = -1, predicted = -1;
+    for (int k = 0; k < s->class_count; k++) {
+        if (!keep[k])
+            continue;
+        first = first < 0 ? k : first;
+        last = k;
+        predicted = k == s->predicted ? kept : predicted;
+        if (s->rows > 1)
+            scores[kept] = scores[k];
+        kept++;
+    }
+    if (kept < 3 && s->rows > 1 && kept > 0)
+        scores[0] = kept == 2 ? scores[1] : -scores[0];
+    else if (kept < 3 && s->rows == 1)
+        scores[0] = kept == 0 ? 0 : kept == 1 && first == 1 && last == 1 ? -one : one;
+    s->class_count = kept;
+    s->rows = svi_rows_of(kept);
+    s->predicted = predicted;
+}
+
+/* place: room for a number of each class. */
+static void prune_classes(svs_learner *l, const bool *keep, int32_t *place) {
+    int32_t kept = 0;
+    for (int32_t i = 0; i < l->waiting.count; i++) {
+        const int32_t slot = svi_ring_at(&l->waiting, i);
+        if (l->waiting.slots[slot].live)
+            prune_scores(&l->waiting.slots[slot], svi_ring_row(&l->waiting, slot) + l->feature_room, keep);
+    }
+    for (int k = 0; k < l->class_count; k++) {
+        if (!keep[k])
+            continue;
+        svs_value y = l->classes[k];
+        if (y.kind == SVS_STR)
+            y.as.s = memmove(l->class_names + (size_t)kept * SVS_NAME_MAX, y.as.s, y.length);
+        l->classes[kept] = y;
+        place[k] = kept++;
+    }
+    for (int32_t i = 0; i < l->window.count && l->class_count > 0; i++) {
+        struct svi_slot *s = &l->window.slots[svi_ring_at(&l->window, i)];
+        s->label = s->live ? place[s->label] : -1;
+    }
+    l->class_count = kept;
+    l->last_class = 0;
+}
+
+/* The sums of coordinates, the bias first, without those that go; they are made again with P, but for a learner
+ * that has seen nothing. */
+static void prune_vectors(svs_learner *l, const bool *features) {
+    double *const all[] = {l->energy.energy, l->energy.sum, l->energy.peak, l->ridge};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i])
+            prune_row(all[i] + 1, features, l->d);
+    for (int i = 0; i < 4; i++)
+        memset(l->scratch[i], 0, (size_t)(l->d + 1) * sizeof(double));
+    prune_row(l->scaler.mean, features, l->d);
+    l->scaler.d = prune_row(l->scaler.inverse, features, l->d);
+    svi_scaler_bound(&l->scaler);
+}
+
+static int prune_count(const bool *flags, int n) {
+    int set = 0;
+    for (int i = 0; i < n; i++)
+        set += flags[i];
+    return set;
+}
+
+svs_code svi_learner_prune(svs_learner *l, const bool *features, const bool *classes, svs_error *err) {
+    const int d = prune_count(features, l->d), rows = svi_rows_of(prune_count(classes, l->class_count));
+    struct svi_gram gram = {0};
+    int32_t *place = svi_alloc_array((size_t)l->class_count + 1, sizeof *place);
+    svs_alsvm *m = place ? svs_alsvm_new(d + 1, rows, l->nu, l->o.isa, NULL) : NULL;
+    if (!m || svi_gram_init(&gram, d + 1, l->gram.groups, NULL) != SVS_OK) {
+        svi_free(place);
+        svs_alsvm_free(&m);
+        return svi_fail_memory(err, "a model of fewer features");
+    }
+    if (l->snapshot)
+        svi_snapshot_drop(l->snapshot, l);
+    svi_gram_clear(&l->gram);
+    svs_alsvm_free(&l->m);
+    l->gram = gram;
+    l->m = m;
+    prune_classes(l, classes, place);
+    svi_free(place);
+    prune_rows(l, &l->window, features);
+    prune_rows(l, &l->waiting, features);
+    prune_vectors(l, features);
+    l->d = d;
+    l->bucket = false;
+    if (l->arrivals > 0)
+        svi_rebuild(l, false);
+    l->version++;
+    return SVS_OK;
+}
