@@ -63,7 +63,7 @@ static inline void speaker_open(struct speaker *f, const char *const *settings) 
     f->e = svi_engine_new(&f->s, 77, speaker_sink, f, &err);
     if (!f->e)
         fail_msg("%s", err.text);
-    f->control = (struct svi_control){.engine = f->e, .settings = &f->s, .started = NOW};
+    f->control = (struct svi_control){.engine = f->e, .settings = &f->s, .started = NOW, .run = 1};
 }
 
 static inline void speaker_close(struct speaker *f) {

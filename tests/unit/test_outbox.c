@@ -1007,7 +1007,7 @@ static void test_real_replies(void **unused) {
         assert_int_equal(s.count[SVI_TOPIC_ERROR], 10);
         speaker_close(&s);
         speaker_open(&s, NULL); /* another process */
-        s.control.started++;
+        s.control.run++;
         s.now = b.now;
         svs_outbox_broken(b.box, b.now);
         assert_int_equal(svs_outbox_pack(b.box, &(svs_outbox_sample){.x = x, .d = 3}, NULL), SVS_OK);
