@@ -6,7 +6,6 @@
  * svi_json_unescape is asked for one. */
 #include "data/json_in.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/fail.h"
