@@ -211,7 +211,7 @@ const struct svi_setting svi_settings_table[] = {
     INTEGER("max.sources", max_sources, "1024", LIMIT, 1, 1e6, "sources",
             "maximum number of sources whose sequence numbers are kept, for acknowledged input"),
     INTEGER("max.connections", max_connections, "1000", START, 1, 10000, "connections",
-            "maximum number of connections to all sockets together; beyond it, silent ones are closed"),
+            "maximum number of connections to all sockets together; beyond it, idle ones are closed"),
     INTEGER("threads", threads, "1", MODEL, 1, 64, "threads",
             "threads of one computation; sums over several threads differ in their last bits"),
     INTEGER("seed", seed, "1", MODEL, 0, EXACT, "", "seed of the random numbers"),
