@@ -123,7 +123,7 @@ static bool gives_way_before(const struct svi_connections *c, const struct choic
 /* Among those of the control socket, or among the others. */
 static struct choice find_choice(struct svi_connections *c, const struct svi_connection *newest,
                                  bool control) {
-    struct choice best = {NULL};
+    struct choice best = {.x = NULL};
     for (int fd = 0; fd < c->slots; fd++) {
         struct choice now = {.x = &c->of[fd]};
         bool spoken;
