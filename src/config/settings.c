@@ -217,7 +217,7 @@ const struct svi_setting svi_settings_table[] = {
             "sources, silent ones left out, that one key (curve) or else one connection may have; 0 is half of "
             "max.sources"),
     INTEGER("max.connections", max_connections, "1000", START, 1, 10000, "connections",
-            "maximum number of connections to all sockets together; beyond it, silent ones are closed"),
+            "maximum number of connections to all sockets together; beyond it, idle ones are closed"),
     INTEGER("threads", threads, "1", MODEL, 1, 64, "threads",
             "threads of one computation; sums over several threads differ in their last bits"),
     INTEGER("seed", seed, "1", MODEL, 0, SVI_EXACT_MAX, "", "seed of the random numbers"),

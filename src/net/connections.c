@@ -1,6 +1,14 @@
+/* The table of connections, and who makes room when there are too many.
+ *
+ * An entry begins when libzmq has accepted (svi_connections_open) and ends when it has closed
+ * (svi_connections_close); in between it may be marked, which the next sweep makes a cut, or be cut at once.
+ * A cut entry stays until libzmq has closed its side, but no longer counts: not in `count`, not in its
+ * home's, not in the control socket's (count_connection).
+ *
+ * Room is looked for among the connections of the control socket or among the others, never both: neither can
+ * take the places of the other (make_room). When bytes of a connection last moved the flood guard knows. */
 #include "net/connections.h"
 
-#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -9,11 +17,13 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "net/transport.h"
+#include "net/acl.h"
+#include "net/flood_guard.h"
 
 #define OWN      128  /* descriptors that the process needs for itself */
 #define BURST    4096 /* connections that libzmq may accept before the first of them is shut down */
-#define GREETING 64   /* bytes that every peer sends first */
+#define RESERVED 16   /* places for the control socket alone at most; at most a quarter of all */
+#define ACTIVE   1000 /* ms since bytes moved: not idle */
 
 /* Two descriptors for each connection. Returns the limit in force. */
 static int request_descriptors(int wanted) {
@@ -32,6 +42,7 @@ svs_code svi_connections_init(struct svi_connections *c, int limit, svs_error *e
     int granted = request_descriptors(2 * limit + OWN + BURST);
     int room = granted > 2 * OWN ? (granted - OWN) / 2 : OWN / 2;
     *c = (struct svi_connections){.slots = granted, .limit = limit < room ? limit : room};
+    c->reserved = c->limit / 4 < RESERVED ? c->limit / 4 : RESERVED;
     c->of = svi_alloc_array((size_t)c->slots, sizeof *c->of);
     return c->of ? SVS_OK : svi_fail_memory(err, "the table of connections");
 }
@@ -53,44 +64,91 @@ struct svi_connection *svi_connections_find(struct svi_connections *c, int fd) {
     return fd >= 0 && fd < c->slots && c->of[fd].copy > 0 ? &c->of[fd] : NULL;
 }
 
+/* One more, or one less, that counts. */
+static void count_connection(struct svi_connections *c, const struct svi_connection *x, int change) {
+    c->count += change;
+    c->homes[x->home] += change;
+    c->control += x->socket == SVI_ROLE_CONTROL ? change : 0;
+}
+
 static void connection_cut(struct svi_connections *c, struct svi_connection *x) {
     if (x->cut)
         return;
     c->marked -= x->marked;
-    c->count -= x->accepted;
+    if (x->accepted)
+        count_connection(c, x, -1);
     x->marked = false;
     x->cut = true;
     shutdown(x->copy - 1, SHUT_RDWR);
 }
 
-/* Local sockets do not count bytes; a peer on this machine is taken to have sent something. */
-static bool connection_is_silent(struct svi_connection *x) {
-    struct tcp_info t;
-    socklen_t size = sizeof t;
-    memset(&t, 0, sizeof t);
-    x->spoken = x->spoken || getsockopt(x->copy - 1, IPPROTO_TCP, TCP_INFO, &t, &size) != 0 ||
-                t.tcpi_bytes_received > GREETING;
-    return !x->spoken;
+/* ---- who makes room */
+
+/* A site has a /64 of IPv6; of a local peer the system knows the process. */
+static int find_home(int fd) {
+    struct sockaddr_storage a;
+    struct ucred process;
+    uint8_t known[8] = {0};
+    socklen_t size = sizeof a, process_size = sizeof process;
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    if (getpeername(fd, (struct sockaddr *)&a, &size) != 0)
+        return 0;
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)&a)->sin6_addr;
+    if (a.ss_family == AF_INET)
+        memcpy(known, &((const struct sockaddr_in *)&a)->sin_addr, 4);
+    else if (a.ss_family == AF_INET6)
+        memcpy(known, six->s6_addr + (IN6_IS_ADDR_V4MAPPED(six) ? 12 : 0), IN6_IS_ADDR_V4MAPPED(six) ? 4 : 8);
+    else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &process, &process_size) == 0)
+        memcpy(known, &process.pid, sizeof process.pid);
+    for (size_t i = 0; i < sizeof known; i++)
+        hash = (hash ^ known[i]) * 16777619u;
+    return (int)((hash ^ hash >> 16) % SVI_HOMES);
 }
 
-/* Those older than a handshake may take have completed it, or libzmq would have closed them. */
-static struct svi_connection *oldest_newcomer(struct svi_connections *c, int64_t now) {
-    struct svi_connection *oldest = NULL;
-    for (int i = 0; i < c->slots; i++) {
-        struct svi_connection *x = &c->of[i];
-        bool fresh =
-            x->copy > 0 && x->accepted && !x->cut && !x->spoken && now - x->opened < 2 * SVI_HANDSHAKE_MS;
-        if (fresh && (!oldest || x->opened < oldest->opened))
-            oldest = x;
-    }
-    return oldest;
-}
-
-static void connections_make_room(struct svi_connections *c, struct svi_connection *newest, int64_t now) {
+/* One that may make room. */
+struct choice {
     struct svi_connection *x;
-    while ((x = oldest_newcomer(c, now)) && !connection_is_silent(x)) /* each is found to have spoken once */
-        ;
-    connection_cut(c, x ? x : newest);
+    bool silent;
+    int64_t since; /* idle since; the silent ones: opened; ms */
+};
+
+static bool gives_way_before(const struct svi_connections *c, const struct choice *a,
+                             const struct choice *b) {
+    if (!b->x || a->silent != b->silent)
+        return !b->x || a->silent;
+    const int more = a->silent ? 0 : c->homes[a->x->home] - c->homes[b->x->home];
+    return more > 0 || (more == 0 && a->since < b->since);
+}
+
+/* Among those of the control socket, or among the others. */
+static struct choice find_choice(struct svi_connections *c, const struct svi_connection *newest,
+                                 bool control) {
+    struct choice best = {.x = NULL};
+    for (int fd = 0; fd < c->slots; fd++) {
+        struct choice now = {.x = &c->of[fd]};
+        bool spoken;
+        if (now.x->copy == 0 || !now.x->accepted || now.x->cut || now.x == newest ||
+            (now.x->socket == SVI_ROLE_CONTROL) != control)
+            continue;
+        const int64_t moved = svi_flood_guard_moved(fd, &spoken);
+        now.silent = moved > 0 && !spoken;
+        now.since = now.silent || moved < now.x->opened ? now.x->opened : moved;
+        if (gives_way_before(c, &now, &best))
+            best = now;
+    }
+    return best;
+}
+
+/* The control socket may have what the others leave, and gives it back to them, except its own places. */
+static void make_room(struct svi_connections *c, struct svi_connection *newest, int64_t now) {
+    const bool control = newest->socket == SVI_ROLE_CONTROL;
+    const bool crowded = c->count - c->control > c->limit - c->reserved;
+    if (c->count <= c->limit && (control || !crowded))
+        return;
+    const struct choice a = find_choice(c, newest, control || !crowded);
+    const bool yields =
+        a.x && (a.silent || now - a.since >= ACTIVE || c->homes[a.x->home] > c->homes[newest->home] + 1);
+    connection_cut(c, yields ? a.x : newest);
 }
 
 struct svi_connection *svi_connections_open(struct svi_connections *c, int fd, int socket, bool accepted,
@@ -104,9 +162,11 @@ struct svi_connection *svi_connections_open(struct svi_connections *c, int fd, i
     if (copy < 0)
         return NULL;
     *x = (struct svi_connection){.copy = copy + 1, .socket = socket, .opened = now, .accepted = accepted};
-    c->count += accepted;
-    if (c->count > c->limit)
-        connections_make_room(c, x, now);
+    x->home = find_home(copy);
+    if (accepted) {
+        count_connection(c, x, 1);
+        make_room(c, x, now);
+    }
     return x;
 }
 
@@ -116,7 +176,8 @@ struct svi_connection svi_connections_close(struct svi_connections *c, int fd) {
         return (struct svi_connection){0};
     struct svi_connection gone = *x;
     c->marked -= x->marked;
-    c->count -= x->accepted && !x->cut;
+    if (x->accepted && !x->cut)
+        count_connection(c, x, -1);
     *x = (struct svi_connection){0}; /* the copy went along */
     return gone;
 }

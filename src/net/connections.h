@@ -3,8 +3,10 @@
  * another's a moment later; so each descriptor is duplicated when it is accepted, and what is shut down is
  * the duplicate's connection.
  *
- * When there is one too many, the oldest that has not sent anything yet makes room; when all have, the
- * newcomer goes. No locks: the owner sees to that. */
+ * When there is one too many, one makes room: the oldest that has not said anything yet; else, of the home
+ * (address; process of a local peer) that has most connections, the one that was idle for longest. Who was
+ * active within the last second makes room only for a home that has fewer; else the newcomer goes. Some
+ * places are for the control socket alone. No locks: the owner sees to that. */
 #ifndef SVI_CONNECTIONS_H
 #define SVI_CONNECTIONS_H
 
@@ -16,12 +18,14 @@
 /* Subscriptions of one connection that match no topic of this process; libzmq keeps each until it closes. */
 #define SVI_IDLE_MAX 64
 
+#define SVI_HOMES 4096 /* counts of connections by home; two homes may share one */
+
 struct svi_connection {
     int copy;                      /* duplicate of the descriptor + 1, 0 = none */
-    int socket;                    /* the owner's number of the socket */
+    int socket;                    /* enum svi_role */
+    int home;                      /* where its peer is: number of its count */
     int64_t opened;                /* ms */
     bool accepted;                 /* else this process made it: not limited */
-    bool spoken;                   /* it has sent more than the greeting */
     bool marked, cut;              /* to be shut down by the next sweep; was shut down by us */
     int idle;                      /* subscriptions that match nothing */
     char user[SVI_KEY_LENGTH + 1]; /* key of the peer, "" = not known yet */
@@ -30,6 +34,8 @@ struct svi_connection {
 struct svi_connections {
     struct svi_connection *of; /* by descriptor */
     int slots, limit, count;   /* count: accepted and not shut down by us */
+    int reserved, control;     /* places for the control socket alone; its share of count */
+    int homes[SVI_HOMES];      /* count by home */
     int marked;
 };
 

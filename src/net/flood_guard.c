@@ -8,8 +8,8 @@
  * and drops the unfinished message.
  *
  * All fields of an entry belong to the thread that receives, except the atomic ones: `phase` (begun by who
- * accepts or connects), `socket` (assigned by the peer watch) and `waiting` (less by what the owner of the
- * sockets is given). */
+ * accepts or connects), `socket` (assigned by the peer watch), `waiting` (less by what the owner of the
+ * sockets is given), `moved` and `spoken` (which others read). */
 #include "net/flood_guard.h"
 
 #include <assert.h>
@@ -21,6 +21,8 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #define ENTRIES       32768 /* descriptors that are followed; no connection is let in beyond them */
 #define SOCKETS       4
@@ -56,6 +58,8 @@ enum phase { UNKNOWN, BEGUN, FOLLOWED, ENDED };
 struct entry {
     atomic_int phase, socket;
     atomic_int_least64_t waiting; /* CURVE: cost of the frames that came and were not delivered */
+    atomic_int_least64_t moved;   /* when bytes last came or went, ms */
+    atomic_bool spoken;           /* a frame came */
     struct framing in, out;
     int handshake;   /* frames of it that came */
     int64_t message; /* bytes of the unfinished message, */
@@ -145,12 +149,18 @@ static struct entry *entry_followed(int fd) {
     return e;
 }
 
+static int64_t guard_clock_ms(void) {
+    return (int64_t)(1000 * svi_monotonic());
+}
+
 static void entry_begin(int fd) {
     struct entry *e = entry_of(fd);
     if (!e)
         return;
     atomic_store(&e->socket, 0);
     atomic_store(&e->waiting, 0);
+    atomic_store(&e->spoken, false);
+    atomic_store(&e->moved, guard_clock_ms());
     atomic_store(&e->phase, BEGUN);
 }
 
@@ -211,9 +221,11 @@ static size_t entry_received(struct entry *e, int fd, const uint8_t *bytes, size
     struct frame f;
     enum svi_flood why;
     size_t at = 0;
+    atomic_store(&e->moved, guard_clock_ms());
     while (framing_next(&e->in, bytes, n, &at, &f)) {
         const size_t header = f.flags & LONG ? HEADER : 2;
         const int before = e->handshake;
+        atomic_store(&e->spoken, true);
         if (!frame_is_allowed(e, &f, &why)) {
             atomic_store(&e->phase, ENDED);
             if (e->handshake == before) /* else it may be anybody who does not speak ZeroMQ */
@@ -240,6 +252,13 @@ bool svi_flood_guard_delivered(int fd, int frames, size_t bytes) {
     if (guard.limits[atomic_load(&e->socket)].settles)
         atomic_store(&e->waiting, 0);
     return all;
+}
+
+int64_t svi_flood_guard_moved(int fd, bool *spoken) {
+    struct entry *e = entry_of(fd);
+    const bool followed = e && atomic_load(&e->phase) != UNKNOWN;
+    *spoken = followed && atomic_load(&e->spoken);
+    return followed ? atomic_load(&e->moved) : 0;
 }
 
 /* ---- in front of the C library */
@@ -286,6 +305,8 @@ ssize_t svi_front_send(int fd, const void *buffer, size_t size, int flags) {
     size_t at = 0;
     struct entry *e = entry_followed(fd);
     ssize_t n = guard.send(fd, buffer, size, flags);
+    if (e && n > 0)
+        atomic_store(&e->moved, guard_clock_ms());
     while (e && n > 0 && framing_next(&e->out, buffer, (size_t)n, &at, &f))
         if (f.size == PONG && guard.limits[atomic_load(&e->socket)].curve)
             deduct_waiting(e, PING);

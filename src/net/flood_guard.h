@@ -56,4 +56,8 @@ void svi_flood_guard_assign(int fd, int socket);
  * connection's. */
 bool svi_flood_guard_delivered(int fd, int frames, size_t bytes);
 
+/* When bytes of this connection last moved, in ms of svi_monotonic (0: it is not followed), and whether its
+ * peer has said more than a greeting. */
+int64_t svi_flood_guard_moved(int fd, bool *spoken);
+
 #endif

@@ -9,6 +9,9 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -183,9 +186,64 @@ static void test_connections(void **state) {
         close(pair[i / 2][i % 2]);
 }
 
+/* A connection over tcp that comes from this address; the end that was accepted, the other one in *peer. */
+static int comes_from(int listener, const char *address, int *peer) {
+    struct sockaddr_in to = {.sin_family = AF_INET}, from = {.sin_family = AF_INET};
+    socklen_t size = sizeof to;
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&to, &size), 0);
+    assert_int_equal(inet_pton(AF_INET, address, &from.sin_addr), 1);
+    assert_int_equal(inet_pton(AF_INET, "127.0.0.1", &to.sin_addr), 1);
+    *peer = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(*peer, (struct sockaddr *)&from, sizeof from), 0);
+    assert_int_equal(connect(*peer, (struct sockaddr *)&to, sizeof to), 0);
+    int fd = accept(listener, NULL, NULL);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+/* Eight places, two of them for control alone. A step: where a peer comes from, to which socket, when; whose
+ * connection is ended then (-1: nobody's). */
+static void test_homes(void **state) {
+    static const struct {
+        const char *home;
+        int socket, at, ended;
+    } steps[] = {{"127.0.0.2", 0, 0, -1},    {"127.0.0.2", 0, 10, -1}, {"127.0.0.2", 1, 20, -1},
+                 {"127.0.0.2", 0, 30, -1},   {"127.0.0.2", 0, 40, -1}, {"127.0.0.3", 0, 50, -1},
+                 {"127.0.0.3", 0, 60, 0},  /* of the home that has most: its oldest */
+                 {"127.0.0.3", 1, 70, 7},  /* it would not have more then, and is active */
+                 {"127.0.0.2", 0, 80, 8},  /* the same home */
+                 {"127.0.0.2", 2, 90, -1}, /* control has its places */
+                 {"127.0.0.2", 2, 100, -1},  {"127.0.0.3", 2, 110, 9}, /* and only those to give */
+                 {"127.0.0.4", 2, 1500, 10},                           /* now all are idle */
+                 {"127.0.0.4", 0, 1510, 1}};
+    enum { STEPS = sizeof steps / sizeof steps[0] };
+    struct svi_connections c;
+    int ours[STEPS], peers[STEPS], listener = socket(AF_INET, SOCK_STREAM, 0);
+    bool gone[STEPS] = {false};
+    (void)state;
+    assert_int_equal(listen(listener, 1), 0); /* at a port that the system chooses */
+    assert_int_equal(svi_connections_init(&c, 8, NULL), SVS_OK);
+    assert_int_equal(c.reserved, 2);
+    for (int i = 0; i < STEPS; i++) {
+        ours[i] = comes_from(listener, steps[i].home, &peers[i]);
+        assert_non_null(svi_connections_open(&c, ours[i], steps[i].socket, true, 1000 + steps[i].at));
+        if (steps[i].ended >= 0)
+            gone[steps[i].ended] = true;
+        for (int k = 0; k <= i; k++)
+            assert_int_equal(is_ended(peers[k]), gone[k]);
+    }
+    svi_connections_clear(&c);
+    for (int i = 0; i < STEPS; i++) {
+        close(ours[i]);
+        close(peers[i]);
+    }
+    close(listener);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_connections), cmocka_unit_test_setup_teardown(test_cut, set_up, tear_down),
+        cmocka_unit_test(test_connections), cmocka_unit_test(test_homes),
+        cmocka_unit_test_setup_teardown(test_cut, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_leaving, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_end_with_peers, set_up, tear_down)};
     return cmocka_run_group_tests(tests, NULL, NULL);
