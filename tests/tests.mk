@@ -9,7 +9,7 @@ TEST_BIN := $(TEST_SRC:%.c=$(BUILD)/%)
 TEST_OBJ  = $(filter-out $(BUILD)/obj/src/cli/main.o,$(APP_OBJ))
 TEST_RUN  = $(wildcard tests/structure/test_* tests/cli/test_*) $(FAULT_RUN)
 # What runs nothing that a sanitizer sees, or has no room for one: in the plain build only.
-PLAIN_RUN = $(wildcard tests/structure/test_*) tests/fault/test_simulator tests/cli/test_address_space
+PLAIN_RUN = $(wildcard tests/structure/test_*) tests/fault/test_simulator tests/cli/test_address_space tests/cli/test_memory
 # Programs that make the n-th allocation fail take the place of the gate.
 WRAP      = $(if $(findstring _nomem,$@),-Wl$(comma)--wrap=svi_alloc$(comma)--wrap=svi_realloc)
 comma    := ,

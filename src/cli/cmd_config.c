@@ -13,24 +13,20 @@
 #define GIB  (1024 * MIB)
 #define MUCH GIB /* what is warned of */
 
-/* Resident size of a `run` with both sockets open, before it has learned anything: measured on x86-64 with
- * Debian 12 and rounded up; other systems differ by a few MiB. */
-#define IDLE_PROCESS (13 * MIB)
-
 static void config_write_memory_line(const struct svi_settings *s, int d, int classes, FILE *to) {
-    double engine = svi_server_memory(s, d, classes);
+    const double process = svi_server_memory(s, d, classes), engine = process - svi_server_process_memory(d);
     if (s->task == SVS_REGRESS)
         fprintf(to, "#   %5d features             engine %10.2f MiB, process %10.2f MiB\n", d, engine / MIB,
-                (engine + IDLE_PROCESS) / MIB);
+                process / MIB);
     else
         fprintf(to, "#   %5d features, %4d classes engine %7.2f MiB, process %10.2f MiB\n", d, classes,
-                engine / MIB, (engine + IDLE_PROCESS) / MIB);
+                engine / MIB, process / MIB);
 }
 
 /* For the named features; without names for some usual numbers of features, up to the limit. */
 static void config_write_memory(const struct svi_settings *s, FILE *to) {
     const int named = svi_settings_feature_count(s), last = named > 0 ? named : (int)s->max_features;
-    fprintf(to, "# Memory at most (the engine, and %.0f MiB for an idle process):\n", IDLE_PROCESS / MIB);
+    fprintf(to, "# Memory at most (the engine, and the process; queues of peers that are ahead come on top):\n");
     for (const int *usual = (const int[]){10, 54, 100, 0}; *usual && named == 0; usual++)
         if (*usual < last)
             config_write_memory_line(s, *usual, 2, to);

@@ -197,6 +197,8 @@ void svi_engine_set_gauge(svi_engine *e, const char *name, double value);
 double svi_engine_memory(const struct svi_settings *s, int d, int classes);
 double svi_engine_state_memory(const struct svi_settings *s, int d, int classes);
 
+int svi_engine_features(const svi_engine *e); /* of the stream so far */
+
 /* What keeps the state has `fixed` bytes and `share` of the state's size besides: for the stats. */
 void svi_engine_set_kept_memory(svi_engine *e, double share, double fixed);
 

@@ -246,6 +246,10 @@ static int put_words(const struct svi_engine *e, struct svi_figure *out) {
     return filled;
 }
 
+int svi_engine_features(const svi_engine *e) {
+    return e->shape.d;
+}
+
 void svi_engine_set_kept_memory(svi_engine *e, double share, double fixed) {
     e->kept_share = share;
     e->kept_fixed = fixed;

@@ -118,7 +118,7 @@ static int room_for(const struct svi_message *m, int most) {
 }
 
 svs_code svi_novelty_stage_reserve(struct svi_novelty_stage *s, const struct svi_message *m, svs_error *err) {
-    if (!s->on || m->d <= s->rows.d)
+    if (!s->on || (s->detector && m->d <= s->rows.d)) /* the first sample may have no feature at all */
         return SVS_OK;
     const int most = SVI_NOVELTY_STAGE_COLUMNS / s->lags;
     if (m->d <= most)

@@ -180,6 +180,7 @@ static size_t ingest_zmq_take(struct svi_ingest_zmq *in, struct svi_batch *b, do
            ingest_zmq_receive(in, &b->queue[b->count])) {
         zmq_msg_t *m = &b->queue[b->count].body;
         b->bytes += zmq_msg_size(m);
+        in->largest = zmq_msg_size(m) > in->largest ? zmq_msg_size(m) : in->largest;
         struct svi_envelope *env = &b->envelope[b->count];
         svi_envelope_read(env, zmq_msg_data(m), zmq_msg_size(m)); /* the one parse of this message */
         b->verdict[b->count] = (uint8_t)verdict_of(in, &b->queue[b->count], env, now, &b->owner[b->count]);

@@ -39,6 +39,7 @@
 #define QUEUE_IN      1000 /* messages a producer may be ahead, and bytes; then it waits */
 #define QUEUE_BYTES   (64 * 1024 * 1024)
 #define QUEUE_LEAST   16
+#define QUEUED        128   /* bytes of a message in a queue besides its own */
 #define QUEUE_REPLIES 4096  /* of one producer; libzmq counts in halves, and the credit is 1024 */
 #define QUEUE_CTL     64    /* requests of one client that may wait, and replies that it does not read */
 #define REQUEST_MAX   65536 /* bytes of a control request */
@@ -47,6 +48,12 @@
 #define FREE_SECONDS  2.0 /* at the end: an address that does not become free is not waited for any longer */
 #define DRAIN_SECONDS 3.0 /* at the end: a producer that never stops is not waited for any longer */
 #define TOLD          5   /* refused rows of standard input reported in full; the others are counted */
+
+/* svi_server_process_memory */
+#define PROCESS_BYTES (14.0 * 1024 * 1024)
+#define CALLERS       2 /* the stream, the refit */
+#define PACKED_BYTES  (1.0 * 1024 * 1024)
+#define PACKED_COLUMN 3072.0
 
 struct server {
     struct svi_settings settings; /* `in`, `out`, `ctl` become the real addresses */
@@ -116,6 +123,60 @@ static svs_code begin_clock(struct server *p, svs_error *err) {
     return svi_engine_ahead(p->engine, now, &step) ? move_times_held(p, step, now, err) : SVS_OK;
 }
 
+/* ---- memory ---- */
+
+/* Messages that libzmq holds of one producer at most. */
+static int input_queue(const struct svi_settings *s) {
+    const int64_t queue = QUEUE_BYTES / s->max_message; /* libzmq counts messages alone */
+    return queue > QUEUE_IN ? QUEUE_IN : queue < QUEUE_LEAST ? QUEUE_LEAST : (int)queue;
+}
+
+/* What the process has whatever the stream is, and for each feature what OpenBLAS packs of a matrix in the
+ * stream and in a refit: measured on x86-64 with Debian 12 and rounded up; other systems differ by a few MiB.
+ */
+double svi_server_process_memory(int d) {
+    return PROCESS_BYTES + CALLERS * (PACKED_BYTES + PACKED_COLUMN * (double)d);
+}
+
+/* What keeps the state has, besides the engine: a share of the size of its state, and a fixed number of
+ * bytes. */
+static void kept_memory(const struct svi_settings *s, double *share, double *fixed) {
+    *share = *fixed = 0;
+    if (!s->state_dir[0])
+        return;
+    svi_write_ahead_memory(svi_ingest_zmq_batch_memory(s), share, fixed);
+}
+
+/* Besides the engine and its checkpoint; `fixed` is of kept_memory. */
+static double server_surroundings(const struct svi_settings *s, double fixed, int d) {
+    return fixed + (strcmp(s->in, "-") == 0 ? 0 : svi_ingest_zmq_memory(s)) + svi_server_process_memory(d);
+}
+
+double svi_server_memory(const struct svi_settings *s, int d, int classes) {
+    double share, fixed;
+    kept_memory(s, &share, &fixed);
+    return svi_engine_memory(s, d, classes) + share * svi_engine_state_memory(s, d, classes) +
+           server_surroundings(s, fixed, d);
+}
+
+void svi_server_predict_memory(const struct svi_settings *s, svi_engine *e) {
+    double share, fixed;
+    kept_memory(s, &share, &fixed);
+    svi_engine_set_kept_memory(e, share, server_surroundings(s, fixed, svi_engine_features(e)));
+}
+
+/* The same, and what producers that are ahead may have in the queues, as large as messages have been. */
+static void predict_memory(struct server *p) {
+    const struct svi_settings *s = &p->settings;
+    const int64_t peers = svi_access_fd(&p->access) < 0 ? 1 : svi_access_connections(&p->access);
+    double share, fixed;
+    kept_memory(s, &share, &fixed);
+    fixed = server_surroundings(s, fixed, svi_engine_features(p->engine));
+    if (p->in)
+        fixed += (double)(peers > 1 ? peers : 1) * input_queue(s) * (double)(p->messages.largest + QUEUED);
+    svi_engine_set_kept_memory(p->engine, share, fixed);
+}
+
 /* ---- events ---- */
 
 static void server_sink(void *user, const struct svi_event *e) {
@@ -161,6 +222,7 @@ static void publish_stats(struct server *p, bool due) {
     svi_engine_set_gauge(p->engine, "turn_mean", l->turns ? (double)l->messages / (double)l->turns : NAN);
     svi_engine_set_gauge(p->engine, "turn_max", (double)l->largest);
     svi_ingest_zmq_figures(&p->messages);
+    predict_memory(p);
     p->latency = (struct svi_latency){0};
     if (p->write_ahead)
         written = svi_write_ahead_write(p->write_ahead, due ? SVI_RECORD_PUBLISH : SVI_RECORD_STATS, time,
@@ -271,6 +333,7 @@ static void server_serve(struct server *p, const zmq_pollitem_t *items) {
         report_access(p, server_now(p));
     if (items[ITEM_CTL].revents) {
         svi_ingest_zmq_figures(&p->messages);
+        predict_memory(p);
         for (int i = 0; i < TURN_REQUESTS && server_answer(p); i++)
             ;
     }
@@ -417,9 +480,8 @@ static void log_address(const struct server *p, const char *what, const char *ad
 static svs_code open_input(struct server *p, svs_error *err) {
     struct svi_settings *s = &p->settings;
     const struct svi_input_mode *mode = svi_input_mode(s);
-    const int64_t queue = QUEUE_BYTES / s->max_message; /* libzmq counts messages alone */
-    const int limit = queue > QUEUE_IN ? QUEUE_IN : queue < QUEUE_LEAST ? QUEUE_LEAST : (int)queue;
-    struct svi_socket_plan plan = {"in", mode->type, mode->bind, limit, LINGER_MS, s->max_message, 0};
+    struct svi_socket_plan plan = {"in",      mode->type,     mode->bind, input_queue(s),
+                                   LINGER_MS, s->max_message, 0};
     const int replies = QUEUE_REPLIES;
     if (!(p->in = svi_access_socket(&p->access, &plan, err)))
         return err->code;
@@ -474,28 +536,6 @@ static svs_code open_sockets(struct server *p, svs_error *err) {
         p->lines.fd = fileno(p->hooks->scores);
     p->rows = svi_ingest_stdin_new(s, p->engine, p->write_ahead, err);
     return p->rows ? SVS_OK : err->code;
-}
-
-/* What keeps the state has, besides the engine: a share of the size of its state, and a fixed number of
- * bytes. */
-static void kept_memory(const struct svi_settings *s, double *share, double *fixed) {
-    *share = *fixed = 0;
-    if (!s->state_dir[0])
-        return;
-    svi_write_ahead_memory(svi_ingest_zmq_batch_memory(s), share, fixed);
-    *fixed += svi_ingest_zmq_memory(s);
-}
-
-double svi_server_memory(const struct svi_settings *s, int d, int classes) {
-    double share, fixed;
-    kept_memory(s, &share, &fixed);
-    return svi_engine_memory(s, d, classes) + share * svi_engine_state_memory(s, d, classes) + fixed;
-}
-
-void svi_server_predict_memory(const struct svi_settings *s, svi_engine *e) {
-    double share, fixed;
-    kept_memory(s, &share, &fixed);
-    svi_engine_set_kept_memory(e, share, fixed);
 }
 
 static svs_code server_build(struct server *p, svs_error *err) {
