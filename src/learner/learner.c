@@ -176,7 +176,7 @@ void svs_learner_reset(svs_learner *l) {
         memset(sums[i], 0, learner_vector_room(l->feature_room) * sizeof(double));
     for (int j = 0; l->ridge && j <= l->d; j++)
         l->ridge[j] = l->nu;
-    l->bucket = false;
+    l->bucket = l->drifts = false;
     l->held_learned = 0;
     l->arrivals = l->next_rebuild = l->order = l->base = 0;
     l->version++;

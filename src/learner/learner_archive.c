@@ -181,6 +181,12 @@ static void archive_sums(struct svi_archive *a, svs_learner *l) {
         svi_gram_archive(a, &l->gram, l->class_count < 2 ? 2 : l->class_count, l->gram_copy);
 }
 
+/* At the end, and there only while it is so: what is healthy is kept as it always was. */
+static void archive_drift(struct svi_archive *a, svs_learner *l) {
+    if (a->loading ? svi_archive_left(a) > 0 : l->drifts)
+        svi_archive_bool(a, "drifts", &l->drifts);
+}
+
 void svi_learner_archive(struct svi_archive *a, svs_learner *l) {
     if (!archive_features(a, l) || !archive_classes(a, l) || !archive_counters(a, l))
         return;
@@ -191,4 +197,6 @@ void svi_learner_archive(struct svi_archive *a, svs_learner *l) {
         return;
     archive_rings(a, l);
     archive_sums(a, l);
+    if (svi_archive_ok(a))
+        archive_drift(a, l);
 }

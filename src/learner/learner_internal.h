@@ -3,6 +3,7 @@
  *  - learner.c: the verbs (step, label, forget, grow, reset), the model in raw units, health
  *  - learner_slide.c: one sample in, what leaves out: the group of operations of a step
  *  - learner_rebuild.c: the guard: when and how P and w are rebuilt
+ *  - learner_refine.c: w corrected by the residual of the rows, where P has lost digits
  *  - learner_classes.c: labels and class indices, rows of W
  *  - learner_check.c: w and P against a fresh solve
  *  - learner_archive.c: the state as bytes, and back
@@ -32,6 +33,7 @@ struct svs_learner {
     struct svi_gram gram; /* window 0: all samples; else the bucket before a planned rebuild, and scratch */
     bool bucket;          /* the gram holds every sample learned since arrival `bucket_from` */
     int64_t bucket_from;
+    bool drifts; /* a removal has cost P digits since the last rebuild: w is refined after each change */
 
     svs_value *classes;
     char *class_names; /* max_classes x SVS_NAME_MAX, or NULL */
@@ -93,6 +95,8 @@ void svi_scores_now(const svs_learner *l, double *scores);
 
 /* ---- learner_rebuild.c */
 void svi_rebuild(svs_learner *l, bool planned);
+/* P and w anew from the rows, in the coordinates of the present epoch: only last digits change. */
+void svi_heal(svs_learner *l);
 /* The epoch before the first sample: centred there. */
 void svi_first_epoch(svs_learner *l, const double *x);
 /* After the l->arrivals-th labelled arrival: planned work at fixed sample numbers. */
@@ -102,6 +106,13 @@ void svi_right_hand_sides(const svs_learner *l, double *r);
 /* v_j of the ridge, in the present coordinates; its weight. */
 void svi_ridge_vector(const svs_learner *l, int j, double *v);
 double svi_ridge_weight(const svs_learner *l, int j);
+/* out = ridge matrix x u, in hats. */
+void svi_ridge_apply(const svs_learner *l, const double *u, double *out);
+
+/* ---- learner_refine.c */
+/* After a change of the model: where w may be off, w += P (b - G w), with the residual of the rows held.
+ * True: w changed. */
+bool svi_refine(svs_learner *l);
 
 /* A learned row of the window in the present coordinates (in scratch[1]). */
 struct svi_learned {

@@ -42,8 +42,7 @@ void svi_ridge_vector(const svs_learner *l, int j, double *v) {
         v[1 + i] = -l->scaler.mean[i] * l->scaler.inverse[i];
 }
 
-/* out = ridge matrix x u, in hats. */
-static void ridge_apply(const svs_learner *l, const double *u, double *out) {
+void svi_ridge_apply(const svs_learner *l, const double *u, double *out) {
     int n = l->d + 1;
     for (int j = 0; j < n; j++)
         out[j] = svi_ridge_weight(l, j) * u[j];
@@ -132,7 +131,7 @@ static void rebuild_residuals(svs_learner *l, double *residual) {
     const double *w = l->m->r.w;
     struct svi_learned row;
     for (int k = 0; k < rows; k++) {
-        ridge_apply(l, w + (size_t)k * padded, residual + (size_t)k * n);
+        svi_ridge_apply(l, w + (size_t)k * padded, residual + (size_t)k * n);
         for (int j = 0; j < n; j++)
             residual[(size_t)k * n + j] *= -1;
     }
@@ -236,7 +235,7 @@ static double rebuild_lost(svs_learner *l) {
     int n = l->d + 1;
     const double *v = l->scratch[0], *pv = l->scratch[2];
     double *gpv = l->scratch[3], sum = 0;
-    ridge_apply(l, pv, gpv);
+    svi_ridge_apply(l, pv, gpv);
     struct svi_learned row;
     for (int32_t i = 0; l->o.window && svi_next_row(l, &i, &row);) {
         const double s = svi_dot(row.z, pv, n);
@@ -286,6 +285,22 @@ static void rebuild_measure_energy(svs_learner *l) {
     }
 }
 
+static void rebuild_gather(svs_learner *l) {
+    struct svi_learned row;
+    svi_gram_zero(&l->gram);
+    for (int32_t i = 0; svi_next_row(l, &i, &row);)
+        svi_gram_add(&l->gram, l->m->kernels, row.z, row.s, row.slot->label, row.slot->target);
+    svi_gram_flush(&l->gram, l->m->kernels);
+}
+
+void svi_heal(svs_learner *l) {
+    rebuild_gather(l);
+    l->bucket = l->drifts = false;
+    rebuild_solve(l);
+    rebuild_refine(l);
+    l->health.rebuilds++;
+}
+
 void svi_rebuild(svs_learner *l, bool planned) {
     const bool from_sums = l->o.window == 0 || (planned && l->bucket); /* unplanned, it holds but a part */
     svi_gram_flush(&l->gram, l->m->kernels);
@@ -298,13 +313,9 @@ void svi_rebuild(svs_learner *l, bool planned) {
      * else from the rows. */
     if (!from_sums || !rebuild_scaler_from_sums(l)) {
         svi_scaler_fit(&l->scaler, &l->window, l->scratch[2]);
-        struct svi_learned row;
-        svi_gram_zero(&l->gram);
-        for (int32_t i = 0; svi_next_row(l, &i, &row);)
-            svi_gram_add(&l->gram, l->m->kernels, row.z, row.s, row.slot->label, row.slot->target);
-        svi_gram_flush(&l->gram, l->m->kernels);
+        rebuild_gather(l);
     }
-    l->bucket = false;
+    l->bucket = l->drifts = false;
     ridge_reset(l);
     rebuild_solve(l);
     if (l->o.window)

@@ -16,8 +16,18 @@
 
 /* Beyond this the addition of a sample leaves P with 6 digits less in its direction: rebuild. */
 #define LEVERAGE_MAX 1e6
+/* And beyond this w feels it where the ridge does not count any more (measured: 1e-12). */
+#define LEVERAGE_DRIFT 5e4
 /* The removal of a sample may leave this relative error in P: eps |z|^2 / (nu (1 - a)). */
 #define REMOVAL_ERROR_MAX 1e-8
+/* And this much in its direction alone, which w feels; less where the system was ill-conditioned at the last
+ * rebuild, or where rows are few, so that each has much of P. */
+#define DRIFT_MAX     5e-13
+#define DRIFT_MAX_ILL 1e-13
+#define ILL           100 /* condition estimate */
+/* Held samples for each coordinate from which a rebuild, which heals P, is cheaper than refining w for long.
+ */
+#define HELD_MANY 2
 /* A feature whose spread falls this far below its peak has lost large samples. */
 #define ENERGY_DROP  100
 #define ENERGY_NOISE 1e-9 /* of the energy: a smaller spread is rounding */
@@ -91,10 +101,24 @@ static bool slide_dwarfs_rest(const svs_learner *l, int32_t leaving, const struc
     return any && !(heavy && large);
 }
 
-/* True when P cannot be trusted after this removal; s: the sample's weight in the unit of the energies. */
-static bool slide_removal_alarms(svs_learner *l, const struct svi_change *c, const double *z, double energy,
-                                 double s) {
+/* The relative error that the removal of z adds to P in its direction: that of x'Px, for 1 - x'Px is what
+ * remains of 1, twice over, as P z / (1 - x'Px) is what becomes of P z. */
+static void slide_note_drift(svs_learner *l, const struct svi_change *c, const double *y, double energy,
+                             double left) {
+    if (left > 0.5)
+        return;
+    const double size = sqrt(energy * l->m->kernels->dot(y, y, l->m->r.padded)) / -c->inverse_weight;
+    const bool many = l->held_learned >= HELD_MANY * (l->d + 1);
+    const double most = many && l->health.condition < ILL ? DRIFT_MAX : DRIFT_MAX_ILL;
+    l->drifts |= DBL_EPSILON * size > most * left * left;
+}
+
+/* True when P cannot be trusted after the removal of input i; s: the sample's weight in the unit of the
+ * energies. */
+static bool slide_removal_alarms(svs_learner *l, const struct svi_change *c, int i, double energy, double s) {
+    const double *z = l->m->r.x[i];
     double left = 1 + c->leverage / c->inverse_weight; /* 1 - s x'Px */
+    slide_note_drift(l, c, l->m->r.y[i], energy, left);
     bool lost = !(DBL_EPSILON * energy * s < REMOVAL_ERROR_MAX * l->nu * left);
     return l->m->kernels->energy_remove(&l->energy, z, s, ENERGY_DROP, ENERGY_NOISE, l->m->r.padded) | lost;
 }
@@ -105,7 +129,7 @@ static bool slide_remove_alone(svs_learner *l, int32_t slot) {
     double energy = slide_prepare_removal(l, 0, slot, &change);
     double s = slide_age_weight(l, &l->window.slots[slot], l->order - 1); /* the newest is in already */
     return svi_alsvm_step(l->m, &change, 1, NULL) == SVS_OK &&
-           !slide_removal_alarms(l, &change, l->m->r.x[0], energy, s) && !slide_dwarfs_rest(l, slot, NULL);
+           !slide_removal_alarms(l, &change, 0, energy, s) && !slide_dwarfs_rest(l, slot, NULL);
 }
 
 static void slide_learned(svs_learner *l) {
@@ -158,10 +182,11 @@ static bool slide_add_and_remove(svs_learner *l, int32_t leaving, double weight,
     l->m->kernels->energy_add(&l->energy, l->m->r.x[0], weight, l->o.forget, l->m->r.padded);
     if (leaving >= 0) {
         const struct svi_slot coming = {.weight = weight, .target = out->target};
-        good &= !slide_removal_alarms(l, &change[1], l->m->r.x[1], energy,
+        good &= !slide_removal_alarms(l, &change[1], 1, energy,
                                       slide_age_weight(l, &l->window.slots[leaving], l->order));
         good &= !slide_dwarfs_rest(l, leaving, &coming);
     }
+    l->drifts |= l->o.window && change[0].leverage > LEVERAGE_DRIFT * change[0].inverse_weight;
     if (l->bucket || l->o.window == 0)
         svi_gram_add(&l->gram, l->m->kernels, l->m->r.x[0], svi_hat(l, weight, l->order), out->label,
                      out->target);
@@ -177,6 +202,8 @@ static void slide_mend(svs_learner *l, bool good) {
     l->health.alarms += !good;
     if (!good || emptied)
         svi_rebuild(l, false);
+    else if (l->drifts && l->held_learned >= HELD_MANY * (l->d + 1))
+        svi_heal(l);
 }
 
 /* Before a slot of the window leaves: a snapshot may want it; the bucket cannot hold it any more; and it is
@@ -247,10 +274,12 @@ void svi_slide(svs_learner *l, const double *x, svs_value id, double weight, dou
         good &= slide_refresh_ridge(l);
     }
     l->arrivals++;
-    if (!good || full)
+    if (!good || full || l->drifts)
         slide_mend(l, good);
     svi_guard(l);
-    l->version += out->learned || leaving >= 0 || l->health.rebuilds > rebuilds; /* that changes last bits */
+    const bool corrected = svi_refine(l);
+    /* a rebuild and a correction change last bits */
+    l->version += out->learned || leaving >= 0 || l->health.rebuilds > rebuilds || corrected;
 }
 
 void svi_remove_slot(svs_learner *l, int32_t slot) {
@@ -258,7 +287,8 @@ void svi_remove_slot(svs_learner *l, int32_t slot) {
     const bool trace = slide_release(l, slot), good = !trace || slide_remove_alone(l, slot);
     svi_ring_kill(&l->window, slot);
     slide_mend(l, good);
-    l->version += trace || l->health.rebuilds > rebuilds;
+    const bool corrected = svi_refine(l);
+    l->version += trace || l->health.rebuilds > rebuilds || corrected;
 }
 
 static bool slide_expired(const struct svi_ring *r, double time, double seconds) {

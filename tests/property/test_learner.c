@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "learner/learner_internal.h"
+#include "linalg/cholesky.h"
 #include "reference.h"
 
 #define MAX_D 40
@@ -294,6 +295,90 @@ static void waiting_ends(void **state) {
     svs_learner_free(&l);
 }
 
+/* ---- at every sample as exact as a fresh solve */
+
+struct exact {
+    int64_t window;
+    int d;
+    double C;
+    bool factor;    /* one factor and little noise: a condition of 1e4 or more */
+    double outlier; /* size of one sample in three windows */
+    int steps;
+};
+
+/* What a plain solve in doubles has for an error: the sums, Cholesky, both compared with long double. */
+static void errors_now(svs_learner *l, double *ours, double *fresh) {
+    int n = l->d + 1;
+    long double *g = calloc((size_t)(n * (n + 2)), sizeof *g), *r = g + n * n, *x = r + n;
+    double *plain = calloc((size_t)(n * (n + 1)), sizeof *plain), *w = plain + n * n;
+    struct svi_learned row;
+    for (int32_t i = 0; svi_next_row(l, &i, &row);) {
+        ref_add(g, r, n, row.z, row.slot->target, row.s);
+        for (int a = 0; a < n; a++) {
+            for (int b = 0; b <= a; b++)
+                plain[a * n + b] += row.s * row.z[a] * row.z[b];
+            w[a] += row.s * row.slot->target * row.z[a];
+        }
+    }
+    for (int j = 0; j < n; j++) {
+        g[j * n + j] += l->nu;
+        plain[j * n + j] += l->nu;
+    }
+    ref_solve(g, r, n, x);
+    assert_true(svi_factor_spd(plain, n));
+    svi_solve_factor(plain, n, w);
+    *ours = ref_distance(svs_alsvm_weights(l->m, 0), x, n);
+    *fresh = ref_distance(w, x, n);
+    free(g);
+    free(plain);
+}
+
+static void check_exact(const struct exact *e) {
+    svs_options o = options(e->window);
+    svs_error err;
+    svs_step step;
+    o.C = e->C;
+    o.task = SVS_REGRESS;
+    svs_learner *l = svs_learner_new(&o, e->d, &err);
+    uint64_t seed = 7;
+    double x[MAX_D], truth[MAX_D], mix[MAX_D];
+    for (int j = 0; j < e->d; j++) {
+        truth[j] = ref_gauss(&seed);
+        mix[j] = ref_gauss(&seed);
+    }
+    for (int i = 0; i < e->steps; i++) {
+        double t = 0.3 * ref_gauss(&seed), factor = ref_gauss(&seed), ours, fresh;
+        bool outlier = i % (3 * e->window + 7) == 3 * e->window + 1;
+        for (int j = 0; j < e->d; j++) {
+            x[j] = e->factor ? factor * mix[j] + 0.01 * ref_gauss(&seed) : ref_gauss(&seed);
+            t += x[j] * truth[j] / sqrt(e->d);
+            x[j] *= outlier ? e->outlier : 1;
+        }
+        svs_sample s = {x, e->d, svs_int(i), svs_real(t), 1};
+        assert_int_equal(svs_learner_step(l, &s, i, &step, &err), SVS_OK);
+        if (i % 11 == 10)
+            assert_int_equal(svs_learner_forget(l, svs_int(i - 3), i, NULL, &err), SVS_OK);
+        errors_now(l, &ours, &fresh);
+        if (!(ours <= fmax(1e-12, 10 * fresh)))
+            fail_msg("window %d, d %d, C %g, sample %d: %.1e, a fresh solve has %.1e", (int)e->window, e->d,
+                     e->C, i, ours, fresh);
+    }
+    svs_learner_free(&l);
+}
+
+static void as_exact_as_a_fresh_solve(void **state) {
+    (void)state;
+    static const struct exact all[] = {
+        {20, 40, 100, false, 1, 150},  {20, 40, 1, false, 1, 200},    {20, 40, 1e4, false, 1, 80},
+        {50, 40, 1e4, false, 1, 200},  {10, 10, 1, false, 1, 300},    {5, 10, 10, false, 1, 200},
+        {200, 10, 1, true, 30, 1300},  {200, 10, 1, true, 100, 1300}, {200, 10, 100, true, 10, 1300},
+        {100, 10, 1e3, true, 1, 900},  {50, 5, 1e3, true, 1, 900},    {200, 10, 1, false, 30, 1300},
+        {200, 20, 1e4, false, 1, 100}, {200, 10, 1e6, true, 1, 100},  {60, 30, 100, true, 1, 300},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        check_exact(&all[i]);
+}
+
 /* The checker itself: a spoilt weight, and a spoilt ring, must be noticed. */
 static void checkers_notice(void **state) {
     (void)state;
@@ -324,6 +409,7 @@ int main(void) {
         cmocka_unit_test(alarms_at_any_phase),
         cmocka_unit_test(refusals_change_nothing),
         cmocka_unit_test(waiting_ends),
+        cmocka_unit_test(as_exact_as_a_fresh_solve),
         cmocka_unit_test(checkers_notice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -437,13 +437,53 @@ static void how_long(void **state) {
     svi_bytes_clear(&bytes);
 }
 
+/* Kept after each sample while w is refined, which is a state of its own. */
+static void drifting_goes_on(void **state) {
+    (void)state;
+    svs_options o;
+    svs_error err = {0};
+    struct svi_bytes bytes = {0};
+    svs_step step;
+    uint64_t seed = 4;
+    int drifting = 0;
+    svs_options_default(&o);
+    o.window = 10;
+    o.C = 100;
+    o.task = SVS_REGRESS;
+    svs_learner *a = svs_learner_new(&o, 20, &err), *b = svs_learner_new(&o, 20, &err);
+    for (int i = 0; i < 100; i++) {
+        double x[20], t = 0;
+        for (int j = 0; j < 20; j++)
+            t += x[j] = ref_gauss(&seed);
+        svs_sample s = {x, 20, svs_int(i), svs_real(t), 1};
+        assert_int_equal(svs_learner_step(a, &s, i, &step, &err), SVS_OK);
+        double score = step.scores[0];
+        assert_int_equal(svs_learner_step(b, &s, i, &step, &err), SVS_OK);
+        assert_true(score == step.scores[0]);
+        drifting += a->drifts;
+        save(b, &bytes);
+        svs_learner_free(&b);
+        b = load(&o, 20, &bytes);
+    }
+    assert_true(drifting > 50);
+    svi_bytes_clear(&bytes);
+    svs_learner_free(&a);
+    svs_learner_free(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(goes_on_alike),          cmocka_unit_test(wide_and_long),
-        cmocka_unit_test(at_each_step),           cmocka_unit_test(place_does_not_show),
-        cmocka_unit_test(forgotten_is_gone),      cmocka_unit_test(other_kernels),
-        cmocka_unit_test(verify_changes_nothing), cmocka_unit_test(verify_notices),
-        cmocka_unit_test(nothing_to_rebuild),     cmocka_unit_test(how_long),
+        cmocka_unit_test(drifting_goes_on),
+        cmocka_unit_test(goes_on_alike),
+        cmocka_unit_test(wide_and_long),
+        cmocka_unit_test(at_each_step),
+        cmocka_unit_test(place_does_not_show),
+        cmocka_unit_test(forgotten_is_gone),
+        cmocka_unit_test(other_kernels),
+        cmocka_unit_test(verify_changes_nothing),
+        cmocka_unit_test(verify_notices),
+        cmocka_unit_test(nothing_to_rebuild),
+        cmocka_unit_test(how_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
