@@ -33,7 +33,8 @@ static void pack_word(struct svi_pack *p, const char *word) {
 
 static svs_code cmd_ctl_build(const struct cli_args *a, struct svi_bytes *request) {
     struct svi_pack p;
-    const bool set = strcmp(a->positional[0], "config") == 0 && a->positional_count > 1, yes = cli_has(a, "yes");
+    const bool set = strcmp(a->positional[0], "config") == 0 && a->positional_count > 1,
+               yes = cli_has(a, "yes");
     svi_pack_begin(&p, request);
     svi_pack_map(&p, (set ? 2 : (size_t)a->positional_count) + yes);
     if (yes)

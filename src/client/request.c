@@ -25,7 +25,7 @@ static svs_code request_converse(void *socket, void *monitor, bool secured, cons
         code = svi_fail(
             err, SVS_IO, "no answer from %.60s: is `svmstream run` running with this `ctl`%s", address,
             secured ? ", with this curve.server, and our key in its allow file with the role control?"
-                     : ", and without CURVE (else give --curve and --curve.server)?");
+                    : ", and without CURVE (else give --curve and --curve.server)?");
     else if (svi_bytes_append(reply, zmq_msg_data(&m), zmq_msg_size(&m)) != SVS_OK)
         code = svi_fail_memory(err, "the reply");
     zmq_msg_close(&m);

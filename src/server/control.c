@@ -172,10 +172,11 @@ static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
 static svs_code require_consent(const struct request *r) {
     if (r->command.op != SVI_COMMAND_RESET || !r->control->write_ahead || r->command.yes)
         return SVS_OK;
-    return svi_fail(r->err, SVS_UNAVAILABLE,
-                    "reset drops the model and the window that %.100s keeps: say so with yes: true (svmstream "
-                    "ctl reset --yes)",
-                    r->control->settings->state_dir);
+    return svi_fail(
+        r->err, SVS_UNAVAILABLE,
+        "reset drops the model and the window that %.100s keeps: say so with yes: true (svmstream "
+        "ctl reset --yes)",
+        r->control->settings->state_dir);
 }
 
 static svs_code control_run(struct request *r) {

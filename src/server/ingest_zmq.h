@@ -35,7 +35,7 @@ struct svi_ingest_zmq {
     bool held;                                  /* what is in the first batch waits for that */
     svs_error why;                              /* it could not */
     double retry;                               /* arrival clock: when to try again */
-    size_t largest; /* bytes of a message so far */
+    size_t largest;                             /* bytes of a message so far */
     int64_t declined;
     int64_t replies_lost;
     struct svi_bytes reply;

@@ -1,9 +1,9 @@
 /* SIGHUP, in three steps that do not depend on each other: the settings, the allow file, the key file.
  *
- * Settings are compared with what the file said before, not with what holds now: what `ctl config` has changed
- * meanwhile stays until the file itself changes. Those that may change go the way of a control request, so a
- * kept state writes them down before they take effect and a restart repeats them. What needs a restart is
- * named each time until there is one.
+ * Settings are compared with what the file said before, not with what holds now: what `ctl config` has
+ * changed meanwhile stays until the file itself changes. Those that may change go the way of a control
+ * request, so a kept state writes them down before they take effect and a restart repeats them. What needs a
+ * restart is named each time until there is one.
  *
  * The allow file is followed by the authenticator anyway, so it is only checked and counted here. Keys are
  * part of the bound sockets: another one in the key file needs a restart. */

@@ -43,8 +43,8 @@
 #define REQUEST_MAX   65536 /* bytes of a control request */
 #define LINGER_MS     2000  /* replies on their way out at the end */
 #define DRAIN_MS      100   /* at the end: nothing came for so long, so nothing is on its way */
-#define FREE_SECONDS  2.0   /* at the end: an address that does not become free is not waited for any longer */
-#define DRAIN_SECONDS 3.0   /* at the end: a producer that never stops is not waited for any longer */
+#define FREE_SECONDS  2.0 /* at the end: an address that does not become free is not waited for any longer */
+#define DRAIN_SECONDS 3.0 /* at the end: a producer that never stops is not waited for any longer */
 
 /* svi_server_process_memory */
 #define PROCESS_BYTES (14.0 * 1024 * 1024)
@@ -87,7 +87,8 @@ static int input_queue(const struct svi_settings *s) {
 }
 
 /* What the process has whatever the stream is, and for each feature what OpenBLAS packs of a matrix in the
- * stream and in a refit: measured on x86-64 with Debian 12 and rounded up; other systems differ by a few MiB. */
+ * stream and in a refit: measured on x86-64 with Debian 12 and rounded up; other systems differ by a few MiB.
+ */
 double svi_server_process_memory(int d) {
     return PROCESS_BYTES + CALLERS * (PACKED_BYTES + PACKED_COLUMN * (double)d);
 }
@@ -499,8 +500,8 @@ static void answer_stop(struct server *p, svs_code code, const svs_error *err) {
         svi_address_await_free(s->in, FREE_SECONDS);
     svi_address_await_free(s->out, FREE_SECONDS);
     if (code == SVS_OK)
-        code = svi_control_handle(&p->control, zmq_msg_data(&p->stopper.body),
-                                  zmq_msg_size(&p->stopper.body), svi_wall_clock(), &p->messages.reply);
+        code = svi_control_handle(&p->control, zmq_msg_data(&p->stopper.body), zmq_msg_size(&p->stopper.body),
+                                  svi_wall_clock(), &p->messages.reply);
     else
         code = svi_router_decline(&p->control, NULL, err, &p->messages.reply);
     svi_ingest_zmq_reply(&p->messages, p->ctl, &p->stopper, code);

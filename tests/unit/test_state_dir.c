@@ -316,15 +316,11 @@ static void test_long_paths_and_texts(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(test_makes_one_level),
-                                       TEST(test_locked_out),
-                                       TEST(test_without_the_lock_file),
-                                       TEST(test_lock_ends_with_the_process),
-                                       TEST(test_only_our_files),
-                                       TEST(test_clear),
-                                       TEST(test_remove_and_set_aside),
-                                       TEST(test_bad_descriptor),
-                                       TEST(test_failed_sync_stays),
-                                       TEST(test_long_paths_and_texts)};
+    const struct CMUnitTest tests[] = {
+        TEST(test_makes_one_level),       TEST(test_locked_out),
+        TEST(test_without_the_lock_file), TEST(test_lock_ends_with_the_process),
+        TEST(test_only_our_files),        TEST(test_clear),
+        TEST(test_remove_and_set_aside),  TEST(test_bad_descriptor),
+        TEST(test_failed_sync_stays),     TEST(test_long_paths_and_texts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
