@@ -50,12 +50,12 @@ BEFORE_SANITIZERS static void check_limit(int argc, char **argv, char **environm
     const size_t need = (size_t)(threads - 1) * (BUFFER + STACK) + CALLERS * BUFFER + REST;
     if (limit.rlim_cur >= need)
         return;
-    const int length = snprintf(
-        text, sizeof text,
-        "svmstream: the address space is limited to %zu MiB (ulimit -v), OpenBLAS with %d thread%s needs %zu MiB: "
-        "raise the limit%s, or limit the memory itself (systemd: MemoryMax)\n",
-        (size_t)limit.rlim_cur / MIB, threads, threads > 1 ? "s" : "", need / MIB,
-        threads > 1 ? ", set OPENBLAS_NUM_THREADS=1" : "");
+    const int length = snprintf(text, sizeof text,
+                                "svmstream: the address space is limited to %zu MiB (ulimit -v), OpenBLAS "
+                                "with %d thread%s needs %zu MiB: "
+                                "raise the limit%s, or limit the memory itself (systemd: MemoryMax)\n",
+                                (size_t)limit.rlim_cur / MIB, threads, threads > 1 ? "s" : "", need / MIB,
+                                threads > 1 ? ", set OPENBLAS_NUM_THREADS=1" : "");
     if (write(STDERR_FILENO, text, (size_t)length) != length)
         _exit(1);
     _exit(1);
@@ -74,10 +74,11 @@ svs_code cli_take_buffers(int threads, svs_error *err) {
     const size_t need = CALLERS * BUFFER + (size_t)threads * (BUFFER + STACK);
     void *room = mmap(NULL, need, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
-        return svi_fail(err, SVS_NO_MEMORY,
-                        "the address space is limited to %zu MiB (ulimit -v), which has no room for OpenBLAS's "
-                        "buffers (%zu MiB for threads %d): raise the limit, or lower threads",
-                        (size_t)limit.rlim_cur / MIB, need / MIB, threads);
+        return svi_fail(
+            err, SVS_NO_MEMORY,
+            "the address space is limited to %zu MiB (ulimit -v), which has no room for OpenBLAS's "
+            "buffers (%zu MiB for threads %d): raise the limit, or lower threads",
+            (size_t)limit.rlim_cur / MIB, need / MIB, threads);
     munmap(room, need);
     for (int i = 0; i < CALLERS; i++)
         taken[i] = blas_memory_alloc(0);

@@ -26,7 +26,8 @@ static void config_write_memory_line(const struct svi_settings *s, int d, int cl
 /* For the named features; without names for some usual numbers of features, up to the limit. */
 static void config_write_memory(const struct svi_settings *s, FILE *to) {
     const int named = svi_settings_feature_count(s), last = named > 0 ? named : (int)s->max_features;
-    fprintf(to, "# Memory at most (the engine, and the process; queues of peers that are ahead come on top):\n");
+    fprintf(to,
+            "# Memory at most (the engine, and the process; queues of peers that are ahead come on top):\n");
     for (const int *usual = (const int[]){10, 54, 100, 0}; *usual && named == 0; usual++)
         if (*usual < last)
             config_write_memory_line(s, *usual, 2, to);

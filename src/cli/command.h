@@ -79,8 +79,8 @@ struct cli_args {
     struct svi_settings settings;
     bool flagged[SVI_SETTING_MAX]; /* rows that a flag has set */
     const char *config;            /* file of -f/--config, NULL = none */
-    bool quiet;         /* -q/--quiet: no progress, no summary, no addresses; errors only */
-    bool help, version; /* -h/--help, --version: nothing after it was read */
+    bool quiet;                    /* -q/--quiet: no progress, no summary, no addresses; errors only */
+    bool help, version;            /* -h/--help, --version: nothing after it was read */
     /* By row of command->options: the value as given ("" for a switch), NULL = not given. */
     const char *value[CLI_OPTION_MAX];
     const char **positional; /* positional_count of them, then NULL; "-" is one */

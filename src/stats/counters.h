@@ -73,7 +73,8 @@
     X(RATE, rate, NUMBER, "samples/s", "accepted recently, smoothed")                                        \
     X(UPTIME, uptime, NUMBER, "s", "since the first stats or status")                                        \
     X(MEMORY_PREDICTED, memory_predicted, NUMBER, "bytes",                                                   \
-      "that the process needs at most at its current sizes: engine, checkpoint, turn, and the queues of producers with the largest message so far")
+      "that the process needs at most at its current sizes: engine, checkpoint, turn, and the queues of "    \
+      "producers with the largest message so far")
 
 enum svi_counter {
 #define X(constant, name, kind, unit, text) SVI_COUNTER_##constant,

@@ -11,8 +11,8 @@
  *
  * Segments: when the one being written is full, the next append begins a new one, whose header is gathered
  * before the record; the old one is synced whatever the policy says, so that only the last segment can be
- * torn. The mark begun-<segment> is moved to the newest once that is on disk, and goes before the segment that
- * it names does. In the order of the file: failures, syncing, gathering, writing, beginning and end. */
+ * torn. The mark begun-<segment> is moved to the newest once that is on disk, and goes before the segment
+ * that it names does. In the order of the file: failures, syncing, gathering, writing, beginning and end. */
 #include "store/journal_internal.h"
 
 #include <errno.h>
@@ -78,9 +78,10 @@ static svs_code check_there(svi_journal *j, svs_error *err) {
     if (fstat(j->fd, &s) != 0 || s.st_nlink > 0)
         return SVS_OK;
     svi_state_dir_name(name, SVI_JOURNAL, j->written.segment);
-    j->dead = svi_fail_file(&j->cause, SVS_IO, j->dir->path, name,
-                            "was removed while it was being written: nothing is kept any more; end the process, "
-                            "and restore the directory from a copy or use another one");
+    j->dead =
+        svi_fail_file(&j->cause, SVS_IO, j->dir->path, name,
+                      "was removed while it was being written: nothing is kept any more; end the process, "
+                      "and restore the directory from a copy or use another one");
     if (err)
         *err = j->cause;
     return j->dead;

@@ -32,8 +32,8 @@ struct svi_journal_reader {
     const uint8_t *memory;
     size_t memory_size;
     struct svi_journal_reader_options options;
-    uint64_t *numbers; /* of the segments */
-    int count, at;     /* the segment being read, or left; -1 = before the first */
+    uint64_t *numbers;   /* of the segments */
+    int count, at;       /* the segment being read, or left; -1 = before the first */
     bool newest_missing; /* the last of them is not the last that was begun: */
     uint64_t newest;
     bool open;

@@ -29,7 +29,7 @@ struct svi_command {
     const uint8_t *bytes;
     size_t size;
     struct svi_item id, y; /* SVI_NIL: not there */
-    bool yes; /* of reset: true was given */
+    bool yes;              /* of reset: true was given */
     bool has_set;
     struct svi_item set;   /* of config: its value, whatever it is */
     const uint8_t *sample; /* of score: the bytes of its value; NULL: not there */
