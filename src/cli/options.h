@@ -20,4 +20,7 @@ extern const struct cli_option cli_common_options[];
 /* Does this list of words hold the word? "in." holds all that begin so. */
 bool cli_holds(const char *list, const char *word);
 
+/* Does the command's help list this setting? */
+bool cli_lists(const struct cli_command *command, const struct svi_setting *row);
+
 #endif
