@@ -96,7 +96,11 @@ static int cmd_config_check(const struct cli_args *a) {
 
 static int cmd_config_default(const struct cli_args *a) {
     struct svi_settings s;
-    (void)a;
+    for (int i = 0; i < svi_settings_count; i++)
+        if (a->flagged[i] || a->config)
+            return cli_usage(a,
+                             "`config default` prints the defaults, whatever is given: `config show` takes "
+                             "flags and --config");
     svi_settings_default(&s);
     printf("# svmstream %s: default settings; this is a file for --config\n", svs_version());
     svi_settings_write(&s, stdout);

@@ -184,6 +184,8 @@ static int cmd_eval_run(const struct cli_args *a) {
     svs_error err = {0};
     svi_arrival_clock_start(&e.clock);
     e.now = svi_arrival_clock_now(&e.clock);
+    if (e.every > 0 && cli_has(a, "json"))
+        return cli_usage(a, "--every prints lines of a table: it does nothing with --json");
     s.scores = SVI_SCORES_NONE; /* no events but errors: they would only cost time */
     s.publish_every = 0;
     s.publish_seconds = 0;
@@ -213,5 +215,8 @@ const struct cli_command cli_eval = {
         "\n"
         "  svmstream eval --label rain weather.csv.gz\n"
         "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm",
+    .keys = "in.format stream task method C window window.seconds forget scale features label id ts weight "
+            "missing refit refit. serve novelty novelty. alert. labels. ts.ahead max.features max.classes "
+            "threads seed",
     .options = options,
     .run = cmd_eval_run};

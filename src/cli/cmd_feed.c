@@ -320,6 +320,8 @@ static int read_options(struct feed *f) {
     choose_name(f);
     if (src && (!src[0] || strlen(src) > SVS_NAME_MAX))
         return cli_usage(a, "--src: a name has 1 to %d bytes", SVS_NAME_MAX);
+    if (f->acked && cli_flagged(a, "ctl"))
+        return cli_usage(a, "--ctl does nothing with --ack: the process answers on `in`");
     if (!f->acked && (src || cli_has(a, "in-flight")))
         return cli_usage(a, "--%s needs --ack", src ? "src" : "in-flight");
     if (a->settings.in_mode == SVI_IN_SUB || strcmp(a->settings.in, "-") == 0)

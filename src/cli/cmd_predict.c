@@ -199,6 +199,9 @@ static svs_code cmd_predict_work(struct predict *p, svs_error *err) {
     if (code != SVS_OK)
         return code;
     know_model(p);
+    if (p->task == SVS_REGRESS && (cli_has(p->args, "scores-out") || cli_has(p->args, "confusion")))
+        return svi_fail(err, SVS_SETTING, "the model is a regression: --%s is for classes",
+                        cli_has(p->args, "scores-out") ? "scores-out" : "confusion");
     code = cmd_predict_read_rows(p, err);
     if (code == SVS_OK)
         code = svi_predictor_init(&p->predictor, p->machine.linear, p->machine.kernel,
@@ -231,7 +234,7 @@ static int cmd_predict_run(const struct cli_args *a) {
 }
 
 static const struct cli_option options[] = {
-    CLI_SWITCH("scores-out", 'b',
+    CLI_OPTION("scores-out", 'b', CLI_0_1, NULL,
                "write the decision values after each prediction, below a line that names them"),
     CLI_SWITCH("confusion", 0, "print the confusion matrix"), CLI_END};
 
@@ -247,7 +250,7 @@ const struct cli_command cli_predict = {
         "\n"
         "  svmstream predict a9a.t.svm a9a.model a9a.out\n"
         "  svmstream predict -b new.csv weather.model",
-    .keys = "label in.format",
+    .keys = "label id ts weight in.format",
     .options = options,
     .unchecked = true,
     .run = cmd_predict_run};

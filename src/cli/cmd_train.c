@@ -37,10 +37,22 @@ struct train {
 
 /* ---- options */
 
+/* A method under LIBLINEAR's number: solver and loss. */
+static const struct liblinear { const char *number, *name, *loss; } * liblinear_solver(const char *number) {
+    static const struct liblinear all[] = {{"1", "dcd", "l2"}, {"2", "newton", "l2"}, {"3", "dcd", "l1"}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (strcmp(all[i].number, number) == 0)
+            return &all[i];
+    return NULL;
+}
+
 /* The loss that a solver is for, unless one is named. */
 static const char *usual_loss(const struct train *t) {
+    const struct liblinear *method = liblinear_solver(cli_value(t->args, "solver"));
     if (t->args->settings.task == SVS_REGRESS)
         return "squared";
+    if (method)
+        return method->loss;
     switch (t->o.solve.solver) {
     case SVS_SOLVER_ALSVM:
     case SVS_SOLVER_FALSVM:
@@ -109,6 +121,43 @@ static size_t read_weight(const char *list, double *weight, const char **rest) {
     return end == list + length && *weight > 0 && isfinite(*weight) ? (size_t)(colon - list) : 0;
 }
 
+/* An option that the others leave without effect is refused. */
+static int check_useful(struct train *t) {
+    const struct cli_args *a = t->args;
+    const svs_solver s = t->o.solve.solver;
+    const bool chosen = s == SVS_SOLVER_AUTO, kernel = t->o.kernel.kind != SVS_LINEAR;
+    const bool pairs = s == SVS_SOLVER_ALFPGM || (chosen && kernel);
+    const struct {
+        const char *name;
+        bool useful;
+        const char *where;
+    } all[] = {
+        {"gamma", kernel, "a kernel (--kernel)"},
+        {"coef0", t->o.kernel.kind == SVS_POLYNOMIAL, "--kernel polynomial"},
+        {"degree", t->o.kernel.kind == SVS_POLYNOMIAL, "--kernel polynomial"},
+        {"cache", pairs || kernel, "a kernel, or --solver alfpgm"},
+        {"pairs", pairs, "--solver alfpgm"},
+        {"limiter", pairs, "--solver alfpgm"},
+        {"no-finish", chosen || s == SVS_SOLVER_ALM || s == SVS_SOLVER_SGD_LSSVM, "alm and sgd-lssvm"},
+        {"mu", s == SVS_SOLVER_ALM || s == SVS_SOLVER_ALM_INEXACT || s == SVS_SOLVER_NESVM || chosen,
+         "alm, alm-inexact and nesvm"},
+        {"from", t->search, "--search-C"},
+        {"to", t->search, "--search-C"},
+        {"cost", !t->search, "a model of one C, without --search-C"},
+        {"format", !t->search && t->folds == 0, "a model, without --search-C and --folds"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (cli_has(a, all[i].name) && !all[i].useful)
+            return cli_usage(a, "--%s does nothing here: it is for %s", all[i].name, all[i].where);
+    const struct liblinear *method = liblinear_solver(cli_value(a, "solver"));
+    if (method && cli_has(a, "loss") && strcmp(cli_value(a, "loss"), method->loss) != 0)
+        return cli_usage(a, "--solver %s has the loss %s: leave --loss out, or name the solver %s",
+                         method->number, method->loss, method->name);
+    if (cli_has(a, "cost") && cli_flagged(a, "C"))
+        return cli_usage(a, "--cost and --C are the same: give one of them");
+    return CLI_OK;
+}
+
 static int check_weights(struct train *t) {
     const struct cli_args *a = t->args;
     const char *at = cli_value(a, "weights");
@@ -137,7 +186,8 @@ static void take_values(struct train *t) {
     const struct cli_args *a = t->args;
     svs_train_options *o = &t->o;
     svs_train_options_default(o);
-    o->solve.solver = svs_solver_find(cli_value(a, "solver"));
+    const char *solver = cli_value(a, "solver");
+    o->solve.solver = svs_solver_find(liblinear_solver(solver) ? liblinear_solver(solver)->name : solver);
     o->solve.tol = cli_number(a, "tol");
     o->solve.cache_mib = cli_number(a, "cache");
     o->solve.max_seconds = cli_number(a, "max-seconds");
@@ -162,7 +212,8 @@ static void take_values(struct train *t) {
 }
 
 static int take_options(struct train *t) {
-    static int (*const steps[])(struct train *) = {take_loss, take_bias, check_job, check_weights};
+    static int (*const steps[])(struct train *) = {take_loss, take_bias, check_job, check_useful,
+                                                   check_weights};
     int code = CLI_OK;
     take_values(t);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == CLI_OK; i++)
@@ -390,8 +441,10 @@ static int cmd_train_run(const struct cli_args *a) {
 }
 
 static const struct cli_option options[] = {
-    CLI_OPTION("solver", 's', "auto|newton|alm|alm-inexact|dcd|nesvm|alsvm|falsvm|alfpgm|sgd-lssvm", "auto",
-               "method; auto chooses by the data"),
+    CLI_OPTION("solver", 's', "auto|newton|alm|alm-inexact|dcd|nesvm|alsvm|falsvm|alfpgm|sgd-lssvm|1|2|3",
+               "auto",
+               "method; auto chooses by the data. LIBLINEAR's numbers: 1 is dcd with loss l2, 2 newton with "
+               "l2, 3 dcd with l1"),
     CLI_NUMBER("cost", 'c', "N", NULL, 1e-300, 1e300, "the penalty C; the same as --C"),
     CLI_NUMBER("tol", 'e', "N", "0.001", 1e-15, 1,
                "stop when the duality gap is at most this share of the objective"),
@@ -436,7 +489,7 @@ const struct cli_command cli_train = {
         "  svmstream train -t rbf -g 0.5 --loss l1 --format libsvm data.svm data.model\n"
         "  svmstream train -v 5 weather.csv.gz\n"
         "  svmstream train --search-C a9a.svm",
-    .keys = "C task label weight scale in.format max.features seed",
+    .keys = "C task label id ts weight scale in.format max.features seed threads",
     .options = options,
     .unchecked = true,
     .run = cmd_train_run};

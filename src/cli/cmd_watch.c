@@ -175,6 +175,16 @@ static void cmd_watch_take_events(struct watch *w) {
     fflush(stdout);
 }
 
+/* "model" is the stream's model when one is given; what says more is taken as it is. */
+static const char *watch_topic(const struct cli_args *a, const char *word, char *topic) {
+    for (int t = 0; t < SVI_TOPIC_COUNT && cli_given(a, "stream"); t++)
+        if (strcmp(word, svi_topic_name((enum svi_topic)t)) == 0) {
+            svi_topic_write((enum svi_topic)t, a->settings.stream, topic);
+            return topic;
+        }
+    return word;
+}
+
 /* To the topics that are named, else to all: of one stream when it is given. */
 static svs_code cmd_watch_subscribe(struct watch *w, svs_error *err) {
     const struct cli_args *a = w->args;
@@ -184,7 +194,7 @@ static svs_code cmd_watch_subscribe(struct watch *w, svs_error *err) {
         return subscription_add(&w->subscription, "", err);
     svs_code code = SVS_OK;
     for (int i = 0; i < count && code == SVS_OK; i++)
-        code = subscription_add(&w->subscription, a->positional[i], err);
+        code = subscription_add(&w->subscription, watch_topic(a, a->positional[i], topic), err);
     for (int t = 0; count == 0 && t < SVI_TOPIC_COUNT && code == SVS_OK; t++) {
         svi_topic_write((enum svi_topic)t, a->settings.stream, topic);
         code = subscription_add(&w->subscription, topic, err);

@@ -38,6 +38,10 @@ bool cli_given(const struct cli_args *a, const char *key) {
     return svi_settings_chosen(&a->settings, key);
 }
 
+bool cli_flagged(const struct cli_args *a, const char *key) {
+    return a->flagged[svi_settings_row(key) - svi_settings_table];
+}
+
 double cli_number(const struct cli_args *a, const char *name) {
     const char *value = cli_value(a, name);
     assert(value);

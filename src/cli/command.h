@@ -59,6 +59,8 @@ struct cli_option {
 #define CLI_INTEGER(name, letter, argument, value, low, high, text)                                          \
     { name, letter, argument, value, text, true, low, high }
 #define CLI_UNLIMITED 1e18 /* `high` of a count without a limit of its own */
+/* A switch that may be followed by 0 (as if it were not given) or 1. */
+#define CLI_0_1 "[0|1]"
 #define CLI_END                                                                                              \
     { NULL, 0, NULL, NULL, NULL, false, 0, 0 }
 
@@ -83,7 +85,9 @@ struct cli_args {
     bool help, version;            /* -h/--help, --version: nothing after it was read */
     /* By row of command->options: the value as given ("" for a switch), NULL = not given. */
     const char *value[CLI_OPTION_MAX];
-    const char **positional; /* positional_count of them, then NULL; "-" is one */
+    bool flagged[SVI_SETTING_MAX]; /* settings that were given as flags, by row of the table */
+    char pairs[1024];              /* of -wLABEL VALUE: "LABEL:VALUE,..." */
+    const char **positional;       /* positional_count of them, then NULL; "-" is one */
     int positional_count;
     const struct cli_verb
         *verb; /* the first positional; NULL = the command has no verbs, or none was given */
@@ -98,7 +102,8 @@ struct cli_command {
     /* Paragraphs and examples for --help and the man page, lines of at most 100 characters; NULL = none. */
     const char *help;
     /* Settings that its help lists, separated by spaces ("in." = the whole group in.*); NULL = all, "" =
-     * none. Every command accepts all of them, so that one file serves all. */
+     * none. In a file every command accepts all of them, so that one file serves all; a flag that is not
+     * listed does nothing and is refused. */
     const char *keys;
     const struct cli_option *options; /* NULL = none */
     const struct cli_verb *verbs;     /* what the first positional may be; NULL = anything */
@@ -127,6 +132,9 @@ int cli_word_place(const char *words, const char *word);
 
 /* Was the setting asked for (svi_settings_chosen)? */
 bool cli_given(const struct cli_args *a, const char *key);
+
+/* Was the setting given by a flag of this command line? */
+bool cli_flagged(const struct cli_args *a, const char *key);
 
 /* The file that a command writes: its positional `index` or, without one, the name of its input (positional
  * `input`) and `ending`, in the working directory as LIBLINEAR does: PATH/NAME.svm.gz -> NAME.svm.gz.model.

@@ -109,10 +109,6 @@ static void write_settings(FILE *to, const struct cli_command *command, const ch
     }
 }
 
-bool cli_lists(const struct cli_command *command, const struct svi_setting *row) {
-    return !command->keys || cli_holds(command->keys, row->key);
-}
-
 /* ---- help */
 
 void cli_write_help(FILE *to, const struct cli_command *command) {

@@ -10,9 +10,6 @@ void cli_write_help(FILE *to, const struct cli_command *command);
 void cli_write_man(FILE *to, const struct cli_command *const *all);
 void cli_write_completion(FILE *to, const struct cli_command *const *all);
 
-/* Does the command's help list this setting? */
-bool cli_lists(const struct cli_command *command, const struct svi_setting *row);
-
 /* Reports a "command" or "topic" (a page of the manual, or a command) that is not known, with the nearest one
  * that is. Returns CLI_USAGE. */
 int cli_unknown(const struct cli_command *const *all, const char *what, const char *name);

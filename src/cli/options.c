@@ -31,7 +31,7 @@ struct command_line {
     const char *common[COMMON_COUNT], *setting[SVI_SETTING_MAX]; /* values by row; NULL = not given */
 };
 
-enum flag_kind { FLAG_ALONE, FLAG_VALUE, FLAG_YES_NO };
+enum flag_kind { FLAG_ALONE, FLAG_VALUE, FLAG_YES_NO, FLAG_0_1 };
 
 bool cli_holds(const char *list, const char *word) {
     for (size_t length; *list; list += length) {
@@ -42,6 +42,10 @@ bool cli_holds(const char *list, const char *word) {
             return true;
     }
     return false;
+}
+
+bool cli_lists(const struct cli_command *command, const struct svi_setting *row) {
+    return !command->keys || cli_holds(command->keys, row->key);
 }
 
 /* ---- flags */
@@ -66,7 +70,8 @@ static svs_code unknown_flag(const struct cli_args *a, const char *flag, const c
     char shown[80];
     int count = add_names(cli_common_options, names, add_names(a->command->options, names, 0));
     for (const struct svi_setting *row = svi_settings_table; row->key; row++)
-        names[count++] = row->key;
+        if (cli_lists(a->command, row))
+            names[count++] = row->key;
     names[count] = NULL;
     svi_escape(shown, sizeof shown, flag, strlen(flag));
     const bool mine = find_option(a->command->options, name, false) >= 0;
@@ -87,12 +92,40 @@ static svs_code take_value(struct command_line *l, const char *flag, const char 
         return svi_fail(err, SVS_SETTING, "%.*s takes no value", (int)(inside - 1 - flag), flag);
     if (kind == FLAG_VALUE && !inside && strncmp(next, "--", 2) == 0)
         return svi_fail(err, SVS_SETTING, "%s needs a value (%s VALUE)", flag, flag);
-    const bool answered = strcmp(next, "yes") == 0 || strcmp(next, "no") == 0;
-    const bool follows = !inside && (kind == FLAG_VALUE || (kind == FLAG_YES_NO && answered));
-    *value = inside ? inside : follows ? next : kind == FLAG_YES_NO ? "yes" : "";
+    const bool answered = kind == FLAG_0_1 ? strcmp(next, "0") == 0 || strcmp(next, "1") == 0
+                                           : strcmp(next, "yes") == 0 || strcmp(next, "no") == 0;
+    const bool follows = !inside && (kind == FLAG_VALUE || (kind >= FLAG_YES_NO && answered));
+    const char *given = inside ? inside : follows ? next : kind == FLAG_YES_NO ? "yes" : "";
+    *value = kind == FLAG_0_1 && strcmp(given, "0") == 0 ? NULL : given;
     l->at += follows;
     l->left -= follows;
     return SVS_OK;
+}
+
+/* -wLABEL VALUE, LIBLINEAR's spelling of `-w LABEL:VALUE`: the option that takes it, or -1. */
+static int find_pair_option(const struct cli_option *options, const char *begin) {
+    for (int i = 0; begin[0] && begin[1] && options && options[i].name; i++)
+        if (begin[0] == options[i].letter && options[i].argument && strchr(options[i].argument, ':'))
+            return i;
+    return -1;
+}
+
+/* Adds the pair to those that were given before. */
+static svs_code take_pair(struct command_line *l, const char *flag, int row, svs_error *err) {
+    char *all = l->a->pairs;
+    const char *value = "", *before = l->a->value[row];
+    if (take_value(l, flag, NULL, FLAG_VALUE, &value, err) != SVS_OK)
+        return err->code;
+    if (before && before != all)
+        snprintf(all, sizeof l->a->pairs, "%s", before);
+    const size_t at = strlen(all), room = sizeof l->a->pairs - at;
+    const int n = snprintf(all + at, room, "%s%s:%s", at > 0 ? "," : "", flag + 2, value);
+    l->a->value[row] = all;
+    return (size_t)n < room ? SVS_OK : svi_fail(err, SVS_SETTING, "the values of -%c are too long", flag[1]);
+}
+
+static enum flag_kind kind_of_option(const struct cli_option *o) {
+    return !o->argument ? FLAG_ALONE : strcmp(o->argument, CLI_0_1) == 0 ? FLAG_0_1 : FLAG_VALUE;
 }
 
 static svs_code take_flag(struct command_line *l, const char *flag, svs_error *err) {
@@ -101,11 +134,12 @@ static svs_code take_flag(struct command_line *l, const char *flag, svs_error *e
     const char *begin = flag + (letter ? 1 : 2), *equals = letter ? NULL : strchr(begin, '=');
     const char *inside = equals ? equals + 1 : NULL;
     char name[128]; /* no name is longer, so what is cut stays unknown */
-    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - begin) : (int)sizeof name, begin);
+    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - begin) : (int)sizeof name - 1, begin);
     int row = find_option(own, name, letter);
     if (row >= 0)
-        return take_value(l, flag, inside, own[row].argument ? FLAG_VALUE : FLAG_ALONE, &l->a->value[row],
-                          err);
+        return take_value(l, flag, inside, kind_of_option(&own[row]), &l->a->value[row], err);
+    if (letter && (row = find_pair_option(own, begin)) >= 0)
+        return take_pair(l, flag, row, err);
     row = find_option(cli_common_options, name, letter);
     if (row >= 0)
         return take_value(l, flag, inside, row == COMMON_CONFIG ? FLAG_VALUE : FLAG_ALONE, &l->common[row],
@@ -113,6 +147,9 @@ static svs_code take_flag(struct command_line *l, const char *flag, svs_error *e
     const struct svi_setting *setting = letter ? NULL : svi_settings_row(name);
     if (!setting)
         return unknown_flag(l->a, flag, name, err);
+    if (!cli_lists(l->a->command, setting))
+        return svi_fail(err, SVS_SETTING, "--%s does nothing for `svmstream %s`: leave it out", name,
+                        l->a->command->name);
     return take_value(l, flag, inside, svi_settings_switch(setting) ? FLAG_YES_NO : FLAG_VALUE,
                       &l->setting[setting - svi_settings_table], err);
 }
@@ -153,7 +190,7 @@ static svs_code check_option_values(const struct cli_args *a, svs_error *err) {
             if (!value[0] || value[plain] || *end || errno != 0 || x < o->low || x > o->high)
                 return svi_fail(err, SVS_SETTING, "--%s: '%s' is not a %snumber from %.15g to %.15g", o->name,
                                 value, o->integer ? "whole " : "", o->low, o->high);
-        } else if (value && o->argument && strchr(o->argument, '|') &&
+        } else if (value && o->argument && strchr(o->argument, '|') && strcmp(o->argument, CLI_0_1) != 0 &&
                    cli_word_place(o->argument, value) < 0) {
             return svi_fail(err, SVS_SETTING, "--%s: '%s' is not an allowed value (%s)", o->name, value,
                             o->argument);
@@ -235,10 +272,8 @@ svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
         *in_file = code != SVS_OK;
     }
     for (int i = 0; i < svi_settings_count && code == SVS_OK; i++)
-        if (l.setting[i]) {
-            a->flagged[i] = true;
+        if ((a->flagged[i] = l.setting[i] != NULL))
             code = svi_settings_set(&a->settings, svi_settings_table[i].key, l.setting[i], err);
-        }
     return code;
 }
 

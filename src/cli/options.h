@@ -24,4 +24,7 @@ bool cli_holds(const char *list, const char *word);
  * Codes of svi_settings_load. */
 svs_code cli_settings_again(const struct cli_args *a, struct svi_settings *s, svs_error *err);
 
+/* Does the command's help list this setting? */
+bool cli_lists(const struct cli_command *command, const struct svi_setting *row);
+
 #endif

@@ -44,7 +44,7 @@ expect 0 out '^svmstream durability - ' 'help TOPIC' -- help durability
 for command in run feed watch eval model ctl config; do
     expect 0 out "^Usage: svmstream $command" "$command --help" -- $command --help
     expect 2 err "svmstream $command: unknown option --bogus, the nearest" "$command --bogus" -- $command --bogus
-    expect 2 err "the nearest known one is --window\$" "$command --windw 5" -- $command --windw 5
+    expect 2 err "unknown option --windw, the nearest known one is --" "$command --windw 5" -- $command --windw 5
 done
 expect 2 err 'unknown option --durable: it is one of `svmstream feed`' "an option of another command" -- run --durable
 expect 0 err '' 'help says nothing on stderr' -- config --help
@@ -60,7 +60,10 @@ expect 2 err "unknown action 'shw', the nearest known one is 'show'" 'config wit
 expect 2 err "unexpected argument 'more'" 'config with too many words' -- config show more
 
 expect 0 out '^window: 1000$' 'config default' -- config default
-expect 0 out '^window: 1000$' 'config default does not take flags over' -- config default --window 5
+expect 2 err 'prints the defaults, whatever is given' 'config default takes no flags' -- config default --window 5
+expect 2 err 'nearest known one is --window$' 'the nearest flag of the command' -- run --windw 5
+expect 2 err '^svmstream train: --window does nothing for .svmstream train.: leave it out' 'a flag without use for the command' -- \
+    train --window 5 x.csv
 expect 0 out '^window: 5$' 'config show takes flags over' -- config show --window=5
 expect 0 out '^window: 5$' 'show is what config does by itself' -- config --window=5
 expect 0 out '^# Memory' 'config show predicts memory' -- config show

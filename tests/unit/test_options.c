@@ -24,6 +24,8 @@ static const struct cli_option sample_options[] = {
     CLI_OPTION("form", 0, "json|csv|text", "csv", "one of three words"),
     CLI_SWITCH("packed", 0, "send packed"),
     CLI_OPTION("to", 0, "FILE", NULL, "where to"),
+    CLI_OPTION("weigh", 'w', "L:W,...", NULL, "pairs"),
+    CLI_OPTION("better", 'b', CLI_0_1, NULL, "may be followed by 0 or 1"),
     CLI_END,
 };
 
@@ -131,6 +133,48 @@ static void test_every_setting_is_a_flag(void **state) {
         if (!svi_settings_switch(&table[i]))
             says(PARSE(&p, &sample, "x", flag), "needs a value");
     }
+}
+
+/* Of each command: a setting is a flag if its help lists it, else it does nothing there and is refused; in a
+ * file all of them may stand. */
+static void test_useless_flags(void **state) {
+    (void)state;
+    for (const struct cli_command *const *c = commands; *c; c++)
+        for (int i = 0; i < svi_settings_count; i++) {
+            struct parsed p;
+            char flag[128];
+            const char *first = (*c)->verbs ? (*c)->verbs->name : "x";
+            snprintf(flag, sizeof flag, "--%s=%s", svi_settings_table[i].key, svi_settings_table[i].value);
+            PARSE(&p, *c, flag, first, "x", "x");
+            const bool refused = p.code == SVS_SETTING && strstr(p.err.text, " does nothing for `svmstream ");
+            if (refused == cli_lists(*c, &svi_settings_table[i]))
+                fail_msg("%s %s: %s", (*c)->name, flag, p.err.text);
+        }
+    struct parsed p;
+    says(PARSE(&p, cli_find(commands, "train"), "--features", "a", "x"), "--features does nothing");
+}
+
+/* LIBLINEAR's spellings. */
+static void test_pairs_and_0_or_1(void **state) {
+    struct parsed p;
+    char huge[1100];
+    (void)state;
+    is_ok(PARSE(&p, &sample, "-w1", "50", "x", "-w-1", "0.5"));
+    assert_string_equal(cli_value(&p.a, "weigh"), "1:50,-1:0.5");
+    is_ok(PARSE(&p, &sample, "-w", "a:2", "-wb", "3", "x"));
+    assert_string_equal(cli_value(&p.a, "weigh"), "a:2,b:3");
+    says(PARSE(&p, &sample, "x", "-w1"), "needs a value");
+    memset(huge, '7', sizeof huge - 1);
+    huge[sizeof huge - 1] = '\0';
+    says(PARSE(&p, &sample, "x", "-w1", huge), "too long");
+    is_ok(PARSE(&p, &sample, "-b", "1", "x"));
+    assert_true(cli_has(&p.a, "better") && p.a.positional_count == 1);
+    is_ok(PARSE(&p, &sample, "-b", "0", "x"));
+    assert_true(!cli_has(&p.a, "better") && p.a.positional_count == 1);
+    is_ok(PARSE(&p, &sample, "-b", "x"));
+    assert_true(cli_has(&p.a, "better") && p.a.positional_count == 1);
+    is_ok(PARSE(&p, &sample, "x", "--better=1"));
+    assert_true(cli_has(&p.a, "better"));
 }
 
 static void test_a_switch_alone_is_yes(void **state) {
@@ -400,6 +444,8 @@ int main(void) {
         cmocka_unit_test(test_nothing_but_positionals),
         cmocka_unit_test(test_flags_in_both_spellings),
         cmocka_unit_test(test_every_setting_is_a_flag),
+        cmocka_unit_test(test_useless_flags),
+        cmocka_unit_test(test_pairs_and_0_or_1),
         cmocka_unit_test(test_a_switch_alone_is_yes),
         cmocka_unit_test(test_options_of_the_command),
         cmocka_unit_test(test_bad_numbers_of_options),
