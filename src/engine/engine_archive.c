@@ -3,7 +3,8 @@
  * One function a section both saves and loads (base/archive.h), so the two cannot drift apart; the table
  * `sections` is the list. Sections marked `hashed` make the fingerprint of the state: what a journal, applied
  * again, comes to. The section `tallies` holds what differs between two runs over the same input for reasons
- * of time alone, and `last model` the event that late subscribers get; neither is hashed.
+ * of time alone, and `last model` the event that late subscribers get; neither is hashed. Nor is `novelty
+ * range`, or the fingerprints in older checkpoints would be those of no state: what it does shows in p-values.
  *
  * The names of sections and fields are in the checkpoints of users: they never change. */
 #include <math.h>
@@ -66,6 +67,14 @@ static void archive_novelty(struct svi_archive *a, struct svi_engine *e) {
     svi_novelty_stage_archive(a, &e->novelty);
 }
 
+static void archive_range(struct svi_archive *a, struct svi_engine *e) {
+    svi_novelty_stage_range_archive(a, &e->novelty);
+}
+
+static void rebuild_range(struct svi_engine *e) {
+    svi_novelty_stage_range_rebuild(&e->novelty);
+}
+
 static void archive_sources(struct svi_archive *a, struct svi_engine *e) {
     svi_sources_archive(a, e->sources);
 }
@@ -106,20 +115,26 @@ static void archive_last_model(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_bytes(a, "event", m->data, (int64_t)m->size);
 }
 
+static void leave_empty(struct svi_engine *e) {
+    (void)e;
+}
+
 static const struct {
     const char *name;
     bool hashed;
     void (*archive)(struct svi_archive *, struct svi_engine *);
+    void (*absent)(struct svi_engine *); /* instead, for a checkpoint of before there was one; NULL: refused */
 } sections[] = {
-    {"engine", true, archive_core},
-    {"shape", true, archive_shape},
-    {"learner", true, archive_learner},
-    {"metrics", true, archive_metrics},
-    {"refit", true, archive_refit},
-    {"novelty", true, archive_novelty},
-    {"sources", true, archive_sources},
-    {"tallies", false, archive_tallies},
-    {"last model", false, archive_last_model},
+    {"engine", true, archive_core, NULL},
+    {"shape", true, archive_shape, NULL},
+    {"learner", true, archive_learner, NULL},
+    {"metrics", true, archive_metrics, NULL},
+    {"refit", true, archive_refit, NULL},
+    {"novelty", true, archive_novelty, NULL},
+    {"sources", true, archive_sources, NULL},
+    {"tallies", false, archive_tallies, NULL},
+    {"last model", false, archive_last_model, leave_empty},
+    {"novelty range", false, archive_range, rebuild_range},
 };
 
 #define SECTIONS ((int)(sizeof sections / sizeof sections[0]))
@@ -173,10 +188,12 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
         struct svi_archive_in in;
         const struct svi_section *s = svi_checkpoint_find(c, sections[i].name);
-        if (!s && sections[i].archive == archive_last_model)
-            continue; /* a checkpoint of before there was one */
-        if (!s)
+        if (!s && !sections[i].absent)
             return svi_fail(err, SVS_DAMAGED, "there is no section %s", sections[i].name);
+        if (!s) {
+            sections[i].absent(e);
+            continue;
+        }
         svi_archive_in_begin(&in, c->bodies.data + s->offset, s->size, sections[i].name, err);
         sections[i].archive(&in.archive, e);
         code = svi_archive_in_end(&in);
