@@ -4,7 +4,8 @@
  * `sections` is the list. Sections marked `hashed` make the fingerprint of the state: what a journal, applied
  * again, comes to. The section `tallies` holds what differs between two runs over the same input for reasons
  * of time alone, `clock` what publish.seconds brought about, `source times` when each source was heard, and
- * `last model` the event that late subscribers get; none of them is hashed.
+ * `last model` the event that late subscribers get; none of them is hashed. Nor is `novelty range`, or the
+ * fingerprints in older checkpoints would be those of no state: what it does shows in p-values.
  *
  * The names of sections and fields are in the checkpoints of users: they never change. */
 #include <math.h>
@@ -80,6 +81,14 @@ static void archive_novelty(struct svi_archive *a, struct svi_engine *e) {
     svi_novelty_stage_archive(a, &e->novelty);
 }
 
+static void archive_range(struct svi_archive *a, struct svi_engine *e) {
+    svi_novelty_stage_range_archive(a, &e->novelty);
+}
+
+static void rebuild_range(struct svi_engine *e) {
+    svi_novelty_stage_range_rebuild(&e->novelty);
+}
+
 static void archive_sources(struct svi_archive *a, struct svi_engine *e) {
     svi_sources_archive(a, e->sources);
 }
@@ -142,18 +151,35 @@ static void archive_clock(struct svi_archive *a, struct svi_engine *e) {
     archive_published(a, e, false);
 }
 
+/* As the program published that wrote no such section. */
+static void begin_by_engine_time(struct svi_engine *e) {
+    svi_engine_publish_by_engine_time(e, true);
+}
+
+static void leave_empty(struct svi_engine *e) {
+    (void)e;
+}
+
 static const struct {
     const char *name;
     bool hashed;
-    bool younger; /* checkpoints of before there was such a section are read too */
     void (*archive)(struct svi_archive *, struct svi_engine *);
+    /* Instead, for a checkpoint of before there was one; NULL: refused. */
+    void (*absent)(struct svi_engine *);
 } sections[] = {
-    {"engine", true, false, archive_core},           {"shape", true, false, archive_shape},
-    {"learner", true, false, archive_learner},       {"metrics", true, false, archive_metrics},
-    {"refit", true, false, archive_refit},           {"novelty", true, false, archive_novelty},
-    {"sources", true, false, archive_sources},       {"source times", false, true, archive_source_times},
-    {"tallies", false, false, archive_tallies},      {"later tallies", false, true, archive_later_tallies},
-    {"last model", false, true, archive_last_model}, {"clock", false, true, archive_clock},
+    {"engine", true, archive_core, NULL},
+    {"shape", true, archive_shape, NULL},
+    {"learner", true, archive_learner, NULL},
+    {"metrics", true, archive_metrics, NULL},
+    {"refit", true, archive_refit, NULL},
+    {"novelty", true, archive_novelty, NULL},
+    {"sources", true, archive_sources, NULL},
+    {"source times", false, archive_source_times, leave_empty},
+    {"tallies", false, archive_tallies, NULL},
+    {"later tallies", false, archive_later_tallies, leave_empty},
+    {"last model", false, archive_last_model, leave_empty},
+    {"clock", false, archive_clock, begin_by_engine_time},
+    {"novelty range", false, archive_range, rebuild_range},
 };
 
 #define SECTIONS ((int)(sizeof sections / sizeof sections[0]))
@@ -207,12 +233,12 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
         struct svi_archive_in in;
         const struct svi_section *s = svi_checkpoint_find(c, sections[i].name);
-        if (!s && sections[i].archive == archive_clock)
-            svi_engine_publish_by_engine_time(e, true); /* of a program that did */
-        if (!s && sections[i].younger)
-            continue;
-        if (!s)
+        if (!s && !sections[i].absent)
             return svi_fail(err, SVS_DAMAGED, "there is no section %s", sections[i].name);
+        if (!s) {
+            sections[i].absent(e);
+            continue;
+        }
         svi_archive_in_begin(&in, c->bodies.data + s->offset, s->size, sections[i].name, err);
         sections[i].archive(&in.archive, e);
         code = svi_archive_in_end(&in);

@@ -148,6 +148,8 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     s->judged = true;
     svi_detector_judge(s->detector, r->row, &s->judgement);
     s->grade = j->p > s->alert.o.clear ? 0 : svi_alert_grade(j->novelty, svi_detector_level(s->detector));
+    if (s->grade == 0 && j->p <= s->alert.o.clear) /* not so novel, but nothing was ever there */
+        s->grade = 1 - 1 / (1 + j->excess);
     return svi_alert_step(&s->alert, j->p, j->tail, s->grade, time);
 }
 
@@ -180,23 +182,34 @@ static int novelty_stage_largest(const double *v, int n, int apart) {
     return at;
 }
 
-/* The features that add most, at most SVI_ALERT_TOP_MAX. Returns how many. */
+static struct svi_contribution contribution_of(struct svi_novelty_stage *s, const struct svi_shape *shape,
+                                               int column, double adds) {
+    struct svi_contribution c = {.feature = svi_shape_name(shape, column % s->rows.d),
+                                 .column = column % s->rows.d,
+                                 .value = s->rows.row[column],
+                                 .adds = adds};
+    svi_detector_usual(s->detector, column, &c.low, &c.high);
+    return c;
+}
+
+/* The features that add most, at most SVI_ALERT_TOP_MAX; the one that lies beyond its range before them.
+ * Returns how many. */
 static int find_top(struct svi_novelty_stage *s, const struct svi_message *m, const struct svi_shape *shape,
                     struct svi_contribution *top) {
     double *sums = s->rows.x; /* the sample stands in its row by now */
     const double sum = add_lags(s, m->d, sums);
     int count = 0;
+    if (s->judgement.excess > 0) {
+        double *adds = &sums[s->judgement.feature % s->rows.d];
+        top[count++] = contribution_of(s, shape, s->judgement.feature, sum > 0 ? *adds / sum : 0);
+        *adds = 0;
+    }
     for (; count < SVI_ALERT_TOP_MAX && count < m->d && sum > 0; count++) {
         const int most = novelty_stage_largest(sums, m->d, 1);
         const int lag = novelty_stage_largest(s->rows.adds + most, s->lags, s->rows.d);
-        const int column = lag * s->rows.d + most;
         if (sums[most] == 0)
             break;
-        top[count] = (struct svi_contribution){.feature = svi_shape_name(shape, most),
-                                               .column = most,
-                                               .value = s->rows.row[column],
-                                               .adds = sums[most] / sum};
-        svi_detector_usual(s->detector, column, &top[count].low, &top[count].high);
+        top[count] = contribution_of(s, shape, lag * s->rows.d + most, sums[most] / sum);
         sums[most] = 0;
     }
     return count;
@@ -208,21 +221,27 @@ static double novelty_stage_excess(const struct svi_contribution *c) {
     return beyond > 0 ? beyond / fmax(width, 1e-9 * fabs(c->value)) : 0;
 }
 
-/* For people: what is plainly out of its range comes first, then what adds most. */
+/* For people: what lies beyond all that was comes first, then what is plainly out of its usual range, then what
+ * adds most. */
 static void write_line(const struct svi_novelty_stage *s, const char *stream, double ts,
                        enum svi_alert_change change, struct svi_alert_report *out) {
     struct svi_alert_feature features[SVI_ALERT_TOP];
     struct svi_contribution c[SVI_ALERT_TOP_MAX];
     const int count = out->event.count, shown = count < SVI_ALERT_TOP ? count : SVI_ALERT_TOP;
+    const int first = count > 0 && s->judgement.excess > 0; /* stays there */
     memcpy(c, out->top, (size_t)count * sizeof *c);
     for (int i = 1; i < count; i++)
-        for (int k = i; k > 0 && novelty_stage_excess(&c[k]) > novelty_stage_excess(&c[k - 1]); k--) {
+        for (int k = i; k > first && novelty_stage_excess(&c[k]) > novelty_stage_excess(&c[k - 1]); k--) {
             const struct svi_contribution t = c[k];
             c[k] = c[k - 1];
             c[k - 1] = t;
         }
     for (int i = 0; i < shown; i++)
-        features[i] = (struct svi_alert_feature){c[i].feature, c[i].column, c[i].value, c[i].low, c[i].high};
+        features[i] = (struct svi_alert_feature){
+            .name = c[i].feature, .column = c[i].column, .value = c[i].value, .low = c[i].low, .high = c[i].high};
+    if (first)
+        features[0].beyond = svi_detector_range(s->detector, s->judgement.feature, &features[0].earlier_low,
+                                                &features[0].earlier_high);
     const struct svi_alert_line line = {.state = change,
                                         .stream = stream,
                                         .top = features,
@@ -298,6 +317,16 @@ void svi_novelty_stage_archive(struct svi_archive *a, struct svi_novelty_stage *
         return;
     svi_lags_archive(a, &s->rows.history);
     svi_detector_archive(a, s->detector);
+}
+
+void svi_novelty_stage_range_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
+    if (s->on && s->detector)
+        svi_detector_range_archive(a, s->detector);
+}
+
+void svi_novelty_stage_range_rebuild(struct svi_novelty_stage *s) {
+    if (s->on && s->detector)
+        svi_detector_range_rebuild(s->detector);
 }
 
 double svi_novelty_stage_memory(const struct svi_settings *s, int d) {

@@ -69,6 +69,11 @@ svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *
 /* Between two samples; loading goes into one from svi_novelty_stage_new. */
 void svi_novelty_stage_archive(struct svi_archive *a, struct svi_novelty_stage *s);
 
+/* What features have shown at all: after the rest, and absent from what was kept before there was such a
+ * thing. */
+void svi_novelty_stage_range_archive(struct svi_archive *a, struct svi_novelty_stage *s);
+void svi_novelty_stage_range_rebuild(struct svi_novelty_stage *s);
+
 /* A sample was left out: what comes next does not follow on what came before. */
 void svi_novelty_stage_gap(struct svi_novelty_stage *s);
 

@@ -10,7 +10,7 @@
 
 #define NAME   48
 #define NUMBER 40
-#define PART   (NAME + 3 * NUMBER + 20)
+#define PART   (NAME + 5 * NUMBER + 40)
 #define END    (3 * NUMBER + 80)
 
 #define EPOCH_LEAST 1e8           /* 1973: no stream that counts from 0 gets there */
@@ -111,17 +111,20 @@ static size_t alert_text_append(char *out, size_t at, const char *text, size_t r
 }
 
 static void feature_text(char out[PART], const struct svi_alert_feature *f, const char *before) {
-    char name[NAME], value[NUMBER], low[NUMBER], high[NUMBER];
+    char name[NAME], value[NUMBER], low[NUMBER], high[NUMBER], range[2 * NUMBER + 20] = "";
     const double width = f->high - f->low;
     const double outside = fmax(f->value - f->high, f->low - f->value);
     if (f->name)
         svi_escape(name, sizeof name, f->name, strlen(f->name));
     else
         snprintf(name, sizeof name, "feature %d", f->column);
+    if (f->beyond)
+        snprintf(range, sizeof range, ", earlier %s to %s", alert_text_number(low, f->earlier_low, width, 3),
+                 alert_text_number(high, f->earlier_high, width, 3));
     if (isfinite(width))
-        snprintf(out, PART, "%s%s %s (usual %s to %s)", before, name,
+        snprintf(out, PART, "%s%s %s (usual %s to %s%s)", before, name,
                  alert_text_number(value, f->value, fmax(width, outside), 3),
-                 alert_text_number(low, f->low, width, 3), alert_text_number(high, f->high, width, 3));
+                 alert_text_number(low, f->low, width, 3), alert_text_number(high, f->high, width, 3), range);
     else
         snprintf(out, PART, "%s%s %s", before, name, alert_text_number(value, f->value, 0, 3));
 }

@@ -1,5 +1,6 @@
 /* alert_text.h: an alert as the line that a person reads on the phone at three in the morning:
  *
+ *     pump1 vibration 4.1 (usual 0.9 to 1.3, earlier 0.6 to 2.1), novelty 0.82, p 0.0005, since 10:42 UTC
  *     pump1 vibration 4.1 (usual 0.9 to 1.3), novelty 0.82, p 0.001, since 10:42 UTC
  *     pump1 worse: vibration 9.2 (usual 0.9 to 1.3), novelty 0.97, p 0.0005, since 10:42 UTC
  *     pump1 back to normal after 12 min, worst grade 0.9, since 10:42 UTC
@@ -22,6 +23,8 @@ struct svi_alert_feature {
     int column;       /* from 0; for a feature without a name */
     double value;     /* of the sample */
     double low, high; /* usual; left out when one of them is not finite */
+    bool beyond;      /* the value lies far beyond the earlier range, which is shown then ... */
+    double earlier_low, earlier_high;
 };
 
 struct svi_alert_line {

@@ -25,10 +25,10 @@
 #include "base/fail.h"
 #include "base/statistics.h"
 #include "novelty/alert_text.h"
+#include "novelty/lags.h"
 #include "novelty/novelty_model.h"
 
 #define FIRST_REFRESH 32
-#define USUAL         200 /* calibration rows that show what is usual of a feature, spread evenly */
 #define PAIRS         512 /* of calibration rows, for the median distance */
 #define LEAST         8   /* calibration rows, before there can be a model */
 #define LOOK          64  /* calibration rows by which a refresh is found to be due */
@@ -49,6 +49,7 @@ void svi_detector_free(svi_detector **detector) {
         return;
     svi_coordinates_clear(&d->coordinates);
     svi_calibration_clear(&d->calibration);
+    svi_range_clear(&d->range);
     for (int g = 0; g < d->members; g++)
         svi_active_set_clear(&d->set[g]);
     void *const blocks[] = {d->raw, d->at,     d->norm2, d->born,  d->rows,      d->x,    d->u,
@@ -80,6 +81,12 @@ static bool detector_take_room(struct svi_detector *d) {
            d->u && d->gap && d->kernel && d->work && d->novel;
 }
 
+/* Samples that a range goes back at least: those of which `window` are learned, and all that calibrate. */
+static int64_t detector_span(const struct svi_detector_options *o) {
+    const int64_t most = 2 * (o->window > o->calibration ? o->window : o->calibration);
+    return o->window == 0 ? 0 : most < SVI_RANGE_ROWS ? SVI_RANGE_ROWS : most;
+}
+
 svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *err) {
     double multiples[SVS_MEMBERS_MAX];
     struct svi_detector *d = svi_alloc(sizeof *d);
@@ -96,6 +103,8 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
     svs_code code = svi_coordinates_init(&d->coordinates, o->d, o->model.scale, err);
     if (code == SVS_OK)
         code = svi_calibration_init(&d->calibration, o->calibration, err);
+    if (code == SVS_OK)
+        code = svi_range_init(&d->range, o->d, o->calibration, detector_span(o), err);
     for (int g = 0; g < d->members && code == SVS_OK; g++)
         code = svi_active_set_init(&d->set[g], o->model.max, err);
     if (code == SVS_OK && !detector_take_room(d))
@@ -109,6 +118,7 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
 
 void svi_detector_reset(svi_detector *d) {
     svi_calibration_empty(&d->calibration);
+    svi_range_empty(&d->range);
     for (int g = 0; g < d->members; g++)
         svi_active_set_empty(&d->set[g]);
     d->ready = false;
@@ -124,7 +134,7 @@ double svi_detector_memory(const struct svi_detector_options *o) {
     const double most = o->model.max, d = o->d, stride = svi_round_up(o->d, 8),
                  rows = o->calibration + o->confirm;
     const double set = 2 * most * most + 6 * most;
-    return sizeof(struct svi_detector) +
+    return sizeof(struct svi_detector) + svi_range_memory(o->d, o->calibration) +
            sizeof(double) *
                (most * (d + stride + 5) + rows * (d + 2) + set * svi_gamma_multiples(&o->model, multiples) +
                 (double)detector_work(o, (int)stride) + 5 * stride) +
@@ -174,8 +184,9 @@ void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *
         j->surprise = detector_score(d, d->x, d->member_surprise);
         j->membership = exp(-j->surprise);
         j->novelty = -expm1(-j->surprise);
-        j->p = svi_calibration_p(&d->calibration, j->surprise);
-        j->tail = svi_calibration_tail(&d->calibration, j->surprise);
+        j->excess = svi_range_excess(&d->range, d->x, &j->feature);
+        j->p = svi_range_p(&d->range, &d->calibration, d->rows, d->x, j->surprise, j->excess);
+        j->tail = fmin(j->p, svi_calibration_tail(&d->calibration, j->surprise));
         j->novel = j->p <= d->o.p;
     }
     *out = *j;
@@ -186,7 +197,7 @@ bool svi_detector_peek(svi_detector *d, const double *x, double *novelty, double
         return false;
     const double surprise = detector_score(d, x, d->member_surprise);
     *novelty = -expm1(-surprise);
-    *p = svi_calibration_p(&d->calibration, surprise);
+    *p = svi_range_p(&d->range, &d->calibration, d->rows, x, surprise, svi_range_excess(&d->range, x, NULL));
     return true;
 }
 
@@ -465,6 +476,7 @@ static bool detector_may_learn(struct svi_detector *d, bool labelled) {
 static void detector_add_score(struct svi_detector *d, double surprise, const double *raw) {
     const int place = svi_calibration_add(&d->calibration, surprise);
     memcpy(d->rows + (size_t)place * (size_t)d->o.d, raw, (size_t)d->o.d * sizeof *raw);
+    svi_range_put(&d->range, d->rows, place);
 }
 
 /* The run was too short for a disturbance: what was held back counts, by the present model. */
@@ -475,6 +487,7 @@ static void detector_release(struct svi_detector *d) {
         detector_add_score(d, detector_score(d, raw, each), raw);
     }
     d->now.held_count = 0;
+    svi_range_release(&d->range);
 }
 
 /* Is the present run no chance any more? A disturbance holds a novel sample and has lasted `confirm` samples;
@@ -491,7 +504,8 @@ static void detector_follow_run(struct svi_detector *d) {
     if (detector_in_disturbance(d)) {
         d->now.held_out += d->now.held_count;
         d->now.held_count = 0;
-    } else if (d->now.held_count > 0 && (!suspicious || d->now.held_count == d->o.confirm)) {
+        svi_range_drop(&d->range);
+    } else if (!suspicious || d->now.held_count == d->o.confirm) {
         detector_release(d);
     }
 }
@@ -508,6 +522,15 @@ static enum svi_learn_result detector_calibrate(struct svi_detector *d) {
     return SVI_LEARN_RESULT_CALIBRATED;
 }
 
+/* What may be learned is usual; so the policies that learn a change take its range at once, too. */
+static void detector_follow_range(struct svi_detector *d, bool may) {
+    if (d->now.run == 0 || may)
+        svi_range_add(&d->range, d->x);
+    else if (!detector_in_disturbance(d))
+        svi_range_hold(&d->range, d->x);
+    svi_range_forget(&d->range, d->rows, d->calibration.count, d->work);
+}
+
 static void detector_refresh_when_due(struct svi_detector *d) {
     const bool due = d->now.seen == d->now.next_refresh, look = d->now.seen == d->now.next_check;
     if (due) /* without a model nothing is judged: it is tried again soon */
@@ -516,6 +539,8 @@ static void detector_refresh_when_due(struct svi_detector *d) {
         d->now.next_check += d->o.calibration;
     if (due || (look && detector_outgrown(d)))
         detector_refresh(d);
+    if (due || look)
+        svi_range_renew(&d->range, d->rows, d->calibration.count, d->work);
 }
 
 enum svi_learn_result svi_detector_learn(svi_detector *d, bool labelled) {
@@ -527,6 +552,7 @@ enum svi_learn_result svi_detector_learn(svi_detector *d, bool labelled) {
     detector_follow_run(d);
     if (d->judgement.calibrates)
         result = detector_calibrate(d);
+    detector_follow_range(d, may);
     detector_refresh_when_due(d);
     return result;
 }
@@ -563,19 +589,14 @@ void svi_detector_set_levels(svi_detector *d, double p, double clear) {
 }
 
 void svi_detector_usual(svi_detector *d, int feature, double *low, double *high) {
-    const int held = d->calibration.count, count = held < USUAL ? held : USUAL;
-    for (int i = 0; i < count; i++)
-        d->work[i] = detector_calibration_row(d, (int)((int64_t)i * held / count))[feature];
-    svi_usual_range(d->work, count, low, high);
+    svi_range_usual(d->rows, d->o.d, d->calibration.count, feature, d->work, low, high);
+}
+
+bool svi_detector_range(const svi_detector *d, int feature, double *low, double *high) {
+    return svi_range_of(&d->range, feature, low, high);
 }
 
 /* ---- more features */
-
-static void detector_widen_rows(double *to, int wide, const double *from, int narrow, int lags,
-                                int64_t rows) {
-    for (int64_t part = 0; part < rows * lags; part++)
-        memcpy(to + part * wide, from + part * narrow, (size_t)narrow * sizeof *to);
-}
 
 svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs_error *err) {
     struct svi_detector *d = *detector;
@@ -588,14 +609,15 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
     const struct svi_calibration empty = w->calibration;
     w->calibration = d->calibration;
     d->calibration = empty;
-    detector_widen_rows(w->rows, features, d->rows, narrow, lags, w->calibration.count);
-    detector_widen_rows(w->raw, features, d->raw, narrow, lags, d->now.points);
-    detector_widen_rows(w->held, features, d->held, narrow, lags, d->now.held_count);
-    detector_widen_rows(w->candidate, features, d->candidate, narrow, lags, 1);
+    svi_lags_widen(w->rows, features, d->rows, narrow, (int64_t)lags * w->calibration.count);
+    svi_lags_widen(w->raw, features, d->raw, narrow, (int64_t)lags * d->now.points);
+    svi_lags_widen(w->held, features, d->held, narrow, (int64_t)lags * d->now.held_count);
+    svi_lags_widen(w->candidate, features, d->candidate, narrow, lags);
     memcpy(w->born, d->born, (size_t)d->now.points * sizeof *w->born);
     memcpy(w->used, d->used, (size_t)d->now.points * sizeof *w->used);
     memcpy(w->novel, d->novel, (size_t)d->novel_room);
     w->now = d->now;
+    svi_range_widen(&w->range, &d->range, lags);
     if (d->ready)
         detector_refresh(w);
     if (!w->ready) { /* too few points for a model: nothing is suspicious then */
@@ -712,4 +734,14 @@ void svi_detector_archive(struct svi_archive *a, svi_detector *d) {
         detector_archive_candidate, detector_archive_change,  detector_archive_model};
     for (size_t i = 0; i < sizeof parts / sizeof *parts && svi_archive_ok(a); i++)
         parts[i](a, d);
+}
+
+void svi_detector_range_archive(struct svi_archive *a, svi_detector *d) {
+    svi_range_archive(a, &d->range, d->rows, d->calibration.count);
+}
+
+void svi_detector_range_rebuild(svi_detector *d) {
+    for (int i = 0; i < d->calibration.count; i++)
+        svi_range_add(&d->range, detector_calibration_row(d, i));
+    svi_range_renew(&d->range, d->rows, d->calibration.count, d->work);
 }

@@ -15,6 +15,9 @@
  * oldest point makes room, but at most one joins for each window / max learned samples: then points live one
  * window, and a sample costs `max` kernel values and a bounded share of a solution.
  *
+ * p goes by the surprise and, before it, by how far a value lies beyond all that its feature ever showed
+ * (range.h).
+ *
  * Coordinates and gammas change only when the detector is refreshed: at samples 32, 64, 128, ... and when
  * they no longer fit. They come from the calibration rows then; every problem is solved and every calibration
  * row scored again. Everything is a function of the calls alone. */
@@ -28,6 +31,7 @@
 #include "novelty/active_set.h"
 #include "novelty/calibration.h"
 #include "novelty/coordinates.h"
+#include "novelty/range.h"
 #include "novelty/similarity.h"
 #include "svmstream/novelty.h"
 
@@ -55,6 +59,8 @@ struct svi_judgement {
     double novelty;  /* 1 - membership */
     double membership;
     double p;        /* 1 before there are calibration scores */
+    double excess;   /* > 0: how far a value lies beyond its feature's range, see range.h ... */
+    int feature;     /* ... and which feature's: p goes by that first */
     double tail;     /* p with its tail extrapolated: see svi_calibration_tail */
     bool novel;      /* p <= the options' p */
     bool calibrates; /* by its number: it will not be learned */
@@ -89,7 +95,11 @@ enum svi_learn_result svi_detector_learn(svi_detector *d, bool labelled);
 void svi_detector_explain(svi_detector *d, double *adds);
 void svi_detector_usual(svi_detector *d, int feature, double *low, double *high);
 
-/* The novelty above which p is at most the options' p; 1 when p cannot get there yet. */
+/* What a feature has shown at all, but for disturbances and what is long ago. False: nothing yet. */
+bool svi_detector_range(const svi_detector *d, int feature, double *low, double *high);
+
+/* The novelty above which p is at most the options' p, by the calibration's surprises alone; 1 when p cannot
+ * get there yet. */
 double svi_detector_level(const svi_detector *d);
 
 struct svi_detector_health {
@@ -117,6 +127,11 @@ void svi_detector_set_levels(svi_detector *d, double p, double clear);
  * else. Bytes about, for n points of which s are in the support of each of m members, and c calibration rows
  * of d values: 8 (c (d + 1) + n d + m (n^2 + s^2) / 2). Loading costs m s^3 / 6 products. */
 void svi_detector_archive(struct svi_archive *a, svi_detector *d);
+
+/* The ranges, after the rest. Where an archive has none, of before there were any, they are those of the
+ * calibration rows. */
+void svi_detector_range_archive(struct svi_archive *a, svi_detector *d);
+void svi_detector_range_rebuild(svi_detector *d);
 
 /* ---- private: for detector.c, and for tests that look inside */
 
@@ -150,6 +165,7 @@ struct svi_detector {
 
     struct svi_calibration calibration;
     double *rows; /* raw values of the calibration samples, by their place in its ring */
+    struct svi_range range;
 
     double *held; /* confirm rows at most: calibration samples of the present run, raw */
 

@@ -38,6 +38,11 @@ bool svi_lags_push(struct svi_lags *l, const double *x, double *out) {
     return true;
 }
 
+void svi_lags_widen(double *to, int wide, const double *from, int narrow, int64_t rows) {
+    for (int64_t part = 0; part < rows; part++)
+        memcpy(to + part * wide, from + part * narrow, (size_t)narrow * sizeof *to);
+}
+
 char *svi_lags_name(const char *const *names, int d, bool differences, int j, char *out, size_t size) {
     char plain[24];
     snprintf(plain, sizeof plain, "x%d", j % d + 1);

@@ -31,6 +31,10 @@ void svi_lags_empty(struct svi_lags *l);
  * samples came so far. No allocation. */
 bool svi_lags_push(struct svi_lags *l, const double *x, double *out);
 
+/* Copies `rows` parts of `narrow` values each to where they have `wide` of them: what more features than before
+ * leave of rows of lags. The new ones are left alone. */
+void svi_lags_widen(double *to, int wide, const double *from, int narrow, int64_t rows);
+
 /* The name of column j of such a row from the names of the d features (NULL: "x1", "x2", ..): "pressure" for
  * the newest sample, "pressure[-2]" for the one two before, as differences "pressure step[-2]" for the step
  * from that one to the next. Returns out. */

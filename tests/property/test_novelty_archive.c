@@ -15,6 +15,8 @@ static bool quick(void) {
 
 static void archive(struct svi_archive *a, void *sentry) {
     svi_novelty_stage_archive(a, sentry);
+    if (svi_archive_ok(a))
+        svi_novelty_stage_range_archive(a, sentry);
 }
 
 /* ---- streams */
@@ -112,7 +114,8 @@ static struct judged feed(struct svi_novelty_stage *s, const struct svi_message 
 
 /* What states were saved in. */
 static struct {
-    int ready, unready, renewed, held, runs, alerts, full, candidates, flags, tails, widened, nothing, calm;
+    int ready, unready, renewed, held, runs, alerts, full, candidates, flags, tails, widened, nothing, calm,
+        ranges, far, waits;
 } met;
 
 static void note(const struct svi_novelty_stage *s, int first) {
@@ -132,6 +135,9 @@ static void note(const struct svi_novelty_stage *s, int first) {
     met.flags += d->now.novel_count > d->novel_room;
     met.tails += d->calibration.stale > 0 && d->calibration.tail.count > 0;
     met.widened += s->rows.d > first;
+    met.ranges += d->range.counts;
+    met.far += d->range.far_count > 0;
+    met.waits += d->range.of[SVI_RANGE_RUN].rows > 0;
 }
 
 static void save(struct svi_novelty_stage *s, struct svi_bytes *to) {
@@ -180,7 +186,7 @@ static void assert_same_figures(struct svi_novelty_stage *a, struct svi_novelty_
 /* The second of the two is replaced by what is loaded of it, again and again. */
 static void goes_on_as_if_nothing_had_happened(void **state) {
     (void)state;
-    const int walks = quick() ? 10 : 100, length = 1100;
+    const int walks = quick() ? 10 : 100, length = 1300;
     for (int k = 0; k < walks; k++) {
         uint64_t seed = 4000 + (uint64_t)k;
         struct svi_settings settings = any_settings(&seed);
@@ -213,7 +219,7 @@ static void goes_on_as_if_nothing_had_happened(void **state) {
     }
     assert_true(met.ready && met.unready && met.renewed && met.runs && met.alerts && met.full && met.nothing);
     assert_true(met.candidates && met.flags && met.calm);
-    assert_true(quick() || (met.held && met.tails && met.widened));
+    assert_true(quick() || (met.held && met.tails && met.widened && met.ranges && met.far && met.waits));
 }
 
 /* ---- what cannot be */

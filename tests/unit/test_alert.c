@@ -183,7 +183,8 @@ static void test_grade(void **state) {
 
 #define MORNING 1700045000.0 /* 2023-11-15 10:43:20 UTC */
 
-static const struct svi_alert_feature vibration = {"vibration", 0, 4.1, 0.9, 1.3};
+static const struct svi_alert_feature vibration = {
+    .name = "vibration", .value = 4.1, .low = 0.9, .high = 1.3};
 
 static void assert_line(struct svi_alert_line l, const char *want) {
     char text[SVI_ALERT_TEXT];
@@ -208,6 +209,15 @@ static void test_lines_of_the_three_states(void **state) {
     assert_line(l, "pump1 novelty 0.82, p 0.0005, since 10:43 UTC");
     l.state = SVI_ALERT_UPDATE;
     assert_line(l, "pump1 worse: novelty 0.82, p 0.0005, since 10:43 UTC");
+    struct svi_alert_feature beyond = vibration;
+    beyond.beyond = true;
+    beyond.earlier_low = 0.64;
+    beyond.earlier_high = 2.1;
+    l.top = &beyond;
+    l.count = 1;
+    l.state = SVI_ALERT_OPEN;
+    assert_line(l, "pump1 vibration 4.1 (usual 0.9 to 1.3, earlier 0.64 to 2.1), novelty 0.82, p 0.0005, since "
+                   "10:43 UTC");
 }
 
 static void test_the_day_and_times_that_are_none(void **state) {
@@ -236,7 +246,7 @@ static void test_the_day_and_times_that_are_none(void **state) {
 
 /* The value and the usual range as they are shown. */
 static void assert_numbers(double value, double low, double high, const char *want) {
-    const struct svi_alert_feature f = {NULL, 3, value, low, high};
+    const struct svi_alert_feature f = {.column = 3, .value = value, .low = low, .high = high};
     char text[SVI_ALERT_TEXT], whole[SVI_ALERT_TEXT];
     struct svi_alert_line l = {SVI_ALERT_OPEN, "s", &f, 1, 0, 1, 0, 5, 5};
     svi_alert_text(text, &l);
@@ -266,8 +276,9 @@ static void test_names_are_escaped_and_all_fits(void **state) {
     (void)state;
     memset(longest, 'n', sizeof longest - 1);
     longest[sizeof longest - 1] = 0;
-    const struct svi_alert_feature odd = {"a\n\xff", 0, 1, 0, 0.5};
-    const struct svi_alert_feature f = {longest, 0, -1.23456789e-200, -2.3456789e-200, -2.34567891e-200};
+    const struct svi_alert_feature odd = {.name = "a\n\xff", .value = 1, .high = 0.5};
+    const struct svi_alert_feature f = {
+        .name = longest, .value = -1.23456789e-200, .low = -2.3456789e-200, .high = -2.34567891e-200};
     const struct svi_alert_feature three[] = {f, odd, f};
     struct svi_alert_line l = {SVI_ALERT_UPDATE, longest, three, 3, 0.123456, 1e-6, 1, 1e8, 2e9};
     char text[SVI_ALERT_TEXT];
@@ -302,9 +313,14 @@ static void test_any_line_is_valid_and_short(void **state) {
         for (int k = 0; k < 5; k++)
             odd_name(names[k], sizeof names[k], &r);
         for (int k = 0; k < 4; k++)
-            top[k] = (struct svi_alert_feature){svi_random_below(&r, 4) ? names[k] : NULL,
-                                                (int)svi_random_next(&r), odd_number(&r), odd_number(&r),
-                                                odd_number(&r)};
+            top[k] = (struct svi_alert_feature){.name = svi_random_below(&r, 4) ? names[k] : NULL,
+                                                .column = (int)svi_random_next(&r),
+                                                .value = odd_number(&r),
+                                                .low = odd_number(&r),
+                                                .high = odd_number(&r),
+                                                .beyond = svi_random_below(&r, 2),
+                                                .earlier_low = odd_number(&r),
+                                                .earlier_high = odd_number(&r)};
         const struct svi_alert_line l = {.state = 1 + svi_random_below(&r, 3),
                                          .stream = names[4],
                                          .top = top,

@@ -1,5 +1,6 @@
 /* Novelty and alerts as the engine's surroundings see them. */
 #include "support/tape.h"
+#include "store/checkpoint_file.h"
 #include "support/quick.h"
 
 static const char *const names[] = {"temp", "vibration", "flow"};
@@ -389,6 +390,63 @@ static void test_labelled(void **unused) {
     tape_close(&t);
 }
 
+/* ---- beyond all that a sensor ever showed */
+
+#define BEYOND 2600
+
+static const char *const thousand[] = {"novelty.calibration", "1000", "alert.p", "0.002", NULL};
+
+/* Now and then all three swing, which surprises more than what one does later, alone. */
+static void swinging(int i, struct row *r) {
+    static const double way[] = {2, 0.1, -0.5};
+    tape_pump(i, r);
+    r->names = names;
+    for (int j = 0; j < PUMP && i % 50 / 2 == 10; j++)
+        r->x[j] += (5 + tape_noise(i, 3)) * way[j];
+    if (i >= BEYOND && i < BEYOND + LASTED)
+        r->x[1] = 2.3;
+}
+
+static void assert_beyond(const struct tape *t, int from) {
+    const struct told *a = NULL;
+    assert_true(find_alerts(t, from, from + 1, &a) == 1);
+    assert_string_equal(a->state, "open");
+    assert_string_equal(a->name[0], "vibration");
+    assert_true(a->top[0].value == 2.3 && a->count == PUMP && a->p <= 0.002 && a->grade > 0);
+    assert_memory_equal(a->text, "pump1 vibration 2.3 (usual ", 27);
+    assert_non_null(strstr(a->text, ", earlier 0."));
+    assert_true(tape_share(t, from, from + LASTED, 0.002) == 1);
+}
+
+/* Found, and told with the earlier range; and so by what goes on from a checkpoint, also from one of before
+ * there were ranges. */
+static void test_beyond_the_range(void **unused) {
+    (void)unused;
+    struct tape t, later;
+    struct svi_checkpoint c = {.sections = 0};
+    int told[SVI_TOPIC_COUNT];
+    tape_open(&t, alone, thousand);
+    tape_feed(&t, swinging, 0, BEYOND - 10, 16);
+    assert_int_equal(svi_engine_save(t.e, &c, NULL), SVS_OK);
+    memcpy(told, t.count, sizeof told);
+    tape_feed(&t, swinging, BEYOND - 10, BEYOND + LASTED, 16);
+    assert_beyond(&t, BEYOND);
+    assert_string_equal(c.section[c.sections - 1].name, "novelty range");
+    for (int without = 0; without < 2; without++) {
+        tape_open(&later, alone, thousand);
+        c.sections -= without;
+        assert_int_equal(svi_engine_load(later.e, &c, NULL), SVS_OK);
+        memcpy(later.count, told, sizeof told);
+        tape_feed(&later, swinging, BEYOND - 10, BEYOND + LASTED, 16);
+        assert_beyond(&later, BEYOND);
+        for (int i = BEYOND - 10; i < BEYOND + LASTED && !without; i++)
+            assert_true(later.p[i] == t.p[i] && later.novelty[i] == t.novelty[i]);
+        tape_close(&later);
+    }
+    svi_checkpoint_clear(&c);
+    tape_close(&t);
+}
+
 /* ---- reset */
 
 static void test_reset_is_new(void **unused) {
@@ -473,6 +531,7 @@ int main(void) {
         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_policies),
         cmocka_unit_test(test_labelled),
+        cmocka_unit_test(test_beyond_the_range),
         cmocka_unit_test(test_reset_is_new),
         cmocka_unit_test(test_contradictions),
     };

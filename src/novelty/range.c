@@ -1,0 +1,308 @@
+/* Extremes are rows of values, the two highest and two lowest of each feature and what was usual: they take
+ * rows, and each other. The range puts them together: a row goes to `now` and `all`, one of a suspicious run
+ * to `run` first.
+ *
+ * Invariants: `all` holds what `now` and `before` do together. Each calibration row with an excess against
+ * the others is in `far`, and hardly others: as each holds an extreme, there are at most 2 d of them at once.
+ * New rows only make ranges wider and the others' excess smaller; where widths change, or ranges otherwise,
+ * range_find_far follows. An archive has neither `all` nor `far`: both are made again. */
+#include "novelty/range.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "novelty/alert_text.h"
+#include "novelty/lags.h"
+
+#define MOST (INT64_MAX / 8) /* of what is counted */
+
+/* ---- extremes */
+
+static bool extremes_init(struct svi_extremes *e, int d) {
+    e->value[0] = svi_alloc_array(SVI_EXTREMES * (size_t)d, sizeof *e->value[0]);
+    for (int k = 1; k < SVI_EXTREMES && e->value[0]; k++)
+        e->value[k] = e->value[0] + (size_t)k * (size_t)d;
+    return e->value[0];
+}
+
+static void extremes_empty(struct svi_extremes *e, int d) {
+    static const bool highest[SVI_EXTREMES] = {[SVI_HIGH] = true, [SVI_HIGH_2] = true, [SVI_USUAL_HIGH] = true};
+    for (int k = 0; k < SVI_EXTREMES; k++)
+        for (int j = 0; j < d; j++)
+            e->value[k][j] = highest[k] ? -INFINITY : INFINITY;
+    e->rows = 0;
+}
+
+static void extremes_raise(struct svi_extremes *e, int j, double v) {
+    if (v <= e->value[SVI_HIGH_2][j])
+        return;
+    e->value[SVI_HIGH_2][j] = fmin(v, e->value[SVI_HIGH][j]);
+    e->value[SVI_HIGH][j] = fmax(v, e->value[SVI_HIGH][j]);
+}
+
+static void extremes_lower(struct svi_extremes *e, int j, double v) {
+    if (v >= e->value[SVI_LOW_2][j])
+        return;
+    e->value[SVI_LOW_2][j] = fmax(v, e->value[SVI_LOW][j]);
+    e->value[SVI_LOW][j] = fmin(v, e->value[SVI_LOW][j]);
+}
+
+/* Does x change nothing? Mostly so, hence quickly. */
+static bool extremes_hold(const struct svi_extremes *e, const double *x, int d) {
+    const double *high = e->value[SVI_HIGH_2], *low = e->value[SVI_LOW_2];
+    int j = 0;
+    while (j < d && x[j] <= high[j] && x[j] >= low[j])
+        j++;
+    return j == d;
+}
+
+static void extremes_add(struct svi_extremes *e, const double *x, int d) {
+    for (int j = 0; j < d; j++) {
+        extremes_raise(e, j, x[j]);
+        extremes_lower(e, j, x[j]);
+    }
+}
+
+static void extremes_widen(struct svi_extremes *e, int j, double low, double high) {
+    e->value[SVI_USUAL_LOW][j] = fmin(e->value[SVI_USUAL_LOW][j], low);
+    e->value[SVI_USUAL_HIGH][j] = fmax(e->value[SVI_USUAL_HIGH][j], high);
+}
+
+static void extremes_merge(struct svi_extremes *to, const struct svi_extremes *from, int d) {
+    for (int j = 0; j < d; j++) {
+        extremes_raise(to, j, from->value[SVI_HIGH][j]);
+        extremes_raise(to, j, from->value[SVI_HIGH_2][j]);
+        extremes_lower(to, j, from->value[SVI_LOW][j]);
+        extremes_lower(to, j, from->value[SVI_LOW_2][j]);
+        extremes_widen(to, j, from->value[SVI_USUAL_LOW][j], from->value[SVI_USUAL_HIGH][j]);
+    }
+    to->rows += from->rows;
+}
+
+/* ---- the range */
+
+svs_code svi_range_init(struct svi_range *r, int d, int room, int64_t span, svs_error *err) {
+    *r = (struct svi_range){.d = d, .span = span};
+    bool got = (r->width = svi_alloc_array((size_t)d, sizeof *r->width)) != NULL;
+    got = got && (r->far = svi_alloc_array((size_t)room, sizeof *r->far)) != NULL;
+    for (int i = 0; i < SVI_RANGE_PARTS && got; i++)
+        got = extremes_init(&r->of[i], d);
+    if (!got) {
+        svi_range_clear(r);
+        return svi_fail_memory(err, "the ranges of the features");
+    }
+    svi_range_empty(r);
+    return SVS_OK;
+}
+
+void svi_range_clear(struct svi_range *r) {
+    for (int i = 0; i < SVI_RANGE_PARTS; i++)
+        svi_free(r->of[i].value[0]);
+    svi_free(r->width);
+    svi_free(r->far);
+    *r = (struct svi_range){0};
+}
+
+void svi_range_empty(struct svi_range *r) {
+    for (int i = 0; i < SVI_RANGE_PARTS; i++)
+        extremes_empty(&r->of[i], r->d);
+    memset(r->width, 0, (size_t)r->d * sizeof *r->width);
+    r->far_count = 0;
+    r->counts = false;
+}
+
+double svi_range_memory(int d, int room) {
+    return (SVI_EXTREMES * SVI_RANGE_PARTS + 1) * sizeof(double) * (double)d + sizeof(int) * (double)room;
+}
+
+double svi_range_excess(const struct svi_range *r, const double *x, int *feature) {
+    const double *high = r->of[SVI_RANGE_ALL].value[SVI_HIGH], *low = r->of[SVI_RANGE_ALL].value[SVI_LOW];
+    double most = SVI_RANGE_LEAST;
+    int at = -1;
+    const bool may = r->counts && !extremes_hold(&r->of[SVI_RANGE_ALL], x, r->d);
+    for (int j = 0; j < (may ? r->d : 0); j++) {
+        const double beyond = x[j] > high[j] ? x[j] - high[j] : low[j] - x[j];
+        if (r->width[j] > 0 && beyond > most * r->width[j]) {
+            most = beyond / r->width[j];
+            at = j;
+        }
+    }
+    if (feature)
+        *feature = at;
+    return at < 0 ? 0 : most;
+}
+
+/* The excess of a calibration row against all other rows, x among them (NULL: without it). Where it holds an
+ * extreme itself, the second one is that of the others. */
+static double range_own_excess(const struct svi_range *r, const double *row, const double *x) {
+    double *const *all = r->of[SVI_RANGE_ALL].value;
+    double most = SVI_RANGE_LEAST;
+    bool counts = false;
+    const bool may = !extremes_hold(&r->of[SVI_RANGE_ALL], row, r->d);
+    for (int j = 0; j < (may ? r->d : 0); j++) {
+        double high = all[row[j] == all[SVI_HIGH][j] ? SVI_HIGH_2 : SVI_HIGH][j];
+        double low = all[row[j] == all[SVI_LOW][j] ? SVI_LOW_2 : SVI_LOW][j];
+        high = x ? fmax(high, x[j]) : high;
+        low = x ? fmin(low, x[j]) : low;
+        const double beyond = row[j] > high ? row[j] - high : low - row[j];
+        if (beyond > most * r->width[j] && r->width[j] > 0) {
+            most = beyond / r->width[j];
+            counts = true;
+        }
+    }
+    return counts ? most : 0;
+}
+
+bool svi_range_of(const struct svi_range *r, int feature, double *low, double *high) {
+    *high = r->of[SVI_RANGE_ALL].value[SVI_HIGH][feature];
+    *low = r->of[SVI_RANGE_ALL].value[SVI_LOW][feature];
+    return r->of[SVI_RANGE_ALL].rows > 0;
+}
+
+void svi_range_add(struct svi_range *r, const double *x) {
+    r->of[SVI_RANGE_NOW].rows++;
+    r->of[SVI_RANGE_ALL].rows++;
+    if (extremes_hold(&r->of[SVI_RANGE_NOW], x, r->d)) /* and so do all */
+        return;
+    extremes_add(&r->of[SVI_RANGE_NOW], x, r->d);
+    extremes_add(&r->of[SVI_RANGE_ALL], x, r->d);
+}
+
+void svi_range_hold(struct svi_range *r, const double *x) {
+    r->of[SVI_RANGE_RUN].rows++;
+    extremes_add(&r->of[SVI_RANGE_RUN], x, r->d);
+}
+
+void svi_range_release(struct svi_range *r) {
+    if (r->of[SVI_RANGE_RUN].rows == 0)
+        return;
+    extremes_merge(&r->of[SVI_RANGE_NOW], &r->of[SVI_RANGE_RUN], r->d);
+    extremes_merge(&r->of[SVI_RANGE_ALL], &r->of[SVI_RANGE_RUN], r->d);
+    extremes_empty(&r->of[SVI_RANGE_RUN], r->d);
+}
+
+void svi_range_drop(struct svi_range *r) {
+    if (r->of[SVI_RANGE_RUN].rows > 0)
+        extremes_empty(&r->of[SVI_RANGE_RUN], r->d);
+}
+
+/* ---- calibration rows and p-values */
+
+static const double *range_row(const struct svi_range *r, const double *rows, int place) {
+    return rows + (size_t)place * (size_t)r->d;
+}
+
+/* Leaves out those that are no longer far, and the one of this place. */
+static void range_sift(struct svi_range *r, const double *rows, int place) {
+    int kept = 0;
+    for (int i = 0; i < r->far_count; i++) {
+        const double *row = range_row(r, rows, r->far[i]);
+        if (r->far[i] != place && range_own_excess(r, row, NULL) > 0)
+            r->far[kept++] = r->far[i];
+    }
+    r->far_count = kept;
+}
+
+void svi_range_put(struct svi_range *r, const double *rows, int place) {
+    const double *row = range_row(r, rows, place);
+    range_sift(r, rows, place);
+    if (r->counts && range_own_excess(r, row, NULL) > 0)
+        r->far[r->far_count++] = place;
+}
+
+static void range_find_far(struct svi_range *r, const double *rows, int count) {
+    const struct svi_extremes *all = &r->of[SVI_RANGE_ALL];
+    r->counts = r->counts || all->rows >= SVI_RANGE_ROWS;
+    for (int j = 0; j < r->d; j++)
+        r->width[j] = fmax(0, all->value[SVI_USUAL_HIGH][j] - all->value[SVI_USUAL_LOW][j]);
+    r->far_count = 0;
+    for (int i = 0; i < count; i++)
+        svi_range_put(r, rows, i);
+}
+
+void svi_range_usual(const double *rows, int d, int count, int feature, double *column, double *low,
+                     double *high) {
+    const int shown = count < SVI_RANGE_SHOWN ? count : SVI_RANGE_SHOWN;
+    for (int i = 0; i < shown; i++)
+        column[i] = rows[(int64_t)i * count / shown * d + feature];
+    svi_usual_range(column, shown, low, high);
+}
+
+void svi_range_renew(struct svi_range *r, const double *rows, int count, double *column) {
+    for (int j = 0; j < r->d; j++) {
+        double low, high;
+        svi_range_usual(rows, r->d, count, j, column, &low, &high);
+        extremes_widen(&r->of[SVI_RANGE_NOW], j, low, high);
+        extremes_widen(&r->of[SVI_RANGE_ALL], j, low, high);
+    }
+    range_find_far(r, rows, count);
+}
+
+void svi_range_forget(struct svi_range *r, const double *rows, int count, double *column) {
+    struct svi_extremes *now = &r->of[SVI_RANGE_NOW];
+    if (r->span == 0 || now->rows < r->span)
+        return;
+    extremes_empty(&r->of[SVI_RANGE_BEFORE], r->d);
+    extremes_empty(&r->of[SVI_RANGE_ALL], r->d);
+    extremes_merge(&r->of[SVI_RANGE_BEFORE], now, r->d);
+    extremes_merge(&r->of[SVI_RANGE_ALL], now, r->d);
+    extremes_empty(now, r->d);
+    svi_range_renew(r, rows, count, column);
+}
+
+double svi_range_p(const struct svi_range *r, const struct svi_calibration *c, const double *rows,
+                   const double *x, double surprise, double excess) {
+    const double p = svi_calibration_p(c, surprise), all = 1.0 + c->count;
+    double not_before = excess > 0 ? 1 : rint(p * all);
+    if (r->far_count == 0 && !(excess > 0))
+        return p;
+    for (int i = 0; i < r->far_count; i++) {
+        const double own = range_own_excess(r, range_row(r, rows, r->far[i]), x);
+        not_before += excess > 0 ? own >= excess : own > 0 && c->scores[r->far[i]] < surprise;
+    }
+    return not_before / all;
+}
+
+/* ---- more features, and the range as it is kept */
+
+void svi_range_widen(struct svi_range *to, const struct svi_range *from, int lags) {
+    for (int i = 0; i < SVI_RANGE_PARTS; i++) {
+        to->of[i].rows = from->of[i].rows;
+        if (from->of[i == SVI_RANGE_RUN ? i : SVI_RANGE_ALL].rows == 0)
+            continue; /* empty, and so it stays */
+        memset(to->of[i].value[0], 0, SVI_EXTREMES * (size_t)to->d * sizeof *to->of[i].value[0]);
+        svi_lags_widen(to->of[i].value[0], to->d / lags, from->of[i].value[0], from->d / lags,
+                       (int64_t)SVI_EXTREMES * lags);
+    }
+    svi_lags_widen(to->width, to->d / lags, from->width, from->d / lags, lags);
+    memcpy(to->far, from->far, (size_t)from->far_count * sizeof *to->far);
+    to->far_count = from->far_count;
+    to->counts = from->counts;
+}
+
+static void range_archive_part(struct svi_archive *a, struct svi_range *r, int part) {
+    static const char *const rows[] = {"now rows", "before rows", "run rows"};
+    static const char *const values[] = {"now", "before", "run"};
+    struct svi_extremes *e = &r->of[part];
+    const int64_t count = SVI_EXTREMES * (int64_t)r->d;
+    svi_archive_int64(a, rows[part], &e->rows, 0, MOST);
+    if (!svi_archive_ok(a) || (part == SVI_RANGE_RUN && e->rows == 0))
+        return;
+    svi_archive_doubles(a, values[part], e->value[0], count);
+    for (int64_t i = 0; svi_archive_ok(a) && i < count; i++)
+        svi_archive_check(a, !isnan(e->value[0][i]), "an extreme is not a number");
+}
+
+void svi_range_archive(struct svi_archive *a, struct svi_range *r, const double *rows, int count) {
+    for (int part = SVI_RANGE_NOW; part <= SVI_RANGE_RUN; part++)
+        range_archive_part(a, r, part);
+    svi_archive_bool(a, "counts", &r->counts);
+    if (!svi_archive_loading(a) || !svi_archive_ok(a))
+        return;
+    extremes_merge(&r->of[SVI_RANGE_ALL], &r->of[SVI_RANGE_BEFORE], r->d);
+    extremes_merge(&r->of[SVI_RANGE_ALL], &r->of[SVI_RANGE_NOW], r->d);
+    if (r->counts)
+        range_find_far(r, rows, count);
+}
