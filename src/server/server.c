@@ -620,8 +620,8 @@ static void write_summary(const struct server *p) {
     const double quality = svi_figure_value(f, count, name),
                  suppressed = svi_figure_value(f, count, "alerts_suppressed");
     svi_code_counts(svi_engine_refusals(p->engine), reasons, sizeof reasons, NULL);
-    fprintf(to, "seen %" PRId64 "\nrefused %" PRId64 "%s%s\n", svi_engine_seen(p->engine),
-            svi_engine_errors(p->engine), reasons[0] ? ": " : "", reasons);
+    fprintf(to, "seen %" PRId64 "\nrefused %" PRId64 "%s%s%s\n", svi_engine_seen(p->engine),
+            svi_engine_errors(p->engine), reasons[0] ? " (" : "", reasons, reasons[0] ? ")" : "");
     if (s->novelty != SVI_NOVELTY_NONE)
         fprintf(to, "alerts %.0f\n", svi_figure_value(f, count, "alerts"));
     if (suppressed > 0 && p->rows && !s->ts[0]) /* the whole file takes less than the cooldown */

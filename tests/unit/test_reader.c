@@ -208,7 +208,7 @@ static const struct refusal refusals[] = {
     {"jsonl", "{\"a\":\"red\"}\n", "wrong_type", "\"a\" is a string"},
     {"jsonl", "{\"a\":1,\"a\":1}\n", "duplicate_key", "\"a\""},
     {"jsonl", "{\"a\":1,\"label\":1,\"label\":1}\n", "duplicate_key", "label"},
-    {"jsonl", "{\"a\":true}\n", "wrong_type", "true"},
+    {"jsonl", "{\"a\":[true]}\n", "wrong_type", "array"},
 };
 
 /* Each is refused with its code and words, its bytes are at hand, and the next row is read. */
