@@ -44,12 +44,18 @@ static int outbox_reply_item(const uint8_t *at, char *out, size_t size) {
 
 svs_code svi_answer_read(struct svi_answer *a, const void *bytes, size_t length, svs_error *err) {
     static const struct svi_field fields[] = {
-        NUMBER(n),       NUMBER(next),
-        NUMBER(credit),  NUMBER(durable),
-        NUMBER(applied), NUMBER(refused),
-        OTHER(ok),       OTHER(final),
-        OTHER(delivery), OTHER(code),
-        OTHER(error),    {.name = "epoch", .type = SVI_FIELD_UINT, .to = AT(a.epoch), .optional = true},
+        NUMBER(n),
+        NUMBER(next),
+        NUMBER(credit),
+        NUMBER(durable),
+        NUMBER(applied),
+        NUMBER(refused),
+        OTHER(ok),
+        OTHER(final),
+        OTHER(delivery),
+        OTHER(code),
+        OTHER(error),
+        {.name = "epoch", .type = SVI_FIELD_UINT, .to = AT(a.epoch), .optional = true},
         {.name = "run", .type = SVI_FIELD_UINT, .to = AT(a.run), .optional = true}};
     struct reply_fields r = {.a = {.n = -1, .next = -1, .credit = -1, .durable = -1, .applied = -1}};
     svs_code code = svi_msgpack_check(bytes, length, SVI_DEPTH_MAX, err);

@@ -102,8 +102,8 @@ struct svi_settings {
 };
 
 /* Are these the settings of a record of before there was sources.idle? What is repeated under them is done as
- * it was done then: no source gives way, an empty first sample makes the stream a sparse one, and samples that
- * have their label count in labels.max. */
+ * it was done then: no source gives way, an empty first sample makes the stream a sparse one, and samples
+ * that have their label count in labels.max. */
 static inline bool svi_settings_old(const struct svi_settings *s) {
     return s->sources_idle < 0;
 }

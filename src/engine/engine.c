@@ -558,7 +558,8 @@ svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct s
     case SVI_COMMAND_PRUNE:
         return e->s.method != SVI_METHOD_NONE
                    ? svi_engine_prune(e, err)
-                   : svi_fail(err, SVS_UNAVAILABLE, "method none holds no samples: only reset drops features");
+                   : svi_fail(err, SVS_UNAVAILABLE,
+                              "method none holds no samples: only reset drops features");
     case SVI_COMMAND_REFIT:
         return svi_engine_refit(e, err);
     default:

@@ -43,9 +43,9 @@ struct svi_receipt {
 
 /* Applies one received message: a sample, a command or a batch. With `sourced`, `src` and `n` of the first
  * element are held against the table of sources: SVS_GAP and SVS_SOURCE_FORGOTTEN leave all as it was; bye
- * takes its source out of the table, and hello with `n` puts one that is not known back into it. The code is that of the
- * message as a whole (SVS_OK when it was well-formed, even if elements were refused: see the receipt, which
- * may be NULL). The envelope is used up. */
+ * takes its source out of the table, and hello with `n` puts one that is not known back into it. The code is
+ * that of the message as a whole (SVS_OK when it was well-formed, even if elements were refused: see the
+ * receipt, which may be NULL). The envelope is used up. */
 svs_code svi_engine_apply(svi_engine *e, struct svi_envelope *env, double now, bool sourced,
                           struct svi_receipt *r);
 
@@ -73,19 +73,19 @@ void svi_engine_refuse(svi_engine *e, svs_code code, const char *reason, const v
 svs_code svi_engine_forget(svi_engine *e, svs_value id, double now, int *count, svs_error *err);
 svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, svs_error *err);
 
-/* A control command that changes the state (svi_command_changes): forget, label, reset, prune, refit, publish,
- * config with set. *s: the settings of the process, which `config` changes too. The same call applies it when
- * it comes and when a recovery repeats it. *count as svi_engine_forget. Codes of the functions of their
- * names. */
+/* A control command that changes the state (svi_command_changes): forget, label, reset, prune, refit,
+ * publish, config with set. *s: the settings of the process, which `config` changes too. The same call
+ * applies it when it comes and when a recovery repeats it. *count as svi_engine_forget. Codes of the
+ * functions of their names. */
 svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct svi_settings *s, double now,
                             int *count, svs_error *err);
 
 /* Drops model, window, waiting samples and quality; counters, classes, features and sources stay. */
 void svi_engine_reset(svi_engine *e);
 
-/* Drops the features and classes that no held sample has. With features novelty goes, and begins from nothing; with
- * classes the quality so far. SVS_UNAVAILABLE: it is not known what is held (window 0); SVS_NO_MEMORY: nothing is
- * changed. */
+/* Drops the features and classes that no held sample has. With features novelty goes, and begins from
+ * nothing; with classes the quality so far. SVS_UNAVAILABLE: it is not known what is held (window 0);
+ * SVS_NO_MEMORY: nothing is changed. */
 svs_code svi_engine_prune(svi_engine *e, svs_error *err);
 int svi_engine_classes(const svi_engine *e); /* now */
 

@@ -118,16 +118,11 @@ static const struct {
     bool hashed;
     void (*archive)(struct svi_archive *, struct svi_engine *);
 } sections[] = {
-    {"engine", true, archive_core},
-    {"shape", true, archive_shape},
-    {"learner", true, archive_learner},
-    {"metrics", true, archive_metrics},
-    {"refit", true, archive_refit},
-    {"novelty", true, archive_novelty},
-    {"sources", true, archive_sources},
-    {"source times", false, archive_source_times},
-    {"tallies", false, archive_tallies},
-    {"last model", false, archive_last_model},
+    {"engine", true, archive_core},      {"shape", true, archive_shape},
+    {"learner", true, archive_learner},  {"metrics", true, archive_metrics},
+    {"refit", true, archive_refit},      {"novelty", true, archive_novelty},
+    {"sources", true, archive_sources},  {"source times", false, archive_source_times},
+    {"tallies", false, archive_tallies}, {"last model", false, archive_last_model},
 };
 
 #define SECTIONS ((int)(sizeof sections / sizeof sections[0]))

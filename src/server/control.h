@@ -14,7 +14,7 @@ struct svi_control {
     bool stop;                           /* set by `stop` */
     struct svi_write_ahead *write_ahead; /* NULL: the state is not kept */
     bool text_rows; /* rows of text come in, whose columns have their places: features and classes stay */
-    bool failed; /* the state cannot be kept any more: the process must end, for this reason */
+    bool failed;    /* the state cannot be kept any more: the process must end, for this reason */
     svs_error failure;
 };
 

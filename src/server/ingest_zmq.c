@@ -98,8 +98,8 @@ static uint64_t owner_of(struct svi_request *r) {
     return user[0] ? h | 1 : h & ~UINT64_C(1);
 }
 
-/* Does the message make a source, as far as can be known before those in front of it took effect? A hello that
- * comes here brings one back. */
+/* Does the message make a source, as far as can be known before those in front of it took effect? A hello
+ * that comes here brings one back. */
 static bool makes_source(const struct svi_ingest_zmq *in, const struct svi_envelope *env) {
     return env->src_good && (env->n == 0 || env->hello) &&
            !svi_engine_source_owner(in->control->engine, env->src, env->src_length);
@@ -174,8 +174,7 @@ static size_t ingest_zmq_take(struct svi_ingest_zmq *in, struct svi_batch *b, do
         b->bytes += zmq_msg_size(m);
         struct svi_envelope *env = &b->envelope[b->count];
         svi_envelope_read(env, zmq_msg_data(m), zmq_msg_size(m)); /* the one parse of this message */
-        b->verdict[b->count] =
-            (uint8_t)verdict_of(in, &b->queue[b->count], env, now, &b->owner[b->count]);
+        b->verdict[b->count] = (uint8_t)verdict_of(in, &b->queue[b->count], env, now, &b->owner[b->count]);
         b->count++;
     }
     return b->bytes - before;
@@ -185,8 +184,9 @@ static const svs_error reasons[] = {
     [FORBIDDEN] = {SVS_NOT_ALLOWED, "this key, or its role, was removed from the allow file"},
     [WRONG_SOURCE] = {SVS_NOT_ALLOWED,
                       "this key is bound to other names than this src (keys allow --role source:NAME)"},
-    [OVER_QUOTA] = {SVS_LIMIT, "this key or connection has as many sources as sources.quota allows: use fewer "
-                               "names, and end those that are done with bye"},
+    [OVER_QUOTA] = {SVS_LIMIT,
+                    "this key or connection has as many sources as sources.quota allows: use fewer "
+                    "names, and end those that are done with bye"},
     [NOT_ITS_OWN] = {SVS_NOT_ALLOWED, "bye to a source that another key began: that key may end it"},
     [UNNUMBERED] = {SVS_NO_SOURCE, "delivery exactly-once accepts numbered samples only: give src and n"},
 };
@@ -372,7 +372,8 @@ double svi_ingest_zmq_batch_memory(const struct svi_settings *s) {
 
 double svi_ingest_zmq_memory(const struct svi_settings *s) {
     return 2 * (svi_ingest_zmq_batch_memory(s) +
-                TURN_MESSAGES * (sizeof(struct svi_request) + sizeof(struct svi_envelope) + sizeof(uint64_t) + 1.0));
+                TURN_MESSAGES *
+                    (sizeof(struct svi_request) + sizeof(struct svi_envelope) + sizeof(uint64_t) + 1.0));
 }
 
 void svi_ingest_zmq_figures(const struct svi_ingest_zmq *in) {

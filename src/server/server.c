@@ -413,12 +413,12 @@ static svs_code server_build(struct server *p, svs_error *err) {
     if (!p->engine)
         return err->code;
     svi_server_predict_memory(&p->settings, p->engine);
-    p->control = (struct svi_control){
-        .engine = p->engine,
-        .settings = &p->settings,
-        .started = time,
-        .write_ahead = p->write_ahead,
-        .text_rows = strcmp(p->settings.in, "-") == 0 && strcmp(p->settings.in_format, "msgpack") != 0};
+    p->control = (struct svi_control){.engine = p->engine,
+                                      .settings = &p->settings,
+                                      .started = time,
+                                      .write_ahead = p->write_ahead,
+                                      .text_rows = strcmp(p->settings.in, "-") == 0 &&
+                                                   strcmp(p->settings.in_format, "msgpack") != 0};
     p->messages = (struct svi_ingest_zmq){.settings = &p->settings,
                                           .control = &p->control,
                                           .access = &p->access,

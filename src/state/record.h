@@ -16,8 +16,8 @@ enum svi_record_kind {
     SVI_RECORD_STATS,     /* nothing: stats were published */
     SVI_RECORD_START,     /* svi_settings_pack: a process began with these settings */
     SVI_RECORD_STOP,      /* nothing: it ended, and published its model */
-    SVI_RECORD_RESET      /* a control request `reset` that drops features and classes, too: one that is kept as
-                             SVI_RECORD_CONTROL does not */
+    SVI_RECORD_RESET /* a control request `reset` that drops features and classes, too: one that is kept as
+                        SVI_RECORD_CONTROL does not */
 };
 
 /* Applies one record of the journal to the engine, by the functions that applied it first; a start may put a
