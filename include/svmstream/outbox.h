@@ -28,8 +28,8 @@
  * back to what the process lacks.
  *
  * A process may forget a producer that is silent for long (its setting sources.idle). As long as that process
- * runs, nothing is lost by it: the outbox says where it was, and goes on there. A producer whose name will not
- * be used again says so by svs_outbox_leave, which frees its place at once.
+ * runs, nothing is lost by it: the outbox says where it was, and goes on there. A producer whose name will
+ * not be used again says so by svs_outbox_leave, which frees its place at once.
  *
  * Time is the caller's: seconds of any clock that does not go back. One outbox belongs to one thread. Calls
  * allocate only while the outbox grows to the most that it had to hold. */
@@ -119,13 +119,13 @@ typedef struct svs_outbox_figures {
     int64_t gaps;       /* replies that reported a gap */
     int64_t restarts;   /* other processes met after the first */
     int64_t
-        forgotten;   /* released samples that a later process, or the same after a power cut, did not have */
-    int64_t lost;    /* of these, gone for good: without `replay` */
-    int64_t applied; /* samples below this are applied in memory */
-    int64_t durable; /* samples below this survive a power cut; -1: the process keeps nothing */
-    int64_t credit;  /* as the process gave it last; -1: not known yet */
-    uint64_t epoch;  /* of the process; 0: none met yet */
-    bool greeted;    /* the process has answered, and samples may go */
+        forgotten;    /* released samples that a later process, or the same after a power cut, did not have */
+    int64_t lost;     /* of these, gone for good: without `replay` */
+    int64_t applied;  /* samples below this are applied in memory */
+    int64_t durable;  /* samples below this survive a power cut; -1: the process keeps nothing */
+    int64_t credit;   /* as the process gave it last; -1: not known yet */
+    uint64_t epoch;   /* of the process; 0: none met yet */
+    bool greeted;     /* the process has answered, and samples may go */
     int64_t returned; /* times that the process had forgotten this producer, which went on where it was */
 } svs_outbox_figures;
 
@@ -181,8 +181,8 @@ SVS_API svs_code svs_outbox_columns(svs_outbox *box, const char *const *names, i
 SVS_API bool svs_outbox_done(const svs_outbox *box);
 
 /* No more will be put, and nobody will come again under this name: when everything is done as above, bye is
- * said, and svs_outbox_done waits for its reply (`timeout` seconds at most: it is no more than polite). Nothing
- * may be put after it. Not for SVS_OUTBOX_SENT, which has no name. */
+ * said, and svs_outbox_done waits for its reply (`timeout` seconds at most: it is no more than polite).
+ * Nothing may be put after it. Not for SVS_OUTBOX_SENT, which has no name. */
 SVS_API void svs_outbox_leave(svs_outbox *box);
 
 /* Is there something to send at this time? Then *bytes (valid until the next call) is it; when the socket has

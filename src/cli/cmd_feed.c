@@ -186,8 +186,6 @@ static svs_code cmd_feed_all(struct feed *f, svs_error *err) {
     do {
         f->rewound = false;
         code = feed_files(f, err);
-        if (code == SVS_OK && f->passing)
-            svs_outbox_leave(f->delivery.link.box);
         if (code == SVS_OK && !f->rewound)
             code = delivery_finish(&f->delivery, err);
         f->rewound = f->rewound || cmd_feed_wanted(f) < f->row;
@@ -332,6 +330,13 @@ static int read_options(struct feed *f) {
     return CLI_OK;
 }
 
+/* All is done: that the place of the name is not given back at once is no failure. */
+static void say_bye(struct feed *f) {
+    svs_error late;
+    svs_outbox_leave(f->delivery.link.box);
+    (void)delivery_finish(&f->delivery, &late);
+}
+
 static int cmd_feed_run(const struct cli_args *a) {
     struct feed f = {.args = a};
     svs_error err = {0}, late;
@@ -353,6 +358,8 @@ static int cmd_feed_run(const struct cli_args *a) {
     if (f.delivery.link.box) {
         svs_outbox_status(f.delivery.link.box, &figures);
         f.on_disk = svs_outbox_done(f.delivery.link.box);
+        if (code == SVS_OK && f.passing)
+            say_bye(&f);
     }
     if (delivery_close(&f.delivery, &late) != SVS_OK && code == SVS_OK) {
         code = late.code;

@@ -213,9 +213,10 @@ const struct svi_setting svi_settings_table[] = {
     NUMBER("sources.idle", sources_idle, "604800", LIVE, 0, FOREVER, "seconds",
            "with max.sources sources, one that has sent nothing for longer than this gives way to a new one, "
            "the most silent first; 0 is never"),
-    INTEGER("sources.quota", sources_quota, "0", START, 0, 1e6, "sources",
-            "sources, silent ones left out, that one key (curve) or else one connection may have; 0 is half of "
-            "max.sources"),
+    INTEGER(
+        "sources.quota", sources_quota, "0", START, 0, 1e6, "sources",
+        "sources, silent ones left out, that one key (curve) or else one connection may have; 0 is half of "
+        "max.sources"),
     INTEGER("max.connections", max_connections, "1000", START, 1, 10000, "connections",
             "maximum number of connections to all sockets together; beyond it, idle ones are closed"),
     INTEGER("threads", threads, "1", MODEL, 1, 64, "threads",

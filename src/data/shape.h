@@ -47,8 +47,8 @@ static inline bool svi_shape_mark(struct svi_shape *s, int column) {
 /* Takes a refused message's traces (new names) back. */
 void svi_shape_restore(struct svi_shape *s);
 
-/* Of a shape without fixed names: the names of the columns that are flagged, in their order, and then they in the
- * place of all columns; with none left the kind is open again. NULL: SVS_NO_MEMORY. */
+/* Of a shape without fixed names: the names of the columns that are flagged, in their order, and then they in
+ * the place of all columns; with none left the kind is open again. NULL: SVS_NO_MEMORY. */
 svs_features *svi_shape_kept_names(const struct svi_shape *s, const bool *keep, svs_error *err);
 void svi_shape_keep(struct svi_shape *s, const bool *keep, svs_features *names);
 

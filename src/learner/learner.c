@@ -102,8 +102,8 @@ static svs_code learner_room_for_features(svs_learner *l, int features, svs_erro
     return code;
 }
 
-/* Samples that got their label leave dead slots behind: with some more of them than may wait, there is a squeeze
- * only after many. */
+/* Samples that got their label leave dead slots behind: with some more of them than may wait, there is a
+ * squeeze only after many. */
 static int learner_waiting_slots(const svs_options *o) {
     return o->labels_ttl > 0 ? o->labels_max + (o->labels_max + 3) / 4 : 0;
 }

@@ -28,7 +28,7 @@ struct svs_learner {
     svs_alsvm *m;
     struct svi_scaler scaler;
     struct svi_ring window, waiting;
-    bool labelled_wait; /* svi_learner_repeat_old */
+    bool labelled_wait;            /* svi_learner_repeat_old */
     struct svi_snapshot *snapshot; /* of the window, being copied; NULL = none */
     struct svi_gram gram; /* window 0: all samples; else the bucket before a planned rebuild, and scratch */
     bool bucket;          /* the gram holds every sample learned since arrival `bucket_from` */

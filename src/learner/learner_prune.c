@@ -26,8 +26,9 @@ svs_code svi_learner_held(const svs_learner *l, bool *features, bool *classes, b
     memset(features, 0, (size_t)l->d * sizeof *features);
     memset(classes, 0, (size_t)l->class_count * sizeof *classes);
     if (l->o.window == 0 && l->arrivals > 0)
-        return svi_fail(err, SVS_UNAVAILABLE,
-                        "with window 0 it is not known which samples are in the model: reset drops all of them");
+        return svi_fail(
+            err, SVS_UNAVAILABLE,
+            "with window 0 it is not known which samples are in the model: reset drops all of them");
     prune_mark_ring(l, &l->window, features, classes);
     prune_mark_ring(l, &l->waiting, features, NULL);
     *any = l->window.live + l->waiting.live > 0;
@@ -56,8 +57,8 @@ static void prune_rows(const svs_learner *l, struct svi_ring *r, const bool *kee
             prune_row(svi_ring_row(r, svi_ring_at(r, i)), keep, l->d);
 }
 
-/* The scores that a waiting sample got, for the classes that stay. One row stands for two classes: its score is
- * that of the second, and minus that of the first. */
+/* The scores that a waiting sample got, for the classes that stay. One row stands for two classes: its score
+ * is that of the second, and minus that of the first. */
 static void prune_scores(struct svi_slot *s, double *scores, const bool *keep) {
     const double one = scores[0];
     int kept = 0, first = -1, last = -1, predicted = -1;
@@ -105,8 +106,8 @@ static void prune_classes(svs_learner *l, const bool *keep, int32_t *place) {
     l->last_class = 0;
 }
 
-/* The sums of coordinates, the bias first, without those that go; they are made again with P, but for a learner
- * that has seen nothing. */
+/* The sums of coordinates, the bias first, without those that go; they are made again with P, but for a
+ * learner that has seen nothing. */
 static void prune_vectors(svs_learner *l, const bool *features) {
     double *const all[] = {l->energy.energy, l->energy.sum, l->energy.peak, l->ridge};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -4,8 +4,8 @@
 
 #include "svmstream/learner.h"
 
-/* Which features (d flags) are not 0, and which classes (svs_learner_class_count flags) are a label, in a sample
- * that is held; a sample that waits for its label counts for features. *any: is one held at all?
+/* Which features (d flags) are not 0, and which classes (svs_learner_class_count flags) are a label, in a
+ * sample that is held; a sample that waits for its label counts for features. *any: is one held at all?
  * SVS_UNAVAILABLE: without a window nothing is held, and yet something was learned. */
 svs_code svi_learner_held(const svs_learner *l, bool *features, bool *classes, bool *any, svs_error *err);
 

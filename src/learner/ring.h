@@ -1,8 +1,9 @@
 /* ring.h: samples in the order in which they came, each a raw row with what is known of it, found by id.
  *
  * The window and the samples that wait for a label are both rings. A sample that is taken out before its turn
- * stays as a dead slot until it is the oldest, or until svi_ring_squeeze. Slots grow by doubling up to `max`; the id index and the room
- * for string ids appear with the first id that needs them. A slot's number is valid until the next push. */
+ * stays as a dead slot until it is the oldest, or until svi_ring_squeeze. Slots grow by doubling up to `max`;
+ * the id index and the room for string ids appear with the first id that needs them. A slot's number is valid
+ * until the next push. */
 #ifndef SVI_RING_H
 #define SVI_RING_H
 

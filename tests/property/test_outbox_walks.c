@@ -72,9 +72,10 @@ static void crash(struct walk *w) {
 static void forget(struct walk *w) {
     struct receiver *r = &w->b.r;
     const svs_outbox *box = w->b.box;
-    r->forgotten = r->forgotten || (r->run > 0 && box->run == r->run && box->met && box->phase == SVI_LIVE &&
-                                    box->sent == box->taken && box->first + box->taken == r->next + box->shift &&
-                                    r->next > 0 && r->in.count + r->out.count + r->late.count == 0);
+    r->forgotten =
+        r->forgotten || (r->run > 0 && box->run == r->run && box->met && box->phase == SVI_LIVE &&
+                         box->sent == box->taken && box->first + box->taken == r->next + box->shift &&
+                         r->next > 0 && r->in.count + r->out.count + r->late.count == 0);
 }
 
 static void put_some(struct walk *w) {

@@ -196,7 +196,8 @@ static inline void receiver_samples(struct receiver *r, const msgpack_object *o)
                         "refused", bad > 0 ? bad : INT64_C(-1), NULL);
 }
 
-/* Hello, perhaps of a producer that was forgotten: then it says where it was, to a process of the same run. */
+/* Hello, perhaps of a producer that was forgotten: then it says where it was, to a process of the same run.
+ */
 static inline void receiver_hello(struct receiver *r, const msgpack_object *hello) {
     const msgpack_object *n = receiver_key(hello, "n"), *run = receiver_key(hello, "run");
     assert_true(!n || (run && run->via.u64 > 0));
@@ -223,8 +224,7 @@ static inline void receiver_turn(struct receiver *r, bool twice) {
         msgpack_unpacked u;
         msgpack_unpacked_init(&u);
         assert_int_equal(msgpack_unpack_next(&u, l.bytes, l.size, NULL), MSGPACK_UNPACK_SUCCESS);
-        const msgpack_object *op =
-            u.data.type == MSGPACK_OBJECT_MAP ? receiver_key(&u.data, "op") : NULL;
+        const msgpack_object *op = u.data.type == MSGPACK_OBJECT_MAP ? receiver_key(&u.data, "op") : NULL;
         const bool bye = op && op->via.str.size == 3;
         r->bye = r->bye || bye;
         if (bye)

@@ -1,5 +1,5 @@
-/* Features and classes that no held sample has leave the stream: the model stays the exact one of what is held, and
- * what comes later is the same whether the state was taken up again or not. */
+/* Features and classes that no held sample has leave the stream: the model stays the exact one of what is
+ * held, and what comes later is the same whether the state was taken up again or not. */
 #include "support/engine.h"
 #include "support/problem.h"
 
@@ -172,7 +172,8 @@ static void dropped(struct speaker *f, int features, int classes) {
     json_decref(reply);
 }
 
-static const char *const narrow[] = {"max.features", "4", "max.classes", "3", "window", "6", "missing", "carry", NULL};
+static const char *const narrow[] = {"max.features", "4",     "max.classes", "3", "window", "6",
+                                     "missing",      "carry", NULL};
 
 static void fill(struct speaker *f) {
     taken(f, "{'x': {'a': 1, 'b': 2, 'c': 3, 'd': 4}, 'y': 'k'}");
@@ -283,9 +284,12 @@ static void test_what_stays(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_model_stays_exact),  cmocka_unit_test(test_nothing_is_held),
-        cmocka_unit_test(test_room_for_others),        cmocka_unit_test(test_reset_opens_the_stream),
-        cmocka_unit_test(test_reset_that_keeps_the_shape), cmocka_unit_test(test_what_stays),
+        cmocka_unit_test(test_the_model_stays_exact),
+        cmocka_unit_test(test_nothing_is_held),
+        cmocka_unit_test(test_room_for_others),
+        cmocka_unit_test(test_reset_opens_the_stream),
+        cmocka_unit_test(test_reset_that_keeps_the_shape),
+        cmocka_unit_test(test_what_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

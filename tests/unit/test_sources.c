@@ -225,7 +225,7 @@ static void test_the_silent_give_way(void **unused) {
     f.now = NOW + 20;
     taken(&f, 0, "{'x': [1], 'src': 'c', 'n': 0}");
     taken(&f, 0, "{'x': [1], 'src': 'a', 'n': 0}"); /* again: it is heard of */
-    f.now = NOW + 110; /* b for exactly 100 s */
+    f.now = NOW + 110;                              /* b for exactly 100 s */
     refused(&f, "{'x': [1], 'src': 'd', 'n': 0}", "limit", 0, 0, false);
     f.now = NOW + 119;
     assert_int_equal(svi_engine_save(f.e, &c, &err), SVS_OK);
@@ -281,7 +281,8 @@ static void test_bye(void **unused) {
     assert_int_equal(svi_engine_seen(f.e), 3);
     assert_int_equal(f.count[SVI_TOPIC_ERROR], 0);
     plainly_refused(&f, "{'op': 'bye'}", "no_source");
-    plainly_refused(&f, "[{'op': 'bye', 'src': 's'}]", "no_source"); /* no message of its own: a bad element */
+    plainly_refused(&f, "[{'op': 'bye', 'src': 's'}]",
+                    "no_source"); /* no message of its own: a bad element */
     speaker_close(&f);
 }
 
@@ -296,7 +297,8 @@ static void test_the_forgotten_return(void **unused) {
     assert_true(run > 0);
     json_decref(reply);
     json_decref(route(&f, "{'op': 'bye', 'src': 'a'}"));
-    const char *const others[] = {"'n': 2", "'n': 2, 'run': 5", "'n': 0, 'run': %lld", "'n': -1, 'run': %lld"};
+    const char *const others[] = {"'n': 2", "'n': 2, 'run': 5", "'n': 0, 'run': %lld",
+                                  "'n': -1, 'run': %lld"};
     for (int i = 0; i < 4; i++) {
         char text[80], end[40];
         snprintf(end, sizeof end, others[i], run);
