@@ -85,7 +85,6 @@ struct cli_args {
     bool help, version;            /* -h/--help, --version: nothing after it was read */
     /* By row of command->options: the value as given ("" for a switch), NULL = not given. */
     const char *value[CLI_OPTION_MAX];
-    bool flagged[SVI_SETTING_MAX]; /* settings that were given as flags, by row of the table */
     char pairs[1024];              /* of -wLABEL VALUE: "LABEL:VALUE,..." */
     const char **positional;       /* positional_count of them, then NULL; "-" is one */
     int positional_count;

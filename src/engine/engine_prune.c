@@ -42,6 +42,7 @@ static void engine_drop_features(struct svi_engine *e, const bool *features, svs
     if (e->carried)
         prune_carried(e, features, e->shape.d);
     svi_shape_keep(&e->shape, features, names);
+    svi_columns_forget(&e->columns);
     e->name_count = 0;
     if (svi_novelty_stage_end(&e->novelty, e->s.stream, "features were dropped", &report))
         svi_publish_alert(e, &report);

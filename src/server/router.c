@@ -23,7 +23,7 @@ static void reply_hello(struct svi_pack *p, const struct svi_control *c, const s
     }
     memcpy(name, env->src, env->src_length);
     name[env->src_length] = '\0';
-    svi_pack_map(p, 7);
+    svi_pack_map(p, 8);
     svi_put_bool(p, "ok", true);
     svi_put_int(p, "next", svi_engine_source_next(c->engine, name));
     svi_put_int(p, "durable", router_durable(c, name));

@@ -22,6 +22,10 @@ void svi_columns_clear(struct svi_columns *c) {
     *c = (struct svi_columns){0};
 }
 
+void svi_columns_forget(struct svi_columns *c) {
+    c->list.size = 0;
+}
+
 /* ---- error texts: names, separated by commas, as many as there is room for */
 
 /* The first `known` columns of the stream. */

@@ -25,6 +25,9 @@ struct svi_columns {
 svs_code svi_columns_init(struct svi_columns *c, int max_features, svs_error *err);
 void svi_columns_clear(struct svi_columns *c);
 
+/* The stream's columns are others now: the next list is matched again. */
+void svi_columns_forget(struct svi_columns *c);
+
 /* Holds env->columns against the names of the shape; nothing without it. Where the shape has none, those of
  * the list are added, and stay when a message is committed. SVS_OTHER_COLUMNS with both lists (also where the
  * list is malformed), SVS_LIMIT, SVS_NO_MEMORY; names may have to be taken back by svi_shape_restore. */

@@ -112,8 +112,8 @@ static void test_once_for_each_loss(void **state) {
     put_all(l, "b", 20, 21);
     const int64_t a = next(l, "a");
     assert_int_equal(put(l, "a", (int)a), SVS_OK);
-    assert_int_equal(put(l, "c", 5),
-                     SVS_GAP); /* new, and refused: it looks like one that lost its beginning */
+    /* new, and refused: it looks like one that lost its beginning */
+    assert_int_equal(put(l, "c", 5), SVS_SOURCE_FORGOTTEN);
     end(l);
     lose(l, 3);
     lose(l, 1);

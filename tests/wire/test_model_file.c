@@ -140,7 +140,7 @@ static void test_text(void **state) {
         {"svm_type c_svc\nkernel_type rbf\ngamma 1\nnr_class 888\nSV\n", "label", SVS_INVALID},
         {"svm_type c_svc\nkernel_type rbf\ngamma 1\nnr_class 2\ntotal_sv 0\nlabel 1 2\nnr_sv 0 0\nSV\n",
          "rho", SVS_INVALID},
-        {"hello", "", SVS_TRAILING},
+        {"hello", "not a model file", SVS_WRONG_TYPE},
         {"", "empty", SVS_EMPTY}};
     struct svi_machine m;
     svs_error e;

@@ -249,12 +249,12 @@ static void test_other_files(void **state) {
         const char *text, *part;
         svs_code code;
     } bad[] = {{"", "empty", SVS_EMPTY},
-               {"hello", "", SVS_TRAILING},
+               {"hello", "not a model file", SVS_WRONG_TYPE},
                {"\x81\xa6"
                 "format\xa5hello",
                 "not a novelty model", SVS_WRONG_TYPE},
-               {"\x93\x01\x02\x03", "array", SVS_WRONG_TYPE},
-               {"svm_type one_class\n", "", SVS_TRAILING}};
+               {"\x93\x01\x02\x03", "not a model file", SVS_WRONG_TYPE},
+               {"svm_type one_class\n", "not a novelty model", SVS_WRONG_TYPE}};
     svs_error err;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         spill(bad[i].text, strlen(bad[i].text));
