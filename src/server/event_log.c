@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fail.h"
 
 #define BETWEEN 1.0 /* seconds between two lines */
 
@@ -27,21 +28,14 @@ double svi_event_log_wait(const struct svi_event_log *l) {
 }
 
 static void event_log_refusals(const struct svi_event_log *l) {
+    char reasons[SVS_ERROR_TEXT];
     int64_t total = 0;
-    const char *before = " (";
     for (int code = 0; code < SVS_CODE_COUNT; code++)
         total += l->refused[code];
-    if (total == 0)
-        return;
-    fprintf(l->to, "refused %" PRId64, total);
-    for (int code = 0; code < SVS_CODE_COUNT; code++)
-        if (l->refused[code] > 0) {
-            fprintf(l->to, "%s%s %" PRId64, before, svs_code_name((svs_code)code), l->refused[code]);
-            before = ", ";
-        }
-    fprintf(l->to, "): %s%s", l->reason, total > 1 ? "; ..." : "");
-    if (l->alerts > 0)
-        fputs("; ", l->to);
+    if (total > 0)
+        fprintf(l->to, "refused %" PRId64 " (%s): %s%s%s", total,
+                svi_code_counts(l->refused, reasons, sizeof reasons, NULL), l->reason,
+                total > 1 ? "; ..." : "", l->alerts > 0 ? "; " : "");
 }
 
 void svi_event_log_turn(struct svi_event_log *l, bool last) {

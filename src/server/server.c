@@ -183,17 +183,19 @@ static void server_sink(void *user, const struct svi_event *e) {
     struct server *p = user;
     if (p->out)
         svi_publisher_publish(p->out, e); /* out of memory: lost, and seen by `seq` */
-    svi_event_log_count(&p->log, e);
     if (p->rows && e->topic == SVI_TOPIC_SCORE)
         svi_score_lines_score(&p->lines, e, svi_ingest_stdin_row(p->rows));
     if (p->rows && e->topic == SVI_TOPIC_ALERT && p->hooks->log)
         fprintf(p->hooks->log, "alert: %s\n", e->as.alert.text);
-    if (e->topic == SVI_TOPIC_ERROR && e->as.error.code == SVS_CLOCK_MOVED) {
-        if (p->hooks->log) {
-            fprintf(p->hooks->log, "clock: %s\n", e->as.error.reason);
-            fflush(p->hooks->log);
-        }
-    } else if (p->rows && e->topic == SVI_TOPIC_ERROR && p->hooks->refused && p->told++ < TOLD)
+    const bool moved = e->topic == SVI_TOPIC_ERROR && e->as.error.code == SVS_CLOCK_MOVED;
+    if (moved && p->hooks->log) {
+        fprintf(p->hooks->log, "clock: %s\n", e->as.error.reason);
+        fflush(p->hooks->log);
+    }
+    if (moved)
+        return;
+    svi_event_log_count(&p->log, e);
+    if (p->rows && e->topic == SVI_TOPIC_ERROR && p->hooks->refused && p->told++ < TOLD)
         fprintf(p->hooks->refused, "svmstream: %s%s\n", svi_ingest_stdin_place(p->rows), e->as.error.reason);
 }
 
