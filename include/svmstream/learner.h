@@ -7,7 +7,15 @@
  *  - window: the last `window` labelled arrivals, or those of the last `window_seconds`, or both; or none at
  * all;
  *  - exponential forgetting: each learned sample counts `forget` times less for every sample learned after
- * it;
+ * it. After n learned samples (since the start or a reset) the model is the minimum of
+ *
+ *        sum_i c_i forget^(age_i) (t_i - w'x_i)^2 + sum_j rho_j w_j^2,
+ *        rho_j = nu forget^((n - j) mod T),
+ *
+ * i the samples learned and still held, c_i their weights, age_i how many were learned after them; j = 0 is
+ * the bias, j = 1 .. d the features; T the lesser of the least power of two that is d + 1 or more and
+ * log(1/2) / log(forget) rounded down, and 1 at least. So rho_j lies between nu/2 and nu, is nu where forget
+ * is 1 or below 0.7, and depends on n, d and forget alone;
  *  - classes of any int or string, which may appear at any time; or regression;
  *  - features that may appear at any time; features are standardised inside (mean and deviation frozen for an
  * epoch and renewed only when P is rebuilt from the window), models are given in raw units;
@@ -15,7 +23,8 @@
  *  - removal of any held sample by id, and labels that come late, joined by id;
  *  - a guard against rounding: P and w are rebuilt from the window at fixed sample numbers (8, 16, 32 ... up
  * to the window, then every 10 windows), and at once when the energy of the window drops 100-fold or a pivot
- * fails; where a removal or the data's condition costs P digits, w is refined by the residual of the rows held.
+ * fails; where a removal or the data's condition costs P digits, w is refined by the residual of the rows
+ * held.
  *
  * What is held is stored once, as raw rows. Memory is bounded by the options: see svs_learner_memory. Nothing
  * is allocated in a step except when a feature, a class or a waiting sample appears that needs more room.
@@ -101,7 +110,8 @@ typedef struct svs_learner svs_learner;
 SVS_API svs_learner *svs_learner_new(const svs_options *o, int d, svs_error *err);
 SVS_API void svs_learner_free(svs_learner **l);
 
-/* More features: exact, held samples had 0 there. SVS_LIMIT over max_features, SVS_NO_MEMORY. */
+/* More features: exact, held samples had 0 there. With forgetting T may change, and with it model and
+ * version. SVS_LIMIT over max_features, SVS_NO_MEMORY. */
 SVS_API svs_code svs_learner_grow(svs_learner *l, int d, svs_error *err);
 SVS_API int svs_learner_dimension(const svs_learner *l); /* d, without the bias */
 

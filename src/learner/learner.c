@@ -174,11 +174,10 @@ void svs_learner_reset(svs_learner *l) {
     double *const sums[] = {l->energy.energy, l->energy.sum, l->energy.peak};
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
         memset(sums[i], 0, learner_vector_room(l->feature_room) * sizeof(double));
-    for (int j = 0; l->ridge && j <= l->d; j++)
-        l->ridge[j] = l->nu;
     l->bucket = l->drifts = false;
     l->held_learned = 0;
     l->arrivals = l->next_rebuild = l->order = l->base = 0;
+    svi_ridge_reset(l);
     l->version++;
 }
 
@@ -197,18 +196,17 @@ svs_code svs_learner_grow(svs_learner *l, int d, svs_error *err) {
     struct svi_gram wider = {0}; /* taken first and put in place last: all that can fail lies between */
     if (code == SVS_OK)
         code = svi_gram_init(&wider, d + 1, l->gram.groups, err);
-    double gain = svi_hat(l, 1, l->order);
     if (code == SVS_OK)
-        code = svs_alsvm_grow(l->m, d + 1, l->nu * gain, err);
+        code = svs_alsvm_grow(l->m, d + 1, l->nu, err);
     l->scaler.d = code == SVS_OK ? d : l->d;
     if (code != SVS_OK) {
         svi_gram_clear(&wider);
         return code;
     }
     svi_gram_adopt(&l->gram, &wider);
-    for (int j = l->d + 1; l->ridge && j <= d; j++)
-        l->ridge[j] = l->nu * gain;
+    const int old = l->d;
     l->d = d;
+    svi_ridge_grow(l, old);
     return SVS_OK;
 }
 

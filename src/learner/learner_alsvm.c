@@ -139,6 +139,10 @@ void svi_alsvm_reset(svs_alsvm *m, int rows, double nu) {
         alsvm_set_entry(m, i, i, 1 / nu);
 }
 
+void svi_alsvm_set_alone(svs_alsvm *m, int j, double nu) {
+    alsvm_set_entry(m, j, j, 1 / nu);
+}
+
 /* ---- what it is */
 
 int svs_alsvm_dim(const svs_alsvm *m) {

@@ -35,6 +35,9 @@ double svi_alsvm_trace_inverse(svs_alsvm *m);
 /* Back to P = I/nu, w = 0 with `rows` rows. */
 void svi_alsvm_reset(svs_alsvm *m, int rows, double nu);
 
+/* P_jj = 1/nu, for a coordinate that no sample has touched since the reset or growth. */
+void svi_alsvm_set_alone(svs_alsvm *m, int j, double nu);
+
 /* Bytes of an object of this size. */
 double svi_alsvm_memory(int dim, int rows, svs_isa isa);
 

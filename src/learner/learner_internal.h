@@ -3,6 +3,7 @@
  *  - learner.c: the verbs (step, label, forget, grow, reset), the model in raw units, health
  *  - learner_slide.c: one sample in, what leaves out: the group of operations of a step
  *  - learner_rebuild.c: the guard: when and how P and w are rebuilt
+ *  - learner_ridge.c: the ridge, which fades and is renewed with forgetting
  *  - learner_refine.c: w corrected by the residual of the rows, where P has lost digits
  *  - learner_classes.c: labels and class indices, rows of W
  *  - learner_check.c: w and P against a fresh solve
@@ -103,11 +104,19 @@ void svi_first_epoch(svs_learner *l, const double *x);
 void svi_guard(svs_learner *l);
 /* r_k of each row of W, from the sums of the gram. */
 void svi_right_hand_sides(const svs_learner *l, double *r);
+
+/* ---- learner_ridge.c */
 /* v_j of the ridge, in the present coordinates; its weight. */
 void svi_ridge_vector(const svs_learner *l, int j, double *v);
 double svi_ridge_weight(const svs_learner *l, int j);
 /* out = ridge matrix x u, in hats. */
 void svi_ridge_apply(const svs_learner *l, const double *u, double *out);
+/* The ridge of n = 0, and P with it; everything else has been reset. */
+void svi_ridge_reset(svs_learner *l);
+/* After a sample was learned: the coordinates whose turn it is. False: P must be rebuilt. */
+bool svi_ridge_refresh(svs_learner *l);
+/* After growth from `old` features: that of the new coordinates, and a new period for all if D wants one. */
+void svi_ridge_grow(svs_learner *l, int old);
 
 /* ---- learner_refine.c */
 /* After a change of the model: where w may be off, w += P (b - G w), with the residual of the rows held.

@@ -24,46 +24,6 @@
 #define JITTER       1e-14 /* of the mean diagonal, 100-fold each try */
 #define JITTER_TRIES 8
 
-/* ---- the ridge */
-
-double svi_ridge_weight(const svs_learner *l, int j) {
-    return l->ridge ? l->ridge[j] : l->nu;
-}
-
-/* scale standard: v_j = e_j. scale none: v_j = T e_j, the image of the raw coordinate. */
-void svi_ridge_vector(const svs_learner *l, int j, double *v) {
-    memset(v, 0, (size_t)(l->d + 1) * sizeof *v);
-    v[j] = 1;
-    if (l->o.scale == SVS_SCALE_STANDARD)
-        return;
-    if (j > 0)
-        v[j] = l->scaler.inverse[j - 1];
-    for (int i = 0; j == 0 && i < l->d; i++)
-        v[1 + i] = -l->scaler.mean[i] * l->scaler.inverse[i];
-}
-
-void svi_ridge_apply(const svs_learner *l, const double *u, double *out) {
-    int n = l->d + 1;
-    for (int j = 0; j < n; j++)
-        out[j] = svi_ridge_weight(l, j) * u[j];
-    if (l->o.scale == SVS_SCALE_STANDARD)
-        return;
-    const double *mean = l->scaler.mean, *inverse = l->scaler.inverse;
-    double first = u[0];
-    for (int j = 1; j < n; j++) {
-        first -= mean[j - 1] * inverse[j - 1] * u[j];
-        out[j] *= inverse[j - 1] * inverse[j - 1];
-    }
-    out[0] = first *= svi_ridge_weight(l, 0);
-    for (int j = 1; j < n; j++)
-        out[j] -= mean[j - 1] * inverse[j - 1] * first;
-}
-
-static void ridge_reset(svs_learner *l) {
-    for (int j = 0; l->ridge && j <= l->d; j++)
-        l->ridge[j] = l->nu * svi_hat(l, 1, l->order);
-}
-
 /* ---- sums over what is held */
 
 const struct svi_slot *svi_next_learned(const svs_learner *l, int32_t *i) {
@@ -316,7 +276,6 @@ void svi_rebuild(svs_learner *l, bool planned) {
         rebuild_gather(l);
     }
     l->bucket = l->drifts = false;
-    ridge_reset(l);
     rebuild_solve(l);
     if (l->o.window)
         rebuild_refine(l);
@@ -327,7 +286,6 @@ void svi_rebuild(svs_learner *l, bool planned) {
 void svi_first_epoch(svs_learner *l, const double *x) {
     svi_scaler_center(&l->scaler, x);
     svi_gram_zero(&l->gram);
-    ridge_reset(l);
     rebuild_solve(l);
     rebuild_measure_energy(l);
 }
@@ -358,7 +316,7 @@ void svi_guard(svs_learner *l) {
 
 void svi_learner_rebuild(svs_learner *l) {
     if (l->arrivals == 0)
-        return; /* P = I/nu, w = 0: exact as they are */
+        return; /* P is the inverse of the ridge, w = 0: exact as they are */
     svi_rebuild(l, false);
     l->version++;
 }

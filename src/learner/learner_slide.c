@@ -148,23 +148,6 @@ static void slide_learned(svs_learner *l) {
     l->base = l->order;
 }
 
-/* With forgetting the ridge decays like everything else; one coordinate per learned sample is brought back to
- * nu, in turn, so that P stays bounded and the ridge is known exactly. */
-static bool slide_refresh_ridge(svs_learner *l) {
-    if (l->o.forget == 1)
-        return true;
-    int j = (int)(l->order % (l->d + 1)), rows = svi_rows(l);
-    double full = l->nu * svi_hat(l, 1, l->order), missing = full - l->ridge[j];
-    if (!(missing > 0))
-        return true;
-    double *v = l->m->r.x[0];
-    svi_ridge_vector(l, j, v);
-    memset(l->target[0], 0, (size_t)rows * sizeof(double));
-    struct svi_change change = {l->target[0], 1 / missing, 0};
-    l->ridge[j] = full;
-    return svi_alsvm_step(l->m, &change, 1, NULL) == SVS_OK;
-}
-
 /* The sample in input 0 into P, w and the sums, removing slot `leaving` (or -1) in the same sweep. False: P
  * must be rebuilt. */
 static bool slide_add_and_remove(svs_learner *l, int32_t leaving, double weight, svs_step *out) {
@@ -271,7 +254,7 @@ void svi_slide(svs_learner *l, const double *x, svs_value id, double weight, dou
         slide_remember(l, x, id, weight, time, out);
     if (out->learned) {
         slide_learned(l);
-        good &= slide_refresh_ridge(l);
+        good &= svi_ridge_refresh(l);
     }
     l->arrivals++;
     if (!good || full || l->drifts)
