@@ -42,8 +42,8 @@ while [ -z "$in" ] || [ -z "$out" ] || [ -z "$ctl" ]; do
     esac
 done
 
-# Terminal 2: models, every hundredth score, alerts, statistics.
-"$svmstream" watch model score alert stats --out "$out" </dev/null &
+# Terminal 2: models, every hundredth score, alerts.
+"$svmstream" watch model score alert --out "$out" </dev/null &
 watch=$!
 
 # Terminal 3: the data.
@@ -55,6 +55,7 @@ for ((asked = 0; asked < 2000 && seen < rows; asked++)); do
     seen=$("$svmstream" ctl status --ctl "$ctl" </dev/null | sed -n 's/.*"seen":\([0-9]*\).*/\1/p')
     seen=${seen:-0}
 done
+"$svmstream" watch stats -n 1 --out "$out" </dev/null || exit 1 # they come once a second
 echo
 echo "The model that came of it, in the units of the data:"
 "$svmstream" model show --ctl "$ctl" </dev/null

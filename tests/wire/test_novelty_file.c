@@ -254,7 +254,7 @@ static void test_other_files(void **state) {
                 "format\xa5hello",
                 "not a novelty model", SVS_WRONG_TYPE},
                {"\x93\x01\x02\x03", "not a model file", SVS_WRONG_TYPE},
-               {"svm_type one_class\n", "not a novelty model", SVS_WRONG_TYPE}};
+               {"svm_type one_class\n", "not a model file", SVS_WRONG_TYPE}};
     svs_error err;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         spill(bad[i].text, strlen(bad[i].text));
