@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "state/recovery.h"
 #include "config/settings_record.h"
-#include "server/server.h"
+#include "server/process_memory.h"
 #include "svmstream/svmstream.h"
 
 #define MIB  (1024.0 * 1024.0)

@@ -25,6 +25,9 @@
 #include "server/router.h"
 
 /* One turn takes at most this, so that the control socket has its turn well within 100 ms. */
+#define QUEUE         1000 /* messages of a producer, and bytes */
+#define QUEUE_BYTES   (64 * 1024 * 1024)
+#define QUEUE_LEAST   16
 #define TURN_MESSAGES 512
 #define TURN_BYTES    (1024 * 1024)
 #define TURN_SECONDS  0.01
@@ -371,6 +374,11 @@ svs_code svi_ingest_zmq_turn(struct svi_ingest_zmq *in, double now, bool *took, 
 
 double svi_ingest_zmq_wait(const struct svi_ingest_zmq *in) {
     return in->held ? fmax(0, in->retry - svi_monotonic()) : INFINITY;
+}
+
+int svi_ingest_zmq_queue(const struct svi_settings *s) {
+    const int64_t queue = QUEUE_BYTES / s->max_message; /* libzmq counts messages alone */
+    return queue > QUEUE ? QUEUE : queue < QUEUE_LEAST ? QUEUE_LEAST : (int)queue;
 }
 
 double svi_ingest_zmq_batch_memory(const struct svi_settings *s) {

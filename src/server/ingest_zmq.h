@@ -55,6 +55,9 @@ svs_code svi_ingest_zmq_turn(struct svi_ingest_zmq *in, double now, bool *took, 
  * need not be looked at. */
 double svi_ingest_zmq_wait(const struct svi_ingest_zmq *in);
 
+/* Messages that libzmq holds of one producer at most; then it waits. */
+int svi_ingest_zmq_queue(const struct svi_settings *s);
+
 /* Bytes of the messages of a turn at most, and of all that it holds. */
 double svi_ingest_zmq_batch_memory(const struct svi_settings *s);
 double svi_ingest_zmq_memory(const struct svi_settings *s);

@@ -28,6 +28,7 @@
 #include "server/reload.h"
 #include "server/router.h"
 #include "server/ingest_stdin.h"
+#include "server/process_memory.h"
 #include "state/write_ahead.h"
 #include "server/score_lines.h"
 #include "net/publisher.h"
@@ -36,9 +37,6 @@
 
 #define TURN_REQUESTS 64
 
-#define QUEUE_IN      1000 /* messages a producer may be ahead, and bytes; then it waits */
-#define QUEUE_BYTES   (64 * 1024 * 1024)
-#define QUEUE_LEAST   16
 #define QUEUED        128   /* bytes of a message in a queue besides its own */
 #define QUEUE_REPLIES 4096  /* of one producer; libzmq counts in halves, and the credit is 1024 */
 #define QUEUE_CTL     64    /* requests of one client that may wait, and replies that it does not read */
@@ -48,12 +46,6 @@
 #define FREE_SECONDS  2.0 /* at the end: an address that does not become free is not waited for any longer */
 #define DRAIN_SECONDS 3.0 /* at the end: a producer that never stops is not waited for any longer */
 #define TOLD          5   /* refused rows of standard input reported in full; the others are counted */
-
-/* svi_server_process_memory */
-#define PROCESS_BYTES (14.0 * 1024 * 1024)
-#define CALLERS       2 /* the stream, the refit */
-#define PACKED_BYTES  (1.0 * 1024 * 1024)
-#define PACKED_COLUMN 3072.0
 
 struct server {
     struct svi_settings settings; /* `in`, `out`, `ctl` become the real addresses */
@@ -123,58 +115,11 @@ static svs_code begin_clock(struct server *p, svs_error *err) {
     return svi_engine_ahead(p->engine, now, &step) ? move_times_held(p, step, now, err) : SVS_OK;
 }
 
-/* ---- memory ---- */
-
-/* Messages that libzmq holds of one producer at most. */
-static int input_queue(const struct svi_settings *s) {
-    const int64_t queue = QUEUE_BYTES / s->max_message; /* libzmq counts messages alone */
-    return queue > QUEUE_IN ? QUEUE_IN : queue < QUEUE_LEAST ? QUEUE_LEAST : (int)queue;
-}
-
-/* What the process has whatever the stream is, and for each feature what OpenBLAS packs of a matrix in the
- * stream and in a refit: measured on x86-64 with Debian 12 and rounded up; other systems differ by a few MiB.
- */
-double svi_server_process_memory(int d) {
-    return PROCESS_BYTES + CALLERS * (PACKED_BYTES + PACKED_COLUMN * (double)d);
-}
-
-/* What keeps the state has, besides the engine: a share of the size of its state, and a fixed number of
- * bytes. */
-static void kept_memory(const struct svi_settings *s, double *share, double *fixed) {
-    *share = *fixed = 0;
-    if (!s->state_dir[0])
-        return;
-    svi_write_ahead_memory(svi_ingest_zmq_batch_memory(s), share, fixed);
-}
-
-/* Besides the engine and its checkpoint; `fixed` is of kept_memory. */
-static double server_surroundings(const struct svi_settings *s, double fixed, int d) {
-    return fixed + (strcmp(s->in, "-") == 0 ? 0 : svi_ingest_zmq_memory(s)) + svi_server_process_memory(d);
-}
-
-double svi_server_memory(const struct svi_settings *s, int d, int classes) {
-    double share, fixed;
-    kept_memory(s, &share, &fixed);
-    return svi_engine_memory(s, d, classes) + share * svi_engine_state_memory(s, d, classes) +
-           server_surroundings(s, fixed, d);
-}
-
-void svi_server_predict_memory(const struct svi_settings *s, svi_engine *e) {
-    double share, fixed;
-    kept_memory(s, &share, &fixed);
-    svi_engine_set_kept_memory(e, share, server_surroundings(s, fixed, svi_engine_features(e)));
-}
-
-/* The same, and what producers that are ahead may have in the queues, as large as messages have been. */
+/* What it has with the queues of producers that are ahead, as large as messages have been. */
 static void predict_memory(struct server *p) {
-    const struct svi_settings *s = &p->settings;
     const int64_t peers = svi_access_fd(&p->access) < 0 ? 1 : svi_access_connections(&p->access);
-    double share, fixed;
-    kept_memory(s, &share, &fixed);
-    fixed = server_surroundings(s, fixed, svi_engine_features(p->engine));
-    if (p->in)
-        fixed += (double)(peers > 1 ? peers : 1) * input_queue(s) * (double)(p->messages.largest + QUEUED);
-    svi_engine_set_kept_memory(p->engine, share, fixed);
+    const double each = (double)svi_ingest_zmq_queue(&p->settings) * (double)(p->messages.largest + QUEUED);
+    svi_server_predict_memory(&p->settings, p->engine, p->in ? (double)(peers > 1 ? peers : 1) * each : 0);
 }
 
 /* ---- events ---- */
@@ -482,7 +427,7 @@ static void log_address(const struct server *p, const char *what, const char *ad
 static svs_code open_input(struct server *p, svs_error *err) {
     struct svi_settings *s = &p->settings;
     const struct svi_input_mode *mode = svi_input_mode(s);
-    struct svi_socket_plan plan = {"in",      mode->type,     mode->bind, input_queue(s),
+    struct svi_socket_plan plan = {"in",      mode->type,     mode->bind, svi_ingest_zmq_queue(s),
                                    LINGER_MS, s->max_message, 0};
     const int replies = QUEUE_REPLIES;
     if (!(p->in = svi_access_socket(&p->access, &plan, err)))
@@ -550,7 +495,7 @@ static svs_code server_build(struct server *p, svs_error *err) {
     svi_arrival_clock_start(&p->clock);
     if (begin_clock(p, err) != SVS_OK)
         return err->code;
-    svi_server_predict_memory(&p->settings, p->engine);
+    svi_server_predict_memory(&p->settings, p->engine, 0);
     p->control = (struct svi_control){.engine = p->engine,
                                       .settings = &p->settings,
                                       .started = server_now(p),

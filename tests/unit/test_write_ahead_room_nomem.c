@@ -6,8 +6,7 @@
 #include <stdatomic.h>
 
 #include "support/life.h"
-#include "server/server.h"
-#include "server/server.h"
+#include "server/process_memory.h"
 #include "support/apply.h"
 
 #define AT_ONCE 400000 /* bytes; a state is gathered in pieces of less, and is a multiple of it */
@@ -119,7 +118,7 @@ static void test_its_memory_is_predicted(void **state) {
     for (int i = 1; i <= 12; i++)
         wide_samples(l, 600);
     await(l, "checkpoints", 1);
-    svi_server_predict_memory(&l->s, l->engine);
+    svi_server_predict_memory(&l->s, l->engine, 0);
     const double used = in_use() - before, predicted = svi_server_memory(&l->s, 50, 2);
     if (used > predicted || figure(l, "memory_predicted") != predicted)
         fail_msg("%.0f bytes in use, %.0f predicted", used, predicted);
