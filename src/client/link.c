@@ -1,7 +1,13 @@
 #include "client/link.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
 #include <math.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -11,7 +17,7 @@
 
 svs_code link_open(struct link *l, const char *address, const struct svi_identity *identity,
                    const svs_outbox_options *o, int linger_ms, svs_error *err) {
-    *l = (struct link){.address = address, .push = o->release == SVS_OUTBOX_SENT};
+    *l = (struct link){.address = address, .linger_ms = linger_ms, .push = o->release == SVS_OUTBOX_SENT};
     const struct svi_socket_plan plan = {
         "in", l->push ? ZMQ_PUSH : ZMQ_DEALER, false, LINK_QUEUE, linger_ms, -1, 0};
     const int options[][2] = {{ZMQ_RECONNECT_IVL, 50},
@@ -33,6 +39,30 @@ svs_code link_open(struct link *l, const char *address, const struct svi_identit
     return svi_socket_connect(l->socket, &plan, identity, l->address, err);
 }
 
+static void drop_tail(struct link *l) {
+    if (l->tail > 0)
+        close(l->tail);
+    l->tail = 0;
+}
+
+/* Keeps the connection from hanging up when libzmq closes its own descriptor. */
+static void hold_tail(struct link *l, int connection) {
+    int family = 0;
+    socklen_t size = sizeof family;
+    drop_tail(l);
+    if (!l->push || getsockopt(connection, SOL_SOCKET, SO_DOMAIN, &family, &size) != 0 || family != AF_UNIX)
+        return;
+    l->tail = fcntl(connection, F_DUPFD_CLOEXEC, 3);
+}
+
+/* Until the other end has read what is in the connection. */
+static void await_read(const struct link *l) {
+    const double end = svi_monotonic() + l->linger_ms / 1000.0;
+    int unread = 0;
+    while (l->tail > 0 && ioctl(l->tail, SIOCOUTQ, &unread) == 0 && unread > 0 && svi_monotonic() < end)
+        poll(NULL, 0, 1); /* the system does not tell when it is empty */
+}
+
 void link_close(struct link *l) {
     svi_monitor_free(&l->monitor, l->socket);
     svi_socket_close(&l->socket);
@@ -40,6 +70,8 @@ void link_close(struct link *l) {
         while (zmq_ctx_term(l->context) != 0 && zmq_errno() == EINTR)
             ;
     l->context = NULL;
+    await_read(l);
+    drop_tail(l);
     svs_outbox_free(&l->box);
 }
 
@@ -71,6 +103,10 @@ svs_code link_turn(struct link *l, svs_error *err) {
     int event, value;
     while (svi_monitor_next(l->monitor, &event, &value)) {
         l->accepted = l->accepted || event == ZMQ_EVENT_CONNECTED;
+        if (event == ZMQ_EVENT_CONNECTED)
+            hold_tail(l, value);
+        if (event == ZMQ_EVENT_DISCONNECTED)
+            drop_tail(l);
         l->introduced = l->introduced || event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
         if (event == ZMQ_EVENT_DISCONNECTED && l->connected)
             svs_outbox_broken(l->box, svi_monotonic());

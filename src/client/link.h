@@ -20,6 +20,8 @@ struct link {
     const char *address;
     svs_outbox *box;
     void *context, *socket, *monitor;
+    int linger_ms;
+    int tail; /* a second descriptor of the present connection, see link_close; 0 = none */
     bool push;
     bool accepted;   /* a connection was accepted once */
     bool introduced; /* ... by a socket of the right type, with the right keys */
@@ -31,6 +33,8 @@ struct link {
  * SVS_IO; codes of svs_outbox_new. link_close in any case. */
 svs_code link_open(struct link *l, const char *address, const struct svi_identity *identity,
                    const svs_outbox_options *o, int linger_ms, svs_error *err);
+/* Over ipc a PUSH socket's connection is held until the process has read all of it, or that time is over:
+ * libzmq drops what it has not read when the other end hangs up. */
 void link_close(struct link *l);
 
 /* Sends what may go. */
