@@ -57,7 +57,10 @@ void mqtt_join_leave_out(struct join *j, const char *text) {
     for (int i = 0; i < j->sensors; i++) {
         struct sensor *s = &j->sensor[i];
         snprintf(quoted, sizeof quoted, "('%s')", svi_escape(name, sizeof name, s->name, strlen(s->name)));
-        s->left_out = s->left_out || (!s->valued && strstr(text, quoted));
+        if (!strstr(text, quoted))
+            continue;
+        s->left_out = true; /* until its next value: what it said before is not known there (any more) */
+        s->valued = false;
     }
 }
 

@@ -65,6 +65,7 @@ void mqtt_missing_turn(struct missing *m, double now) {
     if (left > 0 || m->others > 0)
         snprintf(line + length, sizeof line - (size_t)length, ", and others");
     mqtt_log("values counted as missing, by topic (the last one): %s", line);
+    m->others = 0;
     m->news = false;
     m->told = now;
     m->pause = fmin(fmax(BETWEEN, 2 * m->pause), PAUSE_MAX);

@@ -142,7 +142,7 @@ const struct cli_command cli_replay = {
     .keys =
         "accept-loss stream task method C window window.seconds forget scale features missing refit refit. "
         "serve novelty novelty. alert. publish. scores labels. ts.ahead max.features max.classes "
-        "max.sources threads seed",
+        "max.sources sources.idle threads seed",
     .options = options,
     .unchecked = true,
     .run = cmd_replay_run};

@@ -141,14 +141,14 @@ bool cli_flagged(const struct cli_args *a, const char *key);
 void cli_output_name(const struct cli_args *a, int index, int input, const char *ending, char *out,
                      size_t size);
 
-/* `svmstream feed: text` on stderr. Return their result: CLI_FAILED, CLI_FAILED (CLI_USAGE for SVS_SETTING),
- * CLI_USAGE. */
 /* Text of a file or a peer: as it is, but on a terminal escaped. */
 void cli_put_text(FILE *to, const char *text, size_t length);
 
 /* Says on standard error that `address` is waited for, unless --quiet is given; `args`: struct cli_args. */
 void cli_waiting(void *args, const char *address);
 
+/* `svmstream feed: text` on stderr. Return their result: CLI_FAILED, CLI_FAILED (CLI_USAGE for SVS_SETTING),
+ * CLI_USAGE. */
 int cli_fail(const struct cli_args *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int cli_error(const struct cli_args *a, const svs_error *err);
 int cli_usage(const struct cli_args *a, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -314,10 +314,11 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
     }
     if (b->framed > 1)
         svi_pack_array(p, (size_t)b->framed);
+    bool names = b->columns.size > 0; /* are still to be said: by the first that is no stub, which is none */
     for (int64_t i = 0; i < b->framed; i++) {
         const struct svi_kept *k = svi_store_at(&b->store, b->sent + i);
-        const bool numbered = i == 0 && b->o.release != SVS_OUTBOX_SENT,
-                   named = i == 0 && b->columns.size > 0;
+        const bool numbered = i == 0 && b->o.release != SVS_OUTBOX_SENT, named = names && !k->stub;
+        names = names && !named;
         svi_pack_map(p, (k->stub ? 0 : k->pairs) + (named ? 1 : 0) + (numbered ? 2 : 0));
         if (named)
             svi_pack_raw(p, b->columns.data, b->columns.size);

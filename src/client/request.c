@@ -14,14 +14,21 @@
  * failed. */
 static int request_poll(void *socket, void *monitor, const char *address, const struct client_question *q) {
     zmq_pollitem_t items[2] = {{socket, 0, ZMQ_POLLIN, 0}, {monitor, 0, ZMQ_POLLIN, 0}};
-    const int count = monitor ? 2 : 1;
-    const double first = fmin(q->timeout, SVI_WAITING);
-    const int ready = zmq_poll(items, count, (long)(1000 * first));
-    if (ready != 0 || first >= q->timeout)
-        return ready;
-    if (q->waiting)
-        q->waiting(q->user, address);
-    return zmq_poll(items, count, (long)(1000 * (q->timeout - first)));
+    const double start = svi_monotonic();
+    bool patient = !q->waiting; /* or somebody is there, or it was said that nobody is */
+    for (double passed = 0; passed < q->timeout; passed = svi_monotonic() - start) {
+        const double until = patient ? q->timeout : fmin(q->timeout, SVI_WAITING);
+        int event = 0, value;
+        const int ready = zmq_poll(items, 2, 1 + (long)(1000 * fmax(0, until - passed)));
+        if (ready < 0 || items[0].revents)
+            return ready;
+        if (items[1].revents && svi_monitor_next(monitor, &event, &value) && event != ZMQ_EVENT_CONNECTED)
+            return ready;
+        if (ready == 0 && !patient)
+            q->waiting(q->user, address);
+        patient = patient || ready == 0 || event == ZMQ_EVENT_CONNECTED;
+    }
+    return 0;
 }
 
 static svs_code request_converse(void *socket, void *monitor, bool secured, const char *address,
@@ -64,17 +71,18 @@ svs_code client_ask(const struct svi_settings *s, const struct client_question *
     if (code != SVS_OK)
         return code;
     const double end = svi_monotonic() + q->timeout;
-    const int events = (id.on ? SVI_HANDSHAKE_FAILED : 0) | (q->until_gone ? ZMQ_EVENT_DISCONNECTED : 0);
+    const int events = ZMQ_EVENT_CONNECTED | (id.on ? SVI_HANDSHAKE_FAILED : 0) |
+                       (q->until_gone ? ZMQ_EVENT_DISCONNECTED : 0);
     void *context = zmq_ctx_new(), *monitor = NULL;
     if (!context)
         svi_fail(err, SVS_IO, "ZeroMQ cannot start: %s", zmq_strerror(errno));
     void *socket = context ? svi_socket_new(context, &plan, err) : NULL;
-    if (socket && events)
-        monitor = svi_monitor_new(context, socket, events);
-    code = socket ? svi_socket_connect(socket, &plan, &id, s->ctl, err) : err->code;
+    if (socket && !(monitor = svi_monitor_new(context, socket, events)))
+        svi_fail(err, SVS_IO, "the connection cannot be monitored: %s", zmq_strerror(errno));
+    code = monitor ? svi_socket_connect(socket, &plan, &id, s->ctl, err) : err->code;
     if (code == SVS_OK)
         code = request_converse(socket, monitor, id.on, s->ctl, q, reply, err);
-    if (code == SVS_OK && q->until_gone && monitor)
+    if (code == SVS_OK && q->until_gone)
         await_gone(monitor, end);
     svi_monitor_free(&monitor, socket);
     svi_socket_close(&socket);

@@ -75,7 +75,7 @@ void svi_shape_restore(struct svi_shape *s) {
 
 svs_features *svi_shape_kept_names(const struct svi_shape *s, const bool *keep, svs_error *err) {
     svs_features *names = svs_features_new(s->max_features, err);
-    for (int j = 0; names && j < s->names_kept; j++) {
+    for (int j = 0; names && j < s->names_kept && j < s->d; j++) {
         const char *name = svs_features_name(s->names, j);
         if (keep[j] && svs_features_add(names, name, strlen(name), err) < 0)
             svs_features_free(&names);

@@ -16,12 +16,12 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/limits.h"
 
 #define FIRST_ROWS    1024
 #define FIRST_ENTRIES 16384
 #define FIRST_CLASSES 16
 #define REPORT_ROWS   4096
-#define TARGET_MAX    1e100 /* as in a stream: its square must not overflow */
 
 struct class_label {
     svs_value value;
@@ -129,7 +129,7 @@ static svs_code table_take_label(struct table_rows *t, struct svi_table *table, 
         return svi_fail(err, SVS_BAD_LABEL, "the target is not a number");
     if (t->o->task != SVS_CLASSIFY) {
         t->target[t->n] = y.kind == SVS_INT ? (double)y.as.i : y.as.r;
-        return fabs(t->target[t->n]) <= TARGET_MAX
+        return fabs(t->target[t->n]) <= SVI_VALUE_MAX
                    ? SVS_OK
                    : svi_fail(err, SVS_BAD_LABEL,
                               "the target is %g; a regression needs finite numbers of at most 1e100",

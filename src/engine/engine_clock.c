@@ -12,7 +12,6 @@ static void move_times(struct svi_engine *e, double from, double step) {
         e->time += step;
     if (e->published_time > from)
         e->published_time += step;
-    svi_sources_move_times(e->sources, from, step);
     svi_learner_move_times(e->learner, from, step);
     svi_refit_policy_move_times(&e->refit, from, step);
     svi_alert_move_times(&e->novelty.alert, from, step);
@@ -28,6 +27,7 @@ void svi_engine_move_clock(svi_engine *e, double step, double now) {
     char reason[SVS_ERROR_TEXT] =
         "the state that was kept is of a later time than the clock of this machine shows: "
         "its times were brought back";
+    svi_sources_move_times(e->sources, -INFINITY, step); /* arrival times, whatever the engine's are */
     if (e->by_arrival) {
         if (e->event_ts == e->time)
             e->event_ts += step;

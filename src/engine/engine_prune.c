@@ -51,8 +51,10 @@ static void engine_drop_features(struct svi_engine *e, const bool *features, svs
 
 static svs_code prune_to(struct svi_engine *e, const bool *features, const bool *classes, svs_error *err) {
     const int fewer = flags_missing(classes, svi_engine_classes(e));
-    const bool without =
-        flags_missing(features, e->shape.d) > 0 || (e->shape.d == 0 && e->shape.kind != SVI_UNSET);
+    /* A header may have named columns of which no row has come. */
+    const bool nameless = !e->shape.fixed_names && e->shape.names_kept > e->shape.d;
+    const bool without = flags_missing(features, e->shape.d) > 0 || nameless ||
+                         (e->shape.d == 0 && e->shape.kind != SVI_UNSET);
     if (!without && fewer == 0)
         return SVS_OK;
     svs_features *names = without ? svi_shape_kept_names(&e->shape, features, err) : NULL;

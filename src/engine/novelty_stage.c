@@ -221,8 +221,8 @@ static double novelty_stage_excess(const struct svi_contribution *c) {
     return beyond > 0 ? beyond / fmax(width, 1e-9 * fabs(c->value)) : 0;
 }
 
-/* For people: what lies beyond all that was comes first, then what is plainly out of its usual range, then what
- * adds most. */
+/* For people: what lies beyond all that was comes first, then what is plainly out of its usual range, then
+ * what adds most. */
 static void write_line(const struct svi_novelty_stage *s, const char *stream, double ts,
                        enum svi_alert_change change, struct svi_alert_report *out) {
     struct svi_alert_feature features[SVI_ALERT_TOP];
@@ -237,8 +237,11 @@ static void write_line(const struct svi_novelty_stage *s, const char *stream, do
             c[k - 1] = t;
         }
     for (int i = 0; i < shown; i++)
-        features[i] = (struct svi_alert_feature){
-            .name = c[i].feature, .column = c[i].column, .value = c[i].value, .low = c[i].low, .high = c[i].high};
+        features[i] = (struct svi_alert_feature){.name = c[i].feature,
+                                                 .column = c[i].column,
+                                                 .value = c[i].value,
+                                                 .low = c[i].low,
+                                                 .high = c[i].high};
     if (first)
         features[0].beyond = svi_detector_range(s->detector, s->judgement.feature, &features[0].earlier_low,
                                                 &features[0].earlier_high);

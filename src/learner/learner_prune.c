@@ -49,12 +49,13 @@ static int prune_row(double *row, const bool *keep, int n) {
 
 /* Rows of slots that are not in use have to be 0 beyond the features, for a push fills these alone. */
 static void prune_rows(const svs_learner *l, struct svi_ring *r, const bool *keep) {
-    for (int32_t slot = 0; slot < r->capacity; slot++)
-        if (!r->slots[slot].live)
+    for (int32_t i = 0; i < r->capacity; i++) {
+        const int32_t slot = svi_ring_at(r, i);
+        if (i < r->count && r->slots[slot].live)
+            prune_row(svi_ring_row(r, slot), keep, l->d);
+        else
             memset(svi_ring_row(r, slot), 0, (size_t)l->d * sizeof(double));
-    for (int32_t i = 0; i < r->count; i++)
-        if (r->slots[svi_ring_at(r, i)].live)
-            prune_row(svi_ring_row(r, svi_ring_at(r, i)), keep, l->d);
+    }
 }
 
 /* The scores that a waiting sample got, for the classes that stay. One row stands for two classes: its score
@@ -149,6 +150,7 @@ svs_code svi_learner_prune(svs_learner *l, const bool *features, const bool *cla
     prune_rows(l, &l->waiting, features);
     prune_vectors(l, features);
     l->d = d;
+    svi_ridge_reset(l); /* its rule depends on d */
     l->bucket = false;
     if (l->arrivals > 0)
         svi_rebuild(l, false);

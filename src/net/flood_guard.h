@@ -48,7 +48,7 @@ void svi_flood_guard_disarm(void);
 /* Before the socket of this number (enum svi_role) is bound. */
 void svi_flood_guard_limit(int socket, const struct svi_flood_limits *limits);
 
-/* The connection belongs to this socket; before its handshake is complete. Until then, to socket 0. */
+/* The connection belongs to this socket; before its handshake is complete; until then it may do nothing but that. */
 void svi_flood_guard_assign(int fd, int socket);
 
 /* So many frames with so many bytes of this connection were delivered. It may be closed by now, and the

@@ -101,6 +101,13 @@ static uint64_t owner_of(struct svi_request *r) {
     return user[0] ? h | 1 : h & ~UINT64_C(1);
 }
 
+/* Of a source that has none yet. */
+static void note_owner(const struct svi_ingest_zmq *in, const struct svi_envelope *env, uint64_t owner) {
+    uint64_t *kept = svi_engine_source_owner(in->control->engine, env->src, env->src_length);
+    if (kept && *kept == 0)
+        *kept = owner;
+}
+
 /* Does the message make a source, as far as can be known before those in front of it took effect? A hello
  * that comes here brings one back. */
 static bool makes_source(const struct svi_ingest_zmq *in, const struct svi_envelope *env) {
@@ -132,8 +139,12 @@ static enum verdict verdict_on_source(const struct svi_ingest_zmq *in, struct sv
         const uint64_t *kept = svi_engine_source_owner(in->control->engine, env->src, env->src_length);
         return kept && svi_owner_is_key(*kept) && *kept != owner_of(r) ? NOT_ITS_OWN : APPLY;
     }
-    if (!makes_source(in, env))
+    if (!makes_source(in, env)) {
+        if (in->access->authenticator) /* who began it is in checkpoints alone: after a crash the next message
+                                          tells */
+            note_owner(in, env, owner_of(r));
         return APPLY;
+    }
     *owner = owner_of(r);
     return is_over_quota(in, *owner, now) ? OVER_QUOTA : APPLY;
 }
@@ -240,20 +251,14 @@ static bool out_of_memory(const struct svi_ingest_zmq *in) {
     return in->control->write_ahead && svi_engine_out_of_memory(in->control->engine);
 }
 
-/* The message has made its source, unless it was refused or another one was faster. */
-static void note_owner(struct svi_ingest_zmq *in, const struct svi_envelope *env, uint64_t owner) {
-    uint64_t *kept = svi_engine_source_owner(in->control->engine, env->src, env->src_length);
-    if (kept && *kept == 0)
-        *kept = owner;
-}
-
 static void ingest_zmq_settle(struct svi_ingest_zmq *in, struct svi_batch *b, int i) {
     struct svi_request *r = &b->queue[i];
     struct svi_envelope *env = &b->envelope[i];
     const enum verdict verdict = (enum verdict)b->verdict[i];
     const bool declined = verdict == APPLY && b->full;
     const svs_error *why = verdict > ANSWER ? &reasons[verdict] : declined ? &in->why : NULL;
-    if (verdict == UNNUMBERED && !b->full) /* access reports the others, a full disk was reported once */
+    const bool reported = verdict == FORBIDDEN || verdict == WRONG_SOURCE; /* by access */
+    if (verdict > ANSWER && !reported && !b->full)                         /* a full disk was reported once */
         svi_engine_refuse(in->control->engine, why->code, why->text, env->bytes, env->size, b->now);
     in->declined += declined;
     svs_code code = why                 ? svi_router_decline(in->control, env, why, &in->reply)

@@ -185,17 +185,20 @@ static void publish_stats(struct server *p, bool due) {
 /* Answers one control request. False: none is waiting. */
 static bool server_answer(struct server *p) {
     static const svs_error forbidden = {SVS_NOT_ALLOWED,
-                                        "this key, or its role, was removed from the allow file"};
+                                        "this key, or its role, was removed from the allow file"},
+                           ending = {SVS_UNAVAILABLE, "the process is stopping"};
     struct svi_request r;
     if (!p->ctl || !svi_request_receive(p->ctl, &r))
         return false;
     const void *body = zmq_msg_data(&r.body);
     const size_t length = zmq_msg_size(&r.body);
     if (svi_access_takes(&p->access, SVI_ROLE_CONTROL, &r.body, &r.frames)) {
-        svs_code code = svi_access_admits(&p->access, SVI_ROLE_CONTROL, &r.body)
-                            ? svi_control_handle(&p->control, body, length, server_now(p), &p->messages.reply)
-                            : svi_router_decline(&p->control, NULL, &forbidden, &p->messages.reply);
-        if (p->control.stop && !p->stopped) {
+        const bool admitted = svi_access_admits(&p->access, SVI_ROLE_CONTROL, &r.body), late = p->stopped;
+        svs_code code =
+            admitted && !late
+                ? svi_control_handle(&p->control, body, length, server_now(p), &p->messages.reply)
+                : svi_router_decline(&p->control, NULL, admitted ? &ending : &forbidden, &p->messages.reply);
+        if (p->control.stop && !late) {
             p->stopper = r;
             p->stopped = true;
             return true;
@@ -516,14 +519,15 @@ static svs_code server_build(struct server *p, svs_error *err) {
 }
 
 /* `stop` is answered when all is free that the next process needs, but for the address of the answer itself,
- * which is when the asking side sees the connection end. */
-static void answer_stop(struct server *p, svs_code code, const svs_error *err) {
+ * which is when the asking side sees the connection end. `in`, `out`: it was bound. */
+static void answer_stop(struct server *p, bool in, bool out, svs_code code, const svs_error *err) {
     struct svi_settings *s = &p->settings;
     if (!p->stopped)
         return;
-    if (svi_input_mode(s)->bind)
+    if (in)
         svi_address_await_free(s->in, FREE_SECONDS);
-    svi_address_await_free(s->out, FREE_SECONDS);
+    if (out)
+        svi_address_await_free(s->out, FREE_SECONDS);
     if (code == SVS_OK)
         code = svi_control_handle(&p->control, zmq_msg_data(&p->stopper.body), zmq_msg_size(&p->stopper.body),
                                   server_now(p), &p->messages.reply);
@@ -534,13 +538,14 @@ static void answer_stop(struct server *p, svs_code code, const svs_error *err) {
 }
 
 static void server_dismantle(struct server *p, svs_code code, const svs_error *err) {
+    const bool in = p->in && svi_input_mode(&p->settings)->bind, out = p->out;
     svi_worker_free(&p->worker); /* before the engine, whose job it may have */
     svi_write_ahead_free(&p->write_ahead);
     p->control.write_ahead = NULL;
     svi_access_leave(&p->access);
     svi_socket_close(&p->in);
     svi_publisher_free(&p->out);
-    answer_stop(p, code, err);
+    answer_stop(p, in, out, code, err);
     svi_socket_close(&p->ctl);
     svi_ingest_zmq_free(&p->messages);
     svi_access_close(&p->access);

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/limits.h"
 #include "solver/certificate.h"
 #include "solver/loss.h"
 #include "solver/solver_internal.h"
@@ -106,15 +107,13 @@ static svs_code solver_check_numbers(const svs_problem *p, const svs_solve_optio
     return SVS_OK;
 }
 
-#define TARGET_MAX 1e100 /* sums of squares must not overflow */
-
 static svs_code solver_check_labels(const svs_problem *p, bool labels, svs_error *err) {
     int64_t positive = 0;
     for (int64_t i = 0; i < p->rows.n; i++) {
         if (labels ? fabs(p->y[i]) != 1 : !isfinite(p->y[i]))
             return svi_fail(err, labels ? SVS_BAD_LABEL : SVS_NOT_FINITE, "row %lld: y is %g; %s",
                             (long long)i, p->y[i], labels ? "it must be -1 or +1" : "it must be finite");
-        if (fabs(p->y[i]) > TARGET_MAX)
+        if (fabs(p->y[i]) > SVI_VALUE_MAX)
             return svi_fail(err, SVS_TOO_LARGE, "row %lld: y is %g; a target is at most 1e100", (long long)i,
                             p->y[i]);
         if (p->cost && !(p->cost[i] > 0 && isfinite(p->cost[i])))

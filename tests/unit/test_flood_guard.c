@@ -46,6 +46,8 @@ static struct pair connected(void) {
     assert_int_equal(getsockname(p.listener, (struct sockaddr *)&name, &size), 0);
     assert_int_equal(connect(p.peer, (struct sockaddr *)&name, size), 0);
     p.ours = accept4(p.listener, NULL, NULL, SOCK_CLOEXEC);
+    svi_flood_guard_assign(p.ours, 0);
+    svi_flood_guard_assign(p.peer, 0); /* it was connected in this process, and so is followed, too */
     assert_true(p.ours >= 0);
     return p;
 }
@@ -252,16 +254,21 @@ static void test_heartbeats(void **state) {
     set_number(sub, ZMQ_LINGER, 0);
     set_number(out, ZMQ_LINGER, 0);
     assert_int_equal(zmq_setsockopt(sub, ZMQ_SUBSCRIBE, "", 0), 0);
-    void *monitor = svi_monitor_new(context, out, ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED);
-    zmq_pollitem_t event = {monitor, 0, ZMQ_POLLIN, 0};
+    void *monitor = svi_monitor_new(context, out, ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED),
+         *other = svi_monitor_new(context, sub, ZMQ_EVENT_CONNECTED);
+    zmq_pollitem_t event = {monitor, 0, ZMQ_POLLIN, 0}, connected = {other, 0, ZMQ_POLLIN, 0};
     int number, fd;
     assert_int_equal(zmq_connect(sub, address), 0);
     assert_int_equal(zmq_poll(&event, 1, 10000), 1);
     assert_true(svi_monitor_next(monitor, &number, &fd) && number == ZMQ_EVENT_ACCEPTED);
     svi_flood_guard_assign(fd, 2);
+    assert_int_equal(zmq_poll(&connected, 1, 10000), 1);
+    assert_true(svi_monitor_next(other, &number, &fd) && number == ZMQ_EVENT_CONNECTED);
+    svi_flood_guard_assign(fd, 0);
     assert_int_equal(zmq_poll(&event, 1, 400), 0);
     assert_int_equal(cuts, 0);
     svi_monitor_free(&monitor, out);
+    svi_monitor_free(&other, sub);
     zmq_close(sub);
     zmq_close(out);
     zmq_ctx_term(context);
