@@ -149,12 +149,12 @@ static void put_segment(const struct svi_state_dir *f, uint64_t number, const ui
     close(fd);
 }
 
-static void remove_segments(const struct svi_state_dir *f) {
+static void remove_files(const struct svi_state_dir *f, const char *kind) {
     uint64_t *numbers;
     int count;
-    must(svi_state_dir_list(f, SVI_JOURNAL, &numbers, &count, NULL) == SVS_OK);
+    must(svi_state_dir_list(f, kind, &numbers, &count, NULL) == SVS_OK);
     for (int i = 0; i < count; i++)
-        must(svi_state_dir_remove(f, SVI_JOURNAL, numbers[i], NULL) == SVS_OK);
+        must(svi_state_dir_remove(f, kind, numbers[i], NULL) == SVS_OK);
     svi_free(numbers);
 }
 
@@ -223,7 +223,8 @@ static void run(uint8_t *bytes, size_t size, unsigned how, const struct svi_posi
     }
     if (!s.code && from->offset == 0)
         write_on(&f, &s, size, how, from);
-    remove_segments(&f);
+    remove_files(&f, SVI_JOURNAL);
+    remove_files(&f, SVI_BEGUN);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
