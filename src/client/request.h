@@ -12,7 +12,7 @@ struct client_question {
     const struct svi_bytes *request; /* msgpack */
     double timeout;                  /* seconds */
     bool until_gone;                 /* wait, after the answer, until the process has closed the connection */
-    client_waiting *waiting;         /* NULL: nobody is told */
+    client_waiting *waiting;         /* NULL: nobody is informed */
     void *user;                      /* of `waiting` */
 };
 

@@ -134,7 +134,7 @@ static struct svi_source *sources_most_silent(svi_sources *p, double now) {
     return found;
 }
 
-/* False: all have been heard of lately. */
+/* False: all have been heard of recently. */
 static bool sources_give_way(svi_sources *p, double now, double idle) {
     if (!(idle > 0 && now - p->oldest > idle))
         return false;

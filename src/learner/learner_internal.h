@@ -96,7 +96,7 @@ void svi_scores_now(const svs_learner *l, double *scores);
 
 /* ---- learner_rebuild.c */
 void svi_rebuild(svs_learner *l, bool planned);
-/* P and w anew from the rows, in the coordinates of the present epoch: only last digits change. */
+/* P and w again from the rows, in the coordinates of the present epoch: only last digits change. */
 void svi_heal(svs_learner *l);
 /* The epoch before the first sample: centred there. */
 void svi_first_epoch(svs_learner *l, const double *x);

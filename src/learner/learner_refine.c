@@ -12,7 +12,7 @@
 
 #define CHECK_FROM  300   /* condition estimate from which the drift is measured between planned rebuilds */
 #define FEW_ROWS    128   /* held: then each time */
-#define CHECKS      32    /* else so many times a window */
+#define CHECKS      32    /* else this many times a window */
 #define CORRECT_MIN 1e-13 /* of w: a smaller measured correction is rounding of its own */
 #define AGAIN_FROM  1e-11 /* a larger one was not the last: P is that far off */
 #define ROUNDS      3
@@ -61,7 +61,7 @@ static bool refine_row(svs_learner *l, int k) {
     return changed;
 }
 
-/* Is it time to look? Where rows are few each time, else so many times a window. */
+/* Is it time to look? Where rows are few each time, else CHECKS times a window. */
 static bool refine_is_due(const svs_learner *l) {
     const int64_t every = l->held_learned <= FEW_ROWS ? 1 : l->held_learned / CHECKS;
     return l->drifts || (l->health.condition >= CHECK_FROM && l->arrivals % every == 0);

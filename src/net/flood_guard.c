@@ -1,11 +1,10 @@
 /* The functions of the C library that libzmq moves bytes with, and what is counted on the way through them.
  *
  * libzmq resolves recv, send, accept4 and connect to the ones below, since a program's own functions come
- * first; each calls the next one of that name (of a sanitizer, or of the C library). accept4 and connect
- * begin an entry of the table, so that an entry is never that of a descriptor's former connection; recv goes
- * through the framing of what came. A connection that breaks a limit is shut down there, in the thread that
- * owns the descriptor, and is told the end instead of the bytes: libzmq closes it as if the peer had left,
- * and drops the unfinished message.
+ * first; each calls the system. accept4 and connect begin an entry of the table, so that an entry is never
+ * that of a descriptor's former connection; recv goes through the framing of what came. A connection that
+ * breaks a limit is shut down there, in the thread that owns the descriptor, and recv returns the end instead
+ * of the bytes: libzmq closes it as if the peer had left, and drops the unfinished message.
  *
  * All fields of an entry belong to the thread that receives, except the atomic ones: `phase` (begun by who
  * accepts or connects), `socket` (assigned by the peer watch), `waiting` (less by what the owner of the

@@ -48,10 +48,11 @@ void svi_flood_guard_disarm(void);
 /* Before the socket of this number (enum svi_role) is bound. */
 void svi_flood_guard_limit(int socket, const struct svi_flood_limits *limits);
 
-/* The connection belongs to this socket; before its handshake is complete; until then it may do nothing but that. */
+/* The connection belongs to this socket; before its handshake is complete. Until then it may do nothing but
+ * shake hands. */
 void svi_flood_guard_assign(int fd, int socket);
 
-/* So many frames with so many bytes of this connection were delivered. It may be closed by now, and the
+/* This many frames with this many bytes of this connection were delivered. It may be closed by now, and the
  * descriptor another's: at most what waited is deducted. False: not so much waited, so they are not this
  * connection's. */
 bool svi_flood_guard_delivered(int fd, int frames, size_t bytes);

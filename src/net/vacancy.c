@@ -44,7 +44,7 @@ static bool tcp_is_free(const char *address) {
     return good;
 }
 
-/* Its file may stay: whoever binds replaces it. */
+/* Its file may stay: the next to bind replaces it. */
 static bool ipc_is_free(const char *path) {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof to.sun_path)

@@ -101,11 +101,10 @@ static uint64_t owner_of(struct svi_request *r) {
     return user[0] ? h | 1 : h & ~UINT64_C(1);
 }
 
-/* Of a source that has none yet. */
-static void note_owner(const struct svi_ingest_zmq *in, const struct svi_envelope *env, uint64_t owner) {
+/* The place for the owner of a source that has none yet, or NULL. */
+static uint64_t *missing_owner(const struct svi_ingest_zmq *in, const struct svi_envelope *env) {
     uint64_t *kept = svi_engine_source_owner(in->control->engine, env->src, env->src_length);
-    if (kept && *kept == 0)
-        *kept = owner;
+    return kept && *kept == 0 ? kept : NULL;
 }
 
 /* Does the message make a source, as far as can be known before those in front of it took effect? A hello
@@ -140,9 +139,10 @@ static enum verdict verdict_on_source(const struct svi_ingest_zmq *in, struct sv
         return kept && svi_owner_is_key(*kept) && *kept != owner_of(r) ? NOT_ITS_OWN : APPLY;
     }
     if (!makes_source(in, env)) {
-        if (in->access->authenticator) /* who began it is in checkpoints alone: after a crash the next message
-                                          tells */
-            note_owner(in, env, owner_of(r));
+        /* Who began it is in checkpoints alone: after a crash the next message shows it. */
+        uint64_t *missing = in->access->authenticator ? missing_owner(in, env) : NULL;
+        if (missing)
+            *missing = owner_of(r);
         return APPLY;
     }
     *owner = owner_of(r);
@@ -264,8 +264,9 @@ static void ingest_zmq_settle(struct svi_ingest_zmq *in, struct svi_batch *b, in
     svs_code code = why                 ? svi_router_decline(in->control, env, why, &in->reply)
                     : verdict == ANSWER ? svi_router_answer(in->control, env, &in->reply)
                                         : svi_router_handle(in->control, env, b->now, &in->reply);
-    if (!why && b->owner[i] != 0)
-        note_owner(in, env, b->owner[i]);
+    uint64_t *missing = !why && b->owner[i] != 0 ? missing_owner(in, env) : NULL;
+    if (missing) /* the message has made its source */
+        *missing = b->owner[i];
     if (!out_of_memory(in))
         svi_ingest_zmq_reply(in, in->socket, r, code);
 }

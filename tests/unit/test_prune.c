@@ -78,7 +78,7 @@ static void check_life(svs_options o, int classes, uint64_t seed) {
     assert_true(features < D && (classes < 4 || left < classes));
     assert_true(svs_learner_check(a.l) < 1e-10);
     svs_learner_scores(a.l, x, after);
-    /* The same problem: but a rebuild scales anew, and the rule of a ridge that fades depends on d. */
+    /* The same problem: but a rebuild scales again, and the rule of a ridge that fades depends on d. */
     const bool comparable = o.scale == SVS_SCALE_NONE && o.forget == 1 && left == was;
     for (int k = 0; comparable && k < rows; k++)
         assert_true(fabs(after[k] - before[k]) <= 1e-9 * (1 + fabs(before[k])));
