@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "data/message.h"
 #include "store/journal.h"
 #include "svmstream/learner.h"
 #include "svmstream/novelty.h"
@@ -23,7 +24,7 @@
 
 enum svi_in_mode { SVI_IN_PULL, SVI_IN_ROUTER, SVI_IN_SUB };
 enum svi_method { SVI_METHOD_ALSVM, SVI_METHOD_FALSVM, SVI_METHOD_NONE };
-enum svi_missing { SVI_MISSING_REFUSE, SVI_MISSING_CARRY, SVI_MISSING_DROP };
+enum svi_columns_new { SVI_COLUMNS_ADD, SVI_COLUMNS_REFUSE };
 enum svi_serve { SVI_SERVE_ONLINE, SVI_SERVE_REFIT, SVI_SERVE_BEST };
 enum svi_novelty { SVI_NOVELTY_NONE = 0, SVI_NOVELTY_FOSVM1 = 1, SVI_NOVELTY_FOSVM2 = 2 };
 enum svi_journal_keep { SVI_JOURNAL_KEEP_NEEDED, SVI_JOURNAL_KEEP_ALL };
@@ -61,7 +62,14 @@ struct svi_settings {
     int scale; /* svs_scale */
     char features[SVI_FEATURES_MAX];
     char label[SVI_TEXT_MAX], id[SVI_TEXT_MAX], ts[SVI_TEXT_MAX], weight[SVI_TEXT_MAX]; /* columns */
-    int missing;                                                                        /* enum svi_missing */
+    char columns[SVI_FEATURES_MAX]; /* names of the columns of a text without a header */
+    int no_header;                  /* bool */
+    char categories[SVI_TEXT_MAX], numbers[SVI_TEXT_MAX], ignore[SVI_TEXT_MAX], unscaled[SVI_FEATURES_MAX];
+    int64_t categories_max, hash; /* values of a column; bits */
+    char calendar[SVI_TEXT_MAX], zone[SVI_TEXT_MAX];
+    int columns_new; /* enum svi_columns_new */
+    int missing;     /* enum svi_missing */
+    char missing_words[SVI_TEXT_MAX];
     int refit; /* svs_solver or SVI_REFIT_NONE */
     int64_t refit_every;
     double refit_seconds;

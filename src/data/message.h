@@ -1,10 +1,11 @@
 /* message.h: one incoming sample or command, whatever form it came in: the joint between the
  * decoders (msgpack: wire/decode.h; text: data/reader.h) and the engine.
  *
- * A decoder writes features straight into the row of the shape and fills a message that points there; nothing
- * in it outlives the next decoder call on the same shape. Decoders know no policy: they refuse what is
- * malformed, the engine refuses what does not fit (limits, time, stream), and only the engine commits a
- * shape. */
+ * A row comes as a vector or as cells under names. A vector stands in the row of the shape: x. Cells (what a
+ * reader of CSV, JSON or VW text finds: numbers, words, nothing) become a vector by the schema
+ * (features/schema.h). Nothing in a message outlives the next call on the same decoder or schema. Decoders know no
+ * policy: they refuse what is malformed, the engine refuses what does not fit (limits, time, stream), and only
+ * the engine commits a shape. */
 #ifndef SVI_MESSAGE_H
 #define SVI_MESSAGE_H
 
@@ -17,6 +18,27 @@
 
 enum svi_op { SVI_LEARN = 0, SVI_LABEL, SVI_FORGET };
 
+/* What is done with a missing value; auto: what the message asks for, refuse if it asks for nothing. */
+enum svi_missing {
+    SVI_MISSING_REFUSE = 0,
+    SVI_MISSING_CARRY,
+    SVI_MISSING_DROP,
+    SVI_MISSING_MEAN,
+    SVI_MISSING_ZERO,
+    SVI_MISSING_AUTO
+};
+
+enum svi_cell_kind { SVI_CELL_MISSING = 0, SVI_CELL_NUMBER, SVI_CELL_WORD };
+
+/* One value of a row under the name of its column. */
+struct svi_cell {
+    const char *name, *word; /* not NUL-terminated, UTF-8; views */
+    uint32_t name_length;    /* 1 to SVS_NAME_MAX */
+    uint32_t length;         /* of the word, 1 or more */
+    enum svi_cell_kind kind;
+    double number; /* finite */
+};
+
 struct svi_message {
     enum svi_op op;
     bool has_x;
@@ -26,6 +48,13 @@ struct svi_message {
     double *x;          /* == shape->row */
     int missing;  /* entries of x that are missing (nil, empty cell): NAN in x, nothing else is ever NAN or
                      infinite */
+    const struct svi_cell *cells; /* a row under names, which is not in x yet; NULL: x is set, or there is none */
+    int cell_count;
+    bool listed; /* the cells are those of a list of columns that stays the same: of a CSV's header */
+    enum svi_missing absent; /* what the row asks for where a value is missing, and then a column that it does
+                                not name is missing too; SVI_MISSING_AUTO: nothing, and that column is 0 */
+    const uint8_t *gaps;     /* by column: not 0 where a value was missing and x is what took its place;
+                                NULL: none was */
     svs_value id; /* SVS_NONE, SVS_INT, SVS_STR (length checked) */
     svs_value y; /* SVS_NONE, SVS_INT, SVS_REAL, SVS_STR; bool true/false came as 1/0, an integral float of at
                     most 2^53 in size as SVS_INT */
