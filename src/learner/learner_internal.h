@@ -4,6 +4,7 @@
  *  - learner_slide.c: one sample in, what leaves out: the group of operations of a step
  *  - learner_rebuild.c: the guard: when and how P and w are rebuilt
  *  - learner_ridge.c: the ridge, which fades and is renewed with forgetting
+ *  - learner_features.c: which features are unscaled
  *  - learner_refine.c: w corrected by the residual of the rows, where P has lost digits
  *  - learner_classes.c: labels and class indices, rows of W
  *  - learner_check.c: w and P against a fresh solve
