@@ -5,6 +5,7 @@
 #include "learner/learner_archive.h"
 #include "learner/learner_held.h"
 #include "learner/learner_internal.h"
+#include "learner/learner_prune.h"
 #include "support/archived.h"
 
 enum { D = 5, WINDOW = 50 };
@@ -100,6 +101,7 @@ static struct walk open_walk(int kind) {
     w.o.rule = kind % 3 == 2 ? SVS_FALSVM : SVS_ALSVM;
     w.o.forget = kind % 2 ? 0.99 : 1;
     assert_non_null(w.l = svs_learner_new(&w.o, w.d, NULL));
+    svs_learner_unscaled(w.l, 1); /* whoever has categories needs to know what is held: numbers are kept */
     return w;
 }
 
@@ -108,7 +110,6 @@ static void test_span(void **unused) {
     for (int kind = 0; kind < 6; kind++) {
         struct walk w = open_walk(kind);
         bool squeezed = false;
-        svs_learner_unscaled(w.l, 1); /* whoever has categories needs to know what is held */
         for (int i = 0; i < 3000; i++) {
             act(&w);
             check_span(&w);
@@ -121,8 +122,90 @@ static void test_span(void **unused) {
     }
 }
 
+/* By plain summation in long double: good to 1e-12 of the largest value held only when taken over the rows of
+ * now. */
+static double plain_mean(const struct walk *w, int feature, double *largest) {
+    long double sum = 0, lost = 0;
+    int64_t n = 0;
+    *largest = 0;
+    for (int32_t i = 0; i < w->l->window.count; i++) {
+        const int32_t slot = svi_ring_at(&w->l->window, i);
+        if (!w->l->window.slots[slot].live)
+            continue;
+        const long double x = svi_ring_row(&w->l->window, slot)[feature], now = sum + x;
+        lost += fabsl(sum) > fabsl(x) ? (sum - now) + x : (x - now) + sum;
+        sum = now;
+        *largest = fmax(*largest, (double)fabsl(x));
+        n++;
+    }
+    return n ? (double)((sum + lost) / n) : 0;
+}
+
+static void check_means(struct walk *w, int asked) {
+    for (int j = 0; j < asked && j < w->d; j++) {
+        double largest;
+        const double stated = plain_mean(w, j, &largest), mean = svi_learner_mean(w->l, j);
+        assert_true(fabs(mean - stated) <= 1e-15 * largest);
+    }
+}
+
+static void test_means(void **unused) {
+    (void)unused;
+    for (int kind = 0; kind < 6; kind++) {
+        struct walk w = open_walk(kind);
+        assert_true(svi_learner_mean(w.l, 0) == 0);
+        for (int i = 0; i < 3000; i++) {
+            act(&w);
+            check_means(&w, i < 500 ? 1 : D);
+            if (i % 200 != 199)
+                continue;
+            double before[D], after[D];
+            for (int j = 0; j < D; j++)
+                before[j] = svi_learner_mean(w.l, j);
+            reload(&w);
+            for (int j = 0; j < D; j++)
+                after[j] = svi_learner_mean(w.l, j);
+            assert_memory_equal(before, after, sizeof before);
+            if (i == 2399) {
+                bool features[D] = {true, false, true, true, true}, classes[3], any, held[D];
+                assert_int_equal(svi_learner_held(w.l, held, classes, &any, NULL), SVS_OK);
+                assert_int_equal(svi_learner_prune(w.l, features, classes, NULL), SVS_OK);
+                w.d--;
+            }
+        }
+        assert_true(svi_learner_mean(w.l, D) == 0 && svi_learner_mean(w.l, -1) == 0);
+        svs_learner_free(&w.l);
+    }
+}
+
+/* Without a window by the weights, which fade. */
+static void test_means_of_sums(void **unused) {
+    (void)unused;
+    struct walk w = {.seed = 3, .d = 2};
+    long double sum[2] = {0}, total = 0;
+    svs_step out;
+    svs_options_default(&w.o);
+    w.o.window = 0;
+    w.o.forget = 0.99;
+    w.l = svs_learner_new(&w.o, 2, NULL);
+    assert_true(svi_learner_mean(w.l, 0) == 0);
+    for (int i = 0; i < 2000; i++) {
+        const double x[] = {test_normal(&w.seed), 1e6 + test_normal(&w.seed)}, weight = 0.5 + test_uniform(&w.seed);
+        const svs_sample s = {.x = x, .d = 2, .id = svs_none(), .y = svs_int(i % 2), .weight = weight};
+        assert_int_equal(svs_learner_step(w.l, &s, i, &out, NULL), SVS_OK);
+        total = 0.99L * total + weight;
+        for (int j = 0; j < 2; j++) {
+            sum[j] = 0.99L * sum[j] + weight * x[j];
+            assert_true(fabsl(svi_learner_mean(w.l, j) - sum[j] / total) < (j ? 1e-6L : 1e-10L));
+        }
+    }
+    svs_learner_free(&w.l);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_means),
+        cmocka_unit_test(test_means_of_sums),
         cmocka_unit_test(test_span),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
