@@ -5,21 +5,18 @@
  * between, so a replay sees the bytes that the engine saw. Objects of msgpack have no frame around them here:
  * where one ends is found by walking over it, and nothing after a malformed one can be read.
  *
- * The names of a header go ahead of its rows, once, as a message that names columns (wire/columns.h): so they
- * are in the journal, and a replay publishes models with names too.
- *
  * A refused row is reported with its line; the text of the line goes into the error event. */
 #include "server/ingest_stdin.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "wire/columns.h"
 #include "wire/cursor.h"
 
 #define CHUNK 65536 /* bytes of one read(2) of msgpack */
@@ -31,7 +28,6 @@ struct svi_ingest_stdin {
     const struct svi_settings *settings;
     svi_reader *reader; /* NULL: msgpack */
     struct svi_reader_options options;
-    int names; /* of columns, that the engine was told or had */
     int64_t row;
     bool noted;   /* what there is to say of the header was asked for */
     bool located; /* the reason of the present refusal names the line itself */
@@ -46,9 +42,19 @@ struct svi_reader_options svi_ingest_stdin_options(const struct svi_settings *s)
         .format = s->in_format,
         .label = s->label,
         .label_required = svi_settings_chosen(s, "label"),
-        .id = s->id[0] ? s->id : NULL,
-        .ts = s->ts[0] ? s->ts : NULL,
-        .weight = s->weight[0] ? s->weight : NULL,
+        .id = s->id,
+        .ts = s->ts,
+        .weight = s->weight,
+        .ignore = s->ignore,
+        .categories = s->categories,
+        .numbers = s->numbers,
+        .features = s->features,
+        .columns = s->columns,
+        .no_header = s->no_header,
+        .missing = s->missing_words,
+        .hash = s->hash > 0,
+        .unlabelled = s->method == SVI_METHOD_NONE,
+        .task_given = svi_settings_chosen(s, "task"),
     };
 }
 
@@ -65,7 +71,6 @@ svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_engine 
     in->settings = s;
     in->capacity = (size_t)s->max_message + CHUNK;
     in->options = svi_ingest_stdin_options(s);
-    in->names = svi_engine_shape(e)->names_kept;
     if (!msgpack)
         in->reader = svi_reader_open("-", &in->options, svi_engine_shape(e), err);
     else if (!(in->buffer = svi_alloc(in->capacity)))
@@ -87,6 +92,10 @@ void svi_ingest_stdin_free(svi_ingest_stdin **in) {
 
 int svi_ingest_stdin_fd(const svi_ingest_stdin *in) {
     return in->reader ? svi_reader_fd(in->reader) : STDIN_FILENO;
+}
+
+double svi_ingest_stdin_wait(const svi_ingest_stdin *in) {
+    return in->reader ? svi_reader_wait(in->reader) : INFINITY;
 }
 
 int64_t svi_ingest_stdin_row(const svi_ingest_stdin *in) {
@@ -128,38 +137,12 @@ static svs_code ingest_stdin_take_message(svi_ingest_stdin *in, const void *byte
     return SVS_OK;
 }
 
-/* The names that the reader has found in a header, as a message of their own. */
-static svs_code ingest_stdin_tell_names(svi_ingest_stdin *in, double now, svs_error *err) {
-    const struct svi_shape *shape = svi_engine_shape(in->engine);
-    const int count = shape->names_kept;
-    const char **names = svi_alloc_array((size_t)count, sizeof *names);
-    struct svi_pack p;
-    for (int j = 0; names && j < count; j++)
-        names[j] = svs_features_name(shape->names, j);
-    in->sample.size = 0;
-    svi_pack_begin(&p, &in->sample);
-    svi_pack_map(&p, 1);
-    svi_columns_pack(&p, names, count);
-    svs_code code = svi_pack_end(&p);
-    if (!names || code != SVS_OK)
-        code = svi_fail_memory(err, "the names of the columns");
-    else
-        code = ingest_stdin_take_message(in, in->sample.data, in->sample.size, NULL, 0, now, err);
-    svi_free(names);
-    in->names = code == SVS_OK ? count : in->names;
-    return code;
-}
-
 /* A row is taken as the message that a producer would send. */
 static svs_code ingest_stdin_take_row(svi_ingest_stdin *in, const struct svi_message *m, const char *line,
                                       size_t length, double now, svs_error *err) {
     struct svi_shape *shape = svi_engine_shape(in->engine);
-    const bool news = m->kind == SVI_DENSE && shape->names_kept > in->names;
-    svs_code code = news ? ingest_stdin_tell_names(in, now, err) : SVS_OK;
-    if (code != SVS_OK)
-        return code;
     in->sample.size = 0;
-    code = svi_message_encode(m, shape->names, m->missing == 0, &in->sample);
+    svs_code code = svi_message_encode(m, shape->names, m->missing == 0, &in->sample);
     svi_shape_restore(shape);
     if (code != SVS_OK)
         return svi_fail_memory(err, "a row");
