@@ -35,7 +35,7 @@
 #define WORDS_MANY    0.8  /* this share of different words is text */
 
 struct guessed {
-    struct svi_column is;
+    struct svi_column_use is;
     char name[SVS_NAME_MAX + 1];
     const char *reason; /* why it is not used; NULL: the settings say so */
     int seen;           /* values that are not missing, and what they are: */
@@ -624,7 +624,7 @@ static void note_features(svi_guess *g) {
     char name[NAME_TEXT];
     int numbers = 0, words = 0, commas = 0, shown = 0;
     for (int i = 0; i < g->count; i++) {
-        const struct svi_column *c = &g->columns[i].is;
+        const struct svi_column_use *c = &g->columns[i].is;
         numbers += c->use == SVI_USE_NUMBER || c->use == SVI_USE_OPEN;
         commas += c->use == SVI_USE_NUMBER && c->comma;
         words += c->use == SVI_USE_WORD;
@@ -712,7 +712,7 @@ svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error
     return SVS_OK;
 }
 
-const struct svi_column *svi_guess_of(const svi_guess *g, int column) {
+const struct svi_column_use *svi_guess_of(const svi_guess *g, int column) {
     return &g->columns[column].is;
 }
 

@@ -31,7 +31,7 @@ enum svi_use {
     SVI_USE_NONE
 };
 
-struct svi_column {
+struct svi_column_use {
     enum svi_use use;
     bool comma;              /* numbers have a decimal comma */
     bool dash;               /* of a label: "-" is a class, with "+" for the other one */
@@ -80,7 +80,7 @@ bool svi_guess_differs(const svi_guess *g, int column, struct svi_span text);
 svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error *err);
 
 /* After that: the column's use. */
-const struct svi_column *svi_guess_of(const svi_guess *g, int column);
+const struct svi_column_use *svi_guess_of(const svi_guess *g, int column);
 
 /* What the settings say of a column that comes later. */
 enum svi_use svi_guess_late(const svi_guess *g, struct svi_span name);

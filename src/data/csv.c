@@ -27,7 +27,7 @@ enum csv_header { CSV_NO_HEADER, CSV_HEADER, CSV_MAYBE_HEADER };
 
 /* What is in a column, and where its value goes. */
 struct csv_column {
-    struct svi_column is;
+    struct svi_column_use is;
     struct svi_cell *cell; /* of a feature */
 };
 
@@ -446,7 +446,7 @@ static svs_code csv_take_feature(const struct csv_row *r, int column, struct svi
 }
 
 static svs_code csv_take_label(const struct csv_row *r, int column, struct svi_span cell) {
-    const struct svi_column *is = &r->h->columns[column].is;
+    const struct svi_column_use *is = &r->h->columns[column].is;
     double v;
     if (is->comma && csv_comma_number(cell, &v) && isfinite(v))
         return r->m->y = svi_label_number(v), SVS_OK;

@@ -116,7 +116,8 @@ static bool learner_build(svs_learner *l, int d, svs_error *err) {
         svi_fail_memory(err, "the classes");
         return false;
     }
-    if (svi_ring_init(&l->window, (int32_t)l->o.window, features, err) != SVS_OK ||
+    if (svi_scaler_init(&l->scaler, l->o.max_features, err) != SVS_OK ||
+        svi_ring_init(&l->window, (int32_t)l->o.window, features, err) != SVS_OK ||
         svi_ring_init(&l->waiting, waiting, features + 2, err) != SVS_OK ||
         svi_scaler_grow(&l->scaler, d, err) != SVS_OK || svi_gram_init(&l->gram, d + 1, 2, err) != SVS_OK ||
         svi_room_for_rows(l, 1, err) != SVS_OK || learner_room_for_vectors(l, features, err) != SVS_OK)
@@ -154,6 +155,8 @@ void svs_learner_free(svs_learner **pl) {
                      l->scratch[3], l->gram_copy,   l->W,      l->b};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         svi_free(parts[i]);
+    svi_free(l->kept.of);
+    svi_free(l->kept.place);
     svi_ring_clear(&l->window);
     svi_ring_clear(&l->waiting);
     svi_scaler_clear(&l->scaler);
@@ -166,6 +169,7 @@ void svs_learner_free(svs_learner **pl) {
 void svs_learner_reset(svs_learner *l) {
     if (l->snapshot)
         svi_snapshot_drop(l->snapshot, l);
+    svi_kept_clear(l);
     svi_ring_empty(&l->window);
     svi_ring_empty(&l->waiting);
     svi_scaler_reset(&l->scaler);

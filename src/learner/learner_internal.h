@@ -4,7 +4,10 @@
  *  - learner_slide.c: one sample in, what leaves out: the group of operations of a step
  *  - learner_rebuild.c: the guard: when and how P and w are rebuilt
  *  - learner_ridge.c: the ridge, which fades and is renewed with forgetting
+ *  - learner_features.c: which features are unscaled
+ *  - learner_renew.c: a feature that no held sample has becomes a new one
  *  - learner_refine.c: w corrected by the residual of the rows, where P has lost digits
+ *  - learner_held.c: what is held: numbers, the newest row, means
  *  - learner_classes.c: labels and class indices, rows of W
  *  - learner_check.c: w and P against a fresh solve
  *  - learner_archive.c: the state as bytes, and back
@@ -14,12 +17,23 @@
 #ifndef SVI_LEARNER_INTERNAL_H
 #define SVI_LEARNER_INTERNAL_H
 
+#include "base/exact_sum.h"
 #include "learner/learner_alsvm.h"
 #include "learner/gram.h"
 #include "learner/ring.h"
 #include "learner/scaler.h"
 #include "learner/snapshot.h"
 #include "svmstream/learner.h"
+
+/* Sums of single features over the window, for their means; only of those that were asked for. */
+struct svi_kept_sums {
+    struct svi_kept_sum {
+        int feature;
+        struct svi_exact_sum sum;
+    } *of;
+    int count, room;
+    int32_t *place; /* of each feature: 0, or its place + 1; NULL until something is asked for */
+};
 
 struct svs_learner {
     svs_options o;
@@ -34,6 +48,7 @@ struct svs_learner {
     struct svi_gram gram; /* window 0: all samples; else the bucket before a planned rebuild, and scratch */
     bool bucket;          /* the gram holds every sample learned since arrival `bucket_from` */
     int64_t bucket_from;
+    struct svi_kept_sums kept;
     bool drifts; /* a removal has cost P digits since the last rebuild: w is refined after each change */
 
     svs_value *classes;
@@ -94,6 +109,12 @@ double svi_enter(svs_learner *l, int i, const double *x);
 /* The scores of the sample in input 0. */
 void svi_scores_now(const svs_learner *l, double *scores);
 
+/* ---- learner_held.c */
+/* A row has come into the window, or leaves it. */
+void svi_kept_add(struct svi_kept_sums *k, const double *x, int sign);
+/* Nothing is kept any more, until it is asked for again. */
+void svi_kept_clear(svs_learner *l);
+
 /* ---- learner_rebuild.c */
 void svi_rebuild(svs_learner *l, bool planned);
 /* P and w again from the rows, in the coordinates of the present epoch: only last digits change. */
@@ -115,6 +136,8 @@ void svi_ridge_apply(const svs_learner *l, const double *u, double *out);
 void svi_ridge_reset(svs_learner *l);
 /* After a sample was learned: the coordinates whose turn it is. False: P must be rebuilt. */
 bool svi_ridge_refresh(svs_learner *l);
+/* Coordinate j becomes a new one: what its ridge counts from now on, which P does not hold yet. */
+double svi_ridge_begin_alone(svs_learner *l, int j);
 /* After growth from `old` features: that of the new coordinates, and a new period for all if D wants one. */
 void svi_ridge_grow(svs_learner *l, int old);
 
