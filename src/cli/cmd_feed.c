@@ -130,10 +130,12 @@ static svs_code cmd_feed_next_row(struct feed *f, svi_reader *r, const char *pat
     svs_error why;
     *what = svi_reader_next(r, m, &why);
     while (*what == SVI_READ_MORE) {
-        svs_code code = delivery_wait(&f->delivery, AN_HOUR, svi_reader_fd(r), err);
+        const double wait = fmin(AN_HOUR, svi_reader_wait(r));
+        svs_code code = delivery_wait(&f->delivery, wait, svi_reader_fd(r), err);
         if (code != SVS_OK)
             return code;
-        *what = svi_reader_fill(r, &why) == SVS_OK ? svi_reader_next(r, m, &why) : SVI_READ_FAIL;
+        const bool silent = svi_reader_wait(r) <= 0; /* the reader goes by what it has */
+        *what = silent || svi_reader_fill(r, &why) == SVS_OK ? svi_reader_next(r, m, &why) : SVI_READ_FAIL;
     }
     if (*what == SVI_READ_FAIL)
         return svi_fail(err, why.code, "%s: %s", path, why.text);

@@ -5,14 +5,12 @@
  * between, so a replay sees the bytes that the engine saw. Objects of msgpack have no frame around them here:
  * where one ends is found by walking over it, and nothing after a malformed one can be read.
  *
- * The names of a header go ahead of its rows, once, as a message that names columns (wire/columns.h): so they
- * are in the journal, and a replay publishes models with names too.
- *
  * A refused row is reported with its line; the text of the line goes into the error event. */
 #include "server/ingest_stdin.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,9 +45,19 @@ struct svi_reader_options svi_ingest_stdin_options(const struct svi_settings *s)
         .format = s->in_format,
         .label = s->label,
         .label_required = svi_settings_chosen(s, "label"),
-        .id = s->id[0] ? s->id : NULL,
-        .ts = s->ts[0] ? s->ts : NULL,
-        .weight = s->weight[0] ? s->weight : NULL,
+        .id = s->id,
+        .ts = s->ts,
+        .weight = s->weight,
+        .ignore = s->ignore,
+        .categories = s->categories,
+        .numbers = s->numbers,
+        .features = s->features,
+        .columns = s->columns,
+        .no_header = s->no_header,
+        .missing = s->missing_words,
+        .hash = s->hash > 0,
+        .unlabelled = s->method == SVI_METHOD_NONE,
+        .task_given = svi_settings_chosen(s, "task"),
     };
 }
 
@@ -88,6 +96,10 @@ void svi_ingest_stdin_free(svi_ingest_stdin **in) {
 
 int svi_ingest_stdin_fd(const svi_ingest_stdin *in) {
     return in->reader ? svi_reader_fd(in->reader) : STDIN_FILENO;
+}
+
+double svi_ingest_stdin_wait(const svi_ingest_stdin *in) {
+    return in->reader ? svi_reader_wait(in->reader) : INFINITY;
 }
 
 int64_t svi_ingest_stdin_row(const svi_ingest_stdin *in) {
