@@ -451,6 +451,12 @@ static svs_code engine_greet(struct svi_engine *e, const struct svi_envelope *en
     return SVS_OK;
 }
 
+/* May columns be missing from the list that the message begins with? Its samples are asked one by one. */
+static bool engine_may_leave_out(const struct svi_engine *e, const struct svi_envelope *env) {
+    const int missing = e->s.missing;
+    return missing == SVI_MISSING_AUTO ? env->first.seen >> SVI_KEY_MISSING & 1 : missing != SVI_MISSING_REFUSE;
+}
+
 svs_code svi_engine_apply(svi_engine *e, struct svi_envelope *env, double now, bool sourced,
                           struct svi_receipt *r) {
     struct svi_receipt scratch;
@@ -472,7 +478,7 @@ svs_code svi_engine_apply(svi_engine *e, struct svi_envelope *env, double now, b
         code = engine_enter(e, env, now, r, &source, &skip, &err);
     if (code == SVS_OK && !greets &&
         skip < env->left) /* before its number is used up: it may come again with others */
-        code = svi_columns_match(&e->columns, &e->schema, env, false, &err);
+        code = svi_columns_match(&e->columns, &e->schema, env, engine_may_leave_out(e, env), &err);
     const int64_t count = code == SVS_OK && !greets ? env->left : 0;
     for (int64_t i = 0; i < count; i++)
         engine_take_element(e, env, i < skip, now, r);

@@ -139,6 +139,14 @@ void svi_alsvm_reset(svs_alsvm *m, int rows, double nu) {
         alsvm_set_entry(m, i, i, 1 / nu);
 }
 
+void svi_alsvm_shrink(svs_alsvm *m, int dim, double nu) {
+    m->r.dim = dim;
+    m->r.strip = m->kernels->strip(dim);
+    m->r.padded = alsvm_padded(dim, m->r.strip);
+    alsvm_lay_out(&m->r, m->memory);
+    svi_alsvm_reset(m, m->r.rows, nu);
+}
+
 void svi_alsvm_set_alone(svs_alsvm *m, int j, double nu) {
     alsvm_set_entry(m, j, j, 1 / nu);
 }

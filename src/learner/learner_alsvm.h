@@ -35,6 +35,9 @@ double svi_alsvm_trace_inverse(svs_alsvm *m);
 /* Back to P = I/nu, w = 0 with `rows` rows. */
 void svi_alsvm_reset(svs_alsvm *m, int rows, double nu);
 
+/* Back to P = I/nu, w = 0 of `dim` features, at most what it has, in the room that it has. */
+void svi_alsvm_shrink(svs_alsvm *m, int dim, double nu);
+
 /* P_jj = 1/nu, for a coordinate that no sample has touched since the reset or growth. */
 void svi_alsvm_set_alone(svs_alsvm *m, int j, double nu);
 

@@ -4,7 +4,7 @@
  *  - learner_slide.c: one sample in, what leaves out: the group of operations of a step
  *  - learner_rebuild.c: the guard: when and how P and w are rebuilt
  *  - learner_ridge.c: the ridge, which fades and is renewed with forgetting
- *  - learner_features.c: which features are unscaled
+ *  - learner_features.c: more features, which of them are unscaled, and which are not in yet
  *  - learner_renew.c: a feature that no held sample has becomes a new one
  *  - learner_refine.c: w corrected by the residual of the rows, where P has lost digits
  *  - learner_held.c: what is held: numbers, the newest row, means
@@ -38,7 +38,8 @@ struct svi_kept_sums {
 struct svs_learner {
     svs_options o;
     double nu;
-    int d;            /* features; the recursion has d + 1 */
+    int d;            /* features that are in; the recursion has d + 1 */
+    int declared;     /* features that there are: those from d on were 0 in every sample so far */
     int feature_room; /* features that rows, scaler and buffers have room for */
     svs_alsvm *m;
     struct svi_scaler scaler;
@@ -93,6 +94,21 @@ static inline int svi_rows(const svs_learner *l) {
 }
 /* The +-1 targets of a class, or the regression target. */
 void svi_targets(const svs_learner *l, int label, double target, double *t);
+
+/* ---- learner_features.c */
+/* Room for `features` of them in all that has one entry for each. */
+svs_code svi_features_room(svs_learner *l, int features, svs_error *err);
+svs_code svi_features_room_for_vectors(svs_learner *l, int features, svs_error *err);
+/* There are d features, with room for them; what is in stays as it is. */
+svs_code svi_features_declare(svs_learner *l, int d, svs_error *err);
+/* The first d features, which are declared, are in from now on. */
+svs_code svi_features_widen(svs_learner *l, int d, svs_error *err);
+/* Before the row is learned or waits: those up to its last value are in. True in *widened: input 0 is lost. */
+svs_code svi_features_wake(svs_learner *l, const double *x, bool *widened, svs_error *err);
+
+static inline size_t svi_features_vector_room(int features) {
+    return (size_t)svi_round_up(features + 1, 48);
+}
 
 /* ---- learner_slide.c */
 /* Learns a sample whose raw row is x (not inside the window ring), whose z is in input 0 already and whose

@@ -118,7 +118,7 @@ void svi_scaler_archive_unscaled(struct svi_archive *a, struct svi_scaler *s) {
     int count = s->room;
     while (!a->loading && count > 0 && !s->unscaled[count - 1])
         count--;
-    svi_archive_int(a, "unscaled flags", &count, 1, s->room);
+    svi_archive_int(a, "unscaled flags", &count, 0, s->room);
     if (!svi_archive_ok(a))
         return;
     svi_archive_bytes(a, "unscaled", s->unscaled, count);

@@ -185,7 +185,6 @@ static void test_scaled_before(void **unused) {
         svs_options o;
         svs_options_default(&o);
         o.window = window;
-        o.forget = window ? 1 : 0.99;
         begin(&s, o, MOST, 9);
         begin(&plain, o, MOST, 9);
         for (int j = NUMBERS; j < MOST; j++)
