@@ -232,6 +232,7 @@ const struct cli_command cli_eval = {
         "  svmstream eval --label rain weather.csv.gz\n"
         "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm",
     .keys = "in.format stream task method C window window.seconds forget scale features label id ts weight "
+            "columns no-header categories numbers ignore missing.words "
             "missing refit refit. serve novelty novelty. alert. labels. ts.ahead max.features max.classes "
             "threads seed",
     .options = options,
