@@ -27,6 +27,7 @@ struct eval {
     svi_reader *reader;
     int64_t row, every, refused;
     bool located; /* the refusal names its line itself */
+    bool regress; /* what is learned is a number */
     struct svi_arrival_clock clock;
     double now;
     struct cli_progress progress;
@@ -50,7 +51,7 @@ static const char *const classify[] = {"accuracy", "kappa", "kappa_t", "f1", "au
 static const char *const regress[] = {"rmse", "mae", "r2", NULL};
 
 static const char *const *quality_names(const struct eval *e) {
-    return e->args->settings.task == SVS_REGRESS ? regress : classify;
+    return e->regress ? regress : classify;
 }
 
 static double cmd_eval_rate(const struct eval *e, double seconds) {
@@ -158,10 +159,9 @@ static svs_code write_model(struct eval *e, const char *path, svs_error *err) {
 
 static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
     svs_code code = take_all(e, err);
-    const char *note = svi_reader_note(e->reader);
     double seconds = cli_progress_end(&e->progress);
-    if (note && !e->args->quiet && e->args->settings.method != SVI_METHOD_NONE)
-        fprintf(stderr, "%s\n", note);
+    if (svi_reader_headers(e->reader) > 0 && !e->args->quiet)
+        fprintf(stderr, "%" PRId64 " lines repeat the header: passed over\n", svi_reader_headers(e->reader));
     char reasons[SVS_ERROR_TEXT];
     svs_code most;
     svi_code_counts(svi_engine_refusals(e->engine), reasons, sizeof reasons, &most);
@@ -178,6 +178,25 @@ static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
     return code;
 }
 
+/* The file comes first: what its label is may say what is learned. */
+static svs_code cmd_eval_open(struct eval *e, struct svi_settings *s, svs_error *err) {
+    struct svi_reader_options o = svi_ingest_stdin_options(s);
+    o.task_follows = true;
+    e->reader = svi_reader_open(e->args->positional[0], &o, NULL, err);
+    if (!e->reader || svi_reader_settle(e->reader, err) != SVS_OK)
+        return err->code;
+    if (!o.task_given)
+        s->task = (int)svi_reader_task(e->reader);
+    e->regress = s->task == SVS_REGRESS;
+    if (svi_reader_note(e->reader) && !e->args->quiet)
+        fprintf(stderr, "%s\n", svi_reader_note(e->reader));
+    e->engine = svi_engine_new(s, 0, cmd_eval_sink, e, err);
+    if (!e->engine)
+        return err->code;
+    svi_reader_shape(e->reader, &svi_engine_schema(e->engine)->shape);
+    return SVS_OK;
+}
+
 static int cmd_eval_run(const struct cli_args *a) {
     struct eval e = {.args = a, .every = cli_integer(a, "every")};
     struct svi_settings s = a->settings;
@@ -189,12 +208,9 @@ static int cmd_eval_run(const struct cli_args *a) {
     s.scores = SVI_SCORES_NONE; /* no events but errors: they would only cost time */
     s.publish_every = 0;
     s.publish_seconds = 0;
-    const struct svi_reader_options o = svi_ingest_stdin_options(&s);
-    e.engine = svi_engine_new(&s, 0, cmd_eval_sink, &e, &err);
-    if (e.engine)
-        e.reader = svi_reader_open(a->positional[0], &o, &svi_engine_schema(e.engine)->shape, &err);
+    svs_code code = cmd_eval_open(&e, &s, &err);
     cli_progress_begin(&e.progress, a->quiet);
-    svs_code code = e.reader ? cmd_eval_finish(&e, &err) : err.code;
+    code = code == SVS_OK ? cmd_eval_finish(&e, &err) : code;
     svi_reader_close(&e.reader);
     svi_engine_free(&e.engine);
     return cli_end(a, code, &err);
@@ -216,6 +232,7 @@ const struct cli_command cli_eval = {
         "  svmstream eval --label rain weather.csv.gz\n"
         "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm",
     .keys = "in.format stream task method C window window.seconds forget scale features label id ts weight "
+            "columns no-header categories numbers ignore missing.words "
             "missing refit refit. serve novelty novelty. alert. labels. ts.ahead max.features max.classes "
             "threads seed",
     .options = options,

@@ -74,6 +74,8 @@ svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_engine 
     in->settings = s;
     in->capacity = (size_t)s->max_message + CHUNK;
     in->options = svi_ingest_stdin_options(s);
+    in->options.known = svi_cells_known;
+    in->options.stream = svi_engine_schema(e);
     if (!msgpack)
         in->reader = svi_reader_open("-", &in->options, &svi_engine_schema(e)->shape, err);
     else if (!(in->buffer = svi_alloc(in->capacity)))
