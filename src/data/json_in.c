@@ -37,7 +37,8 @@ static bool at_end(struct check *c) {
 static svs_code json_in_refuse(const struct check *c, const char *what) {
     size_t at = (size_t)(c->at - c->start) + 1;
     if (c->at >= c->end)
-        return svi_fail(c->err, SVS_TRUNCATED, "the JSON text ends too early: %s expected", what);
+        return svi_fail(c->err, SVS_TRUNCATED, "the JSON text ends too early, after %zu bytes: %s expected",
+                        at - 1, what);
     char text[24];
     size_t left = (size_t)(c->end - c->at);
     svi_escape(text, sizeof text, c->at, left < 12 ? left : 12);
@@ -144,8 +145,8 @@ static svs_code check_container(struct check *c, int depth) {
     bool object = *c->at++ == '{';
     char close = object ? '}' : ']';
     if (depth == 0)
-        return svi_fail(c->err, SVS_TOO_DEEP, "objects and arrays are nested more than %d deep",
-                        c->depth_max);
+        return svi_fail(c->err, SVS_TOO_DEEP, "objects and arrays are nested more than %d deep at byte %zu",
+                        c->depth_max, (size_t)(c->at - c->start));
     if (!at_end(c) && *c->at == close)
         return c->at++, SVS_OK;
     for (;;) {
