@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "data/number.h"
 
 /* Text that is not known to be JSON yet. */
 struct check {
@@ -125,17 +124,28 @@ static bool json_in_take_word(struct check *c, const char *word) {
     return true;
 }
 
-/* svi_number takes a little more than JSON does: a leading plus, zeros in front, a bare point. */
+static const char *past_digits(const char *p) {
+    while (json_in_is_digit(*p))
+        p++;
+    return p;
+}
+
+/* Its form alone; svi_number, which takes a little more (a leading plus, zeros in front, a bare point), makes
+ * it a number later. The byte at the end is part of none. */
 static svs_code check_number(struct check *c) {
-    double value;
-    const char *p = c->at + (*c->at == '-');
-    const char *stop = svi_number(c->at, &value);
-    if (stop == c->at || !json_in_is_digit(*p) || (*p == '0' && json_in_is_digit(p[1])))
+    const char *first = c->at + (*c->at == '-'), *p = past_digits(first);
+    if (p == first || (*first == '0' && p > first + 1))
         return json_in_take_word(c, "-Infinity") ? SVS_OK : json_in_refuse(c, "a value");
-    const char *point = memchr(p, '.', (size_t)(stop - p));
-    if (point && !json_in_is_digit(point[1]))
+    if (*p == '.' && !json_in_is_digit(p[1]))
         return json_in_refuse(c, "a number with digits after its point");
-    c->at = stop;
+    if (*p == '.')
+        p = past_digits(p + 1);
+    if (*p == 'e' || *p == 'E') {
+        const char *exponent = p + 1 + (p[1] == '-' || p[1] == '+');
+        if (json_in_is_digit(*exponent))
+            p = past_digits(exponent);
+    }
+    c->at = p;
     return SVS_OK;
 }
 

@@ -77,27 +77,36 @@ static void container_close(struct conversion *c, size_t at, uint32_t count, boo
 
 /* ---- values */
 
+/* Where `size` bytes more are written, NULL without memory; what is written is then added to the size. */
+static uint8_t *convert_room(struct conversion *c, size_t size) {
+    struct svi_bytes *out = c->pack.out;
+    c->pack.failed = c->pack.failed || svi_bytes_reserve(out, size) != SVS_OK;
+    return c->pack.failed ? NULL : out->data + out->size;
+}
+
 /* A double with its bits: NaN too, which is refused as what it is. */
 static void convert_real(struct conversion *c, double r) {
-    uint8_t item[9];
+    uint8_t *to = convert_room(c, 9);
     uint64_t bits;
     memcpy(&bits, &r, sizeof bits);
-    svi_store_word(item, SVI_LEAD_DOUBLE, bits);
-    svi_pack_raw(&c->pack, item, sizeof item);
+    if (to)
+        c->pack.out->size += (size_t)(svi_store_word(to, SVI_LEAD_DOUBLE, bits) - to);
 }
 
 static const char *convert_number(struct conversion *c, const char *value) {
     int64_t i = 0;
     double r = 0;
-    const char *stop = svi_integer(value, &i);
-    const bool whole = stop != value && *stop != '.' && *stop != 'e' && *stop != 'E';
-    if (whole && (i != 0 || *value != '-')) {
+    const char *end = value + 1;
+    while (*end >= '0' && *end <= '9')
+        end++;
+    const bool whole = *end != '.' && *end != 'e' && *end != 'E';
+    if (whole && svi_integer(value, &i) == end && (i != 0 || *value != '-')) {
         svi_pack_int(&c->pack, i);
-        return stop;
+        return end;
     }
-    stop = svi_number(value, &r);
+    end = svi_number(value, &r);
     convert_real(c, r);
-    return stop;
+    return end;
 }
 
 /* What has escapes is unescaped after room for the longest head, and moved to its place. */
@@ -105,19 +114,15 @@ static void convert_string(struct conversion *c, struct svi_span raw) {
     struct svi_bytes *out = c->pack.out;
     struct svi_span text = raw;
     const size_t most = (size_t)(raw.end - raw.at);
-    const bool escaped = memchr(raw.at, '\\', most);
-    if (escaped && svi_bytes_reserve(out, STRING_HEAD + most) != SVS_OK)
-        c->pack.failed = true;
-    if (c->pack.failed)
+    uint8_t *to = convert_room(c, STRING_HEAD + most);
+    if (!to)
         return;
-    if (escaped)
-        svi_json_unescape(raw, (char *)out->data + out->size + STRING_HEAD, most, &text);
+    svi_json_unescape(raw, (char *)to + STRING_HEAD, most, &text);
     const size_t length = (size_t)(text.end - text.at);
-    msgpack_pack_str(&c->pack.packer, length);
-    if (!escaped) {
-        svi_pack_raw(&c->pack, text.at, length);
-        return;
-    }
+    if (length < 32)
+        out->data[out->size++] = (uint8_t)(0xa0 | length);
+    else
+        msgpack_pack_str(&c->pack.packer, length);
     memmove(out->data + out->size, text.at, length);
     out->size += length;
 }
