@@ -26,24 +26,32 @@ bool svi_span_is(struct svi_span s, const char *name) {
     return length == strlen(name) && memcmp(s.at, name, length) == 0;
 }
 
-static bool one_of(struct svi_span s, const char *const *words) {
-    size_t length = (size_t)(s.end - s.at);
-    for (; *words; words++)
-        if (length == strlen(*words) && strncasecmp(s.at, *words, length) == 0)
+/* Is it one of the words between commas? In any case where `fold`. */
+static bool one_of(struct svi_span s, const char *words, bool fold) {
+    const size_t length = (size_t)(s.end - s.at);
+    while (words && *words) {
+        const char *end = strchrnul(words, ',');
+        const struct svi_span word = svi_trim((struct svi_span){words, end});
+        if ((size_t)(word.end - word.at) == length &&
+            (fold ? strncasecmp(s.at, word.at, length) : memcmp(s.at, word.at, length)) == 0)
             return true;
+        words = *end ? end + 1 : end;
+    }
     return false;
 }
 
-bool svi_cell_missing(struct svi_span s) {
-    static const char *const words[] = {"", "NA", "NaN", "null", "?", NULL};
-    return one_of(s, words);
+bool svi_span_listed(struct svi_span s, const char *names) {
+    return one_of(s, names, false);
+}
+
+bool svi_cell_missing(struct svi_span s, const char *words) {
+    return s.at == s.end || one_of(s, words, true);
 }
 
 bool svi_cell_infinite(struct svi_span s) {
-    static const char *const words[] = {"inf", "infinity", NULL};
     if (s.at < s.end && (*s.at == '-' || *s.at == '+'))
         s.at++;
-    return one_of(s, words);
+    return one_of(s, "inf,infinity", true);
 }
 
 bool svi_cell_number(struct svi_span s, double *value) {
@@ -56,13 +64,13 @@ svs_value svi_label_number(double y) {
 }
 
 /* Integer text, or nothing; both labels and ids may be that. */
-static bool cell_plain(struct svi_span s, svs_value *v) {
+static bool cell_plain(struct svi_span s, const char *missing, svs_value *v) {
     int64_t i = 0;
     if (s.at < s.end && svi_integer(s.at, &i) == s.end) {
         *v = svs_int(i);
         return true;
     }
-    if (!svi_cell_missing(s))
+    if (!svi_cell_missing(s, missing))
         return false;
     *v = svs_none();
     return true;
@@ -81,9 +89,9 @@ static svs_code cell_text(struct svi_span s, const char *what, svs_code too_long
     return SVS_OK;
 }
 
-svs_code svi_cell_label(struct svi_span s, svs_value *y, svs_error *err) {
+svs_code svi_cell_label(struct svi_span s, const char *missing, svs_value *y, svs_error *err) {
     double number = 0;
-    if (cell_plain(s, y))
+    if (cell_plain(s, missing, y))
         return SVS_OK;
     if (!svi_cell_number(s, &number))
         return cell_text(s, "label", SVS_TOO_LARGE, SVS_BAD_LABEL, y, err);
@@ -93,8 +101,8 @@ svs_code svi_cell_label(struct svi_span s, svs_value *y, svs_error *err) {
     return SVS_OK;
 }
 
-svs_code svi_cell_id(struct svi_span s, svs_value *id, svs_error *err) {
-    return cell_plain(s, id) ? SVS_OK : cell_text(s, "id", SVS_BAD_ID, SVS_BAD_ID, id, err);
+svs_code svi_cell_id(struct svi_span s, const char *missing, svs_value *id, svs_error *err) {
+    return cell_plain(s, missing, id) ? SVS_OK : cell_text(s, "id", SVS_BAD_ID, SVS_BAD_ID, id, err);
 }
 
 svs_code svi_check_weight(double w, svs_error *err) {

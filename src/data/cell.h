@@ -16,8 +16,15 @@ struct svi_span svi_trim(struct svi_span s);
 /* Is it this name? */
 bool svi_span_is(struct svi_span s, const char *name);
 
-/* Nothing, or one of NA, NaN, null, ? in any case. */
-bool svi_cell_missing(struct svi_span s);
+/* The words for a missing value where the settings name none. */
+#define SVI_MISSING_WORDS "NA,NaN,null,?,-"
+
+/* Is it one of these names, which are separated by commas, blanks around them dropped? NULL: there are none.
+ */
+bool svi_span_listed(struct svi_span s, const char *names);
+
+/* Nothing, or one of the words, in any case. */
+bool svi_cell_missing(struct svi_span s, const char *words);
 
 /* [+-] inf or infinity, in any case. */
 bool svi_cell_infinite(struct svi_span s);
@@ -28,12 +35,13 @@ bool svi_cell_number(struct svi_span s, double *value);
 /* SVS_INT when it is integral and at most 2^53 in size, else SVS_REAL. */
 svs_value svi_label_number(double y);
 
-/* Missing: SVS_NONE; integer text: SVS_INT; another number: as svi_label_number; else SVS_STR, a view of it.
- * SVS_NOT_FINITE, SVS_TOO_LARGE (over SVS_NAME_MAX bytes), SVS_BAD_LABEL (not UTF-8). */
-svs_code svi_cell_label(struct svi_span s, svs_value *y, svs_error *err);
+/* One of the words `missing`: SVS_NONE; integer text: SVS_INT; another number: as svi_label_number; else
+ * SVS_STR, a view of it. SVS_NOT_FINITE, SVS_TOO_LARGE (over SVS_NAME_MAX bytes), SVS_BAD_LABEL (not UTF-8).
+ */
+svs_code svi_cell_label(struct svi_span s, const char *missing, svs_value *y, svs_error *err);
 
-/* Missing: SVS_NONE; integer text: SVS_INT; else SVS_STR, a view. SVS_BAD_ID. */
-svs_code svi_cell_id(struct svi_span s, svs_value *id, svs_error *err);
+/* One of the words `missing`: SVS_NONE; integer text: SVS_INT; else SVS_STR, a view. SVS_BAD_ID. */
+svs_code svi_cell_id(struct svi_span s, const char *missing, svs_value *id, svs_error *err);
 
 /* A weight, finite and above 0. SVS_BAD_WEIGHT. */
 svs_code svi_check_weight(double w, svs_error *err);

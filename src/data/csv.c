@@ -1,39 +1,53 @@
-/* CSV: a header line, then one cell a column.
+/* CSV: a line of names, or none, then one cell a column.
  *
- * The header decides what each column is (`roles`): a feature's place in x, the label, id, time stamp or
- * weight, or nothing. It also gives the shape its names: with fixed names the columns must be there and
- * others are ignored.
+ * What each column is (`columns`) is known when the first rows have been looked at (column_guess.h): a
+ * feature, which has a place in `cells`, or the label, id, time, weight, or nothing. Whether the first line
+ * is a header may take these rows, too: it is none when it is numbers, or when it has numbers above numbers
+ * and words that come again below. A line that repeats the header is passed over.
  *
  * A row is read cell by cell. A feature that is simply a number, nearly every cell, is read where it stands;
- * only a cell that is something else is cut out, unquoted and looked at (missing, a label, an error). A row
- * with too few or too many cells is refused as that, whatever else is wrong with it.
+ * only a cell that is something else is cut out, unquoted and looked at. A row with too few or too many cells
+ * is refused as that, whatever else is wrong with it.
  *
- * Order: cells, the header, rows. */
+ * Order: cells, the first line, what the columns are, rows. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include "data/cell.h"
-#include "data/reader_internal.h"
 #include "data/number.h"
+#include "data/reader_internal.h"
 
-#define CSV_TEXT (2 * SVS_NAME_MAX) /* longest label or id while its quotes are doubled */
-#define LIST_MAX 150                /* bytes of an error text that list the columns */
+#define COMMA_TEXT 48 /* longest number with a decimal comma */
 
-/* What a column is; 0 and above: the feature's place in x. */
-enum { CSV_IGNORED = -1, CSV_LABEL = -2, CSV_ID = -3, CSV_TS = -4, CSV_WEIGHT = -5 };
+enum csv_header { CSV_NO_HEADER, CSV_HEADER, CSV_MAYBE_HEADER };
+
+/* What is in a column, and where its value goes. */
+struct csv_column {
+    struct svi_column_use is;
+    struct svi_cell *cell; /* of a feature */
+};
 
 struct csv {
-    int columns, d;                               /* cells a row, features among them */
-    char delimiter;                               /* comma, semicolon or tab */
-    int32_t *roles;                               /* by column */
-    struct svi_span *names;                       /* by column; in `text` */
-    char *text;                                   /* copy of the line, its doubled quotes undone */
-    char note[SVS_ERROR_TEXT];                    /* there is no label; "": there is */
-    char label_text[CSV_TEXT], id_text[CSV_TEXT]; /* of the present row */
+    const struct svi_reader_options *o;
+    svi_guess *guess;
+    int count;      /* cells of a row */
+    char delimiter; /* comma, semicolon, tab or bar */
+    enum csv_header header;
+    struct svi_span first;      /* the first line; in `text` */
+    struct svi_span *names;     /* by column; in `text`, or in the setting */
+    struct csv_column *columns; /* once they are known */
+    struct svi_cell *cells;     /* of the features, in their order */
+    int cell_count;
+    char *
+        text; /* two copies of the first line: as it is, and with doubled quotes undone; and numbered names */
+    char *room; /* words of the present row whose doubled quotes were undone */
+    size_t room_size, used;
+    int64_t headers; /* lines that were the header again */
+    bool begun;      /* the first line came as a row */
 };
 
 /* ---- cells */
@@ -83,226 +97,174 @@ static struct svi_span csv_unquote(struct svi_span cell, char *out) {
     return (struct svi_span){out, to};
 }
 
-/* ---- the header */
+/* ---- the first line */
 
 /* The separator that is there most often outside of quotes; comma when there is none. */
 static char csv_guess_delimiter(struct svi_span line, int *count) {
-    static const char candidates[] = ",;\t";
-    int counts[3] = {0}, best = 0;
+    static const char candidates[] = ",;\t|";
+    int counts[4] = {0}, best = 0;
     bool quoted = false;
     for (const char *p = line.at; p < line.end; p++) {
         quoted ^= *p == '"';
-        const char *which = memchr(candidates, *p, 3);
+        const char *which = memchr(candidates, *p, 4);
         if (which && !quoted)
             counts[which - candidates]++;
     }
-    for (int i = 1; i < 3; i++)
+    for (int i = 1; i < 4; i++)
         if (counts[i] > counts[best])
             best = i;
     *count = counts[best];
     return candidates[best];
 }
 
-/* The names of the columns; `length`: of the line. */
-static svs_code csv_cut_names(struct csv *h, size_t length, svs_error *err) {
-    char *p = h->text, *end = h->text + length;
-    bool numbers = true;
-    double v;
-    for (int i = 0; i < h->columns; i++) {
-        h->roles[i] = CSV_IGNORED;
+/* Its cells, in our own copy. */
+static svs_code csv_cut_first(struct csv *h, char *p, char *end, svs_error *err) {
+    for (int i = 0; i < h->count; i++) {
         struct svi_span name;
         const char *stop = csv_cut(h, p, end, &name);
-        if (!stop || (stop == end) != (i == h->columns - 1))
+        if (!stop || (stop == end) != (i == h->count - 1))
             return svi_fail(err, SVS_SETTING, "column %d of the header: its quotes are wrong", i + 1);
-        /* The span lies in our own copy. */
-        h->names[i] = csv_unquote(name, h->text + (name.at - h->text));
-        if (name.at == name.end)
-            return svi_fail(err, SVS_BAD_COLUMN, "column %d of the header has no name", i + 1);
-        numbers = numbers && svi_cell_number(h->names[i], &v);
-        p = h->text + (stop - h->text) + 1;
-    }
-    if (!numbers)
-        return SVS_OK;
-    return svi_fail(err, SVS_SETTING,
-                    "the first line is numbers; a CSV needs a header line with the column names");
-}
-
-static svs_code csv_fail_columns(struct svi_span line, const char *name, const char *what, svs_error *err) {
-    char list[LIST_MAX];
-    return svi_fail(err, SVS_SETTING, "there is no %s \"%.60s\"; the columns are %s", what, name,
-                    svi_span_text(line, list, sizeof list));
-}
-
-static svs_code csv_assign_wanted(struct csv *h, const struct svi_reader_options *o, struct svi_span line,
-                                  svs_error *err) {
-    const struct {
-        const char *name, *what;
-        int32_t role;
-        bool required;
-    } all[] = {
-        {o->label ? o->label : "label", "label column", CSV_LABEL, o->label_required},
-        {o->id, "id column", CSV_ID, o->id != NULL},
-        {o->ts, "ts column", CSV_TS, o->ts != NULL},
-        {o->weight, "weight column", CSV_WEIGHT, o->weight != NULL},
-    };
-    for (int k = 0; k < 4; k++) {
-        int found = 0;
-        for (int i = 0; all[k].name && i < h->columns; i++)
-            if (svi_span_is(h->names[i], all[k].name)) {
-                h->roles[i] = all[k].role;
-                found++;
-            }
-        if (found == 0 && all[k].required)
-            return csv_fail_columns(line, all[k].name, all[k].what, err);
-        if (found > 1)
-            return svi_fail(err, SVS_SETTING, "the header has the column \"%.60s\" %d times", all[k].name,
-                            found);
+        p += stop - p;
+        h->names[i] = csv_unquote(name, (char *)h->text + (name.at - h->text));
+        p++;
     }
     return SVS_OK;
 }
 
-/* The columns of a stream that has begun are these: a header with others belongs to other data. */
-static svs_code csv_fail_other(const struct csv *h, const struct svi_shape *s, svs_error *err) {
-    char sent[SVI_LIST_PAIR] = "", have[SVI_LIST_PAIR] = "";
-    bool room = true;
-    for (int i = 0; room && i < h->columns; i++)
-        if (h->roles[i] >= 0)
-            room =
-                svi_list_add(sent, sizeof sent, h->names[i].at, (size_t)(h->names[i].end - h->names[i].at));
-    room = true;
-    for (int j = 0; room && j < s->names_kept; j++)
-        room = svi_list_add(have, sizeof have, svs_features_name(s->names, j),
-                            strlen(svs_features_name(s->names, j)));
-    return svi_fail(err, SVS_OTHER_COLUMNS, "the columns are %s, but this stream has %s", sent, have);
+static bool csv_is_value(struct svi_span cell) {
+    double v;
+    return svi_cell_number(cell, &v) || svi_time_of_text(cell.at, (size_t)(cell.end - cell.at), 0, &v);
 }
 
-/* The place in x of the column, which becomes a feature unless the names are fixed and this is none of them.
- */
-static svs_code csv_assign_feature(struct csv *h, struct svi_shape *s, int column, svs_error *err) {
-    struct svi_span name = h->names[column];
-    size_t length = (size_t)(name.end - name.at);
-    int place = svs_features_find(s->names, name.at, length);
-    if (place < 0 && s->fixed_names)
-        return SVS_OK;
-    svs_error why = {0};
-    if (place < 0)
-        place = svs_features_add(s->names, name.at, length, &why);
-    if (place < 0)
-        return svi_fail(err, why.code, "column %d of the header: %.200s", column + 1, why.text);
-    if (!svi_shape_mark(s, place)) {
+/* What can be said of the first line alone. */
+static enum csv_header csv_look_at_first(const struct csv *h) {
+    int values = 0, empty = 0;
+    if (h->o->no_header || (h->o->columns && *h->o->columns))
+        return CSV_NO_HEADER;
+    for (int i = 0; i < h->count; i++) {
+        values += csv_is_value(h->names[i]);
+        empty += svi_cell_missing(h->names[i], h->o->missing);
+    }
+    return values == 0 ? CSV_HEADER : values + empty == h->count ? CSV_NO_HEADER : CSV_MAYBE_HEADER;
+}
+
+/* With the rows below it: numbers above numbers, and a word that comes again; but no word above numbers. */
+static enum csv_header csv_look_below(const struct csv *h) {
+    int continues = 0, repeats = 0, words = 0;
+    for (int i = 0; i < h->count; i++) {
+        if (svi_guess_differs(h->guess, i, h->names[i]))
+            return CSV_HEADER;
+        continues += svi_guess_continues(h->guess, i, h->names[i]);
+        words += !csv_is_value(h->names[i]) && !svi_cell_missing(h->names[i], h->o->missing);
+        repeats += svi_guess_repeats(h->guess, i, h->names[i]);
+    }
+    return continues > 0 && (words == 0 || repeats > 0) ? CSV_NO_HEADER : CSV_HEADER;
+}
+
+/* ---- what the columns are */
+
+/* c1, c2, ... of a column without a name; `to` has 12 bytes. */
+static struct svi_span csv_number_name(char *to, int column) {
+    return (struct svi_span){to, to + snprintf(to, 12, "c%d", column + 1)};
+}
+
+/* Names of the setting `columns`, one for each column. */
+static svs_code csv_take_columns(struct csv *h, svs_error *err) {
+    int count = 0;
+    for (const char *p = h->o->columns; p; count++) {
+        const char *end = strchrnul(p, ',');
+        if (count < h->count)
+            h->names[count] = svi_trim((struct svi_span){p, end});
+        p = *end ? end + 1 : NULL;
+    }
+    return count == h->count
+               ? SVS_OK
+               : svi_fail(err, SVS_SETTING, "`columns` has %d names, but the first line has %d cells", count,
+                          h->count);
+}
+
+/* Names are different, and names of features. */
+static svs_code csv_check_names(const struct csv *h, svs_error *err) {
+    svs_features *names = svs_features_new(1000000, err);
+    svs_code code = names ? SVS_OK : err->code;
+    for (int i = 0; i < h->count && code == SVS_OK; i++) {
+        svs_error why = {0};
         char text[80];
-        return svi_fail(err, SVS_SETTING, "the header has the column \"%s\" twice",
-                        svi_span_text(name, text, sizeof text));
+        const int place =
+            svs_features_add(names, h->names[i].at, (size_t)(h->names[i].end - h->names[i].at), &why);
+        if (place < 0)
+            code = svi_fail(err, why.code, "column %d of the header: %.200s", i + 1, why.text);
+        else if (place < i)
+            code = svi_fail(err, SVS_SETTING, "the header has the column \"%s\" twice: rename one of them",
+                            svi_span_text(h->names[i], text, sizeof text));
     }
-    h->roles[column] = place;
-    return SVS_OK;
+    svs_features_free(&names);
+    return code;
 }
 
-static svs_code csv_assign_features(struct csv *h, struct svi_shape *s, struct svi_span line,
-                                    svs_error *err) {
-    const bool begun = s->names_kept > 0 && !s->fixed_names;
-    svi_shape_begin_row(s);
-    for (int i = 0; i < h->columns; i++) {
-        svs_code code = h->roles[i] == CSV_IGNORED ? csv_assign_feature(h, s, i, err) : SVS_OK;
-        if (code != SVS_OK)
-            return code;
-    }
-    h->d = svs_features_count(s->names);
-    if (begun && h->d > s->names_kept)
-        return csv_fail_other(h, s, err);
-    for (int j = 0; j < h->d; j++)
-        if (svi_shape_mark(s, j)) /* no column has claimed it */
-            return begun ? csv_fail_other(h, s, err)
-                         : csv_fail_columns(line, svs_features_name(s->names, j), "feature column", err);
-    return h->d > 0 ? SVS_OK : svi_fail(err, SVS_SETTING, "the header names no feature column");
+/* The names as they are from here on: of the header, of the settings, or numbers. */
+static svs_code csv_name_columns(struct csv *h, svs_error *err) {
+    char *numbered = h->text + 2 * (h->first.end - h->first.at);
+    const bool given = h->header == CSV_NO_HEADER && h->o->columns && *h->o->columns;
+    svs_code code = given ? csv_take_columns(h, err) : SVS_OK;
+    for (int i = 0; i < h->count; i++)
+        if (!given && (h->header == CSV_NO_HEADER || h->names[i].at == h->names[i].end))
+            h->names[i] = csv_number_name(numbered + 12 * (ptrdiff_t)i, i);
+    if (code == SVS_OK)
+        code = csv_check_names(h, err);
+    for (int i = 0; i < h->count && code == SVS_OK; i++)
+        svi_guess_rename(h->guess, i, h->names[i]);
+    return code;
 }
 
-/* ---- a header without the label */
-
-/* Names that labels have, and where they are looked for first. */
-static bool csv_sounds_like_label(struct svi_span name) {
-    static const char *const words[] = {"label", "class", "target", "y", "outcome", "status", "category"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if ((size_t)(name.end - name.at) == strlen(words[i]) &&
-            strncasecmp(name.at, words[i], strlen(words[i])) == 0)
-            return true;
-    return false;
-}
-
-/* Those that sound like it; else all, the last one first, where it mostly stands. */
-static void csv_list_candidates(const struct csv *h, char *list, size_t size) {
-    bool room = true;
-    for (int i = 0; room && i < h->columns; i++)
-        if (h->roles[i] == CSV_IGNORED && csv_sounds_like_label(h->names[i]))
-            room = svi_list_add(list, size, h->names[i].at, (size_t)(h->names[i].end - h->names[i].at));
-    const bool none = !list[0];
-    for (int i = h->columns - 1; room && none && i >= 0; i--)
-        if (h->roles[i] == CSV_IGNORED)
-            room = svi_list_add(list, size, h->names[i].at, (size_t)(h->names[i].end - h->names[i].at));
-}
-
-static void csv_note_label(struct csv *h, const char *label) {
-    char list[LIST_MAX] = "";
-    for (int i = 0; i < h->columns; i++)
-        if (h->roles[i] == CSV_LABEL)
-            return;
-    csv_list_candidates(h, list, sizeof list);
-    svi_escape(h->note, 64, label, strlen(label));
-    char text[sizeof h->note];
-    snprintf(text, sizeof text, "no column \"%.40s\": rows are scored, not learned; --label may be %s",
-             h->note, list);
-    memcpy(h->note, text, sizeof text);
-}
-
-static svs_code csv_read_header(struct csv *h, const struct svi_reader_options *o, struct svi_shape *shape,
-                                struct svi_span line, svs_error *err) {
+static svs_code csv_read_first(struct csv *h, struct svi_span line, svs_error *err) {
     const size_t length = (size_t)(line.end - line.at);
-    h->delimiter = csv_guess_delimiter(line, &h->columns);
-    h->columns++;
-    h->text = svi_alloc(length + CSV_TEXT); /* numbers are looked for in it: padding as after a line */
-    h->roles = svi_alloc_array((size_t)h->columns, sizeof *h->roles);
-    h->names = svi_alloc_array((size_t)h->columns, sizeof *h->names);
-    if (!h->text || !h->roles || !h->names)
+    h->delimiter = csv_guess_delimiter(line, &h->count);
+    h->count++;
+    /* Numbers are looked for in it: padding as after a line. */
+    h->text = svi_alloc(2 * length + 12 * (size_t)h->count + SVI_NUMBER_PAD + 1);
+    h->names = svi_alloc_array((size_t)h->count, sizeof *h->names);
+    h->columns = svi_alloc_array((size_t)h->count, sizeof *h->columns);
+    h->cells = svi_alloc_array((size_t)h->count, sizeof *h->cells);
+    if (!h->text || !h->names || !h->columns || !h->cells)
         return svi_fail_memory(err, "the columns of the header");
     memcpy(h->text, line.at, length);
-    svs_code code = csv_cut_names(h, length, err);
-    if (code == SVS_OK)
-        code = csv_assign_wanted(h, o, line, err);
-    if (code == SVS_OK)
-        csv_note_label(h, o->label ? o->label : "label");
-    return code == SVS_OK ? csv_assign_features(h, shape, line, err) : code;
+    memcpy(h->text + length, line.at, length);
+    h->first = (struct svi_span){h->text, h->text + length};
+    svs_code code = csv_cut_first(h, h->text + length, h->text + 2 * length, err);
+    for (int i = 0; i < h->count && code == SVS_OK; i++)
+        code = svi_guess_column(h->guess, h->names[i], err);
+    if (code != SVS_OK)
+        return code;
+    h->header = csv_look_at_first(h);
+    svi_guess_closed(h->guess, h->delimiter == ',');
+    return h->header == CSV_MAYBE_HEADER ? SVS_OK : csv_name_columns(h, err);
 }
 
 static void csv_end(void *state) {
     struct csv *h = state;
     svi_free(h->text);
-    svi_free(h->roles);
     svi_free(h->names);
+    svi_free(h->columns);
+    svi_free(h->cells);
+    svi_free(h->room);
     svi_free(h);
 }
 
-static void *csv_begin(const struct svi_reader_options *o, struct svi_shape *shape, struct svi_span line,
+static void *csv_begin(const struct svi_reader_options *o, svi_guess *guess, struct svi_span line,
                        svs_error *err) {
     struct csv *h = svi_alloc(sizeof *h);
     if (!h) {
         svi_fail_memory(err, "the columns of the header");
         return NULL;
     }
-    if (csv_read_header(h, o, shape, line, err) == SVS_OK) {
-        shape->names_kept = svs_features_count(shape->names);
+    h->o = o;
+    h->guess = guess;
+    if (csv_read_first(h, line, err) == SVS_OK)
         return h;
-    }
-    svi_shape_restore(shape);
     csv_end(h);
     return NULL;
 }
-
-static const char *csv_note(const void *state) {
-    const struct csv *h = state;
-    return h->note[0] ? h->note : NULL;
-}
-
-/* ---- rows */
 
 /* How many cells the line has; what follows an open quote is one. */
 static int csv_count_cells(const struct csv *h, struct svi_span line) {
@@ -317,9 +279,71 @@ static int csv_count_cells(const struct csv *h, struct svi_span line) {
     return count;
 }
 
+static bool csv_is_first(const struct csv *h, struct svi_span line) {
+    const size_t length = (size_t)(h->first.end - h->first.at);
+    return (size_t)(line.end - line.at) == length && memcmp(line.at, h->first.at, length) == 0;
+}
+
+static bool csv_is_blank(const struct csv *h, struct svi_span line) {
+    return line.at == line.end || (csv_is_space(h, *line.at) && svi_trim(line).at == line.end);
+}
+
+static svs_code csv_sample(void *state, struct svi_span line, bool *enough, svs_error *err) {
+    struct csv *h = state;
+    const char *p = line.at;
+    *enough = false;
+    if (csv_is_blank(h, line) || (h->header != CSV_NO_HEADER && csv_is_first(h, line)) ||
+        csv_count_cells(h, line) != h->count)
+        return SVS_OK;
+    for (int i = 0; i < h->count; i++) {
+        struct svi_span cell;
+        p = csv_cut(h, p, line.end, &cell);
+        if (!p)
+            return SVS_OK;
+        svs_code code = svi_guess_value(h->guess, i, cell, err);
+        if (code != SVS_OK)
+            return code;
+        p++;
+    }
+    svi_guess_row(h->guess);
+    return SVS_OK;
+}
+
+static svs_code csv_decide(void *state, bool whole, svs_error *err) {
+    struct csv *h = state;
+    char about[80] = "";
+    svs_code code = SVS_OK;
+    if (h->header == CSV_MAYBE_HEADER) {
+        h->header = csv_look_below(h);
+        code = csv_name_columns(h, err);
+    }
+    if (h->header == CSV_NO_HEADER && !(h->o->columns && *h->o->columns))
+        snprintf(about, sizeof about, "no header: columns are c1 to c%d", h->count);
+    if (code == SVS_OK)
+        code = svi_guess_decide(h->guess, whole, about[0] ? about : NULL, err);
+    for (int i = 0; i < h->count && code == SVS_OK; i++) {
+        struct csv_column *c = &h->columns[i];
+        c->is = *svi_guess_of(h->guess, i);
+        if (c->is.use > SVI_USE_WORD)
+            continue;
+        c->cell = &h->cells[h->cell_count++];
+        c->cell->name = h->names[i].at;
+        c->cell->name_length = (uint32_t)(h->names[i].end - h->names[i].at);
+    }
+    if (code == SVS_OK && h->cell_count == 0)
+        return svi_fail(err, SVS_SETTING, "there is no feature column: %.200s", svi_guess_note(h->guess));
+    return code;
+}
+
+static int64_t csv_headers(const void *state) {
+    return ((const struct csv *)state)->headers;
+}
+
+/* ---- rows */
+
 static svs_code csv_refuse_count(const struct csv *h, struct svi_span line, svs_error *err) {
     return svi_fail(err, SVS_WRONG_DIMENSION, "the row has %d cells, the header %d columns",
-                    csv_count_cells(h, line), h->columns);
+                    csv_count_cells(h, line), h->count);
 }
 
 /* The row being read. */
@@ -333,70 +357,161 @@ struct csv_row {
 /* A row with too few or too many cells is called that, whatever else is wrong with it. */
 static svs_code csv_refuse_cell(const struct csv_row *r, int column, struct svi_span cell,
                                 const char *wanted) {
-    char name[80], text[60];
-    if (csv_count_cells(r->h, r->line) != r->h->columns)
+    char name[60], text[60];
+    double v = 0;
+    if (csv_count_cells(r->h, r->line) != r->h->count)
         return csv_refuse_count(r->h, r->line, r->err);
     svi_span_text(r->h->names[column], name, sizeof name);
     svi_span_text(cell, text, sizeof text);
-    double v = 0;
     if (svi_cell_infinite(cell) || (svi_cell_number(cell, &v) && !isfinite(v)))
         return svi_fail(r->err, SVS_NOT_FINITE, "column \"%s\": \"%s\" is not finite", name, text);
+    if (r->h->columns[column].is.use == SVI_USE_NUMBER)
+        return svi_fail(r->err, SVS_WRONG_TYPE,
+                        "column \"%s\": \"%s\" is not a number (--categories %s takes words, missing.words "
+                        "has those for a missing value)",
+                        name, text, name);
     return svi_fail(r->err, SVS_WRONG_TYPE, "column \"%s\": \"%s\" is not %s", name, text, wanted);
+}
+
+/* The number with a point in the place of its comma. */
+static bool csv_comma_number(struct svi_span cell, double *value) {
+    char text[COMMA_TEXT + SVI_NUMBER_PAD + 1] = "";
+    const size_t length = (size_t)(cell.end - cell.at);
+    char *comma;
+    if (length >= COMMA_TEXT)
+        return false;
+    memcpy(text, cell.at, length);
+    if ((comma = memchr(text, ',', length)))
+        *comma = '.';
+    return svi_cell_number((struct svi_span){text, text + length}, value);
 }
 
 static svs_code csv_take_number(const struct csv_row *r, int column, struct svi_span cell, double *value,
                                 const char *wanted) {
-    if (!svi_cell_number(cell, value) || !isfinite(*value))
+    const bool comma = r->h->columns[column].is.comma;
+    if ((!svi_cell_number(cell, value) && !(comma && csv_comma_number(cell, value))) || !isfinite(*value))
         return csv_refuse_cell(r, column, cell, wanted);
     return SVS_OK;
 }
 
-/* A label or id with doubled quotes is undoubled into `room`, if it is not too long anyway. */
-static struct svi_span csv_plain_text(struct svi_span cell, char room[CSV_TEXT]) {
-    size_t length = (size_t)(cell.end - cell.at);
-    if (length > CSV_TEXT || !memchr(cell.at, '"', length))
-        return cell;
-    return csv_unquote(cell, room);
+static svs_code csv_take_time(const struct csv_row *r, int column, struct svi_span cell) {
+    struct csv_column *c = &r->h->columns[column];
+    double v;
+    if (svi_time_of_text(cell.at, (size_t)(cell.end - cell.at), 0, &r->m->ts))
+        return SVS_OK;
+    svs_code code = csv_take_number(
+        r, column, cell, &v, "a time: seconds (or milliseconds ...) since 1970, or 2026-11-22T10:00:00Z");
+    if (code == SVS_OK)
+        r->m->ts = svi_time_of_number(v, &c->is.unit);
+    return code;
+}
+
+/* Text whose doubled quotes are undone. */
+static svs_code csv_plain_text(const struct csv_row *r, struct svi_span *cell) {
+    struct csv *h = r->h;
+    const size_t length = (size_t)(cell->end - cell->at), whole = (size_t)(r->line.end - r->line.at);
+    if (!memchr(cell->at, '"', length))
+        return SVS_OK;
+    if (h->used == 0 && !svi_row_room((void **)&h->room, &h->room_size, whole + SVI_NUMBER_PAD, 1))
+        return svi_fail_memory(r->err, "a row");
+    *cell = csv_unquote(*cell, h->room + h->used);
+    h->used += length;
+    h->room[h->used++] = 0; /* two quotes became one: there is room for it */
+    return SVS_OK;
+}
+
+static svs_code csv_take_word(const struct csv_row *r, int column, struct svi_span word) {
+    struct svi_cell *c = r->h->columns[column].cell;
+    if (!svi_utf8_valid(word.at, (size_t)(word.end - word.at)))
+        return csv_refuse_cell(r, column, word, "valid UTF-8: convert the file with iconv");
+    c->kind = SVI_CELL_WORD;
+    c->word = word.at;
+    c->length = (uint32_t)(word.end - word.at);
+    return SVS_OK;
+}
+
+static svs_code csv_take_feature(const struct csv_row *r, int column, struct svi_span cell, bool missing) {
+    struct csv_column *c = &r->h->columns[column];
+    double v;
+    c->cell->kind = SVI_CELL_MISSING;
+    if (missing)
+        return SVS_OK;
+    if (c->is.use == SVI_USE_OPEN)
+        c->is.use = svi_cell_number(cell, &v) ? SVI_USE_NUMBER : SVI_USE_WORD;
+    if (c->is.use == SVI_USE_WORD)
+        return csv_take_word(r, column, cell);
+    svs_code code = csv_take_number(r, column, cell, &c->cell->number, "a number");
+    c->cell->kind = code == SVS_OK ? SVI_CELL_NUMBER : SVI_CELL_MISSING;
+    return code;
+}
+
+static svs_code csv_take_label(const struct csv_row *r, int column, struct svi_span cell) {
+    const struct svi_column_use *is = &r->h->columns[column].is;
+    double v;
+    if (is->comma && csv_comma_number(cell, &v) && isfinite(v))
+        return r->m->y = svi_label_number(v), SVS_OK;
+    return svi_cell_label(cell, is->dash && svi_span_is(cell, "-") ? NULL : r->h->o->missing, &r->m->y,
+                          r->err);
 }
 
 /* Any cell but a feature that is simply a number. */
 static svs_code csv_take_cell(const struct csv_row *r, int column, struct svi_span cell) {
-    const int32_t role = r->h->roles[column];
+    const enum svi_use use = r->h->columns[column].is.use;
     struct svi_message *m = r->m;
-    if (role == CSV_LABEL)
-        return svi_cell_label(csv_plain_text(cell, r->h->label_text), &m->y, r->err);
-    if (role == CSV_ID)
-        return svi_cell_id(csv_plain_text(cell, r->h->id_text), &m->id, r->err);
-    const bool missing = svi_cell_missing(cell);
-    if (role >= 0 && missing) {
-        m->x[role] = NAN;
-        m->missing++;
-    }
-    if (role == CSV_IGNORED || missing)
+    if (use == SVI_USE_NONE)
         return SVS_OK;
-    if (role >= 0)
-        return csv_take_number(r, column, cell, &m->x[role], "a number");
-    if (role == CSV_TS)
-        return csv_take_number(r, column, cell, &m->ts, "a time in seconds since 1970");
-    svs_code code = csv_take_number(r, column, cell, &m->weight, "a weight");
+    svs_code code = csv_plain_text(r, &cell);
+    if (code != SVS_OK)
+        return code;
+    if (use == SVI_USE_LABEL)
+        return csv_take_label(r, column, cell);
+    if (use == SVI_USE_ID)
+        return svi_cell_id(cell, r->h->o->missing, &m->id, r->err);
+    const bool missing = svi_cell_missing(cell, r->h->o->missing);
+    if (use <= SVI_USE_WORD)
+        return csv_take_feature(r, column, cell, missing);
+    if (missing)
+        return SVS_OK;
+    if (use == SVI_USE_TIME)
+        return csv_take_time(r, column, cell);
+    code = csv_take_number(r, column, cell, &m->weight, "a weight");
     return code == SVS_OK ? svi_check_weight(m->weight, r->err) : code;
 }
 
-static svs_code csv_row(void *state, struct svi_span line, struct svi_message *m, svs_error *err) {
-    const struct csv_row r = {.h = state, .line = line, .m = m, .err = err};
-    const struct csv *h = state;
+/* Not a row: blank, or the header. */
+static bool csv_is_no_row(struct csv *h, struct svi_span line) {
+    if (csv_is_blank(h, line))
+        return true;
+    if (h->header == CSV_NO_HEADER || *line.at != *h->first.at || !csv_is_first(h, line))
+        return false;
+    h->headers += h->begun;
+    h->begun = true;
+    return true;
+}
+
+static svs_code csv_row(void *state, struct svi_shape *shape, struct svi_span line, struct svi_message *m,
+                        svs_error *err) {
+    struct csv *h = state;
+    const struct csv_row r = {.h = h, .line = line, .m = m, .err = err};
     const char *p = line.at, *end = line.end;
-    int last = h->columns - 1;
-    if (p == end || (csv_is_space(h, *p) && svi_trim(line).at == end))
+    const int last = h->count - 1;
+    (void)shape;
+    if (csv_is_no_row(h, line))
         return SVS_EMPTY;
+    h->used = 0;
     m->has_x = true;
-    m->kind = SVI_DENSE;
-    m->d = h->d;
+    m->kind = SVI_NAMED;
+    m->cells = h->cells;
+    m->cell_count = h->cell_count;
+    m->listed = true;
+    m->absent = SVI_MISSING_MEAN;
     for (int i = 0; i <= last; i++) {
+        const struct csv_column *c = &h->columns[i];
         double v = INFINITY;
-        const char *q = h->roles[i] >= 0 ? svi_number(p, &v) : p;
+        const char *q = c->is.use == SVI_USE_NUMBER ? svi_number(p, &v) : p;
         if (fabs(v) < INFINITY && (*q == h->delimiter || q == end)) {
-            m->x[h->roles[i]] = v;
+            c->cell->kind = SVI_CELL_NUMBER;
+            c->cell->number = v;
         } else {
             struct svi_span cell;
             q = csv_cut(h, p, end, &cell);
@@ -413,4 +528,10 @@ static svs_code csv_row(void *state, struct svi_span line, struct svi_message *m
     return SVS_OK;
 }
 
-const struct svi_format svi_csv = {"csv", true, csv_begin, csv_row, csv_end, csv_note};
+const struct svi_format svi_csv = {.name = "csv",
+                                   .begin = csv_begin,
+                                   .sample = csv_sample,
+                                   .decide = csv_decide,
+                                   .row = csv_row,
+                                   .end = csv_end,
+                                   .headers = csv_headers};

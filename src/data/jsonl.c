@@ -1,12 +1,16 @@
-/* JSON lines: samples as on the wire ({"x": ..., "y": ...}), or flat maps of feature names with columns for
- * label, id, ts and weight.
+/* JSON lines: samples as on the wire ({"x": ..., "y": ...}), or flat maps with columns for label, id, ts and
+ * weight.
  *
  * json_in.h checks the line once; after that values are walked where they stand, and nothing here looks at a
  * length. A line with an x or an op is a sample, any other a flat map; both are one walk over the keys of an
- * object (jsonl_each) with a function for each key. Strings without escapes are views of the line, others are
- * unescaped into the state's rooms. null is as if the key were not there, and a missing value as a feature.
+ * object (jsonl_each) with a function for each key. An array x is a vector; an object x and a flat map are
+ * cells. Strings without escapes are views of the line, others are unescaped into the state's rooms. null is
+ * as if the key were not there, and a missing value as a feature.
  *
- * Order: values by type, the keys of a sample, features and columns, the line. */
+ * What the columns of flat maps are is guessed from the first ones (column_guess.h); in samples as on the
+ * wire numbers are numbers and strings are words.
+ *
+ * Order: values by type, the keys of a sample, cells, flat maps, the line, the first lines. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,12 +25,21 @@
 #include "data/reader_internal.h"
 #include "data/number.h"
 
+#define COLUMNS_MAX 1000000
+
 enum { ROOM_ID, ROOM_Y, ROOM_STREAM, ROOM_SRC, ROOM_COUNT };
 
 struct jsonl {
     const struct svi_reader_options *options;
-    struct svi_shape *shape;
+    svi_guess *guess;
+    svs_features *names;                  /* the columns that the guess has, in its order */
+    bool flat;                            /* there were flat maps among the first lines */
+    enum svi_time_unit unit;              /* of the time, once it is known */
     char rooms[ROOM_COUNT][SVS_NAME_MAX]; /* strings of the present row that had escapes */
+    struct svi_cell *cells;               /* of the present row */
+    size_t cell_room;
+    char *text; /* its names and words that had escapes; as long as the line */
+    size_t text_room, used;
 };
 
 /* The row being read. For error texts: the key whose value is taken, the column in an array (else -1). */
@@ -35,6 +48,7 @@ struct jsonl_row {
     struct svi_shape *shape;
     struct svi_message *m;
     svs_error *err;
+    struct svi_span line;
     struct svi_span key;
     int column;
     bool flat;     /* no sample as on the wire */
@@ -94,11 +108,22 @@ static bool jsonl_is_integer(const char *value, int64_t *i) {
     return stop != value && *stop != '.' && *stop != 'e' && *stop != 'E';
 }
 
+/* Is it a string that stands for a missing value? */
+static bool jsonl_is_missing_word(const struct jsonl_row *r, const char *value) {
+    struct svi_span raw;
+    if (!r->flat || svi_json_type(value) != SVI_JSON_STRING)
+        return false;
+    svi_json_string_at(value, &raw);
+    return svi_cell_missing(raw, r->state->options->missing);
+}
+
 static svs_code jsonl_take_y(struct jsonl_row *r, const char *value) {
     svs_value *y = &r->m->y;
     enum svi_json_type type = svi_json_type(value);
     int64_t i = 0;
     double number = 0;
+    if (jsonl_is_missing_word(r, value))
+        return SVS_OK;
     if (type == SVI_JSON_STRING)
         return jsonl_take_string(r, value, ROOM_Y, y, SVS_TOO_LARGE, SVS_BAD_LABEL);
     if (type == SVI_JSON_TRUE || type == SVI_JSON_FALSE)
@@ -123,8 +148,22 @@ static svs_code jsonl_take_id(struct jsonl_row *r, const char *value) {
     return SVS_OK;
 }
 
+/* Seconds; in a flat map by their size. */
 static svs_code jsonl_take_ts(struct jsonl_row *r, const char *value) {
-    return jsonl_take_number(r, value, &r->m->ts, "a number, seconds since 1970");
+    struct svi_span raw;
+    if (jsonl_is_missing_word(r, value))
+        return SVS_OK;
+    if (svi_json_type(value) == SVI_JSON_STRING) {
+        svi_json_string_at(value, &raw);
+        return svi_time_of_text(raw.at, (size_t)(raw.end - raw.at), 0, &r->m->ts)
+                   ? SVS_OK
+                   : jsonl_refuse(r, SVS_WRONG_TYPE,
+                                  "is no time: it must be seconds since 1970, or 2026-11-22T10:00:00Z");
+    }
+    svs_code code = jsonl_take_number(r, value, &r->m->ts, "seconds since 1970, or 2026-11-22T10:00:00Z");
+    if (code == SVS_OK && r->flat)
+        r->m->ts = svi_time_of_number(r->m->ts, &r->state->unit);
+    return code;
 }
 
 static svs_code jsonl_take_w(struct jsonl_row *r, const char *value) {
@@ -163,7 +202,7 @@ static svs_code jsonl_take_op(struct jsonl_row *r, const char *value) {
                     svi_span_text(raw, text, sizeof text));
 }
 
-/* A value into its column (below max_features): a number, or null when it is missing. */
+/* A value of an array into its column (below max_features): a number, or null when it is missing. */
 static svs_code jsonl_put_value(const struct jsonl_row *r, int column, const char *value) {
     double *x = &r->m->x[column];
     const enum svi_json_type type = svi_json_type(value);
@@ -172,7 +211,10 @@ static svs_code jsonl_put_value(const struct jsonl_row *r, int column, const cha
         return SVS_OK;
     }
     if (type != SVI_JSON_NULL)
-        return jsonl_take_number(r, value, x, "a number, true or false, or null when it is missing");
+        return jsonl_take_number(
+            r, value, x,
+            "a number, true or false, or null when it is missing; words need the names of "
+            "their columns");
     *x = NAN;
     r->m->missing++;
     return SVS_OK;
@@ -194,28 +236,92 @@ static svs_code jsonl_take_array(struct jsonl_row *r, const char *array) {
     return SVS_OK;
 }
 
-/* A value into the column of its name. Names mostly come in the order of their columns: `guess`. Unknown ones
- * become columns, unless the names are fixed. */
-static svs_code jsonl_take_feature(struct jsonl_row *r, const char *value) {
-    svs_features *names = r->shape->names;
-    const int guess = r->guess++;
-    char room[SVS_NAME_MAX];
+/* A string of the line without its escapes, ended so that it can be read as a number. The room is made once a
+ * row, before anything points into it. */
+static svs_code jsonl_plain_text(const struct jsonl_row *r, struct svi_span raw, struct svi_span *text) {
+    struct jsonl *j = r->state;
+    const size_t length = (size_t)(raw.end - raw.at), whole = (size_t)(r->line.end - r->line.at);
+    *text = raw;
+    if (!memchr(raw.at, '\\', length))
+        return SVS_OK;
+    if (j->used == 0 && !svi_row_room((void **)&j->text, &j->text_room, whole + SVI_NUMBER_PAD, 1))
+        return svi_fail_memory(r->err, "a row");
+    svi_json_unescape(raw, j->text + j->used, length, text);
+    j->used += (size_t)(text->end - text->at);
+    j->text[j->used++] = 0; /* an escape is longer than what it stands for */
+    return SVS_OK;
+}
+
+/* The next cell, under the present key. */
+static svs_code jsonl_add_cell(struct jsonl_row *r, struct svi_cell **cell) {
+    struct jsonl *j = r->state;
     struct svi_span name;
-    if (!svi_json_unescape(r->key, room, SVS_NAME_MAX, &name))
-        return jsonl_refuse(r, SVS_BAD_COLUMN, "is too long: a feature name has at most %d bytes",
+    svs_code code = jsonl_plain_text(r, r->key, &name);
+    if (code != SVS_OK)
+        return code;
+    const size_t length = (size_t)(name.end - name.at), count = (size_t)r->m->cell_count;
+    if (length == 0 || length > SVS_NAME_MAX || !svi_utf8_valid(name.at, length))
+        return jsonl_refuse(r, SVS_BAD_COLUMN, "is no name of a column: those are 1 to %d bytes of UTF-8",
                             SVS_NAME_MAX);
-    const size_t length = (size_t)(name.end - name.at);
-    int column =
-        svi_features_is(names, guess, name.at, length) ? guess : svs_features_find(names, name.at, length);
-    if (column < 0 && r->shape->fixed_names) /* a flat map may have others, as a CSV may; an x may not */
-        return r->flat ? SVS_OK : jsonl_refuse(r, SVS_BAD_COLUMN, "is not a name in the setting `features`");
-    svs_error why = {.code = SVS_LIMIT};
-    if (column < 0 && (column = svs_features_add(names, name.at, length, &why)) < 0)
-        return svi_fail(r->err, why.code, "%s", why.text);
-    svi_message_reach(r->m, column);
-    if (!svi_shape_mark(r->shape, column))
-        return jsonl_refuse(r, SVS_DUPLICATE_KEY, "is a duplicate");
-    return jsonl_put_value(r, column, value);
+    if (!svi_row_room((void **)&j->cells, &j->cell_room, count + 1, sizeof *j->cells))
+        return svi_fail_memory(r->err, "a row");
+    r->m->cells = j->cells;
+    *cell = &j->cells[r->m->cell_count++];
+    **cell = (struct svi_cell){.name = name.at, .name_length = (uint32_t)length};
+    return SVS_OK;
+}
+
+static svs_code jsonl_put_word(struct jsonl_row *r, struct svi_cell *cell, struct svi_span word) {
+    const size_t length = (size_t)(word.end - word.at);
+    if (!svi_utf8_valid(word.at, length))
+        return jsonl_refuse(r, SVS_WRONG_TYPE, "is a string that is not valid UTF-8");
+    cell->kind = SVI_CELL_WORD;
+    cell->word = word.at;
+    cell->length = (uint32_t)length;
+    return SVS_OK;
+}
+
+/* A string: a word, or missing, or a number where the column has numbers. */
+static svs_code jsonl_put_string(struct jsonl_row *r, struct svi_cell *cell, const char *value,
+                                 enum svi_use use) {
+    struct svi_span raw, text;
+    svi_json_string_at(value, &raw);
+    svs_code code = jsonl_plain_text(r, raw, &text);
+    if (code != SVS_OK)
+        return code;
+    if (r->flat ? svi_cell_missing(text, r->state->options->missing) : text.at == text.end)
+        return SVS_OK;
+    if (use != SVI_USE_NUMBER)
+        return jsonl_put_word(r, cell, text);
+    char shown[40];
+    if (!svi_cell_number(text, &cell->number) || !isfinite(cell->number))
+        return jsonl_refuse(r, SVS_WRONG_TYPE, "is \"%s\", not a number (--categories takes words)",
+                            svi_span_text(text, shown, sizeof shown));
+    cell->kind = SVI_CELL_NUMBER;
+    return SVS_OK;
+}
+
+/* The value of the present key as a cell; `use`: a number, a word, or open, which is what it is here. */
+static svs_code jsonl_put_cell(struct jsonl_row *r, const char *value, enum svi_use use) {
+    const enum svi_json_type type = svi_json_type(value);
+    struct svi_cell *cell = NULL;
+    svs_code code = jsonl_add_cell(r, &cell);
+    if (code != SVS_OK)
+        return code;
+    if (type == SVI_JSON_NULL || (type == SVI_JSON_NOT_FINITE && *value == 'N'))
+        return SVS_OK;
+    if (type == SVI_JSON_STRING)
+        return jsonl_put_string(r, cell, value, use);
+    const bool truth = type == SVI_JSON_TRUE || type == SVI_JSON_FALSE;
+    if (use == SVI_USE_WORD && (truth || type == SVI_JSON_NUMBER))
+        return jsonl_put_word(r, cell, (struct svi_span){value, svi_json_skip(value)});
+    cell->number = type == SVI_JSON_TRUE;
+    if (!truth)
+        code = jsonl_take_number(r, value, &cell->number,
+                                 "a number, a string, true or false, or null when it is missing");
+    if (code == SVS_OK)
+        cell->kind = SVI_CELL_NUMBER;
+    return code;
 }
 
 /* `take` gets the value of each key of the object, r->key being the key. */
@@ -230,27 +336,35 @@ static svs_code jsonl_each(struct jsonl_row *r, const char *object,
     return code;
 }
 
-/* A map sets some columns; all others of the stream are 0. */
+static svs_code jsonl_take_cell(struct jsonl_row *r, const char *value) {
+    return jsonl_put_cell(r, value, SVI_USE_OPEN);
+}
+
+/* A map of cells. */
 static svs_code jsonl_take_map(struct jsonl_row *r, const char *map,
                                svs_code (*take)(struct jsonl_row *r, const char *value)) {
-    struct svi_message *m = r->m;
-    m->has_x = true;
-    m->kind = SVI_NAMED;
-    m->d = r->shape->d;
-    svi_shape_begin_row(r->shape);
-    svs_code code = svi_shape_fits(r->shape, m, r->err); /* first: a row that is refused adds no names */
-    if (code != SVS_OK)
-        return code;
-    if (m->d > 0)
-        memset(m->x, 0, (size_t)m->d * sizeof *m->x);
+    struct jsonl *j = r->state;
+    r->m->has_x = true;
+    r->m->kind = SVI_NAMED;
+    r->m->absent = SVI_MISSING_MEAN;
+    if (!svi_row_room((void **)&j->cells, &j->cell_room, 1, sizeof *j->cells))
+        return svi_fail_memory(r->err, "a row");
+    r->m->cells = j->cells; /* not NULL, however few there are */
     return jsonl_each(r, map, take);
 }
 
 static svs_code jsonl_take_x(struct jsonl_row *r, const char *value) {
     const enum svi_json_type type = svi_json_type(value);
     r->m->has_x = true;
-    if (type == SVI_JSON_OBJECT)
-        return jsonl_take_map(r, value, jsonl_take_feature);
+    if (type == SVI_JSON_OBJECT) {
+        const struct svi_span key = r->key;
+        svs_code code = jsonl_take_map(r, value, jsonl_take_cell);
+        if (code == SVS_OK)
+            r->key = key;
+        return code;
+    }
+    if (type == SVI_JSON_ARRAY)
+        r->m->absent = SVI_MISSING_MEAN;
     return type == SVI_JSON_ARRAY
                ? jsonl_take_array(r, value)
                : jsonl_wrong_type(r, value, "an array of numbers or an object of named ones");
@@ -292,16 +406,32 @@ static svs_code jsonl_take_sample(struct jsonl_row *r, const char *object) {
     return SVS_OK;
 }
 
-/* A flat map: the columns of the options, all others are features. */
+/* What the column of the present key is. */
+static enum svi_use jsonl_use(struct jsonl_row *r) {
+    const struct jsonl *j = r->state;
+    const size_t length = (size_t)(r->key.end - r->key.at);
+    const int guess = r->guess++;
+    const int column = svi_features_is(j->names, guess, r->key.at, length)
+                           ? guess
+                           : svs_features_find(j->names, r->key.at, length);
+    if (column < 0)
+        return svi_guess_late(j->guess, r->key);
+    r->guess = column + 1;
+    return svi_guess_of(j->guess, column)->use;
+}
+
+/* A flat map: label, id, time and weight, all others are features. */
 static svs_code jsonl_take_column(struct jsonl_row *r, const char *value) {
-    static svs_code (*const take[])(struct jsonl_row *, const char *) = {jsonl_take_y, jsonl_take_id,
-                                                                         jsonl_take_ts, jsonl_take_w};
-    const struct svi_reader_options *o = r->state->options;
-    const char *names[] = {o->label ? o->label : "label", o->id, o->ts, o->weight};
-    for (int k = 0; k < 4; k++)
-        if (names[k] && svi_span_is(r->key, names[k]))
-            return jsonl_take_once(r, k, value, take[k]);
-    return jsonl_take_feature(r, value);
+    static svs_code (*const take[])(struct jsonl_row *, const char *) = {
+        [SVI_USE_LABEL] = jsonl_take_y,
+        [SVI_USE_ID] = jsonl_take_id,
+        [SVI_USE_TIME] = jsonl_take_ts,
+        [SVI_USE_WEIGHT] = jsonl_take_w,
+    };
+    const enum svi_use use = jsonl_use(r);
+    if (use == SVI_USE_NONE)
+        return SVS_OK;
+    return use <= SVI_USE_WORD ? jsonl_put_cell(r, value, use) : jsonl_take_once(r, use, value, take[use]);
 }
 
 /* A sample as on the wire has an x or an op. */
@@ -316,20 +446,32 @@ static bool jsonl_is_sample(const char *object) {
     return false;
 }
 
-static svs_code jsonl_row(void *state, struct svi_span line, struct svi_message *m, svs_error *err) {
+static svs_code jsonl_row(void *state, struct svi_shape *shape, struct svi_span line, struct svi_message *m,
+                          svs_error *err) {
     struct jsonl *j = state;
-    struct jsonl_row r = {.state = j, .shape = j->shape, .m = m, .err = err, .column = -1};
     line = svi_trim(line);
+    struct jsonl_row r = {.state = j, .shape = shape, .m = m, .err = err, .line = line, .column = -1};
     if (line.at == line.end)
         return SVS_EMPTY;
     svs_code code = svi_json_check(line, err);
     if (code != SVS_OK)
         return code;
+    j->used = 0;
     r.flat = !jsonl_is_sample(line.at);
     return r.flat ? jsonl_take_map(&r, line.at, jsonl_take_column) : jsonl_take_sample(&r, line.at);
 }
 
-static void *jsonl_begin(const struct svi_reader_options *o, struct svi_shape *shape, struct svi_span line,
+/* ---- the first lines */
+
+static void jsonl_end(void *state) {
+    struct jsonl *j = state;
+    svs_features_free(&j->names);
+    svi_free(j->cells);
+    svi_free(j->text);
+    svi_free(j);
+}
+
+static void *jsonl_begin(const struct svi_reader_options *o, svi_guess *guess, struct svi_span line,
                          svs_error *err) {
     (void)line;
     struct jsonl *j = svi_alloc(sizeof *j);
@@ -338,8 +480,74 @@ static void *jsonl_begin(const struct svi_reader_options *o, struct svi_shape *s
         return NULL;
     }
     j->options = o;
-    j->shape = shape;
-    return j;
+    j->guess = guess;
+    j->names = svs_features_new(COLUMNS_MAX, err);
+    if (j->names)
+        return j;
+    jsonl_end(j);
+    return NULL;
 }
 
-const struct svi_format svi_jsonl = {"jsonl", false, jsonl_begin, jsonl_row, svi_free, NULL};
+/* The value of a key that is a name of a column, for the guess. */
+static svs_code jsonl_sample_value(struct jsonl *j, struct svi_span key, const char *value, svs_error *err) {
+    const int before = svs_features_count(j->names);
+    const enum svi_json_type type = svi_json_type(value);
+    svs_error why = {0};
+    struct svi_span text = {value, svi_json_skip(value)};
+    const int column = svs_features_add(j->names, key.at, (size_t)(key.end - key.at), &why);
+    svs_code code = column == before ? svi_guess_column(j->guess, key, err) : SVS_OK;
+    if (column < 0) /* its row is refused */
+        return why.code == SVS_NO_MEMORY ? svi_fail_memory(err, "the columns of a file") : SVS_OK;
+    if (code != SVS_OK || type == SVI_JSON_NULL)
+        return code;
+    if (type == SVI_JSON_ARRAY || type == SVI_JSON_OBJECT)
+        return svi_guess_nested(j->guess, column), SVS_OK;
+    if (type == SVI_JSON_STRING)
+        svi_json_string_at(value, &text);
+    if (type == SVI_JSON_TRUE || type == SVI_JSON_FALSE) { /* a number all the same */
+        static const char digits[2][SVI_NUMBER_PAD] = {"0", "1"};
+        text.at = digits[type == SVI_JSON_TRUE];
+        text.end = text.at + 1;
+    }
+    return svi_guess_value(j->guess, column, text, err);
+}
+
+static svs_code jsonl_sample(void *state, struct svi_span line, bool *enough, svs_error *err) {
+    struct jsonl *j = state;
+    svs_code code = SVS_OK;
+    line = svi_trim(line);
+    *enough = false;
+    if (line.at == line.end || svi_json_check(line, NULL) != SVS_OK)
+        return SVS_OK;
+    if (jsonl_is_sample(line.at)) {
+        *enough = true;
+        return SVS_OK;
+    }
+    for (const char *p = svi_json_first(line.at); p && code == SVS_OK;) {
+        struct svi_span key;
+        const char *value = svi_json_key(p, &key);
+        code = jsonl_sample_value(j, key, value, err);
+        p = svi_json_next(svi_json_skip(value));
+    }
+    svi_guess_row(j->guess);
+    j->flat = true;
+    return code;
+}
+
+static svs_code jsonl_decide(void *state, bool whole, svs_error *err) {
+    struct jsonl *j = state;
+    if (!j->flat)
+        return SVS_OK;
+    svs_code code = svi_guess_decide(j->guess, whole, NULL, err);
+    for (int i = 0; i < svs_features_count(j->names); i++)
+        if (svi_guess_of(j->guess, i)->use == SVI_USE_TIME)
+            j->unit = svi_guess_of(j->guess, i)->unit;
+    return code;
+}
+
+const struct svi_format svi_jsonl = {.name = "jsonl",
+                                     .begin = jsonl_begin,
+                                     .sample = jsonl_sample,
+                                     .decide = jsonl_decide,
+                                     .row = jsonl_row,
+                                     .end = jsonl_end};

@@ -39,7 +39,7 @@ static svs_code libsvm_refuse_pair(const char *p, const char *end, svs_error *er
     const char *colon = memchr(token.at, ':', (size_t)(token.end - token.at));
     svi_span_text(token, text, sizeof text);
     struct svi_span value = {colon ? colon + 1 : token.end, token.end};
-    if (svi_cell_infinite(value) || (value.at < value.end && svi_cell_missing(value) && *value.at != '?'))
+    if (svi_cell_infinite(value) || (value.at < value.end && svi_cell_missing(value, "nan,na,null")))
         return svi_fail(err, SVS_NOT_FINITE, "\"%s\": the value is not finite", text);
     return svi_fail(err, SVS_WRONG_TYPE, "\"%s\" is not index:value", text);
 }
@@ -89,11 +89,13 @@ static svs_code libsvm_take_label(const char **p, const char *end, struct svi_me
                         svi_span_text(token, text, sizeof text));
     }
     *p = token.end;
-    return svi_cell_label(token, &m->y, err);
+    return svi_cell_label(token, NULL, &m->y, err);
 }
 
-static svs_code libsvm_row(void *state, struct svi_span line, struct svi_message *m, svs_error *err) {
-    struct libsvm_row r = {.shape = state, .m = m, .err = err};
+static svs_code libsvm_row(void *state, struct svi_shape *shape, struct svi_span line, struct svi_message *m,
+                           svs_error *err) {
+    (void)state;
+    struct libsvm_row r = {.shape = shape, .m = m, .err = err};
     const char *p = libsvm_skip_blanks(line.at, line.end);
     if (p == line.end || *p == '#')
         return SVS_EMPTY;
@@ -113,10 +115,10 @@ static svs_code libsvm_row(void *state, struct svi_span line, struct svi_message
     return code;
 }
 
-static void *libsvm_begin(const struct svi_reader_options *o, struct svi_shape *shape, struct svi_span line,
+static void *libsvm_begin(const struct svi_reader_options *o, svi_guess *guess, struct svi_span line,
                           svs_error *err) {
     (void)o, (void)line, (void)err;
-    return shape; /* the caller's */
+    return guess; /* there is no state: it is only not NULL */
 }
 
 bool svi_libsvm_looks(struct svi_span line) {
@@ -129,4 +131,4 @@ bool svi_libsvm_looks(struct svi_span line) {
     return libsvm_read_pair(p, line.end, &index, &value) != NULL;
 }
 
-const struct svi_format svi_libsvm = {"libsvm", false, libsvm_begin, libsvm_row, NULL, NULL};
+const struct svi_format svi_libsvm = {.name = "libsvm", .begin = libsvm_begin, .row = libsvm_row};

@@ -1,13 +1,17 @@
 /* A reader cuts lines out of an input (input.h: bytes of a file or pipe, unpacked) and hands each to a format
- * (format.h). The format is the one of the settings, else that of the file's name, else what the first line
- * looks like; the first line that is not blank begins it.
+ * (reader_internal.h). The format is the one of the settings, else that of the file's name, else what the
+ * first line looks like; the first line that is not blank begins it.
  *
  * A line is a view of the input's buffer, valid until the next fill. What stands after it can be read
  * (numbers need that): the next line, or a line end that is put into the padding at the end of the input. A
  * line over 1 MiB is reported once and its rest skipped as it comes. Nothing here blocks but svi_reader_fill;
  * svi_reader_next returns SVI_READ_MORE when it needs one.
  *
- * Order: opening, lines, rows. */
+ * A format may want to see lines before any is a row. They are cut ahead of the place where rows are cut
+ * (`ahead` bytes), so they stay in the buffer and come again; when there are enough of them, or nothing more
+ * comes for a while, the format decides what it has seen.
+ *
+ * Order: opening, lines, the first lines, rows. */
 #include "data/reader.h"
 
 #include <math.h>
@@ -15,6 +19,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/text.h"
 #include "data/cell.h"
@@ -22,6 +27,9 @@
 #include "data/input.h"
 
 #define LONGEST_LINE ((size_t)1 << 20)
+#define SAMPLE_LINES 1000                /* looked at before the first row */
+#define SAMPLE_BYTES ((size_t)256 << 10) /* or this many bytes */
+#define SILENCE      0.25                /* seconds without more of them */
 
 struct svi_reader {
     struct svi_input source;
@@ -29,6 +37,11 @@ struct svi_reader {
     struct svi_shape *shape;
     const struct svi_format *format; /* NULL: the first line decides */
     void *state;                     /* of the format, from the first line on */
+    svi_guess *guess;
+    bool sampling;  /* the format looks at lines */
+    size_t ahead;   /* bytes after source.at that it has seen */
+    int samples;    /* lines in them */
+    double sampled; /* when the last of them came */
     struct svi_span line;
     int64_t number;  /* of that line, from 1 */
     size_t searched; /* bytes after source.at that hold no line end */
@@ -41,7 +54,7 @@ static void reader_format_by_name(struct svi_reader *r, const char *path) {
         const struct svi_format *format;
     } endings[] = {{".csv", &svi_csv},       {".tsv", &svi_csv},     {".svm", &svi_libsvm},
                    {".libsvm", &svi_libsvm}, {".jsonl", &svi_jsonl}, {".ndjson", &svi_jsonl},
-                   {".json", &svi_jsonl}};
+                   {".json", &svi_jsonl},    {".vw", &svi_vw}};
     size_t length = strlen(path);
     if (svi_ends_with(path, length, ".gz"))
         length -= 3;
@@ -52,7 +65,7 @@ static void reader_format_by_name(struct svi_reader *r, const char *path) {
 
 svi_reader *svi_reader_open(const char *path, const struct svi_reader_options *o, struct svi_shape *shape,
                             svs_error *err) {
-    static const struct svi_format *const formats[] = {&svi_csv, &svi_libsvm, &svi_jsonl};
+    static const struct svi_format *const formats[] = {&svi_csv, &svi_libsvm, &svi_jsonl, &svi_vw};
     const char *wanted = o->format ? o->format : "auto";
     svi_reader *r = svi_alloc(sizeof *r);
     if (!r) {
@@ -60,15 +73,19 @@ svi_reader *svi_reader_open(const char *path, const struct svi_reader_options *o
         return NULL;
     }
     r->options = *o;
+    if (!o->missing)
+        r->options.missing = SVI_MISSING_WORDS;
     r->shape = shape;
+    r->guess = svi_guess_new(&r->options);
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (strcmp(wanted, formats[i]->name) == 0)
             r->format = formats[i];
-    svs_code code = SVS_OK;
-    if (!r->format && strcmp(wanted, "auto") != 0)
-        code = svi_fail(err, SVS_SETTING, "unknown format \"%.60s\": it must be auto, csv, libsvm or jsonl",
-                        wanted);
+    svs_code code = r->guess ? SVS_OK : svi_fail_memory(err, "the reader");
+    if (code == SVS_OK && !r->format && strcmp(wanted, "auto") != 0)
+        code = svi_fail(err, SVS_SETTING,
+                        "unknown format \"%.60s\": it must be auto, csv, libsvm, jsonl or vw", wanted);
     if (code != SVS_OK || svi_input_open(&r->source, path, LONGEST_LINE + 1, err) != SVS_OK) {
+        svi_guess_free(&r->guess);
         svi_free(r);
         return NULL;
     }
@@ -82,6 +99,7 @@ void svi_reader_close(svi_reader **reader) {
         return;
     if (r->state && r->format->end)
         r->format->end(r->state);
+    svi_guess_free(&r->guess);
     svi_input_close(&r->source);
     svi_free(r);
     *reader = NULL;
@@ -92,7 +110,25 @@ int svi_reader_fd(const svi_reader *r) {
 }
 
 svs_code svi_reader_fill(svi_reader *r, svs_error *err) {
-    return svi_input_fill(&r->source, err);
+    const size_t held = r->source.end - r->source.at;
+    svs_code code = svi_input_fill(&r->source, err);
+    if (r->source.end - r->source.at > held)
+        r->sampled = svi_monotonic();
+    return code;
+}
+
+double svi_reader_wait(const svi_reader *r) {
+    if (!r->sampling || (svi_guess_rows(r->guess) == 0 && r->samples < 2)) /* a header alone tells nothing */
+        return INFINITY;
+    return fmax(0, r->sampled + SILENCE - svi_monotonic());
+}
+
+void svi_reader_shape(svi_reader *r, struct svi_shape *shape) {
+    r->shape = shape;
+}
+
+svs_task svi_reader_task(const svi_reader *r) {
+    return svi_guess_regress(r->guess) ? SVS_REGRESS : SVS_CLASSIFY;
 }
 
 int64_t svi_reader_line(const svi_reader *r, const char **bytes, size_t *length) {
@@ -102,7 +138,12 @@ int64_t svi_reader_line(const svi_reader *r, const char **bytes, size_t *length)
 }
 
 const char *svi_reader_note(const svi_reader *r) {
-    return r->state && r->format->note ? r->format->note(r->state) : NULL;
+    const char *note = svi_guess_note(r->guess);
+    return note[0] ? note : NULL;
+}
+
+int64_t svi_reader_headers(const svi_reader *r) {
+    return r->state && r->format->headers ? r->format->headers(r->state) : 0;
 }
 
 int64_t svi_reader_position(const svi_reader *r, int64_t *size) {
@@ -145,62 +186,172 @@ static enum found reader_find_line(svi_reader *r) {
     s->at += longer ? LONGEST_LINE : length + !last;
     length = longer ? LONGEST_LINE : length - (length > 0 && at[length - 1] == '\r');
     r->line = (struct svi_span){at, at + length};
-    r->number++;
+    if (r->number++ == 0 && length >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
+        r->line.at += 3; /* a byte order mark */
     r->searched = 0;
     r->skipping = longer;
     return longer ? FOUND_LONG : FOUND_LINE;
 }
 
+/* ---- the first lines */
+
+/* Every other byte of text in a western language is 0, or the file says it by its first two. */
+static bool is_utf16(struct svi_span line) {
+    const size_t length = (size_t)(line.end - line.at);
+    return length >= 2 && (memcmp(line.at, "\xff\xfe", 2) == 0 || memcmp(line.at, "\xfe\xff", 2) == 0 ||
+                           memchr(line.at, 0, length < 4 ? length : 4));
+}
+
+/* The present line begins the format, which may want to see it and further ones before it is a row. */
+static svs_code reader_begin(svi_reader *r, svs_error *err) {
+    const struct svi_span text = svi_trim(r->line);
+    if (is_utf16(text))
+        return svi_fail(err, SVS_SETTING, "the file is UTF-16: convert it with iconv -f UTF-16 -t UTF-8");
+    if (!r->format)
+        r->format = *text.at == '{'             ? &svi_jsonl
+                    : svi_libsvm_looks(r->line) ? &svi_libsvm
+                    : svi_vw_looks(r->line)     ? &svi_vw
+                                                : &svi_csv;
+    r->state = r->format->begin(&r->options, r->guess, r->line, err);
+    r->sampling = r->state && r->format->sample;
+    return r->state ? SVS_OK : err->code;
+}
+
+static svs_code reader_decide(svi_reader *r, bool whole, svs_error *err) {
+    r->sampling = false;
+    return r->format->decide(r->state, whole, err);
+}
+
+/* Shows the format the lines that are there. When it still wants more, r->sampling stays. */
+static svs_code reader_sample(svi_reader *r, svs_error *err) {
+    struct svi_input *s = &r->source;
+    bool enough = false;
+    while (!enough && r->samples < SAMPLE_LINES) {
+        const char *at = s->buffer + s->at + r->ahead;
+        const size_t held = s->end - s->at - r->ahead;
+        const char *newline = memchr(at, '\n', held);
+        const bool last = !newline && s->ended && !svi_input_pending(s) && held > 0 && held <= LONGEST_LINE;
+        if (!newline && !last)
+            break;
+        if (last)
+            s->buffer[s->end] = '\n';
+        const size_t length = newline ? (size_t)(newline - at) : held;
+        const size_t shown = length - (length > 0 && at[length - 1] == '\r');
+        svs_code code = length > LONGEST_LINE
+                            ? SVS_OK
+                            : r->format->sample(r->state, (struct svi_span){at, at + shown}, &enough, err);
+        if (code != SVS_OK)
+            return code;
+        r->ahead += length + !last;
+        r->samples++;
+    }
+    const bool ended = s->ended && !svi_input_pending(s);
+    const size_t held = s->end - s->at;
+    const bool full = r->samples >= SAMPLE_LINES || held > LONGEST_LINE ||
+                      (held >= SAMPLE_BYTES && svi_guess_rows(r->guess) > 0);
+    const bool silent = !svi_input_pending(s) && svi_reader_wait(r) <= 0;
+    return enough || full || ended || silent ? reader_decide(r, ended && held == r->ahead, err) : SVS_OK;
+}
+
+/* ---- rows */
+
 /* The present line as a row. SVI_READ_MORE: it is not one. */
 static enum svi_read reader_read_line(svi_reader *r, struct svi_message *m, svs_error *err) {
     svs_error why = {0};
-    if (!r->state) {
-        if (r->number == 1 && r->line.end - r->line.at >= 3 && memcmp(r->line.at, "\xef\xbb\xbf", 3) == 0)
-            r->line.at += 3; /* a byte order mark */
-        struct svi_span text = svi_trim(r->line);
-        if (text.at == text.end)
-            return SVI_READ_MORE;
-        if (!r->format)
-            r->format = *text.at == '{' ? &svi_jsonl : svi_libsvm_looks(r->line) ? &svi_libsvm : &svi_csv;
-        r->state = r->format->begin(&r->options, r->shape, r->line, &why);
-        if (!r->state)
-            return reader_refuse(r, SVI_READ_FAIL, &why, err);
-        if (r->format->header)
-            return SVI_READ_MORE;
-    }
-    *m = (struct svi_message){.x = r->shape->row, .ts = NAN, .weight = 1, .n = -1};
-    svs_code code = r->format->row(r->state, r->line, m, &why);
-    if (code == SVS_OK)
+    *m =
+        (struct svi_message){.x = r->shape->row, .ts = NAN, .weight = 1, .n = -1, .absent = SVI_MISSING_AUTO};
+    svs_code code = r->format->row(r->state, r->shape, r->line, m, &why);
+    if (code == SVS_OK && !m->cells)
         code = svi_shape_fits(r->shape, m, &why);
     if (code == SVS_OK)
         return SVI_READ_ROW;
     return code == SVS_EMPTY ? SVI_READ_MORE : reader_refuse(r, SVI_READ_BAD, &why, err);
 }
 
+/* One step: SVI_READ_MORE where the input is to be filled, and *again where another step comes. */
+static enum svi_read reader_step(svi_reader *r, struct svi_message *m, bool *again, svs_error *err) {
+    svs_error why = {0};
+    *again = true;
+    if (r->sampling) {
+        if (reader_sample(r, &why) != SVS_OK) { /* which is about no single line */
+            svi_fail(err, why.code, "%s", why.text);
+            return *again = false, SVI_READ_FAIL;
+        }
+        *again = !r->sampling;
+        return SVI_READ_MORE;
+    }
+    const enum found found = reader_find_line(r);
+    *again = found != FOUND_NOTHING;
+    if (found == FOUND_NOTHING)
+        return SVI_READ_MORE;
+    if (found == FOUND_LONG) { /* without its first line a file has no meaning */
+        *again = false;
+        return reader_refuse(r, r->state ? SVI_READ_BAD : SVI_READ_FAIL,
+                             &(svs_error){SVS_TOO_LARGE, "the line is longer than 1 MiB"}, err);
+    }
+    if (!r->state) {
+        const struct svi_span text = svi_trim(r->line);
+        if (text.at == text.end)
+            return SVI_READ_MORE;
+        if (reader_begin(r, &why) != SVS_OK)
+            return *again = false, reader_refuse(r, SVI_READ_FAIL, &why, err);
+        r->source.at = (size_t)(r->line.at - r->source.buffer); /* the line comes again */
+        r->number--;
+        return SVI_READ_MORE;
+    }
+    const enum svi_read result = reader_read_line(r, m, err);
+    *again = result == SVI_READ_MORE;
+    return result;
+}
+
 enum svi_read svi_reader_next(svi_reader *r, struct svi_message *m, svs_error *err) {
     for (;;) {
-        enum found found = reader_find_line(r);
-        if (found == FOUND_LONG) /* without its first line a file has no meaning */
-            return reader_refuse(r, r->state ? SVI_READ_BAD : SVI_READ_FAIL,
-                                 &(svs_error){SVS_TOO_LARGE, "the line is longer than 1 MiB"}, err);
-        if (found == FOUND_LINE) {
-            enum svi_read result = reader_read_line(r, m, err);
-            if (result != SVI_READ_MORE)
-                return result;
-        } else if (svi_input_pending(&r->source)) {
+        bool again;
+        const enum svi_read result = reader_step(r, m, &again, err);
+        if (again)
+            continue;
+        if (result != SVI_READ_MORE)
+            return result;
+        if (svi_input_pending(&r->source)) {
             /* A caller may poll before it fills: what needs no read must not wait for one. */
-            if (svi_input_fill(&r->source, err) != SVS_OK)
+            if (svi_reader_fill(r, err) != SVS_OK)
                 return SVI_READ_FAIL;
         } else if (!r->source.ended) {
             return SVI_READ_MORE;
         } else if (r->state || r->format != &svi_csv) {
             return SVI_READ_END;
         } else {
-            svi_fail(err, SVS_SETTING, "'%s' is empty; a CSV needs a header line with the column names",
+            svi_fail(err, SVS_SETTING, "'%s' is empty; a CSV has a line of column names, or rows",
                      r->source.name);
             return SVI_READ_FAIL;
         }
     }
+}
+
+/* Waits for bytes, or for the time after which none are waited for. */
+static svs_code reader_await(svi_reader *r, svs_error *err) {
+    struct pollfd ready = {.fd = r->source.fd, .events = POLLIN};
+    const double wait = svi_reader_wait(r);
+    /* Standard input may be set nonblocking by its other owners. */
+    const int count = poll(&ready, 1, isinf(wait) ? -1 : (int)(1000 * wait) + 1);
+    return count <= 0 ? SVS_OK : svi_reader_fill(r, err);
+}
+
+svs_code svi_reader_settle(svi_reader *r, svs_error *err) {
+    struct svi_message m;
+    while (!r->state || r->sampling) {
+        bool again;
+        if (reader_step(r, &m, &again, err) == SVI_READ_FAIL)
+            return err->code;
+        if (again)
+            continue;
+        if (r->source.ended && !svi_input_pending(&r->source))
+            return SVS_OK;
+        svs_code code = svi_input_pending(&r->source) ? svi_reader_fill(r, err) : reader_await(r, err);
+        if (code != SVS_OK)
+            return code;
+    }
+    return SVS_OK;
 }
 
 enum svi_read svi_reader_row(svi_reader *r, struct svi_message *m, svs_error *err) {
@@ -208,9 +359,22 @@ enum svi_read svi_reader_row(svi_reader *r, struct svi_message *m, svs_error *er
         enum svi_read result = svi_reader_next(r, m, err);
         if (result != SVI_READ_MORE)
             return result;
-        struct pollfd ready = {.fd = r->source.fd, .events = POLLIN};
-        poll(&ready, 1, -1); /* standard input may be set nonblocking by its other owners */
-        if (svi_reader_fill(r, err) != SVS_OK)
+        if (reader_await(r, err) != SVS_OK)
             return SVI_READ_FAIL;
     }
+}
+
+bool svi_row_room(void **block, size_t *room, size_t count, size_t element) {
+    if (count <= *room)
+        return true;
+    size_t more = *room ? *room : 64;
+    while (more < count)
+        more *= 2;
+    void *grown =
+        *block ? svi_realloc(*block, *room * element, more * element) : svi_alloc_array(more, element);
+    if (!grown)
+        return false;
+    *block = grown;
+    *room = more;
+    return true;
 }

@@ -1,22 +1,28 @@
-/* reader.h: rows of a text file or pipe as messages: CSV with a header, LIBSVM, JSON lines; plain or gzip.
+/* reader.h: rows of a text file or pipe as messages: CSV, JSON lines, LIBSVM, VW text; plain or gzip.
  *
- *  - CSV: the header names the columns; comma, semicolon or tab (guessed from the header); RFC 4180 quotes,
- * but a cell ends on its line; an empty cell, NA, NaN, null or ? (any case) is missing; a cell that is not a
- * number refuses the row. Column `label` is y (missing: none), the columns named by `id`, `ts` and `weight`
- * are those, all others are features (or only those of the shape when its names are fixed), dense; their
- * names go to the shape with the header.
+ * CSV, flat JSON and VW give cells under the names of their columns (message.h), LIBSVM and JSON's arrays a
+ * vector.
+ *
+ *  - CSV: the header names the columns, else they are c1, c2, ...; comma, semicolon or tab; RFC 4180 quotes,
+ * but a cell ends on its line; an empty cell and the words of `missing` are missing. Cells are listed: all
+ * columns that are features, in the order of the header. A line that repeats the header is passed over.
+ *  - JSON lines: an object as on the wire ({"x": [...], "y": ...}, any key of a wire sample; an object as x
+ * is named), or, when it has neither `x` nor `op`, a flat map of columns. null is missing, true and false
+ * count as 1 and 0, a string is a word.
  *  - LIBSVM: `label index:value ...`, index 1 = column 0, ascending, `#` starts a comment; sparse (dense in a
  * dense stream). The label is a number. (A label-less line begins with an index:value pair.)
- *  - JSON lines: an object as on the wire ({"x": [...], "y": ...}, any key of a wire sample; an object as x
- * is named), or, when it has neither `x` nor `op`, a flat map of feature names to numbers with `label`, `id`,
- * `ts` and `weight` columns as in CSV; named. null is missing, true and false count as 1 and 0.
+ *  - VW: `[label] [weight] ['tag]|ns a:1 b machine=press-03 |...` (data/vw.c).
  *
- * A row that is given fits the shape (svi_shape_fits). Blank lines are no rows; CRLF, a byte order mark and a
+ * What the columns of a CSV or of flat JSON are is guessed from the first rows where the options leave it
+ * open (data/column_guess.h): at most 1000 rows, 256 KiB, or what has come when nothing more comes for a
+ * quarter of a second. These rows are then given like all others.
+ *
+ * A row with x fits the shape (svi_shape_fits). Blank lines are no rows; CRLF, a byte order mark and a
  * missing last line end are taken as meant.
  *
- * A reader never blocks by itself but in svi_reader_fill: a caller polls svi_reader_fd, fills, then takes
- * rows until SVI_READ_MORE. Lines are at most 1 MiB (longer: refused whole, as one row). No allocation per
- * row. */
+ * A reader never blocks by itself but in svi_reader_fill: a caller polls svi_reader_fd, no longer than
+ * svi_reader_wait, fills when there is something, then takes rows until SVI_READ_MORE. Lines are at most 1
+ * MiB (longer: refused whole, as one row). No allocation per row. */
 #ifndef SVI_READER_H
 #define SVI_READER_H
 
@@ -24,12 +30,29 @@
 #include <stdint.h>
 
 #include "data/message.h"
+#include "svmstream/model.h"
 
+/* Names of columns are separated by commas where there may be several; NULL or "": none. */
 struct svi_reader_options {
-    const char *format;  /* auto, csv, libsvm, jsonl; auto looks at the file name, then at the first line */
-    const char *label;   /* column of y; default "label" */
-    bool label_required; /* a CSV without that column is refused (SVS_SETTING) with the columns listed */
-    const char *id, *ts, *weight; /* columns, NULL = none */
+    const char
+        *format;       /* auto, csv, libsvm, jsonl, vw; auto looks at the file name, then at the first line */
+    const char *label; /* column of y; default "label" */
+    bool label_required; /* a CSV without that column is refused (SVS_SETTING) with the columns listed; no
+                            other one is guessed */
+    const char *id, *ts, *weight;              /* columns */
+    const char *ignore, *categories, *numbers; /* columns */
+    const char *features;                      /* no other columns are features */
+    const char *columns;                       /* names of a CSV without a header line */
+    bool no_header;                            /* the first line of a CSV is a row */
+    const char *missing; /* words that stand for a missing value, in any case; NULL: those of the setting */
+    bool hash;           /* a category may have very many values */
+    bool unlabelled;     /* no label is looked for but that of the options, none is missed */
+    bool task_given;     /* whether the label is a class or a number was said */
+    bool task_follows;   /* else the caller goes by svi_reader_task */
+    /* What a column of the stream is already: a number, a word, or missing: there is none of this name. NULL:
+     * there are none. */
+    enum svi_cell_kind (*known)(const void *stream, const char *name, size_t length);
+    const void *stream;
 };
 
 enum svi_read {
@@ -37,20 +60,33 @@ enum svi_read {
     SVI_READ_ROW, /* *m holds a row */
     SVI_READ_BAD, /* this row is refused: err says why (with the line number), svi_reader_line gives its bytes
                    */
-    SVI_READ_MORE, /* no whole line is buffered: svi_reader_fill first */
-    SVI_READ_FAIL  /* the file cannot be read on (I/O error, damaged gzip, no header): err says why */
+    SVI_READ_MORE, /* no whole line is buffered, or more are wanted first: svi_reader_fill */
+    SVI_READ_FAIL  /* the file cannot be read on (I/O error, damaged gzip, a bad header): err says why */
 };
 
 typedef struct svi_reader svi_reader;
 
-/* Opens `path` ("-" = standard input). NULL on failure: SVS_IO, SVS_SETTING, SVS_NO_MEMORY. The shape's row
- * and names are written by svi_reader_next; shape and option strings must outlive the reader. Owner: the
- * caller. */
+/* Opens `path` ("-" = standard input). NULL on failure: SVS_IO, SVS_SETTING, SVS_NO_MEMORY. Rows with x are
+ * written into the shape's row and names by svi_reader_next; shape and option strings must outlive the
+ * reader. The shape may come later (svi_reader_shape). Owner: the caller. */
 svi_reader *svi_reader_open(const char *path, const struct svi_reader_options *o, struct svi_shape *shape,
                             svs_error *err);
 void svi_reader_close(svi_reader **r);
 
+/* Reads until it is known what the columns are, which may block. SVS_IO and what a file without meaning is
+ * refused with; an empty one is no failure here. */
+svs_code svi_reader_settle(svi_reader *r, svs_error *err);
+
+/* The shape of the rows to come. */
+void svi_reader_shape(svi_reader *r, struct svi_shape *shape);
+
+/* What the label is after that: SVS_REGRESS when its column has many different numbers, else SVS_CLASSIFY. */
+svs_task svi_reader_task(const svi_reader *r);
+
 int svi_reader_fd(const svi_reader *r);
+
+/* Seconds after which svi_reader_next may have rows although nothing came; INFINITY: it will not. */
+double svi_reader_wait(const svi_reader *r);
 
 /* One read(2) (and inflate). Call after SVI_READ_MORE. SVS_IO. End of input is seen by the next
  * svi_reader_next. */
@@ -64,9 +100,12 @@ enum svi_read svi_reader_row(svi_reader *r, struct svi_message *m, svs_error *er
 /* The line of the last row: its number from 1, bytes and length. */
 int64_t svi_reader_line(const svi_reader *r, const char **bytes, size_t *length);
 
-/* What a person should know of the header, known from the first row on: there is no label column, and which
- * columns it may be. NULL: nothing. */
+/* What a person should know of the columns, in one line, known from the first row on: label, time, features,
+ * what is not used, and which columns may be the label where there is none. NULL: nothing. */
 const char *svi_reader_note(const svi_reader *r);
+
+/* How often the header of a CSV came again. */
+int64_t svi_reader_headers(const svi_reader *r);
 
 /* Bytes taken from the file so far, and its size (-1 when unknown: a pipe). */
 int64_t svi_reader_position(const svi_reader *r, int64_t *size);

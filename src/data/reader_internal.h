@@ -9,25 +9,40 @@
 
 #include <stdbool.h>
 
+#include "data/column_guess.h"
 #include "data/reader.h"
 #include "data/span.h"
 
 struct svi_format {
     const char *name;
-    bool header; /* the first line is not a row */
-    /* Gets the first line, whether or not it is a header; returns the state for `row`. NULL on failure. */
-    void *(*begin)(const struct svi_reader_options *o, struct svi_shape *shape, struct svi_span line,
+    /* Gets the first line, which comes again as the first row. What the columns are goes to the guess, which
+     * outlives the state. NULL on failure. */
+    void *(*begin)(const struct svi_reader_options *o, svi_guess *guess, struct svi_span line,
                    svs_error *err);
+    /* NULL: rows need nothing but the line. Else the first lines come here once before any is a row, until
+     * this says that it knows enough (*enough), or the reader that there are no more; SVS_NO_MEMORY. */
+    svs_code (*sample)(void *state, struct svi_span line, bool *enough, svs_error *err);
+    /* After the last of them; `whole`: they were all there are. */
+    svs_code (*decide)(void *state, bool whole, svs_error *err);
     /* One line into *m, which holds the defaults of a message and x == the shape's row. SVS_EMPTY: there is
-     * no row in this line (blank, a comment). All strings of *m are views of the line or of the state. */
-    svs_code (*row)(void *state, struct svi_span line, struct svi_message *m, svs_error *err);
-    void (*end)(void *state);               /* NULL: there is nothing to free */
-    const char *(*note)(const void *state); /* svi_reader_note; NULL: there never is one */
+     * no row in this line (blank, a comment, a header). All strings of *m are views of the line or of the
+     * state. */
+    svs_code (*row)(void *state, struct svi_shape *shape, struct svi_span line, struct svi_message *m,
+                    svs_error *err);
+    void (*end)(void *state);              /* NULL: there is nothing to free */
+    int64_t (*headers)(const void *state); /* svi_reader_headers; NULL: there are none */
 };
 
-extern const struct svi_format svi_csv, svi_libsvm, svi_jsonl;
+extern const struct svi_format svi_csv, svi_libsvm, svi_jsonl, svi_vw;
 
 /* Does a line look like `label index:value ...` or `index:value ...`? */
 bool svi_libsvm_looks(struct svi_span line);
+
+/* Does a line look like `label |ns a:1 ...`, the label being a number or absent? */
+bool svi_vw_looks(struct svi_span line);
+
+/* Room for the cells of a row, or for the bytes of what is written anew, grown to `count` of the elements and
+ * kept; false: no memory, it is as it was. */
+bool svi_row_room(void **block, size_t *room, size_t count, size_t element);
 
 #endif

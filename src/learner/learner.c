@@ -62,46 +62,6 @@ static svs_code learner_check_options(const svs_options *o, int d, svs_error *er
 
 /* ---- construction */
 
-/* The vectors that have one entry a coordinate, padded as the widest recursion of `features` features. */
-static size_t learner_vector_room(int features) {
-    return (size_t)svi_round_up(features + 1, 48);
-}
-
-static svs_code learner_room_for_vectors(svs_learner *l, int features, svs_error *err) {
-    size_t n = (size_t)features + 1, old = l->feature_room ? learner_vector_room(l->feature_room) : 0,
-           padded = learner_vector_room(features);
-    double **vectors[] = {&l->energy.energy, &l->energy.sum, &l->energy.peak, &l->scratch[0],
-                          &l->scratch[1],    &l->scratch[2], &l->scratch[3],  &l->ridge};
-    size_t count = sizeof vectors / sizeof *vectors - (l->o.forget == 1); /* the ridge is last */
-    for (size_t i = 0; i < count; i++)
-        if (!svi_grow_doubles(vectors[i], old, padded))
-            return svi_fail_memory(err, "buffers for more features");
-    double *W = svi_alloc_array((size_t)l->class_room * n, sizeof *W),
-           *copy = svi_alloc_array(n * n, sizeof *copy);
-    if (!W || !copy) {
-        svi_free(W);
-        svi_free(copy);
-        return svi_fail_memory(err, "buffers for more features");
-    }
-    svi_free(l->W);
-    svi_free(l->gram_copy);
-    l->W = W;
-    l->gram_copy = copy;
-    return SVS_OK;
-}
-
-static svs_code learner_room_for_features(svs_learner *l, int features, svs_error *err) {
-    svs_code code = learner_room_for_vectors(l, features, err);
-    int old = l->feature_room, scores = l->waiting.stride - old;
-    if (code == SVS_OK)
-        code = svi_ring_restride(&l->window, features, old, 0, 0, 0, err);
-    if (code == SVS_OK)
-        code = svi_ring_restride(&l->waiting, features + scores, old, old, features, scores, err);
-    if (code == SVS_OK)
-        l->feature_room = features;
-    return code;
-}
-
 /* Samples that got their label leave dead slots behind: with some more of them than may wait, there is a
  * squeeze only after many. */
 static int learner_waiting_slots(const svs_options *o) {
@@ -116,10 +76,11 @@ static bool learner_build(svs_learner *l, int d, svs_error *err) {
         svi_fail_memory(err, "the classes");
         return false;
     }
-    if (svi_ring_init(&l->window, (int32_t)l->o.window, features, err) != SVS_OK ||
+    if (svi_scaler_init(&l->scaler, l->o.max_features, err) != SVS_OK ||
+        svi_ring_init(&l->window, (int32_t)l->o.window, features, err) != SVS_OK ||
         svi_ring_init(&l->waiting, waiting, features + 2, err) != SVS_OK ||
         svi_scaler_grow(&l->scaler, d, err) != SVS_OK || svi_gram_init(&l->gram, d + 1, 2, err) != SVS_OK ||
-        svi_room_for_rows(l, 1, err) != SVS_OK || learner_room_for_vectors(l, features, err) != SVS_OK)
+        svi_room_for_rows(l, 1, err) != SVS_OK || svi_features_room_for_vectors(l, features, err) != SVS_OK)
         return false;
     l->feature_room = features;
     l->m = svs_alsvm_new(d + 1, 1, l->nu, l->o.isa, err);
@@ -136,7 +97,7 @@ svs_learner *svs_learner_new(const svs_options *o, int d, svs_error *err) {
     }
     l->o = *o;
     l->nu = 1 / (2 * o->C);
-    l->d = d;
+    l->d = l->declared = d;
     if (!learner_build(l, d, err)) {
         svs_learner_free(&l);
         return NULL;
@@ -154,6 +115,8 @@ void svs_learner_free(svs_learner **pl) {
                      l->scratch[3], l->gram_copy,   l->W,      l->b};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         svi_free(parts[i]);
+    svi_free(l->kept.of);
+    svi_free(l->kept.place);
     svi_ring_clear(&l->window);
     svi_ring_clear(&l->waiting);
     svi_scaler_clear(&l->scaler);
@@ -166,6 +129,7 @@ void svs_learner_free(svs_learner **pl) {
 void svs_learner_reset(svs_learner *l) {
     if (l->snapshot)
         svi_snapshot_drop(l->snapshot, l);
+    svi_kept_clear(l);
     svi_ring_empty(&l->window);
     svi_ring_empty(&l->waiting);
     svi_scaler_reset(&l->scaler);
@@ -173,7 +137,7 @@ void svs_learner_reset(svs_learner *l) {
     svi_alsvm_reset(l->m, svi_rows(l), l->nu);
     double *const sums[] = {l->energy.energy, l->energy.sum, l->energy.peak};
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
-        memset(sums[i], 0, learner_vector_room(l->feature_room) * sizeof(double));
+        memset(sums[i], 0, svi_features_vector_room(l->feature_room) * sizeof(double));
     l->bucket = l->drifts = false;
     l->held_learned = 0;
     l->arrivals = l->next_rebuild = l->order = l->base = 0;
@@ -181,45 +145,18 @@ void svs_learner_reset(svs_learner *l) {
     l->version++;
 }
 
-svs_code svs_learner_grow(svs_learner *l, int d, svs_error *err) {
-    if (d > l->o.max_features)
-        return svi_fail(err, SVS_LIMIT, "%d features are more than max.features (%d)", d, l->o.max_features);
-    if (d <= l->d)
-        return SVS_OK;
-    svs_code code = SVS_OK;
-    if (d > l->feature_room) {
-        int room = d > 2 * l->feature_room ? d : 2 * l->feature_room;
-        code = learner_room_for_features(l, room < l->o.max_features ? room : l->o.max_features, err);
-    }
-    if (code == SVS_OK)
-        code = svi_scaler_grow(&l->scaler, d, err);
-    struct svi_gram wider = {0}; /* taken first and put in place last: all that can fail lies between */
-    if (code == SVS_OK)
-        code = svi_gram_init(&wider, d + 1, l->gram.groups, err);
-    if (code == SVS_OK)
-        code = svs_alsvm_grow(l->m, d + 1, l->nu, err);
-    l->scaler.d = code == SVS_OK ? d : l->d;
-    if (code != SVS_OK) {
-        svi_gram_clear(&wider);
-        return code;
-    }
-    svi_gram_adopt(&l->gram, &wider);
-    const int old = l->d;
-    l->d = d;
-    svi_ridge_grow(l, old);
-    return SVS_OK;
-}
-
 /* ---- what comes in */
 
 /* For a row whose |z|^2 does not say already that all is well. */
 static svs_code learner_check_row(const svs_learner *l, const double *x, double square, svs_error *err) {
-    for (int j = 0; j < l->d; j++)
+    for (int j = 0; j < l->declared; j++)
         if (!(fabs(x[j]) <= SVI_VALUE_MAX))
             return isfinite(x[j])
                        ? svi_fail(err, SVS_TOO_LARGE,
                                   "feature %d is %g; values beyond 1e100 cannot be computed with", j, x[j])
                        : svi_fail(err, SVS_NOT_FINITE, "feature %d is %g", j, x[j]);
+    for (int j = l->d; j < l->declared; j++)
+        square += x[j] * x[j];
     return square <= SVI_SQUARE_MAX
                ? SVS_OK
                : svi_fail(err, SVS_TOO_LARGE,
@@ -229,7 +166,17 @@ static svs_code learner_check_row(const svs_learner *l, const double *x, double 
 /* z of a raw row into input 0. */
 static inline svs_code learner_enter_row(svs_learner *l, const double *x, svs_error *err) {
     double square = svi_enter(l, 0, x);
-    return square <= l->scaler.safe ? SVS_OK : learner_check_row(l, x, square, err);
+    const bool good = square <= l->scaler.safe && l->d == l->declared;
+    return good ? SVS_OK : learner_check_row(l, x, square, err);
+}
+
+/* What has its first value in this row takes part from now on. */
+static svs_code learner_wake(svs_learner *l, const double *x, svs_error *err) {
+    bool widened = false;
+    svs_code code = svi_features_wake(l, x, &widened, err);
+    if (widened)
+        svi_enter(l, 0, x);
+    return code;
 }
 
 /* An id and a class label are an integer or a string of 1 to SVS_NAME_MAX bytes. */
@@ -321,8 +268,9 @@ static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, doub
 svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_step *out, svs_error *err) {
     *out = (svs_step){.label = -1, .target = NAN};
     bool labelled = s->y.kind != SVS_NONE, fresh = false;
-    if (s->d != l->d)
-        return svi_fail(err, SVS_WRONG_DIMENSION, "the sample has %d features, the model %d", s->d, l->d);
+    if (s->d != l->declared)
+        return svi_fail(err, SVS_WRONG_DIMENSION, "the sample has %d features, the model %d", s->d,
+                        l->declared);
     if (!(s->weight > 0 && s->weight <= SVI_VALUE_MAX))
         return svi_fail(err, SVS_BAD_WEIGHT, "a weight is a positive finite number, not %g", s->weight);
     svs_code code = learner_enter_row(l, s->x, err);
@@ -332,6 +280,8 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
         code = learner_resolve(l, s->y, out, &fresh, err);
     if (code == SVS_OK && labelled && l->o.window)
         code = svi_ring_reserve(&l->window, s->id, err);
+    if (code == SVS_OK && l->d < l->declared)
+        code = learner_wake(l, s->x, err);
     if (code != SVS_OK)
         return code;
     learner_make_scores(l, out);
@@ -406,7 +356,7 @@ svs_code svs_learner_forget(svs_learner *l, svs_value id, double time, int *coun
 /* ---- what it knows */
 
 int svs_learner_dimension(const svs_learner *l) {
-    return l->d;
+    return l->declared;
 }
 
 int svs_learner_rows(const svs_learner *l) {
@@ -438,7 +388,8 @@ svs_code svs_learner_model(svs_learner *l, svs_model *m, svs_error *err) {
     int rows = svi_rows(l);
     for (int k = 0; k < rows; k++) {
         const double *w = svs_alsvm_weights(l->m, k);
-        double *raw = l->W + (size_t)k * (size_t)l->d, b = w[0];
+        double *raw = l->W + (size_t)k * (size_t)l->declared, b = w[0];
+        memset(raw, 0, (size_t)l->declared * sizeof *raw);
         for (int j = 0; j < l->d; j++) {
             raw[j] = w[1 + j] * l->scaler.inverse[j];
             b -= raw[j] * l->scaler.mean[j];
@@ -448,7 +399,7 @@ svs_code svs_learner_model(svs_learner *l, svs_model *m, svs_error *err) {
     *m = (svs_model){.version = l->version,
                      .method = l->o.rule == SVS_FALSVM ? "falsvm" : "alsvm",
                      .task = l->o.task,
-                     .d = l->d,
+                     .d = l->declared,
                      .rows = rows,
                      .class_count = l->class_count,
                      .W = l->W,

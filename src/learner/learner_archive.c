@@ -42,12 +42,13 @@ static bool archive_pass_on(struct svi_archive *a, svs_code code, const svs_erro
 static bool archive_features(struct svi_archive *a, svs_learner *l) {
     int d = l->d;
     svs_error err = {0};
-    bool fresh = l->class_count == 0 && l->arrivals == 0 && l->window.pushed == 0 && l->waiting.pushed == 0;
+    bool fresh = l->scaler.unscaled_count == 0 && l->class_count == 0 && l->arrivals == 0 && l->window.pushed == 0 && l->waiting.pushed == 0;
     svi_archive_int(a, "features", &d, l->d, l->o.max_features);
     if (!svi_archive_check(a, fresh, "the learner is not a new one") || !a->loading)
         return svi_archive_ok(a);
     return svi_archive_check(a, svi_archive_left(a) / 8 >= svi_triangle(d + 1), "more features than P has") &&
-           archive_pass_on(a, svs_learner_grow(l, d, &err), &err);
+           archive_pass_on(a, svi_features_declare(l, d, &err), &err) &&
+           archive_pass_on(a, svi_features_widen(l, d, &err), &err);
 }
 
 static int archive_compare_classes(const void *pa, const void *pb) {
@@ -181,10 +182,32 @@ static void archive_sums(struct svi_archive *a, svs_learner *l) {
         svi_gram_archive(a, &l->gram, l->class_count < 2 ? 2 : l->class_count, l->gram_copy);
 }
 
-/* At the end, and there only while it is so: what is healthy is kept as it always was. */
-static void archive_drift(struct svi_archive *a, svs_learner *l) {
-    if (a->loading ? svi_archive_left(a) > 0 : l->drifts)
+/* Is there more? What only some have comes last, and a part that is there has all before it. */
+static bool archive_goes_on(const struct svi_archive *a, bool any) {
+    return svi_archive_ok(a) && (a->loading ? svi_archive_left(a) > 0 : any);
+}
+
+/* Features that have had no value yet. */
+static void archive_declared(struct svi_archive *a, svs_learner *l) {
+    svs_error err = {0};
+    int declared = l->declared;
+    svi_archive_int(a, "declared", &declared, l->d, l->o.max_features);
+    if (a->loading && svi_archive_ok(a))
+        archive_pass_on(a, svi_features_declare(l, declared, &err), &err);
+}
+
+/* At the end, and there only while it is so: others are kept as they always were. */
+static void archive_rare(struct svi_archive *a, svs_learner *l) {
+    const bool unscaled = l->scaler.unscaled_count > 0 || l->d < l->declared;
+    const bool numbers = unscaled && svi_ring_squeezed(&l->waiting); /* by which it is known what is held */
+    if (archive_goes_on(a, l->drifts || unscaled))
         svi_archive_bool(a, "drifts", &l->drifts);
+    if (archive_goes_on(a, unscaled)) {
+        svi_scaler_archive_unscaled(a, &l->scaler);
+        archive_declared(a, l);
+    }
+    if (archive_goes_on(a, numbers))
+        svi_ring_archive_numbers(a, &l->waiting, "waiting numbers");
 }
 
 void svi_learner_archive(struct svi_archive *a, svs_learner *l) {
@@ -197,6 +220,5 @@ void svi_learner_archive(struct svi_archive *a, svs_learner *l) {
         return;
     archive_rings(a, l);
     archive_sums(a, l);
-    if (svi_archive_ok(a))
-        archive_drift(a, l);
+    archive_rare(a, l);
 }

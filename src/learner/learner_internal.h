@@ -4,7 +4,10 @@
  *  - learner_slide.c: one sample in, what leaves out: the group of operations of a step
  *  - learner_rebuild.c: the guard: when and how P and w are rebuilt
  *  - learner_ridge.c: the ridge, which fades and is renewed with forgetting
+ *  - learner_features.c: more features, which of them are unscaled, and which are not in yet
+ *  - learner_renew.c: a feature that no held sample has becomes a new one
  *  - learner_refine.c: w corrected by the residual of the rows, where P has lost digits
+ *  - learner_held.c: what is held: numbers, the newest row, means
  *  - learner_classes.c: labels and class indices, rows of W
  *  - learner_check.c: w and P against a fresh solve
  *  - learner_archive.c: the state as bytes, and back
@@ -14,6 +17,7 @@
 #ifndef SVI_LEARNER_INTERNAL_H
 #define SVI_LEARNER_INTERNAL_H
 
+#include "base/exact_sum.h"
 #include "learner/learner_alsvm.h"
 #include "learner/gram.h"
 #include "learner/ring.h"
@@ -21,10 +25,21 @@
 #include "learner/snapshot.h"
 #include "svmstream/learner.h"
 
+/* Sums of single features over the window, for their means; only of those that were asked for. */
+struct svi_kept_sums {
+    struct svi_kept_sum {
+        int feature;
+        struct svi_exact_sum sum;
+    } *of;
+    int count, room;
+    int32_t *place; /* of each feature: 0, or its place + 1; NULL until something is asked for */
+};
+
 struct svs_learner {
     svs_options o;
     double nu;
-    int d;            /* features; the recursion has d + 1 */
+    int d;            /* features that are in; the recursion has d + 1 */
+    int declared;     /* features that there are: those from d on were 0 in every sample so far */
     int feature_room; /* features that rows, scaler and buffers have room for */
     svs_alsvm *m;
     struct svi_scaler scaler;
@@ -34,6 +49,7 @@ struct svs_learner {
     struct svi_gram gram; /* window 0: all samples; else the bucket before a planned rebuild, and scratch */
     bool bucket;          /* the gram holds every sample learned since arrival `bucket_from` */
     int64_t bucket_from;
+    struct svi_kept_sums kept;
     bool drifts; /* a removal has cost P digits since the last rebuild: w is refined after each change */
 
     svs_value *classes;
@@ -79,6 +95,21 @@ static inline int svi_rows(const svs_learner *l) {
 /* The +-1 targets of a class, or the regression target. */
 void svi_targets(const svs_learner *l, int label, double target, double *t);
 
+/* ---- learner_features.c */
+/* Room for `features` of them in all that has one entry for each. */
+svs_code svi_features_room(svs_learner *l, int features, svs_error *err);
+svs_code svi_features_room_for_vectors(svs_learner *l, int features, svs_error *err);
+/* There are d features, with room for them; what is in stays as it is. */
+svs_code svi_features_declare(svs_learner *l, int d, svs_error *err);
+/* The first d features, which are declared, are in from now on. */
+svs_code svi_features_widen(svs_learner *l, int d, svs_error *err);
+/* Before the row is learned or waits: those up to its last value are in. True in *widened: input 0 is lost. */
+svs_code svi_features_wake(svs_learner *l, const double *x, bool *widened, svs_error *err);
+
+static inline size_t svi_features_vector_room(int features) {
+    return (size_t)svi_round_up(features + 1, 48);
+}
+
 /* ---- learner_slide.c */
 /* Learns a sample whose raw row is x (not inside the window ring), whose z is in input 0 already and whose
  * label or target is in *out, and removes what leaves. Everything is reserved. */
@@ -93,6 +124,12 @@ double svi_hat(const svs_learner *l, double weight, int64_t order);
 double svi_enter(svs_learner *l, int i, const double *x);
 /* The scores of the sample in input 0. */
 void svi_scores_now(const svs_learner *l, double *scores);
+
+/* ---- learner_held.c */
+/* A row has come into the window, or leaves it. */
+void svi_kept_add(struct svi_kept_sums *k, const double *x, int sign);
+/* Nothing is kept any more, until it is asked for again. */
+void svi_kept_clear(svs_learner *l);
 
 /* ---- learner_rebuild.c */
 void svi_rebuild(svs_learner *l, bool planned);
@@ -115,6 +152,8 @@ void svi_ridge_apply(const svs_learner *l, const double *u, double *out);
 void svi_ridge_reset(svs_learner *l);
 /* After a sample was learned: the coordinates whose turn it is. False: P must be rebuilt. */
 bool svi_ridge_refresh(svs_learner *l);
+/* Coordinate j becomes a new one: what its ridge counts from now on, which P does not hold yet. */
+double svi_ridge_begin_alone(svs_learner *l, int j);
 /* After growth from `old` features: that of the new coordinates, and a new period for all if D wants one. */
 void svi_ridge_grow(svs_learner *l, int old);
 

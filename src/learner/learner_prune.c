@@ -23,7 +23,7 @@ static void prune_mark_ring(const svs_learner *l, const struct svi_ring *r, bool
 }
 
 svs_code svi_learner_held(const svs_learner *l, bool *features, bool *classes, bool *any, svs_error *err) {
-    memset(features, 0, (size_t)l->d * sizeof *features);
+    memset(features, 0, (size_t)l->declared * sizeof *features);
     memset(classes, 0, (size_t)l->class_count * sizeof *classes);
     if (l->o.window == 0 && l->arrivals > 0)
         return svi_fail(
@@ -107,6 +107,17 @@ static void prune_classes(svs_learner *l, const bool *keep, int32_t *place) {
     l->last_class = 0;
 }
 
+static void prune_unscaled(struct svi_scaler *s, const bool *keep, int d) {
+    int kept = 0;
+    for (int j = 0; j < d; j++)
+        if (keep[j])
+            s->unscaled[kept++] = s->unscaled[j];
+    memset(s->unscaled + kept, 0, (size_t)(s->room - kept));
+    s->unscaled_count = 0;
+    for (int j = 0; j < kept; j++)
+        s->unscaled_count += s->unscaled[j];
+}
+
 /* The sums of coordinates, the bias first, without those that go; they are made again with P, but for a
  * learner that has seen nothing. */
 static void prune_vectors(svs_learner *l, const bool *features) {
@@ -119,6 +130,7 @@ static void prune_vectors(svs_learner *l, const bool *features) {
     prune_row(l->scaler.mean, features, l->d);
     l->scaler.d = prune_row(l->scaler.inverse, features, l->d);
     svi_scaler_bound(&l->scaler);
+    prune_unscaled(&l->scaler, features, l->declared);
 }
 
 static int prune_count(const bool *flags, int n) {
@@ -129,7 +141,7 @@ static int prune_count(const bool *flags, int n) {
 }
 
 svs_code svi_learner_prune(svs_learner *l, const bool *features, const bool *classes, svs_error *err) {
-    const int d = prune_count(features, l->d), rows = svi_rows_of(prune_count(classes, l->class_count));
+    const int d = prune_count(features, l->d), declared = prune_count(features, l->declared), rows = svi_rows_of(prune_count(classes, l->class_count));
     struct svi_gram gram = {0};
     int32_t *place = svi_alloc_array((size_t)l->class_count + 1, sizeof *place);
     svs_alsvm *m = place ? svs_alsvm_new(d + 1, rows, l->nu, l->o.isa, NULL) : NULL;
@@ -140,6 +152,7 @@ svs_code svi_learner_prune(svs_learner *l, const bool *features, const bool *cla
     }
     if (l->snapshot)
         svi_snapshot_drop(l->snapshot, l);
+    svi_kept_clear(l);
     svi_gram_clear(&l->gram);
     svs_alsvm_free(&l->m);
     l->gram = gram;
@@ -150,6 +163,7 @@ svs_code svi_learner_prune(svs_learner *l, const bool *features, const bool *cla
     prune_rows(l, &l->waiting, features);
     prune_vectors(l, features);
     l->d = d;
+    l->declared = declared;
     svi_ridge_reset(l); /* its rule depends on d */
     l->bucket = false;
     if (l->arrivals > 0)

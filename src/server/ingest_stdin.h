@@ -21,6 +21,9 @@ void svi_ingest_stdin_free(svi_ingest_stdin **in);
 
 int svi_ingest_stdin_fd(const svi_ingest_stdin *in);
 
+/* Seconds after which a turn without a read may have rows, as svi_reader_wait. */
+double svi_ingest_stdin_wait(const svi_ingest_stdin *in);
+
 /* Hands the engine all that is buffered, after one read(2) when `fill`. *ended: nothing more will come.
  * Returns SVS_IO or SVS_NOT_MSGPACK when the input cannot be read on, SVS_DISK_FULL or SVS_IO when a row
  * cannot be written down (it was not taken); refused rows are no failure. */

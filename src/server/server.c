@@ -274,6 +274,8 @@ static long server_wait_ms(const struct server *p) {
         left = fmin(left, stats_wait(p));
     if (p->write_ahead)
         left = fmin(left, svi_write_ahead_wait(p->write_ahead));
+    if (p->rows)
+        left = fmin(left, svi_ingest_stdin_wait(p->rows));
     if (isinf(left))
         return -1;
     return left <= 0 ? 0 : left > 60 ? 60000 : (long)(1000 * left) + 1;
@@ -354,8 +356,8 @@ static svs_code server_turn(struct server *p, svs_error *err) {
         svi_reload(&p->reload, &p->control, &p->access, server_now(p));
     if (items[ITEM_END].revents)
         p->stop = true;
-    else if (items[ITEM_IN].revents && p->rows)
-        code = server_take_rows(p, true, err);
+    else if (p->rows && (items[ITEM_IN].revents || svi_ingest_stdin_wait(p->rows) <= 0))
+        code = server_take_rows(p, items[ITEM_IN].revents, err);
     else if (!p->rows && p->in)
         code = svi_ingest_zmq_turn(&p->messages, server_now(p), &took, err);
     if (code == SVS_OK)

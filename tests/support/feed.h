@@ -62,14 +62,32 @@ static inline void feed_value(FILE *to, const char *name, svs_value v) {
         fprintf(to, " %s='%.*s'", name, (int)v.length, v.as.s);
 }
 
-/* One line: op, kind, values (with zeros left out when `nonzero`), the rest of what is set. */
+/* The cells of a row: name=number, name="word" or name=. */
+static inline void feed_cells(FILE *to, const struct svi_message *m, bool nonzero) {
+    for (int i = 0; i < m->cell_count; i++) {
+        const struct svi_cell *c = &m->cells[i];
+        if (nonzero && c->kind == SVI_CELL_NUMBER && c->number == 0)
+            continue;
+        fprintf(to, " %.*s=", (int)c->name_length, c->name);
+        if (c->kind == SVI_CELL_NUMBER)
+            fprintf(to, "%.17g", c->number);
+        else if (c->kind == SVI_CELL_WORD)
+            fprintf(to, "\"%.*s\"", (int)c->length, c->word);
+    }
+}
+
+/* One line: op, kind, values (when `nonzero`: without zeros, as of columns c0, c1, ...), the rest of what is set. */
 static inline void feed_print(FILE *to, const struct svi_message *m, bool nonzero) {
     fprintf(to, "op%d", m->op);
-    if (m->has_x && !nonzero)
+    if (m->cells)
+        feed_cells(to, m, nonzero);
+    if (m->has_x && !m->cells && !nonzero)
         fprintf(to, " kind%d d%d missing%d", m->kind, m->d, m->missing);
-    for (int j = 0; m->has_x && j < m->d; j++)
-        if (!nonzero || m->x[j] != 0)
+    for (int j = 0; m->has_x && !m->cells && j < m->d; j++)
+        if (!nonzero)
             fprintf(to, " %d:%.17g", j, m->x[j]);
+        else if (m->x[j] != 0)
+            fprintf(to, " c%d=%.17g", j, m->x[j]);
     feed_value(to, "y", m->y);
     feed_value(to, "id", m->id);
     feed_value(to, "stream", m->stream);
@@ -89,7 +107,8 @@ static inline void feed_report(FILE *to, struct feed *f, enum svi_read what, con
                                const svs_error *err, bool nonzero) {
     if (what == SVI_READ_ROW) {
         feed_print(to, m, nonzero);
-        svi_shape_commit(&f->shape, m);
+        if (!m->cells)
+            svi_shape_commit(&f->shape, m);
         return;
     }
     fprintf(to, "%s %s: %s\n", what == SVI_READ_BAD ? "BAD" : "FAIL", svs_code_name(err->code), err->text);

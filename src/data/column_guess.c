@@ -1,0 +1,725 @@
+/* What columns are, guessed.
+ *
+ * Of each column the first rows leave counts: how many values are numbers, words, times; how often a number
+ * rose, and by exactly one; and a hash of each value, which tells how many are different. Nothing else is
+ * kept of the values but a few examples.
+ *
+ * Deciding goes from what is sure to what is not: the settings, what the stream knows already, the label (one
+ * column, by its name and its values), the time, the id, and for all others what they hold. The guess is
+ * careful where a mistake would lose something: a column of one value is used unless the whole file was seen.
+ *
+ * Order: values, what a column holds, the label, time and id, all others, the line for a person. */
+#include "data/column_guess.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "data/cell.h"
+
+#define EXAMPLES      4    /* values of the label that are shown */
+#define EXAMPLE_TEXT  24   /* bytes of one */
+#define NOTE_TEXT     1024 /* bytes of the line */
+#define NAME_TEXT     100  /* bytes of a name in it */
+#define SHOWN         8    /* columns of one kind in it */
+#define FEW_ROWS      20   /* fewer tell little */
+#define CLASSES_MANY  50   /* more different values are no classes */
+#define INTEGERS_MANY 20   /* more different integers may be a number to be learned */
+#define WORDS_MANY    0.8  /* this share of different words is text */
+
+struct guessed {
+    struct svi_column_use is;
+    char name[SVS_NAME_MAX + 1];
+    const char *reason; /* why it is not used; NULL: the settings say so */
+    int seen;           /* values that are not missing, and what they are: */
+    int numbers, integers, commas, thousands, times, dates, zeros;
+    int steps, rises, ones; /* numbers and times after another one; those not below it; those one above it */
+    double last, low;
+    size_t length;    /* of all words */
+    uint64_t *hashes; /* of the values seen */
+    int room, different;
+    char examples[EXAMPLES][EXAMPLE_TEXT];
+    int example_count;
+    bool plus, nested;
+};
+
+struct svi_guess {
+    const struct svi_reader_options *o;
+    struct guessed *columns;
+    int count, room, rows;
+    bool closed, commas, whole, decided, regress;
+    char note[NOTE_TEXT];
+};
+
+/* ---- values */
+
+svi_guess *svi_guess_new(const struct svi_reader_options *o) {
+    svi_guess *g = svi_alloc(sizeof *g);
+    if (g)
+        g->o = o;
+    return g;
+}
+
+void svi_guess_free(svi_guess **guess) {
+    svi_guess *g = *guess;
+    if (!g)
+        return;
+    for (int i = 0; i < g->count; i++)
+        svi_free(g->columns[i].hashes);
+    svi_free(g->columns);
+    svi_free(g);
+    *guess = NULL;
+}
+
+void svi_guess_closed(svi_guess *g, bool commas) {
+    g->closed = true;
+    g->commas = commas;
+}
+
+svs_code svi_guess_column(svi_guess *g, struct svi_span name, svs_error *err) {
+    if (g->count == g->room) {
+        const int room = g->room ? 2 * g->room : 16;
+        struct guessed *more =
+            g->columns ? svi_realloc(g->columns, (size_t)g->room * sizeof *more, (size_t)room * sizeof *more)
+                       : svi_alloc_array((size_t)room, sizeof *more);
+        if (!more)
+            return svi_fail_memory(err, "the columns of a file");
+        g->columns = more;
+        g->room = room;
+    }
+    svi_guess_rename(g, g->count++, name);
+    return SVS_OK;
+}
+
+void svi_guess_rename(svi_guess *g, int column, struct svi_span name) {
+    struct guessed *c = &g->columns[column];
+    size_t length = (size_t)(name.end - name.at);
+    length = length < SVS_NAME_MAX ? length : SVS_NAME_MAX;
+    memcpy(c->name, name.at, length);
+    c->name[length] = 0;
+}
+
+/* digits,digits: a number with a decimal comma, or with one between thousands. */
+static bool has_decimal_comma(struct svi_span s, bool *thousands) {
+    const char *p = s.at + (s.at < s.end && (*s.at == '-' || *s.at == '+'));
+    const char *first = p, *comma = NULL;
+    for (; p < s.end; p++)
+        if (*p == ',' && !comma && p > first)
+            comma = p;
+        else if (!isdigit((unsigned char)*p))
+            return false;
+    *thousands = comma && s.end - comma == 4 && comma - first <= 3 && *first != '0';
+    return comma && comma + 1 < s.end;
+}
+
+/* Made of digits and what dates have between them, but not ISO 8601. */
+static bool looks_like_date(struct svi_span s) {
+    int digits = 0, marks = 0;
+    for (const char *p = s.at; p < s.end; p++) {
+        digits += isdigit((unsigned char)*p) != 0;
+        marks += memchr("/.-:", *p, 4) != NULL;
+        if (!isdigit((unsigned char)*p) && !memchr("/.-: TAPM", *p, 9))
+            return false;
+    }
+    return digits >= 4 && marks >= 2;
+}
+
+static void guess_step(struct guessed *c, double v) {
+    if (c->numbers + c->times > 1) {
+        c->steps++;
+        c->rises += v >= c->last;
+        c->ones += v == c->last + 1;
+    } else {
+        c->low = v;
+    }
+    c->low = v < c->low ? v : c->low;
+    c->last = v;
+}
+
+static void guess_number(struct guessed *c, struct svi_span value, double v) {
+    c->numbers++;
+    c->integers += v == trunc(v) && fabs(v) < 0x1p63;
+    c->zeros += value.end - value.at > 1 && value.at[0] == '0' && isdigit((unsigned char)value.at[1]);
+    if (c->is.unit == SVI_TIME_UNKNOWN)
+        svi_time_of_number(v, &c->is.unit);
+    guess_step(c, v);
+}
+
+static void guess_word(struct guessed *c, struct svi_span value) {
+    double t;
+    bool thousands = false;
+    const size_t length = (size_t)(value.end - value.at);
+    c->length += length;
+    c->plus = c->plus || svi_span_is(value, "+");
+    if (svi_time_of_text(value.at, length, 0, &t)) {
+        c->times++;
+        guess_step(c, t);
+        return;
+    }
+    c->commas += has_decimal_comma(value, &thousands);
+    c->thousands += thousands;
+    c->dates += looks_like_date(value);
+}
+
+/* Keeps the value where it is a new one among the first few. */
+static void guess_example(struct guessed *c, struct svi_span value) {
+    char text[EXAMPLE_TEXT];
+    if (c->example_count == EXAMPLES)
+        return;
+    svi_span_text(value, text, sizeof text);
+    for (int k = 0; k < c->example_count; k++)
+        if (strcmp(c->examples[k], text) == 0)
+            return;
+    memcpy(c->examples[c->example_count++], text, sizeof text);
+}
+
+static uint64_t guess_hash(struct svi_span value) {
+    return XXH3_64bits(value.at, (size_t)(value.end - value.at));
+}
+
+svs_code svi_guess_value(svi_guess *g, int column, struct svi_span value, svs_error *err) {
+    struct guessed *c = &g->columns[column];
+    double v;
+    if (svi_cell_missing(value, g->o->missing) && !(c->plus && svi_span_is(value, "-")))
+        return SVS_OK;
+    if (c->seen == c->room) {
+        const int room = c->room ? 2 * c->room : 32;
+        uint64_t *more =
+            c->hashes ? svi_realloc(c->hashes, (size_t)c->room * sizeof *more, (size_t)room * sizeof *more)
+                      : svi_alloc_array((size_t)room, sizeof *more);
+        if (!more)
+            return svi_fail_memory(err, "the first rows of a file");
+        c->hashes = more;
+        c->room = room;
+    }
+    c->hashes[c->seen++] = guess_hash(value);
+    if (svi_cell_number(value, &v))
+        guess_number(c, value, v);
+    else if (svi_cell_infinite(value)) /* a number that will be refused */
+        c->numbers++;
+    else
+        guess_word(c, value);
+    guess_example(c, value);
+    return SVS_OK;
+}
+
+void svi_guess_nested(svi_guess *g, int column) {
+    g->columns[column].nested = true;
+}
+
+void svi_guess_row(svi_guess *g) {
+    g->rows++;
+}
+
+int svi_guess_rows(const svi_guess *g) {
+    return g->rows;
+}
+
+/* ---- what a column holds */
+
+/* A word or two among many numbers are mistakes; more are values. */
+static bool mostly(const struct guessed *c, int count) {
+    const int others = c->seen - count;
+    return count > 0 && (others * 20 <= c->seen || (others == 1 && c->seen >= 5));
+}
+
+static bool holds_numbers(const struct guessed *c) {
+    return mostly(c, c->numbers);
+}
+
+static bool holds_times(const struct guessed *c) {
+    return mostly(c, c->times);
+}
+
+static bool holds_commas(const svi_guess *g, const struct guessed *c) {
+    return !g->commas && c->commas > c->thousands && mostly(c, c->numbers + c->commas);
+}
+
+static bool is_of_column(const struct guessed *c, struct svi_span text, bool *known) {
+    double v;
+    *known = holds_numbers(c) || holds_times(c);
+    return svi_cell_number(text, &v) || svi_time_of_text(text.at, (size_t)(text.end - text.at), 0, &v);
+}
+
+bool svi_guess_continues(const svi_guess *g, int column, struct svi_span text) {
+    bool known;
+    return is_of_column(&g->columns[column], text, &known) && known;
+}
+
+bool svi_guess_differs(const svi_guess *g, int column, struct svi_span text) {
+    bool known;
+    return !is_of_column(&g->columns[column], text, &known) && known &&
+           !svi_cell_missing(text, g->o->missing);
+}
+
+bool svi_guess_repeats(const svi_guess *g, int column, struct svi_span text) {
+    const struct guessed *c = &g->columns[column];
+    const uint64_t hash = guess_hash(text);
+    for (int i = 0; i < c->seen; i++)
+        if (c->hashes[i] == hash)
+            return !holds_numbers(c);
+    return false;
+}
+
+static int compare_hashes(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void count_different(struct guessed *c) {
+    if (c->seen > 0)
+        qsort(c->hashes, (size_t)c->seen, sizeof *c->hashes, compare_hashes);
+    c->different = c->seen > 0;
+    for (int i = 1; i < c->seen; i++)
+        c->different += c->hashes[i] != c->hashes[i - 1];
+}
+
+/* Is the name this word, or does its last part say it: ..._word, ...-word, ...Word? 2: it is, 1: its last
+ * part does. */
+static int name_says(const char *name, const char *word) {
+    const size_t length = strlen(name), n = strlen(word);
+    if (length < n || strcasecmp(name + length - n, word) != 0)
+        return 0;
+    if (length == n)
+        return 2;
+    const char before = name[length - n - 1], first = name[length - n];
+    return before == '_' || before == '-' || before == '.' || before == ' ' ||
+           (islower((unsigned char)before) && isupper((unsigned char)first));
+}
+
+static int name_says_one(const char *name, const char *const *words) {
+    int most = 0;
+    for (; *words; words++) {
+        const int says = name_says(name, *words);
+        most = says > most ? says : most;
+    }
+    return most;
+}
+
+static bool is_free(const struct guessed *c) {
+    return c->is.use == SVI_USE_OPEN;
+}
+
+/* ---- the settings */
+
+/* Gives the column of a name its use. */
+static svs_code guess_assign(svi_guess *g, const char *name, const char *what, enum svi_use use,
+                             bool required, svs_error *err) {
+    char list[SVI_LIST_PAIR] = "";
+    if (!name || !*name)
+        return SVS_OK;
+    for (int i = 0; i < g->count; i++)
+        if (strcmp(g->columns[i].name, name) == 0) {
+            if (!is_free(&g->columns[i]))
+                return svi_fail(err, SVS_SETTING, "the column \"%.60s\" cannot be the %s and something else",
+                                name, what);
+            g->columns[i].is.use = use;
+            return SVS_OK;
+        }
+    if (!required || !g->closed)
+        return SVS_OK;
+    for (int i = 0; i < g->count; i++)
+        if (!svi_list_add(list, sizeof list, g->columns[i].name, strlen(g->columns[i].name)))
+            break;
+    return svi_fail(err, SVS_SETTING, "there is no %s column \"%.60s\"; the columns are %s", what, name,
+                    list);
+}
+
+enum svi_use svi_guess_late(const svi_guess *g, struct svi_span name) {
+    const struct svi_reader_options *o = g->o;
+    const struct {
+        const char *name;
+        enum svi_use use;
+    } all[] = {{o->label ? o->label : "label", SVI_USE_LABEL},
+               {o->id, SVI_USE_ID},
+               {o->ts, SVI_USE_TIME},
+               {o->weight, SVI_USE_WEIGHT}};
+    for (int k = 0; k < 4; k++)
+        if (all[k].name && *all[k].name && svi_span_is(name, all[k].name))
+            return all[k].use;
+    if (svi_span_listed(name, o->ignore))
+        return SVI_USE_NONE;
+    if (svi_span_listed(name, o->categories))
+        return SVI_USE_WORD;
+    if (svi_span_listed(name, o->numbers))
+        return SVI_USE_NUMBER;
+    if (o->features && *o->features && !svi_span_listed(name, o->features))
+        return SVI_USE_NONE;
+    if (!o->known)
+        return SVI_USE_OPEN;
+    const enum svi_cell_kind known = o->known(o->stream, name.at, (size_t)(name.end - name.at));
+    return known == SVI_CELL_NUMBER ? SVI_USE_NUMBER : known == SVI_CELL_WORD ? SVI_USE_WORD : SVI_USE_OPEN;
+}
+
+static svs_code apply_settings(svi_guess *g, svs_error *err) {
+    const struct svi_reader_options *o = g->o;
+    const struct {
+        const char *name, *what;
+        enum svi_use use;
+        bool required;
+    } all[] = {{o->label_required ? o->label : NULL, "label", SVI_USE_LABEL, true},
+               {o->id, "id", SVI_USE_ID, true},
+               {o->ts, "ts", SVI_USE_TIME, true},
+               {o->weight, "weight", SVI_USE_WEIGHT, true}};
+    for (int k = 0; k < 4; k++) {
+        svs_code code = guess_assign(g, all[k].name, all[k].what, all[k].use, all[k].required, err);
+        if (code != SVS_OK)
+            return code;
+    }
+    for (int i = 0; i < g->count; i++) {
+        struct guessed *c = &g->columns[i];
+        if (is_free(c) && !(o->label && strcmp(c->name, o->label) == 0))
+            c->is.use = svi_guess_late(g, (struct svi_span){c->name, c->name + strlen(c->name)});
+    }
+    return SVS_OK;
+}
+
+/* ---- the label */
+
+/* How much the name is that of a label: 1 most, 0 not at all. */
+static int label_rank(const char *name) {
+    static const char *const strong[] = {"label", "class", "target", "y", "outcome", "labels", NULL};
+    static const char *const weak[] = {"status",  "result", "category", "diagnosis", "verdict", "state",
+                                       "failure", "fault",  "anomaly",  "churn",     NULL};
+    const int first = name_says_one(name, strong), second = name_says_one(name, weak);
+    return first == 2 ? 1 : first ? 2 : second == 2 ? 3 : second ? 4 : 0;
+}
+
+/* Numbers that are no classes: fractions, or very many integers. */
+static bool calls_for_regression(const struct guessed *c) {
+    return (holds_numbers(c) || c->is.comma) &&
+           (c->integers < c->numbers || c->commas > 0 ||
+            (c->different > INTEGERS_MANY && c->different * 20 > c->seen));
+}
+
+/* A name alone is enough where it is plain; a column of one value may be the beginning of a sorted file. */
+static bool may_be_label(const struct guessed *c, int rank) {
+    if (!is_free(c) || rank == 0 || holds_times(c))
+        return false;
+    if (calls_for_regression(c))
+        return rank <= 2;
+    if (c->different > CLASSES_MANY)
+        return rank == 1 && c->different * 2 <= c->seen;
+    return c->different > 1 || rank == 1 || c->seen < FEW_ROWS;
+}
+
+/* The column of the setting, else the one that is clearly the best. -1: there is none. */
+static int find_label(const svi_guess *g) {
+    const char *name = g->o->label ? g->o->label : "label";
+    int best = -1, best_rank = 0, equals = 0;
+    for (int i = 0; i < g->count; i++) {
+        const struct guessed *c = &g->columns[i];
+        const int rank = label_rank(c->name);
+        if (c->is.use == SVI_USE_LABEL || (is_free(c) && strcmp(c->name, name) == 0))
+            return i;
+        if (g->o->unlabelled || g->o->label_required || !may_be_label(c, rank))
+            continue;
+        if (best < 0 || rank < best_rank) {
+            best = i;
+            best_rank = rank;
+            equals = 0;
+        }
+        equals += rank == best_rank;
+    }
+    return equals == 1 ? best : -1;
+}
+
+static void decide_label(svi_guess *g) {
+    const int i = find_label(g);
+    if (i < 0)
+        return;
+    struct guessed *c = &g->columns[i];
+    c->is.use = SVI_USE_LABEL;
+    c->is.dash = c->plus;
+    g->regress = calls_for_regression(c);
+}
+
+/* ---- time and id */
+
+static bool named_like_time(const char *name) {
+    static const char *const words[] = {"time", "timestamp", "ts",   "date",  "datetime", "at",
+                                        "when", "epoch",     "unix", "stamp", NULL};
+    return name_says_one(name, words) > 0;
+}
+
+/* Numbers of the size of times since 1973, or text. */
+static bool may_be_time(const struct guessed *c) {
+    const bool rises = c->rises * 10 >= c->steps * 9, named = named_like_time(c->name);
+    if (holds_times(c))
+        return rises || named;
+    return named && rises && holds_numbers(c) && c->low >= 1e8 && c->numbers == c->seen;
+}
+
+static void decide_time(svi_guess *g) {
+    bool found = false;
+    for (int i = 0; i < g->count; i++)
+        found = found || g->columns[i].is.use == SVI_USE_TIME;
+    for (int i = 0; i < g->count; i++) {
+        struct guessed *c = &g->columns[i];
+        if (!is_free(c) || (!may_be_time(c) && !holds_times(c)))
+            continue;
+        c->is.use = !found && may_be_time(c) ? SVI_USE_TIME : SVI_USE_NONE;
+        if (c->is.use == SVI_USE_NONE)
+            c->reason = found ? "another time" : "times that do not rise";
+        found = found || c->is.use == SVI_USE_TIME;
+    }
+}
+
+static bool named_like_id(const char *name, bool *plain) {
+    static const char *const words[] = {"id", "uuid", "guid", NULL};
+    const int says = name_says_one(name, words);
+    *plain = says == 2;
+    return says > 0;
+}
+
+static void decide_id(svi_guess *g) {
+    bool found = false, plain;
+    for (int i = 0; i < g->count; i++)
+        found = found || g->columns[i].is.use == SVI_USE_ID;
+    for (int i = 0; i < g->count; i++) {
+        struct guessed *c = &g->columns[i];
+        const bool named = named_like_id(c->name, &plain), fraction = c->integers < c->numbers;
+        if (!is_free(c) || !named || fraction || c->seen == 0)
+            continue;
+        const bool unique = c->different == c->seen && c->length <= (size_t)c->seen * SVS_NAME_MAX / 2;
+        if (unique && !found && (plain || c->seen >= FEW_ROWS / 2)) {
+            c->is.use = SVI_USE_ID;
+            found = true;
+        } else if (c->seen >= FEW_ROWS && c->different > WORDS_MANY * c->seen) {
+            c->is.use = SVI_USE_NONE;
+            c->reason = "ids";
+        } else if (c->seen >= FEW_ROWS && c->different * 2 <= c->seen) {
+            c->is.use = SVI_USE_WORD; /* its numbers name things */
+        }
+    }
+}
+
+/* ---- all others */
+
+static bool counts_rows(const struct guessed *c, int rows) {
+    return c->seen == rows && c->integers == rows && rows >= FEW_ROWS / 2 && c->ones == rows - 1;
+}
+
+static void decide_words(const svi_guess *g, struct guessed *c) {
+    c->is.use = SVI_USE_WORD;
+    if (g->o->hash || c->seen < FEW_ROWS || c->different < FEW_ROWS)
+        return;
+    if (mostly(c, c->dates)) {
+        c->is.use = SVI_USE_NONE;
+        c->reason = "dates that are not ISO 8601 as 2026-11-22 10:00:00";
+    } else if (c->different > WORDS_MANY * c->seen) {
+        c->is.use = SVI_USE_NONE;
+        c->reason = c->length > 24 * (size_t)c->seen ? "text, --categories or --hash takes it"
+                                                     : "nearly all values differ, --categories or --hash "
+                                                       "takes it";
+    }
+}
+
+static void decide_feature(const svi_guess *g, struct guessed *c) {
+    if (c->nested && c->seen == 0) {
+        c->is.use = SVI_USE_NONE;
+        c->reason = "no single values";
+    } else if (c->seen == 0) {
+        if (g->rows >= (g->whole ? FEW_ROWS : 5 * FEW_ROWS)) {
+            c->is.use = SVI_USE_NONE;
+            c->reason = "empty";
+        }
+    } else if (counts_rows(c, g->rows)) {
+        c->is.use = SVI_USE_NONE;
+        c->reason = "row numbers";
+    } else if (c->different == 1 && g->whole && c->seen >= FEW_ROWS) {
+        c->is.use = SVI_USE_NONE;
+        c->reason = "constant";
+    } else if ((holds_numbers(c) && c->zeros == 0) || c->is.comma) {
+        c->is.use = SVI_USE_NUMBER;
+    } else {
+        decide_words(g, c);
+    }
+}
+
+/* ---- the line for a person */
+
+__attribute__((format(printf, 2, 3))) static void note_add(svi_guess *g, const char *format, ...) {
+    va_list arguments;
+    const size_t used = strlen(g->note);
+    va_start(arguments, format);
+    vsnprintf(g->note + used, sizeof g->note - used, format, arguments);
+    va_end(arguments);
+}
+
+/* Begins the next part. */
+static void note_part(svi_guess *g) {
+    if (g->note[0])
+        note_add(g, " · ");
+}
+
+static const char *shown_name(const struct guessed *c, char text[NAME_TEXT]) {
+    return svi_escape(text, NAME_TEXT, c->name, strlen(c->name));
+}
+
+static void note_label(svi_guess *g, const struct guessed *c) {
+    char name[NAME_TEXT];
+    note_part(g);
+    note_add(g, "label %s", shown_name(c, name));
+    if (g->regress && g->o->task_given)
+        note_add(g, " (numbers)");
+    else if (g->regress)
+        note_add(g, " (many different numbers: %s)",
+                 g->o->task_follows ? "a regression, unless --task says classify"
+                                    : "give --task regress to learn them");
+    else if (c->different > EXAMPLES)
+        note_add(g, " (%d classes)", c->different);
+    else
+        for (int k = 0; k < c->example_count; k++)
+            note_add(g, "%s%s%s", k == 0 ? " (" : ", ", c->examples[k], k == c->example_count - 1 ? ")" : "");
+}
+
+/* Those that sound like one, else those of few values, else all: from the last one, where it mostly stands.
+ */
+static void note_candidates(svi_guess *g) {
+    char name[NAME_TEXT];
+    note_part(g);
+    if (g->o->label_required)
+        note_add(g, "no column \"%s\": rows are scored, not learned",
+                 svi_escape(name, sizeof name, g->o->label, strlen(g->o->label)));
+    else
+        note_add(g, "no label: rows are scored, not learned");
+    for (int pass = 0, found = 0; pass < 3 && found == 0; pass++)
+        for (int i = g->count - 1; i >= 0 && found < SHOWN; i--) {
+            const struct guessed *c = &g->columns[i];
+            const bool feature = c->is.use <= SVI_USE_WORD;
+            if (!feature || (pass == 0 && label_rank(c->name) == 0) ||
+                (pass == 1 && (c->different < 2 || c->different > INTEGERS_MANY)))
+                continue;
+            note_add(g, "%s%s", found++ ? ", " : "; --label may be ", shown_name(c, name));
+        }
+}
+
+static void note_special(svi_guess *g) {
+    static const char *const words[] = {
+        [SVI_USE_TIME] = "time", [SVI_USE_ID] = "id", [SVI_USE_WEIGHT] = "weight"};
+    char name[NAME_TEXT];
+    for (enum svi_use use = SVI_USE_ID; use <= SVI_USE_WEIGHT; use++)
+        for (int i = 0; i < g->count; i++) {
+            const struct guessed *c = &g->columns[i];
+            if (c->is.use != use)
+                continue;
+            note_part(g);
+            note_add(g, "%s %s", words[use], shown_name(c, name));
+            if (use == SVI_USE_TIME && c->seen > 0)
+                note_add(g, " (%s%s)", holds_times(c) ? "ISO 8601" : svi_time_unit_name(c->is.unit),
+                         holds_times(c) ? "" : " since 1970");
+        }
+}
+
+/* One kind: "3 categories: machine 8, ..."; numbers are named only where there is something to say. */
+static void note_features(svi_guess *g) {
+    char name[NAME_TEXT];
+    int numbers = 0, words = 0, commas = 0, shown = 0;
+    for (int i = 0; i < g->count; i++) {
+        const struct svi_column_use *c = &g->columns[i].is;
+        numbers += c->use == SVI_USE_NUMBER || c->use == SVI_USE_OPEN;
+        commas += c->use == SVI_USE_NUMBER && c->comma;
+        words += c->use == SVI_USE_WORD;
+    }
+    if (numbers > 0) {
+        note_part(g);
+        note_add(g, "%d number%s%s", numbers, numbers > 1 ? "s" : "", commas ? " (with decimal commas)" : "");
+    }
+    if (words == 0)
+        return;
+    note_part(g);
+    note_add(g, "%d categor%s:", words, words > 1 ? "ies" : "y");
+    for (int i = 0; i < g->count; i++)
+        if (g->columns[i].is.use == SVI_USE_WORD && shown++ < SHOWN)
+            note_add(g, "%s %s %d", shown > 1 ? "," : "", shown_name(&g->columns[i], name),
+                     g->columns[i].different);
+    if (shown > SHOWN)
+        note_add(g, " and %d more", shown - SHOWN);
+}
+
+static void note_others(svi_guess *g) {
+    char name[NAME_TEXT];
+    int shown = 0, constant = 0;
+    for (int i = 0; i < g->count; i++) {
+        const struct guessed *c = &g->columns[i];
+        if (c->is.use != SVI_USE_NONE || shown++ >= SHOWN)
+            continue;
+        if (shown == 1)
+            note_part(g);
+        note_add(g, "%s %s", shown == 1 ? "ignored:" : ",", shown_name(c, name));
+        if (c->reason)
+            note_add(g, " (%s)", c->reason);
+    }
+    if (shown > SHOWN)
+        note_add(g, " and %d more", shown - SHOWN);
+    for (int i = 0; i < g->count && g->rows >= FEW_ROWS; i++) {
+        const struct guessed *c = &g->columns[i];
+        if (c->is.use > SVI_USE_WORD || c->different > 1 || constant++ >= SHOWN)
+            continue;
+        if (constant == 1)
+            note_part(g);
+        note_add(g, "%s %s", constant == 1 ? "constant so far:" : ",", shown_name(c, name));
+    }
+    if (constant > SHOWN)
+        note_add(g, " and %d more", constant - SHOWN);
+}
+
+static void write_note(svi_guess *g, const char *about) {
+    const struct guessed *label = NULL;
+    for (int i = 0; i < g->count; i++)
+        if (g->columns[i].is.use == SVI_USE_LABEL)
+            label = &g->columns[i];
+    if (about)
+        note_add(g, "%s", about);
+    if (label)
+        note_label(g, label);
+    else if (!g->o->unlabelled)
+        note_candidates(g);
+    note_special(g);
+    note_features(g);
+    note_others(g);
+}
+
+svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error *err) {
+    g->whole = whole;
+    for (int i = 0; i < g->count; i++) {
+        count_different(&g->columns[i]);
+        g->columns[i].is.comma = holds_commas(g, &g->columns[i]);
+    }
+    svs_code code = apply_settings(g, err);
+    if (code != SVS_OK)
+        return code;
+    decide_label(g);
+    decide_time(g);
+    decide_id(g);
+    for (int i = 0; i < g->count; i++)
+        if (is_free(&g->columns[i]))
+            decide_feature(g, &g->columns[i]);
+    write_note(g, about);
+    g->decided = true;
+    for (int i = 0; i < g->count; i++) {
+        svi_free(g->columns[i].hashes);
+        g->columns[i].hashes = NULL;
+    }
+    return SVS_OK;
+}
+
+const struct svi_column_use *svi_guess_of(const svi_guess *g, int column) {
+    return &g->columns[column].is;
+}
+
+const char *svi_guess_note(const svi_guess *g) {
+    return g->note;
+}
+
+bool svi_guess_regress(const svi_guess *g) {
+    return g->regress;
+}

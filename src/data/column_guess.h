@@ -1,0 +1,94 @@
+/* column_guess.h: what the columns of a text file are, by the settings and else guessed from the first rows.
+ *
+ * Names and values of the first rows go in; svi_guess_decide then gives each column its use, and all of it
+ * one line for a person. What is guessed:
+ *
+ *  - the LABEL by its name (label, class, target, y, outcome; then ..._class; then status, result and the
+ * like) and few different values, or numbers that call for a regression; only when one column is clearly the
+ * best
+ *  - the TIME: ISO 8601 text, or numbers of the size of times since 1970 that mostly rise in a column that is
+ * named like one; further such columns are not used
+ *  - the ID: named like one (id, uuid, order_id), every value a different one
+ *  - a NUMBER: all values but a few; also with decimal commas, where commas do not part cells
+ *  - a WORD (a category): words, numbers with leading zeros, numbers that name things (machine_id)
+ *  - not used: row numbers, text whose values nearly all differ, empty columns, and a column of one value
+ * where the whole file was seen. */
+#ifndef SVI_COLUMN_GUESS_H
+#define SVI_COLUMN_GUESS_H
+
+#include "data/reader.h"
+#include "data/span.h"
+#include "data/time_text.h"
+
+enum svi_use {
+    SVI_USE_OPEN = 0, /* a feature that had no value yet: what comes first tells */
+    SVI_USE_NUMBER,
+    SVI_USE_WORD,
+    SVI_USE_LABEL,
+    SVI_USE_ID,
+    SVI_USE_TIME,
+    SVI_USE_WEIGHT,
+    SVI_USE_NONE
+};
+
+struct svi_column_use {
+    enum svi_use use;
+    bool comma;              /* numbers have a decimal comma */
+    bool dash;               /* of a label: "-" is a class, with "+" for the other one */
+    enum svi_time_unit unit; /* of a time in numbers */
+};
+
+typedef struct svi_guess svi_guess;
+
+/* Options must outlive it. NULL: no memory. Owner: the caller. */
+svi_guess *svi_guess_new(const struct svi_reader_options *o);
+void svi_guess_free(svi_guess **g);
+
+/* All columns are known when it decides: those of the settings must be among them. Commas: they part cells,
+ * so they are in no number. */
+void svi_guess_closed(svi_guess *g, bool commas);
+
+/* The next column, of 1 to SVS_NAME_MAX bytes. SVS_NO_MEMORY. */
+svs_code svi_guess_column(svi_guess *g, struct svi_span name, svs_error *err);
+
+/* A column gets another name, before it decides. */
+void svi_guess_rename(svi_guess *g, int column, struct svi_span name);
+
+/* One value, which stands as text that can be read as a number is (number.h). SVS_NO_MEMORY. */
+svs_code svi_guess_value(svi_guess *g, int column, struct svi_span value, svs_error *err);
+
+/* The column has a value that is no single one (an object, an array): it is not used unless the settings say
+ * so. */
+void svi_guess_nested(svi_guess *g, int column);
+
+/* The end of a row. */
+void svi_guess_row(svi_guess *g);
+int svi_guess_rows(const svi_guess *g);
+
+/* Has the column mostly numbers or times so far, and is this text one? For the question whether the first
+ * line is a header. */
+bool svi_guess_continues(const svi_guess *g, int column, struct svi_span text);
+
+/* Does the column have mostly words so far, this one among them? */
+bool svi_guess_repeats(const svi_guess *g, int column, struct svi_span text);
+
+/* Does the column have mostly numbers or times so far, and is this text none? */
+bool svi_guess_differs(const svi_guess *g, int column, struct svi_span text);
+
+/* `whole`: the rows were all there are. `about`: what else the line shall say, NULL = nothing. SVS_SETTING: a
+ * column of the settings is not there, or would be two things at once. */
+svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error *err);
+
+/* After that: the column's use. */
+const struct svi_column_use *svi_guess_of(const svi_guess *g, int column);
+
+/* What the settings say of a column that comes later. */
+enum svi_use svi_guess_late(const svi_guess *g, struct svi_span name);
+
+/* The line for a person; "" before it was decided. */
+const char *svi_guess_note(const svi_guess *g);
+
+/* Is the label's column one of many different numbers? */
+bool svi_guess_regress(const svi_guess *g);
+
+#endif

@@ -1,0 +1,149 @@
+/* The features of a learner: how more come, which of them are unscaled, and which take part.
+ *
+ * Where a feature is unscaled, those that come later are declared first, and are in the recursion only from
+ * their first value other than 0 on, with all before them: in the same sample whether a stream begins with
+ * all of its columns or has them one after another as its categories come, so that both do the same work and
+ * have the same bits. Until then d is less than `declared`, their weights are 0, and rows held have 0 there.
+ * Without such features all that are declared are in at once, as it always was. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "learner/learner_internal.h"
+
+/* ---- more of them */
+
+svs_code svi_features_room_for_vectors(svs_learner *l, int features, svs_error *err) {
+    size_t n = (size_t)features + 1, old = l->feature_room ? svi_features_vector_room(l->feature_room) : 0,
+           padded = svi_features_vector_room(features);
+    double **vectors[] = {&l->energy.energy, &l->energy.sum, &l->energy.peak, &l->scratch[0],
+                          &l->scratch[1],    &l->scratch[2], &l->scratch[3],  &l->ridge};
+    size_t count = sizeof vectors / sizeof *vectors - (l->o.forget == 1); /* the ridge is last */
+    for (size_t i = 0; i < count; i++)
+        if (!svi_grow_doubles(vectors[i], old, padded))
+            return svi_fail_memory(err, "buffers for more features");
+    double *W = svi_alloc_array((size_t)l->class_room * n, sizeof *W),
+           *copy = svi_alloc_array(n * n, sizeof *copy);
+    if (!W || !copy) {
+        svi_free(W);
+        svi_free(copy);
+        return svi_fail_memory(err, "buffers for more features");
+    }
+    svi_free(l->W);
+    svi_free(l->gram_copy);
+    l->W = W;
+    l->gram_copy = copy;
+    return SVS_OK;
+}
+
+svs_code svi_features_room(svs_learner *l, int features, svs_error *err) {
+    svs_code code = svi_features_room_for_vectors(l, features, err);
+    int old = l->feature_room, scores = l->waiting.stride - old;
+    if (code == SVS_OK)
+        code = svi_ring_restride(&l->window, features, old, 0, 0, 0, err);
+    if (code == SVS_OK)
+        code = svi_ring_restride(&l->waiting, features + scores, old, old, features, scores, err);
+    if (code == SVS_OK)
+        l->feature_room = features;
+    return code;
+}
+
+svs_code svi_features_declare(svs_learner *l, int d, svs_error *err) {
+    svs_code code = SVS_OK;
+    if (d > l->feature_room) {
+        const int room = d > 2 * l->feature_room ? d : 2 * l->feature_room;
+        code = svi_features_room(l, room < l->o.max_features ? room : l->o.max_features, err);
+    }
+    if (code == SVS_OK && d > l->declared)
+        l->declared = d;
+    return code;
+}
+
+svs_code svi_features_widen(svs_learner *l, int d, svs_error *err) {
+    struct svi_gram wider = {0}; /* taken first and put in place last: all that can fail lies between */
+    if (d <= l->d)
+        return SVS_OK;
+    svs_code code = svi_scaler_grow(&l->scaler, d, err);
+    if (code == SVS_OK)
+        code = svi_gram_init(&wider, d + 1, l->gram.groups, err);
+    if (code == SVS_OK)
+        code = svs_alsvm_grow(l->m, d + 1, l->nu, err);
+    l->scaler.d = code == SVS_OK ? d : l->d;
+    if (code != SVS_OK) {
+        svi_gram_clear(&wider);
+        return code;
+    }
+    svi_gram_adopt(&l->gram, &wider);
+    const int old = l->d;
+    l->d = d;
+    svi_ridge_grow(l, old);
+    return SVS_OK;
+}
+
+svs_code svs_learner_grow(svs_learner *l, int d, svs_error *err) {
+    const int before = l->declared;
+    if (d > l->o.max_features)
+        return svi_fail(err, SVS_LIMIT, "%d features are more than max.features (%d)", d, l->o.max_features);
+    if (d <= before)
+        return SVS_OK;
+    svs_code code = svi_features_declare(l, d, err);
+    if (code == SVS_OK && l->scaler.unscaled_count == 0)
+        code = svi_features_widen(l, d, err);
+    if (code != SVS_OK)
+        l->declared = before;
+    return code;
+}
+
+svs_code svi_features_wake(svs_learner *l, const double *x, bool *widened, svs_error *err) {
+    int d = l->declared;
+    while (d > l->d && x[d - 1] == 0)
+        d--;
+    *widened = d > l->d;
+    return svi_features_widen(l, d, err);
+}
+
+/* ---- which are unscaled */
+
+/* Of the sums, which hold no rows to gather again: z_j = x_j instead of (x_j - mean) inverse. */
+static void features_make_sums_plain(svs_learner *l, int feature) {
+    double *shift = l->scratch[2], *inverse_spread = l->scratch[3];
+    const double mean = l->scaler.mean[feature], inverse = l->scaler.inverse[feature];
+    for (int j = 0; j <= l->d; j++) {
+        shift[j] = 0;
+        inverse_spread[j] = 1;
+    }
+    shift[1 + feature] = -mean * inverse;
+    inverse_spread[1 + feature] = 1 / inverse;
+    svi_gram_flush(&l->gram, l->m->kernels);
+    svi_gram_move(&l->gram, shift, inverse_spread);
+}
+
+/* Nothing was learned and nothing waits: no feature is in any more, until its first value. */
+static void features_wait_for_values(svs_learner *l) {
+    if (l->window.rows) /* rows of slots that are not in use have to be 0 beyond the features */
+        memset(l->window.rows, 0, (size_t)l->window.capacity * (size_t)l->window.stride * sizeof(double));
+    svi_gram_zero(&l->gram);
+    l->gram.n = 1;
+    svi_alsvm_shrink(l->m, 1, l->nu);
+    l->d = l->scaler.d = 0;
+    svi_scaler_bound(&l->scaler);
+    svi_ridge_reset(l);
+}
+
+void svs_learner_unscaled(svs_learner *l, int feature) {
+    struct svi_scaler *s = &l->scaler;
+    if (feature < 0 || feature >= l->o.max_features)
+        return;
+    const bool plain = svi_scaler_unscale(s, feature);
+    if (l->d > 0 && l->arrivals == 0 && l->waiting.live == 0)
+        features_wait_for_values(l);
+    if (plain)
+        return;
+    if (l->o.window == 0)
+        features_make_sums_plain(l, feature);
+    s->mean[feature] = 0;
+    s->inverse[feature] = 1;
+    svi_scaler_bound(s);
+    svi_rebuild(l, false);
+    l->version++;
+}
