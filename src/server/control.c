@@ -246,8 +246,21 @@ static svs_code control_run(struct request *r) {
 static svs_code control_take(struct svi_control *c, const void *request, size_t length, double now,
                              struct svi_pack *reply, svs_error *err) {
     struct request r = {.control = c, .now = now, .reply = reply, .err = err};
-    svs_code code = svi_command_read(&r.command, request, length, err);
+    svs_code code = SVS_OK;
+    if (svi_json_begins(request, length)) {
+        c->request.size = 0;
+        code = svi_json_message(&c->json, request, length, &c->request, err);
+        request = c->request.data;
+        length = c->request.size;
+    }
+    if (code == SVS_OK)
+        code = svi_command_read(&r.command, request, length, err);
     return code == SVS_OK ? control_run(&r) : code;
+}
+
+void svi_control_clear(struct svi_control *c) {
+    svi_json_input_clear(&c->json);
+    svi_bytes_clear(&c->request);
 }
 
 svs_code svi_control_do(struct svi_control *c, const void *request, size_t length, double now,

@@ -119,7 +119,8 @@ static svs_code begin_clock(struct server *p, svs_error *err) {
 static void predict_memory(struct server *p) {
     const int64_t peers = svi_access_fd(&p->access) < 0 ? 1 : svi_access_connections(&p->access);
     const double each = (double)svi_ingest_zmq_queue(&p->settings) * (double)(p->messages.largest + QUEUED);
-    svi_server_predict_memory(&p->settings, p->engine, p->in ? (double)(peers > 1 ? peers : 1) * each : 0);
+    const double queues = p->in ? (double)(peers > 1 ? peers : 1) * each : 0;
+    svi_server_predict_memory(&p->settings, p->engine, queues + svi_ingest_zmq_converted(&p->messages));
 }
 
 /* ---- events ---- */
@@ -490,6 +491,16 @@ static svs_code open_sockets(struct server *p, svs_error *err) {
     return p->rows ? SVS_OK : err->code;
 }
 
+/* What the columns of flat rows in JSON are. */
+static struct svi_json_input json_columns(const struct svi_settings *s) {
+    return (struct svi_json_input){.label = s->label,
+                                   .id = s->id,
+                                   .ts = s->ts,
+                                   .weight = s->weight,
+                                   .ignore = s->ignore,
+                                   .categories = s->categories};
+}
+
 static svs_code server_build(struct server *p, svs_error *err) {
     if (p->settings.state_dir[0])
         p->write_ahead = svi_write_ahead_open(&p->settings, server_sink, p, p->hooks->log, &p->engine, err);
@@ -507,7 +518,8 @@ static svs_code server_build(struct server *p, svs_error *err) {
                                       .run = (uint64_t)(1e6 * svi_wall_clock()),
                                       .write_ahead = p->write_ahead,
                                       .text_rows = strcmp(p->settings.in, "-") == 0 &&
-                                                   strcmp(p->settings.in_format, "msgpack") != 0};
+                                                   strcmp(p->settings.in_format, "msgpack") != 0,
+                                      .json = json_columns(&p->settings)};
     p->messages = (struct svi_ingest_zmq){.settings = &p->settings,
                                           .control = &p->control,
                                           .access = &p->access,
@@ -556,6 +568,7 @@ static void server_dismantle(struct server *p, svs_code code, const svs_error *e
         while (zmq_ctx_term(p->context) != 0 && zmq_errno() == EINTR)
             ; /* waits for what is on its way out, as long as the sockets linger */
     svi_engine_free(&p->engine);
+    svi_control_clear(&p->control);
     svi_bytes_clear(&p->record);
     svi_bytes_clear(&p->lines.text);
     svi_bytes_clear(&p->lines.event);
