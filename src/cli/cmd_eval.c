@@ -2,8 +2,9 @@
  *
  * The engine is that of `run`. It sends no events but refusals, of which the first are reported with their
  * lines; refits run between two rows, so that the result depends on the file alone; the clock is read every
- * CLOCK_ROWS rows. What is printed are the engine's own figures: a table or one JSON object at the end, and a
- * line every N rows on request. Read take_all first, then cmd_eval_finish. */
+ * CLOCK_ROWS rows. What is printed are the engine's own figures: a table or one JSON object at the end, and
+ * lines on the way (server/live_figures.h): to standard error at rows 1, 2, 4, 8, ..., or to standard output
+ * every N rows on request. Read take_all first, then cmd_eval_finish. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "cli/progress.h"
 #include "formats/file_io.h"
 #include "server/ingest_stdin.h"
+#include "server/live_figures.h"
 #include "wire/pack.h"
 
 #define CLOCK_ROWS 1024 /* rows between two looks at the clock and the progress line */
@@ -25,11 +27,12 @@ struct eval {
     const struct cli_args *args;
     svi_engine *engine;
     svi_reader *reader;
-    int64_t row, every, refused;
+    int64_t row, refused;
     bool located; /* the refusal names its line itself */
     struct svi_arrival_clock clock;
     double now;
     struct cli_progress progress;
+    struct svi_live_figures live;
 };
 
 /* Of all events only refusals are of interest. */
@@ -57,26 +60,17 @@ static double cmd_eval_rate(const struct eval *e, double seconds) {
     return seconds > 0 ? (double)e->row / seconds : 0;
 }
 
-/* The first figure is shown over the window as well: "accuracy.w". */
-static void print_progress_row(struct eval *e) {
-    const struct svi_figure *f;
-    const char *const *names = quality_names(e);
-    const int count = svi_engine_figures(e->engine, e->now, &f);
-    char windowed[32];
-    snprintf(windowed, sizeof windowed, "%s.w", names[0]);
-    const char *const columns[] = {names[0], windowed, names[1], names[2]};
-    if (e->row == e->every)
-        printf("%12s %10s %10s %10s %10s %12s\n", "rows", names[0], windowed, names[1], names[2], "rows/s");
-    printf("%12" PRId64, e->row);
-    for (int i = 0; i < 4; i++)
-        printf(" %10.4f", svi_figure_value(f, count, columns[i]));
-    printf(" %12.0f\n", cmd_eval_rate(e, svi_monotonic() - e->progress.start));
-    fflush(stdout);
+/* The progress line makes way for it. */
+static void cmd_eval_show_figures(struct eval *e) {
+    cli_progress_clear(&e->progress);
+    svi_live_figures_show(&e->live);
 }
 
 static void look_up(struct eval *e) {
     int64_t size, at = svi_reader_position(e->reader, &size);
     e->now = svi_arrival_clock_now(&e->clock);
+    if (svi_live_figures_wait(&e->live) <= 0)
+        cmd_eval_show_figures(e);
     cli_progress_show(&e->progress, e->row, (double)at, (double)size, NULL);
 }
 
@@ -92,10 +86,10 @@ static void cmd_eval_take(struct eval *e, enum svi_read what, const struct svi_m
         svi_engine_message(e->engine, m, bytes, length, e->now, NULL);
     svi_engine_refit_here(e->engine); /* between two rows: the result depends on the file alone */
     e->row++;
+    if (svi_live_figures_due(&e->live, e->row))
+        cmd_eval_show_figures(e);
     if (e->row % CLOCK_ROWS == 0)
         look_up(e);
-    if (e->every > 0 && e->row % e->every == 0 && !cli_has(e->args, "json"))
-        print_progress_row(e);
 }
 
 static svs_code take_all(struct eval *e, svs_error *err) {
@@ -179,12 +173,13 @@ static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
 }
 
 static int cmd_eval_run(const struct cli_args *a) {
-    struct eval e = {.args = a, .every = cli_integer(a, "every")};
+    struct eval e = {.args = a};
+    const int64_t every = cli_integer(a, "every");
     struct svi_settings s = a->settings;
     svs_error err = {0};
     svi_arrival_clock_start(&e.clock);
     e.now = svi_arrival_clock_now(&e.clock);
-    if (e.every > 0 && cli_has(a, "json"))
+    if (every > 0 && cli_has(a, "json"))
         return cli_usage(a, "--every prints lines of a table: it does nothing with --json");
     s.scores = SVI_SCORES_NONE; /* no events but errors: they would only cost time */
     s.publish_every = 0;
@@ -194,6 +189,12 @@ static int cmd_eval_run(const struct cli_args *a) {
     if (e.engine)
         e.reader = svi_reader_open(a->positional[0], &o, svi_engine_shape(e.engine), &err);
     cli_progress_begin(&e.progress, a->quiet);
+    if (e.engine)
+        svi_live_figures_begin(&e.live,
+                               every > 0                          ? stdout
+                               : a->quiet || cli_has(a, "json") ? NULL
+                                                                  : stderr,
+                               e.engine, every);
     svs_code code = e.reader ? cmd_eval_finish(&e, &err) : err.code;
     svi_reader_close(&e.reader);
     svi_engine_free(&e.engine);
@@ -201,7 +202,7 @@ static int cmd_eval_run(const struct cli_args *a) {
 }
 
 static const struct cli_option options[] = {
-    CLI_INTEGER("every", 0, "N", "0", 0, CLI_UNLIMITED, "print a line of figures after every N rows"),
+    CLI_INTEGER("every", 0, "N", "0", 0, CLI_UNLIMITED, "print a line of figures after every N rows, to standard output"),
     CLI_SWITCH("json", 0, "print the result as one JSON object"),
     CLI_OPTION("model-out", 0, "FILE", NULL, "write the last model here, for `svmstream model`"), CLI_END};
 
@@ -211,7 +212,8 @@ const struct cli_command cli_eval = {
     .usage = "FILE",
     .help =
         "Runs the engine of `run` over a file without sockets and prints its prequential quality; the last\n"
-        "line is the accuracy (or the rmse with --task regress).\n"
+        "line is the accuracy (or the rmse with --task regress). Figures on the way go to standard error, at\n"
+        "rows 1, 2, 4, 8, ... and on a terminal every second; or to standard output with --every N.\n"
         "\n"
         "  svmstream eval --label rain weather.csv.gz\n"
         "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm",

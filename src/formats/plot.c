@@ -5,7 +5,7 @@
  * The data are one block, a line a point: x, the columns, and whether the point is marked. A run of points
  * becomes two lines, its lowest and its highest values; only the second can be marked, so that a dot sits on
  * a peak. Panels refer to columns of the block by number. */
-#include "cli/plot.h"
+#include "formats/plot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,12 +28,12 @@
 extern char **environ;
 
 struct plot_file {
-    const struct cli_plot *plot;
+    const struct svi_plot *plot;
     bool png;
-    bool bands[CLI_PLOT_COLUMNS]; /* columns that are shown as bands */
+    bool bands[SVI_PLOT_COLUMNS]; /* columns that are shown as bands */
 };
 
-bool cli_plot_takes(const char *path) {
+bool svi_plot_takes(const char *path) {
     const size_t length = strlen(path);
     return svi_ends_with(path, length, ".svg") || svi_ends_with(path, length, ".png");
 }
@@ -50,7 +50,7 @@ static void plot_put_quoted(FILE *to, const char *text) {
     fputc('\'', to);
 }
 
-static void plot_put_point(const struct cli_plot *p, FILE *to, double x, const double *v, bool marked) {
+static void plot_put_point(const struct svi_plot *p, FILE *to, double x, const double *v, bool marked) {
     if (isnan(x))
         return;
     fprintf(to, "%.15g", x);
@@ -61,8 +61,8 @@ static void plot_put_point(const struct cli_plot *p, FILE *to, double x, const d
 
 /* Points first .. end - 1 as one line, or as two: their lowest and their highest values. */
 static void plot_put_run(const struct plot_file *f, FILE *to, int64_t first, int64_t end) {
-    const struct cli_plot *p = f->plot;
-    double low[CLI_PLOT_COLUMNS], high[CLI_PLOT_COLUMNS], v[CLI_PLOT_COLUMNS], x, begin, middle = 0;
+    const struct svi_plot *p = f->plot;
+    double low[SVI_PLOT_COLUMNS], high[SVI_PLOT_COLUMNS], v[SVI_PLOT_COLUMNS], x, begin, middle = 0;
     p->point(p->user, first, &begin, low);
     memcpy(high, low, sizeof high);
     for (int64_t i = first; i < end; i++) {
@@ -88,8 +88,8 @@ static void plot_put_data(const struct plot_file *f, FILE *to) {
     fputs("END\n", to);
 }
 
-static void plot_put_times(const struct cli_plot *p, FILE *to) {
-    double first, last, v[CLI_PLOT_COLUMNS];
+static void plot_put_times(const struct svi_plot *p, FILE *to) {
+    double first, last, v[SVI_PLOT_COLUMNS];
     if (!p->times)
         return;
     p->point(p->user, 0, &first, v);
@@ -98,15 +98,15 @@ static void plot_put_times(const struct cli_plot *p, FILE *to) {
             last - first > 2 * 86400 ? "%Y-%m-%d" : "%H:%M:%S");
 }
 
-static void plot_put_series(const struct cli_plot *p, FILE *to, const struct cli_plot_series *s, int *line) {
+static void plot_put_series(const struct svi_plot *p, FILE *to, const struct svi_plot_series *s, int *line) {
     static const char *const colors[] = {"#1f77b4", "#2ca02c", "#9467bd", "#8c564b"};
     const int column = s->column + 2, flag = p->columns + 2;
     fputs("$data using 1:", to);
-    if (s->kind == CLI_PLOT_LINE)
+    if (s->kind == SVI_PLOT_LINE)
         fprintf(to, "%d with lines lc rgb '%s'", column, colors[(*line)++ % 4]);
-    else if (s->kind == CLI_PLOT_BAND)
+    else if (s->kind == SVI_PLOT_BAND)
         fprintf(to, "%d with filledcurves y1=0 lc rgb '#dddddd'", column);
-    else if (s->kind == CLI_PLOT_LEVEL)
+    else if (s->kind == SVI_PLOT_LEVEL)
         fprintf(to, "(%.9g) with lines dt 2 lc rgb '#555555'", s->level);
     else
         fprintf(to, "($%d > 0 ? $%d : NaN) with points pt 7 ps 0.5 lc rgb '" MARK "'", flag, column);
@@ -115,7 +115,7 @@ static void plot_put_series(const struct cli_plot *p, FILE *to, const struct cli
         plot_put_quoted(to, s->title);
 }
 
-static void plot_put_panel(const struct cli_plot *p, FILE *to, const struct cli_plot_panel *panel) {
+static void plot_put_panel(const struct svi_plot *p, FILE *to, const struct svi_plot_panel *panel) {
     int lines = 0;
     fputs("set ylabel ", to);
     plot_put_quoted(to, panel->label);
@@ -132,7 +132,7 @@ static void plot_put_panel(const struct cli_plot *p, FILE *to, const struct cli_
 }
 
 static void plot_put_script(const struct plot_file *f, FILE *to) {
-    const struct cli_plot *p = f->plot;
+    const struct svi_plot *p = f->plot;
     fprintf(to, "set terminal %s size 1000,%d background '#ffffff'\n", f->png ? "pngcairo" : "svg",
             200 * p->panel_count);
     plot_put_data(f, to);
@@ -203,11 +203,11 @@ static svs_code plot_draw(void *user, FILE *to, svs_error *err) {
     return code;
 }
 
-svs_code cli_plot_write(const char *path, const struct cli_plot *p, svs_error *err) {
+svs_code svi_plot_write(const char *path, const struct svi_plot *p, svs_error *err) {
     struct plot_file f = {.plot = p, .png = svi_ends_with(path, strlen(path), ".png")};
     for (int i = 0; i < p->panel_count; i++)
         for (int k = 0; k < p->panels[i].count; k++)
-            if (p->panels[i].series[k].kind == CLI_PLOT_BAND)
+            if (p->panels[i].series[k].kind == SVI_PLOT_BAND)
                 f.bands[p->panels[i].series[k].column] = true;
     return svi_file_write(path, plot_draw, &f, err);
 }
