@@ -9,13 +9,16 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/arrival_clock.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "cli/command.h"
 #include "cli/object.h"
 #include "cli/progress.h"
+#include "cli/quality_plot.h"
 #include "formats/file_io.h"
+#include "formats/plot.h"
 #include "server/ingest_stdin.h"
 #include "server/live_figures.h"
 #include "wire/pack.h"
@@ -33,20 +36,34 @@ struct eval {
     double now;
     struct cli_progress progress;
     struct svi_live_figures live;
+    struct cli_quality_plot *plot; /* NULL = none is asked for */
+    struct cli_quality_row last;   /* what the engine said of the row in hand */
+    bool accepted;                 /* with `plot`: it was */
 };
 
-/* Of all events only refusals are of interest. */
-static void cmd_eval_sink(void *user, const struct svi_event *event) {
-    struct eval *e = user;
+static void cmd_eval_refused(struct eval *e, const struct svi_event *event) {
     const char *bytes;
     size_t length;
-    if (event->topic != SVI_TOPIC_ERROR || e->refused++ >= REPORTED)
+    if (e->refused++ >= REPORTED)
         return;
     if (e->located)
         cli_fail(e->args, "%s", event->as.error.reason);
     else
         cli_fail(e->args, "line %" PRId64 ": %s", svi_reader_line(e->reader, &bytes, &length),
                  event->as.error.reason);
+}
+
+/* A score comes when the row is accepted, before its alert. */
+static void cmd_eval_sink(void *user, const struct svi_event *event) {
+    struct eval *e = user;
+    if (event->topic == SVI_TOPIC_ERROR)
+        cmd_eval_refused(e, event);
+    if (event->topic == SVI_TOPIC_SCORE) {
+        e->last = (struct cli_quality_row){.novelty = event->as.score.judged ? event->as.score.novelty : NAN};
+        e->accepted = true;
+    }
+    if (event->topic == SVI_TOPIC_ALERT)
+        e->last.alert = strcmp(event->as.alert.state, "open") == 0;
 }
 
 static const char *const classify[] = {"accuracy", "kappa", "kappa_t", "f1", "auc", "logloss", NULL};
@@ -79,6 +96,7 @@ static void cmd_eval_take(struct eval *e, enum svi_read what, const struct svi_m
     const char *bytes;
     size_t length;
     svi_reader_line(e->reader, &bytes, &length);
+    e->accepted = false;
     e->located = what == SVI_READ_BAD;
     if (what == SVI_READ_BAD)
         svi_engine_refuse(e->engine, why->code, why->text, bytes, length, e->now);
@@ -86,6 +104,11 @@ static void cmd_eval_take(struct eval *e, enum svi_read what, const struct svi_m
         svi_engine_message(e->engine, m, bytes, length, e->now, NULL);
     svi_engine_refit_here(e->engine); /* between two rows: the result depends on the file alone */
     e->row++;
+    if (e->plot && e->accepted) {
+        e->last.row = (double)e->row;
+        e->last.time = m->ts;
+        cli_quality_plot_add(e->plot, &e->last, e->engine);
+    }
     if (svi_live_figures_due(&e->live, e->row))
         cmd_eval_show_figures(e);
     if (e->row % CLOCK_ROWS == 0)
@@ -165,6 +188,8 @@ static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
         cli_fail(e->args, "%" PRId64 " of %" PRId64 " rows were refused: %s", e->refused, e->row, reasons);
     if (code == SVS_OK && cli_has(e->args, "model-out"))
         code = write_model(e, cli_value(e->args, "model-out"), err);
+    if (code == SVS_OK && e->plot)
+        code = cli_quality_plot_write(e->plot, cli_value(e->args, "plot"), e->engine, err);
     if (code == SVS_OK && cli_has(e->args, "json"))
         return print_json(e, seconds, err);
     if (code == SVS_OK)
@@ -181,7 +206,11 @@ static int cmd_eval_run(const struct cli_args *a) {
     e.now = svi_arrival_clock_now(&e.clock);
     if (every > 0 && cli_has(a, "json"))
         return cli_usage(a, "--every prints lines of a table: it does nothing with --json");
-    s.scores = SVI_SCORES_NONE; /* no events but errors: they would only cost time */
+    if (cli_has(a, "plot") && !svi_plot_takes(cli_value(a, "plot")))
+        return cli_usage(a, "--plot takes a name that ends in .svg or .png");
+    if (cli_has(a, "plot") && !(e.plot = svi_alloc(sizeof *e.plot)))
+        return cli_end(a, svi_fail_memory(&err, "the plot"), &err);
+    s.scores = e.plot ? SVI_SCORES_ALL : SVI_SCORES_NONE; /* events that nobody reads would only cost time */
     s.publish_every = 0;
     s.publish_seconds = 0;
     const struct svi_reader_options o = svi_ingest_stdin_options(&s);
@@ -191,19 +220,24 @@ static int cmd_eval_run(const struct cli_args *a) {
     cli_progress_begin(&e.progress, a->quiet);
     if (e.engine)
         svi_live_figures_begin(&e.live,
-                               every > 0                          ? stdout
+                               every > 0                        ? stdout
                                : a->quiet || cli_has(a, "json") ? NULL
-                                                                  : stderr,
+                                                                : stderr,
                                e.engine, every);
     svs_code code = e.reader ? cmd_eval_finish(&e, &err) : err.code;
     svi_reader_close(&e.reader);
     svi_engine_free(&e.engine);
+    svi_free(e.plot);
     return cli_end(a, code, &err);
 }
 
 static const struct cli_option options[] = {
-    CLI_INTEGER("every", 0, "N", "0", 0, CLI_UNLIMITED, "print a line of figures after every N rows, to standard output"),
+    CLI_INTEGER("every", 0, "N", "0", 0, CLI_UNLIMITED,
+                "print a line of figures after every N rows, to standard output"),
     CLI_SWITCH("json", 0, "print the result as one JSON object"),
+    CLI_OPTION(
+        "plot", 0, "FILE", NULL,
+        "draw quality, novelty and alerts over the rows, or over their times (.svg or .png; needs gnuplot)"),
     CLI_OPTION("model-out", 0, "FILE", NULL, "write the last model here, for `svmstream model`"), CLI_END};
 
 const struct cli_command cli_eval = {
@@ -212,10 +246,12 @@ const struct cli_command cli_eval = {
     .usage = "FILE",
     .help =
         "Runs the engine of `run` over a file without sockets and prints its prequential quality; the last\n"
-        "line is the accuracy (or the rmse with --task regress). Figures on the way go to standard error, at\n"
+        "line is the accuracy (or the rmse with --task regress). Figures on the way go to standard error, "
+        "at\n"
         "rows 1, 2, 4, 8, ... and on a terminal every second; or to standard output with --every N.\n"
         "\n"
         "  svmstream eval --label rain weather.csv.gz\n"
+        "  svmstream eval --plot quality.svg examples/occupancy.csv.gz\n"
         "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm",
     .keys = "in.format stream task method C window window.seconds forget scale features label id ts weight "
             "missing refit refit. serve novelty novelty. alert. labels. ts.ahead max.features max.classes "

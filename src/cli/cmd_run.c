@@ -41,8 +41,9 @@ static int cmd_run_run(const struct cli_args *a) {
             "feed` sends other formats there",
             format);
     if (strcmp(a->settings.in, "-") != 0 && cli_has(a, "every"))
-        return cli_usage(a, "--every applies to standard input (in -): of sockets `svmstream watch stats` and "
-                            "`svmstream ctl status` show the figures");
+        return cli_usage(a,
+                         "--every applies to standard input (in -): of sockets `svmstream watch stats` and "
+                         "`svmstream ctl status` show the figures");
     svs_code code = check_keys(&a->settings, &err);
     return cli_end(a, code == SVS_OK ? svi_server_run(&a->settings, &hooks, &err) : code, &err);
 }
@@ -65,7 +66,8 @@ const struct cli_command cli_run = {
         "while the process runs take effect, those that need a restart are named.\n"
         "\n"
         "With --in - samples are read from standard input, and scores go to standard output as JSON lines.\n"
-        "No socket is opened then unless --out or --ctl is given. Figures of what has been read so far go to\n"
+        "No socket is opened then unless --out or --ctl is given. Figures of what has been read so far go "
+        "to\n"
         "standard error: at rows 1, 2, 4, 8, ... and on a terminal every second, or with --every N.\n"
         "\n"
         "An address that other machines reach needs CURVE: `svmstream keys new`, `svmstream keys allow` and\n"

@@ -88,14 +88,25 @@ static void plot_put_data(const struct plot_file *f, FILE *to) {
     fputs("END\n", to);
 }
 
+/* Ticks of a time axis: as much as tells them apart. */
 static void plot_put_times(const struct svi_plot *p, FILE *to) {
+    static const struct {
+        double span; /* seconds, at least */
+        const char *format;
+    } formats[] = {{730 * 86400.0, "%Y-%m"},
+                   {5 * 86400.0, "%Y-%m-%d"},
+                   {86400, "%m-%d %H:%M"},
+                   {1800, "%H:%M"},
+                   {0, "%H:%M:%S"}};
     double first, last, v[SVI_PLOT_COLUMNS];
+    size_t i = 0;
     if (!p->times)
         return;
     p->point(p->user, 0, &first, v);
     p->point(p->user, p->n - 1, &last, v);
-    fprintf(to, "set xdata time\nset timefmt '%%s'\nset format x '%s'\n",
-            last - first > 2 * 86400 ? "%Y-%m-%d" : "%H:%M:%S");
+    while (last - first < formats[i].span)
+        i++;
+    fprintf(to, "set xdata time\nset timefmt '%%s'\nset format x '%s'\n", formats[i].format);
 }
 
 static void plot_put_series(const struct svi_plot *p, FILE *to, const struct svi_plot_series *s, int *line) {
@@ -103,20 +114,28 @@ static void plot_put_series(const struct svi_plot *p, FILE *to, const struct svi
     const int column = s->column + 2, flag = p->columns + 2;
     fputs("$data using 1:", to);
     if (s->kind == SVI_PLOT_LINE)
-        fprintf(to, "%d with lines lc rgb '%s'", column, colors[(*line)++ % 4]);
+        fprintf(to, "%d with lines lw 1.3 lc rgb '%s'", column, colors[(*line)++ % 4]);
+    else if (s->kind == SVI_PLOT_PALE)
+        fprintf(to, "%d with lines lw 0.7 lc rgb '#86afd6'", column);
     else if (s->kind == SVI_PLOT_BAND)
         fprintf(to, "%d with filledcurves y1=0 lc rgb '#dddddd'", column);
     else if (s->kind == SVI_PLOT_LEVEL)
         fprintf(to, "(%.9g) with lines dt 2 lc rgb '#555555'", s->level);
     else
-        fprintf(to, "($%d > 0 ? $%d : NaN) with points pt 7 ps 0.5 lc rgb '" MARK "'", flag, column);
+        fprintf(to, "($%d > 0 ? $%d : NaN) with points pt 7 ps 0.6 lc rgb '" MARK "'", flag, column);
     fputs(s->title ? " title " : " notitle", to);
     if (s->title)
         plot_put_quoted(to, s->title);
 }
 
-static void plot_put_panel(const struct svi_plot *p, FILE *to, const struct svi_plot_panel *panel) {
+static void plot_put_panel(const struct svi_plot *p, FILE *to, const struct svi_plot_panel *panel,
+                           bool lowest) {
     int lines = 0;
+    if (lowest && p->x_label) {
+        fputs("set xlabel ", to);
+        plot_put_quoted(to, p->x_label);
+        fputs(" noenhanced\n", to);
+    }
     fputs("set ylabel ", to);
     plot_put_quoted(to, panel->label);
     fputs(" noenhanced\nset key above\n", to);
@@ -133,16 +152,16 @@ static void plot_put_panel(const struct svi_plot *p, FILE *to, const struct svi_
 
 static void plot_put_script(const struct plot_file *f, FILE *to) {
     const struct svi_plot *p = f->plot;
-    fprintf(to, "set terminal %s size 1000,%d background '#ffffff'\n", f->png ? "pngcairo" : "svg",
-            200 * p->panel_count);
+    fprintf(to, "set terminal %s size 800,%d background '#ffffff' font 'sans,11'\n",
+            f->png ? "pngcairo" : "svg", 250 * p->panel_count);
     plot_put_data(f, to);
     fprintf(to,
             "set multiplot layout %d,1\nset lmargin 12\nset rmargin 4\nset tics nomirror\n"
-            "set autoscale xfix\n",
+            "set autoscale xfix\nset border 3 lc rgb '#777777'\nset grid lt 1 lw 0.5 lc rgb '#e4e4e4'\n",
             p->panel_count);
     plot_put_times(p, to);
     for (int j = 0; j < p->panel_count; j++)
-        plot_put_panel(p, to, &p->panels[j]);
+        plot_put_panel(p, to, &p->panels[j], j == p->panel_count - 1);
     fputs("unset multiplot\n", to);
 }
 

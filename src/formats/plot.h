@@ -16,6 +16,7 @@
 
 enum svi_plot_kind {
     SVI_PLOT_LINE,  /* the column as a line */
+    SVI_PLOT_PALE,  /* the same, thin and pale: for what jumps from point to point */
     SVI_PLOT_BAND,  /* grey where the column, 0 or 1, is 1 */
     SVI_PLOT_LEVEL, /* dashed, at `level` */
     SVI_PLOT_MARKS  /* dots on the column, at the plot's marked points */
@@ -41,9 +42,10 @@ struct svi_plot {
     /* Point i: its x (NAN: it is left out) and its values. */
     void (*point)(const void *user, int64_t i, double *x, double *values);
     const void *user;
-    bool times;        /* x are seconds since 1970 */
-    int marked;        /* the points marked are those with this column ... */
-    double mark_above; /* ... above this */
+    const char *x_label; /* of the x axis, NULL = none */
+    bool times;          /* x are seconds since 1970 */
+    int marked;          /* the points marked are those with this column ... */
+    double mark_above;   /* ... above this */
     const struct svi_plot_panel *panels;
     int panel_count;
 };

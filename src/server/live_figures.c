@@ -14,7 +14,9 @@ void svi_live_figures_begin(struct svi_live_figures *l, FILE *to, svi_engine *en
     *l = (struct svi_live_figures){.to = to,
                                    .engine = engine,
                                    .every = every,
-                                   .next = !to ? -1 : every > 0 ? every : 1,
+                                   .next = !to         ? -1
+                                           : every > 0 ? every
+                                                       : 1,
                                    .shown_at = svi_monotonic(),
                                    .seconds = to && every == 0 && isatty(fileno(to))};
     svi_engine_progress(engine, &l->before);

@@ -4,8 +4,8 @@
  *     rows  accuracy  since_last     kappa  alerts    rows/s    memory
  *
  * since_last and rows/s are of the rows since the line before, exactly; regression has rmse and mae, a stream
- * without a model only rows, alerts, rows/s and memory. A column without novelty is left out, a figure that is
- * not known yet is "-". Nothing is printed before a row was accepted. */
+ * without a model only rows, alerts, rows/s and memory. A column without novelty is left out, a figure that
+ * is not known yet is "-". Nothing is printed before a row was accepted. */
 #ifndef SVI_LIVE_FIGURES_H
 #define SVI_LIVE_FIGURES_H
 

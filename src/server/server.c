@@ -63,7 +63,7 @@ struct server {
     struct svi_bytes record;
     svi_ingest_stdin *rows; /* `in` is "-" */
     struct svi_score_lines lines;
-    struct svi_event_log log; /* of sockets */
+    struct svi_event_log log;     /* of sockets */
     struct svi_live_figures live; /* of rows */
     struct svi_latency latency;
     struct svi_signals signals;
