@@ -63,7 +63,7 @@ static void cmd_eval_sink(void *user, const struct svi_event *event) {
         e->accepted = true;
     }
     if (event->topic == SVI_TOPIC_ALERT)
-        e->last.alert = strcmp(event->as.alert.state, "open") == 0;
+        e->last.alert = e->last.alert || strcmp(event->as.alert.state, "open") == 0;
 }
 
 static const char *const classify[] = {"accuracy", "kappa", "kappa_t", "f1", "auc", "logloss", NULL};

@@ -72,10 +72,10 @@ static void live_figures_put_header(const struct svi_settings *s, FILE *to) {
     fprintf(to, "%s %10s %10s\n", line, "rows/s", "memory");
 }
 
-static void live_figures_put_row(struct svi_live_figures *l, const struct svi_engine_progress *now) {
+static void live_figures_put_row(const struct svi_live_figures *l, const struct svi_engine_progress *now,
+                                 double seconds) {
     const struct svi_settings *s = svi_engine_settings(l->engine);
     const bool regress = s->task == SVS_REGRESS;
-    const double time = svi_monotonic(), seconds = time - l->shown_at;
     char line[LINE_ROOM];
     snprintf(line, sizeof line, "%10" PRId64, l->row);
     if (s->method != SVI_METHOD_NONE) {
@@ -92,20 +92,21 @@ static void live_figures_put_row(struct svi_live_figures *l, const struct svi_en
     live_figures_add(line, "%.1fM", live_figures_memory() / 1048576);
     fprintf(l->to, "%s\n", line);
     fflush(l->to);
-    l->shown_at = time;
 }
 
 void svi_live_figures_show(struct svi_live_figures *l) {
     struct svi_engine_progress now;
+    const double time = svi_monotonic();
     if (l->row >= l->next)
         l->next = l->every > 0 ? l->next + l->every : 2 * l->next;
     svi_engine_progress(l->engine, &now);
-    if (now.seen == 0 || !l->to)
-        return;
-    if (!l->headed)
-        live_figures_put_header(svi_engine_settings(l->engine), l->to);
-    l->headed = true;
-    live_figures_put_row(l, &now);
+    if (now.seen > 0) {
+        if (!l->headed)
+            live_figures_put_header(svi_engine_settings(l->engine), l->to);
+        l->headed = true;
+        live_figures_put_row(l, &now, time - l->shown_at);
+    }
     l->before = now;
     l->shown = l->row;
+    l->shown_at = time;
 }
