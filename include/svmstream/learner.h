@@ -115,6 +115,14 @@ SVS_API void svs_learner_free(svs_learner **l);
 SVS_API svs_code svs_learner_grow(svs_learner *l, int d, svs_error *err);
 SVS_API int svs_learner_dimension(const svs_learner *l); /* d, without the bias */
 
+/* From now on the feature is not standardised: its mean counts as 0 and its deviation as 1 in every epoch, and
+ * the ridge penalises its raw weight; so a category is the same as its columns of 0 and 1. It stays so through
+ * growth, reset and the archive, and with scale none nothing changes. Call it before a sample has a value
+ * other than 0 there, also of a feature that a later svs_learner_grow will bring. A feature that was scaled
+ * before becomes plain by a rebuild from what is held: another model, and another version. `feature` beyond
+ * max_features: nothing. */
+SVS_API void svs_learner_unscaled(svs_learner *l, int feature);
+
 /* One sample at time `time` (seconds, never decreasing; it drives window_seconds and labels_ttl only): scores
  * it, learns it if it has a label, lets it wait for one if it has an id, removes what leaves the window.
  * Failing (nothing is changed): SVS_WRONG_DIMENSION, SVS_BAD_LABEL, SVS_BAD_WEIGHT, SVS_BAD_ID,

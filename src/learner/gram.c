@@ -88,6 +88,18 @@ void svi_gram_flush(struct svi_gram *g, const struct svi_kernels *k) {
     cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, n, count, 1, g->block, n, 1, g->g, n);
 }
 
+bool svi_gram_clear_coordinate(struct svi_gram *g, const struct svi_kernels *k, int j) {
+    const size_t n = (size_t)g->n;
+    svi_gram_flush(g, k);
+    const bool held = g->g[(size_t)j * n + (size_t)j] != 0;
+    memset(g->g + (size_t)j * n, 0, ((size_t)j + 1) * sizeof(double));
+    for (size_t i = (size_t)j; i < n; i++)
+        g->g[i * n + (size_t)j] = 0;
+    for (size_t c = 0; c <= (size_t)g->groups; c++)
+        g->sums[c * n + (size_t)j] = 0;
+    return held;
+}
+
 void svi_gram_scale(struct svi_gram *g, double factor) {
     for (size_t i = 0; i < (size_t)g->n * (size_t)g->n; i++)
         g->g[i] *= factor;

@@ -41,6 +41,9 @@ void svi_gram_add(struct svi_gram *g, const struct svi_kernels *k, const double 
 /* What is still gathered goes into g. Before g is read. */
 void svi_gram_flush(struct svi_gram *g, const struct svi_kernels *k);
 
+/* As if z_j had been 0 in every sample. True: it was not. Everything gathered is in g after it. */
+bool svi_gram_clear_coordinate(struct svi_gram *g, const struct svi_kernels *k, int j);
+
 /* Every sum times `factor`. */
 void svi_gram_scale(struct svi_gram *g, double factor);
 

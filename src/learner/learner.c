@@ -116,7 +116,8 @@ static bool learner_build(svs_learner *l, int d, svs_error *err) {
         svi_fail_memory(err, "the classes");
         return false;
     }
-    if (svi_ring_init(&l->window, (int32_t)l->o.window, features, err) != SVS_OK ||
+    if (svi_scaler_init(&l->scaler, l->o.max_features, err) != SVS_OK ||
+        svi_ring_init(&l->window, (int32_t)l->o.window, features, err) != SVS_OK ||
         svi_ring_init(&l->waiting, waiting, features + 2, err) != SVS_OK ||
         svi_scaler_grow(&l->scaler, d, err) != SVS_OK || svi_gram_init(&l->gram, d + 1, 2, err) != SVS_OK ||
         svi_room_for_rows(l, 1, err) != SVS_OK || learner_room_for_vectors(l, features, err) != SVS_OK)

@@ -143,6 +143,28 @@ void svi_alsvm_set_alone(svs_alsvm *m, int j, double nu) {
     alsvm_set_entry(m, j, j, 1 / nu);
 }
 
+/* Pending change k is an addition: then cq is -q (zeros too), else q. */
+static bool alsvm_pending_adds(const struct svi_recursion *r, int k) {
+    return !signbit(r->q[k][0]) != !signbit(r->cq[k][0]);
+}
+
+bool svi_alsvm_renew(svs_alsvm *m, int j, double nu) {
+    struct svi_recursion *r = &m->r;
+    bool changed = false;
+    for (int k = 0; k < r->pending; k++) {
+        r->cq[k][j] = alsvm_pending_adds(r, k) ? -0.0 : 0;
+        r->q[k][j] = 0;
+    }
+    for (int i = 0; i < r->dim; i++)
+        alsvm_set_entry(m, i > j ? i : j, i > j ? j : i, i == j ? 1 / nu : 0);
+    for (int k = 0; k < r->rows; k++) {
+        double *w = r->w + (size_t)k * (size_t)r->padded;
+        changed |= w[j] != 0;
+        w[j] = 0;
+    }
+    return changed;
+}
+
 /* ---- what it is */
 
 int svs_alsvm_dim(const svs_alsvm *m) {
@@ -342,10 +364,9 @@ static void alsvm_move_triangle(svs_alsvm *m, double *room, bool out) {
 
 static void alsvm_archive_pending(struct svi_archive *a, struct svi_recursion *r) {
     char text[SVI_KEY_MAX];
-    int pending = r->pending,
-        bits = 0; /* bit k: change k is an addition, so that cq is -q (zeros too), not q */
+    int pending = r->pending, bits = 0; /* bit k: change k is an addition */
     for (int k = 0; k < r->pending; k++)
-        bits |= (!signbit(r->q[k][0]) != !signbit(r->cq[k][0])) << k;
+        bits |= alsvm_pending_adds(r, k) << k;
     svi_archive_int(a, "pending", &pending, 0, SVI_PENDING_MAX);
     svi_archive_int(a, "signs", &bits, 0, (1 << pending) - 1);
     for (int k = 0; k < pending && svi_archive_ok(a); k++) {

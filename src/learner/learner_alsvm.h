@@ -38,6 +38,10 @@ void svi_alsvm_reset(svs_alsvm *m, int rows, double nu);
 /* P_jj = 1/nu, for a coordinate that no sample has touched since the reset or growth. */
 void svi_alsvm_set_alone(svs_alsvm *m, int j, double nu);
 
+/* Coordinate j becomes one that no sample has touched: P_jj = 1/nu, zeros beside it and in every row of w. The
+ * rest is right if all samples that are in have 0 there. True: a weight was not 0. O(dim). */
+bool svi_alsvm_renew(svs_alsvm *m, int j, double nu);
+
 /* Bytes of an object of this size. */
 double svi_alsvm_memory(int dim, int rows, svs_isa isa);
 

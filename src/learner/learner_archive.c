@@ -181,10 +181,18 @@ static void archive_sums(struct svi_archive *a, svs_learner *l) {
         svi_gram_archive(a, &l->gram, l->class_count < 2 ? 2 : l->class_count, l->gram_copy);
 }
 
-/* At the end, and there only while it is so: what is healthy is kept as it always was. */
-static void archive_drift(struct svi_archive *a, svs_learner *l) {
-    if (a->loading ? svi_archive_left(a) > 0 : l->drifts)
+/* Is there more? What only some have comes last, and a part that is there has all before it. */
+static bool archive_goes_on(const struct svi_archive *a, bool any) {
+    return svi_archive_ok(a) && (a->loading ? svi_archive_left(a) > 0 : any);
+}
+
+/* At the end, and there only while it is so: others are kept as they always were. */
+static void archive_rare(struct svi_archive *a, svs_learner *l) {
+    const bool unscaled = l->scaler.unscaled_count > 0;
+    if (archive_goes_on(a, l->drifts || unscaled))
         svi_archive_bool(a, "drifts", &l->drifts);
+    if (archive_goes_on(a, unscaled))
+        svi_scaler_archive_unscaled(a, &l->scaler);
 }
 
 void svi_learner_archive(struct svi_archive *a, svs_learner *l) {
@@ -197,6 +205,5 @@ void svi_learner_archive(struct svi_archive *a, svs_learner *l) {
         return;
     archive_rings(a, l);
     archive_sums(a, l);
-    if (svi_archive_ok(a))
-        archive_drift(a, l);
+    archive_rare(a, l);
 }

@@ -4,6 +4,8 @@
  *  - learner_slide.c: one sample in, what leaves out: the group of operations of a step
  *  - learner_rebuild.c: the guard: when and how P and w are rebuilt
  *  - learner_ridge.c: the ridge, which fades and is renewed with forgetting
+ *  - learner_features.c: which features are unscaled
+ *  - learner_renew.c: a feature that no held sample has becomes a new one
  *  - learner_refine.c: w corrected by the residual of the rows, where P has lost digits
  *  - learner_classes.c: labels and class indices, rows of W
  *  - learner_check.c: w and P against a fresh solve
@@ -115,6 +117,8 @@ void svi_ridge_apply(const svs_learner *l, const double *u, double *out);
 void svi_ridge_reset(svs_learner *l);
 /* After a sample was learned: the coordinates whose turn it is. False: P must be rebuilt. */
 bool svi_ridge_refresh(svs_learner *l);
+/* Coordinate j becomes a new one: what its ridge counts from now on, which P does not hold yet. */
+double svi_ridge_begin_alone(svs_learner *l, int j);
 /* After growth from `old` features: that of the new coordinates, and a new period for all if D wants one. */
 void svi_ridge_grow(svs_learner *l, int old);
 

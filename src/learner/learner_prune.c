@@ -107,6 +107,17 @@ static void prune_classes(svs_learner *l, const bool *keep, int32_t *place) {
     l->last_class = 0;
 }
 
+static void prune_unscaled(struct svi_scaler *s, const bool *keep, int d) {
+    int kept = 0;
+    for (int j = 0; j < d; j++)
+        if (keep[j])
+            s->unscaled[kept++] = s->unscaled[j];
+    memset(s->unscaled + kept, 0, (size_t)(s->room - kept));
+    s->unscaled_count = 0;
+    for (int j = 0; j < kept; j++)
+        s->unscaled_count += s->unscaled[j];
+}
+
 /* The sums of coordinates, the bias first, without those that go; they are made again with P, but for a
  * learner that has seen nothing. */
 static void prune_vectors(svs_learner *l, const bool *features) {
@@ -119,6 +130,7 @@ static void prune_vectors(svs_learner *l, const bool *features) {
     prune_row(l->scaler.mean, features, l->d);
     l->scaler.d = prune_row(l->scaler.inverse, features, l->d);
     svi_scaler_bound(&l->scaler);
+    prune_unscaled(&l->scaler, features, l->d);
 }
 
 static int prune_count(const bool *flags, int n) {

@@ -59,6 +59,11 @@ static bool rebuild_scaler_from_sums(svs_learner *l) {
         const double *row = g->g + (size_t)j * g->n;
         shift[j] = row[0] / total;
         double variance = row[j] / total - shift[j] * shift[j];
+        if (l->scaler.unscaled[j - 1]) {
+            shift[j] = 0;
+            inverse[j] = 1;
+            continue;
+        }
         inverse[j] =
             variance > 1e-12 * (1 + shift[j] * shift[j]) ? 1 / sqrt(variance) : 1; /* constant: as it was */
         if (fabs(shift[j]) * inverse[j] > SHIFT_MAX && l->o.window)

@@ -94,6 +94,12 @@ static void ridge_begin(svs_learner *l, int first, int period) {
     }
 }
 
+double svi_ridge_begin_alone(svs_learner *l, int j) {
+    if (l->ridge)
+        l->ridge[j] = ridge_due(l, j, ridge_period(l, l->d));
+    return svi_ridge_weight(l, j);
+}
+
 void svi_ridge_reset(svs_learner *l) {
     if (l->ridge)
         ridge_begin(l, 0, ridge_period(l, l->d));

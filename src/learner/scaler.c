@@ -24,7 +24,14 @@ static void scaler_set_plain(struct svi_scaler *s, int first, int end) {
     }
 }
 
+svs_code svi_scaler_init(struct svi_scaler *s, int room, svs_error *err) {
+    s->unscaled = svi_alloc((size_t)room);
+    s->room = room;
+    return s->unscaled ? SVS_OK : svi_fail_memory(err, "the scaler");
+}
+
 void svi_scaler_clear(struct svi_scaler *s) {
+    svi_free(s->unscaled);
     svi_free(s->mean);
     svi_free(s->inverse);
     *s = (struct svi_scaler){0};
@@ -50,9 +57,22 @@ void svi_scaler_reset(struct svi_scaler *s) {
     svi_scaler_bound(s);
 }
 
+static void scaler_keep_unscaled(struct svi_scaler *s) {
+    for (int j = 0; s->unscaled_count && j < s->d; j++)
+        if (s->unscaled[j])
+            scaler_set_plain(s, j, j + 1);
+}
+
+bool svi_scaler_unscale(struct svi_scaler *s, int feature) {
+    s->unscaled_count += !s->unscaled[feature];
+    s->unscaled[feature] = true;
+    return feature >= s->d || (s->mean[feature] == 0 && s->inverse[feature] == 1);
+}
+
 void svi_scaler_center(struct svi_scaler *s, const double *x) {
     scaler_set_plain(s, 0, s->d);
     memcpy(s->mean, x, (size_t)s->d * sizeof *x);
+    scaler_keep_unscaled(s);
     svi_scaler_bound(s);
 }
 
@@ -79,6 +99,7 @@ void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window, double 
         if (deviation > CONSTANT * fabs(mean[j]) && deviation > SMALLEST)
             s->inverse[j] = 1 / deviation;
     }
+    scaler_keep_unscaled(s);
     svi_scaler_bound(s);
 }
 
@@ -90,4 +111,21 @@ void svi_scaler_archive(struct svi_archive *a, struct svi_scaler *s) {
         positive &= s->inverse[j] > 0;
     if (svi_archive_check(a, positive, "a deviation is not positive") && a->loading)
         svi_scaler_bound(s);
+}
+
+void svi_scaler_archive_unscaled(struct svi_archive *a, struct svi_scaler *s) {
+    bool plain = true, flags = true;
+    int count = s->room;
+    while (!a->loading && count > 0 && !s->unscaled[count - 1])
+        count--;
+    svi_archive_int(a, "unscaled flags", &count, 1, s->room);
+    if (!svi_archive_ok(a))
+        return;
+    svi_archive_bytes(a, "unscaled", s->unscaled, count);
+    for (int j = 0; a->loading && svi_archive_ok(a) && j < count; j++) {
+        flags &= s->unscaled[j] <= 1;
+        plain &= !s->unscaled[j] || j >= s->d || (s->mean[j] == 0 && s->inverse[j] == 1);
+        s->unscaled_count += s->unscaled[j];
+    }
+    svi_archive_check(a, flags && plain, "an unscaled feature is scaled");
 }

@@ -89,6 +89,21 @@ static svs_code gram_cache_add(struct svi_gram_cache *c, const double *rows, con
     return code;
 }
 
+void svi_gram_cache_renew(struct svi_gram_cache **pc, int j) {
+    struct svi_gram_cache *c = *pc;
+    if (!c || j >= c->d)
+        return;
+    if (c->mean[j] != 0 || c->inverse[j] != 1) { /* the next snapshot has other coordinates */
+        svi_gram_cache_free(pc);
+        return;
+    }
+    const int n = c->d + 1;
+    for (int i = 0; i < n; i++)
+        c->gram[i > j ? (int64_t)i * n + j : (int64_t)j * n + i] = 0;
+    for (int64_t i = 0; i < c->count; i++)
+        c->rows[i * c->stride + j] = 0;
+}
+
 svs_code svi_gram_cache_update(struct svi_gram_cache **pc, const struct svi_snapshot *s, double *seconds,
                                svs_error *err) {
     const double start = svi_monotonic();

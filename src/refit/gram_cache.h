@@ -12,6 +12,10 @@ struct svi_gram_cache;
  * SVS_NO_MEMORY: it is gone, and the next call rebuilds it. */
 svs_code svi_gram_cache_update(struct svi_gram_cache **c, const struct svi_snapshot *s, double *seconds,
                                svs_error *err);
+
+/* Feature j has become another, which is 0 in the rows that are in; those of before count as if they had been
+ * 0 there. */
+void svi_gram_cache_renew(struct svi_gram_cache **c, int j);
 void svi_gram_cache_free(struct svi_gram_cache **c);
 
 /* sum z z', z = (x, 1), lower triangle; NULL when there is none. */

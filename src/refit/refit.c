@@ -39,9 +39,31 @@ struct svi_refit *svi_refit_new(const struct svi_settings *s, svs_error *err) {
     r->solver = (svs_solver)s->refit;
     r->C = s->C;
     r->tol = s->refit_tol;
-    if (svi_settings_loss(s, &r->p, err) != SVS_OK)
+    r->renewed.room = (int)s->max_features;
+    r->renewed.flags = svi_alloc_array((size_t)r->renewed.room, sizeof *r->renewed.flags);
+    if (!r->renewed.flags)
+        svi_fail_memory(err, "the refit");
+    if (!r->renewed.flags || svi_settings_loss(s, &r->p, err) != SVS_OK)
         svi_refit_free(&r);
     return r;
+}
+
+static void renewed_clear(struct svi_renewed *n) {
+    if (n->any)
+        memset(n->flags, 0, (size_t)n->room * sizeof *n->flags);
+    n->any = false;
+}
+
+void svi_refit_settle(struct svi_refit *r) {
+    const struct svi_refit_result *result = &r->result;
+    for (int j = 0; r->renewed.any && j < r->renewed.room; j++) {
+        if (!r->renewed.flags[j])
+            continue;
+        for (int k = 0; r->have && j < result->d && k < result->rows; k++)
+            result->W[(int64_t)k * result->d + j] = 0;
+        svi_gram_cache_renew(&r->gram, j);
+    }
+    renewed_clear(&r->renewed);
 }
 
 void svi_refit_forget(struct svi_refit *r) {
@@ -59,6 +81,7 @@ void svi_refit_free(struct svi_refit **pr) {
     svi_free(r->number);
     svi_free(r->alpha);
     svi_gram_cache_free(&r->gram);
+    svi_free(r->renewed.flags);
     svi_free(r);
     *pr = NULL;
 }
@@ -266,8 +289,9 @@ static void refit_record_archive(struct svi_archive *a, svs_error *error, struct
     r->method = (svs_solver)method;
 }
 
-svs_code svi_refit_pack(const struct svi_refit *r, struct svi_bytes *out) {
+svs_code svi_refit_pack(struct svi_refit *r, struct svi_bytes *out) {
     struct svi_archive_out to;
+    svi_refit_settle(r);
     struct svi_refit_result result = r->result;
     svs_error error = r->error, err;
     svi_archive_out_begin(&to, out, "refit", &err);
@@ -286,6 +310,7 @@ svs_code svi_refit_unpack(struct svi_refit *r, const void *bytes, size_t size, i
     const bool solved = code == SVS_OK && error.code == SVS_OK;
     if (code == SVS_OK) {
         svi_refit_forget(r);
+        renewed_clear(&r->renewed); /* what was packed has nothing of them */
         r->error = error;
     }
     if (solved)

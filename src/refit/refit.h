@@ -18,6 +18,12 @@
 #include "svmstream/solver.h"
 #include "wire/event.h"
 
+/* Features that were renewed since the snapshot was begun: the policy's, whoever has the job. */
+struct svi_renewed {
+    bool any, *flags; /* room flags */
+    int room;
+};
+
 /* A model solved as a batch, in raw units, and how that went. */
 struct svi_refit_result {
     double *W, *b;
@@ -37,6 +43,7 @@ struct svi_refit {
     /* in */
     struct svi_snapshot snapshot;
     int64_t begun; /* number of the sample after which the snapshot was begun */
+    struct svi_renewed renewed;
 
     /* out */
     svs_error error;                /* code SVS_OK: it succeeded */
@@ -61,9 +68,13 @@ void svi_refit_run(struct svi_refit *r);
 struct svi_worker_task;
 extern const struct svi_worker_task svi_refit_task;
 
-/* Appends how the job went, for a journal: the error, or the model and its figures. SVS_NO_MEMORY: nothing.
- */
-svs_code svi_refit_pack(const struct svi_refit *r, struct svi_bytes *out);
+/* Nobody works on it: what it has of the renewed features goes, in the result (weight 0) and in what is kept
+ * for the next one. */
+void svi_refit_settle(struct svi_refit *r);
+
+/* Appends how the job went, for a journal: the error, or the model and its figures, with weight 0 for renewed
+ * features. SVS_NO_MEMORY: nothing. */
+svs_code svi_refit_pack(struct svi_refit *r, struct svi_bytes *out);
 
 /* Makes the job look as the one that was packed: it can be given back (svi_engine_refit_give). What was kept
  * from earlier ones is forgotten. SVS_DAMAGED (also beyond the limits), SVS_NO_MEMORY: *r is unchanged. */

@@ -130,6 +130,7 @@ static svs_code refit_policy_begin(struct svi_refit_policy *p, svs_learner *lear
     if (code != SVS_OK)
         return code;
     atomic_store(&p->job->cancel, false);
+    svi_refit_settle(p->job); /* a new snapshot has none of them */
     p->job->begun = seen;
     p->state = SVI_REFIT_COPYING;
     svi_snapshot_copy(&p->job->snapshot, learner, SVI_SNAPSHOT_ROWS);
@@ -204,6 +205,23 @@ void svi_refit_policy_reset(struct svi_refit_policy *p) {
     p->hit_count = p->hit_at = p->online = p->refit = 0;
 }
 
+bool svi_refit_policy_renew(struct svi_refit_policy *p, svs_learner *learner, int feature) {
+    bool changed = false;
+    if (p->state == SVI_REFIT_OFF || feature < 0 || feature >= p->job->renewed.room)
+        return false;
+    for (int k = 0; p->have && feature < p->model.d && k < p->model.rows; k++) {
+        double *w = &p->W[(int64_t)k * p->model.d + feature];
+        changed |= *w != 0;
+        *w = 0;
+    }
+    if (changed)
+        p->model.version = svi_learner_take_version(learner);
+    p->job->renewed.flags[feature] = p->job->renewed.any = true;
+    if (p->state == SVI_REFIT_IDLE)
+        svi_refit_settle(p->job);
+    return changed;
+}
+
 /* ---- hand-over */
 
 struct svi_refit *svi_refit_policy_take(struct svi_refit_policy *p) {
@@ -267,6 +285,7 @@ enum svi_refit_outcome svi_refit_policy_give(struct svi_refit_policy *p, svs_lea
         (p->job->result.class_count != svs_learner_class_count(learner) || p->job->result.d > d);
     const bool overtaken = p->stale || of_lost_samples;
     p->state = SVI_REFIT_IDLE;
+    svi_refit_settle(p->job);
     if (p->stale)
         svi_refit_forget(p->job);
     p->stale = false;

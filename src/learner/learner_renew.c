@@ -1,0 +1,21 @@
+#include "learner/learner_renew.h"
+
+#include "learner/learner_internal.h"
+
+void svi_learner_renew(svs_learner *l, int feature) {
+    struct svi_scaler *s = &l->scaler;
+    const int j = 1 + feature;
+    if (feature < 0 || feature >= l->d)
+        return;
+    bool rebuild = s->mean[feature] != 0; /* then z_j is a constant other than 0 */
+    if ((l->o.window == 0 || l->bucket) && svi_gram_clear_coordinate(&l->gram, l->m->kernels, j))
+        rebuild = true;
+    s->mean[feature] = 0;
+    s->inverse[feature] = 1;
+    svi_scaler_bound(s);
+    if (rebuild && l->arrivals > 0)
+        svi_rebuild(l, false);
+    bool changed = svi_alsvm_renew(l->m, j, svi_ridge_begin_alone(l, j));
+    l->energy.energy[j] = l->energy.sum[j] = l->energy.peak[j] = 0;
+    l->version += changed || rebuild;
+}
