@@ -91,7 +91,7 @@ static void look_up(struct eval *e) {
     cli_progress_show(&e->progress, e->row, (double)at, (double)size, NULL);
 }
 
-static void cmd_eval_take(struct eval *e, enum svi_read what, const struct svi_message *m,
+static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message *m,
                           const svs_error *why) {
     const char *bytes;
     size_t length;
@@ -216,7 +216,7 @@ static int cmd_eval_run(const struct cli_args *a) {
     const struct svi_reader_options o = svi_ingest_stdin_options(&s);
     e.engine = svi_engine_new(&s, 0, cmd_eval_sink, &e, &err);
     if (e.engine)
-        e.reader = svi_reader_open(a->positional[0], &o, svi_engine_shape(e.engine), &err);
+        e.reader = svi_reader_open(a->positional[0], &o, &svi_engine_schema(e.engine)->shape, &err);
     cli_progress_begin(&e.progress, a->quiet);
     if (e.engine)
         svi_live_figures_begin(&e.live,

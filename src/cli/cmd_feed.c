@@ -18,6 +18,7 @@
 #include "cli/feed_source.h"
 #include "cli/progress.h"
 #include "client/delivery.h"
+#include "features/cells.h"
 #include "server/ingest_stdin.h"
 
 #define SHOWN     5 /* rows that cannot be read, reported in full */
@@ -36,7 +37,8 @@ struct feed {
     int64_t batch, in_flight, limit, repeat;
     double rate, timeout;
     bool packed, unlabelled;
-    int named;                       /* columns whose names go with each message */
+    struct svi_bytes named;          /* names of columns that go with each message */
+    struct svi_cells cells;
     int64_t row;                     /* rows taken from the files: their sequence number */
     int64_t sent, bad;               /* rows */
     int64_t reasons[SVS_CODE_COUNT]; /* of the bad ones, by code */
@@ -50,9 +52,11 @@ struct feed {
 };
 
 static svs_code cmd_feed_encode(struct feed *f, struct svi_message *m, svs_error *err) {
-    svs_code code = feed_columns_tell(f->delivery.link.box, &f->shape, m, &f->named, err);
-    if (code == SVS_OK && f->named > 0 && f->row == 0 && !f->acked)
-        code = feed_columns_ask(&f->args->settings, &f->shape, err);
+    svs_code code = svi_cells_choose(&f->cells, &f->shape, m, err);
+    if (code == SVS_OK)
+        code = feed_columns_tell(f->delivery.link.box, m, &f->named, err);
+    if (code == SVS_OK && m->listed && f->row == 0 && !f->acked)
+        code = feed_columns_ask(&f->args->settings, m, err);
     if (code != SVS_OK)
         return code;
     if (f->unlabelled)
@@ -367,6 +371,8 @@ static int cmd_feed_run(const struct cli_args *a) {
     }
     svi_shape_clear(&f.shape);
     svi_bytes_clear(&f.message);
+    svi_bytes_clear(&f.named);
+    svi_cells_clear(&f.cells);
     if (code == SVS_OK || (f.acked && figures.put > 0))
         cmd_feed_summarise(&f, &figures, seconds);
     if (f.acked && figures.kept > 0 && code != SVS_OK && code != SVS_OTHER_COLUMNS)

@@ -11,54 +11,76 @@
 
 #define ASK_SECONDS 1.0
 
-/* The names in their order; NULL: no memory. The caller frees the array. */
-static const char **feed_columns_names(const struct svi_shape *shape, int count) {
-    const char **names = svi_alloc_array((size_t)count, sizeof *names);
-    for (int j = 0; names && j < count; j++)
-        names[j] = svs_features_name(shape->names, j);
-    return names;
-}
-
-svs_code feed_columns_tell(svs_outbox *box, const struct svi_shape *shape, const struct svi_message *row,
-                           int *named, svs_error *err) {
-    const int count = svs_features_count(shape->names);
-    if (row->kind != SVI_DENSE || count != row->d || count == *named)
-        return SVS_OK;
-    const char **names = feed_columns_names(shape, count);
-    svs_code code = names ? svs_outbox_columns(box, names, count, err) : svi_fail_memory(err, "the columns");
-    svi_free(names);
-    *named = code == SVS_OK ? count : *named;
+/* The names of a row's cells, one after another, each with its NUL. */
+static svs_code feed_columns_names(const struct svi_message *row, struct svi_bytes *names) {
+    svs_code code = SVS_OK;
+    for (int i = 0; i < row->cell_count && code == SVS_OK; i++) {
+        code = svi_bytes_append(names, row->cells[i].name, row->cells[i].name_length);
+        if (code == SVS_OK)
+            code = svi_bytes_append(names, "", 1);
+    }
     return code;
 }
 
-/* Would a sample of zeros in these columns be scored? */
-static svs_code feed_columns_request(const struct svi_shape *shape, struct svi_bytes *request) {
-    const int count = svs_features_count(shape->names);
-    const char **names = feed_columns_names(shape, count);
+/* Are these the names that go already? */
+static bool feed_columns_same(const struct svi_message *row, const struct svi_bytes *named) {
+    size_t at = 0;
+    for (int i = 0; i < row->cell_count; i++) {
+        const size_t length = row->cells[i].name_length;
+        if (named->size - at < length + 1 || memcmp(named->data + at, row->cells[i].name, length) != 0 ||
+            named->data[at + length] != '\0')
+            return false;
+        at += length + 1;
+    }
+    return at == named->size;
+}
+
+svs_code feed_columns_tell(svs_outbox *box, const struct svi_message *row, struct svi_bytes *named,
+                           svs_error *err) {
+    if (!row->listed || feed_columns_same(row, named))
+        return SVS_OK;
+    const int count = row->cell_count;
+    const char **names = svi_alloc_array((size_t)count + 1, sizeof *names);
+    named->size = 0;
+    svs_code code = names ? feed_columns_names(row, named) : SVS_NO_MEMORY;
+    const char *at = (const char *)named->data;
+    for (int i = 0; code == SVS_OK && i < count; i++, at += strlen(at) + 1)
+        names[i] = at;
+    code = code == SVS_OK ? svs_outbox_columns(box, names, count, err) : svi_fail_memory(err, "the columns");
+    svi_free(names);
+    named->size = code == SVS_OK ? named->size : 0;
+    return code;
+}
+
+/* Would a sample of these columns be scored? */
+static svs_code feed_columns_request(const struct svi_message *row, struct svi_bytes *request) {
     struct svi_pack p;
-    if (!names)
-        return SVS_NO_MEMORY;
     svi_pack_begin(&p, request);
     svi_pack_map(&p, 2);
     svi_put_text(&p, "op", "score");
     svi_pack_key(&p, "sample");
-    svi_pack_map(&p, 2);
-    svi_columns_pack(&p, names, count);
+    svi_pack_map(&p, 3);
+    svi_put_text(&p, "missing", "zero");
+    svi_pack_key(&p, "columns");
+    svi_pack_array(&p, (size_t)row->cell_count);
+    for (int i = 0; i < row->cell_count; i++)
+        svi_pack_value(&p, (svs_value){.kind = SVS_STR,
+                                       .length = row->cells[i].name_length,
+                                       .as.s = row->cells[i].name});
     svi_pack_key(&p, "x");
-    svi_pack_array(&p, (size_t)count);
-    for (int j = 0; j < count; j++)
-        svi_pack_int(&p, 0);
-    svi_free(names);
+    svi_pack_array(&p, (size_t)row->cell_count);
+    for (int i = 0; i < row->cell_count; i++)
+        svi_pack_nil(&p);
     return svi_pack_end(&p);
 }
 
-svs_code feed_columns_ask(const struct svi_settings *s, const struct svi_shape *shape, svs_error *err) {
+svs_code feed_columns_ask(const struct svi_settings *s, const struct svi_message *row, svs_error *err) {
     struct svi_bytes request = {0}, reply = {0};
     char text[SVS_ERROR_TEXT];
     svs_code code = SVS_OK;
     if (svi_settings_chosen(s, "in") && !svi_settings_chosen(s, "ctl"))
         return SVS_OK;
-    if (feed_columns_request(shape, &request) != SVS_OK)
+    if (feed_columns_request(row, &request) != SVS_OK)
         code = svi_fail_memory(err, "the columns");
     else if (client_ask(s, &(struct client_question){.request = &request, .timeout = ASK_SECONDS}, &reply,
                         NULL) == SVS_OK &&

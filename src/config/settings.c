@@ -136,7 +136,7 @@ const struct svi_setting svi_settings_table[] = {
     INTEGER("categories.max", categories_max, "100", MODEL, 1, 32768, "values",
             "values of one category that have a column of their own; further ones share one until a value "
             "that no held sample has gives its column back"),
-    INTEGER("hash", hash, "0", MODEL, 0, 12, "bits",
+    INTEGER("hash", hash, "0", MODEL, 0, 20, "bits",
             "the values beyond categories.max share 2^BITS columns instead of one"),
     TEXT("calendar", calendar, "", MODEL,
          "features made of the time stamp: day (sine and cosine of the time of day), week (of the time of the "

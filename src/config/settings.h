@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "data/message.h"
+#include "features/schema.h"
 #include "store/journal.h"
 #include "svmstream/learner.h"
 #include "svmstream/novelty.h"
@@ -245,6 +245,7 @@ svs_code svi_settings_loss(const struct svi_settings *s, double *p, svs_error *e
 int svi_settings_feature_count(const struct svi_settings *s);
 
 /* The learner's options. */
+void svi_settings_schema(const struct svi_settings *s, struct svi_schema_options *o);
 void svi_settings_learner(const struct svi_settings *s, svs_options *o);
 
 /* The novelty model's options. SVS_SETTING: novelty.gamma is neither a word nor a usable number. */

@@ -224,6 +224,23 @@ void svi_settings_learner(const struct svi_settings *s, svs_options *o) {
     o->labels_max = (int)s->labels_max;
 }
 
+void svi_settings_schema(const struct svi_settings *s, struct svi_schema_options *o) {
+    const int64_t calibrates = s->novelty == SVI_NOVELTY_NONE ? 0 : 2 * s->novelty_calibration;
+    *o = (struct svi_schema_options){.max_features = (int)s->max_features,
+                                     .features = s->features,
+                                     .categories = s->categories,
+                                     .numbers = s->numbers,
+                                     .ignore = s->ignore,
+                                     .unscaled = s->unscaled,
+                                     .categories_max = (int)s->categories_max,
+                                     .hash = (int)s->hash,
+                                     .calendar = s->calendar,
+                                     .zone = s->zone,
+                                     .refuse_new = s->columns_new == SVI_COLUMNS_REFUSE,
+                                     .missing = (enum svi_missing)s->missing,
+                                     .held_rows = calibrates};
+}
+
 svs_code svi_settings_novelty(const struct svi_settings *s, svs_novelty_options *o, svs_error *err) {
     static const struct svi_word rules[] = {
         {"auto", SVS_GAMMA_AUTO}, {"median", SVS_GAMMA_MEDIAN}, {"scale", SVS_GAMMA_SCALE}};

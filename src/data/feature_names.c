@@ -17,8 +17,7 @@ struct entry {
     uint32_t length;
 };
 
-/* Open addressing with linear probing. Names leave in the reverse order of their coming, so the slot of a
- * leaving name can simply be emptied: whatever was put in before it did not probe past it. */
+/* Open addressing with linear probing; a slot that becomes empty is filled by what had probed past it. */
 struct svs_features {
     struct entry *entries; /* by column */
     int32_t *slots;        /* column + 1, 0 = empty; a power of two, at least twice `room` */
@@ -79,7 +78,7 @@ static svs_code feature_names_make_room(svs_features *f, svs_error *err) {
     f->slots = slots;
     f->slot_count = (size_t)room * 2;
     f->room = room;
-    for (int column = 0; column < f->count; column++) { /* in this order, which keeps the invariant above */
+    for (int column = 0; column < f->count; column++) {
         const struct entry *e = &f->entries[column];
         f->slots[slot_of(f, e->hash, e->name, e->length)] = column + 1;
     }
@@ -124,7 +123,7 @@ bool svi_features_is(const svs_features *f, int column, const char *name, size_t
     return column >= 0 && column < f->count && feature_names_same(&f->entries[column], name, length);
 }
 
-static svs_code check_name(const svs_features *f, const char *name, size_t length, svs_error *err) {
+static svs_code check_text(const char *name, size_t length, svs_error *err) {
     char text[80];
     if (length < 1 || length > SVS_NAME_MAX)
         return svi_fail(err, SVS_BAD_COLUMN, "a feature name has 1 to %d bytes, this one %zu", SVS_NAME_MAX,
@@ -132,6 +131,14 @@ static svs_code check_name(const svs_features *f, const char *name, size_t lengt
     svi_escape(text, sizeof text, name, length);
     if (!svi_utf8_valid(name, length) || memchr(name, 0, length))
         return svi_fail(err, SVS_BAD_COLUMN, "the feature name \"%s\" is not valid UTF-8 text", text);
+    return SVS_OK;
+}
+
+static svs_code check_name(const svs_features *f, const char *name, size_t length, svs_error *err) {
+    char text[80];
+    if (check_text(name, length, err) != SVS_OK)
+        return SVS_BAD_COLUMN;
+    svi_escape(text, sizeof text, name, length);
     if (f->count >= f->max)
         return svi_fail(err, SVS_LIMIT,
                         "feature \"%s\" would be number %d, but at most %d are allowed: raise max.features",
@@ -163,10 +170,50 @@ const char *svs_features_name(const svs_features *f, int column) {
     return column >= 0 && column < f->count ? f->entries[column].name : NULL;
 }
 
+/* Empties the slot of an entry; each later one of the run that may stand there moves up. */
+static void feature_names_leave(svs_features *f, const struct entry *e) {
+    const size_t mask = f->slot_count - 1;
+    size_t hole = slot_of(f, e->hash, e->name, e->length);
+    for (size_t at = (hole + 1) & mask; f->slots[at] != 0; at = (at + 1) & mask) {
+        const size_t home = f->entries[f->slots[at] - 1].hash & mask;
+        if (((at - home) & mask) < ((at - hole) & mask))
+            continue; /* its own place lies behind the hole */
+        f->slots[hole] = f->slots[at];
+        hole = at;
+    }
+    f->slots[hole] = 0;
+}
+
+char *svi_features_new_name(const svs_features *f, const char *name, size_t length, svs_error *err) {
+    if (svs_features_find(f, name, length) >= 0) {
+        svi_fail(err, SVS_BAD_COLUMN, "there is a feature \"%.*s\" already", (int)length, name);
+        return NULL;
+    }
+    if (check_text(name, length, err) != SVS_OK)
+        return NULL;
+    char *copy = svi_alloc(length + 1);
+    if (copy)
+        memcpy(copy, name, length);
+    else
+        svi_fail_memory(err, "a feature name");
+    return copy;
+}
+
+char *svi_features_rename(svs_features *f, int column, char *name) {
+    struct entry *e = &f->entries[column];
+    char *before = e->name;
+    const size_t length = strlen(name);
+    feature_names_leave(f, e);
+    *e = (struct entry){.name = name, .hash = feature_names_hash_of(name, length), .length = (uint32_t)length};
+    f->slots[slot_of(f, e->hash, name, length)] = column + 1;
+    f->changes++;
+    return before;
+}
+
 void svs_features_truncate(svs_features *f, int count) {
     while (f->count > count && f->count > 0) {
         struct entry *e = &f->entries[f->count - 1];
-        f->slots[slot_of(f, e->hash, e->name, e->length)] = 0;
+        feature_names_leave(f, e);
         svi_free(e->name);
         *e = (struct entry){0};
         f->count--;

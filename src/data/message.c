@@ -16,11 +16,12 @@ svs_code svi_shape_fits(const struct svi_shape *s, const struct svi_message *m, 
                                         "sparse (a map of columns)", "named (a map of names)"};
     if (!m->has_x)
         return SVS_OK;
-    if (s->kind != SVI_UNSET && m->kind != s->kind)
+    const bool named = m->kind == SVI_NAMED && s->kind == SVI_DENSE && s->names_kept >= s->d;
+    if (s->kind != SVI_UNSET && m->kind != s->kind && !named)
         return svi_fail(err, SVS_WRONG_KIND,
                         "x is %s, but the stream's first sample was %s: send all in that form",
                         kinds[m->kind], kinds[s->kind]);
-    bool dense = m->kind == SVI_DENSE;
+    bool dense = m->kind == SVI_DENSE && !s->mixed;
     if (dense && (s->kind == SVI_DENSE || s->fixed_names) && m->d != s->d)
         return svi_fail(err, SVS_WRONG_DIMENSION, "x has %d features, but this stream has %d", m->d, s->d);
     if (dense && s->kind == SVI_UNSET && s->names_kept > 0 && m->d != s->names_kept)
@@ -28,7 +29,7 @@ svs_code svi_shape_fits(const struct svi_shape *s, const struct svi_message *m, 
                         "x has %d features, but this stream's columns have %d names", m->d, s->names_kept);
     if (dense && m->d < 1)
         return svi_fail(err, SVS_WRONG_DIMENSION, "x is empty: a dense sample has 1 feature or more");
-    if (s->fixed_names && m->d > s->d)
+    if (s->fixed_names && m->d > s->d && !s->mixed)
         return svi_fail(err, SVS_BAD_COLUMN, "x has column %d, but the setting `features` names %d", m->d - 1,
                         s->d);
     if (m->d > s->max_features)

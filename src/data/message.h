@@ -50,6 +50,7 @@ struct svi_message {
                      infinite */
     const struct svi_cell *cells; /* a row under names, which is not in x yet; NULL: x is set, or there is none */
     int cell_count;
+    bool in_order; /* listed, and in the order of the stream's columns */
     bool listed; /* the cells are those of a list of columns that stays the same: of a CSV's header */
     enum svi_missing absent; /* what the row asks for where a value is missing, and then a column that it does
                                 not name is missing too; SVI_MISSING_AUTO: nothing, and that column is 0 */
@@ -74,7 +75,7 @@ static inline void svi_message_reach(struct svi_message *m, int column) {
 /* Accepts the message: its kind, d and names become the shape's. Without x nothing changes. */
 void svi_shape_commit(struct svi_shape *s, const struct svi_message *m);
 
-/* Does the message's form (has_x, kind, d) fit the shape? SVS_WRONG_KIND, SVS_WRONG_DIMENSION, SVS_LIMIT,
+/* Does the message's form (has_x, kind, d) fit the shape? Names fit dense columns that have some. SVS_WRONG_KIND, SVS_WRONG_DIMENSION, SVS_LIMIT,
  * SVS_BAD_COLUMN (more columns than the fixed names) with both numbers in the text. */
 svs_code svi_shape_fits(const struct svi_shape *s, const struct svi_message *m, svs_error *err);
 

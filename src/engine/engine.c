@@ -24,6 +24,7 @@
 #include "base/limits.h"
 #include "config/settings_change.h"
 #include "engine/engine_internal.h"
+#include "learner/learner_held.h"
 #include "wire/decode.h"
 
 void svi_engine_free(svi_engine **e) {
@@ -34,9 +35,10 @@ void svi_engine_free(svi_engine **e) {
     svi_sources_free(&(*e)->sources);
     svi_refit_policy_free(&(*e)->refit);
     svi_novelty_stage_free(&(*e)->novelty);
-    svi_shape_clear(&(*e)->shape);
+    svi_schema_clear(&(*e)->schema);
     svi_columns_clear(&(*e)->columns);
     svi_free((*e)->carried);
+    svi_free((*e)->gaps);
     svi_free((*e)->names);
     svi_bytes_clear(&(*e)->last_model);
     svi_free(*e);
@@ -63,12 +65,14 @@ static svs_code new_carried(struct svi_engine *e, svs_error *err) {
 static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
     svs_options o;
     svi_settings_learner(&e->s, &o);
-    return svi_shape_init(&e->shape, (int)e->s.max_features, e->s.features, err) == SVS_OK &&
+    struct svi_schema_options schema;
+    svi_settings_schema(&e->s, &schema);
+    return svi_schema_init(&e->schema, &schema, err) == SVS_OK &&
            svi_columns_init(&e->columns, (int)e->s.max_features, err) == SVS_OK &&
-           new_carried(e, err) == SVS_OK && svi_publish_reserve(e, e->shape.d, err) == SVS_OK &&
+           new_carried(e, err) == SVS_OK && svi_publish_reserve(e, e->schema.shape.d, err) == SVS_OK &&
            svi_refit_policy_new(&e->refit, &e->s, err) == SVS_OK &&
            svi_novelty_stage_new(&e->novelty, &e->s, err) == SVS_OK &&
-           (e->learner = svs_learner_new(&o, e->shape.d, err)) &&
+           (e->learner = svs_learner_new(&o, e->schema.shape.d, err)) &&
            (e->metrics = svi_metrics_new(o.task, metrics_window(&e->s), o.max_classes, err)) &&
            (e->sources = svi_sources_new(e->s.max_sources, err));
 }
@@ -144,29 +148,6 @@ static svs_code engine_check_label(const struct svi_engine *e, svs_value y, svs_
                     "y is %s: a class is an integer, a bool or a string (for numbers: task regress)", shown);
 }
 
-static svs_code engine_refuse_missing(const struct svi_engine *e, int column, svs_error *err) {
-    char shown[80];
-    const char *name = svs_features_name(e->shape.names, column);
-    const char *why = e->carried ? SVI_NOTHING_TO_CARRY : "is missing, which the setting missing refuses";
-    if (name)
-        return svi_fail(err, SVS_MISSING_VALUE, "feature %d ('%s') %s", column,
-                        svi_escape(shown, sizeof shown, name, strlen(name)), why);
-    return svi_fail(err, SVS_MISSING_VALUE, "feature %d %s", column, why);
-}
-
-/* Puts the last accepted values in the place of missing ones, or refuses. */
-static svs_code fill_missing(struct svi_engine *e, const struct svi_message *m, svs_error *err) {
-    for (int j = 0; j < m->d; j++) {
-        if (!isnan(m->x[j]))
-            continue;
-        if (!e->carried || isnan(e->carried[j]))
-            return engine_refuse_missing(e, j, err);
-        m->x[j] = e->carried[j];
-    }
-    e->counters.of[SVI_COUNTER_CARRIED_MISSING].count += m->missing;
-    return SVS_OK;
-}
-
 static bool class_is_known(const struct svi_engine *e, svs_value y) {
     for (int k = 0; k < svs_learner_class_count(e->learner); k++)
         if (svs_value_equal(svs_learner_class(e->learner, k), y))
@@ -187,7 +168,7 @@ static svs_code check_before_growth(const struct svi_engine *e, const struct svi
     return SVS_OK;
 }
 
-/* The learner's columns come last: once it has them, the shape has to follow. */
+/* The learner's columns come last: once it has them, the schema has to follow. */
 static svs_code engine_make_room(struct svi_engine *e, const struct svi_message *m, bool grows,
                                  svs_error *err) {
     svs_code code = grows ? check_before_growth(e, m, err) : SVS_OK;
@@ -195,7 +176,7 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
         code = svi_novelty_stage_reserve(&e->novelty, m, err);
     if (code == SVS_OK)
         code = svi_publish_reserve(e, m->d, err);
-    return code == SVS_OK && grows ? svs_learner_grow(e->learner, m->d, err) : code;
+    return code == SVS_OK && (grows || e->schema.renewed_count > 0) ? svi_engine_grow(e, m, err) : code;
 }
 
 /* ---- one message */
@@ -229,7 +210,7 @@ static void engine_accept(struct svi_engine *e, const struct svi_message *m, con
         svi_publish_score(e, m, step);
     }
     struct svi_alert_report report;
-    if (svi_novelty_stage_report(&e->novelty, m, &e->shape, e->s.stream, e->event_ts, change, &report))
+    if (svi_novelty_stage_report(&e->novelty, m, &e->schema.shape, e->s.stream, e->event_ts, change, &report))
         svi_publish_alert(e, &report);
     svi_novelty_stage_learn(&e->novelty, m);
     if (svi_refit_policy_step(&e->refit, e->learner, seen, e->time))
@@ -243,18 +224,22 @@ static void engine_accept(struct svi_engine *e, const struct svi_message *m, con
         svi_engine_publish_model(e, false);
 }
 
-static svs_code engine_learn(struct svi_engine *e, const struct svi_message *m, double now, svs_error *err) {
+static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double now, svs_error *err) {
+    if (m->cells && svi_schema_row(&e->schema, m, err) != SVS_OK)
+        return err->code;
     if (!m->has_x)
         return svi_fail(err, SVS_MISSING_X, "the sample has no x");
-    svs_code code = svi_shape_fits(&e->shape, m, err);
-    if (code == SVS_OK && m->missing > 0 && e->s.missing == SVI_MISSING_DROP) {
+    svs_code code = svi_schema_calendar(&e->schema, m, isnan(m->ts) ? now : m->ts, err);
+    if (code == SVS_OK)
+        code = svi_shape_fits(&e->schema.shape, m, err);
+    if (code == SVS_OK && m->missing > 0 && svi_schema_policy(&e->schema, m) == SVI_MISSING_DROP) {
         e->counters.of[SVI_COUNTER_DROPPED_MISSING].count++;
-        svi_shape_restore(&e->shape);
+        svi_schema_restore(&e->schema);
         svi_novelty_stage_gap(&e->novelty);
         return SVS_OK;
     }
     if (code == SVS_OK && m->missing > 0)
-        code = fill_missing(e, m, err);
+        code = svi_engine_fill_missing(e, m, err);
     if (code == SVS_OK)
         code = engine_check_label(e, m->y, err);
     bool grows = m->d > svs_learner_dimension(e->learner);
@@ -268,10 +253,14 @@ static svs_code engine_learn(struct svi_engine *e, const struct svi_message *m, 
         sample.id = sample.y = svs_none();
     const double own = isnan(m->ts) ? now : m->ts, time = fmax(e->time, own);
     code = svs_learner_step(e->learner, &sample, time, &step, err);
-    if (code == SVS_OK || grows)
-        svi_shape_commit(&e->shape, m); /* new columns stay even if memory ran out after them */
+    if (code == SVS_OK || grows || e->schema.renewed_count > 0)
+        svi_schema_commit(&e->schema, m); /* new columns stay even if memory ran out after them */
     if (code != SVS_OK)
         return code;
+    svi_engine_note_held(e);
+    svi_schema_used(&e->schema);
+    if (m->missing > 0)
+        svi_engine_count_missing(e, m);
     if (own > e->time)
         e->by_arrival = isnan(m->ts);
     e->time = time;
@@ -298,8 +287,13 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
         code = engine_check_label(e, y, err);
     if (code == SVS_OK)
         code = svs_learner_label(e->learner, id, y, e->time, &step, err);
-    if (code == SVS_OK)
-        engine_judge(e, &step);
+    if (code != SVS_OK)
+        return code;
+    svi_engine_note_held(e);
+    const double *row = e->schema.columns ? svi_learner_newest(e->learner) : NULL;
+    if (row)
+        svi_schema_used_row(&e->schema, row, svs_learner_dimension(e->learner));
+    engine_judge(e, &step);
     return code;
 }
 
@@ -308,7 +302,7 @@ static svs_code engine_forget(struct svi_engine *e, svs_value id, int *count, sv
     return code == SVS_OK ? svs_learner_forget(e->learner, id, e->time, count, err) : code;
 }
 
-static svs_code engine_take(struct svi_engine *e, const struct svi_message *m, double now, svs_error *err) {
+static svs_code engine_take(struct svi_engine *e, struct svi_message *m, double now, svs_error *err) {
     svs_code code = check_origin(e, m, now, err);
     if (code != SVS_OK)
         return code;
@@ -323,11 +317,11 @@ static svs_code engine_take(struct svi_engine *e, const struct svi_message *m, d
 
 static void engine_undo(struct svi_engine *e, svs_code code, const svs_error *err, const void *bytes,
                         size_t length, double now) {
-    svi_shape_restore(&e->shape);
+    svi_schema_restore(&e->schema);
     svi_publish_error(e, code, err->text, bytes, length, now);
 }
 
-svs_code svi_engine_message(svi_engine *e, const struct svi_message *m, const void *bytes, size_t length,
+svs_code svi_engine_message(svi_engine *e, struct svi_message *m, const void *bytes, size_t length,
                             double now, svs_error *err) {
     svs_error local;
     err = err ? err : &local;
@@ -337,8 +331,8 @@ svs_code svi_engine_message(svi_engine *e, const struct svi_message *m, const vo
     return code;
 }
 
-struct svi_shape *svi_engine_shape(svi_engine *e) {
-    return &e->shape;
+struct svi_schema *svi_engine_schema(svi_engine *e) {
+    return &e->schema;
 }
 
 /* ---- one envelope */
@@ -358,10 +352,10 @@ static svs_code engine_order(struct svi_engine *e, const struct svi_envelope *en
                              bool *named, svs_error *err) {
     *named = env->columns && m->op == SVI_LEARN && !m->has_x;
     if (!*named)
-        return svi_columns_order(&e->columns, &e->shape, env, m, err);
-    svs_code code = svi_columns_match(&e->columns, &e->shape, env, err);
+        return svi_columns_order(&e->columns, &e->schema, env, m, err);
+    svs_code code = svi_columns_match(&e->columns, &e->schema, env, false, err);
     if (code == SVS_OK)
-        e->shape.names_kept = svs_features_count(e->shape.names);
+        svi_schema_commit_names(&e->schema);
     return code;
 }
 
@@ -370,9 +364,10 @@ static void engine_take_element(struct svi_engine *e, struct svi_envelope *env, 
     struct svi_message m;
     svs_error err;
     err.text[0] = '\0';
-    svs_code code = svi_envelope_next(env, &e->shape, &m, &err);
+    env->order = &e->columns;
+    svs_code code = svi_envelope_next(env, &e->schema, &m, &err);
     if (duplicate) {
-        svi_shape_restore(&e->shape);
+        svi_schema_restore(&e->schema);
         e->counters.of[SVI_COUNTER_DUPLICATES].count++;
         r->duplicates++;
         return;
@@ -477,7 +472,7 @@ svs_code svi_engine_apply(svi_engine *e, struct svi_envelope *env, double now, b
         code = engine_enter(e, env, now, r, &source, &skip, &err);
     if (code == SVS_OK && !greets &&
         skip < env->left) /* before its number is used up: it may come again with others */
-        code = svi_columns_match(&e->columns, &e->shape, env, &err);
+        code = svi_columns_match(&e->columns, &e->schema, env, false, &err);
     const int64_t count = code == SVS_OK && !greets ? env->left : 0;
     for (int64_t i = 0; i < count; i++)
         engine_take_element(e, env, i < skip, now, r);
@@ -599,7 +594,7 @@ struct svi_refit *svi_engine_refit_take(svi_engine *e) {
 
 void svi_engine_refit_give(svi_engine *e) {
     const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
-    const enum svi_refit_outcome outcome = svi_refit_policy_give(&e->refit, e->learner, e->shape.d, seen);
+    const enum svi_refit_outcome outcome = svi_refit_policy_give(&e->refit, e->learner, e->schema.shape.d, seen);
     if (outcome == SVI_REFIT_ADOPTED)
         svi_publish_refit(e);
     e->out_of_memory = e->out_of_memory || outcome == SVI_REFIT_OUT_OF_MEMORY;

@@ -12,7 +12,7 @@
 #ifndef SVI_ENGINE_H
 #define SVI_ENGINE_H
 
-#include "data/message.h"
+#include "features/schema.h"
 #include "refit/refit.h"
 #include "config/settings.h"
 #include "stats/metrics.h"
@@ -59,11 +59,11 @@ uint64_t *svi_engine_source_owner(svi_engine *e, const char *src, size_t length)
 int64_t svi_engine_sources_owned(const svi_engine *e, uint64_t owner, double now);
 int64_t svi_engine_sources(const svi_engine *e);
 
-/* One message from a text reader that writes into svi_engine_shape. A refusal is published as an error event.
+/* One message from a text reader: cells, or x in the row of svi_engine_schema. A refusal is published as an error event.
  */
-svs_code svi_engine_message(svi_engine *e, const struct svi_message *m, const void *bytes, size_t length,
+svs_code svi_engine_message(svi_engine *e, struct svi_message *m, const void *bytes, size_t length,
                             double now, svs_error *err);
-struct svi_shape *svi_engine_shape(svi_engine *e);
+struct svi_schema *svi_engine_schema(svi_engine *e);
 
 /* Counts and publishes a refusal that was made elsewhere (a text row, a peer that was cut). */
 void svi_engine_refuse(svi_engine *e, svs_code code, const char *reason, const void *bytes, size_t length,

@@ -55,14 +55,31 @@ static void archive_core(struct svi_archive *a, struct svi_engine *e) {
 
 static void archive_shape(struct svi_archive *a, struct svi_engine *e) {
     bool carries = e->carried != NULL;
-    svi_shape_archive(a, &e->shape);
+    svi_shape_archive(a, &e->schema.shape);
     svi_archive_bool(a, "carries", &carries);
     if (!svi_archive_check(a, carries == (e->carried != NULL), "the setting missing was another"))
         return;
-    if (a->loading && svi_publish_reserve(e, e->shape.d, a->err) != SVS_OK)
+    if (a->loading && svi_publish_reserve(e, e->schema.shape.d, a->err) != SVS_OK)
         return;
     if (carries)
-        svi_archive_doubles(a, "carried", e->carried, e->shape.d);
+        svi_archive_doubles(a, "carried", e->carried, e->schema.shape.d);
+}
+
+static void archive_schema(struct svi_archive *a, struct svi_engine *e) {
+    svi_schema_archive(a, &e->schema);
+}
+
+static bool has_schema(const struct svi_engine *e) {
+    return svi_schema_archived(&e->schema);
+}
+
+/* Not hashed: what was refused before may be repeated, and counts again. */
+static void archive_filled(struct svi_archive *a, struct svi_engine *e) {
+    svi_archive_int64(a, "filled", &e->counters.of[SVI_COUNTER_FILLED_MISSING].count, 0, MOST);
+}
+
+static bool has_filled(const struct svi_engine *e) {
+    return e->counters.of[SVI_COUNTER_FILLED_MISSING].count > 0;
 }
 
 static void archive_learner(struct svi_archive *a, struct svi_engine *e) {
@@ -166,20 +183,23 @@ static const struct {
     void (*archive)(struct svi_archive *, struct svi_engine *);
     /* Instead, for a checkpoint of before there was one; NULL: refused. */
     void (*absent)(struct svi_engine *);
+    bool (*present)(const struct svi_engine *); /* NULL: always; else only then it is written */
 } sections[] = {
-    {"engine", true, archive_core, NULL},
-    {"shape", true, archive_shape, NULL},
-    {"learner", true, archive_learner, NULL},
-    {"metrics", true, archive_metrics, NULL},
-    {"refit", true, archive_refit, NULL},
-    {"novelty", true, archive_novelty, NULL},
-    {"sources", true, archive_sources, NULL},
-    {"source times", false, archive_source_times, leave_empty},
-    {"tallies", false, archive_tallies, NULL},
-    {"later tallies", false, archive_later_tallies, leave_empty},
-    {"last model", false, archive_last_model, leave_empty},
-    {"clock", false, archive_clock, begin_by_engine_time},
-    {"novelty range", false, archive_range, rebuild_range},
+    {"engine", true, archive_core, NULL, NULL},
+    {"shape", true, archive_shape, NULL, NULL},
+    {"schema", true, archive_schema, leave_empty, has_schema},
+    {"learner", true, archive_learner, NULL, NULL},
+    {"metrics", true, archive_metrics, NULL, NULL},
+    {"refit", true, archive_refit, NULL, NULL},
+    {"novelty", true, archive_novelty, NULL, NULL},
+    {"sources", true, archive_sources, NULL, NULL},
+    {"source times", false, archive_source_times, leave_empty, NULL},
+    {"tallies", false, archive_tallies, NULL, NULL},
+    {"later tallies", false, archive_later_tallies, leave_empty, NULL},
+    {"last model", false, archive_last_model, leave_empty, NULL},
+    {"clock", false, archive_clock, begin_by_engine_time, NULL},
+    {"novelty range", false, archive_range, rebuild_range, NULL},
+    {"filled", false, archive_filled, leave_empty, has_filled},
 };
 
 #define SECTIONS ((int)(sizeof sections / sizeof sections[0]))
@@ -187,7 +207,9 @@ _Static_assert(sizeof sections / sizeof sections[0] <= SVI_SECTIONS_MAX, "a chec
 
 static svs_code save_section(struct svi_engine *e, int i, struct svi_checkpoint *c, svs_error *err) {
     struct svi_archive_out out;
-    struct svi_section *s = &c->section[i];
+    if (sections[i].present && !sections[i].present(e))
+        return SVS_OK;
+    struct svi_section *s = &c->section[c->sections++];
     const size_t offset = c->bodies.size;
     svi_archive_out_begin(&out, &c->bodies, sections[i].name, err);
     sections[i].archive(&out.archive, e);
@@ -208,7 +230,7 @@ svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err
     snprintf(c->stream, sizeof c->stream, "%s", e->s.stream);
     c->epoch = e->epoch;
     c->bodies.size = c->settings.size = 0;
-    c->sections = SECTIONS;
+    c->sections = 0;
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++)
         code = save_section(e, i, c, err);
     return code == SVS_OK ? svi_settings_pack(&e->s, &c->settings, err) : code;
@@ -220,7 +242,8 @@ size_t svi_engine_size(svi_engine *e) {
     for (int i = 0; i < SECTIONS; i++) {
         struct svi_archive_out out;
         svi_archive_out_begin(&out, NULL, sections[i].name, &err);
-        sections[i].archive(&out.archive, e);
+        if (!sections[i].present || sections[i].present(e))
+            sections[i].archive(&out.archive, e);
         size += out.size;
     }
     return size;
@@ -243,9 +266,11 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
         sections[i].archive(&in.archive, e);
         code = svi_archive_in_end(&in);
     }
-    if (code == SVS_OK && svs_learner_dimension(e->learner) > e->shape.d)
+    if (code == SVS_OK)
+        svi_engine_note_held(e);
+    if (code == SVS_OK && svs_learner_dimension(e->learner) > e->schema.shape.d)
         code = svi_fail(err, SVS_DAMAGED, "the learner has more features than the stream");
-    if (code == SVS_OK && e->refit.have && e->refit.model.d > e->shape.d)
+    if (code == SVS_OK && e->refit.have && e->refit.model.d > e->schema.shape.d)
         code = svi_fail(err, SVS_DAMAGED, "the refit has more features than the stream");
     e->out_of_memory_before = e->counters.refused[SVS_NO_MEMORY];
     return code;

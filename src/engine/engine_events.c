@@ -93,10 +93,10 @@ svs_code svi_publish_reserve(struct svi_engine *e, int d, svs_error *err) {
 /* The names of the first d columns, NULL when the stream has none. A name once accepted never moves or
  * changes. */
 static const char *const *names_of(struct svi_engine *e, int d) {
-    if (d < 1 || e->shape.names_kept < d || d > e->name_room)
+    if (d < 1 || e->schema.shape.names_kept < d || d > e->name_room)
         return NULL;
     for (; e->name_count < d; e->name_count++)
-        e->names[e->name_count] = svs_features_name(e->shape.names, e->name_count);
+        e->names[e->name_count] = svs_features_name(e->schema.shape.names, e->name_count);
     return e->names;
 }
 
@@ -247,7 +247,7 @@ static int put_words(const struct svi_engine *e, struct svi_figure *out) {
 }
 
 int svi_engine_features(const svi_engine *e) {
-    return e->shape.d;
+    return e->schema.shape.d;
 }
 
 void svi_engine_set_kept_memory(svi_engine *e, double share, double fixed) {

@@ -25,9 +25,10 @@ struct svi_engine {
     struct svi_refit_policy refit;    /* in the background */
     struct svi_novelty_stage novelty; /* and alerts */
     svi_sources *sources;
-    struct svi_shape shape;
+    struct svi_schema schema;
     struct svi_columns columns; /* how the arrays of producers that name their columns are ordered */
     size_t stream_length;
+    uint8_t *gaps;      /* by column: where the sample in hand has no value; made when first needed */
     double *carried;    /* missing == carry: the last accepted value of each column, NAN = none; else NULL */
     const char **names; /* of the columns, as a model event points to them */
     int name_room, name_count;
@@ -60,6 +61,19 @@ struct svi_engine {
     int gauge_count;
     struct svi_figure figures[SVI_FIGURES_MAX], quality[SVI_METRICS_FIGURES];
 };
+
+/* Puts something in the place of missing values, as the setting or the message says. SVS_MISSING_VALUE,
+ * SVS_NO_MEMORY. */
+svs_code svi_engine_fill_missing(struct svi_engine *e, struct svi_message *m, svs_error *err);
+
+void svi_engine_count_missing(struct svi_engine *e, const struct svi_message *m);
+
+/* Columns that are new, and features that change hands in this sample, are told to all that holds samples;
+ * nothing of it changes what is known so far. */
+svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_error *err);
+
+/* What holds samples has changed: the schema goes by it. */
+void svi_engine_note_held(struct svi_engine *e);
 
 /* What follows from svi_settings_old. */
 void svi_engine_repeat_old(struct svi_engine *e);

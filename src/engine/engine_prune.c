@@ -21,10 +21,12 @@ static int flags_missing(const bool *flags, int n) {
 /* Columns are those of the shape; the learner may have fewer, for a header names them before rows come. */
 static svs_code find_held(const struct svi_engine *e, bool *features, bool *classes, svs_error *err) {
     bool any = false;
-    const bool maps = e->shape.kind == SVI_SPARSE || e->shape.kind == SVI_NAMED;
+    const bool maps = e->schema.shape.kind == SVI_SPARSE || e->schema.shape.kind == SVI_NAMED;
     svs_code code = svi_learner_held(e->learner, features, classes, &any, err);
-    if (code == SVS_OK && (e->shape.fixed_names || (any && !maps)))
-        memset(features, 1, (size_t)e->shape.d * sizeof *features);
+    for (int j = 0; e->schema.columns && j < e->schema.shape.d; j++)
+        features[j] = features[j] || e->schema.owner[j] < 0; /* the calendar's may be 0 for a while */
+    if (code == SVS_OK && (e->schema.shape.fixed_names || (any && !maps)))
+        memset(features, 1, (size_t)e->schema.shape.d * sizeof *features);
     return code;
 }
 
@@ -37,11 +39,12 @@ static void prune_carried(struct svi_engine *e, const bool *features, int d) {
         e->carried[j] = NAN;
 }
 
-static void engine_drop_features(struct svi_engine *e, const bool *features, svs_features *names) {
+static void engine_drop_features(struct svi_engine *e, const bool *features, svs_features *names,
+                                 svs_features *columns) {
     struct svi_alert_report report;
     if (e->carried)
-        prune_carried(e, features, e->shape.d);
-    svi_shape_keep(&e->shape, features, names);
+        prune_carried(e, features, e->schema.shape.d);
+    svi_schema_keep(&e->schema, features, names, columns);
     svi_columns_forget(&e->columns);
     e->name_count = 0;
     if (svi_novelty_stage_end(&e->novelty, e->s.stream, "features were dropped", &report))
@@ -52,31 +55,35 @@ static void engine_drop_features(struct svi_engine *e, const bool *features, svs
 static svs_code prune_to(struct svi_engine *e, const bool *features, const bool *classes, svs_error *err) {
     const int fewer = flags_missing(classes, svi_engine_classes(e));
     /* A header may have named columns of which no row has come. */
-    const bool nameless = !e->shape.fixed_names && e->shape.names_kept > e->shape.d;
-    const bool without = flags_missing(features, e->shape.d) > 0 || nameless ||
-                         (e->shape.d == 0 && e->shape.kind != SVI_UNSET);
+    const bool nameless = !e->schema.shape.fixed_names && e->schema.shape.names_kept > e->schema.shape.d;
+    const bool without = flags_missing(features, e->schema.shape.d) > 0 || nameless ||
+                         (e->schema.shape.d == 0 && e->schema.shape.kind != SVI_UNSET);
     if (!without && fewer == 0)
         return SVS_OK;
-    svs_features *names = without ? svi_shape_kept_names(&e->shape, features, err) : NULL;
+    svs_features *names = without ? svi_shape_kept_names(&e->schema.shape, features, err) : NULL;
+    svs_features *columns = NULL;
     if (without && !names)
         return err->code;
-    svs_code code = svi_learner_prune(e->learner, features, classes, err);
+    svs_code code = without ? svi_schema_kept_columns(&e->schema, features, &columns, err) : SVS_OK;
+    if (code == SVS_OK)
+        code = svi_learner_prune(e->learner, features, classes, err);
     if (code != SVS_OK) {
         svs_features_free(&names);
+        svs_features_free(&columns);
         return code;
     }
     svi_refit_policy_reset(&e->refit); /* it has the old columns */
     if (fewer > 0)
         svi_metrics_reset(e->metrics);
     if (without)
-        engine_drop_features(e, features, names);
+        engine_drop_features(e, features, names, columns);
     return SVS_OK;
 }
 
 svs_code svi_engine_prune(svi_engine *e, svs_error *err) {
     svs_error local;
     err = err ? err : &local;
-    const size_t d = (size_t)e->shape.d, count = (size_t)svi_engine_classes(e);
+    const size_t d = (size_t)e->schema.shape.d, count = (size_t)svi_engine_classes(e);
     bool *flags = svi_alloc_array(d + count + 1, sizeof *flags);
     if (!flags)
         return svi_fail_memory(err, "what is held");

@@ -15,7 +15,7 @@ static int64_t next_due(int64_t seen, int64_t every) {
 }
 
 void svi_engine_repeat_old(struct svi_engine *e) {
-    e->shape.empty_fixes = svi_settings_old(&e->s);
+    e->schema.shape.empty_fixes = svi_settings_old(&e->s);
     svi_learner_repeat_old(e->learner, svi_settings_old(&e->s));
 }
 

@@ -1,4 +1,5 @@
 /* What the present model says of a sample, without counting, learning or publishing it. */
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,7 +11,7 @@
  * stream does not have neither knows anything. */
 static double *engine_score_widen(const struct svi_engine *e, const struct svi_message *m, int d) {
     const int room = d > e->novelty.rows.d ? d : e->novelty.rows.d,
-              known = m->d < e->shape.d ? m->d : e->shape.d;
+              known = m->d < e->schema.shape.d ? m->d : e->schema.shape.d;
     double *x = svi_alloc_array((size_t)(room > known ? room : known) + 1, sizeof *x);
     if (x)
         memcpy(x, m->x, (size_t)known * sizeof *x);
@@ -54,17 +55,20 @@ svs_code svi_engine_score(svi_engine *e, const void *bytes, size_t length, struc
         return svi_fail(err, code, "%s", env.form.text);
     if (env.left != 1)
         return svi_fail(err, SVS_WRONG_TYPE, "one sample is scored at a time");
-    code = svi_envelope_next(&env, &e->shape, &m, err);
+    env.order = &e->columns;
+    code = svi_envelope_next(&env, &e->schema, &m, err);
     if (code == SVS_OK)
-        code = svi_columns_order(&e->columns, &e->shape, &env, &m, err);
+        code = svi_columns_order(&e->columns, &e->schema, &env, &m, err);
     if (code == SVS_OK && !m.has_x)
         code = svi_fail(err, SVS_MISSING_X, "the sample has no x");
-    if (code == SVS_OK && m.missing > 0)
-        code = svi_fail(err, SVS_MISSING_VALUE, "a value is missing");
     if (code == SVS_OK)
-        code = svi_shape_fits(&e->shape, &m, err);
+        code = svi_schema_calendar(&e->schema, &m, isnan(m.ts) ? e->event_ts : m.ts, err);
+    if (code == SVS_OK && m.missing > 0)
+        code = svi_engine_fill_missing(e, &m, err);
+    if (code == SVS_OK)
+        code = svi_shape_fits(&e->schema.shape, &m, err);
     if (code == SVS_OK)
         code = engine_score_score(e, &m, out, err);
-    svi_shape_restore(&e->shape);
+    svi_schema_restore(&e->schema);
     return code;
 }

@@ -7,34 +7,160 @@
  * which the first value takes over, so that features stand in the order of the columns' first sight.
  *
  * A CATEGORY has at most `categories_max` features of values; further values share `name=(other)`, or with
- * `hash` one of 2^hash, `name=#17`. A value that no held sample has gives its feature to the next new one: see
- * svi_schema_used. Values longer than fits a name are cut, and a number of the whole makes them different.
+ * `hash` one of 2^hash, `name=#17`. A value that no held sample has gives its feature to the next new one.
+ * Values too long for a name are cut, and a number made of the whole tells them apart.
  *
- * While all columns hold numbers there is nothing here but the shape: names of columns are names of features.
+ * The CALENDAR adds features of the time of a sample.
  *
- * A ROW is built between svi_schema_begin_row and svi_schema_end_row. What it would change (new columns, new
- * features, features that change hands) takes effect by svi_schema_commit; svi_schema_restore takes it back. */
+ * While all columns hold numbers there is nothing here but the shape (`mixed` is false): names of columns are
+ * names of features.
+ *
+ * A ROW is built between svi_schema_begin_row and svi_schema_end_row. What it would change (columns, features,
+ * features that change hands) takes effect by svi_schema_commit; svi_schema_restore takes it back. */
 #ifndef SVI_SCHEMA_H
 #define SVI_SCHEMA_H
 
 #include "data/message.h"
 
-#define SVI_SHAPE_PENDING_MAX 64 /* features that change hands in one row, at most */
-
 struct svi_schema_options {
     int max_features;
-    const char *features;                     /* as svi_shape_init; names of columns */
+    const char *features;                      /* as svi_shape_init; names of columns */
     const char *categories, *numbers, *ignore; /* names, separated by commas; NULL or "" = none */
-    const char *unscaled;                     /* likewise */
-    int categories_max;                       /* 1 at least */
-    int hash;                                 /* bits, 0 = none */
-    const char *calendar;                     /* "", or day and week, separated by commas */
-    const char *zone;                         /* "UTC", "+01:00", "Europe/Berlin" */
-    bool refuse_new;                          /* no columns but those of the first committed row */
+    const char *unscaled;                      /* likewise */
+    int categories_max;                        /* 1 at least */
+    int hash;                                  /* bits, 0 to 12; 0 = none */
+    const char *calendar;                      /* NULL or "", or day and week, separated by a comma */
+    const char *zone;                          /* NULL: UTC; see calendar.h */
+    bool refuse_new;                           /* once a row was taken, no further columns */
+    enum svi_missing missing;                  /* the setting */
+    int64_t held_rows; /* a feature changes hands only after so many rows without its value */
 };
 
 enum svi_column_kind { SVI_COLUMN_OPEN = 0, SVI_COLUMN_NUMBER, SVI_COLUMN_CATEGORY, SVI_COLUMN_IGNORED };
 
-struct svi_schema; /* begins with its shape */
+/* What may change in a row of a column. */
+struct svi_column_state {
+    enum svi_column_kind kind;
+    int32_t feature; /* number, open: its feature; -1 = none yet, or a category */
+    int32_t values;  /* category: values that have a feature */
+};
+
+struct svi_column {
+    struct svi_column_state now, kept;
+    int32_t *value; /* category: their features, room for categories_max; owned, NULL = none yet */
+};
+
+/* How many samples have entered what holds samples, and the number of the oldest that is held; the latter is
+ * 0 for ever where nothing leaves. */
+struct svi_held {
+    int64_t window, window_oldest, waiting, waiting_oldest;
+};
+
+struct svi_handover {
+    int32_t feature;
+    char *before; /* its name; owned */
+    uint8_t one_hot;
+};
+
+struct svi_schema {
+    struct svi_shape shape;
+    struct svi_schema_options o; /* its texts are not kept: NULL */
+    svs_features *categories, *numbers, *ignored, *unscaled; /* names of the settings; NULL = none */
+    bool calendar_day, calendar_week;
+    int calendar; /* the first feature of the calendar, -1 = none yet */
+    int calendar_kept;
+
+    /* Of a mixed stream; NULL before. */
+    svs_features *columns;
+    struct svi_column *column; /* room for max_features */
+    int columns_kept;          /* names of accepted samples */
+    int32_t *owner;            /* by feature: its column, -1 = the calendar */
+    uint8_t *one_hot;          /* by feature: not 0 = of a category's value */
+    int64_t *seen[3];          /* by feature: how many had entered (window, waiting, rows) when it was last 1 */
+    bool dirty;                /* something to be kept or taken back */
+    int32_t *hot;              /* features of values of the present row */
+    int hot_count;
+    struct svi_handover *renewed; /* features that change hands in the present row */
+    int renewed_count, renewed_room;
+    struct svi_held held; /* the caller's to set after each sample */
+    int64_t rows;         /* accepted */
+};
+
+/* SVS_SETTING, SVS_NO_MEMORY: *s is cleared. */
+svs_code svi_schema_init(struct svi_schema *s, const struct svi_schema_options *o, svs_error *err);
+void svi_schema_clear(struct svi_schema *s);
+
+/* ---- columns: in the order of their first sight, with those of a row that is not committed */
+
+int svi_schema_columns(const struct svi_schema *s);
+const char *svi_schema_column_name(const struct svi_schema *s, int column);
+/* A column of the shape's features alone is a number, or open where no row was taken. */
+enum svi_column_kind svi_schema_kind(const struct svi_schema *s, int column);
+
+/* How often columns came or went (as svi_features_changes). */
+uint64_t svi_schema_changes(const struct svi_schema *s);
+
+/* The column of that name, which is made where it is new; `guess`: where it probably is. -1: SVS_BAD_COLUMN
+ * (malformed, not one of the setting features, new where none may be), SVS_LIMIT, SVS_NO_MEMORY. */
+int svi_schema_column(struct svi_schema *s, const char *name, size_t length, int guess, svs_error *err);
+
+/* The column of that name, or -1. */
+int svi_schema_find(const struct svi_schema *s, const char *name, size_t length, int guess);
+
+/* Is that column to be left out of text, because the setting features does not name it? */
+bool svi_schema_passes_over(const struct svi_schema *s, const char *name, size_t length);
+
+/* ---- one row */
+
+/* Begins a row of names: m->kind, d and x are set, all is 0. SVS_WRONG_KIND and others of svi_shape_fits. */
+svs_code svi_schema_begin_row(struct svi_schema *s, struct svi_message *m, svs_error *err);
+
+/* The value of a column in this row. SVS_DUPLICATE_KEY; SVS_WRONG_TYPE (a word in a column of numbers),
+ * SVS_BAD_COLUMN (a word that is not UTF-8), SVS_LIMIT, SVS_NO_MEMORY. */
+svs_code svi_schema_number(struct svi_schema *s, struct svi_message *m, int column, double v, svs_error *err);
+svs_code svi_schema_word(struct svi_schema *s, struct svi_message *m, int column, const char *word,
+                         size_t length, svs_error *err);
+svs_code svi_schema_missing(struct svi_schema *s, struct svi_message *m, int column, svs_error *err);
+
+/* All columns are in: what a row that asks for it did not name is missing. */
+void svi_schema_end_row(struct svi_schema *s, struct svi_message *m);
+
+/* m->cells as a row, all of it. */
+svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *err);
+
+/* The features of the calendar, where there are any, for a sample of that time. SVS_NOT_SUPPORTED (columns
+ * without names), SVS_LIMIT, SVS_BAD_COLUMN (a column has the name), SVS_NO_MEMORY. */
+svs_code svi_schema_calendar(struct svi_schema *s, struct svi_message *m, double time, svs_error *err);
+
+/* What is done with missing values of this row. */
+enum svi_missing svi_schema_policy(const struct svi_schema *s, const struct svi_message *m);
+
+/* Names of columns that came without a row stay. */
+void svi_schema_commit_names(struct svi_schema *s);
+
+/* Takes the row, or takes back what it would have changed. */
+void svi_schema_commit(struct svi_schema *s, const struct svi_message *m);
+void svi_schema_restore(struct svi_schema *s);
+
+/* After s->held was set: the committed row has entered; and a row that entered later (a late label). */
+void svi_schema_used(struct svi_schema *s);
+void svi_schema_used_row(struct svi_schema *s, const double *x, int d);
+
+/* Is the feature one that is never scaled? */
+bool svi_schema_unscaled(const struct svi_schema *s, int feature);
+
+/* Of a shape without fixed names, as svi_shape_keep: the features that are flagged stay, and the columns that
+ * have one. *columns: for a mixed stream, NULL otherwise. SVS_NO_MEMORY. */
+svs_code svi_schema_kept_columns(const struct svi_schema *s, const bool *keep, svs_features **columns,
+                                 svs_error *err);
+void svi_schema_keep(struct svi_schema *s, const bool *keep, svs_features *names, svs_features *columns);
+
+/* Makes columns out of features: before the first column that is none. SVS_NO_MEMORY. */
+svs_code svi_schema_mix(struct svi_schema *s, svs_error *err);
+
+/* Columns and values between two samples; the shape is archived by itself, before. False: there is nothing
+ * but the shape. */
+bool svi_schema_archived(const struct svi_schema *s);
+void svi_schema_archive(struct svi_archive *a, struct svi_schema *s);
 
 #endif

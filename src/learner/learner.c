@@ -155,6 +155,8 @@ void svs_learner_free(svs_learner **pl) {
                      l->scratch[3], l->gram_copy,   l->W,      l->b};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         svi_free(parts[i]);
+    svi_free(l->kept.of);
+    svi_free(l->kept.place);
     svi_ring_clear(&l->window);
     svi_ring_clear(&l->waiting);
     svi_scaler_clear(&l->scaler);
@@ -167,6 +169,7 @@ void svs_learner_free(svs_learner **pl) {
 void svs_learner_reset(svs_learner *l) {
     if (l->snapshot)
         svi_snapshot_drop(l->snapshot, l);
+    svi_kept_clear(l);
     svi_ring_empty(&l->window);
     svi_ring_empty(&l->waiting);
     svi_scaler_reset(&l->scaler);

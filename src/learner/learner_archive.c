@@ -189,10 +189,13 @@ static bool archive_goes_on(const struct svi_archive *a, bool any) {
 /* At the end, and there only while it is so: others are kept as they always were. */
 static void archive_rare(struct svi_archive *a, svs_learner *l) {
     const bool unscaled = l->scaler.unscaled_count > 0;
+    const bool numbers = unscaled && svi_ring_squeezed(&l->waiting); /* by which it is known what is held */
     if (archive_goes_on(a, l->drifts || unscaled))
         svi_archive_bool(a, "drifts", &l->drifts);
     if (archive_goes_on(a, unscaled))
         svi_scaler_archive_unscaled(a, &l->scaler);
+    if (archive_goes_on(a, numbers))
+        svi_ring_archive_numbers(a, &l->waiting, "waiting numbers");
 }
 
 void svi_learner_archive(struct svi_archive *a, svs_learner *l) {

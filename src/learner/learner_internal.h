@@ -7,6 +7,7 @@
  *  - learner_features.c: which features are unscaled
  *  - learner_renew.c: a feature that no held sample has becomes a new one
  *  - learner_refine.c: w corrected by the residual of the rows, where P has lost digits
+ *  - learner_held.c: what is held: numbers, the newest row, means
  *  - learner_classes.c: labels and class indices, rows of W
  *  - learner_check.c: w and P against a fresh solve
  *  - learner_archive.c: the state as bytes, and back
@@ -16,12 +17,23 @@
 #ifndef SVI_LEARNER_INTERNAL_H
 #define SVI_LEARNER_INTERNAL_H
 
+#include "base/exact_sum.h"
 #include "learner/learner_alsvm.h"
 #include "learner/gram.h"
 #include "learner/ring.h"
 #include "learner/scaler.h"
 #include "learner/snapshot.h"
 #include "svmstream/learner.h"
+
+/* Sums of single features over the window, for their means; only of those that were asked for. */
+struct svi_kept_sums {
+    struct svi_kept_sum {
+        int feature;
+        struct svi_exact_sum sum;
+    } *of;
+    int count, room;
+    int32_t *place; /* of each feature: 0, or its place + 1; NULL until something is asked for */
+};
 
 struct svs_learner {
     svs_options o;
@@ -36,6 +48,7 @@ struct svs_learner {
     struct svi_gram gram; /* window 0: all samples; else the bucket before a planned rebuild, and scratch */
     bool bucket;          /* the gram holds every sample learned since arrival `bucket_from` */
     int64_t bucket_from;
+    struct svi_kept_sums kept;
     bool drifts; /* a removal has cost P digits since the last rebuild: w is refined after each change */
 
     svs_value *classes;
@@ -95,6 +108,12 @@ double svi_hat(const svs_learner *l, double weight, int64_t order);
 double svi_enter(svs_learner *l, int i, const double *x);
 /* The scores of the sample in input 0. */
 void svi_scores_now(const svs_learner *l, double *scores);
+
+/* ---- learner_held.c */
+/* A row has come into the window, or leaves it. */
+void svi_kept_add(struct svi_kept_sums *k, const double *x, int sign);
+/* Nothing is kept any more, until it is asked for again. */
+void svi_kept_clear(svs_learner *l);
 
 /* ---- learner_rebuild.c */
 void svi_rebuild(svs_learner *l, bool planned);

@@ -152,6 +152,7 @@ svs_code svi_learner_prune(svs_learner *l, const bool *features, const bool *cla
     }
     if (l->snapshot)
         svi_snapshot_drop(l->snapshot, l);
+    svi_kept_clear(l);
     svi_gram_clear(&l->gram);
     svs_alsvm_free(&l->m);
     l->gram = gram;

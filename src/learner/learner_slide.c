@@ -197,6 +197,8 @@ static bool slide_release(svs_learner *l, int32_t slot) {
         svi_snapshot_copy(l->snapshot, l, INT64_MAX);
     if (s->live && l->o.window && s->number >= l->bucket_from)
         l->bucket = false;
+    if (l->kept.count && s->live)
+        svi_kept_add(&l->kept, svi_ring_row(&l->window, slot), -1);
     l->held_learned -= s->live && s->learned;
     return slide_leaves_trace(l, slot);
 }
@@ -212,6 +214,8 @@ static void slide_remember(svs_learner *l, const double *x, svs_value id, double
     s->target = out->target;
     s->order = l->order;
     s->learned = out->learned;
+    if (l->kept.count)
+        svi_kept_add(&l->kept, x, 1);
 }
 
 void svi_scores_now(const svs_learner *l, double *scores) {

@@ -79,7 +79,7 @@ static void ring_clear_buckets(struct svi_ring *r) {
 }
 
 void svi_ring_empty(struct svi_ring *r) {
-    r->first = r->count = r->live = 0;
+    r->first = r->count = r->live = r->dead = 0;
     ring_clear_buckets(r);
 }
 
@@ -164,12 +164,15 @@ void svi_ring_pop(struct svi_ring *r) {
         svi_ring_kill(r, r->first);
     r->first = svi_ring_at(r, 1);
     r->count--;
+    r->dead--;
 }
 
 void svi_ring_kill(struct svi_ring *r, int32_t slot) {
     struct svi_slot *s = &r->slots[slot];
     s->live = false;
     r->live--;
+    while (r->dead < r->count && !r->slots[svi_ring_at(r, r->dead)].live)
+        r->dead++;
     if (s->id.kind == SVS_NONE)
         return;
     if (s->newer != NONE)
@@ -197,6 +200,7 @@ void svi_ring_squeeze(struct svi_ring *r) {
         kept++;
     }
     r->count = kept;
+    r->dead = 0;
 }
 
 static int32_t ring_matching(const struct svi_ring *r, int32_t slot, svs_value id, uint32_t hash) {
@@ -248,6 +252,9 @@ const char *svi_ring_check(const struct svi_ring *r) {
             chained++;
     if (live != r->live)
         return "the live count is wrong";
+    for (int32_t i = 0; i <= r->dead && i < r->count; i++)
+        if (r->slots[svi_ring_at(r, i)].live != (i == r->dead))
+            return "the count of dead ones before the oldest is wrong";
     return chained == ids ? NULL : "the index does not hold exactly the live ids";
 }
 
@@ -480,4 +487,23 @@ void svi_ring_archive(struct svi_archive *a, struct svi_ring *r, const struct sv
             ring_push_all(a, r, &p);
     }
     svi_free(p.rows);
+}
+
+void svi_ring_archive_numbers(struct svi_archive *a, struct svi_ring *r, const char *name) {
+    int64_t last = -1;
+    bool rising = true;
+    int64_t *numbers = svi_alloc_array((size_t)r->count + 1, sizeof *numbers);
+    if (!numbers) {
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the numbers of the samples held");
+        return;
+    }
+    for (int32_t i = 0; i < r->count; i++)
+        numbers[i] = r->slots[svi_ring_at(r, i)].number;
+    svi_archive_int64s(a, name, numbers, r->count, 0, r->pushed - 1);
+    for (int32_t i = 0; a->loading && svi_archive_ok(a) && i < r->count; i++) {
+        rising &= numbers[i] > last;
+        last = r->slots[svi_ring_at(r, i)].number = numbers[i];
+    }
+    svi_free(numbers);
+    svi_archive_check(a, rising, "the numbers of the samples held do not rise");
 }

@@ -41,6 +41,7 @@ struct svi_ring {
     int32_t capacity, max;
     int32_t first, count; /* the oldest slot; slots in use, dead ones too */
     int32_t live;
+    int32_t dead; /* slots from the oldest on that are dead: the one after them, if any, is live */
     int32_t stride;
     int64_t pushed; /* samples that ever entered */
 };
@@ -65,6 +66,11 @@ static inline double *svi_ring_row(const struct svi_ring *r, int32_t slot) {
 static inline int32_t svi_ring_at(const struct svi_ring *r, int32_t i) {
     int32_t at = r->first + i;
     return at < r->capacity ? at : at - r->capacity;
+}
+
+/* The number of the oldest live slot, or of the next one when none is. */
+static inline int64_t svi_ring_oldest(const struct svi_ring *r) {
+    return r->dead < r->count ? r->slots[svi_ring_at(r, r->dead)].number : r->pushed;
 }
 
 /* Appends a slot (not full, reserved): live, with this id, everything else zero; the row is the caller's to
@@ -109,7 +115,15 @@ struct svi_ring_kind {
     int64_t order;   /* no slot's order is above this */
 };
 
-/* Loading: the ring is empty and its stride suffices. */
+/* Loading: the ring is empty and its stride suffices; numbers rise by one from slot to slot. */
 void svi_ring_archive(struct svi_archive *a, struct svi_ring *r, const struct svi_ring_kind *kind);
+
+/* The numbers of the slots, which do not rise by one any more once the ring was squeezed. Loading: after the
+ * ring. */
+void svi_ring_archive_numbers(struct svi_archive *a, struct svi_ring *r, const char *name);
+
+static inline bool svi_ring_squeezed(const struct svi_ring *r) {
+    return r->count > 0 && r->slots[r->first].number != r->pushed - r->count;
+}
 
 #endif

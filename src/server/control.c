@@ -85,12 +85,12 @@ static svs_code op_apply(struct request *r) {
 
 static svs_code op_prune(struct request *r) {
     svi_engine *e = r->control->engine;
-    const int features = svi_engine_shape(e)->d, classes = svi_engine_classes(e);
+    const int features = svi_engine_schema(e)->shape.d, classes = svi_engine_classes(e);
     svs_code code = apply_to_engine(r, NULL);
     if (code != SVS_OK)
         return code;
     reply_ok(r, 2);
-    svi_put_int(r->reply, "features", features - svi_engine_shape(e)->d);
+    svi_put_int(r->reply, "features", features - svi_engine_schema(e)->shape.d);
     svi_put_int(r->reply, "classes", classes - svi_engine_classes(e));
     return SVS_OK;
 }

@@ -19,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "features/cells.h"
 #include "wire/columns.h"
 #include "wire/cursor.h"
 
@@ -31,7 +32,7 @@ struct svi_ingest_stdin {
     const struct svi_settings *settings;
     svi_reader *reader; /* NULL: msgpack */
     struct svi_reader_options options;
-    int names; /* of columns, that the engine was told or had */
+    struct svi_cells cells;
     int64_t row;
     bool noted;   /* what there is to say of the header was asked for */
     bool located; /* the reason of the present refusal names the line itself */
@@ -67,9 +68,8 @@ svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_engine 
     in->settings = s;
     in->capacity = (size_t)s->max_message + CHUNK;
     in->options = svi_ingest_stdin_options(s);
-    in->names = svi_engine_shape(e)->names_kept;
     if (!msgpack)
-        in->reader = svi_reader_open("-", &in->options, svi_engine_shape(e), err);
+        in->reader = svi_reader_open("-", &in->options, &svi_engine_schema(e)->shape, err);
     else if (!(in->buffer = svi_alloc(in->capacity)))
         svi_fail_memory(err, "the standard input's buffer");
     if (!in->reader && !in->buffer)
@@ -93,6 +93,7 @@ void svi_ingest_stdin_free(svi_ingest_stdin **in) {
     svi_reader_close(&(*in)->reader);
     svi_free((*in)->buffer);
     svi_bytes_clear(&(*in)->sample);
+    svi_cells_clear(&(*in)->cells);
     svi_free(*in);
     *in = NULL;
 }
@@ -140,39 +141,64 @@ static svs_code ingest_stdin_take_message(svi_ingest_stdin *in, const void *byte
     return SVS_OK;
 }
 
-/* The names that the reader has found in a header, as a message of their own. */
-static svs_code ingest_stdin_tell_names(svi_ingest_stdin *in, double now, svs_error *err) {
-    const struct svi_shape *shape = svi_engine_shape(in->engine);
-    const int count = shape->names_kept;
-    const char **names = svi_alloc_array((size_t)count, sizeof *names);
+/* Names of columns as a message of their own. */
+static svs_code ingest_stdin_tell_names(svi_ingest_stdin *in, const struct svi_message *m, double now,
+                                        svs_error *err) {
+    const int count = m->cell_count;
     struct svi_pack p;
-    for (int j = 0; names && j < count; j++)
-        names[j] = svs_features_name(shape->names, j);
     in->sample.size = 0;
     svi_pack_begin(&p, &in->sample);
     svi_pack_map(&p, 1);
-    svi_columns_pack(&p, names, count);
-    svs_code code = svi_pack_end(&p);
-    if (!names || code != SVS_OK)
-        code = svi_fail_memory(err, "the names of the columns");
-    else
-        code = ingest_stdin_take_message(in, in->sample.data, in->sample.size, NULL, 0, now, err);
-    svi_free(names);
-    in->names = code == SVS_OK ? count : in->names;
-    return code;
+    svi_pack_key(&p, "columns");
+    svi_pack_array(&p, (size_t)count);
+    for (int i = 0; i < count; i++)
+        svi_pack_value(&p, (svs_value){.kind = SVS_STR,
+                                       .length = m->cells[i].name_length,
+                                       .as.s = m->cells[i].name});
+    if (svi_pack_end(&p) != SVS_OK)
+        return svi_fail_memory(err, "the names of the columns");
+    return ingest_stdin_take_message(in, in->sample.data, in->sample.size, NULL, 0, now, err);
+}
+
+/* Does the row have to say that its values are under names? Numbers alone in the order of a stream of numbers go
+ * without. */
+static bool ingest_stdin_needs_names(const struct svi_schema *s, const struct svi_message *m, bool *gaps) {
+    bool words = false;
+    *gaps = false;
+    for (int i = 0; i < m->cell_count; i++) {
+        words |= m->cells[i].kind == SVI_CELL_WORD;
+        *gaps |= m->cells[i].kind == SVI_CELL_MISSING;
+    }
+    return s->columns || words || s->shape.kind == SVI_NAMED || (s->shape.kind == SVI_UNSET && *gaps);
+}
+
+/* The columns of a list in the order of the stream, which has their names from the first row on. */
+static svs_code ingest_stdin_order(svi_ingest_stdin *in, struct svi_message *m, double now, svs_error *err) {
+    struct svi_schema *s = svi_engine_schema(in->engine);
+    bool gaps;
+    svs_code code = svi_cells_choose(&in->cells, &s->shape, m, err);
+    if (code == SVS_OK && m->listed && m->cell_count > 0 && svi_schema_columns(s) == 0)
+        code = ingest_stdin_tell_names(in, m, now, err);
+    if (code == SVS_OK && m->listed)
+        code = svi_cells_order(&in->cells, s, m, err);
+    if (code != SVS_OK || !m->listed)
+        return code;
+    m->in_order = ingest_stdin_needs_names(s, m, &gaps);
+    if (!m->in_order && !gaps)
+        m->absent = SVI_MISSING_AUTO;
+    return SVS_OK;
 }
 
 /* A row is taken as the message that a producer would send. */
-static svs_code ingest_stdin_take_row(svi_ingest_stdin *in, const struct svi_message *m, const char *line,
+static svs_code ingest_stdin_take_row(svi_ingest_stdin *in, struct svi_message *m, const char *line,
                                       size_t length, double now, svs_error *err) {
-    struct svi_shape *shape = svi_engine_shape(in->engine);
-    const bool news = m->kind == SVI_DENSE && shape->names_kept > in->names;
-    svs_code code = news ? ingest_stdin_tell_names(in, now, err) : SVS_OK;
+    struct svi_schema *schema = svi_engine_schema(in->engine);
+    svs_code code = m->cells ? ingest_stdin_order(in, m, now, err) : SVS_OK;
     if (code != SVS_OK)
         return code;
     in->sample.size = 0;
-    code = svi_message_encode(m, shape->names, m->missing == 0, &in->sample);
-    svi_shape_restore(shape);
+    code = svi_message_encode(m, schema->shape.names, m->missing == 0, &in->sample);
+    svi_schema_restore(schema);
     if (code != SVS_OK)
         return svi_fail_memory(err, "a row");
     return ingest_stdin_take_message(in, in->sample.data, in->sample.size, line, length, now, err);

@@ -33,6 +33,8 @@
       "left out because a value was missing (missing: drop)")                                                \
     X(CARRIED_MISSING, carried_missing, COUNT, "values",                                                     \
       "missing and taken from the sample before (missing: carry)")                                           \
+    X(FILLED_MISSING, filled_missing, COUNT, "values",                                                       \
+      "missing and replaced by the mean of the held samples or by 0 (missing: mean, zero)")                  \
     X(ALERTS, alerts, COUNT, "alerts", "opened so far")                                                      \
     X(ALERTS_SUPPRESSED, alerts_suppressed, COUNT, "samples",                                                \
       "that alert.cooldown kept from opening an alert")                                                      \

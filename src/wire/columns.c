@@ -4,7 +4,6 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "data/feature_names.h"
 
 svs_code svi_columns_init(struct svi_columns *c, int max_features, svs_error *err) {
     *c = (struct svi_columns){.place = svi_alloc_array((size_t)max_features, sizeof *c->place),
@@ -29,12 +28,12 @@ void svi_columns_forget(struct svi_columns *c) {
 /* ---- error texts: names, separated by commas, as many as there is room for */
 
 /* The first `known` columns of the stream. */
-static const char *columns_list_stream(const struct svi_shape *s, int known, char *list) {
+static const char *columns_list_stream(const struct svi_schema *s, int known, char *list) {
     bool room = true;
     list[0] = '\0';
     for (int j = 0; room && j < known; j++)
-        room = svi_list_add(list, SVI_LIST_PAIR, svs_features_name(s->names, j),
-                            strlen(svs_features_name(s->names, j)));
+        room = svi_list_add(list, SVI_LIST_PAIR, svi_schema_column_name(s, j),
+                            strlen(svi_schema_column_name(s, j)));
     return list;
 }
 
@@ -55,21 +54,21 @@ static const char *columns_list_sent(const uint8_t *value, char *list) {
 
 /* ---- matching */
 
-static svs_code columns_refuse(const struct svi_shape *s, const uint8_t *value, int known, svs_error *err) {
+static svs_code columns_refuse(const struct svi_schema *s, const uint8_t *value, int known, svs_error *err) {
     char sent[SVI_LIST_PAIR], have[SVI_LIST_PAIR];
     columns_list_sent(value, sent);
-    if (s->kind == SVI_SPARSE)
+    if (s->shape.kind == SVI_SPARSE)
         return svi_fail(err, SVS_OTHER_COLUMNS,
                         "the columns are %s, but those of this stream have numbers (sparse)", sent);
     if (known == 0)
         return svi_fail(err, SVS_OTHER_COLUMNS, "the columns are %s, but this stream has %d without names",
-                        sent, s->d);
+                        sent, s->shape.d);
     return svi_fail(err, SVS_OTHER_COLUMNS, "the columns are %s, but this stream has %s", sent,
                     columns_list_stream(s, known, have));
 }
 
 /* The column of one name; `known`: names that the stream had. -1: see err. */
-static int columns_place_of(struct svi_shape *s, const struct svi_item *name, int known, int guess,
+static int columns_place_of(struct svi_schema *s, const struct svi_item *name, int known, int guess,
                             svs_error *err) {
     const char *text = (const char *)name->body;
     char shown[80];
@@ -78,31 +77,43 @@ static int columns_place_of(struct svi_shape *s, const struct svi_item *name, in
         svi_fail(err, SVS_OTHER_COLUMNS, "columns holds %s: it is an array of names", svi_item_name(name));
         return -1;
     }
-    int place = svi_features_is(s->names, guess, text, name->length)
-                    ? guess
-                    : svs_features_find(s->names, text, name->length);
+    int place = known > 0 ? svi_schema_find(s, text, name->length, guess) : -1;
     if (place < 0 && known == 0)
-        place = svs_features_add(s->names, text, name->length, err);
-    if (place < 0 || svi_shape_mark(s, place))
+        place = svi_schema_column(s, text, name->length, guess, err);
+    if (place < 0 || svi_shape_mark(&s->shape, place))
         return place;
     svi_fail(err, SVS_OTHER_COLUMNS, "columns names \"%s\" twice",
              svi_escape(shown, sizeof shown, text, name->length));
     return -1;
 }
 
-static svs_code columns_match_list(struct svi_columns *c, struct svi_shape *s, const uint8_t *value,
-                                   svs_error *err) {
-    const int known = svs_features_count(s->names), wanted = known > 0 ? known : s->d;
+/* `true`: the columns as they are. */
+static svs_code columns_match_own(struct svi_columns *c, const struct svi_schema *s, svs_error *err) {
+    c->count = svi_schema_columns(s);
+    c->in_order = true;
+    if (c->count == 0)
+        return svi_fail(err, SVS_OTHER_COLUMNS, "columns is true, but this stream has no names of columns yet");
+    for (int i = 0; i < c->count; i++)
+        c->place[i] = i;
+    return SVS_OK;
+}
+
+static svs_code columns_match_list(struct svi_columns *c, struct svi_schema *s, const uint8_t *value,
+                                   bool part, svs_error *err) {
+    const int known = svi_schema_columns(s), wanted = known > 0 ? known : s->shape.d;
     struct svi_item list, name;
     svs_error why = {.text = ""};
     const uint8_t *at = svi_item_read(value, &list);
+    if (list.type == SVI_BOOL && list.i)
+        return columns_match_own(c, s, err);
     if (list.type != SVI_ARRAY || list.length == 0)
         return svi_fail(err, SVS_OTHER_COLUMNS, "columns is %s: it is an array of names",
                         list.type == SVI_ARRAY ? "empty" : svi_item_name(&list));
-    const bool open = s->kind == SVI_UNSET && known == 0;
-    if (s->kind == SVI_SPARSE || (!open && list.length != (uint32_t)wanted))
+    const bool open = s->shape.kind == SVI_UNSET && known == 0;
+    const bool fits = open || list.length == (uint32_t)wanted || (part && list.length < (uint32_t)known);
+    if (s->shape.kind == SVI_SPARSE || !fits)
         return columns_refuse(s, value, known, err);
-    svi_shape_begin_row(s);
+    svi_shape_begin_row(&s->shape);
     c->in_order = true;
     for (uint32_t i = 0; i < list.length; i++) {
         at = svi_item_read(at, &name);
@@ -118,29 +129,31 @@ static svs_code columns_match_list(struct svi_columns *c, struct svi_shape *s, c
     return SVS_OK;
 }
 
-svs_code svi_columns_match(struct svi_columns *c, struct svi_shape *s, const struct svi_envelope *env,
-                           svs_error *err) {
+svs_code svi_columns_match(struct svi_columns *c, struct svi_schema *s, const struct svi_envelope *env,
+                           bool part, svs_error *err) {
     const uint8_t *value = env->columns, *end = env->bytes + env->size, *after = value;
-    if (!value || (c->list.size > 0 && c->changes == svi_features_changes(s->names) && c->kind == s->kind &&
-                   (size_t)(end - value) >= c->list.size && memcmp(value, c->list.data, c->list.size) == 0))
+    if (!value ||
+        (c->list.size > 0 && c->changes == svi_schema_changes(s) && c->kind == s->shape.kind &&
+         (part || c->count == svi_schema_columns(s)) && (size_t)(end - value) >= c->list.size &&
+         memcmp(value, c->list.data, c->list.size) == 0))
         return SVS_OK;
     c->list.size = 0;
-    svs_code code = columns_match_list(c, s, value, err);
+    svs_code code = columns_match_list(c, s, value, part, err);
     if (code != SVS_OK)
         return code;
     svi_walk(&after, end, SVI_DEPTH_MAX);
-    c->changes = svi_features_changes(s->names);
-    c->kind = s->kind;
+    c->changes = svi_schema_changes(s);
+    c->kind = s->shape.kind;
     return svi_bytes_append(&c->list, value, (size_t)(after - value)) == SVS_OK
                ? SVS_OK
                : svi_fail_memory(err, "the names of columns");
 }
 
-svs_code svi_columns_order(struct svi_columns *c, struct svi_shape *s, const struct svi_envelope *env,
+svs_code svi_columns_order(struct svi_columns *c, struct svi_schema *s, const struct svi_envelope *env,
                            struct svi_message *m, svs_error *err) {
     if (!env->columns || !env->array)
         return SVS_OK;
-    const svs_code code = svi_columns_match(c, s, env, err);
+    const svs_code code = svi_columns_match(c, s, env, false, err);
     if (code != SVS_OK)
         return code;
     if (m->d != c->count)

@@ -1,5 +1,6 @@
-/* columns.h: the key `columns` of a message: the names of what its arrays hold, in their order. They are
- * matched by name with the columns of the stream; to a stream whose columns have no names yet they give them.
+/* columns.h: the key `columns` of a message: the names of what its arrays hold, in their order, or true: in the
+ * order of the stream's columns. They are matched by name with the columns of the stream; to a stream whose
+ * columns have no names yet they give them.
  *
  * What was found out about a list is kept, so that a producer that sends the same one with every message
  * costs a comparison of bytes. */
@@ -7,7 +8,7 @@
 #define SVI_COLUMNS_H
 
 #include "base/bytes.h"
-#include "data/message.h"
+#include "features/schema.h"
 #include "wire/envelope.h"
 #include "wire/pack.h"
 
@@ -28,15 +29,16 @@ void svi_columns_clear(struct svi_columns *c);
 /* The stream's columns are others now: the next list is matched again. */
 void svi_columns_forget(struct svi_columns *c);
 
-/* Holds env->columns against the names of the shape; nothing without it. Where the shape has none, those of
- * the list are added, and stay when a message is committed. SVS_OTHER_COLUMNS with both lists (also where the
- * list is malformed), SVS_LIMIT, SVS_NO_MEMORY; names may have to be taken back by svi_shape_restore. */
-svs_code svi_columns_match(struct svi_columns *c, struct svi_shape *s, const struct svi_envelope *env,
-                           svs_error *err);
+/* Holds env->columns against the columns of the schema; nothing without it. Where there are none, those of the
+ * list are added, and stay when a message is committed. `part`: the list may leave some out. SVS_OTHER_COLUMNS
+ * with both lists (also where the list is malformed), SVS_LIMIT, SVS_NO_MEMORY; names may have to be taken back
+ * by svi_schema_restore. */
+svs_code svi_columns_match(struct svi_columns *c, struct svi_schema *s, const struct svi_envelope *env,
+                           bool part, svs_error *err);
 
 /* Puts the element that was decoded into *m, if its x is an array with env->columns, into the stream's order.
  * Codes as above; SVS_WRONG_DIMENSION: there are more or fewer values than names. */
-svs_code svi_columns_order(struct svi_columns *c, struct svi_shape *s, const struct svi_envelope *env,
+svs_code svi_columns_order(struct svi_columns *c, struct svi_schema *s, const struct svi_envelope *env,
                            struct svi_message *m, svs_error *err);
 
 /* The pair of a map, key and list. */

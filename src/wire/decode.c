@@ -16,14 +16,16 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "data/feature_names.h"
+#include "wire/columns.h"
 #include "wire/fields.h"
 
 /* One element while it is decoded. */
 struct reading {
     const uint8_t *at; /* after the head of the value in hand */
     const uint8_t *end;
-    struct svi_shape *shape;
+    struct svi_schema *schema;
+    struct svi_shape *shape; /* the schema's */
+    struct svi_envelope *env;
     struct svi_message *m;
     svs_error *err;
     bool names_come; /* what an array holds is named by `columns` */
@@ -48,11 +50,20 @@ static const char *decode_where(const struct reading *r, int column, char out[10
     return out;
 }
 
+static svs_code refuse_not_finite(const struct reading *r, const char *where, double v) {
+    const char *what = isnan(v) ? "NaN" : v > 0 ? "infinite" : "minus infinite";
+    return svi_fail(r->err, SVS_NOT_FINITE, "%s is %s: send nil for a missing value", where, what);
+}
+
 static svs_code refuse_number(const struct reading *r, int column, double v) {
     char at[100];
-    const char *what = isnan(v) ? "NaN" : v > 0 ? "infinite" : "minus infinite";
-    return svi_fail(r->err, SVS_NOT_FINITE, "%s is %s: send nil for a missing value",
-                    decode_where(r, column, at), what);
+    return refuse_not_finite(r, decode_where(r, column, at), v);
+}
+
+static svs_code refuse_type(const struct reading *r, const char *where, const struct svi_item *item) {
+    const bool word = item->type == SVI_STRING;
+    return svi_fail(r->err, SVS_WRONG_TYPE, "%s is %s: a feature is a number, or nil when it is missing%s", where,
+                    svi_item_name(item), word ? "; words need names (a map, or `columns`)" : "");
 }
 
 /* Any single value into its column. */
@@ -65,8 +76,7 @@ static svs_code decode_put_value(struct reading *r, int column, const struct svi
         return SVS_OK;
     }
     if (!svi_item_number(item, &v))
-        return svi_fail(r->err, SVS_WRONG_TYPE, "%s is %s: a feature is a number, or nil when it is missing",
-                        decode_where(r, column, at), svi_item_name(item));
+        return refuse_type(r, decode_where(r, column, at), item);
     if (!isfinite(v))
         return refuse_number(r, column, v);
     r->m->x[column] = v;
@@ -122,7 +132,64 @@ static svs_code blame_element(struct reading *r, const uint8_t *p) {
     return code;
 }
 
+/* One value into its column. */
+static svs_code decode_put_named(struct reading *r, int column, const struct svi_item *item) {
+    char at[100];
+    double v;
+    if (item->type == SVI_NIL)
+        return svi_schema_missing(r->schema, r->m, column, r->err);
+    if (item->type == SVI_STRING)
+        return svi_schema_word(r->schema, r->m, column, (const char *)item->body, item->length, r->err);
+    const bool number = svi_item_number(item, &v);
+    if (number && isfinite(v))
+        return svi_schema_number(r->schema, r->m, column, v, r->err);
+    const char *name = svi_schema_column_name(r->schema, column);
+    char text[80];
+    snprintf(at, sizeof at, "x[\"%s\"]", svi_escape(text, sizeof text, name, strlen(name)));
+    return number ? refuse_not_finite(r, at, v) : refuse_type(r, at, item);
+}
+
+/* An array as a row of named values: where it holds words, or leaves columns out. */
+static svs_code decode_take_listed(struct reading *r, const struct svi_item *array) {
+    const bool part = svi_schema_policy(r->schema, r->m) != SVI_MISSING_REFUSE;
+    struct svi_columns *c = r->env->order;
+    r->array = false;
+    r->m->missing = 0;
+    svs_code code = svi_columns_match(c, r->schema, r->env, part, r->err);
+    if (code == SVS_OK && array->length != (uint32_t)c->count)
+        code = svi_fail(r->err, SVS_WRONG_DIMENSION, "x has %u values, but columns names %d", array->length,
+                        c->count);
+    if (code == SVS_OK)
+        code = svi_schema_begin_row(r->schema, r->m, r->err);
+    r->at = array->body;
+    for (int i = 0; code == SVS_OK && i < c->count; i++) {
+        struct svi_item item;
+        r->at = svi_item_read(r->at, &item);
+        code = decode_put_named(r, c->place[i], &item);
+    }
+    if (code == SVS_OK)
+        svi_schema_end_row(r->schema, r->m);
+    return code;
+}
+
+/* Does this value make a row of names of an array? A column of which nothing is known but that a value is
+ * missing may be one of words. */
+static bool decode_asks_for_names(const struct reading *r, const struct svi_item *item) {
+    return r->names_come && r->env->order &&
+           (item->type == SVI_STRING ||
+            (item->type == SVI_NIL && r->m->absent != SVI_MISSING_AUTO && r->shape->kind == SVI_UNSET));
+}
+
+/* Is the array one of names from the start? */
+static bool decode_is_listed(const struct reading *r, const struct svi_item *array) {
+    const bool fewer = array->length < (uint32_t)svi_schema_columns(r->schema) &&
+                       svi_schema_policy(r->schema, r->m) != SVI_MISSING_REFUSE;
+    return r->names_come && r->env->order && (r->schema->columns || fewer);
+}
+
 static svs_code decode_take_array(struct reading *r, const struct svi_item *array) {
+    if (decode_is_listed(r, array))
+        return decode_take_listed(r, array);
     svs_code code = begin_dense(r, array->length);
     const uint8_t *p = array->body;
     bool bad = false;
@@ -132,6 +199,8 @@ static svs_code decode_take_array(struct reading *r, const struct svi_item *arra
             break;
         struct svi_item item;
         p = svi_item_read(p, &item);
+        if (decode_asks_for_names(r, &item))
+            return decode_take_listed(r, array);
         code = decode_put_value(r, i++, &item);
     }
     if (code == SVS_OK && bad)
@@ -225,34 +294,40 @@ static svs_code column_of(const struct reading *r, const struct svi_item *key, i
     return SVS_OK;
 }
 
-/* Names mostly come in the order of their columns, so the place in the map is a good guess. */
+/* The column of a key; names mostly come in the order of their columns, so the place in the map is a good
+ * guess. */
 static svs_code name_of(const struct reading *r, const struct svi_item *key, int guess, int *column) {
+    svs_error why = {.code = SVS_LIMIT};
     if (key->type != SVI_STRING)
         return wrong_key(r, key);
-    const char *name = (const char *)key->body;
-    *column = guess;
-    if (svi_features_is(r->shape->names, guess, name, key->length))
-        return SVS_OK;
-    *column = svs_features_find(r->shape->names, name, key->length);
-    if (*column >= 0)
-        return SVS_OK;
-    if (r->shape->fixed_names) {
-        char text[80];
-        return svi_fail(r->err, SVS_BAD_COLUMN, "\"%s\" is not a name in the setting `features`",
-                        svi_escape(text, sizeof text, name, key->length));
-    }
-    svs_error why = {.code = SVS_LIMIT};
-    *column = svs_features_add(r->shape->names, name, key->length, &why);
+    *column = svi_schema_column(r->schema, (const char *)key->body, key->length, guess, &why);
     return *column >= 0 ? SVS_OK : svi_fail(r->err, why.code, "%s", why.text);
+}
+
+static svs_code decode_take_names(struct reading *r, uint32_t pairs) {
+    svs_code code = svi_schema_begin_row(r->schema, r->m, r->err);
+    for (uint32_t i = 0; code == SVS_OK && i < pairs; i++) {
+        struct svi_item key, value;
+        int column = -1;
+        const uint8_t *p = svi_item_read(r->at, &key);
+        code = name_of(r, &key, i < INT_MAX ? (int)i : -1, &column);
+        if (code != SVS_OK)
+            break;
+        r->at = svi_item_read(p, &value);
+        code = decode_put_named(r, column, &value);
+    }
+    if (code == SVS_OK)
+        svi_schema_end_row(r->schema, r->m);
+    return code;
 }
 
 static svs_code decode_take_pairs(struct reading *r, uint32_t pairs, enum svi_kind kind) {
     svs_code code = decode_begin_map(r, kind);
     for (uint32_t i = 0; code == SVS_OK && i < pairs; i++) {
         struct svi_item key, value;
-        int column = -1, guess = i < INT_MAX ? (int)i : -1;
+        int column = -1;
         const uint8_t *p = svi_item_read(r->at, &key);
-        code = kind == SVI_NAMED ? name_of(r, &key, guess, &column) : column_of(r, &key, &column);
+        code = column_of(r, &key, &column);
         if (code != SVS_OK)
             break;
         r->at = svi_item_read(p, &value);
@@ -273,7 +348,7 @@ static svs_code decode_take_map(struct reading *r, const struct svi_item *map) {
         return decode_begin_map(r, s->kind == SVI_UNSET && s->empty_fixes ? empty_kind(s) : s->kind);
     svi_item_read(map->body, &key);
     if (key.type == SVI_STRING)
-        return decode_take_pairs(r, map->length, SVI_NAMED);
+        return decode_take_names(r, map->length);
     if (key.type != SVI_INT && key.type != SVI_HUGE_INT)
         return svi_fail(r->err, SVS_WRONG_TYPE,
                         "x is a map whose first key is %s: keys are column numbers or names",
@@ -431,9 +506,26 @@ static svs_code decode_take_op(struct reading *r, const struct svi_item *item) {
 }
 
 static svs_code decode_take_columns(struct reading *r, const struct svi_item *item) {
-    if (item->type != SVI_ARRAY)
+    if (item->type != SVI_ARRAY && !(item->type == SVI_BOOL && item->i))
         return decode_wrong_type(r, SVI_KEY_COLUMNS, item, "an array of names");
     return SVS_OK; /* svi_columns_match looks at them */
+}
+
+static svs_code decode_take_missing(struct reading *r, const struct svi_item *item) {
+    static const struct {
+        const char *word;
+        enum svi_missing is;
+    } words[] = {{"refuse", SVI_MISSING_REFUSE},
+                 {"drop", SVI_MISSING_DROP},
+                 {"mean", SVI_MISSING_MEAN},
+                 {"zero", SVI_MISSING_ZERO}};
+    if (item->type == SVI_STRING)
+        for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+            if (svi_item_is(item, words[i].word)) {
+                r->m->absent = words[i].is;
+                return SVS_OK;
+            }
+    return decode_wrong_type(r, SVI_KEY_MISSING, item, "mean, zero, drop or refuse");
 }
 
 static svs_code (*const decode_table[SVI_KEY_COUNT])(struct reading *, const struct svi_item *) = {
@@ -442,6 +534,7 @@ static svs_code (*const decode_table[SVI_KEY_COUNT])(struct reading *, const str
     [SVI_KEY_W] = decode_take_w,           [SVI_KEY_N] = decode_take_n,
     [SVI_KEY_STREAM] = decode_take_stream, [SVI_KEY_OP] = decode_take_op,
     [SVI_KEY_SRC] = decode_take_src,       [SVI_KEY_COLUMNS] = decode_take_columns,
+    [SVI_KEY_MISSING] = decode_take_missing,
 };
 
 /* Is there what the operation needs? */
@@ -472,6 +565,14 @@ static svs_code decode_element(struct reading *r, const struct svi_element *el) 
         svi_item_read(el->at, &item);
         return svi_fail(r->err, SVS_WRONG_TYPE, "the element is %s: a sample is a map", svi_item_name(&item));
     }
+    if (el->seen >> SVI_KEY_MISSING & 1) { /* before x, which goes by it; it is judged in its turn */
+        svs_error *err = r->err, unused;
+        r->err = &unused;
+        svi_item_read(el->value[SVI_KEY_MISSING], &item);
+        if (item.type != SVI_NIL)
+            decode_take_missing(r, &item);
+        r->err = err;
+    }
     for (int i = 0; i < el->count; i++) {
         r->at = svi_item_read(el->ordered[i], &item);
         svs_code code =
@@ -492,21 +593,32 @@ static void clear_message(struct svi_message *m, double *row) {
     m->d = 0;
     m->x = row;
     m->missing = 0;
+    m->cells = NULL;
+    m->cell_count = 0;
+    m->listed = m->in_order = false;
+    m->absent = SVI_MISSING_AUTO;
+    m->gaps = NULL;
     m->id = m->y = m->stream = m->src = (svs_value){.kind = SVS_NONE};
     m->ts = NAN;
     m->weight = 1;
     m->n = -1;
 }
 
-svs_code svi_envelope_next(struct svi_envelope *e, struct svi_shape *shape, struct svi_message *m,
+svs_code svi_envelope_next(struct svi_envelope *e, struct svi_schema *schema, struct svi_message *m,
                            svs_error *err) {
     const uint8_t *end = e->bytes + e->size;
     if (e->next) /* the form was checked */
         svi_element_read(e->next, end, SVI_DEPTH_MAX - 1, &e->first);
     const struct svi_element *el = &e->first;
     e->columns = svi_element_columns(el, e->columns);
-    struct reading r = {.end = end, .shape = shape, .m = m, .err = err, .names_come = e->columns};
-    clear_message(m, shape->row);
+    struct reading r = {.end = end,
+                        .schema = schema,
+                        .shape = &schema->shape,
+                        .env = e,
+                        .m = m,
+                        .err = err,
+                        .names_come = e->columns};
+    clear_message(m, schema->shape.row);
     e->element = el->at;
     e->element_size = (size_t)(el->end - el->at);
     e->next = el->end;

@@ -1,6 +1,6 @@
 /* The one place that looks for keys in incoming messages.
  *
- * svi_element_read walks over one map with bounds checked at each step and notes where the values of the ten
+ * svi_element_read walks over one map with bounds checked at each step and notes where the values of the eleven
  * known keys stand; values are only passed over (svi_walk, which takes runs of doubles in strides). That is
  * the whole parse of a message with one sample: its form is checked and its keys are found in one pass over
  * the bytes. Of a batch the first element is read so and the others are passed over; their keys are read when
@@ -19,7 +19,7 @@
 #include "wire/fields.h"
 
 static const char *const key_names[SVI_KEY_COUNT + 1] = {"x",  "y",   "id", "ts",      "w", "stream",
-                                                         "op", "src", "n",  "columns", ""};
+                                                         "op", "src", "n",  "columns", "missing", ""};
 
 const char *svi_key_name(enum svi_key key) {
     return key_names[key];
@@ -54,7 +54,9 @@ static enum svi_key key_of(const uint8_t *s, uint32_t length) {
     if (length == 3)
         return memcmp(s, "src", 3) == 0 ? SVI_KEY_SRC : SVI_KEY_UNKNOWN;
     if (length == 7)
-        return memcmp(s, "columns", 7) == 0 ? SVI_KEY_COLUMNS : SVI_KEY_UNKNOWN;
+        return memcmp(s, "columns", 7) == 0   ? SVI_KEY_COLUMNS
+               : memcmp(s, "missing", 7) == 0 ? SVI_KEY_MISSING
+                                              : SVI_KEY_UNKNOWN;
     return length == 6 && memcmp(s, "stream", 6) == 0 ? SVI_KEY_STREAM : SVI_KEY_UNKNOWN;
 }
 

@@ -27,6 +27,7 @@ enum svi_key {
     SVI_KEY_SRC,
     SVI_KEY_N,
     SVI_KEY_COLUMNS,
+    SVI_KEY_MISSING,
     SVI_KEY_COUNT,
     SVI_KEY_UNKNOWN = SVI_KEY_COUNT
 };
@@ -62,6 +63,7 @@ struct svi_envelope {
     /* The names of what arrays hold: `columns` of the element decoded last, or of one before it; at first
      * that of the first element. NULL: none. */
     const uint8_t *columns;
+    struct svi_columns *order; /* the caller's, for arrays with words, whose values go by name; NULL = none */
     bool array; /* x of the element decoded last is an array or packed numbers */
 
     int64_t left;           /* elements that svi_envelope_next has not decoded yet */

@@ -211,9 +211,43 @@ static int column_is_sent(const struct svi_message *m, int column) {
            m->x[column] != 0; /* NAN too; a zero of a named sample still makes its name known */
 }
 
+static void put_message_cell(struct svi_pack *p, const struct svi_cell *c) {
+    if (c->kind == SVI_CELL_NUMBER)
+        svi_pack_real(p, c->number);
+    else if (c->kind == SVI_CELL_WORD)
+        svi_pack_value(p, (svs_value){.kind = SVS_STR, .length = c->length, .as.s = c->word});
+    else
+        svi_pack_nil(p);
+}
+
+static void put_message_cells(struct svi_pack *p, const struct svi_message *m) {
+    svi_pack_key(p, "x");
+    if (m->listed)
+        svi_pack_array(p, (size_t)m->cell_count);
+    else
+        svi_pack_map(p, (size_t)m->cell_count);
+    for (int i = 0; i < m->cell_count; i++) {
+        const struct svi_cell *c = &m->cells[i];
+        if (!m->listed)
+            svi_pack_value(p, (svs_value){.kind = SVS_STR, .length = c->name_length, .as.s = c->name});
+        put_message_cell(p, c);
+    }
+}
+
+static const char *message_absent(const struct svi_message *m) {
+    static const char *const words[] = {[SVI_MISSING_REFUSE] = "refuse", [SVI_MISSING_CARRY] = NULL,
+                                        [SVI_MISSING_DROP] = "drop",     [SVI_MISSING_MEAN] = "mean",
+                                        [SVI_MISSING_ZERO] = "zero",     [SVI_MISSING_AUTO] = NULL};
+    return m->cells || m->missing > 0 ? words[m->absent] : NULL;
+}
+
 static void put_message_x(struct svi_pack *p, const struct svi_message *m, const svs_features *names,
                           bool packed) {
     int pairs = 0;
+    if (m->cells) {
+        put_message_cells(p, m);
+        return;
+    }
     if (m->kind == SVI_DENSE && packed) {
         svi_put_doubles(p, "x", m->x, (size_t)m->d);
         return;
@@ -249,9 +283,11 @@ svs_code svi_message_encode(const struct svi_message *m, const svs_features *nam
                  {"w", m->weight == 1 ? svs_none() : svs_real(m->weight)},
                  {"stream", m->stream},
                  {"src", m->src},
-                 {"n", m->n < 0 ? svs_none() : svs_int(m->n)}};
+                 {"n", m->n < 0 ? svs_none() : svs_int(m->n)},
+                 {"missing", message_absent(m) ? svs_str(message_absent(m)) : svs_none()}};
     const size_t most = sizeof pairs / sizeof *pairs;
-    size_t count = m->has_x;
+    const bool in_order = m->cells && m->in_order;
+    size_t count = (size_t)m->has_x + in_order;
     struct svi_pack p;
     if (packed && m->has_x && m->kind == SVI_DENSE && m->missing > 0)
         return SVS_MISSING_VALUE;
@@ -261,6 +297,10 @@ svs_code svi_message_encode(const struct svi_message *m, const svs_features *nam
     svi_pack_map(&p, count);
     if (m->has_x)
         put_message_x(&p, m, names, packed);
+    if (in_order) {
+        svi_pack_key(&p, "columns");
+        svi_pack_bool(&p, true);
+    }
     for (size_t i = 0; i < most; i++) {
         if (pairs[i].value.kind == SVS_NONE)
             continue;

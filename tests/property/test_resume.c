@@ -280,7 +280,7 @@ static void test_raised_limits(void **unused) {
             SVS_OK);
         assert_int_equal(apply_bytes(r.f.e, r.f.frame.data, r.f.frame.size, NOW, false, NULL), SVS_OK);
     }
-    assert_int_equal(svi_engine_shape(r.f.e)->d, 3);
+    assert_int_equal(svi_engine_schema(r.f.e)->shape.d, 3);
     assert_int_equal(svi_engine_hash(r.f.e, before, &err), SVS_OK);
     end(&r);
     begin(&r, wide);

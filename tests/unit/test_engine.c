@@ -562,7 +562,7 @@ static void test_messages_of_a_reader(void **unused) {
     struct speaker f;
     svs_error err;
     speaker_open(&f, NULL);
-    struct svi_shape *shape = svi_engine_shape(f.e);
+    struct svi_shape *shape = &svi_engine_schema(f.e)->shape;
     struct svi_message m = {.op = SVI_LEARN,
                             .has_x = true,
                             .kind = SVI_DENSE,

@@ -278,7 +278,7 @@ static void test_names_alone(void **unused) {
     json_decref(ask(&f, "{'op': 'reset'}"));
     assert_true(stat(&f, "d") == 0);
     taken(&f, "{'x': {'b': 1}, 'y': 'n'}");
-    assert_string_equal(svi_shape_name(&f.e->shape, 0), "b");
+    assert_string_equal(svi_shape_name(&f.e->schema.shape, 0), "b");
     speaker_close(&f);
 }
 

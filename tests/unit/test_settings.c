@@ -65,7 +65,7 @@ static void test_keys_are_those_of_the_contract(void **state) {
                                               {"id", ""},
                                               {"ts", ""},
                                               {"weight", ""},
-                                              {"missing", "refuse"},
+                                              {"missing", "auto"},
                                               {"publish.every", "1000"},
                                               {"publish.seconds", "1"},
                                               {"scores", "all"},

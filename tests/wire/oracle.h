@@ -7,6 +7,7 @@
 #include <msgpack.h>
 #include <string.h>
 
+#include "support/schema.h"
 #include "wire/decode.h"
 
 /* msgpack-c reserves containers from their headers alone: with a 16-bit or 32-bit count that is not backed by
@@ -113,12 +114,12 @@ static inline bool oracle_is_packed(const struct svi_message *m, const msgpack_o
 }
 
 /* Every pair is in its column, and the other columns are 0. */
-static inline bool oracle_is_map(const struct svi_message *m, const struct svi_shape *s,
+static inline bool oracle_is_map(const struct svi_message *m, const struct svi_schema *s,
                                  const msgpack_object *x) {
     uint32_t set = 0;
     for (uint32_t i = 0; i < x->via.map.size; i++) {
         const msgpack_object *k = &x->via.map.ptr[i].key;
-        int j = k->type == MSGPACK_OBJECT_STR ? svs_features_find(s->names, k->via.str.ptr, k->via.str.size)
+        int j = k->type == MSGPACK_OBJECT_STR ? svs_features_find(s->shape.names, k->via.str.ptr, k->via.str.size)
                                               : (int)k->via.u64;
         double v = oracle_number(&x->via.map.ptr[i].val);
         if (j < 0 || j >= m->d || !oracle_same(m->x[j], v))
@@ -130,7 +131,7 @@ static inline bool oracle_is_map(const struct svi_message *m, const struct svi_s
     return set == 0;
 }
 
-static inline bool oracle_is_x(const struct svi_message *m, const struct svi_shape *s,
+static inline bool oracle_is_x(const struct svi_message *m, const struct svi_schema *s,
                                const msgpack_object *x) {
     if (!x)
         return !m->has_x;
@@ -150,7 +151,7 @@ static inline bool oracle_is_finite(const struct svi_message *m) {
     return missing == m->missing;
 }
 
-static inline const char *oracle_message(const struct svi_message *m, const struct svi_shape *s,
+static inline const char *oracle_message(const struct svi_message *m, const struct svi_schema *s,
                                          const msgpack_object *o) {
     if (o->type != MSGPACK_OBJECT_MAP)
         return "an element that is no map was accepted";
@@ -170,7 +171,7 @@ static inline const char *oracle_message(const struct svi_message *m, const stru
 }
 
 /* Decodes the whole frame both ways. *taken (may be NULL): elements that were accepted. */
-static inline const char *oracle_values(const uint8_t *bytes, size_t length, struct svi_shape *s,
+static inline const char *oracle_values(const uint8_t *bytes, size_t length, struct svi_schema *s,
                                         int *taken) {
     struct svi_envelope f;
     struct svi_message m;
@@ -186,14 +187,14 @@ static inline const char *oracle_values(const uint8_t *bytes, size_t length, str
     for (uint32_t i = 0; !problem && f.left > 0; i++) {
         svs_code code = svi_envelope_next(&f, s, &m, &err);
         if (code == SVS_OK)
-            code = svi_shape_fits(s, &m, &err);
+            code = svi_shape_fits(&s->shape, &m, &err);
         if (code == SVS_OK) {
             problem = oracle_message(&m, s, batch ? &u.data.via.array.ptr[i] : &u.data);
-            svi_shape_commit(s, &m);
+            svi_schema_commit(s, &m);
             if (taken)
                 ++*taken;
         } else {
-            svi_shape_restore(s);
+            svi_schema_restore(s);
         }
     }
     msgpack_unpacked_destroy(&u);

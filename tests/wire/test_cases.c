@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "support/schema.h"
 #include "wire/decode.h"
 #include "wire/event.h"
 
@@ -100,14 +101,14 @@ static void render_value(char *out, size_t size, const char *key, svs_value v) {
         snprintf(out + n, size - n, " %s=%s", key, svs_value_text(v, text, sizeof text));
 }
 
-static void render_x(char *out, size_t size, const struct svi_message *m, const struct svi_shape *s) {
+static void render_x(char *out, size_t size, const struct svi_message *m, const struct svi_schema *s) {
     static const char *const kinds[] = {"unset", "dense", "sparse", "named"};
     size_t n = strlen(out);
     n += (size_t)snprintf(out + n, size - n, " %s[", kinds[m->kind]);
     int missing = 0;
     for (int j = 0; j < m->d; j++) {
         missing += isnan(m->x[j]);
-        const char *name = m->kind == SVI_NAMED ? svs_features_name(s->names, j) : NULL;
+        const char *name = m->kind == SVI_NAMED ? svs_features_name(s->shape.names, j) : NULL;
         n += (size_t)snprintf(out + n, size - n, "%s%s%s", j ? " " : "", name ? name : "", name ? "=" : "");
         n += (size_t)snprintf(out + n, size - n, isnan(m->x[j]) ? "nil" : "%.17g", m->x[j]);
     }
@@ -116,7 +117,7 @@ static void render_x(char *out, size_t size, const struct svi_message *m, const 
 }
 
 /* "learn dense[1 2 nil] y=1 id="a" ts=.. w=.. stream=.. src=.. n=.." */
-static void render(char *out, size_t size, const struct svi_message *m, const struct svi_shape *s) {
+static void render(char *out, size_t size, const struct svi_message *m, const struct svi_schema *s) {
     static const char *const ops[] = {"learn", "label", "forget"};
     snprintf(out, size, "%s", ops[m->op]);
     if (m->has_x)
@@ -130,24 +131,24 @@ static void render(char *out, size_t size, const struct svi_message *m, const st
     render_value(out, size, "n", m->n < 0 ? svs_none() : svs_int(m->n));
 }
 
-static svs_code decode_next(struct svi_envelope *f, struct svi_shape *s, char *out, size_t size,
+static svs_code decode_next(struct svi_envelope *f, struct svi_schema *s, char *out, size_t size,
                             svs_error *err) {
     struct svi_message m;
     svs_code code = svi_envelope_next(f, s, &m, err);
     if (code == SVS_OK)
-        code = svi_shape_fits(s, &m, err);
+        code = svi_shape_fits(&s->shape, &m, err);
     snprintf(out, size, "%s", svs_code_name(code));
     if (code != SVS_OK) {
-        svi_shape_restore(s);
+        svi_schema_restore(s);
         return code;
     }
     strcat(out, " ");
     render(out + 3, size - 3, &m, s);
-    svi_shape_commit(s, &m);
+    svi_schema_commit(s, &m);
     return code;
 }
 
-static void accept_first(struct wire_case *c, struct svi_shape *s) {
+static void accept_first(struct wire_case *c, struct svi_schema *s) {
     struct svi_envelope f;
     svs_error err;
     char text[600];
@@ -183,7 +184,7 @@ static void check_cuts(struct wire_case *c) {
     assert_int_equal(open_copy(c, c->bytes.size), SVS_TRAILING);
 }
 
-static void check_elements(struct wire_case *c, struct svi_envelope *f, struct svi_shape *s, svs_error *err) {
+static void check_elements(struct wire_case *c, struct svi_envelope *f, struct svi_schema *s, svs_error *err) {
     char text[600];
     const uint8_t *at = f->left > 0 ? f->first.at : f->bytes + f->size;
     assert_int_equal(f->left, c->elements);
@@ -200,10 +201,10 @@ static void check_elements(struct wire_case *c, struct svi_envelope *f, struct s
 }
 
 static void run_case(struct wire_case *c) {
-    struct svi_shape s;
+    struct svi_schema s;
     struct svi_envelope f;
     svs_error err = {0};
-    assert_int_equal(svi_shape_init(&s, c->max, c->features, NULL), SVS_OK);
+    assert_int_equal(schema_open(&s, c->max, c->features, NULL), SVS_OK);
     accept_first(c, &s);
     uint8_t *copy = exact_copy(c->bytes.data, c->bytes.size);
     svs_code code = svi_envelope_read(&f, copy, c->bytes.size);
@@ -217,7 +218,7 @@ static void run_case(struct wire_case *c) {
     if (code == SVS_OK && c->bytes.size < 2000)
         check_cuts(c);
     free(copy);
-    svi_shape_clear(&s);
+    svi_schema_clear(&s);
 }
 
 static void test_all_cases(void **state) {

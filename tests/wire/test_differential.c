@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "support/schema.h"
 #include "support/quick.h"
 #include "wire/oracle.h"
 
@@ -135,8 +136,8 @@ static void pack_frame(msgpack_sbuffer *b, uint64_t *r) {
 }
 
 static void check(const uint8_t *bytes, size_t length, int *taken) {
-    struct svi_shape s;
-    assert_int_equal(svi_shape_init(&s, 24, NULL, NULL), SVS_OK);
+    struct svi_schema s;
+    assert_int_equal(schema_open(&s, 24, NULL, NULL), SVS_OK);
     uint8_t *copy = malloc(length ? length : 1); /* exactly so long: a sanitizer sees a byte too far */
     assert_non_null(copy);
     memcpy(copy, bytes, length);
@@ -144,7 +145,7 @@ static void check(const uint8_t *bytes, size_t length, int *taken) {
     if (!problem)
         problem = oracle_values(copy, length, &s, taken);
     free(copy);
-    svi_shape_clear(&s);
+    svi_schema_clear(&s);
     if (problem)
         fail_msg("%s", problem);
 }

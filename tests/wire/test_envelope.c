@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <msgpack.h>
 
+#include "support/schema.h"
 #include "wire/decode.h"
 
 #define TRIES 200000
@@ -152,20 +153,20 @@ static void check_found(const struct svi_envelope *e, const msgpack_object *o) {
 
 /* All elements can be decoded or refused, one after the other, to the last byte. */
 static void check_elements(struct svi_envelope *e, const uint8_t *end) {
-    struct svi_shape shape;
+    struct svi_schema shape;
     struct svi_message m;
     svs_error err;
-    assert_int_equal(svi_shape_init(&shape, 64, NULL, NULL), SVS_OK);
+    assert_int_equal(schema_open(&shape, 64, NULL, NULL), SVS_OK);
     const uint8_t *after = e->left > 0 ? NULL : end;
     while (e->left > 0) {
         const svs_code code = svi_envelope_next(e, &shape, &m, &err);
         assert_true(code == SVS_OK || err.code == code);
-        svi_shape_restore(&shape);
+        svi_schema_restore(&shape);
         after = e->element + e->element_size;
         assert_ptr_equal(after, e->next);
     }
     assert_ptr_equal(after, end);
-    svi_shape_clear(&shape);
+    svi_schema_clear(&shape);
 }
 
 static void test_one_pass_is_the_check(void **unused) {

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "support/schema.h"
 #include "wire/event.h"
 #include "wire/oracle.h"
 
@@ -291,12 +292,12 @@ static void test_model(void **state) {
 
 /* A message, sent and taken in again by a stream of its own. */
 static void assert_round_trip(const struct svi_message *m, const svs_features *names, bool packed) {
-    struct svi_shape s;
+    struct svi_schema s;
     struct svi_envelope f;
     struct svi_message got;
     svs_error err = {0};
     struct svi_bytes b = {0};
-    assert_int_equal(svi_shape_init(&s, 16, NULL, NULL), SVS_OK);
+    assert_int_equal(schema_open(&s, 16, NULL, NULL), SVS_OK);
     assert_int_equal(svi_message_encode(m, names, packed, &b), SVS_OK);
     assert_int_equal(svi_envelope_read(&f, b.data, b.size), SVS_OK);
     assert_int_equal(svi_envelope_next(&f, &s, &got, &err), SVS_OK);
@@ -309,9 +310,9 @@ static void assert_round_trip(const struct svi_message *m, const svs_features *n
     assert_true(svs_value_equal(got.stream, m->stream) && svs_value_equal(got.src, m->src));
     assert_true(oracle_same(got.ts, m->ts) && got.weight == m->weight && got.n == m->n);
     for (int j = 0; m->kind == SVI_NAMED && j < m->d; j++)
-        assert_string_equal(svs_features_name(s.names, j), svs_features_name(names, j));
+        assert_string_equal(svs_features_name(s.shape.names, j), svs_features_name(names, j));
     svi_bytes_clear(&b);
-    svi_shape_clear(&s);
+    svi_schema_clear(&s);
 }
 
 static void test_messages_round_trip(void **state) {
@@ -365,11 +366,11 @@ static void test_messages_append(void **state) {
     (void)state;
     double x[] = {1, 2};
     struct svi_bytes b = {0};
-    struct svi_shape s;
+    struct svi_schema s;
     struct svi_envelope f;
     struct svi_message got,
         m = {.has_x = true, .kind = SVI_DENSE, .d = 2, .x = x, .ts = NAN, .weight = 1, .n = -1};
-    svi_shape_init(&s, 4, NULL, NULL);
+    schema_open(&s, 4, NULL, NULL);
     assert_int_equal(svi_bytes_append(&b, "\x9f", 1), SVS_OK);
     for (int i = 0; i < 15; i++)
         assert_int_equal(svi_message_encode(&m, NULL, i & 1, &b), SVS_OK);
@@ -378,7 +379,7 @@ static void test_messages_append(void **state) {
     while (f.left > 0)
         assert_int_equal(svi_envelope_next(&f, &s, &got, NULL), SVS_OK);
     svi_bytes_clear(&b);
-    svi_shape_clear(&s);
+    svi_schema_clear(&s);
 }
 
 int main(void) {

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "support/schema.h"
 #include "support/nomem.h"
 
 #include "base/alloc.h"
@@ -59,10 +60,10 @@ static svs_code add_forty_names(svs_error *err) {
 }
 
 static svs_code init_shape(svs_error *err) {
-    struct svi_shape s;
-    svs_code code = svi_shape_init(&s, 20, "a,b,c", err);
-    assert_int_equal(s.row == NULL, code != SVS_OK);
-    svi_shape_clear(&s);
+    struct svi_schema s;
+    svs_code code = schema_open(&s, 20, "a,b,c", err);
+    assert_int_equal(s.shape.row == NULL, code != SVS_OK);
+    svi_schema_clear(&s);
     return code;
 }
 
@@ -70,19 +71,19 @@ static svs_code init_shape(svs_error *err) {
 static const uint8_t named[] = {0x81, 0xa1, 'x', 0x82, 0xa1, 'a', 1, 0xa1, 'b', 2};
 
 static svs_code decode_named(svs_error *err) {
-    struct svi_shape s;
+    struct svi_schema s;
     struct svi_envelope f;
     struct svi_message m;
     long planned = left;
     left = -1;
-    assert_int_equal(svi_shape_init(&s, 20, NULL, NULL), SVS_OK);
+    assert_int_equal(schema_open(&s, 20, NULL, NULL), SVS_OK);
     assert_int_equal(svi_envelope_read(&f, named, sizeof named), SVS_OK);
     left = planned;
     svs_code code = svi_envelope_next(&f, &s, &m, err);
     assert_ptr_equal(f.next, f.bytes + f.size);
-    svi_shape_restore(&s);
-    assert_int_equal(svs_features_count(s.names), 0);
-    svi_shape_clear(&s);
+    svi_schema_restore(&s);
+    assert_int_equal(svs_features_count(s.shape.names), 0);
+    svi_schema_clear(&s);
     return code;
 }
 

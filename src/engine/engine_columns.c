@@ -1,0 +1,89 @@
+/* What the engine does about columns: values that are missing, and features that come or change hands. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/text.h"
+#include "engine/engine_internal.h"
+#include "learner/learner_held.h"
+#include "learner/learner_renew.h"
+
+static svs_code engine_refuse_missing(const struct svi_engine *e, int column, svs_error *err) {
+    char shown[80];
+    const char *name = svs_features_name(e->schema.shape.names, column);
+    const char *why = e->carried ? SVI_NOTHING_TO_CARRY : "is missing, which the setting missing refuses";
+    if (name)
+        return svi_fail(err, SVS_MISSING_VALUE, "feature %d ('%s') %s", column,
+                        svi_escape(shown, sizeof shown, name, strlen(name)), why);
+    return svi_fail(err, SVS_MISSING_VALUE, "feature %d %s", column, why);
+}
+
+/* What takes the place of a missing value; NAN: nothing does. */
+static double engine_replacement(struct svi_engine *e, enum svi_missing policy, int column) {
+    switch (policy) {
+    case SVI_MISSING_ZERO:
+        return 0;
+    case SVI_MISSING_MEAN:
+        return column < svs_learner_dimension(e->learner) ? svi_learner_mean(e->learner, column) : 0;
+    case SVI_MISSING_CARRY:
+        return e->carried ? e->carried[column] : NAN;
+    default:
+        return NAN;
+    }
+}
+
+svs_code svi_engine_fill_missing(struct svi_engine *e, struct svi_message *m, svs_error *err) {
+    const enum svi_missing policy = svi_schema_policy(&e->schema, m);
+    if (!e->gaps && !(e->gaps = svi_alloc((size_t)e->s.max_features)))
+        return svi_fail_memory(err, "which values are missing");
+    for (int j = 0; j < m->d; j++) {
+        e->gaps[j] = isnan(m->x[j]);
+        if (!e->gaps[j])
+            continue;
+        const double v = engine_replacement(e, policy, j);
+        if (isnan(v))
+            return engine_refuse_missing(e, j, err);
+        m->x[j] = v;
+    }
+    m->gaps = e->gaps;
+    return SVS_OK;
+}
+
+void svi_engine_count_missing(struct svi_engine *e, const struct svi_message *m) {
+    static const int counters[] = {[SVI_MISSING_CARRY] = SVI_COUNTER_CARRIED_MISSING,
+                                   [SVI_MISSING_MEAN] = SVI_COUNTER_FILLED_MISSING,
+                                   [SVI_MISSING_ZERO] = SVI_COUNTER_FILLED_MISSING};
+    e->counters.of[counters[svi_schema_policy(&e->schema, m)]].count += m->missing;
+}
+
+/* New columns are told to the learner as they come: which of them are never scaled, and which were another
+ * value's before. Nothing of this changes what is known so far. */
+svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_error *err) {
+    const int before = svs_learner_dimension(e->learner);
+    svs_code code = m->d > before ? svs_learner_grow(e->learner, m->d, err) : SVS_OK;
+    for (int j = before; j < m->d && code == SVS_OK; j++)
+        if (svi_schema_unscaled(&e->schema, j))
+            svs_learner_unscaled(e->learner, j);
+    for (int i = 0; i < e->schema.renewed_count && code == SVS_OK; i++) {
+        const int j = e->schema.renewed[i].feature;
+        if (j >= before)
+            continue;
+        svi_learner_renew(e->learner, j);
+        svs_learner_unscaled(e->learner, j);
+        svi_refit_policy_renew(&e->refit, e->learner, j);
+
+        e->name_count = j < e->name_count ? j : e->name_count;
+    }
+    return code;
+}
+
+void svi_engine_note_held(struct svi_engine *e) {
+    struct svi_learner_span span;
+    if (!e->schema.columns)
+        return;
+    svi_learner_span(e->learner, &span);
+    e->schema.held = (struct svi_held){span.window, e->s.window == 0 ? -1 : span.window_oldest, span.waiting,
+                                       span.waiting_oldest};
+}
+

@@ -1,0 +1,107 @@
+#include "features/calendar.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+
+#define DAY    86400.0
+#define WEEK   (7 * DAY)
+#define MONDAY (4 * DAY) /* the first one after 1970 began, on a Thursday */
+#define LONGEST 1e12     /* seconds: beyond it there is no calendar */
+
+svs_code svi_calendar_parse(const char *text, bool *day, bool *week, svs_error *err) {
+    *day = *week = false;
+    for (const char *at = text ? text : ""; *at;) {
+        const size_t length = strcspn(at, ",");
+        const bool is_day = length == 3 && memcmp(at, "day", 3) == 0;
+        const bool is_week = length == 4 && memcmp(at, "week", 4) == 0;
+        if (!is_day && !is_week)
+            return svi_fail(err, SVS_SETTING, "calendar: \"%.*s\" is not day or week", (int)length, at);
+        *day |= is_day;
+        *week |= is_week;
+        at += length + (at[length] == ',');
+    }
+    return SVS_OK;
+}
+
+/* "+01:00", "-0330", "+2" as what the C library takes, where east is minus. */
+static bool calendar_offset(const char *zone, char *out, size_t size) {
+    int hours = 0, minutes = 0, used = 0;
+    if (zone[0] != '+' && zone[0] != '-')
+        return false;
+    const bool colon = sscanf(zone + 1, "%2d:%2d%n", &hours, &minutes, &used) == 2;
+    if (!colon && sscanf(zone + 1, "%2d%2d%n", &hours, &minutes, &used) != 2) {
+        minutes = 0;
+        if (sscanf(zone + 1, "%2d%n", &hours, &used) != 1)
+            return false;
+    }
+    if (zone[1 + used] || hours < 0 || minutes < 0 || hours > 14 || minutes > 59)
+        return false;
+    snprintf(out, size, "<%c%02d%02d>%c%d:%02d", zone[0], hours, minutes, zone[0] == '+' ? '-' : '+', hours,
+             minutes);
+    return true;
+}
+
+svs_code svi_calendar_set_zone(const char *zone, svs_error *err) {
+    char text[64], path[512];
+    if (!zone || !*zone)
+        zone = "UTC";
+    if (strcmp(zone, "UTC") == 0) {
+        snprintf(text, sizeof text, "UTC0");
+        zone = text;
+    } else if (calendar_offset(zone, text, sizeof text)) {
+        zone = text;
+    } else {
+        snprintf(path, sizeof path, "/usr/share/zoneinfo/%s", zone);
+        if (strstr(zone, "..") || zone[0] == '/' || access(path, R_OK) != 0)
+            return svi_fail(err, SVS_SETTING,
+                            "zone \"%.60s\" is not known: UTC, an offset like +01:00, or a name like "
+                            "Europe/Berlin, for which the system needs its time zones (package tzdata)",
+                            zone);
+    }
+    if (setenv("TZ", zone, 1) != 0)
+        return svi_fail_memory(err, "the time zone");
+    tzset();
+    return SVS_OK;
+}
+
+/* Seconds since 1970 as clocks in the zone show them. */
+static double calendar_local(double time) {
+    const time_t whole = (time_t)floor(time);
+    struct tm at;
+    if (!localtime_r(&whole, &at))
+        return time;
+    return time + (double)at.tm_gmtoff;
+}
+
+int svi_calendar_features(bool day, bool week, double time, const char *names[SVI_CALENDAR_MAX],
+                          double values[SVI_CALENDAR_MAX]) {
+    const double local = calendar_local(fmax(-LONGEST, fmin(time, LONGEST)));
+    const double in_day = local - DAY * floor(local / DAY);
+    const double in_week = local - MONDAY - WEEK * floor((local - MONDAY) / WEEK);
+    const double turn_day = 2 * M_PI * in_day / DAY, turn_week = 2 * M_PI * in_week / WEEK;
+    const struct {
+        bool on;
+        const char *name;
+        double value;
+    } all[] = {{day, "day.sin", sin(turn_day)},
+               {day, "day.cos", cos(turn_day)},
+               {week, "week.sin", sin(turn_week)},
+               {week, "week.cos", cos(turn_week)},
+               {week, "weekend", in_week >= 5 * DAY}};
+    int count = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].on) {
+            names[count] = all[i].name;
+            if (values)
+                values[count] = all[i].value;
+            count++;
+        }
+    return count;
+}

@@ -1,0 +1,23 @@
+/* calendar.h: what the time of a sample says: where in the day and in the week it lies, in a time zone. */
+#ifndef SVI_CALENDAR_H
+#define SVI_CALENDAR_H
+
+#include <stdbool.h>
+
+#include "svmstream/error.h"
+
+#define SVI_CALENDAR_MAX 5 /* features */
+
+/* "day", "week", both separated by a comma, or nothing. SVS_SETTING. */
+svs_code svi_calendar_parse(const char *text, bool *day, bool *week, svs_error *err);
+
+/* Takes a zone for the whole process: "UTC", "+01:00", or the name of a file of the system's time zones
+ * ("Europe/Berlin"). NULL or "" = UTC. SVS_SETTING: unknown. */
+svs_code svi_calendar_set_zone(const char *zone, svs_error *err);
+
+/* The names and values of the features, in their order; returns their count. day.sin and day.cos of the time
+ * of day, week.sin and week.cos of that of the week (from Monday), weekend 1 or 0. values may be NULL. */
+int svi_calendar_features(bool day, bool week, double time, const char *names[SVI_CALENDAR_MAX],
+                          double values[SVI_CALENDAR_MAX]);
+
+#endif

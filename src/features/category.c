@@ -1,0 +1,161 @@
+#include "features/category.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/text.h"
+#include "data/feature_names.h"
+
+#define CUT_MARK 9 /* bytes of ~ and eight digits */
+
+static uint64_t category_hash(const char *word, size_t length) { /* FNV-1a */
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < length; i++)
+        h = (h ^ (unsigned char)word[i]) * 1099511628211u;
+    return h ^ h >> 32;
+}
+
+/* The name of the feature: `column=word`. What is too long is cut between two characters. */
+static size_t category_key(char key[SVS_NAME_MAX + 1], const char *column, const char *word, size_t length) {
+    const size_t name = strlen(column);
+    if (name + 1 + length <= SVS_NAME_MAX) {
+        memcpy(key, column, name);
+        key[name] = '=';
+        memcpy(key + name + 1, word, length);
+        key[name + 1 + length] = '\0';
+        return name + 1 + length;
+    }
+    char whole[2 * SVS_NAME_MAX + 2];
+    const size_t taken = length < SVS_NAME_MAX ? length : SVS_NAME_MAX;
+    memcpy(whole, column, name);
+    whole[name] = '=';
+    memcpy(whole + name + 1, word, taken);
+    size_t cut = SVS_NAME_MAX - CUT_MARK;
+    while (cut > 0 && ((unsigned char)whole[cut] & 0xc0) == 0x80)
+        cut--;
+    memcpy(key, whole, cut);
+    snprintf(key + cut, CUT_MARK + 1, "~%08x", (unsigned)(category_hash(word, length) & 0xffffffffu));
+    return cut + CUT_MARK;
+}
+
+static int category_add_feature(struct svi_schema *s, int column, const char *key, size_t length,
+                                svs_error *err) {
+    const int feature = svs_features_add(s->shape.names, key, length, err);
+    if (feature < 0)
+        return -1;
+    s->owner[feature] = column;
+    s->one_hot[feature] = 1;
+    s->dirty = true;
+    return feature;
+}
+
+static bool category_is_free(const struct svi_schema *s, int feature) {
+    return s->seen[0][feature] <= s->held.window_oldest && s->seen[1][feature] <= s->held.waiting_oldest &&
+           s->rows - s->seen[2][feature] >= s->o.held_rows;
+}
+
+/* The value that was not seen for the longest time, if no held sample has it; -1: none is free. */
+static int category_find_free(const struct svi_schema *s, const struct svi_column *c) {
+    int best = -1;
+    for (int i = 0; i < c->now.values; i++) {
+        const int f = c->value[i];
+        if (f < s->shape.names_kept && category_is_free(s, f) &&
+            (best < 0 || s->seen[2][f] < s->seen[2][best]))
+            best = f;
+    }
+    for (int i = 0; i < s->hot_count; i++) /* a feature of this row is in use */
+        best = s->hot[i] == best ? -1 : best;
+    return best;
+}
+
+static svs_code category_room(struct svi_schema *s, svs_error *err) {
+    if (s->renewed_count < s->renewed_room)
+        return SVS_OK;
+    const int room = s->renewed_room ? 2 * s->renewed_room : 16;
+    struct svi_handover *more = svi_alloc_array((size_t)room, sizeof *more);
+    if (!more)
+        return svi_fail_memory(err, "features that change hands");
+    if (s->renewed_count > 0)
+        memcpy(more, s->renewed, (size_t)s->renewed_count * sizeof *more);
+    svi_free(s->renewed);
+    s->renewed = more;
+    s->renewed_room = room;
+    return SVS_OK;
+}
+
+static int category_take_over(struct svi_schema *s, int feature, const char *key, size_t length,
+                              svs_error *err) {
+    char *name = category_room(s, err) == SVS_OK ? svi_features_new_name(s->shape.names, key, length, err) : NULL;
+    if (!name)
+        return -1;
+    s->renewed[s->renewed_count++] = (struct svi_handover){
+        feature, svi_features_rename(s->shape.names, feature, name), s->one_hot[feature]};
+    s->dirty = true;
+    return feature;
+}
+
+/* What further values share. */
+static int category_other(struct svi_schema *s, int column, const char *word, size_t length, svs_error *err) {
+    char key[SVS_NAME_MAX + 1], share[16] = "(other)";
+    if (s->o.hash > 0)
+        snprintf(share, sizeof share, "#%u",
+                 (unsigned)(category_hash(word, length) & ((UINT64_C(1) << s->o.hash) - 1)));
+    const size_t size = category_key(key, svs_features_name(s->columns, column), share, strlen(share));
+    return category_add_feature(s, column, key, size, err); /* or the one that is there */
+}
+
+static int category_new_value(struct svi_schema *s, int column, const char *key, size_t size,
+                              const char *word, size_t length, svs_error *err) {
+    struct svi_column *c = &s->column[column];
+    const int count = svs_features_count(s->shape.names);
+    if (c->now.values < s->o.categories_max && count + 1 < s->shape.max_features) {
+        const int feature = category_add_feature(s, column, key, size, err);
+        if (feature >= 0)
+            c->value[c->now.values++] = feature;
+        return feature;
+    }
+    const int vacant = category_find_free(s, c);
+    return vacant >= 0 ? category_take_over(s, vacant, key, size, err)
+                     : category_other(s, column, word, length, err);
+}
+
+int svi_category_feature(struct svi_schema *s, int column, const char *word, size_t length, svs_error *err) {
+    struct svi_column *c = &s->column[column];
+    char key[SVS_NAME_MAX + 1], shown[80];
+    const char *name = svs_features_name(s->columns, column);
+    if (!svi_utf8_valid(word, length) || memchr(word, 0, length)) {
+        svi_fail(err, SVS_BAD_COLUMN, "the value \"%s\" of column \"%s\" is not valid UTF-8 text",
+                 svi_escape(shown, sizeof shown, word, length), name);
+        return -1;
+    }
+    const size_t size = category_key(key, name, word, length);
+    int feature = svs_features_find(s->shape.names, key, size);
+    if (feature >= 0 && s->owner[feature] != column) {
+        svi_fail(err, SVS_BAD_COLUMN, "the feature \"%s\" is both a column and a value of another one", key);
+        return -1;
+    }
+    if (feature >= 0)
+        return feature;
+    if (c->now.feature < 0)
+        return category_new_value(s, column, key, size, word, length, err);
+    /* The column's own feature, of when all its values were missing. */
+    feature = c->now.feature;
+    if (category_take_over(s, feature, key, size, err) < 0)
+        return -1;
+    s->one_hot[feature] = 1;
+    s->dirty = true;
+    c->value[c->now.values++] = feature;
+    c->now.feature = -1;
+    return feature;
+}
+
+svs_code svi_category_begin(struct svi_schema *s, int column, svs_error *err) {
+    struct svi_column *c = &s->column[column];
+    if (!c->value && !(c->value = svi_alloc_array((size_t)s->o.categories_max, sizeof *c->value)))
+        return svi_fail_memory(err, "the values of a category");
+    c->now.kind = SVI_COLUMN_CATEGORY;
+    s->dirty = true;
+    return SVS_OK;
+}

@@ -1,0 +1,76 @@
+#include "features/cells.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/text.h"
+
+void svi_cells_clear(struct svi_cells *c) {
+    svi_free(c->cell);
+    svi_free(c->place);
+    *c = (struct svi_cells){0};
+}
+
+static svs_code cells_room(struct svi_cells *c, int count, svs_error *err) {
+    if (count <= c->room)
+        return SVS_OK;
+    svi_cells_clear(c);
+    c->cell = svi_alloc_array((size_t)count, sizeof *c->cell);
+    c->place = svi_alloc_array((size_t)count, sizeof *c->place);
+    if (!c->cell || !c->place) {
+        svi_cells_clear(c);
+        return svi_fail_memory(err, "the columns of a row");
+    }
+    c->room = count;
+    return SVS_OK;
+}
+
+svs_code svi_cells_choose(struct svi_cells *c, const struct svi_shape *s, struct svi_message *m,
+                          svs_error *err) {
+    int count = 0;
+    if (!s->fixed_names || !m->cells)
+        return SVS_OK;
+    if (cells_room(c, m->cell_count, err) != SVS_OK)
+        return err->code;
+    for (int i = 0; i < m->cell_count; i++)
+        if (svs_features_find(s->names, m->cells[i].name, m->cells[i].name_length) >= 0)
+            c->cell[count++] = m->cells[i];
+    m->cells = c->cell;
+    m->cell_count = count;
+    return SVS_OK;
+}
+
+static svs_code cells_refuse(const struct svi_schema *s, const struct svi_message *m, svs_error *err) {
+    char sent[SVI_LIST_PAIR] = "", have[SVI_LIST_PAIR] = "";
+    bool room = true;
+    for (int i = 0; room && i < m->cell_count; i++)
+        room = svi_list_add(sent, sizeof sent, m->cells[i].name, m->cells[i].name_length);
+    room = true;
+    for (int j = 0; room && j < svi_schema_columns(s); j++)
+        room = svi_list_add(have, sizeof have, svi_schema_column_name(s, j),
+                            strlen(svi_schema_column_name(s, j)));
+    return svi_fail(err, SVS_OTHER_COLUMNS, "the columns are %s, but this stream has %s", sent, have);
+}
+
+svs_code svi_cells_order(struct svi_cells *c, const struct svi_schema *s, struct svi_message *m,
+                         svs_error *err) {
+    const int columns = svi_schema_columns(s);
+    const bool same = c->listed == m->cell_count && c->changes == svi_schema_changes(s);
+    if (cells_room(c, columns > m->cell_count ? columns : m->cell_count, err) != SVS_OK)
+        return err->code;
+    for (int i = 0; !same && i < m->cell_count; i++) {
+        c->place[i] = svi_schema_find(s, m->cells[i].name, m->cells[i].name_length, i);
+        if (c->place[i] < 0)
+            return cells_refuse(s, m, err);
+    }
+    c->listed = m->cell_count;
+    c->changes = svi_schema_changes(s);
+    for (int j = 0; j < columns; j++)
+        c->cell[j] = (struct svi_cell){.kind = SVI_CELL_MISSING};
+    for (int i = 0; i < m->cell_count; i++)
+        c->cell[c->place[i]] = m->cells[i];
+    m->cells = c->cell;
+    m->cell_count = columns;
+    return SVS_OK;
+}

@@ -1,0 +1,24 @@
+/* cells.h: the cells of a reader put as a producer sends them: those of the columns that are wanted, and in the
+ * order of a stream's columns. */
+#ifndef SVI_CELLS_H
+#define SVI_CELLS_H
+
+#include "features/schema.h"
+
+struct svi_cells {
+    struct svi_cell *cell; /* the row that messages point to; owned */
+    int32_t *place;        /* by cell of the reader's list: its column; owned */
+    int room, listed;      /* of both; how many cells `place` is of, 0 = none */
+    uint64_t changes;      /* of the schema then */
+};
+
+void svi_cells_clear(struct svi_cells *c);
+
+/* Leaves out what fixed names of the shape do not name. SVS_NO_MEMORY. */
+svs_code svi_cells_choose(struct svi_cells *c, const struct svi_shape *s, struct svi_message *m, svs_error *err);
+
+/* Listed cells in the order of the schema's columns; a column that is not among them is missing. SVS_OTHER_COLUMNS
+ * with both lists: one is not among the columns; SVS_NO_MEMORY. */
+svs_code svi_cells_order(struct svi_cells *c, const struct svi_schema *s, struct svi_message *m, svs_error *err);
+
+#endif

@@ -1,0 +1,688 @@
+/* A schema is the shape of a stream (features and their names) and, once a column is something else than one
+ * number, the columns beside it.
+ *
+ * WHAT IS KEPT AND WHAT IS OF THE ROW. Everything that a row changes is changed at once, so that the next value
+ * of the same row sees it: names are added at the end, a column's `now` moves away from its `kept`, a feature
+ * that changes hands is renamed and its old name noted in `renewed`. Committing makes `kept` of `now`;
+ * restoring cuts the names off, makes `now` of `kept` again and renames back. `dirty` says that there is
+ * something to do, so that the rows of a stream that has seen its columns cost nothing.
+ *
+ * A feature of a category knows when it was last 1 (`seen`: by the numbers of what holds samples), which says
+ * whether a held sample has it without a look at any (category.c).
+ *
+ * Order: set-up, columns, values, rows, what is kept. */
+#include "features/schema.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/text.h"
+#include "data/feature_names.h"
+#include "features/calendar.h"
+#include "features/category.h"
+
+/* ---- set-up */
+
+static svs_code schema_add_listed(svs_features *f, const char *from, const char *to, svs_error *err) {
+    while (from < to && *from == ' ')
+        from++;
+    while (to > from && to[-1] == ' ')
+        to--;
+    if (from == to)
+        return SVS_OK;
+    return svs_features_add(f, from, (size_t)(to - from), err) >= 0 ? SVS_OK : err->code;
+}
+
+/* A comma-separated list of names; nothing where there are none. */
+static svs_code schema_list(svs_features **out, const char *key, const char *text, svs_error *err) {
+    svs_error why = {0};
+    if (!text || !*text)
+        return SVS_OK;
+    if (!(*out = svs_features_new((int)strlen(text) + 1, err)))
+        return err->code;
+    for (const char *at = text, *end; at; at = *end ? end + 1 : NULL) {
+        end = strchrnul(at, ',');
+        if (schema_add_listed(*out, at, end, &why) != SVS_OK)
+            return svi_fail(err, why.code == SVS_NO_MEMORY ? SVS_NO_MEMORY : SVS_SETTING, "%s: %.200s", key,
+                            why.text);
+    }
+    return SVS_OK;
+}
+
+static bool schema_listed(const svs_features *list, const char *name, size_t length) {
+    return list && svs_features_find(list, name, length) >= 0;
+}
+
+svs_code svi_schema_init(struct svi_schema *s, const struct svi_schema_options *o, svs_error *err) {
+    *s = (struct svi_schema){.o = *o, .calendar = -1, .calendar_kept = -1};
+    svs_code code = svi_shape_init(&s->shape, o->max_features, o->features, err);
+    if (code == SVS_OK)
+        code = schema_list(&s->categories, "categories", o->categories, err);
+    if (code == SVS_OK)
+        code = schema_list(&s->numbers, "numbers", o->numbers, err);
+    if (code == SVS_OK)
+        code = schema_list(&s->ignored, "ignore", o->ignore, err);
+    if (code == SVS_OK)
+        code = schema_list(&s->unscaled, "unscaled", o->unscaled, err);
+    if (code == SVS_OK)
+        code = svi_calendar_parse(o->calendar, &s->calendar_day, &s->calendar_week, err);
+    if (code == SVS_OK && (s->calendar_day || s->calendar_week))
+        code = svi_calendar_set_zone(o->zone, err);
+    if (code != SVS_OK)
+        svi_schema_clear(s);
+    s->o.features = s->o.categories = s->o.numbers = s->o.ignore = s->o.unscaled = NULL;
+    s->o.calendar = s->o.zone = NULL;
+    return code;
+}
+
+static void schema_clear_columns(struct svi_schema *s) {
+    const int count = s->columns ? svs_features_count(s->columns) : 0;
+    for (int c = 0; s->column && c < count; c++)
+        svi_free(s->column[c].value);
+    svs_features_free(&s->columns);
+    svi_free(s->column);
+    svi_free(s->owner);
+    svi_free(s->one_hot);
+    svi_free(s->hot);
+    for (int i = 0; i < s->renewed_count; i++)
+        svi_free(s->renewed[i].before);
+    svi_free(s->renewed);
+    for (int k = 0; k < 3; k++)
+        svi_free(s->seen[k]);
+}
+
+void svi_schema_clear(struct svi_schema *s) {
+    schema_clear_columns(s);
+    svs_features_free(&s->categories);
+    svs_features_free(&s->numbers);
+    svs_features_free(&s->ignored);
+    svs_features_free(&s->unscaled);
+    svi_shape_clear(&s->shape);
+    *s = (struct svi_schema){.calendar = -1, .calendar_kept = -1};
+}
+
+static bool schema_take_room(struct svi_schema *s, svs_error *err) {
+    const size_t n = (size_t)s->shape.max_features;
+    s->columns = svs_features_new(s->shape.max_features, err);
+    s->column = svi_alloc_array(n, sizeof *s->column);
+    s->owner = svi_alloc_array(n, sizeof *s->owner);
+    s->one_hot = svi_alloc(n);
+    s->hot = svi_alloc_array(n, sizeof *s->hot);
+    for (int k = 0; k < 3; k++)
+        s->seen[k] = svi_alloc_array(n, sizeof *s->seen[k]);
+    return s->columns && s->column && s->owner && s->one_hot && s->hot && s->seen[0] && s->seen[1] &&
+           s->seen[2];
+}
+
+static void schema_forget_columns(struct svi_schema *s) {
+    schema_clear_columns(s);
+    s->columns = NULL;
+    s->column = NULL;
+    s->owner = NULL;
+    s->one_hot = NULL;
+    s->hot = NULL;
+    s->renewed = NULL;
+    s->renewed_room = s->renewed_count = s->hot_count = 0;
+    memset(s->seen, 0, sizeof s->seen);
+    s->shape.mixed = false;
+}
+
+/* A feature that no row has had yet is of an open column. */
+svs_code svi_schema_mix(struct svi_schema *s, svs_error *err) {
+    if (s->columns)
+        return SVS_OK;
+    bool good = schema_take_room(s, err);
+    const int count = svs_features_count(s->shape.names);
+    for (int j = 0; good && j < count; j++) {
+        const char *name = svs_features_name(s->shape.names, j);
+        const bool had = j < s->shape.d && s->shape.kind != SVI_UNSET;
+        const struct svi_column_state state = {had ? SVI_COLUMN_NUMBER : SVI_COLUMN_OPEN, j, 0};
+        good = svs_features_add(s->columns, name, strlen(name), err) == j;
+        s->column[j].now = s->column[j].kept = state;
+        s->owner[j] = j;
+    }
+    if (!good) {
+        schema_forget_columns(s);
+        return svi_fail_memory(err, "the columns of the stream");
+    }
+    s->columns_kept = s->shape.names_kept;
+    s->shape.mixed = true;
+    s->dirty = true;
+    return SVS_OK;
+}
+
+/* ---- columns */
+
+static const svs_features *schema_names(const struct svi_schema *s) {
+    return s->columns ? s->columns : s->shape.names;
+}
+
+int svi_schema_columns(const struct svi_schema *s) {
+    return svs_features_count(schema_names(s));
+}
+
+const char *svi_schema_column_name(const struct svi_schema *s, int column) {
+    return svs_features_name(schema_names(s), column);
+}
+
+enum svi_column_kind svi_schema_kind(const struct svi_schema *s, int column) {
+    if (s->columns)
+        return s->column[column].now.kind;
+    return column < s->shape.d && s->shape.kind != SVI_UNSET ? SVI_COLUMN_NUMBER : SVI_COLUMN_OPEN;
+}
+
+uint64_t svi_schema_changes(const struct svi_schema *s) {
+    return s->columns ? UINT64_C(1) << 63 | svi_features_changes(s->columns)
+                      : svi_features_changes(s->shape.names);
+}
+
+int svi_schema_find(const struct svi_schema *s, const char *name, size_t length, int guess) {
+    return svi_features_is(schema_names(s), guess, name, length)
+               ? guess
+               : svs_features_find(schema_names(s), name, length);
+}
+
+bool svi_schema_passes_over(const struct svi_schema *s, const char *name, size_t length) {
+    return s->shape.fixed_names && svs_features_find(schema_names(s), name, length) < 0;
+}
+
+/* Is a column of that name something else than one number from the start? */
+static bool schema_is_special(const struct svi_schema *s, const char *name, size_t length) {
+    return schema_listed(s->categories, name, length) || schema_listed(s->ignored, name, length);
+}
+
+static svs_code schema_refuse_new(const struct svi_schema *s, const char *name, size_t length,
+                                  svs_error *err) {
+    char text[80];
+    if (s->shape.fixed_names)
+        return svi_fail(err, SVS_BAD_COLUMN, "\"%s\" is not a name in the setting `features`",
+                        svi_escape(text, sizeof text, name, length));
+    if (s->o.refuse_new && s->shape.kind != SVI_UNSET)
+        return svi_fail(err, SVS_BAD_COLUMN, "column \"%s\" is new, and the setting columns.new refuses it",
+                        svi_escape(text, sizeof text, name, length));
+    return SVS_OK;
+}
+
+/* A new column of a mixed stream: nothing has been seen of it but its name. */
+static int schema_add_column(struct svi_schema *s, const char *name, size_t length, svs_error *err) {
+    const int column = svs_features_add(s->columns, name, length, err);
+    if (column < 0)
+        return -1;
+    s->column[column] = (struct svi_column){.now = {SVI_COLUMN_OPEN, -1, 0}, .kept = {SVI_COLUMN_OPEN, -1, 0}};
+    s->dirty = true;
+    if (schema_listed(s->ignored, name, length))
+        s->column[column].now.kind = SVI_COLUMN_IGNORED;
+    else if (schema_listed(s->categories, name, length) && svi_category_begin(s, column, err) != SVS_OK)
+        return -1;
+    return column;
+}
+
+int svi_schema_column(struct svi_schema *s, const char *name, size_t length, int guess, svs_error *err) {
+    if (svi_features_is(schema_names(s), guess, name, length))
+        return guess;
+    const int column = svs_features_find(schema_names(s), name, length);
+    if (column >= 0)
+        return column;
+    if (schema_refuse_new(s, name, length, err) != SVS_OK)
+        return -1;
+    if (!s->columns && schema_is_special(s, name, length) && svi_schema_mix(s, err) != SVS_OK)
+        return -1;
+    return s->columns ? schema_add_column(s, name, length, err)
+                      : svs_features_add(s->shape.names, name, length, err);
+}
+
+/* ---- values */
+
+/* The value of each column comes once. */
+static svs_code schema_mark(struct svi_schema *s, int column, svs_error *err) {
+    char text[80];
+    if (svi_shape_mark(&s->shape, column))
+        return SVS_OK;
+    const char *name = svi_schema_column_name(s, column);
+    return svi_fail(err, SVS_DUPLICATE_KEY, "x[\"%s\"] is a duplicate",
+                    svi_escape(text, sizeof text, name, strlen(name)));
+}
+
+/* The feature of a column that holds numbers, made where it has none. */
+static svs_code schema_own_feature(struct svi_schema *s, int column, svs_error *err) {
+    struct svi_column *c = &s->column[column];
+    const char *name = svs_features_name(s->columns, column);
+    if (c->now.feature >= 0)
+        return SVS_OK;
+    const int count = svs_features_count(s->shape.names);
+    const int feature = svs_features_add(s->shape.names, name, strlen(name), err);
+    if (feature < 0)
+        return err->code;
+    if (feature < count)
+        return svi_fail(err, SVS_BAD_COLUMN,
+                        "the feature \"%s\" is both a column and a value of another one", name);
+    s->owner[feature] = column;
+    s->one_hot[feature] = 0;
+    c->now.feature = feature;
+    s->dirty = true;
+    return SVS_OK;
+}
+
+/* A column that is new to a stream of arrays makes it one of names. */
+static void schema_set(const struct svi_schema *s, struct svi_message *m, int feature, double v) {
+    if (feature >= s->shape.d)
+        m->kind = SVI_NAMED;
+    svi_message_reach(m, feature);
+    m->x[feature] = v;
+}
+
+/* A value that is 1 in this row. */
+static svs_code schema_set_value(struct svi_schema *s, struct svi_message *m, int column, const char *word,
+                                 size_t length, svs_error *err) {
+    const int feature = svi_category_feature(s, column, word, length, err);
+    if (feature < 0)
+        return err->code;
+    schema_set(s, m, feature, 1);
+    m->kind = SVI_NAMED;
+    s->hot[s->hot_count++] = feature;
+    return SVS_OK;
+}
+
+svs_code svi_schema_number(struct svi_schema *s, struct svi_message *m, int column, double v,
+                           svs_error *err) {
+    svs_code code = schema_mark(s, column, err);
+    if (code != SVS_OK)
+        return code;
+    if (!s->columns) {
+        schema_set(s, m, column, v);
+        return SVS_OK;
+    }
+    struct svi_column *c = &s->column[column];
+    if (c->now.kind == SVI_COLUMN_IGNORED)
+        return SVS_OK;
+    if (c->now.kind == SVI_COLUMN_CATEGORY) {
+        char text[32];
+        for (int digits = 15; digits <= 17; digits++) { /* as short as it can be read back */
+            snprintf(text, sizeof text, "%.*g", digits, v);
+            if (strtod(text, NULL) == v)
+                break;
+        }
+        return schema_set_value(s, m, column, text, strlen(text), err);
+    }
+    code = schema_own_feature(s, column, err);
+    if (code != SVS_OK)
+        return code;
+    if (c->now.kind == SVI_COLUMN_OPEN) {
+        c->now.kind = SVI_COLUMN_NUMBER;
+        s->dirty = true;
+    }
+    schema_set(s, m, c->now.feature, v);
+    return SVS_OK;
+}
+
+/* A word in a column of numbers. */
+static svs_code schema_refuse_word(const struct svi_schema *s, int column, const char *word, size_t length,
+                                   svs_error *err) {
+    char name[80], text[80];
+    const char *of = svi_schema_column_name(s, column);
+    svi_escape(name, sizeof name, of, strlen(of));
+    return svi_fail(err, SVS_WRONG_TYPE,
+                    "x[\"%s\"] is the word \"%s\": the column holds numbers (a column of names from the start: "
+                    "the setting categories)",
+                    name, svi_escape(text, sizeof text, word, length));
+}
+
+svs_code svi_schema_word(struct svi_schema *s, struct svi_message *m, int column, const char *word,
+                         size_t length, svs_error *err) {
+    const char *name = svi_schema_column_name(s, column);
+    svs_code code = schema_mark(s, column, err);
+    if (code == SVS_OK)
+        code = svi_schema_mix(s, err);
+    if (code != SVS_OK)
+        return code;
+    const struct svi_column *c = &s->column[column];
+    if (c->now.kind == SVI_COLUMN_IGNORED)
+        return SVS_OK;
+    if (c->now.kind == SVI_COLUMN_NUMBER || schema_listed(s->numbers, name, strlen(name)))
+        return schema_refuse_word(s, column, word, length, err);
+    if (length == 0)
+        return svi_fail(err, SVS_WRONG_TYPE, "x[\"%s\"] is an empty string: send nil for a missing value",
+                        name);
+    if (c->now.kind == SVI_COLUMN_OPEN)
+        code = svi_category_begin(s, column, err);
+    return code == SVS_OK ? schema_set_value(s, m, column, word, length, err) : code;
+}
+
+static void schema_set_missing(const struct svi_schema *s, struct svi_message *m, int feature) {
+    schema_set(s, m, feature, NAN);
+    m->missing++;
+}
+
+svs_code svi_schema_missing(struct svi_schema *s, struct svi_message *m, int column, svs_error *err) {
+    const bool known = column < s->shape.names_kept && s->shape.kind != SVI_UNSET;
+    svs_code code = schema_mark(s, column, err);
+    if (code == SVS_OK && !s->columns && !known && m->absent != SVI_MISSING_AUTO)
+        code = svi_schema_mix(s, err); /* it may turn out to be a category */
+    if (code != SVS_OK)
+        return code;
+    if (!s->columns) {
+        schema_set_missing(s, m, column);
+        return SVS_OK;
+    }
+    const struct svi_column *c = &s->column[column];
+    if (c->now.kind == SVI_COLUMN_CATEGORY || c->now.kind == SVI_COLUMN_IGNORED)
+        return SVS_OK;
+    code = schema_own_feature(s, column, err);
+    if (code == SVS_OK)
+        schema_set_missing(s, m, c->now.feature);
+    return code;
+}
+
+/* ---- rows */
+
+enum svi_missing svi_schema_policy(const struct svi_schema *s, const struct svi_message *m) {
+    if (s->o.missing != SVI_MISSING_AUTO)
+        return s->o.missing;
+    return m->absent != SVI_MISSING_AUTO ? m->absent : SVI_MISSING_REFUSE;
+}
+
+svs_code svi_schema_begin_row(struct svi_schema *s, struct svi_message *m, svs_error *err) {
+    m->has_x = true;
+    m->kind = s->shape.kind == SVI_DENSE && s->shape.names_kept >= s->shape.d && !s->columns ? SVI_DENSE
+                                                                                           : SVI_NAMED;
+    m->d = s->shape.d;
+    m->x = s->shape.row;
+    svi_shape_begin_row(&s->shape);
+    svs_code code = svi_shape_fits(&s->shape, m, err); /* first: a row that is refused adds no names */
+    if (code == SVS_OK && m->d > 0)
+        memset(m->x, 0, (size_t)m->d * sizeof *m->x);
+    return code;
+}
+
+/* Columns that the row did not name. */
+void svi_schema_end_row(struct svi_schema *s, struct svi_message *m) {
+    if (m->absent == SVI_MISSING_AUTO || svi_schema_policy(s, m) == SVI_MISSING_ZERO)
+        return;
+    const int count = svi_schema_columns(s);
+    for (int c = 0; c < count; c++) {
+        if (s->shape.marks[c] == s->shape.round)
+            continue;
+        const int feature = s->columns ? s->column[c].now.feature : c;
+        if (feature >= 0)
+            schema_set_missing(s, m, feature);
+    }
+}
+
+static svs_code schema_cell(struct svi_schema *s, struct svi_message *m, const struct svi_cell *cell,
+                            int guess, svs_error *err) {
+    if (svi_schema_passes_over(s, cell->name, cell->name_length))
+        return SVS_OK;
+    const int column = svi_schema_column(s, cell->name, cell->name_length, guess, err);
+    if (column < 0)
+        return err->code;
+    switch (cell->kind) {
+    case SVI_CELL_NUMBER:
+        return svi_schema_number(s, m, column, cell->number, err);
+    case SVI_CELL_WORD:
+        return svi_schema_word(s, m, column, cell->word, cell->length, err);
+    default:
+        return svi_schema_missing(s, m, column, err);
+    }
+}
+
+svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *err) {
+    svs_code code = svi_schema_begin_row(s, m, err);
+    for (int i = 0; i < m->cell_count && code == SVS_OK; i++)
+        code = schema_cell(s, m, &m->cells[i], i, err);
+    if (code == SVS_OK)
+        svi_schema_end_row(s, m);
+    return code;
+}
+
+static svs_code schema_begin_calendar(struct svi_schema *s, const char *const *names, int count,
+                                      svs_error *err) {
+    svs_code code = svi_schema_mix(s, err);
+    for (int i = 0; i < count && code == SVS_OK; i++) {
+        const int before = svs_features_count(s->shape.names);
+        const int feature = svs_features_add(s->shape.names, names[i], strlen(names[i]), err);
+        if (feature < 0)
+            return err->code;
+        if (feature < before)
+            return svi_fail(err, SVS_BAD_COLUMN, "a column has the name %s, which is one of the calendar",
+                            names[i]);
+        s->owner[feature] = -1;
+        s->one_hot[feature] = 0;
+        s->calendar = i == 0 ? feature : s->calendar;
+        s->dirty = true;
+    }
+    return code;
+}
+
+svs_code svi_schema_calendar(struct svi_schema *s, struct svi_message *m, double time, svs_error *err) {
+    const char *names[SVI_CALENDAR_MAX];
+    double values[SVI_CALENDAR_MAX];
+    if (!s->calendar_day && !s->calendar_week)
+        return SVS_OK;
+    if (svs_features_count(s->shape.names) < m->d)
+        return svi_fail(err, SVS_NOT_SUPPORTED,
+                        "the setting calendar needs columns with names: send x as a map, or `columns`");
+    const int count = svi_calendar_features(s->calendar_day, s->calendar_week, time, names, values);
+    svs_code code = s->calendar >= 0 ? SVS_OK : schema_begin_calendar(s, names, count, err);
+    for (int i = 0; i < count && code == SVS_OK; i++)
+        schema_set(s, m, s->calendar + i, values[i]);
+    return code;
+}
+
+/* ---- what is kept of a row */
+
+/* The names that are not in use any more. */
+static void schema_end_renewed(struct svi_schema *s) {
+    for (int i = 0; i < s->renewed_count; i++)
+        svi_free(s->renewed[i].before);
+    s->renewed_count = 0;
+}
+
+void svi_schema_commit(struct svi_schema *s, const struct svi_message *m) {
+    svi_shape_commit(&s->shape, m);
+    if (!m->has_x)
+        return;
+    s->rows += s->columns != NULL;
+    svi_schema_commit_names(s);
+}
+
+void svi_schema_commit_names(struct svi_schema *s) {
+    s->shape.names_kept = svs_features_count(s->shape.names);
+    if (!s->columns || !s->dirty)
+        return;
+    s->columns_kept = svs_features_count(s->columns);
+    for (int c = 0; c < s->columns_kept; c++)
+        s->column[c].kept = s->column[c].now;
+    s->calendar_kept = s->calendar;
+    schema_end_renewed(s);
+    s->dirty = false;
+}
+
+void svi_schema_restore(struct svi_schema *s) {
+    s->hot_count = 0;
+    if (s->columns && s->dirty) {
+        const int count = svs_features_count(s->columns);
+        for (int c = s->columns_kept; c < count; c++) {
+            svi_free(s->column[c].value);
+            s->column[c].value = NULL;
+        }
+        svs_features_truncate(s->columns, s->columns_kept);
+        for (int c = 0; c < s->columns_kept; c++)
+            s->column[c].now = s->column[c].kept;
+        s->calendar = s->calendar_kept;
+        for (int i = s->renewed_count - 1; i >= 0; i--) {
+            struct svi_handover *r = &s->renewed[i];
+            r->before = svi_features_rename(s->shape.names, r->feature, r->before);
+            s->one_hot[r->feature] = r->one_hot;
+        }
+        schema_end_renewed(s);
+        s->dirty = false;
+    }
+    svi_shape_restore(&s->shape);
+}
+
+void svi_schema_used(struct svi_schema *s) {
+    for (int i = 0; i < s->hot_count; i++) {
+        const int f = s->hot[i];
+        s->seen[0][f] = s->held.window;
+        s->seen[1][f] = s->held.waiting;
+        s->seen[2][f] = s->rows;
+    }
+    s->hot_count = 0;
+}
+
+void svi_schema_used_row(struct svi_schema *s, const double *x, int d) {
+    for (int j = 0; s->columns && j < d; j++)
+        if (s->one_hot[j] && x[j] != 0)
+            s->seen[0][j] = s->held.window;
+}
+
+bool svi_schema_unscaled(const struct svi_schema *s, int feature) {
+    const char *name = svs_features_name(s->shape.names, feature);
+    return (s->columns && s->one_hot[feature]) || (name && schema_listed(s->unscaled, name, strlen(name)));
+}
+
+/* ---- fewer features */
+
+/* Does a column keep a feature? */
+static bool schema_column_stays(const struct svi_column *c, const bool *keep) {
+    bool stays = c->now.feature >= 0 && keep[c->now.feature];
+    for (int i = 0; i < c->now.values; i++)
+        stays |= keep[c->value[i]];
+    return stays;
+}
+
+svs_code svi_schema_kept_columns(const struct svi_schema *s, const bool *keep, svs_features **columns,
+                                 svs_error *err) {
+    *columns = NULL;
+    if (!s->columns)
+        return SVS_OK;
+    if (!(*columns = svs_features_new(s->shape.max_features, err)))
+        return err->code;
+    for (int c = 0; c < s->columns_kept; c++) {
+        const char *name = svs_features_name(s->columns, c);
+        if (schema_column_stays(&s->column[c], keep) &&
+            svs_features_add(*columns, name, strlen(name), err) < 0) {
+            svs_features_free(columns);
+            return err->code;
+        }
+    }
+    return SVS_OK;
+}
+
+/* place[j]: where feature j is from now on. */
+static void schema_move_column(struct svi_column *c, const bool *keep, const int32_t *place) {
+    int values = 0;
+    for (int i = 0; i < c->now.values; i++)
+        if (keep[c->value[i]])
+            c->value[values++] = place[c->value[i]];
+    c->now.values = values;
+    if (c->now.feature >= 0)
+        c->now.feature = keep[c->now.feature] ? place[c->now.feature] : -1;
+    c->kept = c->now;
+}
+
+static void schema_move_feature(struct svi_schema *s, int from, int to) {
+    s->one_hot[to] = s->one_hot[from];
+    s->owner[to] = s->owner[from];
+    for (int k = 0; k < 3; k++)
+        s->seen[k][to] = s->seen[k][from];
+}
+
+void svi_schema_keep(struct svi_schema *s, const bool *keep, svs_features *names, svs_features *columns) {
+    int32_t *place = s->hot, kept = 0;
+    const int d = s->shape.d;
+    svi_shape_keep(&s->shape, keep, names);
+    if (!s->columns)
+        return;
+    for (int j = 0; j < d; j++)
+        if (keep[j]) {
+            schema_move_feature(s, j, kept);
+            place[j] = kept++;
+        }
+    int stay = 0;
+    for (int c = 0; c < s->columns_kept; c++) {
+        struct svi_column *from = &s->column[c];
+        const bool stays = schema_column_stays(from, keep);
+        schema_move_column(from, keep, place);
+        for (int j = 0; j < kept; j++)
+            if (s->owner[j] == c)
+                s->owner[j] = stay;
+        if (!stays)
+            svi_free(from->value);
+        else
+            s->column[stay++] = *from;
+    }
+    s->calendar = s->calendar >= 0 && keep[s->calendar] ? place[s->calendar] : -1;
+    s->calendar_kept = s->calendar;
+    svs_features_free(&s->columns);
+    s->columns = columns;
+    s->columns_kept = stay;
+}
+
+/* ---- archive */
+
+bool svi_schema_archived(const struct svi_schema *s) {
+    bool plain = s->calendar_kept < 0;
+    for (int c = 0; s->columns && c < s->columns_kept; c++)
+        plain = plain && s->column[c].kept.kind == SVI_COLUMN_NUMBER && s->column[c].kept.feature == c;
+    return s->columns && !plain;
+}
+
+static void schema_archive_column(struct svi_archive *a, struct svi_schema *s, int c) {
+    char key[SVI_KEY_MAX], name[SVS_NAME_MAX + 1] = "";
+    struct svi_column *column = &s->column[c];
+    int kind = (int)column->now.kind;
+    svs_error why = {0};
+    if (!a->loading)
+        snprintf(name, sizeof name, "%s", svs_features_name(s->columns, c));
+    svi_archive_text(a, svi_archive_key(key, "column", c), name, sizeof name);
+    svi_archive_int(a, svi_archive_key(key, "kind", c), &kind, SVI_COLUMN_OPEN, SVI_COLUMN_IGNORED);
+    svi_archive_int(a, svi_archive_key(key, "feature", c), &column->now.feature, -1, s->shape.d - 1);
+    svi_archive_int(a, svi_archive_key(key, "count", c), &column->now.values, 0, s->o.categories_max);
+    if (!svi_archive_ok(a))
+        return;
+    if (a->loading) {
+        column->now.kind = (enum svi_column_kind)kind;
+        svi_archive_check(a, svs_features_add(s->columns, name, strlen(name), &why) == c,
+                          "a column's name is malformed or a duplicate");
+    }
+    if (a->loading && svi_archive_ok(a) && kind == SVI_COLUMN_CATEGORY &&
+        svi_category_begin(s, c, a->err) != SVS_OK)
+        return;
+    if (svi_archive_check(a, kind == SVI_COLUMN_CATEGORY || column->now.values == 0,
+                          "a column that is no category has values") &&
+        column->value)
+        svi_archive_ints(a, svi_archive_key(key, "values", c), column->value, column->now.values, 0,
+                         s->shape.d - 1);
+    column->kept = column->now;
+}
+
+void svi_schema_archive(struct svi_archive *a, struct svi_schema *s) {
+    static const char *const seen[] = {"seen in the window", "seen waiting", "seen in rows"};
+    int columns = s->columns_kept;
+    const int d = s->shape.d;
+    if (a->loading && svi_schema_mix(s, a->err) != SVS_OK)
+        return;
+    if (a->loading) {
+        svs_features_truncate(s->columns, 0);
+        memset(s->column, 0, (size_t)s->shape.max_features * sizeof *s->column);
+    }
+    svi_archive_int(a, "columns", &columns, 0, s->shape.max_features);
+    svi_archive_int(a, "calendar", &s->calendar, -1, d - 1);
+    svi_archive_int64(a, "rows", &s->rows, 0, INT64_MAX / 4);
+    for (int c = 0; c < columns && svi_archive_ok(a); c++)
+        schema_archive_column(a, s, c);
+    svi_archive_bytes(a, "one hot", s->one_hot, d);
+    svi_archive_ints(a, "owners", s->owner, d, -1, columns - 1);
+    for (int k = 0; k < 3; k++)
+        svi_archive_int64s(a, seen[k], s->seen[k], d, 0, INT64_MAX / 4);
+    if (!a->loading)
+        return;
+    s->columns_kept = svs_features_count(s->columns);
+    s->calendar_kept = s->calendar;
+    s->dirty = false;
+}

@@ -1,0 +1,88 @@
+#include "learner/learner_held.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "learner/learner_internal.h"
+
+void svi_learner_span(const svs_learner *l, struct svi_learner_span *out) {
+    *out = (struct svi_learner_span){.window = l->window.pushed,
+                                     .window_oldest = svi_ring_oldest(&l->window),
+                                     .waiting = l->waiting.pushed,
+                                     .waiting_oldest = svi_ring_oldest(&l->waiting)};
+}
+
+const double *svi_learner_newest(const svs_learner *l) {
+    for (int32_t i = l->window.count - 1; l->window.live && i >= 0; i--) {
+        const int32_t slot = svi_ring_at(&l->window, i);
+        if (l->window.slots[slot].live)
+            return svi_ring_row(&l->window, slot);
+    }
+    return NULL;
+}
+
+/* ---- means */
+
+void svi_kept_add(struct svi_kept_sums *k, const double *x, int sign) {
+    for (int i = 0; i < k->count; i++)
+        svi_exact_add(&k->of[i].sum, x[k->of[i].feature], sign);
+}
+
+void svi_kept_clear(svs_learner *l) {
+    if (l->kept.count)
+        memset(l->kept.place, 0, (size_t)l->o.max_features * sizeof *l->kept.place);
+    l->kept.count = 0;
+}
+
+static void held_add_up(const svs_learner *l, int feature, struct svi_exact_sum *sum) {
+    *sum = (struct svi_exact_sum){0};
+    for (int32_t i = 0; i < l->window.count; i++) {
+        const int32_t slot = svi_ring_at(&l->window, i);
+        if (l->window.slots[slot].live)
+            svi_exact_add(sum, svi_ring_row(&l->window, slot)[feature], 1);
+    }
+}
+
+/* The sum of a feature, kept from now on; NULL without memory. */
+static struct svi_exact_sum *held_keep(svs_learner *l, int feature) {
+    struct svi_kept_sums *k = &l->kept;
+    if (!k->place)
+        k->place = svi_alloc_array((size_t)l->o.max_features, sizeof *k->place);
+    if (k->place && k->place[feature])
+        return &k->of[k->place[feature] - 1].sum;
+    if (k->count == k->room) {
+        const size_t room = k->room ? 2 * (size_t)k->room : 4;
+        struct svi_kept_sum *more = svi_realloc(k->of, (size_t)k->room * sizeof *more, room * sizeof *more);
+        if (!more)
+            return NULL;
+        k->of = more;
+        k->room = (int)room;
+    }
+    if (!k->place)
+        return NULL;
+    struct svi_kept_sum *own = &k->of[k->count++];
+    own->feature = feature;
+    held_add_up(l, feature, &own->sum);
+    k->place[feature] = k->count;
+    return &own->sum;
+}
+
+/* Of the sums of z = (x - mean) inverse, by the weights that are in them. */
+static double held_mean_of_sums(const svs_learner *l, int feature) {
+    const double *total = l->gram.sums;
+    return total[0] > 0 ? l->scaler.mean[feature] + total[1 + feature] / total[0] / l->scaler.inverse[feature] : 0;
+}
+
+double svi_learner_mean(svs_learner *l, int feature) {
+    struct svi_exact_sum once, *sum;
+    if (feature < 0 || feature >= l->d)
+        return 0;
+    if (l->o.window == 0)
+        return held_mean_of_sums(l, feature);
+    if (l->window.live == 0)
+        return 0;
+    sum = held_keep(l, feature);
+    if (!sum)
+        held_add_up(l, feature, sum = &once);
+    return svi_exact_value(sum) / l->window.live;
+}

@@ -1,0 +1,30 @@
+/* learner_held.h: what a learner holds: which samples by number, the newest of them, the means of features. */
+#ifndef SVI_LEARNER_HELD_H
+#define SVI_LEARNER_HELD_H
+
+#include "svmstream/learner.h"
+
+/* How many samples have entered the window, and waited for a label, so far (a late label's sample enters the
+ * window as a new one); and the number of the oldest that is still there, counted from 0: that of the next one
+ * when none is. */
+struct svi_learner_span {
+    int64_t window, window_oldest;
+    int64_t waiting, waiting_oldest;
+};
+
+/* O(1). */
+void svi_learner_span(const svs_learner *l, struct svi_learner_span *out);
+
+/* The raw row that came last of those in the window: as many values as svs_learner_dimension. NULL when it is
+ * empty. Valid until the next call on the learner. O(1), but where the newest were taken out by id. */
+const double *svi_learner_newest(const svs_learner *l);
+
+/* The mean of a raw feature over the samples in the window, each counting alike, learned or not; 0 when there
+ * are none. As exact as a double is, whatever passed through the window before: it depends on the rows alone,
+ * bit for bit. The first call for a feature is a pass over the window and begins to keep its sum; then a call
+ * costs O(1), and a sample that comes or leaves O(1) for each such feature.
+ *
+ * Without a window: over all samples learned, by their weights and with forgetting as they have faded. */
+double svi_learner_mean(svs_learner *l, int feature);
+
+#endif
