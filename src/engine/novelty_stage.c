@@ -143,6 +143,8 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
         return SVI_ALERT_NONE;
     memcpy(r->x, m->x, (size_t)m->d * sizeof *m->x);
     memset(r->x + m->d, 0, (size_t)(r->d - m->d) * sizeof *r->x);
+    for (int j = 0; m->gaps && j < m->d; j++)
+        r->x[j] = m->gaps[j] ? NAN : r->x[j]; /* what took the place of a missing value tells nothing */
     if (!svi_lags_push(&r->history, r->x, r->row))
         return SVI_ALERT_NONE;
     s->judged = true;

@@ -74,7 +74,7 @@ void svi_lags_archive(struct svi_archive *a, struct svi_lags *l) {
     }
     for (int i = 0; i < l->held && !svi_archive_loading(a); i++)
         memcpy(rows + (size_t)i * (size_t)l->d, lags_row(l, l->held - 1 - i), bytes);
-    svi_archive_finite(a, "lags", rows, (int64_t)l->held * l->d);
+    svi_archive_known(a, "lags", rows, (int64_t)l->held * l->d);
     if (svi_archive_loading(a))
         l->newest = 0;
     for (int i = 0; i < l->held && svi_archive_loading(a); i++)

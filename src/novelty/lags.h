@@ -1,6 +1,6 @@
 /* lags.h: the last L samples as one, so that a single sensor has a shape: row i is (x_i, x_{i-1}, ..,
  * x_{i-L+1}), the newest first, each with all its d features; as differences it is (x_i, x_i - x_{i-1}, ..,
- * x_{i-L+2} - x_{i-L+1}): the level once, and each step. Files and streams use this one definition. */
+ * x_{i-L+2} - x_{i-L+1}): the level once, and each step. A missing value is NaN, and so are its steps. Files and streams use this one definition. */
 #ifndef SVI_LAGS_H
 #define SVI_LAGS_H
 

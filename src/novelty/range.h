@@ -20,6 +20,9 @@
  * WHY IT IS HONEST. The excess of x and that of each calibration row is taken against all the others, x and
  * each other included, so all are exchangeable, and P(p <= a) <= a as ever.
  *
+ * MISSING values (NaN) neither lie beyond a range nor make it wider. Nor does a value of a feature of which
+ * nothing else was seen.
+ *
  * FORGETTING. One wrong value of a sensor must not make it deaf for ever: the range is that of the last
  * `span` to 2 `span` rows. It is held in two halves, `now` and `before`; when `now` is full it becomes
  * `before`, and what is far is found again.

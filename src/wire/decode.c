@@ -492,6 +492,7 @@ static void clear_message(struct svi_message *m, double *row) {
     m->d = 0;
     m->x = row;
     m->missing = 0;
+    m->gaps = NULL;
     m->id = m->y = m->stream = m->src = (svs_value){.kind = SVS_NONE};
     m->ts = NAN;
     m->weight = 1;
