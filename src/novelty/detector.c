@@ -12,7 +12,7 @@
  * a recorded stream gives the same bits again; archives (base/archive.h) keep kernel matrices and factors as
  * they are, because their last bits depend on the order in which points came.
  *
- * Order: room, judging, points, refreshes, learning, questions, more features, archive. */
+ * Order: room, judging, points, refreshes, learning, questions, more and renewed features, archive. */
 #include "novelty/detector.h"
 
 #include <math.h>
@@ -33,6 +33,7 @@
 #define LEAST         8   /* calibration rows, before there can be a model */
 #define LOOK          64  /* calibration rows by which a refresh is found to be due */
 #define AWAY          10.0 /* deviations from the center: when most of these rows lie further out, in one feature */
+#define MANY          4    /* one point in so many */
 #define MOST          (INT64_MAX / 8) /* of what is counted */
 
 /* Doubles of `work`: for an explanation, or for a refresh. */
@@ -653,6 +654,79 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
     svi_detector_free(detector);
     *detector = w;
     return SVS_OK;
+}
+
+/* ---- a feature changes hands */
+
+/* The coordinate that most points have, if most have one; 0 for polynomial kernels, where other values are part
+ * of each product. */
+static double detector_common(const struct svi_detector *d, int column) {
+    double common = 0;
+    int votes = 0;
+    for (int i = 0; i < d->now.points && d->similarity.kernel != SVS_NOVELTY_POLYNOMIAL; i++) {
+        const double u = d->at[(size_t)i * (size_t)d->stride + (size_t)column];
+        if (isnan(u))
+            continue;
+        if (votes == 0)
+            common = u;
+        votes += u == common ? 1 : -1;
+    }
+    return common;
+}
+
+/* Which points differ from the others in these columns (not 0); there the coordinates of all become 0. Returns
+ * how many. */
+static int detector_level_points(struct svi_detector *d, int lags, int feature, double *differs) {
+    int count = 0;
+    memset(differs, 0, (size_t)d->now.points * sizeof *differs);
+    for (int column = feature; column < d->o.d; column += d->o.d / lags) {
+        const double common = detector_common(d, column);
+        for (int i = 0; i < d->now.points; i++) {
+            const double *u = &d->at[(size_t)i * (size_t)d->stride + (size_t)column];
+            if (isnan(*u) || *u == common || differs[i] != 0)
+                continue;
+            differs[i] = 1;
+            count++;
+        }
+        svi_lags_renew(d->at, d->stride, d->now.points, column);
+        if (d->coordinates.center) {
+            d->coordinates.center[column] = 0;
+            d->coordinates.inverse[column] = 1;
+        }
+    }
+    return count;
+}
+
+/* Points that had the old value would stand for rows of no value at all, which are like those of the new one: so
+ * they leave, unless they are many. */
+static void detector_renew_points(struct svi_detector *d, int lags, int feature) {
+    double *differs = d->work + d->stride; /* before it there is room for a row */
+    const int points = d->now.points, count = detector_level_points(d, lags, feature, differs);
+    if (count == 0)
+        return;
+    if (count > points / MANY) {
+        for (int g = 0; g < d->members; g++)
+            svi_active_set_empty(&d->set[g]);
+        d->lacking = 0;
+        for (int i = 0; i < points; i++)
+            detector_insert(d, i);
+    } else {
+        for (int i = points - 1; i >= 0; i--) /* what takes the place of i has been looked at */
+            if (differs[i] != 0)
+                detector_leave(d, i);
+    }
+    detector_solve(d);
+}
+
+void svi_detector_renew(svi_detector *d, int lags, int feature) {
+    const int features = d->o.d / lags;
+    svi_lags_renew(d->raw, features, (int64_t)lags * d->now.points, feature);
+    svi_lags_renew(d->rows, features, (int64_t)lags * d->calibration.count, feature);
+    svi_lags_renew(d->held, features, (int64_t)lags * d->now.held_count, feature);
+    svi_lags_renew(d->candidate, features, lags, feature);
+    svi_range_renew_feature(&d->range, lags, feature, d->rows);
+    if (d->ready)
+        detector_renew_points(d, lags, feature);
 }
 
 /* ---- the detector as it is kept */

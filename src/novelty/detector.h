@@ -88,6 +88,12 @@ void svi_detector_reset(svi_detector *d); /* as new */
  * held. SVS_NO_MEMORY: *d is unchanged. */
 svs_code svi_detector_widen(svi_detector **d, int lags, int features, svs_error *err);
 
+/* A feature of each of the `lags` parts of a row changes hands, between two samples: it is 0 in all that is held,
+ * and what comes in it is new. Scores of the calibration stay what they were; points that had another
+ * value than most leave, if they are few. Costs a look at the calibration rows and a solution of the small
+ * problems; at most as much as a new model of the points. */
+void svi_detector_renew(svi_detector *d, int lags, int feature);
+
 /* Judges x (d raw values, NaN where one is missing); changes nothing that a later judgement sees. A sample all
  * of whose values are missing says nothing: its p is 1, its surprise 0, and it is neither learned nor does it
  * calibrate. */

@@ -1,5 +1,6 @@
 #include "novelty/lags.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,6 +42,11 @@ bool svi_lags_push(struct svi_lags *l, const double *x, double *out) {
 void svi_lags_widen(double *to, int wide, const double *from, int narrow, int64_t rows) {
     for (int64_t part = 0; part < rows; part++)
         memcpy(to + part * wide, from + part * narrow, (size_t)narrow * sizeof *to);
+}
+
+void svi_lags_renew(double *parts, int d, int64_t rows, int feature) {
+    for (double *v = parts + feature; rows-- > 0; v += d)
+        *v = isnan(*v) ? *v : 0;
 }
 
 char *svi_lags_name(const char *const *names, int d, bool differences, int j, char *out, size_t size) {

@@ -268,7 +268,7 @@ double svi_range_p(const struct svi_range *r, const struct svi_calibration *c, c
     return not_before / all;
 }
 
-/* ---- more features, and the range as it is kept */
+/* ---- other features, and the range as it is kept */
 
 void svi_range_widen(struct svi_range *to, const struct svi_range *from, int lags) {
     for (int i = 0; i < SVI_RANGE_PARTS; i++) {
@@ -283,6 +283,15 @@ void svi_range_widen(struct svi_range *to, const struct svi_range *from, int lag
     memcpy(to->far, from->far, (size_t)from->far_count * sizeof *to->far);
     to->far_count = from->far_count;
     to->counts = from->counts;
+}
+
+void svi_range_renew_feature(struct svi_range *r, int lags, int feature, const double *rows) {
+    const int d = r->d / lags;
+    for (int i = 0; i < SVI_RANGE_PARTS; i++)
+        for (int l = 0; l < SVI_EXTREMES * lags && r->of[i == SVI_RANGE_RUN ? i : SVI_RANGE_ALL].rows > 0; l++)
+            r->of[i].value[0][l * d + feature] = 0;
+    svi_lags_renew(r->width, d, lags, feature);
+    range_sift(r, rows, -1); /* of the other features each row is as far as before */
 }
 
 static void range_archive_part(struct svi_archive *a, struct svi_range *r, int part) {

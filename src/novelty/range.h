@@ -105,6 +105,10 @@ double svi_range_p(const struct svi_range *r, const struct svi_calibration *c, c
 /* All of `from` into a new range of more features, each of `lags` parts wider, with 0 in what is new. */
 void svi_range_widen(struct svi_range *to, const struct svi_range *from, int lags);
 
+/* A feature of each of `lags` parts is 0 in all rows now, those in `rows` included: it has no width, and no
+ * row is far by it. */
+void svi_range_renew_feature(struct svi_range *r, int lags, int feature, const double *rows);
+
 /* Loading goes into a range as new, after the calibration. */
 void svi_range_archive(struct svi_archive *a, struct svi_range *r, const double *rows, int count);
 

@@ -296,6 +296,154 @@ static void no_gap_no_difference(void **state) {
     svi_novelty_stage_free(&b);
 }
 
+/* ---- a feature changes hands */
+
+#define VALUES  5 /* of a category, each a feature of its own */
+#define RENEWED (SENSORS + 2)
+#define WIDE    (SENSORS + VALUES)
+#define ROOM    16 /* columns of a stage to which more may come */
+
+/* Sensors and one of VALUES values; `rare`: the share of rows with one of them. */
+static void draw_category(uint64_t *seed, double rare, double *x) {
+    const double what = test_uniform(seed);
+    const int value = (int)(4 * test_uniform(seed));
+    draw(seed, SENSORS, x);
+    memset(x + SENSORS, 0, VALUES * sizeof *x);
+    x[SENSORS + value + (value >= RENEWED - SENSORS)] = what >= rare;
+    x[RENEWED] = what < rare;
+}
+
+static struct svi_judgement step_wide(struct svi_novelty_stage *s, double *x, int t) {
+    const struct svi_message m = {.has_x = true, .kind = SVI_SPARSE, .d = WIDE, .x = x};
+    assert_int_equal(svi_novelty_stage_reserve(s, &m, NULL), SVS_OK);
+    svi_novelty_stage_judge(s, &m, t);
+    svi_novelty_stage_learn(s, &m);
+    return s->judgement;
+}
+
+/* Everything that follows from the raw values that are held is what they say. */
+static void assert_consistent(const svi_detector *d) {
+    const svs_novelty_model *v = &d->view;
+    double *const u = aligned_alloc(64, (size_t)d->stride * sizeof *u);
+    for (int i = 0; i < d->now.points && d->ready; i++) {
+        const struct svi_points all = {d->at, d->stride, d->now.points, d->lacking > 0};
+        svi_coordinates_apply(&d->coordinates, d->raw + (size_t)i * (size_t)d->o.d, u);
+        for (int j = 0; j < d->stride; j++)
+            assert_true(u[j] == d->at[i * d->stride + j] || (isnan(u[j]) && isnan(d->at[i * d->stride + j])));
+        for (int g = 0; g < d->members; g++) {
+            double k[256];
+            const struct svi_active_set *h = &d->set[g];
+            assert_int_equal(h->count, d->now.points);
+            assert_true(h->z == v->member[g].z && v->member[g].count == h->count);
+            svi_similarity_gap(&d->similarity, &all, 0, all.count, u, k);
+            svi_similarity_of_gap(&d->similarity, v->member[g].gamma, k, d->norm2, d->norm2[i], all.count, k);
+            for (int b = 0; b < h->count; b++)
+                assert_true(b == i || fabs(h->k[i * h->room + b] - k[b]) <= 1e-12);
+        }
+    }
+    assert_int_equal(d->ready && d->o.model.kernel != SVS_NOVELTY_POLYNOMIAL ? d->lacking : 0,
+                     d->ready && d->o.model.kernel != SVS_NOVELTY_POLYNOMIAL ? count_lacking(d) : 0);
+    assert_true(d->now.joined - d->now.left == d->now.points);
+    free(u);
+}
+
+static void assert_says_nothing(const struct svi_novelty_stage *s, int feature) {
+    const svi_detector *d = s->detector;
+    double low, high;
+    for (int column = feature; column < d->o.d; column += s->rows.d) {
+        for (int i = 0; i < d->calibration.count; i++)
+            assert_true(!(d->rows[i * d->o.d + column] != 0) || isnan(d->rows[i * d->o.d + column]));
+        for (int i = 0; i < d->now.points; i++)
+            assert_true(!(d->raw[i * d->o.d + column] != 0) || isnan(d->raw[i * d->o.d + column]));
+        assert_true(d->range.width[column] == 0);
+        assert_true(!svi_detector_range(d, column, &low, &high) || (low == 0 && high == 0));
+    }
+}
+
+static void consistent_after_any_renewal(void **state) {
+    (void)state;
+    for (int k = 0; k < often(24, 6); k++) {
+        const int lags = 1 + k / 3 % 3 * 2, kernel = k % 3;
+        struct svi_novelty_stage a, b;
+        uint64_t seed = 300 + (uint64_t)k;
+        open_stage(&a, lags, kernel);
+        open_stage(&b, lags, kernel);
+        for (int t = 0; t < 1400; t++) {
+            double x[WIDE];
+            draw_category(&seed, 0.05, x);
+            lose(&seed, WIDE, k % 2 ? 0.1 : 0, x);
+            if (test_uniform(&seed) < 0.03) {
+                const int feature = (int)(test_random(&seed) % WIDE);
+                svi_novelty_stage_renew(&a, feature);
+                svi_novelty_stage_renew(&b, feature);
+                if (a.detector && t % 5 == 0) {
+                    struct svi_detector_health h;
+                    assert_says_nothing(&a, feature);
+                    assert_consistent(a.detector);
+                    svi_detector_health(a.detector, &h);
+                    assert_true(k % 2 || kernel == SVS_NOVELTY_POLYNOMIAL || h.violation <= 1e-6);
+                }
+                if (t % 7 == 0)
+                    reload(&b, lags, kernel);
+            }
+            const struct svi_judgement one = step_wide(&a, x, t), other = step_wide(&b, x, t);
+            assert_true(isfinite(one.surprise) && (!a.judged || (one.p > 0 && one.p <= 1)));
+            assert_memory_equal(&one.surprise, &other.surprise, sizeof one.surprise);
+            assert_true(one.p == other.p && one.excess == other.excess);
+        }
+        svi_novelty_stage_free(&a);
+        svi_novelty_stage_free(&b);
+    }
+}
+
+/* Of a feature that was never set renewal changes nothing; and one that was often set is as new after it as that. */
+static void a_renewed_feature_is_new(void **state) {
+    (void)state;
+    for (int kernel = 0; kernel < 2; kernel++) {
+        struct svi_novelty_stage never, same, was;
+        uint64_t seed = 41, again = 41;
+        double x[ROOM] = {0}, y[ROOM] = {0}, before, novelty[2], p, usual;
+        int suspicious = 0;
+        open_stage(&never, 1, kernel);
+        open_stage(&same, 1, kernel);
+        open_stage(&was, 1, kernel);
+        for (int t = 0; t < 3000; t++) {
+            draw_category(&seed, 0, x);
+            draw_category(&again, t < 2500 ? 0.05 : 0, y);
+            if (t % 300 == 299)
+                svi_novelty_stage_renew(&same, RENEWED);
+            const struct svi_judgement one = step_wide(&never, x, t), other = step_wide(&same, x, t);
+            assert_memory_equal(&one.surprise, &other.surprise, sizeof one.surprise);
+            assert_true(one.p == other.p);
+            step_wide(&was, y, t);
+        }
+        memset(x, 0, sizeof x);
+        for (int j = 0; j < SENSORS; j++)
+            x[j] = 10 * j;
+        x[RENEWED] = 1;
+        assert_true(svi_detector_peek(was.detector, x, &before, &p));
+        svi_novelty_stage_renew(&was, RENEWED);
+        assert_true(svi_detector_peek(was.detector, x, &novelty[0], &p));
+        assert_true(svi_detector_peek(never.detector, x, &novelty[1], &p));
+        x[RENEWED] = 0;
+        x[RENEWED - 1] = 1;
+        assert_true(svi_detector_peek(was.detector, x, &usual, &p));
+        if (fabs(novelty[0] - novelty[1]) > 0.1 || novelty[0] < before + 0.1 || novelty[0] < usual + 0.1)
+            fail_msg("novelty %g where it was %g, of a new feature %g, of a usual row %g", novelty[0], before,
+                     novelty[1], usual);
+        for (int t = 0; t < 1000; t++) { /* ten renewals later usual rows are usual */
+            draw_category(&again, 0, y);
+            if (t % 100 == 50)
+                svi_novelty_stage_renew(&was, RENEWED);
+            suspicious += step_wide(&was, y, t).p <= 0.05;
+        }
+        assert_true(suspicious < 100);
+        svi_novelty_stage_free(&never);
+        svi_novelty_stage_free(&same);
+        svi_novelty_stage_free(&was);
+    }
+}
+
 /* ---- distances */
 
 /* By its words: over the coordinates that both have, times d / their number. */
@@ -432,6 +580,8 @@ int main(void) {
         cmocka_unit_test(bounded_on_any_walk_with_gaps),
         cmocka_unit_test(goes_on_from_an_archive_with_gaps),
         cmocka_unit_test(no_gap_no_difference),
+        cmocka_unit_test(consistent_after_any_renewal),
+        cmocka_unit_test(a_renewed_feature_is_new),
         cmocka_unit_test(distances_leave_out_what_is_missing),
         cmocka_unit_test(rows_of_files_lack_values),
         cmocka_unit_test(whole_models_score_rows_with_gaps),
