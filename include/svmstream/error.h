@@ -64,7 +64,8 @@ extern "C" {
     X(OTHER_COLUMNS, other_columns, "the names of the columns are not those of the stream")                  \
     X(CLOCK_MOVED, clock_moved, "the clock of the machine was moved; what is held has moved along")          \
     X(SOURCE_FORGOTTEN, source_forgotten,                                                                    \
-      "the `src` is not known (any more) and its `n` is not 0: say hello, then go on as it says")
+      "the `src` is not known (any more) and its `n` is not 0: say hello, then go on as it says")            \
+    X(NOT_JSON, not_json, "a message on a socket begins like JSON and is not JSON")
 
 typedef enum svs_code {
 #define X(constant, name, text) SVS_##constant,

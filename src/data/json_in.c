@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "data/number.h"
 
 /* Text that is not known to be JSON yet. */
 struct check {
@@ -37,7 +36,8 @@ static bool at_end(struct check *c) {
 static svs_code json_in_refuse(const struct check *c, const char *what) {
     size_t at = (size_t)(c->at - c->start) + 1;
     if (c->at >= c->end)
-        return svi_fail(c->err, SVS_TRUNCATED, "the JSON text ends too early: %s expected", what);
+        return svi_fail(c->err, SVS_TRUNCATED, "the JSON text ends too early, after %zu bytes: %s expected",
+                        at - 1, what);
     char text[24];
     size_t left = (size_t)(c->end - c->at);
     svi_escape(text, sizeof text, c->at, left < 12 ? left : 12);
@@ -124,17 +124,28 @@ static bool json_in_take_word(struct check *c, const char *word) {
     return true;
 }
 
-/* svi_number takes a little more than JSON does: a leading plus, zeros in front, a bare point. */
+static const char *past_digits(const char *p) {
+    while (json_in_is_digit(*p))
+        p++;
+    return p;
+}
+
+/* Its form alone; svi_number, which takes a little more (a leading plus, zeros in front, a bare point), makes
+ * it a number later. The byte at the end is part of none. */
 static svs_code check_number(struct check *c) {
-    double value;
-    const char *p = c->at + (*c->at == '-');
-    const char *stop = svi_number(c->at, &value);
-    if (stop == c->at || !json_in_is_digit(*p) || (*p == '0' && json_in_is_digit(p[1])))
+    const char *first = c->at + (*c->at == '-'), *p = past_digits(first);
+    if (p == first || (*first == '0' && p > first + 1))
         return json_in_take_word(c, "-Infinity") ? SVS_OK : json_in_refuse(c, "a value");
-    const char *point = memchr(p, '.', (size_t)(stop - p));
-    if (point && !json_in_is_digit(point[1]))
+    if (*p == '.' && !json_in_is_digit(p[1]))
         return json_in_refuse(c, "a number with digits after its point");
-    c->at = stop;
+    if (*p == '.')
+        p = past_digits(p + 1);
+    if (*p == 'e' || *p == 'E') {
+        const char *exponent = p + 1 + (p[1] == '-' || p[1] == '+');
+        if (json_in_is_digit(*exponent))
+            p = past_digits(exponent);
+    }
+    c->at = p;
     return SVS_OK;
 }
 
@@ -144,8 +155,8 @@ static svs_code check_container(struct check *c, int depth) {
     bool object = *c->at++ == '{';
     char close = object ? '}' : ']';
     if (depth == 0)
-        return svi_fail(c->err, SVS_TOO_DEEP, "objects and arrays are nested more than %d deep",
-                        c->depth_max);
+        return svi_fail(c->err, SVS_TOO_DEEP, "objects and arrays are nested more than %d deep at byte %zu",
+                        c->depth_max, (size_t)(c->at - c->start));
     if (!at_end(c) && *c->at == close)
         return c->at++, SVS_OK;
     for (;;) {

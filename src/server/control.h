@@ -4,6 +4,7 @@
 #define SVI_CONTROL_H
 
 #include "engine/engine.h"
+#include "wire/json_message.h"
 
 struct svi_write_ahead;
 
@@ -17,9 +18,16 @@ struct svi_control {
     bool text_rows; /* rows of text come in, whose columns have their places: features and classes stay */
     bool failed;    /* the state cannot be kept any more: the process must end, for this reason */
     svs_error failure;
+    struct svi_json_input json; /* for all messages that come as JSON, those of the input too */
+    struct svi_bytes request;   /* one in JSON, as msgpack */
 };
 
-/* Always leaves a complete reply in `out` (replaced): {ok: true, ...} or {error, code}. SVS_NO_MEMORY only.
+/* Frees what it owns: buffers. */
+void svi_control_clear(struct svi_control *c);
+
+/* The request is msgpack or JSON, the reply always msgpack.
+ *
+ * Always leaves a complete reply in `out` (replaced): {ok: true, ...} or {error, code}. SVS_NO_MEMORY only.
  */
 svs_code svi_control_handle(struct svi_control *c, const void *request, size_t length, double now,
                             struct svi_bytes *out);

@@ -1,4 +1,4 @@
-/* Messages from the input socket, a turn at a time: received, parsed, judged, written ahead, applied,
+/* Messages from the input socket, a turn at a time: received, parsed (JSON is turned into msgpack), judged, written ahead, applied,
  * answered.
  *
  * Each message is parsed once, when it is received (svi_envelope_read); the verdict on it (may its sender
@@ -23,6 +23,7 @@
 #include "engine/sources.h"
 #include "state/write_ahead.h"
 #include "server/router.h"
+#include "wire/json.h"
 
 /* One turn takes at most this, so that the control socket has its turn well within 100 ms. */
 #define QUEUE         1000 /* messages of a producer, and bytes */
@@ -45,7 +46,8 @@ enum verdict {
     WRONG_SOURCE, /* its sender may not use this src */
     OVER_QUOTA,   /* its sender has as many sources as it may have */
     NOT_ITS_OWN,  /* bye to the source of another key */
-    UNNUMBERED    /* exactly-once needs src and n */
+    UNNUMBERED,   /* exactly-once needs src and n */
+    UNREADABLE    /* JSON that is none: its envelope has the reason and no bytes */
 };
 
 svs_code svi_ingest_zmq_new(struct svi_ingest_zmq *in, svs_error *err) {
@@ -56,7 +58,8 @@ svs_code svi_ingest_zmq_new(struct svi_ingest_zmq *in, svs_error *err) {
         b->envelope = svi_alloc_array(TURN_MESSAGES, sizeof *b->envelope);
         b->verdict = svi_alloc(TURN_MESSAGES);
         b->owner = svi_alloc_array(TURN_MESSAGES, sizeof *b->owner);
-        good = good && b->queue && b->envelope && b->verdict && b->owner;
+        b->place = svi_alloc_array(TURN_MESSAGES, sizeof *b->place);
+        good = good && b->queue && b->envelope && b->verdict && b->owner && b->place;
     }
     in->first = &in->batch[0];
     in->second = &in->batch[1];
@@ -69,6 +72,7 @@ static void ingest_zmq_clear(struct svi_batch *b) {
         svi_request_close(&b->queue[i]);
     b->count = b->done = 0;
     b->bytes = 0;
+    b->converted.size = 0;
 }
 
 void svi_ingest_zmq_free(struct svi_ingest_zmq *in) {
@@ -78,8 +82,11 @@ void svi_ingest_zmq_free(struct svi_ingest_zmq *in) {
         svi_free(in->batch[i].envelope);
         svi_free(in->batch[i].verdict);
         svi_free(in->batch[i].owner);
+        svi_free(in->batch[i].place);
+        svi_bytes_clear(&in->batch[i].converted);
     }
     svi_bytes_clear(&in->reply);
+    svi_bytes_clear(&in->text);
 }
 
 static bool ingest_zmq_answers(const struct svi_ingest_zmq *in) {
@@ -157,6 +164,8 @@ static enum verdict verdict_of(struct svi_ingest_zmq *in, struct svi_request *r,
         return FORBIDDEN;
     if (!svi_access_admits_source(in->access, &r->body, env->src, env->src_length))
         return WRONG_SOURCE;
+    if (env->shown && env->size == 0)
+        return UNREADABLE;
     const bool greets = env->hello || env->bye;
     if (svi_settings_delivery(in->settings) == SVI_EXACTLY_ONCE && !greets && !svi_envelope_numbered(env))
         return UNNUMBERED;
@@ -182,6 +191,48 @@ static bool ingest_zmq_receive(struct svi_ingest_zmq *in, struct svi_request *r)
     return any;
 }
 
+/* The buffer of what came as JSON has moved: the envelopes in it are read again. */
+static void batch_read_again(struct svi_batch *b) {
+    for (int i = 0; i < b->count; i++) {
+        struct svi_envelope *env = &b->envelope[i];
+        const void *shown = env->shown;
+        const size_t shown_size = env->shown_size;
+        if (!shown || env->size == 0)
+            continue;
+        svi_envelope_read(env, b->converted.data + b->place[i], env->size);
+        env->shown = shown;
+        env->shown_size = shown_size;
+    }
+}
+
+/* JSON -> the message that a producer would have sent: the envelope is that one's. */
+static void batch_read_json(struct svi_batch *b, struct svi_json_input *json, const void *text, size_t size) {
+    struct svi_envelope *env = &b->envelope[b->count];
+    const uintptr_t before = (uintptr_t)b->converted.data;
+    const size_t at = b->converted.size;
+    svs_error err;
+    svs_code code = svi_json_message(json, text, size, &b->converted, &err);
+    if ((uintptr_t)b->converted.data != before)
+        batch_read_again(b);
+    b->place[b->count] = at;
+    svi_envelope_read(env, code == SVS_OK ? b->converted.data + at : text, b->converted.size - at);
+    env->shown = text;
+    env->shown_size = size;
+    if (code != SVS_OK)
+        env->form = err;
+}
+
+/* The one parse of this message. */
+static void batch_read(struct svi_batch *b, struct svi_json_input *json) {
+    zmq_msg_t *m = &b->queue[b->count].body;
+    const void *bytes = zmq_msg_data(m);
+    const size_t size = zmq_msg_size(m);
+    if (svi_json_begins(bytes, size))
+        batch_read_json(b, json, bytes, size);
+    else
+        svi_envelope_read(&b->envelope[b->count], bytes, size);
+}
+
 /* Adds what has come to the batch, up to as much as the last turns say can be done in time; returns its
  * bytes. */
 static size_t ingest_zmq_take(struct svi_ingest_zmq *in, struct svi_batch *b, double now) {
@@ -190,13 +241,14 @@ static size_t ingest_zmq_take(struct svi_ingest_zmq *in, struct svi_batch *b, do
     b->now = now;
     if (b->count == 0)
         b->began = svi_monotonic();
-    while (b->count < TURN_MESSAGES && (b->count == 0 || b->bytes < most) &&
+    while (b->count < TURN_MESSAGES &&
+           (b->count == 0 || (b->bytes < most && b->converted.size < TURN_BYTES)) &&
            ingest_zmq_receive(in, &b->queue[b->count])) {
         zmq_msg_t *m = &b->queue[b->count].body;
         b->bytes += zmq_msg_size(m);
         in->largest = zmq_msg_size(m) > in->largest ? zmq_msg_size(m) : in->largest;
         struct svi_envelope *env = &b->envelope[b->count];
-        svi_envelope_read(env, zmq_msg_data(m), zmq_msg_size(m)); /* the one parse of this message */
+        batch_read(b, &in->control->json);
         b->verdict[b->count] = (uint8_t)verdict_of(in, &b->queue[b->count], env, now, &b->owner[b->count]);
         b->count++;
     }
@@ -214,6 +266,16 @@ static const svs_error reasons[] = {
     [UNNUMBERED] = {SVS_NO_SOURCE, "delivery exactly-once accepts numbered samples only: give src and n"},
 };
 
+static const svs_error *reason_of(const struct svi_envelope *env, enum verdict verdict) {
+    return verdict == UNREADABLE ? &env->form : &reasons[verdict];
+}
+
+static void ingest_zmq_refuse(const struct svi_ingest_zmq *in, const struct svi_envelope *env,
+                              const svs_error *why, double now) {
+    svi_engine_refuse(in->control->engine, why->code, why->text, env->shown ? env->shown : env->bytes,
+                      env->shown ? env->shown_size : env->size, now);
+}
+
 typedef svs_code commit(svi_write_ahead *w, svs_error *err);
 
 /* A full disk is reported by b->full. */
@@ -224,10 +286,10 @@ static svs_code ingest_zmq_write_ahead(struct svi_ingest_zmq *in, struct svi_bat
     svs_code code = SVS_OK;
     for (int i = 0; w && i < b->count && code == SVS_OK; i++) {
         const struct svi_envelope *env = &b->envelope[i];
-        const svs_error *why = &reasons[b->verdict[i]];
+        const svs_error *why = reason_of(env, (enum verdict)b->verdict[i]);
         if (b->verdict[i] == APPLY)
             code = svi_write_ahead_append(w, kind, b->now, env->bytes, env->size, &in->why);
-        else if (b->verdict[i] == UNNUMBERED)
+        else if (b->verdict[i] == UNNUMBERED || b->verdict[i] == UNREADABLE)
             code = svi_write_ahead_append_refusal(w, why->code, why->text, b->now, &in->why);
     }
     if (code != SVS_OK)
@@ -241,7 +303,13 @@ static svs_code ingest_zmq_write_ahead(struct svi_ingest_zmq *in, struct svi_bat
 /* ---- what becomes of each */
 
 bool svi_ingest_zmq_reply(struct svi_ingest_zmq *in, void *socket, struct svi_request *r, svs_code code) {
-    bool sent = code == SVS_OK && svi_request_reply(socket, r, in->reply.data, in->reply.size);
+    const struct svi_bytes *reply = &in->reply;
+    if (code == SVS_OK && svi_json_begins(zmq_msg_data(&r->body), zmq_msg_size(&r->body))) {
+        in->text.size = 0;
+        code = svi_json_msgpack(&in->text, reply->data, reply->size, NULL);
+        reply = &in->text;
+    }
+    bool sent = code == SVS_OK && svi_request_reply(socket, r, reply->data, reply->size);
     in->replies_lost += !sent;
     return sent;
 }
@@ -256,10 +324,10 @@ static void ingest_zmq_settle(struct svi_ingest_zmq *in, struct svi_batch *b, in
     struct svi_envelope *env = &b->envelope[i];
     const enum verdict verdict = (enum verdict)b->verdict[i];
     const bool declined = verdict == APPLY && b->full;
-    const svs_error *why = verdict > ANSWER ? &reasons[verdict] : declined ? &in->why : NULL;
+    const svs_error *why = verdict > ANSWER ? reason_of(env, verdict) : declined ? &in->why : NULL;
     const bool reported = verdict == FORBIDDEN || verdict == WRONG_SOURCE; /* by access */
     if (verdict > ANSWER && !reported && !b->full)                         /* a full disk was reported once */
-        svi_engine_refuse(in->control->engine, why->code, why->text, env->bytes, env->size, b->now);
+        ingest_zmq_refuse(in, env, why, b->now);
     in->declined += declined;
     svs_code code = why                 ? svi_router_decline(in->control, env, why, &in->reply)
                     : verdict == ANSWER ? svi_router_answer(in->control, env, &in->reply)
@@ -271,13 +339,22 @@ static void ingest_zmq_settle(struct svi_ingest_zmq *in, struct svi_batch *b, in
         svi_ingest_zmq_reply(in, in->socket, r, code);
 }
 
+/* Where there are no replies: what is refused becomes an event. */
+static void ingest_zmq_apply(struct svi_ingest_zmq *in, const struct svi_batch *b, int i) {
+    struct svi_envelope *env = &b->envelope[i];
+    if (b->verdict[i] == APPLY)
+        svi_engine_apply(in->control->engine, env, b->now, false, NULL);
+    else if (b->verdict[i] == UNREADABLE)
+        ingest_zmq_refuse(in, env, &env->form, b->now);
+}
+
 /* `most` more of the batch; true: all of it is done. */
 static bool settle_some(struct svi_ingest_zmq *in, struct svi_batch *b, int most) {
     for (; b->done < b->count && most > 0 && !out_of_memory(in); b->done++, most--) {
         if (ingest_zmq_answers(in))
             ingest_zmq_settle(in, b, b->done);
-        else if (b->verdict[b->done] == APPLY) /* a refusal becomes an event */
-            svi_engine_apply(in->control->engine, &b->envelope[b->done], b->now, false, NULL);
+        else
+            ingest_zmq_apply(in, b, b->done);
     }
     if (b->done < b->count)
         return false;
@@ -394,7 +471,13 @@ double svi_ingest_zmq_batch_memory(const struct svi_settings *s) {
 double svi_ingest_zmq_memory(const struct svi_settings *s) {
     return 2 * (svi_ingest_zmq_batch_memory(s) +
                 TURN_MESSAGES *
-                    (sizeof(struct svi_request) + sizeof(struct svi_envelope) + sizeof(uint64_t) + 1.0));
+                    (sizeof(struct svi_request) + sizeof(struct svi_envelope) + sizeof(uint64_t) +
+                     sizeof(size_t) + 1.0));
+}
+
+double svi_ingest_zmq_converted(const struct svi_ingest_zmq *in) {
+    const size_t batches = in->batch[0].converted.capacity + in->batch[1].converted.capacity;
+    return (double)(batches + in->control->json.text.capacity);
 }
 
 void svi_ingest_zmq_figures(const struct svi_ingest_zmq *in) {

@@ -14,6 +14,8 @@ struct svi_batch {
     struct svi_envelope *envelope; /* of each */
     uint8_t *verdict;              /* of each (ingest_zmq.c) */
     uint64_t *owner;               /* of the source that it may make */
+    size_t *place;                 /* in `converted`, of what came as JSON */
+    struct svi_bytes converted;    /* that, as msgpack */
     int count, done;               /* of them are settled */
     size_t bytes;
     double now, began; /* arrival clock, monotonic */
@@ -39,7 +41,7 @@ struct svi_ingest_zmq {
     size_t largest;                             /* bytes of a message so far */
     int64_t declined;
     int64_t replies_lost;
-    struct svi_bytes reply;
+    struct svi_bytes reply, text; /* the reply, and as JSON */
 };
 
 /* The fields of the server are set. SVS_NO_MEMORY. */
@@ -62,10 +64,13 @@ int svi_ingest_zmq_queue(const struct svi_settings *s);
 double svi_ingest_zmq_batch_memory(const struct svi_settings *s);
 double svi_ingest_zmq_memory(const struct svi_settings *s);
 
+/* Bytes that messages in JSON have needed so far, besides. */
+double svi_ingest_zmq_converted(const struct svi_ingest_zmq *in);
+
 /* Gauges for stats and status, those of the write-ahead too. */
 void svi_ingest_zmq_figures(const struct svi_ingest_zmq *in);
 
-/* Sends in->reply as the reply to r. False: it could not be sent, which is counted; code: of making it. */
+/* Sends in->reply as the reply to r, as JSON where r is JSON. False: it could not be sent, which is counted; code: of making it. */
 bool svi_ingest_zmq_reply(struct svi_ingest_zmq *in, void *socket, struct svi_request *r, svs_code code);
 
 #endif

@@ -22,6 +22,7 @@
 #include "base/fail.h"
 #include "server/control.h"
 #include "server/event_log.h"
+#include "server/live_figures.h"
 #include "net/access.h"
 #include "server/ingest_zmq.h"
 #include "net/vacancy.h"
@@ -62,7 +63,8 @@ struct server {
     struct svi_bytes record;
     svi_ingest_stdin *rows; /* `in` is "-" */
     struct svi_score_lines lines;
-    struct svi_event_log log; /* of sockets */
+    struct svi_event_log log;     /* of sockets */
+    struct svi_live_figures live; /* of rows */
     struct svi_latency latency;
     struct svi_signals signals;
     struct svi_reload reload;
@@ -119,7 +121,8 @@ static svs_code begin_clock(struct server *p, svs_error *err) {
 static void predict_memory(struct server *p) {
     const int64_t peers = svi_access_fd(&p->access) < 0 ? 1 : svi_access_connections(&p->access);
     const double each = (double)svi_ingest_zmq_queue(&p->settings) * (double)(p->messages.largest + QUEUED);
-    svi_server_predict_memory(&p->settings, p->engine, p->in ? (double)(peers > 1 ? peers : 1) * each : 0);
+    const double queues = p->in ? (double)(peers > 1 ? peers : 1) * each : 0;
+    svi_server_predict_memory(&p->settings, p->engine, queues + svi_ingest_zmq_converted(&p->messages));
 }
 
 /* ---- events ---- */
@@ -209,15 +212,28 @@ static bool server_answer(struct server *p) {
     return true;
 }
 
+static void server_log_note(struct server *p) {
+    const char *note = p->settings.method == SVI_METHOD_NONE ? NULL : svi_ingest_stdin_note(p->rows);
+    if (note && p->hooks->log)
+        fprintf(p->hooks->log, "%s\n", note);
+}
+
+/* What there is to say of the columns comes before the first figures. */
+static void server_row_taken(void *user, int64_t row) {
+    struct server *p = user;
+    if (!svi_live_figures_due(&p->live, row))
+        return;
+    server_log_note(p);
+    svi_live_figures_show(&p->live);
+}
+
 static svs_code server_take_rows(struct server *p, bool fill, svs_error *err) {
     double start = svi_monotonic();
     int64_t before = svi_ingest_stdin_row(p->rows);
     bool ended = false;
     svs_code code = svi_ingest_stdin_turn(p->rows, fill, server_now(p), &ended, err);
     svi_latency_add(&p->latency, svi_monotonic() - start, svi_ingest_stdin_row(p->rows) - before);
-    const char *note = p->settings.method == SVI_METHOD_NONE ? NULL : svi_ingest_stdin_note(p->rows);
-    if (note && p->hooks->log)
-        fprintf(p->hooks->log, "%s\n", note);
+    server_log_note(p);
     p->stop = p->stop || ended;
     svs_error trouble;
     svs_code written = svi_score_lines_flush(&p->lines, p->signals.end, &trouble);
@@ -269,6 +285,7 @@ static double stats_wait(const struct server *p) {
 
 static long server_wait_ms(const struct server *p) {
     double left = fmin(svi_ingest_zmq_wait(&p->messages), svi_event_log_wait(&p->log));
+    left = fmin(left, svi_live_figures_wait(&p->live));
     if (p->out && p->settings.publish_seconds > 0)
         left = fmin(left, stats_wait(p));
     if (p->write_ahead)
@@ -364,6 +381,8 @@ static svs_code server_turn(struct server *p, svs_error *err) {
     if (code == SVS_OK)
         code = server_keep(p, err);
     svi_event_log_turn(&p->log, false);
+    if (svi_live_figures_wait(&p->live) <= 0)
+        svi_live_figures_show(&p->live);
     p->stop = p->stop || p->control.stop;
     return code;
 }
@@ -487,7 +506,21 @@ static svs_code open_sockets(struct server *p, svs_error *err) {
     if (p->hooks->scores && !out)
         p->lines.fd = fileno(p->hooks->scores);
     p->rows = svi_ingest_stdin_new(s, p->engine, p->write_ahead, err);
-    return p->rows ? SVS_OK : err->code;
+    if (!p->rows)
+        return err->code;
+    svi_live_figures_begin(&p->live, p->hooks->log, p->engine, p->hooks->every);
+    svi_ingest_stdin_watch(p->rows, server_row_taken, p);
+    return SVS_OK;
+}
+
+/* What the columns of flat rows in JSON are. */
+static struct svi_json_input json_columns(const struct svi_settings *s) {
+    return (struct svi_json_input){.label = s->label,
+                                   .id = s->id,
+                                   .ts = s->ts,
+                                   .weight = s->weight,
+                                   .ignore = s->ignore,
+                                   .categories = s->categories};
 }
 
 static svs_code server_build(struct server *p, svs_error *err) {
@@ -507,7 +540,8 @@ static svs_code server_build(struct server *p, svs_error *err) {
                                       .run = (uint64_t)(1e6 * svi_wall_clock()),
                                       .write_ahead = p->write_ahead,
                                       .text_rows = strcmp(p->settings.in, "-") == 0 &&
-                                                   strcmp(p->settings.in_format, "msgpack") != 0};
+                                                   strcmp(p->settings.in_format, "msgpack") != 0,
+                                      .json = json_columns(&p->settings)};
     p->messages = (struct svi_ingest_zmq){.settings = &p->settings,
                                           .control = &p->control,
                                           .access = &p->access,
@@ -556,6 +590,7 @@ static void server_dismantle(struct server *p, svs_code code, const svs_error *e
         while (zmq_ctx_term(p->context) != 0 && zmq_errno() == EINTR)
             ; /* waits for what is on its way out, as long as the sockets linger */
     svi_engine_free(&p->engine);
+    svi_control_clear(&p->control);
     svi_bytes_clear(&p->record);
     svi_bytes_clear(&p->lines.text);
     svi_bytes_clear(&p->lines.event);

@@ -197,16 +197,6 @@ static void envelope_read_source(struct svi_envelope *e) {
     }
 }
 
-/* JSON begins like a small integer with something behind it. */
-static bool is_json(const char *bytes, size_t size) {
-    const char *begin = bytes, *end = bytes + size;
-    while (begin < end && strchr(" \t\r\n", *begin) && *begin)
-        begin++;
-    while (end > begin && strchr(" \t\r\n", end[-1]) && end[-1])
-        end--;
-    return end - begin >= 2 && ((*begin == '{' && end[-1] == '}') || (*begin == '[' && end[-1] == ']'));
-}
-
 svs_code svi_envelope_read(struct svi_envelope *e, const void *bytes, size_t size) {
     e->bytes = bytes;
     e->size = size;
@@ -224,10 +214,6 @@ svs_code svi_envelope_read(struct svi_envelope *e, const void *bytes, size_t siz
     if (!envelope_scan(e)) {
         if (svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, &e->form) == SVS_OK) /* the two passes must agree */
             svi_fail(&e->form, SVS_NOT_MSGPACK, "the message cannot be read");
-        if (is_json(bytes, size))
-            svi_fail(
-                &e->form, e->form.code,
-                "the message is JSON: a socket takes msgpack (`svmstream feed` sends JSON lines as that)");
     } else if (e->left == 1 && !e->first.is_map && e->first.at == e->bytes) {
         struct svi_item item;
         svi_item_read(e->bytes, &item);

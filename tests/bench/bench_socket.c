@@ -3,6 +3,7 @@
  * ZeroMQ. Sender and receiver are processes of their own on both sides; both sides are measured in turns,
  * medians of ROUNDS. */
 #include <math.h>
+#include <stdarg.h>
 
 #include "bench.h"
 
@@ -172,6 +173,87 @@ static double throughput(int d, bool packed) {
            bench_quantile(judged, ROUNDS, 0.5), packed ? ">= 50 %" : ">= 60 %");
     bench_frames_free(&f);
     return b;
+}
+
+/* ---- JSON ---- */
+
+enum form { MSGPACK_MAP, JSON_ARRAY, JSON_OBJECT, JSON_FLAT, FORMS };
+
+static void put_text(msgpack_sbuffer *b, const char *format, ...) {
+    char text[64];
+    va_list arguments;
+    va_start(arguments, format);
+    int n = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    msgpack_sbuffer_write(b, text, (size_t)n);
+}
+
+/* The same sample in each form: values of six digits, as logs have them. */
+static void put_form(msgpack_sbuffer *b, enum form form, int d, uint64_t *seed) {
+    double x[512], sum = 0;
+    char text[32];
+    msgpack_packer to;
+    msgpack_packer_init(&to, b, msgpack_sbuffer_write);
+    for (int j = 0; j < d; j++) {
+        snprintf(text, sizeof text, "%.6g", bench_gauss(seed));
+        x[j] = strtod(text, NULL);
+        sum += j % 3 == 0 ? x[j] : 0;
+    }
+    const int y = sum + bench_gauss(seed) > 0;
+    if (form != MSGPACK_MAP) {
+        put_text(b, form == JSON_ARRAY ? "{\"x\": [" : form == JSON_OBJECT ? "{\"x\": {" : "{");
+        for (int j = 0; j < d; j++) {
+            if (form != JSON_ARRAY)
+                put_text(b, "\"f%d\": ", j);
+            put_text(b, "%.6g%s", x[j], j < d - 1 ? ", " : "");
+        }
+        put_text(b, "%s\"%s\": %d}", form == JSON_FLAT ? ", " : form == JSON_ARRAY ? "], " : "}, ",
+                 form == JSON_FLAT ? "label" : "y", y);
+        return;
+    }
+    msgpack_pack_map(&to, 2);
+    bench_pack_text(&to, "x");
+    msgpack_pack_map(&to, (size_t)d);
+    for (int j = 0; j < d; j++) {
+        snprintf(text, sizeof text, "f%d", j);
+        bench_pack_text(&to, text);
+        msgpack_pack_double(&to, x[j]);
+    }
+    bench_pack_text(&to, "y");
+    msgpack_pack_int(&to, y);
+}
+
+static struct bench_frames frames_of(enum form form, int d) {
+    struct bench_frames f = {DIFFERENT, 1, calloc(DIFFERENT, sizeof *f.frame)};
+    uint64_t seed = 1;
+    for (int i = 0; i < f.count; i++) {
+        msgpack_sbuffer b;
+        msgpack_sbuffer_init(&b);
+        put_form(&b, form, d, &seed);
+        f.frame[i].bytes = (uint8_t *)b.data;
+        f.frame[i].size = b.size;
+    }
+    return f;
+}
+
+/* Samples a second of each form, a message each. */
+static void json_throughput(int d, long messages) {
+    static const char *const names[FORMS] = {"msgpack map of names", "JSON, x an array", "JSON, x an object",
+                                             "JSON, a flat row"};
+    double rate[FORMS][ROUNDS], ratio[FORMS][ROUNDS];
+    struct bench_frames f[FORMS];
+    for (int k = 0; k < FORMS; k++)
+        f[k] = frames_of((enum form)k, d);
+    for (int i = 0; i < ROUNDS; i++)
+        for (int k = 0; k < FORMS; k++) {
+            rate[k][i] = real(&f[k], messages, "none", "none", false);
+            ratio[k][i] = rate[k][i] / rate[MSGPACK_MAP][i];
+        }
+    for (int k = 0; k < FORMS; k++) {
+        printf("%3d  %-22s %10.0f %10.0f %%   %s\n", d, names[k], bench_quantile(rate[k], ROUNDS, 0.5),
+               100 * bench_quantile(ratio[k], ROUNDS, 0.5), k == MSGPACK_MAP ? "" : ">= 200000");
+        bench_frames_free(&f[k]);
+    }
 }
 
 /* ---- latency ---- */
@@ -384,6 +466,9 @@ int main(void) {
     rate[1] = throughput(54, false);
     throughput(10, true);
     throughput(54, true);
+    printf("JSON beside msgpack, a sample a message, no novelty, no scores\n");
+    printf("  d  message                 samples/s  of msgpack   asked\n");
+    json_throughput(8, 400000);
     static const char *const without[] = {"--novelty", "none", NULL}, *const with[] = {NULL};
     printf("microseconds from send to answer, steady rate\n");
     printf("                           d    rate/s   echo p50  svmstream           echo p99  svmstream       "

@@ -99,5 +99,18 @@ beside_run /usr/bin/python3 "$examples/subscriber.py"
 status "the subscriber in Python ends well" $? "$folder/subscriber"
 expect "its own scores equal those of the process" "$folder/subscriber" '^([12][0-9][0-9]|300) scores compared, \1 equal, \1 with the same class$'
 
+# JSON without a library. All of it has come when the status says so.
+json_rows() {
+    zcat "$examples/weather.csv.gz" | head -n 501 | awk -F, 'NR == 1 {split($0, name); next}
+        {for (i = 1; i <= NF; i++) printf "%s\"%s\": %s", (i > 1 ? ", " : "{"), name[i], $i; print "}"}' >"$folder/rows"
+    "$examples/json.sh" "$1" <"$folder/rows" || return
+    for _ in $(seq 2000); do
+        "$SVMSTREAM" ctl --ctl "$ctl" status || return
+    done | grep -m 1 -o '"errors":0,.*"seen":500,"labelled":500,"learned":500,'
+}
+beside_run json_rows
+status "the producer of JSON ends well" $? "$folder/subscriber"
+expect "all of its rows are learned" "$folder/subscriber" '"learned":500,'
+
 echo "1..$n"
 exit $failed

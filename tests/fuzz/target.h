@@ -145,6 +145,7 @@ static inline void fuzz_engine_open(struct fuzz_engine *f, unsigned kind) {
 
 static inline void fuzz_engine_close(struct fuzz_engine *f) {
     svi_engine_free(&f->engine);
+    svi_control_clear(&f->control);
     svi_bytes_clear(&f->frame);
     svi_bytes_clear(&f->event);
     svi_bytes_clear(&f->reply);

@@ -19,6 +19,7 @@
 #include "svmstream/model.h"
 #include "wire/decode.h"
 #include "wire/event.h"
+#include "wire/json_message.h"
 
 /* Runs `attempt` with the first, second, ... allocation failing until it succeeds; returns how often it
  * failed. */
@@ -56,6 +57,24 @@ static svs_code add_forty_names(svs_error *err) {
     }
     assert_true(svi_features_check(f));
     svs_features_free(&f);
+    return code;
+}
+
+/* A text that outgrows the first buffers, with a string that needs room of its own. */
+static svs_code convert_json(svs_error *err) {
+    struct svi_json_input in = {0};
+    struct svi_bytes out = {0};
+    char text[2000] = "{\"op\":\"";
+    for (int i = 0; i < 300; i++)
+        strcat(text, "\\n");
+    strcat(text, "\",\"x\":[");
+    for (int i = 0; i < 300; i++)
+        strcat(text, "1.5,");
+    strcat(text, "1]}");
+    svs_code code = svi_json_message(&in, text, strlen(text), &out, err);
+    assert_true(code == SVS_OK ? out.size > 2700 : out.size == 0);
+    svi_bytes_clear(&out);
+    svi_json_input_clear(&in);
     return code;
 }
 
@@ -165,6 +184,7 @@ static void test_each_allocation_fails(void **state) {
     assert_true(fail_each(encode_event) >= 2);
     assert_true(fail_each(append_model) >= 1);
     assert_true(fail_each(encode_message) >= 2);
+    assert_true(fail_each(convert_json) >= 4);
     assert_true(fail_each(decode_model) >= 6);
 }
 

@@ -1,0 +1,435 @@
+/* JSON text -> msgpack, in one pass over text that was checked.
+ *
+ * data/json_in.h checks the whole text first, so nothing here looks at a length, and what is refused is
+ * refused before a byte is written. Values are written in the order of the text. The head of a container needs
+ * the number of its elements, which is known at its end: one byte is left for it, and what has more than 15
+ * elements moves up by two bytes or four.
+ *
+ * A flat row becomes two maps: its features are written into x as they come; the few columns that have a
+ * meaning of their own are noted (struct flat_row) and written after x.
+ *
+ * Read convert_value, then convert_sample and convert_flat, svi_json_message last. */
+#include "wire/json_message.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "data/cell.h"
+#include "data/json_in.h"
+#include "data/number.h"
+#include "data/time_text.h"
+#include "wire/envelope.h"
+#include "wire/pack.h"
+
+#define SHORTEST_TIME 10 /* 2026-11-22 */
+#define STRING_HEAD   5  /* bytes in front of a string, at most */
+#define NOTED_MAX     8  /* columns with a meaning: of more, one is a duplicate, which is refused */
+
+struct conversion {
+    struct svi_json_input *in;
+    struct svi_pack pack;
+    bool too_many; /* elements of a batch */
+};
+
+enum column_role { ROLE_FEATURE, ROLE_LABEL, ROLE_ID, ROLE_TIME, ROLE_WEIGHT, ROLE_NONE };
+
+/* The columns of a flat row that are no features. */
+struct flat_row {
+    struct {
+        enum column_role role;
+        const char *value;
+    } noted[NOTED_MAX];
+    int count;
+};
+
+static const char *past_blanks(const char *p) {
+    while (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')
+        p++;
+    return p;
+}
+
+/* ---- containers */
+
+static size_t container_open(struct conversion *c) {
+    const size_t at = c->pack.out->size;
+    svi_pack_raw(&c->pack, "", 1);
+    return at;
+}
+
+static void container_close(struct conversion *c, size_t at, uint32_t count, bool map) {
+    struct svi_bytes *out = c->pack.out;
+    const size_t more = count < 16 ? 0 : count < 65536 ? 2 : 4;
+    svi_pack_raw(&c->pack, "\0\0\0", more);
+    if (c->pack.failed)
+        return;
+    uint8_t *head = out->data + at;
+    if (more == 0) {
+        *head = (uint8_t)((map ? 0x80 : 0x90) | count);
+        return;
+    }
+    memmove(head + 1 + more, head + 1, out->size - at - 1 - more);
+    *head = (uint8_t)((map ? 0xde : 0xdc) + (more == 4));
+    for (size_t i = more; i > 0; i--, count >>= 8)
+        head[i] = (uint8_t)count;
+}
+
+/* ---- values */
+
+/* Where `size` bytes more are written, NULL without memory; what is written is then added to the size. */
+static uint8_t *convert_room(struct conversion *c, size_t size) {
+    struct svi_bytes *out = c->pack.out;
+    c->pack.failed = c->pack.failed || svi_bytes_reserve(out, size) != SVS_OK;
+    return c->pack.failed ? NULL : out->data + out->size;
+}
+
+/* A double with its bits: NaN too, which is refused as what it is. */
+static void convert_real(struct conversion *c, double r) {
+    uint8_t *to = convert_room(c, 9);
+    uint64_t bits;
+    memcpy(&bits, &r, sizeof bits);
+    if (to)
+        c->pack.out->size += (size_t)(svi_store_word(to, SVI_LEAD_DOUBLE, bits) - to);
+}
+
+static const char *convert_number(struct conversion *c, const char *value) {
+    int64_t i = 0;
+    double r = 0;
+    const char *end = value + 1;
+    while (*end >= '0' && *end <= '9')
+        end++;
+    const bool whole = *end != '.' && *end != 'e' && *end != 'E';
+    if (whole && svi_integer(value, &i) == end && (i != 0 || *value != '-')) {
+        svi_pack_int(&c->pack, i);
+        return end;
+    }
+    end = svi_number(value, &r);
+    convert_real(c, r);
+    return end;
+}
+
+/* What has escapes is unescaped after room for the longest head, and moved to its place. */
+static void convert_string(struct conversion *c, struct svi_span raw) {
+    struct svi_bytes *out = c->pack.out;
+    struct svi_span text = raw;
+    const size_t most = (size_t)(raw.end - raw.at);
+    uint8_t *to = convert_room(c, STRING_HEAD + most);
+    if (!to)
+        return;
+    svi_json_unescape(raw, (char *)to + STRING_HEAD, most, &text);
+    const size_t length = (size_t)(text.end - text.at);
+    if (length < 32)
+        out->data[out->size++] = (uint8_t)(0xa0 | length);
+    else
+        msgpack_pack_str(&c->pack.packer, length);
+    memmove(out->data + out->size, text.at, length);
+    out->size += length;
+}
+
+static const char *convert_container(struct conversion *c, const char *value, bool feature);
+
+/* Returns what follows the value. `feature`: true and false are numbers. */
+static const char *convert_value(struct conversion *c, const char *value, bool feature) {
+    struct svi_span raw;
+    const enum svi_json_type type = svi_json_type(value);
+    switch (type) {
+    case SVI_JSON_NUMBER:
+        return convert_number(c, value);
+    case SVI_JSON_STRING:
+        value = svi_json_string_at(value, &raw);
+        convert_string(c, raw);
+        return value;
+    case SVI_JSON_ARRAY:
+    case SVI_JSON_OBJECT:
+        return convert_container(c, value, false);
+    case SVI_JSON_NOT_FINITE:
+        convert_real(c, *value == 'N' ? (double)NAN : *value == '-' ? -INFINITY : INFINITY);
+        break;
+    case SVI_JSON_NULL:
+        svi_pack_nil(&c->pack);
+        break;
+    default:
+        if (feature)
+            svi_pack_int(&c->pack, type == SVI_JSON_TRUE);
+        else
+            svi_pack_bool(&c->pack, type == SVI_JSON_TRUE);
+    }
+    return svi_json_skip(value);
+}
+
+static const char *convert_container(struct conversion *c, const char *value, bool feature) {
+    const bool object = *value == '{';
+    const size_t at = container_open(c);
+    uint32_t count = 0;
+    for (const char *p = svi_json_first(value); p; p = svi_json_next(value)) {
+        struct svi_span key;
+        if (object) {
+            p = svi_json_key(p, &key);
+            convert_string(c, key);
+        }
+        value = convert_value(c, p, feature);
+        count++;
+    }
+    container_close(c, at, count, object);
+    return past_blanks(count > 0 ? value : past_blanks(value + 1)) + 1;
+}
+
+/* ---- samples */
+
+static void convert_missing(struct conversion *c) {
+    svi_put_text(&c->pack, "missing", "mean");
+}
+
+/* ISO 8601 text, without a zone in UTC. It may have escapes only where it is none. */
+static bool is_time_text(const char *value, double *seconds) {
+    struct svi_span raw;
+    if (svi_json_type(value) != SVI_JSON_STRING)
+        return false;
+    svi_json_string_at(value, &raw);
+    const size_t length = (size_t)(raw.end - raw.at);
+    return length >= SHORTEST_TIME && raw.at[4] == '-' &&
+           svi_time_of_text(raw.at, length, 0, seconds);
+}
+
+static bool is_key(struct svi_span key, enum svi_key which) {
+    return svi_span_is(key, svi_key_name(which));
+}
+
+static const char *convert_row(struct conversion *c, const char *object);
+
+static const char *convert_pair(struct conversion *c, struct svi_span key, const char *value) {
+    const enum svi_json_type type = svi_json_type(value);
+    double seconds;
+    convert_string(c, key);
+    if (is_key(key, SVI_KEY_X) && (type == SVI_JSON_ARRAY || type == SVI_JSON_OBJECT))
+        return convert_container(c, value, true);
+    if (svi_span_is(key, "sample") && type == SVI_JSON_OBJECT)
+        return convert_row(c, value);
+    if (!is_key(key, SVI_KEY_TS) || !is_time_text(value, &seconds))
+        return convert_value(c, value, false);
+    convert_real(c, seconds);
+    return svi_json_skip(value);
+}
+
+/* As on the wire. */
+static const char *convert_sample(struct conversion *c, const char *object) {
+    const size_t at = container_open(c);
+    bool has_x = false, has_missing = false;
+    uint32_t count = 0;
+    const char *value = object;
+    for (const char *p = svi_json_first(object); p; p = svi_json_next(value)) {
+        struct svi_span key;
+        p = svi_json_key(p, &key);
+        has_x = has_x || is_key(key, SVI_KEY_X);
+        has_missing = has_missing || svi_span_is(key, "missing");
+        value = convert_pair(c, key, p);
+        count++;
+    }
+    if (has_x && !has_missing)
+        convert_missing(c);
+    container_close(c, at, count + (has_x && !has_missing), true);
+    return past_blanks(value) + 1;
+}
+
+/* Is it one of the names, which are separated by commas? */
+static bool is_listed(struct svi_span key, const char *names) {
+    while (names && *names) {
+        const size_t length = strcspn(names, ",");
+        const struct svi_span name = svi_trim((struct svi_span){names, names + length});
+        if (name.end - name.at == key.end - key.at && memcmp(name.at, key.at, (size_t)(key.end - key.at)) == 0)
+            return true;
+        names += length + (names[length] == ',');
+    }
+    return false;
+}
+
+static bool is_named(struct svi_span key, const char *name) {
+    return name && *name && svi_span_is(key, name);
+}
+
+/* A column of ISO 8601 text, without the setting ts: the first one is the time. */
+static enum column_role role_of_time(struct svi_json_input *in, struct svi_span key) {
+    const size_t length = (size_t)(key.end - key.at);
+    if (in->time[0] || (in->ts && *in->ts) || length == 0 || length > SVS_NAME_MAX)
+        return ROLE_NONE;
+    memcpy(in->time, key.at, length);
+    in->time[length] = '\0';
+    return ROLE_TIME;
+}
+
+static enum column_role role_of(const struct conversion *c, struct svi_span key, const char *value) {
+    struct svi_json_input *in = c->in;
+    double seconds;
+    if (svi_span_is(key, in->label && *in->label ? in->label : "label"))
+        return ROLE_LABEL;
+    if (is_named(key, in->id))
+        return ROLE_ID;
+    if (is_named(key, in->ts && *in->ts ? in->ts : in->time))
+        return ROLE_TIME;
+    if (is_named(key, in->weight))
+        return ROLE_WEIGHT;
+    if (is_listed(key, in->ignore))
+        return ROLE_NONE;
+    return !is_time_text(value, &seconds) || is_listed(key, in->categories) ? ROLE_FEATURE
+                                                                          : role_of_time(in, key);
+}
+
+/* Seconds since 1970, from text or from a count whose size tells its unit; what is no time is refused where
+ * the sample is decoded. */
+static void convert_time(struct conversion *c, const char *value) {
+    enum svi_time_unit unit = SVI_TIME_UNKNOWN;
+    double seconds = 0;
+    const bool number = svi_json_type(value) == SVI_JSON_NUMBER;
+    if (number)
+        svi_number(value, &seconds);
+    if (number && isfinite(seconds))
+        convert_real(c, svi_time_of_number(seconds, &unit));
+    else if (!number && is_time_text(value, &seconds))
+        convert_real(c, seconds);
+    else
+        convert_value(c, value, false);
+}
+
+static void convert_noted(struct conversion *c, const struct flat_row *row) {
+    static const enum svi_key keys[] = {[ROLE_LABEL] = SVI_KEY_Y,
+                                        [ROLE_ID] = SVI_KEY_ID,
+                                        [ROLE_TIME] = SVI_KEY_TS,
+                                        [ROLE_WEIGHT] = SVI_KEY_W};
+    for (int i = 0; i < row->count; i++) {
+        svi_pack_text(&c->pack, svi_key_name(keys[row->noted[i].role]));
+        if (row->noted[i].role == ROLE_TIME)
+            convert_time(c, row->noted[i].value);
+        else
+            convert_value(c, row->noted[i].value, false);
+    }
+}
+
+static const char *convert_flat(struct conversion *c, const char *object) {
+    struct flat_row row = {.count = 0};
+    uint32_t features = 0;
+    const size_t at = container_open(c);
+    svi_pack_key(&c->pack, "x");
+    const size_t x = container_open(c);
+    const char *value = past_blanks(object + 1);
+    for (const char *p = svi_json_first(object); p; p = svi_json_next(value)) {
+        struct svi_span key;
+        p = svi_json_key(p, &key);
+        const enum column_role role = role_of(c, key, p);
+        if (role == ROLE_FEATURE) {
+            convert_string(c, key);
+            value = convert_value(c, p, true);
+            features++;
+            continue;
+        }
+        value = svi_json_skip(p);
+        if (role != ROLE_NONE && row.count < NOTED_MAX) {
+            row.noted[row.count].role = role;
+            row.noted[row.count++].value = p;
+        }
+    }
+    container_close(c, x, features, true);
+    convert_noted(c, &row);
+    convert_missing(c);
+    container_close(c, at, (uint32_t)row.count + 2, true);
+    return past_blanks(value) + 1;
+}
+
+/* Has the object a key that makes it one as on the wire? */
+static bool is_flat(const char *object) {
+    for (const char *p = svi_json_first(object); p;) {
+        struct svi_span key;
+        const char *value = svi_json_key(p, &key);
+        if (is_key(key, SVI_KEY_X) || is_key(key, SVI_KEY_OP) || (is_key(key, SVI_KEY_COLUMNS) && *value == '['))
+            return false;
+        p = svi_json_next(svi_json_skip(value));
+    }
+    return true;
+}
+
+static const char *convert_row(struct conversion *c, const char *object) {
+    return is_flat(object) ? convert_flat(c, object) : convert_sample(c, object);
+}
+
+/* ---- the message */
+
+static void convert_batch(struct conversion *c, const char *array) {
+    const size_t at = container_open(c);
+    uint32_t count = 0;
+    for (const char *p = svi_json_first(array); p && count <= SVI_BATCH_MAX; count++)
+        p = svi_json_next(*p == '{' ? convert_row(c, p) : convert_value(c, p, false));
+    c->too_many = count > SVI_BATCH_MAX;
+    container_close(c, at, count, false);
+}
+
+static bool is_ascii(const char *text, size_t size) {
+    uint64_t all = 0, word;
+    for (; size >= sizeof word; text += sizeof word, size -= sizeof word) {
+        memcpy(&word, text, sizeof word);
+        all |= word;
+    }
+    for (; size > 0; size--)
+        all |= (uint64_t)(*text++ & 0x80);
+    return (all & 0x8080808080808080u) == 0;
+}
+
+static svs_code check_encoding(const char *text, size_t size, svs_error *err) {
+    size_t at = 0, n = 1;
+    if (is_ascii(text, size))
+        return SVS_OK;
+    for (; at < size && n > 0; at += n)
+        n = svi_utf8_length(text + at, size - at);
+    return n > 0 ? SVS_OK
+                 : svi_fail(err, SVS_NOT_JSON, "not JSON: the text is not valid UTF-8 at byte %zu", at + 1);
+}
+
+/* A copy with room after its end, where numbers are read in strides. */
+static svs_code take_text(struct svi_json_input *in, const void *text, size_t size) {
+    in->text.size = 0;
+    if (svi_bytes_reserve(&in->text, size + 1 + SVI_NUMBER_PAD) != SVS_OK)
+        return SVS_NO_MEMORY;
+    memcpy(in->text.data, text, size);
+    memset(in->text.data + size, 0, 1 + SVI_NUMBER_PAD);
+    return SVS_OK;
+}
+
+void svi_json_input_clear(struct svi_json_input *in) {
+    svi_bytes_clear(&in->text);
+}
+
+bool svi_json_begins(const void *bytes, size_t size) {
+    const char *at = bytes, *end = at + size;
+    while (at < end && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n'))
+        at++;
+    return at < end && (*at == '{' || *at == '[');
+}
+
+svs_code svi_json_message(struct svi_json_input *in, const void *text, size_t size, struct svi_bytes *out,
+                          svs_error *err) {
+    struct conversion c = {.in = in};
+    if (!svi_json_begins(text, size))
+        return svi_fail(err, SVS_NOT_JSON, "not JSON: an object or an array expected");
+    if (take_text(in, text, size) != SVS_OK)
+        return svi_fail_memory(err, "a message in JSON");
+    const char *own = (const char *)in->text.data;
+    svs_code code = svi_json_check_value((struct svi_span){own, own + size}, SVI_JSON_DEPTH, err);
+    if (code == SVS_OK)
+        code = check_encoding(own, size, err);
+    if (code == SVS_NOT_MSGPACK) /* as a reader of text calls it */
+        code = err->code = SVS_NOT_JSON;
+    if (code != SVS_OK)
+        return code;
+    svi_pack_begin(&c.pack, out);
+    own = past_blanks(own);
+    if (*own == '[')
+        convert_batch(&c, own);
+    else
+        convert_row(&c, own);
+    if (svi_pack_end(&c.pack) != SVS_OK)
+        return svi_fail_memory(err, "a message in JSON");
+    if (!c.too_many)
+        return SVS_OK;
+    out->size = c.pack.start;
+    return svi_fail(err, SVS_TOO_LARGE, "a batch of more than %d elements: at most %d are accepted at once",
+                    SVI_BATCH_MAX, SVI_BATCH_MAX);
+}
