@@ -603,17 +603,19 @@ static void note_candidates(svi_guess *g) {
 }
 
 static void note_special(svi_guess *g) {
-    static const char *const words[] = {
-        [SVI_USE_TIME] = "time", [SVI_USE_ID] = "id", [SVI_USE_WEIGHT] = "weight"};
+    static const struct {
+        enum svi_use use;
+        const char *word;
+    } all[] = {{SVI_USE_TIME, "time"}, {SVI_USE_ID, "id"}, {SVI_USE_WEIGHT, "weight"}};
     char name[NAME_TEXT];
-    for (enum svi_use use = SVI_USE_ID; use <= SVI_USE_WEIGHT; use++)
+    for (int k = 0; k < 3; k++)
         for (int i = 0; i < g->count; i++) {
             const struct guessed *c = &g->columns[i];
-            if (c->is.use != use)
+            if (c->is.use != all[k].use)
                 continue;
             note_part(g);
-            note_add(g, "%s %s", words[use], shown_name(c, name));
-            if (use == SVI_USE_TIME && c->seen > 0)
+            note_add(g, "%s %s", all[k].word, shown_name(c, name));
+            if (c->is.use == SVI_USE_TIME && c->seen > 0)
                 note_add(g, " (%s%s)", holds_times(c) ? "ISO 8601" : svi_time_unit_name(c->is.unit),
                          holds_times(c) ? "" : " since 1970");
         }
