@@ -225,21 +225,21 @@ int svi_guess_rows(const svi_guess *g) {
 /* ---- what a column holds */
 
 /* A word or two among many numbers are mistakes; more are values. */
-static bool mostly(const struct guessed *c, int count) {
+static bool are_most(const struct guessed *c, int count) {
     const int others = c->seen - count;
     return count > 0 && (others * 20 <= c->seen || (others == 1 && c->seen >= 4));
 }
 
 static bool holds_numbers(const struct guessed *c) {
-    return mostly(c, c->numbers);
+    return are_most(c, c->numbers);
 }
 
 static bool holds_times(const struct guessed *c) {
-    return mostly(c, c->times);
+    return are_most(c, c->times);
 }
 
 static bool holds_commas(const svi_guess *g, const struct guessed *c) {
-    return !g->commas && c->commas > c->thousands && mostly(c, c->numbers + c->commas);
+    return !g->commas && c->commas > c->thousands && are_most(c, c->numbers + c->commas);
 }
 
 static bool is_of_column(const struct guessed *c, struct svi_span text, bool *known) {
@@ -411,7 +411,7 @@ static bool may_be_label(const struct guessed *c, int rank) {
 }
 
 /* The column of the setting, else the one that is clearly the best. -1: there is none. */
-static int find_label(const svi_guess *g) {
+static int guess_find_label(const svi_guess *g) {
     const char *name = g->o->label ? g->o->label : "label";
     int best = -1, best_rank = 0, equals = 0;
     for (int i = 0; i < g->count; i++) {
@@ -432,7 +432,7 @@ static int find_label(const svi_guess *g) {
 }
 
 static void decide_label(svi_guess *g) {
-    const int i = find_label(g);
+    const int i = guess_find_label(g);
     if (i < 0)
         return;
     struct guessed *c = &g->columns[i];
@@ -511,7 +511,7 @@ static void decide_words(const svi_guess *g, struct guessed *c) {
     c->is.use = SVI_USE_WORD;
     if (g->o->hash || c->seen < FEW_ROWS || c->different < FEW_ROWS)
         return;
-    if (mostly(c, c->dates)) {
+    if (are_most(c, c->dates)) {
         c->is.use = SVI_USE_NONE;
         c->reason = "dates that are not ISO 8601 as 2026-11-22 10:00:00";
     } else if (c->different > WORDS_MANY * c->seen) {
@@ -522,7 +522,7 @@ static void decide_words(const svi_guess *g, struct guessed *c) {
     }
 }
 
-static void decide_feature(const svi_guess *g, struct guessed *c) {
+static void decide_feature(const svi_guess *g, struct guessed *c, bool constants) {
     if (c->nested && c->seen == 0) {
         c->is.use = SVI_USE_NONE;
         c->reason = "no single values";
@@ -534,13 +534,30 @@ static void decide_feature(const svi_guess *g, struct guessed *c) {
     } else if (counts_rows(c, g->rows)) {
         c->is.use = SVI_USE_NONE;
         c->reason = "row numbers";
-    } else if (c->different == 1 && g->whole && c->seen >= FEW_ROWS) {
+    } else if (!constants && c->different == 1 && g->whole && c->seen >= FEW_ROWS) {
         c->is.use = SVI_USE_NONE;
         c->reason = "constant";
     } else if ((holds_numbers(c) && c->zeros == 0) || c->is.comma) {
         c->is.use = SVI_USE_NUMBER;
     } else {
         decide_words(g, c);
+    }
+}
+
+/* Columns of one value are better than none. */
+static void decide_features(svi_guess *g) {
+    int features = 0;
+    for (int i = 0; i < g->count; i++) {
+        if (is_free(&g->columns[i]))
+            decide_feature(g, &g->columns[i], false);
+        features += g->columns[i].is.use <= SVI_USE_WORD;
+    }
+    for (int i = 0; i < g->count && features == 0; i++) {
+        struct guessed *c = &g->columns[i];
+        if (c->is.use == SVI_USE_NONE && c->reason && c->different == 1) {
+            c->reason = NULL;
+            decide_feature(g, c, true);
+        }
     }
 }
 
@@ -702,9 +719,7 @@ svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error
     decide_label(g);
     decide_time(g);
     decide_id(g);
-    for (int i = 0; i < g->count; i++)
-        if (is_free(&g->columns[i]))
-            decide_feature(g, &g->columns[i]);
+    decide_features(g);
     write_note(g, about);
     g->decided = true;
     for (int i = 0; i < g->count; i++) {
