@@ -332,8 +332,7 @@ static svs_code guess_assign(svi_guess *g, const char *name, const char *what, e
                     list);
 }
 
-enum svi_use svi_guess_late(const svi_guess *g, struct svi_span name) {
-    const struct svi_reader_options *o = g->o;
+enum svi_use svi_use_of(const struct svi_reader_options *o, struct svi_span name) {
     const struct {
         const char *name;
         enum svi_use use;
@@ -350,10 +349,15 @@ enum svi_use svi_guess_late(const svi_guess *g, struct svi_span name) {
         return SVI_USE_WORD;
     if (svi_span_listed(name, o->numbers))
         return SVI_USE_NUMBER;
-    if (o->features && *o->features && !svi_span_listed(name, o->features))
-        return SVI_USE_NONE;
-    if (!o->known)
-        return SVI_USE_OPEN;
+    const bool passed_over = o->features && *o->features && !svi_span_listed(name, o->features);
+    return passed_over ? SVI_USE_NONE : SVI_USE_OPEN;
+}
+
+enum svi_use svi_guess_late(const svi_guess *g, struct svi_span name) {
+    const struct svi_reader_options *o = g->o;
+    const enum svi_use use = svi_use_of(o, name);
+    if (use != SVI_USE_OPEN || !o->known)
+        return use;
     const enum svi_cell_kind known = o->known(o->stream, name.at, (size_t)(name.end - name.at));
     return known == SVI_CELL_NUMBER ? SVI_USE_NUMBER : known == SVI_CELL_WORD ? SVI_USE_WORD : SVI_USE_OPEN;
 }

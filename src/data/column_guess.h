@@ -82,7 +82,10 @@ svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error
 /* After that: the column's use. */
 const struct svi_column_use *svi_guess_of(const svi_guess *g, int column);
 
-/* What the settings say of a column that comes later. */
+/* What the settings say of a column, by its name. */
+enum svi_use svi_use_of(const struct svi_reader_options *o, struct svi_span name);
+
+/* The same of a column that comes later, and what the stream has already. */
 enum svi_use svi_guess_late(const svi_guess *g, struct svi_span name);
 
 /* The line for a person; "" before it was decided. */

@@ -513,16 +513,6 @@ static svs_code open_sockets(struct server *p, svs_error *err) {
     return SVS_OK;
 }
 
-/* What the columns of flat rows in JSON are. */
-static struct svi_json_input json_columns(const struct svi_settings *s) {
-    return (struct svi_json_input){.label = s->label,
-                                   .id = s->id,
-                                   .ts = s->ts,
-                                   .weight = s->weight,
-                                   .ignore = s->ignore,
-                                   .categories = s->categories};
-}
-
 static svs_code server_build(struct server *p, svs_error *err) {
     if (p->settings.state_dir[0])
         p->write_ahead = svi_write_ahead_open(&p->settings, server_sink, p, p->hooks->log, &p->engine, err);
@@ -541,7 +531,7 @@ static svs_code server_build(struct server *p, svs_error *err) {
                                       .write_ahead = p->write_ahead,
                                       .text_rows = strcmp(p->settings.in, "-") == 0 &&
                                                    strcmp(p->settings.in_format, "msgpack") != 0,
-                                      .json = json_columns(&p->settings)};
+                                      .json.columns = svi_ingest_stdin_options(&p->settings)};
     p->messages = (struct svi_ingest_zmq){.settings = &p->settings,
                                           .control = &p->control,
                                           .access = &p->access,

@@ -17,6 +17,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "data/cell.h"
+#include "data/column_guess.h"
 #include "data/json_in.h"
 #include "data/number.h"
 #include "data/time_text.h"
@@ -33,12 +34,10 @@ struct conversion {
     bool too_many; /* elements of a batch */
 };
 
-enum column_role { ROLE_FEATURE, ROLE_LABEL, ROLE_ID, ROLE_TIME, ROLE_WEIGHT, ROLE_NONE };
-
 /* The columns of a flat row that are no features. */
 struct flat_row {
     struct {
-        enum column_role role;
+        enum svi_use use;
         const char *value;
     } noted[NOTED_MAX];
     int count;
@@ -158,6 +157,36 @@ static const char *convert_value(struct conversion *c, const char *value, bool f
     return svi_json_skip(value);
 }
 
+/* Is it a string that stands for a missing value? */
+static bool is_missing_word(const struct conversion *c, const char *value, bool flat) {
+    const char *words = c->in->columns.missing;
+    struct svi_span raw;
+    if (svi_json_type(value) != SVI_JSON_STRING)
+        return false;
+    svi_json_string_at(value, &raw);
+    return flat ? svi_cell_missing(raw, words ? words : SVI_MISSING_WORDS) : raw.at == raw.end;
+}
+
+/* A value under the name of its column: NaN and some words are missing; a column of words has the text of its
+ * numbers, one of numbers the numbers of its strings. */
+static const char *convert_feature(struct conversion *c, const char *value, enum svi_use use, bool flat) {
+    const enum svi_json_type type = svi_json_type(value);
+    const bool word = type == SVI_JSON_STRING;
+    struct svi_span raw = {value, value};
+    double number;
+    if (word)
+        svi_json_string_at(value, &raw);
+    if (is_missing_word(c, value, flat) || (type == SVI_JSON_NOT_FINITE && *value == 'N'))
+        svi_pack_nil(&c->pack);
+    else if (use == SVI_USE_NUMBER && word && svi_cell_number(raw, &number))
+        convert_real(c, number);
+    else if (use == SVI_USE_WORD && (type == SVI_JSON_NUMBER || type == SVI_JSON_TRUE || type == SVI_JSON_FALSE))
+        convert_string(c, (struct svi_span){value, svi_json_skip(value)});
+    else
+        return convert_value(c, value, true);
+    return svi_json_skip(value);
+}
+
 static const char *convert_container(struct conversion *c, const char *value, bool feature) {
     const bool object = *value == '{';
     const size_t at = container_open(c);
@@ -168,7 +197,7 @@ static const char *convert_container(struct conversion *c, const char *value, bo
             p = svi_json_key(p, &key);
             convert_string(c, key);
         }
-        value = convert_value(c, p, feature);
+        value = feature && object ? convert_feature(c, p, SVI_USE_OPEN, false) : convert_value(c, p, feature);
         count++;
     }
     container_close(c, at, count, object);
@@ -232,47 +261,25 @@ static const char *convert_sample(struct conversion *c, const char *object) {
     return past_blanks(value) + 1;
 }
 
-/* Is it one of the names, which are separated by commas? */
-static bool is_listed(struct svi_span key, const char *names) {
-    while (names && *names) {
-        const size_t length = strcspn(names, ",");
-        const struct svi_span name = svi_trim((struct svi_span){names, names + length});
-        if (name.end - name.at == key.end - key.at && memcmp(name.at, key.at, (size_t)(key.end - key.at)) == 0)
-            return true;
-        names += length + (names[length] == ',');
-    }
-    return false;
-}
-
-static bool is_named(struct svi_span key, const char *name) {
-    return name && *name && svi_span_is(key, name);
-}
-
-/* A column of ISO 8601 text, without the setting ts: the first one is the time. */
-static enum column_role role_of_time(struct svi_json_input *in, struct svi_span key) {
+/* A column of ISO 8601 text of which the settings say nothing: the first one is the time. */
+static enum svi_use use_of_time(struct svi_json_input *in, struct svi_span key) {
+    const char *ts = in->columns.ts;
     const size_t length = (size_t)(key.end - key.at);
-    if (in->time[0] || (in->ts && *in->ts) || length == 0 || length > SVS_NAME_MAX)
-        return ROLE_NONE;
+    if (in->time[0] || (ts && *ts) || length == 0 || length > SVS_NAME_MAX)
+        return SVI_USE_NONE;
     memcpy(in->time, key.at, length);
     in->time[length] = '\0';
-    return ROLE_TIME;
+    return SVI_USE_TIME;
 }
 
-static enum column_role role_of(const struct conversion *c, struct svi_span key, const char *value) {
-    struct svi_json_input *in = c->in;
+static enum svi_use use_of_key(const struct conversion *c, struct svi_span key, const char *value) {
+    const enum svi_use use = svi_use_of(&c->in->columns, key);
     double seconds;
-    if (svi_span_is(key, in->label && *in->label ? in->label : "label"))
-        return ROLE_LABEL;
-    if (is_named(key, in->id))
-        return ROLE_ID;
-    if (is_named(key, in->ts && *in->ts ? in->ts : in->time))
-        return ROLE_TIME;
-    if (is_named(key, in->weight))
-        return ROLE_WEIGHT;
-    if (is_listed(key, in->ignore))
-        return ROLE_NONE;
-    return !is_time_text(value, &seconds) || is_listed(key, in->categories) ? ROLE_FEATURE
-                                                                          : role_of_time(in, key);
+    if (use != SVI_USE_OPEN)
+        return use;
+    if (c->in->time[0] && svi_span_is(key, c->in->time))
+        return SVI_USE_TIME;
+    return is_time_text(value, &seconds) ? use_of_time(c->in, key) : SVI_USE_OPEN;
 }
 
 /* Seconds since 1970, from text or from a count whose size tells its unit; what is no time is refused where
@@ -292,16 +299,20 @@ static void convert_time(struct conversion *c, const char *value) {
 }
 
 static void convert_noted(struct conversion *c, const struct flat_row *row) {
-    static const enum svi_key keys[] = {[ROLE_LABEL] = SVI_KEY_Y,
-                                        [ROLE_ID] = SVI_KEY_ID,
-                                        [ROLE_TIME] = SVI_KEY_TS,
-                                        [ROLE_WEIGHT] = SVI_KEY_W};
+    static const enum svi_key keys[] = {[SVI_USE_LABEL] = SVI_KEY_Y,
+                                        [SVI_USE_ID] = SVI_KEY_ID,
+                                        [SVI_USE_TIME] = SVI_KEY_TS,
+                                        [SVI_USE_WEIGHT] = SVI_KEY_W};
     for (int i = 0; i < row->count; i++) {
-        svi_pack_text(&c->pack, svi_key_name(keys[row->noted[i].role]));
-        if (row->noted[i].role == ROLE_TIME)
-            convert_time(c, row->noted[i].value);
+        const enum svi_use use = row->noted[i].use;
+        const char *value = row->noted[i].value;
+        svi_pack_text(&c->pack, svi_key_name(keys[use]));
+        if ((use == SVI_USE_LABEL || use == SVI_USE_TIME) && is_missing_word(c, value, true))
+            svi_pack_nil(&c->pack);
+        else if (use == SVI_USE_TIME)
+            convert_time(c, value);
         else
-            convert_value(c, row->noted[i].value, false);
+            convert_value(c, value, false);
     }
 }
 
@@ -315,16 +326,16 @@ static const char *convert_flat(struct conversion *c, const char *object) {
     for (const char *p = svi_json_first(object); p; p = svi_json_next(value)) {
         struct svi_span key;
         p = svi_json_key(p, &key);
-        const enum column_role role = role_of(c, key, p);
-        if (role == ROLE_FEATURE) {
+        const enum svi_use use = use_of_key(c, key, p);
+        if (use <= SVI_USE_WORD) {
             convert_string(c, key);
-            value = convert_value(c, p, true);
+            value = convert_feature(c, p, use, true);
             features++;
             continue;
         }
         value = svi_json_skip(p);
-        if (role != ROLE_NONE && row.count < NOTED_MAX) {
-            row.noted[row.count].role = role;
+        if (use != SVI_USE_NONE && row.count < NOTED_MAX) {
+            row.noted[row.count].use = use;
             row.noted[row.count++].value = p;
         }
     }

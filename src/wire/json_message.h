@@ -4,29 +4,29 @@
  * of msgpack. What comes on a socket is turned over on receipt, so that all that follows (envelope, access,
  * journal, engine, recovery) knows one form.
  *
- *  - An object with `x`, `op` or a list of `columns` is that map. In `x` true and false are 1 and 0; `ts` may
- *    be ISO 8601 text; where there is an x and no `missing`, "missing": "mean" is added, because JSON leaves
- *    out what is missing.
- *  - Any other object is a flat row, as of JSON lines (data/reader.h): label, id, time and weight are the
- *    columns that the settings name, those to be ignored are left out, all others are features, in the order
- *    in which they stand. Without the setting ts the first column with ISO 8601 text is the time, and stays it;
- *    other columns with such text are left out, for a time is no category.
+ *  - An object with `x`, `op` or a list of `columns` is that map. In `x` true and false are 1 and 0, under a
+ * name NaN and "" are missing; `ts` may be ISO 8601 text; where there is an x and no `missing`, "missing":
+ * "mean" is added, because JSON leaves out what is missing.
+ *  - Any other object is a flat row, as of JSON lines (data/reader.h), but nothing is guessed from further
+ * rows: columns are what the settings say, all others are features, in the order in which they stand. Without
+ * the setting ts the first column with ISO 8601 text is the time, and stays it; other columns with such text
+ * are left out, for a time is no category.
  *  - An array is a batch of such objects; `sample` of a request is one.
  *
- * Numbers without point and exponent are integers where they fit int64, others the nearest double; those that
- * JSON cannot have (NaN, Infinity, 1e999) stay what they are and are refused where the sample is decoded. */
+ * Numbers without point and exponent are integers where they fit int64, others the nearest double; what is
+ * not finite (1e999, Infinity) stays that and is refused where the sample is decoded. */
 #ifndef SVI_JSON_MESSAGE_H
 #define SVI_JSON_MESSAGE_H
 
 #include "base/bytes.h"
-#include "svmstream/value.h"
+#include "data/reader.h"
 
 #define SVI_JSON_GROWTH 9 /* the message has at most this many times the bytes of its text: {} has 17 */
 
 /* What the columns of flat rows are, and what is used again. Zero-initialised: label is the label. */
 struct svi_json_input {
-    const char *label, *id, *ts, *weight; /* columns; NULL or "" = none, the label: `label` */
-    const char *ignore, *categories;      /* names, separated by commas; NULL or "" = none */
+    struct svi_reader_options columns; /* what the settings say: label, id, ts, weight, ignore, categories,
+                                          numbers, features, missing */
     char time[SVS_NAME_MAX + 1];          /* the column that was found to be the time; "" = none yet */
     struct svi_bytes text;                /* of the message in hand; owned */
 };

@@ -9,8 +9,8 @@
 
 static const struct svi_json_input inputs[] = {
     {0},
-    {.label = "y", .id = "id", .ts = "ts", .weight = "w", .ignore = "a,b", .categories = "c"},
-    {.label = "x", .id = "x", .ignore = ",", .categories = ", a"},
+    {.columns = {.label = "y", .id = "id", .ts = "ts", .weight = "w", .ignore = "a,b", .categories = "c"}},
+    {.columns = {.label = "x", .id = "x", .ignore = ",", .categories = ", a", .numbers = "b", .missing = "mill"}},
 };
 
 static void decode_all(const struct svi_bytes *message, size_t from) {
