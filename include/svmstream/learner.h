@@ -22,8 +22,8 @@
  *  - FALSVM: a sample is learned only if the current model does not classify it rightly;
  *  - removal of any held sample by id, and labels that come late, joined by id;
  *  - a guard against rounding: P and w are rebuilt from the window at fixed sample numbers (8, 16, 32 ... up
- * to the window, then every 10 windows), and at once when the energy of the window drops 100-fold or a pivot
- * fails; where a removal or the data's condition costs P digits, w is refined by the residual of the rows
+ * to the window, then every 10 windows), and at once when the energy of the window drops 100-fold (of an
+ * unscaled feature: where that costs more than 3 digits) or a pivot fails; where a removal or the data's condition costs P digits, w is refined by the residual of the rows
  * held.
  *
  * What is held is stored once, as raw rows. Memory is bounded by the options: see svs_learner_memory. Nothing

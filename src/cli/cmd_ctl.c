@@ -112,6 +112,7 @@ const struct cli_command cli_ctl = {
             "  status               all figures\n"
             "  config [KEY=VALUE..] the settings, or sets some of the running process\n"
             "  model                the model as it is now\n"
+            "  columns              what the columns are, their values that were missing\n"
             "  publish              publishes model and stats now\n"
             "  score x=...          what the model says of a sample, which is not learned\n"
             "  label id=... y=...   the label of a sample that waits for it\n"

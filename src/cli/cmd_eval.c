@@ -2,20 +2,25 @@
  *
  * The engine is that of `run`. It sends no events but refusals, of which the first are reported with their
  * lines; refits run between two rows, so that the result depends on the file alone; the clock is read every
- * CLOCK_ROWS rows. What is printed are the engine's own figures: a table or one JSON object at the end, and a
- * line every N rows on request. Read take_all first, then cmd_eval_finish. */
+ * CLOCK_ROWS rows. What is printed are the engine's own figures: a table or one JSON object at the end, and
+ * lines on the way (server/live_figures.h): to standard error at rows 1, 2, 4, 8, ..., or to standard output
+ * every N rows on request. Read take_all first, then cmd_eval_finish. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/arrival_clock.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "cli/command.h"
 #include "cli/object.h"
 #include "cli/progress.h"
+#include "cli/quality_plot.h"
 #include "formats/file_io.h"
+#include "formats/plot.h"
 #include "server/ingest_stdin.h"
+#include "server/live_figures.h"
 #include "wire/pack.h"
 
 #define CLOCK_ROWS 1024 /* rows between two looks at the clock and the progress line */
@@ -25,19 +30,22 @@ struct eval {
     const struct cli_args *args;
     svi_engine *engine;
     svi_reader *reader;
-    int64_t row, every, refused;
+    int64_t row, refused;
     bool located; /* the refusal names its line itself */
+    bool regress; /* what is learned is a number */
     struct svi_arrival_clock clock;
     double now;
     struct cli_progress progress;
+    struct svi_live_figures live;
+    struct cli_quality_plot *plot; /* NULL = none is asked for */
+    struct cli_quality_row last;   /* what the engine said of the row in hand */
+    bool accepted;                 /* with `plot`: it was */
 };
 
-/* Of all events only refusals are of interest. */
-static void cmd_eval_sink(void *user, const struct svi_event *event) {
-    struct eval *e = user;
+static void cmd_eval_refused(struct eval *e, const struct svi_event *event) {
     const char *bytes;
     size_t length;
-    if (event->topic != SVI_TOPIC_ERROR || e->refused++ >= REPORTED)
+    if (e->refused++ >= REPORTED)
         return;
     if (e->located)
         cli_fail(e->args, "%s", event->as.error.reason);
@@ -46,37 +54,41 @@ static void cmd_eval_sink(void *user, const struct svi_event *event) {
                  event->as.error.reason);
 }
 
+/* A score comes when the row is accepted, before its alert. */
+static void cmd_eval_sink(void *user, const struct svi_event *event) {
+    struct eval *e = user;
+    if (event->topic == SVI_TOPIC_ERROR)
+        cmd_eval_refused(e, event);
+    if (event->topic == SVI_TOPIC_SCORE) {
+        e->last = (struct cli_quality_row){.novelty = event->as.score.judged ? event->as.score.novelty : NAN};
+        e->accepted = true;
+    }
+    if (event->topic == SVI_TOPIC_ALERT)
+        e->last.alert = e->last.alert || strcmp(event->as.alert.state, "open") == 0;
+}
+
 static const char *const classify[] = {"accuracy", "kappa", "kappa_t", "f1", "auc", "logloss", NULL};
 static const char *const regress[] = {"rmse", "mae", "r2", NULL};
 
 static const char *const *quality_names(const struct eval *e) {
-    return e->args->settings.task == SVS_REGRESS ? regress : classify;
+    return e->regress ? regress : classify;
 }
 
 static double cmd_eval_rate(const struct eval *e, double seconds) {
     return seconds > 0 ? (double)e->row / seconds : 0;
 }
 
-/* The first figure is shown over the window as well: "accuracy.w". */
-static void print_progress_row(struct eval *e) {
-    const struct svi_figure *f;
-    const char *const *names = quality_names(e);
-    const int count = svi_engine_figures(e->engine, e->now, &f);
-    char windowed[32];
-    snprintf(windowed, sizeof windowed, "%s.w", names[0]);
-    const char *const columns[] = {names[0], windowed, names[1], names[2]};
-    if (e->row == e->every)
-        printf("%12s %10s %10s %10s %10s %12s\n", "rows", names[0], windowed, names[1], names[2], "rows/s");
-    printf("%12" PRId64, e->row);
-    for (int i = 0; i < 4; i++)
-        printf(" %10.4f", svi_figure_value(f, count, columns[i]));
-    printf(" %12.0f\n", cmd_eval_rate(e, svi_monotonic() - e->progress.start));
-    fflush(stdout);
+/* The progress line makes way for it. */
+static void cmd_eval_show_figures(struct eval *e) {
+    cli_progress_clear(&e->progress);
+    svi_live_figures_show(&e->live);
 }
 
 static void look_up(struct eval *e) {
     int64_t size, at = svi_reader_position(e->reader, &size);
     e->now = svi_arrival_clock_now(&e->clock);
+    if (svi_live_figures_wait(&e->live) <= 0)
+        cmd_eval_show_figures(e);
     cli_progress_show(&e->progress, e->row, (double)at, (double)size, NULL);
 }
 
@@ -85,6 +97,7 @@ static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message
     const char *bytes;
     size_t length;
     svi_reader_line(e->reader, &bytes, &length);
+    e->accepted = false;
     e->located = what == SVI_READ_BAD;
     if (what == SVI_READ_BAD)
         svi_engine_refuse(e->engine, why->code, why->text, bytes, length, e->now);
@@ -92,10 +105,15 @@ static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message
         svi_engine_message(e->engine, m, bytes, length, e->now, NULL);
     svi_engine_refit_here(e->engine); /* between two rows: the result depends on the file alone */
     e->row++;
+    if (e->plot && e->accepted) {
+        e->last.row = (double)e->row;
+        e->last.time = m->ts;
+        cli_quality_plot_add(e->plot, &e->last, e->engine);
+    }
+    if (svi_live_figures_due(&e->live, e->row))
+        cmd_eval_show_figures(e);
     if (e->row % CLOCK_ROWS == 0)
         look_up(e);
-    if (e->every > 0 && e->row % e->every == 0 && !cli_has(e->args, "json"))
-        print_progress_row(e);
 }
 
 static svs_code take_all(struct eval *e, svs_error *err) {
@@ -158,10 +176,9 @@ static svs_code write_model(struct eval *e, const char *path, svs_error *err) {
 
 static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
     svs_code code = take_all(e, err);
-    const char *note = svi_reader_note(e->reader);
     double seconds = cli_progress_end(&e->progress);
-    if (note && !e->args->quiet && e->args->settings.method != SVI_METHOD_NONE)
-        fprintf(stderr, "%s\n", note);
+    if (svi_reader_headers(e->reader) > 0 && !e->args->quiet)
+        fprintf(stderr, "%" PRId64 " lines repeat the header: passed over\n", svi_reader_headers(e->reader));
     char reasons[SVS_ERROR_TEXT];
     svs_code most;
     svi_code_counts(svi_engine_refusals(e->engine), reasons, sizeof reasons, &most);
@@ -171,6 +188,8 @@ static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
         cli_fail(e->args, "%" PRId64 " of %" PRId64 " rows were refused: %s", e->refused, e->row, reasons);
     if (code == SVS_OK && cli_has(e->args, "model-out"))
         code = write_model(e, cli_value(e->args, "model-out"), err);
+    if (code == SVS_OK && e->plot)
+        code = cli_quality_plot_write(e->plot, cli_value(e->args, "plot"), e->engine, err);
     if (code == SVS_OK && cli_has(e->args, "json"))
         return print_json(e, seconds, err);
     if (code == SVS_OK)
@@ -178,31 +197,63 @@ static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
     return code;
 }
 
+/* The file comes first: what its label is may say what is learned. */
+static svs_code cmd_eval_open(struct eval *e, struct svi_settings *s, svs_error *err) {
+    struct svi_reader_options o = svi_ingest_stdin_options(s);
+    o.task_follows = true;
+    e->reader = svi_reader_open(e->args->positional[0], &o, NULL, err);
+    if (!e->reader || svi_reader_settle(e->reader, err) != SVS_OK)
+        return err->code;
+    if (!o.task_given)
+        s->task = (int)svi_reader_task(e->reader);
+    e->regress = s->task == SVS_REGRESS;
+    if (svi_reader_note(e->reader) && !e->args->quiet)
+        fprintf(stderr, "%s\n", svi_reader_note(e->reader));
+    e->engine = svi_engine_new(s, 0, cmd_eval_sink, e, err);
+    if (!e->engine)
+        return err->code;
+    svi_reader_shape(e->reader, &svi_engine_schema(e->engine)->shape);
+    return SVS_OK;
+}
+
 static int cmd_eval_run(const struct cli_args *a) {
-    struct eval e = {.args = a, .every = cli_integer(a, "every")};
+    struct eval e = {.args = a};
+    const int64_t every = cli_integer(a, "every");
     struct svi_settings s = a->settings;
     svs_error err = {0};
     svi_arrival_clock_start(&e.clock);
     e.now = svi_arrival_clock_now(&e.clock);
-    if (e.every > 0 && cli_has(a, "json"))
+    if (every > 0 && cli_has(a, "json"))
         return cli_usage(a, "--every prints lines of a table: it does nothing with --json");
-    s.scores = SVI_SCORES_NONE; /* no events but errors: they would only cost time */
+    if (cli_has(a, "plot") && !svi_plot_takes(cli_value(a, "plot")))
+        return cli_usage(a, "--plot takes a name that ends in .svg or .png");
+    if (cli_has(a, "plot") && !(e.plot = svi_alloc(sizeof *e.plot)))
+        return cli_end(a, svi_fail_memory(&err, "the plot"), &err);
+    s.scores = e.plot ? SVI_SCORES_ALL : SVI_SCORES_NONE; /* events that nobody reads would only cost time */
     s.publish_every = 0;
     s.publish_seconds = 0;
-    const struct svi_reader_options o = svi_ingest_stdin_options(&s);
-    e.engine = svi_engine_new(&s, 0, cmd_eval_sink, &e, &err);
-    if (e.engine)
-        e.reader = svi_reader_open(a->positional[0], &o, &svi_engine_schema(e.engine)->shape, &err);
+    svs_code code = cmd_eval_open(&e, &s, &err);
     cli_progress_begin(&e.progress, a->quiet);
-    svs_code code = e.reader ? cmd_eval_finish(&e, &err) : err.code;
+    if (code == SVS_OK)
+        svi_live_figures_begin(&e.live,
+                               every > 0                        ? stdout
+                               : a->quiet || cli_has(a, "json") ? NULL
+                                                                : stderr,
+                               e.engine, every);
+    code = code == SVS_OK ? cmd_eval_finish(&e, &err) : code;
     svi_reader_close(&e.reader);
     svi_engine_free(&e.engine);
+    svi_free(e.plot);
     return cli_end(a, code, &err);
 }
 
 static const struct cli_option options[] = {
-    CLI_INTEGER("every", 0, "N", "0", 0, CLI_UNLIMITED, "print a line of figures after every N rows"),
+    CLI_INTEGER("every", 0, "N", "0", 0, CLI_UNLIMITED,
+                "print a line of figures after every N rows, to standard output"),
     CLI_SWITCH("json", 0, "print the result as one JSON object"),
+    CLI_OPTION(
+        "plot", 0, "FILE", NULL,
+        "draw quality, novelty and alerts over the rows, or over their times (.svg or .png; needs gnuplot)"),
     CLI_OPTION("model-out", 0, "FILE", NULL, "write the last model here, for `svmstream model`"), CLI_END};
 
 const struct cli_command cli_eval = {
@@ -211,12 +262,16 @@ const struct cli_command cli_eval = {
     .usage = "FILE",
     .help =
         "Runs the engine of `run` over a file without sockets and prints its prequential quality; the last\n"
-        "line is the accuracy (or the rmse with --task regress).\n"
+        "line is the accuracy (or the rmse with --task regress). Figures on the way go to standard error, "
+        "at\n"
+        "rows 1, 2, 4, 8, ... and on a terminal every second; or to standard output with --every N.\n"
         "\n"
         "  svmstream eval --label rain weather.csv.gz\n"
+        "  svmstream eval --plot quality.svg examples/occupancy.csv.gz\n"
         "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm",
     .keys = "in.format stream task method C window window.seconds forget scale features label id ts weight "
-            "missing refit refit. serve novelty novelty. alert. labels. ts.ahead max.features max.classes "
+            "columns no-header categories numbers ignore missing.words unscaled categories.max hash calendar zone "
+            "columns.new missing refit refit. serve novelty novelty. alert. labels. ts.ahead max.features max.classes "
             "threads seed",
     .options = options,
     .run = cmd_eval_run};

@@ -37,7 +37,7 @@ struct feed {
     int64_t batch, in_flight, limit, repeat;
     double rate, timeout;
     bool packed, unlabelled;
-    struct svi_bytes named;          /* names of columns that go with each message */
+    struct svi_bytes named; /* names of columns that go with each message */
     struct svi_cells cells;
     int64_t row;                     /* rows taken from the files: their sequence number */
     int64_t sent, bad;               /* rows */
@@ -426,7 +426,8 @@ const struct cli_command cli_feed = {
         "  svmstream feed --label rain weather.csv.gz\n"
         "  svmstream feed --batch 64 --packed --rate 1000 a9a.svm\n"
         "  svmstream feed --ack --src plant1 log.jsonl",
-    .keys =
-        "in in.mode in.format ctl label id ts weight features max.features max.message curve curve.server",
+    .keys = "in in.mode in.format ctl label id ts weight columns no-header categories numbers ignore "
+            "missing.words "
+            "features max.features max.message curve curve.server",
     .options = options,
     .run = cmd_feed_run};

@@ -20,7 +20,7 @@
 #include "base/pool.h"
 #include "cli/novelty_rows.h"
 #include "cli/object.h"
-#include "cli/plot.h"
+#include "formats/plot.h"
 #include "formats/file_io.h"
 #include "formats/novelty_file.h"
 #include "novelty/lags.h"
@@ -324,21 +324,21 @@ static svs_code novelty_plot(const struct novelty_score *s, svs_error *err) {
     const double threshold =
         cli_has(s->args, "threshold") ? cli_number(s->args, "threshold") : s->model->theta;
     char names[PANELS_MAX][16], title[40];
-    struct cli_plot_series feature[PANELS_MAX][2];
-    struct cli_plot_panel panels[PANELS_MAX + 1];
+    struct svi_plot_series feature[PANELS_MAX][2];
+    struct svi_plot_panel panels[PANELS_MAX + 1];
     snprintf(title, sizeof title, "threshold %.4g", threshold);
-    const struct cli_plot_series score[] = {{CLI_PLOT_BAND, features + 1, 0, "labelled"},
-                                            {CLI_PLOT_LINE, features, 0, NULL},
-                                            {CLI_PLOT_LEVEL, 0, threshold, title},
-                                            {CLI_PLOT_MARKS, features, 0, "above it"}};
+    const struct svi_plot_series score[] = {{SVI_PLOT_BAND, features + 1, 0, "labelled"},
+                                            {SVI_PLOT_LINE, features, 0, NULL},
+                                            {SVI_PLOT_LEVEL, 0, threshold, title},
+                                            {SVI_PLOT_MARKS, features, 0, "above it"}};
     for (int j = 0; j < features; j++) {
         snprintf(names[j], sizeof names[j], "x%d", j + 1);
-        feature[j][0] = (struct cli_plot_series){CLI_PLOT_LINE, j, 0, NULL};
-        feature[j][1] = (struct cli_plot_series){CLI_PLOT_MARKS, j, 0, NULL};
-        panels[j] = (struct cli_plot_panel){r->names ? r->names[j] : names[j], 0, 0, feature[j], 2};
+        feature[j][0] = (struct svi_plot_series){SVI_PLOT_LINE, j, 0, NULL};
+        feature[j][1] = (struct svi_plot_series){SVI_PLOT_MARKS, j, 0, NULL};
+        panels[j] = (struct svi_plot_panel){r->names ? r->names[j] : names[j], 0, 0, feature[j], 2};
     }
-    panels[features] = (struct cli_plot_panel){"novelty", 0, 1.05, score + !labelled, 4 - !labelled};
-    const struct cli_plot p = {.n = r->rows.n,
+    panels[features] = (struct svi_plot_panel){"novelty", 0, 1.05, score + !labelled, 4 - !labelled};
+    const struct svi_plot p = {.n = r->rows.n,
                                .columns = features + 2,
                                .point = novelty_plot_point,
                                .user = s,
@@ -347,7 +347,7 @@ static svs_code novelty_plot(const struct novelty_score *s, svs_error *err) {
                                .mark_above = threshold,
                                .panels = panels,
                                .panel_count = features + 1};
-    return cli_plot_write(cli_value(s->args, "plot"), &p, err);
+    return svi_plot_write(cli_value(s->args, "plot"), &p, err);
 }
 
 static void novelty_score_print_quality(const struct novelty_score *s, FILE *to) {
@@ -403,7 +403,7 @@ static int novelty_score_options(struct novelty_score *s) {
     s->top = cli_integer(a, "top");
     if (cli_has(a, "threshold") && !cli_has(a, "plot"))
         return cli_usage(a, "--threshold needs --plot");
-    if (cli_has(a, "plot") && !cli_plot_takes(cli_value(a, "plot")))
+    if (cli_has(a, "plot") && !svi_plot_takes(cli_value(a, "plot")))
         return cli_usage(a, "--plot takes a file name that ends in .svg or .png, not %s",
                          cli_value(a, "plot"));
     return CLI_OK;

@@ -28,6 +28,7 @@ static int cmd_run_run(const struct cli_args *a) {
     const struct svi_server_hooks hooks = {.scores = stdout,
                                            .refused = stderr,
                                            .log = a->quiet ? NULL : stderr,
+                                           .every = cli_integer(a, "every"),
                                            .errors = stderr,
                                            .read_again = read_again,
                                            .args = a};
@@ -39,9 +40,18 @@ static int cmd_run_run(const struct cli_args *a) {
             "in.format %s applies to standard input (in -): a socket takes msgpack, and `svmstream "
             "feed` sends other formats there",
             format);
+    if (strcmp(a->settings.in, "-") != 0 && cli_has(a, "every"))
+        return cli_usage(a,
+                         "--every applies to standard input (in -): of sockets `svmstream watch stats` and "
+                         "`svmstream ctl status` show the figures");
     svs_code code = check_keys(&a->settings, &err);
     return cli_end(a, code == SVS_OK ? svi_server_run(&a->settings, &hooks, &err) : code, &err);
 }
+
+static const struct cli_option options[] = {
+    CLI_INTEGER("every", 0, "N", "0", 0, CLI_UNLIMITED,
+                "with --in -: a line of figures after every N rows, 0 = at rows 1, 2, 4, 8, ..."),
+    CLI_END};
 
 const struct cli_command cli_run = {
     .name = "run",
@@ -56,7 +66,9 @@ const struct cli_command cli_run = {
         "while the process runs take effect, those that need a restart are named.\n"
         "\n"
         "With --in - samples are read from standard input, and scores go to standard output as JSON lines.\n"
-        "No socket is opened then unless --out or --ctl is given.\n"
+        "No socket is opened then unless --out or --ctl is given. Figures of what has been read so far go "
+        "to\n"
+        "standard error: at rows 1, 2, 4, 8, ... and on a terminal every second, or with --every N.\n"
         "\n"
         "An address that other machines reach needs CURVE: `svmstream keys new`, `svmstream keys allow` and\n"
         "--curve on; or --insecure.\n"
@@ -65,4 +77,5 @@ const struct cli_command cli_run = {
         "  svmstream run --in ipc:///run/samples --in.mode router --window 5000 --C 10\n"
         "  svmstream run --in tcp://*:7000 --curve server.key\n"
         "  svmstream run --in - --label class < examples.csv",
+    .options = options,
     .run = cmd_run_run};

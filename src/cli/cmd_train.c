@@ -426,9 +426,12 @@ static svs_code cmd_train_work(struct train *t, svs_error *err) {
     return t->search ? cmd_train_search(t, err) : t->folds > 0 ? cross_validate(t, err) : train_model(t, err);
 }
 
-static int cmd_train_run(const struct cli_args *a) {
+static int cmd_train_run(const struct cli_args *given) {
+    struct cli_args mine = *given;
+    const struct cli_args *a = &mine;
     struct train t = {.args = a, .first_gap = NAN};
     svs_error err = {0};
+    cli_look_at_table(&mine, mine.positional[0]);
     const int wrong = take_options(&t);
     if (wrong != CLI_OK)
         return wrong;
@@ -489,7 +492,8 @@ const struct cli_command cli_train = {
         "  svmstream train -t rbf -g 0.5 --loss l1 --format libsvm data.svm data.model\n"
         "  svmstream train -v 5 weather.csv.gz\n"
         "  svmstream train --search-C a9a.svm",
-    .keys = "C task label id ts weight scale in.format max.features seed threads",
+    .keys = "C task label id ts weight columns no-header categories numbers ignore missing.words "
+            "scale in.format max.features seed threads",
     .options = options,
     .unchecked = true,
     .run = cmd_train_run};

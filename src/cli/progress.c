@@ -60,8 +60,12 @@ void cli_progress_show(struct cli_progress *p, int64_t rows, double position, do
     progress_draw(p, line);
 }
 
-double cli_progress_end(struct cli_progress *p) {
+void cli_progress_clear(struct cli_progress *p) {
     if (p->on && p->width > 0)
         progress_draw(p, "");
+}
+
+double cli_progress_end(struct cli_progress *p) {
+    cli_progress_clear(p);
     return svi_monotonic() - p->start;
 }

@@ -20,6 +20,9 @@ void cli_progress_show(struct cli_progress *p, int64_t rows, double position, do
 /* Any line, five times a second at most. */
 void cli_progress_line(struct cli_progress *p, const char *line);
 
+/* Takes the line from the screen, for another text; it comes back when it is due. */
+void cli_progress_clear(struct cli_progress *p);
+
 /* Takes the line from the screen. Returns the seconds since the beginning. */
 double cli_progress_end(struct cli_progress *p);
 

@@ -1,5 +1,8 @@
 #include "cli/table_in.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "server/ingest_stdin.h"
 
 static void table_in_progress(void *user, int64_t rows, int64_t position, int64_t size) {
@@ -12,4 +15,19 @@ struct svi_table_options cli_table_options(const struct cli_args *a, struct cli_
         .max_features = cli_given(a, "max.features") ? (int)a->settings.max_features : 1000000,
         .progress = table_in_progress,
         .user = progress};
+}
+
+void cli_look_at_table(struct cli_args *a, const char *path) {
+    struct svi_reader_options o = svi_ingest_stdin_options(&a->settings);
+    svs_error err;
+    o.task_follows = true;
+    svi_reader *r = strcmp(path, "-") == 0 ? NULL : svi_reader_open(path, &o, NULL, &err);
+    if (r && svi_reader_settle(r, &err) == SVS_OK) {
+        const char *note = svi_reader_note(r);
+        if (!o.task_given)
+            a->settings.task = (int)svi_reader_task(r);
+        if (note && !a->quiet)
+            fprintf(stderr, "%s\n", note);
+    }
+    svi_reader_close(&r);
 }

@@ -10,4 +10,9 @@
  * command's to add. */
 struct svi_table_options cli_table_options(const struct cli_args *a, struct cli_progress *progress);
 
+/* Looks at the first rows of a file before it is read, unless it is standard input, which has them only once:
+ * what its columns are goes to standard error, and where the task is not given and the label has many different
+ * numbers it becomes a regression. What is wrong with the file is said when it is read. */
+void cli_look_at_table(struct cli_args *a, const char *path);
+
 #endif

@@ -52,7 +52,7 @@ const struct svi_setting svi_settings_table[] = {
          "type of the input socket: pull takes what producers push, router acknowledges each message, sub "
          "subscribes to a publisher"),
     ROW("in.format", TEXT, in_format, "auto", START,
-        WORDS({"auto", 0}, {"csv", 0}, {"libsvm", 0}, {"jsonl", 0}, {"msgpack", 0}), 0, 0, "",
+        WORDS({"auto", 0}, {"csv", 0}, {"libsvm", 0}, {"jsonl", 0}, {"vw", 0}, {"msgpack", 0}), 0, 0, "",
         "format of text input; auto goes by the file name and the first line"),
     TEXT("in.topic", in_topic, "", START,
          "prefix of the topics to subscribe to with in.mode sub; empty is all"),
@@ -119,9 +119,11 @@ const struct svi_setting svi_settings_table[] = {
          "units"),
     TEXT("features", features, "", MODEL,
          "names of the features in column order, separated by commas; others are then refused"),
-    TEXT("label", label, "label", START, "column of the label in CSV and JSON lines"),
-    TEXT("id", id, "", START, "column of the id; empty is none"),
-    TEXT("ts", ts, "", START, "column of the time stamp, in seconds since 1970; empty is none"),
+    TEXT("label", label, "label", START,
+         "column of the label in CSV and JSON lines; without one of this name it is guessed, unless this is given"),
+    TEXT("id", id, "", START, "column of the id; empty is guessed: one named like an id whose values all differ"),
+    TEXT("ts", ts, "", START, "column of the time stamp: ISO 8601, or seconds, milliseconds, microseconds or nanoseconds since 1970 by "
+         "their size; empty is guessed"),
     TEXT("weight", weight, "", START, "column of the sample weight; empty is none"),
     TEXT("columns", columns, "", START,
          "names of the columns of a CSV without a header line, separated by commas"),

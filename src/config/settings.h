@@ -45,7 +45,7 @@ enum svi_delivery {
 struct svi_settings {
     char in[SVI_TEXT_MAX];
     int in_mode;        /* enum svi_in_mode */
-    char in_format[16]; /* auto, csv, libsvm, jsonl, msgpack */
+    char in_format[16]; /* auto, csv, libsvm, jsonl, vw, msgpack */
     char in_topic[SVI_TEXT_MAX];
     char out[SVI_TEXT_MAX];
     char ctl[SVI_TEXT_MAX];

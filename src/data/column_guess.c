@@ -227,7 +227,7 @@ int svi_guess_rows(const svi_guess *g) {
 /* A word or two among many numbers are mistakes; more are values. */
 static bool mostly(const struct guessed *c, int count) {
     const int others = c->seen - count;
-    return count > 0 && (others * 20 <= c->seen || (others == 1 && c->seen >= 5));
+    return count > 0 && (others * 20 <= c->seen || (others == 1 && c->seen >= 4));
 }
 
 static bool holds_numbers(const struct guessed *c) {

@@ -259,6 +259,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
         return code;
     svi_engine_note_held(e);
     svi_schema_used(&e->schema);
+    svi_schema_count_missing(&e->schema, m);
     if (m->missing > 0)
         svi_engine_count_missing(e, m);
     if (own > e->time)

@@ -15,6 +15,7 @@
 #include "features/schema.h"
 #include "refit/refit.h"
 #include "config/settings.h"
+#include "stats/metrics.h"
 #include "wire/control_command.h"
 #include "wire/decode.h"
 #include "wire/event.h"
@@ -111,6 +112,17 @@ void svi_engine_publish_due(svi_engine *e, double now);
 /* Figures of the stats topic: counters, rates, quality, health. Pointers valid until the next call. Returns
  * the count. */
 int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figures);
+
+/* Where the stream stands, for live figures: cheap, and nothing changes by asking. `quality`: the figures of
+ * the quality, valid until the next call of this or svi_engine_model. */
+struct svi_engine_progress {
+    int64_t seen, alerts; /* accepted; opened */
+    bool alerting;        /* an alert is open */
+    struct svi_metrics_sums sums;
+    const struct svi_figure *quality;
+    int quality_count;
+};
+void svi_engine_progress(svi_engine *e, struct svi_engine_progress *out);
 
 /* The present model with seen, features and quality. Pointers valid until the next call. */
 svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count,

@@ -76,10 +76,11 @@ static bool has_schema(const struct svi_engine *e) {
 /* Not hashed: what was refused before may be repeated, and counts again. */
 static void archive_filled(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_int64(a, "filled", &e->counters.of[SVI_COUNTER_FILLED_MISSING].count, 0, MOST);
+    svi_schema_missing_archive(a, &e->schema);
 }
 
 static bool has_filled(const struct svi_engine *e) {
-    return e->counters.of[SVI_COUNTER_FILLED_MISSING].count > 0;
+    return e->schema.missing != NULL;
 }
 
 static void archive_learner(struct svi_archive *a, struct svi_engine *e) {

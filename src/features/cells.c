@@ -74,3 +74,12 @@ svs_code svi_cells_order(struct svi_cells *c, const struct svi_schema *s, struct
     m->cell_count = columns;
     return SVS_OK;
 }
+
+enum svi_cell_kind svi_cells_known(const void *schema, const char *name, size_t length) {
+    const struct svi_schema *s = schema;
+    const int column = svi_schema_find(s, name, length, 0);
+    const enum svi_column_kind kind = column < 0 ? SVI_COLUMN_OPEN : svi_schema_kind(s, column);
+    return kind == SVI_COLUMN_NUMBER     ? SVI_CELL_NUMBER
+           : kind == SVI_COLUMN_CATEGORY ? SVI_CELL_WORD
+                                         : SVI_CELL_MISSING;
+}

@@ -1,5 +1,5 @@
-/* cells.h: the cells of a reader put as a producer sends them: those of the columns that are wanted, and in the
- * order of a stream's columns. */
+/* cells.h: the cells of a reader put as a producer sends them: those of the columns that are wanted, and in
+ * the order of a stream's columns. */
 #ifndef SVI_CELLS_H
 #define SVI_CELLS_H
 
@@ -15,10 +15,16 @@ struct svi_cells {
 void svi_cells_clear(struct svi_cells *c);
 
 /* Leaves out what fixed names of the shape do not name. SVS_NO_MEMORY. */
-svs_code svi_cells_choose(struct svi_cells *c, const struct svi_shape *s, struct svi_message *m, svs_error *err);
+svs_code svi_cells_choose(struct svi_cells *c, const struct svi_shape *s, struct svi_message *m,
+                          svs_error *err);
 
-/* Listed cells in the order of the schema's columns; a column that is not among them is missing. SVS_OTHER_COLUMNS
- * with both lists: one is not among the columns; SVS_NO_MEMORY. */
-svs_code svi_cells_order(struct svi_cells *c, const struct svi_schema *s, struct svi_message *m, svs_error *err);
+/* Listed cells in the order of the schema's columns; a column that is not among them is missing.
+ * SVS_OTHER_COLUMNS with both lists: one is not among the columns; SVS_NO_MEMORY. */
+svs_code svi_cells_order(struct svi_cells *c, const struct svi_schema *s, struct svi_message *m,
+                         svs_error *err);
+
+/* What a column of that name holds in the schema `schema`: numbers, words, or missing: there is none, or it
+ * had no value yet. For the options of a reader. */
+enum svi_cell_kind svi_cells_known(const void *schema, const char *name, size_t length);
 
 #endif

@@ -88,6 +88,7 @@ static void schema_clear_columns(struct svi_schema *s) {
     svi_free(s->owner);
     svi_free(s->one_hot);
     svi_free(s->hot);
+    svi_free(s->absent);
     for (int i = 0; i < s->renewed_count; i++)
         svi_free(s->renewed[i].before);
     svi_free(s->renewed);
@@ -101,6 +102,7 @@ void svi_schema_clear(struct svi_schema *s) {
     svs_features_free(&s->numbers);
     svs_features_free(&s->ignored);
     svs_features_free(&s->unscaled);
+    svi_free(s->missing);
     svi_shape_clear(&s->shape);
     *s = (struct svi_schema){.calendar = -1, .calendar_kept = -1};
 }
@@ -112,9 +114,10 @@ static bool schema_take_room(struct svi_schema *s, svs_error *err) {
     s->owner = svi_alloc_array(n, sizeof *s->owner);
     s->one_hot = svi_alloc(n);
     s->hot = svi_alloc_array(n, sizeof *s->hot);
+    s->absent = svi_alloc_array(n, sizeof *s->absent);
     for (int k = 0; k < 3; k++)
         s->seen[k] = svi_alloc_array(n, sizeof *s->seen[k]);
-    return s->columns && s->column && s->owner && s->one_hot && s->hot && s->seen[0] && s->seen[1] &&
+    return s->columns && s->column && s->owner && s->one_hot && s->hot && s->absent && s->seen[0] && s->seen[1] &&
            s->seen[2];
 }
 
@@ -125,6 +128,8 @@ static void schema_forget_columns(struct svi_schema *s) {
     s->owner = NULL;
     s->one_hot = NULL;
     s->hot = NULL;
+    s->absent = NULL;
+    s->absent_count = 0;
     s->renewed = NULL;
     s->renewed_room = s->renewed_count = s->hot_count = 0;
     memset(s->seen, 0, sizeof s->seen);
@@ -369,6 +374,8 @@ svs_code svi_schema_missing(struct svi_schema *s, struct svi_message *m, int col
         return SVS_OK;
     }
     const struct svi_column *c = &s->column[column];
+    if (c->now.kind == SVI_COLUMN_CATEGORY)
+        s->absent[s->absent_count++] = column;
     if (c->now.kind == SVI_COLUMN_CATEGORY || c->now.kind == SVI_COLUMN_IGNORED)
         return SVS_OK;
     code = schema_own_feature(s, column, err);
@@ -391,6 +398,7 @@ svs_code svi_schema_begin_row(struct svi_schema *s, struct svi_message *m, svs_e
                                                                                            : SVI_NAMED;
     m->d = s->shape.d;
     m->x = s->shape.row;
+    s->hot_count = s->absent_count = 0;
     svi_shape_begin_row(&s->shape);
     svs_code code = svi_shape_fits(&s->shape, m, err); /* first: a row that is refused adds no names */
     if (code == SVS_OK && m->d > 0)
@@ -407,6 +415,8 @@ void svi_schema_end_row(struct svi_schema *s, struct svi_message *m) {
         if (s->shape.marks[c] == s->shape.round)
             continue;
         const int feature = s->columns ? s->column[c].now.feature : c;
+        if (s->columns && s->column[c].now.kind == SVI_COLUMN_CATEGORY)
+            s->absent[s->absent_count++] = c;
         if (feature >= 0)
             schema_set_missing(s, m, feature);
     }
@@ -502,7 +512,7 @@ void svi_schema_commit_names(struct svi_schema *s) {
 }
 
 void svi_schema_restore(struct svi_schema *s) {
-    s->hot_count = 0;
+    s->hot_count = s->absent_count = 0;
     if (s->columns && s->dirty) {
         const int count = svs_features_count(s->columns);
         for (int c = s->columns_kept; c < count; c++) {
@@ -522,6 +532,23 @@ void svi_schema_restore(struct svi_schema *s) {
         s->dirty = false;
     }
     svi_shape_restore(&s->shape);
+}
+
+void svi_schema_count_missing(struct svi_schema *s, const struct svi_message *m) {
+    if (!s->missing && !(m->gaps || s->absent_count > 0))
+        return;
+    if (!s->missing && !(s->missing = svi_alloc_array((size_t)s->shape.max_features, sizeof *s->missing)))
+        return; /* a figure only */
+    for (int j = 0; m->gaps && j < m->d; j++)
+        if (m->gaps[j])
+            s->missing[s->columns ? s->owner[j] : j]++;
+    for (int i = 0; i < s->absent_count; i++)
+        s->missing[s->absent[i]]++;
+    s->absent_count = 0;
+}
+
+int64_t svi_schema_missed(const struct svi_schema *s, int column) {
+    return s->missing ? s->missing[column] : 0;
 }
 
 void svi_schema_used(struct svi_schema *s) {
@@ -596,8 +623,12 @@ void svi_schema_keep(struct svi_schema *s, const bool *keep, svs_features *names
     int32_t *place = s->hot, kept = 0;
     const int d = s->shape.d;
     svi_shape_keep(&s->shape, keep, names);
-    if (!s->columns)
+    if (!s->columns) {
+        for (int j = 0, to = 0; s->missing && j < d; j++)
+            if (keep[j])
+                s->missing[to++] = s->missing[j];
         return;
+    }
     for (int j = 0; j < d; j++)
         if (keep[j]) {
             schema_move_feature(s, j, kept);
@@ -611,10 +642,13 @@ void svi_schema_keep(struct svi_schema *s, const bool *keep, svs_features *names
         for (int j = 0; j < kept; j++)
             if (s->owner[j] == c)
                 s->owner[j] = stay;
-        if (!stays)
+        if (!stays) {
             svi_free(from->value);
-        else
-            s->column[stay++] = *from;
+            continue;
+        }
+        if (s->missing)
+            s->missing[stay] = s->missing[c];
+        s->column[stay++] = *from;
     }
     s->calendar = s->calendar >= 0 && keep[s->calendar] ? place[s->calendar] : -1;
     s->calendar_kept = s->calendar;
@@ -685,4 +719,15 @@ void svi_schema_archive(struct svi_archive *a, struct svi_schema *s) {
     s->columns_kept = svs_features_count(s->columns);
     s->calendar_kept = s->calendar;
     s->dirty = false;
+}
+
+void svi_schema_missing_archive(struct svi_archive *a, struct svi_schema *s) {
+    int columns = svi_schema_columns(s);
+    svi_archive_int(a, "columns", &columns, 0, s->shape.max_features);
+    if (a->loading && svi_archive_ok(a) && !s->missing &&
+        !(s->missing = svi_alloc_array((size_t)s->shape.max_features, sizeof *s->missing))) {
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the counts of missing values");
+        return;
+    }
+    svi_archive_int64s(a, "missing", s->missing, columns, 0, INT64_MAX / 4);
 }

@@ -77,6 +77,9 @@ struct svi_schema {
     int32_t *owner;            /* by feature: its column, -1 = the calendar */
     uint8_t *one_hot;          /* by feature: not 0 = of a category's value */
     int64_t *seen[3];          /* by feature: how many had entered (window, waiting, rows) when it was last 1 */
+    int64_t *missing;          /* by column: values that were missing in accepted rows; NULL = none was */
+    int32_t *absent;           /* columns of words that have no value in this row */
+    int absent_count;
     bool dirty;                /* something to be kept or taken back */
     int32_t *hot;              /* features of values of the present row */
     int hot_count;
@@ -142,6 +145,10 @@ void svi_schema_commit_names(struct svi_schema *s);
 void svi_schema_commit(struct svi_schema *s, const struct svi_message *m);
 void svi_schema_restore(struct svi_schema *s);
 
+/* The values that an accepted row had not, where something took their place (m->gaps), by column. */
+void svi_schema_count_missing(struct svi_schema *s, const struct svi_message *m);
+int64_t svi_schema_missed(const struct svi_schema *s, int column);
+
 /* After s->held was set: the committed row has entered; and a row that entered later (a late label). */
 void svi_schema_used(struct svi_schema *s);
 void svi_schema_used_row(struct svi_schema *s, const double *x, int d);
@@ -162,5 +169,6 @@ svs_code svi_schema_mix(struct svi_schema *s, svs_error *err);
  * but the shape. */
 bool svi_schema_archived(const struct svi_schema *s);
 void svi_schema_archive(struct svi_archive *a, struct svi_schema *s);
+void svi_schema_missing_archive(struct svi_archive *a, struct svi_schema *s); /* after it */
 
 #endif

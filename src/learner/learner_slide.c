@@ -31,6 +31,9 @@
 /* A feature whose spread falls this far below its peak has lost large samples. */
 #define ENERGY_DROP  100
 #define ENERGY_NOISE 1e-9 /* of the energy: a smaller spread is rounding */
+/* But an unscaled feature whose peak was at most this, in units of the ridge, costs P 3 digits at most when it
+ * goes: a category that nobody has any more is no reason to rebuild. */
+#define ENERGY_SMALL 1e3
 /* What leaves is dwarfing when no other sample has this share of its weight, or of its weighted squared
  * target.
  */
@@ -113,6 +116,23 @@ static void slide_note_drift(svs_learner *l, const struct svi_change *c, const d
     l->drifts |= DBL_EPSILON * size > most * left * left;
 }
 
+/* Where features are unscaled: has one lost its energy that cost digits? The peak of others is that of now. */
+static bool slide_drop_counts(svs_learner *l) {
+    const struct svi_energy *e = &l->energy;
+    const double inverse = e->energy[0] > 0 ? 1 / e->energy[0] : 0;
+    bool counts = false;
+    for (int j = 1; j <= l->d; j++) {
+        const double now = e->energy[j] - e->sum[j] * e->sum[j] * inverse;
+        if (!(ENERGY_DROP * now < e->peak[j] && e->peak[j] > ENERGY_NOISE * e->energy[j]))
+            continue;
+        if (l->scaler.unscaled[j - 1] && e->peak[j] <= ENERGY_SMALL * l->nu)
+            e->peak[j] = now;
+        else
+            counts = true;
+    }
+    return counts;
+}
+
 /* True when P cannot be trusted after the removal of input i; s: the sample's weight in the unit of the
  * energies. */
 static bool slide_removal_alarms(svs_learner *l, const struct svi_change *c, int i, double energy, double s) {
@@ -120,7 +140,10 @@ static bool slide_removal_alarms(svs_learner *l, const struct svi_change *c, int
     double left = 1 + c->leverage / c->inverse_weight; /* 1 - s x'Px */
     slide_note_drift(l, c, l->m->r.y[i], energy, left);
     bool lost = !(DBL_EPSILON * energy * s < REMOVAL_ERROR_MAX * l->nu * left);
-    return l->m->kernels->energy_remove(&l->energy, z, s, ENERGY_DROP, ENERGY_NOISE, l->m->r.padded) | lost;
+    bool dropped = l->m->kernels->energy_remove(&l->energy, z, s, ENERGY_DROP, ENERGY_NOISE, l->m->r.padded);
+    if (dropped && l->scaler.unscaled_count)
+        dropped = slide_drop_counts(l);
+    return dropped | lost;
 }
 
 /* Takes a slot out of P and w, without an addition in the same sweep. False: P must be rebuilt. */

@@ -95,6 +95,31 @@ static svs_code op_prune(struct request *r) {
     return SVS_OK;
 }
 
+static void reply_column(const struct request *r, const struct svi_schema *s, int column) {
+    static const char *const kinds[] = {[SVI_COLUMN_OPEN] = "open",
+                                        [SVI_COLUMN_NUMBER] = "number",
+                                        [SVI_COLUMN_CATEGORY] = "category",
+                                        [SVI_COLUMN_IGNORED] = "ignored"};
+    const enum svi_column_kind kind = svi_schema_kind(s, column);
+    svi_pack_map(r->reply, kind == SVI_COLUMN_CATEGORY ? 4 : 3);
+    svi_put_text(r->reply, "name", svi_schema_column_name(s, column));
+    svi_put_text(r->reply, "kind", kinds[kind]);
+    svi_put_int(r->reply, "missing", svi_schema_missed(s, column));
+    if (kind == SVI_COLUMN_CATEGORY)
+        svi_put_int(r->reply, "values", s->column[column].now.values);
+}
+
+static svs_code op_columns(struct request *r) {
+    const struct svi_schema *s = svi_engine_schema(r->control->engine);
+    const int count = svi_schema_columns(s);
+    reply_ok(r, 1);
+    svi_pack_key(r->reply, "columns");
+    svi_pack_array(r->reply, (size_t)count);
+    for (int c = 0; c < count; c++)
+        reply_column(r, s, c);
+    return SVS_OK;
+}
+
 static svs_code op_config(struct request *r) {
     svs_code code = r->command.has_set ? apply_to_engine(r, NULL) : SVS_OK;
     if (code != SVS_OK)
@@ -177,7 +202,7 @@ static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
     [SVI_COMMAND_PUBLISH] = op_apply, [SVI_COMMAND_FORGET] = op_apply,  [SVI_COMMAND_LABEL] = op_apply,
     [SVI_COMMAND_RESET] = op_apply,   [SVI_COMMAND_STOP] = op_stop,     [SVI_COMMAND_REFIT] = op_apply,
     [SVI_COMMAND_SAVE] = op_save,     [SVI_COMMAND_SCORE] = op_score,   [SVI_COMMAND_LOAD] = op_load,
-    [SVI_COMMAND_PRUNE] = op_prune,
+    [SVI_COMMAND_PRUNE] = op_prune,   [SVI_COMMAND_COLUMNS] = op_columns,
 };
 
 /* A slip of the fingers is not to drop what a directory was made to keep. Asked here and not where it takes

@@ -38,6 +38,8 @@ struct svi_ingest_stdin {
     uint8_t *buffer; /* msgpack not handed on yet: `capacity` bytes, of which [0, size) are filled */
     size_t size, capacity;
     bool ended;
+    svi_ingest_stdin_taken *taken; /* NULL: nobody wants to know */
+    void *user;
 };
 
 struct svi_reader_options svi_ingest_stdin_options(const struct svi_settings *s) {
@@ -74,6 +76,8 @@ svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_engine 
     in->settings = s;
     in->capacity = (size_t)s->max_message + CHUNK;
     in->options = svi_ingest_stdin_options(s);
+    in->options.known = svi_cells_known;
+    in->options.stream = svi_engine_schema(e);
     if (!msgpack)
         in->reader = svi_reader_open("-", &in->options, &svi_engine_schema(e)->shape, err);
     else if (!(in->buffer = svi_alloc(in->capacity)))
@@ -81,6 +85,16 @@ svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_engine 
     if (!in->reader && !in->buffer)
         svi_ingest_stdin_free(&in);
     return in;
+}
+
+void svi_ingest_stdin_watch(svi_ingest_stdin *in, svi_ingest_stdin_taken *taken, void *user) {
+    in->taken = taken;
+    in->user = user;
+}
+
+static void ingest_stdin_end_row(svi_ingest_stdin *in) {
+    if (in->taken)
+        in->taken(in->user, in->row);
 }
 
 void svi_ingest_stdin_free(svi_ingest_stdin **in) {
@@ -225,6 +239,7 @@ static svs_code text_turn(svi_ingest_stdin *in, bool fill, double now, svs_error
         if (in->located)
             svi_write_ahead_refuse(in->write_ahead, in->engine, why.code, why.text, line, length, now);
         in->located = false;
+        ingest_stdin_end_row(in);
     }
     return svi_fail(err, why.code, "%s", why.text);
 }
@@ -253,6 +268,7 @@ static svs_code take_objects(svi_ingest_stdin *in, double now, svs_error *err) {
         in->row++;
         if ((code = ingest_stdin_take_message(in, in->buffer + from, to - from, NULL, 0, now, err)) != SVS_OK)
             return code;
+        ingest_stdin_end_row(in);
         from = to;
     }
     if (code != SVS_OK) {

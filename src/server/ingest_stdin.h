@@ -10,6 +10,9 @@
 
 typedef struct svi_ingest_stdin svi_ingest_stdin;
 
+/* Called after each row (or object) was handed over, accepted or refused; `row` counts from 1. */
+typedef void svi_ingest_stdin_taken(void *user, int64_t row);
+
 /* What the settings say about text input, as a reader takes it; the strings are the settings'. */
 struct svi_reader_options svi_ingest_stdin_options(const struct svi_settings *s);
 
@@ -17,6 +20,7 @@ struct svi_reader_options svi_ingest_stdin_options(const struct svi_settings *s)
  * SVS_IO, SVS_SETTING, SVS_NO_MEMORY. Owner: the caller. */
 svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_engine *e, svi_write_ahead *w,
                                        svs_error *err);
+void svi_ingest_stdin_watch(svi_ingest_stdin *in, svi_ingest_stdin_taken *taken, void *user);
 void svi_ingest_stdin_free(svi_ingest_stdin **in);
 
 int svi_ingest_stdin_fd(const svi_ingest_stdin *in);

@@ -22,6 +22,7 @@
 #include "base/fail.h"
 #include "server/control.h"
 #include "server/event_log.h"
+#include "server/live_figures.h"
 #include "net/access.h"
 #include "server/ingest_zmq.h"
 #include "net/vacancy.h"
@@ -62,7 +63,8 @@ struct server {
     struct svi_bytes record;
     svi_ingest_stdin *rows; /* `in` is "-" */
     struct svi_score_lines lines;
-    struct svi_event_log log; /* of sockets */
+    struct svi_event_log log;     /* of sockets */
+    struct svi_live_figures live; /* of rows */
     struct svi_latency latency;
     struct svi_signals signals;
     struct svi_reload reload;
@@ -210,15 +212,28 @@ static bool server_answer(struct server *p) {
     return true;
 }
 
+static void server_log_note(struct server *p) {
+    const char *note = p->settings.method == SVI_METHOD_NONE ? NULL : svi_ingest_stdin_note(p->rows);
+    if (note && p->hooks->log)
+        fprintf(p->hooks->log, "%s\n", note);
+}
+
+/* What there is to say of the columns comes before the first figures. */
+static void server_row_taken(void *user, int64_t row) {
+    struct server *p = user;
+    if (!svi_live_figures_due(&p->live, row))
+        return;
+    server_log_note(p);
+    svi_live_figures_show(&p->live);
+}
+
 static svs_code server_take_rows(struct server *p, bool fill, svs_error *err) {
     double start = svi_monotonic();
     int64_t before = svi_ingest_stdin_row(p->rows);
     bool ended = false;
     svs_code code = svi_ingest_stdin_turn(p->rows, fill, server_now(p), &ended, err);
     svi_latency_add(&p->latency, svi_monotonic() - start, svi_ingest_stdin_row(p->rows) - before);
-    const char *note = p->settings.method == SVI_METHOD_NONE ? NULL : svi_ingest_stdin_note(p->rows);
-    if (note && p->hooks->log)
-        fprintf(p->hooks->log, "%s\n", note);
+    server_log_note(p);
     p->stop = p->stop || ended;
     svs_error trouble;
     svs_code written = svi_score_lines_flush(&p->lines, p->signals.end, &trouble);
@@ -270,6 +285,7 @@ static double stats_wait(const struct server *p) {
 
 static long server_wait_ms(const struct server *p) {
     double left = fmin(svi_ingest_zmq_wait(&p->messages), svi_event_log_wait(&p->log));
+    left = fmin(left, svi_live_figures_wait(&p->live));
     if (p->out && p->settings.publish_seconds > 0)
         left = fmin(left, stats_wait(p));
     if (p->write_ahead)
@@ -365,6 +381,8 @@ static svs_code server_turn(struct server *p, svs_error *err) {
     if (code == SVS_OK)
         code = server_keep(p, err);
     svi_event_log_turn(&p->log, false);
+    if (svi_live_figures_wait(&p->live) <= 0)
+        svi_live_figures_show(&p->live);
     p->stop = p->stop || p->control.stop;
     return code;
 }
@@ -488,7 +506,11 @@ static svs_code open_sockets(struct server *p, svs_error *err) {
     if (p->hooks->scores && !out)
         p->lines.fd = fileno(p->hooks->scores);
     p->rows = svi_ingest_stdin_new(s, p->engine, p->write_ahead, err);
-    return p->rows ? SVS_OK : err->code;
+    if (!p->rows)
+        return err->code;
+    svi_live_figures_begin(&p->live, p->hooks->log, p->engine, p->hooks->every);
+    svi_ingest_stdin_watch(p->rows, server_row_taken, p);
+    return SVS_OK;
 }
 
 static svs_code server_build(struct server *p, svs_error *err) {

@@ -77,6 +77,7 @@ struct svi_metrics {
     struct svi_moments truth;
     struct errors fresh;
     struct errors *errors; /* ring */
+    int64_t began;         /* no part of what is archived */
 };
 
 /* direction: 1 puts the sample in, -1 takes it out. No branch on what is hard to predict: a hit or not. */
@@ -158,6 +159,7 @@ void svi_metrics_reset(svi_metrics *m) {
     m->fresh_loss = 0;
     m->truth = (struct svi_moments){0};
     m->fresh = (struct errors){0};
+    m->began++;
 }
 
 static void metrics_merge_errors(struct errors *a, const struct errors *b) {
@@ -313,6 +315,14 @@ int svi_metrics_figures(const svi_metrics *m, struct svi_figure *out) {
                                                 .type = SVI_NUMBER,
                                                 .as.number = value[w][i]};
     return filled;
+}
+
+struct svi_metrics_sums svi_metrics_sums(const svi_metrics *m) {
+    const bool regress = m->task == SVS_REGRESS;
+    return (struct svi_metrics_sums){.judged = regress ? (int64_t)m->truth.n : m->all.n,
+                                     .right = m->all.hits,
+                                     .began = m->began,
+                                     .squares = m->square.sum};
 }
 
 double svi_metrics_memory(svs_task task, int64_t window, int max_classes) {

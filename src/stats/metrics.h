@@ -31,6 +31,14 @@ void svi_metrics_value(svi_metrics *m, double truth, double predicted);
 /* Fills at most SVI_METRICS_FIGURES figures; NAN = not known yet. Returns how many. */
 int svi_metrics_figures(const svi_metrics *m, struct svi_figure *out);
 
+/* Exact sums over all that was judged: the quality of a stretch comes from the difference of two. `began`:
+ * how often it has begun anew; sums from before and after are not to be compared. */
+struct svi_metrics_sums {
+    int64_t judged, right, began;
+    double squares; /* of errors: regress */
+};
+struct svi_metrics_sums svi_metrics_sums(const svi_metrics *m);
+
 /* The whole state, bit for bit; loads into an object made with the same task, window and classes. About 16
  * bytes a sample of the window, 40 for a regression. */
 void svi_metrics_archive(struct svi_archive *a, svi_metrics *m);

@@ -21,7 +21,7 @@ static const struct {
     [SVI_COMMAND_RESET] = {"reset", ALWAYS},   [SVI_COMMAND_STOP] = {"stop", NEVER},
     [SVI_COMMAND_REFIT] = {"refit", ALWAYS},   [SVI_COMMAND_SAVE] = {"save", NEVER},
     [SVI_COMMAND_SCORE] = {"score", NEVER},    [SVI_COMMAND_LOAD] = {"load", NEVER},
-    [SVI_COMMAND_PRUNE] = {"prune", ALWAYS},
+    [SVI_COMMAND_PRUNE] = {"prune", ALWAYS},   [SVI_COMMAND_COLUMNS] = {"columns", NEVER},
 };
 
 const char *svi_command_name(enum svi_command_op op) {
@@ -46,7 +46,7 @@ static const char *similar_command(const char *name, const char *const *names) {
 
 static svs_code unknown_command(const char *name, svs_error *err) {
     const char *names[SVI_COMMAND_COUNT + 1];
-    char all[160] = "";
+    char all[200] = "";
     int count = 0;
     for (int i = 0; i < SVI_COMMAND_COUNT; i++)
         if (i != SVI_COMMAND_LOAD) /* which cannot be done yet */

@@ -21,6 +21,7 @@ enum svi_command_op {
     SVI_COMMAND_SCORE,
     SVI_COMMAND_LOAD,
     SVI_COMMAND_PRUNE,
+    SVI_COMMAND_COLUMNS,
     SVI_COMMAND_COUNT
 };
 

@@ -2,10 +2,12 @@
  * are stated (numbers standardised, categories raw), whatever the learner went through; and refits are. */
 #include "support/problem.h"
 
+#include "config/settings.h"
 #include "learner/learner_archive.h"
 #include "learner/learner_internal.h"
 #include "learner/learner_prune.h"
 #include "reference.h"
+#include "refit/refit_policy.h"
 #include "support/archived.h"
 
 enum { NUMBERS = 3, MOST = 24, WINDOW = 60 };
@@ -237,8 +239,87 @@ static void test_snapshot(void **unused) {
     svs_learner_free(&s.l);
 }
 
+/* Numbers minus mean over deviation, categories as they are: solved here, and by a refit. */
+static void test_refit(void **unused) {
+    (void)unused;
+    static double z[WINDOW * (NUMBERS + 4)], y[WINDOW];
+    const int d = NUMBERS + 4;
+    struct svi_settings *settings = calloc(1, sizeof *settings);
+    struct svi_refit_policy policy;
+    struct stream s;
+    svs_options o;
+    svs_options_default(&o);
+    o.window = WINDOW;
+    begin(&s, o, d, 12);
+    for (int j = NUMBERS; j < d; j++)
+        svs_learner_unscaled(s.l, j);
+    for (int i = 0; i < 3 * WINDOW; i++)
+        step(&s, 4);
+    svi_settings_default(settings);
+    settings->refit = SVS_SOLVER_NEWTON;
+    settings->refit_tol = 1e-9;
+    settings->window = WINDOW;
+    assert_int_equal(svi_refit_policy_new(&policy, settings, NULL), SVS_OK);
+    assert_int_equal(svi_refit_policy_start_now(&policy, s.l, s.number, NULL), SVS_OK);
+    struct svi_refit *job = svi_refit_policy_take(&policy);
+    int n = 0;
+    for (int32_t i = 0; i < s.l->window.count; i++) {
+        const int32_t slot = svi_ring_at(&s.l->window, i);
+        const double *x = svi_ring_row(&s.l->window, slot);
+        for (int j = 0; s.l->window.slots[slot].live && j < d; j++)
+            z[n * d + j] = j < NUMBERS ? (x[j] - s.l->scaler.mean[j]) * s.l->scaler.inverse[j] : x[j];
+        if (s.l->window.slots[slot].live)
+            y[n++] = s.l->window.slots[slot].label == 0 ? 1 : -1;
+    }
+    svi_refit_run(job);
+    assert_int_equal(job->error.code, SVS_OK);
+    const svs_rows rows = {.n = n, .d = d, .dense = z, .stride = d};
+    const svs_problem problem = {.rows = rows, .y = y, .C = settings->C, .p = job->p, .bias_value = 1};
+    svs_solve_options how;
+    svs_solution solved;
+    svs_solve_options_default(&how);
+    how.solver = SVS_SOLVER_NEWTON;
+    how.tol = 1e-9;
+    assert_int_equal(svs_solve(&problem, &how, NULL, &solved, NULL), SVS_OK);
+    for (int j = 0; j < d; j++)
+        assert_true(fabs(job->result.W[j] - solved.w[j] * (j < NUMBERS ? s.l->scaler.inverse[j] : 1)) < 1e-4);
+    svs_solution_clear(&solved);
+    assert_int_equal(svi_refit_policy_give(&policy, s.l, d, s.number), SVI_REFIT_ADOPTED);
+    svi_refit_policy_free(&policy);
+    svs_learner_free(&s.l);
+    free(settings);
+}
+
+/* A category that goes is no reason to rebuild P; a column of large values is. */
+static void test_energy(void **unused) {
+    (void)unused;
+    for (int large = 0; large < 2; large++) {
+        struct stream s;
+        svs_options o;
+        svs_step out;
+        svs_health h;
+        svs_options_default(&o);
+        o.window = WINDOW;
+        begin(&s, o, 12, 21);
+        for (int j = 1; j < 12; j++)
+            svs_learner_unscaled(s.l, j);
+        for (int i = 0; i < 20 * WINDOW; i++) {
+            double x[12] = {test_normal(&s.seed)};
+            x[1 + i / 30 % 11] = large ? 1e6 : 1;
+            const svs_sample sample = {.x = x, .d = 12, .id = svs_none(), .y = svs_int(x[0] > 0), .weight = 1};
+            assert_int_equal(svs_learner_step(s.l, &sample, i, &out, NULL), SVS_OK);
+            assert_true(i % 10 || svs_learner_check(s.l) < 1e-10);
+        }
+        svs_learner_health(s.l, &h);
+        assert_int_equal(h.alarms > 0, large);
+        svs_learner_free(&s.l);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refit),
+        cmocka_unit_test(test_energy),
         cmocka_unit_test(test_the_optimum_in_stated_coordinates),
         cmocka_unit_test(test_what_stays),
         cmocka_unit_test(test_scaled_before),

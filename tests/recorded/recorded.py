@@ -39,6 +39,8 @@ from live import ANY, PATIENCE, PROGRAM, Run, Timeout, command, deadline  # noqa
 import msgpack  # noqa: E402
 import zmq  # noqa: E402
 
+# Figures on the way have speed and memory in them, and come from those that the summary has.
+LIVE = re.compile(r" +(rows .* memory|\d+ .*M)$")
 # What differs from run to run: clocks, ports, loads, and the words of an error.
 EXEMPT = {
     "epoch", "run", "uptime", "seconds", "memory_predicted", "rate", "milliseconds", "refit_milliseconds", "checkpoint_milliseconds",
@@ -417,7 +419,7 @@ def evaluate_stream(s, where, work, known):
     content = load(os.path.join(where, s["file"] + ".gz"))
     code, out, err = command("run", "--in", "-", "--refit", "none", *s["flags"], *s["run"], input=content)
     lines = digest(out.encode()) if s.get("digest") else out.splitlines()
-    result = {"lines": [code] + lines, "alerts, refusals and summary": [figures_of(l) for l in err.splitlines()]}
+    result = {"lines": [code] + lines, "alerts, refusals and summary": [figures_of(l) for l in err.splitlines() if not LIVE.match(l)]}
     if s["eval"] is not None:
         path = os.path.join(work, s["file"])
         with open(path, "wb") as f:

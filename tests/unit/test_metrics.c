@@ -382,6 +382,31 @@ static void test_memory_grows_with_what_is_held(void **unused) {
     assert_true(svi_metrics_memory(SVS_REGRESS, 1000, 2) < svi_metrics_memory(SVS_REGRESS, 2000, 2));
 }
 
+/* The quality of a stretch is the difference of two sums, whatever the window is. */
+static void test_sums_of_a_stretch(void **unused) {
+    (void)unused;
+    svi_metrics *m = svi_metrics_new(SVS_CLASSIFY, 3, 2, NULL), *v = svi_metrics_new(SVS_REGRESS, 3, 1, NULL);
+    const double score = 1;
+    struct svi_metrics_sums a, b;
+    for (int i = 0; i < 10; i++) {
+        if (i == 4) {
+            a = svi_metrics_sums(m);
+            b = svi_metrics_sums(v);
+        }
+        svi_metrics_class(m, i % 2, i < 7, &score, 1, 2);
+        svi_metrics_value(v, i, 0);
+    }
+    const struct svi_metrics_sums c = svi_metrics_sums(m), d = svi_metrics_sums(v);
+    assert_int_equal(c.judged - a.judged, 6);
+    assert_int_equal(c.right - a.right, 2); /* rows 5 and 8 */
+    assert_int_equal(d.judged - b.judged, 6);
+    assert_true(d.squares - b.squares == 16 + 25 + 36 + 49 + 64 + 81);
+    svi_metrics_reset(m);
+    assert_true(svi_metrics_sums(m).began == c.began + 1 && svi_metrics_sums(m).judged == 0);
+    svi_metrics_free(&m);
+    svi_metrics_free(&v);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_classes),
@@ -395,6 +420,7 @@ int main(void) {
         cmocka_unit_test(test_bad_arguments),
         cmocka_unit_test(test_bins_are_monotone),
         cmocka_unit_test(test_area_of_endless_streams),
+        cmocka_unit_test(test_sums_of_a_stretch),
         cmocka_unit_test(test_memory_grows_with_what_is_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,46 +12,48 @@
 
 #include "svmstream/error.h"
 
-#define CLI_PLOT_COLUMNS 16 /* values of a point, at most */
+#define SVI_PLOT_COLUMNS 16 /* values of a point, at most */
 
-enum cli_plot_kind {
-    CLI_PLOT_LINE,  /* the column as a line */
-    CLI_PLOT_BAND,  /* grey where the column, 0 or 1, is 1 */
-    CLI_PLOT_LEVEL, /* dashed, at `level` */
-    CLI_PLOT_MARKS  /* dots on the column, at the plot's marked points */
+enum svi_plot_kind {
+    SVI_PLOT_LINE,  /* the column as a line */
+    SVI_PLOT_PALE,  /* the same, thin and pale: for what jumps from point to point */
+    SVI_PLOT_BAND,  /* grey where the column, 0 or 1, is 1 */
+    SVI_PLOT_LEVEL, /* dashed, at `level` */
+    SVI_PLOT_MARKS  /* dots on the column, at the plot's marked points */
 };
 
-struct cli_plot_series {
-    enum cli_plot_kind kind;
+struct svi_plot_series {
+    enum svi_plot_kind kind;
     int column;
     double level;
     const char *title; /* in the legend; NULL = none */
 };
 
-struct cli_plot_panel {
+struct svi_plot_panel {
     const char *label; /* of the y axis, any text */
     double low, high;  /* of the y axis; equal = automatic */
-    const struct cli_plot_series *series;
+    const struct svi_plot_series *series;
     int count;
 };
 
-struct cli_plot {
+struct svi_plot {
     int64_t n; /* at least 1 */
     int columns;
     /* Point i: its x (NAN: it is left out) and its values. */
     void (*point)(const void *user, int64_t i, double *x, double *values);
     const void *user;
-    bool times;        /* x are seconds since 1970 */
-    int marked;        /* the points marked are those with this column ... */
-    double mark_above; /* ... above this */
-    const struct cli_plot_panel *panels;
+    const char *x_label; /* of the x axis, NULL = none */
+    bool times;          /* x are seconds since 1970 */
+    int marked;          /* the points marked are those with this column ... */
+    double mark_above;   /* ... above this */
+    const struct svi_plot_panel *panels;
     int panel_count;
 };
 
 /* Does the name end in .svg or .png? */
-bool cli_plot_takes(const char *path);
+bool svi_plot_takes(const char *path);
 
 /* SVS_UNAVAILABLE (no gnuplot), SVS_IO. */
-svs_code cli_plot_write(const char *path, const struct cli_plot *p, svs_error *err);
+svs_code svi_plot_write(const char *path, const struct svi_plot *p, svs_error *err);
 
 #endif

@@ -5,7 +5,7 @@
  * The data are one block, a line a point: x, the columns, and whether the point is marked. A run of points
  * becomes two lines, its lowest and its highest values; only the second can be marked, so that a dot sits on
  * a peak. Panels refer to columns of the block by number. */
-#include "cli/plot.h"
+#include "formats/plot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,12 +28,12 @@
 extern char **environ;
 
 struct plot_file {
-    const struct cli_plot *plot;
+    const struct svi_plot *plot;
     bool png;
-    bool bands[CLI_PLOT_COLUMNS]; /* columns that are shown as bands */
+    bool bands[SVI_PLOT_COLUMNS]; /* columns that are shown as bands */
 };
 
-bool cli_plot_takes(const char *path) {
+bool svi_plot_takes(const char *path) {
     const size_t length = strlen(path);
     return svi_ends_with(path, length, ".svg") || svi_ends_with(path, length, ".png");
 }
@@ -50,7 +50,7 @@ static void plot_put_quoted(FILE *to, const char *text) {
     fputc('\'', to);
 }
 
-static void plot_put_point(const struct cli_plot *p, FILE *to, double x, const double *v, bool marked) {
+static void plot_put_point(const struct svi_plot *p, FILE *to, double x, const double *v, bool marked) {
     if (isnan(x))
         return;
     fprintf(to, "%.15g", x);
@@ -61,8 +61,8 @@ static void plot_put_point(const struct cli_plot *p, FILE *to, double x, const d
 
 /* Points first .. end - 1 as one line, or as two: their lowest and their highest values. */
 static void plot_put_run(const struct plot_file *f, FILE *to, int64_t first, int64_t end) {
-    const struct cli_plot *p = f->plot;
-    double low[CLI_PLOT_COLUMNS], high[CLI_PLOT_COLUMNS], v[CLI_PLOT_COLUMNS], x, begin, middle = 0;
+    const struct svi_plot *p = f->plot;
+    double low[SVI_PLOT_COLUMNS], high[SVI_PLOT_COLUMNS], v[SVI_PLOT_COLUMNS], x, begin, middle = 0;
     p->point(p->user, first, &begin, low);
     memcpy(high, low, sizeof high);
     for (int64_t i = first; i < end; i++) {
@@ -88,35 +88,54 @@ static void plot_put_data(const struct plot_file *f, FILE *to) {
     fputs("END\n", to);
 }
 
-static void plot_put_times(const struct cli_plot *p, FILE *to) {
-    double first, last, v[CLI_PLOT_COLUMNS];
+/* Ticks of a time axis: as much as tells them apart. */
+static void plot_put_times(const struct svi_plot *p, FILE *to) {
+    static const struct {
+        double span; /* seconds, at least */
+        const char *format;
+    } formats[] = {{730 * 86400.0, "%Y-%m"},
+                   {5 * 86400.0, "%Y-%m-%d"},
+                   {86400, "%m-%d %H:%M"},
+                   {1800, "%H:%M"},
+                   {0, "%H:%M:%S"}};
+    double first, last, v[SVI_PLOT_COLUMNS];
+    size_t i = 0;
     if (!p->times)
         return;
     p->point(p->user, 0, &first, v);
     p->point(p->user, p->n - 1, &last, v);
-    fprintf(to, "set xdata time\nset timefmt '%%s'\nset format x '%s'\n",
-            last - first > 2 * 86400 ? "%Y-%m-%d" : "%H:%M:%S");
+    while (last - first < formats[i].span)
+        i++;
+    fprintf(to, "set xdata time\nset timefmt '%%s'\nset format x '%s'\n", formats[i].format);
 }
 
-static void plot_put_series(const struct cli_plot *p, FILE *to, const struct cli_plot_series *s, int *line) {
+static void plot_put_series(const struct svi_plot *p, FILE *to, const struct svi_plot_series *s, int *line) {
     static const char *const colors[] = {"#1f77b4", "#2ca02c", "#9467bd", "#8c564b"};
     const int column = s->column + 2, flag = p->columns + 2;
     fputs("$data using 1:", to);
-    if (s->kind == CLI_PLOT_LINE)
-        fprintf(to, "%d with lines lc rgb '%s'", column, colors[(*line)++ % 4]);
-    else if (s->kind == CLI_PLOT_BAND)
+    if (s->kind == SVI_PLOT_LINE)
+        fprintf(to, "%d with lines lw 1.3 lc rgb '%s'", column, colors[(*line)++ % 4]);
+    else if (s->kind == SVI_PLOT_PALE)
+        fprintf(to, "%d with lines lw 0.7 lc rgb '#86afd6'", column);
+    else if (s->kind == SVI_PLOT_BAND)
         fprintf(to, "%d with filledcurves y1=0 lc rgb '#dddddd'", column);
-    else if (s->kind == CLI_PLOT_LEVEL)
+    else if (s->kind == SVI_PLOT_LEVEL)
         fprintf(to, "(%.9g) with lines dt 2 lc rgb '#555555'", s->level);
     else
-        fprintf(to, "($%d > 0 ? $%d : NaN) with points pt 7 ps 0.5 lc rgb '" MARK "'", flag, column);
+        fprintf(to, "($%d > 0 ? $%d : NaN) with points pt 7 ps 0.6 lc rgb '" MARK "'", flag, column);
     fputs(s->title ? " title " : " notitle", to);
     if (s->title)
         plot_put_quoted(to, s->title);
 }
 
-static void plot_put_panel(const struct cli_plot *p, FILE *to, const struct cli_plot_panel *panel) {
+static void plot_put_panel(const struct svi_plot *p, FILE *to, const struct svi_plot_panel *panel,
+                           bool lowest) {
     int lines = 0;
+    if (lowest && p->x_label) {
+        fputs("set xlabel ", to);
+        plot_put_quoted(to, p->x_label);
+        fputs(" noenhanced\n", to);
+    }
     fputs("set ylabel ", to);
     plot_put_quoted(to, panel->label);
     fputs(" noenhanced\nset key above\n", to);
@@ -132,17 +151,17 @@ static void plot_put_panel(const struct cli_plot *p, FILE *to, const struct cli_
 }
 
 static void plot_put_script(const struct plot_file *f, FILE *to) {
-    const struct cli_plot *p = f->plot;
-    fprintf(to, "set terminal %s size 1000,%d background '#ffffff'\n", f->png ? "pngcairo" : "svg",
-            200 * p->panel_count);
+    const struct svi_plot *p = f->plot;
+    fprintf(to, "set terminal %s size 800,%d background '#ffffff' font 'sans,11'\n",
+            f->png ? "pngcairo" : "svg", 250 * p->panel_count);
     plot_put_data(f, to);
     fprintf(to,
             "set multiplot layout %d,1\nset lmargin 12\nset rmargin 4\nset tics nomirror\n"
-            "set autoscale xfix\n",
+            "set autoscale xfix\nset border 3 lc rgb '#777777'\nset grid lt 1 lw 0.5 lc rgb '#e4e4e4'\n",
             p->panel_count);
     plot_put_times(p, to);
     for (int j = 0; j < p->panel_count; j++)
-        plot_put_panel(p, to, &p->panels[j]);
+        plot_put_panel(p, to, &p->panels[j], j == p->panel_count - 1);
     fputs("unset multiplot\n", to);
 }
 
@@ -203,11 +222,11 @@ static svs_code plot_draw(void *user, FILE *to, svs_error *err) {
     return code;
 }
 
-svs_code cli_plot_write(const char *path, const struct cli_plot *p, svs_error *err) {
+svs_code svi_plot_write(const char *path, const struct svi_plot *p, svs_error *err) {
     struct plot_file f = {.plot = p, .png = svi_ends_with(path, strlen(path), ".png")};
     for (int i = 0; i < p->panel_count; i++)
         for (int k = 0; k < p->panels[i].count; k++)
-            if (p->panels[i].series[k].kind == CLI_PLOT_BAND)
+            if (p->panels[i].series[k].kind == SVI_PLOT_BAND)
                 f.bands[p->panels[i].series[k].column] = true;
     return svi_file_write(path, plot_draw, &f, err);
 }

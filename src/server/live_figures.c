@@ -1,0 +1,112 @@
+#include "server/live_figures.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define LINE_ROOM 160
+#define INTERVAL  1.0 /* seconds between two lines on a terminal */
+
+void svi_live_figures_begin(struct svi_live_figures *l, FILE *to, svi_engine *engine, int64_t every) {
+    *l = (struct svi_live_figures){.to = to,
+                                   .engine = engine,
+                                   .every = every,
+                                   .next = !to         ? -1
+                                           : every > 0 ? every
+                                                       : 1,
+                                   .shown_at = svi_monotonic(),
+                                   .seconds = to && every == 0 && isatty(fileno(to))};
+    svi_engine_progress(engine, &l->before);
+}
+
+double svi_live_figures_wait(const struct svi_live_figures *l) {
+    if (!l->seconds || l->row == l->shown)
+        return INFINITY;
+    return fmax(0, l->shown_at + INTERVAL - svi_monotonic());
+}
+
+/* Bytes that the process holds in memory now, NAN = not known. */
+static double live_figures_memory(void) {
+    double pages = NAN, all;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (f && fscanf(f, "%lf %lf", &all, &pages) != 2)
+        pages = NAN;
+    if (f)
+        fclose(f);
+    return pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static void live_figures_add(char *line, const char *format, double value) {
+    const size_t length = strlen(line);
+    char cell[32] = "-";
+    if (!isnan(value))
+        snprintf(cell, sizeof cell, format, value);
+    snprintf(line + length, LINE_ROOM - length, " %10s", cell);
+}
+
+/* The first figure over the rows since the line before. */
+static double live_figures_since(const struct svi_live_figures *l, const struct svi_engine_progress *now,
+                                 bool regress) {
+    static const struct svi_metrics_sums none;
+    const struct svi_metrics_sums *a = &l->before.sums, *b = &now->sums;
+    if (a->began != b->began)
+        a = &none;
+    const double n = (double)(b->judged - a->judged);
+    if (regress)
+        return sqrt(fmax(0, b->squares - a->squares) / n);
+    return (double)(b->right - a->right) / n; /* 0 / 0: not known */
+}
+
+static void live_figures_put_header(const struct svi_settings *s, FILE *to) {
+    const bool regress = s->task == SVS_REGRESS;
+    char line[LINE_ROOM];
+    int n = snprintf(line, sizeof line, "%10s", "rows");
+    if (s->method != SVI_METHOD_NONE)
+        n += snprintf(line + n, sizeof line - (size_t)n, " %10s %10s %10s", regress ? "rmse" : "accuracy",
+                      "since_last", regress ? "mae" : "kappa");
+    if (s->novelty != SVI_NOVELTY_NONE)
+        n += snprintf(line + n, sizeof line - (size_t)n, " %10s", "alerts");
+    fprintf(to, "%s %10s %10s\n", line, "rows/s", "memory");
+}
+
+static void live_figures_put_row(const struct svi_live_figures *l, const struct svi_engine_progress *now,
+                                 double seconds) {
+    const struct svi_settings *s = svi_engine_settings(l->engine);
+    const bool regress = s->task == SVS_REGRESS;
+    char line[LINE_ROOM];
+    snprintf(line, sizeof line, "%10" PRId64, l->row);
+    if (s->method != SVI_METHOD_NONE) {
+        const struct svi_figure *f = now->quality;
+        const int count = now->quality_count;
+        const char *const format = regress ? "%.5g" : "%.4f";
+        live_figures_add(line, format, svi_figure_value(f, count, regress ? "rmse" : "accuracy"));
+        live_figures_add(line, format, live_figures_since(l, now, regress));
+        live_figures_add(line, format, svi_figure_value(f, count, regress ? "mae" : "kappa"));
+    }
+    if (s->novelty != SVI_NOVELTY_NONE)
+        live_figures_add(line, "%.0f", (double)now->alerts);
+    live_figures_add(line, "%.0f", seconds > 0 ? (double)(l->row - l->shown) / seconds : NAN);
+    live_figures_add(line, "%.1fM", live_figures_memory() / 1048576);
+    fprintf(l->to, "%s\n", line);
+    fflush(l->to);
+}
+
+void svi_live_figures_show(struct svi_live_figures *l) {
+    struct svi_engine_progress now;
+    const double time = svi_monotonic();
+    if (l->row >= l->next)
+        l->next = l->every > 0 ? l->next + l->every : 2 * l->next;
+    svi_engine_progress(l->engine, &now);
+    if (now.seen > 0) {
+        if (!l->headed)
+            live_figures_put_header(svi_engine_settings(l->engine), l->to);
+        l->headed = true;
+        live_figures_put_row(l, &now, time - l->shown_at);
+    }
+    l->before = now;
+    l->shown = l->row;
+    l->shown_at = time;
+}
