@@ -87,6 +87,13 @@ void svi_archive_finite(struct svi_archive *a, const char *name, double *v, int6
             out_of_range(a, name);
 }
 
+void svi_archive_known(struct svi_archive *a, const char *name, double *v, int64_t count) {
+    archive_block(a, name, SVI_ARCHIVE_DOUBLES, v, count);
+    for (int64_t i = 0; a->loading && svi_archive_ok(a) && i < count; i++)
+        if (isinf(v[i]))
+            out_of_range(a, name);
+}
+
 void svi_archive_ints(struct svi_archive *a, const char *name, int32_t *v, int64_t count, int32_t low,
                       int32_t high) {
     archive_block(a, name, SVI_ARCHIVE_INT32, v, count);

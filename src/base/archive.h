@@ -93,4 +93,7 @@ void svi_archive_value(struct svi_archive *a, const char *name, svs_value *v, ch
 /* Doubles that must be finite: loading checks it. */
 void svi_archive_finite(struct svi_archive *a, const char *name, double *v, int64_t count);
 
+/* The same, but a value may be NaN: it is missing. */
+void svi_archive_known(struct svi_archive *a, const char *name, double *v, int64_t count);
+
 #endif

@@ -92,8 +92,7 @@ static void look_up(struct eval *e) {
     cli_progress_show(&e->progress, e->row, (double)at, (double)size, NULL);
 }
 
-static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message *m,
-                          const svs_error *why) {
+static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message *m, const svs_error *why) {
     const char *bytes;
     size_t length;
     svi_reader_line(e->reader, &bytes, &length);
@@ -226,7 +225,8 @@ static int cmd_eval_run(const struct cli_args *a) {
     if (every > 0 && cli_has(a, "json"))
         return cli_usage(a, "--every prints lines of a table: it does nothing with --json");
     if (cli_has(a, "plot") && !svi_plot_takes(cli_value(a, "plot")))
-        return cli_usage(a, "--plot takes a name that ends in .svg or .png");
+        return cli_usage(a, "--plot takes a file name that ends in .svg or .png, not %s",
+                         cli_value(a, "plot"));
     if (cli_has(a, "plot") && !(e.plot = svi_alloc(sizeof *e.plot)))
         return cli_end(a, svi_fail_memory(&err, "the plot"), &err);
     s.scores = e.plot ? SVI_SCORES_ALL : SVI_SCORES_NONE; /* events that nobody reads would only cost time */
@@ -262,9 +262,9 @@ const struct cli_command cli_eval = {
     .usage = "FILE",
     .help =
         "Runs the engine of `run` over a file without sockets and prints its prequential quality; the last\n"
-        "line is the accuracy (or the rmse with --task regress). Figures on the way go to standard error, "
-        "at\n"
-        "rows 1, 2, 4, 8, ... and on a terminal every second; or to standard output with --every N.\n"
+        "line is the accuracy (or the rmse with --task regress). Figures on the way go to standard\n"
+        "error, at rows 1, 2, 4, 8, ... and on a terminal every second; or with --every N to standard\n"
+        "output.\n"
         "\n"
         "  svmstream eval --label rain weather.csv.gz\n"
         "  svmstream eval --plot quality.svg examples/occupancy.csv.gz\n"

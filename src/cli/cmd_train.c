@@ -271,7 +271,7 @@ static bool cmd_train_show_progress(void *user, const svs_progress *p) {
 
 static svs_code read_examples(struct train *t, svs_error *err) {
     struct svi_table_options o = cli_table_options(t->args, &t->progress);
-    o.reader.label_required = true;
+    o.reader.label_needed = true;
     o.task = (svs_task)t->args->settings.task;
     return svi_table_read(&t->table, t->args->positional[0], &o, err);
 }

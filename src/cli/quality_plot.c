@@ -8,8 +8,7 @@
 
 enum { QUALITY, NOVELTY = QUALITY + QUALITY_LINES, ALERT, COLUMNS }; /* of a point */
 #define POINTS_EACH 3    /* points of a stretch: its lowest novelty, its alert, its highest */
-#define SETTLING    0.05 /* share of the stretches whose quality may lie beyond the axis: a model that begins \
-                          */
+#define SETTLING    0.05 /* share of the stretches, the first ones, that do not shape the axis */
 
 static const char *const classify[] = {"accuracy.w", "kappa.w"};
 static const char *const regress[] = {"rmse.w"};
@@ -106,6 +105,13 @@ static bool quality_plot_range(const struct cli_quality_plot *p, bool value, dou
     return known;
 }
 
+static bool quality_plot_judged(const struct cli_quality_plot *p) {
+    for (int i = 0; i < p->count; i++)
+        if (!isnan(p->of[i].high))
+            return true;
+    return false;
+}
+
 svs_code cli_quality_plot_write(struct cli_quality_plot *p, const char *path, svi_engine *engine,
                                 svs_error *err) {
     const bool value = quality_plot_regresses(engine);
@@ -122,8 +128,7 @@ svs_code cli_quality_plot_write(struct cli_quality_plot *p, const char *path, sv
     if (quality_plot_range(p, value, &low, &high))
         panels[count++] = (struct svi_plot_panel){value ? "rmse over the window" : "quality over the window",
                                                   low, high, lines, value ? 2 : 3};
-    if (p->count > 0 && svi_engine_settings(engine)->novelty != SVI_NOVELTY_NONE &&
-        !isnan(p->of[p->count - 1].high))
+    if (svi_engine_settings(engine)->novelty != SVI_NOVELTY_NONE && quality_plot_judged(p))
         panels[count++] = (struct svi_plot_panel){"novelty", 0, 1.05, novelty, 2};
     if (count == 0)
         return svi_fail(

@@ -20,7 +20,7 @@ struct svi_table_options cli_table_options(const struct cli_args *a, struct cli_
 void cli_look_at_table(struct cli_args *a, const char *path) {
     struct svi_reader_options o = svi_ingest_stdin_options(&a->settings);
     svs_error err;
-    o.task_follows = true;
+    o.task_follows = o.label_needed = true;
     svi_reader *r = strcmp(path, "-") == 0 ? NULL : svi_reader_open(path, &o, NULL, &err);
     if (r && svi_reader_settle(r, &err) == SVS_OK) {
         const char *note = svi_reader_note(r);

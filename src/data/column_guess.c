@@ -225,21 +225,21 @@ int svi_guess_rows(const svi_guess *g) {
 /* ---- what a column holds */
 
 /* A word or two among many numbers are mistakes; more are values. */
-static bool mostly(const struct guessed *c, int count) {
+static bool are_most(const struct guessed *c, int count) {
     const int others = c->seen - count;
     return count > 0 && (others * 20 <= c->seen || (others == 1 && c->seen >= 4));
 }
 
 static bool holds_numbers(const struct guessed *c) {
-    return mostly(c, c->numbers);
+    return are_most(c, c->numbers);
 }
 
 static bool holds_times(const struct guessed *c) {
-    return mostly(c, c->times);
+    return are_most(c, c->times);
 }
 
 static bool holds_commas(const svi_guess *g, const struct guessed *c) {
-    return !g->commas && c->commas > c->thousands && mostly(c, c->numbers + c->commas);
+    return !g->commas && c->commas > c->thousands && are_most(c, c->numbers + c->commas);
 }
 
 static bool is_of_column(const struct guessed *c, struct svi_span text, bool *known) {
@@ -390,8 +390,10 @@ static svs_code apply_settings(svi_guess *g, svs_error *err) {
 /* How much the name is that of a label: 1 most, 0 not at all. */
 static int label_rank(const char *name) {
     static const char *const strong[] = {"label", "class", "target", "y", "outcome", "labels", NULL};
-    static const char *const weak[] = {"status",  "result", "category", "diagnosis", "verdict", "state",
-                                       "failure", "fault",  "anomaly",  "churn",     NULL};
+    static const char *const weak[] = {"status",  "result",  "category", "diagnosis", "verdict",
+                                       "state",   "failure", "failed",   "fail",      "fault",
+                                       "anomaly", "alarm",   "churn",    "fraud",     "defect",
+                                       "success", "spam",    "survived", NULL};
     const int first = name_says_one(name, strong), second = name_says_one(name, weak);
     return first == 2 ? 1 : first ? 2 : second == 2 ? 3 : second ? 4 : 0;
 }
@@ -403,27 +405,31 @@ static bool calls_for_regression(const struct guessed *c) {
             (c->different > INTEGERS_MANY && c->different * 20 > c->seen));
 }
 
-/* A name alone is enough where it is plain; a column of one value may be the beginning of a sorted file. */
-static bool may_be_label(const struct guessed *c, int rank) {
+/* The rank of the column, 0: it is none. A column of one value may be the beginning of a sorted file, or of
+ * one in which the other is rare: where the name is plain, or there is no better one. */
+static int rank_label(const svi_guess *g, const struct guessed *c) {
+    const int rank = label_rank(c->name);
     if (!is_free(c) || rank == 0 || holds_times(c))
-        return false;
+        return 0;
     if (calls_for_regression(c))
-        return rank <= 2;
+        return rank <= 2 ? rank : 0;
     if (c->different > CLASSES_MANY)
-        return rank == 1 && c->different * 2 <= c->seen;
-    return c->different > 1 || rank == 1 || c->seen < FEW_ROWS;
+        return rank == 1 && c->different * 2 <= c->seen ? rank : 0;
+    if (c->different > 1 || rank == 1 || c->seen < FEW_ROWS)
+        return rank;
+    return g->whole || c->seen == 0 ? 0 : rank + 4;
 }
 
 /* The column of the setting, else the one that is clearly the best. -1: there is none. */
-static int find_label(const svi_guess *g) {
+static int guess_find_label(const svi_guess *g) {
     const char *name = g->o->label ? g->o->label : "label";
     int best = -1, best_rank = 0, equals = 0;
     for (int i = 0; i < g->count; i++) {
         const struct guessed *c = &g->columns[i];
-        const int rank = label_rank(c->name);
+        const int rank = rank_label(g, c);
         if (c->is.use == SVI_USE_LABEL || (is_free(c) && strcmp(c->name, name) == 0))
             return i;
-        if (g->o->unlabelled || g->o->label_required || !may_be_label(c, rank))
+        if (g->o->unlabelled || g->o->label_required || rank == 0)
             continue;
         if (best < 0 || rank < best_rank) {
             best = i;
@@ -436,7 +442,7 @@ static int find_label(const svi_guess *g) {
 }
 
 static void decide_label(svi_guess *g) {
-    const int i = find_label(g);
+    const int i = guess_find_label(g);
     if (i < 0)
         return;
     struct guessed *c = &g->columns[i];
@@ -448,8 +454,8 @@ static void decide_label(svi_guess *g) {
 /* ---- time and id */
 
 static bool named_like_time(const char *name) {
-    static const char *const words[] = {"time", "timestamp", "ts",   "date",  "datetime", "at",
-                                        "when", "epoch",     "unix", "stamp", NULL};
+    static const char *const words[] = {"time", "timestamp", "ts",    "date", "datetime", "at",
+                                        "when", "t",         "epoch", "unix", "stamp",    NULL};
     return name_says_one(name, words) > 0;
 }
 
@@ -515,9 +521,9 @@ static void decide_words(const svi_guess *g, struct guessed *c) {
     c->is.use = SVI_USE_WORD;
     if (g->o->hash || c->seen < FEW_ROWS || c->different < FEW_ROWS)
         return;
-    if (mostly(c, c->dates)) {
+    if (are_most(c, c->dates) || named_like_time(c->name)) {
         c->is.use = SVI_USE_NONE;
-        c->reason = "dates that are not ISO 8601 as 2026-11-22 10:00:00";
+        c->reason = "times that are not ISO 8601 as 2026-11-22 10:00:00";
     } else if (c->different > WORDS_MANY * c->seen) {
         c->is.use = SVI_USE_NONE;
         c->reason = c->length > 24 * (size_t)c->seen ? "text, --categories or --hash takes it"
@@ -526,7 +532,7 @@ static void decide_words(const svi_guess *g, struct guessed *c) {
     }
 }
 
-static void decide_feature(const svi_guess *g, struct guessed *c) {
+static void decide_feature(const svi_guess *g, struct guessed *c, bool constants) {
     if (c->nested && c->seen == 0) {
         c->is.use = SVI_USE_NONE;
         c->reason = "no single values";
@@ -538,13 +544,30 @@ static void decide_feature(const svi_guess *g, struct guessed *c) {
     } else if (counts_rows(c, g->rows)) {
         c->is.use = SVI_USE_NONE;
         c->reason = "row numbers";
-    } else if (c->different == 1 && g->whole && c->seen >= FEW_ROWS) {
+    } else if (!constants && c->different == 1 && g->whole && c->seen >= FEW_ROWS) {
         c->is.use = SVI_USE_NONE;
         c->reason = "constant";
     } else if ((holds_numbers(c) && c->zeros == 0) || c->is.comma) {
         c->is.use = SVI_USE_NUMBER;
     } else {
         decide_words(g, c);
+    }
+}
+
+/* Columns of one value are better than none. */
+static void decide_features(svi_guess *g) {
+    int features = 0;
+    for (int i = 0; i < g->count; i++) {
+        if (is_free(&g->columns[i]))
+            decide_feature(g, &g->columns[i], false);
+        features += g->columns[i].is.use <= SVI_USE_WORD;
+    }
+    for (int i = 0; i < g->count && features == 0; i++) {
+        struct guessed *c = &g->columns[i];
+        if (c->is.use == SVI_USE_NONE && c->reason && c->different == 1) {
+            c->reason = NULL;
+            decide_feature(g, c, true);
+        }
     }
 }
 
@@ -594,7 +617,8 @@ static void note_candidates(svi_guess *g) {
         note_add(g, "no column \"%s\": rows are scored, not learned",
                  svi_escape(name, sizeof name, g->o->label, strlen(g->o->label)));
     else
-        note_add(g, "no label: rows are scored, not learned");
+        note_add(g, g->o->label_needed ? "no column is clearly the label"
+                                       : "no label: rows are scored, not learned");
     for (int pass = 0, found = 0; pass < 3 && found == 0; pass++)
         for (int i = g->count - 1; i >= 0 && found < SHOWN; i--) {
             const struct guessed *c = &g->columns[i];
@@ -607,17 +631,19 @@ static void note_candidates(svi_guess *g) {
 }
 
 static void note_special(svi_guess *g) {
-    static const char *const words[] = {
-        [SVI_USE_TIME] = "time", [SVI_USE_ID] = "id", [SVI_USE_WEIGHT] = "weight"};
+    static const struct {
+        enum svi_use use;
+        const char *word;
+    } all[] = {{SVI_USE_TIME, "time"}, {SVI_USE_ID, "id"}, {SVI_USE_WEIGHT, "weight"}};
     char name[NAME_TEXT];
-    for (enum svi_use use = SVI_USE_ID; use <= SVI_USE_WEIGHT; use++)
+    for (int k = 0; k < 3; k++)
         for (int i = 0; i < g->count; i++) {
             const struct guessed *c = &g->columns[i];
-            if (c->is.use != use)
+            if (c->is.use != all[k].use)
                 continue;
             note_part(g);
-            note_add(g, "%s %s", words[use], shown_name(c, name));
-            if (use == SVI_USE_TIME && c->seen > 0)
+            note_add(g, "%s %s", all[k].word, shown_name(c, name));
+            if (c->is.use == SVI_USE_TIME && c->seen > 0)
                 note_add(g, " (%s%s)", holds_times(c) ? "ISO 8601" : svi_time_unit_name(c->is.unit),
                          holds_times(c) ? "" : " since 1970");
         }
@@ -693,6 +719,7 @@ static void write_note(svi_guess *g, const char *about) {
 }
 
 svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error *err) {
+    bool labelled = false;
     g->whole = whole;
     for (int i = 0; i < g->count; i++) {
         count_different(&g->columns[i]);
@@ -704,10 +731,12 @@ svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error
     decide_label(g);
     decide_time(g);
     decide_id(g);
-    for (int i = 0; i < g->count; i++)
-        if (is_free(&g->columns[i]))
-            decide_feature(g, &g->columns[i]);
+    decide_features(g);
     write_note(g, about);
+    for (int i = 0; i < g->count; i++)
+        labelled = labelled || g->columns[i].is.use == SVI_USE_LABEL;
+    if (g->o->label_needed && !labelled)
+        return svi_fail(err, SVS_SETTING, "%.240s", g->note);
     g->decided = true;
     for (int i = 0; i < g->count; i++) {
         svi_free(g->columns[i].hashes);

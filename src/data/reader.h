@@ -30,30 +30,8 @@
 #include <stdint.h>
 
 #include "data/message.h"
+#include "data/reader_options.h"
 #include "svmstream/model.h"
-
-/* Names of columns are separated by commas where there may be several; NULL or "": none. */
-struct svi_reader_options {
-    const char
-        *format;       /* auto, csv, libsvm, jsonl, vw; auto looks at the file name, then at the first line */
-    const char *label; /* column of y; default "label" */
-    bool label_required; /* a CSV without that column is refused (SVS_SETTING) with the columns listed; no
-                            other one is guessed */
-    const char *id, *ts, *weight;              /* columns */
-    const char *ignore, *categories, *numbers; /* columns */
-    const char *features;                      /* no other columns are features */
-    const char *columns;                       /* names of a CSV without a header line */
-    bool no_header;                            /* the first line of a CSV is a row */
-    const char *missing; /* words that stand for a missing value, in any case; NULL: those of the setting */
-    bool hash;           /* a category may have very many values */
-    bool unlabelled;     /* no label is looked for but that of the options, none is missed */
-    bool task_given;     /* whether the label is a class or a number was said */
-    bool task_follows;   /* else the caller goes by svi_reader_task */
-    /* What a column of the stream is already: a number, a word, or missing: there is none of this name. NULL:
-     * there are none. */
-    enum svi_cell_kind (*known)(const void *stream, const char *name, size_t length);
-    const void *stream;
-};
 
 enum svi_read {
     SVI_READ_END, /* no more rows */

@@ -117,7 +117,6 @@ int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figu
  * the quality, valid until the next call of this or svi_engine_model. */
 struct svi_engine_progress {
     int64_t seen, alerts; /* accepted; opened */
-    bool alerting;        /* an alert is open */
     struct svi_metrics_sums sums;
     const struct svi_figure *quality;
     int quality_count;

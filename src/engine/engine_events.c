@@ -278,7 +278,6 @@ int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figu
 void svi_engine_progress(svi_engine *e, struct svi_engine_progress *out) {
     *out = (struct svi_engine_progress){.seen = e->counters.of[SVI_COUNTER_SEEN].count,
                                         .alerts = e->novelty.alert.opened,
-                                        .alerting = e->novelty.alert.open,
                                         .sums = svi_metrics_sums(e->metrics),
                                         .quality = e->quality,
                                         .quality_count = svi_metrics_figures(e->metrics, e->quality)};

@@ -134,6 +134,13 @@ void svi_novelty_stage_gap(struct svi_novelty_stage *s) {
     svi_lags_empty(&s->rows.history);
 }
 
+void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature) {
+    if (!s->on || !s->detector || feature >= s->rows.d) /* of columns without room nothing is held */
+        return;
+    svi_lags_renew(s->rows.history.ring, s->rows.d, s->lags, feature);
+    svi_detector_renew(s->detector, s->lags, feature);
+}
+
 enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const struct svi_message *m,
                                               double time) {
     struct svi_novelty_stage_rows *r = &s->rows;
@@ -143,6 +150,8 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
         return SVI_ALERT_NONE;
     memcpy(r->x, m->x, (size_t)m->d * sizeof *m->x);
     memset(r->x + m->d, 0, (size_t)(r->d - m->d) * sizeof *r->x);
+    for (int j = 0; m->gaps && j < m->d; j++)
+        r->x[j] = m->gaps[j] ? NAN : r->x[j]; /* what took the place of a missing value tells nothing */
     if (!svi_lags_push(&r->history, r->x, r->row))
         return SVI_ALERT_NONE;
     s->judged = true;

@@ -106,6 +106,18 @@ static const struct svi_field member_fields[] = {
     MEMBER_FIELD(support, DOUBLES, 0, 0),
 };
 
+/* NaN: a missing coordinate. Where kernels are polynomials there is none. */
+static svs_code take_vector(const struct member_parts *p, const svs_novelty_model *m, int i, double *x,
+                            svs_error *err) {
+    for (int j = 0; j < m->d; j++) {
+        const int64_t at = (int64_t)i * m->d + j;
+        x[j] = svi_doubles_get(&p->support, at);
+        if (isinf(x[j]) || (isnan(x[j]) && m->kernel == SVS_NOVELTY_POLYNOMIAL))
+            return svi_fail(err, SVS_NOT_FINITE, "support[%lld] of the member is not finite", (long long)at);
+    }
+    return SVS_OK;
+}
+
 static svs_code take_vectors(const struct member_parts *p, const svs_novelty_model *m, int count,
                              const struct svi_member_room *room, svs_error *err) {
     const struct svi_kernels *pass = svi_kernels_get(SVS_ISA_BEST);
@@ -113,12 +125,13 @@ static svs_code take_vectors(const struct member_parts *p, const svs_novelty_mod
     svs_code code = svi_doubles_copy(&p->z, 0, count, room->z, "member", "z", err);
     for (int i = 0; i < count && code == SVS_OK; i++) {
         double *x = room->support + (size_t)i * (size_t)m->stride;
-        code = svi_doubles_copy(&p->support, (int64_t)i * m->d, m->d, x, "member", "support", err);
+        code = take_vector(p, m, i, x, err);
         room->norm2[i] = m->kernel == SVS_NOVELTY_POLYNOMIAL ? pass->dot(x, x, m->stride) : 0;
         if (code == SVS_OK && !(room->z[i] > 0))
             code = svi_fail(err, SVS_WRONG_TYPE, "z[%d] of the member is not positive", i);
         sum += room->z[i];
     }
+    svi_novelty_model_mark(m, room, count);
     if (code == SVS_OK && !(fabs(p->rho * sum - 1) < ROUNDING))
         code = svi_fail(err, SVS_WRONG_TYPE, "rho of the member is not 1 / sum of z");
     return code;

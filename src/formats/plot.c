@@ -88,8 +88,9 @@ static void plot_put_data(const struct plot_file *f, FILE *to) {
     fputs("END\n", to);
 }
 
-/* Ticks of a time axis: as much as tells them apart. */
-static void plot_put_times(const struct svi_plot *p, FILE *to) {
+/* The x axis: ticks of times say as much as tells them apart; points at one place have some room around them.
+ */
+static void plot_put_axis(const struct svi_plot *p, FILE *to) {
     static const struct {
         double span; /* seconds, at least */
         const char *format;
@@ -98,15 +99,18 @@ static void plot_put_times(const struct svi_plot *p, FILE *to) {
                    {86400, "%m-%d %H:%M"},
                    {1800, "%H:%M"},
                    {0, "%H:%M:%S"}};
+    const size_t count = sizeof formats / sizeof *formats;
+    const char *const quote = p->times ? "'" : "";
     double first, last, v[SVI_PLOT_COLUMNS];
     size_t i = 0;
-    if (!p->times)
-        return;
     p->point(p->user, 0, &first, v);
     p->point(p->user, p->n - 1, &last, v);
-    while (last - first < formats[i].span)
+    while (i + 1 < count && fabs(last - first) < formats[i].span)
         i++;
-    fprintf(to, "set xdata time\nset timefmt '%%s'\nset format x '%s'\n", formats[i].format);
+    if (p->times)
+        fprintf(to, "set xdata time\nset timefmt '%%s'\nset format x '%s'\n", formats[i].format);
+    if (first == last)
+        fprintf(to, "set xrange [%s%.15g%s:%s%.15g%s]\n", quote, first - 1, quote, quote, first + 1, quote);
 }
 
 static void plot_put_series(const struct svi_plot *p, FILE *to, const struct svi_plot_series *s, int *line) {
@@ -159,7 +163,7 @@ static void plot_put_script(const struct plot_file *f, FILE *to) {
             "set multiplot layout %d,1\nset lmargin 12\nset rmargin 4\nset tics nomirror\n"
             "set autoscale xfix\nset border 3 lc rgb '#777777'\nset grid lt 1 lw 0.5 lc rgb '#e4e4e4'\n",
             p->panel_count);
-    plot_put_times(p, to);
+    plot_put_axis(p, to);
     for (int j = 0; j < p->panel_count; j++)
         plot_put_panel(p, to, &p->panels[j], j == p->panel_count - 1);
     fputs("unset multiplot\n", to);

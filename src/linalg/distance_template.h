@@ -26,6 +26,41 @@ static void rows_l2(const double *x, size_t stride, int64_t count, int padded, c
     distances(x, stride, count, padded, v, f, false);
 }
 
+/* Over the coordinates that both rows have, which are NaN where they are missing; times d / the number of
+ * these, as if the others were as far apart as these on average. Where no coordinate is missing it gives what
+ * `distances` gives, bit for bit. */
+INLINE void shared_distances(const double *x, size_t stride, int64_t count, int padded, const double *v, int d,
+                             double nothing, double *f, bool absolute) {
+    for (int64_t i = 0; i < count; i += ROWS, x += ROWS * stride) {
+        const double *a[ROWS];
+        vec s[ROWS] = {{0}};
+        mask lacking[ROWS] = {{0}}; /* minus their number */
+        row_pointers(a, x, stride, count - i);
+        for (int j = 0; j < padded; j += VW)
+            for (int k = 0; k < ROWS; k++) {
+                const vec raw = load(a[k] + j) - load(v + j);
+                const mask both = raw == raw;
+                const vec gap = (vec)((mask)raw & both);
+                s[k] += absolute ? (vec)((mask)gap & 0x7fffffffffffffff) : gap * gap;
+                lacking[k] += ~both;
+            }
+        for (int k = 0; k < ROWS && i + k < count; k++) {
+            const double shared = d + sum(__builtin_convertvector(lacking[k], vec));
+            f[i + k] = shared == d ? sum(s[k]) : shared > 0 ? sum(s[k]) * (d / shared) : nothing;
+        }
+    }
+}
+
+static void rows_l1_shared(const double *x, size_t stride, int64_t count, int padded, const double *v, int d,
+                           double nothing, double *f) {
+    shared_distances(x, stride, count, padded, v, d, nothing, f, true);
+}
+
+static void rows_l2_shared(const double *x, size_t stride, int64_t count, int padded, const double *v, int d,
+                           double nothing, double *f) {
+    shared_distances(x, stride, count, padded, v, d, nothing, f, false);
+}
+
 static void signs_add(const double *u, const double *x, double scale, int padded, double *to) {
     const mask size = (mask)splat(scale);
     for (int j = 0; j < padded; j += VW) {

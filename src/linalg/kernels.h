@@ -92,6 +92,12 @@ struct svi_kernels {
      * padded with zeros to a multiple of 8 (`padded` values). */
     void (*rows_l1)(const double *x, size_t stride, int64_t count, int padded, const double *v, double *f);
     void (*rows_l2)(const double *x, size_t stride, int64_t count, int padded, const double *v, double *f);
+    /* The same over the coordinates that neither has as NaN, times d / their number; `nothing` where there is
+     * none. The rows have d <= padded coordinates. Without NaN: the bits of rows_l1 and rows_l2. */
+    void (*rows_l1_shared)(const double *x, size_t stride, int64_t count, int padded, const double *v, int d,
+                           double nothing, double *f);
+    void (*rows_l2_shared)(const double *x, size_t stride, int64_t count, int padded, const double *v, int d,
+                           double nothing, double *f);
     /* to_i = exp(-gamma t_i), t_i >= 0; below exp(-708) it is 0. `to` may be `t`. */
     void (*decay)(const double *t, double gamma, int64_t n, double *to);
     /* to_j = B asinh(u / B), B = SVI_SQUASH_BEND, and beyond |u| = SVI_SQUASH_FAR what exceeds it as well; u

@@ -38,7 +38,7 @@ static svs_code sparse_rows_not_finite(int64_t row, int column, svs_error *err) 
 }
 
 /* 0 x is NaN for what is not finite, so that one product with the zero vector looks at a whole row. */
-static svs_code sparse_rows_check_dense(const svs_rows *r, svs_error *err) {
+static svs_code sparse_rows_check_dense(const svs_rows *r, bool may_lack, svs_error *err) {
     const struct svi_kernels *k = svi_kernels_get(SVS_ISA_BEST);
     double *zero = svi_vector(r->d);
     svs_code code = zero ? SVS_OK : svi_fail_memory(err, "a row");
@@ -50,14 +50,14 @@ static svs_code sparse_rows_check_dense(const svs_rows *r, svs_error *err) {
         double f;
         k->rows_dot(x, 0, 1, r->d, zero, &f);
         for (int j = 0; f != 0 && j < r->d && code == SVS_OK; j++)
-            if (!isfinite(x[j]))
+            if (!isfinite(x[j]) && !(may_lack && isnan(x[j])))
                 code = sparse_rows_not_finite(i, j, err);
     }
     svi_free(zero);
     return code;
 }
 
-static svs_code sparse_rows_check_sparse(const svs_rows *r, svs_error *err) {
+static svs_code sparse_rows_check_sparse(const svs_rows *r, bool may_lack, svs_error *err) {
     for (int64_t i = 0; i < r->n; i++) {
         int32_t last = -1;
         const int64_t *span = svi_row_span(r, i);
@@ -67,7 +67,7 @@ static svs_code sparse_rows_check_sparse(const svs_rows *r, svs_error *err) {
             if (r->column[k] <= last || r->column[k] >= r->d)
                 return svi_fail(err, SVS_BAD_COLUMN, "row %lld: columns must ascend from 0 to %d",
                                 (long long)i, r->d - 1);
-            if (!isfinite(r->value[k]))
+            if (!isfinite(r->value[k]) && !(may_lack && isnan(r->value[k])))
                 return sparse_rows_not_finite(i, r->column[k], err);
             last = r->column[k];
         }
@@ -75,13 +75,21 @@ static svs_code sparse_rows_check_sparse(const svs_rows *r, svs_error *err) {
     return SVS_OK;
 }
 
-svs_code svs_rows_check(const svs_rows *r, svs_error *err) {
+static svs_code sparse_rows_check(const svs_rows *r, bool may_lack, svs_error *err) {
     if (r->n < 0 || r->d < 1)
         return svi_fail(err, SVS_INVALID, "%lld rows of %d columns: at least one column is needed",
                         (long long)r->n, r->d);
     if (!r->dense && !(r->start && (r->n == 0 || (r->column && r->value))))
         return svi_fail(err, SVS_INVALID, "the rows are neither dense nor complete sparse ones");
-    return r->dense ? sparse_rows_check_dense(r, err) : sparse_rows_check_sparse(r, err);
+    return r->dense ? sparse_rows_check_dense(r, may_lack, err) : sparse_rows_check_sparse(r, may_lack, err);
+}
+
+svs_code svs_rows_check(const svs_rows *r, svs_error *err) {
+    return sparse_rows_check(r, false, err);
+}
+
+svs_code svi_rows_check_known(const svs_rows *r, svs_error *err) {
+    return sparse_rows_check(r, true, err);
 }
 
 double *svi_vector(int dim) {

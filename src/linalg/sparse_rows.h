@@ -32,6 +32,9 @@ static inline struct svi_entries svi_row_entries(const svs_rows *r, int64_t i) {
     return (struct svi_entries){r->value + span[0], r->column + span[0], span[1] - span[0]};
 }
 
+/* svs_rows_check, but a value may be NaN: it is missing. */
+svs_code svi_rows_check_known(const svs_rows *r, svs_error *err);
+
 /* Room of a vector of dim coordinates: a multiple of 8, with at least one to spare so that padded rows may be
  * read over their end. */
 static inline int svi_padded(int dim) {

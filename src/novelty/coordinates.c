@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/statistics.h"
+#include "novelty/similarity.h"
 
 #define LOW       0.05
 #define DEVIATION 3.2897072539029435 /* deviations of a normal distribution between these quantiles */
@@ -32,20 +33,54 @@ void svi_coordinates_clear(struct svi_coordinates *c) {
 void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t stride, int64_t count,
                          double *column) {
     for (int j = 0; c->center && j < c->d; j++) {
-        for (int64_t i = 0; i < count; i++)
-            column[i] = rows[i * stride + j];
-        double spread = (svi_quantile(column, count, 1 - LOW) - svi_quantile(column, count, LOW)) / DEVIATION;
+        int64_t known = 0;
+        c->center[j] = 0;
+        c->inverse[j] = 1;
+        for (int64_t i = 0; i < count; i++) {
+            column[known] = rows[i * stride + j];
+            known += !isnan(column[known]);
+        }
+        if (known == 0)
+            continue;
+        double spread = (svi_quantile(column, known, 1 - LOW) - svi_quantile(column, known, LOW)) / DEVIATION;
         if (!(spread > 0))
-            spread = svi_deviation(column, count);
-        c->center[j] = svi_quantile(column, count, 0.5);
+            spread = svi_deviation(column, known);
+        c->center[j] = svi_quantile(column, known, 0.5);
         c->inverse[j] = spread > 1e-12 * fabs(c->center[j]) && isfinite(1 / spread) ? 1 / spread : 1;
     }
 }
 
+/* A row with gaps: stretches of values between them. */
+static void coordinates_apply_known(const struct svi_coordinates *c, const double *x, double *to) {
+    for (int j = 0; j < c->d; j++) {
+        int end = j;
+        while (end < c->d && !isnan(x[end]))
+            end++;
+        if (end > j && c->center)
+            c->pass->squash(x + j, c->center + j, c->inverse + j, end - j, to + j);
+        else if (end > j)
+            memmove(to + j, x + j, (size_t)(end - j) * sizeof *to);
+        if (end < c->d)
+            to[end] = NAN;
+        j = end;
+    }
+}
+
+static void coordinates_fill(const struct svi_coordinates *c, int missing, double *to) {
+    const double scale = missing < c->d ? sqrt((double)c->d / (c->d - missing)) : 0;
+    for (int j = 0; j < c->d; j++)
+        to[j] = isnan(to[j]) ? 0 : to[j] * scale;
+}
+
 void svi_coordinates_apply(const struct svi_coordinates *c, const double *x, double *to) {
-    if (c->center)
+    const int missing = svi_count_missing(x, c->d);
+    if (missing > 0)
+        coordinates_apply_known(c, x, to);
+    else if (c->center)
         c->pass->squash(x, c->center, c->inverse, c->d, to);
     else
         memmove(to, x, (size_t)c->d * sizeof *to);
+    if (missing > 0 && c->fill)
+        coordinates_fill(c, missing, to);
     memset(to + c->d, 0, (size_t)(c->stride - c->d) * sizeof *to);
 }

@@ -12,7 +12,7 @@
  * a recorded stream gives the same bits again; archives (base/archive.h) keep kernel matrices and factors as
  * they are, because their last bits depend on the order in which points came.
  *
- * Order: room, judging, points, refreshes, learning, questions, more features, archive. */
+ * Order: room, judging, points, refreshes, learning, questions, more and renewed features, archive. */
 #include "novelty/detector.h"
 
 #include <math.h>
@@ -33,6 +33,7 @@
 #define LEAST         8   /* calibration rows, before there can be a model */
 #define LOOK          64  /* calibration rows by which a refresh is found to be due */
 #define AWAY          10.0 /* deviations from the center: when most of these rows lie further out, in one feature */
+#define MANY          4    /* one point in so many */
 #define MOST          (INT64_MAX / 8) /* of what is counted */
 
 /* Doubles of `work`: for an explanation, or for a refresh. */
@@ -98,9 +99,11 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
     if (d->o.model.m == 0)
         d->o.model.m = (int64_t)ceil(log(20) / d->o.model.epsilon);
     d->members = svi_gamma_multiples(&o->model, multiples);
-    d->similarity = (struct svi_similarity){o->model.kernel, o->model.degree, svi_kernels_get(SVS_ISA_BEST)};
+    d->similarity = (struct svi_similarity){
+        .kernel = o->model.kernel, .degree = o->model.degree, .pass = svi_kernels_get(SVS_ISA_BEST), .d = o->d};
     d->stride = svi_round_up(o->d, 8);
     svs_code code = svi_coordinates_init(&d->coordinates, o->d, o->model.scale, err);
+    d->coordinates.fill = o->model.kernel == SVS_NOVELTY_POLYNOMIAL;
     if (code == SVS_OK)
         code = svi_calibration_init(&d->calibration, o->calibration, err);
     if (code == SVS_OK)
@@ -122,6 +125,7 @@ void svi_detector_reset(svi_detector *d) {
     for (int g = 0; g < d->members; g++)
         svi_active_set_empty(&d->set[g]);
     d->ready = false;
+    d->lacking = 0;
     d->now = (struct svi_detector_state){.last_join = INT64_MIN / 2,
                                          .next_refresh = FIRST_REFRESH,
                                          .next_check = d->o.calibration,
@@ -165,7 +169,7 @@ static double detector_member_score(struct svi_detector *d, int g, const double 
 /* Surprises of the members for a sample of raw values; also into d->u its coordinates and into d->kernel the
  * last member's kernel values. Returns their weighted mean, rounded. */
 static double detector_score(struct svi_detector *d, const double *raw, double *member_surprise) {
-    const struct svi_points points = {d->at, d->stride, d->now.points};
+    const struct svi_points points = {d->at, d->stride, d->now.points, d->lacking > 0};
     double surprise = 0;
     svi_coordinates_apply(&d->coordinates, raw, d->u);
     svi_similarity_gap(&d->similarity, &points, 0, d->now.points, d->u, d->gap);
@@ -176,11 +180,17 @@ static double detector_score(struct svi_detector *d, const double *raw, double *
     return detector_round(surprise);
 }
 
+/* Of a sample all of whose values are missing. */
+static bool detector_knows_nothing(const struct svi_detector *d, const double *x) {
+    return svi_count_missing(x, d->o.d) == d->o.d;
+}
+
 void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *out) {
     struct svi_judgement *j = &d->judgement;
     memcpy(d->x, x, (size_t)d->o.d * sizeof *x);
+    d->unknown = detector_knows_nothing(d, x);
     *j = (struct svi_judgement){.membership = 1, .p = 1, .tail = 1, .calibrates = d->now.seen % 2 == 1};
-    if (d->ready) {
+    if (d->ready && !d->unknown) {
         j->surprise = detector_score(d, d->x, d->member_surprise);
         j->membership = exp(-j->surprise);
         j->novelty = -expm1(-j->surprise);
@@ -195,6 +205,10 @@ void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *
 bool svi_detector_peek(svi_detector *d, const double *x, double *novelty, double *p) {
     if (!d->ready)
         return false;
+    *novelty = 0;
+    *p = 1;
+    if (detector_knows_nothing(d, x))
+        return true;
     const double surprise = detector_score(d, x, d->member_surprise);
     *novelty = -expm1(-surprise);
     *p = svi_range_p(&d->range, &d->calibration, d->rows, x, surprise, svi_range_excess(&d->range, x, NULL));
@@ -207,13 +221,14 @@ static void detector_place_point(struct svi_detector *d, int i) {
     double *at = d->at + (size_t)i * (size_t)d->stride;
     svi_coordinates_apply(&d->coordinates, d->raw + (size_t)i * (size_t)d->o.d, at);
     d->norm2[i] = d->similarity.pass->dot(at, at, d->stride);
+    d->lacking += isnan(d->norm2[i]) != 0;
 }
 
 /* Point i joins every member's small problem, of which the points before it are part; idle until it is
  * solved. */
 static void detector_insert(struct svi_detector *d, int i) {
-    const struct svi_points before = {d->at, d->stride, i};
     detector_place_point(d, i);
+    const struct svi_points before = {d->at, d->stride, i, d->lacking > 0};
     svi_similarity_gap(&d->similarity, &before, 0, i, d->at + (size_t)i * (size_t)d->stride, d->gap);
     for (int g = 0; g < d->members; g++) {
         svi_similarity_of_gap(&d->similarity, d->view.member[g].gamma, d->gap, d->norm2, d->norm2[i], i,
@@ -235,6 +250,7 @@ static void detector_solve(struct svi_detector *d) {
 /* Points the view to what it shows. */
 static void detector_show_model(struct svi_detector *d) {
     svs_novelty_model *v = &d->view;
+    d->similarity.nothing = svi_gap_of_nothing(d->o.model.kernel, d->members, v->member[0].gamma);
     v->d = d->o.d;
     v->stride = d->stride;
     v->center = d->coordinates.center;
@@ -264,12 +280,13 @@ static double detector_median_gamma(struct svi_detector *d) {
     const uint32_t count = (uint32_t)d->calibration.count;
     double *a = d->work, *b = a + d->stride, *gaps = b + d->stride;
     int found = 0;
+    d->similarity.nothing = 0; /* pairs that share no coordinate are passed over, too */
     for (int i = 0; i < PAIRS; i++) {
         svi_coordinates_apply(&d->coordinates,
                               detector_calibration_row(d, (int)svi_random_below(&d->now.random, count)), a);
         svi_coordinates_apply(&d->coordinates,
                               detector_calibration_row(d, (int)svi_random_below(&d->now.random, count)), b);
-        const struct svi_points p = {a, d->stride, 1};
+        const struct svi_points p = {a, d->stride, 1, svi_count_missing(a, d->o.d) > 0};
         svi_similarity_gap(&d->similarity, &p, 0, 1, b, &gaps[found]);
         found += gaps[found] > 0;
     }
@@ -287,7 +304,8 @@ static double detector_base_gamma(struct svi_detector *d) {
     for (int i = 0; i < d->calibration.count && i < PAIRS; i++) {
         svi_coordinates_apply(&d->coordinates, detector_calibration_row(d, i), u);
         for (int j = 0; j < d->o.d; j++)
-            svi_moments_add(&m, u[j]);
+            if (!isnan(u[j]))
+                svi_moments_add(&m, u[j]);
     }
     return svi_gamma_of_spread(&m, d->o.d);
 }
@@ -331,10 +349,11 @@ static void detector_refresh(struct svi_detector *d) {
         d->view.member[g].share = 1.0 / d->members;
         svi_active_set_empty(&d->set[g]);
     }
+    detector_show_model(d);
+    d->lacking = 0;
     for (int i = 0; i < d->now.points; i++)
         detector_insert(d, i);
     detector_solve(d);
-    detector_show_model(d);
     detector_rescore(d);
     d->ready = true;
     d->now.refreshes++;
@@ -346,12 +365,14 @@ static bool detector_outgrown(struct svi_detector *d) {
     if (!d->ready || !c->center || d->calibration.count < LOOK)
         return false;
     for (int j = 0; j < d->o.d; j++) {
-        int away = 0;
+        int away = 0, known = 0;
         for (int i = 0; i < LOOK; i++) { /* the newest ones */
             const int place = (d->calibration.at - 1 - i + d->calibration.room) % d->calibration.room;
-            away += fabs(detector_calibration_row(d, place)[j] - c->center[j]) * c->inverse[j] > AWAY;
+            const double gap = fabs(detector_calibration_row(d, place)[j] - c->center[j]) * c->inverse[j];
+            known += !isnan(gap);
+            away += gap > AWAY;
         }
-        if (2 * away > LOOK)
+        if (2 * away > known && 8 * away > LOOK)
             return true;
     }
     return false;
@@ -365,6 +386,7 @@ static void detector_leave(struct svi_detector *d, int i) {
     for (int g = 0; g < d->members && d->ready; g++)
         svi_active_set_remove(&d->set[g], i);
     d->now.left++;
+    d->lacking -= d->ready && isnan(d->norm2[i]);
     if (i == last)
         return;
     memcpy(d->raw + (size_t)i * features, d->raw + (size_t)last * features, features * sizeof *d->raw);
@@ -436,6 +458,8 @@ static void detector_age(struct svi_detector *d) {
 
 static enum svi_learn_result detector_fit_sample(struct svi_detector *d) {
     double most = 0;
+    if (d->unknown)
+        return SVI_LEARN_RESULT_INSIDE;
     d->now.learned++;
     detector_age(d);
     enum svi_learn_result result = SVI_LEARN_RESULT_INSIDE;
@@ -511,6 +535,8 @@ static void detector_follow_run(struct svi_detector *d) {
 }
 
 static enum svi_learn_result detector_calibrate(struct svi_detector *d) {
+    if (d->unknown)
+        return SVI_LEARN_RESULT_HELD_OUT;
     if (detector_in_disturbance(d)) {
         d->now.held_out++;
         return SVI_LEARN_RESULT_HELD_OUT;
@@ -630,6 +656,79 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
     return SVS_OK;
 }
 
+/* ---- a feature changes hands */
+
+/* The coordinate that most points have, if most have one; 0 for polynomial kernels, where other values are part
+ * of each product. */
+static double detector_common(const struct svi_detector *d, int column) {
+    double common = 0;
+    int votes = 0;
+    for (int i = 0; i < d->now.points && d->similarity.kernel != SVS_NOVELTY_POLYNOMIAL; i++) {
+        const double u = d->at[(size_t)i * (size_t)d->stride + (size_t)column];
+        if (isnan(u))
+            continue;
+        if (votes == 0)
+            common = u;
+        votes += u == common ? 1 : -1;
+    }
+    return common;
+}
+
+/* Which points differ from the others in these columns (not 0); there the coordinates of all become 0. Returns
+ * how many. */
+static int detector_level_points(struct svi_detector *d, int lags, int feature, double *differs) {
+    int count = 0;
+    memset(differs, 0, (size_t)d->now.points * sizeof *differs);
+    for (int column = feature; column < d->o.d; column += d->o.d / lags) {
+        const double common = detector_common(d, column);
+        for (int i = 0; i < d->now.points; i++) {
+            const double *u = &d->at[(size_t)i * (size_t)d->stride + (size_t)column];
+            if (isnan(*u) || *u == common || differs[i] != 0)
+                continue;
+            differs[i] = 1;
+            count++;
+        }
+        svi_lags_renew(d->at, d->stride, d->now.points, column);
+        if (d->coordinates.center) {
+            d->coordinates.center[column] = 0;
+            d->coordinates.inverse[column] = 1;
+        }
+    }
+    return count;
+}
+
+/* Points that had the old value would stand for rows of no value at all, which are like those of the new one: so
+ * they leave, unless they are many. */
+static void detector_renew_points(struct svi_detector *d, int lags, int feature) {
+    double *differs = d->work + d->stride; /* before it there is room for a row */
+    const int points = d->now.points, count = detector_level_points(d, lags, feature, differs);
+    if (count == 0)
+        return;
+    if (count > points / MANY) {
+        for (int g = 0; g < d->members; g++)
+            svi_active_set_empty(&d->set[g]);
+        d->lacking = 0;
+        for (int i = 0; i < points; i++)
+            detector_insert(d, i);
+    } else {
+        for (int i = points - 1; i >= 0; i--) /* what takes the place of i has been looked at */
+            if (differs[i] != 0)
+                detector_leave(d, i);
+    }
+    detector_solve(d);
+}
+
+void svi_detector_renew(svi_detector *d, int lags, int feature) {
+    const int features = d->o.d / lags;
+    svi_lags_renew(d->raw, features, (int64_t)lags * d->now.points, feature);
+    svi_lags_renew(d->rows, features, (int64_t)lags * d->calibration.count, feature);
+    svi_lags_renew(d->held, features, (int64_t)lags * d->now.held_count, feature);
+    svi_lags_renew(d->candidate, features, lags, feature);
+    svi_range_renew_feature(&d->range, lags, feature, d->rows);
+    if (d->ready)
+        detector_renew_points(d, lags, feature);
+}
+
 /* ---- the detector as it is kept */
 
 static void detector_archive_counts(struct svi_archive *a, struct svi_detector *d) {
@@ -656,12 +755,12 @@ static void detector_archive_counts(struct svi_archive *a, struct svi_detector *
 }
 
 static void detector_archive_samples(struct svi_archive *a, struct svi_detector *d) {
-    svi_archive_finite(a, "raw", d->raw, (int64_t)d->now.points * d->o.d);
+    svi_archive_known(a, "raw", d->raw, (int64_t)d->now.points * d->o.d);
     svi_archive_int64s(a, "born", d->born, d->now.points, 0, d->now.learned);
     svi_archive_int64s(a, "used", d->used, d->now.points, 0, d->now.learned);
     svi_calibration_archive(a, &d->calibration);
     if (svi_archive_ok(a))
-        svi_archive_finite(a, "rows", d->rows, (int64_t)d->calibration.count * d->o.d);
+        svi_archive_known(a, "rows", d->rows, (int64_t)d->calibration.count * d->o.d);
 }
 
 /* The run of suspicious samples: without a model nothing is suspicious. */
@@ -671,7 +770,7 @@ static void detector_archive_run(struct svi_archive *a, struct svi_detector *d) 
     svi_archive_int(a, "held count", &d->now.held_count, 0, d->o.confirm);
     if (svi_archive_check(a, d->ready || (d->now.run == 0 && !d->now.run_novel && d->now.held_count == 0),
                           "there is a run without a model"))
-        svi_archive_finite(a, "held", d->held, (int64_t)d->now.held_count * d->o.d);
+        svi_archive_known(a, "held", d->held, (int64_t)d->now.held_count * d->o.d);
 }
 
 static void detector_archive_candidate(struct svi_archive *a, struct svi_detector *d) {
@@ -680,7 +779,7 @@ static void detector_archive_candidate(struct svi_archive *a, struct svi_detecto
         return;
     svi_archive_double(a, "candidate membership", &d->now.candidate_membership);
     svi_archive_check(a, !isnan(d->now.candidate_membership), "a membership is not a number");
-    svi_archive_finite(a, "candidate", d->candidate, d->o.d);
+    svi_archive_known(a, "candidate", d->candidate, d->o.d);
 }
 
 /* The flags' places follow from how many there were. */
@@ -723,6 +822,7 @@ static void detector_archive_model(struct svi_archive *a, struct svi_detector *d
         detector_archive_member(a, d, g);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
+    d->lacking = 0;
     for (int i = 0; i < d->now.points; i++)
         detector_place_point(d, i);
     detector_show_model(d);

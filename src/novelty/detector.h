@@ -20,7 +20,11 @@
  *
  * Coordinates and gammas change only when the detector is refreshed: at samples 32, 64, 128, ... and when
  * they no longer fit. They come from the calibration rows then; every problem is solved and every calibration
- * row scored again. Everything is a function of the calls alone. */
+ * row scored again. Everything is a function of the calls alone.
+ *
+ * A missing value is NaN wherever raw values are, and left out of distances (similarity.h), scales and ranges.
+ * What a sample scores depends on its own values and on the model alone, whatever is missing where; so p keeps
+ * its promise as long as values are missing after the same law in all samples. */
 #ifndef SVI_DETECTOR_H
 #define SVI_DETECTOR_H
 
@@ -69,7 +73,7 @@ struct svi_judgement {
 /* Why a sample was not learned, for the counters. */
 enum svi_learn_result {
     SVI_LEARN_RESULT_CALIBRATED = 0, /* its score joined the calibration, or waits for the end of its run */
-    SVI_LEARN_RESULT_HELD_OUT,       /* it would calibrate, but lies in a disturbance */
+    SVI_LEARN_RESULT_HELD_OUT,       /* it would calibrate, but lies in a disturbance or says nothing */
     SVI_LEARN_RESULT_INSIDE,         /* nothing to learn: every member holds it already */
     SVI_LEARN_RESULT_JOINED,         /* it is a point of the active set now */
     SVI_LEARN_RESULT_WAITS,          /* outside, but the pool is full and has just changed */
@@ -84,7 +88,15 @@ void svi_detector_reset(svi_detector *d); /* as new */
  * held. SVS_NO_MEMORY: *d is unchanged. */
 svs_code svi_detector_widen(svi_detector **d, int lags, int features, svs_error *err);
 
-/* Judges x (d raw values); changes nothing that a later judgement sees. */
+/* A feature of each of the `lags` parts of a row changes hands, between two samples: it is 0 in all that is held,
+ * and what comes in it is new. Scores of the calibration stay what they were; points that had another
+ * value than most leave, if they are few. Costs a look at the calibration rows and a solution of the small
+ * problems; at most as much as a new model of the points. */
+void svi_detector_renew(svi_detector *d, int lags, int feature);
+
+/* Judges x (d raw values, NaN where one is missing); changes nothing that a later judgement sees. A sample all
+ * of whose values are missing says nothing: its p is 1, its surprise 0, and it is neither learned nor does it
+ * calibrate. */
 void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *out);
 
 /* The sample that was judged last: learned, or not. `labelled`: it has a label. */
@@ -158,7 +170,9 @@ struct svi_detector {
     bool ready;             /* a refresh has made a model */
     svs_novelty_model view; /* the model as others see it; points into what follows */
 
-    double *raw, *at, *norm2; /* o.model.max points: raw values (d), coordinates (stride), squared lengths */
+    double *raw, *at, *norm2; /* o.model.max points: raw values (d), coordinates (stride), squared lengths: NaN
+                                 where a coordinate is missing ... */
+    int lacking;              /* ... which is so in so many points */
     int64_t *born,
         *used; /* learned samples before it joined, and before it was last the nearest to one inside */
     struct svi_active_set set[SVS_MEMBERS_MAX];
@@ -170,6 +184,7 @@ struct svi_detector {
     double *held; /* confirm rows at most: calibration samples of the present run, raw */
 
     double *x, *u;        /* the sample judged last: raw, in coordinates */
+    bool unknown;         /* all its values are missing */
     double *candidate;    /* fosvm 2: the worst sample of the present m, raw */
     double *gap, *kernel; /* max values each */
     double *work;         /* scratch of explanations and refreshes */

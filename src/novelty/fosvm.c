@@ -21,6 +21,7 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/statistics.h"
+#include "linalg/sparse_rows.h"
 #include "novelty/coordinates.h"
 #include "novelty/novelty_model.h"
 
@@ -44,7 +45,7 @@ struct fit_block {
 void svi_member_fit_clear(struct svi_member_fit *f) {
     svi_active_set_clear(&f->set);
     void *const all[] = {f->active, f->support, f->support_norm2, f->kernel, f->member_of,
-                         f->row,    f->picked,  f->picked_norm2,  f->picks};
+                         f->row,    f->picked,  f->picked_norm2,  f->picks,  f->stuck};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         svi_free(all[i]);
 }
@@ -73,7 +74,8 @@ static svs_code fit_prepare(struct svi_member_fit *f, svs_error *err) {
     f->picked = svi_alloc_array(draw * (size_t)f->rows.stride, sizeof *f->picked);
     f->picked_norm2 = svi_alloc_array(draw, sizeof *f->picked_norm2);
     f->picks = svi_alloc_array(draw, sizeof *f->picks);
-    if (!f->member_of || !f->picked || !f->picked_norm2 || !f->picks)
+    f->stuck = svi_alloc_array(BLOCK, sizeof *f->stuck);
+    if (!f->stuck || !f->member_of || !f->picked || !f->picked_norm2 || !f->picks)
         return svi_fail_memory(err, "the work space of the one-class model");
     return fit_reserve(f, FIRST_ROOM, err);
 }
@@ -129,16 +131,26 @@ static svs_code fit_join(struct svi_member_fit *f, const struct fit_block *b, in
     return SVS_OK;
 }
 
-/* Memberships of the block's rows; returns the row with the smallest. */
+/* Memberships of the block's rows; returns the row with the smallest that is not stuck, or 0. */
 static int64_t fit_worst_row(struct svi_member_fit *f, const struct fit_block *b) {
     const int n = (int)b->points.count;
     int64_t worst = 0;
     cblas_dgemv(CblasRowMajor, CblasTrans, f->set.count, n, 1, f->kernel, BLOCK, f->set.z, 1, 0, f->member_of,
                 1);
     for (int64_t i = 1; i < n; i++)
-        if (f->member_of[i] < f->member_of[worst])
+        if (!f->stuck[i] && (f->stuck[worst] || f->member_of[i] < f->member_of[worst]))
             worst = i;
     return worst;
+}
+
+/* The row joined last stays outside for all that: what rows with gaps are to each other need not fit together.
+ * It leaves again, and this look at the block passes it over. */
+static int64_t fit_give_up(struct svi_member_fit *f, const struct fit_block *b, int64_t row) {
+    const int last = f->set.count - 1;
+    f->stuck[row] = true;
+    if (f->set.z[last] == 0)
+        svi_active_set_remove(&f->set, last);
+    return fit_worst_row(f, b);
 }
 
 /* Lets the worst row of the block join until none is outside (or `joins` have). */
@@ -148,22 +160,29 @@ static svs_code fit_take_block(struct svi_member_fit *f, const struct fit_block 
     svs_code code = SVS_OK;
     for (int a = 0; a < f->set.count; a++)
         fit_kernel_row(f, b, a);
+    memset(f->stuck, 0, BLOCK * sizeof *f->stuck);
     int64_t worst = fit_worst_row(f, b);
-    for (; joins > 0 && f->member_of[worst] < edge && !fit_is_full(f) && code == SVS_OK; joins--) {
+    for (; joins > 0 && f->member_of[worst] < edge && !f->stuck[worst] && !fit_is_full(f) && code == SVS_OK;
+         joins--) {
         code = fit_join(f, b, worst, err);
         ++*joined;
         const int64_t before = worst;
         worst = fit_worst_row(f, b);
+        if (b->points.gaps && code == SVS_OK && f->member_of[before] < edge) {
+            --*joined;
+            worst = fit_give_up(f, b, before);
+            continue;
+        }
         if (worst == before && f->member_of[worst] < edge) { /* it depends on the others to the last digit, or
                                                               * lies opposite to them (polynomial kernels) */
             --*joined;
             break;
         }
     }
-    if (f->member_of[worst] < f->worst)
-        f->worst = f->member_of[worst];
-    for (int64_t i = 0; i < b->points.count; i++)
+    for (int64_t i = 0; i < b->points.count; i++) {
+        f->worst = f->member_of[i] < f->worst ? f->member_of[i] : f->worst;
         f->outside += f->member_of[i] < edge;
+    }
     return code;
 }
 
@@ -196,7 +215,7 @@ static svs_code fit_take_drawn(struct svi_member_fit *f, int64_t joins, int64_t 
     f->outside = 0;
     for (int64_t first = 0; first < count && code == SVS_OK; first += BLOCK) {
         const int64_t left = count - first < BLOCK ? count - first : BLOCK;
-        const struct fit_block b = {.points = {f->picked + first * stride, f->rows.stride, left},
+        const struct fit_block b = {.points = {f->picked + first * stride, f->rows.stride, left, f->rows.gaps},
                                     .norm2 = f->norm2 ? f->picked_norm2 + first : NULL,
                                     .index = f->picks + first};
         code = fit_take_block(f, &b, joins, joined, err);
@@ -308,6 +327,7 @@ struct training {
     double *norm2;    /* polynomial */
     double *sample;   /* SAMPLE raw rows, then scratch of as many values */
     double *surprise; /* of SAMPLE rows */
+    bool gaps;        /* a value is missing */
     struct svi_random random;
     struct svs_novelty_model *model;
 };
@@ -330,7 +350,7 @@ static svs_code training_check(const svs_rows *rows, const svs_novelty_options *
         return svi_fail(err, SVS_INVALID, "trim must lie between 0 and 0.5");
     if (o->m < 0 || o->max < 0 || o->max == 1)
         return svi_fail(err, SVS_INVALID, "m must not be negative, max must be 0 or at least 2");
-    return svs_rows_check(rows, err);
+    return svi_rows_check_known(rows, err);
 }
 
 /* ---- the rows in coordinates */
@@ -377,6 +397,7 @@ static svs_code training_place(struct training *t, const svs_rows *rows, svs_err
         svs_rows_copy(rows, i, raw);
         svi_coordinates_apply(&t->coordinates, raw, to);
         code = training_check_size(t, i, to, err);
+        t->gaps = t->gaps || svi_count_missing(raw, (int)d) > 0;
         if (polynomial)
             t->norm2[i] = t->similarity.pass->dot(to, to, (int)stride);
     }
@@ -393,7 +414,7 @@ static double training_median_gamma(struct training *t) {
     for (int i = 0; i < PAIRS; i++) {
         const int64_t a = (int64_t)(svi_random_next(&t->random) % (uint64_t)t->n),
                       b = (int64_t)(svi_random_next(&t->random) % (uint64_t)t->n);
-        const struct svi_points p = {t->points + a * stride, stride, 1};
+        const struct svi_points p = {t->points + a * stride, stride, 1, t->gaps};
         svi_similarity_gap(&t->similarity, &p, 0, 1, t->points + b * stride, &gaps[count]);
         count += gaps[count] > 0;
     }
@@ -408,8 +429,11 @@ static double training_gamma(struct training *t) {
     if (t->o.gamma_rule != SVS_GAMMA_SCALE && t->o.kernel != SVS_NOVELTY_POLYNOMIAL)
         return training_median_gamma(t);
     for (int64_t i = 0; i < count; i++)
-        for (int j = 0; j < t->coordinates.d; j++)
-            svi_moments_add(&m, t->points[(size_t)(training_sample_row(t, i) * t->coordinates.stride + j)]);
+        for (int j = 0; j < t->coordinates.d; j++) {
+            const double u = t->points[(size_t)(training_sample_row(t, i) * t->coordinates.stride + j)];
+            if (!isnan(u))
+                svi_moments_add(&m, u);
+        }
     return svi_gamma_of_spread(&m, t->coordinates.d);
 }
 
@@ -432,7 +456,7 @@ static void training_swap_rows(struct training *t, int64_t a, int64_t b) {
 
 /* Sum of the kernels of KERNELS rows at each row. */
 static void training_densities(const struct training *t, double gamma, double *density, double *k) {
-    const struct svi_points p = {t->points, t->coordinates.stride, t->n};
+    const struct svi_points p = {t->points, t->coordinates.stride, t->n, t->gaps};
     const int64_t centers = t->n < KERNELS ? t->n : KERNELS;
     for (int64_t first = 0; first < t->n; first += SAMPLE) {
         const int64_t count = t->n - first < SAMPLE ? t->n - first : SAMPLE;
@@ -479,6 +503,7 @@ static svs_code training_add_member(struct training *t, const struct svi_member_
     memcpy(room.support, f->support, n * (size_t)t->coordinates.stride * sizeof *room.support);
     memcpy(room.norm2, f->support_norm2, n * sizeof *room.norm2);
     memcpy(room.z, f->set.z, n * sizeof *room.z);
+    svi_novelty_model_mark(t->model, &room, f->set.count);
     svs_novelty_member *m = &t->model->member[t->model->members - 1];
     m->gamma = f->gamma;
     m->rho = svi_active_set_rho(&f->set);
@@ -494,7 +519,7 @@ static svs_code training_fit_member(struct training *t, double gamma, int member
     o.max = o.max > 0 ? (o.max / members > 2 ? o.max / members : 2) : 0;
     struct svi_member_fit f = {.options = &o,
                                .similarity = t->similarity,
-                               .rows = {t->points, t->coordinates.stride, t->kept},
+                               .rows = {t->points, t->coordinates.stride, t->kept, t->gaps},
                                .norm2 = t->norm2,
                                .gamma = gamma,
                                .random = t->random,
@@ -537,11 +562,13 @@ static svs_code training_run(struct training *t, const svs_rows *rows, svs_error
     double multiples[SVS_MEMBERS_MAX];
     const int members = svi_gamma_multiples(&t->o, multiples);
     svs_code code = svi_coordinates_init(&t->coordinates, rows->d, t->o.scale, err);
+    t->coordinates.fill = t->o.kernel == SVS_NOVELTY_POLYNOMIAL;
     if (code == SVS_OK)
         code = training_place(t, rows, err);
     if (code != SVS_OK)
         return code;
     const double gamma = training_gamma(t);
+    t->similarity.nothing = svi_gap_of_nothing(t->o.kernel, members, gamma * multiples[0]);
     code = training_trim(t, gamma, err);
     for (int g = 0; g < members && code == SVS_OK; g++)
         code = training_fit_member(t, gamma * multiples[g], members, err);
@@ -556,7 +583,8 @@ svs_code svs_novelty_train(const svs_rows *rows, const char *const *names, const
         return code;
     if (o->fosvm == 2 && o->m == 0)
         t.o.m = (int64_t)ceil(log(20) / o->epsilon);
-    t.similarity = (struct svi_similarity){o->kernel, o->degree, svi_kernels_get(SVS_ISA_BEST)};
+    t.similarity = (struct svi_similarity){
+        .kernel = o->kernel, .degree = o->degree, .pass = svi_kernels_get(SVS_ISA_BEST), .d = rows->d};
     t.model = svi_novelty_model_new(rows->d, o->scale, names, err);
     code = t.model ? training_run(&t, rows, err) : SVS_NO_MEMORY;
     if (code == SVS_OK) {

@@ -29,6 +29,7 @@ struct svi_member_fit {
     double *picked;    /* scratch: copies of rows drawn at random */
     double *picked_norm2;
     int64_t *picks;
+    bool *stuck; /* scratch: block: rows with gaps that stay outside although they joined */
 };
 
 /* The options, rows, similarity, gamma and random of `f` are set, all else zero. SVS_NO_MEMORY. Clear in any

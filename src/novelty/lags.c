@@ -1,5 +1,6 @@
 #include "novelty/lags.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,6 +44,11 @@ void svi_lags_widen(double *to, int wide, const double *from, int narrow, int64_
         memcpy(to + part * wide, from + part * narrow, (size_t)narrow * sizeof *to);
 }
 
+void svi_lags_renew(double *parts, int d, int64_t rows, int feature) {
+    for (double *v = parts + feature; rows-- > 0; v += d)
+        *v = isnan(*v) ? *v : 0;
+}
+
 char *svi_lags_name(const char *const *names, int d, bool differences, int j, char *out, size_t size) {
     char plain[24];
     snprintf(plain, sizeof plain, "x%d", j % d + 1);
@@ -74,7 +80,7 @@ void svi_lags_archive(struct svi_archive *a, struct svi_lags *l) {
     }
     for (int i = 0; i < l->held && !svi_archive_loading(a); i++)
         memcpy(rows + (size_t)i * (size_t)l->d, lags_row(l, l->held - 1 - i), bytes);
-    svi_archive_finite(a, "lags", rows, (int64_t)l->held * l->d);
+    svi_archive_known(a, "lags", rows, (int64_t)l->held * l->d);
     if (svi_archive_loading(a))
         l->newest = 0;
     for (int i = 0; i < l->held && svi_archive_loading(a); i++)

@@ -1,6 +1,7 @@
 /* lags.h: the last L samples as one, so that a single sensor has a shape: row i is (x_i, x_{i-1}, ..,
  * x_{i-L+1}), the newest first, each with all its d features; as differences it is (x_i, x_i - x_{i-1}, ..,
- * x_{i-L+2} - x_{i-L+1}): the level once, and each step. Files and streams use this one definition. */
+ * x_{i-L+2} - x_{i-L+1}): the level once, and each step. A missing value is NaN, and so are its steps. Files
+ * and streams use this one definition. */
 #ifndef SVI_LAGS_H
 #define SVI_LAGS_H
 
@@ -34,6 +35,9 @@ bool svi_lags_push(struct svi_lags *l, const double *x, double *out);
 /* Copies `rows` parts of `narrow` values each to where they have `wide` of them: what more features than before
  * leave of rows of lags. The new ones are left alone. */
 void svi_lags_widen(double *to, int wide, const double *from, int narrow, int64_t rows);
+
+/* The value 0 for a feature in `rows` parts of d values each; where it is missing it stays so. */
+void svi_lags_renew(double *parts, int d, int64_t rows, int feature);
 
 /* The name of column j of such a row from the names of the d features (NULL: "x1", "x2", ..): "pressure" for
  * the newest sample, "pressure[-2]" for the one two before, as differences "pressure step[-2]" for the step

@@ -99,6 +99,12 @@ svs_code svi_novelty_model_member(svs_novelty_model *m, int count, struct svi_me
     return SVS_OK;
 }
 
+void svi_novelty_model_mark(const svs_novelty_model *m, const struct svi_member_room *room, int count) {
+    for (int i = 0; i < count; i++)
+        if (svi_count_missing(room->support + (size_t)i * (size_t)m->stride, m->d) > 0)
+            room->norm2[i] = NAN;
+}
+
 /* ---- scores */
 
 /* What scoring BLOCK rows needs. */
@@ -113,8 +119,26 @@ struct score_scratch {
 
 /* The model's coordinates: a view. */
 static struct svi_coordinates novelty_model_coordinates(const svs_novelty_model *m) {
-    return (struct svi_coordinates){m->d, m->stride, (double *)m->center, (double *)m->inverse,
-                                    svi_kernels_get(SVS_ISA_BEST)};
+    return (struct svi_coordinates){.d = m->d,
+                                    .stride = m->stride,
+                                    .center = (double *)m->center,
+                                    .inverse = (double *)m->inverse,
+                                    .pass = svi_kernels_get(SVS_ISA_BEST),
+                                    .fill = m->kernel == SVS_NOVELTY_POLYNOMIAL};
+}
+
+static struct svi_similarity novelty_model_similarity(const svs_novelty_model *m) {
+    return (struct svi_similarity){
+        .kernel = m->kernel,
+        .degree = m->degree,
+        .pass = svi_kernels_get(SVS_ISA_BEST),
+        .d = m->d,
+        .nothing = m->members > 0 ? svi_gap_of_nothing(m->kernel, m->members, m->member[0].gamma) : 0};
+}
+
+static struct svi_points novelty_model_support(const svs_novelty_model *m, const svs_novelty_member *e) {
+    return (struct svi_points){
+        .x = e->support, .stride = m->stride, .count = e->count, .gaps = svi_count_missing(e->norm2, e->count) > 0};
 }
 
 static int novelty_model_largest_member(const svs_novelty_model *m) {
@@ -140,11 +164,19 @@ static double *scratch_new(const svs_novelty_model *m, struct score_scratch *s, 
     return all;
 }
 
+static double novelty_model_far_surprise(const struct svi_similarity *similarity, const svs_novelty_member *e,
+                                         const struct svi_points *support, const double *point, double *gap) {
+    svi_similarity_gap(similarity, support, 0, e->count, point, gap);
+    return svi_similarity_surprise(e->gamma, gap, e->z, e->count);
+}
+
 static void novelty_model_surprise(const svs_novelty_model *m, const svs_novelty_member *e,
                                    const double *points, int count, const struct score_scratch *s,
                                    double *surprise) {
-    const struct svi_similarity similarity = {m->kernel, m->degree, svi_kernels_get(SVS_ISA_BEST)};
-    const struct svi_points rows = {points, m->stride, count}, support = {e->support, m->stride, e->count};
+    const struct svi_similarity similarity = novelty_model_similarity(m);
+    const struct svi_points support = novelty_model_support(m, e);
+    const struct svi_points rows = {points, m->stride, count,
+                                    svi_count_missing(points, count * m->stride) > 0};
     const bool polynomial = m->kernel == SVS_NOVELTY_POLYNOMIAL;
     for (int i = 0; i < count && polynomial; i++)
         s->norm2[i] = similarity.pass->dot(points + (size_t)i * (size_t)m->stride,
@@ -158,11 +190,11 @@ static void novelty_model_surprise(const svs_novelty_model *m, const svs_novelty
                 1);
     for (int i = 0; i < count; i++) {
         surprise[i] = -log(fmax(s->membership[i], SVI_FAINT));
-        if (s->membership[i] > SVI_FAINT || polynomial)
-            continue;
-        svi_similarity_gap(&similarity, &support, 0, e->count, points + (size_t)i * (size_t)m->stride,
-                           s->gap);
-        surprise[i] = svi_similarity_surprise(e->gamma, s->gap, e->z, e->count);
+        if (rows.gaps && svi_count_missing(points + (size_t)i * (size_t)m->stride, m->d) == m->d)
+            surprise[i] = 0; /* nothing is known of it */
+        else if (!(s->membership[i] > SVI_FAINT || polynomial))
+            surprise[i] = novelty_model_far_surprise(&similarity, e, &support,
+                                                     points + (size_t)i * (size_t)m->stride, s->gap);
     }
 }
 
@@ -300,15 +332,46 @@ static void explain_polynomial(const struct explain_view *v, const svs_novelty_m
     explain_centre(v, e);
 }
 
+/* rbf and laplacian where coordinates are missing: each support vector speaks of those that it shares with x,
+ * the louder the fewer these are. */
+static void explain_shared(const struct explain_view *v, const svs_novelty_member *e) {
+    const int d = v->m->d;
+    explain_weigh(v, e);
+    for (int i = 0; i < e->count; i++) {
+        int shared = 0;
+        for (int j = 0; j < d; j++)
+            shared += !isnan(v->u[j] - explain_vector(v, e, i)[j]);
+        v->weight[i] = shared > 0 ? v->weight[i] * d / shared : 0;
+    }
+    for (int j = 0; j < d; j++) {
+        double mass = 0, moment = 0, slope = 0;
+        for (int i = 0; i < e->count; i++) {
+            const double gap = v->u[j] - explain_vector(v, e, i)[j];
+            if (isnan(gap))
+                continue;
+            mass += v->weight[i];
+            moment += v->weight[i] * gap;
+            slope += v->weight[i] * (v->m->kernel == SVS_NOVELTY_RBF ? 2 * gap : (gap > 0) - (gap < 0));
+        }
+        v->gradient[j] = e->gamma * slope;
+        v->centre[j] = mass > 0 ? v->u[j] - moment / mass : v->u[j];
+    }
+}
+
 static void explain_look(const struct explain_view *v, const svs_novelty_member *e) {
     static void (*const slopes[])(const struct explain_view *, const svs_novelty_member *) = {
         [SVS_NOVELTY_RBF] = explain_rbf,
         [SVS_NOVELTY_LAPLACIAN] = explain_laplacian,
         [SVS_NOVELTY_POLYNOMIAL] = explain_polynomial};
-    const struct svi_points points = {e->support, v->m->stride, e->count};
+    const struct svi_points points = novelty_model_support(v->m, e);
+    const bool shared = v->m->kernel != SVS_NOVELTY_POLYNOMIAL &&
+                        (points.gaps || svi_count_missing(v->u, v->m->d) > 0);
     memset(v->gradient, 0, (size_t)v->m->stride * sizeof *v->gradient);
     svi_similarity_gap(&v->similarity, &points, 0, e->count, v->u, v->weight);
-    slopes[v->m->kernel](v, e);
+    if (shared)
+        explain_shared(v, e);
+    else
+        slopes[v->m->kernel](v, e);
 }
 
 /* Of coordinate j at x, in raw units: see coordinates.h. */
@@ -322,7 +385,7 @@ static double explain_slope(const svs_novelty_model *m, double x, int j) {
 
 void svi_explain(const svs_novelty_model *m, const double *x, double *work, double *gradient, double *adds) {
     const struct explain_view v = {.m = m,
-                                   .similarity = {m->kernel, m->degree, svi_kernels_get(SVS_ISA_BEST)},
+                                   .similarity = novelty_model_similarity(m),
                                    .u = work,
                                    .centre = work + m->stride,
                                    .gradient = work + 2 * (size_t)m->stride,
@@ -339,6 +402,8 @@ void svi_explain(const svs_novelty_model *m, const double *x, double *work, doub
         const double share = m->member[e].share;
         explain_look(&v, &m->member[e]);
         for (int j = 0; j < m->d; j++) {
+            if (isnan(x[j])) /* what is missing adds nothing */
+                continue;
             if (gradient)
                 gradient[j] += share * v.gradient[j] * explain_slope(m, x[j], j);
             if (adds)

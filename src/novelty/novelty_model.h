@@ -28,6 +28,9 @@ void svi_novelty_model_place(svs_novelty_model *m, const double *center, const d
 svs_code svi_novelty_model_member(svs_novelty_model *m, int count, struct svi_member_room *room,
                                   svs_error *err);
 
+/* The support is filled: norm2 of the vectors that lack a coordinate becomes NaN. */
+void svi_novelty_model_mark(const svs_novelty_model *m, const struct svi_member_room *room, int count);
+
 /* Surprise of `count` rows that are in coordinates already, of one member alone. SVS_NO_MEMORY. */
 svs_code svi_novelty_member_surprise(const svs_novelty_model *m, int member, const double *points,
                                      int64_t count, double *surprise, svs_error *err);

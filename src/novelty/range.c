@@ -36,24 +36,24 @@ static void extremes_empty(struct svi_extremes *e, int d) {
 }
 
 static void extremes_raise(struct svi_extremes *e, int j, double v) {
-    if (v <= e->value[SVI_HIGH_2][j])
+    if (!(v > e->value[SVI_HIGH_2][j]))
         return;
     e->value[SVI_HIGH_2][j] = fmin(v, e->value[SVI_HIGH][j]);
     e->value[SVI_HIGH][j] = fmax(v, e->value[SVI_HIGH][j]);
 }
 
 static void extremes_lower(struct svi_extremes *e, int j, double v) {
-    if (v >= e->value[SVI_LOW_2][j])
+    if (!(v < e->value[SVI_LOW_2][j]))
         return;
     e->value[SVI_LOW_2][j] = fmax(v, e->value[SVI_LOW][j]);
     e->value[SVI_LOW][j] = fmin(v, e->value[SVI_LOW][j]);
 }
 
-/* Does x change nothing? Mostly so, hence quickly. */
+/* Does x change nothing? Mostly so, hence quickly. A missing value (NaN) never does. */
 static bool extremes_hold(const struct svi_extremes *e, const double *x, int d) {
     const double *high = e->value[SVI_HIGH_2], *low = e->value[SVI_LOW_2];
     int j = 0;
-    while (j < d && x[j] <= high[j] && x[j] >= low[j])
+    while (j < d && !(x[j] > high[j]) && !(x[j] < low[j]))
         j++;
     return j == d;
 }
@@ -124,7 +124,7 @@ double svi_range_excess(const struct svi_range *r, const double *x, int *feature
     const bool may = r->counts && !extremes_hold(&r->of[SVI_RANGE_ALL], x, r->d);
     for (int j = 0; j < (may ? r->d : 0); j++) {
         const double beyond = x[j] > high[j] ? x[j] - high[j] : low[j] - x[j];
-        if (r->width[j] > 0 && beyond > most * r->width[j]) {
+        if (r->width[j] > 0 && beyond > most * r->width[j] && beyond < INFINITY) {
             most = beyond / r->width[j];
             at = j;
         }
@@ -147,7 +147,7 @@ static double range_own_excess(const struct svi_range *r, const double *row, con
         high = x ? fmax(high, x[j]) : high;
         low = x ? fmin(low, x[j]) : low;
         const double beyond = row[j] > high ? row[j] - high : low - row[j];
-        if (beyond > most * r->width[j] && r->width[j] > 0) {
+        if (beyond > most * r->width[j] && r->width[j] > 0 && beyond < INFINITY) {
             most = beyond / r->width[j];
             counts = true;
         }
@@ -158,7 +158,7 @@ static double range_own_excess(const struct svi_range *r, const double *row, con
 bool svi_range_of(const struct svi_range *r, int feature, double *low, double *high) {
     *high = r->of[SVI_RANGE_ALL].value[SVI_HIGH][feature];
     *low = r->of[SVI_RANGE_ALL].value[SVI_LOW][feature];
-    return r->of[SVI_RANGE_ALL].rows > 0;
+    return *low <= *high;
 }
 
 void svi_range_add(struct svi_range *r, const double *x) {
@@ -225,9 +225,12 @@ static void range_find_far(struct svi_range *r, const double *rows, int count) {
 void svi_range_usual(const double *rows, int d, int count, int feature, double *column, double *low,
                      double *high) {
     const int shown = count < SVI_RANGE_SHOWN ? count : SVI_RANGE_SHOWN;
-    for (int i = 0; i < shown; i++)
-        column[i] = rows[(int64_t)i * count / shown * d + feature];
-    svi_usual_range(column, shown, low, high);
+    int known = 0;
+    for (int i = 0; i < shown; i++) {
+        column[known] = rows[(int64_t)i * count / shown * d + feature];
+        known += !isnan(column[known]);
+    }
+    svi_usual_range(column, known, low, high);
 }
 
 void svi_range_renew(struct svi_range *r, const double *rows, int count, double *column) {
@@ -265,7 +268,7 @@ double svi_range_p(const struct svi_range *r, const struct svi_calibration *c, c
     return not_before / all;
 }
 
-/* ---- more features, and the range as it is kept */
+/* ---- other features, and the range as it is kept */
 
 void svi_range_widen(struct svi_range *to, const struct svi_range *from, int lags) {
     for (int i = 0; i < SVI_RANGE_PARTS; i++) {
@@ -280,6 +283,15 @@ void svi_range_widen(struct svi_range *to, const struct svi_range *from, int lag
     memcpy(to->far, from->far, (size_t)from->far_count * sizeof *to->far);
     to->far_count = from->far_count;
     to->counts = from->counts;
+}
+
+void svi_range_renew_feature(struct svi_range *r, int lags, int feature, const double *rows) {
+    const int d = r->d / lags;
+    for (int i = 0; i < SVI_RANGE_PARTS; i++)
+        for (int l = 0; l < SVI_EXTREMES * lags && r->of[i == SVI_RANGE_RUN ? i : SVI_RANGE_ALL].rows > 0; l++)
+            r->of[i].value[0][l * d + feature] = 0;
+    svi_lags_renew(r->width, d, lags, feature);
+    range_sift(r, rows, -1); /* of the other features each row is as far as before */
 }
 
 static void range_archive_part(struct svi_archive *a, struct svi_range *r, int part) {

@@ -20,6 +20,9 @@
  * WHY IT IS HONEST. The excess of x and that of each calibration row is taken against all the others, x and
  * each other included, so all are exchangeable, and P(p <= a) <= a as ever.
  *
+ * MISSING values (NaN) neither lie beyond a range nor make it wider. Nor does a value of a feature of which
+ * nothing else was seen.
+ *
  * FORGETTING. One wrong value of a sensor must not make it deaf for ever: the range is that of the last
  * `span` to 2 `span` rows. It is held in two halves, `now` and `before`; when `now` is full it becomes
  * `before`, and what is far is found again.
@@ -101,6 +104,10 @@ double svi_range_p(const struct svi_range *r, const struct svi_calibration *c, c
 
 /* All of `from` into a new range of more features, each of `lags` parts wider, with 0 in what is new. */
 void svi_range_widen(struct svi_range *to, const struct svi_range *from, int lags);
+
+/* A feature of each of `lags` parts is 0 in all rows now, those in `rows` included: it has no width, and no
+ * row is far by it. */
+void svi_range_renew_feature(struct svi_range *r, int lags, int feature, const double *rows);
 
 /* Loading goes into a range as new, after the calibration. */
 void svi_range_archive(struct svi_archive *a, struct svi_range *r, const double *rows, int count);

@@ -5,11 +5,31 @@
 
 #define NOTHING 100.0 /* exp(-this) adds no digit; where exp underflows it is ten times slower, too */
 
+static const double multiples_rbf[] = {0.25, 1, 4, 16}, multiples_laplacian[] = {4, 16};
+
+int svi_count_missing(const double *v, int n) {
+    int missing = 0;
+    for (int j = 0; j < n; j++)
+        missing += isnan(v[j]) != 0;
+    return missing;
+}
+
+/* Not for polynomials. */
+static void similarity_shared_gap(const struct svi_similarity *s, const double *x, size_t stride, int64_t count,
+                                  const double *v, double *gap) {
+    if (s->kernel == SVS_NOVELTY_RBF)
+        s->pass->rows_l2_shared(x, stride, count, (int)stride, v, s->d, s->nothing, gap);
+    else
+        s->pass->rows_l1_shared(x, stride, count, (int)stride, v, s->d, s->nothing, gap);
+}
+
 void svi_similarity_gap(const struct svi_similarity *s, const struct svi_points *p, int64_t first,
                         int64_t count, const double *v, double *gap) {
     const double *x = p->x + first * p->stride;
     const size_t stride = (size_t)p->stride;
-    if (s->kernel == SVS_NOVELTY_RBF)
+    if (s->kernel != SVS_NOVELTY_POLYNOMIAL && (p->gaps || svi_count_missing(v, s->d) > 0))
+        similarity_shared_gap(s, x, stride, count, v, gap);
+    else if (s->kernel == SVS_NOVELTY_RBF)
         s->pass->rows_l2(x, stride, count, p->stride, v, gap);
     else if (s->kernel == SVS_NOVELTY_LAPLACIAN)
         s->pass->rows_l1(x, stride, count, p->stride, v, gap);
@@ -57,14 +77,20 @@ double svi_gamma_of_gaps(double *gaps, int count) {
     return count > 0 ? 1 / svi_select_rank(gaps, count, count / 2) : 1;
 }
 
+double svi_gap_of_nothing(svs_novelty_kernel kernel, int members, double gamma) {
+    const double first = members == 1                ? 1
+                         : kernel == SVS_NOVELTY_RBF ? multiples_rbf[0]
+                                                     : multiples_laplacian[0];
+    return fmin(first / gamma, 1e300);
+}
+
 int svi_gamma_multiples(const svs_novelty_options *o, double *multiples) {
-    static const double rbf[] = {0.25, 1, 4, 16}, laplacian[] = {4, 16};
     multiples[0] = 1;
     if (o->gamma_rule != SVS_GAMMA_AUTO || o->kernel == SVS_NOVELTY_POLYNOMIAL)
         return 1;
     if (o->kernel == SVS_NOVELTY_RBF)
-        memcpy(multiples, rbf, sizeof rbf);
+        memcpy(multiples, multiples_rbf, sizeof multiples_rbf);
     else
-        memcpy(multiples, laplacian, sizeof laplacian);
+        memcpy(multiples, multiples_laplacian, sizeof multiples_laplacian);
     return o->kernel == SVS_NOVELTY_RBF ? 4 : 2;
 }

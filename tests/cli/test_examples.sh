@@ -47,6 +47,13 @@ expect "nothing was refused" "$folder/pipeline" '^refused 0$'
 tail -n 1 "$folder/pipeline" >"$folder/last"
 expect "the last line of the pipeline is the accuracy" "$folder/last" '^accuracy 0\.(78[5-9]|79[0-9])$'
 
+# A log that is followed.
+"$examples/follow.sh" >"$folder/follow" 2>&1 </dev/null
+status "the followed log ends well" $? "$folder/follow"
+expect "its columns were recognised" "$folder/follow" '^label status \(ok, fail\) · time timestamp .* 3 categories: machine 8, shift 3, material 4'
+expect "each line was scored when it came" "$folder/follow" '^the last line: .*"row":1000'
+expect "all of it was learned" "$folder/follow" '^seen 1000$'
+
 # The library without sockets.
 zcat "$examples/occupancy.csv.gz" | "$built/library" >"$folder/library" 2>&1
 status "the library program ends well" $? "$folder/library"

@@ -1,9 +1,11 @@
 /* Any bytes as a text file: the readers must end, stay within the row and put nothing into it that is not
- * finite or missing. The first byte chooses the format and the settings, the rest is the file. */
+ * finite or missing, a word or a name of UTF-8. The first byte chooses the format and the settings, the rest
+ * is the file. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -26,10 +28,23 @@ static void check_text(svs_value v) {
     require(v.kind != SVS_STR || svi_utf8_valid(v.as.s, v.length)); /* reads every byte: a stale view shows */
 }
 
+static void check_cells(const struct svi_message *m) {
+    require(m->has_x && m->d == 0 && m->missing == 0);
+    for (int i = 0; i < m->cell_count; i++) {
+        const struct svi_cell *c = &m->cells[i];
+        require(c->name_length > 0 && c->name_length <= SVS_NAME_MAX &&
+                svi_utf8_valid(c->name, c->name_length));
+        require(c->kind != SVI_CELL_NUMBER || isfinite(c->number));
+        require(c->kind != SVI_CELL_WORD || (c->length > 0 && svi_utf8_valid(c->word, c->length)));
+    }
+}
+
 static void check_row(const struct svi_shape *s, const struct svi_message *m) {
     int missing = 0;
+    if (m->cells)
+        check_cells(m);
     require(m->d >= 0 && m->d <= FEATURES && m->x == s->row);
-    for (int j = 0; j < m->d && m->has_x; j++) {
+    for (int j = 0; j < m->d && m->has_x && !m->cells; j++) {
         require(!isinf(m->x[j]));
         missing += isnan(m->x[j]);
     }
@@ -52,7 +67,8 @@ static void read_all(svi_reader *r, struct svi_shape *s) {
             return;
         if (what == SVI_READ_ROW) {
             check_row(s, &m);
-            svi_shape_commit(s, &m);
+            if (!m.cells)
+                svi_shape_commit(s, &m);
         } else {
             require(err.code != SVS_OK && err.text[0]);
             svi_shape_restore(s);
@@ -61,12 +77,16 @@ static void read_all(svi_reader *r, struct svi_shape *s) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const char *const formats[] = {"auto", "csv", "libsvm", "jsonl"};
+    static const char *const formats[] = {"auto", "csv", "libsvm", "jsonl", "vw", "csv", "auto", "jsonl"};
     if (size == 0)
         return 0;
-    struct svi_reader_options o = {.format = formats[data[0] & 3]};
-    if (data[0] & 4)
+    struct svi_reader_options o = {.format = formats[data[0] & 7]};
+    if (data[0] & 16)
         o.id = "id", o.ts = "ts", o.weight = "w";
+    if (data[0] & 32)
+        o.numbers = "a", o.categories = "b,c", o.ignore = "d";
+    o.no_header = data[0] & 64;
+    o.columns = data[0] & 128 ? "a,b,c" : NULL;
     char path[64];
     struct svi_shape s;
     int fd = memfd_create("fuzz", 0);
@@ -76,6 +96,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     svi_reader *r = svi_reader_open(path, &o, &s, NULL);
     require(r != NULL);
     read_all(r, &s);
+    const char *note = svi_reader_note(r);
+    require(!note || svi_utf8_valid(note, strlen(note)));
     svi_reader_close(&r);
     require(svi_features_check(s.names));
     svi_shape_clear(&s);

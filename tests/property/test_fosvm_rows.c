@@ -141,7 +141,7 @@ static void test_refused(void **state) {
         assert_null(m);
         assert_true(err.code == SVS_INVALID && strlen(err.text) > 10);
     }
-    x[7] = NAN;
+    x[7] = INFINITY;
     const svs_rows r = view(x, 20, 2);
     svs_novelty_model *m = NULL;
     assert_int_equal(svs_novelty_train(&r, NULL, &good, &m, NULL), SVS_NOT_FINITE);
