@@ -61,10 +61,10 @@ void svi_engine_count_missing(struct svi_engine *e, const struct svi_message *m)
  * value's before. Nothing of this changes what is known so far. */
 svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_error *err) {
     const int before = svs_learner_dimension(e->learner);
-    svs_code code = m->d > before ? svs_learner_grow(e->learner, m->d, err) : SVS_OK;
-    for (int j = before; j < m->d && code == SVS_OK; j++)
+    for (int j = before; j < m->d; j++)
         if (svi_schema_unscaled(&e->schema, j))
             svs_learner_unscaled(e->learner, j);
+    svs_code code = m->d > before ? svs_learner_grow(e->learner, m->d, err) : SVS_OK;
     for (int i = 0; i < e->schema.renewed_count && code == SVS_OK; i++) {
         const int j = e->schema.renewed[i].feature;
         if (j >= before)
