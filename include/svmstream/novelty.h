@@ -13,10 +13,10 @@
  * weighted geometric mean of the members' memberships (weights sum to 1), surprise the weighted mean of their
  * surprises.
  *
- * A value may be NaN: it is missing. A distance is then taken over the coordinates that both rows have, times d /
- * their number; two rows that share none count as far apart as the median pair (1 / gamma where gamma is given).
- * For polynomial kernels a missing coordinate is 0 and the others grow by the root of d / their number. A row
- * all of whose values are missing has a novelty of 0. */
+ * A value may be NaN: it is missing. A distance is then taken over the coordinates that both rows have, times
+ * d / their number; two rows that share none count as far apart as the median pair (1 / gamma where gamma is
+ * given). For polynomial kernels a missing coordinate is 0 and the others grow by the root of d / their
+ * number. A row all of whose values are missing has a novelty of 0. */
 #ifndef SVMSTREAM_NOVELTY_H
 #define SVMSTREAM_NOVELTY_H
 
@@ -106,9 +106,10 @@ typedef struct svs_novelty_model {
 } svs_novelty_model;
 
 /* Trains on `rows` (at least 2; values may be NaN). With missing values a few rows may stay outside whatever
- * joins: what they are to each other need not fit together; `outside` of the member counts them. `names` (may be NULL): d names, copied. SVS_INVALID (an option out of its
- * range, too few rows), SVS_TOO_LARGE (values beyond 1e100 in columns that are not scaled), codes of
- * svs_rows_check (SVS_NOT_FINITE: an infinite value), SVS_NO_MEMORY. Owner: the caller. */
+ * joins: what they are to each other need not fit together; `outside` of the member counts them. `names` (may
+ * be NULL): d names, copied. SVS_INVALID (an option out of its range, too few rows), SVS_TOO_LARGE (values
+ * beyond 1e100 in columns that are not scaled), codes of svs_rows_check (SVS_NOT_FINITE: an infinite value),
+ * SVS_NO_MEMORY. Owner: the caller. */
 SVS_API svs_code svs_novelty_train(const svs_rows *rows, const char *const *names,
                                    const svs_novelty_options *o, svs_novelty_model **out, svs_error *err);
 SVS_API void svs_novelty_free(svs_novelty_model **m);
@@ -120,7 +121,8 @@ SVS_API svs_code svs_novelty_score(const svs_novelty_model *m, const svs_rows *r
 
 /* How much each feature adds to the surprise of x (d raw values): the size of the surprise's gradient times
  * the distance from the weighted mean of the support vectors near x, both in the model's coordinates. A
- * number without unit; > 0 where x is above what is usual, 0 where it is missing. out: d values. SVS_NO_MEMORY. */
+ * number without unit; > 0 where x is above what is usual, 0 where it is missing. out: d values.
+ * SVS_NO_MEMORY. */
 SVS_API svs_code svs_novelty_explain(const svs_novelty_model *m, const double *x, double *out,
                                      svs_error *err);
 

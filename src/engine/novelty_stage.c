@@ -134,6 +134,11 @@ void svi_novelty_stage_gap(struct svi_novelty_stage *s) {
     svi_lags_empty(&s->rows.history);
 }
 
+void svi_novelty_stage_category(struct svi_novelty_stage *s, int feature) {
+    if (s->on && s->detector && feature < s->rows.d)
+        svi_detector_category(s->detector, s->lags, feature);
+}
+
 void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature) {
     if (!s->on || !s->detector || feature >= s->rows.d) /* of columns without room nothing is held */
         return;

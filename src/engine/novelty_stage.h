@@ -77,8 +77,12 @@ void svi_novelty_stage_range_rebuild(struct svi_novelty_stage *s);
 /* A sample was left out: what comes next does not follow on what came before. */
 void svi_novelty_stage_gap(struct svi_novelty_stage *s);
 
-/* A feature changes hands, between two samples: what is held, the last samples included, has 0 there, as if it
- * had never shown anything. */
+/* A feature for which there is room belongs to a value of a category: told once or more, between two samples.
+ */
+void svi_novelty_stage_category(struct svi_novelty_stage *s, int feature);
+
+/* A feature changes hands, between two samples: what is held, the last samples included, has 0 there, as if
+ * it had never shown anything. */
 void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature);
 
 /* Judges an accepted sample for which there is room. Returns what it did to the alert. */

@@ -29,8 +29,8 @@ static void rows_l2(const double *x, size_t stride, int64_t count, int padded, c
 /* Over the coordinates that both rows have, which are NaN where they are missing; times d / the number of
  * these, as if the others were as far apart as these on average. Where no coordinate is missing it gives what
  * `distances` gives, bit for bit. */
-INLINE void shared_distances(const double *x, size_t stride, int64_t count, int padded, const double *v, int d,
-                             double nothing, double *f, bool absolute) {
+INLINE void shared_distances(const double *x, size_t stride, int64_t count, int padded, const double *v,
+                             int d, double nothing, double *f, bool absolute) {
     for (int64_t i = 0; i < count; i += ROWS, x += ROWS * stride) {
         const double *a[ROWS];
         vec s[ROWS] = {{0}};

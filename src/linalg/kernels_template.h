@@ -420,6 +420,6 @@ static void lanes_dot(const double *value, const int32_t *column, int64_t count,
 }
 
 const struct svi_kernels KERNELS = {
-    ISA_NAME, ISA,      STRIP_FOR, sweep,     step,    standardise, energy_add,     energy_remove,  dot,   gram,
-    rows_dot, rows_add, rbf,       lanes_dot, rows_l1, rows_l2,     rows_l1_shared, rows_l2_shared, decay, squash,
-    signs_add};
+    ISA_NAME,      ISA,     STRIP_FOR,      sweep,          step,     standardise, energy_add,
+    energy_remove, dot,     gram,           rows_dot,       rows_add, rbf,         lanes_dot,
+    rows_l1,       rows_l2, rows_l1_shared, rows_l2_shared, decay,    squash,      signs_add};

@@ -10,6 +10,7 @@
 
 #define LOW       0.05
 #define DEVIATION 3.2897072539029435 /* deviations of a normal distribution between these quantiles */
+#define STEP      0.25               /* deviations from 0 to 1 in a column of a category */
 
 svs_code svi_coordinates_init(struct svi_coordinates *c, int d, bool scale, svs_error *err) {
     *c =
@@ -30,6 +31,16 @@ void svi_coordinates_clear(struct svi_coordinates *c) {
     c->center = c->inverse = NULL;
 }
 
+/* What counts as one deviation of a column of a category (coordinates.h); 0 while all values are 0, or none
+ * is. */
+static double coordinates_of_category(const double *v, int64_t n) {
+    int64_t zeros = 0;
+    for (int64_t i = 0; i < n; i++)
+        zeros += v[i] == 0;
+    const double rarer = fmin((double)zeros, (double)(n - zeros)) / (double)n;
+    return rarer > 0 ? 1 / fmin(1, STEP * sqrt(fmax(1, LOW / rarer))) : 0;
+}
+
 void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t stride, int64_t count,
                          double *column) {
     for (int j = 0; c->center && j < c->d; j++) {
@@ -45,6 +56,8 @@ void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t 
         double spread = (svi_quantile(column, known, 1 - LOW) - svi_quantile(column, known, LOW)) / DEVIATION;
         if (!(spread > 0))
             spread = svi_deviation(column, known);
+        if (c->category && c->category[j])
+            spread = coordinates_of_category(column, known);
         c->center[j] = svi_quantile(column, known, 0.5);
         c->inverse[j] = spread > 1e-12 * fabs(c->center[j]) && isfinite(1 / spread) ? 1 / spread : 1;
     }

@@ -6,8 +6,19 @@
  * that one wild feature does not drown the others; but a value so far out that it can be no tail counts
  * fully, or the spike of one sensor among forty would be lost.
  *
- * A missing value is NaN in x and stays so in coordinates. Polynomial kernels multiply, so there (`fill`) it is
- * 0, which leaves it out of every product and length, and the others grow by the root of d / their number. */
+ * The column of a value of a CATEGORY, 1 in its rows and 0 in others, has no tails, and neither its quantiles
+ * nor its deviation say how much a step between the two matters: by them it would count 3.3 for two frequent
+ * values and 8 or more for a rare one, while two rows lie 1.1 apart in a sensor, and a few categories would
+ * drown all sensors. The step counts a quarter, and as the root of their ratio more where one of the values
+ * is rarer than 5 %, up to
+ * 1. Measured with three sensors and categories of 8, 3 and 4 values (laplacian kernel, p <= 0.01): a sensor
+ * that is 4 deviations off was found in 0.05 of the rows by quantiles, is in 0.96, and was in 1.00 without
+ * the categories; rows of values that come in 1 % of all rows had p <= 0.01 in 0.61, and have in 0.03. With
+ * 100 more values by Zipf's law: 0.08 and 0.63 of the faults.
+ *
+ * A missing value is NaN in x and stays so in coordinates. Polynomial kernels multiply, so there (`fill`) it
+ * is 0, which leaves it out of every product and length, and the others grow by the root of d / their number.
+ */
 #ifndef SVI_COORDINATES_H
 #define SVI_COORDINATES_H
 
@@ -20,7 +31,8 @@ struct svi_coordinates {
     int d, stride;            /* features; rounded up to a multiple of 8 */
     double *center, *inverse; /* d values each; owned; NULL = x itself */
     const struct svi_kernels *pass;
-    bool fill; /* polynomial kernels */
+    bool fill;               /* polynomial kernels */
+    const uint8_t *category; /* d flags: not 0 for a column of a category; a view; NULL = there is none */
 };
 
 /* scale false: x itself. SVS_NO_MEMORY. */

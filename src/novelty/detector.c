@@ -33,7 +33,7 @@
 #define LEAST         8   /* calibration rows, before there can be a model */
 #define LOOK          64  /* calibration rows by which a refresh is found to be due */
 #define AWAY          10.0 /* deviations from the center: when most of these rows lie further out, in one feature */
-#define MANY          4    /* one point in so many */
+#define MANY          4               /* one point in so many */
 #define MOST          (INT64_MAX / 8) /* of what is counted */
 
 /* Doubles of `work`: for an explanation, or for a refresh. */
@@ -53,8 +53,8 @@ void svi_detector_free(svi_detector **detector) {
     svi_range_clear(&d->range);
     for (int g = 0; g < d->members; g++)
         svi_active_set_clear(&d->set[g]);
-    void *const blocks[] = {d->raw, d->at,     d->norm2, d->born,  d->rows,      d->x,    d->u,
-                            d->gap, d->kernel, d->work,  d->novel, d->candidate, d->held, d->used};
+    void *const blocks[] = {d->raw,    d->at,   d->norm2, d->born,      d->rows, d->x,    d->u,       d->gap,
+                            d->kernel, d->work, d->novel, d->candidate, d->held, d->used, d->category};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         svi_free(blocks[i]);
     svi_free(d);
@@ -76,10 +76,11 @@ static bool detector_take_room(struct svi_detector *d) {
     d->gap = svi_alloc_array(most + 1, sizeof(double));
     d->kernel = svi_alloc_array(most + 1, sizeof(double));
     d->work = svi_alloc_array(detector_work(&d->o, d->stride), sizeof(double));
+    d->category = svi_alloc_array(features, sizeof *d->category);
     d->novel_room = d->o.persist + d->o.persist / 4;
     d->novel = svi_alloc_array((size_t)d->novel_room + 1, sizeof *d->novel);
-    return d->held && d->used && d->raw && d->at && d->norm2 && d->born && d->rows && d->x && d->candidate &&
-           d->u && d->gap && d->kernel && d->work && d->novel;
+    return d->category && d->held && d->used && d->raw && d->at && d->norm2 && d->born && d->rows && d->x &&
+           d->candidate && d->u && d->gap && d->kernel && d->work && d->novel;
 }
 
 /* Samples that a range goes back at least: those of which `window` are learned, and all that calibrate. */
@@ -99,8 +100,10 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
     if (d->o.model.m == 0)
         d->o.model.m = (int64_t)ceil(log(20) / d->o.model.epsilon);
     d->members = svi_gamma_multiples(&o->model, multiples);
-    d->similarity = (struct svi_similarity){
-        .kernel = o->model.kernel, .degree = o->model.degree, .pass = svi_kernels_get(SVS_ISA_BEST), .d = o->d};
+    d->similarity = (struct svi_similarity){.kernel = o->model.kernel,
+                                            .degree = o->model.degree,
+                                            .pass = svi_kernels_get(SVS_ISA_BEST),
+                                            .d = o->d};
     d->stride = svi_round_up(o->d, 8);
     svs_code code = svi_coordinates_init(&d->coordinates, o->d, o->model.scale, err);
     d->coordinates.fill = o->model.kernel == SVS_NOVELTY_POLYNOMIAL;
@@ -124,6 +127,8 @@ void svi_detector_reset(svi_detector *d) {
     svi_range_empty(&d->range);
     for (int g = 0; g < d->members; g++)
         svi_active_set_empty(&d->set[g]);
+    memset(d->category, 0, (size_t)d->o.d * sizeof *d->category);
+    d->coordinates.category = NULL;
     d->ready = false;
     d->lacking = 0;
     d->now = (struct svi_detector_state){.last_join = INT64_MIN / 2,
@@ -142,7 +147,7 @@ double svi_detector_memory(const struct svi_detector_options *o) {
            sizeof(double) *
                (most * (d + stride + 5) + rows * (d + 2) + set * svi_gamma_multiples(&o->model, multiples) +
                 (double)detector_work(o, (int)stride) + 5 * stride) +
-           1.25 * (double)o->persist;
+           1.25 * (double)o->persist + d;
 }
 
 /* ---- judging */
@@ -644,6 +649,9 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
     memcpy(w->novel, d->novel, (size_t)d->novel_room);
     w->now = d->now;
     svi_range_widen(&w->range, &d->range, lags);
+    for (int j = 0; j < narrow; j++)
+        if (d->category[j])
+            svi_detector_category(w, lags, j);
     if (d->ready)
         detector_refresh(w);
     if (!w->ready) { /* too few points for a model: nothing is suspicious then */
@@ -658,8 +666,8 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
 
 /* ---- a feature changes hands */
 
-/* The coordinate that most points have, if most have one; 0 for polynomial kernels, where other values are part
- * of each product. */
+/* The coordinate that most points have, if most have one; 0 for polynomial kernels, where other values are
+ * part of each product. */
 static double detector_common(const struct svi_detector *d, int column) {
     double common = 0;
     int votes = 0;
@@ -674,8 +682,8 @@ static double detector_common(const struct svi_detector *d, int column) {
     return common;
 }
 
-/* Which points differ from the others in these columns (not 0); there the coordinates of all become 0. Returns
- * how many. */
+/* Which points differ from the others in these columns (not 0); there the coordinates of all become 0.
+ * Returns how many. */
 static int detector_level_points(struct svi_detector *d, int lags, int feature, double *differs) {
     int count = 0;
     memset(differs, 0, (size_t)d->now.points * sizeof *differs);
@@ -697,8 +705,8 @@ static int detector_level_points(struct svi_detector *d, int lags, int feature, 
     return count;
 }
 
-/* Points that had the old value would stand for rows of no value at all, which are like those of the new one: so
- * they leave, unless they are many. */
+/* Points that had the old value would stand for rows of no value at all, which are like those of the new one:
+ * so they leave, unless they are many. */
 static void detector_renew_points(struct svi_detector *d, int lags, int feature) {
     double *differs = d->work + d->stride; /* before it there is room for a row */
     const int points = d->now.points, count = detector_level_points(d, lags, feature, differs);
@@ -716,6 +724,12 @@ static void detector_renew_points(struct svi_detector *d, int lags, int feature)
                 detector_leave(d, i);
     }
     detector_solve(d);
+}
+
+void svi_detector_category(svi_detector *d, int lags, int feature) {
+    for (int column = feature; column < d->o.d; column += d->o.d / lags)
+        d->category[column] = 1;
+    d->coordinates.category = d->category;
 }
 
 void svi_detector_renew(svi_detector *d, int lags, int feature) {
@@ -838,6 +852,10 @@ void svi_detector_archive(struct svi_archive *a, svi_detector *d) {
 
 void svi_detector_range_archive(struct svi_archive *a, svi_detector *d) {
     svi_range_archive(a, &d->range, d->rows, d->calibration.count);
+    if (!svi_archive_ok(a) || (svi_archive_loading(a) ? svi_archive_left(a) == 0 : !d->coordinates.category))
+        return;
+    svi_archive_bytes(a, "categories", d->category, d->o.d);
+    d->coordinates.category = d->category;
 }
 
 void svi_detector_range_rebuild(svi_detector *d) {

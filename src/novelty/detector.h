@@ -22,9 +22,9 @@
  * they no longer fit. They come from the calibration rows then; every problem is solved and every calibration
  * row scored again. Everything is a function of the calls alone.
  *
- * A missing value is NaN wherever raw values are, and left out of distances (similarity.h), scales and ranges.
- * What a sample scores depends on its own values and on the model alone, whatever is missing where; so p keeps
- * its promise as long as values are missing after the same law in all samples. */
+ * A missing value is NaN wherever raw values are, and left out of distances (similarity.h), scales and
+ * ranges. What a sample scores depends on its own values and on the model alone, whatever is missing where;
+ * so p keeps its promise as long as values are missing after the same law in all samples. */
 #ifndef SVI_DETECTOR_H
 #define SVI_DETECTOR_H
 
@@ -88,15 +88,19 @@ void svi_detector_reset(svi_detector *d); /* as new */
  * held. SVS_NO_MEMORY: *d is unchanged. */
 svs_code svi_detector_widen(svi_detector **d, int lags, int features, svs_error *err);
 
-/* A feature of each of the `lags` parts of a row changes hands, between two samples: it is 0 in all that is held,
- * and what comes in it is new. Scores of the calibration stay what they were; points that had another
+/* A feature of each of the `lags` parts of a row changes hands, between two samples: it is 0 in all that is
+ * held, and what comes in it is new. Scores of the calibration stay what they were; points that had another
  * value than most leave, if they are few. Costs a look at the calibration rows and a solution of the small
  * problems; at most as much as a new model of the points. */
 void svi_detector_renew(svi_detector *d, int lags, int feature);
 
-/* Judges x (d raw values, NaN where one is missing); changes nothing that a later judgement sees. A sample all
- * of whose values are missing says nothing: its p is 1, its surprise 0, and it is neither learned nor does it
- * calibrate. */
+/* A feature of each of the `lags` parts of a row belongs to a value of a category: 1 in its rows, 0 in
+ * others. The next refresh goes by it (coordinates.h). */
+void svi_detector_category(svi_detector *d, int lags, int feature);
+
+/* Judges x (d raw values, NaN where one is missing); changes nothing that a later judgement sees. A sample
+ * all of whose values are missing says nothing: its p is 1, its surprise 0, and it is neither learned nor
+ * does it calibrate. */
 void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *out);
 
 /* The sample that was judged last: learned, or not. `labelled`: it has a label. */
@@ -140,8 +144,8 @@ void svi_detector_set_levels(svi_detector *d, double p, double clear);
  * of d values: 8 (c (d + 1) + n d + m (n^2 + s^2) / 2). Loading costs m s^3 / 6 products. */
 void svi_detector_archive(struct svi_archive *a, svi_detector *d);
 
-/* The ranges, after the rest. Where an archive has none, of before there were any, they are those of the
- * calibration rows. */
+/* The ranges, after the rest, and which columns are of categories where some are. Where an archive has none,
+ * of before there were any, they are those of the calibration rows. */
 void svi_detector_range_archive(struct svi_archive *a, svi_detector *d);
 void svi_detector_range_rebuild(svi_detector *d);
 
@@ -166,12 +170,13 @@ struct svi_detector {
     int stride, members;
     struct svi_similarity similarity;
     struct svi_coordinates coordinates;
+    uint8_t *category; /* o.d flags: columns of categories; the coordinates know of them once there is one */
     struct svi_detector_state now;
     bool ready;             /* a refresh has made a model */
     svs_novelty_model view; /* the model as others see it; points into what follows */
 
-    double *raw, *at, *norm2; /* o.model.max points: raw values (d), coordinates (stride), squared lengths: NaN
-                                 where a coordinate is missing ... */
+    double *raw, *at, *norm2; /* o.model.max points: raw values (d), coordinates (stride), squared lengths:
+                                 NaN where a coordinate is missing ... */
     int lacking;              /* ... which is so in so many points */
     int64_t *born,
         *used; /* learned samples before it joined, and before it was last the nearest to one inside */

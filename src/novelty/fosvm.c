@@ -143,8 +143,8 @@ static int64_t fit_worst_row(struct svi_member_fit *f, const struct fit_block *b
     return worst;
 }
 
-/* The row joined last stays outside for all that: what rows with gaps are to each other need not fit together.
- * It leaves again, and this look at the block passes it over. */
+/* The row joined last stays outside for all that: what rows with gaps are to each other need not fit
+ * together. It leaves again, and this look at the block passes it over. */
 static int64_t fit_give_up(struct svi_member_fit *f, const struct fit_block *b, int64_t row) {
     const int last = f->set.count - 1;
     f->stuck[row] = true;
@@ -215,9 +215,10 @@ static svs_code fit_take_drawn(struct svi_member_fit *f, int64_t joins, int64_t 
     f->outside = 0;
     for (int64_t first = 0; first < count && code == SVS_OK; first += BLOCK) {
         const int64_t left = count - first < BLOCK ? count - first : BLOCK;
-        const struct fit_block b = {.points = {f->picked + first * stride, f->rows.stride, left, f->rows.gaps},
-                                    .norm2 = f->norm2 ? f->picked_norm2 + first : NULL,
-                                    .index = f->picks + first};
+        const struct fit_block b = {
+            .points = {f->picked + first * stride, f->rows.stride, left, f->rows.gaps},
+            .norm2 = f->norm2 ? f->picked_norm2 + first : NULL,
+            .index = f->picks + first};
         code = fit_take_block(f, &b, joins, joined, err);
     }
     return code;

@@ -32,8 +32,8 @@ void svi_lags_empty(struct svi_lags *l);
  * samples came so far. No allocation. */
 bool svi_lags_push(struct svi_lags *l, const double *x, double *out);
 
-/* Copies `rows` parts of `narrow` values each to where they have `wide` of them: what more features than before
- * leave of rows of lags. The new ones are left alone. */
+/* Copies `rows` parts of `narrow` values each to where they have `wide` of them: what more features than
+ * before leave of rows of lags. The new ones are left alone. */
 void svi_lags_widen(double *to, int wide, const double *from, int narrow, int64_t rows);
 
 /* The value 0 for a feature in `rows` parts of d values each; where it is missing it stays so. */

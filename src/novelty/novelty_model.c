@@ -137,8 +137,10 @@ static struct svi_similarity novelty_model_similarity(const svs_novelty_model *m
 }
 
 static struct svi_points novelty_model_support(const svs_novelty_model *m, const svs_novelty_member *e) {
-    return (struct svi_points){
-        .x = e->support, .stride = m->stride, .count = e->count, .gaps = svi_count_missing(e->norm2, e->count) > 0};
+    return (struct svi_points){.x = e->support,
+                               .stride = m->stride,
+                               .count = e->count,
+                               .gaps = svi_count_missing(e->norm2, e->count) > 0};
 }
 
 static int novelty_model_largest_member(const svs_novelty_model *m) {
@@ -364,8 +366,8 @@ static void explain_look(const struct explain_view *v, const svs_novelty_member 
         [SVS_NOVELTY_LAPLACIAN] = explain_laplacian,
         [SVS_NOVELTY_POLYNOMIAL] = explain_polynomial};
     const struct svi_points points = novelty_model_support(v->m, e);
-    const bool shared = v->m->kernel != SVS_NOVELTY_POLYNOMIAL &&
-                        (points.gaps || svi_count_missing(v->u, v->m->d) > 0);
+    const bool shared =
+        v->m->kernel != SVS_NOVELTY_POLYNOMIAL && (points.gaps || svi_count_missing(v->u, v->m->d) > 0);
     memset(v->gradient, 0, (size_t)v->m->stride * sizeof *v->gradient);
     svi_similarity_gap(&v->similarity, &points, 0, e->count, v->u, v->weight);
     if (shared)

@@ -28,7 +28,8 @@ static bool extremes_init(struct svi_extremes *e, int d) {
 }
 
 static void extremes_empty(struct svi_extremes *e, int d) {
-    static const bool highest[SVI_EXTREMES] = {[SVI_HIGH] = true, [SVI_HIGH_2] = true, [SVI_USUAL_HIGH] = true};
+    static const bool highest[SVI_EXTREMES] = {
+        [SVI_HIGH] = true, [SVI_HIGH_2] = true, [SVI_USUAL_HIGH] = true};
     for (int k = 0; k < SVI_EXTREMES; k++)
         for (int j = 0; j < d; j++)
             e->value[k][j] = highest[k] ? -INFINITY : INFINITY;
@@ -288,7 +289,8 @@ void svi_range_widen(struct svi_range *to, const struct svi_range *from, int lag
 void svi_range_renew_feature(struct svi_range *r, int lags, int feature, const double *rows) {
     const int d = r->d / lags;
     for (int i = 0; i < SVI_RANGE_PARTS; i++)
-        for (int l = 0; l < SVI_EXTREMES * lags && r->of[i == SVI_RANGE_RUN ? i : SVI_RANGE_ALL].rows > 0; l++)
+        for (int l = 0; l < SVI_EXTREMES * lags && r->of[i == SVI_RANGE_RUN ? i : SVI_RANGE_ALL].rows > 0;
+             l++)
             r->of[i].value[0][l * d + feature] = 0;
     svi_lags_renew(r->width, d, lags, feature);
     range_sift(r, rows, -1); /* of the other features each row is as far as before */

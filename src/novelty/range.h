@@ -8,9 +8,9 @@
  * calibration rows above the fault were such transients, and with these left out each fault was found.
  *
  * EXCESS of x: the largest over the features of how far x lies above the highest or below the lowest value in
- * the range, in widths of the feature: from the lowest to the highest of its 5 % and 95 % quantiles. From SVI_RANGE_LEAST on it
- * counts; below that it is 0 and nothing is other than without a range. Nor does anything count before the
- * range has SVI_RANGE_ROWS rows: of a few rows each new one may be the highest.
+ * the range, in widths of the feature: from the lowest to the highest of its 5 % and 95 % quantiles. From
+ * SVI_RANGE_LEAST on it counts; below that it is 0 and nothing is other than without a range. Nor does
+ * anything count before the range has SVI_RANGE_ROWS rows: of a few rows each new one may be the highest.
  *
  * ORDER. Rows are compared by their excess first and then by their surprise, and p is conformal for that
  * order:
@@ -27,8 +27,8 @@
  * `span` to 2 `span` rows. It is held in two halves, `now` and `before`; when `now` is full it becomes
  * `before`, and what is far is found again.
  *
- * Rows of a disturbance are not part of the range, as they do not calibrate: those of a suspicious run wait in
- * `run`, until they are released or dropped. So all rows of a fault are held against what was before it.
+ * Rows of a disturbance are not part of the range, as they do not calibrate: those of a suspicious run wait
+ * in `run`, until they are released or dropped. So all rows of a fault are held against what was before it.
  *
  * Of each feature the two highest and the two lowest values are kept: what is left without a row that holds
  * one of them. Cost: four comparisons a feature and row where
@@ -56,9 +56,9 @@ enum { SVI_RANGE_NOW, SVI_RANGE_BEFORE, SVI_RANGE_RUN, SVI_RANGE_ALL, SVI_RANGE_
 
 struct svi_range {
     int d;
-    int64_t span;  /* rows, 0 or at least SVI_RANGE_ROWS; 0 = all */
-    bool counts;   /* there were enough rows when it was renewed */
-    double *width; /* of each feature when it was renewed; 0 = none */
+    int64_t span;                            /* rows, 0 or at least SVI_RANGE_ROWS; 0 = all */
+    bool counts;                             /* there were enough rows when it was renewed */
+    double *width;                           /* of each feature when it was renewed; 0 = none */
     struct svi_extremes of[SVI_RANGE_PARTS]; /* all: those of `now` and `before` */
     int *far, far_count;                     /* places of the calibration rows that have an excess */
 };
@@ -86,8 +86,8 @@ void svi_range_drop(struct svi_range *r);
 /* `rows`: the calibration rows, d values each, by their place. One is new, or takes an old one's place. */
 void svi_range_put(struct svi_range *r, const double *rows, int place);
 
-/* The 5 % and 95 % quantiles of a feature of the calibration rows, NaN for none; column: room for SVI_RANGE_SHOWN
- * values. */
+/* The 5 % and 95 % quantiles of a feature of the calibration rows, NaN for none; column: room for
+ * SVI_RANGE_SHOWN values. */
 void svi_range_usual(const double *rows, int d, int count, int feature, double *column, double *low,
                      double *high);
 

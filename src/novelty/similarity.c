@@ -15,8 +15,8 @@ int svi_count_missing(const double *v, int n) {
 }
 
 /* Not for polynomials. */
-static void similarity_shared_gap(const struct svi_similarity *s, const double *x, size_t stride, int64_t count,
-                                  const double *v, double *gap) {
+static void similarity_shared_gap(const struct svi_similarity *s, const double *x, size_t stride,
+                                  int64_t count, const double *v, double *gap) {
     if (s->kernel == SVS_NOVELTY_RBF)
         s->pass->rows_l2_shared(x, stride, count, (int)stride, v, s->d, s->nothing, gap);
     else

@@ -2,10 +2,10 @@
  * several gammas share it; k = exp(-gamma gap), or a power of it for polynomials.
  *
  * MISSING coordinates are NaN. Distances are taken over those that both points have, times d / their number:
- * as if the others were as far apart. Two points that share none are as far apart as the median pair of points
- * is. Each value depends on the two points alone, so points stay exchangeable. Such a matrix of kernel values
- * need not be positive definite; the active set gets along with that. For polynomials points come without NaN
- * (coordinates.h). */
+ * as if the others were as far apart. Two points that share none are as far apart as the median pair of
+ * points is. Each value depends on the two points alone, so points stay exchangeable. Such a matrix of kernel
+ * values need not be positive definite; the active set gets along with that. For polynomials points come
+ * without NaN (coordinates.h). */
 #ifndef SVI_SIMILARITY_H
 #define SVI_SIMILARITY_H
 
@@ -34,7 +34,8 @@ struct svi_similarity {
 /* How many of n values are NaN. */
 int svi_count_missing(const double *v, int n);
 
-/* gap_i of `count` points from `first` on and v (with or without gaps): |x - v|^2, sum |x_j - v_j| or, for polynomials, x'v. */
+/* gap_i of `count` points from `first` on and v (with or without gaps): |x - v|^2, sum |x_j - v_j| or, for
+ * polynomials, x'v. */
 void svi_similarity_gap(const struct svi_similarity *s, const struct svi_points *p, int64_t first,
                         int64_t count, const double *v, double *gap);
 
@@ -52,8 +53,8 @@ double svi_similarity_surprise(double gamma, const double *gap, const double *z,
 double svi_gamma_of_spread(const struct svi_moments *entries, int d);
 double svi_gamma_of_gaps(double *gaps, int count);
 
-/* svi_similarity.nothing of a model with that many members, the first of which has this gamma: the median gap,
- * where gamma goes by it; else 1 / gamma, too. */
+/* svi_similarity.nothing of a model with that many members, the first of which has this gamma: the median
+ * gap, where gamma goes by it; else 1 / gamma, too. */
 double svi_gap_of_nothing(svs_novelty_kernel kernel, int members, double gamma);
 
 /* Multiples of the median's gamma that make up the ensemble; 1 alone without one. Returns how many. */

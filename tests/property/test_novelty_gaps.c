@@ -113,7 +113,8 @@ static void faults_are_found_beside_gaps(void **state) {
             named += adds[1] > adds[2] && adds[1] > adds[3];
         }
         if (found < 195 || named < 150 || novel > 20)
-            fail_msg("kernel %d: of 200 %d found, %d named, %d called novel for a gap", kernel, found, named, novel);
+            fail_msg("kernel %d: of 200 %d found, %d named, %d called novel for a gap", kernel, found, named,
+                     novel);
         svi_detector_free(&d);
     }
 }
@@ -370,6 +371,10 @@ static void consistent_after_any_renewal(void **state) {
         open_stage(&b, lags, kernel);
         for (int t = 0; t < 1400; t++) {
             double x[WIDE];
+            for (int j = SENSORS; j < WIDE && t > 20 && k % 2; j++) {
+                svi_novelty_stage_category(&a, j);
+                svi_novelty_stage_category(&b, t < 700 ? j : SENSORS); /* it is kept */
+            }
             draw_category(&seed, 0.05, x);
             lose(&seed, WIDE, k % 2 ? 0.1 : 0, x);
             if (test_uniform(&seed) < 0.03) {
@@ -396,7 +401,8 @@ static void consistent_after_any_renewal(void **state) {
     }
 }
 
-/* Of a feature that was never set renewal changes nothing; and one that was often set is as new after it as that. */
+/* Of a feature that was never set renewal changes nothing; and one that was often set is as new after it as
+ * that. */
 static void a_renewed_feature_is_new(void **state) {
     (void)state;
     for (int kernel = 0; kernel < 2; kernel++) {
@@ -441,6 +447,59 @@ static void a_renewed_feature_is_new(void **state) {
         svi_novelty_stage_free(&never);
         svi_novelty_stage_free(&same);
         svi_novelty_stage_free(&was);
+    }
+}
+
+/* ---- categories beside sensors */
+
+#define MACHINES 8
+#define COLUMNS  (3 + MACHINES + 3 + 4)
+
+/* Three sensors of one load; three categories, some of whose values come in less than a row of a hundred.
+ * Returns whether there is one of these. */
+static bool draw_machine(uint64_t *seed, double *x) {
+    static const double share[] = {0.3, 0.2, 0.2, 0.1, 0.1, 0.07, 0.025, 0.005};
+    const double load = test_normal(seed), kind = test_uniform(seed);
+    double which = test_uniform(seed);
+    int machine = 0;
+    memset(x, 0, COLUMNS * sizeof *x);
+    while (machine < MACHINES - 1 && which > share[machine])
+        which -= share[machine++];
+    for (int j = 0; j < 3; j++)
+        x[j] = 10 + load + 0.5 * test_normal(seed);
+    x[3 + machine] = 1;
+    x[3 + MACHINES + (int)(3 * test_uniform(seed))] = 1;
+    x[6 + MACHINES + (kind > 0.9) + (kind > 0.99) + (kind > 0.999)] = 1;
+    return machine == MACHINES - 1 || kind > 0.99;
+}
+
+static void categories_drown_no_sensor(void **state) {
+    (void)state;
+    for (int kernel = 0; kernel < 2; kernel++) {
+        struct svi_detector_options o = options(COLUMNS, kernel);
+        uint64_t seed = 61;
+        double x[COLUMNS], novelty, p;
+        int rare = 0, called = 0, found = 0;
+        o.calibration = 1000;
+        svi_detector *d = start(&o);
+        for (int j = 3; j < COLUMNS; j++)
+            svi_detector_category(d, 1, j);
+        for (int t = 0; t < 8000; t++) {
+            const bool is = draw_machine(&seed, x);
+            const struct svi_judgement j = feed(d, x);
+            rare += t >= 3000 && is;
+            called += t >= 3000 && is && j.p <= 0.01;
+        }
+        for (int i = 0; i < 500; i++) {
+            draw_machine(&seed, x);
+            x[0] += 4.5;
+            assert_true(svi_detector_peek(d, x, &novelty, &p));
+            found += p <= 0.01;
+        }
+        if (called > rare / 5 || found < 400)
+            fail_msg("kernel %d: %d of %d rows of rare values have a p <= 0.01, of 500 faults %d were found",
+                     kernel, called, rare, found);
+        svi_detector_free(&d);
     }
 }
 
@@ -582,6 +641,7 @@ int main(void) {
         cmocka_unit_test(no_gap_no_difference),
         cmocka_unit_test(consistent_after_any_renewal),
         cmocka_unit_test(a_renewed_feature_is_new),
+        cmocka_unit_test(categories_drown_no_sensor),
         cmocka_unit_test(distances_leave_out_what_is_missing),
         cmocka_unit_test(rows_of_files_lack_values),
         cmocka_unit_test(whole_models_score_rows_with_gaps),
