@@ -1,3 +1,11 @@
+/* The registry of feature names: entries in the order of their columns, and a hash table of them.
+ *
+ * An entry owns its name, a block that never moves, so that events may point to it; a name can be replaced by
+ * another one (a category's value that gives its column to a new one), and the block of the one before goes
+ * back to the caller, who may put it in its place again.
+ *
+ * The table uses open addressing with linear probing. An entry that leaves pulls those up that had probed past
+ * its slot, so names may leave in any order. */
 #include "data/feature_names.h"
 
 #include <stdint.h>
@@ -17,7 +25,6 @@ struct entry {
     uint32_t length;
 };
 
-/* Open addressing with linear probing; a slot that becomes empty is filled by what had probed past it. */
 struct svs_features {
     struct entry *entries; /* by column */
     int32_t *slots;        /* column + 1, 0 = empty; a power of two, at least twice `room` */
@@ -123,7 +130,7 @@ bool svi_features_is(const svs_features *f, int column, const char *name, size_t
     return column >= 0 && column < f->count && feature_names_same(&f->entries[column], name, length);
 }
 
-static svs_code check_text(const char *name, size_t length, svs_error *err) {
+static svs_code check_name_text(const char *name, size_t length, svs_error *err) {
     char text[80];
     if (length < 1 || length > SVS_NAME_MAX)
         return svi_fail(err, SVS_BAD_COLUMN, "a feature name has 1 to %d bytes, this one %zu", SVS_NAME_MAX,
@@ -136,7 +143,7 @@ static svs_code check_text(const char *name, size_t length, svs_error *err) {
 
 static svs_code check_name(const svs_features *f, const char *name, size_t length, svs_error *err) {
     char text[80];
-    if (check_text(name, length, err) != SVS_OK)
+    if (check_name_text(name, length, err) != SVS_OK)
         return SVS_BAD_COLUMN;
     svi_escape(text, sizeof text, name, length);
     if (f->count >= f->max)
@@ -189,7 +196,7 @@ char *svi_features_new_name(const svs_features *f, const char *name, size_t leng
         svi_fail(err, SVS_BAD_COLUMN, "there is a feature \"%.*s\" already", (int)length, name);
         return NULL;
     }
-    if (check_text(name, length, err) != SVS_OK)
+    if (check_name_text(name, length, err) != SVS_OK)
         return NULL;
     char *copy = svi_alloc(length + 1);
     if (copy)

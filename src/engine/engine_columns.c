@@ -78,6 +78,11 @@ svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_
     return code;
 }
 
+void svi_engine_tell_categories(struct svi_engine *e) {
+    for (int i = 0; i < e->schema.hot_count; i++)
+        svi_novelty_stage_category(&e->novelty, e->schema.hot[i]);
+}
+
 void svi_engine_note_held(struct svi_engine *e) {
     struct svi_learner_span span;
     if (!e->schema.columns)

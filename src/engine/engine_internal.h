@@ -72,6 +72,9 @@ void svi_engine_count_missing(struct svi_engine *e, const struct svi_message *m)
  * nothing of it changes what is known so far. */
 svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_error *err);
 
+/* The values of categories in this sample are that to novelty. */
+void svi_engine_tell_categories(struct svi_engine *e);
+
 /* What holds samples has changed: the schema goes by it. */
 void svi_engine_note_held(struct svi_engine *e);
 

@@ -2,7 +2,7 @@
 #ifndef SVI_CATEGORY_H
 #define SVI_CATEGORY_H
 
-#include "features/schema.h"
+#include "features/schema_internal.h"
 
 /* The feature of that value, which is made, or taken over from a value that no held sample has, where it is
  * new; that of all further values when the column is full. -1: SVS_BAD_COLUMN, SVS_LIMIT, SVS_NO_MEMORY. */
