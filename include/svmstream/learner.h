@@ -23,8 +23,8 @@
  *  - removal of any held sample by id, and labels that come late, joined by id;
  *  - a guard against rounding: P and w are rebuilt from the window at fixed sample numbers (8, 16, 32 ... up
  * to the window, then every 10 windows), and at once when the energy of the window drops 100-fold (of an
- * unscaled feature: where that costs more than 3 digits) or a pivot fails; where a removal or the data's condition costs P digits, w is refined by the residual of the rows
- * held.
+ * unscaled feature: where that costs more than 3 digits) or a pivot fails; where a removal or the data's
+ * condition costs P digits, w is refined by the residual of the rows held.
  *
  * What is held is stored once, as raw rows. Memory is bounded by the options: see svs_learner_memory. Nothing
  * is allocated in a step except when a feature, a class or a waiting sample appears that needs more room.
@@ -115,18 +115,18 @@ SVS_API void svs_learner_free(svs_learner **l);
 SVS_API svs_code svs_learner_grow(svs_learner *l, int d, svs_error *err);
 SVS_API int svs_learner_dimension(const svs_learner *l); /* d, without the bias */
 
-/* From now on the feature is not standardised: its mean counts as 0 and its deviation as 1 in every epoch, and
- * the ridge penalises its raw weight; so a category is the same as its columns of 0 and 1. It stays so through
- * growth, reset and the archive, and with scale none nothing changes. Call it before a sample has a value
- * other than 0 there; best before the svs_learner_grow that brings the feature. A feature that was scaled
- * before becomes plain by a rebuild from what is held: another model, and another version. `feature` beyond
- * max_features: nothing.
+/* From now on the feature is not standardised: its mean counts as 0 and its deviation as 1 in every epoch,
+ * and the ridge penalises its raw weight; so a category is the same as its columns of 0 and 1. It stays so
+ * through growth, reset and the archive, and with scale none nothing changes. Call it before a sample has a
+ * value other than 0 there; best before the svs_learner_grow that brings the feature. A feature that was
+ * scaled before becomes plain by a rebuild from what is held: another model, and another version. `feature`
+ * beyond max_features: nothing.
  *
  * Where a feature is unscaled, features that come after it was said so have no part in the model (weight 0)
  * until a sample has a value other than 0 in them or in a later one: so a stream that has all of its columns
- * from the start and one whose columns come with their values have the same model, bit for bit. Said before the
- * first sample, that holds for all features. d in the rule of the ridge above is without those at the end that
- * had no value yet. */
+ * from the start and one whose columns come with their values have the same model, bit for bit. Said before
+ * the first sample, that holds for all features. d in the rule of the ridge above is without those at the end
+ * that had no value yet. */
 SVS_API void svs_learner_unscaled(svs_learner *l, int feature);
 
 /* One sample at time `time` (seconds, never decreasing; it drives window_seconds and labels_ttl only): scores

@@ -10,7 +10,8 @@
 /* Limbs of 0 to 2^32 - 1; the last one takes the sign. */
 static void exact_carry(int64_t *limb) {
     for (int k = 0; k + 1 < SVI_EXACT_LIMBS; k++) {
-        const int64_t low = limb[k] & (((int64_t)1 << BITS) - 1), carry = (limb[k] - low) / ((int64_t)1 << BITS);
+        const int64_t low = limb[k] & (((int64_t)1 << BITS) - 1),
+                      carry = (limb[k] - low) / ((int64_t)1 << BITS);
         limb[k] = low;
         limb[k + 1] += carry;
     }

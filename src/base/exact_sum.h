@@ -2,7 +2,8 @@
  * however large it was, and the order does not matter.
  *
  * A fixed-point number of SVI_EXACT_LIMBS limbs that count 2^(32 k - SVI_EXACT_DOWN) each. A double touches
- * three of them; carries are left in the limbs, which have 31 bits to spare, and are moved up now and then. */
+ * three of them; carries are left in the limbs, which have 31 bits to spare, and are moved up now and then.
+ */
 #ifndef SVI_EXACT_SUM_H
 #define SVI_EXACT_SUM_H
 

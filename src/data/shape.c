@@ -6,8 +6,10 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "data/feature_names.h"
 
-#define FEATURES_MAX 1000000
+#define FEATURES_MAX   1000000
+#define OTHER_FEATURES "the setting `features` was another"
 
 /* Adds the name in [from, to), blanks around it dropped. */
 static svs_code shape_add_fixed(struct svi_shape *s, const char *from, const char *to, svs_error *err) {
@@ -98,6 +100,26 @@ const char *svi_shape_name(const struct svi_shape *s, int column) {
     return column < s->names_kept ? svs_features_name(s->names, column) : NULL;
 }
 
+/* The feature of a fixed column has its name, or is that of a value of it: `name=value`, which may be cut. */
+static bool shape_is_of(const char *fixed, const char *name) {
+    const size_t length = strlen(fixed), most = SVS_NAME_MAX - 10;
+    return strcmp(fixed, name) == 0 ||
+           (strncmp(fixed, name, length < most ? length : most) == 0 && (length >= most || name[length] == '='));
+}
+
+/* A value's feature in the place of the fixed column's. */
+static bool shape_take_value(struct svi_archive *a, struct svi_shape *s, int column, const char *name) {
+    const char *fixed = svs_features_name(s->names, column);
+    if (strcmp(fixed, name) == 0 || !svi_archive_check(a, shape_is_of(fixed, name), OTHER_FEATURES))
+        return svi_archive_ok(a);
+    char *block = svi_features_new_name(s->names, name, strlen(name), a->err);
+    if (block)
+        svi_free(svi_features_rename(s->names, column, block));
+    else if (a->err->code != SVS_NO_MEMORY)
+        svi_archive_check(a, false, "a column's name is malformed or a duplicate");
+    return svi_archive_ok(a);
+}
+
 /* A name goes where it was, or is there already: the fixed ones. */
 static void shape_archive_name(struct svi_archive *a, struct svi_shape *s, int column) {
     char key[32], name[SVS_NAME_MAX + 1] = "";
@@ -107,6 +129,8 @@ static void shape_archive_name(struct svi_archive *a, struct svi_shape *s, int c
     snprintf(key, sizeof key, "name %d", column);
     svi_archive_text(a, key, name, sizeof name);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
+        return;
+    if (column < s->names_kept && !shape_take_value(a, s, column, name))
         return;
     const int place = svs_features_add(s->names, name, strlen(name), &err);
     if (place < 0 && err.code == SVS_NO_MEMORY)
@@ -118,10 +142,9 @@ static void shape_archive_name(struct svi_archive *a, struct svi_shape *s, int c
 void svi_shape_archive(struct svi_archive *a, struct svi_shape *s) {
     int kind = (int)s->kind, names = s->names_kept;
     svi_archive_int(a, "kind", &kind, SVI_UNSET, SVI_NAMED);
-    svi_archive_int(a, "columns", &s->d, s->fixed_names ? s->d : 0, s->fixed_names ? s->d : s->max_features);
+    svi_archive_int(a, "columns", &s->d, s->fixed_names ? s->d : 0, s->max_features);
     svi_archive_int(a, "names", &names, 0, s->max_features);
-    svi_archive_check(a, names >= s->names_kept && (names == s->names_kept || !s->fixed_names),
-                      "the setting `features` was another");
+    svi_archive_check(a, names >= s->names_kept, OTHER_FEATURES);
     for (int column = 0; column < names && svi_archive_ok(a); column++)
         shape_archive_name(a, s, column);
     if (!svi_archive_ok(a))

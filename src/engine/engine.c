@@ -109,7 +109,9 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
     const double column =
         2 * sizeof(double) + 2 * sizeof(uint32_t) + (s->missing == SVI_MISSING_CARRY ? sizeof(double) : 0);
     const double name = 2 * sizeof(char *) + SVS_NAME_MAX; /* in the registry, and as models point to it */
-    return sizeof(struct svi_engine) + svs_learner_memory(&o, d, classes) +
+    struct svi_schema_options schema;
+    svi_settings_schema(s, &schema);
+    return sizeof(struct svi_engine) + svi_schema_memory(&schema, d) + svs_learner_memory(&o, d, classes) +
            svi_metrics_memory(o.task, metrics_window(s), o.max_classes) + svi_sources_memory(s->max_sources) +
            svi_novelty_stage_memory(s, d) + (double)s->max_features * column + d * name;
 }

@@ -72,7 +72,7 @@ svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_
         svi_learner_renew(e->learner, j);
         svs_learner_unscaled(e->learner, j);
         svi_refit_policy_renew(&e->refit, e->learner, j);
-
+        svi_novelty_stage_renew(&e->novelty, j);
         e->name_count = j < e->name_count ? j : e->name_count;
     }
     return code;

@@ -111,6 +111,8 @@ static int category_new_value(struct svi_schema *s, int column, const char *key,
     struct svi_column *c = &s->column[column];
     const int count = svs_features_count(s->shape.names);
     if (c->now.values < s->o.categories_max && count + 1 < s->shape.max_features) {
+        if (svi_category_reserve(c, c->now.values + 1, err) != SVS_OK)
+            return -1;
         const int feature = category_add_feature(s, column, key, size, err);
         if (feature >= 0)
             c->value[c->now.values++] = feature;
@@ -151,10 +153,25 @@ int svi_category_feature(struct svi_schema *s, int column, const char *word, siz
     return feature;
 }
 
+svs_code svi_category_reserve(struct svi_column *c, int count, svs_error *err) {
+    if (count <= c->room)
+        return SVS_OK;
+    const int room = count > 2 * c->room ? count : 2 * c->room;
+    int32_t *value = svi_alloc_array((size_t)room, sizeof *value);
+    if (!value)
+        return svi_fail_memory(err, "the values of a category");
+    if (c->room > 0)
+        memcpy(value, c->value, (size_t)c->room * sizeof *value);
+    svi_free(c->value);
+    c->value = value;
+    c->room = room;
+    return SVS_OK;
+}
+
 svs_code svi_category_begin(struct svi_schema *s, int column, svs_error *err) {
     struct svi_column *c = &s->column[column];
-    if (!c->value && !(c->value = svi_alloc_array((size_t)s->o.categories_max, sizeof *c->value)))
-        return svi_fail_memory(err, "the values of a category");
+    if (svi_category_reserve(c, 8, err) != SVS_OK)
+        return err->code;
     c->now.kind = SVI_COLUMN_CATEGORY;
     s->dirty = true;
     return SVS_OK;

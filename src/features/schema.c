@@ -107,6 +107,12 @@ void svi_schema_clear(struct svi_schema *s) {
     *s = (struct svi_schema){.calendar = -1, .calendar_kept = -1};
 }
 
+double svi_schema_memory(const struct svi_schema_options *o, int d) {
+    const double column = sizeof(struct svi_column) + sizeof(int64_t), feature = 4 * sizeof(int32_t) + 25;
+    return sizeof(struct svi_schema) + o->max_features * (column + feature) +
+           d * (double)(sizeof(struct svi_handover) + sizeof(int32_t) + 2 * sizeof(char *) + SVS_NAME_MAX);
+}
+
 static bool schema_take_room(struct svi_schema *s, svs_error *err) {
     const size_t n = (size_t)s->shape.max_features;
     s->columns = svs_features_new(s->shape.max_features, err);
@@ -517,7 +523,7 @@ void svi_schema_restore(struct svi_schema *s) {
         const int count = svs_features_count(s->columns);
         for (int c = s->columns_kept; c < count; c++) {
             svi_free(s->column[c].value);
-            s->column[c].value = NULL;
+            s->column[c] = (struct svi_column){0};
         }
         svs_features_truncate(s->columns, s->columns_kept);
         for (int c = 0; c < s->columns_kept; c++)
@@ -685,7 +691,8 @@ static void schema_archive_column(struct svi_archive *a, struct svi_schema *s, i
                           "a column's name is malformed or a duplicate");
     }
     if (a->loading && svi_archive_ok(a) && kind == SVI_COLUMN_CATEGORY &&
-        svi_category_begin(s, c, a->err) != SVS_OK)
+        (svi_category_begin(s, c, a->err) != SVS_OK ||
+         svi_category_reserve(column, column->now.values, a->err) != SVS_OK))
         return;
     if (svi_archive_check(a, kind == SVI_COLUMN_CATEGORY || column->now.values == 0,
                           "a column that is no category has values") &&

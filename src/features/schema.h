@@ -47,7 +47,8 @@ struct svi_column_state {
 
 struct svi_column {
     struct svi_column_state now, kept;
-    int32_t *value; /* category: their features, room for categories_max; owned, NULL = none yet */
+    int32_t *value; /* category: their features; owned, NULL = none yet */
+    int room;       /* of these */
 };
 
 /* How many samples have entered what holds samples, and the number of the oldest that is held; the latter is
@@ -92,6 +93,9 @@ struct svi_schema {
 /* SVS_SETTING, SVS_NO_MEMORY: *s is cleared. */
 svs_code svi_schema_init(struct svi_schema *s, const struct svi_schema_options *o, svs_error *err);
 void svi_schema_clear(struct svi_schema *s);
+
+/* Bytes of d features at most, without the names. */
+double svi_schema_memory(const struct svi_schema_options *o, int d);
 
 /* ---- columns: in the order of their first sight, with those of a row that is not committed */
 

@@ -170,12 +170,16 @@ static inline svs_code learner_enter_row(svs_learner *l, const double *x, svs_er
     return good ? SVS_OK : learner_check_row(l, x, square, err);
 }
 
-/* What has its first value in this row takes part from now on. */
-static svs_code learner_wake(svs_learner *l, const double *x, svs_error *err) {
+/* What has its first value in this row takes part from now on; the room that was reserved for a new class is
+ * that of before. */
+static svs_code learner_wake(svs_learner *l, const svs_sample *s, bool fresh, svs_error *err) {
     bool widened = false;
-    svs_code code = svi_features_wake(l, x, &widened, err);
-    if (widened)
-        svi_enter(l, 0, x);
+    svs_code code = svi_features_wake(l, s->x, &widened, err);
+    if (code != SVS_OK || !widened)
+        return code;
+    if (fresh)
+        code = svi_class_reserve(l, s->y, err);
+    svi_enter(l, 0, s->x);
     return code;
 }
 
@@ -281,7 +285,7 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
     if (code == SVS_OK && labelled && l->o.window)
         code = svi_ring_reserve(&l->window, s->id, err);
     if (code == SVS_OK && l->d < l->declared)
-        code = learner_wake(l, s->x, err);
+        code = learner_wake(l, s, fresh, err);
     if (code != SVS_OK)
         return code;
     learner_make_scores(l, out);

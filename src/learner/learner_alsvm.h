@@ -41,8 +41,8 @@ void svi_alsvm_shrink(svs_alsvm *m, int dim, double nu);
 /* P_jj = 1/nu, for a coordinate that no sample has touched since the reset or growth. */
 void svi_alsvm_set_alone(svs_alsvm *m, int j, double nu);
 
-/* Coordinate j becomes one that no sample has touched: P_jj = 1/nu, zeros beside it and in every row of w. The
- * rest is right if all samples that are in have 0 there. True: a weight was not 0. O(dim). */
+/* Coordinate j becomes one that no sample has touched: P_jj = 1/nu, zeros beside it and in every row of w.
+ * The rest is right if all samples that are in have 0 there. True: a weight was not 0. O(dim). */
 bool svi_alsvm_renew(svs_alsvm *m, int j, double nu);
 
 /* Bytes of an object of this size. */

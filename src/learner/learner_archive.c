@@ -42,13 +42,17 @@ static bool archive_pass_on(struct svi_archive *a, svs_code code, const svs_erro
 static bool archive_features(struct svi_archive *a, svs_learner *l) {
     int d = l->d;
     svs_error err = {0};
-    bool fresh = l->scaler.unscaled_count == 0 && l->class_count == 0 && l->arrivals == 0 && l->window.pushed == 0 && l->waiting.pushed == 0;
+    bool fresh = l->class_count == 0 && l->arrivals == 0 && l->window.pushed == 0 && l->waiting.pushed == 0;
     svi_archive_int(a, "features", &d, l->d, l->o.max_features);
     if (!svi_archive_check(a, fresh, "the learner is not a new one") || !a->loading)
         return svi_archive_ok(a);
-    return svi_archive_check(a, svi_archive_left(a) / 8 >= svi_triangle(d + 1), "more features than P has") &&
-           archive_pass_on(a, svi_features_declare(l, d, &err), &err) &&
-           archive_pass_on(a, svi_features_widen(l, d, &err), &err);
+    if (!svi_archive_check(a, svi_archive_left(a) / 8 >= svi_triangle(d + 1), "more features than P has") ||
+        !archive_pass_on(a, svi_features_declare(l, d, &err), &err) ||
+        !archive_pass_on(a, svi_features_widen(l, d, &err), &err))
+        return false;
+    l->declared = d; /* which of them are unscaled, and how many there are besides, comes last */
+    svi_scaler_scale_all(&l->scaler);
+    return true;
 }
 
 static int archive_compare_classes(const void *pa, const void *pb) {

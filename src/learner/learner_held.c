@@ -70,7 +70,8 @@ static struct svi_exact_sum *held_keep(svs_learner *l, int feature) {
 /* Of the sums of z = (x - mean) inverse, by the weights that are in them. */
 static double held_mean_of_sums(const svs_learner *l, int feature) {
     const double *total = l->gram.sums;
-    return total[0] > 0 ? l->scaler.mean[feature] + total[1 + feature] / total[0] / l->scaler.inverse[feature] : 0;
+    return total[0] > 0 ? l->scaler.mean[feature] + total[1 + feature] / total[0] / l->scaler.inverse[feature]
+                        : 0;
 }
 
 double svi_learner_mean(svs_learner *l, int feature) {

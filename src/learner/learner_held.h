@@ -1,12 +1,13 @@
-/* learner_held.h: what a learner holds: which samples by number, the newest of them, the means of features. */
+/* learner_held.h: what a learner holds: which samples by number, the newest of them, the means of features.
+ */
 #ifndef SVI_LEARNER_HELD_H
 #define SVI_LEARNER_HELD_H
 
 #include "svmstream/learner.h"
 
 /* How many samples have entered the window, and waited for a label, so far (a late label's sample enters the
- * window as a new one); and the number of the oldest that is still there, counted from 0: that of the next one
- * when none is. */
+ * window as a new one); and the number of the oldest that is still there, counted from 0: that of the next
+ * one when none is. */
 struct svi_learner_span {
     int64_t window, window_oldest;
     int64_t waiting, waiting_oldest;

@@ -30,7 +30,7 @@ struct svi_kept_sums {
     struct svi_kept_sum {
         int feature;
         struct svi_exact_sum sum;
-    } *of;
+    } * of;
     int count, room;
     int32_t *place; /* of each feature: 0, or its place + 1; NULL until something is asked for */
 };
@@ -103,7 +103,8 @@ svs_code svi_features_room_for_vectors(svs_learner *l, int features, svs_error *
 svs_code svi_features_declare(svs_learner *l, int d, svs_error *err);
 /* The first d features, which are declared, are in from now on. */
 svs_code svi_features_widen(svs_learner *l, int d, svs_error *err);
-/* Before the row is learned or waits: those up to its last value are in. True in *widened: input 0 is lost. */
+/* Before the row is learned or waits: those up to its last value are in. True in *widened: input 0 is lost.
+ */
 svs_code svi_features_wake(svs_learner *l, const double *x, bool *widened, svs_error *err);
 
 static inline size_t svi_features_vector_room(int features) {

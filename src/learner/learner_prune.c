@@ -141,7 +141,8 @@ static int prune_count(const bool *flags, int n) {
 }
 
 svs_code svi_learner_prune(svs_learner *l, const bool *features, const bool *classes, svs_error *err) {
-    const int d = prune_count(features, l->d), declared = prune_count(features, l->declared), rows = svi_rows_of(prune_count(classes, l->class_count));
+    const int d = prune_count(features, l->d), declared = prune_count(features, l->declared),
+              rows = svi_rows_of(prune_count(classes, l->class_count));
     struct svi_gram gram = {0};
     int32_t *place = svi_alloc_array((size_t)l->class_count + 1, sizeof *place);
     svs_alsvm *m = place ? svs_alsvm_new(d + 1, rows, l->nu, l->o.isa, NULL) : NULL;

@@ -8,8 +8,8 @@ void svi_learner_renew(svs_learner *l, int feature) {
     if (feature < 0 || feature >= l->d)
         return;
     bool rebuild = s->mean[feature] != 0; /* then z_j is a constant other than 0 */
-    if ((l->o.window == 0 || l->bucket) && svi_gram_clear_coordinate(&l->gram, l->m->kernels, j))
-        rebuild = true;
+    if (l->o.window == 0 && svi_gram_clear_coordinate(&l->gram, l->m->kernels, j))
+        rebuild = true; /* with a window the sums are of rows held, which have 0 there */
     s->mean[feature] = 0;
     s->inverse[feature] = 1;
     svi_scaler_bound(s);

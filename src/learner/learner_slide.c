@@ -31,8 +31,8 @@
 /* A feature whose spread falls this far below its peak has lost large samples. */
 #define ENERGY_DROP  100
 #define ENERGY_NOISE 1e-9 /* of the energy: a smaller spread is rounding */
-/* But an unscaled feature whose peak was at most this, in units of the ridge, costs P 3 digits at most when it
- * goes: a category that nobody has any more is no reason to rebuild. */
+/* But an unscaled feature whose peak was at most this, in units of the ridge, costs P 3 digits at most when
+ * it goes: a category that nobody has any more is no reason to rebuild. */
 #define ENERGY_SMALL 1e3
 /* What leaves is dwarfing when no other sample has this share of its weight, or of its weighted squared
  * target.
@@ -116,7 +116,8 @@ static void slide_note_drift(svs_learner *l, const struct svi_change *c, const d
     l->drifts |= DBL_EPSILON * size > most * left * left;
 }
 
-/* Where features are unscaled: has one lost its energy that cost digits? The peak of others is that of now. */
+/* Where features are unscaled: has one lost its energy that cost digits? The peak of others is that of now.
+ */
 static bool slide_drop_counts(svs_learner *l) {
     const struct svi_energy *e = &l->energy;
     const double inverse = e->energy[0] > 0 ? 1 / e->energy[0] : 0;

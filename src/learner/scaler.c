@@ -69,6 +69,11 @@ bool svi_scaler_unscale(struct svi_scaler *s, int feature) {
     return feature >= s->d || (s->mean[feature] == 0 && s->inverse[feature] == 1);
 }
 
+void svi_scaler_scale_all(struct svi_scaler *s) {
+    memset(s->unscaled, 0, (size_t)s->room);
+    s->unscaled_count = 0;
+}
+
 void svi_scaler_center(struct svi_scaler *s, const double *x) {
     scaler_set_plain(s, 0, s->d);
     memcpy(s->mean, x, (size_t)s->d * sizeof *x);

@@ -39,6 +39,9 @@ void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window, double 
  * caller has to make it plain, and P with it. */
 bool svi_scaler_unscale(struct svi_scaler *s, int feature);
 
+/* No feature is unscaled any more. */
+void svi_scaler_scale_all(struct svi_scaler *s);
+
 /* Makes `safe` again: after mean or inverse were changed from outside. */
 void svi_scaler_bound(struct svi_scaler *s);
 

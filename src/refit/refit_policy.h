@@ -93,8 +93,9 @@ void svi_refit_policy_move_times(struct svi_refit_policy *p, double from, double
 /* What runs goes on, for nothing: whether a worker has taken it yet must not be seen in the state. */
 void svi_refit_policy_reset(struct svi_refit_policy *p);
 
-/* Feature j has become another (svi_learner_renew): weight 0 in the refit that serves, which has a new version
- * then, and in the one that runs, for its snapshot may hold rows of before. True: the model changed. */
+/* Feature j has become another (svi_learner_renew): weight 0 in the refit that serves, which has a new
+ * version then, and in the one that runs, for its snapshot may hold rows of before. True: the model changed.
+ */
 bool svi_refit_policy_renew(struct svi_refit_policy *p, svs_learner *learner, int feature);
 
 /* Takes up a refit that ran when the state was kept, from the window of now. Where there is nothing to refit

@@ -1,10 +1,10 @@
-/* Messages from the input socket, a turn at a time: received, parsed (JSON is turned into msgpack), judged, written ahead, applied,
+/* Messages from the input socket, a turn at a time: received, parsed, judged, written ahead, applied,
  * answered.
  *
- * Each message is parsed once, when it is received (svi_envelope_read); the verdict on it (may its sender
- * send it, does it only ask) and all that follows work on that envelope. Nothing takes effect before it is
- * written, and one write serves for a turn, which is bounded in messages, bytes and time so that the control
- * socket has its turn.
+ * Each message is parsed once, when it is received (svi_envelope_read; JSON becomes msgpack before, in a
+ * buffer of the batch); the verdict on it (may its sender send it, does it only ask) and all that follows
+ * work on that envelope. Nothing takes effect before it is written, and one write serves for a turn, which is
+ * bounded in messages, bytes and time so that the control socket has its turn.
  *
  * Where every commit is synced, two batches alternate (settle_flow): while the first takes effect, the second
  * is received and the disk works on it; it is begun as late as the disk allows, for small batches mean more
@@ -470,9 +470,8 @@ double svi_ingest_zmq_batch_memory(const struct svi_settings *s) {
 
 double svi_ingest_zmq_memory(const struct svi_settings *s) {
     return 2 * (svi_ingest_zmq_batch_memory(s) +
-                TURN_MESSAGES *
-                    (sizeof(struct svi_request) + sizeof(struct svi_envelope) + sizeof(uint64_t) +
-                     sizeof(size_t) + 1.0));
+                TURN_MESSAGES * (sizeof(struct svi_request) + sizeof(struct svi_envelope) + sizeof(uint64_t) +
+                                 sizeof(size_t) + 1.0));
 }
 
 double svi_ingest_zmq_converted(const struct svi_ingest_zmq *in) {

@@ -1,9 +1,9 @@
 /* JSON text -> msgpack, in one pass over text that was checked.
  *
  * data/json_in.h checks the whole text first, so nothing here looks at a length, and what is refused is
- * refused before a byte is written. Values are written in the order of the text. The head of a container needs
- * the number of its elements, which is known at its end: one byte is left for it, and what has more than 15
- * elements moves up by two bytes or four.
+ * refused before a byte is written. Values are written in the order of the text. The head of a container
+ * needs the number of its elements, which is known at its end: one byte is left for it, and what has more
+ * than 15 elements moves up by two bytes or four.
  *
  * A flat row becomes two maps: its features are written into x as they come; the few columns that have a
  * meaning of their own are noted (struct flat_row) and written after x.
@@ -180,7 +180,8 @@ static const char *convert_feature(struct conversion *c, const char *value, enum
         svi_pack_nil(&c->pack);
     else if (use == SVI_USE_NUMBER && word && svi_cell_number(raw, &number))
         convert_real(c, number);
-    else if (use == SVI_USE_WORD && (type == SVI_JSON_NUMBER || type == SVI_JSON_TRUE || type == SVI_JSON_FALSE))
+    else if (use == SVI_USE_WORD &&
+             (type == SVI_JSON_NUMBER || type == SVI_JSON_TRUE || type == SVI_JSON_FALSE))
         convert_string(c, (struct svi_span){value, svi_json_skip(value)});
     else
         return convert_value(c, value, true);
@@ -217,8 +218,7 @@ static bool is_time_text(const char *value, double *seconds) {
         return false;
     svi_json_string_at(value, &raw);
     const size_t length = (size_t)(raw.end - raw.at);
-    return length >= SHORTEST_TIME && raw.at[4] == '-' &&
-           svi_time_of_text(raw.at, length, 0, seconds);
+    return length >= SHORTEST_TIME && raw.at[4] == '-' && svi_time_of_text(raw.at, length, 0, seconds);
 }
 
 static bool is_key(struct svi_span key, enum svi_key which) {
@@ -251,7 +251,7 @@ static const char *convert_sample(struct conversion *c, const char *object) {
         struct svi_span key;
         p = svi_json_key(p, &key);
         has_x = has_x || is_key(key, SVI_KEY_X);
-        has_missing = has_missing || svi_span_is(key, "missing");
+        has_missing = has_missing || is_key(key, SVI_KEY_MISSING);
         value = convert_pair(c, key, p);
         count++;
     }
@@ -351,7 +351,8 @@ static bool is_flat(const char *object) {
     for (const char *p = svi_json_first(object); p;) {
         struct svi_span key;
         const char *value = svi_json_key(p, &key);
-        if (is_key(key, SVI_KEY_X) || is_key(key, SVI_KEY_OP) || (is_key(key, SVI_KEY_COLUMNS) && *value == '['))
+        if (is_key(key, SVI_KEY_X) || is_key(key, SVI_KEY_OP) ||
+            (is_key(key, SVI_KEY_COLUMNS) && *value == '['))
             return false;
         p = svi_json_next(svi_json_skip(value));
     }

@@ -19,7 +19,7 @@
 #define SVI_JSON_MESSAGE_H
 
 #include "base/bytes.h"
-#include "data/reader.h"
+#include "data/reader_options.h"
 
 #define SVI_JSON_GROWTH 9 /* the message has at most this many times the bytes of its text: {} has 17 */
 
@@ -27,16 +27,16 @@
 struct svi_json_input {
     struct svi_reader_options columns; /* what the settings say: label, id, ts, weight, ignore, categories,
                                           numbers, features, missing */
-    char time[SVS_NAME_MAX + 1];          /* the column that was found to be the time; "" = none yet */
-    struct svi_bytes text;                /* of the message in hand; owned */
+    char time[SVS_NAME_MAX + 1];       /* the column that was found to be the time; "" = none yet */
+    struct svi_bytes text;             /* of the message in hand; owned */
 };
 
 void svi_json_input_clear(struct svi_json_input *in);
 
 bool svi_json_begins(const void *bytes, size_t size);
 
-/* Adds the message to `out`. SVS_NOT_JSON, SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP, SVS_TOO_LARGE (a batch of
- * more than SVI_BATCH_MAX), with the place; SVS_NO_MEMORY: err is not NULL. Then `out` is as it was. */
+/* Adds the message to `out`. SVS_NOT_JSON, SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP, SVS_TOO_LARGE (a batch
+ * of more than SVI_BATCH_MAX), with the place; SVS_NO_MEMORY: err is not NULL. Then `out` is as it was. */
 svs_code svi_json_message(struct svi_json_input *in, const void *text, size_t size, struct svi_bytes *out,
                           svs_error *err);
 

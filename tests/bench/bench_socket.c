@@ -207,7 +207,10 @@ static void put_form(msgpack_sbuffer *b, enum form form, int d, uint64_t *seed) 
                 put_text(b, "\"f%d\": ", j);
             put_text(b, "%.6g%s", x[j], j < d - 1 ? ", " : "");
         }
-        put_text(b, "%s\"%s\": %d}", form == JSON_FLAT ? ", " : form == JSON_ARRAY ? "], " : "}, ",
+        put_text(b, "%s\"%s\": %d}",
+                 form == JSON_FLAT    ? ", "
+                 : form == JSON_ARRAY ? "], "
+                                      : "}, ",
                  form == JSON_FLAT ? "label" : "y", y);
         return;
     }

@@ -1,6 +1,6 @@
 /* Any bytes as a message in JSON: what comes of it is one complete object of msgpack within its bounds, the
- * same each time, which the decoder takes or refuses; or there is an error and nothing is left. The first byte
- * chooses the settings, the second how much is in the buffer already. */
+ * same each time, which the decoder takes or refuses; or there is an error and nothing is left. The first
+ * byte chooses the settings, the second how much is in the buffer already. */
 #include "fuzz/target.h"
 
 #include "wire/decode.h"
@@ -10,7 +10,8 @@
 static const struct svi_json_input inputs[] = {
     {0},
     {.columns = {.label = "y", .id = "id", .ts = "ts", .weight = "w", .ignore = "a,b", .categories = "c"}},
-    {.columns = {.label = "x", .id = "x", .ignore = ",", .categories = ", a", .numbers = "b", .missing = "mill"}},
+    {.columns =
+         {.label = "x", .id = "x", .ignore = ",", .categories = ", a", .numbers = "b", .missing = "mill"}},
 };
 
 static void decode_all(const struct svi_bytes *message, size_t from) {

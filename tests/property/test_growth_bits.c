@@ -1,5 +1,5 @@
-/* A stream whose features appear one after another has the same bits, at every step, as one that had all of them
- * from the start, where some are unscaled: categories are the same as their columns made by hand. */
+/* A stream whose features appear one after another has the same bits, at every step, as one that had all of
+ * them from the start, where some are unscaled: categories are the same as their columns made by hand. */
 #include "support/problem.h"
 
 #include "learner/learner_archive.h"
@@ -170,7 +170,8 @@ static void test_same_bits(void **unused) {
     static const svs_isa isas[] = {SVS_ISA_AVX512, SVS_ISA_AVX2, SVS_ISA_GENERIC};
     static const int windows[] = {50, 100, 33, 0};
     for (int kind = 0; kind < 24; kind++) {
-        struct plan p = {.d = kind % 4 == 3 ? MOST : 20 + 7 * kind, .steps = 420, .late = kind % 3 == 2 ? 5 : 0};
+        struct plan p = {
+            .d = kind % 4 == 3 ? MOST : 20 + 7 * kind, .steps = 420, .late = kind % 3 == 2 ? 5 : 0};
         svs_options_default(&p.o);
         p.o.isa = isas[kind % 3];
         if (!svi_kernels_get(p.o.isa))

@@ -59,8 +59,10 @@ static const struct {
     const char *text, *message; /* or the code */
 } forms[] = {
     {"{\"x\":[1,2.5,true,null]}", "{\"x\":[1,2.5,1,null],\"missing\":\"mean\"}"},
-    {" {\"x\":{\"a\":false,\"b\":\"w\"},\"missing\":\"zero\"}\n", "{\"x\":{\"a\":0,\"b\":\"w\"},\"missing\":\"zero\"}"},
-    {"{\"y\":true,\"x\":{},\"ts\":\"1970-01-02\"}", "{\"y\":true,\"x\":{},\"ts\":86400,\"missing\":\"mean\"}"},
+    {" {\"x\":{\"a\":false,\"b\":\"w\"},\"missing\":\"zero\"}\n",
+     "{\"x\":{\"a\":0,\"b\":\"w\"},\"missing\":\"zero\"}"},
+    {"{\"y\":true,\"x\":{},\"ts\":\"1970-01-02\"}",
+     "{\"y\":true,\"x\":{},\"ts\":86400,\"missing\":\"mean\"}"},
     {"{\"op\":\"hello\",\"src\":\"a\"}", "{\"op\":\"hello\",\"src\":\"a\"}"},
     {"{\"columns\":[\"a\"]}", "{\"columns\":[\"a\"]}"},
     {"{\"columns\":1}", "{\"x\":{\"columns\":1},\"missing\":\"mean\"}"},
@@ -81,7 +83,8 @@ static const struct {
     {"{\"n\":9223372036854775807,\"m\":9223372036854775808}",
      "{\"x\":{\"n\":9223372036854775807,\"m\":9.2233720368547758e+18},\"missing\":\"mean\"}"},
     {"{\"a\":NaN,\"b\":\"na\",\"cls\":\"?\",\"c\":1.50,\"d\":\"2.5\",\"e\":\"2.5\"}",
-     "{\"x\":{\"a\":null,\"b\":null,\"c\":\"1.50\",\"d\":2.5,\"e\":\"2.5\"},\"y\":null,\"missing\":\"mean\"}"},
+     "{\"x\":{\"a\":null,\"b\":null,\"c\":\"1.50\",\"d\":2.5,\"e\":\"2.5\"},\"y\":null,\"missing\":"
+     "\"mean\"}"},
     {"{\"x\":{\"a\":\"\",\"b\":\"NA\",\"c\":true,\"d\":\"2.5\"}}",
      "{\"x\":{\"a\":null,\"b\":\"NA\",\"c\":1,\"d\":\"2.5\"},\"missing\":\"mean\"}"},
     {"{\"a\":-0}", "{\"x\":{\"a\":-0},\"missing\":\"mean\"}"},
@@ -97,9 +100,13 @@ static const struct {
 
 static void forms_are_what_the_header_says(void **state) {
     (void)state;
-    struct svi_json_input in = {
-        .columns = {.label = "cls", .id = "key", .ts = "when", .weight = "heavy", .ignore = "no, nor",
-                    .categories = "c", .numbers = "d"}};
+    struct svi_json_input in = {.columns = {.label = "cls",
+                                            .id = "key",
+                                            .ts = "when",
+                                            .weight = "heavy",
+                                            .ignore = "no, nor",
+                                            .categories = "c",
+                                            .numbers = "d"}};
     struct svi_bytes out = {0}, text = {0};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         svs_error err = {0};
@@ -124,7 +131,8 @@ static void the_first_time_stays_the_time(void **state) {
         {"{\"a\":\"b\",\"k\":1}", "{\"x\":{\"a\":\"b\",\"k\":1},\"missing\":\"mean\"}"},
         {"{\"began\":\"1970-01-02\",\"ended\":\"1970-01-03\",\"k\":1}",
          "{\"x\":{\"k\":1},\"ts\":86400,\"missing\":\"mean\"}"},
-        {"{\"ended\":\"1970-01-03\",\"began\":\"1970-01-02\"}", "{\"x\":{},\"ts\":86400,\"missing\":\"mean\"}"},
+        {"{\"ended\":\"1970-01-03\",\"began\":\"1970-01-02\"}",
+         "{\"x\":{},\"ts\":86400,\"missing\":\"mean\"}"},
         {"{\"ended\":\"1970-01-03\",\"began\":null}", "{\"x\":{},\"ts\":null,\"missing\":\"mean\"}"},
         {"{\"ended\":\"1970-01-03\"}", "{\"x\":{},\"missing\":\"mean\"}"},
         {"{\"began\":172800000000}", "{\"x\":{},\"ts\":172800000,\"missing\":\"mean\"}"},
@@ -147,10 +155,28 @@ static void the_first_time_stays_the_time(void **state) {
 
 /* ---- values */
 
-static const char *const values[] = {
-    "0",       "-1",    "12.50", "1e5",           "-0.1E-2",   "null",                "true",
-    "\"\"",    "false", "3",     "9007199254740993", "\"a b\"", "\"\\u00e9\\n\\\"\\\\\"", "\"\\ud83d\\ude00\"",
-    "1.7e308", "5e-324", "0.1",   "123456789012345678901234567890", "127", "-129", "65536", "-2147483649"};
+static const char *const values[] = {"0",
+                                     "-1",
+                                     "12.50",
+                                     "1e5",
+                                     "-0.1E-2",
+                                     "null",
+                                     "true",
+                                     "\"\"",
+                                     "false",
+                                     "3",
+                                     "9007199254740993",
+                                     "\"a b\"",
+                                     "\"\\u00e9\\n\\\"\\\\\"",
+                                     "\"\\ud83d\\ude00\"",
+                                     "1.7e308",
+                                     "5e-324",
+                                     "0.1",
+                                     "123456789012345678901234567890",
+                                     "127",
+                                     "-129",
+                                     "65536",
+                                     "-2147483649"};
 #define VALUES (int)(sizeof values / sizeof *values)
 
 static char *write_value(char *at, int depth) {
@@ -201,7 +227,11 @@ static void long_ones_are_whole(void **state) {
         for (int form = 0; form < 3; form++) {
             char *at = text + sprintf(text, "{\"x\":%c", form == 0 ? '[' : form == 1 ? '{' : '"');
             for (int i = 0; i < counts[k]; i++)
-                at += sprintf(at, form == 0 ? "%s1" : form == 1 ? "%s\"%x\":2" : "\\n", i && form < 2 ? "," : "", i);
+                at += sprintf(at,
+                              form == 0   ? "%s1"
+                              : form == 1 ? "%s\"%x\":2"
+                                          : "\\n",
+                              i && form < 2 ? "," : "", i);
             sprintf(at, "%c}", form == 0 ? ']' : form == 1 ? '}' : '"');
             assert_int_equal(convert(&in, text, &out, &err), SVS_OK);
             json_t *tree = tree_of(&out), *x = json_object_get(tree, "x");
@@ -229,9 +259,10 @@ static void long_ones_are_whole(void **state) {
 /* Without what a reader guesses: text of a time stands in the column of times alone, numbers in quotes where
  * the settings say what the column is. */
 static void write_row(char *at) {
-    static const char *const names[] = {"a", "b", "b c", "\\u0064", "label", "number", "when", "heavy", "k", "l", "m"};
-    static const char *const some[] = {"1",   "2.5",  "-0", "null",    "true",  "false",   "\"mill\"", "1e9",
-                                       "7e-3", "4",    "\"b\"", "0.125", "NaN", "\"na\"", "1.50"};
+    static const char *const names[] = {"a",    "b",     "b c", "\\u0064", "label", "number",
+                                        "when", "heavy", "k",   "l",       "m"};
+    static const char *const some[] = {"1",    "2.5", "-0",    "null",  "true", "false",  "\"mill\"", "1e9",
+                                       "7e-3", "4",   "\"b\"", "0.125", "NaN",  "\"na\"", "1.50"};
     const bool sample = below(3) == 0;
     at += sprintf(at, sample ? "{\"y\":%d,\"x\":{" : "{", below(2));
     for (int i = 0, k = below(3), n = below(6); i < n && k < 11; i++, k += 1 + below(3)) {

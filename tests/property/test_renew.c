@@ -100,7 +100,8 @@ static void walk(const svs_options *o, int d, bool unscaled, uint64_t seed) {
     struct svi_bytes kept = {0}, other = {0};
     svs_error err;
     const int categories = d - NUMBERS, feature = d - 1;
-    const bool twins = unscaled && o->rule == SVS_ALSVM; /* with the same samples learned, in the same epochs */
+    const bool twins =
+        unscaled && o->rule == SVS_ALSVM; /* with the same samples learned, in the same epochs */
     begin(&a, o, d, seed, unscaled);
     begin(&b, o, d, seed, unscaled);
     for (int turn = 0; turn < 3; turn++) {
@@ -122,7 +123,7 @@ static void walk(const svs_options *o, int d, bool unscaled, uint64_t seed) {
         check_solved(&a);
         svi_learner_renew(a.l, feature);
         assert_int_equal(svs_learner_version(a.l), version + left_over);
-        svi_learner_renew(b.l, feature); /* was 0 in it at first, and nothing changes then */
+        svi_learner_renew(b.l, feature);      /* was 0 in it at first, and nothing changes then */
         if (o->scale == SVS_SCALE_STANDARD) { /* an energy that dropped began an epoch in one of them */
             svi_learner_rebuild(a.l);
             svi_learner_rebuild(b.l);

@@ -32,14 +32,16 @@ static void begin(struct stream *s, svs_options o, int d, uint64_t seed) {
 /* Numbers of different scales, and one of the columns from NUMBERS on that is 1. */
 static void step(struct stream *s, int categories) {
     svs_step out;
-    const int k = (int)(test_random(&s->seed) % 3), category = (int)(test_random(&s->seed) % (uint64_t)categories);
+    const int k = (int)(test_random(&s->seed) % 3),
+              category = (int)(test_random(&s->seed) % (uint64_t)categories);
     memset(s->x, 0, sizeof s->x);
     for (int j = 0; j < NUMBERS; j++)
         s->x[j] = (j ? 100 * j : 1) * (test_normal(&s->seed) + 5 + k);
     s->x[NUMBERS + category] = 1;
     const bool late = s->number % 4 == 0;
     const svs_value y = s->o.task == SVS_REGRESS ? svs_real(s->x[0] + category) : svs_int((k + category) % 3);
-    const svs_sample sample = {.x = s->x, .d = s->d, .id = svs_int(s->number), .y = late ? svs_none() : y, .weight = 1};
+    const svs_sample sample = {
+        .x = s->x, .d = s->d, .id = svs_int(s->number), .y = late ? svs_none() : y, .weight = 1};
     assert_int_equal(svs_learner_step(s->l, &sample, s->number, &out, NULL), SVS_OK);
     if (late)
         svs_learner_label(s->l, svs_int(s->number - 8), y, s->number, &out, NULL);
@@ -142,7 +144,8 @@ static void test_the_optimum_in_stated_coordinates(void **unused) {
     }
 }
 
-/* A learner that has no unscaled feature is kept in the bytes of before; and with `scale none` nothing changes.
+/* A learner that has no unscaled feature is kept in the bytes of before; and with `scale none` nothing
+ * changes.
  */
 static void test_what_stays(void **unused) {
     (void)unused;
@@ -306,7 +309,8 @@ static void test_energy(void **unused) {
         for (int i = 0; i < 20 * WINDOW; i++) {
             double x[12] = {test_normal(&s.seed)};
             x[1 + i / 30 % 11] = large ? 1e6 : 1;
-            const svs_sample sample = {.x = x, .d = 12, .id = svs_none(), .y = svs_int(x[0] > 0), .weight = 1};
+            const svs_sample sample = {
+                .x = x, .d = 12, .id = svs_none(), .y = svs_int(x[0] > 0), .weight = 1};
             assert_int_equal(svs_learner_step(s.l, &sample, i, &out, NULL), SVS_OK);
             assert_true(i % 10 || svs_learner_check(s.l) < 1e-10);
         }

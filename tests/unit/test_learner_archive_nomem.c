@@ -1,5 +1,6 @@
-/* Every allocation of keeping and taking back a learner fails once: it says so, and nothing is lost or
- * leaked; and no count makes it take room that its bytes do not hold. Linked with --wrap. */
+/* Every allocation of keeping and taking back a learner, and of a row with first values, fails once: it says
+ * so, and nothing is lost or leaked; and no count makes it take room that its bytes do not hold. Linked with
+ * --wrap. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -175,11 +176,50 @@ static void failed_calls_change_nothing(void **unused) {
     }
 }
 
+/* A row with the first values of many features, and of a class that is new: learned or not at all. */
+static void each_of_first_values_fails_once(void **unused) {
+    (void)unused;
+    bool whole = false;
+    long n = 0;
+    for (; !whole; n++) {
+        svs_options o;
+        svs_step step;
+        double x[60] = {0};
+        svs_options_default(&o);
+        o.window = 30;
+        svs_learner *l = svs_learner_new(&o, 60, NULL);
+        for (int j = 2; j < 60; j++)
+            svs_learner_unscaled(l, j);
+        svs_sample s = {.x = x, .d = 60, .id = svs_none(), .weight = 1};
+        for (int i = 0; i < 50; i++) {
+            x[0] = i % 7;
+            x[2 + i % 3] = 1;
+            s.y = svs_int(i % 2);
+            assert_int_equal(svs_learner_step(l, &s, i, &step, NULL), SVS_OK);
+            x[2 + i % 3] = 0;
+        }
+        x[59] = 1;
+        s.y = svs_str("a third one");
+        left = n;
+        svs_code code = svs_learner_step(l, &s, 50, &step, NULL);
+        whole = left >= 0;
+        left = -1;
+        assert_int_equal(code, whole ? SVS_OK : SVS_NO_MEMORY);
+        assert_int_equal(svs_learner_class_count(l), whole ? 3 : 2);
+        assert_true(svs_learner_check(l) < 1e-10);
+        if (!whole)
+            assert_int_equal(svs_learner_step(l, &s, 50, &step, NULL), SVS_OK);
+        assert_int_equal(svs_learner_class_count(l), 3);
+        assert_true(svs_learner_check(l) < 1e-10);
+        svs_learner_free(&l);
+    }
+    assert_true(n > 5);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_of_loading_fails_once),
-        cmocka_unit_test(each_of_saving_fails_once),
-        cmocka_unit_test(bombs_take_no_room),
+        cmocka_unit_test(each_of_first_values_fails_once), cmocka_unit_test(each_of_loading_fails_once),
+        cmocka_unit_test(each_of_saving_fails_once),       cmocka_unit_test(bombs_take_no_room),
         cmocka_unit_test(failed_calls_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

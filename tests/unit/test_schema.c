@@ -392,6 +392,23 @@ static void test_calendar(void **state) {
 
 /* ---- kept */
 
+static void reopen(struct speaker *f) {
+    struct svi_checkpoint c = {0};
+    svs_error err = {0};
+    char one[SVI_HASH_TEXT], other[SVI_HASH_TEXT];
+    assert_int_equal(svi_engine_save(f->e, &c, &err), SVS_OK);
+    svi_engine *again = svi_engine_new(&f->s, 77, speaker_sink, f, &err);
+    assert_non_null(again);
+    if (svi_engine_load(again, &c, &err) != SVS_OK)
+        fail_msg("%s", err.text);
+    svi_engine_hash(f->e, one, NULL);
+    svi_engine_hash(again, other, NULL);
+    assert_string_equal(one, other);
+    svi_engine_free(&f->e);
+    f->e = f->control.engine = again;
+    svi_checkpoint_clear(&c);
+}
+
 static void test_kept_as_it_was(void **state) {
     static const char *const settings[] = {"window", "50", "categories.max", "12", "missing", "mean",
                                            "calendar", "day", "labels.ttl", "1000", NULL};
@@ -421,16 +438,7 @@ static void test_kept_as_it_was(void **state) {
         say(&half, "%s", text);
         if (i % 100 != 57)
             continue;
-        struct svi_checkpoint c = {0};
-        svs_error err = {0};
-        assert_int_equal(svi_engine_save(half.e, &c, &err), SVS_OK);
-        svi_engine *again = svi_engine_new(&half.s, 77, speaker_sink, &half, &err);
-        assert_non_null(again);
-        if (svi_engine_load(again, &c, &err) != SVS_OK)
-            fail_msg("%s", err.text);
-        svi_engine_free(&half.e);
-        half.e = half.control.engine = again;
-        svi_checkpoint_clear(&c);
+        reopen(&half);
         svi_engine_hash(whole.e, one, NULL);
         svi_engine_hash(half.e, other, NULL);
         assert_string_equal(one, other);
@@ -439,6 +447,27 @@ static void test_kept_as_it_was(void **state) {
     assert_true(last_score(&whole) == last_score(&half));
     speaker_close(&whole);
     speaker_close(&half);
+}
+
+static void test_kept_with_fixed_columns(void **state) {
+    static const char *const settings[] = {"features", "k,a,j", "missing", "mean", "calendar", "day", NULL};
+    (void)state;
+    struct speaker f;
+    speaker_open(&f, settings);
+    reopen(&f);
+    says(&f, "{'x':{'a':1},'y':1,'missing':'mean','ts':5}");
+    reopen(&f);
+    for (int i = 0; i < 30; i++) {
+        char text[200];
+        snprintf(text, sizeof text, "{'x':{'k':'v%d','a':%d,'j':'%030d%030d%030d'},'y':%d}", i % 5, i, i % 3, 7, 9,
+                 i % 2);
+        says(&f, text);
+        if (i % 7 == 0)
+            reopen(&f);
+    }
+    assert_int_equal(feature_of(&f, "k=v0"), 0);
+    assert_int_equal(svi_engine_schema(f.e)->shape.d, 1 + 2 + 5 + 3);
+    speaker_close(&f);
 }
 
 static void test_prune(void **state) {
@@ -480,6 +509,7 @@ int main(void) {
         cmocka_unit_test(test_lists_may_leave_columns_out),
         cmocka_unit_test(test_calendar),
         cmocka_unit_test(test_kept_as_it_was),
+        cmocka_unit_test(test_kept_with_fixed_columns),
         cmocka_unit_test(test_prune),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
