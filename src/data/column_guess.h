@@ -16,7 +16,7 @@
 #ifndef SVI_COLUMN_GUESS_H
 #define SVI_COLUMN_GUESS_H
 
-#include "data/reader_options.h"
+#include "data/text_options.h"
 #include "data/span.h"
 #include "data/time_text.h"
 

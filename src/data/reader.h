@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #include "data/message.h"
-#include "data/reader_options.h"
+#include "data/text_options.h"
 #include "svmstream/model.h"
 
 enum svi_read {

@@ -19,7 +19,7 @@
 #define SVI_JSON_MESSAGE_H
 
 #include "base/bytes.h"
-#include "data/reader_options.h"
+#include "data/text_options.h"
 
 #define SVI_JSON_GROWTH 9 /* the message has at most this many times the bytes of its text: {} has 17 */
 

@@ -1,6 +1,6 @@
-/* reader_options.h: what a reader of text is told of the columns. */
-#ifndef SVI_READER_OPTIONS_H
-#define SVI_READER_OPTIONS_H
+/* text_options.h: what a reader of text is told of the columns. */
+#ifndef SVI_TEXT_OPTIONS_H
+#define SVI_TEXT_OPTIONS_H
 
 #include "data/message.h"
 
