@@ -12,7 +12,7 @@ static void fail_each(const char *name, const char *text, struct svi_table_optio
     for (; code != SVS_OK; n++) {
         struct svi_table t;
         svs_error err = {0};
-        assert_true(n < 200);
+        assert_true(n < 400);
         left = n;
         code = svi_table_read(&t, path, &o, &err);
         bool used = left < 0;
@@ -39,7 +39,7 @@ static void no_memory_is_said(void **state) {
     to += sprintf(to, "label\n");
     for (int i = 0; i < ROWS; i++) {
         for (int j = 0; j < COLUMNS; j++)
-            to += sprintf(to, "%d,", i + j + 1);
+            to += sprintf(to, "%d,", (7 * i + j) % 1000 + 1);
         to += sprintf(to, "k%d\n", i % 20);
     }
     fail_each("a.csv", text, (struct svi_table_options){0}, ROWS);
@@ -49,6 +49,9 @@ static void no_memory_is_said(void **state) {
     const svs_value known[] = {svs_int(1), svs_int(-1)};
     fail_each("b.jsonl", "{\"a\":1,\"label\":1}\n{\"a\":2,\"label\":5}\n",
               (struct svi_table_options){.known = known, .known_count = 2}, 2);
+    fail_each("c.csv", "m,t,label\na,1,1\nb,NA,2\na,3,1\n", (struct svi_table_options){0}, 3);
+    fail_each("d.jsonl", "{\"a\":1,\"label\":1}\n{\"a\":2,\"b\":7,\"label\":5}\n",
+              (struct svi_table_options){0}, 2);
 }
 
 int main(void) {
