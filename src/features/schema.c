@@ -103,6 +103,7 @@ void svi_schema_clear(struct svi_schema *s) {
     svs_features_free(&s->ignored);
     svs_features_free(&s->unscaled);
     svi_free(s->missing);
+    svi_free(s->list_column);
     svi_shape_clear(&s->shape);
     *s = (struct svi_schema){.calendar = -1, .calendar_kept = -1};
 }
@@ -438,12 +439,7 @@ void svi_schema_end_row(struct svi_schema *s, struct svi_message *m) {
 }
 
 static svs_code schema_cell(struct svi_schema *s, struct svi_message *m, const struct svi_cell *cell,
-                            int guess, svs_error *err) {
-    if (svi_schema_passes_over(s, cell->name, cell->name_length))
-        return SVS_OK;
-    const int column = svi_schema_column(s, cell->name, cell->name_length, guess, err);
-    if (column < 0)
-        return err->code;
+                            int column, svs_error *err) {
     switch (cell->kind) {
     case SVI_CELL_NUMBER:
         return svi_schema_number(s, m, column, cell->number, err);
@@ -467,15 +463,70 @@ static svs_code schema_refuse_columns(const struct svi_schema *s, const struct s
     return svi_fail(err, SVS_OTHER_COLUMNS, "the columns are %s, but the model has %s", sent, have);
 }
 
+/* The column of a cell; -1 with SVS_OK: it is passed over. */
+static svs_code schema_column_of(struct svi_schema *s, const struct svi_cell *cell, int guess, int *column,
+                                 svs_error *err) {
+    *column = -1;
+    if (svi_schema_passes_over(s, cell->name, cell->name_length))
+        return SVS_OK;
+    *column = svi_schema_column(s, cell->name, cell->name_length, guess, err);
+    return *column >= 0 ? SVS_OK : err->code;
+}
+
+/* Are the columns of these listed cells known? */
+static bool schema_knows_list(const struct svi_schema *s, const struct svi_message *m) {
+    return m->listed && s->list == m->cells && s->list_count == m->cell_count &&
+           s->list_changes == svi_schema_changes(s) && m->cell_count > 0 && s->list_name == m->cells[0].name;
+}
+
+/* After a row: for the next one. Nothing is known where memory is short. */
+static void schema_note_list(struct svi_schema *s, const struct svi_message *m) {
+    s->list = NULL;
+    if (!m->listed || m->cell_count < 1 || m->cell_count > s->shape.max_features)
+        return;
+    if (!s->list_column &&
+        !(s->list_column = svi_alloc_array((size_t)s->shape.max_features, sizeof *s->list_column)))
+        return;
+    for (int i = 0; i < m->cell_count; i++)
+        s->list_column[i] = svi_schema_find(s, m->cells[i].name, m->cells[i].name_length, i);
+    s->list = m->cells;
+    s->list_name = m->cells[0].name;
+    s->list_count = m->cell_count;
+    s->list_changes = svi_schema_changes(s);
+}
+
+/* Numbers alone, one for each column of a stream that has nothing else: nearly every row of such a file. */
+static bool schema_take_numbers(const struct svi_schema *s, struct svi_message *m) {
+    if (s->columns || m->cell_count != s->shape.d || s->shape.kind == SVI_UNSET)
+        return false;
+    for (int i = 0; i < m->cell_count; i++) {
+        if (m->cells[i].kind != SVI_CELL_NUMBER || s->list_column[i] < 0)
+            return false;
+        m->x[s->list_column[i]] = m->cells[i].number;
+    }
+    return true;
+}
+
 svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *err) {
+    const bool known = schema_knows_list(s, m);
     svs_code code = svi_schema_begin_row(s, m, err);
-    for (int i = 0; i < m->cell_count && code == SVS_OK; i++)
-        code = schema_cell(s, m, &m->cells[i], i, err);
+    if (code == SVS_OK && known && schema_take_numbers(s, m))
+        return SVS_OK;
+    for (int i = 0; i < m->cell_count && code == SVS_OK; i++) {
+        int column = known ? s->list_column[i] : -1;
+        if (!known)
+            code = schema_column_of(s, &m->cells[i], i, &column, err);
+        if (code == SVS_OK && column >= 0)
+            code = schema_cell(s, m, &m->cells[i], column, err);
+    }
     if (code == SVS_OTHER_COLUMNS)
         code = schema_refuse_columns(s, m, err);
-    if (code == SVS_OK)
-        svi_schema_end_row(s, m);
-    return code;
+    if (code != SVS_OK)
+        return code;
+    svi_schema_end_row(s, m);
+    if (!known)
+        schema_note_list(s, m);
+    return SVS_OK;
 }
 
 static svs_code schema_begin_calendar(struct svi_schema *s, const char *const *names, int count,

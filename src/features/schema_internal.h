@@ -70,6 +70,12 @@ struct svi_schema {
     int hot_count;
     struct svi_handover *renewed; /* features that change hands in the present row */
     int renewed_count, renewed_room;
+    /* The columns of listed cells, which stay the same in each row: found once. */
+    const struct svi_cell *list;
+    const char *list_name; /* of the first cell, when they were found */
+    int list_count;
+    uint64_t list_changes;
+    int32_t *list_column; /* owned; NULL = none yet */
     struct svi_held held; /* the caller's to set after each sample */
     int64_t rows;         /* accepted */
 };
