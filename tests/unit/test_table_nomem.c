@@ -4,20 +4,21 @@
 
 static void fail_each(const char *name, const char *text, struct svi_table_options o, int64_t rows) {
     char path[256];
-    svs_code code = SVS_NO_MEMORY;
+    int without = 0; /* what makes rows quicker is done without */
     table_file(name, text, path);
     o.reader = (struct svi_reader_options){.format = "auto", .label = "label"};
     o.max_features = 100;
     int n = 0;
-    for (; code != SVS_OK; n++) {
+    for (bool used = true; used; n++) {
         struct svi_table t;
         svs_error err = {0};
         assert_true(n < 400);
         left = n;
-        code = svi_table_read(&t, path, &o, &err);
-        bool used = left < 0;
+        svs_code code = svi_table_read(&t, path, &o, &err);
+        used = left < 0;
         left = -1;
-        assert_int_equal(code, used ? SVS_NO_MEMORY : SVS_OK);
+        without += used && code == SVS_OK;
+        assert_true(code == SVS_OK ? without <= 1 : used && code == SVS_NO_MEMORY);
         assert_int_equal(err.code, code);
         if (code == SVS_OK)
             assert_int_equal(t.examples.rows.n, rows);
