@@ -274,7 +274,8 @@ const struct cli_command cli_predict = {
         "Writes one prediction per line to OUTPUT and the quality to standard output; without OUTPUT the\n"
         "predictions go to standard output and the quality to standard error. MODEL is a file of `train`,\n"
         "of LIBLINEAR or of LIBSVM, or a model event that was saved. Columns are matched by name where\n"
-        "file and model have names, by position otherwise.\n"
+        "file and model have names, by position otherwise. A model of a log takes logs: with words, times\n"
+        "and missing values (`svmstream help training`).\n"
         "\n"
         "  svmstream predict a9a.t.svm a9a.model a9a.out\n"
         "  svmstream predict -b new.csv weather.model",
