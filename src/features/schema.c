@@ -210,6 +210,9 @@ static bool schema_is_special(const struct svi_schema *s, const char *name, size
 static svs_code schema_refuse_new(const struct svi_schema *s, const char *name, size_t length,
                                   svs_error *err) {
     char text[80];
+    if (s->closed)
+        return svi_fail(err, SVS_OTHER_COLUMNS, "the model has no column \"%s\"",
+                        svi_escape(text, sizeof text, name, length));
     if (s->shape.fixed_names)
         return svi_fail(err, SVS_BAD_COLUMN, "\"%s\" is not a name in the setting `features`",
                         svi_escape(text, sizeof text, name, length));
@@ -259,11 +262,11 @@ static svs_code schema_mark(struct svi_schema *s, int column, svs_error *err) {
                     svi_escape(text, sizeof text, name, strlen(name)));
 }
 
-/* The feature of a column that holds numbers, made where it has none. */
+/* The feature of a column that holds numbers, made where it has none; a model may have no use for the column. */
 static svs_code schema_own_feature(struct svi_schema *s, int column, svs_error *err) {
     struct svi_column *c = &s->column[column];
     const char *name = svs_features_name(s->columns, column);
-    if (c->now.feature >= 0)
+    if (c->now.feature >= 0 || s->closed)
         return SVS_OK;
     const int count = svs_features_count(s->shape.names);
     const int feature = svs_features_add(s->shape.names, name, strlen(name), err);
@@ -279,8 +282,10 @@ static svs_code schema_own_feature(struct svi_schema *s, int column, svs_error *
     return SVS_OK;
 }
 
-/* A column that is new to a stream of arrays makes it one of names. */
+/* A column that is new to a stream of arrays makes it one of names. No feature: nothing is to be set. */
 static void schema_set(const struct svi_schema *s, struct svi_message *m, int feature, double v) {
+    if (feature < 0)
+        return;
     if (feature >= s->shape.d)
         m->kind = SVI_NAMED;
     svi_message_reach(m, feature);
@@ -290,6 +295,10 @@ static void schema_set(const struct svi_schema *s, struct svi_message *m, int fe
 /* A value that is 1 in this row. */
 static svs_code schema_set_value(struct svi_schema *s, struct svi_message *m, int column, const char *word,
                                  size_t length, svs_error *err) {
+    if (s->closed) {
+        schema_set(s, m, svi_category_known(s, column, word, length), 1);
+        return SVS_OK;
+    }
     const int feature = svi_category_feature(s, column, word, length, err);
     if (feature < 0)
         return err->code;
@@ -323,7 +332,7 @@ svs_code svi_schema_number(struct svi_schema *s, struct svi_message *m, int colu
     code = schema_own_feature(s, column, err);
     if (code != SVS_OK)
         return code;
-    if (c->now.kind == SVI_COLUMN_OPEN) {
+    if (c->now.kind == SVI_COLUMN_OPEN && !s->closed) {
         c->now.kind = SVI_COLUMN_NUMBER;
         s->dirty = true;
     }
@@ -352,7 +361,7 @@ svs_code svi_schema_word(struct svi_schema *s, struct svi_message *m, int column
     if (code != SVS_OK)
         return code;
     const struct svi_column *c = &s->column[column];
-    if (c->now.kind == SVI_COLUMN_IGNORED)
+    if (c->now.kind == SVI_COLUMN_IGNORED || (c->now.kind == SVI_COLUMN_OPEN && s->closed))
         return SVS_OK;
     if (c->now.kind == SVI_COLUMN_NUMBER || schema_listed(s->numbers, name, strlen(name)))
         return schema_refuse_word(s, column, word, length, err);
@@ -366,7 +375,7 @@ svs_code svi_schema_word(struct svi_schema *s, struct svi_message *m, int column
 
 static void schema_set_missing(const struct svi_schema *s, struct svi_message *m, int feature) {
     schema_set(s, m, feature, NAN);
-    m->missing++;
+    m->missing += feature >= 0;
 }
 
 svs_code svi_schema_missing(struct svi_schema *s, struct svi_message *m, int column, svs_error *err) {
@@ -441,6 +450,19 @@ static svs_code schema_cell(struct svi_schema *s, struct svi_message *m, const s
     }
 }
 
+/* A model knows none but its own columns. */
+static svs_code schema_refuse_columns(const struct svi_schema *s, const struct svi_message *m, svs_error *err) {
+    char sent[SVI_LIST_PAIR] = "", have[SVI_LIST_PAIR] = "";
+    const char *name = "";
+    bool room = true;
+    for (int i = 0; room && i < m->cell_count; i++)
+        room = svi_list_add(sent, sizeof sent, m->cells[i].name, m->cells[i].name_length);
+    room = true;
+    for (int c = 0; room && (name = svi_schema_column_name(s, c)); c++)
+        room = svi_list_add(have, sizeof have, name, strlen(name));
+    return svi_fail(err, SVS_OTHER_COLUMNS, "the columns are %s, but the model has %s", sent, have);
+}
+
 /* The column of a cell; -1 with SVS_OK: it is passed over. */
 static svs_code schema_column_of(struct svi_schema *s, const struct svi_cell *cell, int guess, int *column,
                                  svs_error *err) {
@@ -497,6 +519,8 @@ svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *
         if (code == SVS_OK && column >= 0)
             code = schema_cell(s, m, &m->cells[i], column, err);
     }
+    if (code == SVS_OTHER_COLUMNS)
+        code = schema_refuse_columns(s, m, err);
     if (code != SVS_OK)
         return code;
     svi_schema_end_row(s, m);

@@ -64,6 +64,8 @@ struct svi_schema {
     int32_t *absent;           /* columns of words that have no value in this row */
     int absent_count;
     bool dirty;                /* something to be kept or taken back */
+    bool closed; /* of a model (model_schema.h): columns, features and values stay as they are. A new column is
+                    refused, a new value is one of the shared ones, or none */
     int32_t *hot;              /* features of values of the present row */
     int hot_count;
     struct svi_handover *renewed; /* features that change hands in the present row */
