@@ -6,8 +6,8 @@
 
 #include "client/request.h"
 #include "cli/command.h"
-#include "cli/json_value.h"
 #include "cli/object.h"
+#include "wire/json_value.h"
 #include "wire/pack.h"
 
 #define STOP_SECONDS 60 /* a last checkpoint may be large */
@@ -16,7 +16,7 @@
  * string. */
 static void pack_word(struct svi_pack *p, const char *word) {
     char *end;
-    if ((*word == '[' || *word == '{') && cli_pack_json(p, word, NULL) == SVS_OK)
+    if ((*word == '[' || *word == '{') && svi_pack_json(p, word, NULL) == SVS_OK)
         return;
     size_t n = strlen(word);
     errno = 0;

@@ -14,10 +14,10 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "cli/command.h"
-#include "cli/feed_columns.h"
 #include "cli/feed_source.h"
 #include "cli/progress.h"
 #include "client/delivery.h"
+#include "client/feed_columns.h"
 #include "features/cells.h"
 #include "server/ingest_stdin.h"
 

@@ -55,7 +55,7 @@ struct svi_message {
     enum svi_missing absent; /* what the row asks for where a value is missing, and then a column that it does
                                 not name is missing too; SVI_MISSING_AUTO: nothing, and that column is 0 */
     const uint8_t *gaps;     /* by column: not 0 where a value was missing and x is what took its place;
-                                NULL: none was */
+                                NULL: none was, or the last value was carried on */
     svs_value id; /* SVS_NONE, SVS_INT, SVS_STR (length checked) */
     svs_value y; /* SVS_NONE, SVS_INT, SVS_REAL, SVS_STR; bool true/false came as 1/0, an integral float of at
                     most 2^53 in size as SVS_INT */

@@ -46,7 +46,7 @@ svs_code svi_engine_fill_missing(struct svi_engine *e, struct svi_message *m, sv
             return engine_refuse_missing(e, j, err);
         m->x[j] = v;
     }
-    m->gaps = e->gaps;
+    m->gaps = policy == SVI_MISSING_CARRY ? NULL : e->gaps; /* a value of the sensor itself says something */
     return SVS_OK;
 }
 

@@ -7,11 +7,14 @@
 #include "engine/engine_internal.h"
 #include "wire/decode.h"
 
-/* All that both the model and the novelty model look at, 0 where the sample has nothing. Of columns that the
- * stream does not have neither knows anything. */
+/* Of columns that the stream does not have neither model knows anything. */
+static int engine_score_known(const struct svi_engine *e, const struct svi_message *m) {
+    return m->d < e->schema.shape.d ? m->d : e->schema.shape.d;
+}
+
+/* All that both the model and the novelty model look at, 0 where the sample has nothing. */
 static double *engine_score_widen(const struct svi_engine *e, const struct svi_message *m, int d) {
-    const int room = d > e->novelty.rows.d ? d : e->novelty.rows.d,
-              known = m->d < e->schema.shape.d ? m->d : e->schema.shape.d;
+    const int room = d > e->novelty.rows.d ? d : e->novelty.rows.d, known = engine_score_known(e, m);
     double *x = svi_alloc_array((size_t)(room > known ? room : known) + 1, sizeof *x);
     if (x)
         memcpy(x, m->x, (size_t)known * sizeof *x);
@@ -33,7 +36,7 @@ static svs_code engine_score_score(struct svi_engine *e, const struct svi_messag
                     : e->s.task == SVS_REGRESS ? svs_real(scores[0])
                                                : svs_none();
     }
-    for (int j = 0; x && m->gaps && j < m->d; j++) /* novelty leaves out what is missing */
+    for (int j = 0; x && m->gaps && j < engine_score_known(e, m); j++) /* novelty leaves out what is missing */
         x[j] = m->gaps[j] ? NAN : x[j];
     /* One sample alone has no history: with lags there is nothing to judge. */
     out->judged = x && e->novelty.on && e->novelty.detector && e->novelty.lags == 1 &&

@@ -7,23 +7,32 @@
 #include "base/text.h"
 
 void svi_cells_clear(struct svi_cells *c) {
+    svi_free(c->chosen);
     svi_free(c->cell);
     svi_free(c->place);
     *c = (struct svi_cells){0};
 }
 
+/* Room for the cells that are chosen: others than the ordered ones, which are made of them. */
+static svs_code cells_room_chosen(struct svi_cells *c, int count, svs_error *err) {
+    if (count <= c->chosen_room)
+        return SVS_OK;
+    svi_free(c->chosen);
+    c->chosen = svi_alloc_array((size_t)count, sizeof *c->chosen);
+    c->chosen_room = c->chosen ? count : 0;
+    return c->chosen ? SVS_OK : svi_fail_memory(err, "the columns of a row");
+}
+
 static svs_code cells_room(struct svi_cells *c, int count, svs_error *err) {
     if (count <= c->room)
         return SVS_OK;
-    svi_cells_clear(c);
+    svi_free(c->cell);
+    svi_free(c->place);
     c->cell = svi_alloc_array((size_t)count, sizeof *c->cell);
     c->place = svi_alloc_array((size_t)count, sizeof *c->place);
-    if (!c->cell || !c->place) {
-        svi_cells_clear(c);
-        return svi_fail_memory(err, "the columns of a row");
-    }
-    c->room = count;
-    return SVS_OK;
+    c->room = c->cell && c->place ? count : 0;
+    c->listed = 0;
+    return c->room > 0 ? SVS_OK : svi_fail_memory(err, "the columns of a row");
 }
 
 svs_code svi_cells_choose(struct svi_cells *c, const struct svi_shape *s, struct svi_message *m,
@@ -31,12 +40,12 @@ svs_code svi_cells_choose(struct svi_cells *c, const struct svi_shape *s, struct
     int count = 0;
     if (!s->fixed_names || !m->cells)
         return SVS_OK;
-    if (cells_room(c, m->cell_count, err) != SVS_OK)
+    if (cells_room_chosen(c, m->cell_count, err) != SVS_OK)
         return err->code;
     for (int i = 0; i < m->cell_count; i++)
         if (svs_features_find(s->names, m->cells[i].name, m->cells[i].name_length) >= 0)
-            c->cell[count++] = m->cells[i];
-    m->cells = c->cell;
+            c->chosen[count++] = m->cells[i];
+    m->cells = c->chosen;
     m->cell_count = count;
     return SVS_OK;
 }

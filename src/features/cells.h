@@ -6,9 +6,11 @@
 #include "features/schema.h"
 
 struct svi_cells {
-    struct svi_cell *cell; /* the row that messages point to; owned */
+    struct svi_cell *chosen; /* those that are wanted; owned */
+    int chosen_room;
+    struct svi_cell *cell; /* in the order of the stream's columns; owned */
     int32_t *place;        /* by cell of the reader's list: its column; owned */
-    int room, listed;      /* of both; how many cells `place` is of, 0 = none */
+    int room, listed;      /* of cell and place; how many cells `place` is of, 0 = none */
     uint64_t changes;      /* of the schema then */
 };
 

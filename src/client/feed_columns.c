@@ -1,10 +1,10 @@
-#include "cli/feed_columns.h"
+#include "client/feed_columns.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "cli/object.h"
+#include "client/outbox_internal.h"
 #include "client/request.h"
 #include "wire/columns.h"
 #include "wire/fields.h"
@@ -76,7 +76,7 @@ static svs_code feed_columns_request(const struct svi_message *row, struct svi_b
 
 svs_code feed_columns_ask(const struct svi_settings *s, const struct svi_message *row, svs_error *err) {
     struct svi_bytes request = {0}, reply = {0};
-    char text[SVS_ERROR_TEXT];
+    struct svi_answer answer;
     svs_code code = SVS_OK;
     if (svi_settings_chosen(s, "in") && !svi_settings_chosen(s, "ctl"))
         return SVS_OK;
@@ -84,12 +84,9 @@ svs_code feed_columns_ask(const struct svi_settings *s, const struct svi_message
         code = svi_fail_memory(err, "the columns");
     else if (client_ask(s, &(struct client_question){.request = &request, .timeout = ASK_SECONDS}, &reply,
                         NULL) == SVS_OK &&
-             svi_msgpack_check(reply.data, reply.size, SVI_DEPTH_MAX, NULL) == SVS_OK) {
-        const struct cli_object map = {(const uint8_t *)reply.data, (const uint8_t *)reply.data + reply.size};
-        const struct svi_item name = cli_item(cli_key(map, "code"));
-        if (svi_item_is(&name, svs_code_name(SVS_OTHER_COLUMNS)))
-            code = svi_fail(err, SVS_OTHER_COLUMNS, "%s", cli_key_text(map, "error", text, sizeof text));
-    }
+             svi_answer_read(&answer, reply.data, reply.size, NULL) == SVS_OK &&
+             strcmp(answer.code, svs_code_name(SVS_OTHER_COLUMNS)) == 0)
+        code = svi_fail(err, SVS_OTHER_COLUMNS, "%s", answer.reason);
     svi_bytes_clear(&request);
     svi_bytes_clear(&reply);
     return code;

@@ -1,11 +1,11 @@
-/* json_value.h: a JSON text of the command line as msgpack. */
-#ifndef CLI_JSON_VALUE_H
-#define CLI_JSON_VALUE_H
+/* json_value.h: any JSON text as msgpack. */
+#ifndef SVI_JSON_VALUE_H
+#define SVI_JSON_VALUE_H
 
 #include "wire/pack.h"
 
 /* Packs one value of any type: integers that fit as such, NaN and infinities as nil. SVS_NO_MEMORY, and what
  * svi_json_check_value returns for a text that is not JSON: then nothing is packed. */
-svs_code cli_pack_json(struct svi_pack *p, const char *text, svs_error *err);
+svs_code svi_pack_json(struct svi_pack *p, const char *text, svs_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-#include "cli/json_value.h"
+#include "wire/json_value.h"
 
 #include <string.h>
 
@@ -53,7 +53,7 @@ static void json_value_pack(struct svi_pack *p, const char *at, char *room, size
     }
 }
 
-svs_code cli_pack_json(struct svi_pack *p, const char *text, svs_error *err) {
+svs_code svi_pack_json(struct svi_pack *p, const char *text, svs_error *err) {
     const size_t length = strlen(text), room = length + 1 + SVI_NUMBER_PAD;
     char *copy = svi_alloc(2 * room);
     if (!copy)
