@@ -10,8 +10,10 @@
 
 #define CUT_MARK 9 /* bytes of ~ and eight digits */
 
-static uint64_t category_hash(const char *word, size_t length) { /* FNV-1a */
-    uint64_t h = 14695981039346656037u;
+#define HASH_SEED 14695981039346656037u
+
+static uint64_t category_hash(uint64_t seed, const char *word, size_t length) { /* FNV-1a */
+    uint64_t h = seed;
     for (size_t i = 0; i < length; i++)
         h = (h ^ (unsigned char)word[i]) * 1099511628211u;
     return h ^ h >> 32;
@@ -36,8 +38,21 @@ static size_t category_key(char key[SVS_NAME_MAX + 1], const char *column, const
     while (cut > 0 && ((unsigned char)whole[cut] & 0xc0) == 0x80)
         cut--;
     memcpy(key, whole, cut);
-    snprintf(key + cut, CUT_MARK + 1, "~%08x", (unsigned)(category_hash(word, length) & 0xffffffffu));
+    const uint64_t seed = name > cut ? category_hash(HASH_SEED, column, name) : HASH_SEED, /* what is cut off */
+        hash = category_hash(seed, word, length);
+    snprintf(key + cut, CUT_MARK + 1, "~%08x", (unsigned)(hash & 0xffffffffu));
     return cut + CUT_MARK;
+}
+
+/* The feature of that name, if it is a value of the column. -1: there is none (err->code is SVS_OK), or
+ * SVS_BAD_COLUMN. */
+static int category_find(const struct svi_schema *s, int column, const char *key, size_t length, svs_error *err) {
+    const int feature = svs_features_find(s->shape.names, key, length);
+    err->code = SVS_OK;
+    if (feature < 0 || s->owner[feature] == column)
+        return feature;
+    svi_fail(err, SVS_BAD_COLUMN, "the feature \"%s\" is both a column and a value of another one", key);
+    return -1;
 }
 
 static int category_add_feature(struct svi_schema *s, int column, const char *key, size_t length,
@@ -101,9 +116,10 @@ static int category_other(struct svi_schema *s, int column, const char *word, si
     char key[SVS_NAME_MAX + 1], share[16] = "(other)";
     if (s->o.hash > 0)
         snprintf(share, sizeof share, "#%u",
-                 (unsigned)(category_hash(word, length) & ((UINT64_C(1) << s->o.hash) - 1)));
+                 (unsigned)(category_hash(HASH_SEED, word, length) & ((UINT64_C(1) << s->o.hash) - 1)));
     const size_t size = category_key(key, svs_features_name(s->columns, column), share, strlen(share));
-    return category_add_feature(s, column, key, size, err); /* or the one that is there */
+    const int feature = category_find(s, column, key, size, err);
+    return feature >= 0 || err->code != SVS_OK ? feature : category_add_feature(s, column, key, size, err);
 }
 
 static int category_new_value(struct svi_schema *s, int column, const char *key, size_t size,
@@ -133,12 +149,8 @@ int svi_category_feature(struct svi_schema *s, int column, const char *word, siz
         return -1;
     }
     const size_t size = category_key(key, name, word, length);
-    int feature = svs_features_find(s->shape.names, key, size);
-    if (feature >= 0 && s->owner[feature] != column) {
-        svi_fail(err, SVS_BAD_COLUMN, "the feature \"%s\" is both a column and a value of another one", key);
-        return -1;
-    }
-    if (feature >= 0)
+    int feature = category_find(s, column, key, size, err);
+    if (feature >= 0 || err->code != SVS_OK)
         return feature;
     if (c->now.feature < 0)
         return category_new_value(s, column, key, size, word, length, err);

@@ -64,6 +64,8 @@ struct svi_schema {
     int32_t *absent;           /* columns of words that have no value in this row */
     int absent_count;
     bool dirty;                /* something to be kept or taken back */
+    bool mixed_now;            /* it is a mixed stream by the present row alone */
+    uint64_t changes_before;   /* of names and columns that have given way to others */
     int32_t *hot;              /* features of values of the present row */
     int hot_count;
     struct svi_handover *renewed; /* features that change hands in the present row */
