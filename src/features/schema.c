@@ -688,6 +688,8 @@ void svi_schema_keep(struct svi_schema *s, const bool *keep, svs_features *names
             schema_move_feature(s, j, kept, s->owner[j] < 0 ? -1 : column_place[s->owner[j]]);
             place[j] = kept++;
         }
+    for (int k = 0; k < 3; k++) /* features to come were never seen */
+        memset(s->seen[k] + kept, 0, (size_t)(most - kept) * sizeof *s->seen[k]);
     for (int c = 0; c < s->columns_kept; c++)
         schema_keep_column(s, c, column_place[c], place);
     schema_clear_missing(s, stay);
@@ -713,7 +715,8 @@ static void schema_archive_column(struct svi_archive *a, struct svi_schema *s, i
         snprintf(name, sizeof name, "%s", svs_features_name(s->columns, c));
     svi_archive_text(a, svi_archive_key(key, "column", c), name, sizeof name);
     svi_archive_int(a, svi_archive_key(key, "kind", c), &kind, SVI_COLUMN_OPEN, SVI_COLUMN_IGNORED);
-    svi_archive_int(a, svi_archive_key(key, "feature", c), &column->now.feature, -1, s->shape.d - 1);
+    svi_archive_int(a, svi_archive_key(key, "feature", c), &column->now.feature, -1,
+                    s->shape.names_kept - 1);
     svi_archive_int(a, svi_archive_key(key, "count", c), &column->now.values, 0, s->o.categories_max);
     if (!svi_archive_ok(a))
         return;
@@ -730,14 +733,14 @@ static void schema_archive_column(struct svi_archive *a, struct svi_schema *s, i
                           "a column that is no category has values") &&
         column->value)
         svi_archive_ints(a, svi_archive_key(key, "values", c), column->value, column->now.values, 0,
-                         s->shape.d - 1);
+                         s->shape.names_kept - 1);
     column->kept = column->now;
 }
 
 void svi_schema_archive(struct svi_archive *a, struct svi_schema *s) {
     static const char *const seen[] = {"seen in the window", "seen waiting", "seen in rows"};
     int columns = s->columns_kept;
-    const int d = s->shape.d;
+    const int d = s->shape.names_kept; /* of a message that only named columns too */
     if (a->loading && schema_mix(s, NULL, a->err) != SVS_OK)
         return;
     if (a->loading) {

@@ -470,6 +470,25 @@ static void test_kept_with_fixed_columns(void **state) {
     speaker_close(&f);
 }
 
+/* Columns that were named before there was a row. */
+static void test_kept_without_a_row(void **state) {
+    static const char *const settings[] = {"novelty", "none", "categories", "k", NULL};
+    (void)state;
+    struct speaker f;
+    speaker_open(&f, settings);
+    says(&f, "{'columns':['a','k','b']}");
+    reopen(&f);
+    says(&f, "{'columns':true,'x':[1,'one',2],'y':1}");
+    assert_int_equal(feature_of(&f, "k=one"), 1);
+    speaker_close(&f);
+    speaker_open(&f, settings);
+    says(&f, "{'columns':['a','k','b']}");
+    json_decref(ask(&f, "{'op':'prune'}"));
+    says(&f, "{'x':{'k':'one'},'y':1}");
+    assert_int_equal(feature_of(&f, "k=one"), 0);
+    speaker_close(&f);
+}
+
 static void test_prune(void **state) {
     static const char *const settings[] = {"novelty", "none", "refit", "none", "window", "10", NULL};
     (void)state;
@@ -699,6 +718,7 @@ int main(void) {
         cmocka_unit_test(test_calendar),
         cmocka_unit_test(test_kept_as_it_was),
         cmocka_unit_test(test_kept_with_fixed_columns),
+        cmocka_unit_test(test_kept_without_a_row),
         cmocka_unit_test(test_prune),
         cmocka_unit_test(test_numbers_before_the_first_word),
         cmocka_unit_test(test_refused_values_change_no_hands),
