@@ -731,7 +731,7 @@ static void schema_archive_column(struct svi_archive *a, struct svi_schema *s, i
         return;
     if (svi_archive_check(a, kind == SVI_COLUMN_CATEGORY || column->now.values == 0,
                           "a column that is no category has values") &&
-        column->value)
+        kind == SVI_COLUMN_CATEGORY)
         svi_archive_ints(a, svi_archive_key(key, "values", c), column->value, column->now.values, 0,
                          s->shape.names_kept - 1);
     column->kept = column->now;

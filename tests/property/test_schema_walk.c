@@ -287,7 +287,7 @@ static void walk(const char *const *settings, uint64_t seed) {
     speaker_close(&w.copy);
 }
 
-#define SEEDS 2
+#define SEEDS 3
 
 #define WALK(name, ...) \
     static void name(void **state) { \
