@@ -319,11 +319,10 @@ static svs_code column_of(const struct reading *r, const struct svi_item *key, i
 /* The column of a key; names mostly come in the order of their columns, so the place in the map is a good
  * guess. */
 static svs_code name_of(const struct reading *r, const struct svi_item *key, int guess, int *column) {
-    svs_error why = {.code = SVS_LIMIT};
     if (key->type != SVI_STRING)
         return wrong_key(r, key);
-    *column = svi_schema_column(r->schema, r->m, (const char *)key->body, key->length, guess, &why);
-    return *column >= 0 ? SVS_OK : svi_fail(r->err, why.code, "%s", why.text);
+    *column = svi_schema_column(r->schema, r->m, (const char *)key->body, key->length, guess, r->err);
+    return *column >= 0 ? SVS_OK : r->err->code;
 }
 
 static svs_code decode_take_names(struct reading *r, uint32_t pairs) {
