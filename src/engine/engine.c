@@ -179,10 +179,12 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
     if (code == SVS_OK)
         code = svi_novelty_stage_reserve(&e->novelty, m, err);
     if (code == SVS_OK)
-        svi_engine_tell_categories(e);
-    if (code == SVS_OK)
         code = svi_publish_reserve(e, m->d, err);
-    return code == SVS_OK && changes ? svi_engine_grow(e, m, err) : code;
+    if (code == SVS_OK && changes)
+        code = svi_engine_grow(e, m, err);
+    if (code == SVS_OK)
+        svi_engine_tell_categories(e);
+    return code;
 }
 
 /* ---- one message */
