@@ -10,7 +10,7 @@ struct svi_schema_options {
     const char *categories, *numbers, *ignore; /* names, separated by commas; NULL or "" = none */
     const char *unscaled;                      /* likewise */
     int categories_max;                        /* 1 at least */
-    int hash;                                  /* bits, 0 to 12; 0 = none */
+    int hash;                                  /* bits, 0 to 20; 0 = none */
     const char *calendar;                      /* NULL or "", or day and week, separated by a comma */
     const char *zone;                          /* NULL: UTC; see calendar.h */
     bool refuse_new;                           /* once a row was taken, no further columns */
