@@ -159,13 +159,15 @@ static bool class_is_known(const struct svi_engine *e, svs_value y) {
     return false;
 }
 
-/* Would the learner refuse a sample that brings new columns? It must be known before they are made, so that a
- * refused sample leaves none. */
+/* Would the learner refuse a sample that brings new columns, or takes one over? It must be known before that is
+ * done, so that a refused sample changes none. */
 static svs_code check_before_growth(const struct svi_engine *e, const struct svi_message *m, svs_error *err) {
     for (int j = 0; j < m->d; j++)
         if (!(fabs(m->x[j]) <= SVI_VALUE_MAX))
             return svi_fail(err, SVS_TOO_LARGE,
                             "feature %d is %g; values beyond 1e100 cannot be computed with", j, m->x[j]);
+    if (m->y.kind == SVS_REAL && !(fabs(m->y.as.r) <= SVI_VALUE_MAX)) /* of a regression */
+        return svi_fail(err, SVS_BAD_LABEL, "the target of a regression is a finite number of at most 1e100");
     bool full = svs_learner_class_count(e->learner) >= e->s.max_classes;
     if (e->s.task == SVS_CLASSIFY && m->y.kind != SVS_NONE && full && !class_is_known(e, m->y))
         return svi_fail(err, SVS_LIMIT, "y is one class more than max.classes (%d)", (int)e->s.max_classes);
@@ -173,16 +175,18 @@ static svs_code check_before_growth(const struct svi_engine *e, const struct svi
 }
 
 /* The learner's columns come last: once it has them, the schema has to follow. */
-static svs_code engine_make_room(struct svi_engine *e, const struct svi_message *m, bool grows,
+static svs_code engine_make_room(struct svi_engine *e, const struct svi_message *m, bool changes,
                                  svs_error *err) {
-    svs_code code = grows ? check_before_growth(e, m, err) : SVS_OK;
+    svs_code code = changes ? check_before_growth(e, m, err) : SVS_OK;
     if (code == SVS_OK)
         code = svi_novelty_stage_reserve(&e->novelty, m, err);
     if (code == SVS_OK)
-        svi_engine_tell_categories(e);
-    if (code == SVS_OK)
         code = svi_publish_reserve(e, m->d, err);
-    return code == SVS_OK && (grows || e->schema.renewed_count > 0) ? svi_engine_grow(e, m, err) : code;
+    if (code == SVS_OK && changes)
+        code = svi_engine_grow(e, m, err);
+    if (code == SVS_OK)
+        svi_engine_tell_categories(e);
+    return code;
 }
 
 /* ---- one message */
@@ -248,9 +252,9 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
         code = svi_engine_fill_missing(e, m, err);
     if (code == SVS_OK)
         code = engine_check_label(e, m->y, err);
-    bool grows = m->d > svs_learner_dimension(e->learner);
+    const bool changes = m->d > svs_learner_dimension(e->learner) || e->schema.renewed_count > 0;
     if (code == SVS_OK)
-        code = engine_make_room(e, m, grows, err);
+        code = engine_make_room(e, m, changes, err);
     if (code != SVS_OK)
         return code;
     svs_step step;
@@ -259,7 +263,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
         sample.id = sample.y = svs_none();
     const double own = isnan(m->ts) ? now : m->ts, time = fmax(e->time, own);
     code = svs_learner_step(e->learner, &sample, time, &step, err);
-    if (code == SVS_OK || grows || e->schema.renewed_count > 0)
+    if (code == SVS_OK || changes)
         svi_schema_commit(&e->schema, m); /* new columns stay even if memory ran out after them */
     if (code != SVS_OK)
         return code;
@@ -332,6 +336,7 @@ svs_code svi_engine_message(svi_engine *e, struct svi_message *m, const void *by
                             double now, svs_error *err) {
     svs_error local;
     err = err ? err : &local;
+    svi_engine_note_held(e); /* a sample may have been forgotten */
     svs_code code = engine_take(e, m, now, err);
     if (code != SVS_OK)
         engine_undo(e, code, err, bytes, length, now);
@@ -372,6 +377,7 @@ static void engine_take_element(struct svi_engine *e, struct svi_envelope *env, 
     svs_error err;
     err.text[0] = '\0';
     env->order = &e->columns;
+    svi_engine_note_held(e); /* a sample may have been forgotten */
     svs_code code = svi_envelope_next(env, &e->schema, &m, &err);
     if (duplicate) {
         svi_schema_restore(&e->schema);

@@ -65,6 +65,8 @@ svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_
         if (svi_schema_unscaled(&e->schema, j))
             svs_learner_unscaled(e->learner, j);
     svs_code code = m->d > before ? svs_learner_grow(e->learner, m->d, err) : SVS_OK;
+    if (code != SVS_OK)
+        svi_learner_scale_from(e->learner, before);
     for (int i = 0; i < e->schema.renewed_count && code == SVS_OK; i++) {
         const int j = e->schema.renewed[i].feature;
         if (j >= before)

@@ -15,8 +15,10 @@
 
 #define CUT_MARK 9 /* bytes of ~ and eight digits */
 
-static uint64_t category_hash(const char *word, size_t length) { /* FNV-1a */
-    uint64_t h = 14695981039346656037u;
+#define HASH_SEED 14695981039346656037u
+
+static uint64_t category_hash(uint64_t seed, const char *word, size_t length) { /* FNV-1a */
+    uint64_t h = seed;
     for (size_t i = 0; i < length; i++)
         h = (h ^ (unsigned char)word[i]) * 1099511628211u;
     return h ^ h >> 32;
@@ -41,8 +43,25 @@ static size_t category_key(char key[SVS_NAME_MAX + 1], const char *column, const
     while (cut > 0 && ((unsigned char)whole[cut] & 0xc0) == 0x80)
         cut--;
     memcpy(key, whole, cut);
-    snprintf(key + cut, CUT_MARK + 1, "~%08x", (unsigned)(category_hash(word, length) & 0xffffffffu));
+    const uint64_t seed = name > cut ? category_hash(HASH_SEED, column, name) : HASH_SEED, /* what is cut off */
+        hash = category_hash(seed, word, length);
+    snprintf(key + cut, CUT_MARK + 1, "~%08x", (unsigned)(hash & 0xffffffffu));
     return cut + CUT_MARK;
+}
+
+/* The feature of that name, if it is a value of the column; -1: there is none. */
+static int category_find(const struct svi_schema *s, int column, const char *key, size_t size) {
+    const int feature = svs_features_find(s->shape.names, key, size);
+    return feature >= 0 && s->owner[feature] == column && s->one_hot[feature] ? feature : -1;
+}
+
+/* Has something else that name? */
+static svs_code category_check(const struct svi_schema *s, int column, const char *key, size_t size,
+                               svs_error *err) {
+    const int feature = svs_features_find(s->shape.names, key, size);
+    if (feature < 0 || s->owner[feature] == column)
+        return SVS_OK;
+    return svi_fail(err, SVS_BAD_COLUMN, "the feature \"%s\" is both a column and a value of another one", key);
 }
 
 static int category_add_feature(struct svi_schema *s, int column, const char *key, size_t length,
@@ -108,20 +127,18 @@ static size_t category_shared_key(const struct svi_schema *s, char key[SVS_NAME_
     char share[16] = "(other)";
     if (s->o.hash > 0)
         snprintf(share, sizeof share, "#%u",
-                 (unsigned)(category_hash(word, length) & ((UINT64_C(1) << s->o.hash) - 1)));
+                 (unsigned)(category_hash(HASH_SEED, word, length) & ((UINT64_C(1) << s->o.hash) - 1)));
     return category_key(key, svs_features_name(s->columns, column), share, strlen(share));
 }
 
 static int category_other(struct svi_schema *s, int column, const char *word, size_t length, svs_error *err) {
     char key[SVS_NAME_MAX + 1];
     const size_t size = category_shared_key(s, key, column, word, length);
-    return category_add_feature(s, column, key, size, err); /* or the one that is there */
-}
-
-/* The feature of that name, if it is the column's. */
-static int category_find(const struct svi_schema *s, int column, const char *key, size_t size) {
-    const int feature = svs_features_find(s->shape.names, key, size);
-    return feature >= 0 && s->owner[feature] == column && s->one_hot[feature] ? feature : -1;
+    const int feature = category_find(s, column, key, size);
+    if (feature >= 0)
+        return feature;
+    return category_check(s, column, key, size, err) == SVS_OK ? category_add_feature(s, column, key, size, err)
+                                                               : -1;
 }
 
 int svi_category_shared(const struct svi_schema *s, int column, const char *word, size_t length) {
@@ -164,13 +181,11 @@ int svi_category_feature(struct svi_schema *s, int column, const char *word, siz
         return -1;
     }
     const size_t size = category_key(key, name, word, length);
-    int feature = svs_features_find(s->shape.names, key, size);
-    if (feature >= 0 && s->owner[feature] != column) {
-        svi_fail(err, SVS_BAD_COLUMN, "the feature \"%s\" is both a column and a value of another one", key);
-        return -1;
-    }
+    int feature = category_find(s, column, key, size);
     if (feature >= 0)
         return feature;
+    if (category_check(s, column, key, size, err) != SVS_OK)
+        return -1;
     if (c->now.feature < 0)
         return category_new_value(s, column, key, size, word, length, err);
     /* The column's own feature, of when all its values were missing. */

@@ -35,7 +35,7 @@ svs_code svi_model_schema_init(struct svi_model_schema *m, const char *const *fe
     *m = (struct svi_model_schema){0};
     svs_code code = svi_schema_init(&m->schema, &o, err);
     if (code == SVS_OK)
-        code = svi_schema_mix(&m->schema, err);
+        code = svi_schema_begin_columns(&m->schema, err);
     if (code == SVS_OK)
         code = model_schema_names(&m->schema, features, d, err);
     if (code == SVS_OK && !(m->mean = svi_alloc_array((size_t)d + 1, sizeof *m->mean)))

@@ -129,6 +129,8 @@ static bool schema_take_room(struct svi_schema *s, svs_error *err) {
 }
 
 static void schema_forget_columns(struct svi_schema *s) {
+    if (s->columns)
+        s->changes_before += svi_features_changes(s->columns) + 1;
     schema_clear_columns(s);
     s->columns = NULL;
     s->column = NULL;
@@ -140,20 +142,30 @@ static void schema_forget_columns(struct svi_schema *s) {
     s->renewed = NULL;
     s->renewed_room = s->renewed_count = s->hot_count = 0;
     memset(s->seen, 0, sizeof s->seen);
-    s->shape.mixed = false;
+    s->columns_kept = 0;
+    s->shape.mixed = s->dirty = s->mixed_now = false;
 }
 
-/* A feature that no row has had yet is of an open column. */
-svs_code svi_schema_mix(struct svi_schema *s, svs_error *err) {
+/* Has the row in hand, of a stream that is not mixed, a number there? */
+static bool schema_has_number(const struct svi_schema *s, const struct svi_message *m, int feature) {
+    const bool set = m && feature < m->d && (m->kind == SVI_DENSE || s->shape.marks[feature] == s->shape.round);
+    return set && !isnan(m->x[feature]);
+}
+
+/* Makes columns out of features, before the first column that is none; m: the row in hand, NULL = none. A feature
+ * that no row has had yet is of an open column. */
+static svs_code schema_mix(struct svi_schema *s, const struct svi_message *m, svs_error *err) {
     if (s->columns)
         return SVS_OK;
     bool good = schema_take_room(s, err);
     const int count = svs_features_count(s->shape.names);
     for (int j = 0; good && j < count; j++) {
         const char *name = svs_features_name(s->shape.names, j);
-        const bool had = j < s->shape.d && s->shape.kind != SVI_UNSET;
+        const bool had = (j < s->shape.d && s->shape.kind != SVI_UNSET) || schema_has_number(s, m, j);
         const struct svi_column_state state = {had ? SVI_COLUMN_NUMBER : SVI_COLUMN_OPEN, j, 0};
         good = svs_features_add(s->columns, name, strlen(name), err) == j;
+        if (!good)
+            break;
         s->column[j].now = s->column[j].kept = state;
         s->owner[j] = j;
     }
@@ -162,9 +174,12 @@ svs_code svi_schema_mix(struct svi_schema *s, svs_error *err) {
         return svi_fail_memory(err, "the columns of the stream");
     }
     s->columns_kept = s->shape.names_kept;
-    s->shape.mixed = true;
-    s->dirty = true;
+    s->shape.mixed = s->dirty = s->mixed_now = true;
     return SVS_OK;
+}
+
+svs_code svi_schema_begin_columns(struct svi_schema *s, svs_error *err) {
+    return schema_mix(s, NULL, err);
 }
 
 /* ---- columns */
@@ -188,8 +203,9 @@ enum svi_column_kind svi_schema_kind(const struct svi_schema *s, int column) {
 }
 
 uint64_t svi_schema_changes(const struct svi_schema *s) {
-    return s->columns ? UINT64_C(1) << 63 | svi_features_changes(s->columns)
-                      : svi_features_changes(s->shape.names);
+    return (s->columns ? UINT64_C(1) << 63 | svi_features_changes(s->columns)
+                       : svi_features_changes(s->shape.names)) +
+           s->changes_before;
 }
 
 int svi_schema_find(const struct svi_schema *s, const char *name, size_t length, int guess) {
@@ -236,7 +252,8 @@ static int schema_add_column(struct svi_schema *s, const char *name, size_t leng
     return column;
 }
 
-int svi_schema_column(struct svi_schema *s, const char *name, size_t length, int guess, svs_error *err) {
+int svi_schema_column(struct svi_schema *s, const struct svi_message *m, const char *name, size_t length, int guess,
+                      svs_error *err) {
     if (svi_features_is(schema_names(s), guess, name, length))
         return guess;
     const int column = svs_features_find(schema_names(s), name, length);
@@ -244,7 +261,7 @@ int svi_schema_column(struct svi_schema *s, const char *name, size_t length, int
         return column;
     if (schema_refuse_new(s, name, length, err) != SVS_OK)
         return -1;
-    if (!s->columns && schema_is_special(s, name, length) && svi_schema_mix(s, err) != SVS_OK)
+    if (!s->columns && schema_is_special(s, name, length) && schema_mix(s, m, err) != SVS_OK)
         return -1;
     return s->columns ? schema_add_column(s, name, length, err)
                       : svs_features_add(s->shape.names, name, length, err);
@@ -355,9 +372,9 @@ static svs_code schema_refuse_word(const struct svi_schema *s, int column, const
 svs_code svi_schema_word(struct svi_schema *s, struct svi_message *m, int column, const char *word,
                          size_t length, svs_error *err) {
     const char *name = svi_schema_column_name(s, column);
-    svs_code code = schema_mark(s, column, err);
+    svs_code code = schema_mix(s, m, err); /* before its mark, which says that it has a number */
     if (code == SVS_OK)
-        code = svi_schema_mix(s, err);
+        code = schema_mark(s, column, err);
     if (code != SVS_OK)
         return code;
     const struct svi_column *c = &s->column[column];
@@ -380,9 +397,11 @@ static void schema_set_missing(const struct svi_schema *s, struct svi_message *m
 
 svs_code svi_schema_missing(struct svi_schema *s, struct svi_message *m, int column, svs_error *err) {
     const bool known = column < s->shape.names_kept && s->shape.kind != SVI_UNSET;
-    svs_code code = schema_mark(s, column, err);
-    if (code == SVS_OK && !s->columns && !known && m->absent != SVI_MISSING_AUTO)
-        code = svi_schema_mix(s, err); /* it may turn out to be a category */
+    svs_code code = SVS_OK;
+    if (!known && m->absent != SVI_MISSING_AUTO)
+        code = schema_mix(s, m, err); /* it may turn out to be a category */
+    if (code == SVS_OK)
+        code = schema_mark(s, column, err);
     if (code != SVS_OK)
         return code;
     if (!s->columns) {
@@ -464,12 +483,13 @@ static svs_code schema_refuse_columns(const struct svi_schema *s, const struct s
 }
 
 /* The column of a cell; -1 with SVS_OK: it is passed over. */
-static svs_code schema_column_of(struct svi_schema *s, const struct svi_cell *cell, int guess, int *column,
+static svs_code schema_column_of(struct svi_schema *s, const struct svi_message *m, int guess, int *column,
                                  svs_error *err) {
+    const struct svi_cell *cell = &m->cells[guess];
     *column = -1;
     if (svi_schema_passes_over(s, cell->name, cell->name_length))
         return SVS_OK;
-    *column = svi_schema_column(s, cell->name, cell->name_length, guess, err);
+    *column = svi_schema_column(s, m, cell->name, cell->name_length, guess, err);
     return *column >= 0 ? SVS_OK : err->code;
 }
 
@@ -515,7 +535,7 @@ svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *
     for (int i = 0; i < m->cell_count && code == SVS_OK; i++) {
         int column = known ? s->list_column[i] : -1;
         if (!known)
-            code = schema_column_of(s, &m->cells[i], i, &column, err);
+            code = schema_column_of(s, m, i, &column, err);
         if (code == SVS_OK && column >= 0)
             code = schema_cell(s, m, &m->cells[i], column, err);
     }
@@ -529,9 +549,9 @@ svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *
     return SVS_OK;
 }
 
-static svs_code schema_begin_calendar(struct svi_schema *s, const char *const *names, int count,
-                                      svs_error *err) {
-    svs_code code = svi_schema_mix(s, err);
+static svs_code schema_begin_calendar(struct svi_schema *s, const struct svi_message *m,
+                                      const char *const *names, int count, svs_error *err) {
+    svs_code code = schema_mix(s, m, err);
     for (int i = 0; i < count && code == SVS_OK; i++) {
         const int before = svs_features_count(s->shape.names);
         const int feature = svs_features_add(s->shape.names, names[i], strlen(names[i]), err);
@@ -557,7 +577,7 @@ svs_code svi_schema_calendar(struct svi_schema *s, struct svi_message *m, double
         return svi_fail(err, SVS_NOT_SUPPORTED,
                         "the setting calendar needs columns with names: send x as a map, or `columns`");
     const int count = svi_calendar_features(s->calendar_day, s->calendar_week, time, names, values);
-    svs_code code = s->calendar >= 0 ? SVS_OK : schema_begin_calendar(s, names, count, err);
+    svs_code code = s->calendar >= 0 ? SVS_OK : schema_begin_calendar(s, m, names, count, err);
     for (int i = 0; i < count && code == SVS_OK; i++)
         schema_set(s, m, s->calendar + i, values[i]);
     return code;
@@ -589,7 +609,7 @@ void svi_schema_commit_names(struct svi_schema *s) {
         s->column[c].kept = s->column[c].now;
     s->calendar_kept = s->calendar;
     schema_end_renewed(s);
-    s->dirty = false;
+    s->dirty = s->mixed_now = false;
 }
 
 void svi_schema_restore(struct svi_schema *s) {
@@ -612,6 +632,8 @@ void svi_schema_restore(struct svi_schema *s) {
         schema_end_renewed(s);
         s->dirty = false;
     }
+    if (s->mixed_now)
+        schema_forget_columns(s);
     svi_shape_restore(&s->shape);
 }
 
@@ -655,11 +677,13 @@ bool svi_schema_unscaled(const struct svi_schema *s, int feature) {
 
 /* ---- fewer features */
 
-/* Does a column keep a feature? */
-static bool schema_column_stays(const struct svi_column *c, const bool *keep) {
-    bool stays = c->now.feature >= 0 && keep[c->now.feature];
-    for (int i = 0; i < c->now.values; i++)
-        stays |= keep[c->value[i]];
+/* stays[c]: does column c keep a feature? In the room of s->absent, of no use between rows. */
+static const int32_t *schema_find_staying(const struct svi_schema *s, const bool *keep) {
+    int32_t *stays = s->absent;
+    memset(stays, 0, (size_t)s->shape.max_features * sizeof *stays);
+    for (int j = 0; j < s->shape.d; j++)
+        if (keep[j] && s->owner[j] >= 0)
+            stays[s->owner[j]] = 1;
     return stays;
 }
 
@@ -670,9 +694,10 @@ svs_code svi_schema_kept_columns(const struct svi_schema *s, const bool *keep, s
         return SVS_OK;
     if (!(*columns = svs_features_new(s->shape.max_features, err)))
         return err->code;
+    const int32_t *stays = schema_find_staying(s, keep);
     for (int c = 0; c < s->columns_kept; c++) {
         const char *name = svs_features_name(s->columns, c);
-        if (schema_column_stays(&s->column[c], keep) &&
+        if (stays[c] &&
             svs_features_add(*columns, name, strlen(name), err) < 0) {
             svs_features_free(columns);
             return err->code;
@@ -681,58 +706,75 @@ svs_code svi_schema_kept_columns(const struct svi_schema *s, const bool *keep, s
     return SVS_OK;
 }
 
-/* place[j]: where feature j is from now on. */
-static void schema_move_column(struct svi_column *c, const bool *keep, const int32_t *place) {
+/* place[j]: where feature j is from now on, -1 = nowhere. */
+static void schema_move_column(struct svi_column *c, const int32_t *place) {
     int values = 0;
     for (int i = 0; i < c->now.values; i++)
-        if (keep[c->value[i]])
+        if (place[c->value[i]] >= 0)
             c->value[values++] = place[c->value[i]];
     c->now.values = values;
     if (c->now.feature >= 0)
-        c->now.feature = keep[c->now.feature] ? place[c->now.feature] : -1;
+        c->now.feature = place[c->now.feature];
     c->kept = c->now;
 }
 
-static void schema_move_feature(struct svi_schema *s, int from, int to) {
+static void schema_move_feature(struct svi_schema *s, int from, int to, int32_t owner) {
     s->one_hot[to] = s->one_hot[from];
-    s->owner[to] = s->owner[from];
+    s->owner[to] = owner;
     for (int k = 0; k < 3; k++)
         s->seen[k][to] = s->seen[k][from];
 }
 
-void svi_schema_keep(struct svi_schema *s, const bool *keep, svs_features *names, svs_features *columns) {
-    int32_t *place = s->hot, kept = 0;
-    const int d = s->shape.d;
-    svi_shape_keep(&s->shape, keep, names);
-    if (!s->columns) {
-        for (int j = 0, to = 0; s->missing && j < d; j++)
-            if (keep[j])
-                s->missing[to++] = s->missing[j];
+/* A column goes to its new place, -1: nowhere. */
+static void schema_keep_column(struct svi_schema *s, int from, int to, const int32_t *place) {
+    struct svi_column column = s->column[from];
+    s->column[from] = (struct svi_column){0};
+    if (to < 0) {
+        svi_free(column.value);
         return;
     }
+    schema_move_column(&column, place);
+    s->column[to] = column;
+    if (s->missing)
+        s->missing[to] = s->missing[from];
+}
+
+/* Columns from this one on have missed nothing. */
+static void schema_clear_missing(struct svi_schema *s, int from) {
+    if (s->missing)
+        memset(s->missing + from, 0, (size_t)(s->shape.max_features - from) * sizeof *s->missing);
+}
+
+void svi_schema_keep(struct svi_schema *s, const bool *keep, svs_features *names, svs_features *columns) {
+    int32_t *place = s->hot, kept = 0;
+    const int d = s->shape.d, most = s->shape.max_features;
+    const int32_t *stays = s->columns ? schema_find_staying(s, keep) : NULL;
+    s->changes_before += svi_features_changes(s->shape.names) + 1;
+    svi_shape_keep(&s->shape, keep, names);
+    if (!s->columns) {
+        for (int j = 0; s->missing && j < d; j++)
+            if (keep[j])
+                s->missing[kept++] = s->missing[j];
+        schema_clear_missing(s, kept);
+        return;
+    }
+    int32_t *column_place = s->absent, stay = 0; /* over `stays` */
+    for (int c = 0; c < s->columns_kept; c++)
+        column_place[c] = stays[c] ? stay++ : -1;
+    for (int j = 0; j < most; j++)
+        place[j] = -1;
     for (int j = 0; j < d; j++)
         if (keep[j]) {
-            schema_move_feature(s, j, kept);
+            schema_move_feature(s, j, kept, s->owner[j] < 0 ? -1 : column_place[s->owner[j]]);
             place[j] = kept++;
         }
-    int stay = 0;
-    for (int c = 0; c < s->columns_kept; c++) {
-        struct svi_column *from = &s->column[c];
-        const bool stays = schema_column_stays(from, keep);
-        schema_move_column(from, keep, place);
-        for (int j = 0; j < kept; j++)
-            if (s->owner[j] == c)
-                s->owner[j] = stay;
-        if (!stays) {
-            svi_free(from->value);
-            continue;
-        }
-        if (s->missing)
-            s->missing[stay] = s->missing[c];
-        s->column[stay++] = *from;
-    }
-    s->calendar = s->calendar >= 0 && keep[s->calendar] ? place[s->calendar] : -1;
-    s->calendar_kept = s->calendar;
+    for (int k = 0; k < 3; k++) /* features to come were never seen */
+        memset(s->seen[k] + kept, 0, (size_t)(most - kept) * sizeof *s->seen[k]);
+    for (int c = 0; c < s->columns_kept; c++)
+        schema_keep_column(s, c, column_place[c], place);
+    schema_clear_missing(s, stay);
+    s->calendar = s->calendar_kept = s->calendar >= 0 ? place[s->calendar] : -1;
+    s->changes_before += svi_features_changes(s->columns) + 1;
     svs_features_free(&s->columns);
     s->columns = columns;
     s->columns_kept = stay;
@@ -741,10 +783,7 @@ void svi_schema_keep(struct svi_schema *s, const bool *keep, svs_features *names
 /* ---- archive */
 
 bool svi_schema_archived(const struct svi_schema *s) {
-    bool plain = s->calendar_kept < 0;
-    for (int c = 0; s->columns && c < s->columns_kept; c++)
-        plain = plain && s->column[c].kept.kind == SVI_COLUMN_NUMBER && s->column[c].kept.feature == c;
-    return s->columns && !plain;
+    return s->columns != NULL;
 }
 
 static void schema_archive_column(struct svi_archive *a, struct svi_schema *s, int c) {
@@ -756,7 +795,8 @@ static void schema_archive_column(struct svi_archive *a, struct svi_schema *s, i
         snprintf(name, sizeof name, "%s", svs_features_name(s->columns, c));
     svi_archive_text(a, svi_archive_key(key, "column", c), name, sizeof name);
     svi_archive_int(a, svi_archive_key(key, "kind", c), &kind, SVI_COLUMN_OPEN, SVI_COLUMN_IGNORED);
-    svi_archive_int(a, svi_archive_key(key, "feature", c), &column->now.feature, -1, s->shape.d - 1);
+    svi_archive_int(a, svi_archive_key(key, "feature", c), &column->now.feature, -1,
+                    s->shape.names_kept - 1);
     svi_archive_int(a, svi_archive_key(key, "count", c), &column->now.values, 0, s->o.categories_max);
     if (!svi_archive_ok(a))
         return;
@@ -771,17 +811,17 @@ static void schema_archive_column(struct svi_archive *a, struct svi_schema *s, i
         return;
     if (svi_archive_check(a, kind == SVI_COLUMN_CATEGORY || column->now.values == 0,
                           "a column that is no category has values") &&
-        column->value)
+        kind == SVI_COLUMN_CATEGORY)
         svi_archive_ints(a, svi_archive_key(key, "values", c), column->value, column->now.values, 0,
-                         s->shape.d - 1);
+                         s->shape.names_kept - 1);
     column->kept = column->now;
 }
 
 void svi_schema_archive(struct svi_archive *a, struct svi_schema *s) {
     static const char *const seen[] = {"seen in the window", "seen waiting", "seen in rows"};
     int columns = s->columns_kept;
-    const int d = s->shape.d;
-    if (a->loading && svi_schema_mix(s, a->err) != SVS_OK)
+    const int d = s->shape.names_kept; /* of a message that only named columns too */
+    if (a->loading && schema_mix(s, NULL, a->err) != SVS_OK)
         return;
     if (a->loading) {
         svs_features_truncate(s->columns, 0);
@@ -800,7 +840,7 @@ void svi_schema_archive(struct svi_archive *a, struct svi_schema *s) {
         return;
     s->columns_kept = svs_features_count(s->columns);
     s->calendar_kept = s->calendar;
-    s->dirty = false;
+    s->dirty = s->mixed_now = false;
 }
 
 void svi_schema_missing_archive(struct svi_archive *a, struct svi_schema *s) {

@@ -29,6 +29,9 @@ void svi_schema_clear(struct svi_schema *s);
 /* Bytes of d features at most, without the names. */
 double svi_schema_memory(const struct svi_schema_options *o, int d);
 
+/* Columns in the place of features, before there is any: for the schema of a model. SVS_NO_MEMORY. */
+svs_code svi_schema_begin_columns(struct svi_schema *s, svs_error *err);
+
 /* ---- columns: in the order of their first sight, with those of a row that is not committed */
 
 int svi_schema_columns(const struct svi_schema *s);
@@ -39,10 +42,11 @@ enum svi_column_kind svi_schema_kind(const struct svi_schema *s, int column);
 /* How often columns came or went (as svi_features_changes). */
 uint64_t svi_schema_changes(const struct svi_schema *s);
 
-/* The column of that name, which is made where it is new; `guess`: where it probably is. -1: SVS_BAD_COLUMN
- * (malformed, not one of the setting features, new where none may be), SVS_OTHER_COLUMNS (closed), SVS_LIMIT,
- * SVS_NO_MEMORY. */
-int svi_schema_column(struct svi_schema *s, const char *name, size_t length, int guess, svs_error *err);
+/* The column of that name, which is made where it is new; m: the row in hand, NULL = none; `guess`: where it
+ * probably is. -1: SVS_BAD_COLUMN (malformed, not one of the setting features, new where none may be),
+ * SVS_OTHER_COLUMNS (closed), SVS_LIMIT, SVS_NO_MEMORY. */
+int svi_schema_column(struct svi_schema *s, const struct svi_message *m, const char *name, size_t length, int guess,
+                      svs_error *err);
 
 /* The column of that name, or -1. */
 int svi_schema_find(const struct svi_schema *s, const char *name, size_t length, int guess);
@@ -98,9 +102,6 @@ bool svi_schema_unscaled(const struct svi_schema *s, int feature);
 svs_code svi_schema_kept_columns(const struct svi_schema *s, const bool *keep, svs_features **columns,
                                  svs_error *err);
 void svi_schema_keep(struct svi_schema *s, const bool *keep, svs_features *names, svs_features *columns);
-
-/* Makes columns out of features: before the first column that is none. SVS_NO_MEMORY. */
-svs_code svi_schema_mix(struct svi_schema *s, svs_error *err);
 
 /* Columns and values between two samples; the shape is archived by itself, before. False: there is nothing
  * but the shape. */

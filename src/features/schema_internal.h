@@ -10,7 +10,7 @@ struct svi_schema_options {
     const char *categories, *numbers, *ignore; /* names, separated by commas; NULL or "" = none */
     const char *unscaled;                      /* likewise */
     int categories_max;                        /* 1 at least */
-    int hash;                                  /* bits, 0 to 12; 0 = none */
+    int hash;                                  /* bits, 0 to 20; 0 = none */
     const char *calendar;                      /* NULL or "", or day and week, separated by a comma */
     const char *zone;                          /* NULL: UTC; see calendar.h */
     bool refuse_new;                           /* once a row was taken, no further columns */
@@ -66,6 +66,8 @@ struct svi_schema {
     bool dirty;                /* something to be kept or taken back */
     bool closed; /* of a model (model_schema.h): columns, features and values stay as they are. A new column is
                     refused, a new value is one of the shared ones, or none */
+    bool mixed_now;            /* it is a mixed stream by the present row alone */
+    uint64_t changes_before;   /* of names and columns that have given way to others */
     int32_t *hot;              /* features of values of the present row */
     int hot_count;
     struct svi_handover *renewed; /* features that change hands in the present row */

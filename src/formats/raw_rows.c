@@ -101,7 +101,7 @@ static int raw_rows_column(svs_schema *s, const char *name, svs_error *err) {
         svi_fail(err, SVS_INVALID, "no row is begun: call svs_schema_begin first, and again after a failure");
         return -1;
     }
-    return svi_schema_column(&s->of.schema, name, strlen(name), -1, err);
+    return svi_schema_column(&s->of.schema, &s->row, name, strlen(name), -1, err);
 }
 
 static svs_code raw_rows_taken(svs_schema *s, svs_code code) {

@@ -2,6 +2,13 @@
 
 #include "learner/learner_internal.h"
 
+void svi_learner_scale_from(svs_learner *l, int first) {
+    for (int j = first > l->declared ? first : l->declared; j < l->scaler.room; j++) {
+        l->scaler.unscaled_count -= l->scaler.unscaled[j];
+        l->scaler.unscaled[j] = false;
+    }
+}
+
 void svi_learner_renew(svs_learner *l, int feature) {
     struct svi_scaler *s = &l->scaler;
     const int j = 1 + feature;

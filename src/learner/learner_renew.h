@@ -11,4 +11,7 @@
  * samples of before count as if they had had 0 there, and P is rebuilt if they had not. */
 void svi_learner_renew(svs_learner *l, int feature);
 
+/* Features from this one on, which the learner does not have yet, are not unscaled after all. */
+void svi_learner_scale_from(svs_learner *l, int first);
+
 #endif

@@ -79,7 +79,7 @@ static int columns_place_of(struct svi_schema *s, const struct svi_item *name, i
     }
     int place = known > 0 ? svi_schema_find(s, text, name->length, guess) : -1;
     if (place < 0 && known == 0)
-        place = svi_schema_column(s, text, name->length, guess, err);
+        place = svi_schema_column(s, NULL, text, name->length, guess, err);
     if (place < 0 || svi_shape_mark(&s->shape, place))
         return place;
     svi_fail(err, SVS_OTHER_COLUMNS, "columns names \"%s\" twice",

@@ -149,18 +149,21 @@ static svs_code decode_put_named(struct reading *r, int column, const struct svi
     return number ? refuse_not_finite(r, at, v) : refuse_type(r, at, item);
 }
 
-/* An array as a row of named values: where it holds words, or leaves columns out. */
-static svs_code decode_take_listed(struct reading *r, const struct svi_item *array) {
+static svs_code decode_begin_listed(struct reading *r, uint32_t count) {
     const bool part = svi_schema_policy(r->schema, r->m) != SVI_MISSING_REFUSE;
     struct svi_columns *c = r->env->order;
     r->array = false;
     r->m->missing = 0;
     svs_code code = svi_columns_match(c, r->schema, r->env, part, r->err);
-    if (code == SVS_OK && array->length != (uint32_t)c->count)
-        code = svi_fail(r->err, SVS_WRONG_DIMENSION, "x has %u values, but columns names %d", array->length,
-                        c->count);
-    if (code == SVS_OK)
-        code = svi_schema_begin_row(r->schema, r->m, r->err);
+    if (code == SVS_OK && count != (uint32_t)c->count)
+        code = svi_fail(r->err, SVS_WRONG_DIMENSION, "x has %u values, but columns names %d", count, c->count);
+    return code == SVS_OK ? svi_schema_begin_row(r->schema, r->m, r->err) : code;
+}
+
+/* An array as a row of named values: where it holds words, or leaves columns out. */
+static svs_code decode_take_listed(struct reading *r, const struct svi_item *array) {
+    const struct svi_columns *c = r->env->order;
+    svs_code code = decode_begin_listed(r, array->length);
     r->at = array->body;
     for (int i = 0; code == SVS_OK && i < c->count; i++) {
         struct svi_item item;
@@ -181,14 +184,14 @@ static bool decode_asks_for_names(const struct reading *r, const struct svi_item
 }
 
 /* Is the array one of names from the start? */
-static bool decode_is_listed(const struct reading *r, const struct svi_item *array) {
-    const bool fewer = array->length < (uint32_t)svi_schema_columns(r->schema) &&
+static bool decode_is_listed(const struct reading *r, uint32_t count) {
+    const bool fewer = count < (uint32_t)svi_schema_columns(r->schema) &&
                        svi_schema_policy(r->schema, r->m) != SVI_MISSING_REFUSE;
     return r->names_come && r->env->order && (r->schema->columns || fewer);
 }
 
 static svs_code decode_take_array(struct reading *r, const struct svi_item *array) {
-    if (decode_is_listed(r, array))
+    if (decode_is_listed(r, array->length))
         return decode_take_listed(r, array);
     svs_code code = begin_dense(r, array->length);
     const uint8_t *p = array->body;
@@ -218,6 +221,24 @@ static double packed_float(const uint8_t *p) {
     return v;
 }
 
+static inline double decode_packed_at(const struct svi_item *ext, int i) {
+    return ext->ext == SVI_EXT_FLOAT64 ? svi_load_double(ext->body + (size_t)i * 8)
+                                       : packed_float(ext->body + (size_t)i * 4);
+}
+
+/* Packed numbers as a row of named values. */
+static svs_code decode_take_packed_listed(struct reading *r, const struct svi_item *ext, uint32_t count) {
+    const struct svi_columns *c = r->env->order;
+    svs_code code = decode_begin_listed(r, count);
+    for (int i = 0; code == SVS_OK && i < c->count; i++) {
+        const struct svi_item number = {.type = SVI_REAL, .r = decode_packed_at(ext, i)};
+        code = decode_put_named(r, c->place[i], &number);
+    }
+    if (code == SVS_OK)
+        svi_schema_end_row(r->schema, r->m);
+    return code;
+}
+
 static svs_code take_packed(struct reading *r, const struct svi_item *ext) {
     if (ext->ext != EXT_FLOAT32 && ext->ext != SVI_EXT_FLOAT64)
         return svi_fail(r->err, SVS_WRONG_TYPE,
@@ -226,14 +247,15 @@ static svs_code take_packed(struct reading *r, const struct svi_item *ext) {
     if (ext->length % size != 0)
         return svi_fail(r->err, SVS_WRONG_TYPE, "packed x has %u bytes, not a multiple of %u", ext->length,
                         size);
+    if (decode_is_listed(r, ext->length / size))
+        return decode_take_packed_listed(r, ext, ext->length / size);
     svs_code code = begin_dense(r, ext->length / size);
     if (code != SVS_OK)
         return code;
     double *row = r->m->x;
     bool bad = false;
     for (int i = 0; i < r->m->d; i++) {
-        const uint8_t *p = ext->body + (size_t)i * size;
-        row[i] = size == 8 ? svi_load_double(p) : packed_float(p);
+        row[i] = decode_packed_at(ext, i);
         bad |= !isfinite(row[i]);
     }
     for (int i = 0; bad && i < r->m->d; i++)
@@ -297,11 +319,10 @@ static svs_code column_of(const struct reading *r, const struct svi_item *key, i
 /* The column of a key; names mostly come in the order of their columns, so the place in the map is a good
  * guess. */
 static svs_code name_of(const struct reading *r, const struct svi_item *key, int guess, int *column) {
-    svs_error why = {.code = SVS_LIMIT};
     if (key->type != SVI_STRING)
         return wrong_key(r, key);
-    *column = svi_schema_column(r->schema, (const char *)key->body, key->length, guess, &why);
-    return *column >= 0 ? SVS_OK : svi_fail(r->err, why.code, "%s", why.text);
+    *column = svi_schema_column(r->schema, r->m, (const char *)key->body, key->length, guess, r->err);
+    return *column >= 0 ? SVS_OK : r->err->code;
 }
 
 static svs_code decode_take_names(struct reading *r, uint32_t pairs) {
@@ -344,6 +365,9 @@ static svs_code decode_take_map(struct reading *r, const struct svi_item *map) {
     const struct svi_shape *s = r->shape;
     struct svi_item key;
     r->at = map->body;
+    if (map->length == 0 && r->m->absent != SVI_MISSING_AUTO && s->kind != SVI_UNSET && s->kind != SVI_SPARSE &&
+        svi_schema_columns(r->schema) > 0)
+        return decode_take_names(r, 0);
     if (map->length == 0) /* a row of zeros of whatever kind the stream has, or will have */
         return decode_begin_map(r, s->kind == SVI_UNSET && s->empty_fixes ? empty_kind(s) : s->kind);
     svi_item_read(map->body, &key);

@@ -5,6 +5,9 @@
 #include "support/nomem.h"
 #include "support/apply.h"
 
+#include "engine/engine_internal.h"
+#include "learner/learner_internal.h"
+
 static const char *const settings[] = {
     "missing", "carry", "max.features", "40", "publish.every", "0", "features", "", "labels.max", "10", NULL};
 
@@ -177,10 +180,33 @@ static void test_a_refit(void **unused) {
     }
 }
 
+/* A new value for which there was no memory leaves nothing: a number that comes instead is scaled like others. */
+static void test_values_leave_nothing(void **unused) {
+    (void)unused;
+    bool failed = true;
+    for (int n = 0; failed; n++) {
+        struct speaker f;
+        speaker_open(&f, settings);
+        f.e->sink = quiet_sink;
+        say(&f, "{'x':{'a':1},'y':1}");
+        speaker_build(&f, "{'x':{'k':'one','a':2,'j':'two','i':'three','h':'four','g':'five','e':'six','f':'seven'},'y':0}");
+        left = n;
+        apply_bytes(f.e, f.frame.data, f.frame.size, NOW, false, NULL);
+        failed = left < 0;
+        left = -1;
+        last = SVS_OK;
+        say(&f, "{'x':{'b':5,'a':2,'c':1},'y':1}");
+        assert_int_equal(last, SVS_OK);
+        for (int j = 0; j < f.e->schema.shape.d; j++)
+            assert_int_equal(f.e->learner->scaler.unscaled[j], svi_schema_unscaled(&f.e->schema, j));
+        speaker_close(&f);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_new),     cmocka_unit_test(test_samples), cmocka_unit_test(test_sources),
-        cmocka_unit_test(test_replies), cmocka_unit_test(test_a_refit),
+        cmocka_unit_test(test_replies), cmocka_unit_test(test_a_refit), cmocka_unit_test(test_values_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

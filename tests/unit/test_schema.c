@@ -470,6 +470,25 @@ static void test_kept_with_fixed_columns(void **state) {
     speaker_close(&f);
 }
 
+/* Columns that were named before there was a row. */
+static void test_kept_without_a_row(void **state) {
+    static const char *const settings[] = {"novelty", "none", "categories", "k", NULL};
+    (void)state;
+    struct speaker f;
+    speaker_open(&f, settings);
+    says(&f, "{'columns':['a','k','b']}");
+    reopen(&f);
+    says(&f, "{'columns':true,'x':[1,'one',2],'y':1}");
+    assert_int_equal(feature_of(&f, "k=one"), 1);
+    speaker_close(&f);
+    speaker_open(&f, settings);
+    says(&f, "{'columns':['a','k','b']}");
+    json_decref(ask(&f, "{'op':'prune'}"));
+    says(&f, "{'x':{'k':'one'},'y':1}");
+    assert_int_equal(feature_of(&f, "k=one"), 0);
+    speaker_close(&f);
+}
+
 static void test_prune(void **state) {
     static const char *const settings[] = {"novelty", "none", "refit", "none", "window", "10", NULL};
     (void)state;
@@ -495,6 +514,195 @@ static void test_prune(void **state) {
     speaker_close(&f);
 }
 
+/* ---- what holds rows and the columns beside it */
+
+/* A number of the row in which the first word comes is one for good. */
+static void test_numbers_before_the_first_word(void **state) {
+    (void)state;
+    struct speaker f;
+    speaker_open(&f, plain);
+    says(&f, "{'x':{'a':5,'k':'one'},'y':1}");
+    refuses(&f, "{'x':{'a':'word','k':'one'},'y':0}", SVS_WRONG_TYPE, "holds numbers");
+    speaker_close(&f);
+    speaker_open(&f, plain);
+    says(&f, "{'columns':['a','b'],'x':[5,null],'missing':'mean','y':1}");
+    refuses(&f, "{'x':{'a':'word','b':1},'y':0}", SVS_WRONG_TYPE, "holds numbers");
+    speaker_close(&f);
+}
+
+/* What is refused after a feature was to change hands. */
+static void test_refused_values_change_no_hands(void **state) {
+    static const char *const few[] = {"novelty", "none", "refit", "none", "window", "2", "categories.max", "2",
+                                      "max.classes", "2", NULL};
+    (void)state;
+    struct speaker f;
+    char text[100];
+    speaker_open(&f, few);
+    for (int i = 0; i < 8; i++) {
+        snprintf(text, sizeof text, "{'x':{'k':'v%d','a':1},'y':%d}", i / 4, i % 2);
+        says(&f, text);
+    }
+    assert_int_equal(feature_of(&f, "k=v0"), 0);
+    refuses(&f, "{'x':{'k':'new','a':1},'y':7}", SVS_LIMIT, "max.classes");
+    refuses(&f, "{'x':{'k':'new','a':1e200},'y':1}", SVS_TOO_LARGE, "1e+200");
+    assert_int_equal(feature_of(&f, "k=v0"), 0);
+    assert_int_equal(feature_of(&f, "k=new"), -1);
+    says(&f, "{'x':{'k':'new','a':1},'y':1}");
+    assert_int_equal(feature_of(&f, "k=new"), 0);
+    speaker_close(&f);
+}
+
+/* A word that is refused leaves a stream of arrays what it was. */
+static void test_refused_words_make_no_columns(void **state) {
+    (void)state;
+    struct speaker f;
+    speaker_open(&f, plain);
+    says(&f, "{'columns':['a','b'],'x':[1,2],'y':1}");
+    refuses(&f, "{'x':{'a':1,'b':'word'},'y':1}", SVS_WRONG_TYPE, "holds numbers");
+    refuses(&f, "{'x':{'a':1,'k':'word'},'y':1.5}", SVS_BAD_LABEL, "1.5");
+    says(&f, "{'x':{'a':1,'b':2},'y':1}");
+    says(&f, "{'x':[3,1],'y':0}");
+    refuses(&f, "{'columns':['p','q'],'x':['v','w'],'y':1}", SVS_OTHER_COLUMNS, "p, q");
+    speaker_close(&f);
+    speaker_open(&f, plain);
+    refuses(&f, "{'columns':['p','q'],'x':['v',1],'y':1.5}", SVS_BAD_LABEL, "1.5");
+    says(&f, "{'x':{'q':1,'p':'v'},'y':1}");
+    says(&f, "{'columns':['p','q'],'x':['v',2],'y':0}");
+    assert_int_equal(svi_engine_schema(f.e)->shape.d, 2);
+    speaker_close(&f);
+}
+
+static void test_refused_words_of_fixed_columns(void **state) {
+    static const char *const fixed[] = {"novelty", "none", "features", "a,k", NULL};
+    (void)state;
+    struct speaker f;
+    speaker_open(&f, fixed);
+    refuses(&f, "{'x':{'a':1,'k':'word'},'y':1.5}", SVS_BAD_LABEL, "1.5");
+    says(&f, "{'x':[3,1],'y':0}");
+    speaker_close(&f);
+}
+
+/* Packed numbers are values of columns too. */
+static void test_packed_numbers_of_columns(void **state) {
+    static const char *const settings[] = {"novelty", "none", "categories", "k", NULL};
+    (void)state;
+    struct speaker f;
+    const double values[] = {7, 2};
+    speaker_open(&f, settings);
+    says(&f, "{'x':{'a':1,'k':'one'},'y':1}");
+    struct svi_pack p;
+    f.frame.size = 0;
+    svi_pack_begin(&p, &f.frame);
+    svi_pack_map(&p, 3);
+    svi_pack_key(&p, "columns");
+    svi_pack_array(&p, 2);
+    svi_pack_text(&p, "k");
+    svi_pack_text(&p, "a");
+    svi_put_doubles(&p, "x", values, 2);
+    svi_put_int(&p, "y", 0);
+    assert_int_equal(svi_pack_end(&p), SVS_OK);
+    struct svi_receipt r;
+    apply_bytes(f.e, f.frame.data, f.frame.size, f.now, false, &r);
+    assert_int_equal(r.accepted, 1);
+    assert_int_equal(feature_of(&f, "k=7"), 2);
+    speaker_close(&f);
+}
+
+/* A row that names no column at all. */
+static void test_rows_without_a_column(void **state) {
+    (void)state;
+    struct speaker f, given;
+    speaker_open(&f, plain);
+    speaker_open(&given, plain);
+    for (int i = 0; i < 2; i++) {
+        says(i ? &given : &f, "{'x':{'a':4,'k':'one'},'y':1}");
+        says(i ? &given : &f, "{'x':{'a':2,'k':'two'},'y':0}");
+    }
+    says(&f, "{'missing':'mean','x':{},'y':1}");
+    says(&given, "{'missing':'mean','x':{'a':null,'k':null},'y':1}");
+    same_models(&f, &given, 0);
+    assert_true(stat(&f, "filled_missing") == 1);
+    speaker_close(&f);
+    speaker_close(&given);
+}
+
+/* Columns whose names look like those of values. */
+static void test_columns_named_like_values(void **state) {
+    static const char *const few[] = {"novelty", "none", "categories.max", "1", NULL};
+    (void)state;
+    struct speaker f;
+    speaker_open(&f, few);
+    says(&f, "{'x':{'k':'one','k=(other)':5},'y':1}");
+    refuses(&f, "{'x':{'k':'two','k=(other)':4},'y':0}", SVS_BAD_COLUMN, "both");
+    says(&f, "{'x':{'k':'one','k=(other)':3},'y':0}");
+    refuses(&f, "{'x':{'k':'one','k=one':3},'y':0}", SVS_BAD_COLUMN, "both");
+    speaker_close(&f);
+    speaker_open(&f, plain);
+    says(&f, "{'x':{'k':'(other)','j':'#3'},'y':1}");
+    refuses(&f, "{'x':{'k':'one','':1},'y':1}", SVS_BAD_COLUMN, "64 bytes");
+    speaker_close(&f);
+}
+
+static void test_long_columns_are_told_apart(void **state) {
+    (void)state;
+    struct speaker f;
+    char text[300], column[65];
+    memset(column, 'c', 64);
+    column[64] = '\0';
+    speaker_open(&f, plain);
+    snprintf(text, sizeof text, "{'x':{'%s':'yes','%.63sd':'yes'},'y':1}", column, column);
+    says(&f, text);
+    assert_int_equal(svi_engine_schema(f.e)->shape.d, 2);
+    speaker_close(&f);
+}
+
+/* Prune keeps a column of which the shared value alone is held. */
+static void test_prune_keeps_shared_values(void **state) {
+    static const char *const few[] = {"novelty", "none", "refit", "none", "window", "4", "categories.max", "1",
+                                      NULL};
+    (void)state;
+    struct speaker f;
+    char text[100];
+    speaker_open(&f, few);
+    for (int i = 0; i < 8; i++) {
+        snprintf(text, sizeof text, "{'x':{'k':'%s','j':'w%d'},'y':%d}", i == 0 ? "one" : i == 3 ? "one" : "two",
+                 i % 2, i % 2);
+        says(&f, text);
+    }
+    json_decref(ask(&f, "{'op':'prune'}"));
+    assert_true(feature_of(&f, "k=(other)") >= 0);
+    for (int i = 0; i < 4; i++) {
+        snprintf(text, sizeof text, "{'x':{'k':'%s','j':'w%d'},'y':%d}", i % 2 ? "two" : "three", i % 2, i % 2);
+        says(&f, text);
+    }
+    speaker_close(&f);
+}
+
+/* A sample that was forgotten or reset gives its value back at once, whether the state was kept in between or
+ * not. */
+static void test_forgotten_values_are_free(void **state) {
+    static const char *const few[] = {"novelty", "none", "refit", "none", "window", "9", "categories.max", "2",
+                                      NULL};
+    (void)state;
+    for (int kept = 0; kept < 2; kept++)
+        for (int how = 0; how < 2; how++) {
+            struct speaker f;
+            speaker_open(&f, few);
+            says(&f, "{'x':{'k':'v0','a':1},'y':1,'id':1}");
+            for (int i = 0; i < 3; i++)
+                says(&f, "{'x':{'k':'v1','a':2},'y':0,'id':2}");
+            if (how == 0)
+                says(&f, "{'op':'forget','id':1}");
+            else
+                svi_engine_reset(f.e);
+            if (kept)
+                reopen(&f);
+            says(&f, "{'x':{'k':'new','a':1},'y':1}");
+            assert_int_equal(feature_of(&f, "k=new"), 0);
+            speaker_close(&f);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words_are_columns_of_0_and_1),
@@ -510,7 +718,18 @@ int main(void) {
         cmocka_unit_test(test_calendar),
         cmocka_unit_test(test_kept_as_it_was),
         cmocka_unit_test(test_kept_with_fixed_columns),
+        cmocka_unit_test(test_kept_without_a_row),
         cmocka_unit_test(test_prune),
+        cmocka_unit_test(test_numbers_before_the_first_word),
+        cmocka_unit_test(test_refused_values_change_no_hands),
+        cmocka_unit_test(test_refused_words_make_no_columns),
+        cmocka_unit_test(test_refused_words_of_fixed_columns),
+        cmocka_unit_test(test_packed_numbers_of_columns),
+        cmocka_unit_test(test_rows_without_a_column),
+        cmocka_unit_test(test_columns_named_like_values),
+        cmocka_unit_test(test_long_columns_are_told_apart),
+        cmocka_unit_test(test_prune_keeps_shared_values),
+        cmocka_unit_test(test_forgotten_values_are_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
