@@ -832,6 +832,10 @@ static void write_note(svi_guess *g, const char *about) {
     note_special(g);
     note_features(g);
     note_others(g);
+    if (g->whole || g->begun || g->rows >= FEW_ROWS)
+        return;
+    note_part(g);
+    note_add(g, "guessed from %d row%s", g->rows, g->rows == 1 ? "" : "s");
 }
 
 svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error *err) {

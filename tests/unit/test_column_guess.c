@@ -74,10 +74,10 @@ static void a_real_log(void **state) {
 }
 
 static void flat_json_row(FILE *to, int i) {
-    fprintf(
-        to,
-        "{\"at\":%lld,\"order_id\":\"o-%d\",\"price\":%d.25,\"kind\":\"%c\",\"open\":%s,\"meta\":{\"a\":1}}",
-        1795341930000LL + 500 * i, i, i % 40, 'a' + i % 4, i % 2 ? "true" : "false");
+    fprintf(to,
+            "{\"at\":%lld,\"order_id\":\"o-%d\",\"price\":%d.25,\"kind\":\"%c\",\"open\":%s,\"meta\":{\"a\":"
+            "1,\"to\":{\"b\":%d}},\"list\":[1]}",
+            1795341930000LL + 500 * i, i, i % 40, 'a' + i % 4, i % 2 ? "true" : "false", i * 7 % 31);
 }
 
 static void flat_json(void **state) {
@@ -85,13 +85,15 @@ static void flat_json(void **state) {
     expect_note(
         write_rows(NULL, flat_json_row, ROWS), (struct svi_reader_options){0},
         "no label: rows are scored, not learned; --label may be open, kind · time at (milliseconds since "
-        "1970) · id order_id · 2 numbers · 1 category: kind 4 · ignored: meta (no single values)",
+        "1970) · id order_id · 3 numbers · 1 category: kind 4 · ignored: meta.a (constant), list (no single "
+        "values)",
         ROWS);
     expect_note(
         write_rows(NULL, flat_json_row, ROWS),
         (struct svi_reader_options){.label = "price", .label_required = true},
         "label price (many different numbers: give --task regress to learn them) · time at (milliseconds "
-        "since 1970) · id order_id · 1 number · 1 category: kind 4 · ignored: meta (no single values)",
+        "since 1970) · id order_id · 2 numbers · 1 category: kind 4 · ignored: meta.a (constant), list (no "
+        "single values)",
         ROWS);
 }
 
