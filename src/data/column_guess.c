@@ -114,16 +114,19 @@ void svi_guess_rename(svi_guess *g, int column, struct svi_span name) {
     c->name[length] = 0;
 }
 
-/* digits,digits: a number with a decimal comma, or with one between thousands. */
+/* digits,digits: a number with a decimal comma, or with one between thousands; or 1.234,5. */
 static bool has_decimal_comma(struct svi_span s, bool *thousands) {
     const char *p = s.at + (s.at < s.end && (*s.at == '-' || *s.at == '+'));
     const char *first = p, *comma = NULL;
+    bool points = false;
     for (; p < s.end; p++)
         if (*p == ',' && !comma && p > first)
             comma = p;
+        else if (*p == '.' && !comma && p > first && s.end - p > 4 && (p[4] == '.' || p[4] == ','))
+            points = true;
         else if (!isdigit((unsigned char)*p))
             return false;
-    *thousands = comma && s.end - comma == 4 && comma - first <= 3 && *first != '0';
+    *thousands = comma && !points && s.end - comma == 4 && comma - first <= 3 && *first != '0';
     return comma && comma + 1 < s.end;
 }
 
@@ -755,7 +758,7 @@ static void note_special(svi_guess *g) {
                 continue;
             note_part(g);
             note_add(g, "%s %s", all[k].word, shown_name(c, name));
-            if (c->is.use == SVI_USE_TIME && c->seen > 0)
+            if (c->is.use == SVI_USE_TIME && (holds_times(c) || c->is.unit != SVI_TIME_UNKNOWN))
                 note_add(g, " (%s%s)", holds_times(c) ? "ISO 8601" : svi_time_unit_name(c->is.unit),
                          holds_times(c) ? "" : " since 1970");
         }
@@ -818,6 +821,27 @@ static void note_others(svi_guess *g) {
         note_add(g, " and %d more", constant - SHOWN);
 }
 
+/* Names of the settings that no column has: the columns of a CSV are all there. */
+static void note_strangers(svi_guess *g) {
+    const char *const lists[] = {g->o->ignore, g->o->categories, g->o->numbers};
+    int shown = 0;
+    for (int k = 0; k < 3; k++)
+        for (const char *p = lists[k]; g->closed && p && *p;) {
+            const char *end = strchrnul(p, ',');
+            const struct svi_span name = svi_trim((struct svi_span){p, end});
+            char text[NAME_TEXT];
+            bool there = name.at == name.end;
+            for (int i = 0; i < g->count && !there; i++)
+                there = svi_span_is(name, g->columns[i].name);
+            if (!there && shown == 0)
+                note_part(g);
+            if (!there)
+                note_add(g, "%s %s",
+                         shown++ ? "," : "no such column:", svi_span_text(name, text, sizeof text));
+            p = *end ? end + 1 : end;
+        }
+}
+
 static void write_note(svi_guess *g, const char *about) {
     const struct guessed *label = NULL;
     for (int i = 0; i < g->count; i++)
@@ -832,6 +856,7 @@ static void write_note(svi_guess *g, const char *about) {
     note_special(g);
     note_features(g);
     note_others(g);
+    note_strangers(g);
     if (g->whole || g->begun || g->rows >= FEW_ROWS)
         return;
     note_part(g);

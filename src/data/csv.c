@@ -196,7 +196,8 @@ static svs_code csv_check_names(const struct csv *h, svs_error *err) {
         const int place =
             svs_features_add(names, h->names[i].at, (size_t)(h->names[i].end - h->names[i].at), &why);
         if (place < 0)
-            code = svi_fail(err, why.code, "column %d of the header: %.200s", i + 1, why.text);
+            code = svi_fail(err, why.code, "column %d of the header: %.200s: rename it in the first line",
+                            i + 1, why.text);
         else if (place < i)
             code = svi_fail(err, SVS_SETTING, "the header has the column \"%s\" twice: rename one of them",
                             svi_span_text(h->names[i], text, sizeof text));
@@ -335,6 +336,10 @@ static svs_code csv_decide(void *state, bool whole, svs_error *err) {
         c->cell->name = h->names[i].at;
         c->cell->name_length = (uint32_t)(h->names[i].end - h->names[i].at);
     }
+    if (code == SVS_OK && h->cell_count == 0 && h->count == 1)
+        return svi_fail(err, SVS_SETTING,
+                        "there is no feature column: the first line has one cell; commas, semicolons, tabs "
+                        "or bars part cells");
     if (code == SVS_OK && h->cell_count == 0)
         return svi_fail(err, SVS_SETTING, "there is no feature column: %.200s", svi_guess_note(h->guess));
     return code;
@@ -378,17 +383,20 @@ static svs_code csv_refuse_cell(const struct csv_row *r, int column, struct svi_
     return svi_fail(r->err, SVS_WRONG_TYPE, "column \"%s\": \"%s\" is not %s", name, text, wanted);
 }
 
-/* The number with a point in the place of its comma. */
+/* The number with a point in the place of its comma, and none between thousands. */
 static bool csv_comma_number(struct svi_span cell, double *value) {
     char text[COMMA_TEXT + SVI_NUMBER_PAD + 1] = "";
     const size_t length = (size_t)(cell.end - cell.at);
-    char *comma;
+    size_t used = 0;
     if (length >= COMMA_TEXT)
         return false;
-    memcpy(text, cell.at, length);
-    if ((comma = memchr(text, ',', length)))
-        *comma = '.';
-    return svi_cell_number((struct svi_span){text, text + length}, value);
+    const bool comma = memchr(cell.at, ',', length) != NULL;
+    for (const char *p = cell.at; p < cell.end; p++)
+        if (*p == ',')
+            text[used++] = '.';
+        else if (*p != '.' || !comma)
+            text[used++] = *p;
+    return svi_cell_number((struct svi_span){text, text + used}, value);
 }
 
 static svs_code csv_take_number(const struct csv_row *r, int column, struct svi_span cell, double *value,

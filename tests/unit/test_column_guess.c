@@ -243,6 +243,18 @@ static void amounts_are_numbers(void **state) {
     }
 }
 
+static void german_row(FILE *to, int i) {
+    fprintf(to, "%d.%03d,%02d;%d;%d", 1 + i % 9, i * 37 % 1000, i % 30, i * 7 % 23, i % 2);
+}
+
+static void names_of_no_column_are_said(void **state) {
+    (void)state;
+    expect_note(write_rows("a;b;label", german_row, ROWS),
+                (struct svi_reader_options){.ignore = "d, b", .categories = "B"},
+                "label label (0, 1) · 1 number (with decimal commas) · ignored: b · no such column: d, B",
+                ROWS);
+}
+
 static void odd_row(FILE *to, int i) {
     fprintf(to, "%s,%d,%s", i == 30 ? "broken" : "1.5", i % 7, i % 10 == 3 ? "12%" : "0.5");
 }
@@ -357,6 +369,7 @@ int main(void) {
         cmocka_unit_test(a_label_is_a_clear_winner_only),
         cmocka_unit_test(a_label_by_its_place),
         cmocka_unit_test(amounts_are_numbers),
+        cmocka_unit_test(names_of_no_column_are_said),
         cmocka_unit_test(silence_decides),
         cmocka_unit_test(known_columns_stay),
     };

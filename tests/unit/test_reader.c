@@ -324,6 +324,9 @@ static const struct refusal failures[] = {
      "a\0,\0",
      "setting", "convert it with iconv -f UTF-16 -t UTF-8"},
     {"csv", "label\n", "setting", "no feature column"},
+    {"csv", "a,label\r1,2\r", "setting", "CR alone"},
+    {"auto", "[\n{\"a\":1}]\n", "setting", "jq -c '.[]'"},
+    {"jsonl", "{\n\"a\":1\n}\n", "setting", "jq -c . "},
     {"csv", "a,\"b,label\n", "setting", "quotes"},
     {"csv", "a,\xff\xfe,label\n", "bad_column", "UTF-8"},
 };
