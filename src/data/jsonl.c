@@ -7,9 +7,7 @@
  * cells. Strings without escapes are views of the line, others are unescaped into the state's rooms. null is
  * as if the key were not there, and a missing value as a feature.
  *
- * An object in a flat map is more columns: load.cpu is the value of cpu in the object load. Their names are
- * put together in the state's room, which is made for the longest row there can be before anything points
- * into it.
+ * An object in a flat map is more columns, load.cpu, whose names are put together in the state's room.
  *
  * What the columns of flat maps are is guessed from the first ones (column_guess.h); in samples as on the
  * wire numbers are numbers and strings are words.
@@ -243,7 +241,7 @@ static svs_code jsonl_take_array(struct jsonl_row *r, const char *array) {
     return SVS_OK;
 }
 
-/* Made once a row. */
+/* Made once a row, before anything points into it, for the longest that can come. */
 static bool jsonl_make_room(const struct jsonl_row *r) {
     struct jsonl *j = r->state;
     const size_t whole = (size_t)(r->line.end - r->line.at);
