@@ -15,6 +15,7 @@ static svs_code novelty_rows_read_table(const struct cli_args *a, const char *pa
     struct svi_table_options o = cli_table_options(a, progress);
     o.task = SVS_CLASSIFY;
     o.unlabelled = o.exact = true;
+    o.reader.placed = false; /* what is normal is told by a name only */
     if (model) {
         o.names = model->features;
         o.features = o.name_count = model->d / model->lags;

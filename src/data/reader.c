@@ -202,6 +202,11 @@ static bool is_utf16(struct svi_span line) {
                            memchr(line.at, 0, length < 4 ? length : 4));
 }
 
+/* sep=; stands before the first line of a CSV and tells a spreadsheet what parts cells. */
+static bool is_separator_hint(struct svi_span line) {
+    return line.end - line.at == 5 && memcmp(line.at, "sep=", 4) == 0;
+}
+
 /* The beginning of an array of objects, or of an object on several lines: the filter of jq that makes one
  * object a line of it. NULL: neither. */
 static const char *json_on_many_lines(struct svi_span line) {
@@ -306,7 +311,7 @@ static enum svi_read reader_step(svi_reader *r, struct svi_message *m, bool *aga
     }
     if (!r->state) {
         const struct svi_span text = svi_trim(r->line);
-        if (text.at == text.end)
+        if (text.at == text.end || is_separator_hint(text))
             return SVI_READ_MORE;
         if (reader_begin(r, &why) != SVS_OK)
             return *again = false, reader_refuse(r, SVI_READ_FAIL, &why, err);

@@ -249,7 +249,7 @@ static void german_row(FILE *to, int i) {
 
 static void names_of_no_column_are_said(void **state) {
     (void)state;
-    expect_note(write_rows("a;b;label", german_row, ROWS),
+    expect_note(write_rows("sep=;\na;b;label", german_row, ROWS),
                 (struct svi_reader_options){.ignore = "d, b", .categories = "B"},
                 "label label (0, 1) · 1 number (with decimal commas) · ignored: b · no such column: d, B",
                 ROWS);
