@@ -48,6 +48,9 @@ typedef struct svs_kernel_model {
     const svs_value *classes; /* as in svs_model: with one row of SVS_ONE_VS_REST positive = classes[1] */
     const char *method;       /* "alfpgm", "sgd-lssvm", "libsvm"; static */
     double C;
+    const char *const *features; /* support.d names, or NULL */
+    const void *schema;          /* as in svs_model, with features; NULL = none */
+    size_t schema_size;          /* bytes of it */
 } svs_kernel_model;
 
 /* Decision values of one row of `x` (columns beyond the model's d count for nothing); out: m->rows values.

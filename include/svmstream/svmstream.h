@@ -13,6 +13,7 @@
 #include "svmstream/novelty.h"
 #include "svmstream/outbox.h"
 #include "svmstream/rows.h"
+#include "svmstream/raw_rows.h"
 #include "svmstream/solver.h"
 #include "svmstream/train.h"
 #include "svmstream/value.h"

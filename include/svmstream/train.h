@@ -33,6 +33,7 @@ typedef struct svs_train_options {
     bool scale; /* standardise the columns for the solver; the model is in raw units all the same (linear
                    only) */
     const double *class_weight; /* class_count factors of C, or NULL */
+    const uint8_t *unscaled;    /* d flags: not 0 = `scale` leaves the column as it is; or NULL */
 } svs_train_options;
 
 /* C 1, hinge with p = 2, L2, bias 1 appended, linear, no scaling. */

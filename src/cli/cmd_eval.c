@@ -100,6 +100,9 @@ static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message
     e->located = what == SVI_READ_BAD;
     if (what == SVI_READ_BAD)
         svi_engine_refuse(e->engine, why->code, why->text, bytes, length, e->now);
+    else if (e->args->settings.calendar[0] && isnan(m->ts)) /* the time of today says nothing about the row */
+        svi_engine_refuse(e->engine, SVS_SETTING, "the setting calendar needs the row's time: name its column by --ts",
+                          bytes, length, e->now);
     else
         svi_engine_message(e->engine, m, bytes, length, e->now, NULL);
     svi_engine_refit_here(e->engine); /* between two rows: the result depends on the file alone */

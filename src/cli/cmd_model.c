@@ -16,6 +16,7 @@
 #include "formats/checked_file.h"
 #include "formats/file_io.h"
 #include "formats/model_file.h"
+#include "formats/schema_text.h"
 
 #define ASK_TIMEOUT 10 /* seconds */
 #define NAME_SIZE   (4 * SVS_NAME_MAX + 8)
@@ -168,8 +169,10 @@ static int cmd_model_show(const struct cli_args *a) {
     struct model_source s = {.args = a};
     svs_error err;
     svs_code code = cmd_model_load(&s, &err);
-    if (code == SVS_OK)
+    if (code == SVS_OK) {
         print_model_table(s.model, cli_integer(a, "top"));
+        code = svi_schema_print(s.model, stdout, &err);
+    }
     return cmd_model_end(&s, code, &err);
 }
 

@@ -26,6 +26,7 @@
 #include "novelty/lags.h"
 #include "novelty/novelty_model.h"
 #include "wire/json.h"
+#include "wire/schema_map.h"
 
 #define NAME_ROOM  (SVS_NAME_MAX + 16) /* a name with its lag */
 #define NAME_SHOWN 60
@@ -77,6 +78,21 @@ static void novelty_train_show_progress(void *user, int member, int members, int
     cli_progress_line(&t->progress, line);
 }
 
+/* What the columns are goes into the model, where there is more to know of them than names. */
+static svs_code novelty_train_describe(const struct novelty_train *t, svs_error *err) {
+    const struct svi_schema *s = t->rows.table.schema;
+    struct svi_bytes bytes = {0};
+    if (!t->rows.names || !svi_schema_matters(s, false))
+        return SVS_OK;
+    svs_code code = svi_schema_encode(s, t->rows.width, NULL, t->args->settings.zone, &bytes);
+    if (code == SVS_OK)
+        code = svi_novelty_model_describe(t->model, bytes.data, bytes.size, err);
+    else
+        svi_fail_memory(err, "the columns of the file");
+    svi_bytes_clear(&bytes);
+    return code;
+}
+
 static svs_code novelty_train_fit(struct novelty_train *t, svs_error *err) {
     const struct cli_novelty_rows *r = &t->rows;
     const double start = svi_monotonic();
@@ -96,7 +112,7 @@ static svs_code novelty_train_fit(struct novelty_train *t, svs_error *err) {
         t->model->differences = t->differences;
     }
     svi_pool_free(&pool);
-    return code;
+    return code == SVS_OK ? novelty_train_describe(t, err) : code;
 }
 
 static void novelty_train_print_data(const struct novelty_train *t) {
@@ -512,9 +528,11 @@ const struct cli_command cli_novelty = {
         "  svmstream novelty score --ts t --label is_anomaly machine.csv machine.novelty scores.csv\n"
         "  svmstream novelty score --ts t --label is_anomaly --plot machine.svg machine.csv machine.novelty\n"
         "  svmstream novelty show machine.novelty",
-    .keys = "novelty novelty.kernel novelty.gamma novelty.theta novelty.epsilon novelty.m novelty.max "
-            "novelty.lags novelty.differences "
-            "novelty.trim label ts features scale in.format max.features seed",
+    .keys =
+        "novelty novelty.kernel novelty.gamma novelty.theta novelty.epsilon novelty.m novelty.max "
+        "novelty.lags novelty.differences "
+        "novelty.trim label ts id columns no-header categories numbers ignore missing.words categories.max "
+        "hash calendar zone features scale in.format max.features seed",
     .options = options,
     .verbs = verbs,
     .unchecked = true};

@@ -15,11 +15,14 @@
 #include "formats/file_io.h"
 #include "formats/model_file.h"
 #include "solver/predictor.h"
+#include "wire/schema_map.h"
 
 struct predict {
     const struct cli_args *args;
     struct svi_machine machine;
     struct svi_table table;
+    struct svi_model_schema schema; /* of the model */
+    bool schemed;                   /* it has one */
     struct cli_progress progress;
     FILE *out;
     svs_task task;
@@ -41,9 +44,25 @@ static void know_model(struct predict *p) {
     p->d = l ? l->d : k->support.d;
 }
 
+/* The columns as the model knows them; the settings say what a missing value is, if they do. */
+static svs_code cmd_predict_know_columns(struct predict *p, svs_error *err) {
+    const svs_model *l = p->machine.linear;
+    const svs_kernel_model *k = p->machine.kernel;
+    const uint8_t *at = l ? l->schema : k->schema;
+    if (!at)
+        return SVS_OK;
+    svs_code code = svi_schema_decode(&p->schema, l ? l->features : k->features, p->d, at,
+                                      at + (l ? l->schema_size : k->schema_size), err);
+    p->schemed = code == SVS_OK;
+    if (p->schemed && cli_given(p->args, "missing"))
+        p->schema.schema.o.missing = (enum svi_missing)p->args->settings.missing;
+    return code;
+}
+
 static svs_code cmd_predict_read_rows(struct predict *p, svs_error *err) {
     const svs_model *l = p->machine.linear;
-    struct svi_table_options o = cli_table_options(p->args, &p->progress);
+    struct svi_schema_options schema;
+    struct svi_table_options o = cli_table_options(p->args, &schema, &p->progress);
     o.task = p->task;
     o.unlabelled = true;
     o.reader.label_required = false;
@@ -52,6 +71,12 @@ static svs_code cmd_predict_read_rows(struct predict *p, svs_error *err) {
     o.known = p->classes;
     o.known_count = p->class_count;
     o.names = l ? l->features : NULL;
+    if (p->schemed) {
+        o.model = &p->schema.schema;
+        o.means = p->schema.mean;
+    } else {
+        o.no_means = !cli_given(p->args, "missing");
+    }
     return svi_table_read(&p->table, p->args->positional[0], &o, err);
 }
 
@@ -202,7 +227,9 @@ static svs_code cmd_predict_work(struct predict *p, svs_error *err) {
     if (p->task == SVS_REGRESS && (cli_has(p->args, "scores-out") || cli_has(p->args, "confusion")))
         return svi_fail(err, SVS_SETTING, "the model is a regression: --%s is for classes",
                         cli_has(p->args, "scores-out") ? "scores-out" : "confusion");
-    code = cmd_predict_read_rows(p, err);
+    code = cmd_predict_know_columns(p, err);
+    if (code == SVS_OK)
+        code = cmd_predict_read_rows(p, err);
     if (code == SVS_OK)
         code = svi_predictor_init(&p->predictor, p->machine.linear, p->machine.kernel,
                                   p->table.examples.rows.d, err);
@@ -229,6 +256,7 @@ static int cmd_predict_run(const struct cli_args *a) {
     svi_predictor_clear(&p.predictor);
     svi_free(p.confusion);
     svi_table_clear(&p.table);
+    svi_model_schema_clear(&p.schema);
     svi_machine_clear(&p.machine);
     return cli_end(a, code, &err);
 }
@@ -246,11 +274,12 @@ const struct cli_command cli_predict = {
         "Writes one prediction per line to OUTPUT and the quality to standard output; without OUTPUT the\n"
         "predictions go to standard output and the quality to standard error. MODEL is a file of `train`,\n"
         "of LIBLINEAR or of LIBSVM, or a model event that was saved. Columns are matched by name where\n"
-        "file and model have names, by position otherwise.\n"
+        "file and model have names, by position otherwise. A model of a log takes logs: with words, times\n"
+        "and missing values (`svmstream help training`).\n"
         "\n"
         "  svmstream predict a9a.t.svm a9a.model a9a.out\n"
         "  svmstream predict -b new.csv weather.model",
-    .keys = "label id ts weight in.format",
+    .keys = "label id ts weight columns no-header ignore missing missing.words in.format",
     .options = options,
     .unchecked = true,
     .run = cmd_predict_run};

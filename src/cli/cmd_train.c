@@ -18,6 +18,7 @@
 #include "cli/table_in.h"
 #include "formats/model_file.h"
 #include "solver/predictor.h"
+#include "wire/schema_map.h"
 
 #define LABEL_TEXT (4 * SVS_NAME_MAX + 4)
 
@@ -30,6 +31,8 @@ struct train {
     double from, to;
     struct svi_table table;
     double *class_weight;
+    uint8_t *unscaled;       /* by column */
+    struct svi_bytes schema; /* of the columns, for the model; empty: it needs none */
     struct cli_progress progress;
     double first_gap, first_time; /* of the solver at work, for the ETA */
     svs_solver at_work;
@@ -270,7 +273,8 @@ static bool cmd_train_show_progress(void *user, const svs_progress *p) {
 /* ---- the work */
 
 static svs_code read_examples(struct train *t, svs_error *err) {
-    struct svi_table_options o = cli_table_options(t->args, &t->progress);
+    struct svi_schema_options schema;
+    struct svi_table_options o = cli_table_options(t->args, &schema, &t->progress);
     o.reader.label_needed = true;
     o.task = (svs_task)t->args->settings.task;
     return svi_table_read(&t->table, t->args->positional[0], &o, err);
@@ -358,6 +362,34 @@ static void cmd_train_warn(const struct train *t, const svs_trained *m) {
                  cmd_train_advice(worst, m->kernel));
 }
 
+/* What the columns are goes into the model, where there is more to know of them than names. */
+static svs_code cmd_train_describe(struct train *t, svs_error *err) {
+    const svs_examples *e = &t->table.examples;
+    const struct svi_schema *s = t->table.schema;
+    t->unscaled = svi_alloc((size_t)e->rows.d);
+    if (!t->unscaled)
+        return svi_fail_memory(err, "the columns of the file");
+    for (int j = 0; j < e->rows.d && j < s->shape.d; j++)
+        t->unscaled[j] = svi_schema_unscaled(s, j);
+    if (e->features && svi_schema_matters(s, t->table.filled > 0) &&
+        svi_schema_encode(s, e->rows.d, t->table.means, t->args->settings.zone, &t->schema) != SVS_OK)
+        return svi_fail_memory(err, "the columns of the file");
+    return SVS_OK;
+}
+
+static void cmd_train_add_schema(const struct train *t, const svs_trained *m) {
+    if (t->schema.size == 0)
+        return;
+    if (m->linear) {
+        m->linear->schema = t->schema.data;
+        m->linear->schema_size = t->schema.size;
+    } else {
+        m->kernel->features = t->table.examples.features;
+        m->kernel->schema = t->schema.data;
+        m->kernel->schema_size = t->schema.size;
+    }
+}
+
 static svs_code train_model(struct train *t, svs_error *err) {
     svs_trained m = {0};
     char path[4096];
@@ -368,6 +400,7 @@ static svs_code train_model(struct train *t, svs_error *err) {
     cli_output_name(t->args, 1, 0, ".model", path, sizeof path);
     const struct svi_machine machine = {m.linear, m.kernel};
     double quality = 0;
+    cmd_train_add_schema(t, &m);
     if (!t->args->quiet)
         code = training_quality(t, &m, &quality, err);
     if (code == SVS_OK)
@@ -378,6 +411,12 @@ static svs_code train_model(struct train *t, svs_error *err) {
     }
     if (code == SVS_OK)
         cmd_train_warn(t, &m);
+    if (code == SVS_OK && t->schema.size > 0 && t->format != SVI_FORMAT_OWN)
+        cli_fail(
+            t->args,
+            "WARNING: this format cannot hold what the columns are (words, times, means): %s is good for "
+            "rows of the same %d numbers only; --format own keeps the columns",
+            path, t->table.examples.rows.d);
     svs_trained_clear(&m);
     return code;
 }
@@ -418,8 +457,11 @@ static svs_code cmd_train_work(struct train *t, svs_error *err) {
     svs_code code = read_examples(t, err);
     if (code == SVS_OK)
         code = cmd_train_weights(t, err);
+    if (code == SVS_OK)
+        code = cmd_train_describe(t, err);
     if (code != SVS_OK)
         return code;
+    t->o.unscaled = t->unscaled;
     t->o.class_weight = t->class_weight;
     t->o.solve.progress = cmd_train_show_progress;
     t->o.solve.user = t;
@@ -440,6 +482,8 @@ static int cmd_train_run(const struct cli_args *given) {
     cli_progress_end(&t.progress);
     svi_table_clear(&t.table);
     svi_free(t.class_weight);
+    svi_free(t.unscaled);
+    svi_bytes_clear(&t.schema);
     return cli_end(a, code, &err);
 }
 
@@ -492,8 +536,8 @@ const struct cli_command cli_train = {
         "  svmstream train -t rbf -g 0.5 --loss l1 --format libsvm data.svm data.model\n"
         "  svmstream train -v 5 weather.csv.gz\n"
         "  svmstream train --search-C a9a.svm",
-    .keys = "C task label id ts weight columns no-header categories numbers ignore missing.words "
-            "scale in.format max.features seed threads",
+    .keys = "C task label id ts weight columns no-header categories numbers ignore missing missing.words "
+            "categories.max hash calendar zone unscaled scale in.format max.features seed threads",
     .options = options,
     .unchecked = true,
     .run = cmd_train_run};

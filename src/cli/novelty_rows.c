@@ -8,15 +8,25 @@
 #include "base/fail.h"
 #include "linalg/kernels.h"
 #include "novelty/lags.h"
+#include "wire/schema_map.h"
 
 static svs_code novelty_rows_read_table(const struct cli_args *a, const char *path,
                                         const svs_novelty_model *model, struct cli_progress *progress,
                                         struct cli_novelty_rows *r, svs_error *err) {
-    struct svi_table_options o = cli_table_options(a, progress);
+    struct svi_schema_options schema;
+    struct svi_table_options o = cli_table_options(a, &schema, progress);
     o.task = SVS_CLASSIFY;
-    o.unlabelled = o.exact = true;
+    o.unlabelled = o.exact = o.keep_missing = true;
     o.reader.placed = false; /* what is normal is told by a name only */
-    if (model) {
+    if (model && model->schema) {
+        const uint8_t *at = model->schema;
+        if (svi_schema_decode(&r->schema, model->features, model->d / model->lags, at,
+                              at + model->schema_size, err) != SVS_OK)
+            return err->code;
+        o.model = &r->schema.schema;
+        o.exact = false;
+        o.features = model->d / model->lags;
+    } else if (model) {
         o.names = model->features;
         o.features = o.name_count = model->d / model->lags;
     } else {
@@ -103,6 +113,7 @@ void cli_novelty_clear(struct cli_novelty_rows *r) {
     svi_free(r->anomaly);
     svi_free(r->touched);
     svi_table_clear(&r->table);
+    svi_model_schema_clear(&r->schema);
 }
 
 svs_code cli_novelty_keep_normal(struct cli_novelty_rows *r, svs_error *err) {

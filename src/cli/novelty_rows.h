@@ -4,6 +4,7 @@
 #define SVI_NOVELTY_ROWS_H
 
 #include "cli/table_in.h"
+#include "features/model_schema.h"
 #include "svmstream/novelty.h"
 
 /* Row i ends with sample i + skipped of the file. */
@@ -17,6 +18,7 @@ struct cli_novelty_rows {
     int width;                 /* features of one sample */
     int64_t normal, anomalous; /* rows of either kind */
     struct svi_table table;
+    struct svi_model_schema schema; /* of the model */
     double *joined; /* rows that are not the table's own; NULL = they are */
 };
 

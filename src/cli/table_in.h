@@ -4,15 +4,16 @@
 
 #include "cli/command.h"
 #include "cli/progress.h"
-#include "data/table.h"
+#include "features/table.h"
 
 /* What the settings say about columns, format and limits, and a progress line; the task and all else is the
- * command's to add. */
-struct svi_table_options cli_table_options(const struct cli_args *a, struct cli_progress *progress);
+ * command's to add. The options of the schema must live while the table is read. */
+struct svi_table_options cli_table_options(const struct cli_args *a, struct svi_schema_options *schema,
+                                           struct cli_progress *progress);
 
 /* Looks at the first rows of a file before it is read, unless it is standard input, which has them only once:
- * what its columns are goes to standard error, and where the task is not given and the label has many different
- * numbers it becomes a regression. What is wrong with the file is said when it is read. */
+ * what its columns are goes to standard error, and where the task is not given and the label has many
+ * different numbers it becomes a regression. What is wrong with the file is said when it is read. */
 void cli_look_at_table(struct cli_args *a, const char *path);
 
 #endif

@@ -40,6 +40,8 @@ void svi_engine_free(svi_engine **e) {
     svi_free((*e)->carried);
     svi_free((*e)->gaps);
     svi_free((*e)->names);
+    svi_free((*e)->means);
+    svi_bytes_clear(&(*e)->columns_of_model);
     svi_bytes_clear(&(*e)->last_model);
     svi_free(*e);
     *e = NULL;

@@ -123,7 +123,7 @@ struct svi_engine_progress {
 };
 void svi_engine_progress(svi_engine *e, struct svi_engine_progress *out);
 
-/* The present model with seen, features and quality. Pointers valid until the next call. */
+/* The present model with seen, features, quality and the schema. Pointers valid until the next call. */
 svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count,
                           svs_error *err);
 

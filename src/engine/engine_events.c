@@ -13,6 +13,8 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "engine/engine_internal.h"
+#include "learner/learner_held.h"
+#include "wire/schema_map.h"
 
 #define SAMPLE_BYTES 64  /* of a refused element are shown */
 #define RATE_SMOOTH  0.5 /* weight of the newest stretch */
@@ -100,6 +102,27 @@ static const char *const *names_of(struct svi_engine *e, int d) {
     return e->names;
 }
 
+/* How raw rows become what the model takes, where there is more to know than names. A mean is part of it where
+ * one is put in the place of missing values, or would be for some of the forms in which rows come. */
+static svs_code engine_describe(struct svi_engine *e, svs_model *m, svs_error *err) {
+    const struct svi_schema *s = &e->schema;
+    const bool filled = e->counters.of[SVI_COUNTER_FILLED_MISSING].count > 0;
+    const bool means = s->o.missing == SVI_MISSING_MEAN || s->o.missing == SVI_MISSING_AUTO;
+    if (!m->features || !svi_schema_matters(s, filled))
+        return SVS_OK;
+    if (means && !e->means && !(e->means = svi_alloc_array((size_t)e->s.max_features, sizeof *e->means)))
+        return svi_fail_memory(err, "the means of the features");
+    for (int j = 0; means && j < m->d; j++)
+        if (!s->columns || (!s->one_hot[j] && s->owner[j] >= 0))
+            e->means[j] = svi_learner_mean(e->learner, j);
+    e->columns_of_model.size = 0;
+    if (svi_schema_encode(s, m->d, means ? e->means : NULL, e->s.zone, &e->columns_of_model) != SVS_OK)
+        return svi_fail_memory(err, "the schema of a model");
+    m->schema = e->columns_of_model.data;
+    m->schema_size = e->columns_of_model.size;
+    return SVS_OK;
+}
+
 /* The refit's model with what only the learner knows. */
 static void take_refit(const struct svi_engine *e, svs_model *m) {
     const svs_value *classes = m->classes;
@@ -110,8 +133,7 @@ static void take_refit(const struct svi_engine *e, svs_model *m) {
     m->serves = e->refit.serves;
 }
 
-svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count,
-                          svs_error *err) {
+svs_code svi_engine_weights(svi_engine *e, svs_model *m, svs_error *err) {
     svs_code code = svs_learner_model(e->learner, m, err);
     if (code != SVS_OK)
         return code;
@@ -119,9 +141,17 @@ svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure *
         take_refit(e, m);
     m->seen = e->counters.of[SVI_COUNTER_SEEN].count;
     m->features = names_of(e, m->d);
+    return SVS_OK;
+}
+
+svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count,
+                          svs_error *err) {
+    svs_code code = svi_engine_weights(e, m, err);
+    if (code != SVS_OK)
+        return code;
     *quality = e->quality;
     *quality_count = svi_metrics_figures(e->metrics, e->quality);
-    return SVS_OK;
+    return engine_describe(e, m, err);
 }
 
 svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *event, svs_error *err) {
@@ -161,6 +191,8 @@ void svi_publish_refit(struct svi_engine *e) {
         take_refit(e, &m);
         m.seen = e->counters.of[SVI_COUNTER_SEEN].count;
         m.features = names_of(e, m.d);
+        if (engine_describe(e, &m, &err) != SVS_OK)
+            m.schema = NULL;
         e->counters.of[SVI_COUNTER_PUBLISHED_MODELS].count++;
         svi_publish(e, &event);
     }

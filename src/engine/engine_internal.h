@@ -32,6 +32,8 @@ struct svi_engine {
     double *carried;    /* missing == carry: the last accepted value of each column, NAN = none; else NULL */
     const char **names; /* of the columns, as a model event points to them */
     int name_room, name_count;
+    double *means;            /* of the features, as a model event carries them; room for max_features */
+    struct svi_bytes columns_of_model; /* its key `schema` */
 
     double time;                      /* engine time, -DBL_MAX before the first sample */
     bool by_arrival;                  /* it is the arrival of a sample, not the time stamp of one */
@@ -94,6 +96,9 @@ void svi_publish_refit(struct svi_engine *e);
 /* Counts a refusal and publishes it; `bytes`: what was refused. */
 void svi_publish_error(struct svi_engine *e, svs_code code, const char *reason, const void *bytes,
                        size_t length, double now);
+
+/* The present model with seen and features, without its schema: what scores. */
+svs_code svi_engine_weights(struct svi_engine *e, svs_model *m, svs_error *err);
 
 /* Room for the names of d columns. */
 svs_code svi_publish_reserve(struct svi_engine *e, int d, svs_error *err);

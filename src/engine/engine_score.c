@@ -20,10 +20,8 @@ static double *engine_score_widen(const struct svi_engine *e, const struct svi_m
 
 static svs_code engine_score_score(struct svi_engine *e, const struct svi_message *m, struct svi_scored *out,
                                    svs_error *err) {
-    const struct svi_figure *quality;
     svs_model model;
-    int count;
-    svs_code code = svi_engine_model(e, &model, &quality, &count, err);
+    svs_code code = svi_engine_weights(e, &model, err);
     if (code != SVS_OK)
         return code;
     double *x = engine_score_widen(e, m, model.d),

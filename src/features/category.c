@@ -1,3 +1,8 @@
+/* The features of a category's values. A value is found by the name of its feature, `column=word`, cut where
+ * that would be too long. One that is new gets a feature of its own while there is room (category_new_value),
+ * else that of the value that was not seen for the longest time, if no held sample has it
+ * (category_find_free), else shares one with all further values (category_other). Nothing is made for a
+ * closed schema: svi_category_known looks in the same order. */
 #include "features/category.h"
 
 #include <stdio.h>
@@ -87,7 +92,8 @@ static svs_code category_room(struct svi_schema *s, svs_error *err) {
 
 static int category_take_over(struct svi_schema *s, int feature, const char *key, size_t length,
                               svs_error *err) {
-    char *name = category_room(s, err) == SVS_OK ? svi_features_new_name(s->shape.names, key, length, err) : NULL;
+    char *name =
+        category_room(s, err) == SVS_OK ? svi_features_new_name(s->shape.names, key, length, err) : NULL;
     if (!name)
         return -1;
     s->renewed[s->renewed_count++] = (struct svi_handover){
@@ -96,14 +102,39 @@ static int category_take_over(struct svi_schema *s, int feature, const char *key
     return feature;
 }
 
-/* What further values share. */
-static int category_other(struct svi_schema *s, int column, const char *word, size_t length, svs_error *err) {
-    char key[SVS_NAME_MAX + 1], share[16] = "(other)";
+/* The name of what further values share. */
+static size_t category_shared_key(const struct svi_schema *s, char key[SVS_NAME_MAX + 1], int column,
+                                  const char *word, size_t length) {
+    char share[16] = "(other)";
     if (s->o.hash > 0)
         snprintf(share, sizeof share, "#%u",
                  (unsigned)(category_hash(word, length) & ((UINT64_C(1) << s->o.hash) - 1)));
-    const size_t size = category_key(key, svs_features_name(s->columns, column), share, strlen(share));
+    return category_key(key, svs_features_name(s->columns, column), share, strlen(share));
+}
+
+static int category_other(struct svi_schema *s, int column, const char *word, size_t length, svs_error *err) {
+    char key[SVS_NAME_MAX + 1];
+    const size_t size = category_shared_key(s, key, column, word, length);
     return category_add_feature(s, column, key, size, err); /* or the one that is there */
+}
+
+/* The feature of that name, if it is the column's. */
+static int category_find(const struct svi_schema *s, int column, const char *key, size_t size) {
+    const int feature = svs_features_find(s->shape.names, key, size);
+    return feature >= 0 && s->owner[feature] == column && s->one_hot[feature] ? feature : -1;
+}
+
+int svi_category_shared(const struct svi_schema *s, int column, const char *word, size_t length) {
+    char key[SVS_NAME_MAX + 1];
+    const size_t size = category_shared_key(s, key, column, word, length);
+    return category_find(s, column, key, size);
+}
+
+int svi_category_known(const struct svi_schema *s, int column, const char *word, size_t length) {
+    char key[SVS_NAME_MAX + 1];
+    const size_t size = category_key(key, svs_features_name(s->columns, column), word, length);
+    const int feature = category_find(s, column, key, size);
+    return feature >= 0 ? feature : svi_category_shared(s, column, word, length);
 }
 
 static int category_new_value(struct svi_schema *s, int column, const char *key, size_t size,
@@ -120,7 +151,7 @@ static int category_new_value(struct svi_schema *s, int column, const char *key,
     }
     const int vacant = category_find_free(s, c);
     return vacant >= 0 ? category_take_over(s, vacant, key, size, err)
-                     : category_other(s, column, word, length, err);
+                       : category_other(s, column, word, length, err);
 }
 
 int svi_category_feature(struct svi_schema *s, int column, const char *word, size_t length, svs_error *err) {

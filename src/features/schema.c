@@ -103,6 +103,7 @@ void svi_schema_clear(struct svi_schema *s) {
     svs_features_free(&s->ignored);
     svs_features_free(&s->unscaled);
     svi_free(s->missing);
+    svi_free(s->list_column);
     svi_shape_clear(&s->shape);
     *s = (struct svi_schema){.calendar = -1, .calendar_kept = -1};
 }
@@ -209,6 +210,9 @@ static bool schema_is_special(const struct svi_schema *s, const char *name, size
 static svs_code schema_refuse_new(const struct svi_schema *s, const char *name, size_t length,
                                   svs_error *err) {
     char text[80];
+    if (s->closed)
+        return svi_fail(err, SVS_OTHER_COLUMNS, "the model has no column \"%s\"",
+                        svi_escape(text, sizeof text, name, length));
     if (s->shape.fixed_names)
         return svi_fail(err, SVS_BAD_COLUMN, "\"%s\" is not a name in the setting `features`",
                         svi_escape(text, sizeof text, name, length));
@@ -258,11 +262,11 @@ static svs_code schema_mark(struct svi_schema *s, int column, svs_error *err) {
                     svi_escape(text, sizeof text, name, strlen(name)));
 }
 
-/* The feature of a column that holds numbers, made where it has none. */
+/* The feature of a column that holds numbers, made where it has none; a model may have no use for the column. */
 static svs_code schema_own_feature(struct svi_schema *s, int column, svs_error *err) {
     struct svi_column *c = &s->column[column];
     const char *name = svs_features_name(s->columns, column);
-    if (c->now.feature >= 0)
+    if (c->now.feature >= 0 || s->closed)
         return SVS_OK;
     const int count = svs_features_count(s->shape.names);
     const int feature = svs_features_add(s->shape.names, name, strlen(name), err);
@@ -278,8 +282,10 @@ static svs_code schema_own_feature(struct svi_schema *s, int column, svs_error *
     return SVS_OK;
 }
 
-/* A column that is new to a stream of arrays makes it one of names. */
+/* A column that is new to a stream of arrays makes it one of names. No feature: nothing is to be set. */
 static void schema_set(const struct svi_schema *s, struct svi_message *m, int feature, double v) {
+    if (feature < 0)
+        return;
     if (feature >= s->shape.d)
         m->kind = SVI_NAMED;
     svi_message_reach(m, feature);
@@ -289,6 +295,10 @@ static void schema_set(const struct svi_schema *s, struct svi_message *m, int fe
 /* A value that is 1 in this row. */
 static svs_code schema_set_value(struct svi_schema *s, struct svi_message *m, int column, const char *word,
                                  size_t length, svs_error *err) {
+    if (s->closed) {
+        schema_set(s, m, svi_category_known(s, column, word, length), 1);
+        return SVS_OK;
+    }
     const int feature = svi_category_feature(s, column, word, length, err);
     if (feature < 0)
         return err->code;
@@ -322,7 +332,7 @@ svs_code svi_schema_number(struct svi_schema *s, struct svi_message *m, int colu
     code = schema_own_feature(s, column, err);
     if (code != SVS_OK)
         return code;
-    if (c->now.kind == SVI_COLUMN_OPEN) {
+    if (c->now.kind == SVI_COLUMN_OPEN && !s->closed) {
         c->now.kind = SVI_COLUMN_NUMBER;
         s->dirty = true;
     }
@@ -351,7 +361,7 @@ svs_code svi_schema_word(struct svi_schema *s, struct svi_message *m, int column
     if (code != SVS_OK)
         return code;
     const struct svi_column *c = &s->column[column];
-    if (c->now.kind == SVI_COLUMN_IGNORED)
+    if (c->now.kind == SVI_COLUMN_IGNORED || (c->now.kind == SVI_COLUMN_OPEN && s->closed))
         return SVS_OK;
     if (c->now.kind == SVI_COLUMN_NUMBER || schema_listed(s->numbers, name, strlen(name)))
         return schema_refuse_word(s, column, word, length, err);
@@ -365,7 +375,7 @@ svs_code svi_schema_word(struct svi_schema *s, struct svi_message *m, int column
 
 static void schema_set_missing(const struct svi_schema *s, struct svi_message *m, int feature) {
     schema_set(s, m, feature, NAN);
-    m->missing++;
+    m->missing += feature >= 0;
 }
 
 svs_code svi_schema_missing(struct svi_schema *s, struct svi_message *m, int column, svs_error *err) {
@@ -429,12 +439,7 @@ void svi_schema_end_row(struct svi_schema *s, struct svi_message *m) {
 }
 
 static svs_code schema_cell(struct svi_schema *s, struct svi_message *m, const struct svi_cell *cell,
-                            int guess, svs_error *err) {
-    if (svi_schema_passes_over(s, cell->name, cell->name_length))
-        return SVS_OK;
-    const int column = svi_schema_column(s, cell->name, cell->name_length, guess, err);
-    if (column < 0)
-        return err->code;
+                            int column, svs_error *err) {
     switch (cell->kind) {
     case SVI_CELL_NUMBER:
         return svi_schema_number(s, m, column, cell->number, err);
@@ -445,13 +450,83 @@ static svs_code schema_cell(struct svi_schema *s, struct svi_message *m, const s
     }
 }
 
+/* A model knows none but its own columns. */
+static svs_code schema_refuse_columns(const struct svi_schema *s, const struct svi_message *m, svs_error *err) {
+    char sent[SVI_LIST_PAIR] = "", have[SVI_LIST_PAIR] = "";
+    const char *name = "";
+    bool room = true;
+    for (int i = 0; room && i < m->cell_count; i++)
+        room = svi_list_add(sent, sizeof sent, m->cells[i].name, m->cells[i].name_length);
+    room = true;
+    for (int c = 0; room && (name = svi_schema_column_name(s, c)); c++)
+        room = svi_list_add(have, sizeof have, name, strlen(name));
+    return svi_fail(err, SVS_OTHER_COLUMNS, "the columns are %s, but the model has %s", sent, have);
+}
+
+/* The column of a cell; -1 with SVS_OK: it is passed over. */
+static svs_code schema_column_of(struct svi_schema *s, const struct svi_cell *cell, int guess, int *column,
+                                 svs_error *err) {
+    *column = -1;
+    if (svi_schema_passes_over(s, cell->name, cell->name_length))
+        return SVS_OK;
+    *column = svi_schema_column(s, cell->name, cell->name_length, guess, err);
+    return *column >= 0 ? SVS_OK : err->code;
+}
+
+/* Are the columns of these listed cells known? */
+static bool schema_knows_list(const struct svi_schema *s, const struct svi_message *m) {
+    return m->listed && s->list == m->cells && s->list_count == m->cell_count &&
+           s->list_changes == svi_schema_changes(s) && m->cell_count > 0 && s->list_name == m->cells[0].name;
+}
+
+/* After a row: for the next one. Nothing is known where memory is short. */
+static void schema_note_list(struct svi_schema *s, const struct svi_message *m) {
+    s->list = NULL;
+    if (!m->listed || m->cell_count < 1 || m->cell_count > s->shape.max_features)
+        return;
+    if (!s->list_column &&
+        !(s->list_column = svi_alloc_array((size_t)s->shape.max_features, sizeof *s->list_column)))
+        return;
+    for (int i = 0; i < m->cell_count; i++)
+        s->list_column[i] = svi_schema_find(s, m->cells[i].name, m->cells[i].name_length, i);
+    s->list = m->cells;
+    s->list_name = m->cells[0].name;
+    s->list_count = m->cell_count;
+    s->list_changes = svi_schema_changes(s);
+}
+
+/* Numbers alone, one for each column of a stream that has nothing else: nearly every row of such a file. */
+static bool schema_take_numbers(const struct svi_schema *s, struct svi_message *m) {
+    if (s->columns || m->cell_count != s->shape.d || s->shape.kind == SVI_UNSET)
+        return false;
+    for (int i = 0; i < m->cell_count; i++) {
+        if (m->cells[i].kind != SVI_CELL_NUMBER || s->list_column[i] < 0)
+            return false;
+        m->x[s->list_column[i]] = m->cells[i].number;
+    }
+    return true;
+}
+
 svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *err) {
+    const bool known = schema_knows_list(s, m);
     svs_code code = svi_schema_begin_row(s, m, err);
-    for (int i = 0; i < m->cell_count && code == SVS_OK; i++)
-        code = schema_cell(s, m, &m->cells[i], i, err);
-    if (code == SVS_OK)
-        svi_schema_end_row(s, m);
-    return code;
+    if (code == SVS_OK && known && schema_take_numbers(s, m))
+        return SVS_OK;
+    for (int i = 0; i < m->cell_count && code == SVS_OK; i++) {
+        int column = known ? s->list_column[i] : -1;
+        if (!known)
+            code = schema_column_of(s, &m->cells[i], i, &column, err);
+        if (code == SVS_OK && column >= 0)
+            code = schema_cell(s, m, &m->cells[i], column, err);
+    }
+    if (code == SVS_OTHER_COLUMNS)
+        code = schema_refuse_columns(s, m, err);
+    if (code != SVS_OK)
+        return code;
+    svi_schema_end_row(s, m);
+    if (!known)
+        schema_note_list(s, m);
+    return SVS_OK;
 }
 
 static svs_code schema_begin_calendar(struct svi_schema *s, const char *const *names, int count,

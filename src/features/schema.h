@@ -40,7 +40,8 @@ enum svi_column_kind svi_schema_kind(const struct svi_schema *s, int column);
 uint64_t svi_schema_changes(const struct svi_schema *s);
 
 /* The column of that name, which is made where it is new; `guess`: where it probably is. -1: SVS_BAD_COLUMN
- * (malformed, not one of the setting features, new where none may be), SVS_LIMIT, SVS_NO_MEMORY. */
+ * (malformed, not one of the setting features, new where none may be), SVS_OTHER_COLUMNS (closed), SVS_LIMIT,
+ * SVS_NO_MEMORY. */
 int svi_schema_column(struct svi_schema *s, const char *name, size_t length, int guess, svs_error *err);
 
 /* The column of that name, or -1. */
@@ -64,7 +65,7 @@ svs_code svi_schema_missing(struct svi_schema *s, struct svi_message *m, int col
 /* All columns are in: what a row that asks for it did not name is missing. */
 void svi_schema_end_row(struct svi_schema *s, struct svi_message *m);
 
-/* m->cells as a row, all of it. */
+/* m->cells as a row, all of it. SVS_OTHER_COLUMNS names all columns of the row and of the closed schema. */
 svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *err);
 
 /* The features of the calendar, where there are any, for a sample of that time. SVS_NOT_SUPPORTED (columns

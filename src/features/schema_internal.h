@@ -64,10 +64,18 @@ struct svi_schema {
     int32_t *absent;           /* columns of words that have no value in this row */
     int absent_count;
     bool dirty;                /* something to be kept or taken back */
+    bool closed; /* of a model (model_schema.h): columns, features and values stay as they are. A new column is
+                    refused, a new value is one of the shared ones, or none */
     int32_t *hot;              /* features of values of the present row */
     int hot_count;
     struct svi_handover *renewed; /* features that change hands in the present row */
     int renewed_count, renewed_room;
+    /* The columns of listed cells, which stay the same in each row: found once. */
+    const struct svi_cell *list;
+    const char *list_name; /* of the first cell, when they were found */
+    int list_count;
+    uint64_t list_changes;
+    int32_t *list_column; /* owned; NULL = none yet */
     struct svi_held held; /* the caller's to set after each sample */
     int64_t rows;         /* accepted */
 };

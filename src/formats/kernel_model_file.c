@@ -1,3 +1,8 @@
+/* Kernel models as msgpack. Support vectors are written as CSR, integers as packed doubles.
+ *
+ * Reading believes nothing: fields come by a table, their lengths are held against each other before there is
+ * room for anything, offsets and columns must ascend. Names of features and the schema of raw rows are there
+ * only when the model was trained from more than numbers; they are copied last. */
 #include "formats/kernel_model_file.h"
 
 #include <string.h>
@@ -8,6 +13,7 @@
 #include "svmstream/solver.h"
 #include "wire/fields.h"
 #include "wire/pack.h"
+#include "wire/schema_map.h"
 
 #define WHAT        "kernel model"
 #define CLASSES_MAX 100000
@@ -36,7 +42,7 @@ svs_code svi_kernel_encode(const svs_kernel_model *m, struct svi_bytes *out) {
     struct svi_pack p;
     const int64_t n = m->support.n, stored = m->support.start[n];
     svi_pack_begin(&p, out);
-    svi_pack_map(&p, 14);
+    svi_pack_map(&p, 14 + (m->schema ? 2 : 0));
     svi_put_text(&p, "method", m->method);
     svi_put_text(&p, "kernel", svi_kernel_names[m->kernel.kind]);
     svi_put_real(&p, "gamma", m->kernel.gamma);
@@ -53,6 +59,12 @@ svs_code svi_kernel_encode(const svs_kernel_model *m, struct svi_bytes *out) {
     if (code == SVS_OK)
         code = put_integers(&p, "column", NULL, m->support.column, stored);
     svi_put_doubles(&p, "value", m->support.value, (size_t)stored);
+    if (m->schema) {
+        svi_pack_key(&p, "features");
+        svi_pack_names(&p, m->features, m->support.d);
+        svi_pack_key(&p, "schema");
+        svi_pack_raw(&p, m->schema, m->schema_size);
+    }
     svs_code end = svi_pack_end(&p);
     return code == SVS_OK ? end : code;
 }
@@ -60,7 +72,7 @@ svs_code svi_kernel_encode(const svs_kernel_model *m, struct svi_bytes *out) {
 /* ---- reading */
 
 struct kernel_parts {
-    const uint8_t *method, *classes;
+    const uint8_t *method, *classes, *features, *schema; /* the last two NULL: absent */
     int kernel, decision;
     double gamma, coef0, degree, d, C;
     struct svi_doubles b, coef, start, column, value;
@@ -86,6 +98,8 @@ static const struct svi_field kernel_fields[] = {
     FIELD(start, DOUBLES, 0, 0),
     FIELD(column, DOUBLES, 0, 0),
     FIELD(value, DOUBLES, 0, 0),
+    SVI_FIELD_OPTIONAL(struct kernel_parts, features, ANY, 0, 0),
+    SVI_FIELD_OPTIONAL(struct kernel_parts, schema, ANY, 0, 0),
 };
 
 static svs_code kernel_classes(struct kernel_parts *p, svs_error *err) {
@@ -137,6 +151,48 @@ static svs_code kernel_rows(const struct kernel_parts *p, struct svi_owned_kerne
     return SVS_OK;
 }
 
+/* Copies of the names. */
+static svs_code kernel_names(const struct kernel_parts *p, struct svi_owned_kernel *o, svs_error *err) {
+    struct svi_item array, name;
+    const uint8_t *at = svi_item_read(p->features, &array);
+    if (array.type != SVI_ARRAY || array.length != (uint32_t)o->model.support.d)
+        return svi_fail(err, SVS_WRONG_TYPE, "the kernel model's features must be an array of %d names",
+                        o->model.support.d);
+    const char **names = svi_pool_take(&o->pool, array.length, sizeof *names);
+    for (uint32_t j = 0; names && j < array.length; j++) {
+        at = svi_item_read(at, &name);
+        if (name.type != SVI_STRING || memchr(name.body, 0, name.length))
+            return svi_fail(err, SVS_WRONG_TYPE, "features[%u] of the kernel model is no name", j);
+        char *copy = svi_pool_take(&o->pool, (size_t)name.length + 1, 1);
+        names[j] = copy;
+        if (copy)
+            memcpy(copy, name.body, name.length);
+    }
+    o->model.features = names;
+    return svi_pool_code(&o->pool, "the names of a model", err);
+}
+
+/* Kept as it came; that it is one is seen by reading it. */
+static svs_code kernel_schema(const struct kernel_parts *p, const uint8_t *end, struct svi_owned_kernel *o,
+                              svs_error *err) {
+    struct svi_model_schema schema;
+    const uint8_t *after = p->schema;
+    svs_code code = p->features ? kernel_names(p, o, err) : SVS_OK;
+    if (code != SVS_OK || !p->schema)
+        return code;
+    svi_walk(&after, end, SVI_DEPTH_MAX);
+    code = svi_schema_decode(&schema, o->model.features, o->model.support.d, p->schema, after, err);
+    svi_model_schema_clear(&schema);
+    if (code != SVS_OK)
+        return code;
+    o->model.schema_size = (size_t)(after - p->schema);
+    void *copy = svi_pool_take(&o->pool, o->model.schema_size, 1);
+    o->model.schema = copy;
+    if (copy)
+        memcpy(copy, p->schema, o->model.schema_size);
+    return svi_pool_code(&o->pool, "the schema of a model", err);
+}
+
 static svs_code kernel_fill(const struct kernel_parts *p, struct svi_owned_kernel *o, svs_error *err) {
     struct svi_item method;
     svs_code code;
@@ -170,7 +226,8 @@ svs_kernel_model *svi_kernel_decode(const void *bytes, size_t length, svs_error 
         o = svi_kernel_model_new((int)p.b.count, p.n, (int)p.d, p.value.count, p.labels, p.class_count, err);
     svi_free(p.labels);
     svs_kernel_model *m = o ? &o->model : NULL;
-    if (o && kernel_fill(&p, o, err) != SVS_OK)
+    const uint8_t *end = (const uint8_t *)bytes + length;
+    if (o && (kernel_fill(&p, o, err) != SVS_OK || kernel_schema(&p, end, o, err) != SVS_OK))
         svs_kernel_model_free(&m);
     return m;
 }

@@ -23,6 +23,7 @@
 #include "learner/owned_model.h"
 #include "wire/decode.h"
 #include "wire/event.h"
+#include "wire/schema_map.h"
 
 #define FORMAT       "svmstream-model"
 #define VERSION      1
@@ -37,7 +38,7 @@ struct model_parts {
     int task;
     double C;
     struct svi_doubles W;
-    const uint8_t *method, *features, *classes, *b; /* the first two NULL: absent */
+    const uint8_t *method, *features, *classes, *b, *schema; /* NULL: absent, of classes and b never */
 };
 
 static const char *const tasks[] = {[SVS_CLASSIFY] = "classify", [SVS_REGRESS] = "regress", NULL};
@@ -58,6 +59,7 @@ static const struct svi_field model_fields[] = {
     OPTIONAL(window, INTEGER, SVI_FIELD_UNLIMITED),
     OPTIONAL(seen, INTEGER, SVI_FIELD_UNLIMITED),
     OPTIONAL(learned, INTEGER, SVI_FIELD_UNLIMITED),
+    OPTIONAL(schema, ANY, 0),
 };
 
 /* The string as a C string inside the copy; NULL if it is not a string, has a NUL or is not UTF-8. */
@@ -161,6 +163,18 @@ static svs_code check_model(const svs_model *m, int64_t weights, svs_error *err)
     return SVS_OK;
 }
 
+/* Kept as it came; that it is one is seen by reading it. */
+static svs_code take_schema(struct svi_owned_model *o, const uint8_t *at, const uint8_t *end, svs_error *err) {
+    struct svi_model_schema schema;
+    const uint8_t *after = at;
+    svi_walk(&after, end, SVI_DEPTH_MAX);
+    svs_code code = svi_schema_decode(&schema, o->features, o->model.d, at, after, err);
+    svi_model_schema_clear(&schema);
+    o->model.schema = at;
+    o->model.schema_size = (size_t)(after - at);
+    return code;
+}
+
 static svs_code take_model(struct svi_owned_model *o, size_t length, svs_error *err) {
     struct model_parts p = {0};
     struct svi_item method;
@@ -187,8 +201,10 @@ static svs_code take_model(struct svi_owned_model *o, size_t length, svs_error *
         svi_item_read(p.method, &method);
         m->method = string_in_copy(o, &method);
     }
-    return m->method ? take_features(o, p.features, err)
-                     : svi_fail(err, SVS_WRONG_TYPE, "the model's method is not valid text");
+    if (!m->method)
+        return svi_fail(err, SVS_WRONG_TYPE, "the model's method is not valid text");
+    code = take_features(o, p.features, err);
+    return code == SVS_OK && p.schema ? take_schema(o, p.schema, map + length, err) : code;
 }
 
 svs_model *svs_model_decode(const void *payload, size_t length, svs_error *err) {

@@ -102,6 +102,17 @@ static void model_json_names(struct model_json *j, const svs_model *m) {
     fputs(!m->features ? "null" : m->d > 0 ? "]" : "[]", j->to);
 }
 
+static void model_json_schema(struct model_json *j, const svs_model *m) {
+    if (!m->schema)
+        return;
+    fputs(",\"schema\":", j->to);
+    j->scratch.size = 0;
+    if (j->code == SVS_OK)
+        j->code = svi_json_msgpack(&j->scratch, m->schema, m->schema_size, NULL);
+    if (j->code == SVS_OK)
+        fwrite(j->scratch.data, 1, j->scratch.size, j->to);
+}
+
 static svs_code write_json(const struct svi_machine *machine, FILE *to) {
     const svs_model *m = machine->linear;
     struct model_json json = {.to = to}, *j = &json;
@@ -127,8 +138,10 @@ static svs_code write_json(const struct svi_machine *machine, FILE *to) {
         model_json_reals(j, m->b, m->rows);
     fputs(",\"C\":", j->to);
     model_json_real(j, m->C);
-    fprintf(j->to, ",\"window\":%" PRId64 ",\"seen\":%" PRId64 ",\"learned\":%" PRId64 "}\n", m->window,
-            m->seen, m->learned);
+    fprintf(j->to, ",\"window\":%" PRId64 ",\"seen\":%" PRId64 ",\"learned\":%" PRId64, m->window, m->seen,
+            m->learned);
+    model_json_schema(j, m);
+    fputs("}\n", j->to);
     svi_bytes_clear(&j->scratch);
     return j->code;
 }

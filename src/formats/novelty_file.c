@@ -19,6 +19,7 @@
 #include "novelty/lags.h"
 #include "novelty/novelty_model.h"
 #include "wire/decode.h"
+#include "wire/schema_map.h"
 
 #define FORMAT       "svmstream-novelty"
 #define VERSION      1
@@ -54,7 +55,7 @@ static svs_code put_member(struct svi_pack *p, const svs_novelty_model *m, const
 static svs_code novelty_encode(const svs_novelty_model *m, struct svi_bytes *out) {
     struct svi_pack p;
     svs_code code = SVS_OK;
-    svi_checked_file_begin(&p, out, FORMAT, VERSION, 13);
+    svi_checked_file_begin(&p, out, FORMAT, VERSION, 13 + (m->schema != NULL));
     svi_put_int(&p, "d", m->d);
     svi_put_int(&p, "lags", m->lags > 1 ? m->lags : 1);
     svi_put_int(&p, "differences", m->differences);
@@ -68,6 +69,10 @@ static svs_code novelty_encode(const svs_novelty_model *m, struct svi_bytes *out
     svi_pack_names(&p, m->features, m->d);
     svi_put_doubles(&p, "center", m->center, (size_t)m->d);
     svi_put_doubles(&p, "inverse", m->inverse, (size_t)m->d);
+    if (m->schema) {
+        svi_pack_key(&p, "schema");
+        svi_pack_raw(&p, m->schema, m->schema_size);
+    }
     svi_pack_key(&p, "members");
     svi_pack_array(&p, (size_t)m->members);
     for (int e = 0; e < m->members && code == SVS_OK; e++)
@@ -183,10 +188,10 @@ struct novelty_parts {
     int64_t d, lags, differences, degree, fosvm, trained, trimmed;
     int kernel;
     double theta;
-    const uint8_t *features, *members;
-    struct svi_doubles center, inverse; /* body NULL: not scaled */
-    char *text;                         /* names as C strings, one after the other */
-    const char **name;                  /* NULL = there are none */
+    const uint8_t *features, *members, *schema; /* the last NULL: there is none */
+    struct svi_doubles center, inverse;         /* body NULL: not scaled */
+    char *text;                                 /* names as C strings, one after the other */
+    const char **name;                          /* NULL = there are none */
 };
 
 #define FIELD(member, kind, low, high) SVI_FIELD(struct novelty_parts, member, kind, low, high)
@@ -202,6 +207,7 @@ static const struct svi_field novelty_fields[] = {
     FIELD(theta, REAL, DBL_MIN, 1 - DBL_EPSILON / 2),
     FIELD(features, ANY, 0, 0),
     FIELD(members, ANY, 0, 0),
+    SVI_FIELD_OPTIONAL(struct novelty_parts, schema, ANY, 0, 0),
     SVI_FIELD_WORDS(struct novelty_parts, kernel, svi_novelty_kernels),
     SVI_FIELD_OPTIONAL(struct novelty_parts, center, DOUBLES, 0, 0),
     SVI_FIELD_OPTIONAL(struct novelty_parts, inverse, DOUBLES, 0, 0),
@@ -275,6 +281,19 @@ static svs_novelty_model *new_model(const struct novelty_parts *p, svs_error *er
     return m;
 }
 
+/* Kept as it came; that it is one, of the features of one sample, is seen by reading it. */
+static svs_code take_columns(const struct novelty_parts *p, const uint8_t *end, svs_novelty_model *m,
+                             svs_error *err) {
+    struct svi_model_schema schema;
+    const uint8_t *after = p->schema;
+    if (!p->schema)
+        return SVS_OK;
+    svi_walk(&after, end, SVI_DEPTH_MAX);
+    svs_code code = svi_schema_decode(&schema, p->name, m->d / m->lags, p->schema, after, err);
+    svi_model_schema_clear(&schema);
+    return code == SVS_OK ? svi_novelty_model_describe(m, p->schema, (size_t)(after - p->schema), err) : code;
+}
+
 svs_novelty_model *svi_novelty_decode(const void *bytes, size_t size, svs_error *err) {
     struct svi_checked_file file;
     struct novelty_parts p = {0};
@@ -287,7 +306,8 @@ svs_novelty_model *svi_novelty_decode(const void *bytes, size_t size, svs_error 
         code = svi_checked_file_read(&file, VERSION, WHAT, SVI_FIELDS(novelty_fields), &p, err);
     const bool good = code == SVS_OK && take_names(&p, err) == SVS_OK && check_parts(&p, err) == SVS_OK &&
                       (m = new_model(&p, err)) && take_coordinates(&p, m, err) == SVS_OK &&
-                      take_members(p.members, file.end, m, err) == SVS_OK;
+                      take_members(p.members, file.end, m, err) == SVS_OK &&
+                      take_columns(&p, file.end, m, err) == SVS_OK;
     if (!good)
         svs_novelty_free(&m);
     svi_free(p.name);

@@ -38,6 +38,7 @@ void svs_novelty_free(svs_novelty_model **model) {
     svi_free((void *)m->features);
     svi_free((void *)m->center);
     svi_free((void *)m->inverse);
+    svi_free((void *)m->schema);
     svi_free(m);
     *model = NULL;
 }
@@ -82,6 +83,16 @@ void svi_novelty_model_place(svs_novelty_model *m, const double *center, const d
         return;
     memcpy((double *)m->center, center, (size_t)m->d * sizeof *center);
     memcpy((double *)m->inverse, inverse, (size_t)m->d * sizeof *inverse);
+}
+
+svs_code svi_novelty_model_describe(svs_novelty_model *m, const void *schema, size_t size, svs_error *err) {
+    void *copy = svi_alloc(size);
+    if (!copy)
+        return svi_fail_memory(err, "the columns of a novelty model");
+    memcpy(copy, schema, size);
+    m->schema = copy;
+    m->schema_size = size;
+    return SVS_OK;
 }
 
 svs_code svi_novelty_model_member(svs_novelty_model *m, int count, struct svi_member_room *room,

@@ -23,6 +23,9 @@ svs_novelty_model *svi_novelty_model_new(int d, bool scale, const char *const *n
 /* Fills center and inverse of a scaled model. */
 void svi_novelty_model_place(svs_novelty_model *m, const double *center, const double *inverse);
 
+/* Takes a copy of the schema of raw rows. SVS_NO_MEMORY. */
+svs_code svi_novelty_model_describe(svs_novelty_model *m, const void *schema, size_t size, svs_error *err);
+
 /* Appends a member of `count` support vectors; its other figures are the caller's to set. SVS_LIMIT,
  * SVS_NO_MEMORY. */
 svs_code svi_novelty_model_member(svs_novelty_model *m, int count, struct svi_member_room *room,

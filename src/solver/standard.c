@@ -33,7 +33,8 @@ static void standard_invert(struct svi_standard *s, const svs_rows *r) {
     }
 }
 
-svs_code svi_standard_make(struct svi_standard *s, const svs_rows *rows, bool scale, svs_error *err) {
+svs_code svi_standard_make(struct svi_standard *s, const svs_rows *rows, bool scale, const uint8_t *unscaled,
+                           svs_error *err) {
     const int64_t stride = (rows->d + 7) / 8 * 8;
     int64_t kept = rows->dense ? rows->n * stride : 1;
     *s = (struct svi_standard){.rows = *rows, .d = rows->d};
@@ -49,6 +50,11 @@ svs_code svi_standard_make(struct svi_standard *s, const svs_rows *rows, bool sc
         return code;
     standard_measure(s, rows);
     standard_invert(s, rows);
+    for (int j = 0; unscaled && j < rows->d; j++)
+        if (unscaled[j]) {
+            s->mean[j] = 0;
+            s->inverse[j] = 1;
+        }
     for (int64_t i = 0; i < rows->n && rows->dense; i++)
         for (int j = 0; j < rows->d; j++)
             s->values[i * stride + j] = (rows->dense[i * rows->stride + j] - s->mean[j]) * s->inverse[j];

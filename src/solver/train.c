@@ -66,7 +66,7 @@ svs_code svi_shared_make(struct svi_shared *s, const svs_examples *e, const svs_
     *s = (struct svi_shared){0};
     svs_code code = train_check(e, o, err);
     if (code == SVS_OK)
-        code = svi_standard_make(&s->standard, &e->rows, o->scale, err);
+        code = svi_standard_make(&s->standard, &e->rows, o->scale, o->unscaled, err);
     /* The Gram matrix holds no label, no weight and no C: one serves every class along the whole path. */
     if (code != SVS_OK || o->solve.solver != SVS_SOLVER_ALM || o->kernel.kind != SVS_LINEAR || n > GRAM_MAX ||
         (paths < 2 && train_count_problems(e) < 2))

@@ -51,7 +51,7 @@ double svi_figure_value(const struct svi_figure *f, int count, const char *name)
 #define REFIT_KEYS 5 /* what a refit reports besides */
 
 static int model_keys(const svs_model *m) {
-    return MODEL_KEYS + (m->refit ? REFIT_KEYS : 0);
+    return MODEL_KEYS + (m->refit ? REFIT_KEYS : 0) + (m->schema != NULL);
 }
 
 /* The model_keys() pairs of a model. */
@@ -81,6 +81,10 @@ static void put_model(struct svi_pack *p, const svs_model *m, const struct svi_f
         svi_put_int(p, "iterations", m->iterations);
         svi_put_real(p, "milliseconds", m->milliseconds);
         svi_put_int(p, "at", m->at);
+    }
+    if (m->schema) {
+        svi_pack_key(p, "schema");
+        svi_pack_raw(p, m->schema, m->schema_size);
     }
     svi_pack_key(p, "quality");
     svi_pack_map(p, (size_t)quality_count);

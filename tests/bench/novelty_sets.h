@@ -8,7 +8,7 @@
 
 #include "base/random.h"
 #include "bench/bench.h"
-#include "data/table.h"
+#include "features/table.h"
 #include "novelty/lags.h"
 #include "svmstream/novelty.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "bench/bench.h"
-#include "data/table.h"
+#include "features/table.h"
 
 struct bench_set {
     struct svi_table table;

@@ -54,6 +54,19 @@ expect "its columns were recognised" "$folder/follow" '^label status \(ok, fail\
 expect "each line was scored when it came" "$folder/follow" '^the last line: .*"row":1000'
 expect "all of it was learned" "$folder/follow" '^seen 1000$'
 
+# A published model, applied to raw rows.
+{
+    echo machine,load,label
+    for i in $(seq 1 60); do echo "press-$((i % 3)),0.$((i % 10)),$([ $((i % 3)) = 1 ] && echo hot || echo cold)"; done
+} >"$folder/raw.csv"
+"$built/../svmstream" eval -q --categories machine --numbers load --model-out "$folder/raw.msgpack" "$folder/raw.csv" >/dev/null 2>&1
+printf 'machine=press-1\nload=0.5 machine=press-2\nmachine=press-7 load=0.1\nspeed=7\n' |
+    "$built/apply" "$folder/raw.msgpack" >"$folder/apply" 2>&1
+status "rows of another program are scored" $? "$folder/apply"
+expect "by their words" "$folder/apply" '^hot '
+expect "whatever is missing or new" "$folder/apply" '^cold '
+expect "a column that the model does not have is refused" "$folder/apply" '^refused: the model has no column "speed"'
+
 # The library without sockets.
 zcat "$examples/occupancy.csv.gz" | "$built/library" >"$folder/library" 2>&1
 status "the library program ends well" $? "$folder/library"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "data/table.h"
+#include "features/table.h"
 
 /* The file's path; it ends with `name`, which may tell the format. */
 static inline const char *table_file(const char *name, const char *text, char path[256]) {

@@ -215,27 +215,89 @@ static void targets_of_regression(void **state) {
     svi_table_clear(&t);
 }
 
+/* A CSV with words, a missing number in the first row, and what each policy makes of it. */
+static void missing_values(void **state) {
+    (void)state;
+    static const char *text = "m,t,label\na,,1\nb,4,2\na,1,1\n,NA,2\n";
+    struct svi_schema_options schema = {.categories_max = 100, .missing = SVI_MISSING_AUTO};
+    struct svi_table_options o = {.schema = &schema, .reader.categories = "m", .reader.numbers = "t"};
+    struct svi_table t;
+    svs_error err;
+    read_good(&t, "a.csv", text, o); /* the mean, 2.5; a category that lacks is none of its values */
+    static const double expected[4][3] = {{1, 2.5, 0}, {0, 4, 1}, {1, 1, 0}, {0, 2.5, 0}};
+    assert_int_equal(t.examples.rows.d, 3);
+    assert_string_equal(t.examples.features[0], "m=a");
+    assert_string_equal(t.examples.features[1], "t");
+    assert_string_equal(t.examples.features[2], "m=b");
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 3; j++)
+            assert_true(at(&t, i, j) == expected[i][j]);
+    assert_true(t.means[1] == 2.5 && t.filled == 2);
+    svi_table_clear(&t);
+    o.keep_missing = true;
+    read_good(&t, "a.csv", text, o);
+    assert_true(isnan(at(&t, 0, 1)) && at(&t, 1, 1) == 4 && isnan(at(&t, 3, 1)) && at(&t, 3, 0) == 0);
+    svi_table_clear(&t);
+    o.keep_missing = false;
+    schema.missing = SVI_MISSING_DROP;
+    read_good(&t, "a.csv", text, o);
+    assert_int_equal(t.examples.rows.n, 2);
+    assert_int_equal(t.dropped, 2);
+    svi_table_clear(&t);
+    schema.missing = SVI_MISSING_ZERO;
+    read_good(&t, "a.csv", text, o);
+    assert_true(at(&t, 0, 1) == 0 && t.filled == 2);
+    svi_table_clear(&t);
+    schema.missing = SVI_MISSING_CARRY;
+    assert_int_equal(table_read(&t, "a.csv", text, o, &err), SVS_MISSING_VALUE);
+    if (!strstr(err.text, "line 2: the value of t is missing"))
+        fail_msg("%s", err.text);
+    svi_table_clear(&t);
+    read_good(&t, "a.csv", "m,t,label\na,3,1\nb,,2\na,1,1\nb,,2\n", o);
+    assert_true(at(&t, 1, 1) == 3 && at(&t, 3, 1) == 1);
+    svi_table_clear(&t);
+    schema.missing = SVI_MISSING_REFUSE;
+    assert_int_equal(table_read(&t, "a.csv", text, o, &err), SVS_MISSING_VALUE);
+    svi_table_clear(&t);
+}
+
+/* A key of JSON that comes late is missing in the rows before it; a word that comes late is not. */
+static void late_columns(void **state) {
+    (void)state;
+    static const char *text = "{\"x\":{\"a\":1},\"y\":1}\n{\"x\":{\"a\":0,\"b\":6,\"m\":\"u\"},\"y\":2}\n"
+                              "{\"x\":{\"b\":2},\"y\":1}\n";
+    struct svi_table t;
+    read_good(&t, "a.jsonl", text, plain);
+    static const double expected[3][3] = {{1, 4, 0}, {0, 6, 1}, {0.5, 2, 0}};
+    assert_int_equal(t.examples.rows.d, 3);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            assert_true(at(&t, i, j) == expected[i][j]);
+    assert_int_equal(svs_rows_check(&t.examples.rows, NULL), SVS_OK);
+    svi_table_clear(&t);
+}
+
 static void refusals(void **state) {
     (void)state;
     static const struct {
         const char *name, *text;
         svs_code code;
         const char *part;
-    } cases[] = {{"a.csv", "a,label\n1,1\n,2\n", SVS_MISSING_VALUE, "line 3"},
-                 {"a.csv", "a,label\n1,0.5\n", SVS_BAD_LABEL, "--task regress"},
-                 {"a.csv", "a,label\n1,1\n2,\n", SVS_BAD_LABEL, "line 3: the row has no label"},
-                 {"a.csv", "a,label\n1,1\n\n2,1,5\n", SVS_CODE_COUNT, "line 4"},
-                 {"a.csv", "a,label\n1,1\nx,2\n", SVS_CODE_COUNT, "line 3"},
-                 {"a.csv", "a,label\n1,1\ninf,2\n", SVS_CODE_COUNT, "line 3"},
-                 {"a.csv", "a,label\n", SVS_EMPTY, "no rows"},
-                 {"a.svm", "1 1:1\n1 0:1\n", SVS_CODE_COUNT, "line 2"},
-                 {"a.svm", "1 1:1\n1 2:1 2:3\n", SVS_CODE_COUNT, "line 2"},
-                 {"a.svm", "1 1:1\n-1 1001:1\n", SVS_LIMIT, "line 2"},
-                 {"a.svm", "1 1:1\n1:3\n", SVS_BAD_LABEL, "line 2"},
-                 {"a.svm", "", SVS_EMPTY, "no rows"},
-                 {"a.jsonl", "{\"a\":1,\"label\":1}\n{\"a\":\n", SVS_CODE_COUNT, "line 2"},
-                 {"a.jsonl", "{\"x\":[1],\"y\":1}\n{\"op\":\"forget\",\"id\":1}\n", SVS_MISSING_X, "line 2"},
-                 {"a.jsonl", "{\"x\":[1],\"y\":1}\n{\"x\":[1,2],\"y\":1}\n", SVS_WRONG_DIMENSION, "line 2"}};
+    } cases[] = {
+        {"a.csv", "a,label\n1,0.5\n", SVS_BAD_LABEL, "--task regress"},
+        {"a.csv", "a,label\n1,1\n2,\n", SVS_BAD_LABEL, "line 3: the row has no label"},
+        {"a.csv", "a,label\n1,1\n\n2,1,5\n", SVS_CODE_COUNT, "line 4"},
+        {"a.csv", "a,label\n1,1\n2,2\n3,1\n2,1\n5,2\n7,1\n2,2\n4,1\nx,2\n", SVS_CODE_COUNT, "line 10"},
+        {"a.csv", "a,label\n1,1\ninf,2\n", SVS_CODE_COUNT, "line 3"},
+        {"a.csv", "a,label\n", SVS_EMPTY, "no rows"},
+        {"a.svm", "1 1:1\n1 0:1\n", SVS_CODE_COUNT, "line 2"},
+        {"a.svm", "1 1:1\n1 2:1 2:3\n", SVS_CODE_COUNT, "line 2"},
+        {"a.svm", "1 1:1\n-1 1001:1\n", SVS_LIMIT, "line 2"},
+        {"a.svm", "1 1:1\n1:3\n", SVS_BAD_LABEL, "line 2"},
+        {"a.svm", "", SVS_EMPTY, "no rows"},
+        {"a.jsonl", "{\"a\":1,\"label\":1}\n{\"a\":\n", SVS_CODE_COUNT, "line 2"},
+        {"a.jsonl", "{\"x\":[1],\"y\":1}\n{\"op\":\"forget\",\"id\":1}\n", SVS_MISSING_X, "line 2"},
+        {"a.jsonl", "{\"x\":[1],\"y\":1}\n{\"x\":[1,2],\"y\":1}\n", SVS_WRONG_DIMENSION, "line 2"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct svi_table t;
         svs_error err = {0};
@@ -270,7 +332,8 @@ static void long_files(void **state) {
     struct svi_table t;
     for (int i = 0; i < ROWS; i++)
         to += sprintf(to, "%d,%d,%d\n", i + 1, -i - 1, i % 3);
-    read_good(&t, "a.csv", text, (struct svi_table_options){.progress = count, .user = &told});
+    read_good(&t, "a.csv", text,
+              (struct svi_table_options){.reader.numbers = "a,b", .progress = count, .user = &told});
     assert_true(told > 0 && told <= ROWS);
     assert_int_equal(t.examples.rows.n, ROWS);
     for (int i = 0; i < ROWS; i++) {
@@ -289,6 +352,8 @@ int main(void) {
         cmocka_unit_test(classes_of_a_model),
         cmocka_unit_test(columns_of_a_model),
         cmocka_unit_test(targets_of_regression),
+        cmocka_unit_test(missing_values),
+        cmocka_unit_test(late_columns),
         cmocka_unit_test(refusals),
         cmocka_unit_test(long_files),
     };

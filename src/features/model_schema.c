@@ -1,0 +1,125 @@
+#include "features/model_schema.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "features/calendar.h"
+
+#define NOBODY (-2) /* a feature that no column has claimed */
+
+/* The names of the features, which are no columns here. */
+static svs_code model_schema_names(struct svi_schema *s, const char *const *features, int d, svs_error *err) {
+    svs_error why = {0};
+    for (int j = 0; j < d; j++) {
+        const int at = svs_features_add(s->shape.names, features[j], strlen(features[j]), &why);
+        if (at != j)
+            return svi_fail(err, why.code == SVS_NO_MEMORY ? SVS_NO_MEMORY : SVS_WRONG_TYPE,
+                            "features[%d] of the model is no name that a schema could go by: %s", j,
+                            at < 0 ? why.text : "it is a duplicate");
+        s->owner[j] = NOBODY;
+    }
+    s->shape.kind = SVI_NAMED;
+    s->shape.d = s->shape.names_kept = d;
+    s->closed = true;
+    s->dirty = false;
+    return SVS_OK;
+}
+
+svs_code svi_model_schema_init(struct svi_model_schema *m, const char *const *features, int d, int columns,
+                               svs_error *err) {
+    const int most = d > columns ? d : columns;
+    const struct svi_schema_options o = {
+        .max_features = most > 0 ? most : 1, .categories_max = 1, .missing = SVI_MISSING_AUTO};
+    *m = (struct svi_model_schema){0};
+    svs_code code = svi_schema_init(&m->schema, &o, err);
+    if (code == SVS_OK)
+        code = svi_schema_mix(&m->schema, err);
+    if (code == SVS_OK)
+        code = model_schema_names(&m->schema, features, d, err);
+    if (code == SVS_OK && !(m->mean = svi_alloc_array((size_t)d + 1, sizeof *m->mean)))
+        code = svi_fail_memory(err, "the schema of a model");
+    for (int j = 0; code == SVS_OK && j < d; j++)
+        m->mean[j] = NAN;
+    return code;
+}
+
+void svi_model_schema_clear(struct svi_model_schema *m) {
+    if (m->schema.shape.max_features > 0)
+        svi_schema_clear(&m->schema);
+    svi_free(m->mean);
+    *m = (struct svi_model_schema){0};
+}
+
+int svi_model_schema_column(struct svi_model_schema *m, const char *name, enum svi_column_kind kind,
+                            svs_error *err) {
+    struct svi_schema *s = &m->schema;
+    svs_error why = {0};
+    const int count = svs_features_count(s->columns);
+    const int column = svs_features_add(s->columns, name, strlen(name), &why);
+    if (column != count) {
+        svi_fail(err, why.code == SVS_NO_MEMORY ? SVS_NO_MEMORY : SVS_WRONG_TYPE,
+                 "column %d of the model's schema has no name that could be one: %s", count,
+                 column < 0 ? why.text : "it is a duplicate");
+        return -1;
+    }
+    s->column[column].now = s->column[column].kept = (struct svi_column_state){kind, -1, 0};
+    s->columns_kept = count + 1;
+    return column;
+}
+
+static svs_code model_schema_claim(struct svi_schema *s, int64_t feature, int owner, svs_error *err) {
+    if (feature < 0 || feature >= s->shape.d)
+        return svi_fail(err, SVS_WRONG_TYPE, "the model's schema speaks of feature %lld of %d",
+                        (long long)feature, s->shape.d);
+    if (s->owner[feature] != NOBODY)
+        return svi_fail(err, SVS_WRONG_TYPE, "feature %lld has two columns in the model's schema",
+                        (long long)feature);
+    s->owner[feature] = owner;
+    return SVS_OK;
+}
+
+svs_code svi_model_schema_own(struct svi_model_schema *m, int column, int64_t feature, svs_error *err) {
+    struct svi_schema *s = &m->schema;
+    struct svi_column *c = &s->column[column];
+    svs_code code = model_schema_claim(s, feature, column, err);
+    if (code != SVS_OK)
+        return code;
+    if (c->now.kind == SVI_COLUMN_CATEGORY)
+        s->one_hot[feature] = 1;
+    else
+        c->now.feature = c->kept.feature = (int32_t)feature;
+    return SVS_OK;
+}
+
+svs_code svi_model_schema_calendar(struct svi_model_schema *m, bool day, bool week, const char *zone,
+                                   int64_t feature, svs_error *err) {
+    struct svi_schema *s = &m->schema;
+    const char *names[SVI_CALENDAR_MAX];
+    const int count = svi_calendar_features(day, week, 0, names, NULL);
+    svs_code code = svi_calendar_set_zone(zone, err);
+    for (int i = 0; i < count && code == SVS_OK; i++)
+        code = model_schema_claim(s, feature + i, -1, err);
+    if (code != SVS_OK || count == 0)
+        return code;
+    s->calendar_day = day;
+    s->calendar_week = week;
+    s->calendar = s->calendar_kept = (int)feature;
+    return SVS_OK;
+}
+
+svs_code svi_model_schema_fill(const struct svi_model_schema *m, struct svi_message *row, svs_error *err) {
+    const enum svi_missing policy = svi_schema_policy(&m->schema, row);
+    for (int j = 0; row->missing > 0 && j < row->d; j++) {
+        if (!isnan(row->x[j]))
+            continue;
+        row->x[j] = policy == SVI_MISSING_ZERO ? 0 : policy == SVI_MISSING_MEAN ? m->mean[j] : NAN;
+        if (isnan(row->x[j]))
+            return svi_fail(err, SVS_MISSING_VALUE, "the value of \"%s\" is missing, and the model %s",
+                            svs_features_name(m->schema.shape.names, j),
+                            policy == SVI_MISSING_MEAN ? "has no mean to put there"
+                                                       : "was made without missing values");
+    }
+    return SVS_OK;
+}

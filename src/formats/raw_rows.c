@@ -1,0 +1,188 @@
+/* The public schema: svs_schema. One row is in the making at a time, as a message; a failure voids it. */
+#include "svmstream/raw_rows.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "wire/schema_map.h"
+
+struct svs_schema {
+    struct svi_model_schema of; /* `mean` NULL: it is no model's */
+    struct svi_message row;
+    bool begun;
+    double time;
+};
+
+void svs_schema_options_default(svs_schema_options *o) {
+    *o = (svs_schema_options){.max_features = 10000, .categories_max = 100};
+}
+
+static svs_schema *raw_rows_new(svs_error *err) {
+    svs_schema *s = svi_alloc(sizeof *s);
+    if (!s)
+        svi_fail_memory(err, "a schema");
+    return s;
+}
+
+svs_schema *svs_schema_new(const svs_schema_options *o, svs_error *err) {
+    svs_error mine = {0};
+    err = err ? err : &mine;
+    const struct svi_schema_options inside = {.max_features = o->max_features,
+                                              .categories = o->categories,
+                                              .numbers = o->numbers,
+                                              .ignore = o->ignore,
+                                              .categories_max = o->categories_max,
+                                              .hash = o->hash,
+                                              .calendar = o->calendar,
+                                              .zone = o->zone,
+                                              .missing = SVI_MISSING_MEAN};
+    if (o->categories_max < 1 || o->hash < 0 || o->hash > 12) {
+        svi_fail(err, SVS_SETTING, "categories_max is 1 at least, hash 0 to 12");
+        return NULL;
+    }
+    svs_schema *s = raw_rows_new(err);
+    if (s && svi_schema_init(&s->of.schema, &inside, err) != SVS_OK)
+        svs_schema_free(&s);
+    return s;
+}
+
+/* A number under each name. */
+static svs_code raw_rows_plain(struct svi_model_schema *of, const svs_model *m, svs_error *err) {
+    if (!m->features)
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "the features of the model have no names: its rows are arrays of numbers");
+    svs_code code = svi_model_schema_init(of, m->features, m->d, m->d, err);
+    for (int j = 0; j < m->d && code == SVS_OK; j++) {
+        const int column = svi_model_schema_column(of, m->features[j], SVI_COLUMN_NUMBER, err);
+        code = column < 0 ? SVS_WRONG_TYPE : svi_model_schema_own(of, column, j, err);
+    }
+    return code;
+}
+
+svs_schema *svs_schema_of_model(const svs_model *m, svs_error *err) {
+    svs_error mine = {0};
+    err = err ? err : &mine;
+    svs_schema *s = raw_rows_new(err);
+    const uint8_t *at = m->schema;
+    if (!s)
+        return NULL;
+    svs_code code = at ? svi_schema_decode(&s->of, m->features, m->d, at, at + m->schema_size, err)
+                       : raw_rows_plain(&s->of, m, err);
+    if (code != SVS_OK)
+        svs_schema_free(&s);
+    return s;
+}
+
+void svs_schema_free(svs_schema **s) {
+    if (!*s)
+        return;
+    svi_model_schema_clear(&(*s)->of);
+    svi_free(*s);
+    *s = NULL;
+}
+
+/* Columns that a row does not name are missing in it. */
+svs_code svs_schema_begin(svs_schema *s, svs_error *err) {
+    svs_error mine = {0};
+    err = err ? err : &mine;
+    svi_schema_restore(&s->of.schema);
+    s->row = (struct svi_message){.absent = SVI_MISSING_MEAN, .ts = NAN, .weight = 1, .n = -1};
+    s->time = NAN;
+    svs_code code = svi_schema_begin_row(&s->of.schema, &s->row, err);
+    s->begun = code == SVS_OK;
+    return code;
+}
+
+/* The column of that name; -1: the row is void. */
+static int raw_rows_column(svs_schema *s, const char *name, svs_error *err) {
+    if (!s->begun) {
+        svi_fail(err, SVS_INVALID, "no row is begun: call svs_schema_begin first, and again after a failure");
+        return -1;
+    }
+    return svi_schema_column(&s->of.schema, name, strlen(name), -1, err);
+}
+
+static svs_code raw_rows_taken(svs_schema *s, svs_code code) {
+    if (code != SVS_OK) {
+        svi_schema_restore(&s->of.schema);
+        s->begun = false;
+    }
+    return code;
+}
+
+svs_code svs_schema_number(svs_schema *s, const char *name, double value, svs_error *err) {
+    svs_error mine = {0};
+    err = err ? err : &mine;
+    const int column = raw_rows_column(s, name, err);
+    if (column < 0)
+        return raw_rows_taken(s, err->code);
+    if (!isfinite(value))
+        return raw_rows_taken(s, svi_fail(err, SVS_NOT_FINITE, "x[\"%.80s\"] is not finite", name));
+    return raw_rows_taken(s, svi_schema_number(&s->of.schema, &s->row, column, value, err));
+}
+
+svs_code svs_schema_word(svs_schema *s, const char *name, const char *word, svs_error *err) {
+    svs_error mine = {0};
+    err = err ? err : &mine;
+    const int column = raw_rows_column(s, name, err);
+    if (column < 0)
+        return raw_rows_taken(s, err->code);
+    return raw_rows_taken(s, svi_schema_word(&s->of.schema, &s->row, column, word, strlen(word), err));
+}
+
+svs_code svs_schema_missing(svs_schema *s, const char *name, svs_error *err) {
+    svs_error mine = {0};
+    err = err ? err : &mine;
+    const int column = raw_rows_column(s, name, err);
+    if (column < 0)
+        return raw_rows_taken(s, err->code);
+    return raw_rows_taken(s, svi_schema_missing(&s->of.schema, &s->row, column, err));
+}
+
+void svs_schema_time(svs_schema *s, double seconds) {
+    s->time = seconds;
+}
+
+svs_code svs_schema_end(svs_schema *s, const double **x, int *d, svs_error *err) {
+    svs_error mine = {0};
+    err = err ? err : &mine;
+    struct svi_schema *schema = &s->of.schema;
+    if (!s->begun)
+        return svi_fail(err, SVS_INVALID, "no row is begun: call svs_schema_begin first");
+    svi_schema_end_row(schema, &s->row);
+    svs_code code = SVS_OK;
+    if ((schema->calendar_day || schema->calendar_week) && !isfinite(s->time))
+        code =
+            svi_fail(err, SVS_WRONG_TYPE, "the row has no time, and the calendar needs one: svs_schema_time");
+    if (code == SVS_OK)
+        code = svi_schema_calendar(schema, &s->row, s->time, err);
+    if (code == SVS_OK)
+        code = svi_shape_fits(&schema->shape, &s->row, err);
+    if (code == SVS_OK && s->of.mean)
+        code = svi_model_schema_fill(&s->of, &s->row, err);
+    if (raw_rows_taken(s, code) != SVS_OK)
+        return code;
+    svi_schema_commit(schema, &s->row);
+    schema->held = (struct svi_held){.window = schema->rows}; /* no value goes: its feature stays */
+    svi_schema_used(schema);
+    s->begun = false;
+    *x = s->row.x;
+    *d = s->row.d;
+    return SVS_OK;
+}
+
+int svs_schema_dimension(const svs_schema *s) {
+    return s->of.schema.shape.d;
+}
+
+const char *svs_schema_feature(const svs_schema *s, int feature) {
+    const struct svi_shape *shape = &s->of.schema.shape;
+    return feature >= 0 && feature < shape->d ? svs_features_name(shape->names, feature) : NULL;
+}
+
+bool svs_schema_is_word(const svs_schema *s, int feature) {
+    const struct svi_schema *schema = &s->of.schema;
+    return feature >= 0 && feature < schema->shape.d && schema->columns && schema->one_hot[feature];
+}

@@ -1,0 +1,257 @@
+/* The schema of a model, written from the schema of a stream or of a table, and read into one that is closed.
+ *
+ * What is written is what a row needs: the columns with their features, means, the calendar. Which values a
+ * category has follows from the names of its features, which the model has anyway. Reading believes nothing:
+ * each feature has one column at most, and svi_model_schema_own and its neighbours refuse the rest. */
+#include "wire/schema_map.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "features/calendar.h"
+#include "features/category.h"
+#include "wire/fields.h"
+#include "wire/pack.h"
+
+#define WHAT        "model's schema"
+#define COLUMNS_MAX 1000000
+
+static const char *const policies[] = {[SVI_MISSING_REFUSE] = "refuse",
+                                       [SVI_MISSING_CARRY] = "carry",
+                                       [SVI_MISSING_DROP] = "drop",
+                                       [SVI_MISSING_MEAN] = "mean",
+                                       [SVI_MISSING_ZERO] = "zero",
+                                       [SVI_MISSING_AUTO] = "auto",
+                                       NULL};
+static const char *const column_kinds[] = {[SVI_COLUMN_OPEN] = "open",
+                                           [SVI_COLUMN_NUMBER] = "number",
+                                           [SVI_COLUMN_CATEGORY] = "category",
+                                           [SVI_COLUMN_IGNORED] = "ignored",
+                                           NULL};
+
+/* ---- writing */
+
+bool svi_schema_matters(const struct svi_schema *s, bool filled) {
+    const bool named = s->shape.names_kept > 0 && s->shape.names_kept >= s->shape.d;
+    return named && (svi_schema_archived(s) || filled || s->o.missing == SVI_MISSING_MEAN);
+}
+
+/* The features of each category, in a chain: first[column] and next[feature], -1 = no further one. */
+static void chain_features(const struct svi_schema *s, int d, int32_t *first, int32_t *next) {
+    for (int c = 0; c < svi_schema_columns(s); c++)
+        first[c] = -1;
+    for (int j = d - 1; j >= 0; j--)
+        if (s->one_hot[j]) {
+            next[j] = first[s->owner[j]];
+            first[s->owner[j]] = j;
+        }
+}
+
+static void put_category(struct svi_pack *p, const struct svi_schema *s, int d, int column,
+                         const int32_t *first, const int32_t *next) {
+    const int other = s->o.hash > 0 ? -1 : svi_category_shared(s, column, "", 0);
+    size_t count = 0;
+    for (int j = first[column]; j >= 0; j = next[j])
+        count++;
+    svi_pack_map(p, other >= 0 && other < d ? 4 : 3);
+    svi_put_text(p, "name", svi_schema_column_name(s, column));
+    svi_put_text(p, "kind", column_kinds[SVI_COLUMN_CATEGORY]);
+    svi_pack_key(p, "features");
+    svi_pack_array(p, count);
+    for (int j = first[column]; j >= 0; j = next[j])
+        svi_pack_int(p, j);
+    if (other >= 0 && other < d)
+        svi_put_int(p, "other", other);
+}
+
+static void put_schema_column(struct svi_pack *p, const struct svi_schema *s, int d, int column,
+                              const double *mean) {
+    const enum svi_column_kind kind = svi_schema_kind(s, column);
+    const int own = s->columns ? s->column[column].now.feature : column;
+    const bool has = kind == SVI_COLUMN_NUMBER && own >= 0 && own < d;
+    svi_pack_map(p, 2 + (size_t)has + (size_t)(has && mean));
+    svi_put_text(p, "name", svi_schema_column_name(s, column));
+    svi_put_text(p, "kind", column_kinds[kind]);
+    if (has)
+        svi_put_int(p, "feature", own);
+    if (has && mean)
+        svi_put_real(p, "mean", mean[own]);
+}
+
+static void put_calendar(struct svi_pack *p, const struct svi_schema *s, const char *zone) {
+    svi_pack_key(p, "calendar");
+    svi_pack_map(p, 3);
+    svi_put_text(p, "parts",
+                 s->calendar_day && s->calendar_week ? "day,week"
+                 : s->calendar_day                   ? "day"
+                                                     : "week");
+    svi_put_text(p, "zone", zone && *zone ? zone : "UTC");
+    svi_put_int(p, "feature", s->calendar);
+}
+
+svs_code svi_schema_encode(const struct svi_schema *s, int d, const double *mean, const char *zone,
+                           struct svi_bytes *out) {
+    struct svi_pack p;
+    const int columns = svi_schema_columns(s);
+    const bool calendar = s->calendar >= 0 && s->calendar < d;
+    int32_t *first = svi_alloc_array((size_t)columns + 1, sizeof *first),
+            *next = svi_alloc_array((size_t)d + 1, sizeof *next);
+    svi_pack_begin(&p, out);
+    svi_pack_map(&p, 2 + (size_t)(s->o.hash > 0) + (size_t)calendar);
+    svi_put_text(&p, "missing", policies[s->o.missing]);
+    if (s->o.hash > 0)
+        svi_put_int(&p, "hash", s->o.hash);
+    svi_pack_key(&p, "columns");
+    svi_pack_array(&p, (size_t)columns);
+    if (first && next && s->columns)
+        chain_features(s, d, first, next);
+    for (int c = 0; first && next && c < columns; c++)
+        if (svi_schema_kind(s, c) == SVI_COLUMN_CATEGORY)
+            put_category(&p, s, d, c, first, next);
+        else
+            put_schema_column(&p, s, d, c, mean);
+    if (calendar)
+        put_calendar(&p, s, zone);
+    p.failed = p.failed || !first || !next;
+    svi_free(first);
+    svi_free(next);
+    return svi_pack_end(&p);
+}
+
+/* ---- reading */
+
+struct schema_parts {
+    int missing;
+    int64_t hash;
+    const uint8_t *columns, *calendar;
+};
+
+static const struct svi_field schema_fields[] = {
+    SVI_FIELD_WORDS(struct schema_parts, missing, policies),
+    SVI_FIELD_OPTIONAL(struct schema_parts, hash, INTEGER, 0, 20),
+    SVI_FIELD(struct schema_parts, columns, ANY, 0, 0),
+    SVI_FIELD_OPTIONAL(struct schema_parts, calendar, ANY, 0, 0),
+};
+
+struct column_parts {
+    char name[SVS_NAME_MAX + 1];
+    int kind;
+    int64_t feature, other; /* -1: there is none */
+    double mean;
+    const uint8_t *features;
+};
+
+static const struct svi_field column_fields[] = {
+    SVI_FIELD_STRING(struct column_parts, name),
+    SVI_FIELD_WORDS(struct column_parts, kind, column_kinds),
+    SVI_FIELD_OPTIONAL(struct column_parts, feature, INTEGER, 0, SVI_FIELD_UNLIMITED),
+    SVI_FIELD_OPTIONAL(struct column_parts, other, INTEGER, 0, SVI_FIELD_UNLIMITED),
+    SVI_FIELD_OPTIONAL(struct column_parts, mean, REAL, -HUGE_VAL, HUGE_VAL),
+    SVI_FIELD_OPTIONAL(struct column_parts, features, ANY, 0, 0),
+};
+
+struct calendar_parts {
+    char parts[16], zone[SVS_NAME_MAX + 1];
+    int64_t feature;
+};
+
+static const struct svi_field calendar_fields[] = {
+    SVI_FIELD_STRING(struct calendar_parts, parts),
+    SVI_FIELD_STRING(struct calendar_parts, zone),
+    SVI_FIELD(struct calendar_parts, feature, INTEGER, 0, SVI_FIELD_UNLIMITED),
+};
+
+static svs_code read_values(struct svi_model_schema *m, int column, const uint8_t *at, svs_error *err) {
+    struct svi_item array, item;
+    at = svi_item_read(at, &array);
+    if (array.type != SVI_ARRAY)
+        return svi_fail(err, SVS_WRONG_TYPE,
+                        "features of column %d of the " WHAT " is %s: it must be an array", column,
+                        svi_item_name(&array));
+    for (uint32_t i = 0; i < array.length; i++) {
+        at = svi_item_read(at, &item);
+        if (item.type != SVI_INT)
+            return svi_fail(err, SVS_WRONG_TYPE,
+                            "column %d of the " WHAT
+                            " has %s among its features: they are numbers of features",
+                            column, svi_item_name(&item));
+        if (svi_model_schema_own(m, column, item.i, err) != SVS_OK)
+            return err->code;
+    }
+    return SVS_OK;
+}
+
+static svs_code read_column(struct svi_model_schema *m, const uint8_t *at, const uint8_t *end,
+                            svs_error *err) {
+    struct column_parts c = {.feature = -1, .other = -1, .mean = NAN};
+    svs_code code = svi_fields_read("column of the " WHAT, SVI_FIELDS(column_fields), at, end, &c, err);
+    if (code != SVS_OK)
+        return code;
+    const int column = svi_model_schema_column(m, c.name, (enum svi_column_kind)c.kind, err);
+    if (column < 0)
+        return err->code;
+    if (c.kind == SVI_COLUMN_CATEGORY && c.features)
+        code = read_values(m, column, c.features, err);
+    if (c.kind == SVI_COLUMN_CATEGORY && code == SVS_OK && c.other >= 0 &&
+        (c.other >= m->schema.shape.d || m->schema.owner[c.other] != column))
+        return svi_fail(err, SVS_WRONG_TYPE, "`other` of column \"%s\" must be one of its features", c.name);
+    if (c.kind != SVI_COLUMN_NUMBER || c.feature < 0)
+        return code;
+    code = svi_model_schema_own(m, column, c.feature, err);
+    if (code == SVS_OK)
+        m->mean[c.feature] = c.mean;
+    return code;
+}
+
+static svs_code read_columns(struct svi_model_schema *m, const uint8_t *at, uint32_t count,
+                             const uint8_t *end, svs_error *err) {
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *next = at;
+        svi_walk(&next, end, SVI_WALK_MAX);
+        if (read_column(m, at, next, err) != SVS_OK)
+            return err->code;
+        at = next;
+    }
+    return SVS_OK;
+}
+
+static svs_code read_calendar(struct svi_model_schema *m, const uint8_t *at, const uint8_t *end,
+                              svs_error *err) {
+    struct calendar_parts c = {0};
+    bool day, week;
+    svs_error why = {0};
+    svs_code code = svi_fields_read("calendar of the " WHAT, SVI_FIELDS(calendar_fields), at, end, &c, err);
+    if (code != SVS_OK)
+        return code;
+    if (svi_calendar_parse(c.parts, &day, &week, &why) != SVS_OK)
+        return svi_fail(err, SVS_WRONG_TYPE, "parts of the " WHAT ": %.200s", why.text);
+    return svi_model_schema_calendar(m, day, week, c.zone, c.feature, err);
+}
+
+svs_code svi_schema_decode(struct svi_model_schema *m, const char *const *features, int d, const uint8_t *at,
+                           const uint8_t *end, svs_error *err) {
+    struct schema_parts p = {0};
+    struct svi_item array;
+    svs_error mine = {0};
+    err = err ? err : &mine;
+    *m = (struct svi_model_schema){0};
+    svs_code code = svi_fields_read(WHAT, SVI_FIELDS(schema_fields), at, end, &p, err);
+    if (code != SVS_OK)
+        return code;
+    if (!features)
+        return svi_fail(err, SVS_WRONG_TYPE, "the model has a schema, but no names of features");
+    at = svi_item_read(p.columns, &array);
+    if (array.type != SVI_ARRAY || array.length > COLUMNS_MAX)
+        return svi_fail(err, SVS_WRONG_TYPE,
+                        "columns of the " WHAT " is %s: it must be an array of %d maps at most",
+                        svi_item_name(&array), COLUMNS_MAX);
+    code = svi_model_schema_init(m, features, d, (int)array.length, err);
+    if (code != SVS_OK)
+        return code;
+    m->schema.o.missing = (enum svi_missing)p.missing;
+    m->schema.o.hash = (int)p.hash;
+    code = read_columns(m, at, array.length, end, err);
+    return code == SVS_OK && p.calendar ? read_calendar(m, p.calendar, end, err) : code;
+}
