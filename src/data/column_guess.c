@@ -564,12 +564,23 @@ static bool counts_rows(const struct guessed *c, int rows) {
     return c->seen == rows && c->integers == rows && rows >= FEW_ROWS / 2 && c->ones == rows - 1;
 }
 
+/* 0, 1 or -1, as labels in numbers mostly are. */
+static bool has_signs(const struct guessed *c) {
+    for (int k = 0; k < c->example_count; k++)
+        if (strcmp(c->examples[k], "0") != 0 && strcmp(c->examples[k], "1") != 0 &&
+            strcmp(c->examples[k], "-1") != 0)
+            return false;
+    return true;
+}
+
 /* Two words or two integers. Where the stream has begun its features are known: a further column in the place
  * of the label is it, of however few rows. */
 static bool has_two_values(const svi_guess *g, const struct guessed *c) {
     if (!is_free(c) || c->integers < c->numbers || c->nested || holds_times(c))
         return false;
-    return g->begun ? c->different > 0 && c->different <= 2 : c->different == 2 && g->rows >= FEW_ROWS;
+    if (c->different == 2 && g->rows >= FEW_ROWS)
+        return true;
+    return g->begun && c->different > 0 && c->different <= 2 && (c->numbers == 0 || has_signs(c));
 }
 
 /* Data to learn from without names have their classes in the last column. A log has a time. */
