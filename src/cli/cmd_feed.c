@@ -161,7 +161,8 @@ static svs_code feed_rows(struct feed *f, svi_reader *r, const char *path, int p
 }
 
 static svs_code feed_file(struct feed *f, const char *path, int pass, svs_error *err) {
-    const struct svi_reader_options o = svi_ingest_stdin_options(&f->args->settings);
+    struct svi_reader_options o = svi_ingest_stdin_options(&f->args->settings);
+    o.placed = o.placed && !f->unlabelled;
     svi_reader *r = svi_reader_open(path, &o, &f->shape, err);
     svs_code code = r ? feed_rows(f, r, path, pass, err) : err->code;
     const char *note = r ? svi_reader_note(r) : NULL;

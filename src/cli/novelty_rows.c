@@ -17,6 +17,7 @@ static svs_code novelty_rows_read_table(const struct cli_args *a, const char *pa
     struct svi_table_options o = cli_table_options(a, &schema, progress);
     o.task = SVS_CLASSIFY;
     o.unlabelled = o.exact = o.keep_missing = true;
+    o.reader.placed = false; /* what is normal is told by a name only */
     if (model && model->schema) {
         const uint8_t *at = model->schema;
         if (svi_schema_decode(&r->schema, model->features, model->d / model->lags, at,

@@ -120,7 +120,7 @@ const struct svi_setting svi_settings_table[] = {
     TEXT("features", features, "", MODEL,
          "names of the features in column order, separated by commas; others are then refused"),
     TEXT("label", label, "label", START,
-         "column of the label in CSV and JSON lines; without one of this name it is guessed, unless this is given"),
+         "column of the label in CSV and JSON lines; without one of this name it is guessed, unless this is given; '' is none"),
     TEXT("id", id, "", START, "column of the id; empty is guessed: one named like an id whose values all differ"),
     TEXT("ts", ts, "", START, "column of the time stamp: ISO 8601, or seconds, milliseconds, microseconds or nanoseconds since 1970 by "
          "their size; empty is guessed"),

@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "data/number.h"
 
+#define AMOUNT_TEXT 48 /* bytes of the longest amount */
+
 static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r';
 }
@@ -56,6 +58,49 @@ bool svi_cell_infinite(struct svi_span s) {
 
 bool svi_cell_number(struct svi_span s, double *value) {
     return s.at < s.end && svi_number(s.at, value) == s.end;
+}
+
+/* Takes the sign of money, or of a percentage, that the text ends or begins with. */
+static bool cut_sign(struct svi_span *s, bool begins) {
+    static const char *const signs[] = {"$", "\xe2\x82\xac", "\xc2\xa3", "\xc2\xa5",
+                                        "%"}; /* dollar, euro, pound, yen */
+    for (int k = 0; k < (begins ? 4 : 5); k++) {
+        const size_t length = strlen(signs[k]);
+        if ((size_t)(s->end - s->at) <= length ||
+            memcmp(begins ? s->at : s->end - length, signs[k], length) != 0)
+            continue;
+        s->at += begins ? length : 0;
+        s->end -= begins ? 0 : length;
+        *s = svi_trim(*s);
+        return true;
+    }
+    return false;
+}
+
+bool svi_cell_amount(struct svi_span s, double *value) {
+    char text[AMOUNT_TEXT + SVI_NUMBER_PAD + 1] = "";
+    size_t length = 0;
+    int digits = -1; /* since the last comma; -1: none was there */
+    bool point = false;
+    const bool minus = s.at < s.end && *s.at == '-';
+    s.at += minus;
+    if (!cut_sign(&s, true))
+        cut_sign(&s, false);
+    if (s.end - s.at >= AMOUNT_TEXT || s.at == s.end || *s.at < '0' || *s.at > '9')
+        return false;
+    for (const char *p = s.at; p < s.end; p++) {
+        point = point || *p == '.';
+        const bool comma = *p == ',';
+        if (comma && (point || (digits >= 0 ? digits != 3 : p - s.at > 3)))
+            return false;
+        digits = comma ? 0 : digits < 0 || point ? digits : digits + 1;
+        if (!comma)
+            text[length++] = *p;
+    }
+    if ((digits >= 0 && digits != 3) || !svi_cell_number((struct svi_span){text, text + length}, value))
+        return false;
+    *value = minus ? -*value : *value;
+    return true;
 }
 
 svs_value svi_label_number(double y) {

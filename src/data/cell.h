@@ -32,6 +32,10 @@ bool svi_cell_infinite(struct svi_span s);
 /* A whole cell as a number (which may be infinite when it overflows). */
 bool svi_cell_number(struct svi_span s, double *value);
 
+/* A whole cell as an amount: digits that may have commas between thousands, a sign of money before or after
+ * them, or a percent sign, which is not counted (12% is 12). */
+bool svi_cell_amount(struct svi_span s, double *value);
+
 /* SVS_INT when it is integral and at most 2^53 in size, else SVS_REAL. */
 svs_value svi_label_number(double y);
 

@@ -5,10 +5,12 @@
  * kept of the values but a few examples.
  *
  * Deciding goes from what is sure to what is not: the settings, what the stream knows already, the label (one
- * column, by its name and its values), the time, the id, and for all others what they hold. The guess is
- * careful where a mistake would lose something: a column of one value is used unless the whole file was seen.
+ * column, by its name and its values), the time, the id, the label by its place if no name told it, and for
+ * all others what they hold. The guess is careful where a mistake would lose something: a column of one value
+ * is used unless the whole file was seen.
  *
- * Order: values, what a column holds, the label, time and id, all others, the line for a person. */
+ * Order: values, what a column holds, the label by its name, time and id, the label by its place, all others,
+ * the line for a person. */
 #include "data/column_guess.h"
 
 #include <ctype.h>
@@ -39,7 +41,7 @@ struct guessed {
     char name[SVS_NAME_MAX + 1];
     const char *reason; /* why it is not used; NULL: the settings say so */
     int seen;           /* values that are not missing, and what they are: */
-    int numbers, integers, commas, thousands, times, dates, zeros;
+    int numbers, integers, commas, thousands, times, dates, zeros, amounts, percents;
     int steps, rises, ones; /* numbers and times after another one; those not below it; those one above it */
     double last, low;
     size_t length;    /* of all words */
@@ -54,7 +56,9 @@ struct svi_guess {
     const struct svi_reader_options *o;
     struct guessed *columns;
     int count, room, rows;
-    bool closed, commas, whole, decided, regress;
+    bool closed, commas, nameless, whole, decided, regress;
+    bool begun;    /* the stream has columns of this file already */
+    bool by_place; /* that is how the label was found */
     char note[NOTE_TEXT];
 };
 
@@ -83,6 +87,10 @@ void svi_guess_closed(svi_guess *g, bool commas) {
     g->commas = commas;
 }
 
+void svi_guess_nameless(svi_guess *g) {
+    g->nameless = true;
+}
+
 svs_code svi_guess_column(svi_guess *g, struct svi_span name, svs_error *err) {
     if (g->count == g->room) {
         const int room = g->room ? 2 * g->room : 16;
@@ -106,29 +114,33 @@ void svi_guess_rename(svi_guess *g, int column, struct svi_span name) {
     c->name[length] = 0;
 }
 
-/* digits,digits: a number with a decimal comma, or with one between thousands. */
+/* digits,digits: a number with a decimal comma, or with one between thousands; or 1.234,5. */
 static bool has_decimal_comma(struct svi_span s, bool *thousands) {
     const char *p = s.at + (s.at < s.end && (*s.at == '-' || *s.at == '+'));
     const char *first = p, *comma = NULL;
+    bool points = false;
     for (; p < s.end; p++)
         if (*p == ',' && !comma && p > first)
             comma = p;
+        else if (*p == '.' && !comma && p > first && s.end - p > 4 && (p[4] == '.' || p[4] == ','))
+            points = true;
         else if (!isdigit((unsigned char)*p))
             return false;
-    *thousands = comma && s.end - comma == 4 && comma - first <= 3 && *first != '0';
+    *thousands = comma && !points && s.end - comma == 4 && comma - first <= 3 && *first != '0';
     return comma && comma + 1 < s.end;
 }
 
 /* Made of digits and what dates have between them, but not ISO 8601. */
 static bool looks_like_date(struct svi_span s) {
-    int digits = 0, marks = 0;
+    int digits = 0, marks = 0, points = 0;
     for (const char *p = s.at; p < s.end; p++) {
+        points += *p == '.';
         digits += isdigit((unsigned char)*p) != 0;
         marks += memchr("/.-:", *p, 4) != NULL;
         if (!isdigit((unsigned char)*p) && !memchr("/.-: TAPM", *p, 9))
             return false;
     }
-    return digits >= 4 && marks >= 2;
+    return digits >= 4 && marks >= 2 && (points < 3 || points < marks); /* else an address of a network */
 }
 
 static void guess_step(struct guessed *c, double v) {
@@ -163,6 +175,9 @@ static void guess_word(struct guessed *c, struct svi_span value) {
         guess_step(c, t);
         return;
     }
+    const bool amount = svi_cell_amount(value, &t);
+    c->amounts += amount;
+    c->percents += amount && value.end[-1] == '%';
     c->commas += has_decimal_comma(value, &thousands);
     c->thousands += thousands;
     c->dates += looks_like_date(value);
@@ -238,8 +253,16 @@ static bool holds_times(const struct guessed *c) {
     return are_most(c, c->times);
 }
 
-static bool holds_commas(const svi_guess *g, const struct guessed *c) {
-    return !g->commas && c->commas > c->thousands && are_most(c, c->numbers + c->commas);
+/* 1,234 may be a number with a comma between thousands, unless other columns have decimal commas
+ * (`elsewhere`). */
+static bool holds_commas(const svi_guess *g, const struct guessed *c, bool elsewhere) {
+    return !g->commas && c->commas > (elsewhere ? 0 : c->thousands) && are_most(c, c->numbers + c->commas);
+}
+
+/* 1,200 among numbers; percentages only alone, because 12% among numbers is not 12. */
+static bool holds_amounts(const svi_guess *g, const struct guessed *c) {
+    return g->closed && c->amounts > 0 && !c->is.comma &&
+           are_most(c, c->percents > 0 ? c->percents : c->numbers + c->amounts);
 }
 
 static bool is_of_column(const struct guessed *c, struct svi_span text, bool *known) {
@@ -379,23 +402,33 @@ static svs_code apply_settings(svi_guess *g, svs_error *err) {
     }
     for (int i = 0; i < g->count; i++) {
         struct guessed *c = &g->columns[i];
-        if (is_free(c) && !(o->label && strcmp(c->name, o->label) == 0))
-            c->is.use = svi_guess_late(g, (struct svi_span){c->name, c->name + strlen(c->name)});
+        const struct svi_span name = {c->name, c->name + strlen(c->name)};
+        if (!is_free(c) || (o->label && strcmp(c->name, o->label) == 0))
+            continue;
+        c->is.use = svi_guess_late(g, name);
+        g->begun = g->begun || c->is.use != svi_use_of(o, name);
     }
     return SVS_OK;
 }
 
 /* ---- the label */
 
-/* How much the name is that of a label: 1 most, 0 not at all. */
+/* How much the name is that of a label: 1 most, 0 not at all. Words that many a feature ends in count as a
+ * whole name alone. */
 static int label_rank(const char *name) {
-    static const char *const strong[] = {"label", "class", "target", "y", "outcome", "labels", NULL};
-    static const char *const weak[] = {"status",  "result",  "category", "diagnosis", "verdict",
-                                       "state",   "failure", "failed",   "fail",      "fault",
-                                       "anomaly", "alarm",   "churn",    "fraud",     "defect",
-                                       "success", "spam",    "survived", NULL};
+    static const char *const strong[] = {"label",    "class",  "target",   "y",     "outcome",  "labels",
+                                         "klasse",   "classe", "clase",    "klass", "zielwert", "etikett",
+                                         "etiqueta", "cible",  "objetivo", NULL};
+    static const char *const weak[] = {
+        "status",    "result",    "diagnosis",  "verdict",   "failure",   "failed",      "fail",
+        "fault",     "anomaly",   "alarm",      "churn",     "churned",   "fraud",       "defect",
+        "defective", "success",   "spam",       "survived",  "decision",  "species",     "attack",
+        "approved",  "converted", "fraudulent", "attrition", "anomalous", "faulty",      "ergebnis",
+        "resultat",  "resultado", "risultato",  "esito",     "wynik",     "status_code", NULL};
+    static const char *const whole[] = {"category", "state", "default", "returned", "passed", "pass", NULL};
     const int first = name_says_one(name, strong), second = name_says_one(name, weak);
-    return first == 2 ? 1 : first ? 2 : second == 2 ? 3 : second ? 4 : 0;
+    const bool third = name_says_one(name, whole) == 2;
+    return first == 2 ? 1 : first ? 2 : second == 2 || third ? 3 : second ? 4 : 0;
 }
 
 /* Numbers that are no classes: fractions, or very many integers. */
@@ -441,14 +474,15 @@ static int guess_find_label(const svi_guess *g) {
     return equals == 1 ? best : -1;
 }
 
-static void decide_label(svi_guess *g) {
-    const int i = guess_find_label(g);
+/* Column i, -1 = none, is it. Returns whether there is one. */
+static bool guess_make_label(svi_guess *g, int i) {
     if (i < 0)
-        return;
+        return false;
     struct guessed *c = &g->columns[i];
     c->is.use = SVI_USE_LABEL;
     c->is.dash = c->plus;
     g->regress = calls_for_regression(c);
+    return true;
 }
 
 /* ---- time and id */
@@ -482,6 +516,14 @@ static void decide_time(svi_guess *g) {
     }
 }
 
+/* Numbers under these names are names of things: the larger one is not more of anything. */
+static bool named_like_code(const char *name) {
+    static const char *const words[] = {"code",       "zip",   "zipcode", "postcode", "postalcode",
+                                        "plz",        "store", "shop",    "branch",   "filiale",
+                                        "department", "dept",  NULL};
+    return name_says_one(name, words) > 0;
+}
+
 static bool named_like_id(const char *name, bool *plain) {
     static const char *const words[] = {"id", "uuid", "guid", NULL};
     const int says = name_says_one(name, words);
@@ -496,7 +538,12 @@ static void decide_id(svi_guess *g) {
     for (int i = 0; i < g->count; i++) {
         struct guessed *c = &g->columns[i];
         const bool named = named_like_id(c->name, &plain), fraction = c->integers < c->numbers;
-        if (!is_free(c) || !named || fraction || c->seen == 0)
+        const bool several = c->seen >= FEW_ROWS && c->different > 2 && c->different * 2 <= c->seen;
+        if (!is_free(c) || fraction || c->seen == 0)
+            continue;
+        if (!named && several && named_like_code(c->name))
+            c->is.use = SVI_USE_WORD;
+        if (!named)
             continue;
         const bool unique = c->different == c->seen && c->length <= (size_t)c->seen * SVS_NAME_MAX / 2;
         if (unique && !found && (plain || c->seen >= FEW_ROWS / 2)) {
@@ -511,11 +558,75 @@ static void decide_id(svi_guess *g) {
     }
 }
 
-/* ---- all others */
+/* ---- the label by its place */
 
 static bool counts_rows(const struct guessed *c, int rows) {
     return c->seen == rows && c->integers == rows && rows >= FEW_ROWS / 2 && c->ones == rows - 1;
 }
+
+/* 0, 1 or -1, as labels in numbers mostly are. */
+static bool has_signs(const struct guessed *c) {
+    for (int k = 0; k < c->example_count; k++)
+        if (strcmp(c->examples[k], "0") != 0 && strcmp(c->examples[k], "1") != 0 &&
+            strcmp(c->examples[k], "-1") != 0)
+            return false;
+    return true;
+}
+
+/* Two words or two integers. Where the stream has begun its features are known: a further column in the place
+ * of the label is it, of however few rows. */
+static bool has_two_values(const svi_guess *g, const struct guessed *c) {
+    if (!is_free(c) || c->integers < c->numbers || c->nested || holds_times(c))
+        return false;
+    if (c->different == 2 && g->rows >= FEW_ROWS)
+        return true;
+    return g->begun && c->different > 0 && c->different <= 2 && (c->numbers == 0 || has_signs(c));
+}
+
+/* Data to learn from without names have their classes in the last column. A log has a time. */
+static bool has_classes(const svi_guess *g, const struct guessed *c) {
+    for (int i = 0; i < g->count; i++)
+        if (g->columns[i].is.use == SVI_USE_TIME)
+            return false;
+    return g->nameless && is_free(c) && g->rows >= FEW_ROWS && c->numbers == 0 && c->different > 2 &&
+           c->different <= INTEGERS_MANY && c->different * 5 <= c->seen;
+}
+
+/* Is there anything but column i to learn it from? */
+static bool has_others(const svi_guess *g, int i) {
+    for (int k = 0; k < g->count; k++) {
+        const struct guessed *c = &g->columns[k];
+        if (k != i && c->is.use <= SVI_USE_WORD && c->different > 1 && !counts_rows(c, g->rows))
+            return true;
+    }
+    return false;
+}
+
+/* The last column, else the first one, of those that hold anything. -1: it is neither. */
+static int guess_find_place(const svi_guess *g) {
+    int first = 0, last = g->count - 1;
+    while (first < last && g->columns[first].seen == 0)
+        first++;
+    while (last > first && g->columns[last].seen == 0)
+        last--;
+    if (last <= first)
+        return -1;
+    const int i = has_two_values(g, &g->columns[last])    ? last
+                  : has_two_values(g, &g->columns[first]) ? first
+                  : has_classes(g, &g->columns[last])     ? last
+                                                          : -1;
+    return i >= 0 && has_others(g, i) ? i : -1;
+}
+
+/* Only where no name told it, not even one of several. */
+static void decide_place(svi_guess *g) {
+    for (int i = 0; i < g->count; i++)
+        if (!g->o->placed || (is_free(&g->columns[i]) && rank_label(g, &g->columns[i]) > 0))
+            return;
+    g->by_place = guess_make_label(g, guess_find_place(g));
+}
+
+/* ---- all others */
 
 static void decide_words(const svi_guess *g, struct guessed *c) {
     c->is.use = SVI_USE_WORD;
@@ -547,7 +658,7 @@ static void decide_feature(const svi_guess *g, struct guessed *c, bool constants
     } else if (!constants && c->different == 1 && g->whole && c->seen >= FEW_ROWS) {
         c->is.use = SVI_USE_NONE;
         c->reason = "constant";
-    } else if ((holds_numbers(c) && c->zeros == 0) || c->is.comma) {
+    } else if ((holds_numbers(c) && c->zeros == 0) || c->is.comma || c->is.amount) {
         c->is.use = SVI_USE_NUMBER;
     } else {
         decide_words(g, c);
@@ -592,6 +703,7 @@ static const char *shown_name(const struct guessed *c, char text[NAME_TEXT]) {
 }
 
 static void note_label(svi_guess *g, const struct guessed *c) {
+    const char *place = g->by_place ? "; by its place, --label says otherwise" : "";
     char name[NAME_TEXT];
     note_part(g);
     note_add(g, "label %s", shown_name(c, name));
@@ -602,32 +714,46 @@ static void note_label(svi_guess *g, const struct guessed *c) {
                  g->o->task_follows ? "a regression, unless --task says classify"
                                     : "give --task regress to learn them");
     else if (c->different > EXAMPLES)
-        note_add(g, " (%d classes)", c->different);
+        note_add(g, " (%d classes%s)", c->different, place);
     else
         for (int k = 0; k < c->example_count; k++)
-            note_add(g, "%s%s%s", k == 0 ? " (" : ", ", c->examples[k], k == c->example_count - 1 ? ")" : "");
+            note_add(g, "%s%s%s%s", k == 0 ? " (" : ", ", c->examples[k],
+                     k == c->example_count - 1 ? place : "", k == c->example_count - 1 ? ")" : "");
 }
 
-/* Those that sound like one, else those of few values, else all: from the last one, where it mostly stands.
- */
+/* Is the column named in this pass? Those that sound like a label, else those of few values, else all. */
+static bool is_candidate(const struct guessed *c, int pass) {
+    if (c->is.use > SVI_USE_WORD)
+        return false;
+    if (pass == 0)
+        return label_rank(c->name) > 0;
+    return pass == 2 || (c->different >= 2 && c->different <= INTEGERS_MANY);
+}
+
+static bool has_candidates(const svi_guess *g, int pass) {
+    for (int i = 0; i < g->count; i++)
+        if (is_candidate(&g->columns[i], pass))
+            return true;
+    return false;
+}
+
+/* From the last one, where it mostly stands: it is named with those of few values, whatever it has. */
 static void note_candidates(svi_guess *g) {
     char name[NAME_TEXT];
     note_part(g);
     if (g->o->label_required)
-        note_add(g, "no column \"%s\": rows are scored, not learned",
-                 svi_escape(name, sizeof name, g->o->label, strlen(g->o->label)));
+        note_add(g, "no column \"%s\"", svi_escape(name, sizeof name, g->o->label, strlen(g->o->label)));
     else
-        note_add(g, g->o->label_needed ? "no column is clearly the label"
-                                       : "no label: rows are scored, not learned");
-    for (int pass = 0, found = 0; pass < 3 && found == 0; pass++)
-        for (int i = g->count - 1; i >= 0 && found < SHOWN; i--) {
-            const struct guessed *c = &g->columns[i];
-            const bool feature = c->is.use <= SVI_USE_WORD;
-            if (!feature || (pass == 0 && label_rank(c->name) == 0) ||
-                (pass == 1 && (c->different < 2 || c->different > INTEGERS_MANY)))
-                continue;
-            note_add(g, "%s%s", found++ ? ", " : "; --label may be ", shown_name(c, name));
-        }
+        note_add(g, g->o->label_needed ? "no column is clearly the label" : "no label");
+    if (!g->o->label_needed)
+        note_add(g, ": rows are scored, not learned");
+    int pass = 0, found = 0;
+    while (pass < 2 && !has_candidates(g, pass))
+        pass++;
+    for (int i = g->count - 1; i >= 0 && found < SHOWN; i--)
+        if (is_candidate(&g->columns[i], pass) ||
+            (pass == 1 && i == g->count - 1 && is_candidate(&g->columns[i], 2)))
+            note_add(g, "%s%s", found++ ? ", " : "; --label may be ", shown_name(&g->columns[i], name));
 }
 
 static void note_special(svi_guess *g) {
@@ -643,7 +769,7 @@ static void note_special(svi_guess *g) {
                 continue;
             note_part(g);
             note_add(g, "%s %s", all[k].word, shown_name(c, name));
-            if (c->is.use == SVI_USE_TIME && c->seen > 0)
+            if (c->is.use == SVI_USE_TIME && (holds_times(c) || c->is.unit != SVI_TIME_UNKNOWN))
                 note_add(g, " (%s%s)", holds_times(c) ? "ISO 8601" : svi_time_unit_name(c->is.unit),
                          holds_times(c) ? "" : " since 1970");
         }
@@ -652,16 +778,20 @@ static void note_special(svi_guess *g) {
 /* One kind: "3 categories: machine 8, ..."; numbers are named only where there is something to say. */
 static void note_features(svi_guess *g) {
     char name[NAME_TEXT];
-    int numbers = 0, words = 0, commas = 0, shown = 0;
+    int numbers = 0, words = 0, commas = 0, amounts = 0, shown = 0;
     for (int i = 0; i < g->count; i++) {
         const struct svi_column_use *c = &g->columns[i].is;
         numbers += c->use == SVI_USE_NUMBER || c->use == SVI_USE_OPEN;
         commas += c->use == SVI_USE_NUMBER && c->comma;
+        amounts += c->use == SVI_USE_NUMBER && c->amount;
         words += c->use == SVI_USE_WORD;
     }
     if (numbers > 0) {
         note_part(g);
-        note_add(g, "%d number%s%s", numbers, numbers > 1 ? "s" : "", commas ? " (with decimal commas)" : "");
+        note_add(g, "%d number%s%s", numbers, numbers > 1 ? "s" : "",
+                 commas    ? " (with decimal commas)"
+                 : amounts ? " (some written as 1,200, $5 or 12%)"
+                           : "");
     }
     if (words == 0)
         return;
@@ -702,6 +832,27 @@ static void note_others(svi_guess *g) {
         note_add(g, " and %d more", constant - SHOWN);
 }
 
+/* Names of the settings that no column has: the columns of a CSV are all there. */
+static void note_strangers(svi_guess *g) {
+    const char *const lists[] = {g->o->ignore, g->o->categories, g->o->numbers};
+    int shown = 0;
+    for (int k = 0; k < 3; k++)
+        for (const char *p = lists[k]; g->closed && p && *p;) {
+            const char *end = strchrnul(p, ',');
+            const struct svi_span name = svi_trim((struct svi_span){p, end});
+            char text[NAME_TEXT];
+            bool there = name.at == name.end;
+            for (int i = 0; i < g->count && !there; i++)
+                there = svi_span_is(name, g->columns[i].name);
+            if (!there && shown == 0)
+                note_part(g);
+            if (!there)
+                note_add(g, "%s %s",
+                         shown++ ? "," : "no such column:", svi_span_text(name, text, sizeof text));
+            p = *end ? end + 1 : end;
+        }
+}
+
 static void write_note(svi_guess *g, const char *about) {
     const struct guessed *label = NULL;
     for (int i = 0; i < g->count; i++)
@@ -711,31 +862,40 @@ static void write_note(svi_guess *g, const char *about) {
         note_add(g, "%s", about);
     if (label)
         note_label(g, label);
-    else if (!g->o->unlabelled)
+    else if (g->o->label_needed || !g->o->unlabelled)
         note_candidates(g);
     note_special(g);
     note_features(g);
     note_others(g);
+    note_strangers(g);
+    if (g->whole || g->begun || g->rows >= FEW_ROWS)
+        return;
+    note_part(g);
+    note_add(g, "guessed from %d row%s", g->rows, g->rows == 1 ? "" : "s");
 }
 
 svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error *err) {
-    bool labelled = false;
+    bool labelled = false, commas = false;
     g->whole = whole;
     for (int i = 0; i < g->count; i++) {
         count_different(&g->columns[i]);
-        g->columns[i].is.comma = holds_commas(g, &g->columns[i]);
+        commas = commas || holds_commas(g, &g->columns[i], false);
+    }
+    for (int i = 0; i < g->count; i++) {
+        g->columns[i].is.comma = holds_commas(g, &g->columns[i], commas);
+        g->columns[i].is.amount = holds_amounts(g, &g->columns[i]);
     }
     svs_code code = apply_settings(g, err);
     if (code != SVS_OK)
         return code;
-    decide_label(g);
+    labelled = guess_make_label(g, guess_find_label(g));
     decide_time(g);
     decide_id(g);
+    if (!labelled)
+        decide_place(g);
     decide_features(g);
     write_note(g, about);
-    for (int i = 0; i < g->count; i++)
-        labelled = labelled || g->columns[i].is.use == SVI_USE_LABEL;
-    if (g->o->label_needed && !labelled)
+    if (g->o->label_needed && !labelled && !g->by_place)
         return svi_fail(err, SVS_SETTING, "%.240s", g->note);
     g->decided = true;
     for (int i = 0; i < g->count; i++) {

@@ -5,11 +5,14 @@
  *
  *  - the LABEL by its name (label, class, target, y, outcome; then ..._class; then status, result and the
  * like) and few different values, or numbers that call for a regression; only when one column is clearly the
- * best
+ * best. Where no name tells it and the option `placed` allows it: the last column, else the first one, if it
+ * is of exactly two words or integers in 20 rows or more; without names also words of a few classes in the
+ * last one
  *  - the TIME: ISO 8601 text, or numbers of the size of times since 1970 that mostly rise in a column that is
  * named like one; further such columns are not used
  *  - the ID: named like one (id, uuid, order_id), every value a different one
- *  - a NUMBER: all values but a few; also with decimal commas, where commas do not part cells
+ *  - a NUMBER: all values but a few; also with decimal commas, where commas do not part cells, and
+ * in CSV amounts of money, with commas between thousands, and percentages
  *  - a WORD (a category): words, numbers with leading zeros, numbers that name things (machine_id)
  *  - not used: row numbers, text whose values nearly all differ, empty columns, and a column of one value
  * where the whole file was seen. */
@@ -34,6 +37,7 @@ enum svi_use {
 struct svi_column_use {
     enum svi_use use;
     bool comma;              /* numbers have a decimal comma */
+    bool amount;             /* numbers may be written as svi_cell_amount reads them */
     bool dash;               /* of a label: "-" is a class, with "+" for the other one */
     enum svi_time_unit unit; /* of a time in numbers */
 };
@@ -47,6 +51,9 @@ void svi_guess_free(svi_guess **g);
 /* All columns are known when it decides: those of the settings must be among them. Commas: they part cells,
  * so they are in no number. */
 void svi_guess_closed(svi_guess *g, bool commas);
+
+/* The columns have no names but their places, which tell nothing. */
+void svi_guess_nameless(svi_guess *g);
 
 /* The next column, of 1 to SVS_NAME_MAX bytes. SVS_NO_MEMORY. */
 svs_code svi_guess_column(svi_guess *g, struct svi_span name, svs_error *err);

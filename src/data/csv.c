@@ -2,8 +2,9 @@
  *
  * What each column is (`columns`) is known when the first rows have been looked at (column_guess.h): a
  * feature, which has a place in `cells`, or the label, id, time, weight, or nothing. Whether the first line
- * is a header may take these rows, too: it is none when it is numbers, or when it has numbers above numbers
- * and words that come again below. A line that repeats the header is passed over.
+ * is a header may take these rows, too: it is none when it is numbers, when it has numbers above numbers
+ * and words that come again below, or when nearly all its words come again. A line that repeats the header is
+ * passed over.
  *
  * A row is read cell by cell. A feature that is simply a number, nearly every cell, is read where it stands;
  * only a cell that is something else is cut out, unquoted and looked at. A row with too few or too many cells
@@ -145,10 +146,11 @@ static enum csv_header csv_look_at_first(const struct csv *h) {
         values += csv_is_value(h->names[i]);
         empty += svi_cell_missing(h->names[i], h->o->missing);
     }
-    return values == 0 ? CSV_HEADER : values + empty == h->count ? CSV_NO_HEADER : CSV_MAYBE_HEADER;
+    return values + empty == h->count ? CSV_NO_HEADER : CSV_MAYBE_HEADER;
 }
 
-/* With the rows below it: numbers above numbers, and a word that comes again; but no word above numbers. */
+/* With the rows below it: numbers above numbers, and a word that comes again; or words alone, most of which
+ * do. But no word above numbers. */
 static enum csv_header csv_look_below(const struct csv *h) {
     int continues = 0, repeats = 0, words = 0;
     for (int i = 0; i < h->count; i++) {
@@ -158,7 +160,8 @@ static enum csv_header csv_look_below(const struct csv *h) {
         words += !csv_is_value(h->names[i]) && !svi_cell_missing(h->names[i], h->o->missing);
         repeats += svi_guess_repeats(h->guess, i, h->names[i]);
     }
-    return continues > 0 && (words == 0 || repeats > 0) ? CSV_NO_HEADER : CSV_HEADER;
+    const bool again = continues > 0 ? words == 0 || repeats > 0 : repeats >= 2 && repeats * 3 >= words * 2;
+    return again ? CSV_NO_HEADER : CSV_HEADER;
 }
 
 /* ---- what the columns are */
@@ -193,7 +196,8 @@ static svs_code csv_check_names(const struct csv *h, svs_error *err) {
         const int place =
             svs_features_add(names, h->names[i].at, (size_t)(h->names[i].end - h->names[i].at), &why);
         if (place < 0)
-            code = svi_fail(err, why.code, "column %d of the header: %.200s", i + 1, why.text);
+            code = svi_fail(err, why.code, "column %d of the header: %.200s: rename it in the first line",
+                            i + 1, why.text);
         else if (place < i)
             code = svi_fail(err, SVS_SETTING, "the header has the column \"%s\" twice: rename one of them",
                             svi_span_text(h->names[i], text, sizeof text));
@@ -317,8 +321,10 @@ static svs_code csv_decide(void *state, bool whole, svs_error *err) {
         h->header = csv_look_below(h);
         code = csv_name_columns(h, err);
     }
-    if (h->header == CSV_NO_HEADER && !(h->o->columns && *h->o->columns))
+    if (h->header == CSV_NO_HEADER && !(h->o->columns && *h->o->columns)) {
+        svi_guess_nameless(h->guess);
         snprintf(about, sizeof about, "no header: columns are c1 to c%d", h->count);
+    }
     if (code == SVS_OK)
         code = svi_guess_decide(h->guess, whole, about[0] ? about : NULL, err);
     for (int i = 0; i < h->count && code == SVS_OK; i++) {
@@ -330,6 +336,10 @@ static svs_code csv_decide(void *state, bool whole, svs_error *err) {
         c->cell->name = h->names[i].at;
         c->cell->name_length = (uint32_t)(h->names[i].end - h->names[i].at);
     }
+    if (code == SVS_OK && h->cell_count == 0 && h->count == 1)
+        return svi_fail(err, SVS_SETTING,
+                        "there is no feature column: the first line has one cell; commas, semicolons, tabs "
+                        "or bars part cells");
     if (code == SVS_OK && h->cell_count == 0)
         return svi_fail(err, SVS_SETTING, "there is no feature column: %.200s", svi_guess_note(h->guess));
     return code;
@@ -373,23 +383,28 @@ static svs_code csv_refuse_cell(const struct csv_row *r, int column, struct svi_
     return svi_fail(r->err, SVS_WRONG_TYPE, "column \"%s\": \"%s\" is not %s", name, text, wanted);
 }
 
-/* The number with a point in the place of its comma. */
+/* The number with a point in the place of its comma, and none between thousands. */
 static bool csv_comma_number(struct svi_span cell, double *value) {
     char text[COMMA_TEXT + SVI_NUMBER_PAD + 1] = "";
     const size_t length = (size_t)(cell.end - cell.at);
-    char *comma;
+    size_t used = 0;
     if (length >= COMMA_TEXT)
         return false;
-    memcpy(text, cell.at, length);
-    if ((comma = memchr(text, ',', length)))
-        *comma = '.';
-    return svi_cell_number((struct svi_span){text, text + length}, value);
+    const bool comma = memchr(cell.at, ',', length) != NULL;
+    for (const char *p = cell.at; p < cell.end; p++)
+        if (*p == ',')
+            text[used++] = '.';
+        else if (*p != '.' || !comma)
+            text[used++] = *p;
+    return svi_cell_number((struct svi_span){text, text + used}, value);
 }
 
 static svs_code csv_take_number(const struct csv_row *r, int column, struct svi_span cell, double *value,
                                 const char *wanted) {
-    const bool comma = r->h->columns[column].is.comma;
-    if ((!svi_cell_number(cell, value) && !(comma && csv_comma_number(cell, value))) || !isfinite(*value))
+    const struct svi_column_use *is = &r->h->columns[column].is;
+    const bool read = svi_cell_number(cell, value) || (is->comma && csv_comma_number(cell, value)) ||
+                      (is->amount && svi_cell_amount(cell, value));
+    if (!read || !isfinite(*value))
         return csv_refuse_cell(r, column, cell, wanted);
     return SVS_OK;
 }

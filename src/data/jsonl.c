@@ -7,6 +7,8 @@
  * cells. Strings without escapes are views of the line, others are unescaped into the state's rooms. null is
  * as if the key were not there, and a missing value as a feature.
  *
+ * An object in a flat map is more columns, load.cpu, whose names are put together in the state's room.
+ *
  * What the columns of flat maps are is guessed from the first ones (column_guess.h); in samples as on the
  * wire numbers are numbers and strings are words.
  *
@@ -26,6 +28,8 @@
 #include "data/number.h"
 
 #define COLUMNS_MAX 1000000
+#define NESTED_ROOM                                                                                          \
+    32 /* a key of 5 bytes may become a name of SVS_NAME_MAX bytes, twice where it has escapes */
 
 enum { ROOM_ID, ROOM_Y, ROOM_STREAM, ROOM_SRC, ROOM_COUNT };
 
@@ -50,6 +54,7 @@ struct jsonl_row {
     svs_error *err;
     struct svi_span line;
     struct svi_span key;
+    struct svi_span inside; /* the name of the object that the key is in; empty: in none */
     int column;
     bool flat;     /* no sample as on the wire */
     int guess;     /* the column of the next name: names mostly come in the order of their columns */
@@ -236,15 +241,25 @@ static svs_code jsonl_take_array(struct jsonl_row *r, const char *array) {
     return SVS_OK;
 }
 
-/* A string of the line without its escapes, ended so that it can be read as a number. The room is made once a
- * row, before anything points into it. */
+/* Made once a row, before anything points into it, for the longest that can come. */
+static bool jsonl_make_room(const struct jsonl_row *r) {
+    struct jsonl *j = r->state;
+    const size_t whole = (size_t)(r->line.end - r->line.at);
+    if (j->used > 0)
+        return true;
+    const bool nested = r->flat && memchr(r->line.at + 1, '{', whole - 1);
+    return svi_row_room((void **)&j->text, &j->text_room, (nested ? NESTED_ROOM : 1) * whole + SVI_NUMBER_PAD,
+                        1);
+}
+
+/* A string of the line without its escapes, ended so that it can be read as a number. */
 static svs_code jsonl_plain_text(const struct jsonl_row *r, struct svi_span raw, struct svi_span *text) {
     struct jsonl *j = r->state;
-    const size_t length = (size_t)(raw.end - raw.at), whole = (size_t)(r->line.end - r->line.at);
+    const size_t length = (size_t)(raw.end - raw.at);
     *text = raw;
     if (!memchr(raw.at, '\\', length))
         return SVS_OK;
-    if (j->used == 0 && !svi_row_room((void **)&j->text, &j->text_room, whole + SVI_NUMBER_PAD, 1))
+    if (!jsonl_make_room(r))
         return svi_fail_memory(r->err, "a row");
     svi_json_unescape(raw, j->text + j->used, length, text);
     j->used += (size_t)(text->end - text->at);
@@ -420,6 +435,42 @@ static enum svi_use jsonl_use(struct jsonl_row *r) {
     return svi_guess_of(j->guess, column)->use;
 }
 
+/* object.key into `to`, which has SVS_NAME_MAX bytes. False: it is longer than that. */
+static bool jsonl_join(struct svi_span object, struct svi_span key, char *to, struct svi_span *name) {
+    const size_t first = (size_t)(object.end - object.at), second = (size_t)(key.end - key.at);
+    if (first + 1 + second > SVS_NAME_MAX)
+        return false;
+    memcpy(to, object.at, first);
+    to[first] = '.';
+    memcpy(to + first + 1, key.at, second);
+    *name = (struct svi_span){to, to + first + 1 + second};
+    return true;
+}
+
+static svs_code jsonl_take_column(struct jsonl_row *r, const char *value);
+
+/* A key of an object in a flat map. One whose name would be too long is not used: the line of the columns
+ * says so. */
+static svs_code jsonl_take_inner(struct jsonl_row *r, const char *value) {
+    struct jsonl *j = r->state;
+    if (!jsonl_make_room(r))
+        return svi_fail_memory(r->err, "a row");
+    if (!jsonl_join(r->inside, r->key, j->text + j->used, &r->key))
+        return SVS_OK;
+    j->used += (size_t)(r->key.end - r->key.at);
+    return jsonl_take_column(r, value);
+}
+
+static svs_code jsonl_take_object(struct jsonl_row *r, const char *object) {
+    const struct svi_span outer = r->inside;
+    if (svi_span_listed(r->key, r->state->options->ignore))
+        return SVS_OK;
+    r->inside = r->key;
+    svs_code code = jsonl_each(r, object, jsonl_take_inner);
+    r->inside = outer;
+    return code;
+}
+
 /* A flat map: label, id, time and weight, all others are features. */
 static svs_code jsonl_take_column(struct jsonl_row *r, const char *value) {
     static svs_code (*const take[])(struct jsonl_row *, const char *) = {
@@ -429,6 +480,8 @@ static svs_code jsonl_take_column(struct jsonl_row *r, const char *value) {
         [SVI_USE_WEIGHT] = jsonl_take_w,
     };
     const enum svi_use use = jsonl_use(r);
+    if ((use == SVI_USE_OPEN || use == SVI_USE_NONE) && svi_json_type(value) == SVI_JSON_OBJECT)
+        return jsonl_take_object(r, value);
     if (use == SVI_USE_NONE)
         return SVS_OK;
     return use <= SVI_USE_WORD ? jsonl_put_cell(r, value, use) : jsonl_take_once(r, use, value, take[use]);
@@ -488,11 +541,16 @@ static void *jsonl_begin(const struct svi_reader_options *o, svi_guess *guess, s
     return NULL;
 }
 
+static svs_code jsonl_sample_object(struct jsonl *j, struct svi_span inside, const char *object,
+                                    svs_error *err);
+
 /* The value of a key that is a name of a column, for the guess. */
 static svs_code jsonl_sample_value(struct jsonl *j, struct svi_span key, const char *value, svs_error *err) {
     const int before = svs_features_count(j->names);
     const enum svi_json_type type = svi_json_type(value);
     svs_error why = {0};
+    if (type == SVI_JSON_OBJECT && svi_json_first(value) && !svi_span_listed(key, j->options->ignore))
+        return jsonl_sample_object(j, key, value, err);
     struct svi_span text = {value, svi_json_skip(value)};
     const int column = svs_features_add(j->names, key.at, (size_t)(key.end - key.at), &why);
     svs_code code = column == before ? svi_guess_column(j->guess, key, err) : SVS_OK;
@@ -512,6 +570,25 @@ static svs_code jsonl_sample_value(struct jsonl *j, struct svi_span key, const c
     return svi_guess_value(j->guess, column, text, err);
 }
 
+/* All keys of an object; `inside`: its name, empty for the line itself. */
+static svs_code jsonl_sample_object(struct jsonl *j, struct svi_span inside, const char *object,
+                                    svs_error *err) {
+    svs_code code = SVS_OK;
+    for (const char *p = svi_json_first(object); p && code == SVS_OK;) {
+        char room[SVS_NAME_MAX];
+        struct svi_span key, name;
+        const char *value = svi_json_key(p, &key);
+        if (inside.at == inside.end)
+            code = jsonl_sample_value(j, key, value, err);
+        else if (jsonl_join(inside, key, room, &name))
+            code = jsonl_sample_value(j, name, value, err);
+        else
+            code = jsonl_sample_value(j, inside, "[]", err); /* which is said to have no single values */
+        p = svi_json_next(svi_json_skip(value));
+    }
+    return code;
+}
+
 static svs_code jsonl_sample(void *state, struct svi_span line, bool *enough, svs_error *err) {
     struct jsonl *j = state;
     svs_code code = SVS_OK;
@@ -523,12 +600,7 @@ static svs_code jsonl_sample(void *state, struct svi_span line, bool *enough, sv
         *enough = true;
         return SVS_OK;
     }
-    for (const char *p = svi_json_first(line.at); p && code == SVS_OK;) {
-        struct svi_span key;
-        const char *value = svi_json_key(p, &key);
-        code = jsonl_sample_value(j, key, value, err);
-        p = svi_json_next(svi_json_skip(value));
-    }
+    code = jsonl_sample_object(j, (struct svi_span){line.at, line.at}, line.at, err);
     svi_guess_row(j->guess);
     j->flat = true;
     return code;

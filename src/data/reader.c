@@ -202,11 +202,31 @@ static bool is_utf16(struct svi_span line) {
                            memchr(line.at, 0, length < 4 ? length : 4));
 }
 
+/* sep=; stands before the first line of a CSV and tells a spreadsheet what parts cells. */
+static bool is_separator_hint(struct svi_span line) {
+    return line.end - line.at == 5 && memcmp(line.at, "sep=", 4) == 0;
+}
+
+/* The beginning of an array of objects, or of an object on several lines: the filter of jq that makes one
+ * object a line of it. NULL: neither. */
+static const char *json_on_many_lines(struct svi_span line) {
+    const struct svi_span rest = svi_trim((struct svi_span){line.at + (line.at < line.end), line.end});
+    const bool alone = rest.at == rest.end;
+    return *line.at == '[' && (alone || *rest.at == '{') ? "'.[]'" : *line.at == '{' && alone ? "." : NULL;
+}
+
 /* The present line begins the format, which may want to see it and further ones before it is a row. */
 static svs_code reader_begin(svi_reader *r, svs_error *err) {
     const struct svi_span text = svi_trim(r->line);
     if (is_utf16(text))
         return svi_fail(err, SVS_SETTING, "the file is UTF-16: convert it with iconv -f UTF-16 -t UTF-8");
+    if (memchr(text.at, '\r', (size_t)(text.end - text.at)))
+        return svi_fail(err, SVS_SETTING,
+                        "a CR in the line: if lines end in CR alone, convert the file with tr '\\r' '\\n'");
+    const char *filter = !r->format || r->format == &svi_jsonl ? json_on_many_lines(text) : NULL;
+    if (filter)
+        return svi_fail(err, SVS_SETTING,
+                        "a file of JSON has one object a line: jq -c %s makes that of this one", filter);
     if (!r->format)
         r->format = *text.at == '{'             ? &svi_jsonl
                     : svi_libsvm_looks(r->line) ? &svi_libsvm
@@ -291,7 +311,7 @@ static enum svi_read reader_step(svi_reader *r, struct svi_message *m, bool *aga
     }
     if (!r->state) {
         const struct svi_span text = svi_trim(r->line);
-        if (text.at == text.end)
+        if (text.at == text.end || is_separator_hint(text))
             return SVI_READ_MORE;
         if (reader_begin(r, &why) != SVS_OK)
             return *again = false, reader_refuse(r, SVI_READ_FAIL, &why, err);

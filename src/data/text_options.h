@@ -17,6 +17,7 @@ struct svi_reader_options {
     const char *columns;                       /* names of a CSV without a header line */
     bool no_header;                            /* the first line of a CSV is a row */
     const char *missing; /* words that stand for a missing value, in any case; NULL: those of the setting */
+    bool placed;         /* else the label may be told by its place */
     bool label_needed;   /* a file in which no column is clearly the label is refused (SVS_SETTING) */
     bool hash;           /* a category may have very many values */
     bool unlabelled;     /* no label is looked for but that of the options, none is missed */

@@ -43,10 +43,13 @@ struct svi_ingest_stdin {
 };
 
 struct svi_reader_options svi_ingest_stdin_options(const struct svi_settings *s) {
+    const bool chosen = svi_settings_chosen(s, "label"), none = chosen && !*s->label;
+    const bool numbers = svi_settings_chosen(s, "task") && s->task == SVS_REGRESS;
     return (struct svi_reader_options){
         .format = s->in_format,
         .label = s->label,
-        .label_required = svi_settings_chosen(s, "label"),
+        .label_required = chosen && !none,
+        .placed = !chosen && !numbers && s->method != SVI_METHOD_NONE,
         .id = s->id,
         .ts = s->ts,
         .weight = s->weight,
@@ -58,7 +61,7 @@ struct svi_reader_options svi_ingest_stdin_options(const struct svi_settings *s)
         .no_header = s->no_header,
         .missing = s->missing_words,
         .hash = s->hash > 0,
-        .unlabelled = s->method == SVI_METHOD_NONE,
+        .unlabelled = none || s->method == SVI_METHOD_NONE,
         .task_given = svi_settings_chosen(s, "task"),
     };
 }
@@ -166,16 +169,15 @@ static svs_code ingest_stdin_tell_names(svi_ingest_stdin *in, const struct svi_m
     svi_pack_key(&p, "columns");
     svi_pack_array(&p, (size_t)count);
     for (int i = 0; i < count; i++)
-        svi_pack_value(&p, (svs_value){.kind = SVS_STR,
-                                       .length = m->cells[i].name_length,
-                                       .as.s = m->cells[i].name});
+        svi_pack_value(
+            &p, (svs_value){.kind = SVS_STR, .length = m->cells[i].name_length, .as.s = m->cells[i].name});
     if (svi_pack_end(&p) != SVS_OK)
         return svi_fail_memory(err, "the names of the columns");
     return ingest_stdin_take_message(in, in->sample.data, in->sample.size, NULL, 0, now, err);
 }
 
-/* Does the row have to say that its values are under names? Numbers alone in the order of a stream of numbers go
- * without. */
+/* Does the row have to say that its values are under names? Numbers alone in the order of a stream of numbers
+ * go without. */
 static bool ingest_stdin_needs_names(const struct svi_schema *s, const struct svi_message *m, bool *gaps) {
     bool words = false;
     *gaps = false;

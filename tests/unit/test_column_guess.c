@@ -1,6 +1,7 @@
 /* What columns are taken for: the line for a person, on small logs of many kinds. */
 #include <fcntl.h>
 
+#include "data/cell.h"
 #include "support/feed.h"
 
 #define ROWS 60
@@ -73,10 +74,10 @@ static void a_real_log(void **state) {
 }
 
 static void flat_json_row(FILE *to, int i) {
-    fprintf(
-        to,
-        "{\"at\":%lld,\"order_id\":\"o-%d\",\"price\":%d.25,\"kind\":\"%c\",\"open\":%s,\"meta\":{\"a\":1}}",
-        1795341930000LL + 500 * i, i, i % 40, 'a' + i % 4, i % 2 ? "true" : "false");
+    fprintf(to,
+            "{\"at\":%lld,\"order_id\":\"o-%d\",\"price\":%d.25,\"kind\":\"%c\",\"open\":%s,\"meta\":{\"a\":"
+            "1,\"to\":{\"b\":%d}},\"list\":[1]}",
+            1795341930000LL + 500 * i, i, i % 40, 'a' + i % 4, i % 2 ? "true" : "false", i * 7 % 31);
 }
 
 static void flat_json(void **state) {
@@ -84,13 +85,15 @@ static void flat_json(void **state) {
     expect_note(
         write_rows(NULL, flat_json_row, ROWS), (struct svi_reader_options){0},
         "no label: rows are scored, not learned; --label may be open, kind · time at (milliseconds since "
-        "1970) · id order_id · 2 numbers · 1 category: kind 4 · ignored: meta (no single values)",
+        "1970) · id order_id · 3 numbers · 1 category: kind 4 · ignored: meta.a (constant), list (no single "
+        "values)",
         ROWS);
     expect_note(
         write_rows(NULL, flat_json_row, ROWS),
         (struct svi_reader_options){.label = "price", .label_required = true},
         "label price (many different numbers: give --task regress to learn them) · time at (milliseconds "
-        "since 1970) · id order_id · 1 number · 1 category: kind 4 · ignored: meta (no single values)",
+        "since 1970) · id order_id · 2 numbers · 1 category: kind 4 · ignored: meta.a (constant), list (no "
+        "single values)",
         ROWS);
 }
 
@@ -116,12 +119,21 @@ static void number_row(FILE *to, int i) {
     fprintf(to, "%d,%d,%d", i * i % 13, i % 4, i % 2);
 }
 
+static void letter_row(FILE *to, int i) {
+    fprintf(to, "%c,%c,%c", "xyz"[i % 3], 'a' + i % 5, "uag"[i % 3]);
+}
+
 static void no_header(void **state) {
     (void)state;
     expect_note(
         write_rows(NULL, iris_row, ROWS), (struct svi_reader_options){0},
         "no header: columns are c1 to c3 · no label: rows are scored, not learned; --label may be c3, c2, "
         "c1 · 2 numbers · 1 category: c3 2",
+        ROWS);
+    expect_note(
+        write_rows(NULL, letter_row, ROWS), (struct svi_reader_options){.placed = true},
+        "no header: columns are c1 to c3 · label c3 (a, g, u; by its place, --label says otherwise) · 2 "
+        "categories: c1 3, c2 5",
         ROWS);
     expect_note(write_rows(NULL, number_row, ROWS),
                 (struct svi_reader_options){.label = "c3", .label_required = true},
@@ -132,6 +144,115 @@ static void no_header(void **state) {
     /* years as names are a header all the same */
     expect_note(write_rows("2024,2025,kind", iris_row, ROWS), (struct svi_reader_options){.label = "kind"},
                 "label kind (virginica, setosa) · 2 numbers", ROWS);
+}
+
+static void equal_row(FILE *to, int i) {
+    fprintf(to, "%d,%d,%d.5", i % 2, i % 3, i * 7 % 50);
+}
+
+static void placed_row(FILE *to, int i) {
+    fprintf(to, "2026-11-22T10:%02d:00Z,%d.5,press-%d,%s", i % 60, i * 7 % 23, i % 3,
+            i % 4 ? "gut" : "schlecht");
+}
+
+static void front_row(FILE *to, int i) {
+    fprintf(to, "%d,press-%d,%d.5", i % 2, i % 3, i * 7 % 23);
+}
+
+static enum svi_cell_kind known_place(const void *stream, const char *name, size_t length) {
+    (void)stream;
+    (void)length;
+    return *name == 'a' ? SVI_CELL_NUMBER : *name == 'b' ? SVI_CELL_WORD : SVI_CELL_MISSING;
+}
+
+/* The last column, else the first one, of two values: where no name tells it, and 20 rows do. */
+static void a_label_by_its_place(void **state) {
+    (void)state;
+    const struct svi_reader_options placed = {.placed = true};
+    expect_note(
+        write_rows("t,a,b,c", placed_row, ROWS), placed,
+        "label c (schlecht, gut; by its place, --label says otherwise) · time t (ISO 8601) · 1 number · 1 "
+        "category: b 3",
+        ROWS);
+    expect_note(write_rows("v,b,a", front_row, ROWS), placed,
+                "label v (0, 1; by its place, --label says otherwise) · 1 number · 1 category: b 3", ROWS);
+    expect_note(
+        write_rows("t,a,b,c", placed_row, 19), placed,
+        "no label: rows are scored, not learned; --label may be c, b, a · time t (ISO 8601) · 1 number · 2 "
+        "categories: b 3, c 2",
+        19);
+    expect_note(
+        write_rows("t,a,b,c", placed_row, ROWS), (struct svi_reader_options){0},
+        "no label: rows are scored, not learned; --label may be c, b · time t (ISO 8601) · 1 number · 2 "
+        "categories: b 3, c 2",
+        ROWS);
+    /* a name that tells goes before; of several that do, none */
+    expect_note(write_rows("v,result,a", front_row, ROWS), placed,
+                "label result (press-0, press-1, press-2) · 2 numbers", ROWS);
+    expect_note(write_rows("class,target,a", equal_row, ROWS), placed,
+                "no label: rows are scored, not learned; --label may be target, class · 3 numbers", ROWS);
+    /* a stream that has begun knows its features: the label of a few further rows is what is new in its place
+     */
+    expect_note(
+        write_rows("t,a,b,c", placed_row, 2),
+        (struct svi_reader_options){.placed = true, .known = known_place},
+        "label c (schlecht, gut; by its place, --label says otherwise) · time t (ISO 8601) · 1 number · 1 "
+        "category: b 2",
+        2);
+}
+
+static void money_row(FILE *to, int i) {
+    fprintf(to, "\"$%d,%03d\",%d.5%%,\"%d,000\",store-%d,%d", 1 + i % 9, i * 37 % 1000, i % 30,
+            1 + i * 7 % 23, i % 3, 1 + i % 7);
+}
+
+static void thousandth_row(FILE *to, int i) {
+    fprintf(to, "%d,%03d;%d,5;%d", 1 + i % 9, i * 37 % 1000, i % 30, i % 2);
+}
+
+static void amounts_are_numbers(void **state) {
+    (void)state;
+    expect_note(write_rows("loan,rate,income,shop_name,zip", money_row, ROWS),
+                (struct svi_reader_options){.unlabelled = true},
+                "3 numbers (some written as 1,200, $5 or 12%) · 2 categories: shop_name 3, zip 7", ROWS);
+    expect_note(write_rows("a;b;label", thousandth_row, ROWS), (struct svi_reader_options){0},
+                "label label (0, 1) · 2 numbers (with decimal commas)", ROWS);
+    static const struct {
+        const char *text;
+        double value; /* NAN: it is none */
+    } cells[] = {{"$1,200.50", 1200.5},
+                 {"-$3", -3},
+                 {"1,234,567 €", 1234567},
+                 {"12.5%", 12.5},
+                 {"£ 7", 7},
+                 {"12,00", NAN},
+                 {"1,2000", NAN},
+                 {"1234,567", NAN},
+                 {"$", NAN},
+                 {"%", NAN},
+                 {"$%", NAN},
+                 {"1.5,000", NAN},
+                 {",100", NAN},
+                 {"5$5", NAN},
+                 {"", NAN}};
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+        double v = NAN;
+        const struct svi_span s = {cells[i].text, cells[i].text + strlen(cells[i].text)};
+        assert_int_equal(svi_cell_amount(s, &v), !isnan(cells[i].value));
+        assert_true(isnan(cells[i].value) || v == cells[i].value);
+    }
+}
+
+static void german_row(FILE *to, int i) {
+    fprintf(to, "%d.%03d,%02d;%d;%d", 1 + i % 9, i * 37 % 1000, i % 30, i * 7 % 23, i % 2);
+}
+
+static void names_of_no_column_are_said(void **state) {
+    (void)state;
+    expect_note(write_rows("sep=;\na;b;label", german_row, ROWS),
+                (struct svi_reader_options){.ignore = "d, b", .categories = "B"},
+                "label label (0, 1) · 1 number (with decimal commas) · ignored: b · no such column: d, B",
+                ROWS);
 }
 
 static void odd_row(FILE *to, int i) {
@@ -174,10 +295,6 @@ static void a_header_that_comes_again_is_no_row(void **state) {
     free(said);
     free(text);
     feed_close(&f);
-}
-
-static void equal_row(FILE *to, int i) {
-    fprintf(to, "%d,%d,%d.5", i % 2, i % 3, i * 7 % 50);
 }
 
 static void a_label_is_a_clear_winner_only(void **state) {
@@ -250,6 +367,9 @@ int main(void) {
         cmocka_unit_test(odd_words),
         cmocka_unit_test(a_header_that_comes_again_is_no_row),
         cmocka_unit_test(a_label_is_a_clear_winner_only),
+        cmocka_unit_test(a_label_by_its_place),
+        cmocka_unit_test(amounts_are_numbers),
+        cmocka_unit_test(names_of_no_column_are_said),
         cmocka_unit_test(silence_decides),
         cmocka_unit_test(known_columns_stay),
     };

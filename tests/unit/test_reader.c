@@ -134,6 +134,23 @@ static void json_means(void **state) {
            "or false, or null when it is missing\n");
 }
 
+#define LONG_KEY "a234567890b234567890c234567890d234567890e234567890f234567890" /* 60 bytes */
+
+/* An object in a flat map is more columns; what comes later in one, too. A name too long for a column is left
+ * out. */
+static void json_has_objects(void **state) {
+    (void)state;
+    expect("jsonl", "{\"load\":{\"cpu\":3,\"disk\":{\"sda\":\"busy\"}},\"label\":{\"a\":1},\"b\":2}\n",
+           "BAD wrong_type: line 1: \"label\" is an object: it must be a number, a bool or a string\n");
+    expect("jsonl",
+           "{\"load\":{\"cpu\":3,\"disk\":{\"sda\":\"busy\"}},\"l\\u00e9\":{\"\\\"\":1,\"e\":[1]},\"b\":2,"
+           "\"n\":null}\n"
+           "{\"load\":{\"disk\":{\"sda\":\"idle\",\"sdb\":\"n\\new\"},\"x\":1},\"n\":{\"m\":5},\"z\":{}}\n",
+           "op0 load.cpu=3 load.disk.sda=\"busy\" l\xc3\xa9.\"=1 b=2 n=\n"
+           "op0 load.disk.sda=\"idle\" load.disk.sdb=\"n\new\" load.x=1 n.m=5\n");
+    expect("jsonl", "{\"" LONG_KEY "\":{\"abc\":1,\"abcd\":2},\"b\":3}\n", "op0 " LONG_KEY ".abc=1 b=3\n");
+}
+
 static void json_flat_maps_take_the_features_only(void **state) {
     (void)state;
     struct svi_reader_options o = {.format = "jsonl", .features = "a,b", .ignore = "q"};
@@ -307,6 +324,9 @@ static const struct refusal failures[] = {
      "a\0,\0",
      "setting", "convert it with iconv -f UTF-16 -t UTF-8"},
     {"csv", "label\n", "setting", "no feature column"},
+    {"csv", "a,label\r1,2\r", "setting", "CR alone"},
+    {"auto", "[\n{\"a\":1}]\n", "setting", "jq -c '.[]'"},
+    {"jsonl", "{\n\"a\":1\n}\n", "setting", "jq -c . "},
     {"csv", "a,\"b,label\n", "setting", "quotes"},
     {"csv", "a,\xff\xfe,label\n", "bad_column", "UTF-8"},
 };
@@ -431,6 +451,7 @@ int main(void) {
         cmocka_unit_test(csv_gives_cells_in_the_order_of_the_header),
         cmocka_unit_test(libsvm_means),
         cmocka_unit_test(json_means),
+        cmocka_unit_test(json_has_objects),
         cmocka_unit_test(json_flat_maps_take_the_features_only),
         cmocka_unit_test(vw_means),
         cmocka_unit_test(refusals_have_code_words_and_bytes),
