@@ -179,7 +179,9 @@ static svs_code schema_mix(struct svi_schema *s, const struct svi_message *m, sv
 }
 
 svs_code svi_schema_begin_columns(struct svi_schema *s, svs_error *err) {
-    return schema_mix(s, NULL, err);
+    const svs_code code = schema_mix(s, NULL, err);
+    s->dirty = s->mixed_now = false; /* by no row */
+    return code;
 }
 
 /* ---- columns */
