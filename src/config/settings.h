@@ -119,6 +119,12 @@ static inline bool svi_settings_old(const struct svi_settings *s) {
     return s->sources_idle < 0;
 }
 
+/* Are they those of a record of before columns could hold words? What is repeated under them is refused as it
+ * was then. */
+static inline bool svi_settings_without_words(const struct svi_settings *s) {
+    return s->categories_max < 1;
+}
+
 enum svi_setting_type {
     SVI_SET_TEXT,    /* char[size]; valid UTF-8 without control characters; with `words`: one of these */
     SVI_SET_NAME,    /* char[size]; letters, digits, _ and -; at least one */

@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 
-#define NOT_RECORDED (-1) /* sources.idle, see svi_settings_old */
+#define NOT_RECORDED (-1) /* see svi_settings_old, svi_settings_without_words */
 
 svs_code svi_settings_pack(const struct svi_settings *s, struct svi_bytes *out, svs_error *err) {
     for (const struct svi_setting *row = svi_settings_table; row->key; row++) {
@@ -21,6 +21,7 @@ svs_code svi_settings_unpack(struct svi_settings *s, const char *from, const voi
                              svs_error *err) {
     svi_settings_default(s);
     s->sources_idle = NOT_RECORDED;
+    s->categories_max = NOT_RECORDED;
     svs_code code = svi_settings_read(s, from, bytes, size, err);
     memset(s->given, 0, sizeof s->given);
     return code;
@@ -51,14 +52,20 @@ static bool settings_record_lower(const struct svi_settings *a, const struct svi
     return *(const int64_t *)svi_settings_field(a, row) < *(const int64_t *)svi_settings_field(b, row);
 }
 
+/* Was the setting there when the state was kept? */
+static bool settings_record_has(const struct svi_settings *kept, const struct svi_setting *row) {
+    return !(strcmp(row->key, "sources.idle") == 0 && svi_settings_old(kept)) &&
+           !(strcmp(row->key, "categories.max") == 0 && svi_settings_without_words(kept));
+}
+
 svs_code svi_settings_merge(struct svi_settings *s, const struct svi_settings *kept, svs_error *err) {
     for (const struct svi_setting *row = svi_settings_table; row->key; row++) {
         const bool given = svi_settings_given(s, row);
-        if (row->change == SVI_CHANGE_MODEL && given && !settings_record_same(s, kept, row))
+        const bool recorded = settings_record_has(kept, row);
+        if (row->change == SVI_CHANGE_MODEL && given && recorded && !settings_record_same(s, kept, row))
             return settings_record_refuse(s, kept, row, "", err);
         if (row->change == SVI_CHANGE_LIMIT && given && settings_record_lower(s, kept, row))
             return settings_record_refuse(s, kept, row, " and can only be raised", err);
-        const bool recorded = strcmp(row->key, "sources.idle") != 0 || !svi_settings_old(kept);
         if (row->change != SVI_CHANGE_START && !given && recorded)
             memcpy(svi_settings_field(s, row), svi_settings_field(kept, row), row->size);
     }

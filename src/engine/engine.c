@@ -467,6 +467,8 @@ static svs_code engine_greet(struct svi_engine *e, const struct svi_envelope *en
 /* May columns be missing from the list that the message begins with? Its samples are asked one by one. */
 static bool engine_may_leave_out(const struct svi_engine *e, const struct svi_envelope *env) {
     const int missing = e->s.missing;
+    if (e->schema.shape.without_words)
+        return false;
     return missing == SVI_MISSING_AUTO ? env->first.seen >> SVI_KEY_MISSING & 1 : missing != SVI_MISSING_REFUSE;
 }
 

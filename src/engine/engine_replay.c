@@ -16,6 +16,7 @@ static int64_t next_due(int64_t seen, int64_t every) {
 
 void svi_engine_repeat_old(struct svi_engine *e) {
     e->schema.shape.empty_fixes = svi_settings_old(&e->s);
+    e->schema.shape.without_words = svi_settings_without_words(&e->s);
     svi_learner_repeat_old(e->learner, svi_settings_old(&e->s));
 }
 
@@ -26,6 +27,8 @@ void svi_engine_configure(svi_engine *e, const struct svi_settings *s) {
     if (s->scores != e->s.scores)
         e->next_score = next_due(seen, s->scores);
     svi_settings_adopt(&e->s, s);
+    if (svi_settings_without_words(&e->s)) /* what was recorded is repeated: words come from here on */
+        e->schema.o.categories_max = (int)(e->s.categories_max = s->categories_max);
     svi_engine_repeat_old(e);
     svi_refit_policy_configure(&e->refit, &e->s, seen, e->time);
     svi_novelty_stage_configure(&e->novelty, &e->s);

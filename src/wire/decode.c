@@ -178,14 +178,14 @@ static svs_code decode_take_listed(struct reading *r, const struct svi_item *arr
 /* Does this value make a row of names of an array? A column of which nothing is known but that a value is
  * missing may be one of words. */
 static bool decode_asks_for_names(const struct reading *r, const struct svi_item *item) {
-    return r->names_come && r->env->order &&
+    return r->names_come && r->env->order && !r->shape->without_words &&
            (item->type == SVI_STRING ||
             (item->type == SVI_NIL && r->m->absent != SVI_MISSING_AUTO && r->shape->kind == SVI_UNSET));
 }
 
 /* Is the array one of names from the start? */
 static bool decode_is_listed(const struct reading *r, uint32_t count) {
-    const bool fewer = count < (uint32_t)svi_schema_columns(r->schema) &&
+    const bool fewer = !r->shape->without_words && count < (uint32_t)svi_schema_columns(r->schema) &&
                        svi_schema_policy(r->schema, r->m) != SVI_MISSING_REFUSE;
     return r->names_come && r->env->order && (r->schema->columns || fewer);
 }
@@ -543,6 +543,8 @@ static svs_code decode_take_missing(struct reading *r, const struct svi_item *it
                  {"drop", SVI_MISSING_DROP},
                  {"mean", SVI_MISSING_MEAN},
                  {"zero", SVI_MISSING_ZERO}};
+    if (r->shape->without_words)
+        return SVS_OK; /* a key that was not known */
     if (item->type == SVI_STRING)
         for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
             if (svi_item_is(item, words[i].word)) {

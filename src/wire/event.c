@@ -210,6 +210,8 @@ svs_code svi_event_encode(const struct svi_event *e, struct svi_bytes *out) {
 
 /* ---- messages, as a producer sends them */
 
+#define PACKED_MAX 512 /* cells of a row that is packed */
+
 static int column_is_sent(const struct svi_message *m, int column) {
     return m->kind == SVI_NAMED ||
            m->x[column] != 0; /* NAN too; a zero of a named sample still makes its name known */
@@ -224,8 +226,24 @@ static void put_message_cell(struct svi_pack *p, const struct svi_cell *c) {
         svi_pack_nil(p);
 }
 
-static void put_message_cells(struct svi_pack *p, const struct svi_message *m) {
+/* Numbers alone, packed: true, they are in. */
+static bool put_message_packed(struct svi_pack *p, const struct svi_message *m) {
+    double row[PACKED_MAX];
+    if (m->cell_count > PACKED_MAX)
+        return false;
+    for (int i = 0; i < m->cell_count; i++) {
+        if (m->cells[i].kind != SVI_CELL_NUMBER)
+            return false;
+        row[i] = m->cells[i].number;
+    }
+    svi_pack_doubles(p, row, (size_t)m->cell_count);
+    return true;
+}
+
+static void put_message_cells(struct svi_pack *p, const struct svi_message *m, bool packed) {
     svi_pack_key(p, "x");
+    if (packed && m->listed && !m->in_order && put_message_packed(p, m))
+        return;
     if (m->listed)
         svi_pack_array(p, (size_t)m->cell_count);
     else
@@ -249,7 +267,7 @@ static void put_message_x(struct svi_pack *p, const struct svi_message *m, const
                           bool packed) {
     int pairs = 0;
     if (m->cells) {
-        put_message_cells(p, m);
+        put_message_cells(p, m, packed);
         return;
     }
     if (m->kind == SVI_DENSE && packed) {

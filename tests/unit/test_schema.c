@@ -703,6 +703,28 @@ static void test_forgotten_values_are_free(void **state) {
         }
 }
 
+/* What was refused before columns could hold words is refused again when its journal is repeated. */
+static void test_records_of_before(void **state) {
+    (void)state;
+    struct speaker f;
+    struct svi_settings old, now;
+    speaker_open(&f, plain);
+    old = now = f.s;
+    old.categories_max = -1;
+    svi_engine_free(&f.e);
+    f.e = f.control.engine = svi_engine_new(&old, 77, speaker_sink, &f, NULL);
+    assert_non_null(f.e);
+    says(&f, "{'columns':['a','b'],'x':[1,2],'y':1}");
+    refuses(&f, "{'x':{'a':1,'k':'one'},'y':1}", SVS_WRONG_KIND, "named");
+    refuses(&f, "{'columns':['a','b'],'x':[1,'two'],'y':1}", SVS_WRONG_TYPE, "b");
+    refuses(&f, "{'columns':['b'],'x':[1],'y':1,'missing':'mean'}", SVS_OTHER_COLUMNS, "a, b");
+    refuses(&f, "{'x':[1,null],'y':1,'missing':'mean'}", SVS_MISSING_VALUE, "b");
+    svi_engine_configure(f.e, &now);
+    says(&f, "{'x':{'a':1,'k':'one'},'y':1}");
+    says(&f, "{'columns':['b'],'x':[1],'y':1,'missing':'mean'}");
+    speaker_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words_are_columns_of_0_and_1),
@@ -720,6 +742,7 @@ int main(void) {
         cmocka_unit_test(test_kept_with_fixed_columns),
         cmocka_unit_test(test_kept_without_a_row),
         cmocka_unit_test(test_prune),
+        cmocka_unit_test(test_records_of_before),
         cmocka_unit_test(test_numbers_before_the_first_word),
         cmocka_unit_test(test_refused_values_change_no_hands),
         cmocka_unit_test(test_refused_words_make_no_columns),
