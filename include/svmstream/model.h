@@ -42,9 +42,9 @@ typedef struct svs_model {
     int64_t iterations;
     double milliseconds; /* that the solver took */
     int64_t at;          /* number (from 1) of the sample after which it took effect */
-    const void *schema;  /* how columns of raw rows become the features, as msgpack, for raw_rows.h; NULL = the
-                            columns are the features */
-    size_t schema_size;  /* bytes of it */
+    const void *schema; /* how columns of raw rows become the features, as msgpack, for raw_rows.h; NULL = the
+                           columns are the features */
+    size_t schema_size; /* bytes of it */
 } svs_model;
 
 /* scores[k] = W_k x + b_k; x: d raw values. */

@@ -103,8 +103,8 @@ typedef struct svs_novelty_model {
     int64_t trained, trimmed; /* rows given; left out as of low density */
     int members;
     svs_novelty_member member[SVS_MEMBERS_MAX];
-    const void *schema; /* how columns of raw rows become the features of one sample, as in svs_model; NULL = they
-                           are the features */
+    const void *schema; /* how columns of raw rows become the features of one sample, as in svs_model; NULL =
+                           they are the features */
     size_t schema_size; /* bytes of it */
 } svs_novelty_model;
 

@@ -101,8 +101,9 @@ static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message
     if (what == SVI_READ_BAD)
         svi_engine_refuse(e->engine, why->code, why->text, bytes, length, e->now);
     else if (e->args->settings.calendar[0] && isnan(m->ts)) /* the time of today says nothing about the row */
-        svi_engine_refuse(e->engine, SVS_SETTING, "the setting calendar needs the row's time: name its column by --ts",
-                          bytes, length, e->now);
+        svi_engine_refuse(e->engine, SVS_SETTING,
+                          "the setting calendar needs the row's time: name its column by --ts", bytes, length,
+                          e->now);
     else
         svi_engine_message(e->engine, m, bytes, length, e->now, NULL);
     svi_engine_refit_here(e->engine); /* between two rows: the result depends on the file alone */
@@ -273,8 +274,10 @@ const struct cli_command cli_eval = {
         "  svmstream eval --plot quality.svg examples/occupancy.csv.gz\n"
         "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm",
     .keys = "in.format stream task method C window window.seconds forget scale features label id ts weight "
-            "columns no-header categories numbers ignore missing.words unscaled categories.max hash calendar zone "
-            "columns.new missing refit refit. serve novelty novelty. alert. labels. ts.ahead max.features max.classes "
+            "columns no-header categories numbers ignore missing.words unscaled categories.max hash calendar "
+            "zone "
+            "columns.new missing refit refit. serve novelty novelty. alert. labels. ts.ahead max.features "
+            "max.classes "
             "threads seed",
     .options = options,
     .run = cmd_eval_run};

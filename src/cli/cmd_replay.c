@@ -139,11 +139,11 @@ const struct cli_command cli_replay = {
         "\n"
         "  svmstream replay /var/lib/pump1\n"
         "  svmstream replay --C 10 --window 5000 /var/lib/pump1",
-    .keys =
-        "accept-loss stream task method C window window.seconds forget scale features categories numbers ignore "
-        "unscaled categories.max hash calendar zone columns.new missing refit refit. "
-        "serve novelty novelty. alert. publish. scores labels. ts.ahead max.features max.classes "
-        "max.sources sources.idle threads seed",
+    .keys = "accept-loss stream task method C window window.seconds forget scale features categories numbers "
+            "ignore "
+            "unscaled categories.max hash calendar zone columns.new missing refit refit. "
+            "serve novelty novelty. alert. publish. scores labels. ts.ahead max.features max.classes "
+            "max.sources sources.idle threads seed",
     .options = options,
     .unchecked = true,
     .run = cmd_replay_run};

@@ -19,7 +19,7 @@ struct cli_novelty_rows {
     int64_t normal, anomalous; /* rows of either kind */
     struct svi_table table;
     struct svi_model_schema schema; /* of the model */
-    double *joined; /* rows that are not the table's own; NULL = they are */
+    double *joined;                 /* rows that are not the table's own; NULL = they are */
 };
 
 /* Reads FILE with the settings label, ts, features, in.format. `model`: its columns are wanted, and its lags

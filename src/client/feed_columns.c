@@ -64,9 +64,9 @@ static svs_code feed_columns_request(const struct svi_message *row, struct svi_b
     svi_pack_key(&p, "columns");
     svi_pack_array(&p, (size_t)row->cell_count);
     for (int i = 0; i < row->cell_count; i++)
-        svi_pack_value(&p, (svs_value){.kind = SVS_STR,
-                                       .length = row->cells[i].name_length,
-                                       .as.s = row->cells[i].name});
+        svi_pack_value(
+            &p,
+            (svs_value){.kind = SVS_STR, .length = row->cells[i].name_length, .as.s = row->cells[i].name});
     svi_pack_key(&p, "x");
     svi_pack_array(&p, (size_t)row->cell_count);
     for (int i = 0; i < row->cell_count; i++)

@@ -7,9 +7,10 @@
 #include "data/message.h"
 #include "svmstream/outbox.h"
 
-/* Before a row is put: where its cells are listed, their names go with each message from here on. *named: those
- * that do already. Codes of svs_outbox_columns. */
-svs_code feed_columns_tell(svs_outbox *box, const struct svi_message *row, struct svi_bytes *named, svs_error *err);
+/* Before a row is put: where its cells are listed, their names go with each message from here on. *named:
+ * those that do already. Codes of svs_outbox_columns. */
+svs_code feed_columns_tell(svs_outbox *box, const struct svi_message *row, struct svi_bytes *named,
+                           svs_error *err);
 
 /* A process that acknowledges nothing cannot refuse them: it is asked at `ctl`, if that is given or `in` is
  * not, so that both are of one process. SVS_OTHER_COLUMNS: with both lists. Without an answer SVS_OK. */

@@ -21,7 +21,7 @@
 
 /* ---- the table */
 
-#define FOREVER 1e9                /* seconds, 31 years */
+#define FOREVER 1e9 /* seconds, 31 years */
 
 #define ROW(name, kind, field, initial, when, list, least, most, of, sentence)                               \
     {                                                                                                        \
@@ -120,9 +120,13 @@ const struct svi_setting svi_settings_table[] = {
     TEXT("features", features, "", MODEL,
          "names of the features in column order, separated by commas; others are then refused"),
     TEXT("label", label, "label", START,
-         "column of the label in CSV and JSON lines; without one of this name it is guessed, unless this is given; '' is none"),
-    TEXT("id", id, "", START, "column of the id; empty is guessed: one named like an id whose values all differ"),
-    TEXT("ts", ts, "", START, "column of the time stamp: ISO 8601, or seconds, milliseconds, microseconds or nanoseconds since 1970 by "
+         "column of the label in CSV and JSON lines; without one of this name it is guessed, unless this is "
+         "given; '' is none"),
+    TEXT("id", id, "", START,
+         "column of the id; empty is guessed: one named like an id whose values all differ"),
+    TEXT("ts", ts, "", START,
+         "column of the time stamp: ISO 8601, or seconds, milliseconds, microseconds or nanoseconds since "
+         "1970 by "
          "their size; empty is guessed"),
     TEXT("weight", weight, "", START, "column of the sample weight; empty is none"),
     TEXT("columns", columns, "", START,
@@ -140,9 +144,10 @@ const struct svi_setting svi_settings_table[] = {
             "that no held sample has gives its column back"),
     INTEGER("hash", hash, "0", MODEL, 0, 20, "bits",
             "the values beyond categories.max share 2^BITS columns instead of one"),
-    TEXT("calendar", calendar, "", MODEL,
-         "features made of the time stamp: day (sine and cosine of the time of day), week (of the time of the "
-         "week, and weekend), separated by commas"),
+    TEXT(
+        "calendar", calendar, "", MODEL,
+        "features made of the time stamp: day (sine and cosine of the time of day), week (of the time of the "
+        "week, and weekend), separated by commas"),
     TEXT("zone", zone, "UTC", MODEL, "time zone of the calendar: UTC, +01:00 or Europe/Berlin"),
     WORD("columns.new", columns_new, "add", MODEL,
          WORDS({"add", SVI_COLUMNS_ADD}, {"refuse", SVI_COLUMNS_REFUSE}),

@@ -4,8 +4,8 @@
  * another one (a category's value that gives its column to a new one), and the block of the one before goes
  * back to the caller, who may put it in its place again.
  *
- * The table uses open addressing with linear probing. An entry that leaves pulls those up that had probed past
- * its slot, so names may leave in any order. */
+ * The table uses open addressing with linear probing. An entry that leaves pulls those up that had probed
+ * past its slot, so names may leave in any order. */
 #include "data/feature_names.h"
 
 #include <stdint.h>
@@ -211,7 +211,8 @@ char *svi_features_rename(svs_features *f, int column, char *name) {
     char *before = e->name;
     const size_t length = strlen(name);
     feature_names_leave(f, e);
-    *e = (struct entry){.name = name, .hash = feature_names_hash_of(name, length), .length = (uint32_t)length};
+    *e =
+        (struct entry){.name = name, .hash = feature_names_hash_of(name, length), .length = (uint32_t)length};
     f->slots[slot_of(f, e->hash, name, length)] = column + 1;
     f->changes++;
     return before;

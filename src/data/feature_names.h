@@ -11,9 +11,10 @@
  * is no such column. */
 bool svi_features_is(const svs_features *f, int column, const char *name, size_t length);
 
-/* Another name for a column, in two steps of which only the first can fail (NULL: SVS_BAD_COLUMN, malformed or
- * another column has it; SVS_NO_MEMORY): a block that holds the name, and its place taken by it, which returns
- * the block of the name before. Blocks that the registry does not hold are the caller's to free (svi_free). */
+/* Another name for a column, in two steps of which only the first can fail (NULL: SVS_BAD_COLUMN, malformed
+ * or another column has it; SVS_NO_MEMORY): a block that holds the name, and its place taken by it, which
+ * returns the block of the name before. Blocks that the registry does not hold are the caller's to free
+ * (svi_free). */
 char *svi_features_new_name(const svs_features *f, const char *name, size_t length, svs_error *err);
 char *svi_features_rename(svs_features *f, int column, char *name);
 

@@ -3,9 +3,9 @@
  *
  * A row comes as a vector or as cells under names. A vector stands in the row of the shape: x. Cells (what a
  * reader of CSV, JSON or VW text finds: numbers, words, nothing) become a vector by the schema
- * (features/schema.h). Nothing in a message outlives the next call on the same decoder or schema. Decoders know no
- * policy: they refuse what is malformed, the engine refuses what does not fit (limits, time, stream), and only
- * the engine commits a shape. */
+ * (features/schema.h). Nothing in a message outlives the next call on the same decoder or schema. Decoders
+ * know no policy: they refuse what is malformed, the engine refuses what does not fit (limits, time, stream),
+ * and only the engine commits a shape. */
 #ifndef SVI_MESSAGE_H
 #define SVI_MESSAGE_H
 
@@ -46,17 +46,18 @@ struct svi_message {
     int d;              /* columns that x needs: dense: its length; sparse, named: at least shape->d, or the
                            highest column + 1. x[0 .. d) are set, absent ones 0 */
     double *x;          /* == shape->row */
-    int missing;  /* entries of x that are missing (nil, empty cell): NAN in x, nothing else is ever NAN or
-                     infinite */
-    const struct svi_cell *cells; /* a row under names, which is not in x yet; NULL: x is set, or there is none */
+    int missing; /* entries of x that are missing (nil, empty cell): NAN in x, nothing else is ever NAN or
+                    infinite */
+    const struct svi_cell
+        *cells; /* a row under names, which is not in x yet; NULL: x is set, or there is none */
     int cell_count;
     bool in_order; /* listed, and in the order of the stream's columns */
-    bool listed; /* the cells are those of a list of columns that stays the same: of a CSV's header */
+    bool listed;   /* the cells are those of a list of columns that stays the same: of a CSV's header */
     enum svi_missing absent; /* what the row asks for where a value is missing, and then a column that it does
                                 not name is missing too; SVI_MISSING_AUTO: nothing, and that column is 0 */
     const uint8_t *gaps;     /* by column: not 0 where a value was missing and x is what took its place;
                                 NULL: none was, or the last value was carried on */
-    svs_value id; /* SVS_NONE, SVS_INT, SVS_STR (length checked) */
+    svs_value id;            /* SVS_NONE, SVS_INT, SVS_STR (length checked) */
     svs_value y; /* SVS_NONE, SVS_INT, SVS_REAL, SVS_STR; bool true/false came as 1/0, an integral float of at
                     most 2^53 in size as SVS_INT */
     double ts;   /* seconds since 1970; NAN = none */
@@ -75,8 +76,9 @@ static inline void svi_message_reach(struct svi_message *m, int column) {
 /* Accepts the message: its kind, d and names become the shape's. Without x nothing changes. */
 void svi_shape_commit(struct svi_shape *s, const struct svi_message *m);
 
-/* Does the message's form (has_x, kind, d) fit the shape? Names fit dense columns that have some. SVS_WRONG_KIND, SVS_WRONG_DIMENSION, SVS_LIMIT,
- * SVS_BAD_COLUMN (more columns than the fixed names) with both numbers in the text. */
+/* Does the message's form (has_x, kind, d) fit the shape? Names fit dense columns that have some.
+ * SVS_WRONG_KIND, SVS_WRONG_DIMENSION, SVS_LIMIT, SVS_BAD_COLUMN (more columns than the fixed names) with
+ * both numbers in the text. */
 svs_code svi_shape_fits(const struct svi_shape *s, const struct svi_message *m, svs_error *err);
 
 #endif

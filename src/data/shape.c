@@ -103,8 +103,8 @@ const char *svi_shape_name(const struct svi_shape *s, int column) {
 /* The feature of a fixed column has its name, or is that of a value of it: `name=value`, which may be cut. */
 static bool shape_is_of(const char *fixed, const char *name) {
     const size_t length = strlen(fixed), most = SVS_NAME_MAX - 10;
-    return strcmp(fixed, name) == 0 ||
-           (strncmp(fixed, name, length < most ? length : most) == 0 && (length >= most || name[length] == '='));
+    return strcmp(fixed, name) == 0 || (strncmp(fixed, name, length < most ? length : most) == 0 &&
+                                        (length >= most || name[length] == '='));
 }
 
 /* A value's feature in the place of the fixed column's. */

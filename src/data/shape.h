@@ -15,11 +15,12 @@ enum svi_kind { SVI_UNSET = 0, SVI_DENSE, SVI_SPARSE, SVI_NAMED };
 
 struct svi_shape {
     enum svi_kind kind;
-    int d;               /* columns so far */
-    int max_features;    /* columns at most */
-    bool fixed_names;    /* the setting `features`: no further names may appear */
-    bool mixed; /* features are not one a column (features/schema.h): more may come, whatever names are fixed */
-    bool without_words; /* rows hold numbers, or are refused: in old journals */
+    int d;            /* columns so far */
+    int max_features; /* columns at most */
+    bool fixed_names; /* the setting `features`: no further names may appear */
+    bool mixed; /* features are not one a column (features/schema.h): more may come, whatever names are fixed
+                 */
+    bool without_words;  /* rows hold numbers, or are refused: in old journals */
     bool empty_fixes;    /* an empty map as the first sample makes the stream a sparse one: in old journals */
     svs_features *names; /* named streams and CSV headers; owned */
     int names_kept;  /* names that stay at svi_shape_restore: the fixed ones, a header's, those of accepted

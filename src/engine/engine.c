@@ -159,8 +159,8 @@ static bool class_is_known(const struct svi_engine *e, svs_value y) {
     return false;
 }
 
-/* Would the learner refuse a sample that brings new columns, or takes one over? It must be known before that is
- * done, so that a refused sample changes none. */
+/* Would the learner refuse a sample that brings new columns, or takes one over? It must be known before that
+ * is done, so that a refused sample changes none. */
 static svs_code check_before_growth(const struct svi_engine *e, const struct svi_message *m, svs_error *err) {
     for (int j = 0; j < m->d; j++)
         if (!(fabs(m->x[j]) <= SVI_VALUE_MAX))
@@ -469,7 +469,8 @@ static bool engine_may_leave_out(const struct svi_engine *e, const struct svi_en
     const int missing = e->s.missing;
     if (e->schema.shape.without_words)
         return false;
-    return missing == SVI_MISSING_AUTO ? env->first.seen >> SVI_KEY_MISSING & 1 : missing != SVI_MISSING_REFUSE;
+    return missing == SVI_MISSING_AUTO ? env->first.seen >> SVI_KEY_MISSING & 1
+                                       : missing != SVI_MISSING_REFUSE;
 }
 
 svs_code svi_engine_apply(svi_engine *e, struct svi_envelope *env, double now, bool sourced,
@@ -615,7 +616,8 @@ struct svi_refit *svi_engine_refit_take(svi_engine *e) {
 
 void svi_engine_refit_give(svi_engine *e) {
     const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
-    const enum svi_refit_outcome outcome = svi_refit_policy_give(&e->refit, e->learner, e->schema.shape.d, seen);
+    const enum svi_refit_outcome outcome =
+        svi_refit_policy_give(&e->refit, e->learner, e->schema.shape.d, seen);
     if (outcome == SVI_REFIT_ADOPTED)
         svi_publish_refit(e);
     e->out_of_memory = e->out_of_memory || outcome == SVI_REFIT_OUT_OF_MEMORY;

@@ -59,7 +59,8 @@ uint64_t *svi_engine_source_owner(svi_engine *e, const char *src, size_t length)
 int64_t svi_engine_sources_owned(const svi_engine *e, uint64_t owner, double now);
 int64_t svi_engine_sources(const svi_engine *e);
 
-/* One message from a text reader: cells, or x in the row of svi_engine_schema. A refusal is published as an error event.
+/* One message from a text reader: cells, or x in the row of svi_engine_schema. A refusal is published as an
+ * error event.
  */
 svs_code svi_engine_message(svi_engine *e, struct svi_message *m, const void *bytes, size_t length,
                             double now, svs_error *err);

@@ -93,4 +93,3 @@ void svi_engine_note_held(struct svi_engine *e) {
     e->schema.held = (struct svi_held){span.window, e->s.window == 0 ? -1 : span.window_oldest, span.waiting,
                                        span.waiting_oldest};
 }
-

@@ -102,8 +102,8 @@ static const char *const *names_of(struct svi_engine *e, int d) {
     return e->names;
 }
 
-/* How raw rows become what the model takes, where there is more to know than names. A mean is part of it where
- * one is put in the place of missing values, or would be for some of the forms in which rows come. */
+/* How raw rows become what the model takes, where there is more to know than names. A mean is part of it
+ * where one is put in the place of missing values, or would be for some of the forms in which rows come. */
 static svs_code engine_describe(struct svi_engine *e, svs_model *m, svs_error *err) {
     const struct svi_schema *s = &e->schema;
     const bool filled = e->counters.of[SVI_COUNTER_FILLED_MISSING].count > 0;

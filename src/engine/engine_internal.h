@@ -32,7 +32,7 @@ struct svi_engine {
     double *carried;    /* missing == carry: the last accepted value of each column, NAN = none; else NULL */
     const char **names; /* of the columns, as a model event points to them */
     int name_room, name_count;
-    double *means;            /* of the features, as a model event carries them; room for max_features */
+    double *means; /* of the features, as a model event carries them; room for max_features */
     struct svi_bytes columns_of_model; /* its key `schema` */
 
     double time;                      /* engine time, -DBL_MAX before the first sample */

@@ -38,7 +38,8 @@ static svs_code engine_score_score(struct svi_engine *e, const struct svi_messag
                     : e->s.task == SVS_REGRESS ? svs_real(scores[0])
                                                : svs_none();
     }
-    for (int j = 0; x && m->gaps && j < engine_score_known(e, m); j++) /* novelty leaves out what is missing */
+    for (int j = 0; x && m->gaps && j < engine_score_known(e, m);
+         j++) /* novelty leaves out what is missing */
         x[j] = m->gaps[j] ? NAN : x[j];
     /* One sample alone has no history: with lags there is nothing to judge. */
     out->judged = x && e->novelty.on && e->novelty.detector && e->novelty.lags == 1 &&

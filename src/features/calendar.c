@@ -10,10 +10,10 @@
 
 #include "base/fail.h"
 
-#define DAY    86400.0
-#define WEEK   (7 * DAY)
-#define MONDAY (4 * DAY) /* the first one after 1970 began, on a Thursday */
-#define LONGEST 1e12     /* seconds: beyond it there is no calendar */
+#define DAY     86400.0
+#define WEEK    (7 * DAY)
+#define MONDAY  (4 * DAY) /* the first one after 1970 began, on a Thursday */
+#define LONGEST 1e12      /* seconds: beyond it there is no calendar */
 
 svs_code svi_calendar_parse(const char *text, bool *day, bool *week, svs_error *err) {
     *day = *week = false;

@@ -43,7 +43,8 @@ static size_t category_key(char key[SVS_NAME_MAX + 1], const char *column, const
     while (cut > 0 && ((unsigned char)whole[cut] & 0xc0) == 0x80)
         cut--;
     memcpy(key, whole, cut);
-    const uint64_t seed = name > cut ? category_hash(HASH_SEED, column, name) : HASH_SEED, /* what is cut off */
+    const uint64_t seed =
+                       name > cut ? category_hash(HASH_SEED, column, name) : HASH_SEED, /* what is cut off */
         hash = category_hash(seed, word, length);
     snprintf(key + cut, CUT_MARK + 1, "~%08x", (unsigned)(hash & 0xffffffffu));
     return cut + CUT_MARK;
@@ -61,7 +62,8 @@ static svs_code category_check(const struct svi_schema *s, int column, const cha
     const int feature = svs_features_find(s->shape.names, key, size);
     if (feature < 0 || s->owner[feature] == column)
         return SVS_OK;
-    return svi_fail(err, SVS_BAD_COLUMN, "the feature \"%s\" is both a column and a value of another one", key);
+    return svi_fail(err, SVS_BAD_COLUMN, "the feature \"%s\" is both a column and a value of another one",
+                    key);
 }
 
 static int category_add_feature(struct svi_schema *s, int column, const char *key, size_t length,
@@ -137,8 +139,9 @@ static int category_other(struct svi_schema *s, int column, const char *word, si
     const int feature = category_find(s, column, key, size);
     if (feature >= 0)
         return feature;
-    return category_check(s, column, key, size, err) == SVS_OK ? category_add_feature(s, column, key, size, err)
-                                                               : -1;
+    return category_check(s, column, key, size, err) == SVS_OK
+               ? category_add_feature(s, column, key, size, err)
+               : -1;
 }
 
 int svi_category_shared(const struct svi_schema *s, int column, const char *word, size_t length) {

@@ -1,11 +1,11 @@
 /* A schema is the shape of a stream (features and their names) and, once a column is something else than one
  * number, the columns beside it.
  *
- * WHAT IS KEPT AND WHAT IS OF THE ROW. Everything that a row changes is changed at once, so that the next value
- * of the same row sees it: names are added at the end, a column's `now` moves away from its `kept`, a feature
- * that changes hands is renamed and its old name noted in `renewed`. Committing makes `kept` of `now`;
- * restoring cuts the names off, makes `now` of `kept` again and renames back. `dirty` says that there is
- * something to do, so that the rows of a stream that has seen its columns cost nothing.
+ * WHAT IS KEPT AND WHAT IS OF THE ROW. Everything that a row changes is changed at once, so that the next
+ * value of the same row sees it: names are added at the end, a column's `now` moves away from its `kept`, a
+ * feature that changes hands is renamed and its old name noted in `renewed`. Committing makes `kept` of
+ * `now`; restoring cuts the names off, makes `now` of `kept` again and renames back. `dirty` says that there
+ * is something to do, so that the rows of a stream that has seen its columns cost nothing.
  *
  * A feature of a category knows when it was last 1 (`seen`: by the numbers of what holds samples), which says
  * whether a held sample has it without a look at any (category.c).
@@ -124,8 +124,8 @@ static bool schema_take_room(struct svi_schema *s, svs_error *err) {
     s->absent = svi_alloc_array(n, sizeof *s->absent);
     for (int k = 0; k < 3; k++)
         s->seen[k] = svi_alloc_array(n, sizeof *s->seen[k]);
-    return s->columns && s->column && s->owner && s->one_hot && s->hot && s->absent && s->seen[0] && s->seen[1] &&
-           s->seen[2];
+    return s->columns && s->column && s->owner && s->one_hot && s->hot && s->absent && s->seen[0] &&
+           s->seen[1] && s->seen[2];
 }
 
 static void schema_forget_columns(struct svi_schema *s) {
@@ -148,12 +148,13 @@ static void schema_forget_columns(struct svi_schema *s) {
 
 /* Has the row in hand, of a stream that is not mixed, a number there? */
 static bool schema_has_number(const struct svi_schema *s, const struct svi_message *m, int feature) {
-    const bool set = m && feature < m->d && (m->kind == SVI_DENSE || s->shape.marks[feature] == s->shape.round);
+    const bool set =
+        m && feature < m->d && (m->kind == SVI_DENSE || s->shape.marks[feature] == s->shape.round);
     return set && !isnan(m->x[feature]);
 }
 
-/* Makes columns out of features, before the first column that is none; m: the row in hand, NULL = none. A feature
- * that no row has had yet is of an open column. */
+/* Makes columns out of features, before the first column that is none; m: the row in hand, NULL = none. A
+ * feature that no row has had yet is of an open column. */
 static svs_code schema_mix(struct svi_schema *s, const struct svi_message *m, svs_error *err) {
     if (s->columns)
         return SVS_OK;
@@ -245,7 +246,8 @@ static int schema_add_column(struct svi_schema *s, const char *name, size_t leng
     const int column = svs_features_add(s->columns, name, length, err);
     if (column < 0)
         return -1;
-    s->column[column] = (struct svi_column){.now = {SVI_COLUMN_OPEN, -1, 0}, .kept = {SVI_COLUMN_OPEN, -1, 0}};
+    s->column[column] =
+        (struct svi_column){.now = {SVI_COLUMN_OPEN, -1, 0}, .kept = {SVI_COLUMN_OPEN, -1, 0}};
     s->dirty = true;
     if (schema_listed(s->ignored, name, length))
         s->column[column].now.kind = SVI_COLUMN_IGNORED;
@@ -254,8 +256,8 @@ static int schema_add_column(struct svi_schema *s, const char *name, size_t leng
     return column;
 }
 
-int svi_schema_column(struct svi_schema *s, const struct svi_message *m, const char *name, size_t length, int guess,
-                      svs_error *err) {
+int svi_schema_column(struct svi_schema *s, const struct svi_message *m, const char *name, size_t length,
+                      int guess, svs_error *err) {
     if (svi_features_is(schema_names(s), guess, name, length))
         return guess;
     const int column = svs_features_find(schema_names(s), name, length);
@@ -281,7 +283,8 @@ static svs_code schema_mark(struct svi_schema *s, int column, svs_error *err) {
                     svi_escape(text, sizeof text, name, strlen(name)));
 }
 
-/* The feature of a column that holds numbers, made where it has none; a model may have no use for the column. */
+/* The feature of a column that holds numbers, made where it has none; a model may have no use for the column.
+ */
 static svs_code schema_own_feature(struct svi_schema *s, int column, svs_error *err) {
     struct svi_column *c = &s->column[column];
     const char *name = svs_features_name(s->columns, column);
@@ -292,8 +295,8 @@ static svs_code schema_own_feature(struct svi_schema *s, int column, svs_error *
     if (feature < 0)
         return err->code;
     if (feature < count)
-        return svi_fail(err, SVS_BAD_COLUMN,
-                        "the feature \"%s\" is both a column and a value of another one", name);
+        return svi_fail(err, SVS_BAD_COLUMN, "the feature \"%s\" is both a column and a value of another one",
+                        name);
     s->owner[feature] = column;
     s->one_hot[feature] = 0;
     c->now.feature = feature;
@@ -365,10 +368,11 @@ static svs_code schema_refuse_word(const struct svi_schema *s, int column, const
     char name[80], text[80];
     const char *of = svi_schema_column_name(s, column);
     svi_escape(name, sizeof name, of, strlen(of));
-    return svi_fail(err, SVS_WRONG_TYPE,
-                    "x[\"%s\"] is the word \"%s\": the column holds numbers (a column of names from the start: "
-                    "the setting categories)",
-                    name, svi_escape(text, sizeof text, word, length));
+    return svi_fail(
+        err, SVS_WRONG_TYPE,
+        "x[\"%s\"] is the word \"%s\": the column holds numbers (a column of names from the start: "
+        "the setting categories)",
+        name, svi_escape(text, sizeof text, word, length));
 }
 
 svs_code svi_schema_word(struct svi_schema *s, struct svi_message *m, int column, const char *word,
@@ -474,7 +478,8 @@ static svs_code schema_cell(struct svi_schema *s, struct svi_message *m, const s
 }
 
 /* A model knows none but its own columns. */
-static svs_code schema_refuse_columns(const struct svi_schema *s, const struct svi_message *m, svs_error *err) {
+static svs_code schema_refuse_columns(const struct svi_schema *s, const struct svi_message *m,
+                                      svs_error *err) {
     char sent[SVI_LIST_PAIR] = "", have[SVI_LIST_PAIR] = "";
     const char *name = "";
     bool room = true;
@@ -701,8 +706,7 @@ svs_code svi_schema_kept_columns(const struct svi_schema *s, const bool *keep, s
     const int32_t *stays = schema_find_staying(s, keep);
     for (int c = 0; c < s->columns_kept; c++) {
         const char *name = svs_features_name(s->columns, c);
-        if (stays[c] &&
-            svs_features_add(*columns, name, strlen(name), err) < 0) {
+        if (stays[c] && svs_features_add(*columns, name, strlen(name), err) < 0) {
             svs_features_free(columns);
             return err->code;
         }
@@ -799,8 +803,7 @@ static void schema_archive_column(struct svi_archive *a, struct svi_schema *s, i
         snprintf(name, sizeof name, "%s", svs_features_name(s->columns, c));
     svi_archive_text(a, svi_archive_key(key, "column", c), name, sizeof name);
     svi_archive_int(a, svi_archive_key(key, "kind", c), &kind, SVI_COLUMN_OPEN, SVI_COLUMN_IGNORED);
-    svi_archive_int(a, svi_archive_key(key, "feature", c), &column->now.feature, -1,
-                    s->shape.names_kept - 1);
+    svi_archive_int(a, svi_archive_key(key, "feature", c), &column->now.feature, -1, s->shape.names_kept - 1);
     svi_archive_int(a, svi_archive_key(key, "count", c), &column->now.values, 0, s->o.categories_max);
     if (!svi_archive_ok(a))
         return;

@@ -15,8 +15,9 @@
  * While all columns hold numbers there is nothing here but the shape (`mixed` is false): names of columns are
  * names of features.
  *
- * A ROW is built between svi_schema_begin_row and svi_schema_end_row. What it would change (columns, features,
- * features that change hands) takes effect by svi_schema_commit; svi_schema_restore takes it back. */
+ * A ROW is built between svi_schema_begin_row and svi_schema_end_row. What it would change (columns,
+ * features, features that change hands) takes effect by svi_schema_commit; svi_schema_restore takes it back.
+ */
 #ifndef SVI_SCHEMA_H
 #define SVI_SCHEMA_H
 
@@ -45,8 +46,8 @@ uint64_t svi_schema_changes(const struct svi_schema *s);
 /* The column of that name, which is made where it is new; m: the row in hand, NULL = none; `guess`: where it
  * probably is. -1: SVS_BAD_COLUMN (malformed, not one of the setting features, new where none may be),
  * SVS_OTHER_COLUMNS (closed), SVS_LIMIT, SVS_NO_MEMORY. */
-int svi_schema_column(struct svi_schema *s, const struct svi_message *m, const char *name, size_t length, int guess,
-                      svs_error *err);
+int svi_schema_column(struct svi_schema *s, const struct svi_message *m, const char *name, size_t length,
+                      int guess, svs_error *err);
 
 /* The column of that name, or -1. */
 int svi_schema_find(const struct svi_schema *s, const char *name, size_t length, int guess);

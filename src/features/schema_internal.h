@@ -47,7 +47,7 @@ struct svi_handover {
 
 struct svi_schema {
     struct svi_shape shape;
-    struct svi_schema_options o; /* its texts are not kept: NULL */
+    struct svi_schema_options o;                             /* its texts are not kept: NULL */
     svs_features *categories, *numbers, *ignored, *unscaled; /* names of the settings; NULL = none */
     bool calendar_day, calendar_week;
     int calendar; /* the first feature of the calendar, -1 = none yet */
@@ -59,16 +59,16 @@ struct svi_schema {
     int columns_kept;          /* names of accepted samples */
     int32_t *owner;            /* by feature: its column, -1 = the calendar */
     uint8_t *one_hot;          /* by feature: not 0 = of a category's value */
-    int64_t *seen[3];          /* by feature: how many had entered (window, waiting, rows) when it was last 1 */
-    int64_t *missing;          /* by column: values that were missing in accepted rows; NULL = none was */
-    int32_t *absent;           /* columns of words that have no value in this row */
+    int64_t *seen[3]; /* by feature: how many had entered (window, waiting, rows) when it was last 1 */
+    int64_t *missing; /* by column: values that were missing in accepted rows; NULL = none was */
+    int32_t *absent;  /* columns of words that have no value in this row */
     int absent_count;
-    bool dirty;                /* something to be kept or taken back */
-    bool closed; /* of a model (model_schema.h): columns, features and values stay as they are. A new column is
-                    refused, a new value is one of the shared ones, or none */
-    bool mixed_now;            /* it is a mixed stream by the present row alone */
-    uint64_t changes_before;   /* of names and columns that have given way to others */
-    int32_t *hot;              /* features of values of the present row */
+    bool dirty;  /* something to be kept or taken back */
+    bool closed; /* of a model (model_schema.h): columns, features and values stay as they are. A new column
+                    is refused, a new value is one of the shared ones, or none */
+    bool mixed_now;          /* it is a mixed stream by the present row alone */
+    uint64_t changes_before; /* of names and columns that have given way to others */
+    int32_t *hot;            /* features of values of the present row */
     int hot_count;
     struct svi_handover *renewed; /* features that change hands in the present row */
     int renewed_count, renewed_room;

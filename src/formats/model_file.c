@@ -164,7 +164,8 @@ static svs_code check_model(const svs_model *m, int64_t weights, svs_error *err)
 }
 
 /* Kept as it came; that it is one is seen by reading it. */
-static svs_code take_schema(struct svi_owned_model *o, const uint8_t *at, const uint8_t *end, svs_error *err) {
+static svs_code take_schema(struct svi_owned_model *o, const uint8_t *at, const uint8_t *end,
+                            svs_error *err) {
     struct svi_model_schema schema;
     const uint8_t *after = at;
     svi_walk(&after, end, SVI_DEPTH_MAX);

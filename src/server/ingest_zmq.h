@@ -70,7 +70,8 @@ double svi_ingest_zmq_converted(const struct svi_ingest_zmq *in);
 /* Gauges for stats and status, those of the write-ahead too. */
 void svi_ingest_zmq_figures(const struct svi_ingest_zmq *in);
 
-/* Sends in->reply as the reply to r, as JSON where r is JSON. False: it could not be sent, which is counted; code: of making it. */
+/* Sends in->reply as the reply to r, as JSON where r is JSON. False: it could not be sent, which is counted;
+ * code: of making it. */
 bool svi_ingest_zmq_reply(struct svi_ingest_zmq *in, void *socket, struct svi_request *r, svs_code code);
 
 #endif

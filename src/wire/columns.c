@@ -92,7 +92,8 @@ static svs_code columns_match_own(struct svi_columns *c, const struct svi_schema
     c->count = svi_schema_columns(s);
     c->in_order = true;
     if (c->count == 0)
-        return svi_fail(err, SVS_OTHER_COLUMNS, "columns is true, but this stream has no names of columns yet");
+        return svi_fail(err, SVS_OTHER_COLUMNS,
+                        "columns is true, but this stream has no names of columns yet");
     for (int i = 0; i < c->count; i++)
         c->place[i] = i;
     return SVS_OK;
@@ -132,10 +133,9 @@ static svs_code columns_match_list(struct svi_columns *c, struct svi_schema *s, 
 svs_code svi_columns_match(struct svi_columns *c, struct svi_schema *s, const struct svi_envelope *env,
                            bool part, svs_error *err) {
     const uint8_t *value = env->columns, *end = env->bytes + env->size, *after = value;
-    if (!value ||
-        (c->list.size > 0 && c->changes == svi_schema_changes(s) && c->kind == s->shape.kind &&
-         (part || c->count == svi_schema_columns(s)) && (size_t)(end - value) >= c->list.size &&
-         memcmp(value, c->list.data, c->list.size) == 0))
+    if (!value || (c->list.size > 0 && c->changes == svi_schema_changes(s) && c->kind == s->shape.kind &&
+                   (part || c->count == svi_schema_columns(s)) && (size_t)(end - value) >= c->list.size &&
+                   memcmp(value, c->list.data, c->list.size) == 0))
         return SVS_OK;
     c->list.size = 0;
     svs_code code = columns_match_list(c, s, value, part, err);

@@ -1,6 +1,6 @@
-/* columns.h: the key `columns` of a message: the names of what its arrays hold, in their order, or true: in the
- * order of the stream's columns. They are matched by name with the columns of the stream; to a stream whose
- * columns have no names yet they give them.
+/* columns.h: the key `columns` of a message: the names of what its arrays hold, in their order, or true: in
+ * the order of the stream's columns. They are matched by name with the columns of the stream; to a stream
+ * whose columns have no names yet they give them.
  *
  * What was found out about a list is kept, so that a producer that sends the same one with every message
  * costs a comparison of bytes. */
@@ -29,10 +29,10 @@ void svi_columns_clear(struct svi_columns *c);
 /* The stream's columns are others now: the next list is matched again. */
 void svi_columns_forget(struct svi_columns *c);
 
-/* Holds env->columns against the columns of the schema; nothing without it. Where there are none, those of the
- * list are added, and stay when a message is committed. `part`: the list may leave some out. SVS_OTHER_COLUMNS
- * with both lists (also where the list is malformed), SVS_LIMIT, SVS_NO_MEMORY; names may have to be taken back
- * by svi_schema_restore. */
+/* Holds env->columns against the columns of the schema; nothing without it. Where there are none, those of
+ * the list are added, and stay when a message is committed. `part`: the list may leave some out.
+ * SVS_OTHER_COLUMNS with both lists (also where the list is malformed), SVS_LIMIT, SVS_NO_MEMORY; names may
+ * have to be taken back by svi_schema_restore. */
 svs_code svi_columns_match(struct svi_columns *c, struct svi_schema *s, const struct svi_envelope *env,
                            bool part, svs_error *err);
 

@@ -62,8 +62,8 @@ static svs_code refuse_number(const struct reading *r, int column, double v) {
 
 static svs_code refuse_type(const struct reading *r, const char *where, const struct svi_item *item) {
     const bool word = item->type == SVI_STRING;
-    return svi_fail(r->err, SVS_WRONG_TYPE, "%s is %s: a feature is a number, or nil when it is missing%s", where,
-                    svi_item_name(item), word ? "; words need names (a map, or `columns`)" : "");
+    return svi_fail(r->err, SVS_WRONG_TYPE, "%s is %s: a feature is a number, or nil when it is missing%s",
+                    where, svi_item_name(item), word ? "; words need names (a map, or `columns`)" : "");
 }
 
 /* Any single value into its column. */
@@ -156,7 +156,8 @@ static svs_code decode_begin_listed(struct reading *r, uint32_t count) {
     r->m->missing = 0;
     svs_code code = svi_columns_match(c, r->schema, r->env, part, r->err);
     if (code == SVS_OK && count != (uint32_t)c->count)
-        code = svi_fail(r->err, SVS_WRONG_DIMENSION, "x has %u values, but columns names %d", count, c->count);
+        code =
+            svi_fail(r->err, SVS_WRONG_DIMENSION, "x has %u values, but columns names %d", count, c->count);
     return code == SVS_OK ? svi_schema_begin_row(r->schema, r->m, r->err) : code;
 }
 
@@ -365,8 +366,8 @@ static svs_code decode_take_map(struct reading *r, const struct svi_item *map) {
     const struct svi_shape *s = r->shape;
     struct svi_item key;
     r->at = map->body;
-    if (map->length == 0 && r->m->absent != SVI_MISSING_AUTO && s->kind != SVI_UNSET && s->kind != SVI_SPARSE &&
-        svi_schema_columns(r->schema) > 0)
+    if (map->length == 0 && r->m->absent != SVI_MISSING_AUTO && s->kind != SVI_UNSET &&
+        s->kind != SVI_SPARSE && svi_schema_columns(r->schema) > 0)
         return decode_take_names(r, 0);
     if (map->length == 0) /* a row of zeros of whatever kind the stream has, or will have */
         return decode_begin_map(r, s->kind == SVI_UNSET && s->empty_fixes ? empty_kind(s) : s->kind);
@@ -555,11 +556,16 @@ static svs_code decode_take_missing(struct reading *r, const struct svi_item *it
 }
 
 static svs_code (*const decode_table[SVI_KEY_COUNT])(struct reading *, const struct svi_item *) = {
-    [SVI_KEY_X] = decode_take_x,           [SVI_KEY_Y] = decode_take_y,
-    [SVI_KEY_ID] = decode_take_id,         [SVI_KEY_TS] = decode_take_ts,
-    [SVI_KEY_W] = decode_take_w,           [SVI_KEY_N] = decode_take_n,
-    [SVI_KEY_STREAM] = decode_take_stream, [SVI_KEY_OP] = decode_take_op,
-    [SVI_KEY_SRC] = decode_take_src,       [SVI_KEY_COLUMNS] = decode_take_columns,
+    [SVI_KEY_X] = decode_take_x,
+    [SVI_KEY_Y] = decode_take_y,
+    [SVI_KEY_ID] = decode_take_id,
+    [SVI_KEY_TS] = decode_take_ts,
+    [SVI_KEY_W] = decode_take_w,
+    [SVI_KEY_N] = decode_take_n,
+    [SVI_KEY_STREAM] = decode_take_stream,
+    [SVI_KEY_OP] = decode_take_op,
+    [SVI_KEY_SRC] = decode_take_src,
+    [SVI_KEY_COLUMNS] = decode_take_columns,
     [SVI_KEY_MISSING] = decode_take_missing,
 };
 

@@ -1,10 +1,10 @@
 /* The one place that looks for keys in incoming messages.
  *
- * svi_element_read walks over one map with bounds checked at each step and notes where the values of the eleven
- * known keys stand; values are only passed over (svi_walk, which takes runs of doubles in strides). That is
- * the whole parse of a message with one sample: its form is checked and its keys are found in one pass over
- * the bytes. Of a batch the first element is read so and the others are passed over; their keys are read when
- * their turn comes (decode.c), by the same function.
+ * svi_element_read walks over one map with bounds checked at each step and notes where the values of the
+ * eleven known keys stand; values are only passed over (svi_walk, which takes runs of doubles in strides).
+ * That is the whole parse of a message with one sample: its form is checked and its keys are found in one
+ * pass over the bytes. Of a batch the first element is read so and the others are passed over; their keys are
+ * read when their turn comes (decode.c), by the same function.
  *
  * The fast pass only says whether the form is good. Where it is not, svi_msgpack_check goes over the message
  * once more for the code and the byte that the error text names. */
@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "wire/fields.h"
 
-static const char *const key_names[SVI_KEY_COUNT + 1] = {"x",  "y",   "id", "ts",      "w", "stream",
+static const char *const key_names[SVI_KEY_COUNT + 1] = {"x",  "y",   "id", "ts",      "w",       "stream",
                                                          "op", "src", "n",  "columns", "missing", ""};
 
 const char *svi_key_name(enum svi_key key) {

@@ -64,7 +64,7 @@ struct svi_envelope {
      * that of the first element. NULL: none. */
     const uint8_t *columns;
     struct svi_columns *order; /* the caller's, for arrays with words, whose values go by name; NULL = none */
-    bool array; /* x of the element decoded last is an array or packed numbers */
+    bool array;                /* x of the element decoded last is an array or packed numbers */
 
     int64_t left;           /* elements that svi_envelope_next has not decoded yet */
     const uint8_t *element; /* the element decoded last, for error events */

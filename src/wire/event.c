@@ -257,9 +257,9 @@ static void put_message_cells(struct svi_pack *p, const struct svi_message *m, b
 }
 
 static const char *message_absent(const struct svi_message *m) {
-    static const char *const words[] = {[SVI_MISSING_REFUSE] = "refuse", [SVI_MISSING_CARRY] = NULL,
-                                        [SVI_MISSING_DROP] = "drop",     [SVI_MISSING_MEAN] = "mean",
-                                        [SVI_MISSING_ZERO] = "zero",     [SVI_MISSING_AUTO] = NULL};
+    static const char *const words[] = {
+        [SVI_MISSING_REFUSE] = "refuse", [SVI_MISSING_CARRY] = NULL,  [SVI_MISSING_DROP] = "drop",
+        [SVI_MISSING_MEAN] = "mean",     [SVI_MISSING_ZERO] = "zero", [SVI_MISSING_AUTO] = NULL};
     return m->cells || m->missing > 0 ? words[m->absent] : NULL;
 }
 

@@ -123,11 +123,11 @@ svs_code svi_event_encode(const struct svi_event *e, struct svi_bytes *out);
 svs_code svi_model_encode(const svs_model *m, const struct svi_figure *quality, int quality_count,
                           struct svi_bytes *out);
 
-/* Appends one sample or command as a producer sends it: a map with x in the message's own kind. Cells: an array
- * where they are listed (and `columns` true where they are in order), else a map of their names. Dense: an
- * array of doubles, or ext 2 when `packed`; sparse: a map of the columns that are not 0; named: a map of all
- * d names, from `names` (NULL is fine for the other kinds). Missing values are sent as nil (packed cannot:
- * SVS_MISSING_VALUE). SVS_NO_MEMORY. */
+/* Appends one sample or command as a producer sends it: a map with x in the message's own kind. Cells: an
+ * array where they are listed (and `columns` true where they are in order), else a map of their names. Dense:
+ * an array of doubles, or ext 2 when `packed`; sparse: a map of the columns that are not 0; named: a map of
+ * all d names, from `names` (NULL is fine for the other kinds). Missing values are sent as nil (packed
+ * cannot: SVS_MISSING_VALUE). SVS_NO_MEMORY. */
 svs_code svi_message_encode(const struct svi_message *m, const svs_features *names, bool packed,
                             struct svi_bytes *out);
 

@@ -140,7 +140,8 @@ static inline void fuzz_engine_open(struct fuzz_engine *f, unsigned kind) {
     fuzz_engine_settings(&f->settings, kind);
     f->engine = svi_engine_new(&f->settings, 77, fuzz_sink, f, &err);
     must(f->engine != NULL);
-    f->control = (struct svi_control){.engine = f->engine, .settings = &f->settings, .started = FUZZ_NOW, .run = 1};
+    f->control =
+        (struct svi_control){.engine = f->engine, .settings = &f->settings, .started = FUZZ_NOW, .run = 1};
 }
 
 static inline void fuzz_engine_close(struct fuzz_engine *f) {

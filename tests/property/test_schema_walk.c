@@ -1,6 +1,7 @@
-/* Random walks over rows under names: words that come and go, numbers, missing values, late labels, samples that
- * are forgotten, prune, reset. The stream is held against its own copy, which is kept and taken up again on the
- * way and never sees what is refused; against the rows as they were sent; and against what a schema promises. */
+/* Random walks over rows under names: words that come and go, numbers, missing values, late labels, samples
+ * that are forgotten, prune, reset. The stream is held against its own copy, which is kept and taken up again
+ * on the way and never sees what is refused; against the rows as they were sent; and against what a schema
+ * promises. */
 #include "support/engine.h"
 
 #include "base/random.h"
@@ -53,8 +54,8 @@ static void put_row(struct walk *w, char *text, size_t size, const struct sent *
         if (form == 0 && none && walk_pick(w, 2))
             continue;
         put_cell(cell, sizeof cell, s, c);
-        at += (size_t)snprintf(text + at, size - at, form == 0 ? "%s'%s':%s" : "%s%.0s%s", any ? "," : "", names[c],
-                               cell);
+        at += (size_t)snprintf(text + at, size - at, form == 0 ? "%s'%s':%s" : "%s%.0s%s", any ? "," : "",
+                               names[c], cell);
         any = true;
     }
     snprintf(text + at, size - at, form == 0 ? "}" : "],'columns':['a','k','b','j=x','c']");
@@ -85,7 +86,8 @@ static void learn(struct walk *w) {
     const bool named = svi_schema_columns(svi_engine_schema(w->live.e)) == COLUMNS;
     put_row(w, row, sizeof row, &s, named && walk_pick(w, 2) ? 1 : 0);
     if (walk_pick(w, 5))
-        snprintf(label, sizeof label, ",'y':%d", w->live.s.task == SVS_REGRESS ? walk_pick(w, 50) : walk_pick(w, 3));
+        snprintf(label, sizeof label, ",'y':%d",
+                 w->live.s.task == SVS_REGRESS ? walk_pick(w, 50) : walk_pick(w, 3));
     snprintf(text, sizeof text, "{'id':%d%s,%s}", w->rows, label, row);
     both(w, text);
     if (w->live.error == SVS_LIMIT && w->live.s.max_features < 20) /* which is refused by both */
@@ -98,7 +100,8 @@ static void learn(struct walk *w) {
 /* A row that is refused is for one alone: it leaves nothing behind. */
 static void be_refused(struct walk *w) {
     char row[400], text[600];
-    static const char *const wrong[] = {"'y':[1]", "'w':-1,'y':1", "'y':1,'ts':1e300", "'y':1,'stream':'other'"};
+    static const char *const wrong[] = {"'y':[1]", "'w':-1,'y':1", "'y':1,'ts':1e300",
+                                        "'y':1,'stream':'other'"};
     struct sent s = random_row(w);
     s.word[1] = 100000 + w->rows; /* new values */
     s.word[3] = 100000 + w->rows;
@@ -289,32 +292,37 @@ static void walk(const char *const *settings, uint64_t seed) {
 
 #define SEEDS 3
 
-#define WALK(name, ...) \
-    static void name(void **state) { \
-        static const char *const settings[] = {__VA_ARGS__, NULL}; \
-        (void)state; \
-        for (uint64_t seed = 1; seed <= SEEDS; seed++) \
-            walk(settings, seed); \
+#define WALK(name, ...)                                                                                      \
+    static void name(void **state) {                                                                         \
+        static const char *const settings[] = {__VA_ARGS__, NULL};                                           \
+        (void)state;                                                                                         \
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)                                                       \
+            walk(settings, seed);                                                                            \
     }
 
 WALK(test_window, "novelty", "none", "window", "20", "categories.max", "5", "labels.ttl", "15")
 WALK(test_without_a_window, "novelty", "none", "window", "0", "categories.max", "6", "hash", "2")
-WALK(test_calendar_and_refits, "novelty", "none", "window", "30", "categories.max", "4", "calendar", "day,week",
-     "refit", "auto")
+WALK(test_calendar_and_refits, "novelty", "none", "window", "30", "categories.max", "4", "calendar",
+     "day,week", "refit", "auto")
 WALK(test_falsvm, "novelty", "none", "method", "falsvm", "window", "25", "categories.max", "4")
-WALK(test_novelty_alone, "method", "none", "novelty", "fosvm1", "novelty.calibration", "20", "categories.max", "5")
-WALK(test_novelty_with_lags, "novelty", "fosvm1", "novelty.lags", "3", "novelty.calibration", "20", "window", "25",
-     "categories.max", "5")
+WALK(test_novelty_alone, "method", "none", "novelty", "fosvm1", "novelty.calibration", "20", "categories.max",
+     "5")
+WALK(test_novelty_with_lags, "novelty", "fosvm1", "novelty.lags", "3", "novelty.calibration", "20", "window",
+     "25", "categories.max", "5")
 WALK(test_regression_by_time, "novelty", "none", "task", "regress", "window.seconds", "40", "window", "30",
      "categories.max", "4", "categories", "k")
 WALK(test_few_features, "novelty", "none", "window", "10", "max.features", "16", "calendar", "day")
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_window),         cmocka_unit_test(test_without_a_window),
-        cmocka_unit_test(test_calendar_and_refits), cmocka_unit_test(test_falsvm),
-        cmocka_unit_test(test_novelty_alone),  cmocka_unit_test(test_novelty_with_lags),
-        cmocka_unit_test(test_regression_by_time), cmocka_unit_test(test_few_features),
+        cmocka_unit_test(test_window),
+        cmocka_unit_test(test_without_a_window),
+        cmocka_unit_test(test_calendar_and_refits),
+        cmocka_unit_test(test_falsvm),
+        cmocka_unit_test(test_novelty_alone),
+        cmocka_unit_test(test_novelty_with_lags),
+        cmocka_unit_test(test_regression_by_time),
+        cmocka_unit_test(test_few_features),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

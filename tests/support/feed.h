@@ -76,7 +76,8 @@ static inline void feed_cells(FILE *to, const struct svi_message *m, bool nonzer
     }
 }
 
-/* One line: op, kind, values (when `nonzero`: without zeros, as of columns c0, c1, ...), the rest of what is set. */
+/* One line: op, kind, values (when `nonzero`: without zeros, as of columns c0, c1, ...), the rest of what is
+ * set. */
 static inline void feed_print(FILE *to, const struct svi_message *m, bool nonzero) {
     fprintf(to, "op%d", m->op);
     if (m->cells)

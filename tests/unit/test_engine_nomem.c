@@ -180,7 +180,8 @@ static void test_a_refit(void **unused) {
     }
 }
 
-/* A new value for which there was no memory leaves nothing: a number that comes instead is scaled like others. */
+/* A new value for which there was no memory leaves nothing: a number that comes instead is scaled like
+ * others. */
 static void test_values_leave_nothing(void **unused) {
     (void)unused;
     bool failed = true;
@@ -189,7 +190,8 @@ static void test_values_leave_nothing(void **unused) {
         speaker_open(&f, settings);
         f.e->sink = quiet_sink;
         say(&f, "{'x':{'a':1},'y':1}");
-        speaker_build(&f, "{'x':{'k':'one','a':2,'j':'two','i':'three','h':'four','g':'five','e':'six','f':'seven'},'y':0}");
+        speaker_build(&f, "{'x':{'k':'one','a':2,'j':'two','i':'three','h':'four','g':'five','e':'six','f':'"
+                          "seven'},'y':0}");
         left = n;
         apply_bytes(f.e, f.frame.data, f.frame.size, NOW, false, NULL);
         failed = left < 0;
@@ -205,8 +207,9 @@ static void test_values_leave_nothing(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_new),     cmocka_unit_test(test_samples), cmocka_unit_test(test_sources),
-        cmocka_unit_test(test_replies), cmocka_unit_test(test_a_refit), cmocka_unit_test(test_values_leave_nothing),
+        cmocka_unit_test(test_new),     cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_sources), cmocka_unit_test(test_replies),
+        cmocka_unit_test(test_a_refit), cmocka_unit_test(test_values_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Columns of words, missing values and the calendar, through the engine: rows under names against the same rows
- * turned into columns of 0 and 1 by hand. */
+/* Columns of words, missing values and the calendar, through the engine: rows under names against the same
+ * rows turned into columns of 0 and 1 by hand. */
 #include "support/engine.h"
 
 #include "base/random.h"
@@ -65,17 +65,18 @@ static struct logged row_of(struct svi_random *r) {
 }
 
 static void as_map(char *out, size_t size, const struct logged *l) {
-    snprintf(out, size, "{'x':{'t':%.17g,'m':'m%d','v':%.17g,'s':'s%d'},'y':%d}", l->t, l->m, l->v, l->s, l->y);
+    snprintf(out, size, "{'x':{'t':%.17g,'m':'m%d','v':%.17g,'s':'s%d'},'y':%d}", l->t, l->m, l->v, l->s,
+             l->y);
 }
 
 static void as_array(char *out, size_t size, const struct logged *l) {
-    snprintf(out, size, "{'columns':['t','m','v','s'],'x':[%.17g,'m%d',%.17g,'s%d'],'y':%d}", l->t, l->m, l->v,
-             l->s, l->y);
+    snprintf(out, size, "{'columns':['t','m','v','s'],'x':[%.17g,'m%d',%.17g,'s%d'],'y':%d}", l->t, l->m,
+             l->v, l->s, l->y);
 }
 
 static void as_turned(char *out, size_t size, const struct logged *l) {
-    snprintf(out, size, "{'x':['s%d',%.17g,%.17g,'m%d'],'y':%d,'columns':['s','v','t','m']}", l->s, l->v, l->t,
-             l->m, l->y);
+    snprintf(out, size, "{'x':['s%d',%.17g,%.17g,'m%d'],'y':%d,'columns':['s','v','t','m']}", l->s, l->v,
+             l->t, l->m, l->y);
 }
 
 /* With the columns in the order in which the values came. */
@@ -109,8 +110,8 @@ static void same_models(struct speaker *one, struct speaker *other, double toler
 }
 
 static void test_words_are_columns_of_0_and_1(void **state) {
-    static const char *const unscaled[] = {"novelty",  "none", "refit", "none", "unscaled",
-                                           "m=m0,m=m1,m=m2,m=m3,m=m4,s=s0,s=s1,s=s2", NULL};
+    static const char *const unscaled[] = {
+        "novelty", "none", "refit", "none", "unscaled", "m=m0,m=m1,m=m2,m=m3,m=m4,s=s0,s=s1,s=s2", NULL};
     (void)state;
     struct speaker map, array, turned, hand;
     struct svi_random r = {7};
@@ -152,13 +153,13 @@ static void test_words_are_columns_of_0_and_1(void **state) {
 
 /* ---- values come and go */
 
-/* With room for few values each new one takes the place of one that no held sample has; the scores are those of
- * an engine that has room for all. */
+/* With room for few values each new one takes the place of one that no held sample has; the scores are those
+ * of an engine that has room for all. */
 static void test_values_give_their_feature_back(void **state) {
-    static const char *const few[] = {"novelty", "none", "refit", "none", "window", "40", "categories.max", "60",
-                                      NULL},
-                             *const many[] = {"novelty", "none", "refit", "none", "window", "40",
-                                              "categories.max", "1000", NULL};
+    static const char *const few[] = {"novelty", "none",           "refit", "none", "window",
+                                      "40",      "categories.max", "60",    NULL},
+                             *const many[] = {"novelty", "none",           "refit", "none", "window",
+                                              "40",      "categories.max", "1000",  NULL};
     (void)state;
     struct speaker small, large;
     struct svi_random r = {3};
@@ -173,8 +174,10 @@ static void test_values_give_their_feature_back(void **state) {
                  (value % 3 == 0) != (v > 0.8), i);
         says(&small, text);
         says(&large, text);
-        const double a = json_number_value(json_array_get(json_object_get(small.last[SVI_TOPIC_SCORE], "scores"), 0)),
-                     b = json_number_value(json_array_get(json_object_get(large.last[SVI_TOPIC_SCORE], "scores"), 0));
+        const double a = json_number_value(
+                         json_array_get(json_object_get(small.last[SVI_TOPIC_SCORE], "scores"), 0)),
+                     b = json_number_value(
+                         json_array_get(json_object_get(large.last[SVI_TOPIC_SCORE], "scores"), 0));
         worst = fmax(worst, fabs(a - b));
     }
     assert_true(worst < 1e-9);
@@ -230,8 +233,11 @@ static void test_long_values_are_told_apart(void **state) {
 /* ---- what is refused, and what stays of it */
 
 static void test_refused_rows_leave_nothing(void **state) {
-    static const char *const strict[] = {"novelty", "none", "columns.new", "refuse", NULL},
-                             *const fixed[] = {"novelty", "none", "features", "a,k", NULL};
+    static const char *const strict[] = {"novelty", "none", "columns.new", "refuse", NULL}, *const fixed[] = {
+                                                                                                "novelty",
+                                                                                                "none",
+                                                                                                "features",
+                                                                                                "a,k", NULL};
     (void)state;
     struct speaker f;
     speaker_open(&f, plain);
@@ -259,8 +265,8 @@ static void test_refused_rows_leave_nothing(void **state) {
 }
 
 static void test_settings_of_columns(void **state) {
-    static const char *const settings[] = {"novelty", "none", "categories", "zip", "ignore", "row, site",
-                                           "numbers", "n", NULL};
+    static const char *const settings[] = {"novelty",   "none",    "categories", "zip", "ignore",
+                                           "row, site", "numbers", "n",          NULL};
     (void)state;
     struct speaker f;
     speaker_open(&f, settings);
@@ -281,8 +287,8 @@ static double last_score(struct speaker *f) {
 }
 
 static void test_means_of_the_held_samples(void **state) {
-    static const char *const three[] = {"novelty", "none", "refit", "none", "window", "3", "missing", "mean",
-                                        NULL};
+    static const char *const three[] = {"novelty", "none",    "refit", "none", "window",
+                                        "3",       "missing", "mean",  NULL};
     (void)state;
     struct speaker f, given;
     speaker_open(&f, three);
@@ -304,8 +310,10 @@ static void test_means_of_the_held_samples(void **state) {
 }
 
 static void test_policies(void **state) {
-    static const char *const drop[] = {"novelty", "none", "missing", "drop", NULL},
-                             *const carry[] = {"novelty", "none", "missing", "carry", NULL};
+    static const char *const drop[] = {"novelty", "none", "missing", "drop", NULL}, *const carry[] = {
+                                                                                        "novelty", "none",
+                                                                                        "missing", "carry",
+                                                                                        NULL};
     (void)state;
     struct speaker f;
     speaker_open(&f, plain);
@@ -410,8 +418,8 @@ static void reopen(struct speaker *f) {
 }
 
 static void test_kept_as_it_was(void **state) {
-    static const char *const settings[] = {"window", "50", "categories.max", "12", "missing", "mean",
-                                           "calendar", "day", "labels.ttl", "1000", NULL};
+    static const char *const settings[] = {"window",   "50",  "categories.max", "12",   "missing", "mean",
+                                           "calendar", "day", "labels.ttl",     "1000", NULL};
     (void)state;
     struct speaker whole, half;
     struct svi_random r = {11};
@@ -423,9 +431,9 @@ static void test_kept_as_it_was(void **state) {
         const bool late = schema_uniform(&r) < 0.1;
         snprintf(text, sizeof text, "{'x':{'k':'v%d','u':%.17g,'w':%s},'id':%d,'ts':%d%s}", value,
                  schema_uniform(&r), schema_uniform(&r) < 0.1 ? "null" : "3", i, 900000 + i,
-                 late       ? ""
-                 : i % 2    ? ",'y':1"
-                            : ",'y':0");
+                 late    ? ""
+                 : i % 2 ? ",'y':1"
+                         : ",'y':0");
         whole.now = half.now = 1000000 + i;
         whole.error = half.error = SVS_OK;
         say(&whole, "%s", text);
@@ -459,8 +467,8 @@ static void test_kept_with_fixed_columns(void **state) {
     reopen(&f);
     for (int i = 0; i < 30; i++) {
         char text[200];
-        snprintf(text, sizeof text, "{'x':{'k':'v%d','a':%d,'j':'%030d%030d%030d'},'y':%d}", i % 5, i, i % 3, 7, 9,
-                 i % 2);
+        snprintf(text, sizeof text, "{'x':{'k':'v%d','a':%d,'j':'%030d%030d%030d'},'y':%d}", i % 5, i, i % 3,
+                 7, 9, i % 2);
         says(&f, text);
         if (i % 7 == 0)
             reopen(&f);
@@ -497,8 +505,8 @@ static void test_prune(void **state) {
     char text[200];
     speaker_open(&f, settings);
     for (int i = 0; i < 60; i++) {
-        snprintf(text, sizeof text, "{'x':{'k':'v%d','%s':1,'j':'w%d'},'y':%d}", i / 10, i < 20 ? "a" : "b", i % 2,
-                 i % 2);
+        snprintf(text, sizeof text, "{'x':{'k':'v%d','%s':1,'j':'w%d'},'y':%d}", i / 10, i < 20 ? "a" : "b",
+                 i % 2, i % 2);
         says(&f, text);
     }
     json_decref(ask(&f, "{'op':'prune'}"));
@@ -532,8 +540,8 @@ static void test_numbers_before_the_first_word(void **state) {
 
 /* What is refused after a feature was to change hands. */
 static void test_refused_values_change_no_hands(void **state) {
-    static const char *const few[] = {"novelty", "none", "refit", "none", "window", "2", "categories.max", "2",
-                                      "max.classes", "2", NULL};
+    static const char *const few[] = {"novelty",        "none", "refit",       "none", "window", "2",
+                                      "categories.max", "2",    "max.classes", "2",    NULL};
     (void)state;
     struct speaker f;
     char text[100];
@@ -658,21 +666,25 @@ static void test_long_columns_are_told_apart(void **state) {
 
 /* Prune keeps a column of which the shared value alone is held. */
 static void test_prune_keeps_shared_values(void **state) {
-    static const char *const few[] = {"novelty", "none", "refit", "none", "window", "4", "categories.max", "1",
-                                      NULL};
+    static const char *const few[] = {"novelty", "none",           "refit", "none", "window",
+                                      "4",       "categories.max", "1",     NULL};
     (void)state;
     struct speaker f;
     char text[100];
     speaker_open(&f, few);
     for (int i = 0; i < 8; i++) {
-        snprintf(text, sizeof text, "{'x':{'k':'%s','j':'w%d'},'y':%d}", i == 0 ? "one" : i == 3 ? "one" : "two",
+        snprintf(text, sizeof text, "{'x':{'k':'%s','j':'w%d'},'y':%d}",
+                 i == 0   ? "one"
+                 : i == 3 ? "one"
+                          : "two",
                  i % 2, i % 2);
         says(&f, text);
     }
     json_decref(ask(&f, "{'op':'prune'}"));
     assert_true(feature_of(&f, "k=(other)") >= 0);
     for (int i = 0; i < 4; i++) {
-        snprintf(text, sizeof text, "{'x':{'k':'%s','j':'w%d'},'y':%d}", i % 2 ? "two" : "three", i % 2, i % 2);
+        snprintf(text, sizeof text, "{'x':{'k':'%s','j':'w%d'},'y':%d}", i % 2 ? "two" : "three", i % 2,
+                 i % 2);
         says(&f, text);
     }
     speaker_close(&f);
@@ -681,8 +693,8 @@ static void test_prune_keeps_shared_values(void **state) {
 /* A sample that was forgotten or reset gives its value back at once, whether the state was kept in between or
  * not. */
 static void test_forgotten_values_are_free(void **state) {
-    static const char *const few[] = {"novelty", "none", "refit", "none", "window", "9", "categories.max", "2",
-                                      NULL};
+    static const char *const few[] = {"novelty", "none",           "refit", "none", "window",
+                                      "9",       "categories.max", "2",     NULL};
     (void)state;
     for (int kept = 0; kept < 2; kept++)
         for (int how = 0; how < 2; how++) {

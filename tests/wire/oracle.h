@@ -119,8 +119,9 @@ static inline bool oracle_is_map(const struct svi_message *m, const struct svi_s
     uint32_t set = 0;
     for (uint32_t i = 0; i < x->via.map.size; i++) {
         const msgpack_object *k = &x->via.map.ptr[i].key;
-        int j = k->type == MSGPACK_OBJECT_STR ? svs_features_find(s->shape.names, k->via.str.ptr, k->via.str.size)
-                                              : (int)k->via.u64;
+        int j = k->type == MSGPACK_OBJECT_STR
+                    ? svs_features_find(s->shape.names, k->via.str.ptr, k->via.str.size)
+                    : (int)k->via.u64;
         double v = oracle_number(&x->via.map.ptr[i].val);
         if (j < 0 || j >= m->d || !oracle_same(m->x[j], v))
             return false;

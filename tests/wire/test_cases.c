@@ -184,7 +184,8 @@ static void check_cuts(struct wire_case *c) {
     assert_int_equal(open_copy(c, c->bytes.size), SVS_TRAILING);
 }
 
-static void check_elements(struct wire_case *c, struct svi_envelope *f, struct svi_schema *s, svs_error *err) {
+static void check_elements(struct wire_case *c, struct svi_envelope *f, struct svi_schema *s,
+                           svs_error *err) {
     char text[600];
     const uint8_t *at = f->left > 0 ? f->first.at : f->bytes + f->size;
     assert_int_equal(f->left, c->elements);
