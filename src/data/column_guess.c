@@ -916,3 +916,12 @@ const char *svi_guess_note(const svi_guess *g) {
 bool svi_guess_regress(const svi_guess *g) {
     return g->regress;
 }
+
+const char *svi_guess_unused(const svi_guess *g, int *at) {
+    while (g->decided && *at < g->count) {
+        const struct guessed *c = &g->columns[(*at)++];
+        if (c->is.use == SVI_USE_NONE)
+            return c->name;
+    }
+    return NULL;
+}

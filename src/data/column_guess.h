@@ -89,6 +89,9 @@ svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error
 /* After that: the column's use. */
 const struct svi_column_use *svi_guess_of(const svi_guess *g, int column);
 
+/* The columns that are not used, one a call from *at = 0 on; NULL: no more. Valid while the guess is. */
+const char *svi_guess_unused(const svi_guess *g, int *at);
+
 /* What the settings say of a column, by its name. */
 enum svi_use svi_use_of(const struct svi_reader_options *o, struct svi_span name);
 

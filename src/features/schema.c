@@ -271,6 +271,18 @@ int svi_schema_column(struct svi_schema *s, const struct svi_message *m, const c
                       : svs_features_add(s->shape.names, name, length, err);
 }
 
+svs_code svi_schema_ignore(struct svi_schema *s, const char *name, svs_error *err) {
+    if (s->closed || svi_schema_find(s, name, strlen(name), -1) >= 0)
+        return SVS_OK;
+    svs_code code = schema_mix(s, NULL, err);
+    const int column = code == SVS_OK ? schema_add_column(s, name, strlen(name), err) : -1;
+    if (column < 0)
+        return err->code;
+    s->column[column].now.kind = SVI_COLUMN_IGNORED;
+    svi_schema_commit_names(s);
+    return SVS_OK;
+}
+
 /* ---- values */
 
 /* The value of each column comes once. */

@@ -618,6 +618,7 @@ svs_code svi_table_read(struct svi_table *table, const char *path, const struct 
                         svs_error *err) {
     svs_error mine = {0};
     struct table_rows *t = svi_alloc(sizeof *t);
+    const char *name;
     *table = (struct svi_table){.owned = t};
     if (!t)
         return svi_fail_memory(err, "a table");
@@ -632,6 +633,8 @@ svs_code svi_table_read(struct svi_table *table, const char *path, const struct 
     svi_reader *r = code == SVS_OK ? svi_reader_open(path, &reader, &t->schema->shape, &mine) : NULL;
     if (r && table_room_for_row(t, &mine) == SVS_OK && table_room_for_entries(t, 1, &mine) == SVS_OK)
         table_read_rows(t, table, r, &mine);
+    for (int at = 0; mine.code == SVS_OK && (name = svi_reader_unused(r, &at));)
+        svi_schema_ignore(t->schema, name, &mine);
     svi_reader_close(&r);
     if (mine.code == SVS_OK)
         table_finish(t, table, &mine);
