@@ -415,7 +415,7 @@ static svs_code apply_settings(svi_guess *g, svs_error *err) {
 
 /* How much the name is that of a label: 1 most, 0 not at all. Words that many a feature ends in count as a
  * whole name alone. */
-static int label_rank(const char *name) {
+int svi_label_rank(const char *name) {
     static const char *const strong[] = {"label",    "class",  "target",   "y",     "outcome",  "labels",
                                          "klasse",   "classe", "clase",    "klass", "zielwert", "etikett",
                                          "etiqueta", "cible",  "objetivo", NULL};
@@ -441,7 +441,7 @@ static bool calls_for_regression(const struct guessed *c) {
 /* The rank of the column, 0: it is none. A column of one value may be the beginning of a sorted file, or of
  * one in which the other is rare: where the name is plain, or there is no better one. */
 static int rank_label(const svi_guess *g, const struct guessed *c) {
-    const int rank = label_rank(c->name);
+    const int rank = svi_label_rank(c->name);
     if (!is_free(c) || rank == 0 || holds_times(c))
         return 0;
     if (calls_for_regression(c))
@@ -726,7 +726,7 @@ static bool is_candidate(const struct guessed *c, int pass) {
     if (c->is.use > SVI_USE_WORD)
         return false;
     if (pass == 0)
-        return label_rank(c->name) > 0;
+        return svi_label_rank(c->name) > 0;
     return pass == 2 || (c->different >= 2 && c->different <= INTEGERS_MANY);
 }
 

@@ -92,6 +92,9 @@ const struct svi_column_use *svi_guess_of(const svi_guess *g, int column);
 /* The columns that are not used, one a call from *at = 0 on; NULL: no more. Valid while the guess is. */
 const char *svi_guess_unused(const svi_guess *g, int *at);
 
+/* How much a name is that of a label: 1 most, 0 not at all. */
+int svi_label_rank(const char *name);
+
 /* What the settings say of a column, by its name. */
 enum svi_use svi_use_of(const struct svi_reader_options *o, struct svi_span name);
 

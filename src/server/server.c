@@ -64,6 +64,7 @@ struct server {
     svi_ingest_stdin *rows; /* `in` is "-" */
     struct svi_score_lines lines;
     struct svi_event_log log;     /* of sockets */
+    bool label_said;              /* of flat rows */
     struct svi_live_figures live; /* of rows */
     struct svi_latency latency;
     struct svi_signals signals;
@@ -216,6 +217,17 @@ static void server_log_note(struct server *p) {
     const char *note = p->settings.method == SVI_METHOD_NONE ? NULL : svi_ingest_stdin_note(p->rows);
     if (note && p->hooks->log)
         fprintf(p->hooks->log, "%s\n", note);
+}
+
+/* The label of flat rows of JSON was found by its name. */
+static void server_log_label(struct server *p) {
+    if (p->label_said || !p->control.json.label[0])
+        return;
+    p->label_said = true;
+    if (p->hooks->log)
+        fprintf(p->hooks->log,
+                "flat rows of JSON: label %s, by its name (--label says otherwise, '' is none)\n",
+                p->control.json.label);
 }
 
 /* What there is to say of the columns comes before the first figures. */
@@ -376,6 +388,7 @@ static svs_code server_turn(struct server *p, svs_error *err) {
         code = server_take_rows(p, items[ITEM_IN].revents, err);
     else if (!p->rows && p->in)
         code = svi_ingest_zmq_turn(&p->messages, server_now(p), &took, err);
+    server_log_label(p);
     if (code == SVS_OK)
         code = exchange_refits(p, err);
     if (code == SVS_OK)

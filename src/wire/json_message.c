@@ -272,11 +272,52 @@ static enum svi_use use_of_time(struct svi_json_input *in, struct svi_span key) 
     return SVI_USE_TIME;
 }
 
+/* The rank of a column as the label, by its name, where its value is a word, a bool or an integer. */
+static int flat_label_rank(const struct conversion *c, struct svi_span key, const char *value, char *name) {
+    const enum svi_json_type type = svi_json_type(value);
+    const size_t length = (size_t)(key.end - key.at);
+    double number = 0, seconds;
+    if (type == SVI_JSON_NUMBER)
+        svi_number(value, &number);
+    if (length == 0 || length > SVS_NAME_MAX || type == SVI_JSON_OBJECT || type == SVI_JSON_ARRAY ||
+        type == SVI_JSON_NULL || type == SVI_JSON_NOT_FINITE || number != trunc(number) ||
+        svi_use_of(&c->in->columns, key) != SVI_USE_OPEN || is_time_text(value, &seconds))
+        return 0;
+    memcpy(name, key.at, length);
+    name[length] = '\0';
+    return svi_label_rank(name);
+}
+
+/* The label of flat rows, by the names of the first one: the one that is clearly the best. */
+static void flat_find_label(struct conversion *c, const char *object) {
+    struct svi_json_input *in = c->in;
+    char name[SVS_NAME_MAX + 1];
+    int best = 0;
+    in->looked = true;
+    for (const char *p = svi_json_first(object); p;) {
+        struct svi_span key;
+        const char *value = svi_json_key(p, &key);
+        const int rank = flat_label_rank(c, key, value, name);
+        if (svi_use_of(&in->columns, key) == SVI_USE_LABEL) {
+            in->label[0] = '\0';
+            return;
+        }
+        if (rank > 0 && (best == 0 || rank < best))
+            memcpy(in->label, name, sizeof name);
+        else if (rank > 0 && rank == best)
+            in->label[0] = '\0';
+        best = rank > 0 && (best == 0 || rank < best) ? rank : best;
+        p = svi_json_next(svi_json_skip(value));
+    }
+}
+
 static enum svi_use use_of_key(const struct conversion *c, struct svi_span key, const char *value) {
     const enum svi_use use = svi_use_of(&c->in->columns, key);
     double seconds;
     if (use != SVI_USE_OPEN)
         return use;
+    if (c->in->label[0] && svi_span_is(key, c->in->label))
+        return SVI_USE_LABEL;
     if (c->in->time[0] && svi_span_is(key, c->in->time))
         return SVI_USE_TIME;
     return is_time_text(value, &seconds) ? use_of_time(c->in, key) : SVI_USE_OPEN;
@@ -320,6 +361,8 @@ static const char *convert_flat(struct conversion *c, const char *object) {
     struct flat_row row = {.count = 0};
     uint32_t features = 0;
     const size_t at = container_open(c);
+    if (!c->in->looked && !c->in->columns.label_required && !c->in->columns.unlabelled)
+        flat_find_label(c, object);
     svi_pack_key(&c->pack, "x");
     const size_t x = container_open(c);
     const char *value = past_blanks(object + 1);

@@ -9,6 +9,8 @@
  * "mean" is added, because JSON leaves out what is missing.
  *  - Any other object is a flat row, as of JSON lines (data/reader.h), but nothing is guessed from further
  * rows: columns are what the settings say, all others are features, in the order in which they stand. Without
+ * the setting label, and without a column of its default, the column of the first row whose name is most that
+ * of a label is the label (column_guess.h). Without
  * the setting ts the first column with ISO 8601 text is the time, and stays it; other columns with such text
  * are left out, for a time is no category.
  *  - An array is a batch of such objects; `sample` of a request is one.
@@ -27,6 +29,8 @@
 struct svi_json_input {
     struct svi_reader_options columns; /* what the settings say: label, id, ts, weight, ignore, categories,
                                           numbers, features, missing */
+    char label[SVS_NAME_MAX + 1];      /* the column that is the label by its name; "" = none */
+    bool looked;                       /* for it, in the first flat row */
     char time[SVS_NAME_MAX + 1];       /* the column that was found to be the time; "" = none yet */
     struct svi_bytes text;             /* of the message in hand; owned */
 };
