@@ -172,7 +172,8 @@ static svs_code write_model(struct eval *e, const char *path, svs_error *err) {
     svs_code code = SVS_OK;
     for (int at = 0;
          code == SVS_OK && (unused = svi_reader_unused(e->reader, &at));) /* predict passes them over */
-        code = svi_schema_ignore(svi_engine_schema(e->engine), unused, err);
+        if ((code = svi_schema_ignore(svi_engine_schema(e->engine), unused, err)) == SVS_LIMIT)
+            code = SVS_OK;
     if (code == SVS_OK)
         code = svi_engine_model(e->engine, &m, &quality, &count, err);
     if (code == SVS_OK && (code = svi_model_encode(&m, quality, count, &bytes)) != SVS_OK)

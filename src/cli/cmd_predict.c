@@ -70,7 +70,8 @@ static svs_code cmd_predict_read_rows(struct predict *p, svs_error *err) {
     o.features = o.name_count = p->d;
     o.known = p->classes;
     o.known_count = p->class_count;
-    o.names = l ? l->features : NULL;
+    o.names = l ? l->features : p->machine.kernel->features;
+    o.reader.positional = !o.names;
     if (p->schemed) {
         o.model = &p->schema.schema;
         o.means = p->schema.mean;

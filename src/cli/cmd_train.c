@@ -378,13 +378,14 @@ static svs_code cmd_train_describe(struct train *t, svs_error *err) {
 }
 
 static void cmd_train_add_schema(const struct train *t, const svs_trained *m) {
+    if (m->kernel) /* a linear model has them from the start */
+        m->kernel->features = t->table.examples.features;
     if (t->schema.size == 0)
         return;
     if (m->linear) {
         m->linear->schema = t->schema.data;
         m->linear->schema_size = t->schema.size;
     } else {
-        m->kernel->features = t->table.examples.features;
         m->kernel->schema = t->schema.data;
         m->kernel->schema_size = t->schema.size;
     }

@@ -1,5 +1,7 @@
 #include "cli/table_in.h"
 
+#include <sys/stat.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +26,9 @@ void cli_look_at_table(struct cli_args *a, const char *path) {
     struct svi_reader_options o = svi_ingest_stdin_options(&a->settings);
     svs_error err;
     o.task_follows = o.label_needed = true;
-    svi_reader *r = strcmp(path, "-") == 0 ? NULL : svi_reader_open(path, &o, NULL, &err);
+    struct stat file;
+    const bool again = stat(path, &file) == 0 && S_ISREG(file.st_mode); /* it is read twice */
+    svi_reader *r = again ? svi_reader_open(path, &o, NULL, &err) : NULL;
     if (r && svi_reader_settle(r, &err) == SVS_OK) {
         const char *note = svi_reader_note(r);
         if (!o.task_given)

@@ -889,11 +889,13 @@ svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error
     if (code != SVS_OK)
         return code;
     labelled = guess_make_label(g, guess_find_label(g));
-    decide_time(g);
-    decide_id(g);
-    if (!labelled)
-        decide_place(g);
-    decide_features(g);
+    if (!g->o->positional) {
+        decide_time(g);
+        decide_id(g);
+        if (!labelled)
+            decide_place(g);
+        decide_features(g);
+    }
     write_note(g, about);
     if (g->o->label_needed && !labelled && !g->by_place)
         return svi_fail(err, SVS_SETTING, "%.240s", g->note);
@@ -920,7 +922,7 @@ bool svi_guess_regress(const svi_guess *g) {
 const char *svi_guess_unused(const svi_guess *g, int *at) {
     while (g->decided && *at < g->count) {
         const struct guessed *c = &g->columns[(*at)++];
-        if (c->is.use == SVI_USE_NONE)
+        if (c->is.use >= SVI_USE_ID)
             return c->name;
     }
     return NULL;

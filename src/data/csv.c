@@ -93,7 +93,7 @@ static struct svi_span csv_unquote(struct svi_span cell, char *out) {
     char *to = out;
     for (const char *p = cell.at; p < cell.end; p++) {
         *to++ = *p;
-        p += *p == '"';
+        p += *p == '"' && p + 1 < cell.end && p[1] == '"';
     }
     return (struct svi_span){out, to};
 }

@@ -21,8 +21,9 @@ struct svi_reader_options {
     bool label_needed;   /* a file in which no column is clearly the label is refused (SVS_SETTING) */
     bool hash;           /* a category may have very many values */
     bool unlabelled;     /* no label is looked for but that of the options, none is missed */
-    bool task_given;     /* whether the label is a class or a number was said */
-    bool task_follows;   /* else the caller goes by svi_reader_task */
+    bool positional; /* columns go by their places: all but those of the options and the label are features */
+    bool task_given; /* whether the label is a class or a number was said */
+    bool task_follows; /* else the caller goes by svi_reader_task */
     /* What a column of the stream is already: a number, a word, or missing: there is none of this name. NULL:
      * there are none. */
     enum svi_cell_kind (*known)(const void *stream, const char *name, size_t length);

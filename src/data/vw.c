@@ -210,9 +210,9 @@ static svs_code vw_row(void *state, struct svi_shape *shape, struct svi_span lin
                        svs_error *err) {
     struct vw *h = state;
     struct vw_row r = {.state = h, .m = m, .err = err};
-    const char *p = line.at, *bar = vw_find(line, '|');
     (void)shape;
     line = svi_trim(line);
+    const char *p = line.at, *bar = vw_find(line, '|');
     if (line.at == line.end)
         return SVS_EMPTY;
     if (bar == line.end)

@@ -64,6 +64,14 @@ static svs_code new_carried(struct svi_engine *e, svs_error *err) {
     return SVS_OK;
 }
 
+/* Of fixed columns it is known from the start which are never scaled. */
+static bool engine_unscale(struct svi_engine *e) {
+    for (int j = 0; j < e->schema.shape.d; j++)
+        if (svi_schema_unscaled(&e->schema, j))
+            svs_learner_unscaled(e->learner, j);
+    return true;
+}
+
 static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
     svs_options o;
     svi_settings_learner(&e->s, &o);
@@ -74,7 +82,7 @@ static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
            new_carried(e, err) == SVS_OK && svi_publish_reserve(e, e->schema.shape.d, err) == SVS_OK &&
            svi_refit_policy_new(&e->refit, &e->s, err) == SVS_OK &&
            svi_novelty_stage_new(&e->novelty, &e->s, err) == SVS_OK &&
-           (e->learner = svs_learner_new(&o, e->schema.shape.d, err)) &&
+           (e->learner = svs_learner_new(&o, e->schema.shape.d, err)) && engine_unscale(e) &&
            (e->metrics = svi_metrics_new(o.task, metrics_window(&e->s), o.max_classes, err)) &&
            (e->sources = svi_sources_new(e->s.max_sources, err));
 }

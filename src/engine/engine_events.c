@@ -140,7 +140,6 @@ svs_code svi_engine_weights(svi_engine *e, svs_model *m, svs_error *err) {
     if (e->refit.serves)
         take_refit(e, m);
     m->seen = e->counters.of[SVI_COUNTER_SEEN].count;
-    m->features = names_of(e, m->d);
     return SVS_OK;
 }
 
@@ -149,6 +148,7 @@ svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure *
     svs_code code = svi_engine_weights(e, m, err);
     if (code != SVS_OK)
         return code;
+    m->features = names_of(e, m->d);
     *quality = e->quality;
     *quality_count = svi_metrics_figures(e->metrics, e->quality);
     return engine_describe(e, m, err);

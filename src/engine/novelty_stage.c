@@ -160,7 +160,10 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     if (!svi_lags_push(&r->history, r->x, r->row))
         return SVI_ALERT_NONE;
     s->judged = true;
+    svi_detector_set_columns(s->detector, m->d > 0 ? s->lags * m->d : s->lags * r->d);
     svi_detector_judge(s->detector, r->row, &s->judgement);
+    if (j->unknown) /* an alert goes on as it is */
+        return SVI_ALERT_NONE;
     s->grade = j->p > s->alert.o.clear ? 0 : svi_alert_grade(j->novelty, svi_detector_level(s->detector));
     if (s->grade == 0 && j->p <= s->alert.o.clear) /* not so novel, but nothing was ever there */
         s->grade = 1 - 1 / (1 + j->excess);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "svmstream/value.h"
 
 #define DAY     86400.0
 #define WEEK    (7 * DAY)
@@ -48,10 +49,8 @@ static bool calendar_offset(const char *zone, char *out, size_t size) {
     return true;
 }
 
-svs_code svi_calendar_set_zone(const char *zone, svs_error *err) {
+static svs_code calendar_change_zone(const char *zone, svs_error *err) {
     char text[64], path[512];
-    if (!zone || !*zone)
-        zone = "UTC";
     if (strcmp(zone, "UTC") == 0) {
         snprintf(text, sizeof text, "UTC0");
         zone = text;
@@ -69,6 +68,16 @@ svs_code svi_calendar_set_zone(const char *zone, svs_error *err) {
         return svi_fail_memory(err, "the time zone");
     tzset();
     return SVS_OK;
+}
+
+svs_code svi_calendar_set_zone(const char *wanted, svs_error *err) {
+    static char set[SVS_NAME_MAX + 1]; /* the zone that the process has from here */
+    const char *zone = wanted && *wanted ? wanted : "UTC";
+    if (strcmp(set, zone) == 0)
+        return SVS_OK;
+    const svs_code code = calendar_change_zone(zone, err);
+    snprintf(set, sizeof set, "%s", code == SVS_OK ? zone : "");
+    return code;
 }
 
 /* Seconds since 1970 as clocks in the zone show them. */

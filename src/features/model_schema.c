@@ -1,6 +1,7 @@
 #include "features/model_schema.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -98,11 +99,12 @@ svs_code svi_model_schema_calendar(struct svi_model_schema *m, bool day, bool we
     struct svi_schema *s = &m->schema;
     const char *names[SVI_CALENDAR_MAX];
     const int count = svi_calendar_features(day, week, 0, names, NULL);
-    svs_code code = svi_calendar_set_zone(zone, err);
+    svs_code code = SVS_OK;
     for (int i = 0; i < count && code == SVS_OK; i++)
         code = model_schema_claim(s, feature + i, -1, err);
     if (code != SVS_OK || count == 0)
         return code;
+    snprintf(s->zone, sizeof s->zone, "%s", zone);
     s->calendar_day = day;
     s->calendar_week = week;
     s->calendar = s->calendar_kept = (int)feature;
@@ -118,8 +120,9 @@ svs_code svi_model_schema_fill(const struct svi_model_schema *m, struct svi_mess
         if (isnan(row->x[j]))
             return svi_fail(err, SVS_MISSING_VALUE, "the value of \"%s\" is missing, and the model %s",
                             svs_features_name(m->schema.shape.names, j),
-                            policy == SVI_MISSING_MEAN ? "has no mean to put there"
-                                                       : "was made without missing values");
+                            policy == SVI_MISSING_MEAN
+                                ? "has no mean to put there"
+                                : "has nothing to put there: give it, or --missing zero");
     }
     return SVS_OK;
 }

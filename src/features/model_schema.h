@@ -25,7 +25,8 @@ int svi_model_schema_column(struct svi_model_schema *m, const char *name, enum s
  * no such feature, or it has an owner. */
 svs_code svi_model_schema_own(struct svi_model_schema *m, int column, int64_t feature, svs_error *err);
 
-/* The features from this one on are those of the calendar. SVS_WRONG_TYPE, SVS_SETTING (the zone). */
+/* The features from this one on are those of the calendar. SVS_WRONG_TYPE. The zone is
+ * looked at when the first row comes. */
 svs_code svi_model_schema_calendar(struct svi_model_schema *m, bool day, bool week, const char *zone,
                                    int64_t feature, svs_error *err);
 

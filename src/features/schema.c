@@ -72,6 +72,7 @@ svs_code svi_schema_init(struct svi_schema *s, const struct svi_schema_options *
         code = svi_calendar_parse(o->calendar, &s->calendar_day, &s->calendar_week, err);
     if (code == SVS_OK && (s->calendar_day || s->calendar_week))
         code = svi_calendar_set_zone(o->zone, err);
+    snprintf(s->zone, sizeof s->zone, "%s", o->zone ? o->zone : "");
     if (code != SVS_OK)
         svi_schema_clear(s);
     s->o.features = s->o.categories = s->o.numbers = s->o.ignore = s->o.unscaled = NULL;
@@ -500,7 +501,8 @@ static svs_code schema_refuse_columns(const struct svi_schema *s, const struct s
     room = true;
     for (int c = 0; room && (name = svi_schema_column_name(s, c)); c++)
         room = svi_list_add(have, sizeof have, name, strlen(name));
-    return svi_fail(err, SVS_OTHER_COLUMNS, "the columns are %s, but the model has %s", sent, have);
+    return svi_fail(err, SVS_OTHER_COLUMNS,
+                    "--ignore passes a column over: the columns are %s, but the model has %s", sent, have);
 }
 
 /* The column of a cell; -1 with SVS_OK: it is passed over. */
@@ -597,6 +599,8 @@ svs_code svi_schema_calendar(struct svi_schema *s, struct svi_message *m, double
     if (svs_features_count(s->shape.names) < m->d)
         return svi_fail(err, SVS_NOT_SUPPORTED,
                         "the setting calendar needs columns with names: send x as a map, or `columns`");
+    if (svi_calendar_set_zone(s->zone, err) != SVS_OK)
+        return err->code;
     const int count = svi_calendar_features(s->calendar_day, s->calendar_week, time, names, values);
     svs_code code = s->calendar >= 0 ? SVS_OK : schema_begin_calendar(s, m, names, count, err);
     for (int i = 0; i < count && code == SVS_OK; i++)
@@ -645,8 +649,11 @@ void svi_schema_restore(struct svi_schema *s) {
         for (int c = 0; c < s->columns_kept; c++)
             s->column[c].now = s->column[c].kept;
         s->calendar = s->calendar_kept;
+        svi_shape_restore(&s->shape); /* first: a new name may be the old one of another feature */
         for (int i = s->renewed_count - 1; i >= 0; i--) {
             struct svi_handover *r = &s->renewed[i];
+            if (r->feature >= s->shape.names_kept)
+                continue; /* it was new in this row */
             r->before = svi_features_rename(s->shape.names, r->feature, r->before);
             s->one_hot[r->feature] = r->one_hot;
         }

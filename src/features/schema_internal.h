@@ -50,7 +50,8 @@ struct svi_schema {
     struct svi_schema_options o;                             /* its texts are not kept: NULL */
     svs_features *categories, *numbers, *ignored, *unscaled; /* names of the settings; NULL = none */
     bool calendar_day, calendar_week;
-    int calendar; /* the first feature of the calendar, -1 = none yet */
+    char zone[SVS_NAME_MAX + 1]; /* of the calendar; "" = UTC */
+    int calendar;                /* the first feature of the calendar, -1 = none yet */
     int calendar_kept;
 
     /* Of a mixed stream; NULL before. */

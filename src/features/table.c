@@ -422,9 +422,9 @@ static svs_code table_read_rows(struct table_rows *t, struct svi_table *table, s
         if (what == SVI_READ_END)
             return t->n > 0 ? SVS_OK : svi_fail(err, SVS_EMPTY, "%.150s has no rows", path);
         if (what == SVI_READ_FAIL || what == SVI_READ_BAD) /* the reader names the line itself */
-            return svi_fail(err, why.code, "%.100s: %.150s", path, why.text);
+            return svi_fail(err, why.code, "%.60s: %.190s", path, why.text);
         if (code != SVS_OK)
-            return svi_fail(err, code, "%.100s, line %lld: %.120s", path,
+            return svi_fail(err, code, "%.60s, line %lld: %.175s", path,
                             (long long)svi_reader_line(r, &bytes, &length), why.text);
         int64_t size, position = svi_reader_position(r, &size);
         if (t->o->progress && t->n % REPORT_ROWS == 0)
@@ -614,11 +614,20 @@ static enum svi_cell_kind table_known(const void *rows, const char *name, size_t
     return kind;
 }
 
+/* The columns besides, as far as there is room for them, so that a model knows them. */
+static void table_note_unused(struct table_rows *t, const svi_reader *r, svs_error *err) {
+    const char *name;
+    for (int at = 0; (name = svi_reader_unused(r, &at));)
+        if (svi_schema_ignore(t->schema, name, err) == SVS_LIMIT)
+            *err = (svs_error){.code = SVS_OK};
+        else if (err->code != SVS_OK)
+            return;
+}
+
 svs_code svi_table_read(struct svi_table *table, const char *path, const struct svi_table_options *o,
                         svs_error *err) {
     svs_error mine = {0};
     struct table_rows *t = svi_alloc(sizeof *t);
-    const char *name;
     *table = (struct svi_table){.owned = t};
     if (!t)
         return svi_fail_memory(err, "a table");
@@ -633,8 +642,8 @@ svs_code svi_table_read(struct svi_table *table, const char *path, const struct 
     svi_reader *r = code == SVS_OK ? svi_reader_open(path, &reader, &t->schema->shape, &mine) : NULL;
     if (r && table_room_for_row(t, &mine) == SVS_OK && table_room_for_entries(t, 1, &mine) == SVS_OK)
         table_read_rows(t, table, r, &mine);
-    for (int at = 0; mine.code == SVS_OK && (name = svi_reader_unused(r, &at));)
-        svi_schema_ignore(t->schema, name, &mine);
+    if (mine.code == SVS_OK)
+        table_note_unused(t, r, &mine);
     svi_reader_close(&r);
     if (mine.code == SVS_OK)
         table_finish(t, table, &mine);

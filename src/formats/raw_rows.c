@@ -54,6 +54,8 @@ static svs_code raw_rows_plain(struct svi_model_schema *of, const svs_model *m, 
         return svi_fail(err, SVS_UNAVAILABLE,
                         "the features of the model have no names: its rows are arrays of numbers");
     svs_code code = svi_model_schema_init(of, m->features, m->d, m->d, err);
+    if (code == SVS_OK)
+        of->schema.o.missing = SVI_MISSING_ZERO; /* such a model has no means */
     for (int j = 0; j < m->d && code == SVS_OK; j++) {
         const int column = svi_model_schema_column(of, m->features[j], SVI_COLUMN_NUMBER, err);
         code = column < 0 ? SVS_WRONG_TYPE : svi_model_schema_own(of, column, j, err);

@@ -31,6 +31,8 @@ svs_code svi_schema_print(const svs_model *m, FILE *to, svs_error *err) {
     const uint8_t *at = m->schema;
     char name[NAME_ROOM];
     svs_code code = at ? svi_schema_decode(&schema, m->features, m->d, at, at + m->schema_size, err) : SVS_OK;
+    if (at && code != SVS_OK)
+        svi_model_schema_clear(&schema);
     if (!at || code != SVS_OK)
         return code;
     fputc('\n', to);

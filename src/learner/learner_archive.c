@@ -43,7 +43,9 @@ static bool archive_features(struct svi_archive *a, svs_learner *l) {
     int d = l->d;
     svs_error err = {0};
     bool fresh = l->class_count == 0 && l->arrivals == 0 && l->window.pushed == 0 && l->waiting.pushed == 0;
-    svi_archive_int(a, "features", &d, l->d, l->o.max_features);
+    svi_archive_int(a, "features", &d, 0, l->o.max_features);
+    if (a->loading && svi_archive_ok(a) && fresh && d < l->d)
+        svi_features_wait(l); /* fixed names: not all of them have had a value */
     if (!svi_archive_check(a, fresh, "the learner is not a new one") || !a->loading)
         return svi_archive_ok(a);
     if (!svi_archive_check(a, svi_archive_left(a) / 8 >= svi_triangle(d + 1), "more features than P has") ||

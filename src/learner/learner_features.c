@@ -119,7 +119,7 @@ static void features_make_sums_plain(svs_learner *l, int feature) {
 }
 
 /* Nothing was learned and nothing waits: no feature is in any more, until its first value. */
-static void features_wait_for_values(svs_learner *l) {
+void svi_features_wait(svs_learner *l) {
     if (l->window.rows) /* rows of slots that are not in use have to be 0 beyond the features */
         memset(l->window.rows, 0, (size_t)l->window.capacity * (size_t)l->window.stride * sizeof(double));
     svi_gram_zero(&l->gram);
@@ -136,7 +136,7 @@ void svs_learner_unscaled(svs_learner *l, int feature) {
         return;
     const bool plain = svi_scaler_unscale(s, feature);
     if (l->d > 0 && l->arrivals == 0 && l->waiting.live == 0)
-        features_wait_for_values(l);
+        svi_features_wait(l);
     if (plain)
         return;
     if (l->o.window == 0)

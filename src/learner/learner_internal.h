@@ -101,6 +101,8 @@ svs_code svi_features_room(svs_learner *l, int features, svs_error *err);
 svs_code svi_features_room_for_vectors(svs_learner *l, int features, svs_error *err);
 /* There are d features, with room for them; what is in stays as it is. */
 svs_code svi_features_declare(svs_learner *l, int d, svs_error *err);
+/* Nothing was learned and nothing waits: no feature takes part any more, until its first value. */
+void svi_features_wait(svs_learner *l);
 /* The first d features, which are declared, are in from now on. */
 svs_code svi_features_widen(svs_learner *l, int d, svs_error *err);
 /* Before the row is learned or waits: those up to its last value are in. True in *widened: input 0 is lost.

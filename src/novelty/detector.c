@@ -103,7 +103,8 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
     d->similarity = (struct svi_similarity){.kernel = o->model.kernel,
                                             .degree = o->model.degree,
                                             .pass = svi_kernels_get(SVS_ISA_BEST),
-                                            .d = o->d};
+                                            .d = o->d,
+                                            .columns = o->d};
     d->stride = svi_round_up(o->d, 8);
     svs_code code = svi_coordinates_init(&d->coordinates, o->d, o->model.scale, err);
     d->coordinates.fill = o->model.kernel == SVS_NOVELTY_POLYNOMIAL;
@@ -187,14 +188,20 @@ static double detector_score(struct svi_detector *d, const double *raw, double *
 
 /* Of a sample all of whose values are missing. */
 static bool detector_knows_nothing(const struct svi_detector *d, const double *x) {
-    return svi_count_missing(x, d->o.d) == d->o.d;
+    const int missing = svi_count_missing(x, d->o.d);
+    return missing > 0 && missing == d->similarity.columns;
+}
+
+void svi_detector_set_columns(svi_detector *d, int columns) {
+    d->similarity.columns = columns;
 }
 
 void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *out) {
     struct svi_judgement *j = &d->judgement;
     memcpy(d->x, x, (size_t)d->o.d * sizeof *x);
     d->unknown = detector_knows_nothing(d, x);
-    *j = (struct svi_judgement){.membership = 1, .p = 1, .tail = 1, .calibrates = d->now.seen % 2 == 1};
+    *j = (struct svi_judgement){
+        .membership = 1, .p = 1, .tail = 1, .unknown = d->unknown, .calibrates = d->now.seen % 2 == 1};
     if (d->ready && !d->unknown) {
         j->surprise = detector_score(d, d->x, d->member_surprise);
         j->membership = exp(-j->surprise);
@@ -575,6 +582,11 @@ static void detector_refresh_when_due(struct svi_detector *d) {
 }
 
 enum svi_learn_result svi_detector_learn(svi_detector *d, bool labelled) {
+    if (d->unknown) { /* neither a usual sample nor an odd one: a run goes on after it */
+        d->now.seen++;
+        detector_refresh_when_due(d);
+        return d->judgement.calibrates ? SVI_LEARN_RESULT_HELD_OUT : SVI_LEARN_RESULT_REFUSED;
+    }
     const bool may = detector_may_learn(d, labelled);
     enum svi_learn_result result = SVI_LEARN_RESULT_REFUSED;
     d->now.seen++;

@@ -68,6 +68,7 @@ struct svi_judgement {
     double tail;     /* p with its tail extrapolated: see svi_calibration_tail */
     bool novel;      /* p <= the options' p */
     bool calibrates; /* by its number: it will not be learned */
+    bool unknown;    /* all its values are missing */
 };
 
 /* Why a sample was not learned, for the counters. */
@@ -97,6 +98,10 @@ void svi_detector_renew(svi_detector *d, int lags, int feature);
 /* A feature of each of the `lags` parts of a row belongs to a value of a category: 1 in its rows, 0 in
  * others. The next refresh goes by it (coordinates.h). */
 void svi_detector_category(svi_detector *d, int lags, int feature);
+
+/* So many of the columns are those of the stream, at first all; the others are room for more and hold 0
+ * always. What is missing counts against the former. */
+void svi_detector_set_columns(svi_detector *d, int columns);
 
 /* Judges x (d raw values, NaN where one is missing); changes nothing that a later judgement sees. A sample
  * all of whose values are missing says nothing: its p is 1, its surprise 0, and it is neither learned nor

@@ -584,8 +584,11 @@ svs_code svs_novelty_train(const svs_rows *rows, const char *const *names, const
         return code;
     if (o->fosvm == 2 && o->m == 0)
         t.o.m = (int64_t)ceil(log(20) / o->epsilon);
-    t.similarity = (struct svi_similarity){
-        .kernel = o->kernel, .degree = o->degree, .pass = svi_kernels_get(SVS_ISA_BEST), .d = rows->d};
+    t.similarity = (struct svi_similarity){.kernel = o->kernel,
+                                           .degree = o->degree,
+                                           .pass = svi_kernels_get(SVS_ISA_BEST),
+                                           .d = rows->d,
+                                           .columns = rows->d};
     t.model = svi_novelty_model_new(rows->d, o->scale, names, err);
     code = t.model ? training_run(&t, rows, err) : SVS_NO_MEMORY;
     if (code == SVS_OK) {

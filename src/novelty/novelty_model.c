@@ -144,6 +144,7 @@ static struct svi_similarity novelty_model_similarity(const svs_novelty_model *m
         .degree = m->degree,
         .pass = svi_kernels_get(SVS_ISA_BEST),
         .d = m->d,
+        .columns = m->d,
         .nothing = m->members > 0 ? svi_gap_of_nothing(m->kernel, m->members, m->member[0].gamma) : 0};
 }
 

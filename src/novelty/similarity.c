@@ -18,9 +18,9 @@ int svi_count_missing(const double *v, int n) {
 static void similarity_shared_gap(const struct svi_similarity *s, const double *x, size_t stride,
                                   int64_t count, const double *v, double *gap) {
     if (s->kernel == SVS_NOVELTY_RBF)
-        s->pass->rows_l2_shared(x, stride, count, (int)stride, v, s->d, s->nothing, gap);
+        s->pass->rows_l2_shared(x, stride, count, (int)stride, v, s->columns, s->nothing, gap);
     else
-        s->pass->rows_l1_shared(x, stride, count, (int)stride, v, s->d, s->nothing, gap);
+        s->pass->rows_l1_shared(x, stride, count, (int)stride, v, s->columns, s->nothing, gap);
 }
 
 void svi_similarity_gap(const struct svi_similarity *s, const struct svi_points *p, int64_t first,

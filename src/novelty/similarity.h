@@ -28,6 +28,7 @@ struct svi_similarity {
     int degree; /* polynomial */
     const struct svi_kernels *pass;
     int d;          /* coordinates of a point */
+    int columns;    /* of these, those that may be missing: the others are 0 in all points */
     double nothing; /* gap of points that share no coordinate; 0 until it is known */
 };
 

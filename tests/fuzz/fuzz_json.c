@@ -3,6 +3,7 @@
  * byte chooses the settings, the second how much is in the buffer already. */
 #include "fuzz/target.h"
 
+#include "support/schema.h"
 #include "wire/decode.h"
 #include "wire/json.h"
 #include "wire/json_message.h"
@@ -17,15 +18,15 @@ static const struct svi_json_input inputs[] = {
 static void decode_all(const struct svi_bytes *message, size_t from) {
     struct svi_envelope env;
     struct svi_message m;
-    struct svi_shape shape;
+    struct svi_schema schema;
     svs_error err;
-    must(svi_shape_init(&shape, 32, NULL, &err) == SVS_OK);
+    must(schema_open(&schema, 32, NULL, &err) == SVS_OK);
     if (svi_envelope_read(&env, message->data + from, message->size - from) == SVS_OK)
         while (env.left > 0) {
-            (void)svi_envelope_next(&env, &shape, &m, &err);
-            svi_shape_restore(&shape);
+            (void)svi_envelope_next(&env, &schema, &m, &err);
+            svi_schema_restore(&schema);
         }
-    svi_shape_clear(&shape);
+    svi_schema_clear(&schema);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -497,6 +497,47 @@ static void test_kept_without_a_row(void **state) {
     speaker_close(&f);
 }
 
+static void test_kept_before_all_have_a_value(void **state) {
+    static const char *const fixed[] = {"features", "site,temp,alarm", "novelty", "none", NULL},
+                             *const unscaled[] = {"features", "a,b,c", "unscaled", "a",
+                                                  "novelty",  "none",  NULL};
+    (void)state;
+    struct speaker f;
+    speaker_open(&f, fixed);
+    says(&f, "{'x':{'site':'here','temp':20,'alarm':0},'y':1}");
+    reopen(&f);
+    says(&f, "{'x':{'site':'there','temp':21,'alarm':0},'y':0}");
+    reopen(&f);
+    says(&f, "{'x':{'site':'there','temp':21,'alarm':1},'y':0}");
+    reopen(&f);
+    speaker_close(&f);
+    speaker_open(&f, unscaled);
+    says(&f, "{'x':{'a':1000,'b':20,'c':0},'y':1}");
+    reopen(&f);
+    for (int i = 0; i < 40; i++) {
+        char text[100];
+        snprintf(text, sizeof text, "{'x':{'a':%d,'b':%d,'c':0},'y':%d}", i * i % 7, i % 5, i % 2);
+        says(&f, text);
+    }
+    reopen(&f);
+    speaker_close(&f);
+}
+
+/* What a scored row would change is gone when the next model goes out. */
+static void test_scores_keep_no_names(void **state) {
+    static const char *const zero[] = {"missing", "zero", "novelty", "none", "refit", "none", NULL};
+    (void)state;
+    struct speaker f;
+    svs_model m;
+    speaker_open(&f, zero);
+    says(&f, "{'x':{'a':1,'c':null},'y':1,'missing':'zero'}");
+    json_decref(ask(&f, "{'op':'score','sample':{'x':{'a':1,'c':'word'}}}"));
+    says(&f, "{'x':{'a':2,'c':null},'y':0,'missing':'zero'}");
+    model_of(&f, &m);
+    assert_string_equal(m.features[1], "c");
+    speaker_close(&f);
+}
+
 static void test_prune(void **state) {
     static const char *const settings[] = {"novelty", "none", "refit", "none", "window", "10", NULL};
     (void)state;
@@ -753,6 +794,8 @@ int main(void) {
         cmocka_unit_test(test_kept_as_it_was),
         cmocka_unit_test(test_kept_with_fixed_columns),
         cmocka_unit_test(test_kept_without_a_row),
+        cmocka_unit_test(test_kept_before_all_have_a_value),
+        cmocka_unit_test(test_scores_keep_no_names),
         cmocka_unit_test(test_prune),
         cmocka_unit_test(test_records_of_before),
         cmocka_unit_test(test_numbers_before_the_first_word),
