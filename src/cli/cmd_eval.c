@@ -17,6 +17,7 @@
 #include "cli/object.h"
 #include "cli/progress.h"
 #include "cli/quality_plot.h"
+#include "features/cells.h"
 #include "formats/file_io.h"
 #include "formats/plot.h"
 #include "server/ingest_stdin.h"
@@ -168,12 +169,7 @@ static svs_code write_model(struct eval *e, const char *path, svs_error *err) {
     const struct svi_figure *quality;
     int count;
     struct svi_bytes bytes = {0};
-    const char *unused;
-    svs_code code = SVS_OK;
-    for (int at = 0;
-         code == SVS_OK && (unused = svi_reader_unused(e->reader, &at));) /* predict passes them over */
-        if ((code = svi_schema_ignore(svi_engine_schema(e->engine), unused, err)) == SVS_LIMIT)
-            code = SVS_OK;
+    svs_code code = svi_cells_note_unused(svi_engine_schema(e->engine), e->reader, err);
     if (code == SVS_OK)
         code = svi_engine_model(e->engine, &m, &quality, &count, err);
     if (code == SVS_OK && (code = svi_model_encode(&m, quality, count, &bytes)) != SVS_OK)

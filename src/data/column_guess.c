@@ -919,10 +919,10 @@ bool svi_guess_regress(const svi_guess *g) {
     return g->regress;
 }
 
-const char *svi_guess_unused(const svi_guess *g, int *at) {
+const char *svi_guess_unused(const svi_guess *g, bool taken, int *at) {
     while (g->decided && *at < g->count) {
         const struct guessed *c = &g->columns[(*at)++];
-        if (c->is.use >= SVI_USE_ID)
+        if (taken ? c->is.use >= SVI_USE_ID : c->is.use == SVI_USE_NONE)
             return c->name;
     }
     return NULL;

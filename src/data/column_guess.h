@@ -89,9 +89,9 @@ svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error
 /* After that: the column's use. */
 const struct svi_column_use *svi_guess_of(const svi_guess *g, int column);
 
-/* The columns that are neither features nor the label, one a call from *at = 0 on; NULL: no more. Valid while
- * the guess is. */
-const char *svi_guess_unused(const svi_guess *g, int *at);
+/* The columns that are not used, one a call from *at = 0 on; NULL: no more. `taken`: those of ids, times and
+ * weights, too. Valid while the guess is. */
+const char *svi_guess_unused(const svi_guess *g, bool taken, int *at);
 
 /* How much a name is that of a label: 1 most, 0 not at all. */
 int svi_label_rank(const char *name);

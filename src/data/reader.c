@@ -142,8 +142,8 @@ const char *svi_reader_note(const svi_reader *r) {
     return note[0] ? note : NULL;
 }
 
-const char *svi_reader_unused(const svi_reader *r, int *at) {
-    return svi_guess_unused(r->guess, at);
+const char *svi_reader_unused(const svi_reader *r, bool taken, int *at) {
+    return svi_guess_unused(r->guess, taken, at);
 }
 
 int64_t svi_reader_headers(const svi_reader *r) {

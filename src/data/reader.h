@@ -83,7 +83,7 @@ int64_t svi_reader_line(const svi_reader *r, const char **bytes, size_t *length)
 const char *svi_reader_note(const svi_reader *r);
 
 /* The columns that are no features, as svi_guess_unused. */
-const char *svi_reader_unused(const svi_reader *r, int *at);
+const char *svi_reader_unused(const svi_reader *r, bool taken, int *at);
 
 /* How often the header of a CSV came again. */
 int64_t svi_reader_headers(const svi_reader *r);

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/fail.h"
-#include "svmstream/value.h"
 
 #define DAY     86400.0
 #define WEEK    (7 * DAY)
@@ -49,35 +48,31 @@ static bool calendar_offset(const char *zone, char *out, size_t size) {
     return true;
 }
 
-static svs_code calendar_change_zone(const char *zone, svs_error *err) {
-    char text[64], path[512];
-    if (strcmp(zone, "UTC") == 0) {
-        snprintf(text, sizeof text, "UTC0");
-        zone = text;
-    } else if (calendar_offset(zone, text, sizeof text)) {
-        zone = text;
-    } else {
-        snprintf(path, sizeof path, "/usr/share/zoneinfo/%s", zone);
-        if (strstr(zone, "..") || zone[0] == '/' || access(path, R_OK) != 0)
-            return svi_fail(err, SVS_SETTING,
-                            "zone \"%.60s\" is not known: UTC, an offset like +01:00, or a name like "
-                            "Europe/Berlin, for which the system needs its time zones (package tzdata)",
-                            zone);
-    }
-    if (setenv("TZ", zone, 1) != 0)
+/* Is it the name of a file of the system's time zones? */
+static bool calendar_has_zone(const char *zone) {
+    char path[512];
+    snprintf(path, sizeof path, "/usr/share/zoneinfo/%s", zone);
+    return !strstr(zone, "..") && zone[0] != '/' && access(path, R_OK) == 0;
+}
+
+svs_code svi_calendar_set_zone(const char *zone, svs_error *err) {
+    char offset[64];
+    const char *name = zone && *zone ? zone : "UTC";
+    const char *text = strcmp(name, "UTC") == 0                       ? "UTC0"
+                       : calendar_offset(name, offset, sizeof offset) ? offset
+                                                                      : name;
+    const char *now = getenv("TZ");
+    if (now && strcmp(now, text) == 0)
+        return SVS_OK;
+    if (text == name && !calendar_has_zone(name))
+        return svi_fail(err, SVS_SETTING,
+                        "zone \"%.60s\" is not known: UTC, an offset like +01:00, or a name like "
+                        "Europe/Berlin, for which the system needs its time zones (package tzdata)",
+                        name);
+    if (setenv("TZ", text, 1) != 0)
         return svi_fail_memory(err, "the time zone");
     tzset();
     return SVS_OK;
-}
-
-svs_code svi_calendar_set_zone(const char *wanted, svs_error *err) {
-    static char set[SVS_NAME_MAX + 1]; /* the zone that the process has from here */
-    const char *zone = wanted && *wanted ? wanted : "UTC";
-    if (strcmp(set, zone) == 0)
-        return SVS_OK;
-    const svs_code code = calendar_change_zone(zone, err);
-    snprintf(set, sizeof set, "%s", code == SVS_OK ? zone : "");
-    return code;
 }
 
 /* Seconds since 1970 as clocks in the zone show them. */

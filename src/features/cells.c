@@ -92,3 +92,15 @@ enum svi_cell_kind svi_cells_known(const void *schema, const char *name, size_t 
            : kind == SVI_COLUMN_CATEGORY ? SVI_CELL_WORD
                                          : SVI_CELL_MISSING;
 }
+
+svs_code svi_cells_note_unused(struct svi_schema *s, const svi_reader *r, svs_error *err) {
+    for (int taken = 0; taken <= (s->columns != NULL); taken++) {
+        const char *name;
+        for (int at = 0; (name = svi_reader_unused(r, taken, &at));) {
+            svs_error why = {0};
+            if (svi_schema_ignore(s, name, &why) == SVS_NO_MEMORY)
+                return svi_fail_memory(err, "the columns of a file");
+        }
+    }
+    return SVS_OK;
+}

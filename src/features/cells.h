@@ -3,6 +3,7 @@
 #ifndef SVI_CELLS_H
 #define SVI_CELLS_H
 
+#include "data/reader.h"
 #include "features/schema.h"
 
 struct svi_cells {
@@ -28,5 +29,9 @@ svs_code svi_cells_order(struct svi_cells *c, const struct svi_schema *s, struct
 /* What a column of that name holds in the schema `schema`: numbers, words, or missing: there is none, or it
  * had no value yet. For the options of a reader. */
 enum svi_cell_kind svi_cells_known(const void *schema, const char *name, size_t length);
+
+/* The schema notes the columns that the reader does not use, as far as there is room for them, so that a
+ * model knows them; and those of ids, times and weights where it notes columns at all. SVS_NO_MEMORY. */
+svs_code svi_cells_note_unused(struct svi_schema *s, const svi_reader *r, svs_error *err);
 
 #endif

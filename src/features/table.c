@@ -614,16 +614,6 @@ static enum svi_cell_kind table_known(const void *rows, const char *name, size_t
     return kind;
 }
 
-/* The columns besides, as far as there is room for them, so that a model knows them. */
-static void table_note_unused(struct table_rows *t, const svi_reader *r, svs_error *err) {
-    const char *name;
-    for (int at = 0; (name = svi_reader_unused(r, &at));)
-        if (svi_schema_ignore(t->schema, name, err) == SVS_LIMIT)
-            *err = (svs_error){.code = SVS_OK};
-        else if (err->code != SVS_OK)
-            return;
-}
-
 svs_code svi_table_read(struct svi_table *table, const char *path, const struct svi_table_options *o,
                         svs_error *err) {
     svs_error mine = {0};
@@ -643,7 +633,7 @@ svs_code svi_table_read(struct svi_table *table, const char *path, const struct 
     if (r && table_room_for_row(t, &mine) == SVS_OK && table_room_for_entries(t, 1, &mine) == SVS_OK)
         table_read_rows(t, table, r, &mine);
     if (mine.code == SVS_OK)
-        table_note_unused(t, r, &mine);
+        svi_cells_note_unused(t->schema, r, &mine);
     svi_reader_close(&r);
     if (mine.code == SVS_OK)
         table_finish(t, table, &mine);

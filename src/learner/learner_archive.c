@@ -217,6 +217,7 @@ static void archive_rare(struct svi_archive *a, svs_learner *l) {
 }
 
 void svi_learner_archive(struct svi_archive *a, svs_learner *l) {
+    const int begun = l->declared;
     if (!archive_features(a, l) || !archive_classes(a, l) || !archive_counters(a, l))
         return;
     svi_scaler_archive(a, &l->scaler);
@@ -227,4 +228,5 @@ void svi_learner_archive(struct svi_archive *a, svs_learner *l) {
     archive_rings(a, l);
     archive_sums(a, l);
     archive_rare(a, l);
+    svi_archive_check(a, l->declared >= begun, "the learner has more features");
 }
