@@ -78,7 +78,9 @@ static svs_code cmd_predict_read_rows(struct predict *p, svs_error *err) {
     } else {
         o.no_means = !cli_given(p->args, "missing");
     }
-    return svi_table_read(&p->table, p->args->positional[0], &o, err);
+    const svs_code code = svi_table_read(&p->table, p->args->positional[0], &o, err);
+    cli_say_dropped(p->args, &p->table);
+    return code;
 }
 
 static void write_label(FILE *to, svs_value v) {

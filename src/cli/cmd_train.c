@@ -277,7 +277,9 @@ static svs_code read_examples(struct train *t, svs_error *err) {
     struct svi_table_options o = cli_table_options(t->args, &schema, &t->progress);
     o.reader.label_needed = true;
     o.task = (svs_task)t->args->settings.task;
-    return svi_table_read(&t->table, t->args->positional[0], &o, err);
+    const svs_code code = svi_table_read(&t->table, t->args->positional[0], &o, err);
+    cli_say_dropped(t->args, &t->table);
+    return code;
 }
 
 static svs_code training_quality(const struct train *t, const svs_trained *m, double *quality,

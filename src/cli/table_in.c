@@ -38,3 +38,9 @@ void cli_look_at_table(struct cli_args *a, const char *path) {
     }
     svi_reader_close(&r);
 }
+
+void cli_say_dropped(const struct cli_args *a, const struct svi_table *t) {
+    if (t->dropped > 0)
+        cli_fail(a, "%lld rows were left out, for a value is missing in them (missing drop)",
+                 (long long)t->dropped);
+}

@@ -16,4 +16,7 @@ struct svi_table_options cli_table_options(const struct cli_args *a, struct svi_
  * different numbers it becomes a regression. What is wrong with the file is said when it is read. */
 void cli_look_at_table(struct cli_args *a, const char *path);
 
+/* Says how many rows the policy `missing drop` left out of the table, where it did. */
+void cli_say_dropped(const struct cli_args *a, const struct svi_table *t);
+
 #endif
