@@ -1,4 +1,4 @@
-/* text_options.h: what a reader of text is told of the columns. */
+/* text_options.h: what is known of the columns before a text is read. */
 #ifndef SVI_TEXT_OPTIONS_H
 #define SVI_TEXT_OPTIONS_H
 

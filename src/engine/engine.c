@@ -65,11 +65,10 @@ static svs_code new_carried(struct svi_engine *e, svs_error *err) {
 }
 
 /* Of fixed columns it is known from the start which are never scaled. */
-static bool engine_unscale(struct svi_engine *e) {
+static void engine_unscale(struct svi_engine *e) {
     for (int j = 0; j < e->schema.shape.d; j++)
         if (svi_schema_unscaled(&e->schema, j))
             svs_learner_unscaled(e->learner, j);
-    return true;
 }
 
 static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
@@ -82,7 +81,7 @@ static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
            new_carried(e, err) == SVS_OK && svi_publish_reserve(e, e->schema.shape.d, err) == SVS_OK &&
            svi_refit_policy_new(&e->refit, &e->s, err) == SVS_OK &&
            svi_novelty_stage_new(&e->novelty, &e->s, err) == SVS_OK &&
-           (e->learner = svs_learner_new(&o, e->schema.shape.d, err)) && engine_unscale(e) &&
+           (e->learner = svs_learner_new(&o, e->schema.shape.d, err)) &&
            (e->metrics = svi_metrics_new(o.task, metrics_window(&e->s), o.max_classes, err)) &&
            (e->sources = svi_sources_new(e->s.max_sources, err));
 }
@@ -106,6 +105,7 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
     e->next_score = s->scores > 0 ? s->scores : -1;
     if (engine_new_parts(e, err)) {
         svi_engine_repeat_old(e);
+        engine_unscale(e);
         e->published_version = svs_learner_version(e->learner);
     } else {
         svi_engine_free(&e);

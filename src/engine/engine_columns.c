@@ -57,7 +57,7 @@ void svi_engine_count_missing(struct svi_engine *e, const struct svi_message *m)
     e->counters.of[counters[svi_schema_policy(&e->schema, m)]].count += m->missing;
 }
 
-/* New columns are told to the learner as they come: which of them are never scaled, and which were another
+/* The learner gets to know of new columns: which of them are never scaled, and which were another
  * value's before. Nothing of this changes what is known so far. */
 svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_error *err) {
     const int before = svs_learner_dimension(e->learner);

@@ -70,7 +70,7 @@ svs_code svi_engine_fill_missing(struct svi_engine *e, struct svi_message *m, sv
 
 void svi_engine_count_missing(struct svi_engine *e, const struct svi_message *m);
 
-/* Columns that are new, and features that change hands in this sample, are told to all that holds samples;
+/* Columns that are new, and features that change hands in this sample, reach all that holds samples;
  * nothing of it changes what is known so far. */
 svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_error *err);
 

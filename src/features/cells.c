@@ -50,18 +50,6 @@ svs_code svi_cells_choose(struct svi_cells *c, const struct svi_shape *s, struct
     return SVS_OK;
 }
 
-static svs_code cells_refuse(const struct svi_schema *s, const struct svi_message *m, svs_error *err) {
-    char sent[SVI_LIST_PAIR] = "", have[SVI_LIST_PAIR] = "";
-    bool room = true;
-    for (int i = 0; room && i < m->cell_count; i++)
-        room = svi_list_add(sent, sizeof sent, m->cells[i].name, m->cells[i].name_length);
-    room = true;
-    for (int j = 0; room && j < svi_schema_columns(s); j++)
-        room = svi_list_add(have, sizeof have, svi_schema_column_name(s, j),
-                            strlen(svi_schema_column_name(s, j)));
-    return svi_fail(err, SVS_OTHER_COLUMNS, "the columns are %s, but this stream has %s", sent, have);
-}
-
 svs_code svi_cells_order(struct svi_cells *c, const struct svi_schema *s, struct svi_message *m,
                          svs_error *err) {
     const int columns = svi_schema_columns(s);
@@ -71,7 +59,7 @@ svs_code svi_cells_order(struct svi_cells *c, const struct svi_schema *s, struct
     for (int i = 0; !same && i < m->cell_count; i++) {
         c->place[i] = svi_schema_find(s, m->cells[i].name, m->cells[i].name_length, i);
         if (c->place[i] < 0)
-            return cells_refuse(s, m, err);
+            return svi_schema_refuse_columns(s, m, false, err);
     }
     c->listed = m->cell_count;
     c->changes = svi_schema_changes(s);

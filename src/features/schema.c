@@ -490,9 +490,8 @@ static svs_code schema_cell(struct svi_schema *s, struct svi_message *m, const s
     }
 }
 
-/* A model knows none but its own columns. */
-static svs_code schema_refuse_columns(const struct svi_schema *s, const struct svi_message *m,
-                                      svs_error *err) {
+svs_code svi_schema_refuse_columns(const struct svi_schema *s, const struct svi_message *m, bool model,
+                                   svs_error *err) {
     char sent[SVI_LIST_PAIR] = "", have[SVI_LIST_PAIR] = "";
     const char *name = "";
     bool room = true;
@@ -502,7 +501,9 @@ static svs_code schema_refuse_columns(const struct svi_schema *s, const struct s
     for (int c = 0; room && (name = svi_schema_column_name(s, c)); c++)
         room = svi_list_add(have, sizeof have, name, strlen(name));
     return svi_fail(err, SVS_OTHER_COLUMNS,
-                    "--ignore passes a column over: the columns are %s, but the model has %s", sent, have);
+                    model ? "--ignore passes a column over: the columns are %s, but the model has %s"
+                          : "the columns are %s, but this stream has %s",
+                    sent, have);
 }
 
 /* The column of a cell; -1 with SVS_OK: it is passed over. */
@@ -563,7 +564,7 @@ svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *
             code = schema_cell(s, m, &m->cells[i], column, err);
     }
     if (code == SVS_OTHER_COLUMNS)
-        code = schema_refuse_columns(s, m, err);
+        code = svi_schema_refuse_columns(s, m, true, err);
     if (code != SVS_OK)
         return code;
     svi_schema_end_row(s, m);

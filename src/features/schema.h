@@ -52,7 +52,12 @@ int svi_schema_column(struct svi_schema *s, const struct svi_message *m, const c
 /* The column of that name, or -1. */
 int svi_schema_find(const struct svi_schema *s, const char *name, size_t length, int guess);
 
-/* A column of that name is not used, if there is none yet: so that a model knows it. SVS_NO_MEMORY, SVS_LIMIT. */
+/* SVS_OTHER_COLUMNS with both lists: the cells of a row, and the columns of the stream or of a model. */
+svs_code svi_schema_refuse_columns(const struct svi_schema *s, const struct svi_message *m, bool model,
+                                   svs_error *err);
+
+/* A column of that name is not used, if there is none yet: so that a model knows it. SVS_NO_MEMORY,
+ * SVS_LIMIT. */
 svs_code svi_schema_ignore(struct svi_schema *s, const char *name, svs_error *err);
 
 /* Is that column to be left out of text, because the setting features does not name it? */

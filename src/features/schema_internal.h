@@ -15,7 +15,7 @@ struct svi_schema_options {
     const char *zone;                          /* NULL: UTC; see calendar.h */
     bool refuse_new;                           /* once a row was taken, no further columns */
     enum svi_missing missing;                  /* the setting */
-    int64_t held_rows; /* a feature changes hands only after so many rows without its value */
+    int64_t held_rows; /* a feature changes hands after at least this number of rows without its value */
 };
 
 enum svi_column_kind { SVI_COLUMN_OPEN = 0, SVI_COLUMN_NUMBER, SVI_COLUMN_CATEGORY, SVI_COLUMN_IGNORED };

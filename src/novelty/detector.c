@@ -33,7 +33,7 @@
 #define LEAST         8   /* calibration rows, before there can be a model */
 #define LOOK          64  /* calibration rows by which a refresh is found to be due */
 #define AWAY          10.0 /* deviations from the center: when most of these rows lie further out, in one feature */
-#define MANY          4               /* one point in so many */
+#define MANY          4               /* at most one point in MANY */
 #define MOST          (INT64_MAX / 8) /* of what is counted */
 
 /* Doubles of `work`: for an explanation, or for a refresh. */

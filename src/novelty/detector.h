@@ -182,7 +182,7 @@ struct svi_detector {
 
     double *raw, *at, *norm2; /* o.model.max points: raw values (d), coordinates (stride), squared lengths:
                                  NaN where a coordinate is missing ... */
-    int lacking;              /* ... which is so in so many points */
+    int lacking;              /* ... the number of such points */
     int64_t *born,
         *used; /* learned samples before it joined, and before it was last the nearest to one inside */
     struct svi_active_set set[SVS_MEMBERS_MAX];

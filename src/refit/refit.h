@@ -18,7 +18,7 @@
 #include "svmstream/solver.h"
 #include "wire/event.h"
 
-/* Features that were renewed since the snapshot was begun: the policy's, whoever has the job. */
+/* Features that were renewed since the snapshot was begun: the policy's, wherever the job is. */
 struct svi_renewed {
     bool any, *flags; /* room flags */
     int room;

@@ -32,7 +32,7 @@ void svi_metrics_value(svi_metrics *m, double truth, double predicted);
 int svi_metrics_figures(const svi_metrics *m, struct svi_figure *out);
 
 /* Exact sums over all that was judged: the quality of a stretch comes from the difference of two. `began`:
- * how often it has begun anew; sums from before and after are not to be compared. */
+ * how often it was reset; sums from before and after are not to be compared. */
 struct svi_metrics_sums {
     int64_t judged, right, began;
     double squares; /* of errors: regress */

@@ -12,7 +12,7 @@ enum { NUMBERS = 3, MOST = 170 };
 
 struct plan {
     svs_options o;
-    int d, steps, late; /* late: one feature of so many is scaled */
+    int d, steps, late; /* late: one feature in `late` is scaled */
     bool after;         /* svs_learner_unscaled is called after the growth */
 };
 

@@ -100,7 +100,7 @@ static struct walk open_walk(int kind) {
     w.o.rule = kind % 3 == 2 ? SVS_FALSVM : SVS_ALSVM;
     w.o.forget = kind % 2 ? 0.99 : 1;
     assert_non_null(w.l = svs_learner_new(&w.o, w.d, NULL));
-    svs_learner_unscaled(w.l, 1); /* whoever has categories needs to know what is held: numbers are kept */
+    svs_learner_unscaled(w.l, 1); /* with categories it matters what is held: numbers are kept */
     return w;
 }
 
