@@ -5,8 +5,11 @@
 
 #include <math.h>
 #include <msgpack.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "features/category.h"
 #include "support/schema.h"
 #include "wire/decode.h"
 
@@ -113,23 +116,65 @@ static inline bool oracle_is_packed(const struct svi_message *m, const msgpack_o
     return same;
 }
 
-/* Every pair is in its column, and the other columns are 0. */
+/* The feature that a value of a category sets: `column=word`, or what further values share. */
+static inline int oracle_category(const struct svi_schema *s, const msgpack_object *column, const char *word,
+                                  size_t length) {
+    const int at = svi_schema_find(s, column->via.str.ptr, column->via.str.size, -1);
+    char name[2 * SVS_NAME_MAX + 2];
+    if (at < 0)
+        return -1;
+    if (column->via.str.size + 1 + length > SVS_NAME_MAX) /* cut: by our own rule */
+        return svi_category_known(s, at, word, length);
+    const int size = snprintf(name, sizeof name, "%.*s=", (int)column->via.str.size, column->via.str.ptr);
+    memcpy(name + size, word, length);
+    const int feature = svs_features_find(s->shape.names, name, (size_t)size + length);
+    memcpy(name + size, "(other)", 7);
+    return feature >= 0 ? feature : svs_features_find(s->shape.names, name, (size_t)size + 7);
+}
+
+/* The feature that a pair sets, with its value; -1: it sets none. */
+static inline int oracle_feature(const struct svi_schema *s, const msgpack_object_kv *pair, double *v) {
+    const msgpack_object *k = &pair->key;
+    char text[32];
+    *v = oracle_number(&pair->val);
+    if (k->type != MSGPACK_OBJECT_STR)
+        return (int)k->via.u64;
+    if (pair->val.type != MSGPACK_OBJECT_STR) {
+        const int own = svs_features_find(s->shape.names, k->via.str.ptr, k->via.str.size);
+        if (own >= 0 || isnan(*v))
+            return own;
+    }
+    const double number = *v;
+    *v = 1;
+    if (pair->val.type == MSGPACK_OBJECT_STR)
+        return oracle_category(s, k, pair->val.via.str.ptr, pair->val.via.str.size);
+    for (int digits = 15; digits <= 17; digits++) { /* a number among words is the shortest word for it */
+        snprintf(text, sizeof text, "%.*g", digits, number);
+        if (strtod(text, NULL) == number)
+            break;
+    }
+    return oracle_category(s, k, text, strlen(text));
+}
+
+/* Every pair is in its feature, and the others are 0, or missing where the message says that what it leaves
+ * out is. */
 static inline bool oracle_is_map(const struct svi_message *m, const struct svi_schema *s,
                                  const msgpack_object *x) {
-    uint32_t set = 0;
-    for (uint32_t i = 0; i < x->via.map.size; i++) {
-        const msgpack_object *k = &x->via.map.ptr[i].key;
-        int j = k->type == MSGPACK_OBJECT_STR
-                    ? svs_features_find(s->shape.names, k->via.str.ptr, k->via.str.size)
-                    : (int)k->via.u64;
-        double v = oracle_number(&x->via.map.ptr[i].val);
-        if (j < 0 || j >= m->d || !oracle_same(m->x[j], v))
-            return false;
-        set += v != 0;
+    const bool may_miss = m->absent != SVI_MISSING_AUTO && m->absent != SVI_MISSING_ZERO;
+    double *want = calloc((size_t)m->d + 1, sizeof *want);
+    bool same = want != NULL;
+    for (uint32_t i = 0; same && i < x->via.map.size; i++) {
+        double v;
+        const int j = oracle_feature(s, &x->via.map.ptr[i], &v);
+        const bool nothing = j < 0 && x->via.map.ptr[i].val.type == MSGPACK_OBJECT_NIL;
+        same = nothing || (j >= 0 && j < m->d);
+        if (same && !nothing)
+            want[j] = v;
     }
-    for (int j = 0; j < m->d; j++)
-        set -= m->x[j] != 0;
-    return set == 0;
+    for (int j = 0; same && j < m->d; j++)
+        same = oracle_same(m->x[j], want[j]) || (may_miss && want[j] == 0 && isnan(m->x[j]));
+    free(want);
+    return same;
 }
 
 static inline bool oracle_is_x(const struct svi_message *m, const struct svi_schema *s,
