@@ -15,8 +15,8 @@
 #include "base/fail.h"
 #include "cli/command.h"
 #include "cli/object.h"
-#include "cli/progress.h"
-#include "cli/quality_plot.h"
+#include "report/progress.h"
+#include "report/quality_plot.h"
 #include "features/cells.h"
 #include "formats/file_io.h"
 #include "formats/plot.h"
@@ -36,10 +36,10 @@ struct eval {
     bool regress; /* what is learned is a number */
     struct svi_arrival_clock clock;
     double now;
-    struct cli_progress progress;
+    struct svi_progress progress;
     struct svi_live_figures live;
-    struct cli_quality_plot *plot; /* NULL = none is asked for */
-    struct cli_quality_row last;   /* what the engine said of the row in hand */
+    struct svi_quality_plot *plot; /* NULL = none is asked for */
+    struct svi_quality_row last;   /* what the engine said of the row in hand */
     bool accepted;                 /* with `plot`: it was */
 };
 
@@ -61,7 +61,7 @@ static void cmd_eval_sink(void *user, const struct svi_event *event) {
     if (event->topic == SVI_TOPIC_ERROR)
         cmd_eval_refused(e, event);
     if (event->topic == SVI_TOPIC_SCORE) {
-        e->last = (struct cli_quality_row){.novelty = event->as.score.judged ? event->as.score.novelty : NAN};
+        e->last = (struct svi_quality_row){.novelty = event->as.score.judged ? event->as.score.novelty : NAN};
         e->accepted = true;
     }
     if (event->topic == SVI_TOPIC_ALERT)
@@ -81,7 +81,7 @@ static double cmd_eval_rate(const struct eval *e, double seconds) {
 
 /* The progress line makes way for it. */
 static void cmd_eval_show_figures(struct eval *e) {
-    cli_progress_clear(&e->progress);
+    svi_progress_clear(&e->progress);
     svi_live_figures_show(&e->live);
 }
 
@@ -90,7 +90,7 @@ static void look_up(struct eval *e) {
     e->now = svi_arrival_clock_now(&e->clock);
     if (svi_live_figures_wait(&e->live) <= 0)
         cmd_eval_show_figures(e);
-    cli_progress_show(&e->progress, e->row, (double)at, (double)size, NULL);
+    svi_progress_show(&e->progress, e->row, (double)at, (double)size, NULL);
 }
 
 static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message *m, const svs_error *why) {
@@ -112,7 +112,7 @@ static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message
     if (e->plot && e->accepted) {
         e->last.row = (double)e->row;
         e->last.time = m->ts;
-        cli_quality_plot_add(e->plot, &e->last, e->engine);
+        svi_quality_plot_add(e->plot, &e->last, e->engine);
     }
     if (svi_live_figures_due(&e->live, e->row))
         cmd_eval_show_figures(e);
@@ -182,7 +182,7 @@ static svs_code write_model(struct eval *e, const char *path, svs_error *err) {
 
 static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
     svs_code code = take_all(e, err);
-    double seconds = cli_progress_end(&e->progress);
+    double seconds = svi_progress_end(&e->progress);
     if (svi_reader_headers(e->reader) > 0 && !e->args->quiet)
         fprintf(stderr, "%" PRId64 " lines repeat the header: passed over\n", svi_reader_headers(e->reader));
     char reasons[SVS_ERROR_TEXT];
@@ -195,7 +195,7 @@ static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
     if (code == SVS_OK && cli_has(e->args, "model-out"))
         code = write_model(e, cli_value(e->args, "model-out"), err);
     if (code == SVS_OK && e->plot)
-        code = cli_quality_plot_write(e->plot, cli_value(e->args, "plot"), e->engine, err);
+        code = svi_quality_plot_write(e->plot, cli_value(e->args, "plot"), e->engine, err);
     if (code == SVS_OK && cli_has(e->args, "json"))
         return print_json(e, seconds, err);
     if (code == SVS_OK)
@@ -240,7 +240,7 @@ static int cmd_eval_run(const struct cli_args *a) {
     s.publish_every = 0;
     s.publish_seconds = 0;
     svs_code code = cmd_eval_open(&e, &s, &err);
-    cli_progress_begin(&e.progress, a->quiet);
+    svi_progress_begin(&e.progress, a->quiet);
     if (code == SVS_OK)
         svi_live_figures_begin(&e.live,
                                every > 0                        ? stdout

@@ -15,7 +15,7 @@
 #include "base/fail.h"
 #include "cli/command.h"
 #include "cli/feed_source.h"
-#include "cli/progress.h"
+#include "report/progress.h"
 #include "client/delivery.h"
 #include "client/feed_columns.h"
 #include "features/cells.h"
@@ -48,7 +48,7 @@ struct feed {
     bool on_disk;                    /* acked: in the end nothing waits for the disk */
     bool passing;                    /* acked: the name is of this run alone */
     char src[SVS_NAME_MAX + 1];
-    struct cli_progress progress;
+    struct svi_progress progress;
 };
 
 static svs_code cmd_feed_encode(struct feed *f, struct svi_message *m, svs_error *err) {
@@ -118,9 +118,9 @@ static void cmd_feed_show_progress(struct feed *f, const svi_reader *r, int pass
             snprintf(note + n, sizeof note - (size_t)n, ", %" PRId64 " on disk", figures.durable);
     }
     if (f->limit > 0)
-        cli_progress_show(&f->progress, f->row, (double)f->row, (double)f->limit, f->acked ? note : NULL);
+        svi_progress_show(&f->progress, f->row, (double)f->row, (double)f->limit, f->acked ? note : NULL);
     else
-        cli_progress_show(&f->progress, f->row, position, whole ? files * (double)f->repeat : -1,
+        svi_progress_show(&f->progress, f->row, position, whole ? files * (double)f->repeat : -1,
                           f->acked ? note : NULL);
 }
 
@@ -244,7 +244,7 @@ static void cmd_feed_summarise(const struct feed *f, const svs_outbox_figures *f
     if (f->there > 0)
         fprintf(stderr, "%" PRId64 " rows were there already, from an earlier run as %s\n", f->there, f->src);
     fprintf(stderr, "sent %" PRId64 " rows in %.2f s, %s rows/s", sent, seconds,
-            cli_short(seconds > 0 ? (double)sent / seconds : 0, rate, sizeof rate));
+            svi_short(seconds > 0 ? (double)sent / seconds : 0, rate, sizeof rate));
     if (f->acked)
         fprintf(stderr, ": %" PRId64 " acknowledged, %" PRId64 " refused, %" PRId64 " sent again",
                 figures->acked, figures->refused, figures->resent);
@@ -358,10 +358,10 @@ static int cmd_feed_run(const struct cli_args *a) {
     if (code == SVS_OK)
         code = cmd_feed_open(&f, &err);
     svi_identity_wipe(&f.identity);
-    cli_progress_begin(&f.progress, a->quiet);
+    svi_progress_begin(&f.progress, a->quiet);
     if (code == SVS_OK)
         code = cmd_feed_all(&f, &err);
-    double seconds = cli_progress_end(&f.progress);
+    double seconds = svi_progress_end(&f.progress);
     if (f.delivery.link.box) {
         svs_outbox_status(f.delivery.link.box, &figures);
         f.on_disk = svs_outbox_done(f.delivery.link.box);

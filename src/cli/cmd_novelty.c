@@ -64,7 +64,7 @@ struct novelty_train {
     int lags;
     bool differences;
     struct cli_novelty_rows rows;
-    struct cli_progress progress;
+    struct svi_progress progress;
     svs_novelty_model *model;
     int64_t left_out; /* rows with anomalous samples */
     double seconds;
@@ -75,7 +75,7 @@ static void novelty_train_show_progress(void *user, int member, int members, int
     char line[120];
     snprintf(line, sizeof line, "member %d of %d  %d points  smallest membership %.4f (goal %.4f)  %.1f s",
              member + 1, members, points, worst, 1 - t->options.theta, svi_monotonic() - t->progress.start);
-    cli_progress_line(&t->progress, line);
+    svi_progress_line(&t->progress, line);
 }
 
 /* What the columns are goes into the model, where there is more to know of them than names. */
@@ -161,7 +161,7 @@ static svs_code novelty_train_work(struct novelty_train *t, svs_error *err) {
     t->left_out = all - t->rows.rows.n;
     if (code == SVS_OK)
         code = novelty_train_fit(t, err);
-    cli_progress_end(&t->progress);
+    svi_progress_end(&t->progress);
     if (code != SVS_OK)
         return code;
     cli_output_name(a, 2, 1, ".novelty", path, sizeof path);
@@ -188,9 +188,9 @@ static int novelty_train_run(const struct cli_args *a) {
     t.differences = a->settings.novelty_differences;
     t.options.progress = novelty_train_show_progress;
     t.options.user = &t;
-    cli_progress_begin(&t.progress, a->quiet);
+    svi_progress_begin(&t.progress, a->quiet);
     svs_code code = novelty_train_work(&t, &err);
-    cli_progress_end(&t.progress);
+    svi_progress_end(&t.progress);
     svs_novelty_free(&t.model);
     cli_novelty_clear(&t.rows);
     return cli_end(a, code, &err);
@@ -203,7 +203,7 @@ struct novelty_score {
     int64_t top; /* features named a row */
     svs_novelty_model *model;
     struct cli_novelty_rows rows;
-    struct cli_progress progress;
+    struct svi_progress progress;
     struct svi_pool pool;
     double *novelty, *surprise;
     double *x, *adds, *work; /* of --top */
@@ -228,7 +228,7 @@ static svs_code novelty_score_rows(struct novelty_score *s, svs_error *err) {
     for (int64_t first = 0; first < n && code == SVS_OK; first += CHUNK) {
         code = svs_novelty_score(s->model, &s->rows.rows, first, n - first < CHUNK ? n - first : CHUNK,
                                  s->novelty + first, s->surprise + first, err);
-        cli_progress_show(&s->progress, first, (double)first, (double)n, "scoring");
+        svi_progress_show(&s->progress, first, (double)first, (double)n, "scoring");
     }
     s->seconds = svi_monotonic() - start;
     return code;
@@ -404,7 +404,7 @@ static svs_code novelty_score_work(struct novelty_score *s, svs_error *err) {
         code = novelty_score_reserve(s, err);
     if (code == SVS_OK)
         code = novelty_score_rows(s, err);
-    cli_progress_end(&s->progress);
+    svi_progress_end(&s->progress);
     if (code == SVS_OK && writes) /* with a picture alone nobody wants a screenful of numbers */
         code = svi_file_write(output, novelty_put_scores, s, err);
     if (code == SVS_OK && plots)
@@ -431,9 +431,9 @@ static int novelty_score_run(const struct cli_args *a) {
     int usage = novelty_score_options(&s);
     if (usage != CLI_OK)
         return usage;
-    cli_progress_begin(&s.progress, a->quiet);
+    svi_progress_begin(&s.progress, a->quiet);
     svs_code code = novelty_score_work(&s, &err);
-    cli_progress_end(&s.progress);
+    svi_progress_end(&s.progress);
     svi_pool_free(&s.pool);
     svi_bytes_clear(&s.text);
     svs_novelty_free(&s.model);

@@ -23,7 +23,7 @@ struct predict {
     struct svi_table table;
     struct svi_model_schema schema; /* of the model */
     bool schemed;                   /* it has one */
-    struct cli_progress progress;
+    struct svi_progress progress;
     FILE *out;
     svs_task task;
     int class_count, rows, d;
@@ -240,7 +240,7 @@ static svs_code cmd_predict_work(struct predict *p, svs_error *err) {
         !(p->confusion = svi_alloc_array((size_t)p->class_count + 1,
                                          ((size_t)p->class_count + 1) * sizeof *p->confusion)))
         code = svi_fail_memory(err, "the predictions");
-    cli_progress_end(&p->progress);
+    svi_progress_end(&p->progress);
     if (code == SVS_OK)
         code = svi_file_write(output, predict_all, p, err);
     if (code == SVS_OK && !p->args->quiet) {
@@ -253,9 +253,9 @@ static svs_code cmd_predict_work(struct predict *p, svs_error *err) {
 static int cmd_predict_run(const struct cli_args *a) {
     struct predict p = {.args = a};
     svs_error err = {0};
-    cli_progress_begin(&p.progress, a->quiet);
+    svi_progress_begin(&p.progress, a->quiet);
     svs_code code = cmd_predict_work(&p, &err);
-    cli_progress_end(&p.progress);
+    svi_progress_end(&p.progress);
     svi_predictor_clear(&p.predictor);
     svi_free(p.confusion);
     svi_table_clear(&p.table);

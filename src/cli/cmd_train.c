@@ -33,7 +33,7 @@ struct train {
     double *class_weight;
     uint8_t *unscaled;       /* by column */
     struct svi_bytes schema; /* of the columns, for the model; empty: it needs none */
-    struct cli_progress progress;
+    struct svi_progress progress;
     double first_gap, first_time; /* of the solver at work, for the ETA */
     svs_solver at_work;
 };
@@ -266,7 +266,7 @@ static bool cmd_train_show_progress(void *user, const svs_progress *p) {
         snprintf(eta, sizeof eta, "  ETA %.1f s", (p->seconds - t->first_time) * left / done);
     snprintf(line, sizeof line, "%s  iteration %" PRId64 "  objective %.8g  gap %.2g  %.1f s%s",
              svs_solver_name(p->solver), p->iteration, p->objective, p->gap / p->objective, p->seconds, eta);
-    cli_progress_line(&t->progress, line);
+    svi_progress_line(&t->progress, line);
     return true;
 }
 
@@ -397,7 +397,7 @@ static svs_code train_model(struct train *t, svs_error *err) {
     svs_trained m = {0};
     char path[4096];
     svs_code code = svs_train(&t->table.examples, &t->o, NULL, &m, err);
-    cli_progress_end(&t->progress);
+    svi_progress_end(&t->progress);
     if (code != SVS_OK)
         return code;
     cli_output_name(t->args, 1, 0, ".model", path, sizeof path);
@@ -427,7 +427,7 @@ static svs_code train_model(struct train *t, svs_error *err) {
 static svs_code cross_validate(struct train *t, svs_error *err) {
     svs_quality q;
     svs_code code = svs_cross_validate(&t->table.examples, &t->o, (int)t->folds, &q, err);
-    cli_progress_end(&t->progress);
+    svi_progress_end(&t->progress);
     if (code == SVS_OK && t->table.examples.task == SVS_REGRESS)
         printf("Cross Validation RMSE = %g\n", q.rmse);
     else if (code == SVS_OK)
@@ -446,7 +446,7 @@ static svs_code cmd_train_search(struct train *t, svs_error *err) {
     svs_path_point best = {0};
     svs_code code = svs_search_C(&t->table.examples, &t->o, t->folds > 0 ? (int)t->folds : 5, t->from, t->to,
                                  print_point, t, &best, err);
-    cli_progress_end(&t->progress);
+    svi_progress_end(&t->progress);
     if (code != SVS_OK)
         return code;
     if (t->table.examples.task == SVS_REGRESS)
@@ -480,9 +480,9 @@ static int cmd_train_run(const struct cli_args *given) {
     const int wrong = take_options(&t);
     if (wrong != CLI_OK)
         return wrong;
-    cli_progress_begin(&t.progress, a->quiet);
+    svi_progress_begin(&t.progress, a->quiet);
     svs_code code = cmd_train_work(&t, &err);
-    cli_progress_end(&t.progress);
+    svi_progress_end(&t.progress);
     svi_table_clear(&t.table);
     svi_free(t.class_weight);
     svi_free(t.unscaled);

@@ -15,7 +15,7 @@
 #include "cli/command.h"
 #include "cli/pipe_to.h"
 #include "cli/object.h"
-#include "cli/progress.h"
+#include "report/progress.h"
 #include "client/subscription.h"
 #include "net/transport.h"
 #include "wire/json.h"

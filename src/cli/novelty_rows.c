@@ -11,7 +11,7 @@
 #include "wire/schema_map.h"
 
 static svs_code novelty_rows_read_table(const struct cli_args *a, const char *path,
-                                        const svs_novelty_model *model, struct cli_progress *progress,
+                                        const svs_novelty_model *model, struct svi_progress *progress,
                                         struct cli_novelty_rows *r, svs_error *err) {
     struct svi_schema_options schema;
     struct svi_table_options o = cli_table_options(a, &schema, progress);
@@ -100,7 +100,7 @@ static svs_code novelty_rows_prepare(struct cli_novelty_rows *r, const char *pat
 }
 
 svs_code cli_novelty_read(const struct cli_args *a, const char *path, const svs_novelty_model *model,
-                          int lags, bool differences, struct cli_progress *progress,
+                          int lags, bool differences, struct svi_progress *progress,
                           struct cli_novelty_rows *out, svs_error *err) {
     *out = (struct cli_novelty_rows){0};
     svs_code code = novelty_rows_read_table(a, path, model, progress, out, err);

@@ -26,7 +26,7 @@ struct cli_novelty_rows {
  * (NULL: those of the setting `features`, or all). SVS_WRONG_DIMENSION (fewer samples than lags); codes of
  * svi_table_read. cli_novelty_clear in any case. */
 svs_code cli_novelty_read(const struct cli_args *a, const char *path, const svs_novelty_model *model,
-                          int lags, bool differences, struct cli_progress *progress,
+                          int lags, bool differences, struct svi_progress *progress,
                           struct cli_novelty_rows *out, svs_error *err);
 void cli_novelty_clear(struct cli_novelty_rows *r);
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <fcntl.h>
 
-#include "cli/progress.h"
+#include "report/progress.h"
 
 /* In a process group of its own, so that it can be ended with its children. Returns its id, -1 on failure. */
 static pid_t pipe_to_start(const char *command, int ends[2]) {

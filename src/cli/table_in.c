@@ -8,11 +8,11 @@
 #include "server/ingest_stdin.h"
 
 static void table_in_progress(void *user, int64_t rows, int64_t position, int64_t size) {
-    cli_progress_show(user, rows, (double)position, (double)size, "reading");
+    svi_progress_show(user, rows, (double)position, (double)size, "reading");
 }
 
 struct svi_table_options cli_table_options(const struct cli_args *a, struct svi_schema_options *schema,
-                                           struct cli_progress *progress) {
+                                           struct svi_progress *progress) {
     svi_settings_schema(&a->settings, schema);
     return (struct svi_table_options){
         .reader = svi_ingest_stdin_options(&a->settings),

@@ -3,13 +3,13 @@
 #define SVI_TABLE_IN_H
 
 #include "cli/command.h"
-#include "cli/progress.h"
+#include "report/progress.h"
 #include "features/table.h"
 
 /* What the settings say about columns, format and limits, and a progress line; the task and all else is the
  * command's to add. The options of the schema must live while the table is read. */
 struct svi_table_options cli_table_options(const struct cli_args *a, struct svi_schema_options *schema,
-                                           struct cli_progress *progress);
+                                           struct svi_progress *progress);
 
 /* Looks at the first rows of a file before it is read, unless it is standard input, which has them only once:
  * what its columns are goes to standard error, and where the task is not given and the label has many

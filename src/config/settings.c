@@ -117,6 +117,24 @@ const struct svi_setting svi_settings_table[] = {
     WORD("scale", scale, "standard", MODEL, WORDS({"none", SVS_SCALE_NONE}, {"standard", SVS_SCALE_STANDARD}),
          "standard scales features to mean 0 and deviation 1 inside; published weights are always in raw "
          "units"),
+    TEXT("class.weight", class_weight, "none", MODEL,
+         "how much samples of a class count: none (all the same), balanced (the rarer in the window, the "
+         "more), "
+         "or CLASS=WEIGHT for some, separated by commas"),
+    TEXT(
+        "decision.cost", decision_cost, "none", LIVE,
+        "prices of wrong decisions, by which the probabilities decide: CLASS=PRICE of missing that class, or "
+        "TRUTH>DECISION=PRICE, separated by commas; others cost 1; none decides by the score"),
+    NUMBER("interval", interval, "0.9", LIVE, 0, 0.999, "",
+           "share of the targets of a regression that the published interval is to hold; 0 is no interval"),
+    NUMBER(
+        "drift.rate", drift_rate, "0.0001", LIVE, 0, 1, "per sample",
+        "false quality alarms at most, per labelled sample, while the quality stays as it is; 0 is no alarm"),
+    WORD("drift.action", drift_action, "none", LIVE,
+         WORDS({"none", SVI_DRIFT_NONE}, {"shrink", SVI_DRIFT_SHRINK}, {"refit", SVI_DRIFT_REFIT}),
+         "what a quality alarm does besides: nothing, remove the samples of before the change from the "
+         "window, "
+         "or begin a refit"),
     TEXT("features", features, "", MODEL,
          "names of the features in column order, separated by commas; others are then refused"),
     TEXT("label", label, "label", START,

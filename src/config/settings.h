@@ -24,6 +24,7 @@
 
 enum svi_in_mode { SVI_IN_PULL, SVI_IN_ROUTER, SVI_IN_SUB };
 enum svi_method { SVI_METHOD_ALSVM, SVI_METHOD_FALSVM, SVI_METHOD_NONE };
+enum svi_drift_action { SVI_DRIFT_NONE, SVI_DRIFT_SHRINK, SVI_DRIFT_REFIT };
 enum svi_columns_new { SVI_COLUMNS_ADD, SVI_COLUMNS_REFUSE };
 enum svi_serve { SVI_SERVE_ONLINE, SVI_SERVE_REFIT, SVI_SERVE_BEST };
 enum svi_novelty { SVI_NOVELTY_NONE = 0, SVI_NOVELTY_FOSVM1 = 1, SVI_NOVELTY_FOSVM2 = 2 };
@@ -59,7 +60,12 @@ struct svi_settings {
     int64_t window;
     double window_seconds;
     double forget;
-    int scale; /* svs_scale */
+    int scale;                        /* svs_scale */
+    char class_weight[SVI_TEXT_MAX];  /* none, balanced, or CLASS=WEIGHT,... */
+    char decision_cost[SVI_TEXT_MAX]; /* none, or CLASS=PRICE and TRUTH>DECISION=PRICE,... */
+    double interval;   /* share of the targets inside; 0 = off, below 0: svi_settings_uncalibrated */
+    double drift_rate; /* false alarms per labelled sample; 0 = off */
+    int drift_action;  /* enum svi_drift_action */
     char features[SVI_FEATURES_MAX];
     char label[SVI_TEXT_MAX], id[SVI_TEXT_MAX], ts[SVI_TEXT_MAX], weight[SVI_TEXT_MAX]; /* columns */
     char columns[SVI_FEATURES_MAX]; /* names of the columns of a text without a header */
@@ -123,6 +129,12 @@ static inline bool svi_settings_old(const struct svi_settings *s) {
  * was then. */
 static inline bool svi_settings_without_words(const struct svi_settings *s) {
     return s->categories_max < 1;
+}
+
+/* Are they those of a record of before scores had probabilities? What is repeated under them has no
+ * probabilities, intervals and quality alarms. */
+static inline bool svi_settings_uncalibrated(const struct svi_settings *s) {
+    return s->interval < 0;
 }
 
 enum svi_setting_type {

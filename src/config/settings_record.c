@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 
-#define NOT_RECORDED (-1) /* see svi_settings_old, svi_settings_without_words */
+#define NOT_RECORDED (-1) /* see svi_settings_old, svi_settings_without_words, svi_settings_uncalibrated */
 
 svs_code svi_settings_pack(const struct svi_settings *s, struct svi_bytes *out, svs_error *err) {
     for (const struct svi_setting *row = svi_settings_table; row->key; row++) {
@@ -22,6 +22,7 @@ svs_code svi_settings_unpack(struct svi_settings *s, const char *from, const voi
     svi_settings_default(s);
     s->sources_idle = NOT_RECORDED;
     s->categories_max = NOT_RECORDED;
+    s->interval = NOT_RECORDED;
     svs_code code = svi_settings_read(s, from, bytes, size, err);
     memset(s->given, 0, sizeof s->given);
     return code;
@@ -55,7 +56,8 @@ static bool settings_record_lower(const struct svi_settings *a, const struct svi
 /* Was the setting there when the state was kept? */
 static bool settings_record_has(const struct svi_settings *kept, const struct svi_setting *row) {
     return !(strcmp(row->key, "sources.idle") == 0 && svi_settings_old(kept)) &&
-           !(strcmp(row->key, "categories.max") == 0 && svi_settings_without_words(kept));
+           !(strcmp(row->key, "categories.max") == 0 && svi_settings_without_words(kept)) &&
+           !(strcmp(row->key, "interval") == 0 && svi_settings_uncalibrated(kept));
 }
 
 svs_code svi_settings_merge(struct svi_settings *s, const struct svi_settings *kept, svs_error *err) {

@@ -35,6 +35,7 @@ void svi_engine_free(svi_engine **e) {
     svi_sources_free(&(*e)->sources);
     svi_refit_policy_free(&(*e)->refit);
     svi_novelty_stage_free(&(*e)->novelty);
+    svi_quality_stage_free(&(*e)->quality_stage);
     svi_schema_clear(&(*e)->schema);
     svi_columns_clear(&(*e)->columns);
     svi_free((*e)->carried);
@@ -81,6 +82,7 @@ static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
            new_carried(e, err) == SVS_OK && svi_publish_reserve(e, e->schema.shape.d, err) == SVS_OK &&
            svi_refit_policy_new(&e->refit, &e->s, err) == SVS_OK &&
            svi_novelty_stage_new(&e->novelty, &e->s, err) == SVS_OK &&
+           svi_quality_stage_new(&e->quality_stage, &e->s, err) == SVS_OK &&
            (e->learner = svs_learner_new(&o, e->schema.shape.d, err)) &&
            (e->metrics = svi_metrics_new(o.task, metrics_window(&e->s), o.max_classes, err)) &&
            (e->sources = svi_sources_new(e->s.max_sources, err));
@@ -123,7 +125,8 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
     svi_settings_schema(s, &schema);
     return sizeof(struct svi_engine) + svi_schema_memory(&schema, d) + svs_learner_memory(&o, d, classes) +
            svi_metrics_memory(o.task, metrics_window(s), o.max_classes) + svi_sources_memory(s->max_sources) +
-           svi_novelty_stage_memory(s, d) + (double)s->max_features * column + d * name;
+           svi_novelty_stage_memory(s, d) + svi_quality_stage_memory(s) + (double)s->max_features * column +
+           d * name;
 }
 
 double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
@@ -199,7 +202,8 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
 
 /* ---- one message */
 
-static void engine_judge(struct svi_engine *e, const svs_step *step) {
+/* `refit`: the scores are those of the refit. */
+static void engine_judge(struct svi_engine *e, const svs_step *step, bool refit) {
     if (e->s.task == SVS_REGRESS) {
         if (isnan(step->target))
             return;
@@ -210,6 +214,7 @@ static void engine_judge(struct svi_engine *e, const svs_step *step) {
         svi_metrics_class(e->metrics, step->label, step->predicted, step->scores, step->rows,
                           step->class_count);
     }
+    svi_quality_stage_judge(&e->quality_stage, step, refit);
     e->counters.of[SVI_COUNTER_LABELLED].count++;
 }
 
@@ -221,7 +226,7 @@ static void engine_accept(struct svi_engine *e, const struct svi_message *m, con
         e->published_time = e->time;
     if (e->carried)
         memcpy(e->carried, m->x, (size_t)m->d * sizeof *m->x);
-    engine_judge(e, step);
+    engine_judge(e, step, e->refit.serves);
     const enum svi_alert_change change = svi_novelty_stage_judge(&e->novelty, m, e->time);
     if (seen == e->next_score) {
         e->next_score += e->s.scores;
@@ -284,6 +289,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
         e->by_arrival = isnan(m->ts);
     e->time = time;
     svi_refit_policy_score(&e->refit, m, &step);
+    svi_quality_stage_score(&e->quality_stage, &step, e->refit.serves);
     engine_accept(e, m, &step, now);
     return SVS_OK;
 }
@@ -312,7 +318,7 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
     const double *row = e->schema.columns ? svi_learner_newest(e->learner) : NULL;
     if (row)
         svi_schema_used_row(&e->schema, row, svs_learner_dimension(e->learner));
-    engine_judge(e, &step);
+    engine_judge(e, &step, false); /* the scores of its arrival, by the online model */
     return code;
 }
 
@@ -562,6 +568,7 @@ void svi_engine_reset(svi_engine *e) {
     struct svi_alert_report report;
     svs_learner_reset(e->learner);
     svi_metrics_reset(e->metrics);
+    svi_quality_stage_reset(&e->quality_stage);
     svi_refit_policy_reset(&e->refit);
     if (svi_novelty_stage_end(&e->novelty, e->s.stream, "the stream was reset", &report))
         svi_publish_alert(e, &report);

@@ -107,6 +107,14 @@ static void rebuild_range(struct svi_engine *e) {
     svi_novelty_stage_range_rebuild(&e->novelty);
 }
 
+static void archive_quality(struct svi_archive *a, struct svi_engine *e) {
+    svi_quality_stage_archive(a, &e->quality_stage);
+}
+
+static bool has_quality(const struct svi_engine *e) {
+    return e->quality_stage.on;
+}
+
 static void archive_sources(struct svi_archive *a, struct svi_engine *e) {
     svi_sources_archive(a, e->sources);
 }
@@ -193,6 +201,7 @@ static const struct {
     {"metrics", true, archive_metrics, NULL, NULL},
     {"refit", true, archive_refit, NULL, NULL},
     {"novelty", true, archive_novelty, NULL, NULL},
+    {"quality", true, archive_quality, leave_empty, has_quality},
     {"sources", true, archive_sources, NULL, NULL},
     {"source times", false, archive_source_times, leave_empty, NULL},
     {"tallies", false, archive_tallies, NULL, NULL},

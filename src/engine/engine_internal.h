@@ -8,6 +8,7 @@
 #include "stats/metrics.h"
 #include "engine/sources.h"
 #include "engine/novelty_stage.h"
+#include "engine/quality_stage.h"
 #include "wire/columns.h"
 
 #define SVI_GAUGES_MAX     24
@@ -24,6 +25,7 @@ struct svi_engine {
     svi_metrics *metrics;
     struct svi_refit_policy refit;    /* in the background */
     struct svi_novelty_stage novelty; /* and alerts */
+    struct svi_quality_stage quality_stage;
     svi_sources *sources;
     struct svi_schema schema;
     struct svi_columns columns; /* how the arrays of producers that name their columns are ordered */

@@ -29,7 +29,10 @@ void svi_engine_configure(svi_engine *e, const struct svi_settings *s) {
     svi_settings_adopt(&e->s, s);
     if (svi_settings_without_words(&e->s)) /* what was recorded is repeated: words come from here on */
         e->schema.o.categories_max = (int)(e->s.categories_max = s->categories_max);
+    if (svi_settings_uncalibrated(&e->s)) /* so do probabilities */
+        e->s.interval = s->interval;
     svi_engine_repeat_old(e);
+    svi_quality_stage_configure(&e->quality_stage, &e->s);
     svi_refit_policy_configure(&e->refit, &e->s, seen, e->time);
     svi_novelty_stage_configure(&e->novelty, &e->s);
 }

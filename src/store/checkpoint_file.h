@@ -19,7 +19,7 @@
 #include "store/journal.h"
 
 #define SVI_CHECKPOINT_VERSION 2
-#define SVI_SECTIONS_MAX       16
+#define SVI_SECTIONS_MAX       24
 #define SVI_OBJECTS_MAX        1024                  /* pieces of sections */
 #define SVI_CHECKPOINT_MAX     ((uint64_t)256 << 30) /* bytes; more is not written, and not believed */
 #define SVI_HASH_TEXT          33                    /* 32 hex digits and NUL */

@@ -1,4 +1,4 @@
-#include "cli/quality_plot.h"
+#include "report/quality_plot.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static bool quality_plot_regresses(const svi_engine *e) {
 
 /* ---- keeping */
 
-static void quality_plot_take_figures(struct cli_quality_stretch *s, svi_engine *engine) {
+static void quality_plot_take_figures(struct svi_quality_stretch *s, svi_engine *engine) {
     struct svi_engine_progress now;
     const bool value = quality_plot_regresses(engine);
     svi_engine_progress(engine, &now);
@@ -30,9 +30,9 @@ static void quality_plot_take_figures(struct cli_quality_stretch *s, svi_engine 
 }
 
 /* Two stretches, one after the other, as one; fmin and fmax take the number where the other is none. */
-static struct cli_quality_stretch quality_plot_join(const struct cli_quality_stretch *a,
-                                                    const struct cli_quality_stretch *b) {
-    struct cli_quality_stretch both = *b;
+static struct svi_quality_stretch quality_plot_join(const struct svi_quality_stretch *a,
+                                                    const struct svi_quality_stretch *b) {
+    struct svi_quality_stretch both = *b;
     both.first = a->first;
     both.low = fmin(a->low, b->low);
     both.high = fmax(a->high, b->high);
@@ -41,7 +41,7 @@ static struct cli_quality_stretch quality_plot_join(const struct cli_quality_str
     return both;
 }
 
-static void quality_plot_halve(struct cli_quality_plot *p) {
+static void quality_plot_halve(struct svi_quality_plot *p) {
     for (int i = 0; i < QUALITY_POINTS / 2; i++)
         p->of[i] = quality_plot_join(&p->of[2 * i], &p->of[2 * i + 1]);
     p->count = QUALITY_POINTS / 2;
@@ -49,8 +49,8 @@ static void quality_plot_halve(struct cli_quality_plot *p) {
     p->open = p->per;
 }
 
-void cli_quality_plot_add(struct cli_quality_plot *p, const struct cli_quality_row *row, svi_engine *engine) {
-    struct cli_quality_stretch one = {*row, *row, *row, row->novelty, row->novelty, {NAN, NAN}};
+void svi_quality_plot_add(struct svi_quality_plot *p, const struct svi_quality_row *row, svi_engine *engine) {
+    struct svi_quality_stretch one = {*row, *row, *row, row->novelty, row->novelty, {NAN, NAN}};
     p->timeless = p->timeless || isnan(row->time);
     p->time = p->count == 0 ? row->time : fmax(p->time, row->time);
     one.first.time = one.last.time = one.alert.time = p->time;
@@ -69,10 +69,10 @@ void cli_quality_plot_add(struct cli_quality_plot *p, const struct cli_quality_r
 /* ---- drawing */
 
 static void quality_plot_point(const void *user, int64_t i, double *x, double *values) {
-    const struct cli_quality_plot *p = user;
-    const struct cli_quality_stretch *s = &p->of[i / POINTS_EACH];
+    const struct svi_quality_plot *p = user;
+    const struct svi_quality_stretch *s = &p->of[i / POINTS_EACH];
     const int place = (int)(i % POINTS_EACH);
-    const struct cli_quality_row *at = place == 0 ? &s->first : place == 1 ? &s->alert : &s->last;
+    const struct svi_quality_row *at = place == 0 ? &s->first : place == 1 ? &s->alert : &s->last;
     const bool marked = place == 1 && s->alert.alert;
     *x = p->timeless ? at->row : at->time;
     if (place == 1 && !marked)
@@ -83,7 +83,7 @@ static void quality_plot_point(const void *user, int64_t i, double *x, double *v
 }
 
 /* The range of the quality once the model has settled, with some room. False: it is not known anywhere. */
-static bool quality_plot_range(const struct cli_quality_plot *p, bool value, double *low, double *high) {
+static bool quality_plot_range(const struct svi_quality_plot *p, bool value, double *low, double *high) {
     bool known = false;
     *low = INFINITY;
     *high = -INFINITY;
@@ -105,14 +105,14 @@ static bool quality_plot_range(const struct cli_quality_plot *p, bool value, dou
     return known;
 }
 
-static bool quality_plot_judged(const struct cli_quality_plot *p) {
+static bool quality_plot_judged(const struct svi_quality_plot *p) {
     for (int i = 0; i < p->count; i++)
         if (!isnan(p->of[i].high))
             return true;
     return false;
 }
 
-svs_code cli_quality_plot_write(struct cli_quality_plot *p, const char *path, svi_engine *engine,
+svs_code svi_quality_plot_write(struct svi_quality_plot *p, const char *path, svi_engine *engine,
                                 svs_error *err) {
     const bool value = quality_plot_regresses(engine);
     const struct svi_plot_series lines[] = {{SVI_PLOT_LINE, QUALITY, 0, value ? "rmse" : "accuracy"},

@@ -13,34 +13,34 @@
 #define QUALITY_LINES  2 /* accuracy and kappa; rmse */
 
 /* One accepted row. */
-struct cli_quality_row {
+struct svi_quality_row {
     double row, time; /* time: seconds since 1970, NAN = none */
     double novelty;   /* NAN = it was not judged */
     bool alert;       /* one was opened at it */
 };
 
-struct cli_quality_stretch {
-    struct cli_quality_row first, last, alert; /* alert.alert: there is one */
+struct svi_quality_stretch {
+    struct svi_quality_row first, last, alert; /* alert.alert: there is one */
     double low, high;                          /* novelty, NAN = no row was judged */
     double quality[QUALITY_LINES];             /* NAN = not known */
 };
 
 /* Zero-initialised is empty. */
-struct cli_quality_plot {
+struct svi_quality_plot {
     int count;     /* stretches, the open one included */
     int64_t per;   /* rows of a full one */
     int64_t open;  /* rows of the last one */
     bool timeless; /* a row had no time */
     double time;   /* the latest so far: what is drawn never goes back */
-    struct cli_quality_stretch of[QUALITY_POINTS];
+    struct svi_quality_stretch of[QUALITY_POINTS];
 };
 
 /* The row was handed to the engine and accepted. */
-void cli_quality_plot_add(struct cli_quality_plot *p, const struct cli_quality_row *row, svi_engine *engine);
+void svi_quality_plot_add(struct svi_quality_plot *p, const struct svi_quality_row *row, svi_engine *engine);
 
 /* Draws what was added into a file whose name svi_plot_takes. SVS_INVALID: there is nothing to draw; codes of
  * svi_plot_write. */
-svs_code cli_quality_plot_write(struct cli_quality_plot *p, const char *path, svi_engine *engine,
+svs_code svi_quality_plot_write(struct svi_quality_plot *p, const char *path, svi_engine *engine,
                                 svs_error *err);
 
 #endif

@@ -1,10 +1,10 @@
 #include "base/clock.h"
-#include "cli/progress.h"
+#include "report/progress.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-char *cli_short(double value, char *out, int size) {
+char *svi_short(double value, char *out, int size) {
     static const struct {
         double unit;
         const char *letter;
@@ -18,11 +18,11 @@ char *cli_short(double value, char *out, int size) {
     return out;
 }
 
-void cli_progress_begin(struct cli_progress *p, bool quiet) {
-    *p = (struct cli_progress){.on = !quiet && isatty(STDERR_FILENO), .start = svi_monotonic()};
+void svi_progress_begin(struct svi_progress *p, bool quiet) {
+    *p = (struct svi_progress){.on = !quiet && isatty(STDERR_FILENO), .start = svi_monotonic()};
 }
 
-static void progress_draw(struct cli_progress *p, const char *line) {
+static void progress_draw(struct svi_progress *p, const char *line) {
     int width = fprintf(stderr, "\r%s", line) - 1;
     for (int i = width; i < p->width; i++)
         fputc(' ', stderr);
@@ -31,7 +31,7 @@ static void progress_draw(struct cli_progress *p, const char *line) {
     fflush(stderr);
 }
 
-static bool progress_is_due(struct cli_progress *p) {
+static bool progress_is_due(struct svi_progress *p) {
     const double time = p->on ? svi_monotonic() : 0;
     const bool due = p->on && time - p->shown >= 0.2;
     if (due)
@@ -39,18 +39,18 @@ static bool progress_is_due(struct cli_progress *p) {
     return due;
 }
 
-void cli_progress_line(struct cli_progress *p, const char *line) {
+void svi_progress_line(struct svi_progress *p, const char *line) {
     if (progress_is_due(p))
         progress_draw(p, line);
 }
 
-void cli_progress_show(struct cli_progress *p, int64_t rows, double position, double size, const char *note) {
+void svi_progress_show(struct svi_progress *p, int64_t rows, double position, double size, const char *note) {
     if (!progress_is_due(p))
         return;
     const double elapsed = p->shown - p->start, share = size > 0 ? position / size : 0;
     char line[200], count[32], rate[32];
-    cli_short((double)rows, count, sizeof count);
-    cli_short(elapsed > 0 ? (double)rows / elapsed : 0, rate, sizeof rate);
+    svi_short((double)rows, count, sizeof count);
+    svi_short(elapsed > 0 ? (double)rows / elapsed : 0, rate, sizeof rate);
     int n = snprintf(line, sizeof line, "%s rows  %s rows/s", count, rate);
     if (share > 0 && share <= 1)
         n += snprintf(line + n, sizeof line - (size_t)n, "  %.0f %%  ETA %.0f s", 100 * share,
@@ -60,12 +60,12 @@ void cli_progress_show(struct cli_progress *p, int64_t rows, double position, do
     progress_draw(p, line);
 }
 
-void cli_progress_clear(struct cli_progress *p) {
+void svi_progress_clear(struct svi_progress *p) {
     if (p->on && p->width > 0)
         progress_draw(p, "");
 }
 
-double cli_progress_end(struct cli_progress *p) {
-    cli_progress_clear(p);
+double svi_progress_end(struct svi_progress *p) {
+    svi_progress_clear(p);
     return svi_monotonic() - p->start;
 }
