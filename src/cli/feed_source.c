@@ -1,4 +1,5 @@
 #include "cli/feed_source.h"
+#include "base/fnv.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -19,11 +20,9 @@ bool feed_source_replays(const char *const *paths, int count) {
     return true;
 }
 
-/* FNV-1a, the length included. */
+/* The length included. */
 static uint64_t feed_source_add(uint64_t h, const char *bytes, size_t length) {
-    for (size_t i = 0; i < length; i++)
-        h = (h ^ (unsigned char)bytes[i]) * 1099511628211u;
-    return (h ^ length) * 1099511628211u;
+    return (svi_fnv(h, bytes, length) ^ length) * SVI_FNV_PRIME;
 }
 
 static size_t two_lines(const char *bytes, size_t length) {
@@ -46,7 +45,7 @@ void feed_source_name(const char *const *paths, int count, char name[SVS_NAME_MA
     char host[256] = "";
     const char *slash = strrchr(paths[0], '/'), *file = slash ? slash + 1 : paths[0];
     gethostname(host, sizeof host - 1);
-    uint64_t h = feed_source_add(14695981039346656037u, host, strlen(host));
+    uint64_t h = feed_source_add(SVI_FNV_SEED, host, strlen(host));
     for (int i = 0; i < count; i++)
         h = add_file(h, paths[i]);
     snprintf(name, SVS_NAME_MAX + 1, "%.*s-%012" PRIx64, SHOWN, file, h & 0xffffffffffffu);

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/fnv.h"
 
 #define FIRST_ROOM 8 /* names; doubled when full */
 
@@ -51,12 +52,9 @@ int64_t svi_sources_count(const svi_sources *p) {
     return p->count;
 }
 
-/* FNV-1a. The table is bounded, so names chosen to collide cost a bounded walk. */
+/* The table is bounded, so names chosen to collide cost a bounded walk. */
 static uint64_t sources_hash(const char *name, size_t length) {
-    uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < length; i++)
-        h = (h ^ (unsigned char)name[i]) * 1099511628211u;
-    return h ^ h >> 32;
+    return svi_fnv_fold(svi_fnv(SVI_FNV_SEED, name, length));
 }
 
 /* The place of the name, or the free one where it belongs. */

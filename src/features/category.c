@@ -10,18 +10,14 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/fnv.h"
 #include "base/text.h"
 #include "data/feature_names.h"
 
 #define CUT_MARK 9 /* bytes of ~ and eight digits */
 
-#define HASH_SEED 14695981039346656037u
-
-static uint64_t category_hash(uint64_t seed, const char *word, size_t length) { /* FNV-1a */
-    uint64_t h = seed;
-    for (size_t i = 0; i < length; i++)
-        h = (h ^ (unsigned char)word[i]) * 1099511628211u;
-    return h ^ h >> 32;
+static uint64_t category_hash(uint64_t seed, const char *word, size_t length) {
+    return svi_fnv_fold(svi_fnv(seed, word, length));
 }
 
 /* The name of the feature: `column=word`. What is too long is cut between two characters. */
@@ -43,8 +39,8 @@ static size_t category_key(char key[SVS_NAME_MAX + 1], const char *column, const
     while (cut > 0 && ((unsigned char)whole[cut] & 0xc0) == 0x80)
         cut--;
     memcpy(key, whole, cut);
-    const uint64_t seed =
-                       name > cut ? category_hash(HASH_SEED, column, name) : HASH_SEED, /* what is cut off */
+    const uint64_t seed = name > cut ? category_hash(SVI_FNV_SEED, column, name)
+                                     : SVI_FNV_SEED, /* what is cut off */
         hash = category_hash(seed, word, length);
     snprintf(key + cut, CUT_MARK + 1, "~%08x", (unsigned)(hash & 0xffffffffu));
     return cut + CUT_MARK;
@@ -129,7 +125,7 @@ static size_t category_shared_key(const struct svi_schema *s, char key[SVS_NAME_
     char share[16] = "(other)";
     if (s->o.hash > 0)
         snprintf(share, sizeof share, "#%u",
-                 (unsigned)(category_hash(HASH_SEED, word, length) & ((UINT64_C(1) << s->o.hash) - 1)));
+                 (unsigned)(category_hash(SVI_FNV_SEED, word, length) & ((UINT64_C(1) << s->o.hash) - 1)));
     return category_key(key, svs_features_name(s->columns, column), share, strlen(share));
 }
 

@@ -17,19 +17,16 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/fnv.h"
 #include "base/text.h"
 
 #define NONE           (-1)
 #define FIRST_CAPACITY 1024
 
 static uint32_t ring_hash_of(svs_value id) {
-    uint64_t h = 14695981039346656037u;
-    const unsigned char *bytes =
-        id.kind == SVS_STR ? (const unsigned char *)id.as.s : (const unsigned char *)&id.as.i;
-    size_t n = id.kind == SVS_STR ? id.length : sizeof id.as.i;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ bytes[i]) * 1099511628211u;
-    return (uint32_t)(h ^ h >> 32);
+    const void *bytes = id.kind == SVS_STR ? (const void *)id.as.s : &id.as.i;
+    const size_t n = id.kind == SVS_STR ? id.length : sizeof id.as.i;
+    return (uint32_t)svi_fnv_fold(svi_fnv(SVI_FNV_SEED, bytes, n));
 }
 
 static void ring_chain(struct svi_ring *r, int32_t slot) {

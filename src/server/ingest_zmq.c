@@ -20,6 +20,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/fnv.h"
 #include "engine/sources.h"
 #include "state/write_ahead.h"
 #include "server/router.h"
@@ -94,17 +95,15 @@ static bool ingest_zmq_answers(const struct svi_ingest_zmq *in) {
 }
 
 /* Who takes the place of a new source: a key, or else a connection, which is a new one when it comes again.
- * FNV-1a: keys are not free to be chosen, and the routing ids of connections are ours. */
+ * Keys are not free to be chosen, and the routing ids of connections are ours. */
 static uint64_t owner_of(struct svi_request *r) {
     const char *user = svi_message_user(&r->body), *bytes = user;
     size_t length = strlen(user);
-    uint64_t h = 14695981039346656037u;
     if (length == 0 && r->route_count > 0) {
         bytes = zmq_msg_data(&r->route[0]);
         length = zmq_msg_size(&r->route[0]);
     }
-    for (size_t i = 0; i < length; i++)
-        h = (h ^ (unsigned char)bytes[i]) * 1099511628211u;
+    const uint64_t h = svi_fnv(SVI_FNV_SEED, bytes, length);
     return user[0] ? h | 1 : h & ~UINT64_C(1);
 }
 
