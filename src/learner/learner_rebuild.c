@@ -42,7 +42,7 @@ bool svi_next_row(svs_learner *l, int32_t *i, struct svi_learned *row) {
     svi_scaler_apply(&l->scaler, svi_ring_row(&l->window, (int32_t)(row->slot - l->window.slots)),
                      l->scratch[1]);
     row->z = l->scratch[1];
-    row->s = svi_hat(l, row->slot->weight, row->slot->order);
+    row->s = svi_hat(l, svi_slot_weight(row->slot), row->slot->order);
     return true;
 }
 
