@@ -264,6 +264,7 @@ int svi_settings_feature_count(const struct svi_settings *s);
 
 /* The learner's options. */
 void svi_settings_schema(const struct svi_settings *s, struct svi_schema_options *o);
+/* Without the weights of classes: svi_settings_class_weights. */
 void svi_settings_learner(const struct svi_settings *s, svs_options *o);
 
 /* The novelty model's options. SVS_SETTING: novelty.gamma is neither a word nor a usable number. */

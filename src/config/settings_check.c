@@ -13,6 +13,7 @@
 
 #include "base/fail.h"
 #include "svmstream/solver.h"
+#include "config/class_weights.h"
 #include "config/settings.h"
 
 #define GAMMA_LEAST 1e-100 /* usable, whatever the distances */
@@ -75,6 +76,16 @@ svs_code svi_settings_loss(const struct svi_settings *s, double *p, svs_error *e
     return svi_fail(err, SVS_SETTING,
                     "refit.loss: '%.40s' is not an allowed value (l1, l2, or a number from 1 to 2)",
                     s->refit_loss);
+}
+
+static svs_code settings_check_classes(const struct svi_settings *s, svs_error *err) {
+    struct svi_class_weights w;
+    svs_code code = svi_class_weights_read(s->class_weight, &w, err);
+    if (code == SVS_OK && w.rule != SVS_CLASSES_ALIKE && s->task == SVS_REGRESS)
+        return svi_fail(err, SVS_SETTING,
+                        "class.weight is for classes, but task is regress: set class.weight none or task "
+                        "classify");
+    return code;
 }
 
 static svs_code settings_check_learner(const struct svi_settings *s, svs_error *err) {
@@ -152,6 +163,7 @@ svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
     const int count = svi_settings_feature_count(s);
     svs_code code = svi_settings_check_start(s, err);
     code = code == SVS_OK ? settings_check_learner(s, err) : code;
+    code = code == SVS_OK ? settings_check_classes(s, err) : code;
     code = code == SVS_OK ? settings_check_novelty(s, err) : code;
     if (code != SVS_OK || count <= s->max_features)
         return code;
