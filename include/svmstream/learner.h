@@ -47,16 +47,18 @@ extern "C" {
 typedef enum svs_rule { SVS_ALSVM = 0, SVS_FALSVM } svs_rule;
 typedef enum svs_scale { SVS_SCALE_NONE = 0, SVS_SCALE_STANDARD } svs_scale;
 
-/* How much samples of a class count: c_i = w_i f_i, w_i the sample's own weight, f_i the factor of its class
- * when its label came. It stays f_i for as long as the sample is held, so that what leaves is removed as it
- * was learned, and the model equals a fresh solve with the held c_i.
+/* How much samples of a class count: c_i = w_i f_i, w_i the sample's own weight, f_i the factor of its class.
+ * The held f_i are part of the state: what leaves is removed as it was learned, and at any moment the model
+ * equals a fresh solve with the held c_i.
  *
  *  - alike: f_i = 1;
+ *  - given: f_i is the weight given for its label, 1 for labels without one;
  *  - balanced: f_i = n / (K n_k), n labelled samples held, n_k those of the sample's class, K the classes
- * that some are of; the sample itself is counted, the one that gives it its place in a full window is not,
- * and those that leave by time in the same call still are. Without a window the counts are of all samples so
- * far, each as it has faded by `forget`;
- *  - given: f_i is the weight given for its label, 1 for labels without one. */
+ * that some are of. It is set when the sample's label comes: the sample itself is counted, the one that gives
+ * it its place in a full window is not, and those that leave by time in the same call still are. With a
+ * window it is set anew for all samples held, by the counts of then, at the planned rebuilds: these come
+ * after 8 labelled arrivals and then each time after an eighth as many as are held, 8 at least. Without a
+ * window it stays, and the counts are of all samples so far, each as it has faded by `forget`. */
 typedef enum svs_class_rule { SVS_CLASSES_ALIKE = 0, SVS_CLASSES_BALANCED, SVS_CLASSES_GIVEN } svs_class_rule;
 
 typedef struct svs_class_weight {

@@ -1,8 +1,9 @@
 /* The factors by which samples count, by their classes (svs_class_rule in svmstream/learner.h).
  *
- * A factor is fixed when the label comes and kept in the sample's slot: what leaves is removed as it was
- * learned. Invariant: class_held[k] is the number of live slots of class k, learned or not; without a window
- * it is the sum of what the samples of class k that came count by `forget` alone. */
+ * A factor is set when the label comes and kept in the sample's slot: what leaves is removed as it was
+ * learned. It changes only where P is made from the rows again (svi_class_weigh_again). Invariant:
+ * class_held[k] is the number of live slots of class k, learned or not; without a window it is the sum of
+ * what the samples of class k that came count by `forget` alone. */
 #include <math.h>
 #include <string.h>
 
@@ -103,14 +104,43 @@ static double weights_given(const svs_learner *l, svs_value y) {
     return 1;
 }
 
+void svi_class_weigh_again(svs_learner *l) {
+    double n = 0, classes = 0;
+    if (!l->class_held || l->o.window == 0)
+        return;
+    if (l->snapshot) /* its rows weigh what they did when it began */
+        svi_snapshot_copy(l->snapshot, l, INT64_MAX);
+    for (int k = 0; k < l->class_count; k++) {
+        n += l->class_held[k];
+        classes += l->class_held[k] > 0;
+    }
+    for (int32_t i = 0; i < l->window.count; i++) {
+        struct svi_slot *s = &l->window.slots[svi_ring_at(&l->window, i)];
+        if (s->live)
+            s->factor = n / (classes * l->class_held[s->label]);
+    }
+}
+
+/* With any factor that it may get. */
+static bool weights_balance_fits(const svs_learner *l, double own) {
+    return own * (double)l->o.window <= SVI_VALUE_MAX && own / l->o.max_classes > 0;
+}
+
 svs_code svi_class_weigh(const svs_learner *l, svs_value y, int label, double own, struct svi_weight *out,
                          svs_error *err) {
     *out = (struct svi_weight){own, 1};
     if (l->o.class_rule == SVS_CLASSES_ALIKE)
         return SVS_OK;
     out->factor = l->class_held ? weights_balanced(l, label) : weights_given(l, y);
-    if (own * out->factor > 0 && own * out->factor <= SVI_VALUE_MAX)
+    if (own * out->factor > 0 && own * out->factor <= SVI_VALUE_MAX &&
+        (!l->class_held || weights_balance_fits(l, own)))
         return SVS_OK;
+    if (l->class_held)
+        return svi_fail(
+            err, SVS_BAD_WEIGHT,
+            "the sample's weight %g, times what a class may weigh in balance, must be above 0 and "
+            "at most 1e100",
+            own);
     return svi_fail(err, SVS_BAD_WEIGHT,
                     "the sample's weight %g times that of its class, %g, is %g: it must be above 0 and at "
                     "most 1e100",
