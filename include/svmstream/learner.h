@@ -56,7 +56,8 @@ typedef enum svs_scale { SVS_SCALE_NONE = 0, SVS_SCALE_STANDARD } svs_scale;
  *  - balanced: f_i = n / (K n_k), n labelled samples held, n_k those of the sample's class, K the classes
  * that some are of. It is set when the sample's label comes: the sample itself is counted, the one that gives
  * it its place in a full window is not, and those that leave by time in the same call still are. With a
- * window it is set anew for all samples held, by the counts of then, at the planned rebuilds: these come
+ * window it is set anew, by the counts of then, for all held samples of classes that 10 or more of the held
+ * are of, at the planned rebuilds: these come
  * after 8 labelled arrivals and then each time after an eighth as many as are held, 8 at least. Without a
  * window it stays, and the counts are of all samples so far, each as it has faded by `forget`. */
 typedef enum svs_class_rule { SVS_CLASSES_ALIKE = 0, SVS_CLASSES_BALANCED, SVS_CLASSES_GIVEN } svs_class_rule;

@@ -114,7 +114,8 @@ svs_code svi_class_weigh(const svs_learner *l, svs_value y, int label, double ow
 /* A labelled sample has come, a held one has left. */
 void svi_class_came(svs_learner *l, const svs_step *out);
 void svi_class_left(svs_learner *l, int label);
-/* Balanced, with a window: all that is held gets the factors of now. P is to be made from the rows then. */
+/* Balanced, with a window: what is held of all but small classes gets the factors of now. P is to be made
+ * from the rows then. */
 void svi_class_weigh_again(svs_learner *l);
 /* The counts from what is held; without a window 0. */
 void svi_class_recount(svs_learner *l);

@@ -8,8 +8,7 @@
  *    dwarfed the others and has left says so (learner_slide.c).
  *
  * Where classes are balanced, planned rebuilds come after each eighth of what is held and are made from the
- * rows, which are weighed anew by the shares of now (measured on a stream whose rare class pauses: area under
- * precision and recall 0.28 with the factors of arrival, 0.51 with two rebuilds a window, 0.54 with eight).
+ * rows, which are weighed anew by the shares of now (learner_weights.c).
  *
  * Each rebuild begins an epoch: the scaler is fitted again, and w is refined once against the residual of the
  * rows themselves, which takes it to the accuracy of the rows rather than of G. */

@@ -124,15 +124,18 @@ static double balanced_of(const struct held *h, int label) {
     return n / (classes * count[label]);
 }
 
-/* All held ones anew, when it is time. */
+/* Those held of classes that ten or more are of, anew, when it is time. */
 static void balance_again(struct held *h) {
-    int live = 0;
+    int live = 0, count[8] = {0};
     if (!h->window || h->n != h->next)
         return;
     for (int i = held_first(h); i < h->n; i++) {
-        h->factor[i] = balanced_of(h, h->label[i]);
+        count[h->label[i]] += h->live[i];
         live += h->live[i];
     }
+    for (int i = held_first(h); i < h->n; i++)
+        if (count[h->label[i]] >= 10)
+            h->factor[i] = balanced_of(h, h->label[i]);
     h->next += live > 64 ? live / 8 : 8;
 }
 
