@@ -23,9 +23,9 @@
  *  - FALSVM: a sample is learned only if the current model does not classify it rightly;
  *  - removal of any held sample by id, and labels that come late, joined by id;
  *  - a guard against rounding: P and w are rebuilt from the window at fixed sample numbers (8, 16, 32 ... up
- * to the window, then every 10 windows), and at once when the energy of the window drops 100-fold (of an
- * unscaled feature: where that costs more than 3 digits) or a pivot fails; where a removal or the data's
- * condition costs P digits, w is refined by the residual of the rows held.
+ * to the window, then every 4 windows; balanced classes: see svs_class_rule), and at once when the energy of
+ * the window drops 100-fold (of an unscaled feature: where that costs more than 3 digits) or a pivot fails;
+ * where a removal or the data's condition costs P digits, w is refined by the residual of the rows held.
  *
  * What is held is stored once, as raw rows. Memory is bounded by the options: see svs_learner_memory. Nothing
  * is allocated in a step except when a feature, a class or a waiting sample appears that needs more room.
@@ -56,10 +56,10 @@ typedef enum svs_scale { SVS_SCALE_NONE = 0, SVS_SCALE_STANDARD } svs_scale;
  *  - balanced: f_i = n / (K n_k), n labelled samples held, n_k those of the sample's class, K the classes
  * that some are of. It is set when the sample's label comes: the sample itself is counted, the one that gives
  * it its place in a full window is not, and those that leave by time in the same call still are. With a
- * window it is set anew, by the counts of then, for all held samples of classes that 10 or more of the held
- * are of, at the planned rebuilds: these come
- * after 8 labelled arrivals and then each time after an eighth as many as are held, 8 at least. Without a
- * window it stays, and the counts are of all samples so far, each as it has faded by `forget`. */
+ * window it is set again, by the counts of then, for all held samples of classes that 10 or more of the held
+ * are of, at the planned rebuilds: these come after 8 labelled arrivals and then each time after a quarter as
+ * many as are held, 8 at least. Without a window it stays, and the counts are of all samples so far, each as
+ * it has faded by `forget`. */
 typedef enum svs_class_rule { SVS_CLASSES_ALIKE = 0, SVS_CLASSES_BALANCED, SVS_CLASSES_GIVEN } svs_class_rule;
 
 typedef struct svs_class_weight {

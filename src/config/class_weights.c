@@ -29,6 +29,9 @@ static svs_code weights_add(struct svi_class_weights *out, svs_value label, doub
             return svi_fail(err, SVS_SETTING,
                             "class.weight: class %s has two weights, %g and %g: leave one out",
                             svs_value_text(label, shown, sizeof shown), out->of[i].weight, weight);
+    if (out->count == SVI_CLASS_WEIGHTS_MAX)
+        return svi_fail(err, SVS_SETTING, "class.weight: there are more than %d entries",
+                        SVI_CLASS_WEIGHTS_MAX);
     out->of[out->count++] = (svs_class_weight){label, weight};
     return SVS_OK;
 }
@@ -79,15 +82,6 @@ svs_code svi_class_weights_read(const char *text, struct svi_class_weights *out,
         if (code != SVS_OK || !*at)
             return code;
     }
-}
-
-svs_code svi_settings_class_weights(const struct svi_settings *s, struct svi_class_weights *w, svs_options *o,
-                                    svs_error *err) {
-    svs_code code = svi_class_weights_read(s->class_weight, w, err);
-    o->class_rule = w->rule;
-    o->class_weight = w->of;
-    o->class_weight_count = w->count;
-    return code;
 }
 
 /* A label that reads as an integer has an entry of each kind: one of them is enough. */

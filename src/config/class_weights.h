@@ -2,11 +2,10 @@
 #ifndef SVI_CLASS_WEIGHTS_H
 #define SVI_CLASS_WEIGHTS_H
 
-#include "config/settings.h"
+#include "svmstream/learner.h"
 
-/* An entry takes four bytes or more ("a=1,"), and a label that reads as an integer stands for two: the
- * integer and the string. */
-#define SVI_CLASS_WEIGHTS_MAX (SVI_TEXT_MAX / 2)
+/* Entries at most; a label that reads as an integer stands for two: the integer and the string. */
+#define SVI_CLASS_WEIGHTS_MAX 512
 
 struct svi_class_weights {
     svs_class_rule rule;
@@ -15,13 +14,9 @@ struct svi_class_weights {
 };
 
 /* The last '=' of an entry ends its label, of 1 to SVS_NAME_MAX bytes without a comma; a weight is above 0
- * and at most 1e100. SVS_SETTING: which entry is not one, or comes twice. */
+ * and at most 1e100. SVS_SETTING: which entry is not one, comes twice,
+ * or is one too many. */
 svs_code svi_class_weights_read(const char *text, struct svi_class_weights *out, svs_error *err);
-
-/* The learner's options with the class weights of the settings. `w` and the settings must outlive the call of
- * svs_learner_new that takes them. SVS_SETTING. */
-svs_code svi_settings_class_weights(const struct svi_settings *s, struct svi_class_weights *w, svs_options *o,
-                                    svs_error *err);
 
 /* Given weights as one factor for each of `count` classes, 1 for those without one. SVS_SETTING: a label that
  * is none of them. */

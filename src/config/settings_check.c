@@ -13,7 +13,6 @@
 
 #include "base/fail.h"
 #include "svmstream/solver.h"
-#include "config/class_weights.h"
 #include "config/settings.h"
 
 #define GAMMA_LEAST 1e-100 /* usable, whatever the distances */
@@ -234,6 +233,18 @@ void svi_settings_learner(const struct svi_settings *s, svs_options *o) {
     o->max_classes = (int)s->max_classes;
     o->labels_ttl = s->labels_ttl;
     o->labels_max = (int)s->labels_max;
+}
+
+/* An entry takes four bytes or more, "1=2,", and is two at most. */
+_Static_assert(SVI_CLASS_WEIGHTS_MAX >= SVI_TEXT_MAX / 2, "class.weight has room for its entries");
+
+svs_code svi_settings_class_weights(const struct svi_settings *s, struct svi_class_weights *w, svs_options *o,
+                                    svs_error *err) {
+    svs_code code = svi_class_weights_read(s->class_weight, w, err);
+    o->class_rule = w->rule;
+    o->class_weight = w->of;
+    o->class_weight_count = w->count;
+    return code;
 }
 
 void svi_settings_schema(const struct svi_settings *s, struct svi_schema_options *o) {

@@ -22,7 +22,6 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/limits.h"
-#include "config/class_weights.h"
 #include "config/settings_change.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_held.h"

@@ -7,8 +7,8 @@
  *  - at once, from the rows held, when the energy sentinel, a pivot, a leverage, or a weight or target that
  *    dwarfed the others and has left says so (learner_slide.c).
  *
- * Where classes are balanced, planned rebuilds come after each eighth of what is held and are made from the
- * rows, which are weighed anew by the shares of now (learner_weights.c).
+ * Where classes are balanced, planned rebuilds come after each quarter of what is held and are made from the
+ * rows, which are weighed again by the shares of now (learner_weights.c).
  *
  * Each rebuild begins an epoch: the scaler is fitted again, and w is refined once against the residual of the
  * rows themselves, which takes it to the accuracy of the rows rather than of G. */
@@ -21,7 +21,7 @@
 
 #define FIRST_REBUILD 8
 #define PERIOD        4 /* windows between planned rebuilds */
-#define WEIGH_SHARE   8 /* balanced classes: they come after each such part of the samples held */
+#define WEIGH_SHARE   4 /* balanced classes: they come after such a part of the samples held */
 /* Deviations that a mean may have moved for G to be moved instead of gathered again. */
 #define SHIFT_MAX    1000
 #define REFINE_FROM  1e4   /* condition estimate from which w is refined */

@@ -16,7 +16,7 @@
 #include "learner/learner_internal.h"
 
 #define GIVEN_MAX 100000 /* as many as there may be classes */
-/* Held samples of a class from which their number says enough of its share to weigh them anew. */
+/* Held samples of a class from which their number says enough of its share to weigh them again. */
 #define WEIGH_LEAST 10
 
 static svs_code weights_check(const svs_options *o, svs_error *err) {
