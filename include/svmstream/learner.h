@@ -12,7 +12,8 @@
  *        sum_i c_i forget^(age_i) (t_i - w'x_i)^2 + sum_j rho_j w_j^2,
  *        rho_j = nu forget^((n - j) mod T),
  *
- * i the samples learned and still held, c_i their weights, age_i how many were learned after them; j = 0 is
+ * i the samples learned and still held, c_i their weights, each times the factor of its class (see
+ * svs_class_rule), age_i how many were learned after them; j = 0 is
  * the bias, j = 1 .. d the features; T the lesser of the least power of two that is d + 1 or more and
  * log(1/2) / log(forget) rounded down, and 1 at least. So rho_j lies between nu/2 and nu, is nu where forget
  * is 1 or below 0.7, and depends on n, d and forget alone;
@@ -22,9 +23,9 @@
  *  - FALSVM: a sample is learned only if the current model does not classify it rightly;
  *  - removal of any held sample by id, and labels that come late, joined by id;
  *  - a guard against rounding: P and w are rebuilt from the window at fixed sample numbers (8, 16, 32 ... up
- * to the window, then every 10 windows), and at once when the energy of the window drops 100-fold (of an
- * unscaled feature: where that costs more than 3 digits) or a pivot fails; where a removal or the data's
- * condition costs P digits, w is refined by the residual of the rows held.
+ * to the window, then every 4 windows; balanced classes: see svs_class_rule), and at once when the energy of
+ * the window drops 100-fold (of an unscaled feature: where that costs more than 3 digits) or a pivot fails;
+ * where a removal or the data's condition costs P digits, w is refined by the residual of the rows held.
  *
  * What is held is stored once, as raw rows. Memory is bounded by the options: see svs_learner_memory. Nothing
  * is allocated in a step except when a feature, a class or a waiting sample appears that needs more room.
@@ -46,6 +47,26 @@ extern "C" {
 typedef enum svs_rule { SVS_ALSVM = 0, SVS_FALSVM } svs_rule;
 typedef enum svs_scale { SVS_SCALE_NONE = 0, SVS_SCALE_STANDARD } svs_scale;
 
+/* How much samples of a class count: c_i = w_i f_i, w_i the sample's own weight, f_i the factor of its class.
+ * The held f_i are part of the state: what leaves is removed as it was learned, and at any moment the model
+ * equals a fresh solve with the held c_i.
+ *
+ *  - alike: f_i = 1;
+ *  - given: f_i is the weight given for its label, 1 for labels without one;
+ *  - balanced: f_i = n / (K n_k), n labelled samples held, n_k those of the sample's class, K the classes
+ * that some are of. It is set when the sample's label comes: the sample itself is counted, the one that gives
+ * it its place in a full window is not, and those that leave by time in the same call still are. With a
+ * window it is set again, by the counts of then, for all held samples of classes that 10 or more of the held
+ * are of, at the planned rebuilds: these come after 8 labelled arrivals and then each time after a quarter as
+ * many as are held, 8 at least. Without a window it stays, and the counts are of all samples so far, each as
+ * it has faded by `forget`. */
+typedef enum svs_class_rule { SVS_CLASSES_ALIKE = 0, SVS_CLASSES_BALANCED, SVS_CLASSES_GIVEN } svs_class_rule;
+
+typedef struct svs_class_weight {
+    svs_value label; /* SVS_INT or SVS_STR, whether or not a sample of it was seen */
+    double weight;   /* > 0, at most 1e100 */
+} svs_class_weight;
+
 typedef struct svs_options {
     svs_task task;  /* classify */
     svs_rule rule;  /* alsvm: learn every labelled sample; falsvm (classify only): see above */
@@ -59,6 +80,10 @@ typedef struct svs_options {
     double labels_ttl; /* 3600; seconds that a sample with an id waits for its label, 0 = none waits */
     int labels_max;    /* 10,000; samples waiting at most, the oldest leaves when full */
     svs_isa isa;       /* best */
+    svs_class_rule class_rule;            /* alike; for classify only */
+    const svs_class_weight *class_weight; /* given: one for each label that is not to count as 1, no label
+                                             twice; copied by svs_learner_new */
+    int class_weight_count;
 } svs_options;
 
 /* The defaults above. */
@@ -131,8 +156,9 @@ SVS_API void svs_learner_unscaled(svs_learner *l, int feature);
 
 /* One sample at time `time` (seconds, never decreasing; it drives window_seconds and labels_ttl only): scores
  * it, learns it if it has a label, lets it wait for one if it has an id, removes what leaves the window.
- * Failing (nothing is changed): SVS_WRONG_DIMENSION, SVS_BAD_LABEL, SVS_BAD_WEIGHT, SVS_BAD_ID,
- * SVS_NOT_FINITE, SVS_TOO_LARGE, SVS_LIMIT (a class too many), SVS_NO_MEMORY. */
+ * Failing (nothing is changed): SVS_WRONG_DIMENSION, SVS_BAD_LABEL, SVS_BAD_WEIGHT (also: times the factor
+ * of its class it is 0 or above 1e100), SVS_BAD_ID, SVS_NOT_FINITE, SVS_TOO_LARGE, SVS_LIMIT (a class too
+ * many), SVS_NO_MEMORY. */
 SVS_API svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_step *out,
                                   svs_error *err);
 

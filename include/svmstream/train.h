@@ -34,6 +34,8 @@ typedef struct svs_train_options {
                    only) */
     const double *class_weight; /* class_count factors of C, or NULL */
     const uint8_t *unscaled;    /* d flags: not 0 = `scale` leaves the column as it is; or NULL */
+    bool balanced; /* class weights n / (K n_k): n rows, n_k of class k, K classes that some are of; then
+                      class_weight is NULL. Cross-validation counts the rows that each fold trains on */
 } svs_train_options;
 
 /* C 1, hinge with p = 2, L2, bias 1 appended, linear, no scaling. */

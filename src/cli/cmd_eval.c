@@ -276,7 +276,8 @@ const struct cli_command cli_eval = {
         "  svmstream eval --label rain weather.csv.gz\n"
         "  svmstream eval --plot quality.svg examples/occupancy.csv.gz\n"
         "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm",
-    .keys = "in.format stream task method C window window.seconds forget scale features label id ts weight "
+    .keys = "in.format stream task method C window window.seconds forget scale class.weight features label "
+            "id ts weight "
             "columns no-header categories numbers ignore missing.words unscaled categories.max hash calendar "
             "zone "
             "columns.new missing refit refit. serve novelty novelty. alert. labels. ts.ahead max.features "

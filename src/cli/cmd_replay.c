@@ -139,7 +139,8 @@ const struct cli_command cli_replay = {
         "\n"
         "  svmstream replay /var/lib/pump1\n"
         "  svmstream replay --C 10 --window 5000 /var/lib/pump1",
-    .keys = "accept-loss stream task method C window window.seconds forget scale features categories numbers "
+    .keys = "accept-loss stream task method C window window.seconds forget scale class.weight features "
+            "categories numbers "
             "ignore "
             "unscaled categories.max hash calendar zone columns.new missing refit refit. "
             "serve novelty novelty. alert. publish. scores labels. ts.ahead max.features max.classes "

@@ -2,7 +2,7 @@
  *
  * The options are read and checked before the file is opened, since it may be long: take_options fills the
  * library's struct svs_train_options. Their order matters: the usual loss depends on the solver, the usual
- * bias on the loss. Only the factors of --weights wait for the file, which has the labels
+ * bias on the loss. Only the factors of --weights and class.weight wait for the file, which has the labels
  * (cmd_train_weights). cmd_train_work does what was asked for: train_model, cross_validate or
  * cmd_train_search; all of them end the progress line before they print.
  *
@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "cli/table_in.h"
+#include "config/class_weights.h"
 #include "formats/model_file.h"
 #include "solver/predictor.h"
 #include "wire/schema_map.h"
@@ -30,9 +31,10 @@ struct train {
     bool search;   /* for C, doubled from `from` to `to` */
     double from, to;
     struct svi_table table;
-    double *class_weight;
-    uint8_t *unscaled;       /* by column */
-    struct svi_bytes schema; /* of the columns, for the model; empty: it needs none */
+    struct svi_class_weights weights; /* of the setting class.weight */
+    double *class_weight;             /* of either, by class of the file */
+    uint8_t *unscaled;                /* by column */
+    struct svi_bytes schema;          /* of the columns, for the model; empty: it needs none */
     struct svi_progress progress;
     double first_gap, first_time; /* of the solver at work, for the ETA */
     svs_solver at_work;
@@ -161,6 +163,20 @@ static int check_useful(struct train *t) {
     return CLI_OK;
 }
 
+/* The setting, next to the option `weights` (or NULL). */
+static int check_class_weight(struct train *t, const char *weights) {
+    const struct cli_args *a = t->args;
+    svs_error err;
+    if (svi_class_weights_read(a->settings.class_weight, &t->weights, &err) != SVS_OK)
+        return cli_usage(a, "%s", err.text);
+    t->o.balanced = t->weights.rule == SVS_CLASSES_BALANCED;
+    if (t->weights.rule != SVS_CLASSES_ALIKE && a->settings.task == SVS_REGRESS)
+        return cli_usage(a, "--class.weight is for classes, not for --task regress");
+    if (t->weights.rule != SVS_CLASSES_ALIKE && weights)
+        return cli_usage(a, "--weights and --class.weight are the same: give one of them");
+    return CLI_OK;
+}
+
 static int check_weights(struct train *t) {
     const struct cli_args *a = t->args;
     const char *at = cli_value(a, "weights");
@@ -172,7 +188,7 @@ static int check_weights(struct train *t) {
     for (const char *rest; at && *at; at = rest)
         if (read_weight(at, &weight, &rest) == 0)
             return cli_usage(a, "--weights takes LABEL:WEIGHT,... with weights above 0, not '%.60s'", at);
-    return CLI_OK;
+    return check_class_weight(t, at);
 }
 
 static int find_label(const svs_examples *e, const char *label, size_t length) {
@@ -224,15 +240,17 @@ static int take_options(struct train *t) {
     return code;
 }
 
-/* The factors of --weights, one for each class of the examples. */
+/* The factors of --weights or class.weight, one for each class of the examples. */
 static svs_code cmd_train_weights(struct train *t, svs_error *err) {
     const svs_examples *e = &t->table.examples;
     const char *at = cli_value(t->args, "weights");
     double weight;
-    if (!at)
+    if (!at && t->weights.rule != SVS_CLASSES_GIVEN)
         return SVS_OK;
     if (!(t->class_weight = svi_alloc_array((size_t)e->class_count + 1, sizeof *t->class_weight)))
         return svi_fail_memory(err, "the class weights");
+    if (!at)
+        return svi_class_weights_factors(&t->weights, e->classes, e->class_count, t->class_weight, err);
     for (int k = 0; k < e->class_count; k++)
         t->class_weight[k] = 1;
     for (const char *rest; *at; at = rest) {
@@ -539,8 +557,9 @@ const struct cli_command cli_train = {
         "  svmstream train -t rbf -g 0.5 --loss l1 --format libsvm data.svm data.model\n"
         "  svmstream train -v 5 weather.csv.gz\n"
         "  svmstream train --search-C a9a.svm",
-    .keys = "C task label id ts weight columns no-header categories numbers ignore missing missing.words "
-            "categories.max hash calendar zone unscaled scale in.format max.features seed threads",
+    .keys =
+        "C task label id ts weight columns no-header categories numbers ignore missing missing.words "
+        "categories.max hash calendar zone unscaled scale class.weight in.format max.features seed threads",
     .options = options,
     .unchecked = true,
     .run = cmd_train_run};

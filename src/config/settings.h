@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "config/class_weights.h"
 #include "features/schema.h"
 #include "store/journal.h"
 #include "svmstream/learner.h"
@@ -264,7 +265,11 @@ int svi_settings_feature_count(const struct svi_settings *s);
 
 /* The learner's options. */
 void svi_settings_schema(const struct svi_settings *s, struct svi_schema_options *o);
+/* Without the weights of classes: svi_settings_class_weights. */
 void svi_settings_learner(const struct svi_settings *s, svs_options *o);
+/* And these. `w` and the settings must outlive the call of svs_learner_new that takes them. SVS_SETTING. */
+svs_code svi_settings_class_weights(const struct svi_settings *s, struct svi_class_weights *w, svs_options *o,
+                                    svs_error *err);
 
 /* The novelty model's options. SVS_SETTING: novelty.gamma is neither a word nor a usable number. */
 svs_code svi_settings_novelty(const struct svi_settings *s, svs_novelty_options *o, svs_error *err);

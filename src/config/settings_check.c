@@ -77,6 +77,16 @@ svs_code svi_settings_loss(const struct svi_settings *s, double *p, svs_error *e
                     s->refit_loss);
 }
 
+static svs_code settings_check_classes(const struct svi_settings *s, svs_error *err) {
+    struct svi_class_weights w;
+    svs_code code = svi_class_weights_read(s->class_weight, &w, err);
+    if (code == SVS_OK && w.rule != SVS_CLASSES_ALIKE && s->task == SVS_REGRESS)
+        return svi_fail(err, SVS_SETTING,
+                        "class.weight is for classes, but task is regress: set class.weight none or task "
+                        "classify");
+    return code;
+}
+
 static svs_code settings_check_learner(const struct svi_settings *s, svs_error *err) {
     double p;
     if (s->method == SVI_METHOD_FALSVM && s->task == SVS_REGRESS)
@@ -152,6 +162,7 @@ svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
     const int count = svi_settings_feature_count(s);
     svs_code code = svi_settings_check_start(s, err);
     code = code == SVS_OK ? settings_check_learner(s, err) : code;
+    code = code == SVS_OK ? settings_check_classes(s, err) : code;
     code = code == SVS_OK ? settings_check_novelty(s, err) : code;
     if (code != SVS_OK || count <= s->max_features)
         return code;
@@ -222,6 +233,18 @@ void svi_settings_learner(const struct svi_settings *s, svs_options *o) {
     o->max_classes = (int)s->max_classes;
     o->labels_ttl = s->labels_ttl;
     o->labels_max = (int)s->labels_max;
+}
+
+/* An entry takes four bytes or more, "1=2,", and is two at most. */
+_Static_assert(SVI_CLASS_WEIGHTS_MAX >= SVI_TEXT_MAX / 2, "class.weight has room for its entries");
+
+svs_code svi_settings_class_weights(const struct svi_settings *s, struct svi_class_weights *w, svs_options *o,
+                                    svs_error *err) {
+    svs_code code = svi_class_weights_read(s->class_weight, w, err);
+    o->class_rule = w->rule;
+    o->class_weight = w->of;
+    o->class_weight_count = w->count;
+    return code;
 }
 
 void svi_settings_schema(const struct svi_settings *s, struct svi_schema_options *o) {

@@ -74,7 +74,10 @@ static void engine_unscale(struct svi_engine *e) {
 
 static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
     svs_options o;
+    struct svi_class_weights weights;
     svi_settings_learner(&e->s, &o);
+    if (svi_settings_class_weights(&e->s, &weights, &o, err) != SVS_OK)
+        return false;
     struct svi_schema_options schema;
     svi_settings_schema(&e->s, &schema);
     return svi_schema_init(&e->schema, &schema, err) == SVS_OK &&
@@ -117,7 +120,9 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
 
 double svi_engine_state_memory(const struct svi_settings *s, int d, int classes) {
     svs_options o;
+    struct svi_class_weights weights;
     svi_settings_learner(s, &o);
+    svi_settings_class_weights(s, &weights, &o, NULL);
     const double column =
         2 * sizeof(double) + 2 * sizeof(uint32_t) + (s->missing == SVI_MISSING_CARRY ? sizeof(double) : 0);
     const double name = 2 * sizeof(char *) + SVS_NAME_MAX; /* in the registry, and as models point to it */

@@ -71,6 +71,8 @@ static int learner_waiting_slots(const svs_options *o) {
 /* False: no memory. */
 static bool learner_build(svs_learner *l, int d, svs_error *err) {
     const int features = d < 1 ? 1 : d, waiting = learner_waiting_slots(&l->o);
+    if (svi_class_weights_init(l, err) != SVS_OK)
+        return false;
     l->classes = svi_alloc_array((size_t)l->o.max_classes, sizeof *l->classes);
     if (!l->classes) {
         svi_fail_memory(err, "the classes");
@@ -110,9 +112,9 @@ void svs_learner_free(svs_learner **pl) {
     svs_learner *l = *pl;
     if (!l)
         return;
-    void *parts[] = {l->classes,    l->class_names, l->scores, l->target[0],  l->target[1],  l->energy.energy,
-                     l->energy.sum, l->energy.peak, l->ridge,  l->scratch[0], l->scratch[1], l->scratch[2],
-                     l->scratch[3], l->gram_copy,   l->W,      l->b};
+    void *parts[] = {l->given,      l->class_held,    l->classes,    l->class_names, l->scores, l->target[0],
+                     l->target[1],  l->energy.energy, l->energy.sum, l->energy.peak, l->ridge,  l->scratch[0],
+                     l->scratch[1], l->scratch[2],    l->scratch[3], l->gram_copy,   l->W,      l->b};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         svi_free(parts[i]);
     svi_free(l->kept.of);
@@ -141,6 +143,7 @@ void svs_learner_reset(svs_learner *l) {
     l->bucket = l->drifts = false;
     l->held_learned = 0;
     l->arrivals = l->next_rebuild = l->order = l->base = 0;
+    svi_class_recount(l);
     svi_ridge_reset(l);
     l->version++;
 }
@@ -218,7 +221,7 @@ static void learner_make_scores(svs_learner *l, svs_step *out) {
 
 /* Learns the row x, whose z is in input 0, with the label that `out` has by now. */
 static inline void learner_take_label(svs_learner *l, const double *x, svs_value id, svs_value y, bool fresh,
-                                      double weight, double time, svs_step *out) {
+                                      struct svi_weight weight, double time, svs_step *out) {
     uint64_t version = l->version;
     if (fresh) {
         out->label = svi_class_add(l, y);
@@ -272,6 +275,7 @@ static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, doub
 svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_step *out, svs_error *err) {
     *out = (svs_step){.label = -1, .target = NAN};
     bool labelled = s->y.kind != SVS_NONE, fresh = false;
+    struct svi_weight weight = {s->weight, 1};
     if (s->d != l->declared)
         return svi_fail(err, SVS_WRONG_DIMENSION, "the sample has %d features, the model %d", s->d,
                         l->declared);
@@ -282,6 +286,8 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
         code = svi_fail(err, SVS_BAD_ID, "an id is an integer or a string of 1 to %d bytes", SVS_NAME_MAX);
     if (code == SVS_OK && labelled)
         code = learner_resolve(l, s->y, out, &fresh, err);
+    if (code == SVS_OK && labelled)
+        code = svi_class_weigh(l, s->y, out->label, s->weight, &weight, err);
     if (code == SVS_OK && labelled && l->o.window)
         code = svi_ring_reserve(&l->window, s->id, err);
     if (code == SVS_OK && l->d < l->declared)
@@ -290,7 +296,7 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
         return code;
     learner_make_scores(l, out);
     if (labelled)
-        learner_take_label(l, s->x, s->id, s->y, fresh, s->weight, time, out);
+        learner_take_label(l, s->x, s->id, s->y, fresh, weight, time, out);
     else
         code = learner_wait_for_label(l, s, time, out, err);
     out->removed += svi_expire(l, time);
@@ -308,6 +314,7 @@ static svs_code learner_unknown_id(svs_value id, const char *how, svs_error *err
 svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double time, svs_step *out,
                            svs_error *err) {
     bool fresh = false;
+    struct svi_weight weight;
     *out = (svs_step){.label = -1, .target = NAN, .removed = svi_expire(l, time)};
     int32_t slot = svi_ring_find(&l->waiting, id);
     if (slot < 0)
@@ -316,6 +323,8 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     svs_code code = learner_enter_row(l, svi_ring_row(&l->waiting, slot), err); /* by the deviations of now */
     if (code == SVS_OK)
         code = learner_resolve(l, y, out, &fresh, err);
+    if (code == SVS_OK)
+        code = svi_class_weigh(l, y, out->label, l->waiting.slots[slot].weight, &weight, err);
     if (code == SVS_OK && l->o.window)
         code = svi_ring_reserve(&l->window, id, err);
     if (code != SVS_OK)
@@ -328,7 +337,7 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     out->predicted = s->predicted;
     out->version = s->version;
     out->scores = memcpy(l->scores, row + l->feature_room, (size_t)s->rows * sizeof *row);
-    learner_take_label(l, row, s->id, y, fresh, s->weight, time, out);
+    learner_take_label(l, row, s->id, y, fresh, weight, time, out);
     svi_ring_kill(&l->waiting, slot);
     l->health.labels_joined++;
     out->removed += svi_expire(l, time);
@@ -426,5 +435,6 @@ double svs_learner_memory(const svs_options *o, int d, int classes) {
     double n = d + 1, rows = svi_rows_of(classes);
     double waiting = svi_ring_memory(learner_waiting_slots(o), (int)(d + 2 * rows));
     return svi_ring_memory((double)o->window, d) + waiting + svi_alsvm_memory(d + 1, (int)rows, o->isa) +
-           svi_gram_memory(d + 1, classes) + 8 * (n * n + 2 * rows * n + 12 * n);
+           svi_gram_memory(d + 1, classes) + svi_class_weights_memory(o) +
+           8 * (n * n + 2 * rows * n + 12 * n);
 }

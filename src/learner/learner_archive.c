@@ -202,18 +202,34 @@ static void archive_declared(struct svi_archive *a, svs_learner *l) {
         archive_pass_on(a, svi_features_declare(l, declared, &err), &err);
 }
 
+/* With class weights: what a sample counts, which does not follow from what else is known of it. */
+static void archive_class_weights(struct svi_archive *a, svs_learner *l) {
+    bool good = true;
+    svi_ring_archive_factors(a, &l->window, "window factors");
+    if (!l->class_held || l->o.window > 0)
+        return;
+    svi_archive_finite(a, "class counts", l->class_held, l->class_count);
+    for (int k = 0; k < l->class_count; k++)
+        good &= l->class_held[k] >= 0;
+    svi_archive_check(a, good, "a class has fewer than no samples");
+}
+
 /* At the end, and there only while it is so: others are kept as they always were. */
 static void archive_rare(struct svi_archive *a, svs_learner *l) {
     const bool unscaled = l->scaler.unscaled_count > 0 || l->d < l->declared;
     const bool numbers = unscaled && svi_ring_squeezed(&l->waiting); /* by which it is known what is held */
-    if (archive_goes_on(a, l->drifts || unscaled))
+    const bool weighed = l->o.class_rule != SVS_CLASSES_ALIKE;
+    if (archive_goes_on(a, l->drifts || unscaled || weighed))
         svi_archive_bool(a, "drifts", &l->drifts);
-    if (archive_goes_on(a, unscaled)) {
+    if (archive_goes_on(a, unscaled || weighed)) {
         svi_scaler_archive_unscaled(a, &l->scaler);
         archive_declared(a, l);
     }
-    if (archive_goes_on(a, numbers))
+    if (archive_goes_on(a, numbers || weighed))
         svi_ring_archive_numbers(a, &l->waiting, "waiting numbers");
+    if (archive_goes_on(a, weighed) &&
+        svi_archive_check(a, weighed, "class weights that these options do not have"))
+        archive_class_weights(a, l);
 }
 
 void svi_learner_archive(struct svi_archive *a, svs_learner *l) {
@@ -226,6 +242,8 @@ void svi_learner_archive(struct svi_archive *a, svs_learner *l) {
     if (!svi_archive_ok(a))
         return;
     archive_rings(a, l);
+    if (a->loading)
+        svi_class_recount(l);
     archive_sums(a, l);
     archive_rare(a, l);
     svi_archive_check(a, l->declared >= begun, "the learner has more features");

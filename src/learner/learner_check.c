@@ -53,7 +53,7 @@ static void check_sums(svs_learner *l, long double *g, long double *r, long doub
     int n = l->d + 1, rows = svi_rows(l);
     const struct svi_slot *s;
     for (int32_t i = 0; (s = svi_next_learned(l, &i)) != NULL;) {
-        long double weight = svi_hat(l, s->weight, s->order);
+        long double weight = svi_hat(l, svi_slot_weight(s), s->order);
         const double *x = svi_ring_row(&l->window, (int32_t)(s - l->window.slots));
         z[0] = 1;
         for (int j = 0; j < l->d; j++)

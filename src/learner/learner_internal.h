@@ -9,6 +9,7 @@
  *  - learner_refine.c: w corrected by the residual of the rows, where P has lost digits
  *  - learner_held.c: what is held: numbers, the newest row, means
  *  - learner_classes.c: labels and class indices, rows of W
+ *  - learner_weights.c: the factors by which the samples of a class count
  *  - learner_check.c: w and P against a fresh solve
  *  - learner_archive.c: the state as bytes, and back
  *
@@ -35,6 +36,11 @@ struct svi_kept_sums {
     int32_t *place; /* of each feature: 0, or its place + 1; NULL until something is asked for */
 };
 
+/* Of a sample: its producer's, and the factor of its class. It counts their product. */
+struct svi_weight {
+    double own, factor;
+};
+
 struct svs_learner {
     svs_options o;
     double nu;
@@ -55,6 +61,9 @@ struct svs_learner {
     svs_value *classes;
     char *class_names; /* max_classes x SVS_NAME_MAX, or NULL */
     int class_count, last_class;
+    svs_class_weight *given; /* what o.class_weight points to, the names behind it; NULL = none */
+    double *class_held;      /* balanced: samples of each class that are held; without a window, that came, as
+                                they have faded; max_classes values. NULL = not balanced */
 
     double *scores, *target[2]; /* class_room values each */
     int class_room;
@@ -95,6 +104,24 @@ static inline int svi_rows(const svs_learner *l) {
 /* The +-1 targets of a class, or the regression target. */
 void svi_targets(const svs_learner *l, int label, double target, double *t);
 
+/* ---- learner_weights.c */
+/* The rules for classes, as asked for; the given weights are copied. SVS_SETTING, SVS_NO_MEMORY. */
+svs_code svi_class_weights_init(svs_learner *l, svs_error *err);
+/* The factor of a sample whose label y comes now; label: of its class, -1 = a new one. SVS_BAD_WEIGHT: out of
+ * range with the sample's own weight. Nothing is changed. */
+svs_code svi_class_weigh(const svs_learner *l, svs_value y, int label, double own, struct svi_weight *out,
+                         svs_error *err);
+/* A labelled sample has come, a held one has left. */
+void svi_class_came(svs_learner *l, const svs_step *out);
+void svi_class_left(svs_learner *l, int label);
+/* Balanced, with a window: what is held of all but small classes gets the factors of now. P is to be made
+ * from the rows then. */
+void svi_class_weigh_again(svs_learner *l);
+/* The counts from what is held; without a window 0. */
+void svi_class_recount(svs_learner *l);
+/* Bytes. */
+double svi_class_weights_memory(const svs_options *o);
+
 /* ---- learner_features.c */
 /* Room for `features` of them in all that has one entry for each. */
 svs_code svi_features_room(svs_learner *l, int features, svs_error *err);
@@ -116,7 +143,8 @@ static inline size_t svi_features_vector_room(int features) {
 /* ---- learner_slide.c */
 /* Learns a sample whose raw row is x (not inside the window ring), whose z is in input 0 already and whose
  * label or target is in *out, and removes what leaves. Everything is reserved. */
-void svi_slide(svs_learner *l, const double *x, svs_value id, double weight, double time, svs_step *out);
+void svi_slide(svs_learner *l, const double *x, svs_value id, struct svi_weight weight, double time,
+               svs_step *out);
 /* Removes what is older than window_seconds. */
 int svi_expire(svs_learner *l, double time);
 /* Takes one live slot of the window out of the model and kills it. */

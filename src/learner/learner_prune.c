@@ -159,6 +159,7 @@ svs_code svi_learner_prune(svs_learner *l, const bool *features, const bool *cla
     l->gram = gram;
     l->m = m;
     prune_classes(l, classes, place);
+    svi_class_recount(l);
     svi_free(place);
     prune_rows(l, &l->window, features);
     prune_rows(l, &l->waiting, features);

@@ -7,6 +7,9 @@
  *  - at once, from the rows held, when the energy sentinel, a pivot, a leverage, or a weight or target that
  *    dwarfed the others and has left says so (learner_slide.c).
  *
+ * Where classes are balanced, planned rebuilds come after each quarter of what is held and are made from the
+ * rows, which are weighed again by the shares of now (learner_weights.c).
+ *
  * Each rebuild begins an epoch: the scaler is fitted again, and w is refined once against the residual of the
  * rows themselves, which takes it to the accuracy of the rows rather than of G. */
 #include <math.h>
@@ -18,6 +21,7 @@
 
 #define FIRST_REBUILD 8
 #define PERIOD        4 /* windows between planned rebuilds */
+#define WEIGH_SHARE   4 /* balanced classes: they come after such a part of the samples held */
 /* Deviations that a mean may have moved for G to be moved instead of gathered again. */
 #define SHIFT_MAX    1000
 #define REFINE_FROM  1e4   /* condition estimate from which w is refined */
@@ -42,7 +46,7 @@ bool svi_next_row(svs_learner *l, int32_t *i, struct svi_learned *row) {
     svi_scaler_apply(&l->scaler, svi_ring_row(&l->window, (int32_t)(row->slot - l->window.slots)),
                      l->scratch[1]);
     row->z = l->scratch[1];
-    row->s = svi_hat(l, row->slot->weight, row->slot->order);
+    row->s = svi_hat(l, svi_slot_weight(row->slot), row->slot->order);
     return true;
 }
 
@@ -273,6 +277,7 @@ void svi_rebuild(svs_learner *l, bool planned) {
         svi_signs(l->scratch[0], l->d + 1);
         svs_alsvm_apply(l->m, l->scratch[0], l->scratch[2]);
         l->health.residual = rebuild_lost(l); /* of the recursion */
+        svi_class_weigh_again(l);
     }
     /* The sums in the coordinates of the new epoch: the bucket's if it holds exactly what the window holds,
      * else from the rows. */
@@ -300,6 +305,9 @@ static int64_t rebuild_after(const svs_learner *l, int64_t arrival) {
     int64_t window = l->o.window;
     if (arrival < FIRST_REBUILD)
         return FIRST_REBUILD;
+    if (window && l->o.class_rule == SVS_CLASSES_BALANCED)
+        return arrival +
+               (l->window.live > WEIGH_SHARE * FIRST_REBUILD ? l->window.live / WEIGH_SHARE : FIRST_REBUILD);
     if (window == 0 || 2 * arrival <= window)
         return 2 * arrival;
     return arrival < window ? window : arrival + PERIOD * window;

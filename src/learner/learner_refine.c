@@ -37,7 +37,7 @@ static const double *refine_residual(svs_learner *l, int k) {
     for (int32_t i = 0; (s = svi_next_learned(l, &i)) != NULL;) {
         const double *x = svi_ring_row(&l->window, (int32_t)(s - l->window.slots));
         kernels->standardise(z, x, l->scaler.mean, l->scaler.inverse, l->d);
-        const double weight = svi_hat(l, s->weight, s->order),
+        const double weight = svi_hat(l, svi_slot_weight(s), s->order),
                      off = weight * (refine_target(l, s, k) - kernels->dot(w, z, padded));
         kernels->rows_add(z, 0, 1, n, &off, residual);
     }

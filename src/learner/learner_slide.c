@@ -59,12 +59,13 @@ double svi_enter(svs_learner *l, int i, const double *x) {
 
 /* What a sample weighs where the one learned at `newest` counts fully: the unit of the energies. */
 static double slide_age_weight(const svs_learner *l, const struct svi_slot *s, int64_t newest) {
-    return l->o.forget == 1 ? s->weight : s->weight * pow(l->o.forget, (double)(newest - s->order));
+    const double weight = svi_slot_weight(s);
+    return l->o.forget == 1 ? weight : weight * pow(l->o.forget, (double)(newest - s->order));
 }
 
 /* What the target of a regression adds to the sum of squares, before it fades. */
 static inline double slide_target_energy(const svs_learner *l, const struct svi_slot *s) {
-    return l->o.task == SVS_REGRESS ? s->weight * s->target * s->target : 0;
+    return l->o.task == SVS_REGRESS ? svi_slot_weight(s) * s->target * s->target : 0;
 }
 
 /* However heavy or large it was, it may have faded below rounding: the ridge is what it is measured by. */
@@ -74,7 +75,7 @@ static inline bool slide_leaves_trace(svs_learner *l, int32_t slot) {
         return false;
     double weight = slide_age_weight(l, s, l->order), least = TRACE_MIN * l->nu;
     return l->o.forget == 1 || weight > least || /* |z| is 1 at least */
-           slide_target_energy(l, s) * (weight / s->weight) > least ||
+           slide_target_energy(l, s) * (weight / svi_slot_weight(s)) > least ||
            weight * svi_enter(l, 1, svi_ring_row(&l->window, slot)) > least;
 }
 
@@ -83,7 +84,7 @@ static inline double slide_prepare_removal(svs_learner *l, int i, int32_t slot, 
     const struct svi_slot *s = &l->window.slots[slot];
     double energy = svi_enter(l, i, svi_ring_row(&l->window, slot));
     svi_targets(l, s->label, s->target, l->target[i]);
-    *change = (struct svi_change){l->target[i], -1 / svi_hat(l, s->weight, s->order), 0};
+    *change = (struct svi_change){l->target[i], -1 / svi_hat(l, svi_slot_weight(s), s->order), 0};
     return energy;
 }
 
@@ -91,14 +92,14 @@ static inline double slide_prepare_removal(svs_learner *l, int i, int32_t slot, 
  * NULL): then what they are in P or w is the rounding of it. Mostly one look at another sample tells. */
 static bool slide_dwarfs_rest(const svs_learner *l, int32_t leaving, const struct svi_slot *coming) {
     const struct svi_slot *own = &l->window.slots[leaving], *s = coming;
-    double weight = DWARFED * own->weight, target = DWARFED * slide_target_energy(l, own);
+    double weight = DWARFED * svi_slot_weight(own), target = DWARFED * slide_target_energy(l, own);
     int32_t next = 0;
     bool any = false, heavy = false, large = false;
     for (s = s ? s : svi_next_learned(l, &next); s && !(heavy && large); s = svi_next_learned(l, &next)) {
         if (s == own)
             continue;
         any = true;
-        heavy |= s->weight >= weight;
+        heavy |= svi_slot_weight(s) >= weight;
         large |= slide_target_energy(l, s) >= target;
     }
     return any && !(heavy && large);
@@ -188,7 +189,7 @@ static bool slide_add_and_remove(svs_learner *l, int32_t leaving, double weight,
     out->leverage = change[0].leverage;
     l->m->kernels->energy_add(&l->energy, l->m->r.x[0], weight, l->o.forget, l->m->r.padded);
     if (leaving >= 0) {
-        const struct svi_slot coming = {.weight = weight, .target = out->target};
+        const struct svi_slot coming = {.weight = weight, .factor = 1, .target = out->target};
         good &= !slide_removal_alarms(l, &change[1], 1, energy,
                                       slide_age_weight(l, &l->window.slots[leaving], l->order));
         good &= !slide_dwarfs_rest(l, leaving, &coming);
@@ -224,16 +225,19 @@ static bool slide_release(svs_learner *l, int32_t slot) {
     if (l->kept.count && s->live)
         svi_kept_add(&l->kept, svi_ring_row(&l->window, slot), -1);
     l->held_learned -= s->live && s->learned;
+    if (s->live)
+        svi_class_left(l, s->label);
     return slide_leaves_trace(l, slot);
 }
 
-static void slide_remember(svs_learner *l, const double *x, svs_value id, double weight, double time,
-                           const svs_step *out) {
+static void slide_remember(svs_learner *l, const double *x, svs_value id, struct svi_weight weight,
+                           double time, const svs_step *out) {
     int32_t slot = svi_ring_push(&l->window, id);
     struct svi_slot *s = &l->window.slots[slot];
     memcpy(svi_ring_row(&l->window, slot), x, (size_t)l->d * sizeof *x);
     s->time = time;
-    s->weight = weight;
+    s->weight = weight.own;
+    s->factor = weight.factor;
     s->label = out->label;
     s->target = out->target;
     s->order = l->order;
@@ -262,7 +266,8 @@ static bool slide_falsvm_skips(svs_learner *l, int label) {
     return true;
 }
 
-void svi_slide(svs_learner *l, const double *x, svs_value id, double weight, double time, svs_step *out) {
+void svi_slide(svs_learner *l, const double *x, svs_value id, struct svi_weight weight, double time,
+               svs_step *out) {
     int64_t rebuilds = l->health.rebuilds;
     if (l->arrivals == 0) {
         svi_first_epoch(l, x);
@@ -273,13 +278,14 @@ void svi_slide(svs_learner *l, const double *x, svs_value id, double weight, dou
     out->removed += full && l->window.slots[l->window.first].live;
     int32_t leaving = full && slide_release(l, l->window.first) ? l->window.first : -1;
     if (out->learned)
-        good = slide_add_and_remove(l, leaving, weight, out);
+        good = slide_add_and_remove(l, leaving, weight.own * weight.factor, out);
     else if (leaving >= 0)
         good = slide_remove_alone(l, leaving);
     if (full)
         svi_ring_pop(&l->window);
     if (l->o.window)
         slide_remember(l, x, id, weight, time, out);
+    svi_class_came(l, out);
     if (out->learned) {
         slide_learned(l);
         good &= svi_ridge_refresh(l);

@@ -145,7 +145,8 @@ double svi_ring_memory(double max, int stride) {
 int32_t svi_ring_push(struct svi_ring *r, svs_value id) {
     int32_t slot = svi_ring_at(r, r->count);
     struct svi_slot *s = &r->slots[slot];
-    *s = (struct svi_slot){.live = true, .id = id, .older = NONE, .newer = NONE, .number = r->pushed++};
+    *s = (struct svi_slot){
+        .live = true, .factor = 1, .id = id, .older = NONE, .newer = NONE, .number = r->pushed++};
     r->count++;
     r->live++;
     ring_own_name(r, slot);
@@ -503,4 +504,26 @@ void svi_ring_archive_numbers(struct svi_archive *a, struct svi_ring *r, const c
     }
     svi_free(numbers);
     svi_archive_check(a, rising, "the numbers of the samples held do not rise");
+}
+
+void svi_ring_archive_factors(struct svi_archive *a, struct svi_ring *r, const char *name) {
+    double piece[256];
+    char text[KEY_MAX];
+    for (int32_t from = 0, n; from < r->count && svi_archive_ok(a); from += n) {
+        bool good = true;
+        n = r->count - from < 256 ? r->count - from : 256;
+        for (int32_t i = 0; i < n; i++) {
+            const struct svi_slot *s = &r->slots[svi_ring_at(r, from + i)];
+            piece[i] = s->live ? s->factor : 1;
+        }
+        snprintf(text, sizeof text, "%s %d", name, from / 256);
+        svi_archive_finite(a, text, piece, n);
+        for (int32_t i = 0; a->loading && svi_archive_ok(a) && i < n; i++) {
+            struct svi_slot *s = &r->slots[svi_ring_at(r, from + i)];
+            s->factor = piece[i];
+            good &= s->factor > 0 && (!s->live || svi_slot_weight(s) > 0) &&
+                    (!s->live || svi_slot_weight(s) <= SVI_VALUE_MAX);
+        }
+        svi_archive_check(a, good, "the factor of a sample's class is out of range");
+    }
 }

@@ -17,13 +17,14 @@
 #define SVI_COUNT_MAX ((int64_t)1 << 60)
 
 struct svi_slot {
-    double time; /* when it entered */
-    double weight;
-    double target;                        /* regression */
-    int64_t number;                       /* how many entered this ring before it */
-    int64_t order;                        /* learned samples before it was learned */
-    uint64_t version;                     /* waiting: of the model that scored it */
-    int32_t label;                        /* class index */
+    double time;      /* when it entered */
+    double weight;    /* as its producer has it */
+    double factor;    /* window: of its class when it was learned; 1 where classes count alike */
+    double target;    /* regression */
+    int64_t number;   /* how many entered this ring before it */
+    int64_t order;    /* learned samples before it was learned */
+    uint64_t version; /* waiting: of the model that scored it */
+    int32_t label;    /* class index */
     int32_t predicted, rows, class_count; /* waiting: its scores */
     bool live;                            /* false: taken out before its turn */
     bool learned;
@@ -31,6 +32,11 @@ struct svi_slot {
     uint32_t hash;        /* of the id */
     int32_t older, newer; /* slots of the same bucket, -1 = none */
 };
+
+/* What it counts in the minimum, before it fades. */
+static inline double svi_slot_weight(const struct svi_slot *s) {
+    return s->weight * s->factor;
+}
 
 struct svi_ring {
     struct svi_slot *slots;
@@ -121,6 +127,9 @@ void svi_ring_archive(struct svi_archive *a, struct svi_ring *r, const struct sv
 /* The numbers of the slots, which do not rise by one any more once the ring was squeezed. Loading: after the
  * ring. */
 void svi_ring_archive_numbers(struct svi_archive *a, struct svi_ring *r, const char *name);
+
+/* The factors of the slots. Loading: after the ring. */
+void svi_ring_archive_factors(struct svi_archive *a, struct svi_ring *r, const char *name);
 
 static inline bool svi_ring_squeezed(const struct svi_ring *r) {
     return r->count > 0 && r->slots[r->first].number != r->pushed - r->count;

@@ -62,7 +62,7 @@ void svi_snapshot_copy(struct svi_snapshot *s, svs_learner *l, int64_t rows) {
         memset(to + s->d, 0, (size_t)(s->stride - s->d) * sizeof *to);
         s->label[s->count] = from->label;
         s->number[s->count] = from->number;
-        s->weight[s->count] = from->weight;
+        s->weight[s->count] = svi_slot_weight(from);
         if (l->o.forget < 1)
             s->weight[s->count] *= pow(l->o.forget, (double)(s->order - from->order));
         s->count++;

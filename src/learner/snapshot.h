@@ -22,7 +22,7 @@ struct svi_snapshot {
     int64_t count, room;
     double *rows;           /* count x stride, aligned, in order of arrival */
     int32_t *label;         /* class index */
-    double *weight;         /* as it had decayed */
+    double *weight;         /* with the factor of its class, as it had decayed */
     int64_t *number;        /* ascending; names a sample for as long as it is held, and no other ever */
     double *mean, *inverse; /* d: of the scaler; 0 and 1 when nothing is scaled */
     int width;              /* room of mean and inverse */

@@ -30,6 +30,7 @@ struct training {
     const svs_train_options *o;
     const struct svi_shared *shared;
     double *y, *cost, *alpha; /* n each */
+    double *factor;           /* class_count: of C, by class */
     svs_trained *out;
 };
 
@@ -48,6 +49,8 @@ static svs_code train_check(const svs_examples *e, const svs_train_options *o, s
     svs_code code = svs_rows_check(&e->rows, err); /* before anything is computed from them */
     if (code != SVS_OK || e->task == SVS_REGRESS)
         return code;
+    if (o->balanced && o->class_weight)
+        return svi_fail(err, SVS_INVALID, "class weights are either balanced or given: not both");
     bool differ = false;
     for (int64_t i = 0; i < e->rows.n; i++) {
         if (e->label[i] < 0 || e->label[i] >= e->class_count)
@@ -83,6 +86,22 @@ void svi_shared_clear(struct svi_shared *s) {
     s->gram = NULL;
 }
 
+static bool train_weighs_classes(const struct training *t) {
+    return t->e->task == SVS_CLASSIFY && (t->o->class_weight || t->o->balanced);
+}
+
+/* Those given, or n / (K n_k). */
+static void train_set_factors(struct training *t) {
+    const svs_examples *e = t->e;
+    double classes = 0;
+    memset(t->factor, 0, ((size_t)e->class_count + 1) * sizeof *t->factor);
+    for (int64_t i = 0; i < e->rows.n; i++)
+        classes += t->factor[e->label[i]]++ == 0;
+    for (int k = 0; k < e->class_count; k++)
+        t->factor[k] = t->o->class_weight ? t->o->class_weight[k]
+                                          : (double)e->rows.n / (classes * fmax(1, t->factor[k]));
+}
+
 /* Is there an example of the problem's positive class? */
 static bool train_set_targets(struct training *t, int problem) {
     const svs_examples *e = t->e;
@@ -92,8 +111,8 @@ static bool train_set_targets(struct training *t, int problem) {
         t->y[i] = e->task == SVS_REGRESS ? e->target[i] : e->label[i] == positive ? 1 : -1;
         met = met || t->y[i] > 0;
         t->cost[i] = e->weight ? e->weight[i] : 1;
-        if (e->task == SVS_CLASSIFY && t->o->class_weight)
-            t->cost[i] *= t->o->class_weight[e->label[i]];
+        if (train_weighs_classes(t))
+            t->cost[i] *= t->factor[e->label[i]];
     }
     return met;
 }
@@ -133,7 +152,7 @@ static void train_take_start(struct training *t, const svs_trained *before, int 
 
 static svs_code train_solve(struct training *t, int problem, const svs_trained *before, svs_error *err) {
     const svs_train_options *o = t->o;
-    const bool weighted = t->e->weight || (t->e->task == SVS_CLASSIFY && o->class_weight);
+    const bool weighted = t->e->weight || train_weighs_classes(t);
     svs_start start = {.gram = t->shared->gram};
     if (!train_set_targets(t, problem) && t->out->count > 1)
         return train_absent_class(t, &t->out->solutions[problem], err);
@@ -238,10 +257,13 @@ svs_code svi_train(const struct svi_shared *s, const svs_examples *e, const svs_
     struct training t = {.e = e, .o = o, .shared = s, .out = out};
     *out = (svs_trained){.count = train_count_problems(e)};
     SVI_POOL_DOUBLES(&t.pool, (size_t)e->rows.n, &t.y, &t.cost, &t.alpha);
+    SVI_POOL_DOUBLES(&t.pool, (size_t)e->class_count + 1, &t.factor);
     out->solutions = svi_pool_code(&t.pool, "the training", err) == SVS_OK
                          ? svi_alloc_array((size_t)out->count, sizeof *out->solutions)
                          : NULL;
     svs_code code = out->solutions ? SVS_OK : svi_fail_memory(err, "the training");
+    if (code == SVS_OK && train_weighs_classes(&t))
+        train_set_factors(&t);
     for (int k = 0; k < out->count && code == SVS_OK; k++)
         code = train_solve(&t, k, start, err);
     if (code == SVS_OK)

@@ -146,6 +146,16 @@ static int pick(uint64_t *seed, const int *from, int count) {
     return from[(int)(ref_uniform(seed) * count)];
 }
 
+static void draw_class_weights(struct walk *w) {
+    static const svs_class_weight given[] = {{{.kind = SVS_INT, .as.i = -2}, 30},
+                                             {{.kind = SVS_INT, .as.i = 0}, 0.2}};
+    if (w->o.task != SVS_CLASSIFY || !walk_chance(w, 0.5))
+        return;
+    w->o.class_rule = walk_chance(w, 0.7) ? SVS_CLASSES_BALANCED : SVS_CLASSES_GIVEN;
+    w->o.class_weight = given;
+    w->o.class_weight_count = 2;
+}
+
 /* A walk over a kind of learner drawn at random. */
 static struct walk draw(uint64_t *seed) {
     static const int windows[] = {0, 1, 7, 40, 40, 100, 300}, sizes[] = {0, 1, 4, 7, 16, 33},
@@ -172,6 +182,7 @@ static struct walk draw(uint64_t *seed) {
     w.forgets = walk_chance(&w, 0.5);
     w.resets = walk_chance(&w, 0.3);
     w.bursts = walk_chance(&w, 0.3) ? 300 : 0;
+    draw_class_weights(&w);
     return w;
 }
 

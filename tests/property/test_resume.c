@@ -243,12 +243,19 @@ static const char *const unlimited[] = {
     "window", "0",      "refit", "none",          "novelty", "none", "journal.segment",
     "4096",   "scores", "3",     "journal.fsync", "always",  NULL};
 
+static const char *const weighed[] = {"window",  "40",   "class.weight", "balanced", "refit", "none",
+                                      "novelty", "none", "scores",       "3",        NULL};
+static const char *const weighed_all[] = {"window", "0",    "class.weight", "balanced", "forget", "0.99",
+                                          "refit",  "none", "novelty",      "none",     NULL};
+static const char *const given[] = {"window", "30",      "class.weight", "1=5,0=0.5", "refit",
+                                    "none",   "novelty", "none",         NULL};
+
 static void test_crashes(void **unused) {
     (void)unused;
-    const char *const *all[] = {plain, other, unlimited};
+    const char *const *all[] = {plain, other, unlimited, weighed, weighed_all, given};
     const int rounds = getenv("SVMSTREAM_QUICK") ? 1 : 3;
-    for (int k = 0; k < 3; k++)
-        for (int seed = 1; seed <= rounds; seed++)
+    for (int k = 0; k < 6; k++)
+        for (int seed = 1; seed <= (k < 3 ? rounds : 1); seed++)
             random_crashes(all[k], (uint64_t)seed);
 }
 

@@ -126,29 +126,40 @@ static void test_best_is_the_better(void **unused) {
 }
 
 /* What the refit solves is the window: the same objective as a plain solve on the samples held. */
-static void test_solves_the_window(void **unused) {
-    (void)unused;
+static void solves_the_window(const char *class_weight, double of_one) {
     struct stream s;
-    const char *settings[] = {"window", "60",         "refit.every", "90", "scale", "none", "refit.tol",
-                              "1e-9",   "refit.loss", "l1",          "C",  "3",     NULL};
-    double x[90][2], y[90];
+    const char *settings[] = {"window", "60",        "refit.every",  "90",         "scale",
+                              "none",   "refit.tol", "1e-9",         "refit.loss", "l1",
+                              "C",      "3",         "class.weight", class_weight, NULL};
+    double x[90][2], y[90], cost[90];
     open_stream(&s, settings);
     for (int i = 0; i < 90; i++) {
         next_sample(&s);
         x[i][0] = s.x[0];
         x[i][1] = s.x[1];
         y[i] = number(s.f.last[SVI_TOPIC_SCORE], "y") > 0 ? 1 : -1;
+        cost[i] = y[i] > 0 ? of_one : 1;
     }
     bool first_is_one = y[0] > 0; /* positive = the class seen second */
     for (int i = 0; i < 90; i++)
         y[i] = first_is_one ? -y[i] : y[i];
     run_job(&s);
-    svs_problem p = {
-        .rows = {.n = 60, .d = 2, .dense = x[30], .stride = 2}, .y = y + 30, .C = 3, .p = 1, .bias_value = 1};
+    svs_problem p = {.rows = {.n = 60, .d = 2, .dense = x[30], .stride = 2},
+                     .y = y + 30,
+                     .cost = cost + 30,
+                     .C = 3,
+                     .p = 1,
+                     .bias_value = 1};
     svs_solution plain = test_solve(&p, SVS_SOLVER_NEWTON, 1e-9, NULL);
     assert_true(fabs(stat(&s.f, "refit_objective") - plain.objective) <= 1e-8 * plain.objective);
     svs_solution_clear(&plain);
     speaker_close(&s.f);
+}
+
+static void test_solves_the_window(void **unused) {
+    (void)unused;
+    solves_the_window("none", 1);
+    solves_the_window("1=7", 7);
 }
 
 /* From refit to refit with the Gram matrix and the duals kept: each as good as one from nothing. */

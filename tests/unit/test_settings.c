@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "config/class_weights.h"
 #include "config/settings.h"
 
 static const struct svi_setting *table;
@@ -308,6 +309,9 @@ static void test_contradictions(void **state) {
     CONTRADICTS("in.mode sub", "in is -", {"in", "-"}, {"in.mode", "sub"});
     CONTRADICTS("in.mode router", "in is -", {"in", "-"}, {"in.mode", "router"});
     CONTRADICTS("in.topic", "in.mode sub", {"in.topic", "a"});
+    CONTRADICTS("class.weight", "regress", {"class.weight", "balanced"}, {"task", "regress"});
+    CONTRADICTS("class.weight", "regress", {"class.weight", "1=2"}, {"task", "regress"});
+    CONTRADICTS("class.weight", "'bogus'", {"class.weight", "bogus"});
     CONTRADICTS("features", "max.features", {"features", "a,b,c"}, {"max.features", "2"});
 }
 
@@ -349,6 +353,92 @@ static void test_learner_options(void **state) {
     is_set(&s, "task", "regress");
     svi_settings_learner(&s, &o);
     assert_int_equal(o.task, SVS_REGRESS);
+}
+
+static void test_class_weights(void **state) {
+    static struct svi_class_weights w;
+    (void)state;
+    assert_int_equal(svi_class_weights_read("none", &w, NULL), SVS_OK);
+    assert_true(w.rule == SVS_CLASSES_ALIKE && w.count == 0);
+    assert_int_equal(svi_class_weights_read("balanced", &w, NULL), SVS_OK);
+    assert_true(w.rule == SVS_CLASSES_BALANCED && w.count == 0);
+    assert_int_equal(svi_class_weights_read("ok=1,-1=2.5e1,a=b=0.125", &w, NULL), SVS_OK);
+    assert_true(w.rule == SVS_CLASSES_GIVEN && w.count == 4);
+    const svs_class_weight expected[] = {
+        {svs_str("ok"), 1}, {svs_int(-1), 25}, {svs_str("-1"), 25}, {svs_str("a=b"), 0.125}};
+    for (int i = 0; i < 4; i++)
+        assert_true(svs_value_equal(w.of[i].label, expected[i].label) &&
+                    w.of[i].weight == expected[i].weight);
+    const struct {
+        const char *text, *part;
+    } bad[] = {
+        {"", "''"},
+        {"=1", "'=1'"},
+        {"ok", "'ok'"},
+        {"ok=1,", "''"},
+        {"ok=1,,fail=2", "''"},
+        {"ok=", "'ok='"},
+        {"ok=x", "'ok=x'"},
+        {"ok=1x", "above 0"},
+        {"ok= 1", "above 0"},
+        {"ok=0x10", "above 0"},
+        {"ok=0", "above 0"},
+        {"ok=-1", "above 0"},
+        {"ok=nan", "above 0"},
+        {"ok=1e999", "1e100"},
+        {"ok=1e101", "1e100"},
+        {"ok=1,fail=2,ok=1", "class ok has two weights"},
+        {"1=1,+1=2", "class 1 has two weights, 1 and 2"},
+        {"12345678901234567890123456789012345678901234567890123456789012345=1", "64 bytes"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        svs_error err = {.text = ""};
+        assert_int_equal(svi_class_weights_read(bad[i].text, &w, &err), SVS_SETTING);
+        if (!strstr(err.text, bad[i].part) || !strstr(err.text, "class.weight"))
+            fail_msg("'%s' does not say '%s'", err.text, bad[i].part);
+    }
+}
+
+/* As many entries as a text of the setting can have. */
+static void test_class_weights_have_room(void **state) {
+    static struct svi_class_weights w;
+    char text[SVI_TEXT_MAX] = "";
+    size_t at = 0;
+    (void)state;
+    for (int i = 0; at + 8 < sizeof text; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%d=1", i ? "," : "", i);
+    assert_int_equal(svi_class_weights_read(text, &w, NULL), SVS_OK);
+    assert_in_range(w.count, 300, SVI_CLASS_WEIGHTS_MAX);
+}
+
+static void test_class_weights_of_a_file(void **state) {
+    static struct svi_class_weights w;
+    const svs_value classes[] = {svs_int(1), svs_str("2"), svs_str("x")};
+    double factors[3];
+    svs_error err = {.text = ""};
+    (void)state;
+    assert_int_equal(svi_class_weights_read("2=5,1=0.5", &w, NULL), SVS_OK);
+    assert_int_equal(svi_class_weights_factors(&w, classes, 3, factors, NULL), SVS_OK);
+    assert_true(factors[0] == 0.5 && factors[1] == 5 && factors[2] == 1);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(svi_class_weights_read(i ? "1=2,y=3" : "x=2,4=3", &w, NULL), SVS_OK);
+        assert_int_equal(svi_class_weights_factors(&w, classes, 3, factors, &err), SVS_SETTING);
+        assert_non_null(strstr(err.text, i ? "class y" : "class 4"));
+    }
+}
+
+static void test_class_weights_of_a_learner(void **state) {
+    static struct svi_class_weights w;
+    struct svi_settings s = defaults();
+    svs_options o;
+    (void)state;
+    svi_settings_learner(&s, &o);
+    is_set(&s, "class.weight", "fail=20");
+    assert_int_equal(svi_settings_class_weights(&s, &w, &o, NULL), SVS_OK);
+    assert_true(o.class_rule == SVS_CLASSES_GIVEN && o.class_weight == w.of && o.class_weight_count == 1);
+    s = defaults();
+    assert_int_equal(svi_settings_class_weights(&s, &w, &o, NULL), SVS_OK);
+    assert_int_equal(o.class_rule, SVS_CLASSES_ALIKE);
 }
 
 static svs_code read_yaml(struct svi_settings *s, const char *text, svs_error *err) {
@@ -596,6 +686,10 @@ int main(void) {
         cmocka_unit_test(test_contradictions),
         cmocka_unit_test(test_no_contradictions),
         cmocka_unit_test(test_learner_options),
+        cmocka_unit_test(test_class_weights),
+        cmocka_unit_test(test_class_weights_have_room),
+        cmocka_unit_test(test_class_weights_of_a_file),
+        cmocka_unit_test(test_class_weights_of_a_learner),
         cmocka_unit_test(test_yaml_is_read),
         cmocka_unit_test(test_empty_yaml_changes_nothing),
         cmocka_unit_test(test_yaml_faults),

@@ -238,6 +238,80 @@ static void test_weights(void **state) {
     test_data_free(&x.t);
 }
 
+/* n / (K n_k): given by hand, the same bits; and a class whose rows are there twice has half the weight. */
+static void test_balanced(void **state) {
+    (void)state;
+    for (int classes = 2; classes <= 3; classes++) {
+        struct examples x;
+        svs_train_options o;
+        svs_trained balanced, given;
+        double class_weight[3];
+        int count[3] = {0};
+        make_examples(&x, classes);
+        for (int i = 0; i < 400; i++)
+            count[x.label[i]]++;
+        for (int k = 0; k < classes; k++)
+            class_weight[k] = 400 / (double)(classes * count[k]);
+        svs_train_options_default(&o);
+        o.balanced = true;
+        train(&x.e, &o, NULL, &balanced);
+        o.balanced = false;
+        o.class_weight = class_weight;
+        train(&x.e, &o, NULL, &given);
+        assert_same_models(&balanced, &given, 1e-12);
+        svs_trained_clear(&balanced);
+        svs_trained_clear(&given);
+        test_data_free(&x.t);
+    }
+}
+
+/* Whatever solves it: a class of weight 3 is one whose rows are there three times. */
+static void test_all_solvers_weigh(void **state) {
+    (void)state;
+    static const struct {
+        svs_solver solver;
+        double p;
+        svs_loss loss;
+    } all[] = {{SVS_SOLVER_NEWTON, 2, SVS_HINGE},      {SVS_SOLVER_ALM, 1, SVS_HINGE},
+               {SVS_SOLVER_ALM, 2, SVS_HINGE},         {SVS_SOLVER_ALM_INEXACT, 2, SVS_HINGE},
+               {SVS_SOLVER_DCD, 1, SVS_HINGE},         {SVS_SOLVER_DCD, 2, SVS_HINGE},
+               {SVS_SOLVER_NESVM, 1, SVS_HINGE},       {SVS_SOLVER_ALSVM, 2, SVS_SQUARED},
+               {SVS_SOLVER_SGD_LSSVM, 2, SVS_SQUARED}, {SVS_SOLVER_ALFPGM, 1, SVS_HINGE}};
+    const double class_weight[] = {1, 3, 1};
+    static double rows[1200 * 5];
+    static int32_t label[1200];
+    struct examples x;
+    make_examples(&x, 2);
+    svs_examples thrice = x.e;
+    int n = 0;
+    for (int i = 0; i < 400; i++)
+        for (int times = 0; times < (int)class_weight[x.label[i]]; times++, n++) {
+            memcpy(rows + 5 * n, x.t.x + 5 * i, 5 * sizeof *rows);
+            label[n] = x.label[i];
+        }
+    thrice.rows = (svs_rows){.n = n, .d = 5, .dense = rows, .stride = 5};
+    thrice.label = label;
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        svs_train_options o;
+        svs_trained weighed, repeated;
+        svs_train_options_default(&o);
+        o.solve.solver = all[k].solver;
+        o.solve.tol = 1e-7;
+        o.p = all[k].p;
+        o.loss = all[k].loss;
+        o.bias = all[k].solver == SVS_SOLVER_ALFPGM ? SVS_BIAS_FREE : SVS_BIAS_APPENDED;
+        train(&thrice, &o, NULL, &repeated);
+        o.class_weight = class_weight;
+        train(&x.e, &o, NULL, &weighed);
+        const double objective = repeated.solutions[0].objective;
+        assert_true(fabs(weighed.solutions[0].objective - objective) < 1e-5 * objective);
+        assert_same_models(&weighed, &repeated, 2e-2);
+        svs_trained_clear(&weighed);
+        svs_trained_clear(&repeated);
+    }
+    test_data_free(&x.t);
+}
+
 /* Every second row of sparse ones, by offsets that lie two apart, is what a copy of those rows is. */
 static void test_strided_rows(void **state) {
     (void)state;
@@ -446,6 +520,10 @@ static void test_untrainable(void **state) {
     o.class_weight = bad_weight;
     untrained(&x.e, &o, SVS_BAD_WEIGHT, "row");
     o = good;
+    o.class_weight = bad_weight;
+    o.balanced = true;
+    untrained(&x.e, &o, SVS_INVALID, "not both");
+    o = good;
     o.C = -1;
     untrained(&x.e, &o, SVS_INVALID, "C is -1");
     x.label[7] = 3;
@@ -464,6 +542,7 @@ int main(void) {
         cmocka_unit_test(test_one_against_rest), cmocka_unit_test(test_shared_gram),
         cmocka_unit_test(test_scaling),          cmocka_unit_test(test_scaled_objective),
         cmocka_unit_test(test_constant_columns), cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_balanced),         cmocka_unit_test(test_all_solvers_weigh),
         cmocka_unit_test(test_strided_rows),     cmocka_unit_test(test_starts),
         cmocka_unit_test(test_starts_follow_C),  cmocka_unit_test(test_absent_class),
         cmocka_unit_test(test_regression),       cmocka_unit_test(test_untrainable),
