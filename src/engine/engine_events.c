@@ -349,6 +349,10 @@ int64_t svi_engine_seen(const svi_engine *e) {
     return e->counters.of[SVI_COUNTER_SEEN].count;
 }
 
+uint64_t svi_engine_version(const svi_engine *e) {
+    return svs_learner_version(e->learner);
+}
+
 int64_t svi_engine_errors(const svi_engine *e) {
     return e->counters.of[SVI_COUNTER_REFUSED].count;
 }

@@ -130,6 +130,7 @@ static svs_code refit_policy_begin(struct svi_refit_policy *p, svs_learner *lear
     if (code != SVS_OK)
         return code;
     atomic_store(&p->job->cancel, false);
+    p->job->C = p->C; /* which going back to an older state may have changed */
     svi_refit_settle(p->job); /* a new snapshot has none of them */
     p->job->begun = seen;
     p->state = SVI_REFIT_COPYING;
@@ -203,6 +204,40 @@ void svi_refit_policy_reset(struct svi_refit_policy *p) {
         svi_refit_forget(p->job);
     p->have = p->serves = false;
     p->hit_count = p->hit_at = p->online = p->refit = 0;
+}
+
+/* Its snapshot is of a learner that goes. */
+static void refit_policy_give_up(struct svi_refit_policy *p, svs_learner *learner) {
+    if (p->state != SVI_REFIT_COPYING)
+        return;
+    if (p->job->snapshot.active)
+        svi_snapshot_drop(&p->job->snapshot, learner);
+    p->job->snapshot.count = 0; /* so it fails when it is run, and its end is recorded like any other */
+    p->state = SVI_REFIT_READY;
+}
+
+void svi_refit_policy_go_back(struct svi_refit_policy *p, svs_learner *learner, struct svi_refit_policy *then,
+                              svs_learner *learner_then, int64_t seen, double time) {
+    if (p->state == SVI_REFIT_OFF || then->state == SVI_REFIT_OFF)
+        return;
+    refit_policy_give_up(p, learner);
+    refit_policy_give_up(then, learner_then);
+    svi_refit_policy_reset(p);
+    struct svi_refit *job = p->job; /* a worker may have it */
+    p->job = then->job;
+    then->job = job;
+    then->state = p->state;
+    then->stale = p->stale;
+    p->state = SVI_REFIT_IDLE;
+    then->done = p->done;
+    then->failed = p->failed;
+    then->skipped = p->skipped;
+    then->overtaken = p->overtaken;
+    memcpy(then->reason, p->reason, sizeof then->reason);
+    then->next = (seen / then->every + 1) * then->every;
+    then->next_time = then->seconds > 0 ? time + then->seconds : INFINITY;
+    if (then->have)
+        then->model.version = svi_learner_take_version(learner_then);
 }
 
 bool svi_refit_policy_renew(struct svi_refit_policy *p, svs_learner *learner, int feature) {

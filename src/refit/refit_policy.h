@@ -93,6 +93,12 @@ void svi_refit_policy_move_times(struct svi_refit_policy *p, double from, double
 /* What runs goes on, for nothing: whether a worker has taken it yet must not be seen in the state. */
 void svi_refit_policy_reset(struct svi_refit_policy *p);
 
+/* The stream goes back to `then`, a policy with the same settings, and `learner_then`: makes both ready to
+ * change places as they are. A refit that runs now goes on, for nothing; one that ran then does not. The next
+ * one is due as after a change of settings; what is counted goes on. */
+void svi_refit_policy_go_back(struct svi_refit_policy *p, svs_learner *learner, struct svi_refit_policy *then,
+                              svs_learner *learner_then, int64_t seen, double time);
+
 /* Feature j has become another (svi_learner_renew): weight 0 in the refit that serves, which has a new
  * version then, and in the one that runs, for its snapshot may hold rows of before. True: the model changed.
  */

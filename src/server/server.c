@@ -141,7 +141,10 @@ static void server_sink(void *user, const struct svi_event *e) {
         fprintf(p->hooks->log, "clock: %s\n", e->as.error.reason);
         fflush(p->hooks->log);
     }
-    if (moved)
+    const bool loaded = e->topic == SVI_TOPIC_ERROR && e->as.error.code == SVS_STATE_LOADED;
+    if (loaded && p->hooks->log)
+        fprintf(p->hooks->log, "state: %s\n", e->as.error.reason);
+    if (moved || loaded)
         return;
     svi_event_log_count(&p->log, e);
     if (p->rows && e->topic == SVI_TOPIC_ERROR && p->hooks->refused && p->told++ < TOLD)

@@ -29,8 +29,10 @@ struct svi_command {
     enum svi_command_op op;
     const uint8_t *bytes;
     size_t size;
-    struct svi_item id, y; /* SVI_NIL: not there */
-    bool yes;              /* of reset: true was given */
+    struct svi_item id, y;               /* SVI_NIL: not there */
+    bool yes;                            /* of reset: true was given */
+    struct svi_item checkpoint, without; /* of load: which, and the source that is left out */
+    bool relearn;                        /* of load: true was given */
     bool has_set;
     struct svi_item set;   /* of config: its value, whatever it is */
     const uint8_t *sample; /* of score: the bytes of its value; NULL: not there */

@@ -18,7 +18,7 @@ static void repeat_all(struct fuzz_engine *f, struct input in, char *hash) {
     fuzz_go_on(f, 0, 16);
     for (uint64_t number = 0; number < 24 && input_left(&in) > 0; number++) {
         svs_error err = {SVS_OK, ""};
-        struct svi_record r = {.number = number, .kind = (int)input_take(&in, 1) % 12};
+        struct svi_record r = {.number = number, .kind = (int)input_take(&in, 1) % (SVI_RECORD_KINDS + 1)};
         const uint64_t clock = input_take(&in, 1);
         r.now = clock == 255 ? clock_of(input_take(&in, 8)) : FUZZ_NOW + (double)clock;
         r.size = (size_t)input_take(&in, 2);
