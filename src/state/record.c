@@ -91,6 +91,7 @@ svs_code svi_record_apply(svi_engine **e, struct svi_settings *s, const struct s
         return SVS_OK;
     case SVI_RECORD_CONTROL:
     case SVI_RECORD_RESET:
+    case SVI_RECORD_MODEL:
         return apply_command(*e, s, r, err);
     case SVI_RECORD_REFIT:
         return svi_engine_refit_repeat(*e, r->payload, r->size, err);

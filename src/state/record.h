@@ -22,6 +22,7 @@ enum svi_record_kind {
     SVI_RECORD_RESET, /* a control request `reset` that drops features and classes, too: one that is kept as
                          SVI_RECORD_CONTROL does not */
     SVI_RECORD_LOAD,  /* svi_load_pack: the stream went back to an older state, all of which is in it */
+    SVI_RECORD_MODEL, /* a control request `load` with a model */
     SVI_RECORD_KINDS
 };
 

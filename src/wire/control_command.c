@@ -9,7 +9,7 @@
 #include "wire/envelope.h"
 #include "wire/fields.h"
 
-enum changes { NEVER, ALWAYS, WITH_SET };
+enum changes { NEVER, ALWAYS, WITH_SET, WITH_MODEL };
 
 static const struct {
     const char *name;
@@ -26,7 +26,7 @@ static const struct {
     [SVI_COMMAND_REFIT] = {"refit", ALWAYS},
     [SVI_COMMAND_SAVE] = {"save", NEVER},
     [SVI_COMMAND_SCORE] = {"score", NEVER},
-    [SVI_COMMAND_LOAD] = {"load", NEVER}, /* a load writes a record of its own */
+    [SVI_COMMAND_LOAD] = {"load", WITH_MODEL}, /* of a checkpoint: a record of its own */
     [SVI_COMMAND_PRUNE] = {"prune", ALWAYS},
     [SVI_COMMAND_COLUMNS] = {"columns", NEVER},
 };
@@ -37,7 +37,7 @@ const char *svi_command_name(enum svi_command_op op) {
 
 bool svi_command_changes(const struct svi_command *c) {
     const enum changes changes = commands[c->op].changes;
-    return changes == ALWAYS || (changes == WITH_SET && c->has_set);
+    return changes == ALWAYS || (changes == WITH_SET && c->has_set) || (changes == WITH_MODEL && c->model);
 }
 
 /* The one that `name` is the beginning of, or that is a slip or two away: one in two letters. */
@@ -88,6 +88,9 @@ static void command_take(struct svi_command *c, struct svi_item *op, const struc
     } else if (svi_item_is(key, "set") && !c->has_set) {
         c->has_set = true;
         c->set = item;
+    } else if (svi_item_is(key, "model") && !c->model) {
+        c->model = value;
+        c->model_size = (size_t)(end - value);
     } else if (svi_item_is(key, "sample") && !c->sample) {
         c->sample = value;
         c->sample_size = (size_t)(end - value);

@@ -45,6 +45,57 @@ static json_t *request(struct life *l, const char *format, ...) {
     return speaker_reply(&out);
 }
 
+/* {op: load, model: m}. */
+static json_t *request_model(struct life *l, const svs_model *m) {
+    struct svi_bytes request = {0}, model = {0}, out = {0};
+    struct svi_pack p;
+    struct svi_control control = {
+        .engine = l->engine, .settings = &l->s, .started = NOW, .run = 1, .write_ahead = l->keeper};
+    assert_int_equal(svi_model_encode(m, NULL, 0, &model), SVS_OK);
+    svi_pack_begin(&p, &request);
+    svi_pack_map(&p, 2);
+    svi_put_text(&p, "op", "load");
+    svi_pack_key(&p, "model");
+    svi_pack_raw(&p, model.data, model.size);
+    assert_int_equal(svi_pack_end(&p), SVS_OK);
+    assert_int_equal(svi_control_handle(&control, request.data, request.size, NOW, &out), SVS_OK);
+    assert_false(control.failed);
+    svi_bytes_clear(&request);
+    svi_bytes_clear(&model);
+    return speaker_reply(&out);
+}
+
+/* The model as it is now, with its classes exchanged and its features the other way round. */
+static json_t *request_turned(struct life *l) {
+    svs_model m, t;
+    const struct svi_figure *figures;
+    int count;
+    assert_int_equal(svi_engine_model(l->engine, &m, &figures, &count, NULL), SVS_OK);
+    t = m;
+    double *W = calloc((size_t)m.rows * (size_t)m.d + 1, sizeof *W), b[8];
+    const char **names = calloc((size_t)m.d + 1, sizeof *names);
+    svs_value classes[8];
+    for (int k = 0; k < m.class_count; k++)
+        classes[k] = m.classes[m.class_count - 1 - k];
+    for (int j = 0; j < m.d; j++)
+        names[j] = m.features ? m.features[m.d - 1 - j] : NULL;
+    for (int k = 0; k < m.rows; k++) {
+        const double sign = m.rows == 1 && m.class_count == 2 ? -1 : 1;
+        b[k] = sign * m.b[m.rows - 1 - k];
+        for (int j = 0; j < m.d; j++)
+            W[k * m.d + j] = sign * m.W[(m.rows - 1 - k) * m.d + (m.features ? m.d - 1 - j : j)];
+    }
+    t.W = W;
+    t.b = b;
+    t.classes = classes;
+    t.features = m.features ? names : NULL;
+    t.schema = NULL;
+    json_t *reply = request_model(l, &t);
+    free(W);
+    free(names);
+    return reply;
+}
+
 static int64_t whole(const json_t *map, const char *key) {
     const json_t *j = json_object_get(map, key);
     if (!json_is_integer(j))
@@ -175,11 +226,13 @@ static void finish_refit(struct life *l) {
     svi_bytes_clear(&record);
 }
 
+static int models;
+
 static int walk_one(struct life *l, uint64_t *seed, int *i) {
     int64_t chosen;
     json_t *reply = NULL;
     int loads = 0;
-    switch (test_random(seed) % 12) {
+    switch (test_random(seed) % 13) {
     case 0:
         reply = request(l, "{'op': 'save'}");
         break;
@@ -208,6 +261,10 @@ static int walk_one(struct life *l, uint64_t *seed, int *i) {
     case 7:
         finish_refit(l);
         break;
+    case 8:
+        reply = request_turned(l);
+        models += json_is_true(json_object_get(reply, "ok"));
+        break;
     default:
         for (int n = 0; n < 15; n++, ++*i)
             send_one(l, *i % 5 ? "a" : "b", *i);
@@ -234,7 +291,7 @@ static void random_walks(void **state) {
         }
         test_folder_empty(l->path);
     }
-    assert_true(loads > often(60, 12));
+    assert_true(loads > often(60, 12) && models > often(4, 0));
 }
 
 /* What was learned, forgotten by a slip and learned again is as if the slip had not been; so is what a source
@@ -346,10 +403,139 @@ static void kept_ones_thin_out(void **state) {
     end(l);
 }
 
+static void scores_of(struct life *l, double out[4]) {
+    struct svi_scored scored;
+    speaker_build(&l->speaker, "{'x': {'a': 0.3, 'b': -1.7, 'd1': 1}}");
+    const struct svi_bytes *f = &l->speaker.frame;
+    assert_int_equal(svi_engine_score(l->engine, f->data, f->size, &scored, &l->error), SVS_OK);
+    assert_in_range(scored.rows, 1, 4);
+    memcpy(out, scored.scores, (size_t)scored.rows * sizeof *out);
+    svi_free(scored.scores);
+}
+
+static const char *serving(struct life *l) {
+    const struct svi_figure *f;
+    const int count = svi_engine_figures(l->engine, NOW, &f);
+    return svi_figure_find(f, count, "serving")->as.text;
+}
+
+/* A model of a file, in whatever order its classes and features are: it serves what it says, until another is
+ * asked for; no refit takes its place by itself, and a restart goes on with it. */
+static void a_model_serves(void **state) {
+    struct life *l = *state;
+    static const char *const beside[] = {"window", "50", "refit", "dcd", "refit.every", "20", NULL};
+    static const char *const types[] = {"{'x': {'a': %d, 'b': %d, 'd1': 1}, 'y': %d, 'src': 'a', 'n': %d}"};
+    double before[4], after[4];
+    char hash[SVI_HASH_TEXT];
+    for (int classes = 2; classes < 4; classes++) {
+        struct svi_receipt r;
+        l->more = beside;
+        assert_begins(l, false);
+        for (int i = 0; i < 150; i++) {
+            if (i == 100) {
+                scores_of(l, before);
+                json_t *reply = request_turned(l);
+                assert_true(json_is_true(json_object_get(reply, "ok")));
+                json_decref(reply);
+                assert_string_equal(serving(l), "loaded");
+                assert_string_equal(text_of(request(l, "{'op': 'status'}"), "serving"), "loaded");
+            }
+            speaker_build(&l->speaker, types[0], i % 7, i % 5, i % classes, i);
+            const struct svi_bytes *f = &l->speaker.frame;
+            assert_int_equal(
+                svi_write_ahead_write(l->keeper, SVI_RECORD_SOURCED, NOW, f->data, f->size, NULL), SVS_OK);
+            apply_bytes(l->engine, f->data, f->size, NOW, true, &r);
+            if (i >= 100)
+                assert_null(svi_engine_refit_take(l->engine));
+            finish_refit(l);
+        }
+        scores_of(l, after);
+        assert_memory_equal(before, after, (classes < 3 ? 1 : 3) * sizeof(double));
+        assert_int_equal(l->s.serve, SVI_SERVE_REFIT);
+        assert_int_equal(svi_engine_hash(l->engine, hash, NULL), SVS_OK);
+        end(l);
+        assert_repeats(l, hash);
+        assert_begins(l, false);
+        assert_string_equal(serving(l), "loaded");
+        save(l);
+        end(l);
+        assert_begins(l, false); /* from a checkpoint */
+        assert_string_equal(serving(l), "loaded");
+        scores_of(l, after);
+        assert_memory_equal(before, after, (classes < 3 ? 1 : 3) * sizeof(double));
+        json_decref(request(l, "{'op': 'refit'}"));
+        finish_refit(l);
+        assert_string_equal(serving(l), "refit");
+        json_decref(request_turned(l));
+        assert_string_equal(serving(l), "loaded");
+        json_decref(request(l, "{'op': 'config', 'set': {'serve': 'online'}}"));
+        send_one(l, "b", 1);
+        assert_string_equal(serving(l), "online");
+        end(l);
+        test_folder_empty(l->path);
+    }
+}
+
+static void assert_model_refused(struct life *l, const svs_model *m, const char *code, const char *says) {
+    char hash[SVI_HASH_TEXT];
+    assert_int_equal(svi_engine_hash(l->engine, hash, NULL), SVS_OK);
+    json_t *reply = request_model(l, m);
+    assert_string_equal(text_of(reply, "code"), code);
+    if (!strstr(text_of(reply, "error"), says))
+        fail_msg("%s", text_of(reply, "error"));
+    json_decref(reply);
+    assert_hash(l->engine, hash);
+}
+
+static void models_that_do_not_fit(void **state) {
+    struct life *l = *state;
+    static const char *const beside[] = {"refit", "dcd", NULL};
+    static const double W[9] = {1, 2, 3}, b[3] = {0};
+    static const char *const names[] = {"a", "b", "zz"};
+    const svs_value classes[] = {svs_int(0), svs_int(1), svs_int(2)}, others[] = {svs_int(0), svs_str("new")};
+    svs_model m = {
+        .method = "alsvm", .d = 3, .rows = 1, .class_count = 2, .W = W, .b = b, .classes = classes};
+    l->more = beside;
+    assert_begins(l, false);
+    assert_model_refused(l, &m, "unavailable", "no samples of two classes");
+    for (int i = 0; i < 4; i++) {
+        speaker_build(&l->speaker, "{'x': {'a': %d, 'b': 1, 'c': 2}, 'y': %d}", i, i % 2);
+        const struct svi_bytes *f = &l->speaker.frame;
+        assert_int_equal(svi_write_ahead_write(l->keeper, SVI_RECORD_FRAME, NOW, f->data, f->size, NULL),
+                         SVS_OK);
+        apply_bytes(l->engine, f->data, f->size, NOW, false, NULL);
+    }
+    m.features = names;
+    assert_model_refused(l, &m, "other_columns", "the feature zz");
+    m.features = NULL;
+    m.d = 2;
+    assert_model_refused(l, &m, "wrong_dimension", "2 features, the stream has 3");
+    m.d = 3;
+    m.classes = others;
+    assert_model_refused(l, &m, "bad_label", "new");
+    m.classes = classes;
+    m.class_count = m.rows = 3;
+    assert_model_refused(l, &m, "bad_label", "2 classes");
+    m.class_count = 0;
+    m.rows = 1;
+    m.task = SVS_REGRESS;
+    assert_model_refused(l, &m, "unavailable", "task regress");
+    end(l);
+    test_folder_empty(l->path);
+    l->more = NULL; /* refit none */
+    assert_begins(l, false);
+    feed(l, 10);
+    m = (svs_model){
+        .method = "alsvm", .d = 2, .rows = 1, .class_count = 2, .W = W, .b = b, .classes = classes};
+    assert_model_refused(l, &m, "unavailable", "refits are off");
+    end(l);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(weights_are_the_same), TEST(random_walks), TEST(learned_again),
-                                       TEST(refusals), TEST(kept_ones_thin_out)};
+    const struct CMUnitTest tests[] = {
+        TEST(weights_are_the_same), TEST(random_walks),   TEST(learned_again),         TEST(refusals),
+        TEST(kept_ones_thin_out),   TEST(a_model_serves), TEST(models_that_do_not_fit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
