@@ -65,7 +65,8 @@ extern "C" {
     X(CLOCK_MOVED, clock_moved, "the clock of the machine was moved; what is held has moved along")          \
     X(SOURCE_FORGOTTEN, source_forgotten,                                                                    \
       "the `src` is not known (any more) and its `n` is not 0: say hello, then go on as it says")            \
-    X(NOT_JSON, not_json, "a message on a socket begins like JSON and is not JSON")
+    X(NOT_JSON, not_json, "a message on a socket begins like JSON and is not JSON")                          \
+    X(STATE_LOADED, state_loaded, "the stream went back to an older state, or another model serves")
 
 typedef enum svs_code {
 #define X(constant, name, text) SVS_##constant,

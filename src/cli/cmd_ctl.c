@@ -7,6 +7,7 @@
 #include "client/request.h"
 #include "cli/command.h"
 #include "cli/object.h"
+#include "formats/model_any.h"
 #include "wire/json_value.h"
 #include "wire/pack.h"
 
@@ -45,14 +46,23 @@ static const char *cmd_ctl_inner(const struct cli_args *a) {
                                                                                                   : NULL;
 }
 
+/* What the switches add to a request. */
+static void cmd_ctl_switches(const struct cli_args *a, struct svi_pack *p) {
+    if (cli_has(a, "yes"))
+        svi_put_bool(p, "yes", true);
+    if (cli_has(a, "relearn"))
+        svi_put_bool(p, "relearn", true);
+    if (cli_has(a, "without-src"))
+        svi_put_text(p, "without", cli_value(a, "without-src"));
+}
+
 static svs_code cmd_ctl_build(const struct cli_args *a, struct svi_bytes *request) {
     struct svi_pack p;
-    const bool yes = cli_has(a, "yes");
+    const size_t switches = (size_t)cli_has(a, "yes") + cli_has(a, "relearn") + cli_has(a, "without-src");
     const char *inner = cmd_ctl_inner(a);
     svi_pack_begin(&p, request);
-    svi_pack_map(&p, (inner ? 2 : (size_t)a->positional_count) + yes);
-    if (yes)
-        svi_put_bool(&p, "yes", true);
+    svi_pack_map(&p, (inner ? 2 : (size_t)a->positional_count) + switches);
+    cmd_ctl_switches(a, &p);
     svi_pack_text(&p, "op");
     svi_pack_text(&p, a->positional[0]);
     if (inner) {
@@ -67,6 +77,25 @@ static svs_code cmd_ctl_build(const struct cli_args *a, struct svi_bytes *reques
     return svi_pack_end(&p);
 }
 
+/* load FILE: the model goes with the request. */
+static svs_code cmd_ctl_build_model(const char *path, struct svi_bytes *request, svs_error *err) {
+    struct svi_bytes bytes = {0};
+    svs_model *model = NULL;
+    struct svi_pack p;
+    svs_code code = svi_model_any_read(path, &bytes, &model, err);
+    if (code == SVS_OK) {
+        svi_pack_begin(&p, request);
+        svi_pack_map(&p, 2);
+        svi_put_text(&p, "op", "load");
+        svi_pack_key(&p, "model");
+        svi_pack_raw(&p, bytes.data, bytes.size);
+        code = svi_pack_end(&p);
+    }
+    svs_model_free(&model);
+    svi_bytes_clear(&bytes);
+    return code;
+}
+
 static int cmd_ctl_show(const struct cli_args *a, const struct svi_bytes *reply) {
     svs_error err;
     const int result = cli_end(a, cli_show_json(reply->data, reply->size, &err), &err);
@@ -77,14 +106,18 @@ static int cmd_ctl_show(const struct cli_args *a, const struct svi_bytes *reply)
 static int cmd_ctl_run(const struct cli_args *a) {
     struct svi_bytes request = {0}, reply = {0};
     svs_error err = {0};
-    for (int i = 1; i < a->positional_count; i++)
+    const bool load = strcmp(a->positional[0], "load") == 0,
+               file = load && a->positional_count == 2 && strncmp(a->positional[1], "checkpoint=", 11) != 0;
+    for (int i = 1; i < a->positional_count && !file; i++)
         if (!strchr(a->positional[i], '='))
             return cli_usage(a, "'%s' is not of the form key=value", a->positional[i]);
+    if ((cli_has(a, "relearn") || cli_has(a, "without-src")) && (!load || file))
+        return cli_usage(a, "--relearn and --without-src belong to load checkpoint=N");
     const bool stop = strcmp(a->positional[0], "stop") == 0;
     if (cli_has(a, "yes") && strcmp(a->positional[0], "reset") != 0)
         return cli_usage(a, "--yes belongs to reset: %s asks for no consent", a->positional[0]);
-    const double timeout = stop && !cli_has(a, "timeout") ? STOP_SECONDS : cli_number(a, "timeout");
-    svs_code code = cmd_ctl_build(a, &request);
+    const double timeout = (stop || load) && !cli_has(a, "timeout") ? STOP_SECONDS : cli_number(a, "timeout");
+    svs_code code = file ? cmd_ctl_build_model(a->positional[1], &request, &err) : cmd_ctl_build(a, &request);
     if (code == SVS_OK)
         code = client_ask(&a->settings,
                           &(struct client_question){&request, timeout, stop, cli_waiting, (void *)a}, &reply,
@@ -98,8 +131,11 @@ static int cmd_ctl_run(const struct cli_args *a) {
 }
 
 static const struct cli_option options[] = {
-    CLI_NUMBER("timeout", 0, "SECONDS", "5", 0.001, 1e6, "how long to wait for the reply; of stop 60"),
-    CLI_SWITCH("yes", 0, "with reset: consent to drop the model that a state.dir keeps"), CLI_END};
+    CLI_NUMBER("timeout", 0, "SECONDS", "5", 0.001, 1e6,
+               "how long to wait for the reply; of stop and load 60"),
+    CLI_SWITCH("yes", 0, "with reset: consent to drop the model that a state.dir keeps"),
+    CLI_SWITCH("relearn", 0, "with load checkpoint=N: learn the samples after it again"),
+    CLI_OPTION("without-src", 0, "NAME", NULL, "with --relearn: but not what this source sent"), CLI_END};
 
 const struct cli_command cli_ctl = {
     .name = "ctl",
@@ -122,7 +158,8 @@ const struct cli_command cli_ctl = {
             "  reset                forgets everything that was learned; of a kept state with --yes\n"
             "  prune                drops classes and features that no held sample has\n"
             "  stop                 ends the process\n"
-            "  load                 is known, but not possible yet\n"
+            "  load checkpoint=N    goes back to the state after record N (`state show` lists them)\n"
+            "  load FILE            lets the model of a file serve\n"
             "\n"
             "  svmstream ctl status\n"
             "  svmstream ctl label id=17 y=spam\n"
@@ -131,6 +168,7 @@ const struct cli_command cli_ctl = {
             "  svmstream ctl config alert.p=0.01 publish.every=100   # of a running process\n"
             "  svmstream ctl save                                    # a checkpoint now, with its hash\n"
             "  svmstream ctl reset --yes                             # of a kept state\n"
+            "  svmstream ctl load checkpoint=5120 --relearn          # undoes a reset\n"
             "  svmstream ctl stop                                    # returns when the addresses are free",
     .keys = "ctl curve curve.server",
     .options = options,

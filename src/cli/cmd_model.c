@@ -1,9 +1,9 @@
 /* model: a model from a file or from a running process, as a table or in other formats.
  *
  * What is looked at is always the payload of a model event: a file may be one, a process sends one, and a
- * file of `train` is encoded as one (from_training). Its bytes are kept next to the decoded model, since an
- * export as msgpack writes them as they were. show and export differ only in what they do with it: see
- * cmd_model_load and the two functions after it. */
+ * file of `train` is encoded as one (formats/model_any.h). Its bytes are kept next to the decoded model,
+ * since an export as msgpack writes them as they were. show and export differ only in what they do with it:
+ * see cmd_model_load and the two functions after it. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -13,24 +13,15 @@
 #include "client/request.h"
 #include "cli/command.h"
 #include "cli/object.h"
-#include "formats/checked_file.h"
 #include "formats/file_io.h"
-#include "formats/model_file.h"
+#include "formats/model_any.h"
+#include "formats/model_diff.h"
 #include "formats/schema_text.h"
 
 #define ASK_TIMEOUT 10 /* seconds */
 #define NAME_SIZE   (4 * SVS_NAME_MAX + 8)
 
 enum { FORMAT_JSON, FORMAT_LIBLINEAR, FORMAT_MSGPACK }; /* --format */
-
-static svs_code read_file(const char *path, struct svi_bytes *out, svs_error *err) {
-    char *bytes;
-    size_t size;
-    svs_error why;
-    svs_code code = svi_file_read(path, &bytes, &size, &why);
-    *out = (struct svi_bytes){.data = (uint8_t *)bytes, .size = size, .capacity = size};
-    return code == SVS_OK ? SVS_OK : svi_fail(err, code, "%.150s: %.300s", path, why.text);
-}
 
 /* The `model` of the reply {ok, model: {...}}. */
 static svs_code ask_process(const struct cli_args *a, struct svi_bytes *out, svs_error *err) {
@@ -126,37 +117,15 @@ static svs_code cmd_model_write(void *user, FILE *to, svs_error *err) {
     return SVS_OK;
 }
 
-/* What `train` writes is read too; its bytes become those of an event's model. */
-static svs_model *from_training(const char *path, struct svi_bytes *bytes, svs_error *err) {
-    struct svi_machine machine = {0};
-    svs_error why;
-    if (svi_machine_read(&machine, path, &why) != SVS_OK) { /* *err tells why it is no event's model */
-        if (!svi_checked_file_looks(bytes->data, bytes->size))
-            *err = why;
-        return NULL;
-    }
-    bytes->size = 0;
-    if (machine.kernel)
-        svi_fail(err, SVS_UNAVAILABLE,
-                 "%.150s is a kernel model, which has no weights to show: `svmstream predict` uses it", path);
-    else if (svi_model_encode(machine.linear, NULL, 0, bytes) != SVS_OK)
-        svi_fail_memory(err, "the model");
-    else
-        return machine.linear;
-    svi_machine_clear(&machine);
-    return NULL;
-}
-
 /* From the file that is named, else from the process at `ctl`. */
 static svs_code cmd_model_load(struct model_source *s, svs_error *err) {
     const char *path = s->args->positional_count > 1 ? s->args->positional[1] : NULL;
-    svs_code code = path ? read_file(path, &s->bytes, err) : ask_process(s->args, &s->bytes, err);
-    if (code != SVS_OK)
-        return code;
-    s->model = svs_model_decode(s->bytes.data, s->bytes.size, err);
-    if (!s->model && path && strcmp(path, "-") != 0)
-        s->model = from_training(path, &s->bytes, err);
-    return s->model ? SVS_OK : err->code;
+    if (path)
+        return svi_model_any_read(path, &s->bytes, &s->model, err);
+    svs_code code = ask_process(s->args, &s->bytes, err);
+    if (code == SVS_OK && !(s->model = svs_model_decode(s->bytes.data, s->bytes.size, err)))
+        code = err->code;
+    return code;
 }
 
 static int cmd_model_end(struct model_source *s, svs_code code, const svs_error *err) {
@@ -185,25 +154,53 @@ static int cmd_model_export(const struct cli_args *a) {
     return cmd_model_end(&s, code, &err);
 }
 
+/* As diff: 0 they are the same, 1 they differ, 2 they could not be compared. */
+static int cmd_model_diff(const struct cli_args *a) {
+    struct svi_model_side side[2] = {{0}, {0}};
+    svs_error err;
+    bool same = false;
+    svs_code code = SVS_OK;
+    for (int i = 0; i < 2 && code == SVS_OK; i++) {
+        side[i].name = a->positional[1 + i];
+        code = svi_model_any_read(side[i].name, &side[i].bytes, &side[i].model, &err);
+    }
+    if (code == SVS_OK)
+        code = svi_model_diff(side, cli_integer(a, "top"), cli_has(a, "json"), stdout, &same, &err);
+    for (int i = 0; i < 2; i++) {
+        svs_model_free(&side[i].model);
+        svi_bytes_clear(&side[i].bytes);
+    }
+    if (code != SVS_OK)
+        cli_fail(a, "%s", err.text);
+    return code != SVS_OK ? CLI_USAGE : same ? CLI_OK : CLI_FAILED;
+}
+
 static const struct cli_verb verbs[] = {{"show", cmd_model_show, "[FILE]", "top"},
                                         {"export", cmd_model_export, "[FILE]", "format output"},
+                                        {"diff", cmd_model_diff, "A B", "top json"},
                                         {NULL, NULL, NULL, NULL}};
 
 static const struct cli_option options[] = {
     CLI_OPTION("format", 0, "json|liblinear|msgpack", "json", "format of the export"),
     CLI_OPTION("output", 'o', "FILE", "-", "export to this file; - is standard output"),
-    CLI_INTEGER("top", 0, "N", "10", 0, INT32_MAX, "show the N largest weights of each class"), CLI_END};
+    CLI_INTEGER("top", 0, "N", "10", 0, INT32_MAX, "show the N largest weights of each class, or changes"),
+    CLI_SWITCH("json", 0, "the difference as one line of JSON"), CLI_END};
 
 const struct cli_command cli_model = {
     .name = "model",
-    .text = "show a model, or export it as JSON or for LIBLINEAR",
-    .usage = "show|export [FILE]",
+    .text = "show a model, export it as JSON or for LIBLINEAR, or compare two",
+    .usage = "show|export [FILE] or diff A B",
     .help =
         "FILE is the payload of a `model.` event (`svmstream eval --model-out` writes one) or what `train`\n"
         "wrote; without it, the current model of the process at `ctl` is used. Weights are in the units of\n"
         "the raw input.\n"
         "\n"
+        "diff compares two of them: classes and features of one alone, the weights that differ most, the\n"
+        "cosine of their rows, and figures side by side. Exit code 0 when they say the same of every row, 1\n"
+        "when they differ, 2 when they cannot be compared.\n"
+        "\n"
         "  svmstream model show\n"
+        "  svmstream model diff monday.msgpack today.msgpack\n"
         "  svmstream model export --format liblinear -o rain.model m.msgpack",
     .keys = "ctl curve curve.server",
     .options = options,

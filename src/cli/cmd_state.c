@@ -4,10 +4,12 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "cli/command.h"
+#include "cli/object.h"
 #include "state/recovery.h"
 
 static int64_t file_size(const struct svi_state_dir *f, const char *prefix, uint64_t number) {
@@ -16,8 +18,25 @@ static int64_t file_size(const struct svi_state_dir *f, const char *prefix, uint
     return fstatat(f->fd, svi_state_dir_name(name, prefix, number), &st, 0) == 0 ? (int64_t)st.st_size : -1;
 }
 
+/* When it was written, and after how many samples: to choose one to go back to. */
+static void print_choice(const struct svi_state_dir *f, const struct svi_checkpoint *c) {
+    const struct svi_section *core = svi_checkpoint_find(c, "engine");
+    char name[SVI_FILE_NAME], when[40] = "", seen[40] = "-";
+    struct stat st;
+    struct tm day;
+    if (core) {
+        const uint8_t *at = c->bodies.data + core->offset;
+        cli_key_text((struct cli_object){at, at + core->size}, "seen", seen, sizeof seen);
+    }
+    if (fstatat(f->fd, svi_state_dir_name(name, SVI_CHECKPOINT, c->position.number), &st, 0) == 0 &&
+        gmtime_r(&st.st_mtime, &day))
+        strftime(when, sizeof when, ", %Y-%m-%dT%H:%M:%SZ", &day);
+    printf(", %s samples%s", seen, when);
+}
+
 /* A line for each file; counts the files, and the damaged checkpoints. */
-static svs_code list_checkpoints(const struct svi_state_dir *f, int *files, int *damaged, svs_error *err) {
+static svs_code list_checkpoints(const struct svi_state_dir *f, bool choose, int *files, int *damaged,
+                                 svs_error *err) {
     uint64_t *numbers = NULL;
     int count = 0;
     svs_code code = svi_state_dir_list(f, "checkpoint", &numbers, &count, err);
@@ -28,9 +47,12 @@ static svs_code list_checkpoints(const struct svi_state_dir *f, int *files, int 
         svs_error why;
         const char *shown = svi_state_dir_name(name, "checkpoint", numbers[i]);
         if (svi_checkpoint_read(f, numbers[i], &c, &why) == SVS_OK) {
-            printf("%s  %10" PRId64 " bytes  after record %-10" PRIu64 " svmstream %s, %s, state %s\n", shown,
+            printf("%s  %10" PRId64 " bytes  after record %-10" PRIu64 " svmstream %s, %s, state %s", shown,
                    file_size(f, "checkpoint", numbers[i]), c.position.number, c.program, c.isa,
                    svi_hash_text(c.hash, hash));
+            if (choose)
+                print_choice(f, &c);
+            putchar('\n');
         } else if (file_size(f, "checkpoint", numbers[i]) >= 0) { /* else a running process has removed it */
             printf("%s  %10" PRId64 " bytes  DAMAGED: %s\n", shown, file_size(f, "checkpoint", numbers[i]),
                    why.text);
@@ -127,7 +149,7 @@ static svs_code cmd_state_verify(const struct cli_args *a, const struct svi_stat
     uint64_t records = 0;
     int files = 0;
     double difference = -1;
-    if (list_checkpoints(f, &files, damaged, err) != SVS_OK)
+    if (list_checkpoints(f, false, &files, damaged, err) != SVS_OK)
         return err->code;
     struct svi_recovery *r = svi_recovery_new(f, &o, err);
     if (!r)
@@ -152,7 +174,7 @@ static svs_code cmd_state_verify(const struct cli_args *a, const struct svi_stat
 static svs_code cmd_state_show(const struct cli_args *a, const struct svi_state_dir *f, int *damaged,
                                svs_error *err) {
     int files = 0;
-    if (list_checkpoints(f, &files, damaged, err) != SVS_OK || list_segments(f, &files, err) != SVS_OK)
+    if (list_checkpoints(f, true, &files, damaged, err) != SVS_OK || list_segments(f, &files, err) != SVS_OK)
         return err->code;
     return files > 0 ? SVS_OK : svi_fail(err, SVS_EMPTY, "no state is kept in %s", a->positional[1]);
 }
@@ -179,13 +201,15 @@ const struct cli_command cli_state = {
     .name = "state",
     .text = "show or verify a kept state",
     .usage = "show|verify DIRECTORY",
-    .help = "show      lists the checkpoints and journal segments in a directory\n"
-            "verify    reads all of them, rebuilds the model from the newest checkpoint and from the one "
-            "before, and\n"
-            "          compares; exit code 1 when something is damaged\n"
-            "\n"
-            "Both only read, also while a process writes there.\n"
-            "\n"
-            "  svmstream state verify /var/lib/pump1",
+    .help =
+        "show      lists the checkpoints and journal segments in a directory; `ctl load checkpoint=N` goes\n"
+        "          back to the one after record N\n"
+        "verify    reads all of them, rebuilds the model from the newest checkpoint and from the one "
+        "before, and\n"
+        "          compares; exit code 1 when something is damaged\n"
+        "\n"
+        "Both only read, also while a process writes there.\n"
+        "\n"
+        "  svmstream state verify /var/lib/pump1",
     .keys = "",
     .verbs = verbs};

@@ -97,6 +97,9 @@ const struct svi_setting svi_settings_table[] = {
     NUMBER("checkpoint.seconds", checkpoint_seconds, "0.25", START, 0, 1e6, "seconds",
            "processor time after which the state is written, and which a restart may have to repeat; 0 "
            "writes it at the end and after each 64 MiB of journal"),
+    INTEGER("checkpoint.keep", checkpoint_keep, "5", START, 2, 1000, "checkpoints",
+            "that are kept, to which `svmstream ctl load` can go back: the newest two, and older ones the "
+            "further apart the older they are"),
     WORD("accept-loss", accept_loss, "no", START, no_yes,
          "start although part of the kept state is damaged, with the rest of it"),
     WORD("task", task, "classify", MODEL, WORDS({"classify", SVS_CLASSIFY}, {"regress", SVS_REGRESS}),

@@ -112,6 +112,7 @@ struct svi_settings {
     int64_t journal_segment; /* bytes */
     int journal_keep;        /* enum svi_journal_keep */
     double checkpoint_seconds;
+    int64_t checkpoint_keep;
     int accept_loss;                      /* bool */
     unsigned char given[SVI_SETTING_MAX]; /* enum svi_given by row of the table */
 };

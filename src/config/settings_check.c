@@ -38,7 +38,8 @@ enum svi_fsync svi_settings_fsync(const struct svi_settings *s) {
 
 static svs_code settings_check_delivery(const struct svi_settings *s, svs_error *err) {
     static const char *const kept[] = {"journal.fsync", "journal.interval",   "journal.segment",
-                                       "journal.keep",  "checkpoint.seconds", "accept-loss"};
+                                       "journal.keep",  "checkpoint.seconds", "checkpoint.keep",
+                                       "accept-loss"};
     enum svi_delivery level = svi_settings_delivery(s);
     const char *name = svi_settings_word("delivery", (int)level);
     for (size_t i = 0; i < sizeof kept / sizeof kept[0] && !s->state_dir[0]; i++)

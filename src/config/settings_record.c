@@ -81,6 +81,24 @@ bool svi_settings_raised(const struct svi_settings *s, const struct svi_settings
     return false;
 }
 
+static void settings_record_copy(struct svi_settings *to, const struct svi_settings *from,
+                                 const struct svi_setting *row) {
+    memcpy(svi_settings_field(to, row), svi_settings_field(from, row), row->size);
+}
+
+void svi_settings_keep_limits(struct svi_settings *then, const struct svi_settings *now) {
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
+        if (row->change == SVI_CHANGE_LIMIT)
+            settings_record_copy(then, now, row);
+}
+
+void svi_settings_go_back(struct svi_settings *s, const struct svi_settings *then) {
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
+        if (row->change != SVI_CHANGE_START && row->change != SVI_CHANGE_LIVE &&
+            row->change != SVI_CHANGE_LIMIT)
+            settings_record_copy(s, then, row);
+}
+
 bool svi_settings_adopt(struct svi_settings *s, const struct svi_settings *from) {
     bool changed = false;
     for (const struct svi_setting *row = svi_settings_table; row->key; row++)

@@ -23,6 +23,11 @@ svs_code svi_settings_merge(struct svi_settings *s, const struct svi_settings *k
 /* Is a limit of `s` above that of `kept`? */
 bool svi_settings_raised(const struct svi_settings *s, const struct svi_settings *kept);
 
+/* Going back to an older state: what it is taken up with (*then: its settings; the limits are those of now),
+ * and what of it holds from then on (the rows that shape the model; all others stay as they are). */
+void svi_settings_keep_limits(struct svi_settings *then, const struct svi_settings *now);
+void svi_settings_go_back(struct svi_settings *s, const struct svi_settings *then);
+
 /* Takes the rows of SVI_CHANGE_LIVE from `from`. True: some changed. */
 bool svi_settings_adopt(struct svi_settings *s, const struct svi_settings *from);
 

@@ -623,6 +623,8 @@ svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct s
                               "method none holds no samples: only reset drops features");
     case SVI_COMMAND_REFIT:
         return svi_engine_refit(e, err);
+    case SVI_COMMAND_LOAD:
+        return svi_engine_take_model(e, c->model, c->model_size, s, now, err);
     default:
         return svi_fail(err, SVS_INVALID, "%s does not change the state", svi_command_name(c->op));
     }

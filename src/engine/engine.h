@@ -93,6 +93,15 @@ void svi_engine_move_clock(svi_engine *e, double step, double now);
  * is of time stamps). */
 bool svi_engine_ahead(const svi_engine *e, double now, double *step);
 
+/* A linear model (msgpack, svs_model_decode) takes the place of the refit and serves: the settings of the
+ * process and of the engine have serve refit from then on. Its classes must be those of the stream, in any
+ * order; its features are found by name where both have names, and what it does not have counts for nothing;
+ * else there must be as many. Reported as an error event with the code state_loaded. SVS_BAD_LABEL,
+ * SVS_OTHER_COLUMNS, SVS_WRONG_DIMENSION, SVS_UNAVAILABLE (no refits, another task), codes of
+ * svs_model_decode: nothing has changed. */
+svs_code svi_engine_take_model(svi_engine *e, const void *bytes, size_t size, struct svi_settings *s,
+                               double now, svs_error *err);
+
 /* Drops model, window, waiting samples and quality; counters, classes, features and sources stay. */
 void svi_engine_reset(svi_engine *e);
 
@@ -159,6 +168,7 @@ svs_code svi_engine_refit(svi_engine *e, svs_error *err);
 
 uint64_t svi_engine_epoch(const svi_engine *e);
 int64_t svi_engine_seen(const svi_engine *e);
+uint64_t svi_engine_version(const svi_engine *e);        /* of the online model */
 int64_t svi_engine_errors(const svi_engine *e);          /* refusals so far */
 const int64_t *svi_engine_refusals(const svi_engine *e); /* by code, SVS_CODE_COUNT of them */
 
@@ -232,6 +242,18 @@ size_t svi_engine_size(svi_engine *e);
 /* Into an engine that is new and has the settings of the checkpoint. SVS_DAMAGED, SVS_NO_MEMORY: it is fit to
  * be freed, nothing else. */
 svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_error *err);
+
+/* The state of a checkpoint of the same stream and epoch as an engine of its own, muted, with the limits of
+ * `e` and its settings that may change at any time: what svi_engine_go_back goes back to. NULL: SVS_DAMAGED,
+ * SVS_NO_MEMORY, SVS_SETTING, SVS_UNAVAILABLE (of another stream). Owner: the caller. */
+svi_engine *svi_engine_then(const svi_engine *e, const struct svi_checkpoint *c, svs_error *err);
+
+/* `e` goes back to *then, which is freed. Learner, schema, novelty, refit, quality and the settings that
+ * shape the model are those of then, the samples that wait for a label too. What goes on: epoch, sources and
+ * their numbers, the numbers of events and of samples, what is counted, engine time, and the version of the
+ * model, which is higher than any before. An alert that is open ends. `reason` is published as an error event
+ * with the code state_loaded, and the model after it. */
+void svi_engine_go_back(svi_engine *e, svi_engine **then, const char *reason, double now);
 
 /* The same engine with the limits of *s, which are higher: a new one takes its place. What may change while
  * the model lives stays as it is. On failure *e is as it was. */

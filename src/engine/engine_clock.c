@@ -7,7 +7,7 @@
 #include "engine/engine_internal.h"
 #include "learner/learner_times.h"
 
-static void move_times(struct svi_engine *e, double from, double step) {
+void svi_engine_move_times(struct svi_engine *e, double from, double step) {
     if (e->time > from)
         e->time += step;
     if (e->published_time > from)
@@ -31,11 +31,11 @@ void svi_engine_move_clock(svi_engine *e, double step, double now) {
     if (e->by_arrival) {
         if (e->event_ts == e->time)
             e->event_ts += step;
-        move_times(e, -INFINITY, step);
+        svi_engine_move_times(e, -INFINITY, step);
     }
     /* Time stamps of producers are true whatever the clock here says, unless it says that they cannot be. */
     if (e->time > now + e->s.ts_ahead)
-        move_times(e, now, now - e->time);
+        svi_engine_move_times(e, now, now - e->time);
     e->started += step;
     e->rate_since += step;
     if (step != 0)

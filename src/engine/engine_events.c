@@ -267,7 +267,9 @@ static void take_novelty(struct svi_engine *e) {
 /* Words among the figures: who serves, why the last refit failed, why there is no novelty. */
 static int put_words(const struct svi_engine *e, struct svi_figure *out) {
     const struct svi_refit_policy *b = &e->refit;
-    const char *const words[][2] = {{"serving", b->serves ? "refit" : "online"},
+    const char *const words[][2] = {{"serving", !b->serves  ? "online"
+                                                : b->loaded ? "loaded"
+                                                            : "refit"},
                                     {"refit_error", b->reason},
                                     {"novelty_error", e->novelty.reason}};
     int filled = 0;
@@ -347,6 +349,10 @@ uint64_t svi_engine_epoch(const svi_engine *e) {
 
 int64_t svi_engine_seen(const svi_engine *e) {
     return e->counters.of[SVI_COUNTER_SEEN].count;
+}
+
+uint64_t svi_engine_version(const svi_engine *e) {
+    return svs_learner_version(e->learner);
 }
 
 int64_t svi_engine_errors(const svi_engine *e) {

@@ -85,6 +85,9 @@ void svi_engine_note_held(struct svi_engine *e);
 /* What follows from svi_settings_old. */
 void svi_engine_repeat_old(struct svi_engine *e);
 
+/* The engine's times after `from` move by `step`, and those of all that it holds. */
+void svi_engine_move_times(struct svi_engine *e, double from, double step);
+
 /* Sends one event: fills in stream, epoch and seq. */
 void svi_publish(struct svi_engine *e, struct svi_event *event);
 /* Sends what an alert says. */

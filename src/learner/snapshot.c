@@ -93,3 +93,7 @@ uint64_t svi_learner_take_version(svs_learner *l) {
     l->version++; /* the online model goes on under the next one */
     return mine;
 }
+
+void svi_learner_pass_version(svs_learner *l, uint64_t version) {
+    l->version = (l->version > version ? l->version : version) + 1;
+}

@@ -40,6 +40,9 @@ void svi_snapshot_drop(struct svi_snapshot *s, svs_learner *l);
 
 void svi_snapshot_clear(struct svi_snapshot *s); /* frees */
 
+/* Versions go on after `version`, which another learner of the same stream has come to. */
+void svi_learner_pass_version(svs_learner *l, uint64_t version);
+
 /* Bytes for n rows of d features. */
 double svi_snapshot_memory(double n, int d);
 

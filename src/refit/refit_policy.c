@@ -19,6 +19,8 @@
 /* Of the window: by how much another model must be better to take over, so that it does not flap. */
 #define HOLD 0.005
 
+#define LOADED "loaded" /* method of a model that was given */
+
 svs_code svi_refit_policy_new(struct svi_refit_policy *p, const struct svi_settings *s, svs_error *err) {
     *p = (struct svi_refit_policy){.serve = s->serve,
                                    .max_features = (int)s->max_features,
@@ -72,7 +74,7 @@ void svi_refit_policy_score(struct svi_refit_policy *p, const struct svi_message
     if (!p->have)
         return;
     if (step->class_count != p->model.class_count) { /* a class has come that it does not know */
-        p->have = p->serves = false;
+        p->have = p->serves = p->loaded = false;
         p->overtaken++;
         return;
     }
@@ -130,6 +132,7 @@ static svs_code refit_policy_begin(struct svi_refit_policy *p, svs_learner *lear
     if (code != SVS_OK)
         return code;
     atomic_store(&p->job->cancel, false);
+    p->job->C = p->C;         /* which going back to an older state may have changed */
     svi_refit_settle(p->job); /* a new snapshot has none of them */
     p->job->begun = seen;
     p->state = SVI_REFIT_COPYING;
@@ -186,7 +189,8 @@ bool svi_refit_policy_step(struct svi_refit_policy *p, svs_learner *learner, int
     svs_error err;
     if (p->state == SVI_REFIT_OFF)
         return false;
-    if (refit_policy_due(p, seen, time) && refit_policy_start(p, learner, seen, &err) != SVS_OK)
+    const bool pauses = p->loaded && p->serves && p->serve == SVI_SERVE_REFIT;
+    if (refit_policy_due(p, seen, time) && !pauses && refit_policy_start(p, learner, seen, &err) != SVS_OK)
         p->skipped++;
     if (p->state == SVI_REFIT_COPYING && !p->job->snapshot.active)
         p->state = SVI_REFIT_READY;
@@ -201,8 +205,42 @@ void svi_refit_policy_reset(struct svi_refit_policy *p) {
         atomic_store(&p->job->cancel, true);
     else if (p->state == SVI_REFIT_IDLE)
         svi_refit_forget(p->job);
-    p->have = p->serves = false;
+    p->have = p->serves = p->loaded = false;
     p->hit_count = p->hit_at = p->online = p->refit = 0;
+}
+
+/* Its snapshot is of a learner that goes. */
+static void refit_policy_give_up(struct svi_refit_policy *p, svs_learner *learner) {
+    if (p->state != SVI_REFIT_COPYING)
+        return;
+    if (p->job->snapshot.active)
+        svi_snapshot_drop(&p->job->snapshot, learner);
+    p->job->snapshot.count = 0; /* so it fails when it is run, and its end is recorded like any other */
+    p->state = SVI_REFIT_READY;
+}
+
+void svi_refit_policy_go_back(struct svi_refit_policy *p, svs_learner *learner, struct svi_refit_policy *then,
+                              svs_learner *learner_then, int64_t seen, double time) {
+    if (p->state == SVI_REFIT_OFF || then->state == SVI_REFIT_OFF)
+        return;
+    refit_policy_give_up(p, learner);
+    refit_policy_give_up(then, learner_then);
+    svi_refit_policy_reset(p);
+    struct svi_refit *job = p->job; /* a worker may have it */
+    p->job = then->job;
+    then->job = job;
+    then->state = p->state;
+    then->stale = p->stale;
+    p->state = SVI_REFIT_IDLE;
+    then->done = p->done;
+    then->failed = p->failed;
+    then->skipped = p->skipped;
+    then->overtaken = p->overtaken;
+    memcpy(then->reason, p->reason, sizeof then->reason);
+    then->next = (seen / then->every + 1) * then->every;
+    then->next_time = then->seconds > 0 ? time + then->seconds : INFINITY;
+    if (then->have)
+        then->model.version = svi_learner_take_version(learner_then);
 }
 
 bool svi_refit_policy_renew(struct svi_refit_policy *p, svs_learner *learner, int feature) {
@@ -273,7 +311,38 @@ static svs_code refit_policy_adopt(struct svi_refit_policy *p, svs_learner *lear
                            .milliseconds = r->milliseconds,
                            .at = seen};
     p->have = true;
+    p->loaded = false;
     p->done++;
+    return SVS_OK;
+}
+
+svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner, const svs_model *m,
+                               int64_t seen, svs_error *err) {
+    if (p->state == SVI_REFIT_OFF)
+        return svi_fail(
+            err, SVS_UNAVAILABLE,
+            "a model takes the place of the refit, and refits are off: they need refit other than "
+            "none, a window, and task classify");
+    svs_code code = svi_refit_policy_reserve(p, m->rows, m->d, err);
+    if (code != SVS_OK)
+        return code;
+    svi_refit_policy_reset(p);
+    memcpy(p->W, m->W, (size_t)m->rows * (size_t)m->d * sizeof *p->W);
+    memcpy(p->b, m->b, (size_t)m->rows * sizeof *p->b);
+    p->model = (svs_model){.version = svi_learner_take_version(learner),
+                           .method = LOADED,
+                           .task = SVS_CLASSIFY,
+                           .d = m->d,
+                           .rows = m->rows,
+                           .class_count = m->class_count,
+                           .W = p->W,
+                           .b = p->b,
+                           .C = m->C,
+                           .window = m->window,
+                           .refit = true,
+                           .at = seen};
+    p->have = p->loaded = true;
+    p->serves = refit_should_serve(p);
     return SVS_OK;
 }
 
@@ -405,6 +474,15 @@ void svi_refit_policy_archive(struct svi_archive *a, struct svi_refit_policy *p)
     svi_archive_bool(a, "serves", &p->serves);
     if (svi_archive_check(a, p->have || !p->serves, "a refit serves, but there is none") && p->have)
         archive_refit_model(a, p);
+    /* Last, and there only while it is so: others are kept as they always were. */
+    if (!svi_archive_ok(a) || !(svi_archive_loading(a) ? svi_archive_left(a) > 0 : p->loaded))
+        return;
+    svi_archive_bool(a, LOADED, &p->loaded);
+    svi_archive_check(a, p->have || !p->loaded, "a model was given, but there is none");
+    if (svi_archive_loading(a) && svi_archive_ok(a) && p->loaded) {
+        p->model.method = LOADED;
+        p->model.refit = true;
+    }
 }
 
 void svi_refit_policy_tallies_archive(struct svi_archive *a, struct svi_refit_policy *p) {

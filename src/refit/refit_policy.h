@@ -35,6 +35,7 @@ struct svi_refit_policy {
     int64_t window; /* samples */
 
     bool have, serves;
+    bool loaded;            /* the model is no refit, but one that was given (svi_refit_policy_load) */
     svs_model model;        /* of the last refit; W, b are owned */
     double *W, *b, *scores; /* one block */
     int64_t weights, room;  /* doubles of W; of b and scores */
@@ -73,6 +74,13 @@ svs_code svi_refit_policy_start_now(struct svi_refit_policy *p, svs_learner *lea
 /* The job, once its snapshot is whole; NULL: none is. It comes back by svi_refit_policy_give. */
 struct svi_refit *svi_refit_policy_take(struct svi_refit_policy *p);
 
+/* A model takes the place of the refit's, after sample `seen`: scored beside the online model, and serving
+ * where the setting serve says refit. For as long as it does so no refit is begun but by hand. m: the classes
+ * of the stream in its order, at most its columns; W and b are copied. A refit that runs goes on, for
+ * nothing. SVS_UNAVAILABLE: refits are off; SVS_NO_MEMORY. */
+svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner, const svs_model *m,
+                               int64_t seen, svs_error *err);
+
 /* The job is back, after sample `seen`; d: columns of the stream. */
 enum svi_refit_outcome svi_refit_policy_give(struct svi_refit_policy *p, svs_learner *learner, int d,
                                              int64_t seen);
@@ -92,6 +100,12 @@ void svi_refit_policy_move_times(struct svi_refit_policy *p, double from, double
 
 /* What runs goes on, for nothing: whether a worker has taken it yet must not be seen in the state. */
 void svi_refit_policy_reset(struct svi_refit_policy *p);
+
+/* The stream goes back to `then`, a policy with the same settings, and `learner_then`: makes both ready to
+ * change places as they are. A refit that runs now goes on, for nothing; one that ran then does not. The next
+ * one is due as after a change of settings; what is counted goes on. */
+void svi_refit_policy_go_back(struct svi_refit_policy *p, svs_learner *learner, struct svi_refit_policy *then,
+                              svs_learner *learner_then, int64_t seen, double time);
 
 /* Feature j has become another (svi_learner_renew): weight 0 in the refit that serves, which has a new
  * version then, and in the one that runs, for its snapshot may hold rows of before. True: the model changed.

@@ -192,9 +192,60 @@ static svs_code op_save(struct request *r) {
     return SVS_OK;
 }
 
+static svs_code load_options_of(const struct request *r, struct svi_load_options *o) {
+    const struct svi_command *c = &r->command;
+    if (!r->control->write_ahead)
+        return svi_fail(r->err, SVS_UNAVAILABLE,
+                        "load goes back to a checkpoint of a state that is kept: start with --state.dir "
+                        "DIRECTORY");
+    if (r->control->text_rows)
+        return svi_fail(r->err, SVS_UNAVAILABLE,
+                        "load is not possible while rows of text come in: their columns have their places");
+    if (c->checkpoint.type != SVI_INT || c->checkpoint.i < 0)
+        return svi_fail(
+            r->err, SVS_WRONG_TYPE,
+            "load needs model, or checkpoint, the number of records in it (svmstream state show lists "
+            "them)");
+    if (c->without.type != SVI_ITEM_TYPE_COUNT && (c->without.type != SVI_STRING || !c->relearn))
+        return svi_fail(r->err, SVS_WRONG_TYPE,
+                        "without is the name of a source, whose samples are not learned again: it goes with "
+                        "relearn: true");
+    *o = (struct svi_load_options){.checkpoint = (uint64_t)c->checkpoint.i, .relearn = c->relearn};
+    if (c->without.type == SVI_STRING) {
+        o->without = (const char *)c->without.body;
+        o->without_length = c->without.length;
+    }
+    return SVS_OK;
+}
+
+static svs_code load_model(struct request *r) {
+    svs_code code = apply_to_engine(r, NULL);
+    if (code != SVS_OK)
+        return code;
+    reply_ok(r, 2);
+    svi_put_int(r->reply, "seen", svi_engine_seen(r->control->engine));
+    svi_put_uint(r->reply, "version", svi_engine_version(r->control->engine));
+    return SVS_OK;
+}
+
 static svs_code op_load(struct request *r) {
-    return svi_fail(r->err, SVS_NOT_SUPPORTED, "%s is known, but this version cannot do it yet",
-                    svi_command_name(r->command.op));
+    struct svi_load_options o;
+    struct svi_loaded loaded;
+    if (r->command.model)
+        return load_model(r);
+    svs_code code = load_options_of(r, &o);
+    if (code == SVS_OK)
+        code =
+            svi_write_ahead_load(r->control->write_ahead, &o, r->control->settings, r->now, &loaded, r->err);
+    if (code != SVS_OK)
+        return code;
+    reply_ok(r, 5);
+    svi_put_int(r->reply, "checkpoint", (int64_t)o.checkpoint);
+    svi_put_int(r->reply, "record", (int64_t)loaded.record);
+    svi_put_int(r->reply, "relearned", loaded.relearned);
+    svi_put_int(r->reply, "seen", svi_engine_seen(r->control->engine));
+    svi_put_uint(r->reply, "version", svi_engine_version(r->control->engine));
+    return SVS_OK;
 }
 
 static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
@@ -218,7 +269,9 @@ static svs_code require_consent(const struct request *r) {
 }
 
 static enum svi_record_kind record_kind(const struct svi_command *c) {
-    return c->op == SVI_COMMAND_RESET && !c->keeps_shape ? SVI_RECORD_RESET : SVI_RECORD_CONTROL;
+    return c->op == SVI_COMMAND_RESET && !c->keeps_shape ? SVI_RECORD_RESET
+           : c->op == SVI_COMMAND_LOAD                   ? SVI_RECORD_MODEL
+                                                         : SVI_RECORD_CONTROL;
 }
 
 static svs_code control_run(struct request *r) {

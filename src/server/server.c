@@ -38,15 +38,14 @@
 
 #define TURN_REQUESTS 64
 
-#define QUEUED        128   /* bytes of a message in a queue besides its own */
-#define QUEUE_REPLIES 4096  /* of one producer; libzmq counts in halves, and the credit is 1024 */
-#define QUEUE_CTL     64    /* requests of one client that may wait, and replies that it does not read */
-#define REQUEST_MAX   65536 /* bytes of a control request */
-#define LINGER_MS     2000  /* replies on their way out at the end */
-#define DRAIN_MS      100   /* at the end: nothing came for so long, so nothing is on its way */
-#define FREE_SECONDS  2.0 /* at the end: an address that does not become free is not waited for any longer */
-#define DRAIN_SECONDS 3.0 /* at the end: a producer that never stops is not waited for any longer */
-#define TOLD          5   /* refused rows of standard input reported in full; the others are counted */
+#define QUEUED        128  /* bytes of a message in a queue besides its own */
+#define QUEUE_REPLIES 4096 /* of one producer; libzmq counts in halves, and the credit is 1024 */
+#define QUEUE_CTL     64   /* requests of one client that may wait, and replies that it does not read */
+#define LINGER_MS     2000 /* replies on their way out at the end */
+#define DRAIN_MS      100  /* at the end: nothing came for so long, so nothing is on its way */
+#define FREE_SECONDS  2.0  /* at the end: an address that does not become free is not waited for any longer */
+#define DRAIN_SECONDS 3.0  /* at the end: a producer that never stops is not waited for any longer */
+#define TOLD          5    /* refused rows of standard input reported in full; the others are counted */
 
 struct server {
     struct svi_settings settings; /* `in`, `out`, `ctl` become the real addresses */
@@ -141,7 +140,10 @@ static void server_sink(void *user, const struct svi_event *e) {
         fprintf(p->hooks->log, "clock: %s\n", e->as.error.reason);
         fflush(p->hooks->log);
     }
-    if (moved)
+    const bool loaded = e->topic == SVI_TOPIC_ERROR && e->as.error.code == SVS_STATE_LOADED;
+    if (loaded && p->hooks->log)
+        fprintf(p->hooks->log, "state: %s\n", e->as.error.reason);
+    if (moved || loaded)
         return;
     svi_event_log_count(&p->log, e);
     if (p->rows && e->topic == SVI_TOPIC_ERROR && p->hooks->refused && p->told++ < TOLD)
@@ -482,8 +484,7 @@ static svs_code open_input(struct server *p, svs_error *err) {
 
 static svs_code open_control(struct server *p, svs_error *err) {
     struct svi_settings *s = &p->settings;
-    int64_t most = s->max_message < REQUEST_MAX ? s->max_message : REQUEST_MAX;
-    const struct svi_socket_plan plan = {"ctl", ZMQ_ROUTER, true, QUEUE_CTL, LINGER_MS, most, 0};
+    const struct svi_socket_plan plan = {"ctl", ZMQ_ROUTER, true, QUEUE_CTL, LINGER_MS, s->max_message, 0};
     if (!(p->ctl = svi_access_socket(&p->access, &plan, err)) ||
         svi_socket_attach(p->ctl, &plan, s->ctl, s->ctl, err) != SVS_OK)
         return err->code;

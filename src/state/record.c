@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "config/settings_record.h"
+#include "state/load_record.h"
 #include "wire/archive_file.h"
 
 #define STEP_MAX 1e12 /* seconds; no clock shows more */
@@ -69,6 +70,16 @@ static svs_code apply_command(svi_engine *e, struct svi_settings *s, const struc
     return code == SVS_NO_MEMORY ? code : SVS_OK;
 }
 
+static svs_code apply_load(svi_engine *e, struct svi_settings *s, const struct svi_record *r,
+                           svs_error *err) {
+    struct svi_load l = {0};
+    svs_code code = svi_load_unpack(&l, e, r->payload, r->size, err);
+    if (code == SVS_OK)
+        svi_load_apply(&l, e, s, r->now);
+    svi_load_clear(&l);
+    return code;
+}
+
 svs_code svi_record_apply(svi_engine **e, struct svi_settings *s, const struct svi_record *r,
                           struct svi_receipt *receipt, svs_error *err) {
     struct svi_envelope env;
@@ -80,6 +91,7 @@ svs_code svi_record_apply(svi_engine **e, struct svi_settings *s, const struct s
         return SVS_OK;
     case SVI_RECORD_CONTROL:
     case SVI_RECORD_RESET:
+    case SVI_RECORD_MODEL:
         return apply_command(*e, s, r, err);
     case SVI_RECORD_REFIT:
         return svi_engine_refit_repeat(*e, r->payload, r->size, err);
@@ -96,10 +108,16 @@ svs_code svi_record_apply(svi_engine **e, struct svi_settings *s, const struct s
         return SVS_OK;
     case SVI_RECORD_CLOCK:
         return apply_clock(*e, r, err);
+    case SVI_RECORD_LOAD:
+        return apply_load(*e, s, r, err);
     case SVI_RECORD_PUBLISH:
         svi_engine_publish_due(*e, r->now);
         return SVS_OK;
     default:
-        return svi_fail(err, SVS_DAMAGED, "record %" PRIu64 " is of the unknown kind %d", r->number, r->kind);
+        return svi_fail(err, r->kind < SVI_RECORD_FRAME ? SVS_DAMAGED : SVS_UNAVAILABLE,
+                        "record %" PRIu64
+                        " is of kind %d, which this version does not know: a later one wrote "
+                        "it",
+                        r->number, r->kind);
     }
 }

@@ -88,13 +88,26 @@ static svs_code recovery_load(struct recovering *w, uint64_t number, svs_error *
     return SVS_OK;
 }
 
-/* The newest or oldest sound one, if there is any. */
+/* Checkpoints from which the journal does not lead on any more, as they stand first in the list. */
+static int count_bare(const struct svi_state_dir *f, const uint64_t *numbers, int count) {
+    uint64_t *segments = NULL;
+    int segment_count = 0, bare = 0;
+    if (svi_state_dir_list(f, "journal", &segments, &segment_count, NULL) == SVS_OK && segment_count > 0)
+        while (bare < count - 1 && numbers[bare] < segments[0])
+            bare++;
+    svi_free(segments);
+    return bare;
+}
+
+/* The newest sound one, or the oldest from which the journal leads on, if there is any. */
 static svs_code load_sound(struct recovering *w, svs_error *err) {
     uint64_t *numbers = NULL;
     int count = 0;
     svs_code code = svi_state_dir_list(w->dir, "checkpoint", &numbers, &count, err);
-    for (int i = 0; i < count && code == SVS_OK && !w->r->checkpointed; i++) {
-        code = recovery_load(w, numbers[w->o->from == SVI_FROM_OLDEST ? i : count - 1 - i], err);
+    const bool oldest = w->o->from == SVI_FROM_OLDEST;
+    for (int i = oldest ? count_bare(w->dir, numbers, count) : 0;
+         i < count && code == SVS_OK && !w->r->checkpointed; i++) {
+        code = recovery_load(w, numbers[oldest ? i : count - 1 - i], err);
         if (code != SVS_DAMAGED && code != SVS_SETTING && code != SVS_IO)
             continue;
         if (w->o->log)
@@ -161,6 +174,12 @@ static svs_code recovery_apply(struct recovering *w, const struct svi_record *re
         svi_engine_publish_by_engine_time(w->r->engine, record->kind == SVI_RECORD_START);
     if (code != SVS_OK || (w->o->with && theirs))
         return code;
+    if (w->o->with && record->kind == SVI_RECORD_LOAD)
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "at record %" PRIu64
+                        " the stream went back to an older state, which is one of the settings of then: "
+                        "--until %" PRIu64 " ends before it",
+                        record->number, record->number);
     svi_journal_reader_found(w->reader, &found);
     if (found.lost)
         svi_engine_allow_gaps(w->r->engine, true);

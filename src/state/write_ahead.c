@@ -22,7 +22,7 @@
 #include "config/settings_record.h"
 #include "base/worker.h"
 
-#define KEPT             2                  /* checkpoints */
+#define NEEDED           2 /* checkpoints that a restart may need, with the journal after them */
 #define JOURNAL_MOST     (64 * 1024 * 1024) /* bytes between checkpoints, however little work they were */
 #define LOOK_SECONDS     0.005              /* between two looks whether a sync has ended */
 #define STALL_SHARE      0.05               /* of the time may go into taking checkpoints */
@@ -35,6 +35,7 @@ struct svi_write_ahead {
     svi_journal *journal;
     svi_engine *engine;
     bool keep_all;
+    int64_t keep; /* checkpoints */
     bool always;  /* every commit is synced, so whatever took effect is on disk */
     double every; /* seconds of work between checkpoints, 0 = none */
     double work;  /* since the last */
@@ -63,16 +64,35 @@ struct svi_write_ahead {
 
 /* ---- checkpoints */
 
-/* All but the newest two go, then the part of the journal that only they needed: for good, since a checkpoint
- * that a power cut brought back without its journal would make the directory a damaged one. */
+/* Which of these, in ascending order, goes first: never one that a restart may need, nor the oldest, but
+ * where what it leaves open is smallest for how long ago it is. So the distances grow with the age. */
+static int write_ahead_spare(const uint64_t *numbers, int count) {
+    int spare = 0;
+    double least = INFINITY;
+    for (int i = 1; i < count - NEEDED; i++) {
+        const double gap = (double)(numbers[i + 1] - numbers[i - 1]),
+                     age = (double)(numbers[count - 1] - numbers[i]) + 1;
+        if (gap / age < least) {
+            least = gap / age;
+            spare = i;
+        }
+    }
+    return spare;
+}
+
+/* Checkpoints that are too many go, then the part of the journal before the newest two: for good, since a
+ * checkpoint that a power cut brought back without its journal would make the directory a damaged one. */
 static svs_code clear_away(svi_write_ahead *w, svs_error *err) {
     uint64_t *numbers = NULL;
     int count = 0;
     svs_code code = svi_state_dir_list(&w->dir, "checkpoint", &numbers, &count, err);
-    if (code == SVS_OK)
-        code = svi_state_dir_clear(&w->dir, "checkpoint", numbers, count - KEPT, err);
-    if (code == SVS_OK && !w->keep_all && count >= KEPT)
-        code = svi_journal_trim(&w->dir, numbers[count - KEPT], w->checkpoint.position.segment, err);
+    while (code == SVS_OK && count > w->keep) {
+        const int spare = write_ahead_spare(numbers, count);
+        code = svi_state_dir_clear(&w->dir, "checkpoint", numbers + spare, 1, err);
+        memmove(numbers + spare, numbers + spare + 1, (size_t)(--count - spare) * sizeof *numbers);
+    }
+    if (code == SVS_OK && !w->keep_all && count >= NEEDED)
+        code = svi_journal_trim(&w->dir, numbers[count - NEEDED], w->checkpoint.position.segment, err);
     svi_free(numbers);
     return code;
 }
@@ -184,12 +204,18 @@ static void end_generation(svi_write_ahead *w) {
     svi_engine_set_fsync_generation(w->engine, w->fsync_generation, w->fsync_generation_durable);
 }
 
-svs_code svi_write_ahead_save(svi_write_ahead *w, uint64_t *record, char *hash, svs_error *err) {
+/* What runs in the background has ended. */
+static svs_code write_ahead_settled(svi_write_ahead *w, svs_error *err) {
     svs_code code = SVS_OK;
     if (svi_worker_wait(w->fsync_thread)) /* if it failed, no later sync would hear of it */
         code = end_sync(w, err);
     if (svi_worker_wait(w->checkpoint_thread) && !made_room(w) && code == SVS_OK)
         code = unless_full(end_checkpoint(w, err));
+    return code;
+}
+
+svs_code svi_write_ahead_save(svi_write_ahead *w, uint64_t *record, char *hash, svs_error *err) {
+    svs_code code = write_ahead_settled(w, err);
     w->waits = false; /* a newer one takes its place */
     if (code == SVS_OK && (code = svi_journal_sync(w->journal, err)) == SVS_OK)
         end_generation(w);
@@ -201,6 +227,32 @@ svs_code svi_write_ahead_save(svi_write_ahead *w, uint64_t *record, char *hash, 
         *record = w->newest;
     if (code == SVS_OK && hash)
         svi_hash_text(w->checkpoint.hash, hash);
+    return code;
+}
+
+/* The record of it is on disk before it takes effect: from then on a restart needs nothing that is older. */
+svs_code svi_write_ahead_load(svi_write_ahead *w, const struct svi_load_options *o, struct svi_settings *s,
+                              double now, struct svi_loaded *out, svs_error *err) {
+    struct svi_load l = {0};
+    struct svi_bytes payload = {0};
+    *out = (struct svi_loaded){.record = svi_journal_position(w->journal).number};
+    svs_code code = write_ahead_settled(w, err);
+    if (code == SVS_OK)
+        code = svi_load_prepare(&l, &w->dir, w->engine, o, out->record, err);
+    if (code == SVS_OK)
+        code = svi_load_pack(&l, &payload, err);
+    if (code == SVS_OK)
+        code = svi_write_ahead_write(w, SVI_RECORD_LOAD, now, payload.data, payload.size, err);
+    svi_bytes_clear(&payload);
+    if (code == SVS_OK)
+        svi_journal_release(w->journal);
+    if (code == SVS_OK && (code = svi_journal_sync(w->journal, err)) == SVS_OK)
+        end_generation(w);
+    if (code == SVS_OK) {
+        out->relearned = l.relearned;
+        svi_load_apply(&l, w->engine, s, now);
+    }
+    svi_load_clear(&l);
     return code;
 }
 
@@ -436,6 +488,7 @@ svi_write_ahead *svi_write_ahead_open(struct svi_settings *s, svi_sink *sink, vo
     w->fsync_generation = 1;
     w->keep_all = s->journal_keep == SVI_JOURNAL_KEEP_ALL;
     w->every = s->checkpoint_seconds;
+    w->keep = s->checkpoint_keep;
     svs_code code = svi_state_dir_open(&w->dir, s->state_dir, true, err);
     if (code == SVS_OK && (!(w->checkpoint_thread = svi_worker_new(&checkpoint_task, err)) ||
                            !(w->fsync_thread = svi_worker_new(&fsync_task, err))))

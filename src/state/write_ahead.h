@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 
+#include "state/load.h"
 #include "state/record.h"
 
 typedef struct svi_write_ahead svi_write_ahead;
@@ -72,6 +73,16 @@ int svi_write_ahead_fd(const svi_write_ahead *w); /* readable: the same, now */
 /* A checkpoint of now, on disk when it returns. *record: after how many records; hash: SVI_HASH_TEXT bytes,
  * may be NULL. SVS_DISK_FULL, SVS_IO, SVS_NO_MEMORY. */
 svs_code svi_write_ahead_save(svi_write_ahead *w, uint64_t *record, char *hash, svs_error *err);
+
+/* The stream goes back to a checkpoint that is kept (svi_load_prepare), on disk when it returns; *s: the
+ * settings of the process. Codes of svi_load_prepare and svi_load_pack, SVS_DISK_FULL: nothing has changed;
+ * SVS_IO: the process must end. */
+struct svi_loaded {
+    uint64_t record;   /* the number of its record */
+    int64_t relearned; /* samples */
+};
+svs_code svi_write_ahead_load(svi_write_ahead *w, const struct svi_load_options *o, struct svi_settings *s,
+                              double now, struct svi_loaded *out, svs_error *err);
 
 /* Bytes at most, besides the engine: *share of the size of its state, and *fixed; turn: bytes of the messages
  * that are written together. */

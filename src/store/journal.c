@@ -170,6 +170,11 @@ svs_code svi_journal_sync_end(svi_journal *j, struct svi_journal_sync *s, svs_er
 
 /* ---- gathering */
 
+void svi_journal_release(svi_journal *j) {
+    if (j->gathered.size == 0)
+        svi_bytes_clear(&j->gathered);
+}
+
 void svi_journal_abort(svi_journal *j) {
     j->gathered.size = 0;
     j->header = 0;

@@ -128,6 +128,9 @@ svs_code svi_journal_write(svi_journal *j, svs_error *err);
 /* Drops what was gathered and not committed. */
 void svi_journal_abort(svi_journal *j);
 
+/* Nothing is gathered: gives back the room of a large record. */
+void svi_journal_release(svi_journal *j);
+
 /* Makes everything committed durable now, whatever the policy. */
 svs_code svi_journal_sync(svi_journal *j, svs_error *err);
 

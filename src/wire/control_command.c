@@ -9,19 +9,26 @@
 #include "wire/envelope.h"
 #include "wire/fields.h"
 
-enum changes { NEVER, ALWAYS, WITH_SET };
+enum changes { NEVER, ALWAYS, WITH_SET, WITH_MODEL };
 
 static const struct {
     const char *name;
     enum changes changes;
 } commands[SVI_COMMAND_COUNT] = {
-    [SVI_COMMAND_STATUS] = {"status", NEVER},  [SVI_COMMAND_CONFIG] = {"config", WITH_SET},
-    [SVI_COMMAND_MODEL] = {"model", NEVER},    [SVI_COMMAND_PUBLISH] = {"publish", ALWAYS},
-    [SVI_COMMAND_FORGET] = {"forget", ALWAYS}, [SVI_COMMAND_LABEL] = {"label", ALWAYS},
-    [SVI_COMMAND_RESET] = {"reset", ALWAYS},   [SVI_COMMAND_STOP] = {"stop", NEVER},
-    [SVI_COMMAND_REFIT] = {"refit", ALWAYS},   [SVI_COMMAND_SAVE] = {"save", NEVER},
-    [SVI_COMMAND_SCORE] = {"score", NEVER},    [SVI_COMMAND_LOAD] = {"load", NEVER},
-    [SVI_COMMAND_PRUNE] = {"prune", ALWAYS},   [SVI_COMMAND_COLUMNS] = {"columns", NEVER},
+    [SVI_COMMAND_STATUS] = {"status", NEVER},
+    [SVI_COMMAND_CONFIG] = {"config", WITH_SET},
+    [SVI_COMMAND_MODEL] = {"model", NEVER},
+    [SVI_COMMAND_PUBLISH] = {"publish", ALWAYS},
+    [SVI_COMMAND_FORGET] = {"forget", ALWAYS},
+    [SVI_COMMAND_LABEL] = {"label", ALWAYS},
+    [SVI_COMMAND_RESET] = {"reset", ALWAYS},
+    [SVI_COMMAND_STOP] = {"stop", NEVER},
+    [SVI_COMMAND_REFIT] = {"refit", ALWAYS},
+    [SVI_COMMAND_SAVE] = {"save", NEVER},
+    [SVI_COMMAND_SCORE] = {"score", NEVER},
+    [SVI_COMMAND_LOAD] = {"load", WITH_MODEL}, /* of a checkpoint: a record of its own */
+    [SVI_COMMAND_PRUNE] = {"prune", ALWAYS},
+    [SVI_COMMAND_COLUMNS] = {"columns", NEVER},
 };
 
 const char *svi_command_name(enum svi_command_op op) {
@@ -30,7 +37,7 @@ const char *svi_command_name(enum svi_command_op op) {
 
 bool svi_command_changes(const struct svi_command *c) {
     const enum changes changes = commands[c->op].changes;
-    return changes == ALWAYS || (changes == WITH_SET && c->has_set);
+    return changes == ALWAYS || (changes == WITH_SET && c->has_set) || (changes == WITH_MODEL && c->model);
 }
 
 /* The one that `name` is the beginning of, or that is a slip or two away: one in two letters. */
@@ -49,8 +56,7 @@ static svs_code unknown_command(const char *name, svs_error *err) {
     char all[200] = "";
     int count = 0;
     for (int i = 0; i < SVI_COMMAND_COUNT; i++)
-        if (i != SVI_COMMAND_LOAD) /* which cannot be done yet */
-            names[count++] = commands[i].name;
+        names[count++] = commands[i].name;
     names[count] = NULL;
     for (int i = 0; i < count; i++)
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", names[i]);
@@ -71,11 +77,20 @@ static void command_take(struct svi_command *c, struct svi_item *op, const struc
         c->id = item;
     } else if (svi_item_is(key, "y") && c->y.type == SVI_ITEM_TYPE_COUNT) {
         c->y = item;
+    } else if (svi_item_is(key, "checkpoint") && c->checkpoint.type == SVI_ITEM_TYPE_COUNT) {
+        c->checkpoint = item;
+    } else if (svi_item_is(key, "without") && c->without.type == SVI_ITEM_TYPE_COUNT) {
+        c->without = item;
+    } else if (svi_item_is(key, "relearn")) {
+        c->relearn = item.type == SVI_BOOL && item.i != 0;
     } else if (svi_item_is(key, "yes")) {
         c->yes = item.type == SVI_BOOL && item.i != 0;
     } else if (svi_item_is(key, "set") && !c->has_set) {
         c->has_set = true;
         c->set = item;
+    } else if (svi_item_is(key, "model") && !c->model) {
+        c->model = value;
+        c->model_size = (size_t)(end - value);
     } else if (svi_item_is(key, "sample") && !c->sample) {
         c->sample = value;
         c->sample_size = (size_t)(end - value);
@@ -85,7 +100,8 @@ static void command_take(struct svi_command *c, struct svi_item *op, const struc
 svs_code svi_command_read(struct svi_command *c, const void *bytes, size_t size, svs_error *err) {
     char name[40];
     struct svi_item map, key, op = {.type = SVI_ITEM_TYPE_COUNT}; /* not met yet */
-    *c = (struct svi_command){.bytes = bytes, .size = size, .id = op, .y = op};
+    *c = (struct svi_command){
+        .bytes = bytes, .size = size, .id = op, .y = op, .checkpoint = op, .without = op};
     svs_code code = svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, err);
     if (code != SVS_OK)
         return code;

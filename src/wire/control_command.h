@@ -29,12 +29,16 @@ struct svi_command {
     enum svi_command_op op;
     const uint8_t *bytes;
     size_t size;
-    struct svi_item id, y; /* SVI_NIL: not there */
-    bool yes;              /* of reset: true was given */
+    struct svi_item id, y;               /* SVI_NIL: not there */
+    bool yes;                            /* of reset: true was given */
+    struct svi_item checkpoint, without; /* of load: which, and the source that is left out */
+    bool relearn;                        /* of load: true was given */
     bool has_set;
     struct svi_item set;   /* of config: its value, whatever it is */
     const uint8_t *sample; /* of score: the bytes of its value; NULL: not there */
     size_t sample_size;
+    const uint8_t *model; /* of load: likewise */
+    size_t model_size;
     bool keeps_shape; /* of reset: features and classes stay, as in old journals and where rows of text come
                          in; not in the bytes */
 };

@@ -253,7 +253,7 @@ static void test_what_cannot_be_done(void **unused) {
     speaker_open(&f, NULL);
     refused(&f, "{'op': 'refit'}", SVS_UNAVAILABLE, "refit");
     refused(&f, "{'op': 'save'}", SVS_UNAVAILABLE, "save");
-    refused(&f, "{'op': 'load'}", SVS_NOT_SUPPORTED, "load");
+    refused(&f, "{'op': 'load', 'checkpoint': 1}", SVS_UNAVAILABLE, "state.dir");
     refused(&f, "{'op': 'stauts'}", SVS_UNKNOWN_OP, "'status'");
     refused(&f, "{'op': 'forgett'}", SVS_UNKNOWN_OP, "'forget'");
     refused(&f, "{'op': '\\u0007\\u00e4'}", SVS_UNKNOWN_OP, "\\x07");

@@ -1,0 +1,102 @@
+/* Going back: the state of an older checkpoint takes the place of what the stream has learned since. */
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "config/settings_record.h"
+#include "engine/engine_internal.h"
+#include "learner/snapshot.h"
+#include "store/checkpoint_file.h"
+
+/* What goes back; all else of an engine goes on. */
+#define MEMBER(name)                                                                                         \
+    { offsetof(struct svi_engine, name), sizeof(((struct svi_engine *)0)->name) }
+static const struct {
+    size_t offset, size;
+} goes_back[] = {MEMBER(learner),       MEMBER(metrics),         MEMBER(refit),     MEMBER(novelty),
+                 MEMBER(quality_stage), MEMBER(schema),          MEMBER(columns),   MEMBER(gaps),
+                 MEMBER(carried),       MEMBER(names),           MEMBER(name_room), MEMBER(name_count),
+                 MEMBER(means),         MEMBER(columns_of_model)};
+
+static void exchange_bytes(void *one, void *other, size_t size) {
+    uint8_t *a = one, *b = other;
+    for (size_t i = 0; i < size; i++) {
+        const uint8_t byte = a[i];
+        a[i] = b[i];
+        b[i] = byte;
+    }
+}
+
+static svs_code check_then(const struct svi_engine *e, const struct svi_engine *then, svs_error *err) {
+    if ((e->refit.state == SVI_REFIT_OFF) != (then->refit.state == SVI_REFIT_OFF))
+        return svi_fail(err, SVS_UNAVAILABLE, "refits were %s then: start with refit %s to go back",
+                        then->refit.state == SVI_REFIT_OFF ? "off" : "on",
+                        then->refit.state == SVI_REFIT_OFF ? "none" : "as it was");
+    return SVS_OK;
+}
+
+static svs_code load_then(const struct svi_engine *e, const struct svi_checkpoint *c, struct svi_settings *s,
+                          svi_engine **then, svs_error *err) {
+    svs_code code = svi_settings_unpack(s, "the settings of then", c->settings.data, c->settings.size, err);
+    if (code == SVS_OK)
+        svi_settings_keep_limits(s, &e->s);
+    if (code == SVS_OK && !(*then = svi_engine_new(s, e->epoch, e->sink, e->user, err)))
+        return err->code;
+    if (code != SVS_OK)
+        return code;
+    svi_engine_mute(*then, true);
+    code = svi_engine_load(*then, c, err);
+    if (code == SVS_OK)
+        code = check_then(e, *then, err);
+    svi_engine_publish_by_engine_time(*then, false);
+    if (code == SVS_OK)
+        svi_engine_configure(*then, &e->s);
+    return code;
+}
+
+svi_engine *svi_engine_then(const svi_engine *e, const struct svi_checkpoint *c, svs_error *err) {
+    svi_engine *then = NULL;
+    if (c->epoch != e->epoch || strcmp(c->stream, e->s.stream) != 0) {
+        svi_fail(err, SVS_UNAVAILABLE, "it is a state of another stream, or of another epoch of this one");
+        return NULL;
+    }
+    struct svi_settings *s = svi_alloc(sizeof *s);
+    svs_code code = s ? load_then(e, c, s, &then, err) : svi_fail_memory(err, "the settings");
+    svi_free(s);
+    if (code != SVS_OK)
+        svi_engine_free(&then);
+    return then;
+}
+
+/* No alert is open after it: those of then have ended since, or end now. What is counted goes on. */
+static void end_alerts(struct svi_engine *e, struct svi_engine *then) {
+    struct svi_alert_report report;
+    struct svi_alert *alert = &then->novelty.alert;
+    if (svi_novelty_stage_end(&e->novelty, e->s.stream, "the stream went back to an older state", &report))
+        svi_publish_alert(e, &report);
+    alert->open = false;
+    alert->lasted = 0;
+    alert->closed = fmax(alert->closed, e->novelty.alert.closed);
+    alert->opened = e->novelty.alert.opened;
+    alert->suppressed = e->novelty.alert.suppressed;
+    then->novelty.judged = false;
+}
+
+void svi_engine_go_back(svi_engine *e, svi_engine **then, const char *reason, double now) {
+    struct svi_engine *t = *then;
+    const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    if (t->time > e->time) /* the clock was moved back since */
+        svi_engine_move_times(t, -INFINITY, e->time - t->time);
+    end_alerts(e, t);
+    svi_learner_pass_version(t->learner, svs_learner_version(e->learner));
+    svi_refit_policy_go_back(&e->refit, e->learner, &t->refit, t->learner, seen, e->time);
+    for (size_t i = 0; i < sizeof goes_back / sizeof *goes_back; i++)
+        exchange_bytes((char *)e + goes_back[i].offset, (char *)t + goes_back[i].offset, goes_back[i].size);
+    svi_settings_go_back(&e->s, &t->s);
+    e->published_version = 0;
+    svi_publish_error(e, SVS_STATE_LOADED, reason, NULL, 0, now);
+    svi_engine_publish_model(e, true);
+    svi_engine_free(then);
+}

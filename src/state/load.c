@@ -1,0 +1,150 @@
+/* Going back to a checkpoint: read, perhaps followed by what came after it, packed as a record, applied.
+ *
+ * What is learned again are the samples, labels and forgets of the journal, in an engine of its own that
+ * tells nothing. Left out are commands that change the stream as a whole (reset, prune, config, earlier
+ * loads) and refits, which are of other samples then: that is how such a command is undone. The record holds
+ * the result, so nothing of it is done again when the journal is applied. */
+#include "state/load.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "linalg/kernels.h"
+#include "state/recovery.h"
+#include "svmstream/svmstream.h"
+
+#define LISTED 12 /* checkpoints in an error text */
+
+/* ---- a checkpoint */
+
+static svs_code refuse_checkpoint(const struct svi_state_dir *dir, uint64_t wanted, svs_error *err) {
+    uint64_t *numbers = NULL;
+    int count = 0;
+    char list[SVS_ERROR_TEXT / 2] = "";
+    (void)svi_state_dir_list(dir, SVI_CHECKPOINT, &numbers, &count, NULL);
+    for (int i = count > LISTED ? count - LISTED : 0; i < count; i++) {
+        const size_t at = strlen(list);
+        snprintf(list + at, sizeof list - at, "%s%" PRIu64, at ? ", " : "", numbers[i]);
+    }
+    svi_free(numbers);
+    return svi_fail(err, SVS_UNAVAILABLE,
+                    "there is no checkpoint %" PRIu64
+                    "; there %s %s (checkpoint.keep says how many are kept)",
+                    wanted, count == 1 ? "is" : "are", count ? list : "none");
+}
+
+static bool load_listed(const struct svi_state_dir *dir, uint64_t wanted) {
+    uint64_t *numbers = NULL;
+    int count = 0;
+    bool found = false;
+    (void)svi_state_dir_list(dir, SVI_CHECKPOINT, &numbers, &count, NULL);
+    for (int i = 0; i < count; i++)
+        found = found || numbers[i] == wanted;
+    svi_free(numbers);
+    return found;
+}
+
+static svs_code load_checkpoint(struct svi_load *l, const struct svi_state_dir *dir, const svi_engine *e,
+                                uint64_t number, struct svi_checkpoint *c, svs_error *err) {
+    if (!load_listed(dir, number))
+        return refuse_checkpoint(dir, number, err);
+    svs_code code = svi_checkpoint_read(dir, number, c, err);
+    if (code != SVS_OK) /* SVS_IO would end the process, whose own files are fine */
+        return err->code = code == SVS_IO ? SVS_DAMAGED : code;
+    if (!(l->then = svi_engine_then(e, c, err)))
+        return err->code;
+    if (strcmp(c->program, svs_version()) != 0 || strcmp(c->isa, svi_kernels_get(SVS_ISA_BEST)->name) != 0)
+        svi_engine_rebuild(l->then);
+    return SVS_OK;
+}
+
+/* ---- what came after it */
+
+static bool load_of_source(const struct svi_envelope *env, const struct svi_load_options *o) {
+    return o->without && env->has_src && env->src_good && env->src_length == o->without_length &&
+           memcmp(env->src, o->without, o->without_length) == 0;
+}
+
+/* Is this record one that is learned again? */
+static bool load_repeats(const struct svi_record *r, const struct svi_load_options *o) {
+    struct svi_envelope env;
+    struct svi_command c;
+    switch (r->kind) {
+    case SVI_RECORD_FRAME:
+    case SVI_RECORD_SOURCED:
+        svi_envelope_read(&env, r->payload, r->size);
+        return !load_of_source(&env, o);
+    case SVI_RECORD_CONTROL:
+        return svi_command_read(&c, r->payload, r->size, NULL) == SVS_OK &&
+               (c.op == SVI_COMMAND_LABEL || c.op == SVI_COMMAND_FORGET);
+    case SVI_RECORD_CLOCK:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Are the records from this one on still there? */
+static svs_code load_check_journal(const struct svi_state_dir *dir, uint64_t first, uint64_t end,
+                                   svs_error *err) {
+    uint64_t *numbers = NULL;
+    int count = 0;
+    svs_code code = svi_state_dir_list(dir, SVI_JOURNAL, &numbers, &count, err);
+    const uint64_t oldest = code == SVS_OK && count > 0 ? numbers[0] : end;
+    svi_free(numbers);
+    if (oldest > first)
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "the records %" PRIu64 " to %" PRIu64
+                        " cannot be learned again, for they are not kept any more: load without relearn, and "
+                        "start with journal.keep all from now on",
+                        first, oldest - 1);
+    return SVS_OK;
+}
+
+static svs_code load_relearn(struct svi_load *l, const struct svi_state_dir *dir,
+                             const struct svi_load_options *o, const struct svi_checkpoint *c, uint64_t end,
+                             svs_error *err) {
+    const struct svi_journal_reader_options how = {.epoch = c->epoch, .largest = SVI_RECORD_LARGEST};
+    const int64_t before = svi_engine_seen(l->then);
+    enum svi_journal_read what = SVI_JOURNAL_END;
+    struct svi_record r;
+    svs_code code = load_check_journal(dir, c->position.number, end, err);
+    svi_journal_reader *reader = code == SVS_OK ? svi_journal_reader_new(dir, &c->position, &how, err) : NULL;
+    if (!reader)
+        return err->code = err->code == SVS_IO ? SVS_DAMAGED : err->code;
+    while (code == SVS_OK && (what = svi_journal_read(reader, &r, err)) == SVI_JOURNAL_RECORD &&
+           r.number < end)
+        if (load_repeats(&r, o))
+            code = svi_record_apply(&l->then, NULL, &r, NULL, err);
+    if (what == SVI_JOURNAL_FAIL)
+        code = err->code == SVS_IO ? SVS_DAMAGED : err->code;
+    svi_journal_reader_free(&reader);
+    if (code == SVS_OK && svi_engine_out_of_memory(l->then))
+        code = svi_fail(err, SVS_NO_MEMORY, "memory ran out for the samples that are learned again");
+    l->relearned = svi_engine_seen(l->then) - before;
+    return code;
+}
+
+svs_code svi_load_prepare(struct svi_load *l, const struct svi_state_dir *dir, const svi_engine *e,
+                          const struct svi_load_options *o, uint64_t end, svs_error *err) {
+    struct svi_checkpoint c = {0};
+    svs_error local;
+    err = err ? err : &local;
+    svs_code code = load_checkpoint(l, dir, e, o->checkpoint, &c, err);
+    const int64_t seen = code == SVS_OK ? svi_engine_seen(l->then) : 0;
+    if (code == SVS_OK && o->relearn)
+        code = load_relearn(l, dir, o, &c, end, err);
+    svi_checkpoint_clear(&c);
+    const size_t size = (size_t)snprintf(l->reason, sizeof l->reason,
+                                         "the stream went back after sample %" PRId64
+                                         " to the state after record %" PRIu64 " (sample %" PRId64 ")",
+                                         svi_engine_seen(e), o->checkpoint, seen);
+    if (o->relearn)
+        snprintf(l->reason + size, sizeof l->reason - size,
+                 "; %" PRId64 " samples after it were learned again", l->relearned);
+    if (code != SVS_OK)
+        svi_load_clear(l);
+    return code;
+}

@@ -1,0 +1,96 @@
+#include "state/load_record.h"
+
+#include <stdio.h>
+
+#include "base/fail.h"
+#include "config/settings_record.h"
+#include "store/checkpoint_file.h"
+#include "wire/archive_file.h"
+
+#define LARGEST ((size_t)1 << 30) /* bytes of a state that a record can hold */
+
+void svi_load_clear(struct svi_load *l) {
+    svi_engine_free(&l->then);
+}
+
+static void load_archive_bytes(struct svi_archive *a, const char *name, struct svi_bytes *b) {
+    char key[SVI_KEY_MAX];
+    int64_t size = (int64_t)b->size;
+    snprintf(key, sizeof key, "%s size", name);
+    svi_archive_int64(a, key, &size, 0, (int64_t)LARGEST);
+    if (!svi_archive_ok(a))
+        return;
+    if (svi_archive_loading(a)) {
+        if (!svi_archive_check(a, size <= svi_archive_left(a), "a state is truncated"))
+            return;
+        if (svi_bytes_reserve(b, (size_t)size + 1) != SVS_OK) {
+            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a state");
+            return;
+        }
+        b->size = (size_t)size;
+    }
+    svi_archive_bytes(a, name, b->data, size);
+}
+
+static void load_archive_sections(struct svi_archive *a, struct svi_checkpoint *c) {
+    char key[SVI_KEY_MAX];
+    size_t offset = 0;
+    svi_archive_int(a, "sections", &c->sections, 0, SVI_SECTIONS_MAX);
+    for (int i = 0; i < c->sections && svi_archive_ok(a); i++) {
+        struct svi_section *s = &c->section[i];
+        int64_t size = (int64_t)s->size;
+        svi_archive_text(a, svi_archive_key(key, "section", i), s->name, sizeof s->name);
+        svi_archive_int64(a, svi_archive_key(key, "bytes", i), &size, 0,
+                          (int64_t)(c->bodies.size > offset ? c->bodies.size - offset : 0));
+        s->offset = offset;
+        s->size = (size_t)size;
+        offset += s->size;
+    }
+}
+
+static void load_archive(struct svi_archive *a, struct svi_load *l, struct svi_checkpoint *c) {
+    svi_archive_text(a, "reason", l->reason, sizeof l->reason);
+    svi_archive_int64(a, "relearned", &l->relearned, 0, INT64_MAX / 4);
+    svi_archive_uint64(a, "epoch", &c->epoch);
+    load_archive_bytes(a, "settings", &c->settings);
+    load_archive_bytes(a, "state", &c->bodies);
+    load_archive_sections(a, c);
+}
+
+svs_code svi_load_pack(struct svi_load *l, struct svi_bytes *out, svs_error *err) {
+    struct svi_archive_out to;
+    struct svi_checkpoint c = {0};
+    const size_t size = svi_engine_size(l->then);
+    if (size > LARGEST)
+        return svi_fail(err, SVS_TOO_LARGE,
+                        "that state has %zu bytes, and a record of the journal at most %zu: a smaller window "
+                        "or fewer features make a smaller one",
+                        size, LARGEST);
+    svs_code code = svi_engine_save(l->then, &c, err);
+    if (code == SVS_OK) {
+        svi_archive_out_begin(&to, out, "load", err);
+        load_archive(&to.archive, l, &c);
+        code = svi_archive_out_end(&to);
+    }
+    svi_checkpoint_clear(&c);
+    return code;
+}
+
+svs_code svi_load_unpack(struct svi_load *l, const svi_engine *e, const void *bytes, size_t size,
+                         svs_error *err) {
+    struct svi_archive_in from;
+    struct svi_checkpoint c = {0};
+    svi_archive_in_begin(&from, bytes, size, "load", err);
+    snprintf(c.stream, sizeof c.stream, "%s", svi_engine_settings(e)->stream);
+    load_archive(&from.archive, l, &c);
+    svs_code code = svi_archive_in_end(&from);
+    if (code == SVS_OK && !(l->then = svi_engine_then(e, &c, err)))
+        code = err->code;
+    svi_checkpoint_clear(&c);
+    return code;
+}
+
+void svi_load_apply(struct svi_load *l, svi_engine *e, struct svi_settings *s, double now) {
+    svi_engine_go_back(e, &l->then, l->reason, now);
+    svi_settings_go_back(s, svi_engine_settings(e));
+}
