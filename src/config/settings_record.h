@@ -23,7 +23,7 @@ svs_code svi_settings_merge(struct svi_settings *s, const struct svi_settings *k
 /* Is a limit of `s` above that of `kept`? */
 bool svi_settings_raised(const struct svi_settings *s, const struct svi_settings *kept);
 
-/* Takes the rows of SVI_CHANGE_LIVE from `from`. True: some changed. */
+/* Takes the rows that may change at any time from `from`. True: some changed. */
 bool svi_settings_adopt(struct svi_settings *s, const struct svi_settings *from);
 
 #endif

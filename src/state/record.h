@@ -19,8 +19,10 @@ enum svi_record_kind {
     SVI_RECORD_CLOCK,     /* svi_record_pack_clock: the arrival clock was moved */
     SVI_RECORD_BEGIN,     /* svi_settings_pack: a process began with these settings */
     SVI_RECORD_PUBLISH,   /* nothing: publish.seconds were over; model and stats were published */
-    SVI_RECORD_RESET /* a control request `reset` that drops features and classes, too: one that is kept as
-                        SVI_RECORD_CONTROL does not */
+    SVI_RECORD_RESET, /* a control request `reset` that drops features and classes, too: one that is kept as
+                         SVI_RECORD_CONTROL does not */
+    SVI_RECORD_CONFIG /* a control request `config` that may change all that may change at any time: one that
+                         is kept as SVI_RECORD_CONTROL only rows of SVI_CHANGE_LIVE */
 };
 
 /* By how many seconds. SVS_NO_MEMORY. */
