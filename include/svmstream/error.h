@@ -66,7 +66,10 @@ extern "C" {
     X(SOURCE_FORGOTTEN, source_forgotten,                                                                    \
       "the `src` is not known (any more) and its `n` is not 0: say hello, then go on as it says")            \
     X(NOT_JSON, not_json, "a message on a socket begins like JSON and is not JSON")                          \
-    X(STATE_LOADED, state_loaded, "the stream went back to an older state, or another model serves")
+    X(STATE_LOADED, state_loaded, "the stream went back to an older state, or another model serves")         \
+    X(CONFIG_CHANGED, config_changed,                                                                        \
+      "settings were changed while the stream runs; the model is made again from what is held, or novelty "  \
+      "begins again")
 
 typedef enum svs_code {
 #define X(constant, name, text) SVS_##constant,

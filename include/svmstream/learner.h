@@ -174,6 +174,26 @@ SVS_API svs_code svs_learner_forget(svs_learner *l, svs_value id, double time, i
 /* Drops model, window and waiting samples; options, classes and features stay. Version and counters go on. */
 SVS_API void svs_learner_reset(svs_learner *l);
 
+/* Other options, from now on: C, window, window_seconds, forget, scale, rule, labels_ttl, labels_max. The
+ * model is made again from what is held: bit for bit as a new learner with these options, the same features
+ * (of them the same unscaled) and the same classes in their order would have it, to which the labelled
+ * samples held were given in their order, with their times, ids and weights. So of a smaller window the
+ * newest stay, and a larger one fills up as samples come. Samples that wait go on waiting, with the scores
+ * that they have; of more than labels_max the newest. Version and counters go on.
+ *
+ * Window 0 holds no samples: from a window to 0 all that is held is learned, and stays for good. With window
+ * 0 only C and scale can change, exactly, for which the sums are enough; everything else of the model once
+ * nothing is in it (svs_learner_reset). Costs what learning the samples cost, and as long as it takes the
+ * memory of a second learner.
+ *
+ * Failing (nothing is changed): SVS_SETTING (options that contradict each other; other task, max_features,
+ * max_classes or isa), SVS_UNAVAILABLE (window 0, see above), SVS_NO_MEMORY, and codes of svs_learner_step
+ * (a sample that cannot be computed with among the others that are left). */
+SVS_API svs_code svs_learner_configure(svs_learner *l, const svs_options *o, svs_error *err);
+
+/* Could they be had now, as far as is known without trying? SVS_OK, or a code of svs_learner_configure. */
+SVS_API svs_code svs_learner_configurable(const svs_learner *l, const svs_options *o, svs_error *err);
+
 /* Scores a raw row without learning it; scores: room for svs_learner_rows values. x: d values. */
 SVS_API void svs_learner_scores(svs_learner *l, const double *x, double *scores);
 SVS_API int svs_learner_rows(const svs_learner *l);

@@ -47,6 +47,8 @@ static svs_code config_merge_kept(struct svi_settings *s, svs_error *err) {
         return code;
     struct svi_recovery *r = svi_recovery_new(&f, &o, err);
     code = r ? svi_settings_merge(s, &r->settings, err) : err->code == SVS_EMPTY ? SVS_OK : err->code;
+    if (r && code == SVS_OK)
+        code = svi_engine_configurable(r->engine, s, err);
     svi_recovery_free(&r);
     svi_state_dir_close(&f);
     return code;

@@ -1,6 +1,7 @@
 /* ctl: one control request, its reply as JSON. */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,8 @@
 #include "wire/json_value.h"
 #include "wire/pack.h"
 
-#define STOP_SECONDS 60 /* a last checkpoint may be large */
+#define STOP_SECONDS   60  /* a last checkpoint may be large */
+#define CONFIG_SECONDS 600 /* a model may be made again from millions of samples */
 
 /* 7 is an integer, 0.5 a number, [1, 2] and {"a": 1} are JSON; "7" (with the quotes) and everything else a
  * string. */
@@ -96,10 +98,34 @@ static svs_code cmd_ctl_build_model(const char *path, struct svi_bytes *request,
     return code;
 }
 
+/* For people, beside the reply: what has changed, and what it took. */
+static void cmd_ctl_tell_changes(struct cli_object reply) {
+    char key[80], from[80], to[80];
+    const struct cli_object changed = cli_key(reply, "changed"), samples = cli_key(reply, "relearned");
+    const struct svi_item map = cli_item(changed);
+    const uint8_t *at = map.body;
+    if (map.type != SVI_MAP)
+        return;
+    for (uint32_t i = 0; i < map.length; i++) {
+        cli_scalar((struct cli_object){at, changed.end}, key, sizeof key);
+        svi_walk(&at, changed.end, SVI_WALK_MAX);
+        const struct cli_object pair = {at, changed.end};
+        svi_walk(&at, changed.end, SVI_WALK_MAX);
+        fprintf(stderr, "%s: %s -> %s\n", key, cli_key_text(pair, "from", from, sizeof from),
+                cli_key_text(pair, "to", to, sizeof to));
+    }
+    if (map.length == 0)
+        fprintf(stderr, "nothing has changed\n");
+    if (samples.at)
+        fprintf(stderr, "the model was made again from %s samples\n", cli_scalar(samples, to, sizeof to));
+}
+
 static int cmd_ctl_show(const struct cli_args *a, const struct svi_bytes *reply) {
     svs_error err;
     const int result = cli_end(a, cli_show_json(reply->data, reply->size, &err), &err);
     const struct cli_object map = {reply->data, reply->data + reply->size};
+    if (result == CLI_OK && !a->quiet)
+        cmd_ctl_tell_changes(map);
     return result == CLI_OK && cli_key(map, "error").at ? CLI_FAILED : result;
 }
 
@@ -116,7 +142,11 @@ static int cmd_ctl_run(const struct cli_args *a) {
     const bool stop = strcmp(a->positional[0], "stop") == 0;
     if (cli_has(a, "yes") && strcmp(a->positional[0], "reset") != 0)
         return cli_usage(a, "--yes belongs to reset: %s asks for no consent", a->positional[0]);
-    const double timeout = (stop || load) && !cli_has(a, "timeout") ? STOP_SECONDS : cli_number(a, "timeout");
+    const bool sets = a->positional_count > 1 && strcmp(a->positional[0], "config") == 0;
+    const double timeout = cli_has(a, "timeout") ? cli_number(a, "timeout")
+                           : stop || load        ? STOP_SECONDS
+                           : sets                ? CONFIG_SECONDS
+                                                 : cli_number(a, "timeout");
     svs_code code = file ? cmd_ctl_build_model(a->positional[1], &request, &err) : cmd_ctl_build(a, &request);
     if (code == SVS_OK)
         code = client_ask(&a->settings,
@@ -132,7 +162,7 @@ static int cmd_ctl_run(const struct cli_args *a) {
 
 static const struct cli_option options[] = {
     CLI_NUMBER("timeout", 0, "SECONDS", "5", 0.001, 1e6,
-               "how long to wait for the reply; of stop and load 60"),
+               "how long to wait for the reply; of stop and load 60, of config with settings 600"),
     CLI_SWITCH("yes", 0, "with reset: consent to drop the model that a state.dir keeps"),
     CLI_SWITCH("relearn", 0, "with load checkpoint=N: learn the samples after it again"),
     CLI_OPTION("without-src", 0, "NAME", NULL, "with --relearn: but not what this source sent"), CLI_END};
@@ -141,35 +171,36 @@ const struct cli_command cli_ctl = {
     .name = "ctl",
     .text = "send one request to a running process",
     .usage = "OPERATION [KEY=VALUE...]",
-    .help = "Sends one request to the address `ctl` and prints the reply as JSON; exit code 1 when it is an\n"
-            "error. Values that look like numbers are sent as numbers, [...] and {...} as what they are in\n"
-            "JSON; \"7\" with its quotes is sent as a string.\n"
-            "\n"
-            "  status               all figures\n"
-            "  config [KEY=VALUE..] the settings, or sets some of the running process\n"
-            "  model                the model as it is now\n"
-            "  columns              what the columns are, their values that were missing\n"
-            "  publish              publishes model and stats now\n"
-            "  score x=...          what the model says of a sample, which is not learned\n"
-            "  label id=... y=...   the label of a sample that waits for it\n"
-            "  forget id=...        removes a sample\n"
-            "  refit                solves the window again in the background\n"
-            "  save                 a checkpoint now, with its hash\n"
-            "  reset                forgets everything that was learned; of a kept state with --yes\n"
-            "  prune                drops classes and features that no held sample has\n"
-            "  stop                 ends the process\n"
-            "  load checkpoint=N    goes back to the state after record N (`state show` lists them)\n"
-            "  load FILE            lets the model of a file serve\n"
-            "\n"
-            "  svmstream ctl status\n"
-            "  svmstream ctl label id=17 y=spam\n"
-            "  svmstream ctl forget id='\"7\"'\n"
-            "  svmstream ctl score x='[21.5, 40]'                    # or x='{\"temp\": 21.5}'\n"
-            "  svmstream ctl config alert.p=0.01 publish.every=100   # of a running process\n"
-            "  svmstream ctl save                                    # a checkpoint now, with its hash\n"
-            "  svmstream ctl reset --yes                             # of a kept state\n"
-            "  svmstream ctl load checkpoint=5120 --relearn          # undoes a reset\n"
-            "  svmstream ctl stop                                    # returns when the addresses are free",
+    .help =
+        "Sends one request to the address `ctl` and prints the reply as JSON; exit code 1 when it is an\n"
+        "error. Values that look like numbers are sent as numbers, [...] and {...} as what they are in\n"
+        "JSON; \"7\" with its quotes is sent as a string.\n"
+        "\n"
+        "  status               all figures\n"
+        "  config [KEY=VALUE..] the settings, or sets some of the running process, all or none: with\n"
+        "                       C, window, forget, scale, method or class.weight the model is made again\n"
+        "                       from the samples held; what changed is told on standard error\n"
+        "  model                the model as it is now\n"
+        "  columns              what the columns are, their values that were missing\n"
+        "  publish              publishes model and stats now\n"
+        "  score x=...          what the model says of a sample, which is not learned\n"
+        "  label id=... y=...   the label of a sample that waits for it\n"
+        "  forget id=...        removes a sample\n"
+        "  refit                solves the window again in the background\n"
+        "  save                 a checkpoint now, with its hash\n"
+        "  reset                forgets everything that was learned; of a kept state with --yes\n"
+        "  prune                drops classes and features that no held sample has\n"
+        "  stop                 ends the process\n"
+        "  load                 is known, but not possible yet\n"
+        "\n"
+        "  svmstream ctl status\n"
+        "  svmstream ctl label id=17 y=spam\n"
+        "  svmstream ctl forget id='\"7\"'\n"
+        "  svmstream ctl score x='[21.5, 40]'                    # or x='{\"temp\": 21.5}'\n"
+        "  svmstream ctl config C=10 window=5000                 # of a running process\n"
+        "  svmstream ctl save                                    # a checkpoint now, with its hash\n"
+        "  svmstream ctl reset --yes                             # of a kept state\n"
+        "  svmstream ctl stop                                    # returns when the addresses are free",
     .keys = "ctl curve curve.server",
     .options = options,
     .run = cmd_ctl_run};

@@ -151,11 +151,20 @@ enum svi_setting_type {
 
 /* When a setting may change. A kept state records the rows of all classes but the first. */
 enum svi_change_class {
-    SVI_CHANGE_START, /* at a start, to any value */
-    SVI_CHANGE_LIVE,  /* at any time: between two samples by `ctl config`, or at a start */
-    SVI_CHANGE_LIMIT, /* at a start, to a higher value */
-    SVI_CHANGE_MODEL  /* never: another value makes another model */
+    SVI_CHANGE_START,   /* at a start, to any value */
+    SVI_CHANGE_LIVE,    /* at any time: between two samples by `ctl config`, or at a start */
+    SVI_CHANGE_LIMIT,   /* at a start, to a higher value */
+    SVI_CHANGE_MODEL,   /* never: another value makes another model */
+    SVI_CHANGE_ONWARD,  /* at any time; it holds from then on */
+    SVI_CHANGE_RELEARN, /* at any time; the model is made again from the samples held */
+    SVI_CHANGE_RENEW    /* at any time; novelty begins from nothing */
 };
+
+/* The last three could not change before there was SVI_RECORD_CONFIG (state/record.h): what was recorded then
+ * is refused again when it is repeated. */
+static inline bool svi_change_any_time(enum svi_change_class c) {
+    return c == SVI_CHANGE_LIVE || c >= SVI_CHANGE_ONWARD;
+}
 
 /* An allowed word and its C constant (of a choice or an integer). */
 struct svi_word {

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -24,7 +25,7 @@ static const char *setting_text(const struct svi_item *item, char *out, size_t s
 }
 
 static svs_code change_one(struct svi_settings *s, const struct svi_item *name, const struct svi_item *value,
-                           svs_error *err) {
+                           bool before, svs_error *err) {
     char key[64], text[SVI_TEXT_MAX];
     if (name->type != SVI_STRING)
         return svi_fail(err, SVS_WRONG_TYPE, "set is a map of settings: its keys are strings");
@@ -32,19 +33,72 @@ static svs_code change_one(struct svi_settings *s, const struct svi_item *name, 
     const struct svi_setting *row = svi_settings_row(key);
     if (!row)
         return svi_settings_unknown(key, err);
-    if (row->change == SVI_CHANGE_MODEL)
+    if (row->change == SVI_CHANGE_MODEL || (before && row->change >= SVI_CHANGE_ONWARD))
         return svi_fail(
             err, SVS_SETTING,
             "%s cannot be changed while the model lives: start a new one with it (in another state.dir)",
             key);
-    if (row->change != SVI_CHANGE_LIVE)
+    if (!svi_change_any_time(row->change))
         return svi_fail(err, SVS_SETTING, "%s can only be set at a start: end the process and give --%s", key,
                         key);
     return svi_settings_set(s, key, setting_text(value, text, sizeof text), err);
 }
 
+bool svi_settings_differ(const struct svi_settings *a, const struct svi_settings *b,
+                         const struct svi_setting *row) {
+    char one[SVI_FEATURES_MAX], other[SVI_FEATURES_MAX];
+    svi_settings_value(a, row, one, sizeof one);
+    svi_settings_value(b, row, other, sizeof other);
+    return strcmp(one, other) != 0;
+}
+
+bool svi_settings_differ_in(const struct svi_settings *a, const struct svi_settings *b,
+                            enum svi_change_class of) {
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
+        if (row->change == of && svi_settings_differ(a, b, row))
+            return true;
+    return false;
+}
+
+char *svi_settings_differences(const struct svi_settings *a, const struct svi_settings *b, char *out,
+                               size_t size) {
+    char one[SVI_FEATURES_MAX], other[SVI_FEATURES_MAX];
+    size_t length = 0;
+    out[0] = '\0';
+    for (const struct svi_setting *row = svi_settings_table; row->key && length < size; row++)
+        if (row->change >= SVI_CHANGE_ONWARD && svi_settings_differ(a, b, row))
+            length += (size_t)snprintf(out + length, size - length, "%s%s %.40s -> %.40s", length ? ", " : "",
+                                       row->key, svi_settings_value(a, row, one, sizeof one),
+                                       svi_settings_value(b, row, other, sizeof other));
+    return out;
+}
+
+/* A classifier comes and goes with its state alone, and without one nothing of it has a meaning. */
+static svs_code change_check_method(const struct svi_settings *s, const struct svi_settings *changed,
+                                    svs_error *err) {
+    const bool none = s->method == SVI_METHOD_NONE;
+    if (none != (changed->method == SVI_METHOD_NONE))
+        return svi_fail(
+            err, SVS_SETTING,
+            "method can change between alsvm and falsvm only: start a new state with method %s (in "
+            "another state.dir)",
+            svi_settings_word("method", changed->method));
+    if (none && svi_settings_differ_in(s, changed, SVI_CHANGE_RELEARN))
+        return svi_fail(
+            err, SVS_SETTING,
+            "C, window, window.seconds, forget, scale and class.weight are of the classifier, which "
+            "method none does not have");
+    return SVS_OK;
+}
+
+svs_code svi_settings_change_allowed(const struct svi_settings *s, const struct svi_settings *changed,
+                                     svs_error *err) {
+    svs_code code = svi_settings_check(changed, err);
+    return code == SVS_OK ? change_check_method(s, changed, err) : code;
+}
+
 svs_code svi_settings_change(struct svi_settings *s, const struct svi_item *set, const uint8_t *end,
-                             svs_error *err) {
+                             bool before, svs_error *err) {
     struct svi_item name, value;
     if (set->type != SVI_MAP)
         return svi_fail(err, SVS_WRONG_TYPE, "set is a map of settings and their values");
@@ -58,10 +112,10 @@ svs_code svi_settings_change(struct svi_settings *s, const struct svi_item *set,
         svi_walk(&at, end, SVI_WALK_MAX);
         svi_item_read(at, &value);
         svi_walk(&at, end, SVI_WALK_MAX);
-        code = change_one(changed, &name, &value, err);
+        code = change_one(changed, &name, &value, before, err);
     }
     if (code == SVS_OK)
-        code = svi_settings_check(changed, err);
+        code = svi_settings_change_allowed(s, changed, err);
     if (code == SVS_OK)
         svi_settings_adopt(s, changed);
     svi_free(changed);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "config/settings_change.h"
 
 #define NOT_RECORDED (-1) /* see svi_settings_old, svi_settings_without_words, svi_settings_uncalibrated */
 
@@ -26,14 +27,6 @@ svs_code svi_settings_unpack(struct svi_settings *s, const char *from, const voi
     svs_code code = svi_settings_read(s, from, bytes, size, err);
     memset(s->given, 0, sizeof s->given);
     return code;
-}
-
-static bool settings_record_same(const struct svi_settings *a, const struct svi_settings *b,
-                                 const struct svi_setting *row) {
-    char one[SVI_FEATURES_MAX], other[SVI_FEATURES_MAX];
-    svi_settings_value(a, row, one, sizeof one);
-    svi_settings_value(b, row, other, sizeof other);
-    return strcmp(one, other) == 0;
 }
 
 static svs_code settings_record_refuse(const struct svi_settings *s, const struct svi_settings *kept,
@@ -64,7 +57,7 @@ svs_code svi_settings_merge(struct svi_settings *s, const struct svi_settings *k
     for (const struct svi_setting *row = svi_settings_table; row->key; row++) {
         const bool given = svi_settings_given(s, row);
         const bool recorded = settings_record_has(kept, row);
-        if (row->change == SVI_CHANGE_MODEL && given && recorded && !settings_record_same(s, kept, row))
+        if (row->change == SVI_CHANGE_MODEL && given && recorded && svi_settings_differ(s, kept, row))
             return settings_record_refuse(s, kept, row, "", err);
         if (row->change == SVI_CHANGE_LIMIT && given && settings_record_lower(s, kept, row))
             return settings_record_refuse(s, kept, row, " and can only be raised", err);
@@ -99,10 +92,16 @@ void svi_settings_go_back(struct svi_settings *s, const struct svi_settings *the
             settings_record_copy(s, then, row);
 }
 
+void svi_settings_adopt_live(struct svi_settings *s, const struct svi_settings *from) {
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
+        if (row->change == SVI_CHANGE_LIVE)
+            settings_record_copy(s, from, row);
+}
+
 bool svi_settings_adopt(struct svi_settings *s, const struct svi_settings *from) {
     bool changed = false;
     for (const struct svi_setting *row = svi_settings_table; row->key; row++)
-        if (row->change == SVI_CHANGE_LIVE && !settings_record_same(s, from, row)) {
+        if (svi_change_any_time(row->change) && svi_settings_differ(s, from, row)) {
             memcpy(svi_settings_field(s, row), svi_settings_field(from, row), row->size);
             changed = true;
         }

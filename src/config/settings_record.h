@@ -28,7 +28,10 @@ bool svi_settings_raised(const struct svi_settings *s, const struct svi_settings
 void svi_settings_keep_limits(struct svi_settings *then, const struct svi_settings *now);
 void svi_settings_go_back(struct svi_settings *s, const struct svi_settings *then);
 
-/* Takes the rows of SVI_CHANGE_LIVE from `from`. True: some changed. */
+/* Takes the rows of SVI_CHANGE_LIVE from `from`. */
+void svi_settings_adopt_live(struct svi_settings *s, const struct svi_settings *from);
+
+/* Takes the rows that may change at any time from `from`. True: some changed. */
 bool svi_settings_adopt(struct svi_settings *s, const struct svi_settings *from);
 
 #endif

@@ -23,6 +23,7 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "config/settings_change.h"
+#include "config/settings_record.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_held.h"
 #include "wire/decode.h"
@@ -48,20 +49,18 @@ void svi_engine_free(svi_engine **e) {
     *e = NULL;
 }
 
-static int64_t metrics_window(const struct svi_settings *s) {
+int64_t svi_engine_metrics_window(const struct svi_settings *s) {
     if (s->window < 1)
         return SVI_METRICS_WINDOW;
     return s->window < SVI_METRICS_LONG ? s->window : SVI_METRICS_LONG;
 }
 
-static svs_code new_carried(struct svi_engine *e, svs_error *err) {
-    if (e->s.missing != SVI_MISSING_CARRY)
-        return SVS_OK;
-    e->carried = svi_alloc_array((size_t)e->s.max_features, sizeof *e->carried);
-    if (!e->carried)
+svs_code svi_engine_new_carried(double **carried, int max_features, svs_error *err) {
+    *carried = svi_alloc_array((size_t)max_features, sizeof **carried);
+    if (!*carried)
         return svi_fail_memory(err, "the last values of the features");
-    for (int j = 0; j < e->s.max_features; j++)
-        e->carried[j] = NAN;
+    for (int j = 0; j < max_features; j++)
+        (*carried)[j] = NAN;
     return SVS_OK;
 }
 
@@ -82,12 +81,14 @@ static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
     svi_settings_schema(&e->s, &schema);
     return svi_schema_init(&e->schema, &schema, err) == SVS_OK &&
            svi_columns_init(&e->columns, (int)e->s.max_features, err) == SVS_OK &&
-           new_carried(e, err) == SVS_OK && svi_publish_reserve(e, e->schema.shape.d, err) == SVS_OK &&
+           (e->s.missing != SVI_MISSING_CARRY ||
+            svi_engine_new_carried(&e->carried, (int)e->s.max_features, err) == SVS_OK) &&
+           svi_publish_reserve(e, e->schema.shape.d, err) == SVS_OK &&
            svi_refit_policy_new(&e->refit, &e->s, err) == SVS_OK &&
            svi_novelty_stage_new(&e->novelty, &e->s, err) == SVS_OK &&
            svi_quality_stage_new(&e->quality_stage, &e->s, err) == SVS_OK &&
            (e->learner = svs_learner_new(&o, e->schema.shape.d, err)) &&
-           (e->metrics = svi_metrics_new(o.task, metrics_window(&e->s), o.max_classes, err)) &&
+           (e->metrics = svi_metrics_new(o.task, svi_engine_metrics_window(&e->s), o.max_classes, err)) &&
            (e->sources = svi_sources_new(e->s.max_sources, err));
 }
 
@@ -129,9 +130,9 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
     struct svi_schema_options schema;
     svi_settings_schema(s, &schema);
     return sizeof(struct svi_engine) + svi_schema_memory(&schema, d) + svs_learner_memory(&o, d, classes) +
-           svi_metrics_memory(o.task, metrics_window(s), o.max_classes) + svi_sources_memory(s->max_sources) +
-           svi_novelty_stage_memory(s, d) + svi_quality_stage_memory(s) + (double)s->max_features * column +
-           d * name;
+           svi_metrics_memory(o.task, svi_engine_metrics_window(s), o.max_classes) +
+           svi_sources_memory(s->max_sources) + svi_novelty_stage_memory(s, d) + svi_quality_stage_memory(s) +
+           (double)s->max_features * column + d * name;
 }
 
 double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
@@ -597,15 +598,30 @@ static svs_code engine_command_sample(svi_engine *e, const struct svi_command *c
                                       : svi_engine_forget(e, id, now, count, err);
 }
 
+/* All or nothing: the process's settings follow the engine's. */
+static svs_code engine_command_config(svi_engine *e, const struct svi_command *c, struct svi_settings *s,
+                                      double now, int *count, svs_error *err) {
+    struct svi_configured done = {.samples = -1};
+    struct svi_settings *changed = svi_alloc(sizeof *changed);
+    if (!changed)
+        return svi_fail_memory(err, "the settings");
+    *changed = *s;
+    svs_code code = svi_settings_change(changed, &c->set, c->bytes + c->size, c->before, err);
+    if (code == SVS_OK)
+        code = svi_engine_configure(e, changed, now, &done, err);
+    if (code == SVS_OK)
+        svi_settings_adopt(s, changed);
+    if (count)
+        *count = (int)done.samples;
+    svi_free(changed);
+    return code;
+}
+
 svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct svi_settings *s, double now,
                             int *count, svs_error *err) {
-    svs_code code;
     switch (c->op) {
     case SVI_COMMAND_CONFIG:
-        code = svi_settings_change(s, &c->set, c->bytes + c->size, err);
-        if (code == SVS_OK)
-            svi_engine_configure(e, s);
-        return code;
+        return engine_command_config(e, c, s, now, count, err);
     case SVI_COMMAND_PUBLISH:
         svi_engine_publish_model(e, true);
         svi_engine_publish_stats(e, now);
@@ -634,6 +650,10 @@ svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct s
 
 struct svi_refit *svi_engine_refit_take(svi_engine *e) {
     return svi_refit_policy_take(&e->refit);
+}
+
+bool svi_engine_refit_left(svi_engine *e, const struct svi_refit *job) {
+    return svi_refit_policy_left(&e->refit, job);
 }
 
 void svi_engine_refit_give(svi_engine *e) {

@@ -77,8 +77,8 @@ svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, 
 
 /* A control command that changes the state (svi_command_changes): forget, label, reset, prune, refit,
  * publish, config with set. *s: the settings of the process, which `config` changes too. The same call
- * applies it when it comes and when a recovery repeats it. *count as svi_engine_forget. Codes of the
- * functions of their names. */
+ * applies it when it comes and when a recovery repeats it. *count as svi_engine_forget; of config the samples
+ * that the model was made again from, or -1. Codes of the functions of their names. */
 svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct svi_settings *s, double now,
                             int *count, svs_error *err);
 
@@ -160,6 +160,11 @@ svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *e
 struct svi_refit *svi_engine_refit_take(svi_engine *e);
 void svi_engine_refit_give(svi_engine *e);
 
+/* Has the problem changed while this refit was away? Then it does not come back: it is freed, and not
+ * recorded.
+ */
+bool svi_engine_refit_left(svi_engine *e, const struct svi_refit *job);
+
 /* Runs a refit that is ready at once, on this thread, and gives it back. */
 void svi_engine_refit_here(svi_engine *e);
 
@@ -176,8 +181,21 @@ const int64_t *svi_engine_refusals(const svi_engine *e); /* by code, SVS_CODE_CO
 
 const struct svi_settings *svi_engine_settings(const svi_engine *e);
 
-/* Takes over the settings that may change while the model lives; the others of *s are not looked at. */
-void svi_engine_configure(svi_engine *e, const struct svi_settings *s);
+/* Takes over the settings that may change while the model lives, all or nothing; the others of *s are not
+ * looked at. Those of SVI_CHANGE_RELEARN make the model again from the samples held (svs_learner_configure):
+ * the refit of before serves no more, and the next begins at once; with another window the windowed figures
+ * of the quality begin again. Those of SVI_CHANGE_RENEW end an open alert, and novelty begins from nothing.
+ * Beyond SVI_CHANGE_LIVE, an error event with the code config_changed says what has changed, and the model
+ * that serves now is published. `done` may be NULL. Codes of svi_engine_configurable, SVS_NO_MEMORY, and
+ * those of svs_learner_configure. */
+struct svi_configured {
+    int64_t samples; /* that the model was made from; -1: it is the one of before */
+};
+svs_code svi_engine_configure(svi_engine *e, const struct svi_settings *s, double now,
+                              struct svi_configured *done, svs_error *err);
+
+/* Could it, as far as is known without trying? SVS_SETTING, SVS_UNAVAILABLE (window 0 holds no samples). */
+svs_code svi_engine_configurable(const svi_engine *e, const struct svi_settings *s, svs_error *err);
 
 /* A muted engine numbers its events but sends none: it repeats what was done before. Unmuting begins rates
  * and uptime again. */

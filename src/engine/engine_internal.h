@@ -82,6 +82,12 @@ void svi_engine_tell_categories(struct svi_engine *e);
 /* What holds samples has changed: the schema goes by it. */
 void svi_engine_note_held(struct svi_engine *e);
 
+/* Samples of the windowed quality. */
+int64_t svi_engine_metrics_window(const struct svi_settings *s);
+
+/* The last values of the features, none known. SVS_NO_MEMORY. */
+svs_code svi_engine_new_carried(double **carried, int max_features, svs_error *err);
+
 /* What follows from svi_settings_old. */
 void svi_engine_repeat_old(struct svi_engine *e);
 

@@ -2,39 +2,16 @@
 #include <math.h>
 
 #include "engine/engine_internal.h"
-#include "config/settings_record.h"
 #include "learner/learner_archive.h"
 
 const struct svi_settings *svi_engine_settings(const svi_engine *e) {
     return &e->s;
 }
 
-/* The next multiple of `every`; -1 = never. */
-static int64_t next_due(int64_t seen, int64_t every) {
-    return every > 0 ? (seen / every + 1) * every : -1;
-}
-
 void svi_engine_repeat_old(struct svi_engine *e) {
     e->schema.shape.empty_fixes = svi_settings_old(&e->s);
     e->schema.shape.without_words = svi_settings_without_words(&e->s);
     svi_learner_repeat_old(e->learner, svi_settings_old(&e->s));
-}
-
-void svi_engine_configure(svi_engine *e, const struct svi_settings *s) {
-    const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
-    if (s->publish_every != e->s.publish_every)
-        e->next_publish = next_due(seen, s->publish_every);
-    if (s->scores != e->s.scores)
-        e->next_score = next_due(seen, s->scores);
-    svi_settings_adopt(&e->s, s);
-    if (svi_settings_without_words(&e->s)) /* what was recorded is repeated: words come from here on */
-        e->schema.o.categories_max = (int)(e->s.categories_max = s->categories_max);
-    if (svi_settings_uncalibrated(&e->s)) /* so do probabilities */
-        e->s.interval = s->interval;
-    svi_engine_repeat_old(e);
-    svi_quality_stage_configure(&e->quality_stage, &e->s);
-    svi_refit_policy_configure(&e->refit, &e->s, seen, e->time);
-    svi_novelty_stage_configure(&e->novelty, &e->s);
 }
 
 void svi_engine_mute(svi_engine *e, bool muted) {

@@ -51,9 +51,8 @@ static svs_code load_then(const struct svi_engine *e, const struct svi_checkpoin
     if (code == SVS_OK)
         code = check_then(e, *then, err);
     svi_engine_publish_by_engine_time(*then, false);
-    if (code == SVS_OK)
-        svi_engine_configure(*then, &e->s);
-    return code;
+    svi_settings_adopt_live(s, &e->s);
+    return code == SVS_OK ? svi_engine_configure(*then, s, e->time, NULL, err) : code;
 }
 
 svi_engine *svi_engine_then(const svi_engine *e, const struct svi_checkpoint *c, svs_error *err) {

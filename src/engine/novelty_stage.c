@@ -47,12 +47,34 @@ svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_set
     return svi_novelty_stage_options(settings, 0, &s->options, err);
 }
 
-void svi_novelty_stage_configure(struct svi_novelty_stage *s, const struct svi_settings *settings) {
-    s->alert.o.p = s->options.p = settings->alert_p;
-    s->alert.o.clear = s->options.clear = settings->alert_clear;
-    s->alert.o.cooldown = settings->alert_cooldown;
-    if (s->detector)
-        svi_detector_set_levels(s->detector, settings->alert_p, settings->alert_clear);
+svs_code svi_novelty_stage_make_room(const struct svi_novelty_stage *s, const struct svi_settings *settings,
+                                     struct svi_detector_room *room, svs_error *err) {
+    struct svi_detector_options o;
+    svs_code code = s->detector ? svi_novelty_stage_options(settings, 0, &o, err) : SVS_OK;
+    if (!s->detector || code != SVS_OK)
+        return code;
+    if (o.confirm == s->options.confirm && o.persist == s->options.persist)
+        return SVS_OK;
+    return svi_detector_make_room(s->detector, &o, room, err);
+}
+
+void svi_novelty_stage_configure(struct svi_novelty_stage *s, const struct svi_settings *settings,
+                                 struct svi_detector_room *room) {
+    if (s->lags == 0) /* none */
+        return;
+    const bool other = settings->alert_fdr != s->alert.o.fdr;
+    s->alert.o = (struct svi_alert_options){.p = settings->alert_p,
+                                            .clear = settings->alert_clear,
+                                            .cooldown = settings->alert_cooldown,
+                                            .fdr = settings->alert_fdr,
+                                            .warmup = settings->novelty_warmup};
+    if (other && settings->alert_fdr > 0)
+        svi_discovery_init(&s->alert.discovery, settings->alert_fdr);
+    (void)svi_novelty_stage_options(settings, 0, &s->options, NULL); /* which were checked */
+    if (!s->detector)
+        return;
+    svi_detector_set_levels(s->detector, settings->alert_p, settings->alert_clear);
+    svi_detector_configure(s->detector, &s->options, room);
 }
 
 static void drop_rows(struct svi_novelty_stage_rows *r) {
@@ -75,6 +97,18 @@ void svi_novelty_stage_reset(struct svi_novelty_stage *s) {
     svi_alert_init(&s->alert, &before.o);
     s->alert.opened = before.opened;
     s->alert.suppressed = before.suppressed;
+}
+
+void svi_novelty_stage_replace(struct svi_novelty_stage *s, const struct svi_settings *settings) {
+    struct svi_novelty_stage fresh;
+    (void)svi_novelty_stage_new(&fresh, settings, NULL); /* takes no memory; the settings were checked */
+    if (s->lags > 0 && fresh.lags > 0) {                 /* a stage that is none keeps none */
+        fresh.alert.opened = s->alert.opened;
+        fresh.alert.suppressed = s->alert.suppressed;
+        fresh.refused = s->refused;
+    }
+    svi_novelty_stage_free(s);
+    *s = fresh;
 }
 
 svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *err) {

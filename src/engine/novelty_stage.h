@@ -54,9 +54,20 @@ svs_code svi_novelty_stage_options(const struct svi_settings *settings, int d, s
 svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_settings *settings,
                                svs_error *err);
 void svi_novelty_stage_free(struct svi_novelty_stage *s);
-void svi_novelty_stage_configure(struct svi_novelty_stage *s,
-                                 const struct svi_settings *settings); /* alert.* of now */
-void svi_novelty_stage_reset(struct svi_novelty_stage *s);             /* as new, but for the counters */
+
+/* Room for other settings, taken before anything changes (svi_detector_clear_room). SVS_NO_MEMORY. */
+svs_code svi_novelty_stage_make_room(const struct svi_novelty_stage *s, const struct svi_settings *settings,
+                                     struct svi_detector_room *room, svs_error *err);
+
+/* The settings of now; those of SVI_CHANGE_RENEW have not changed. The room is used up. */
+void svi_novelty_stage_configure(struct svi_novelty_stage *s, const struct svi_settings *settings,
+                                 struct svi_detector_room *room);
+
+/* One of SVI_CHANGE_RENEW has: a new stage, of which the counters alone are the old ones. An open alert has
+ * been ended. */
+void svi_novelty_stage_replace(struct svi_novelty_stage *s, const struct svi_settings *settings);
+
+void svi_novelty_stage_reset(struct svi_novelty_stage *s); /* as new, but for the counters */
 
 /* Makes room for a sample's columns, before anything is done with it. A stream of too many columns goes on
  * without novelty, and the stats say why. SVS_NO_MEMORY: nothing has changed. */

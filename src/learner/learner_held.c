@@ -21,6 +21,15 @@ const double *svi_learner_newest(const svs_learner *l) {
     return NULL;
 }
 
+bool svi_learner_held_row(const svs_learner *l, int64_t i, const double **row, int64_t *number) {
+    if (i >= l->window.count)
+        return false;
+    const int32_t slot = svi_ring_at(&l->window, (int32_t)i);
+    *row = l->window.slots[slot].live ? svi_ring_row(&l->window, slot) : NULL;
+    *number = l->window.slots[slot].number;
+    return true;
+}
+
 /* ---- means */
 
 void svi_kept_add(struct svi_kept_sums *k, const double *x, int sign) {

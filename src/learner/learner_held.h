@@ -20,6 +20,10 @@ void svi_learner_span(const svs_learner *l, struct svi_learner_span *out);
  * empty. Valid until the next call on the learner. O(1), but where the newest were taken out by id. */
 const double *svi_learner_newest(const svs_learner *l);
 
+/* The i-th oldest of the window: its row, as above (NULL: it was taken out), and its number. False: there are
+ * not so many. O(1). */
+bool svi_learner_held_row(const svs_learner *l, int64_t i, const double **row, int64_t *number);
+
 /* The mean of a raw feature over the samples in the window, each counting alike, learned or not; 0 when there
  * are none. As exact as a double is, whatever passed through the window before: it depends on the rows alone,
  * bit for bit. The first call for a feature is a pass over the window and begins to keep its sum; then a call

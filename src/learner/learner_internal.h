@@ -6,6 +6,7 @@
  *  - learner_ridge.c: the ridge, which fades and is renewed with forgetting
  *  - learner_features.c: more features, which of them are unscaled, and which are not in yet
  *  - learner_renew.c: a feature that no held sample has becomes a new one
+ *  - learner_configure.c: other options: the model made again from what is held
  *  - learner_refine.c: w corrected by the residual of the rows, where P has lost digits
  *  - learner_held.c: what is held: numbers, the newest row, means
  *  - learner_classes.c: labels and class indices, rows of W
@@ -82,6 +83,10 @@ struct svs_learner {
     uint64_t version;
     svs_health health;
 };
+
+/* ---- learner.c */
+/* Could there be a learner of d features with these options? SVS_SETTING: what is wrong. */
+svs_code svi_learner_check_options(const svs_options *o, int d, svs_error *err);
 
 /* ---- learner_classes.c */
 int svi_class_find(svs_learner *l, svs_value y); /* -1: never seen */
@@ -166,6 +171,8 @@ void svi_kept_clear(svs_learner *l);
 void svi_rebuild(svs_learner *l, bool planned);
 /* P and w again from the rows, in the coordinates of the present epoch: only last digits change. */
 void svi_heal(svs_learner *l);
+/* Window 0: P and w again from the sums, in the coordinates of the present epoch: for another ridge. */
+void svi_solve_sums(svs_learner *l);
 /* The epoch before the first sample: centred there. */
 void svi_first_epoch(svs_learner *l, const double *x);
 /* After the l->arrivals-th labelled arrival: planned work at fixed sample numbers. */

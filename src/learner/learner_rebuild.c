@@ -270,6 +270,12 @@ void svi_heal(svs_learner *l) {
     l->health.rebuilds++;
 }
 
+void svi_solve_sums(svs_learner *l) {
+    svi_gram_flush(&l->gram, l->m->kernels);
+    rebuild_solve(l);
+    l->health.rebuilds++;
+}
+
 void svi_rebuild(svs_learner *l, bool planned) {
     const bool from_sums = l->o.window == 0 || (planned && l->bucket); /* unplanned, it holds but a part */
     svi_gram_flush(&l->gram, l->m->kernels);

@@ -337,6 +337,10 @@ static const char *change_text(const struct svi_setting *row) {
         [SVI_CHANGE_LIVE] = "kept; may change at a start or by `ctl config`",
         [SVI_CHANGE_LIMIT] = "kept; may be raised at a start",
         [SVI_CHANGE_MODEL] = "kept; fixed as long as the state lives",
+        [SVI_CHANGE_ONWARD] = "kept; may change at a start or by `ctl config`, and holds from then on",
+        [SVI_CHANGE_RELEARN] =
+            "kept; may change at a start or by `ctl config`: the model is made again from the samples held",
+        [SVI_CHANGE_RENEW] = "kept; may change at a start or by `ctl config`: novelty begins from nothing",
     };
     return texts[row->change];
 }

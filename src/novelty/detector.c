@@ -61,6 +61,11 @@ void svi_detector_free(svi_detector **detector) {
     *detector = NULL;
 }
 
+/* Flags of `persistent`. */
+static int64_t detector_novel_room(const struct svi_detector_options *o) {
+    return o->persist + o->persist / 4;
+}
+
 static bool detector_take_room(struct svi_detector *d) {
     const size_t most = (size_t)d->o.model.max, features = (size_t)d->o.d, stride = (size_t)d->stride;
     d->raw = svi_alloc_array(most, features * sizeof(double));
@@ -77,7 +82,7 @@ static bool detector_take_room(struct svi_detector *d) {
     d->kernel = svi_alloc_array(most + 1, sizeof(double));
     d->work = svi_alloc_array(detector_work(&d->o, d->stride), sizeof(double));
     d->category = svi_alloc_array(features, sizeof *d->category);
-    d->novel_room = d->o.persist + d->o.persist / 4;
+    d->novel_room = detector_novel_room(&d->o);
     d->novel = svi_alloc_array((size_t)d->novel_room + 1, sizeof *d->novel);
     return d->category && d->held && d->used && d->raw && d->at && d->norm2 && d->born && d->rows && d->x &&
            d->candidate && d->u && d->gap && d->kernel && d->work && d->novel;
@@ -629,6 +634,65 @@ void svi_detector_health(svi_detector *d, struct svi_detector_health *out) {
 void svi_detector_set_levels(svi_detector *d, double p, double clear) {
     d->o.p = p;
     d->o.clear = clear;
+}
+
+/* ---- other options */
+
+void svi_detector_clear_room(struct svi_detector_room *room) {
+    svi_free(room->held);
+    svi_free(room->novel);
+    *room = (struct svi_detector_room){0};
+}
+
+svs_code svi_detector_make_room(const svi_detector *d, const struct svi_detector_options *o,
+                                struct svi_detector_room *room, svs_error *err) {
+    const int confirm = o->confirm > d->now.held_count ? o->confirm : d->now.held_count;
+    room->held = svi_alloc_array((size_t)confirm, (size_t)d->o.d * sizeof(double));
+    room->novel = svi_alloc_array((size_t)detector_novel_room(o) + 1, sizeof *room->novel);
+    if (room->held && room->novel)
+        return SVS_OK;
+    svi_detector_clear_room(room);
+    return svi_fail_memory(err, "the novelty detector");
+}
+
+/* The last flags, at the places that their numbers have in the new ring. */
+static void detector_move_flags(struct svi_detector *d, uint8_t *novel, int64_t room) {
+    int64_t last = d->now.novel_count < d->novel_room ? d->now.novel_count : d->novel_room;
+    last = last < room ? last : room;
+    d->now.novel_sum = 0;
+    for (int64_t i = d->now.novel_count - last; i < d->now.novel_count; i++) {
+        novel[i % room] = d->novel[i % d->novel_room];
+        d->now.novel_sum += novel[i % room];
+    }
+}
+
+void svi_detector_configure(svi_detector *d, const struct svi_detector_options *o,
+                            struct svi_detector_room *room) {
+    d->o.learn = o->learn;
+    d->o.model.trim = o->model.trim;
+    if (o->persist != d->o.persist) {
+        detector_move_flags(d, room->novel, detector_novel_room(o));
+        svi_free(d->novel);
+        d->novel = room->novel;
+        room->novel = NULL;
+        d->novel_room = detector_novel_room(o);
+        d->o.persist = o->persist;
+    }
+    if (o->confirm != d->o.confirm) {
+        memcpy(room->held, d->held, (size_t)d->now.held_count * (size_t)d->o.d * sizeof *d->held);
+        svi_free(d->held);
+        d->held = room->held;
+        room->held = NULL;
+        d->o.confirm = o->confirm;
+        if (detector_in_disturbance(d)) {
+            d->now.held_out += d->now.held_count;
+            d->now.held_count = 0;
+            svi_range_drop(&d->range);
+        } else if (d->now.held_count >= d->o.confirm) {
+            detector_release(d);
+        }
+    }
+    svi_detector_clear_room(room);
 }
 
 void svi_detector_usual(svi_detector *d, int feature, double *low, double *high) {

@@ -143,6 +143,23 @@ bool svi_detector_peek(svi_detector *d, const double *x, double *novelty, double
 /* Other values of p and clear, as in the options. */
 void svi_detector_set_levels(svi_detector *d, double p, double clear);
 
+/* Room for other values of confirm and persist, taken before anything changes: held has `confirm` rows. */
+struct svi_detector_room {
+    double *held;
+    uint8_t *novel;
+};
+
+/* SVS_NO_MEMORY: there is none. `clear` frees what was not used. */
+svs_code svi_detector_make_room(const svi_detector *d, const struct svi_detector_options *o,
+                                struct svi_detector_room *room, svs_error *err);
+void svi_detector_clear_room(struct svi_detector_room *room);
+
+/* Other values of learn, confirm, persist and model.trim, between two samples; the room is used up. A run
+ * that is under way is one of the new `confirm`; of the flags of `persistent` the last stay that there is
+ * room for. */
+void svi_detector_configure(svi_detector *d, const struct svi_detector_options *o,
+                            struct svi_detector_room *room);
+
 /* The state between two samples: after svi_detector_learn, or before the first. Loading goes into a detector
  * made with the same options that has seen nothing; when it fails the detector is fit to be freed, nothing
  * else. Bytes about, for n points of which s are in the support of each of m members, and c calibration rows

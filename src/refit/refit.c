@@ -30,22 +30,27 @@ struct run {
     double seconds;
 };
 
+struct svi_refit_how svi_refit_how_of(const struct svi_settings *s) {
+    struct svi_refit_how how = {.solver = (svs_solver)s->refit, .tol = s->refit_tol};
+    (void)svi_settings_loss(s, &how.p, NULL);
+    return how;
+}
+
 struct svi_refit *svi_refit_new(const struct svi_settings *s, svs_error *err) {
     struct svi_refit *r = svi_alloc(sizeof *r);
     if (!r) {
         svi_fail_memory(err, "the refit");
         return NULL;
     }
-    r->solver = (svs_solver)s->refit;
+    r->how = svi_refit_how_of(s);
     r->C = s->C;
-    r->tol = s->refit_tol;
     r->renewed.room = (int)s->max_features;
     r->renewed.flags = svi_alloc_array((size_t)r->renewed.room, sizeof *r->renewed.flags);
-    if (!r->renewed.flags)
-        svi_fail_memory(err, "the refit");
-    if (!r->renewed.flags || svi_settings_loss(s, &r->p, err) != SVS_OK)
-        svi_refit_free(&r);
-    return r;
+    if (r->renewed.flags)
+        return r;
+    svi_fail_memory(err, "the refit");
+    svi_refit_free(&r);
+    return NULL;
 }
 
 static void renewed_clear(struct svi_renewed *n) {
@@ -173,10 +178,10 @@ static svs_code solve_row(struct run *u, int row, svs_error *err) {
         start.alpha = u->alpha + (int64_t)row * s->count;
     }
     const svs_problem p = {
-        .rows = u->rows, .y = u->y, .cost = u->cost, .C = r->C, .p = r->p, .bias_value = 1};
+        .rows = u->rows, .y = u->y, .cost = u->cost, .C = r->C, .p = r->how.p, .bias_value = 1};
     svs_solve_options_default(&o);
-    o.solver = r->solver;
-    o.tol = r->tol;
+    o.solver = r->how.solver;
+    o.tol = r->how.tol;
     o.progress = refit_go_on;
     o.user = r;
     svs_code code = svs_solve(&p, &o, &start, &solved, err);
@@ -236,7 +241,7 @@ static svs_code refit_run(struct run *u, svs_error *err) {
             *x = (*x - s->mean[j]) * s->inverse[j];
         }
     u->rows = (svs_rows){.n = s->count, .d = s->d, .dense = s->rows, .stride = s->stride, .padded = true};
-    if (r->solver == SVS_SOLVER_ALM)
+    if (r->how.solver == SVS_SOLVER_ALM)
         code = svi_gram_cache_update(&r->gram, s, &u->seconds, err);
     for (int row = 0; row < u->out.rows && code == SVS_OK; row++)
         code = solve_row(u, row, err);

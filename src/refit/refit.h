@@ -34,10 +34,15 @@ struct svi_refit_result {
     svs_solver method;
 };
 
-struct svi_refit {
-    /* how */
+/* What may be another from one refit to the next. */
+struct svi_refit_how {
     svs_solver solver;
-    double C, p, tol;
+    double p, tol;
+};
+
+struct svi_refit {
+    struct svi_refit_how how;
+    double C;
     atomic_bool cancel; /* set by any thread: the solver ends soon */
 
     /* in */
@@ -56,6 +61,9 @@ struct svi_refit {
     int64_t held;
     struct svi_gram_cache *gram;
 };
+
+/* refit, refit.loss and refit.tol, which were checked. */
+struct svi_refit_how svi_refit_how_of(const struct svi_settings *s);
 
 /* The settings are checked. NULL: SVS_NO_MEMORY. */
 struct svi_refit *svi_refit_new(const struct svi_settings *s, svs_error *err);

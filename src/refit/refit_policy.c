@@ -30,6 +30,7 @@ svs_code svi_refit_policy_new(struct svi_refit_policy *p, const struct svi_setti
     if (s->refit == SVI_REFIT_NONE || s->window == 0 || s->task == SVS_REGRESS ||
         s->method == SVI_METHOD_NONE)
         return SVS_OK;
+    p->how = svi_refit_how_of(s);
     p->every = p->next = s->refit_every > 0 ? s->refit_every : s->window;
     p->seconds = s->refit_seconds;
     p->next_time = INFINITY;
@@ -54,6 +55,54 @@ void svi_refit_policy_configure(struct svi_refit_policy *p, const struct svi_set
         p->next_time = s->refit_seconds > 0 ? time + s->refit_seconds : INFINITY;
     p->every = every;
     p->seconds = s->refit_seconds;
+    p->how = svi_refit_how_of(s);
+}
+
+bool svi_refit_policy_left(struct svi_refit_policy *p, const struct svi_refit *job) {
+    if (!p->left || p->left != job)
+        return false;
+    svi_refit_free(&p->left);
+    return true;
+}
+
+/* What the stats told goes on; the refit that it was of serves no more. */
+static void refit_policy_count_on(struct svi_refit_policy *fresh, const struct svi_refit_policy *p) {
+    fresh->done = p->done;
+    fresh->failed = p->failed;
+    fresh->skipped = p->skipped;
+    fresh->overtaken = p->overtaken + (p->state > SVI_REFIT_IDLE);
+    memcpy(fresh->reason, p->reason, sizeof fresh->reason);
+    fresh->model = p->model;
+    fresh->model.W = fresh->model.b = NULL;
+    fresh->job->begun = p->job->begun;
+}
+
+void svi_refit_policy_replace(struct svi_refit_policy *p, struct svi_refit_policy *fresh,
+                              svs_learner *learner, int64_t seen, double time) {
+    svs_error err;
+    const bool on = fresh->state != SVI_REFIT_OFF, was = p->state != SVI_REFIT_OFF;
+    const bool again = on && was && (p->have || p->state > SVI_REFIT_IDLE);
+    if (on && was)
+        refit_policy_count_on(fresh, p);
+    if (on) {
+        fresh->next = (seen / fresh->every + 1) * fresh->every;
+        fresh->next_time = fresh->seconds > 0 ? time + fresh->seconds : INFINITY;
+    }
+    fresh->left = p->left;
+    if (was && p->job->snapshot.active)
+        svi_snapshot_drop(&p->job->snapshot, learner);
+    if (p->state ==
+        SVI_REFIT_AWAY) { /* one that runs: of two, the first is back before the second is taken */
+        atomic_store(&p->job->cancel, true);
+        fresh->left = p->job;
+        p->job = NULL;
+    }
+    p->left = NULL;
+    svi_refit_policy_free(p);
+    *p = *fresh;
+    *fresh = (struct svi_refit_policy){0};
+    if (again && svi_refit_policy_start_now(p, learner, seen, &err) != SVS_OK)
+        p->skipped++;
 }
 
 void svi_refit_policy_move_times(struct svi_refit_policy *p, double from, double step) {
@@ -63,6 +112,7 @@ void svi_refit_policy_move_times(struct svi_refit_policy *p, double from, double
 
 void svi_refit_policy_free(struct svi_refit_policy *p) {
     svi_refit_free(&p->job);
+    svi_refit_free(&p->left);
     svi_free(p->hits);
     svi_free(p->W);
     *p = (struct svi_refit_policy){0};
@@ -131,6 +181,9 @@ static svs_code refit_policy_begin(struct svi_refit_policy *p, svs_learner *lear
     svs_code code = svi_snapshot_begin(&p->job->snapshot, learner, err);
     if (code != SVS_OK)
         return code;
+    if (p->job->how.solver != p->how.solver || p->job->how.p != p->how.p)
+        svi_refit_forget(p->job); /* what was kept is of another problem */
+    p->job->how = p->how;
     atomic_store(&p->job->cancel, false);
     p->job->C = p->C;         /* which going back to an older state may have changed */
     svi_refit_settle(p->job); /* a new snapshot has none of them */

@@ -31,8 +31,10 @@ struct svi_refit_policy {
     double seconds, next_time; /* engine time */
     bool stale;                /* the stream was reset while a refit ran: its result is of no use */
     int max_features, max_classes;
-    double C;       /* of the problem */
-    int64_t window; /* samples */
+    double C;                 /* of the problem */
+    int64_t window;           /* samples */
+    struct svi_refit_how how; /* of the next refit */
+    struct svi_refit *left;   /* a job that was away when another policy took its place; NULL = none */
 
     bool have, serves;
     bool loaded;            /* the model is no refit, but one that was given (svi_refit_policy_load) */
@@ -94,6 +96,17 @@ svs_code svi_refit_policy_repeat(struct svi_refit_policy *p, svs_learner *learne
  */
 void svi_refit_policy_configure(struct svi_refit_policy *p, const struct svi_settings *s, int64_t seen,
                                 double time);
+
+/* Another problem (C, window, scale, weights), or refits that begin or end: *fresh, from svi_refit_policy_new
+ * with the settings of now, takes the place of *p and is empty after it. The last refit no longer serves; one
+ * that runs is of no use any more and never comes back (svi_refit_policy_left); where there was a refit, or
+ * one was under way, the next begins at once. The counters go on, but where refits ended meanwhile. */
+void svi_refit_policy_replace(struct svi_refit_policy *p, struct svi_refit_policy *fresh,
+                              svs_learner *learner, int64_t seen, double time);
+
+/* Is this the job that was away when the policy was replaced? Then it is freed, and nothing else is to be
+ * done with it. */
+bool svi_refit_policy_left(struct svi_refit_policy *p, const struct svi_refit *job);
 
 /* The clock that engine time was read from was moved: a time after `from` moves by `step`. */
 void svi_refit_policy_move_times(struct svi_refit_policy *p, double from, double step);

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "config/settings_change.h"
 #include "state/write_ahead.h"
 #include "store/checkpoint_file.h"
 #include "svmstream/svmstream.h"
@@ -50,19 +51,20 @@ static svs_code op_status(struct request *r) {
     return SVS_OK;
 }
 
-static void reply_setting(const struct request *r, const struct svi_setting *row) {
+static void reply_setting(const struct request *r, const struct svi_settings *s,
+                          const struct svi_setting *row, const char *key) {
     char text[SVI_TEXT_MAX * 16];
-    const void *field = svi_settings_field(r->control->settings, row);
+    const void *field = svi_settings_field(s, row);
     int64_t whole;
     double number;
     if ((row->type == SVI_SET_INTEGER && !row->words) || row->type == SVI_SET_BYTES) {
         memcpy(&whole, field, sizeof whole);
-        svi_put_int(r->reply, row->key, whole);
+        svi_put_int(r->reply, key, whole);
     } else if (row->type == SVI_SET_NUMBER) {
         memcpy(&number, field, sizeof number);
-        svi_put_real(r->reply, row->key, number);
+        svi_put_real(r->reply, key, number);
     } else {
-        svi_put_text(r->reply, row->key, svi_settings_value(r->control->settings, row, text, sizeof text));
+        svi_put_text(r->reply, key, svi_settings_value(s, row, text, sizeof text));
     }
 }
 
@@ -120,16 +122,66 @@ static svs_code op_columns(struct request *r) {
     return SVS_OK;
 }
 
-static svs_code op_config(struct request *r) {
-    svs_code code = r->command.has_set ? apply_to_engine(r, NULL) : SVS_OK;
-    if (code != SVS_OK)
-        return code;
-    reply_ok(r, 1);
-    svi_pack_text(r->reply, "config");
+/* What was another value before. */
+static void reply_changes(const struct request *r, const struct svi_settings *before, int count) {
+    svi_pack_key(r->reply, "changed");
+    svi_pack_map(r->reply, (size_t)count);
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++) {
+        if (!svi_settings_differ(before, r->control->settings, row))
+            continue;
+        svi_pack_key(r->reply, row->key);
+        svi_pack_map(r->reply, 2);
+        reply_setting(r, before, row, "from");
+        reply_setting(r, r->control->settings, row, "to");
+    }
+}
+
+static void reply_config(const struct request *r, const struct svi_settings *before, int samples) {
+    int changed = 0;
+    for (const struct svi_setting *row = svi_settings_table; row->key && before; row++)
+        changed += svi_settings_differ(before, r->control->settings, row);
+    reply_ok(r, 1 + (before != NULL) + (samples >= 0));
+    if (before)
+        reply_changes(r, before, changed);
+    if (samples >= 0)
+        svi_put_int(r->reply, "relearned", samples);
+    svi_pack_key(r->reply, "config");
     svi_pack_map(r->reply, (size_t)svi_settings_count);
     for (const struct svi_setting *row = svi_settings_table; row->key; row++)
-        reply_setting(r, row);
-    return SVS_OK;
+        reply_setting(r, r->control->settings, row, row->key);
+}
+
+static svs_code op_config(struct request *r) {
+    int samples = -1;
+    if (!r->command.has_set) {
+        reply_config(r, NULL, samples);
+        return SVS_OK;
+    }
+    struct svi_settings *before = svi_alloc(sizeof *before);
+    if (!before)
+        return svi_fail_memory(r->err, "the settings");
+    *before = *r->control->settings;
+    svs_code code = apply_to_engine(r, &samples);
+    if (code == SVS_OK)
+        reply_config(r, before, samples);
+    svi_free(before);
+    return code;
+}
+
+/* Would it be refused? Then nothing of it is written down. */
+static svs_code check_config(const struct request *r) {
+    if (r->command.op != SVI_COMMAND_CONFIG || !r->command.has_set)
+        return SVS_OK;
+    struct svi_settings *s = svi_alloc(sizeof *s);
+    if (!s)
+        return svi_fail_memory(r->err, "the settings");
+    *s = *r->control->settings;
+    svs_code code =
+        svi_settings_change(s, &r->command.set, r->command.bytes + r->command.size, false, r->err);
+    if (code == SVS_OK)
+        code = svi_engine_configurable(r->control->engine, s, r->err);
+    svi_free(s);
+    return code;
 }
 
 static svs_code op_model(struct request *r) {
@@ -269,9 +321,11 @@ static svs_code require_consent(const struct request *r) {
 }
 
 static enum svi_record_kind record_kind(const struct svi_command *c) {
-    return c->op == SVI_COMMAND_RESET && !c->keeps_shape ? SVI_RECORD_RESET
-           : c->op == SVI_COMMAND_LOAD                   ? SVI_RECORD_MODEL
-                                                         : SVI_RECORD_CONTROL;
+    if (c->op == SVI_COMMAND_CONFIG)
+        return SVI_RECORD_CONFIG;
+    if (c->op == SVI_COMMAND_LOAD)
+        return SVI_RECORD_MODEL;
+    return c->op == SVI_COMMAND_RESET && !c->keeps_shape ? SVI_RECORD_RESET : SVI_RECORD_CONTROL;
 }
 
 static svs_code control_run(struct request *r) {
@@ -282,6 +336,8 @@ static svs_code control_run(struct request *r) {
     if (code == SVS_OK && r->command.op == SVI_COMMAND_PRUNE && c->text_rows)
         code = svi_fail(r->err, SVS_UNAVAILABLE,
                         "prune is not possible while rows of text come in: their columns have their places");
+    if (code == SVS_OK)
+        code = check_config(r);
     if (kept && code == SVS_OK)
         code = svi_write_ahead_write(c->write_ahead, record_kind(&r->command), r->now, r->command.bytes,
                                      r->command.size, r->err);

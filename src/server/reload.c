@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "config/settings_change.h"
 #include "config/settings_record.h"
 #include "net/acl.h"
 #include "wire/pack.h"
@@ -43,14 +44,6 @@ static void reload_complain(const struct svi_reload *r, const char *what, const 
     }
 }
 
-static bool value_changed(const struct svi_settings *a, const struct svi_settings *b,
-                          const struct svi_setting *row) {
-    char one[SVI_FEATURES_MAX], other[SVI_FEATURES_MAX];
-    svi_settings_value(a, row, one, sizeof one);
-    svi_settings_value(b, row, other, sizeof other);
-    return strcmp(one, other) != 0;
-}
-
 /* {op: config, set: {...}} of the rows that may change and do. */
 static svs_code pack_changes(const struct svi_reload *r, const struct svi_settings *fresh, int count,
                              struct svi_bytes *request) {
@@ -62,7 +55,7 @@ static svs_code pack_changes(const struct svi_reload *r, const struct svi_settin
     svi_pack_key(&p, "set");
     svi_pack_map(&p, (size_t)count);
     for (const struct svi_setting *row = svi_settings_table; row->key; row++)
-        if (row->change == SVI_CHANGE_LIVE && value_changed(&r->given, fresh, row))
+        if (svi_change_any_time(row->change) && svi_settings_differ(&r->given, fresh, row))
             svi_put_text(&p, row->key, svi_settings_value(fresh, row, text, sizeof text));
     return svi_pack_end(&p);
 }
@@ -88,8 +81,8 @@ static void reload_settings(struct svi_reload *r, struct svi_control *c, double 
     struct svi_settings *fresh = svi_alloc(sizeof *fresh);
     svs_code code = fresh ? r->read(r->from, fresh, &err) : svi_fail_memory(&err, "the settings");
     for (const struct svi_setting *row = svi_settings_table; row->key && code == SVS_OK; row++)
-        if (value_changed(&r->given, fresh, row))
-            add_name(row->change == SVI_CHANGE_LIVE ? &changed : &later, row->key);
+        if (svi_settings_differ(&r->given, fresh, row))
+            add_name(svi_change_any_time(row->change) ? &changed : &later, row->key);
     if (code == SVS_OK)
         code = change_settings(r, fresh, &changed, c, now, &err);
     svi_free(fresh);

@@ -88,6 +88,10 @@ static double server_now(const struct server *p) {
 /* The times that the engine holds move with the clock, which is written down first. */
 static svs_code move_times_held(struct server *p, double step, double now, svs_error *err) {
     svs_code code = SVS_OK;
+    if (svi_engine_refit_left(p->engine, p->finished)) {
+        p->finished = NULL;
+        return SVS_OK;
+    }
     p->record.size = 0;
     if (p->write_ahead && (code = svi_record_pack_clock(step, &p->record)) == SVS_OK)
         code =
@@ -135,15 +139,16 @@ static void server_sink(void *user, const struct svi_event *e) {
         svi_score_lines_score(&p->lines, e, svi_ingest_stdin_row(p->rows));
     if (p->rows && e->topic == SVI_TOPIC_ALERT && p->hooks->log)
         fprintf(p->hooks->log, "alert: %s\n", e->as.alert.text);
-    const bool moved = e->topic == SVI_TOPIC_ERROR && e->as.error.code == SVS_CLOCK_MOVED;
-    if (moved && p->hooks->log) {
-        fprintf(p->hooks->log, "clock: %s\n", e->as.error.reason);
+    const svs_code code = e->topic == SVI_TOPIC_ERROR ? e->as.error.code : SVS_OK;
+    const char *what = code == SVS_CLOCK_MOVED      ? "clock"
+                       : code == SVS_CONFIG_CHANGED ? "config"
+                       : code == SVS_STATE_LOADED   ? "state"
+                                                    : NULL; /* no sample was refused */
+    if (what && p->hooks->log) {
+        fprintf(p->hooks->log, "%s: %s\n", what, e->as.error.reason);
         fflush(p->hooks->log);
     }
-    const bool loaded = e->topic == SVI_TOPIC_ERROR && e->as.error.code == SVS_STATE_LOADED;
-    if (loaded && p->hooks->log)
-        fprintf(p->hooks->log, "state: %s\n", e->as.error.reason);
-    if (moved || loaded)
+    if (what)
         return;
     svi_event_log_count(&p->log, e);
     if (p->rows && e->topic == SVI_TOPIC_ERROR && p->hooks->refused && p->told++ < TOLD)
@@ -329,6 +334,10 @@ static void server_serve(struct server *p, const zmq_pollitem_t *items) {
 /* It takes effect when it is written down; with a full disk it waits. */
 static svs_code give_refit(struct server *p, svs_error *err) {
     svs_code code = SVS_OK;
+    if (svi_engine_refit_left(p->engine, p->finished)) {
+        p->finished = NULL;
+        return SVS_OK;
+    }
     p->record.size = 0;
     if (p->write_ahead && (code = svi_refit_pack(p->finished, &p->record)) == SVS_OK)
         code = svi_write_ahead_write(p->write_ahead, SVI_RECORD_REFIT, server_now(p), p->record.data,
@@ -345,8 +354,10 @@ static svs_code give_refit(struct server *p, svs_error *err) {
 /* A finished refit takes effect between two samples; one that is due goes to the worker. */
 static svs_code exchange_refits(struct server *p, svs_error *err) {
     svs_code code = SVS_OK;
-    if (!p->worker)
+    if (!p->worker && p->settings.refit == SVI_REFIT_NONE)
         return code;
+    if (!p->worker && !(p->worker = svi_worker_new(&svi_refit_task, err))) /* refits were turned on */
+        return err->code;
     if (svi_worker_busy(p->worker))
         p->finished = svi_worker_collect(p->worker);
     if (p->finished)

@@ -14,12 +14,16 @@
 static svs_code apply_start(svi_engine **e, struct svi_settings *s, const struct svi_record *r,
                             svs_error *err) {
     svs_code code = svi_settings_unpack(s, "the journal's settings", r->payload, r->size, err);
+    if (code != SVS_OK)
+        return code;
     svi_engine_publish_by_engine_time(*e, r->kind == SVI_RECORD_START);
-    if (code == SVS_OK && svi_settings_raised(s, svi_engine_settings(*e)))
-        code = svi_engine_widen(e, s, err);
-    if (code == SVS_OK)
-        svi_engine_configure(*e, s);
-    return code;
+    if (svi_settings_raised(s, svi_engine_settings(*e)) && svi_engine_widen(e, s, err) != SVS_OK)
+        return err->code;
+    code = svi_engine_configure(*e, s, r->now, NULL, err);
+    if (code == SVS_OK || code == SVS_NO_MEMORY)
+        return code;
+    *s = *svi_engine_settings(*e); /* it was refused then, too, and the process ended */
+    return SVS_OK;
 }
 
 static svs_code apply_refusal(svi_engine *e, const struct svi_record *r, svs_error *err) {
@@ -64,7 +68,7 @@ static svs_code apply_command(svi_engine *e, struct svi_settings *s, const struc
                               svs_error *err) {
     struct svi_command c;
     svs_code code = svi_command_read(&c, r->payload, r->size, err);
-    c.keeps_shape = r->kind == SVI_RECORD_CONTROL;
+    c.keeps_shape = c.before = r->kind == SVI_RECORD_CONTROL;
     if (code == SVS_OK)
         code = svi_engine_command(e, &c, s, r->now, NULL, err);
     return code == SVS_NO_MEMORY ? code : SVS_OK;
@@ -92,6 +96,7 @@ svs_code svi_record_apply(svi_engine **e, struct svi_settings *s, const struct s
     case SVI_RECORD_CONTROL:
     case SVI_RECORD_RESET:
     case SVI_RECORD_MODEL:
+    case SVI_RECORD_CONFIG:
         return apply_command(*e, s, r, err);
     case SVI_RECORD_REFIT:
         return svi_engine_refit_repeat(*e, r->payload, r->size, err);

@@ -19,10 +19,12 @@ enum svi_record_kind {
     SVI_RECORD_CLOCK,     /* svi_record_pack_clock: the arrival clock was moved */
     SVI_RECORD_BEGIN,     /* svi_settings_pack: a process began with these settings */
     SVI_RECORD_PUBLISH,   /* nothing: publish.seconds were over; model and stats were published */
-    SVI_RECORD_RESET, /* a control request `reset` that drops features and classes, too: one that is kept as
-                         SVI_RECORD_CONTROL does not */
-    SVI_RECORD_LOAD,  /* svi_load_pack: the stream went back to an older state, all of which is in it */
-    SVI_RECORD_MODEL, /* a control request `load` with a model */
+    SVI_RECORD_RESET,  /* a control request `reset` that drops features and classes, too: one that is kept as
+                          SVI_RECORD_CONTROL does not */
+    SVI_RECORD_LOAD,   /* svi_load_pack: the stream went back to an older state, all of which is in it */
+    SVI_RECORD_MODEL,  /* a control request `load` with a model */
+    SVI_RECORD_CONFIG, /* a control request `config` that may change all that may change at any time: one that
+                         is kept as SVI_RECORD_CONTROL only rows of SVI_CHANGE_LIVE */
     SVI_RECORD_KINDS
 };
 

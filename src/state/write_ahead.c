@@ -432,6 +432,8 @@ static svs_code write_ahead_settle(struct svi_recovery *r, struct svi_settings *
         code = svi_settings_check(s, err);
     if (code != SVS_OK)
         return code;
+    if (r->engine && (code = svi_engine_configurable(*engine, s, err)) != SVS_OK)
+        return code;
     if (r->engine)
         return svi_settings_raised(s, &r->settings) ? svi_engine_widen(engine, s, err) : SVS_OK;
     /* A crash may have left a segment without a record: what follows in it is of its epoch. */
@@ -470,7 +472,8 @@ static svs_code take_up(svi_write_ahead *w, struct svi_settings *s, svi_sink *si
     if (code != SVS_OK)
         return code;
     svi_engine_publish_by_engine_time(w->engine, false);
-    svi_engine_configure(w->engine, s);
+    if ((code = svi_engine_configure(w->engine, s, svi_wall_clock(), NULL, err)) != SVS_OK)
+        return code;
     svi_engine_mute(w->engine, false);
     svi_engine_refit_restart(w->engine);
     return r.found.damages > 0 || r.rebuilt ? svi_write_ahead_save(w, NULL, NULL, err) : SVS_OK;

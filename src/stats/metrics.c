@@ -162,6 +162,20 @@ void svi_metrics_reset(svi_metrics *m) {
     m->began++;
 }
 
+void svi_metrics_take_over(svi_metrics *m, svi_metrics *of) {
+    const struct counts empty = m->all;
+    m->all = of->all;
+    of->all = empty;
+    m->classes = of->classes;
+    m->last = of->last;
+    m->loss = of->loss;
+    m->absolute = of->absolute;
+    m->square = of->square;
+    m->truth = of->truth;
+    m->began = of->began;
+    svi_metrics_reset(of);
+}
+
 static void metrics_merge_errors(struct errors *a, const struct errors *b) {
     a->absolute += b->absolute;
     a->square += b->square;

@@ -22,6 +22,10 @@ svi_metrics *svi_metrics_new(svs_task task, int64_t window, int max_classes, svs
 void svi_metrics_free(svi_metrics **m);
 void svi_metrics_reset(svi_metrics *m);
 
+/* What was counted over all goes on in *m, a new one with another window (the same task and classes), of
+ * which the windowed figures begin with the next sample. *of is left as a new one. */
+void svi_metrics_take_over(svi_metrics *m, svi_metrics *of);
+
 /* truth: class index; predicted: class index or -1 (counts as wrong); scores: `rows` of them, rows as in
  * svs_model; class_count: known when the scores were made. */
 void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *scores, int rows,

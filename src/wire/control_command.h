@@ -35,6 +35,7 @@ struct svi_command {
     bool relearn;                        /* of load: true was given */
     bool has_set;
     struct svi_item set;   /* of config: its value, whatever it is */
+    bool before;           /* of config: recorded when fewer settings could change; not in the bytes */
     const uint8_t *sample; /* of score: the bytes of its value; NULL: not there */
     size_t sample_size;
     const uint8_t *model; /* of load: likewise */

@@ -277,7 +277,7 @@ static void test_refit(void **unused) {
     svi_refit_run(job);
     assert_int_equal(job->error.code, SVS_OK);
     const svs_rows rows = {.n = n, .d = d, .dense = z, .stride = d};
-    const svs_problem problem = {.rows = rows, .y = y, .C = settings->C, .p = job->p, .bias_value = 1};
+    const svs_problem problem = {.rows = rows, .y = y, .C = settings->C, .p = job->how.p, .bias_value = 1};
     svs_solve_options how;
     svs_solution solved;
     svs_solve_options_default(&how);

@@ -67,7 +67,7 @@ static void test_empty_rows_fix_no_kind(void **unused) {
     struct speaker f;
     speaker_open(&f, NULL);
     f.s.sources_idle = -1;
-    svi_engine_configure(f.e, &f.s);
+    assert_int_equal(svi_engine_configure(f.e, &f.s, NOW, NULL, NULL), SVS_OK);
     say(&f, "{'x': {}, 'y': 1}");
     say(&f, "%s", cases[0].good);
     assert_int_equal(f.error, SVS_WRONG_KIND);
@@ -84,7 +84,7 @@ static void test_places_of_labels(void **unused) {
         speaker_open(&f, settings);
         if (old) {
             f.s.sources_idle = -1;
-            svi_engine_configure(f.e, &f.s);
+            assert_int_equal(svi_engine_configure(f.e, &f.s, NOW, NULL, NULL), SVS_OK);
         }
         for (int i = 0; i < 5; i++)
             say(&f, "{'x': [%d], 'id': 'first %d'}", i, i);

@@ -95,6 +95,35 @@ static void each_of_saving_fails_once(void **unused) {
     svi_bytes_clear(&good);
 }
 
+/* Other options: the learner is as it was, or it has them. */
+static void each_of_configuring_fails_once(void **unused) {
+    (void)unused;
+    struct walk w = some_walk(1);
+    struct svi_bytes before = {0}, after = {0};
+    svs_error err;
+    svs_learner *l = walk_far(&w, 1500);
+    svs_options o = w.o;
+    assert_int_equal(walk_save(l, &before, &err), SVS_OK);
+    o.C = 3;
+    o.window = 400;
+    long n = 0;
+    for (bool whole = false; !whole; n++) {
+        left = n;
+        svs_code code = svs_learner_configure(l, &o, &err);
+        whole = left >= 0;
+        left = -1;
+        assert_int_equal(code, whole ? SVS_OK : SVS_NO_MEMORY);
+        assert_int_equal(walk_save(l, &after, &err), SVS_OK);
+        assert_int_equal(before.size == after.size && memcmp(before.data, after.data, after.size) == 0,
+                         !whole);
+    }
+    assert_true(n > 20);
+    assert_true(svs_learner_check(l) < 1e-9);
+    svs_learner_free(&l);
+    svi_bytes_clear(&before);
+    svi_bytes_clear(&after);
+}
+
 /* Counts that only claim: what is taken stays within a small multiple of the bytes that are there. */
 static void bombs_take_no_room(void **unused) {
     (void)unused;
@@ -218,8 +247,11 @@ static void each_of_first_values_fails_once(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_of_first_values_fails_once), cmocka_unit_test(each_of_loading_fails_once),
-        cmocka_unit_test(each_of_saving_fails_once),       cmocka_unit_test(bombs_take_no_room),
+        cmocka_unit_test(each_of_first_values_fails_once),
+        cmocka_unit_test(each_of_loading_fails_once),
+        cmocka_unit_test(each_of_saving_fails_once),
+        cmocka_unit_test(each_of_configuring_fails_once),
+        cmocka_unit_test(bombs_take_no_room),
         cmocka_unit_test(failed_calls_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -772,7 +772,7 @@ static void test_records_of_before(void **state) {
     refuses(&f, "{'columns':['a','b'],'x':[1,'two'],'y':1}", SVS_WRONG_TYPE, "b");
     refuses(&f, "{'columns':['b'],'x':[1],'y':1,'missing':'mean'}", SVS_OTHER_COLUMNS, "a, b");
     refuses(&f, "{'x':[1,null],'y':1,'missing':'mean'}", SVS_MISSING_VALUE, "b");
-    svi_engine_configure(f.e, &now);
+    assert_int_equal(svi_engine_configure(f.e, &now, NOW, NULL, NULL), SVS_OK);
     says(&f, "{'x':{'a':1,'k':'one'},'y':1}");
     says(&f, "{'columns':['b'],'x':[1],'y':1,'missing':'mean'}");
     speaker_close(&f);

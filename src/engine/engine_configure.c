@@ -1,0 +1,201 @@
+/* Other settings while the stream runs: by `ctl config`, at a restart, or as a recovery repeats them.
+ *
+ * A setting's change class says what it takes (config/settings.h): most hold from then on; those of the
+ * classifier make the model again from the samples held, and with it what stands on the model: refits begin
+ * again, with the window the windowed figures do; those of novelty make a new novelty stage. All or nothing:
+ * everything that takes memory or can be refused is done first, the learner last of it, and what follows
+ * cannot fail. One event says what has changed, and the new model goes out at once.
+ *
+ * A function of the calls like all of the engine, so that a journal repeats it. Read svi_engine_configure
+ * first. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "config/settings_change.h"
+#include "config/settings_record.h"
+#include "engine/engine_internal.h"
+#include "learner/learner_held.h"
+
+/* What a change takes, and what was made for it. */
+struct configuring {
+    struct svi_settings *to;
+    bool relearn, renew, refits, window, carries;
+    svi_metrics *metrics;
+    struct svi_refit_policy refit;
+    struct svi_detector_room room;
+    double *carried;
+};
+
+/* The next multiple of `every`; -1 = never. */
+static int64_t next_due(int64_t seen, int64_t every) {
+    return every > 0 ? (seen / every + 1) * every : -1;
+}
+
+static void configuring_end(struct configuring *c) {
+    svi_metrics_free(&c->metrics);
+    svi_refit_policy_free(&c->refit);
+    svi_detector_clear_room(&c->room);
+    svi_free(c->carried);
+    svi_free(c->to);
+}
+
+/* The settings to go on with. */
+static svs_code configuring_begin(struct configuring *c, const struct svi_engine *e,
+                                  const struct svi_settings *s, svs_error *err) {
+    *c = (struct configuring){.to = svi_alloc(sizeof *c->to)};
+    if (!c->to)
+        return svi_fail_memory(err, "the settings");
+    *c->to = e->s;
+    svi_settings_adopt(c->to, s);
+    if (svi_settings_without_words(c->to)) /* what was recorded is repeated: words come from here on */
+        c->to->categories_max = s->categories_max;
+    if (svi_settings_uncalibrated(c->to)) /* so do probabilities */
+        c->to->interval = s->interval;
+    c->relearn = svi_settings_differ_in(&e->s, c->to, SVI_CHANGE_RELEARN);
+    c->renew = svi_settings_differ_in(&e->s, c->to, SVI_CHANGE_RENEW);
+    c->refits = c->relearn || (e->s.refit == SVI_REFIT_NONE) != (c->to->refit == SVI_REFIT_NONE);
+    c->window = svi_engine_metrics_window(&e->s) != svi_engine_metrics_window(c->to);
+    c->carries = c->to->missing == SVI_MISSING_CARRY;
+    return SVS_OK;
+}
+
+static svs_code configuring_make(struct configuring *c, const struct svi_engine *e, svs_error *err) {
+    svs_code code = c->renew ? SVS_OK : svi_novelty_stage_make_room(&e->novelty, c->to, &c->room, err);
+    if (code == SVS_OK && c->window &&
+        !(c->metrics = svi_metrics_new((svs_task)c->to->task, svi_engine_metrics_window(c->to),
+                                       (int)c->to->max_classes, err)))
+        code = SVS_NO_MEMORY;
+    if (code == SVS_OK && c->refits)
+        code = svi_refit_policy_new(&c->refit, c->to, err);
+    if (code == SVS_OK && c->carries && !e->carried)
+        code = svi_engine_new_carried(&c->carried, (int)c->to->max_features, err);
+    return code;
+}
+
+/* Every sample held has another number than before: categories go by them. */
+static void configure_renumber(struct svi_engine *e) {
+    const double *row;
+    int64_t number;
+    for (int64_t i = 0; e->schema.columns && svi_learner_held_row(e->learner, i, &row, &number); i++) {
+        e->schema.held.window = number + 1;
+        if (row)
+            svi_schema_used_row(&e->schema, row, svs_learner_dimension(e->learner));
+    }
+    svi_engine_note_held(e);
+}
+
+static void configure_novelty(struct svi_engine *e, struct configuring *c) {
+    struct svi_alert_report report;
+    if (!c->renew) {
+        svi_novelty_stage_configure(&e->novelty, c->to, &c->room);
+        return;
+    }
+    if (svi_novelty_stage_end(&e->novelty, e->s.stream, "the settings of novelty have changed", &report))
+        svi_publish_alert(e, &report);
+    svi_novelty_stage_replace(&e->novelty, c->to);
+}
+
+static void configure_schema(struct svi_engine *e, struct configuring *c) {
+    struct svi_schema_options o;
+    svi_settings_schema(c->to, &o);
+    e->schema.o.missing = o.missing;
+    e->schema.o.refuse_new = o.refuse_new;
+    e->schema.o.held_rows = o.held_rows;
+    if (!svi_settings_without_words(c->to))
+        e->schema.o.categories_max = (int)c->to->categories_max;
+    if (c->carries == (e->carried != NULL))
+        return;
+    svi_free(e->carried);
+    e->carried = c->carried;
+    c->carried = NULL;
+}
+
+/* Nothing here can fail. */
+static void configure_take(struct svi_engine *e, struct configuring *c) {
+    const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    if (c->to->publish_every != e->s.publish_every)
+        e->next_publish = next_due(seen, c->to->publish_every);
+    if (c->to->scores != e->s.scores)
+        e->next_score = next_due(seen, c->to->scores);
+    configure_novelty(e, c);
+    configure_schema(e, c);
+    if (c->refits)
+        svi_refit_policy_replace(&e->refit, &c->refit, e->learner, seen, e->time);
+    else
+        svi_refit_policy_configure(&e->refit, c->to, seen, e->time);
+    if (c->metrics) {
+        svi_metrics_take_over(c->metrics, e->metrics);
+        svi_metrics_free(&e->metrics);
+        e->metrics = c->metrics;
+        c->metrics = NULL;
+    }
+    e->s = *c->to;
+    svi_engine_repeat_old(e);
+    svi_quality_stage_configure(&e->quality_stage, &e->s);
+    if (c->relearn)
+        configure_renumber(e);
+}
+
+static void configure_tell(struct svi_engine *e, const struct configuring *c, const char *differences,
+                           const struct svi_configured *done, double now) {
+    char reason[SVS_ERROR_TEXT];
+    const int length = snprintf(reason, sizeof reason, "%s", differences);
+    if (c->relearn && length < (int)sizeof reason)
+        snprintf(reason + length, sizeof reason - (size_t)length,
+                 ": the model was made again from %" PRId64 " samples", done->samples);
+    else if (c->renew && length < (int)sizeof reason)
+        snprintf(reason + length, sizeof reason - (size_t)length, ": novelty begins from nothing");
+    svi_publish_error(e, SVS_CONFIG_CHANGED, reason, NULL, 0, now);
+    if (c->refits)
+        svi_engine_publish_model(e, false);
+}
+
+svs_code svi_engine_configurable(const svi_engine *e, const struct svi_settings *s, svs_error *err) {
+    struct configuring c;
+    svs_options o;
+    svs_code code = configuring_begin(&c, e, s, err);
+    if (code == SVS_OK)
+        code = svi_settings_change_allowed(&e->s, c.to, err);
+    if (code == SVS_OK && c.relearn) {
+        svi_settings_learner(c.to, &o);
+        code = svs_learner_configurable(e->learner, &o, err);
+    }
+    configuring_end(&c);
+    return code;
+}
+
+svs_code svi_engine_configure(svi_engine *e, const struct svi_settings *s, double now,
+                              struct svi_configured *done, svs_error *err) {
+    struct configuring c;
+    struct svi_configured unread;
+    svs_error local;
+    svs_options o;
+    svs_health h;
+    char differences[160];
+    done = done ? done : &unread;
+    *done = (struct svi_configured){.samples = -1};
+    err = err ? err : &local;
+    svs_code code = configuring_begin(&c, e, s, err);
+    if (code == SVS_OK)
+        code = svi_settings_change_allowed(&e->s, c.to, err);
+    if (code == SVS_OK)
+        code = configuring_make(&c, e, err);
+    if (code == SVS_OK && c.relearn) {
+        svi_settings_learner(c.to, &o);
+        code = svs_learner_configure(e->learner, &o, err);
+    }
+    if (code == SVS_OK) {
+        svi_settings_differences(&e->s, c.to, differences, sizeof differences);
+        configure_take(e, &c);
+        svs_learner_health(e->learner, &h);
+        done->samples = c.relearn ? h.held : -1;
+        if (differences[0])
+            configure_tell(e, &c, differences, done, now);
+    }
+    configuring_end(&c);
+    return code;
+}

@@ -1,0 +1,167 @@
+/* Other options for a learner that is at work (svs_learner_configure).
+ *
+ * A second learner is made with the new options, told of the features and classes, and given the samples
+ * held, by the same svs_learner_step that learned them first; then the two change places. So the model is
+ * that of a new learner by construction, and a failure, of memory say, leaves the old one untouched. Samples
+ * that wait are copied last, with the scores that they were given.
+ *
+ * Numbers of samples (ring.h) are never given twice: those of the window go on after the old ones, those that
+ * wait keep theirs. Without a window there are no samples to give, but the sums: C and scale are in the ridge
+ * alone, which is no part of them.
+ *
+ * Read svs_learner_configure first. */
+#include <string.h>
+
+#include "base/fail.h"
+#include "learner/learner_internal.h"
+
+/* Without a window: do only C and scale differ, of what the model depends on? */
+static bool configure_by_sums(const svs_options *a, const svs_options *b) {
+    return a->window == 0 && b->window == 0 && a->rule == b->rule && a->forget == b->forget &&
+           a->labels_ttl == b->labels_ttl && a->labels_max == b->labels_max;
+}
+
+svs_code svs_learner_configurable(const svs_learner *l, const svs_options *o, svs_error *err) {
+    const svs_options *now = &l->o;
+    svs_code code = svi_learner_check_options(o, l->declared, err);
+    if (code != SVS_OK)
+        return code;
+    if (o->task != now->task || o->max_features != now->max_features || o->max_classes != now->max_classes ||
+        o->isa != now->isa)
+        return svi_fail(err, SVS_SETTING,
+                        "task, max.features, max.classes and the instruction set of a learner are those that "
+                        "it was made with");
+    if (now->window == 0 && l->arrivals > 0 && !configure_by_sums(now, o))
+        return svi_fail(
+            err, SVS_UNAVAILABLE,
+            "window 0 holds no samples, so that only C and scale can change: reset drops what was "
+            "learned, and then the others are free");
+    return SVS_OK;
+}
+
+/* ---- the second learner */
+
+/* As a learner is told before its first sample. */
+static svs_code configure_announce(svs_learner *fresh, const svs_learner *l, svs_error *err) {
+    svs_code code = SVS_OK;
+    for (int j = 0; j < l->scaler.room && l->scaler.unscaled_count > 0; j++)
+        if (l->scaler.unscaled[j])
+            svs_learner_unscaled(fresh, j);
+    for (int k = 0; k < l->class_count && code == SVS_OK; k++) {
+        code = svi_class_reserve(fresh, l->classes[k], err);
+        if (code == SVS_OK)
+            svi_class_add(fresh, l->classes[k]);
+    }
+    svs_learner_reset(fresh);
+    fresh->labelled_wait = l->labelled_wait;
+    fresh->window.pushed = l->window.pushed;
+    fresh->waiting.pushed = l->waiting.pushed;
+    return code;
+}
+
+static svs_code configure_relearn(svs_learner *fresh, const svs_learner *l, svs_error *err) {
+    svs_step step;
+    for (int32_t i = 0; i < l->window.count; i++) {
+        const int32_t at = svi_ring_at(&l->window, i);
+        const struct svi_slot *s = &l->window.slots[at];
+        const svs_sample sample = {.x = svi_ring_row(&l->window, at),
+                                   .d = l->declared,
+                                   .id = s->id,
+                                   .y = l->o.task == SVS_REGRESS ? svs_real(s->target)
+                                        : s->live                ? l->classes[s->label]
+                                                                 : svs_none(),
+                                   .weight = s->weight};
+        svs_code code = s->live ? svs_learner_step(fresh, &sample, s->time, &step, err) : SVS_OK;
+        if (code != SVS_OK)
+            return code;
+    }
+    return SVS_OK;
+}
+
+static svs_code configure_keep_waiting(svs_learner *fresh, const svs_learner *l, svs_error *err) {
+    bool widened;
+    int32_t most = fresh->waiting.max == 0 ? 0 : fresh->o.labels_max, left = l->waiting.live;
+    for (int32_t i = 0; i < l->waiting.count; i++) {
+        const int32_t at = svi_ring_at(&l->waiting, i);
+        const struct svi_slot *from = &l->waiting.slots[at];
+        const double *row = svi_ring_row(&l->waiting, at);
+        if (!from->live || left-- > most)
+            continue;
+        svs_code code = svi_features_wake(fresh, row, &widened, err);
+        if (code == SVS_OK)
+            code = svi_ring_reserve(&fresh->waiting, from->id, err);
+        if (code != SVS_OK)
+            return code;
+        const int32_t slot = svi_ring_push(&fresh->waiting, from->id);
+        struct svi_slot *to = &fresh->waiting.slots[slot];
+        double *copy = svi_ring_row(&fresh->waiting, slot);
+        memset(copy, 0, (size_t)fresh->waiting.stride * sizeof *copy);
+        memcpy(copy, row, (size_t)l->d * sizeof *copy);
+        memcpy(copy + fresh->feature_room, row + l->feature_room, (size_t)from->rows * sizeof *copy);
+        to->number = from->number;
+        to->time = from->time;
+        to->weight = from->weight;
+        to->version = from->version;
+        to->predicted = from->predicted;
+        to->rows = from->rows;
+        to->class_count = from->class_count;
+    }
+    fresh->waiting.pushed = l->waiting.pushed;
+    return SVS_OK;
+}
+
+/* What was counted goes on. */
+static void configure_count(svs_learner *fresh, const svs_learner *l) {
+    const svs_health made = fresh->health;
+    fresh->health = l->health;
+    fresh->health.labels_evicted += l->waiting.live - fresh->waiting.live;
+    fresh->health.rebuilds += made.rebuilds;
+    fresh->health.alarms += made.alarms;
+    fresh->health.residual = made.residual;
+    fresh->health.condition = made.condition;
+    fresh->version = l->version + 1;
+}
+
+static svs_code configure_again(svs_learner *l, const svs_options *o, svs_error *err) {
+    svs_learner *fresh = svs_learner_new(o, l->declared, err);
+    if (!fresh)
+        return err ? err->code : SVS_NO_MEMORY;
+    svs_code code = configure_announce(fresh, l, err);
+    if (code == SVS_OK)
+        code = configure_relearn(fresh, l, err);
+    if (code == SVS_OK)
+        code = configure_keep_waiting(fresh, l, err);
+    if (code == SVS_OK) {
+        if (l->snapshot) /* of the window of before: whole, as whoever has it began it */
+            svi_snapshot_copy(l->snapshot, l, INT64_MAX);
+        configure_count(fresh, l);
+        const svs_learner old = *l;
+        *l = *fresh;
+        *fresh = old;
+    }
+    svs_learner_free(&fresh);
+    return code;
+}
+
+/* ---- without a window */
+
+static void configure_ridge(svs_learner *l, const svs_options *o) {
+    const double nu = 1 / (2 * o->C), factor = nu / l->nu;
+    for (int j = 0; l->ridge && j <= l->d; j++)
+        l->ridge[j] *= factor;
+    l->nu = nu;
+    l->o.C = o->C;
+    l->o.scale = o->scale;
+    svi_solve_sums(l);
+    l->version++;
+}
+
+svs_code svs_learner_configure(svs_learner *l, const svs_options *o, svs_error *err) {
+    svs_error local;
+    err = err ? err : &local;
+    svs_code code = svs_learner_configurable(l, o, err);
+    if (code != SVS_OK || l->o.window > 0 || l->arrivals == 0)
+        return code != SVS_OK ? code : configure_again(l, o, err);
+    configure_ridge(l, o);
+    return SVS_OK;
+}
