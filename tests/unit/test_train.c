@@ -278,13 +278,14 @@ static void test_all_solvers_weigh(void **state) {
                {SVS_SOLVER_NESVM, 1, SVS_HINGE},       {SVS_SOLVER_ALSVM, 2, SVS_SQUARED},
                {SVS_SOLVER_SGD_LSSVM, 2, SVS_SQUARED}, {SVS_SOLVER_ALFPGM, 1, SVS_HINGE}};
     const double class_weight[] = {1, 3, 1};
-    static double rows[1200 * 5];
-    static int32_t label[1200];
+    static double rows[360 * 5];
+    static int32_t label[360];
     struct examples x;
     make_examples(&x, 2);
+    x.e.rows.n = 120;
     svs_examples thrice = x.e;
     int n = 0;
-    for (int i = 0; i < 400; i++)
+    for (int i = 0; i < 120; i++)
         for (int times = 0; times < (int)class_weight[x.label[i]]; times++, n++) {
             memcpy(rows + 5 * n, x.t.x + 5 * i, 5 * sizeof *rows);
             label[n] = x.label[i];
