@@ -324,12 +324,13 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     if (code == SVS_OK)
         code = learner_resolve(l, y, out, &fresh, err);
     if (code == SVS_OK)
+        slot = svi_ring_find(&l->waiting, id); /* a new class may have moved the ring to more room */
+    if (code == SVS_OK)
         code = svi_class_weigh(l, y, out->label, l->waiting.slots[slot].weight, &weight, err);
     if (code == SVS_OK && l->o.window)
         code = svi_ring_reserve(&l->window, id, err);
     if (code != SVS_OK)
         return code;
-    slot = svi_ring_find(&l->waiting, id); /* a new class may have moved the ring to more room */
     const struct svi_slot *s = &l->waiting.slots[slot];
     const double *row = svi_ring_row(&l->waiting, slot);
     out->rows = s->rows; /* and the scores as they were made when it came */

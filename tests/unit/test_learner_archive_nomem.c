@@ -19,6 +19,7 @@ static struct walk some_walk(int kind) {
     svs_options_default(&w.o);
     w.o.window = kind ? 3000 : 0;
     w.forgets = kind;
+    w.o.class_rule = kind == 2 ? SVS_CLASSES_BALANCED : SVS_CLASSES_ALIKE;
     return w;
 }
 
@@ -49,7 +50,7 @@ static bool load_nth(const svs_options *o, const struct svi_bytes *bytes, long n
 
 static void each_of_loading_fails_once(void **unused) {
     (void)unused;
-    for (int kind = 0; kind < 2; kind++) {
+    for (int kind = 0; kind < 3; kind++) {
         struct walk w = some_walk(kind);
         struct svi_bytes bytes = {0}, again = {0};
         svs_error err;
@@ -205,6 +206,30 @@ static void failed_calls_change_nothing(void **unused) {
     }
 }
 
+/* A learner with either kind of class weights: made whole or not at all. */
+static void each_of_making_fails_once(void **unused) {
+    (void)unused;
+    const svs_class_weight given[] = {{svs_str("rare"), 50}, {svs_int(1), 2}};
+    for (int rule = SVS_CLASSES_BALANCED; rule <= SVS_CLASSES_GIVEN; rule++) {
+        bool whole = false;
+        for (long n = 0; !whole; n++) {
+            svs_options o;
+            svs_error err = {0};
+            svs_options_default(&o);
+            o.class_rule = (svs_class_rule)rule;
+            o.class_weight = given;
+            o.class_weight_count = 2;
+            left = n;
+            svs_learner *l = svs_learner_new(&o, 2, &err);
+            whole = left >= 0;
+            left = -1;
+            assert_true(whole == (l != NULL));
+            assert_int_equal(err.code, whole ? SVS_OK : SVS_NO_MEMORY);
+            svs_learner_free(&l);
+        }
+    }
+}
+
 /* A row with the first values of many features, and of a class that is new: learned or not at all. */
 static void each_of_first_values_fails_once(void **unused) {
     (void)unused;
@@ -249,6 +274,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_of_first_values_fails_once),
         cmocka_unit_test(each_of_loading_fails_once),
+        cmocka_unit_test(each_of_making_fails_once),
         cmocka_unit_test(each_of_saving_fails_once),
         cmocka_unit_test(each_of_configuring_fails_once),
         cmocka_unit_test(bombs_take_no_room),
