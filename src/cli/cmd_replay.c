@@ -99,7 +99,7 @@ static svs_code cmd_replay_recover(const struct cli_args *a, uint64_t until, str
     svi_state_dir_close(&f);
     if (code == SVS_OK && (*r)->checkpointed && until < (*r)->first)
         code = svi_fail(err, SVS_SETTING,
-                        "--until %" PRIu64 " is before the oldest checkpoint, which has %" PRIu64
+                        "--until %" PRIu64 " is before the checkpoint that it starts from, which has %" PRIu64
                         " records: give --from-start too",
                         until, (*r)->first);
     return code;
@@ -130,7 +130,8 @@ const struct cli_command cli_replay = {
     .text = "apply the journal of a kept state again: an audit, or a what-if with other settings",
     .usage = "DIRECTORY",
     .help =
-        "Starts from the oldest checkpoint, applies the journal again and prints the result with the\n"
+        "Starts from the newest checkpoint but one, applies the journal again and prints the result with "
+        "the\n"
         "fingerprints of model and state, which are those of the process that wrote the journal. Changes\n"
         "nothing there.\n"
         "\n"

@@ -1,4 +1,9 @@
-/* state: what is kept in a directory, and whether it is sound. */
+/* state: what is kept in a directory, and whether it is sound.
+ *
+ * show lists the files, with what a person needs to choose a checkpoint to go back to. verify does what a
+ * start would do and more: it repeats the journal from the older checkpoint to the newest one and compares,
+ * rebuilds the model from its window, and reads every record there is. A process may write meanwhile: what
+ * vanishes between two looks is looked for again. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
@@ -31,7 +36,7 @@ static void print_choice(const struct svi_state_dir *f, const struct svi_checkpo
     if (fstatat(f->fd, svi_state_dir_name(name, SVI_CHECKPOINT, c->position.number), &st, 0) == 0 &&
         gmtime_r(&st.st_mtime, &day))
         strftime(when, sizeof when, ", %Y-%m-%dT%H:%M:%SZ", &day);
-    printf(", %s samples%s", seen, when);
+    printf("%s samples%s, ", seen, when);
 }
 
 /* A line for each file; counts the files, and the damaged checkpoints. */
@@ -47,12 +52,11 @@ static svs_code list_checkpoints(const struct svi_state_dir *f, bool choose, int
         svs_error why;
         const char *shown = svi_state_dir_name(name, "checkpoint", numbers[i]);
         if (svi_checkpoint_read(f, numbers[i], &c, &why) == SVS_OK) {
-            printf("%s  %10" PRId64 " bytes  after record %-10" PRIu64 " svmstream %s, %s, state %s", shown,
-                   file_size(f, "checkpoint", numbers[i]), c.position.number, c.program, c.isa,
-                   svi_hash_text(c.hash, hash));
+            printf("%s  %10" PRId64 " bytes  after record %-10" PRIu64 " ", shown,
+                   file_size(f, "checkpoint", numbers[i]), c.position.number);
             if (choose)
                 print_choice(f, &c);
-            putchar('\n');
+            printf("svmstream %s, %s, state %s\n", c.program, c.isa, svi_hash_text(c.hash, hash));
         } else if (file_size(f, "checkpoint", numbers[i]) >= 0) { /* else a running process has removed it */
             printf("%s  %10" PRId64 " bytes  DAMAGED: %s\n", shown, file_size(f, "checkpoint", numbers[i]),
                    why.text);

@@ -10,7 +10,7 @@
 #define LABEL_SHOWN 60
 
 /* Which class of the stream each class of the model is; or which one only one of them has. */
-static svs_code take_classes(const struct svi_engine *e, const svs_model *m, int *place, svs_error *err) {
+static svs_code place_classes(const struct svi_engine *e, const svs_model *m, int *place, svs_error *err) {
     const int known = svs_learner_class_count(e->learner);
     char shown[4 * SVS_NAME_MAX];
     bool *met = svi_alloc_array((size_t)known + 1, sizeof *met);
@@ -40,7 +40,7 @@ static svs_code take_classes(const struct svi_engine *e, const svs_model *m, int
 }
 
 /* The column of each feature of the model. */
-static svs_code take_columns(const struct svi_engine *e, const svs_model *m, int *column, svs_error *err) {
+static svs_code place_columns(const struct svi_engine *e, const svs_model *m, int *column, svs_error *err) {
     const struct svi_shape *shape = &e->schema.shape;
     char shown[80];
     const bool named = m->features && shape->names_kept >= shape->d;
@@ -58,8 +58,8 @@ static svs_code take_columns(const struct svi_engine *e, const svs_model *m, int
 }
 
 /* As the stream has its classes and columns. One row is class 1 against class 0. */
-static void take_weights(const svs_model *m, const int *place, const int *column, double *W, double *b,
-                         int d) {
+static void place_weights(const svs_model *m, const int *place, const int *column, double *W, double *b,
+                          int d) {
     const double sign = m->rows == 1 && place[0] == 1 ? -1 : 1;
     for (int k = 0; k < m->rows; k++) {
         const int row = m->rows == 1 ? 0 : place[k];
@@ -76,9 +76,9 @@ static svs_code take_check(const struct svi_engine *e, const svs_model *m, svs_e
                         m->task == SVS_REGRESS ? "regress" : "classify",
                         e->s.task == SVS_REGRESS ? "regress" : "classify");
     if (e->schema.shape.d < 1 || (e->s.task == SVS_CLASSIFY && svs_learner_class_count(e->learner) < 2))
-        return svi_fail(
-            err, SVS_UNAVAILABLE,
-            "the stream has seen no samples of two classes yet, so what the model says cannot be told");
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "the stream has seen no samples of two classes yet, so it is not known what the "
+                        "model would say of it");
     return SVS_OK;
 }
 
@@ -88,13 +88,13 @@ static svs_code take_over(struct svi_engine *e, const svs_model *m, svs_error *e
     double *W = svi_alloc_array((size_t)m->rows * ((size_t)d + 1), sizeof *W);
     svs_code code = map && W ? take_check(e, m, err) : svi_fail_memory(err, "a model");
     if (code == SVS_OK)
-        code = take_classes(e, m, map, err);
+        code = place_classes(e, m, map, err);
     if (code == SVS_OK)
-        code = take_columns(e, m, map + m->class_count, err);
+        code = place_columns(e, m, map + m->class_count, err);
     if (code == SVS_OK) {
         svs_model fit = *m;
         double *b = W + (size_t)m->rows * (size_t)d;
-        take_weights(m, map, map + m->class_count, W, b, d);
+        place_weights(m, map, map + m->class_count, W, b, d);
         fit.d = d;
         fit.W = W;
         fit.b = b;

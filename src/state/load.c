@@ -19,40 +19,40 @@
 
 /* ---- a checkpoint */
 
-static svs_code refuse_checkpoint(const struct svi_state_dir *dir, uint64_t wanted, svs_error *err) {
-    uint64_t *numbers = NULL;
-    int count = 0;
-    char list[SVS_ERROR_TEXT / 2] = "";
-    (void)svi_state_dir_list(dir, SVI_CHECKPOINT, &numbers, &count, NULL);
-    for (int i = count > LISTED ? count - LISTED : 0; i < count; i++) {
-        const size_t at = strlen(list);
-        snprintf(list + at, sizeof list - at, "%s%" PRIu64, at ? ", " : "", numbers[i]);
-    }
-    svi_free(numbers);
-    return svi_fail(err, SVS_UNAVAILABLE,
-                    "there is no checkpoint %" PRIu64
-                    "; there %s %s (checkpoint.keep says how many are kept)",
-                    wanted, count == 1 ? "is" : "are", count ? list : "none");
-}
-
-static bool load_listed(const struct svi_state_dir *dir, uint64_t wanted) {
+/* Is it kept? SVS_UNAVAILABLE: which are. */
+static svs_code load_find(const struct svi_state_dir *dir, uint64_t wanted, svs_error *err) {
     uint64_t *numbers = NULL;
     int count = 0;
     bool found = false;
-    (void)svi_state_dir_list(dir, SVI_CHECKPOINT, &numbers, &count, NULL);
+    char names[SVS_ERROR_TEXT / 2] = "";
+    svs_code code = svi_state_dir_list(dir, SVI_CHECKPOINT, &numbers, &count, err);
     for (int i = 0; i < count; i++)
         found = found || numbers[i] == wanted;
+    for (int i = count > LISTED ? count - LISTED : 0; i < count; i++) {
+        const size_t at = strlen(names);
+        snprintf(names + at, sizeof names - at, "%s%" PRIu64, at ? ", " : "", numbers[i]);
+    }
     svi_free(numbers);
-    return found;
+    if (code != SVS_OK || found)
+        return code;
+    return svi_fail(err, SVS_UNAVAILABLE,
+                    "there is no checkpoint %" PRIu64
+                    "; there %s %s (checkpoint.keep says how many are kept)",
+                    wanted, count == 1 ? "is" : "are", count ? names : "none");
+}
+
+/* SVS_IO would end the process, whose own files are as they were. */
+static svs_code load_failure(svs_code code, svs_error *err) {
+    return err->code = code == SVS_IO ? SVS_DAMAGED : code;
 }
 
 static svs_code load_checkpoint(struct svi_load *l, const struct svi_state_dir *dir, const svi_engine *e,
                                 uint64_t number, struct svi_checkpoint *c, svs_error *err) {
-    if (!load_listed(dir, number))
-        return refuse_checkpoint(dir, number, err);
-    svs_code code = svi_checkpoint_read(dir, number, c, err);
-    if (code != SVS_OK) /* SVS_IO would end the process, whose own files are fine */
-        return err->code = code == SVS_IO ? SVS_DAMAGED : code;
+    svs_code code = load_find(dir, number, err);
+    if (code == SVS_OK)
+        code = svi_checkpoint_read(dir, number, c, err);
+    if (code != SVS_OK)
+        return load_failure(code, err);
     if (!(l->then = svi_engine_then(e, c, err)))
         return err->code;
     if (strcmp(c->program, svs_version()) != 0 || strcmp(c->isa, svi_kernels_get(SVS_ISA_BEST)->name) != 0)
@@ -94,6 +94,8 @@ static svs_code load_check_journal(const struct svi_state_dir *dir, uint64_t fir
     svs_code code = svi_state_dir_list(dir, SVI_JOURNAL, &numbers, &count, err);
     const uint64_t oldest = code == SVS_OK && count > 0 ? numbers[0] : end;
     svi_free(numbers);
+    if (code != SVS_OK)
+        return code;
     if (oldest > first)
         return svi_fail(err, SVS_UNAVAILABLE,
                         "the records %" PRIu64 " to %" PRIu64
@@ -113,13 +115,13 @@ static svs_code load_relearn(struct svi_load *l, const struct svi_state_dir *dir
     svs_code code = load_check_journal(dir, c->position.number, end, err);
     svi_journal_reader *reader = code == SVS_OK ? svi_journal_reader_new(dir, &c->position, &how, err) : NULL;
     if (!reader)
-        return err->code = err->code == SVS_IO ? SVS_DAMAGED : err->code;
+        return load_failure(err->code, err);
     while (code == SVS_OK && (what = svi_journal_read(reader, &r, err)) == SVI_JOURNAL_RECORD &&
            r.number < end)
         if (load_repeats(&r, o))
             code = svi_record_apply(&l->then, NULL, &r, NULL, err);
     if (what == SVI_JOURNAL_FAIL)
-        code = err->code == SVS_IO ? SVS_DAMAGED : err->code;
+        code = load_failure(err->code, err);
     svi_journal_reader_free(&reader);
     if (code == SVS_OK && svi_engine_out_of_memory(l->then))
         code = svi_fail(err, SVS_NO_MEMORY, "memory ran out for the samples that are learned again");

@@ -88,25 +88,15 @@ static svs_code recovery_load(struct recovering *w, uint64_t number, svs_error *
     return SVS_OK;
 }
 
-/* Checkpoints from which the journal does not lead on any more, as they stand first in the list. */
-static int count_bare(const struct svi_state_dir *f, const uint64_t *numbers, int count) {
-    uint64_t *segments = NULL;
-    int segment_count = 0, bare = 0;
-    if (svi_state_dir_list(f, "journal", &segments, &segment_count, NULL) == SVS_OK && segment_count > 0)
-        while (bare < count - 1 && numbers[bare] < segments[0])
-            bare++;
-    svi_free(segments);
-    return bare;
-}
-
-/* The newest sound one, or the oldest from which the journal leads on, if there is any. */
+/* The newest sound one; or the newest but one, else the newest, if there is any: of the others that are kept
+ * the journal may not lead on. */
 static svs_code load_sound(struct recovering *w, svs_error *err) {
     uint64_t *numbers = NULL;
     int count = 0;
     svs_code code = svi_state_dir_list(w->dir, "checkpoint", &numbers, &count, err);
     const bool oldest = w->o->from == SVI_FROM_OLDEST;
-    for (int i = oldest ? count_bare(w->dir, numbers, count) : 0;
-         i < count && code == SVS_OK && !w->r->checkpointed; i++) {
+    for (int i = oldest && count > 2 ? count - 2 : 0; i < count && code == SVS_OK && !w->r->checkpointed;
+         i++) {
         code = recovery_load(w, numbers[oldest ? i : count - 1 - i], err);
         if (code != SVS_DAMAGED && code != SVS_SETTING && code != SVS_IO)
             continue;

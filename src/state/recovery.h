@@ -15,7 +15,7 @@
 
 enum svi_recovery_from {
     SVI_FROM_NEWEST = 0, /* the newest sound checkpoint */
-    SVI_FROM_OLDEST,     /* the oldest checkpoint that is kept */
+    SVI_FROM_OLDEST,     /* the older of the two newest checkpoints, from which the journal is always kept */
     SVI_FROM_START       /* an empty engine and the first record there is */
 };
 
