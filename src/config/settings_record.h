@@ -35,8 +35,8 @@ bool svi_settings_differ(const struct svi_settings *a, const struct svi_settings
 bool svi_settings_differ_in(const struct svi_settings *a, const struct svi_settings *b,
                             enum svi_change_class of);
 
-/* For people, what changes from `a` to `b` beyond SVI_CHANGE_LIVE: "C 1 -> 10, window 1000 -> 5000"; empty:
- * nothing. Returns out. */
+/* For people, what changes from `a` to `b` beyond SVI_CHANGE_LIVE: "C 1 -> 10, window 1000 -> 5000"; long
+ * values, and what does not fit, end in "..."; empty: nothing. size: 160 at least. Returns out. */
 char *svi_settings_differences(const struct svi_settings *a, const struct svi_settings *b, char *out,
                                size_t size);
 
