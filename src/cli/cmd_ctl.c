@@ -106,6 +106,7 @@ static void cmd_ctl_tell_changes(struct cli_object reply) {
     const uint8_t *at = map.body;
     if (map.type != SVI_MAP)
         return;
+    fflush(stdout);
     for (uint32_t i = 0; i < map.length; i++) {
         cli_scalar((struct cli_object){at, changed.end}, key, sizeof key);
         svi_walk(&at, changed.end, SVI_WALK_MAX);
@@ -179,7 +180,7 @@ const struct cli_command cli_ctl = {
         "  status               all figures\n"
         "  config [KEY=VALUE..] the settings, or sets some of the running process, all or none: with\n"
         "                       C, window, forget, scale, method or class.weight the model is made again\n"
-        "                       from the samples held; what changed is told on standard error\n"
+        "                       from the samples held; standard error says what changed\n"
         "  model                the model as it is now\n"
         "  columns              what the columns are, their values that were missing\n"
         "  publish              publishes model and stats now\n"

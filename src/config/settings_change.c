@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -42,35 +41,6 @@ static svs_code change_one(struct svi_settings *s, const struct svi_item *name, 
         return svi_fail(err, SVS_SETTING, "%s can only be set at a start: end the process and give --%s", key,
                         key);
     return svi_settings_set(s, key, setting_text(value, text, sizeof text), err);
-}
-
-bool svi_settings_differ(const struct svi_settings *a, const struct svi_settings *b,
-                         const struct svi_setting *row) {
-    char one[SVI_FEATURES_MAX], other[SVI_FEATURES_MAX];
-    svi_settings_value(a, row, one, sizeof one);
-    svi_settings_value(b, row, other, sizeof other);
-    return strcmp(one, other) != 0;
-}
-
-bool svi_settings_differ_in(const struct svi_settings *a, const struct svi_settings *b,
-                            enum svi_change_class of) {
-    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
-        if (row->change == of && svi_settings_differ(a, b, row))
-            return true;
-    return false;
-}
-
-char *svi_settings_differences(const struct svi_settings *a, const struct svi_settings *b, char *out,
-                               size_t size) {
-    char one[SVI_FEATURES_MAX], other[SVI_FEATURES_MAX];
-    size_t length = 0;
-    out[0] = '\0';
-    for (const struct svi_setting *row = svi_settings_table; row->key && length < size; row++)
-        if (row->change >= SVI_CHANGE_ONWARD && svi_settings_differ(a, b, row))
-            length += (size_t)snprintf(out + length, size - length, "%s%s %.40s -> %.40s", length ? ", " : "",
-                                       row->key, svi_settings_value(a, row, one, sizeof one),
-                                       svi_settings_value(b, row, other, sizeof other));
-    return out;
 }
 
 /* A classifier comes and goes with its state alone, and without one nothing of it has a meaning. */

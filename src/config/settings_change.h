@@ -15,17 +15,4 @@ svs_code svi_settings_change(struct svi_settings *s, const struct svi_item *set,
 svs_code svi_settings_change_allowed(const struct svi_settings *s, const struct svi_settings *changed,
                                      svs_error *err);
 
-/* Has a row another value in the one than in the other? */
-bool svi_settings_differ(const struct svi_settings *a, const struct svi_settings *b,
-                         const struct svi_setting *row);
-
-/* Is there a row of that class in which they differ? */
-bool svi_settings_differ_in(const struct svi_settings *a, const struct svi_settings *b,
-                            enum svi_change_class of);
-
-/* For people, what changes from `a` to `b` beyond SVI_CHANGE_LIVE: "C 1 -> 10, window 1000 -> 5000"; empty:
- * nothing. Returns out. */
-char *svi_settings_differences(const struct svi_settings *a, const struct svi_settings *b, char *out,
-                               size_t size);
-
 #endif

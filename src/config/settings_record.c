@@ -1,9 +1,9 @@
 #include "config/settings_record.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
-#include "config/settings_change.h"
 
 #define NOT_RECORDED (-1) /* see svi_settings_old, svi_settings_without_words, svi_settings_uncalibrated */
 
@@ -27,6 +27,53 @@ svs_code svi_settings_unpack(struct svi_settings *s, const char *from, const voi
     svs_code code = svi_settings_read(s, from, bytes, size, err);
     memset(s->given, 0, sizeof s->given);
     return code;
+}
+
+bool svi_settings_differ(const struct svi_settings *a, const struct svi_settings *b,
+                         const struct svi_setting *row) {
+    char one[SVI_FEATURES_MAX], other[SVI_FEATURES_MAX];
+    svi_settings_value(a, row, one, sizeof one);
+    svi_settings_value(b, row, other, sizeof other);
+    return strcmp(one, other) != 0;
+}
+
+bool svi_settings_differ_in(const struct svi_settings *a, const struct svi_settings *b,
+                            enum svi_change_class of) {
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
+        if (row->change == of && svi_settings_differ(a, b, row))
+            return true;
+    return false;
+}
+
+/* "C 1 -> 10" */
+static void settings_record_show(const struct svi_settings *a, const struct svi_settings *b,
+                                 const struct svi_setting *row, char *out, size_t size) {
+    char value[SVI_FEATURES_MAX], shown[2][48];
+    const struct svi_settings *const of[2] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        svi_settings_value(of[i], row, value, sizeof value);
+        svi_escape(shown[i], sizeof shown[i], value[0] ? value : "(empty)",
+                   strlen(value[0] ? value : "(empty)"));
+    }
+    snprintf(out, size, "%s %s -> %s", row->key, shown[0], shown[1]);
+}
+
+char *svi_settings_differences(const struct svi_settings *a, const struct svi_settings *b, char *out,
+                               size_t size) {
+    char one[160];
+    size_t length = 0;
+    out[0] = '\0';
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++) {
+        if (row->change < SVI_CHANGE_ONWARD || !svi_settings_differ(a, b, row))
+            continue;
+        settings_record_show(a, b, row, one, sizeof one);
+        if (length + strlen(one) + 8 > size) {
+            snprintf(out + length, size - length, ", ...");
+            break;
+        }
+        length += (size_t)snprintf(out + length, size - length, "%s%s", length ? ", " : "", one);
+    }
+    return out;
 }
 
 static svs_code settings_record_refuse(const struct svi_settings *s, const struct svi_settings *kept,

@@ -1,4 +1,5 @@
-/* settings_record.h: the settings that a kept state was made with, and what a restart with others does.
+/* settings_record.h: the settings that a kept state was made with, what a restart with others does, and in
+ * what two differ.
  *
  * Recorded are the rows of every change class but SVI_CHANGE_START, which hold for one start only. */
 #ifndef SVI_SETTINGS_RECORD_H
@@ -33,5 +34,18 @@ void svi_settings_adopt_live(struct svi_settings *s, const struct svi_settings *
 
 /* Takes the rows that may change at any time from `from`. True: some changed. */
 bool svi_settings_adopt(struct svi_settings *s, const struct svi_settings *from);
+
+/* Has a row another value in the one than in the other? */
+bool svi_settings_differ(const struct svi_settings *a, const struct svi_settings *b,
+                         const struct svi_setting *row);
+
+/* Is there a row of that class in which they differ? */
+bool svi_settings_differ_in(const struct svi_settings *a, const struct svi_settings *b,
+                            enum svi_change_class of);
+
+/* For people, what changes from `a` to `b` beyond SVI_CHANGE_LIVE: "C 1 -> 10, window 1000 -> 5000"; long
+ * values, and what does not fit, end in "..."; empty: nothing. size: 160 at least. Returns out. */
+char *svi_settings_differences(const struct svi_settings *a, const struct svi_settings *b, char *out,
+                               size_t size);
 
 #endif

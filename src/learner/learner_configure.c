@@ -71,9 +71,10 @@ static svs_code configure_relearn(svs_learner *fresh, const svs_learner *l, svs_
                                         : s->live                ? l->classes[s->label]
                                                                  : svs_none(),
                                    .weight = s->weight};
-        svs_code code = s->live ? svs_learner_step(fresh, &sample, s->time, &step, err) : SVS_OK;
+        svs_error why = {0};
+        svs_code code = s->live ? svs_learner_step(fresh, &sample, s->time, &step, &why) : SVS_OK;
         if (code != SVS_OK)
-            return code;
+            return svi_fail(err, code, "the model cannot be made again from what is held: %.180s", why.text);
     }
     return SVS_OK;
 }

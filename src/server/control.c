@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "config/settings_change.h"
+#include "config/settings_record.h"
 #include "state/write_ahead.h"
 #include "store/checkpoint_file.h"
 #include "svmstream/svmstream.h"

@@ -13,7 +13,6 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "config/settings_change.h"
 #include "config/settings_record.h"
 #include "net/acl.h"
 #include "wire/pack.h"

@@ -12,6 +12,7 @@
  * record is committed. Read in order: checkpoints, the stream, start and end. */
 #include "state/write_ahead.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -444,6 +445,22 @@ static svs_code write_ahead_settle(struct svi_recovery *r, struct svi_settings *
     return *engine ? SVS_OK : err->code;
 }
 
+/* Other flags than those that the state was kept with: the same as `ctl config`. */
+static svs_code change_settings_at_start(svi_engine *e, const struct svi_settings *s, FILE *log,
+                                         svs_error *err) {
+    char differences[160];
+    struct svi_configured done;
+    svi_settings_differences(svi_engine_settings(e), s, differences, sizeof differences);
+    svs_code code = svi_engine_configure(e, s, svi_wall_clock(), &done, err);
+    if (code != SVS_OK || !log || !differences[0])
+        return code;
+    fprintf(log, "state: %s", differences);
+    if (done.samples >= 0)
+        fprintf(log, ": the model was made again from %" PRId64 " samples", done.samples);
+    fprintf(log, "\n");
+    return SVS_OK;
+}
+
 static svs_code take_up(svi_write_ahead *w, struct svi_settings *s, svi_sink *sink, void *user, FILE *log,
                         svi_engine **engine, svs_error *err) {
     struct svi_recovery r = {0};
@@ -472,7 +489,7 @@ static svs_code take_up(svi_write_ahead *w, struct svi_settings *s, svi_sink *si
     if (code != SVS_OK)
         return code;
     svi_engine_publish_by_engine_time(w->engine, false);
-    if ((code = svi_engine_configure(w->engine, s, svi_wall_clock(), NULL, err)) != SVS_OK)
+    if ((code = change_settings_at_start(w->engine, s, log, err)) != SVS_OK)
         return code;
     svi_engine_mute(w->engine, false);
     svi_engine_refit_restart(w->engine);
