@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "learner/owned_model.h"
+#include "learner/probability.h"
 
 /* Four sums at a time: they do not wait for each other, and their order is fixed, so that a score has the
  * same bits wherever this is compiled without fused arithmetic. */
@@ -41,6 +42,13 @@ int svi_predicted(svs_task task, int class_count, const double *scores) {
 
 int svs_model_predict(const svs_model *m, const double *scores) {
     return svi_predicted(m->task, m->class_count, scores);
+}
+
+bool svs_model_probabilities(const svs_model *m, const double *scores, double *proba) {
+    if (m->task == SVS_REGRESS || m->class_count < 2 || !(m->calibration.a > 0))
+        return false;
+    svi_probabilities(&m->calibration, scores, m->rows, proba);
+    return true;
 }
 
 size_t svi_classes_text(const svs_value *classes, int count) {
