@@ -13,6 +13,7 @@
 
 #include "base/fail.h"
 #include "svmstream/solver.h"
+#include "config/decision_cost.h"
 #include "config/settings.h"
 
 #define GAMMA_LEAST 1e-100 /* usable, whatever the distances */
@@ -148,11 +149,23 @@ svs_code svi_settings_check_start(const struct svi_settings *s, svs_error *err) 
     return settings_check_delivery(s, err);
 }
 
+static svs_code settings_check_decision(const struct svi_settings *s, svs_error *err) {
+    struct svi_decision_cost cost;
+    svs_code code = svi_decision_cost_parse(&cost, s->decision_cost, err);
+    if (code == SVS_OK && cost.count > 0 && s->task == SVS_REGRESS)
+        code = svi_fail(err, SVS_SETTING, "decision.cost is for classes: remove it, or set task classify");
+    if (code == SVS_OK && cost.count > 0 && s->method == SVI_METHOD_NONE)
+        code = svi_fail(err, SVS_SETTING,
+                        "decision.cost needs probabilities, and method none has none: set method alsvm");
+    return code;
+}
+
 svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
     const int count = svi_settings_feature_count(s);
     svs_code code = svi_settings_check_start(s, err);
     code = code == SVS_OK ? settings_check_learner(s, err) : code;
     code = code == SVS_OK ? settings_check_novelty(s, err) : code;
+    code = code == SVS_OK ? settings_check_decision(s, err) : code;
     if (code != SVS_OK || count <= s->max_features)
         return code;
     return svi_fail(err, SVS_SETTING,

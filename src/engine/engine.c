@@ -48,12 +48,6 @@ void svi_engine_free(svi_engine **e) {
     *e = NULL;
 }
 
-static int64_t metrics_window(const struct svi_settings *s) {
-    if (s->window < 1)
-        return SVI_METRICS_WINDOW;
-    return s->window < SVI_METRICS_LONG ? s->window : SVI_METRICS_LONG;
-}
-
 static svs_code new_carried(struct svi_engine *e, svs_error *err) {
     if (e->s.missing != SVI_MISSING_CARRY)
         return SVS_OK;
@@ -84,7 +78,7 @@ static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
            svi_novelty_stage_new(&e->novelty, &e->s, err) == SVS_OK &&
            svi_quality_stage_new(&e->quality_stage, &e->s, err) == SVS_OK &&
            (e->learner = svs_learner_new(&o, e->schema.shape.d, err)) &&
-           (e->metrics = svi_metrics_new(o.task, metrics_window(&e->s), o.max_classes, err)) &&
+           (e->metrics = svi_metrics_new(o.task, svi_quality_window(&e->s), o.max_classes, err)) &&
            (e->sources = svi_sources_new(e->s.max_sources, err));
 }
 
@@ -124,9 +118,9 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
     struct svi_schema_options schema;
     svi_settings_schema(s, &schema);
     return sizeof(struct svi_engine) + svi_schema_memory(&schema, d) + svs_learner_memory(&o, d, classes) +
-           svi_metrics_memory(o.task, metrics_window(s), o.max_classes) + svi_sources_memory(s->max_sources) +
-           svi_novelty_stage_memory(s, d) + svi_quality_stage_memory(s) + (double)s->max_features * column +
-           d * name;
+           svi_metrics_memory(o.task, svi_quality_window(s), o.max_classes) +
+           svi_sources_memory(s->max_sources) + svi_novelty_stage_memory(s, d) + svi_quality_stage_memory(s) +
+           (double)s->max_features * column + d * name;
 }
 
 double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
@@ -247,6 +241,16 @@ static void engine_accept(struct svi_engine *e, const struct svi_message *m, con
         svi_engine_publish_model(e, false);
 }
 
+/* Probabilities first, then what the label says of the scores that each model gave. */
+static void engine_calibrate(struct svi_engine *e, const svs_step *online, svs_step *served) {
+    struct svi_quality_stage *q = &e->quality_stage;
+    const struct svi_refit_policy *r = &e->refit;
+    svi_quality_stage_score(q, e->learner, served, r->serves);
+    svi_quality_stage_calibrate(q, false, online->scores, online->rows, online->class_count, online->label);
+    if (r->have)
+        svi_quality_stage_calibrate(q, true, r->scores, r->model.rows, r->model.class_count, online->label);
+}
+
 static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double now, svs_error *err) {
     if (m->cells && svi_schema_row(&e->schema, m, err) != SVS_OK)
         return err->code;
@@ -288,8 +292,9 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     if (own > e->time)
         e->by_arrival = isnan(m->ts);
     e->time = time;
+    const svs_step online = step;
     svi_refit_policy_score(&e->refit, m, &step);
-    svi_quality_stage_score(&e->quality_stage, &step, e->refit.serves);
+    engine_calibrate(e, &online, &step);
     engine_accept(e, m, &step, now);
     return SVS_OK;
 }
@@ -318,6 +323,9 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
     const double *row = e->schema.columns ? svi_learner_newest(e->learner) : NULL;
     if (row)
         svi_schema_used_row(&e->schema, row, svs_learner_dimension(e->learner));
+    svi_quality_stage_score(&e->quality_stage, e->learner, &step, false);
+    svi_quality_stage_calibrate(&e->quality_stage, false, step.scores, step.rows, step.class_count,
+                                step.label);
     engine_judge(e, &step, false); /* the scores of its arrival, by the online model */
     return code;
 }

@@ -102,11 +102,22 @@ struct svi_owned_model *svi_model_new(svs_task task, int d, int rows, const svs_
     return o;
 }
 
+double *svi_model_calibrate(svs_model *owned, bool curved, svs_error *err) {
+    struct svi_owned_model *o = (struct svi_owned_model *)owned;
+    svi_free(o->calibration);
+    o->calibration = svi_alloc_array((size_t)owned->rows + SVS_CURVE, sizeof *o->calibration);
+    owned->calibration = (svs_calibration){.b = o->calibration};
+    if (!o->calibration)
+        return svi_fail_memory(err, "the calibration of a model"), NULL;
+    owned->calibration.curve = curved ? o->calibration + owned->rows : NULL;
+    return o->calibration;
+}
+
 void svs_model_free(svs_model **m) {
     struct svi_owned_model *o = (struct svi_owned_model *)*m;
     if (!o)
         return;
-    void *const all[] = {o->text, o->W, o->b, o->classes, o->features};
+    void *const all[] = {o->text, o->W, o->b, o->calibration, o->classes, o->features};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         svi_free(all[i]);
     svi_free(o);

@@ -44,8 +44,10 @@ struct svi_calibrator {
     int64_t count, rarest; /* samples with a label; of the class with the fewest, of those that came */
     int64_t *seen;         /* by class */
     double pair[5];        /* two classes: a, b; curvature aa, ab, bb */
-    double slope[2]; /* more classes: a and its curvature */
-    struct calibrator_curve { double value[SVS_CURVE], bend[SVS_CURVE]; } curve[2]; /* of two, of more */
+    double slope[2];       /* more classes: a and its curvature */
+    struct calibrator_curve {
+        double value[SVS_CURVE], bend[SVS_CURVE];
+    } curve[2]; /* of two, of more */
     double *offset, *offset_bend;
     double *logit, *proba; /* scratch */
 };
