@@ -88,6 +88,7 @@ static int quality_decide(struct svi_quality_stage *q, const svs_learner *learne
 
 void svi_quality_stage_score(struct svi_quality_stage *q, const svs_learner *learner, svs_step *served,
                              bool refit) {
+    q->scored = served->scores;
     served->predicted = quality_decide(q, learner, refit, served->scores, served->rows, served->class_count,
                                        served->predicted, q->proba, &q->proba_count);
 }
@@ -101,7 +102,8 @@ int svi_quality_stage_peek(struct svi_quality_stage *q, const svs_learner *learn
 void svi_quality_stage_calibrate(struct svi_quality_stage *q, bool refit, const double *scores, int rows,
                                  int class_count, int label) {
     if (q->on && q->proba && label >= 0)
-        svi_calibrator_learn(q->calibrator[refit], scores, rows, class_count, label);
+        svi_calibrator_learn(q->calibrator[refit], scores, rows, class_count, label,
+                             scores == q->scored && class_count == q->proba_count ? q->proba : NULL);
 }
 
 svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const svs_model *m) {

@@ -26,6 +26,7 @@ struct svi_quality_stage {
     char decision_cost[SVI_TEXT_MAX]; /* the setting of now */
     double *proba;                    /* of the sample in hand, by class */
     int proba_count;                  /* 0: it has none */
+    const double *scored;             /* its scores, which are only compared with others */
 };
 
 svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_settings *s, svs_error *err);

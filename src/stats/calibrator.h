@@ -2,9 +2,9 @@
  * that were made before their sample was learned.
  *
  * The law is that of learner/probability.h: Platt's sigmoid (1999) of a s + b for two classes, with a rising
- * curve after it; softmax of a s_k + b_k for more. Each sample is one Newton step on its log loss, with the
- * curvature of the samples before fading (online Newton step: Hazan, Agarwal, Kale 2007). What is remembered
- * is worth about
+ * curve after it; softmax of a s_k + b_k for more. Each sample moves it by a Newton step on its log loss,
+ * with the curvature of the samples before fading (online Newton step: Hazan, Agarwal, Kale 2007). What is
+ * remembered is worth about
  *
  *     m = max(1000, 500 / share of the rarest class known so far)
  *
@@ -31,9 +31,11 @@ void svi_calibrator_reset(svi_calibrator *c); /* as new */
 /* What it has learned for scores of that many classes, 2 to max_classes; valid until it learns. */
 svs_calibration svi_calibrator_law(const svi_calibrator *c, int class_count);
 
-/* The sample with these scores (rows of them for class_count classes, as in svs_model; class_count >= 2)
- * was of class `truth`, which may be one that had no score yet. */
-void svi_calibrator_learn(svi_calibrator *c, const double *scores, int rows, int class_count, int truth);
+/* `proba`: what the law of now gives, where it is known already; NULL: it is made. The sample with these
+ * scores (rows of them for class_count classes, as in svs_model; class_count >= 2) was of class `truth`,
+ * which may be one that had no score yet. */
+void svi_calibrator_learn(svi_calibrator *c, const double *scores, int rows, int class_count, int truth,
+                          const double *proba);
 
 /* The whole state, bit for bit; loads into one from svi_calibrator_new with the same max_classes. */
 void svi_calibrator_archive(struct svi_archive *a, svi_calibrator *c);
