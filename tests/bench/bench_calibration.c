@@ -1,6 +1,6 @@
 /* What probabilities and their figures cost: the same stream through two engines, one with the quality stage
- * and one whose settings were recorded before there was one, in turns in one run, one thread (its own time), best of many
- * rounds; beside it the learner alone. Prints; judges nothing. */
+ * and one whose settings were recorded before there was one, in turns in one run, one thread (its own time),
+ * best of many rounds; beside it the learner alone. Prints; judges nothing. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
