@@ -12,7 +12,7 @@
 
 #include "svmstream/model.h"
 
-#define SVI_LOGIT_MAX 34.0 /* exp(-34) = 1.7e-15: no probability is 0 or 1 */
+#define SVI_LOGIT_MAX 15.0 /* probabilities are 3e-7 to 1 - 3e-7: one mistake is not to cost all */
 
 /* Where the curve has its knots, ascending: SVS_CURVE of them. */
 extern const double svi_logit_knots[SVS_CURVE];

@@ -36,7 +36,8 @@
 #define STEP_MAX     1.0
 #define CURVE_STEP   0.5
 #define LEVERAGE     12.0
-#define SLOPE_LEAST  1e-2
+#define SPREAD       10.0 /* of logits, a square, where they count: by p (1 - p) */
+#define SLOPE_LEAST  1e-3
 #define SLOPE_MOST   1e4
 #define OFFSET_MOST  1e4
 #define PAIR_SLOPE   2.0 /* a score is 2 p - 1 where p is near 1/2: least squares on targets of 1 and -1 */
@@ -203,6 +204,8 @@ static void calibrator_step_pair(svi_calibrator *c, double fade, double samples)
     const double pull = RIDGE * (1 - fade), ga = r[GA] + pull * (*a - PAIR_SLOPE), gb = r[GB] + pull * *b;
     for (int i = 0; i < 3; i++)
         h[i] = fade * h[i] + r[HAA + i];
+    if (h[2] > 0) /* what far larger scores of before have left is not to hold the slope */
+        h[0] = fmin(h[0], h[1] * h[1] / h[2] + SPREAD * h[2] / (*a * *a));
     const double aa = h[0] + RIDGE, bb = h[2] + RIDGE, determinant = aa * bb - h[1] * h[1];
     const double da = (bb * ga - h[1] * gb) / determinant, db = (aa * gb - h[1] * ga) / determinant;
     const double square = da * da * r[SS] + 2 * da * db * r[S] + db * db * samples; /* of the logits' moves */
