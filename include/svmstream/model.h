@@ -20,6 +20,15 @@ extern "C" {
 
 typedef enum svs_task { SVS_CLASSIFY = 0, SVS_REGRESS } svs_task;
 
+#define SVS_CURVE 17 /* values of a calibration's curve */
+
+/* How scores become probabilities (svs_model_probabilities). a 0: there is none. */
+typedef struct svs_calibration {
+    double a;            /* above 0 */
+    const double *b;     /* rows offsets */
+    const double *curve; /* SVS_CURVE rising values; NULL = straight */
+} svs_calibration;
+
 typedef struct svs_model {
     uint64_t version;   /* counts every change of the weights */
     const char *method; /* "alsvm", "falsvm", ...; static or owned by the model */
@@ -45,6 +54,7 @@ typedef struct svs_model {
     const void *schema; /* how columns of raw rows become the features, as msgpack, for raw_rows.h; NULL = the
                            columns are the features */
     size_t schema_size; /* bytes of it */
+    svs_calibration calibration;
 } svs_model;
 
 /* scores[k] = W_k x + b_k; x: d raw values. */
@@ -53,6 +63,11 @@ SVS_API void svs_model_scores(const svs_model *m, const double *x, double *score
 /* The index of the predicted class for the given scores; -1 when no class is known yet or the task is
  * regression. */
 SVS_API int svs_model_predict(const svs_model *m, const double *scores);
+
+/* proba[k] = the probability of class k for the given scores, class_count of them, each in (0, 1): with z_k
+ * the curve at a s_k + b_k (protocol page of the manual), 1 / (1 + exp(-z)) for the second of two classes;
+ * for more, exp(z_k) over the sum of these. False: the model has no calibration, and proba is as it was. */
+SVS_API bool svs_model_probabilities(const svs_model *m, const double *scores, double *proba);
 
 /* Reads the payload of a `model.` event (msgpack). NULL on failure: SVS_EMPTY, SVS_NOT_MSGPACK,
  * SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP, SVS_WRONG_TYPE (also a key that lacks, or sizes that contradict

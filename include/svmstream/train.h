@@ -69,6 +69,12 @@ typedef struct svs_quality {
 SVS_API svs_code svs_cross_validate(const svs_examples *e, const svs_train_options *o, int folds,
                                     svs_quality *out, svs_error *err);
 
+/* The scores that rows were given while they were held out, of the same folds: scores[n x rows], row-major,
+ * rows as in svs_model. Linear classifiers only (SVS_INVALID). Each class needs 2 examples or more, or the
+ * class has no score of its own in one of the folds. Codes of svs_cross_validate. */
+SVS_API svs_code svs_cross_scores(const svs_examples *e, const svs_train_options *o, int folds,
+                                  double *scores, svs_error *err);
+
 /* One point of a search over C. */
 typedef struct svs_path_point {
     double C;

@@ -68,7 +68,8 @@ static void cmd_eval_sink(void *user, const struct svi_event *event) {
         e->last.alert = e->last.alert || strcmp(event->as.alert.state, "open") == 0;
 }
 
-static const char *const classify[] = {"accuracy", "kappa", "kappa_t", "f1", "auc", "logloss", NULL};
+static const char *const classify[] = {"accuracy", "kappa", "kappa_t", "f1", "auc",
+                                       "logloss",  "brier", "ece",     NULL};
 static const char *const regress[] = {"rmse", "mae", "r2", NULL};
 
 static const char *const *quality_names(const struct eval *e) {
@@ -276,7 +277,8 @@ const struct cli_command cli_eval = {
         "  svmstream eval --label rain weather.csv.gz\n"
         "  svmstream eval --plot quality.svg examples/occupancy.csv.gz\n"
         "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm",
-    .keys = "in.format stream task method C window window.seconds forget scale class.weight features label "
+    .keys = "in.format stream task method C window window.seconds forget scale class.weight decision.cost "
+            "features label "
             "id ts weight "
             "columns no-header categories numbers ignore missing.words unscaled categories.max hash calendar "
             "zone "

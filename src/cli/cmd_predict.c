@@ -15,6 +15,7 @@
 #include "formats/file_io.h"
 #include "formats/model_file.h"
 #include "solver/predictor.h"
+#include "stats/decision.h"
 #include "wire/schema_map.h"
 
 struct predict {
@@ -29,6 +30,8 @@ struct predict {
     int class_count, rows, d;
     const svs_value *classes;
     struct svi_predictor predictor;
+    struct svi_decision decision;
+    double *proba;      /* by class; NULL: the model has none, or nobody asks */
     int64_t *confusion; /* true class x predicted class */
     int64_t labelled, right;
     double squares, sum, sum2;
@@ -106,6 +109,18 @@ static void write_scores(const struct predict *p) {
         fprintf(p->out, " %.17g", s[k]);
 }
 
+static bool cmd_predict_shows(const struct predict *p, const char *option) {
+    return cli_has(p->args, option) && p->task == SVS_CLASSIFY;
+}
+
+/* The class by the score, or by the prices of wrong decisions. */
+static int cmd_predict_decide(struct predict *p, int by_score) {
+    if (!p->proba || !svs_model_probabilities(p->machine.linear, p->predictor.scores, p->proba) ||
+        !svi_decision_set_up(&p->decision))
+        return by_score;
+    return svi_decision_of(&p->decision, p->proba, p->class_count, by_score);
+}
+
 static void write_prediction(const struct predict *p, int predicted) {
     if (p->task == SVS_REGRESS)
         fprintf(p->out, "%.17g", p->predictor.scores[0]);
@@ -113,7 +128,9 @@ static void write_prediction(const struct predict *p, int predicted) {
         fputc('?', p->out);
     else
         write_label(p->out, p->classes[predicted]);
-    if (cli_has(p->args, "scores-out") && p->task == SVS_CLASSIFY)
+    for (int k = 0; k < p->class_count && cmd_predict_shows(p, "proba"); k++)
+        fprintf(p->out, " %.17g", p->proba[k]);
+    if (cmd_predict_shows(p, "scores-out"))
         write_scores(p);
     fputc('\n', p->out);
 }
@@ -134,11 +151,15 @@ static void cmd_predict_count(struct predict *p, int64_t i, int predicted) {
     }
 }
 
-/* "prediction score:A score:B": what the columns are. */
+/* "prediction proba:A proba:B score:A score:B": what the columns are. */
 static void cmd_predict_write_header(const struct predict *p) {
     const bool pairs = p->rows > 1 && !second_is_positive(p);
     fputs("prediction", p->out);
-    for (int k = 0; k < (pairs ? p->rows : p->class_count); k++) {
+    for (int k = 0; k < p->class_count && cmd_predict_shows(p, "proba"); k++) {
+        fputs(" proba:", p->out);
+        write_label(p->out, p->classes[k]);
+    }
+    for (int k = 0; cmd_predict_shows(p, "scores-out") && k < (pairs ? p->rows : p->class_count); k++) {
         if (pairs) {
             fprintf(p->out, " pair:%d", k);
             continue;
@@ -211,13 +232,41 @@ static svs_code predict_all(void *user, FILE *to, svs_error *err) {
     struct predict *p = user;
     (void)err;
     p->out = to;
-    if (cli_has(p->args, "scores-out") && p->task == SVS_CLASSIFY)
+    if (cmd_predict_shows(p, "scores-out") || cmd_predict_shows(p, "proba"))
         cmd_predict_write_header(p);
     for (int64_t i = 0; i < p->table.examples.rows.n; i++) {
-        const int predicted = svi_predictor_row(&p->predictor, &p->table.examples.rows, i);
+        const int predicted =
+            cmd_predict_decide(p, svi_predictor_row(&p->predictor, &p->table.examples.rows, i));
         write_prediction(p, predicted);
         cmd_predict_count(p, i, predicted);
     }
+    return SVS_OK;
+}
+
+/* Probabilities, if they are asked for: for --proba, or to decide by prices. */
+static svs_code cmd_predict_know_probabilities(struct predict *p, svs_error *err) {
+    struct svi_decision_cost cost;
+    const char *prices = p->args->settings.decision_cost;
+    svs_code code = svi_decision_cost_parse(&cost, prices, err);
+    const char *who = cost.count > 0 ? "decision.cost" : "proba";
+    if (code != SVS_OK || (cost.count == 0 && !cli_has(p->args, "proba")))
+        return code;
+    if (p->task == SVS_REGRESS)
+        return svi_fail(err, SVS_SETTING, "the model is a regression: --%s is for classes", who);
+    if (!p->machine.linear || !(p->machine.linear->calibration.a > 0))
+        return svi_fail(
+            err, SVS_UNAVAILABLE,
+            "--%s needs probabilities, and the model has none: train it with `svmstream train -b "
+            "1`, or take a model of `svmstream run` or `eval`; --scores-out writes decision values",
+            who);
+    p->proba = svi_alloc_array((size_t)p->class_count, sizeof *p->proba);
+    code = p->proba ? svi_decision_new(&p->decision, p->class_count, err)
+                    : svi_fail_memory(err, "probabilities");
+    if (code != SVS_OK)
+        return code;
+    svi_decision_set(&p->decision, prices);
+    for (int k = 0; k < p->class_count; k++)
+        svi_decision_know(&p->decision, p->classes[k]);
     return SVS_OK;
 }
 
@@ -230,7 +279,9 @@ static svs_code cmd_predict_work(struct predict *p, svs_error *err) {
     if (p->task == SVS_REGRESS && (cli_has(p->args, "scores-out") || cli_has(p->args, "confusion")))
         return svi_fail(err, SVS_SETTING, "the model is a regression: --%s is for classes",
                         cli_has(p->args, "scores-out") ? "scores-out" : "confusion");
-    code = cmd_predict_know_columns(p, err);
+    code = cmd_predict_know_probabilities(p, err);
+    if (code == SVS_OK)
+        code = cmd_predict_know_columns(p, err);
     if (code == SVS_OK)
         code = cmd_predict_read_rows(p, err);
     if (code == SVS_OK)
@@ -257,6 +308,8 @@ static int cmd_predict_run(const struct cli_args *a) {
     svs_code code = cmd_predict_work(&p, &err);
     svi_progress_end(&p.progress);
     svi_predictor_clear(&p.predictor);
+    svi_decision_free(&p.decision);
+    svi_free(p.proba);
     svi_free(p.confusion);
     svi_table_clear(&p.table);
     svi_model_schema_clear(&p.schema);
@@ -265,7 +318,10 @@ static int cmd_predict_run(const struct cli_args *a) {
 }
 
 static const struct cli_option options[] = {
-    CLI_OPTION("scores-out", 'b', CLI_0_1, NULL,
+    CLI_OPTION("proba", 'b', CLI_0_1, NULL,
+               "write the probability of each class after each prediction, below a line that names them; the "
+               "model needs a calibration (`train -b 1`, `run`, `eval`)"),
+    CLI_OPTION("scores-out", 0, CLI_0_1, NULL,
                "write the decision values after each prediction, below a line that names them"),
     CLI_SWITCH("confusion", 0, "print the confusion matrix"), CLI_END};
 
@@ -281,8 +337,8 @@ const struct cli_command cli_predict = {
         "and missing values (`svmstream help training`).\n"
         "\n"
         "  svmstream predict a9a.t.svm a9a.model a9a.out\n"
-        "  svmstream predict -b new.csv weather.model",
-    .keys = "label id ts weight columns no-header ignore missing missing.words in.format",
+        "  svmstream predict -b 1 new.csv weather.model",
+    .keys = "decision.cost label id ts weight columns no-header ignore missing missing.words in.format",
     .options = options,
     .unchecked = true,
     .run = cmd_predict_run};

@@ -18,10 +18,13 @@
 #include "cli/table_in.h"
 #include "config/class_weights.h"
 #include "formats/model_file.h"
+#include "learner/owned_model.h"
 #include "solver/predictor.h"
+#include "stats/calibration_fit.h"
 #include "wire/schema_map.h"
 
-#define LABEL_TEXT (4 * SVS_NAME_MAX + 4)
+#define LABEL_TEXT  (4 * SVS_NAME_MAX + 4)
+#define PROBA_FOLDS 5 /* as LIBSVM */
 
 struct train {
     const struct cli_args *args;
@@ -149,6 +152,7 @@ static int check_useful(struct train *t) {
         {"from", t->search, "--search-C"},
         {"to", t->search, "--search-C"},
         {"cost", !t->search, "a model of one C, without --search-C"},
+        {"proba", !t->search && t->folds == 0, "a model, without --search-C and --folds"},
         {"format", !t->search && t->folds == 0, "a model, without --search-C and --folds"},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
@@ -174,6 +178,21 @@ static int check_class_weight(struct train *t, const char *weights) {
         return cli_usage(a, "--class.weight is for classes, not for --task regress");
     if (t->weights.rule != SVS_CLASSES_ALIKE && weights)
         return cli_usage(a, "--weights and --class.weight are the same: give one of them");
+    return CLI_OK;
+}
+
+/* Probabilities are of linear models of classes, in a file that can hold them. */
+static int check_proba(struct train *t) {
+    const struct cli_args *a = t->args;
+    if (!cli_has(a, "proba"))
+        return CLI_OK;
+    if (a->settings.task == SVS_REGRESS)
+        return cli_usage(a, "--proba is for classes, not for --task regress");
+    if (t->o.kernel.kind != SVS_LINEAR || t->o.solve.solver == SVS_SOLVER_ALFPGM)
+        return cli_usage(a, "--proba is for linear models: leave --kernel and --solver alfpgm out");
+    if (t->format != SVI_FORMAT_OWN)
+        return cli_usage(a, "--proba needs --format own: the others cannot hold how scores become "
+                            "probabilities");
     return CLI_OK;
 }
 
@@ -231,8 +250,8 @@ static void take_values(struct train *t) {
 }
 
 static int take_options(struct train *t) {
-    static int (*const steps[])(struct train *) = {take_loss, take_bias, check_job, check_useful,
-                                                   check_weights};
+    static int (*const steps[])(struct train *) = {take_loss,    take_bias,   check_job,
+                                                   check_useful, check_proba, check_weights};
     int code = CLI_OK;
     take_values(t);
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == CLI_OK; i++)
@@ -411,13 +430,32 @@ static void cmd_train_add_schema(const struct train *t, const svs_trained *m) {
     }
 }
 
+/* Probabilities from the scores that rows were given while they were held out. */
+static svs_code cmd_train_calibrate(struct train *t, svs_model *m, svs_error *err) {
+    const svs_examples *e = &t->table.examples;
+    double *scores = svi_alloc_array((size_t)e->rows.n, (size_t)m->rows * sizeof *scores);
+    double *b = svi_model_calibrate(m, false, err), a = 0;
+    svs_code code = scores && b ? SVS_OK : svi_fail_memory(err, "the probabilities");
+    if (code == SVS_OK)
+        code = svs_cross_scores(e, &t->o, PROBA_FOLDS, scores, err);
+    if (code == SVS_OK)
+        code = svi_calibration_fit(scores, e->label, e->rows.n, m->rows, m->class_count, &a, b, err);
+    m->calibration.a = a;
+    svi_free(scores);
+    return code;
+}
+
 static svs_code train_model(struct train *t, svs_error *err) {
     svs_trained m = {0};
     char path[4096];
     svs_code code = svs_train(&t->table.examples, &t->o, NULL, &m, err);
+    if (code == SVS_OK && cli_has(t->args, "proba"))
+        code = cmd_train_calibrate(t, m.linear, err);
     svi_progress_end(&t->progress);
-    if (code != SVS_OK)
+    if (code != SVS_OK) {
+        svs_trained_clear(&m);
         return code;
+    }
     cli_output_name(t->args, 1, 0, ".model", path, sizeof path);
     const struct svi_machine machine = {m.linear, m.kernel};
     double quality = 0;
@@ -532,6 +570,8 @@ static const struct cli_option options[] = {
     CLI_SWITCH("search-C", 'C', "cross-validate for C = --from, doubled up to --to, each warm-started"),
     CLI_NUMBER("from", 0, "N", "0.0009765625", 1e-300, 1e300, "first C of --search-C"),
     CLI_NUMBER("to", 0, "N", "1024", 1e-300, 1e300, "last C of --search-C"),
+    CLI_OPTION("proba", 'b', CLI_0_1, NULL,
+               "fit probabilities to the scores of 5 folds, for predict -b 1 (linear models)"),
     CLI_OPTION("format", 0, "own|liblinear|libsvm", "own", "format of the model file"),
     CLI_NUMBER("cache", 'm', "MIB", "256", 1, 1e9, "memory for kernel rows"),
     CLI_INTEGER("max-iterations", 0, "N", "0", 0, CLI_UNLIMITED,

@@ -275,11 +275,11 @@ int svi_settings_feature_count(const struct svi_settings *s);
 
 /* The learner's options. */
 void svi_settings_schema(const struct svi_settings *s, struct svi_schema_options *o);
-/* Without the weights of classes: svi_settings_class_weights. */
+/* Without the weights of classes. */
 void svi_settings_learner(const struct svi_settings *s, svs_options *o);
-/* And these. `w` and the settings must outlive the call of svs_learner_new that takes them. SVS_SETTING. */
-svs_code svi_settings_class_weights(const struct svi_settings *s, struct svi_class_weights *w, svs_options *o,
-                                    svs_error *err);
+/* With them. `w` and the settings must outlive the call that takes the options. SVS_SETTING. */
+svs_code svi_settings_learning(const struct svi_settings *s, struct svi_class_weights *w, svs_options *o,
+                               svs_error *err);
 
 /* The novelty model's options. SVS_SETTING: novelty.gamma is neither a word nor a usable number. */
 svs_code svi_settings_novelty(const struct svi_settings *s, svs_novelty_options *o, svs_error *err);

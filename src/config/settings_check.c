@@ -13,6 +13,7 @@
 
 #include "base/fail.h"
 #include "svmstream/solver.h"
+#include "config/decision_cost.h"
 #include "config/settings.h"
 
 #define GAMMA_LEAST 1e-100 /* usable, whatever the distances */
@@ -159,12 +160,24 @@ svs_code svi_settings_check_start(const struct svi_settings *s, svs_error *err) 
     return settings_check_delivery(s, err);
 }
 
+static svs_code settings_check_decision(const struct svi_settings *s, svs_error *err) {
+    struct svi_decision_cost cost;
+    svs_code code = svi_decision_cost_parse(&cost, s->decision_cost, err);
+    if (code == SVS_OK && cost.count > 0 && s->task == SVS_REGRESS)
+        code = svi_fail(err, SVS_SETTING, "decision.cost is for classes: remove it, or set task classify");
+    if (code == SVS_OK && cost.count > 0 && s->method == SVI_METHOD_NONE)
+        code = svi_fail(err, SVS_SETTING,
+                        "decision.cost needs probabilities, and method none has none: set method alsvm");
+    return code;
+}
+
 svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
     const int count = svi_settings_feature_count(s);
     svs_code code = svi_settings_check_start(s, err);
     code = code == SVS_OK ? settings_check_learner(s, err) : code;
     code = code == SVS_OK ? settings_check_classes(s, err) : code;
     code = code == SVS_OK ? settings_check_novelty(s, err) : code;
+    code = code == SVS_OK ? settings_check_decision(s, err) : code;
     if (code != SVS_OK || count <= s->max_features)
         return code;
     return svi_fail(err, SVS_SETTING,
@@ -239,8 +252,9 @@ void svi_settings_learner(const struct svi_settings *s, svs_options *o) {
 /* An entry takes four bytes or more, "1=2,", and is two at most. */
 _Static_assert(SVI_CLASS_WEIGHTS_MAX >= SVI_TEXT_MAX / 2, "class.weight has room for its entries");
 
-svs_code svi_settings_class_weights(const struct svi_settings *s, struct svi_class_weights *w, svs_options *o,
-                                    svs_error *err) {
+svs_code svi_settings_learning(const struct svi_settings *s, struct svi_class_weights *w, svs_options *o,
+                               svs_error *err) {
+    svi_settings_learner(s, o);
     svs_code code = svi_class_weights_read(s->class_weight, w, err);
     o->class_rule = w->rule;
     o->class_weight = w->of;

@@ -49,12 +49,6 @@ void svi_engine_free(svi_engine **e) {
     *e = NULL;
 }
 
-int64_t svi_engine_metrics_window(const struct svi_settings *s) {
-    if (s->window < 1)
-        return SVI_METRICS_WINDOW;
-    return s->window < SVI_METRICS_LONG ? s->window : SVI_METRICS_LONG;
-}
-
 svs_code svi_engine_new_carried(double **carried, int max_features, svs_error *err) {
     *carried = svi_alloc_array((size_t)max_features, sizeof **carried);
     if (!*carried)
@@ -74,8 +68,7 @@ static void engine_unscale(struct svi_engine *e) {
 static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
     svs_options o;
     struct svi_class_weights weights;
-    svi_settings_learner(&e->s, &o);
-    if (svi_settings_class_weights(&e->s, &weights, &o, err) != SVS_OK)
+    if (svi_settings_learning(&e->s, &weights, &o, err) != SVS_OK)
         return false;
     struct svi_schema_options schema;
     svi_settings_schema(&e->s, &schema);
@@ -88,7 +81,7 @@ static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
            svi_novelty_stage_new(&e->novelty, &e->s, err) == SVS_OK &&
            svi_quality_stage_new(&e->quality_stage, &e->s, err) == SVS_OK &&
            (e->learner = svs_learner_new(&o, e->schema.shape.d, err)) &&
-           (e->metrics = svi_metrics_new(o.task, svi_engine_metrics_window(&e->s), o.max_classes, err)) &&
+           (e->metrics = svi_metrics_new(o.task, svi_quality_window(&e->s), o.max_classes, err)) &&
            (e->sources = svi_sources_new(e->s.max_sources, err));
 }
 
@@ -122,15 +115,14 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
 double svi_engine_state_memory(const struct svi_settings *s, int d, int classes) {
     svs_options o;
     struct svi_class_weights weights;
-    svi_settings_learner(s, &o);
-    svi_settings_class_weights(s, &weights, &o, NULL);
+    svi_settings_learning(s, &weights, &o, NULL);
     const double column =
         2 * sizeof(double) + 2 * sizeof(uint32_t) + (s->missing == SVI_MISSING_CARRY ? sizeof(double) : 0);
     const double name = 2 * sizeof(char *) + SVS_NAME_MAX; /* in the registry, and as models point to it */
     struct svi_schema_options schema;
     svi_settings_schema(s, &schema);
     return sizeof(struct svi_engine) + svi_schema_memory(&schema, d) + svs_learner_memory(&o, d, classes) +
-           svi_metrics_memory(o.task, svi_engine_metrics_window(s), o.max_classes) +
+           svi_metrics_memory(o.task, svi_quality_window(s), o.max_classes) +
            svi_sources_memory(s->max_sources) + svi_novelty_stage_memory(s, d) + svi_quality_stage_memory(s) +
            (double)s->max_features * column + d * name;
 }
@@ -253,6 +245,16 @@ static void engine_accept(struct svi_engine *e, const struct svi_message *m, con
         svi_engine_publish_model(e, false);
 }
 
+/* Probabilities first, then what the label says of the scores that each model gave. */
+static void engine_calibrate(struct svi_engine *e, const svs_step *online, svs_step *served) {
+    struct svi_quality_stage *q = &e->quality_stage;
+    const struct svi_refit_policy *r = &e->refit;
+    svi_quality_stage_score(q, e->learner, served, r->serves);
+    svi_quality_stage_calibrate(q, false, online->scores, online->rows, online->class_count, online->label);
+    if (r->have)
+        svi_quality_stage_calibrate(q, true, r->scores, r->model.rows, r->model.class_count, online->label);
+}
+
 static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double now, svs_error *err) {
     if (m->cells && svi_schema_row(&e->schema, m, err) != SVS_OK)
         return err->code;
@@ -294,8 +296,9 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     if (own > e->time)
         e->by_arrival = isnan(m->ts);
     e->time = time;
+    const svs_step online = step;
     svi_refit_policy_score(&e->refit, m, &step);
-    svi_quality_stage_score(&e->quality_stage, &step, e->refit.serves);
+    engine_calibrate(e, &online, &step);
     engine_accept(e, m, &step, now);
     return SVS_OK;
 }
@@ -324,6 +327,9 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
     const double *row = e->schema.columns ? svi_learner_newest(e->learner) : NULL;
     if (row)
         svi_schema_used_row(&e->schema, row, svs_learner_dimension(e->learner));
+    svi_quality_stage_score(&e->quality_stage, e->learner, &step, false);
+    svi_quality_stage_calibrate(&e->quality_stage, false, step.scores, step.rows, step.class_count,
+                                step.label);
     engine_judge(e, &step, false); /* the scores of its arrival, by the online model */
     return code;
 }

@@ -143,6 +143,8 @@ struct svi_scored {
     svs_value yhat;
     double *scores;
     int rows;
+    const double *proba; /* by class, in the block of scores */
+    int proba_count;     /* 0: none */
     uint64_t version;
     bool judged; /* novelty and p are known */
     double novelty, p;

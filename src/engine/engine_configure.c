@@ -58,7 +58,7 @@ static svs_code configuring_begin(struct configuring *c, const struct svi_engine
     c->relearn = svi_settings_differ_in(&e->s, c->to, SVI_CHANGE_RELEARN);
     c->renew = svi_settings_differ_in(&e->s, c->to, SVI_CHANGE_RENEW);
     c->refits = c->relearn || (e->s.refit == SVI_REFIT_NONE) != (c->to->refit == SVI_REFIT_NONE);
-    c->window = svi_engine_metrics_window(&e->s) != svi_engine_metrics_window(c->to);
+    c->window = svi_quality_window(&e->s) != svi_quality_window(c->to);
     c->carries = c->to->missing == SVI_MISSING_CARRY;
     return SVS_OK;
 }
@@ -66,7 +66,7 @@ static svs_code configuring_begin(struct configuring *c, const struct svi_engine
 static svs_code configuring_make(struct configuring *c, const struct svi_engine *e, svs_error *err) {
     svs_code code = c->renew ? SVS_OK : svi_novelty_stage_make_room(&e->novelty, c->to, &c->room, err);
     if (code == SVS_OK && c->window &&
-        !(c->metrics = svi_metrics_new((svs_task)c->to->task, svi_engine_metrics_window(c->to),
+        !(c->metrics = svi_metrics_new((svs_task)c->to->task, svi_quality_window(c->to),
                                        (int)c->to->max_classes, err)))
         code = SVS_NO_MEMORY;
     if (code == SVS_OK && c->refits)
@@ -157,13 +157,12 @@ static void configure_tell(struct svi_engine *e, const struct configuring *c, co
 svs_code svi_engine_configurable(const svi_engine *e, const struct svi_settings *s, svs_error *err) {
     struct configuring c;
     svs_options o;
+    struct svi_class_weights weights;
     svs_code code = configuring_begin(&c, e, s, err);
     if (code == SVS_OK)
         code = svi_settings_change_allowed(&e->s, c.to, err);
-    if (code == SVS_OK && c.relearn) {
-        svi_settings_learner(c.to, &o);
+    if (code == SVS_OK && c.relearn && (code = svi_settings_learning(c.to, &weights, &o, err)) == SVS_OK)
         code = svs_learner_configurable(e->learner, &o, err);
-    }
     configuring_end(&c);
     return code;
 }
@@ -174,6 +173,7 @@ svs_code svi_engine_configure(svi_engine *e, const struct svi_settings *s, doubl
     struct svi_configured unread;
     svs_error local;
     svs_options o;
+    struct svi_class_weights weights;
     svs_health h;
     char differences[160];
     done = done ? done : &unread;
@@ -184,10 +184,8 @@ svs_code svi_engine_configure(svi_engine *e, const struct svi_settings *s, doubl
         code = svi_settings_change_allowed(&e->s, c.to, err);
     if (code == SVS_OK)
         code = configuring_make(&c, e, err);
-    if (code == SVS_OK && c.relearn) {
-        svi_settings_learner(c.to, &o);
+    if (code == SVS_OK && c.relearn && (code = svi_settings_learning(c.to, &weights, &o, err)) == SVS_OK)
         code = svs_learner_configure(e->learner, &o, err);
-    }
     if (code == SVS_OK) {
         svi_settings_differences(&e->s, c.to, differences, sizeof differences);
         configure_take(e, &c);

@@ -37,6 +37,8 @@ void svi_publish_score(struct svi_engine *e, const struct svi_message *m, const 
     event.as.score.scores = step->scores;
     event.as.score.rows = e->s.method == SVI_METHOD_NONE ? 0 : step->rows;
     event.as.score.learner = e->s.method == SVI_METHOD_NONE || e->s.task == SVS_REGRESS ? NULL : e->learner;
+    event.as.score.proba = e->quality_stage.proba;
+    event.as.score.proba_count = e->quality_stage.proba_count;
     event.as.score.class_count = step->rows > 1          ? step->rows
                                  : step->class_count < 2 ? step->class_count
                                                          : 2; /* a refit that serves may know fewer */
@@ -140,7 +142,12 @@ svs_code svi_engine_weights(svi_engine *e, svs_model *m, svs_error *err) {
     if (e->refit.serves)
         take_refit(e, m);
     m->seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    m->calibration = svi_quality_stage_law(&e->quality_stage, m);
     return SVS_OK;
+}
+
+static int engine_quality(const struct svi_engine *e, struct svi_figure *out) {
+    return svi_quality_stage_figures(&e->quality_stage, out, svi_metrics_figures(e->metrics, out));
 }
 
 svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count,
@@ -150,7 +157,7 @@ svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure *
         return code;
     m->features = names_of(e, m->d);
     *quality = e->quality;
-    *quality_count = svi_metrics_figures(e->metrics, e->quality);
+    *quality_count = engine_quality(e, e->quality);
     return engine_describe(e, m, err);
 }
 
@@ -190,6 +197,7 @@ void svi_publish_refit(struct svi_engine *e) {
     if (!e->refit.serves && svi_engine_model_event(e, &m, &event, &err) == SVS_OK) {
         take_refit(e, &m);
         m.seen = e->counters.of[SVI_COUNTER_SEEN].count;
+        m.calibration = svi_quality_stage_law(&e->quality_stage, &m);
         m.features = names_of(e, m.d);
         if (engine_describe(e, &m, &err) != SVS_OK)
             m.schema = NULL;
@@ -302,7 +310,7 @@ int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figu
         svi_engine_memory(&e->s, d, classes) +
         (e->kept_fixed + e->kept_share * svi_engine_state_memory(&e->s, d, classes));
     int filled = svi_counters_figures(&e->counters, e->figures);
-    filled += svi_metrics_figures(e->metrics, e->figures + filled);
+    filled += engine_quality(e, e->figures + filled);
     filled += put_words(e, e->figures + filled);
     memcpy(e->figures + filled, e->gauges, (size_t)e->gauge_count * sizeof *e->gauges);
     *figures = e->figures;
@@ -314,7 +322,7 @@ void svi_engine_progress(svi_engine *e, struct svi_engine_progress *out) {
                                         .alerts = e->novelty.alert.opened,
                                         .sums = svi_metrics_sums(e->metrics),
                                         .quality = e->quality,
-                                        .quality_count = svi_metrics_figures(e->metrics, e->quality)};
+                                        .quality_count = engine_quality(e, e->quality)};
 }
 
 /* Samples per second since the stats before, smoothed. */

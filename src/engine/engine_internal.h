@@ -11,10 +11,9 @@
 #include "engine/quality_stage.h"
 #include "wire/columns.h"
 
-#define SVI_GAUGES_MAX     24
-#define SVI_FIGURES_MAX    (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_GAUGES_MAX + 3)
-#define SVI_METRICS_WINDOW 1000    /* samples, when nothing is held */
-#define SVI_METRICS_LONG   1000000 /* samples of windowed quality at most */
+#define SVI_GAUGES_MAX 24
+#define SVI_FIGURES_MAX                                                                                      \
+    (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_QUALITY_FIGURES + SVI_GAUGES_MAX + 3)
 
 struct svi_engine {
     struct svi_settings s;
@@ -63,7 +62,7 @@ struct svi_engine {
     int64_t rate_seen;
     struct svi_figure gauges[SVI_GAUGES_MAX];
     int gauge_count;
-    struct svi_figure figures[SVI_FIGURES_MAX], quality[SVI_METRICS_FIGURES];
+    struct svi_figure figures[SVI_FIGURES_MAX], quality[SVI_METRICS_FIGURES + SVI_QUALITY_FIGURES];
 };
 
 /* Puts something in the place of missing values, as the setting or the message says. SVS_MISSING_VALUE,
@@ -81,9 +80,6 @@ void svi_engine_tell_categories(struct svi_engine *e);
 
 /* What holds samples has changed: the schema goes by it. */
 void svi_engine_note_held(struct svi_engine *e);
-
-/* Samples of the windowed quality. */
-int64_t svi_engine_metrics_window(const struct svi_settings *s);
 
 /* The last values of the features, none known. SVS_NO_MEMORY. */
 svs_code svi_engine_new_carried(double **carried, int max_features, svs_error *err);

@@ -52,6 +52,12 @@ static void engine_drop_features(struct svi_engine *e, const bool *features, svs
     svi_novelty_stage_reset(&e->novelty);
 }
 
+/* Classes have other numbers from here on. */
+static void engine_reset_quality(struct svi_engine *e) {
+    svi_metrics_reset(e->metrics);
+    svi_quality_stage_reset(&e->quality_stage);
+}
+
 static svs_code prune_to(struct svi_engine *e, const bool *features, const bool *classes, svs_error *err) {
     const int fewer = flags_missing(classes, svi_engine_classes(e));
     /* A header may have named columns of which no row has come. */
@@ -74,7 +80,7 @@ static svs_code prune_to(struct svi_engine *e, const bool *features, const bool 
     }
     svi_refit_policy_reset(&e->refit); /* it has the old columns */
     if (fewer > 0)
-        svi_metrics_reset(e->metrics);
+        engine_reset_quality(e);
     if (without)
         engine_drop_features(e, features, names, columns);
     return SVS_OK;

@@ -28,12 +28,14 @@ static svs_code engine_score_score(struct svi_engine *e, const struct svi_messag
     if (code != SVS_OK)
         return code;
     double *x = engine_score_widen(e, m, model.d),
-           *scores = svi_alloc_array((size_t)model.rows + 1, sizeof *scores);
+           *scores = svi_alloc_array((size_t)(model.rows + model.class_count) + 1, sizeof *scores);
     for (int i = 0; x && i < e->schema.renewed_count; i++) /* the weight there is of another value */
         x[e->schema.renewed[i].feature] = 0;
     if (x && scores && model.d > 0) {
         svs_model_scores(&model, x, scores);
-        const int class = svs_model_predict(&model, scores);
+        out->proba = scores + model.rows;
+        const int class = svi_quality_stage_peek(&e->quality_stage, e->learner, &model, scores,
+                                                 scores + model.rows, &out->proba_count);
         out->yhat = class >= 0                 ? model.classes[class]
                     : e->s.task == SVS_REGRESS ? svs_real(scores[0])
                                                : svs_none();

@@ -1,39 +1,156 @@
 #include "engine/quality_stage.h"
 
-#include <stddef.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "learner/probability.h"
+
+#define WINDOW_USUAL 1000    /* samples, when nothing is held */
+#define WINDOW_MOST  1000000 /* samples */
+
+int64_t svi_quality_window(const struct svi_settings *s) {
+    if (s->window < 1)
+        return WINDOW_USUAL;
+    return s->window < WINDOW_MOST ? s->window : WINDOW_MOST;
+}
+
+static bool quality_has_classes(const struct svi_settings *s) {
+    return s->task == SVS_CLASSIFY && s->method != SVI_METHOD_NONE && s->max_classes > 1;
+}
 
 void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_settings *s) {
     q->on = !svi_settings_uncalibrated(s);
+    if (!q->proba || strcmp(q->decision_cost, s->decision_cost) == 0)
+        return;
+    memcpy(q->decision_cost, s->decision_cost, sizeof q->decision_cost);
+    svi_decision_set(&q->decision, q->decision_cost);
+}
+
+static svs_code quality_new_probabilities(struct svi_quality_stage *q, const struct svi_settings *s,
+                                          svs_error *err) {
+    const int classes = (int)s->max_classes;
+    const bool got = (q->calibrator[0] = svi_calibrator_new(classes, err)) &&
+                     (q->calibrator[1] = svi_calibrator_new(classes, err)) &&
+                     (q->reliability = svi_reliability_new(svi_quality_window(s), err)) &&
+                     svi_decision_new(&q->decision, classes, err) == SVS_OK;
+    if (!got)
+        return SVS_NO_MEMORY;
+    q->proba = svi_alloc_array((size_t)classes, sizeof *q->proba);
+    return q->proba ? SVS_OK : svi_fail_memory(err, "the probabilities of a sample");
 }
 
 svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_settings *s, svs_error *err) {
-    (void)err;
     q->task = (svs_task)s->task;
+    svs_code code = quality_has_classes(s) ? quality_new_probabilities(q, s, err) : SVS_OK;
     svi_quality_stage_configure(q, s);
-    return SVS_OK;
+    return code;
 }
 
 void svi_quality_stage_free(struct svi_quality_stage *q) {
+    svi_calibrator_free(&q->calibrator[0]);
+    svi_calibrator_free(&q->calibrator[1]);
+    svi_reliability_free(&q->reliability);
+    svi_decision_free(&q->decision);
+    svi_free(q->proba);
+    q->proba = NULL;
     q->on = false;
 }
 
 void svi_quality_stage_reset(struct svi_quality_stage *q) {
-    (void)q;
+    q->proba_count = 0;
+    if (!q->proba)
+        return;
+    svi_calibrator_reset(q->calibrator[0]);
+    svi_calibrator_reset(q->calibrator[1]);
+    svi_reliability_reset(q->reliability);
+    svi_decision_forget(&q->decision); /* classes may have other numbers from here on */
 }
 
-void svi_quality_stage_score(struct svi_quality_stage *q, svs_step *served, bool refit) {
-    (void)q, (void)served, (void)refit;
+/* ---- probabilities */
+
+/* The predicted class; *count: probabilities in `proba`, 0 = none. */
+static int quality_decide(struct svi_quality_stage *q, const svs_learner *learner, bool refit,
+                          const double *scores, int rows, int class_count, int usual, double *proba,
+                          int *count) {
+    *count = 0;
+    if (!q->on || !q->proba || class_count < 2)
+        return usual;
+    const svs_calibration law = svi_calibrator_law(q->calibrator[refit], class_count);
+    svi_probabilities(&law, scores, rows, proba);
+    *count = class_count;
+    if (!svi_decision_set_up(&q->decision))
+        return usual;
+    while (q->decision.known < class_count)
+        svi_decision_know(&q->decision, svs_learner_class(learner, q->decision.known));
+    return svi_decision_of(&q->decision, proba, class_count, usual);
+}
+
+void svi_quality_stage_score(struct svi_quality_stage *q, const svs_learner *learner, svs_step *served,
+                             bool refit) {
+    q->scored = served->scores;
+    served->predicted = quality_decide(q, learner, refit, served->scores, served->rows, served->class_count,
+                                       served->predicted, q->proba, &q->proba_count);
+}
+
+int svi_quality_stage_peek(struct svi_quality_stage *q, const svs_learner *learner, const svs_model *m,
+                           const double *scores, double *proba, int *count) {
+    return quality_decide(q, learner, m->refit, scores, m->rows, m->class_count, svs_model_predict(m, scores),
+                          proba, count);
+}
+
+void svi_quality_stage_calibrate(struct svi_quality_stage *q, bool refit, const double *scores, int rows,
+                                 int class_count, int label) {
+    if (q->on && q->proba && label >= 0)
+        svi_calibrator_learn(q->calibrator[refit], scores, rows, class_count, label,
+                             scores == q->scored && class_count == q->proba_count ? q->proba : NULL);
+}
+
+svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const svs_model *m) {
+    return q->on && q->proba && m->class_count > 1
+               ? svi_calibrator_law(q->calibrator[m->refit], m->class_count)
+               : (svs_calibration){0};
 }
 
 void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served, bool refit) {
-    (void)q, (void)served, (void)refit;
+    (void)refit;
+    if (q->on && q->proba_count > 0 && served->label >= 0)
+        svi_reliability_add(q->reliability, q->proba, q->proba_count, served->label);
 }
 
+int svi_quality_stage_figures(const struct svi_quality_stage *q, struct svi_figure *figures, int count) {
+    struct svi_figure mine[SVI_RELIABILITY_FIGURES];
+    const int before = count;
+    if (!q->on || !q->proba)
+        return count;
+    svi_reliability_figures(q->reliability, mine);
+    for (int i = 0; i < SVI_RELIABILITY_FIGURES; i++) {
+        int at = 0;
+        while (at < before && strcmp(figures[at].name, mine[i].name) != 0)
+            at++;
+        figures[at < before ? at : count++] = mine[i];
+    }
+    return count;
+}
+
+/* ---- archive */
+
 void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *q) {
-    (void)a, (void)q;
+    bool classes = q->proba != NULL;
+    svi_archive_bool(a, "probabilities", &classes);
+    if (!svi_archive_check(a, classes == (q->proba != NULL), "the setting task or method was another") ||
+        !classes)
+        return;
+    svi_calibrator_archive(a, q->calibrator[0]);
+    svi_calibrator_archive(a, q->calibrator[1]);
+    svi_reliability_archive(a, q->reliability);
 }
 
 double svi_quality_stage_memory(const struct svi_settings *s) {
-    (void)s;
-    return sizeof(struct svi_quality_stage);
+    const int classes = (int)s->max_classes;
+    if (!quality_has_classes(s))
+        return sizeof(struct svi_quality_stage);
+    return sizeof(struct svi_quality_stage) + 2 * svi_calibrator_memory(classes) +
+           svi_reliability_memory(svi_quality_window(s)) + svi_decision_memory(classes) +
+           (double)classes * sizeof(double);
 }

@@ -10,22 +10,59 @@
 
 #include "base/archive.h"
 #include "config/settings.h"
+#include "stats/calibrator.h"
+#include "stats/decision.h"
+#include "stats/reliability.h"
 #include "svmstream/learner.h"
 
 struct svi_quality_stage {
     bool on;
     svs_task task;
+
+    /* Probabilities: NULL for a regression, and where nothing is learned. */
+    svi_calibrator *calibrator[2]; /* of the online model, of the refit */
+    svi_reliability *reliability;
+    struct svi_decision decision;
+    char decision_cost[SVI_TEXT_MAX]; /* the setting of now */
+    double *proba;                    /* of the sample in hand, by class */
+    int proba_count;                  /* 0: it has none */
+    const double *scored;             /* its scores, which are only compared with others */
 };
 
 svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_settings *s, svs_error *err);
 void svi_quality_stage_free(struct svi_quality_stage *q);
 void svi_quality_stage_reset(struct svi_quality_stage *q); /* as new */
 
+/* Samples of windowed figures. */
+int64_t svi_quality_window(const struct svi_settings *s);
+
 /* Settings of now. */
 void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_settings *s);
 
-/* `served`: what is published, of the online model or, with `refit`, of the refit. */
-void svi_quality_stage_score(struct svi_quality_stage *q, svs_step *served, bool refit);
+/* `served`: what is published, of the online model or, with `refit`, of the refit; of a late label, what it
+ * was on arrival. Makes q->proba, and served->predicted by the prices of decisions. The learner has the
+ * classes. */
+void svi_quality_stage_score(struct svi_quality_stage *q, const svs_learner *learner, svs_step *served,
+                             bool refit);
+
+/* The same for scores alone, of a sample that is no part of the stream: fills proba (class_count values),
+ * changes nothing. Returns the predicted class; *count: probabilities, 0 = none. */
+int svi_quality_stage_peek(struct svi_quality_stage *q, const svs_learner *learner, const svs_model *m,
+                           const double *scores, double *proba, int *count);
+
+/* The scores that a model, the refit or not, gave to a sample whose label is known: after
+ * svi_quality_stage_score. */
+void svi_quality_stage_calibrate(struct svi_quality_stage *q, bool refit, const double *scores, int rows,
+                                 int class_count, int label);
+
+/* How m's scores become probabilities, as of now; a 0: they do not. Valid until the next sample. */
+svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const svs_model *m);
+
+/* Puts logloss in its place among the figures and adds the others, SVI_QUALITY_FIGURES at most. Returns how
+ * many there are then. */
+#define SVI_QUALITY_FIGURES 4
+int svi_quality_stage_figures(const struct svi_quality_stage *q, struct svi_figure *figures, int count);
+
 void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served, bool refit);
 
 /* Between two samples; loading goes into one from svi_quality_stage_new. */

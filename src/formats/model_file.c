@@ -38,7 +38,8 @@ struct model_parts {
     int task;
     double C;
     struct svi_doubles W;
-    const uint8_t *method, *features, *classes, *b, *schema; /* NULL: absent, of classes and b never */
+    const uint8_t *method, *features, *classes, *b, *schema,
+        *calibration; /* NULL: absent, of classes and b never */
 };
 
 static const char *const tasks[] = {[SVS_CLASSIFY] = "classify", [SVS_REGRESS] = "regress", NULL};
@@ -60,7 +61,19 @@ static const struct svi_field model_fields[] = {
     OPTIONAL(seen, INTEGER, SVI_FIELD_UNLIMITED),
     OPTIONAL(learned, INTEGER, SVI_FIELD_UNLIMITED),
     OPTIONAL(schema, ANY, 0),
+    OPTIONAL(calibration, ANY, 0),
 };
+
+struct calibration_parts {
+    double a;
+    const uint8_t *b;
+    struct svi_doubles curve;
+};
+
+static const struct svi_field calibration_fields[] = {
+    SVI_FIELD(struct calibration_parts, a, REAL, 1e-100, 1e100),
+    SVI_FIELD(struct calibration_parts, b, ANY, 0, 0),
+    SVI_FIELD_OPTIONAL(struct calibration_parts, curve, DOUBLES, 0, 0)};
 
 /* The string as a C string inside the copy; NULL if it is not a string, has a NUL or is not UTF-8. */
 static const char *string_in_copy(struct svi_owned_model *o, const struct svi_item *item) {
@@ -176,6 +189,46 @@ static svs_code take_schema(struct svi_owned_model *o, const uint8_t *at, const 
     return code;
 }
 
+static svs_code take_curve(const struct svi_doubles *packed, double *curve, svs_error *err) {
+    if (packed->count != SVS_CURVE)
+        return svi_fail(err, SVS_WRONG_TYPE, "the curve of the model's calibration has %lld values, not %d",
+                        (long long)packed->count, SVS_CURVE);
+    svs_code code = svi_doubles_copy(packed, 0, SVS_CURVE, curve, "calibration", "curve", err);
+    for (int j = 1; j < SVS_CURVE && code == SVS_OK; j++)
+        if (!(curve[j] > curve[j - 1]))
+            return svi_fail(err, SVS_WRONG_TYPE, "the curve of the model's calibration does not rise");
+    return code;
+}
+
+static svs_code take_calibration(struct svi_owned_model *o, const uint8_t *at, const uint8_t *end,
+                                 svs_error *err) {
+    struct calibration_parts p = {0};
+    struct svi_doubles packed;
+    struct svi_item b;
+    svs_model *m = &o->model;
+    const uint8_t *after = at;
+    svi_walk(&after, end, SVI_DEPTH_MAX);
+    svs_code code = svi_fields_read("calibration", SVI_FIELDS(calibration_fields), at, after, &p, err);
+    if (code != SVS_OK)
+        return code;
+    if (m->class_count < 2)
+        return svi_fail(err, SVS_WRONG_TYPE, "the model has a calibration, but less than two classes");
+    double *offsets = svi_model_calibrate(m, p.curve.body != NULL, err);
+    if (!offsets)
+        return SVS_NO_MEMORY;
+    svi_item_read(p.b, &b);
+    if (svi_item_doubles(&b, &packed) && packed.count == m->rows)
+        code = svi_doubles_copy(&packed, 0, m->rows, offsets, "calibration", "b", err);
+    else if (m->rows > 1 || !svi_item_number(&b, offsets))
+        return svi_fail(err, SVS_WRONG_TYPE, "b of the model's calibration is not %d numbers", m->rows);
+    else if (!isfinite(*offsets))
+        return svi_fail(err, SVS_NOT_FINITE, "b of the model's calibration is not finite");
+    if (code == SVS_OK && p.curve.body)
+        code = take_curve(&p.curve, offsets + m->rows, err);
+    m->calibration.a = code == SVS_OK ? p.a : 0;
+    return code;
+}
+
 static svs_code take_model(struct svi_owned_model *o, size_t length, svs_error *err) {
     struct model_parts p = {0};
     struct svi_item method;
@@ -204,7 +257,8 @@ static svs_code take_model(struct svi_owned_model *o, size_t length, svs_error *
     }
     if (!m->method)
         return svi_fail(err, SVS_WRONG_TYPE, "the model's method is not valid text");
-    code = take_features(o, p.features, err);
+    code = p.calibration ? take_calibration(o, p.calibration, map + length, err) : SVS_OK;
+    code = code == SVS_OK ? take_features(o, p.features, err) : code;
     return code == SVS_OK && p.schema ? take_schema(o, p.schema, map + length, err) : code;
 }
 

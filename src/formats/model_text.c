@@ -113,6 +113,24 @@ static void model_json_schema(struct model_json *j, const svs_model *m) {
         fwrite(j->scratch.data, 1, j->scratch.size, j->to);
 }
 
+static void model_json_calibration(struct model_json *j, const svs_model *m) {
+    const svs_calibration *c = &m->calibration;
+    if (!(c->a > 0))
+        return;
+    fputs(",\"calibration\":{\"a\":", j->to);
+    model_json_real(j, c->a);
+    fputs(",\"b\":", j->to);
+    if (m->rows == 1)
+        model_json_real(j, c->b[0]);
+    else
+        model_json_reals(j, c->b, m->rows);
+    if (c->curve) {
+        fputs(",\"curve\":", j->to);
+        model_json_reals(j, c->curve, SVS_CURVE);
+    }
+    fputs("}", j->to);
+}
+
 static svs_code write_json(const struct svi_machine *machine, FILE *to) {
     const svs_model *m = machine->linear;
     struct model_json json = {.to = to}, *j = &json;
@@ -140,6 +158,7 @@ static svs_code write_json(const struct svi_machine *machine, FILE *to) {
     model_json_real(j, m->C);
     fprintf(j->to, ",\"window\":%" PRId64 ",\"seen\":%" PRId64 ",\"learned\":%" PRId64, m->window, m->seen,
             m->learned);
+    model_json_calibration(j, m);
     model_json_schema(j, m);
     fputs("}\n", j->to);
     svi_bytes_clear(&j->scratch);

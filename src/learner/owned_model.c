@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "learner/owned_model.h"
+#include "learner/probability.h"
 
 /* Four sums at a time: they do not wait for each other, and their order is fixed, so that a score has the
  * same bits wherever this is compiled without fused arithmetic. */
@@ -41,6 +42,13 @@ int svi_predicted(svs_task task, int class_count, const double *scores) {
 
 int svs_model_predict(const svs_model *m, const double *scores) {
     return svi_predicted(m->task, m->class_count, scores);
+}
+
+bool svs_model_probabilities(const svs_model *m, const double *scores, double *proba) {
+    if (m->task == SVS_REGRESS || m->class_count < 2 || !(m->calibration.a > 0))
+        return false;
+    svi_probabilities(&m->calibration, scores, m->rows, proba);
+    return true;
 }
 
 size_t svi_classes_text(const svs_value *classes, int count) {
@@ -94,11 +102,22 @@ struct svi_owned_model *svi_model_new(svs_task task, int d, int rows, const svs_
     return o;
 }
 
+double *svi_model_calibrate(svs_model *owned, bool curved, svs_error *err) {
+    struct svi_owned_model *o = (struct svi_owned_model *)owned;
+    svi_free(o->calibration);
+    o->calibration = svi_alloc_array((size_t)owned->rows + SVS_CURVE, sizeof *o->calibration);
+    owned->calibration = (svs_calibration){.b = o->calibration};
+    if (!o->calibration)
+        return svi_fail_memory(err, "the calibration of a model"), NULL;
+    owned->calibration.curve = curved ? o->calibration + owned->rows : NULL;
+    return o->calibration;
+}
+
 void svs_model_free(svs_model **m) {
     struct svi_owned_model *o = (struct svi_owned_model *)*m;
     if (!o)
         return;
-    void *const all[] = {o->text, o->W, o->b, o->classes, o->features};
+    void *const all[] = {o->text, o->W, o->b, o->calibration, o->classes, o->features};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         svi_free(all[i]);
     svi_free(o);

@@ -10,6 +10,7 @@ struct svi_owned_model {
     svs_model model; /* first: svs_model_free takes the model's address for the owner's */
     void *text;      /* bytes that strings of the model lie in */
     double *W, *b;
+    double *calibration; /* rows offsets, and a curve where there is one */
     svs_value *classes;
     const char **features;
 };
@@ -19,6 +20,10 @@ struct svi_owned_model {
  * svs_model_free. */
 struct svi_owned_model *svi_model_new(svs_task task, int d, int rows, const svs_value *classes,
                                       int class_count, const char *const *features, svs_error *err);
+
+/* Gives the model room for a calibration, with a curve or without: returns `rows` offsets, and after them
+ * SVS_CURVE values, to be filled. The model has it once calibration.a is above 0. NULL: SVS_NO_MEMORY. */
+double *svi_model_calibrate(svs_model *owned, bool curved, svs_error *err);
 
 /* svs_model_predict of a model with `class_count` classes. */
 int svi_predicted(svs_task task, int class_count, const double *scores);

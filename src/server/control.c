@@ -202,9 +202,11 @@ static svs_code op_model(struct request *r) {
 }
 
 static void reply_scored(const struct request *r, const struct svi_scored *s) {
-    reply_ok(r, 3 + 2 * (size_t)s->judged);
+    reply_ok(r, 3 + 2 * (size_t)s->judged + (s->proba_count > 0));
     svi_put_value(r->reply, "yhat", s->yhat);
     svi_put_reals(r->reply, "scores", s->scores, s->rows);
+    if (s->proba_count > 0)
+        svi_put_reals(r->reply, "proba", s->proba, s->proba_count);
     svi_put_uint(r->reply, "model", s->version);
     if (!s->judged)
         return;

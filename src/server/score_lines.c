@@ -11,23 +11,35 @@
 #include "wire/json.h"
 #include "wire/pack.h"
 
+static void put_class_name(struct svi_pack *p, const struct svi_event *e, int k) {
+    char name[SVS_NAME_MAX + 1];
+    const svs_value class = svs_learner_class(e->as.score.learner, k);
+    const int length =
+        class.kind == SVS_STR ? (int)class.length : snprintf(name, sizeof name, "%" PRId64, class.as.i);
+    svi_pack_value(p, (svs_value){.kind = SVS_STR,
+                                  .length = (uint32_t)length,
+                                  .as.s = class.kind == SVS_STR ? class.as.s : name});
+}
+
 /* A score for each class by its name, so that it means the same whichever class came first. A single row is
  * positive for the second class, and the other way round for the first. */
 static void put_scores_by_class(struct svi_pack *p, const struct svi_event *e) {
-    char name[SVS_NAME_MAX + 1];
     const int count = e->as.score.class_count;
     svi_pack_key(p, "scores");
     svi_pack_map(p, (size_t)count);
     for (int k = 0; k < count; k++) {
-        const svs_value class = svs_learner_class(e->as.score.learner, k);
-        const int length =
-            class.kind == SVS_STR ? (int)class.length : snprintf(name, sizeof name, "%" PRId64, class.as.i);
-        svi_pack_value(p, (svs_value){.kind = SVS_STR,
-                                      .length = (uint32_t)length,
-                                      .as.s = class.kind == SVS_STR ? class.as.s : name});
+        put_class_name(p, e, k);
         svi_pack_real(p, e->as.score.rows > 1 ? e->as.score.scores[k]
                          : k == 1             ? e->as.score.scores[0]
                                               : 0 - e->as.score.scores[0]);
+    }
+    if (e->as.score.proba_count == 0)
+        return;
+    svi_pack_key(p, "proba");
+    svi_pack_map(p, (size_t)e->as.score.proba_count);
+    for (int k = 0; k < e->as.score.proba_count; k++) {
+        put_class_name(p, e, k);
+        svi_pack_real(p, e->as.score.proba[k]);
     }
 }
 

@@ -113,6 +113,7 @@ struct crossval_path {
     const double *C;
     struct crossval_tally *tally; /* of each C, over all folds */
     int points;
+    double *scores; /* of the rows that are held out, n x rows; or NULL */
 };
 
 static svs_code crossval_count_fold(struct crossval_path *a, int fold, int point, const svs_trained *t,
@@ -126,6 +127,8 @@ static svs_code crossval_count_fold(struct crossval_path *a, int fold, int point
             continue;
         const int predicted = svi_predictor_row(&p, &e->rows, i);
         tally->n++;
+        for (int k = 0; a->scores && k < t->linear->rows; k++)
+            a->scores[i * t->linear->rows + k] = p.scores[k];
         if (e->task == SVS_REGRESS)
             tally->squares += (e->target[i] - p.scores[0]) * (e->target[i] - p.scores[0]);
         else
@@ -178,14 +181,15 @@ static svs_code crossval_run_fold(struct crossval_path *a, int fold, svs_error *
 }
 
 static svs_code crossval_run_folds(const svs_examples *e, const svs_train_options *o, int folds,
-                                   const double *C, int points, struct crossval_tally *tally,
+                                   const double *C, int points, struct crossval_tally *tally, double *scores,
                                    svs_error *err) {
     if (folds < 2 || folds > e->rows.n)
         return svi_fail(err, SVS_INVALID,
                         "%d folds: at least 2 and at most the number of examples (%lld) are possible", folds,
                         (long long)e->rows.n);
     int32_t *fold = svi_alloc_array((size_t)e->rows.n, sizeof *fold);
-    struct crossval_path a = {.e = e, .o = o, .folds = fold, .C = C, .tally = tally, .points = points};
+    struct crossval_path a = {
+        .e = e, .o = o, .folds = fold, .C = C, .tally = tally, .points = points, .scores = scores};
     svs_code code =
         fold ? svi_assign_folds(e, folds, o->solve.seed, fold, err) : svi_fail_memory(err, "the folds");
     for (int k = 0; k < folds && code == SVS_OK; k++)
@@ -205,10 +209,19 @@ static svs_quality crossval_quality(const svs_examples *e, const struct crossval
 svs_code svs_cross_validate(const svs_examples *e, const svs_train_options *o, int folds, svs_quality *out,
                             svs_error *err) {
     struct crossval_tally t = {0};
-    svs_code code = crossval_run_folds(e, o, folds, &o->C, 1, &t, err);
+    svs_code code = crossval_run_folds(e, o, folds, &o->C, 1, &t, NULL, err);
     if (code == SVS_OK)
         *out = crossval_quality(e, &t);
     return code;
+}
+
+svs_code svs_cross_scores(const svs_examples *e, const svs_train_options *o, int folds, double *scores,
+                          svs_error *err) {
+    struct crossval_tally t = {0};
+    if (e->task != SVS_CLASSIFY || o->kernel.kind != SVS_LINEAR || o->solve.solver == SVS_SOLVER_ALFPGM)
+        return svi_fail(err, SVS_INVALID,
+                        "scores of rows that were held out are those of linear models of classes");
+    return crossval_run_folds(e, o, folds, &o->C, 1, &t, scores, err);
 }
 
 #define POINTS_MAX 128
@@ -230,7 +243,7 @@ svs_code svs_search_C(const svs_examples *e, const svs_train_options *o, int fol
                             to, POINTS_MAX);
         C[points++] = c;
     }
-    svs_code code = crossval_run_folds(e, o, folds, C, points, tally, err);
+    svs_code code = crossval_run_folds(e, o, folds, C, points, tally, NULL, err);
     for (int k = 0; k < points && code == SVS_OK; k++) {
         const svs_path_point p = {C[k], crossval_quality(e, &tally[k]), tally[k].seconds,
                                   tally[k].iterations};

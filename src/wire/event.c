@@ -51,7 +51,19 @@ double svi_figure_value(const struct svi_figure *f, int count, const char *name)
 #define REFIT_KEYS 5 /* what a refit reports besides */
 
 static int model_keys(const svs_model *m) {
-    return MODEL_KEYS + (m->refit ? REFIT_KEYS : 0) + (m->schema != NULL);
+    return MODEL_KEYS + (m->refit ? REFIT_KEYS : 0) + (m->schema != NULL) + (m->calibration.a > 0);
+}
+
+static void put_calibration(struct svi_pack *p, const svs_calibration *c, int rows) {
+    svi_pack_key(p, "calibration");
+    svi_pack_map(p, 2 + (c->curve != NULL));
+    svi_put_real(p, "a", c->a);
+    if (rows == 1)
+        svi_put_real(p, "b", c->b[0]);
+    else
+        svi_put_doubles(p, "b", c->b, (size_t)rows);
+    if (c->curve)
+        svi_put_doubles(p, "curve", c->curve, SVS_CURVE);
 }
 
 /* The model_keys() pairs of a model. */
@@ -86,6 +98,8 @@ static void put_model(struct svi_pack *p, const svs_model *m, const struct svi_f
         svi_pack_key(p, "schema");
         svi_pack_raw(p, m->schema, m->schema_size);
     }
+    if (m->calibration.a > 0)
+        put_calibration(p, &m->calibration, m->rows);
     svi_pack_key(p, "quality");
     svi_pack_map(p, (size_t)quality_count);
     put_figures(p, quality, quality_count);
@@ -117,7 +131,7 @@ static void put_model_event(struct svi_pack *p, const struct svi_event *e) {
 }
 
 int svi_score_keys(const struct svi_event *e) {
-    return 3 + (e->as.score.y.kind != SVS_NONE) + 2 * e->as.score.judged;
+    return 3 + (e->as.score.y.kind != SVS_NONE) + 2 * e->as.score.judged + (e->as.score.proba_count > 0);
 }
 
 void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores *scores) {
@@ -126,6 +140,8 @@ void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores
         scores(p, e);
     else
         svi_put_reals(p, "scores", e->as.score.scores, e->as.score.rows);
+    if (!scores && e->as.score.proba_count > 0)
+        svi_put_reals(p, "proba", e->as.score.proba, e->as.score.proba_count);
     if (e->as.score.y.kind != SVS_NONE)
         svi_put_value(p, "y", e->as.score.y);
     if (e->as.score.judged) {

@@ -82,6 +82,8 @@ struct svi_event {
             int rows;
             const svs_learner *learner; /* whose classes they are of, class_count of them; NULL: of none */
             int class_count;
+            const double *proba; /* of the classes in order, proba_count of them; 0: key absent */
+            int proba_count;
             uint64_t version; /* key `model` */
             bool judged;      /* novelty and p are known */
             double novelty, p;
@@ -107,7 +109,7 @@ void svi_put_figure(struct svi_pack *p, const struct svi_figure *f);
 
 /* The svi_score_keys pairs of a score event from yhat on. `scores` puts the pair of that name in another form
  * than the rows of the model; NULL: so. */
-typedef void svi_put_scores(struct svi_pack *p, const struct svi_event *e);
+typedef void svi_put_scores(struct svi_pack *p, const struct svi_event *e); /* and proba */
 int svi_score_keys(const struct svi_event *e);
 void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores *scores);
 

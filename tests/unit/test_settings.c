@@ -434,10 +434,10 @@ static void test_class_weights_of_a_learner(void **state) {
     (void)state;
     svi_settings_learner(&s, &o);
     is_set(&s, "class.weight", "fail=20");
-    assert_int_equal(svi_settings_class_weights(&s, &w, &o, NULL), SVS_OK);
+    assert_int_equal(svi_settings_learning(&s, &w, &o, NULL), SVS_OK);
     assert_true(o.class_rule == SVS_CLASSES_GIVEN && o.class_weight == w.of && o.class_weight_count == 1);
     s = defaults();
-    assert_int_equal(svi_settings_class_weights(&s, &w, &o, NULL), SVS_OK);
+    assert_int_equal(svi_settings_learning(&s, &w, &o, NULL), SVS_OK);
     assert_int_equal(o.class_rule, SVS_CLASSES_ALIKE);
 }
 

@@ -1,0 +1,151 @@
+#include "stats/reliability.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#define BINS       SVI_RELIABILITY_BINS
+#define LOSS_MAX   34.538776394910684 /* -log(1e-15) */
+#define LOSS_UNIT  0x1p26             /* LOSS_MAX is below 2^32 of it */
+#define BRIER_UNIT 0x1p30             /* 2 is below 2^32 of it */
+#define P_UNIT     0x1p30
+#define CAME       UINT32_C(0x80000000)
+#define COUNT_MAX  (INT64_MAX / 8)
+
+/* One sample, in whole numbers. */
+struct judged {
+    uint32_t loss, brier, p;
+}; /* p with CAME: what it was the probability of came true */
+
+/* Of a stretch: all whole numbers, so that a sample is taken out as it was put in. */
+struct totals {
+    int64_t n, loss, brier, count[BINS], came[BINS], p[BINS];
+};
+
+struct svi_reliability {
+    int64_t window, slot, filled;
+    struct totals recent;
+    double n, loss, brier, bin[BINS][3]; /* all: samples; sums. By bin: samples, came, sum of p */
+    struct judged *ring;
+};
+
+svi_reliability *svi_reliability_new(int64_t window, svs_error *err) {
+    svi_reliability *r = svi_alloc(sizeof *r);
+    if (r)
+        r->ring = svi_alloc_array((size_t)window, sizeof *r->ring);
+    if (!r || !r->ring) {
+        svi_free(r);
+        svi_fail_memory(err, "the figures of probabilities");
+        return NULL;
+    }
+    r->window = window;
+    return r;
+}
+
+void svi_reliability_free(svi_reliability **r) {
+    if (*r)
+        svi_free((*r)->ring);
+    svi_free(*r);
+    *r = NULL;
+}
+
+void svi_reliability_reset(svi_reliability *r) {
+    struct judged *ring = r->ring;
+    *r = (svi_reliability){.window = r->window, .ring = ring};
+}
+
+static int reliability_bin(double p) {
+    const int bin = (int)(p * BINS);
+    return bin < BINS ? bin : BINS - 1;
+}
+
+static void reliability_count(struct totals *t, struct judged j, int direction) {
+    const uint32_t p = j.p & ~CAME;
+    const int bin = reliability_bin(p / P_UNIT);
+    t->n += direction;
+    t->loss += direction * (int64_t)j.loss;
+    t->brier += direction * (int64_t)j.brier;
+    t->count[bin] += direction;
+    t->came[bin] += j.p & CAME ? direction : 0;
+    t->p[bin] += direction * (int64_t)p;
+}
+
+static struct judged reliability_judge(const double *proba, int class_count, int truth) {
+    double loss = truth < class_count ? -log(proba[truth]) : LOSS_MAX, brier = truth >= class_count;
+    int top = 1;
+    for (int k = 0; k < class_count && class_count > 2; k++) {
+        const double off = proba[k] - (k == truth);
+        brier += off * off;
+        top = proba[k] > proba[top] ? k : top;
+    }
+    if (class_count == 2)
+        brier = (proba[1] - (truth == 1)) * (proba[1] - (truth == 1));
+    loss = loss < LOSS_MAX ? loss : LOSS_MAX;
+    return (struct judged){(uint32_t)(loss * LOSS_UNIT), (uint32_t)(brier * BRIER_UNIT),
+                           (uint32_t)(proba[top] * P_UNIT) | (top == truth ? CAME : 0)};
+}
+
+void svi_reliability_add(svi_reliability *r, const double *proba, int class_count, int truth) {
+    const struct judged j = reliability_judge(proba, class_count, truth);
+    const double p = (j.p & ~CAME) / P_UNIT;
+    double *bin = r->bin[reliability_bin(p)];
+    if (r->filled == r->window)
+        reliability_count(&r->recent, r->ring[r->slot], -1);
+    r->filled += r->filled < r->window;
+    r->ring[r->slot] = j;
+    r->slot = r->slot + 1 == r->window ? 0 : r->slot + 1;
+    reliability_count(&r->recent, j, 1);
+    r->n++;
+    r->loss += j.loss / LOSS_UNIT; /* terms of at least 2^-26: no sum of less than 2^53 of them rounds */
+    r->brier += j.brier / BRIER_UNIT;
+    bin[0]++;
+    bin[1] += j.p & CAME ? 1 : 0;
+    bin[2] += p;
+}
+
+void svi_reliability_figures(const svi_reliability *r, struct svi_figure *out) {
+    static const char *const names[SVI_RELIABILITY_FIGURES] = {"logloss",   "brier",   "ece",
+                                                               "logloss.w", "brier.w", "ece.w"};
+    const struct totals *t = &r->recent;
+    double ece = 0, recent = 0;
+    for (int b = 0; b < BINS; b++) {
+        ece += fabs(r->bin[b][1] - r->bin[b][2]);
+        recent += fabs((double)t->came[b] - (double)t->p[b] / P_UNIT);
+    }
+    const double n = (double)t->n, value[SVI_RELIABILITY_FIGURES] = {r->loss / r->n,
+                                                                     r->brier / r->n,
+                                                                     ece / r->n,
+                                                                     (double)t->loss / LOSS_UNIT / n,
+                                                                     (double)t->brier / BRIER_UNIT / n,
+                                                                     recent / n}; /* 0 samples: NAN */
+    for (int i = 0; i < SVI_RELIABILITY_FIGURES; i++)
+        out[i] = (struct svi_figure){.name = names[i], .type = SVI_NUMBER, .as.number = value[i]};
+}
+
+double svi_reliability_memory(int64_t window) {
+    return sizeof(svi_reliability) + (double)window * sizeof(struct judged);
+}
+
+/* ---- archive */
+
+_Static_assert(sizeof(struct judged) == 12, "a ring of them is bytes without gaps");
+
+void svi_reliability_archive(struct svi_archive *a, svi_reliability *r) {
+    if (svi_archive_loading(a))
+        svi_reliability_reset(r);
+    svi_archive_int64(a, "probabilities held", &r->filled, 0, r->window);
+    svi_archive_int64(a, "probabilities slot", &r->slot, 0, r->window - 1);
+    svi_archive_check(a, r->filled == r->window || r->slot == r->filled, "a ring has a hole");
+    if (!svi_archive_ok(a))
+        return;
+    svi_archive_finite(a, "judged", &r->n, 1);
+    svi_archive_finite(a, "loss", &r->loss, 1);
+    svi_archive_finite(a, "brier", &r->brier, 1);
+    svi_archive_finite(a, "bins", r->bin[0], 3 * BINS);
+    svi_archive_bytes(a, "probabilities", r->ring, r->filled * (int64_t)sizeof *r->ring);
+    for (int64_t i = 0; i < r->filled && svi_archive_loading(a) && svi_archive_ok(a); i++)
+        if (svi_archive_check(a, (r->ring[i].p & ~CAME) <= (uint32_t)P_UNIT, "a probability is above 1"))
+            reliability_count(&r->recent, r->ring[i], 1);
+}
