@@ -48,12 +48,6 @@ void svi_engine_free(svi_engine **e) {
     *e = NULL;
 }
 
-static int64_t metrics_window(const struct svi_settings *s) {
-    if (s->window < 1)
-        return SVI_METRICS_WINDOW;
-    return s->window < SVI_METRICS_LONG ? s->window : SVI_METRICS_LONG;
-}
-
 static svs_code new_carried(struct svi_engine *e, svs_error *err) {
     if (e->s.missing != SVI_MISSING_CARRY)
         return SVS_OK;
@@ -84,7 +78,7 @@ static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
            svi_novelty_stage_new(&e->novelty, &e->s, err) == SVS_OK &&
            svi_quality_stage_new(&e->quality_stage, &e->s, err) == SVS_OK &&
            (e->learner = svs_learner_new(&o, e->schema.shape.d, err)) &&
-           (e->metrics = svi_metrics_new(o.task, metrics_window(&e->s), o.max_classes, err)) &&
+           (e->metrics = svi_metrics_new(o.task, svi_quality_window(&e->s), o.max_classes, err)) &&
            (e->sources = svi_sources_new(e->s.max_sources, err));
 }
 
@@ -124,9 +118,9 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
     struct svi_schema_options schema;
     svi_settings_schema(s, &schema);
     return sizeof(struct svi_engine) + svi_schema_memory(&schema, d) + svs_learner_memory(&o, d, classes) +
-           svi_metrics_memory(o.task, metrics_window(s), o.max_classes) + svi_sources_memory(s->max_sources) +
-           svi_novelty_stage_memory(s, d) + svi_quality_stage_memory(s) + (double)s->max_features * column +
-           d * name;
+           svi_metrics_memory(o.task, svi_quality_window(s), o.max_classes) +
+           svi_sources_memory(s->max_sources) + svi_novelty_stage_memory(s, d) + svi_quality_stage_memory(s) +
+           (double)s->max_features * column + d * name;
 }
 
 double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
@@ -289,6 +283,8 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
         e->by_arrival = isnan(m->ts);
     e->time = time;
     svi_refit_policy_score(&e->refit, m, &step);
+    if (svi_quality_stage_needs_leverage(&e->quality_stage, &step))
+        step.leverage = svi_learner_leverage(e->learner, m->x);
     svi_quality_stage_score(&e->quality_stage, &step, e->refit.serves);
     engine_accept(e, m, &step, now);
     return SVS_OK;

@@ -11,10 +11,9 @@
 #include "engine/quality_stage.h"
 #include "wire/columns.h"
 
-#define SVI_GAUGES_MAX     24
-#define SVI_FIGURES_MAX    (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_GAUGES_MAX + 3)
-#define SVI_METRICS_WINDOW 1000    /* samples, when nothing is held */
-#define SVI_METRICS_LONG   1000000 /* samples of windowed quality at most */
+#define SVI_GAUGES_MAX 24
+#define SVI_FIGURES_MAX                                                                                      \
+    (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_QUALITY_FIGURES + SVI_GAUGES_MAX + 3)
 
 struct svi_engine {
     struct svi_settings s;

@@ -73,8 +73,10 @@ static svs_code prune_to(struct svi_engine *e, const bool *features, const bool 
         return code;
     }
     svi_refit_policy_reset(&e->refit); /* it has the old columns */
-    if (fewer > 0)
+    if (fewer > 0) {
         svi_metrics_reset(e->metrics);
+        svi_quality_stage_reset(&e->quality_stage);
+    }
     if (without)
         engine_drop_features(e, features, names, columns);
     return SVS_OK;

@@ -10,12 +10,25 @@
 
 #include "base/archive.h"
 #include "config/settings.h"
+#include "stats/quality_figures.h"
 #include "svmstream/learner.h"
+
+#define SVI_METRICS_WINDOW 1000    /* samples of windowed quality, when nothing is held */
+#define SVI_METRICS_LONG   1000000 /* at most */
 
 struct svi_quality_stage {
     bool on;
     svs_task task;
+    svi_quality_figures *figures;
+    bool ranged; /* the sample at hand has an interval, with these ends (svi_interval_around) */
+    double ends[2];
 };
+
+/* Samples of windowed quality: those that are held, within the limits above. */
+static inline int64_t svi_quality_window(const struct svi_settings *s) {
+    const int64_t window = s->window < SVI_METRICS_LONG ? s->window : SVI_METRICS_LONG;
+    return window < 1 ? SVI_METRICS_WINDOW : window;
+}
 
 svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_settings *s, svs_error *err);
 void svi_quality_stage_free(struct svi_quality_stage *q);
@@ -23,6 +36,12 @@ void svi_quality_stage_reset(struct svi_quality_stage *q); /* as new */
 
 /* Settings of now. */
 void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_settings *s);
+
+/* Would a sample that has no label yet have an interval, if its leverage were known? */
+bool svi_quality_stage_needs_leverage(const struct svi_quality_stage *q, const svs_step *served);
+
+/* The ends of the intervals of a regression now (svi_interval_ends). False: there are none. */
+bool svi_quality_stage_ends(const struct svi_quality_stage *q, double *ends);
 
 /* `served`: what is published, of the online model or, with `refit`, of the refit. */
 void svi_quality_stage_score(struct svi_quality_stage *q, svs_step *served, bool refit);

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "learner/learner_internal.h"
+#include "linalg/sparse_rows.h"
 
 void svi_learner_span(const svs_learner *l, struct svi_learner_span *out) {
     *out = (struct svi_learner_span){.window = l->window.pushed,
@@ -19,6 +20,13 @@ const double *svi_learner_newest(const svs_learner *l) {
             return svi_ring_row(&l->window, slot);
     }
     return NULL;
+}
+
+double svi_learner_leverage(svs_learner *l, const double *x) {
+    double *const z = l->scratch[0], *const product = l->scratch[1];
+    l->m->kernels->standardise(z, x, l->scaler.mean, l->scaler.inverse, l->d);
+    svi_alsvm_inverse_times(l->m, z, product);
+    return svi_dot(z, product, l->d + 1) * svi_hat(l, 1, l->order);
 }
 
 /* ---- means */
