@@ -1,6 +1,5 @@
 #include "engine/quality_stage.h"
 
-#include <math.h>
 #include <stddef.h>
 
 void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_settings *s) {
@@ -30,14 +29,9 @@ bool svi_quality_stage_ends(const struct svi_quality_stage *q, double *ends) {
     return q->on && svi_quality_figures_ends(q->figures, ends);
 }
 
-bool svi_quality_stage_needs_leverage(const struct svi_quality_stage *q, const svs_step *served) {
-    double unused[2];
-    return q->task == SVS_REGRESS && isnan(served->target) && svi_quality_stage_ends(q, unused);
-}
-
 void svi_quality_stage_score(struct svi_quality_stage *q, svs_step *served, bool refit) {
     (void)served, (void)refit;
-    q->ranged = svi_quality_stage_ends(q, q->ends);
+    q->ranged = q->task == SVS_REGRESS && svi_quality_stage_ends(q, q->ends);
 }
 
 void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served, bool refit) {

@@ -8,6 +8,8 @@
 #ifndef SVI_QUALITY_STAGE_H
 #define SVI_QUALITY_STAGE_H
 
+#include <math.h>
+
 #include "base/archive.h"
 #include "config/settings.h"
 #include "stats/quality_figures.h"
@@ -37,11 +39,15 @@ void svi_quality_stage_reset(struct svi_quality_stage *q); /* as new */
 /* Settings of now. */
 void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_settings *s);
 
-/* Would a sample that has no label yet have an interval, if its leverage were known? */
-bool svi_quality_stage_needs_leverage(const struct svi_quality_stage *q, const svs_step *served);
-
 /* The ends of the intervals of a regression now (svi_interval_ends). False: there are none. */
 bool svi_quality_stage_ends(const struct svi_quality_stage *q, double *ends);
+
+/* Has a sample that has no label yet an interval, if its leverage is known? */
+static inline bool svi_quality_stage_needs_leverage(const struct svi_quality_stage *q,
+                                                    const svs_step *served) {
+    double unused[2];
+    return q->task == SVS_REGRESS && isnan(served->target) && svi_quality_stage_ends(q, unused);
+}
 
 /* `served`: what is published, of the online model or, with `refit`, of the refit. */
 void svi_quality_stage_score(struct svi_quality_stage *q, svs_step *served, bool refit);
