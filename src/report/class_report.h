@@ -6,7 +6,7 @@
  *     macro average       0.8717    0.7133    0.7706      46000
  *     weighted average    0.9887    0.9872    0.9873      46000
  *
- * "-" is not known: nothing was decided for the class, or there was none of it (0 in an average). */
+ * "-" is not known: nothing was decided for the class, or there was no sample of it (0 in an average). */
 #ifndef SVI_CLASS_REPORT_H
 #define SVI_CLASS_REPORT_H
 

@@ -1,7 +1,7 @@
 /* class_figures.h: averages over classes of what each class has by itself.
  *
  * Macro averages take the classes that were labels or decisions alike; a share that is not known (nothing was
- * decided for the class, or there was none of it) counts as 0. Weighted ones weigh a class by its labels; the
+ * decided for the class, or no sample was of it) counts as 0. Weighted ones weigh a class by its labels; the
  * weighted recall is the accuracy. Balanced accuracy and G-mean are the arithmetic and the geometric mean of
  * the recalls of the classes that were labels. */
 #ifndef SVI_CLASS_FIGURES_H
