@@ -28,17 +28,19 @@ struct tail {
     double sorted[ROOM]; /* ascending */
 };
 
+/* What every sample needs comes first, side by side. */
 struct svi_interval {
     double level;
     int count, at;    /* residuals; the slot that is written next */
-    bool skips;       /* the ring is full, and the next residual is not for it */
     int below, above; /* ranks, 0: there is no interval yet */
-    double ring[ROOM], scratch[ROOM];
-    struct tail low, high; /* `high`: of -r */
+    bool skips;       /* the ring is full, and the last residual was not for it */
+    double ends[2];   /* while there are ranks */
     int64_t judged, inside;
     double width; /* sum */
     int64_t window, slot, filled, judged_window, inside_window;
     uint8_t *covered; /* ring */
+    double ring[ROOM], scratch[ROOM];
+    struct tail low, high; /* `high`: of -r */
 };
 
 /* ---- tails */
@@ -120,15 +122,22 @@ static bool interval_tail_good(const svi_interval *v, const struct tail *t, int 
     return (t->count >= rank || t->count == v->count) && t->count <= most;
 }
 
+static void interval_find_ends(svi_interval *v) {
+    if (!interval_tail_good(v, &v->low, v->below))
+        interval_tail_pick(v, &v->low, v->below, 1);
+    if (!interval_tail_good(v, &v->high, v->above))
+        interval_tail_pick(v, &v->high, v->above, -1);
+    if (v->below == 0)
+        return;
+    v->ends[0] = v->low.sorted[v->below - 1];
+    v->ends[1] = -v->high.sorted[v->above - 1];
+}
+
 static void interval_rank(svi_interval *v) {
     const int outside = (int)((v->count + 1) * (1 - v->level) + ROUNDING);
     const bool known = v->level > 0 && outside >= 2;
     v->below = known ? outside / 2 : 0;
     v->above = known ? outside - outside / 2 : 0;
-    if (!interval_tail_good(v, &v->low, v->below))
-        interval_tail_pick(v, &v->low, v->below, 1);
-    if (!interval_tail_good(v, &v->high, v->above))
-        interval_tail_pick(v, &v->high, v->above, -1);
 }
 
 /* ---- the object */
@@ -174,6 +183,7 @@ static void interval_settle(svi_interval *v) {
     interval_rank(v);
     interval_tail_pick(v, &v->low, v->below, 1);
     interval_tail_pick(v, &v->high, v->above, -1);
+    interval_find_ends(v);
 }
 
 void svi_interval_set_level(svi_interval *v, double level) {
@@ -184,11 +194,9 @@ void svi_interval_set_level(svi_interval *v, double level) {
 }
 
 bool svi_interval_ends(const svi_interval *v, double *ends) {
-    if (v->below == 0)
-        return false;
-    ends[0] = v->low.sorted[v->below - 1];
-    ends[1] = -v->high.sorted[v->above - 1];
-    return true;
+    ends[0] = v->ends[0];
+    ends[1] = v->ends[1];
+    return v->below > 0;
 }
 
 static void interval_count(svi_interval *v, bool known, bool inside, double width) {
@@ -208,19 +216,8 @@ static void interval_count(svi_interval *v, bool known, bool inside, double widt
     v->inside_window += now == INSIDE;
 }
 
-void svi_interval_learn(svi_interval *v, double score, double leverage, double target) {
-    double ends[2] = {0, 0};
-    if (!(v->level > 0))
-        return;
-    const bool known = svi_interval_ends(v, ends);
-    const double scale = sqrt(1 + leverage), residual = (target - score) / scale;
-    interval_count(v, known, ends[0] <= residual && residual <= ends[1], scale * (ends[1] - ends[0]));
-    if (!(leverage < 1) || !(fabs(residual) <= HUGE_VAL))
-        return;
-    if (v->count == interval_most(v)) {
-        v->skips = !v->skips;
-        if (v->skips)
-            return;
+static void interval_take(svi_interval *v, double residual, bool full) {
+    if (full) {
         const double oldest = v->ring[interval_oldest(v)];
         interval_tail_remove(&v->low, oldest);
         interval_tail_remove(&v->high, -oldest);
@@ -231,7 +228,24 @@ void svi_interval_learn(svi_interval *v, double score, double leverage, double t
     v->ring[v->at] = residual;
     v->at = v->at + 1 == ROOM ? 0 : v->at + 1;
     v->count++;
-    interval_rank(v);
+    if (!full)
+        interval_rank(v);
+    interval_find_ends(v);
+}
+
+void svi_interval_learn(svi_interval *v, double score, double leverage, double target) {
+    if (!(v->level > 0))
+        return;
+    const double error = target - score, scale = sqrt(1 + leverage), low = scale * v->ends[0],
+                 high = scale * v->ends[1];
+    interval_count(v, v->below > 0, low <= error && error <= high, high - low);
+    if (!(leverage < 1) || !isfinite(error))
+        return;
+    const bool full = v->count == interval_most(v);
+    if (full)
+        v->skips = !v->skips;
+    if (!full || !v->skips)
+        interval_take(v, error / scale, full);
 }
 
 struct svi_interval_quality svi_interval_quality(const svi_interval *v) {

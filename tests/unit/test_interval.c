@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "learner/learner_held.h"
 #include "stats/interval.h"
 #include "support/archived.h"
 #include "support/quick.h"
@@ -282,11 +283,35 @@ static void test_coverage_of_learner(void **unused) {
     }
 }
 
+/* What the learner says of a row that has no label is what it says when it learns the row, whatever its
+ * samples weigh. */
+static void test_leverage_before_learning(void **unused) {
+    (void)unused;
+    for (int k = 0; k < 4; k++) {
+        svs_options o;
+        svs_options_default(&o);
+        o.task = SVS_REGRESS;
+        o.window = k % 2 ? 50 : 0;
+        o.forget = k / 2 ? 0.97 : 1;
+        svs_learner *l = svs_learner_new(&o, 3, NULL);
+        state = 11;
+        for (int i = 0; i < 700; i++) {
+            const double x[3] = {normal(), 5 + normal(), 100 * normal()};
+            const svs_sample s = {x, 3, svs_none(), svs_real(normal()), 0.5 + uniform()};
+            svs_step step;
+            const double before = i ? svi_learner_leverage(l, x) : 0;
+            assert_int_equal(svs_learner_step(l, &s, 0, &step, NULL), SVS_OK);
+            assert_true(i == 0 || fabs(step.leverage - before) < 1e-7 * (1e-3 + before));
+            assert_true(i < 300 || step.leverage < 2);
+        }
+        svs_learner_free(&l);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ends_are_order_statistics),
-        cmocka_unit_test(test_first_interval),
-        cmocka_unit_test(test_coverage_of_residuals),
+        cmocka_unit_test(test_ends_are_order_statistics), cmocka_unit_test(test_first_interval),
+        cmocka_unit_test(test_leverage_before_learning),  cmocka_unit_test(test_coverage_of_residuals),
         cmocka_unit_test(test_coverage_of_learner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
