@@ -9,12 +9,13 @@
  *
  *     low = f + r_(k) sqrt(1 + h),   high = f + r_(n + 1 - (m - k)) sqrt(1 + h),   k = floor(m / 2).
  *
- * If the n + 1 residuals are exchangeable and differ, then P(low <= y <= high) = 1 - (m - ...)/(n + 1): at
- * least the level, and less than 1 / (n + 1) above it. Two ends, not absolute residuals: a law that is not
- * symmetric gets the shorter interval, and as many targets are below it as above. The first interval needs
- * m >= 2: 19 residuals for 0.9, 1999 for 0.999.
+ * If the n + 1 residuals are exchangeable and differ, then P(low <= y <= high) = 1 - m / (n + 1): at least
+ * the level, and less than 1 / (n + 1) above it. Two ends, not absolute residuals: a law that is not
+ * symmetric gets an interval that is not either, and as many targets are below it as above. The first
+ * interval needs m >= 2: 19 residuals for 0.9, 1999 for 0.999. Once n residuals are there, every second
+ * sample's takes the place of the oldest, so that they are of the last 2 n samples.
  *
- * Cost: the residuals stay in order of arrival; of the smallest and the largest some more than are needed are
+ * Cost: residuals stay in order of arrival; of the smallest and the largest some more than are needed are
  * kept sorted, and picked out anew when too few are left, so a sample costs a few comparisons, and what it
  * says does not depend on how many are kept. */
 #ifndef SVI_INTERVAL_H
