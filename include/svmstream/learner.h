@@ -107,7 +107,8 @@ typedef struct svs_step {
     int label;            /* class index of y (perhaps new), -1: no label, or regression */
     double target;        /* regression: y; NAN otherwise */
     uint64_t version;     /* of the model that made the scores */
-    double leverage;      /* x'Px before it was learned; 0 if it was not learned */
+    double leverage;      /* x'Px before it was learned, by the weights that samples have then; 0 if it was
+                             not learned */
     bool learned;         /* a FALSVM sample may be held without being learned */
     bool waiting;         /* it has an id and no label and now waits for one */
     int removed;          /* samples that left the window in this step */

@@ -15,6 +15,7 @@
 #include "base/fail.h"
 #include "cli/command.h"
 #include "cli/object.h"
+#include "report/class_report.h"
 #include "report/progress.h"
 #include "report/quality_plot.h"
 #include "features/cells.h"
@@ -22,6 +23,7 @@
 #include "formats/plot.h"
 #include "server/ingest_stdin.h"
 #include "server/live_figures.h"
+#include "server/verdict.h"
 #include "wire/pack.h"
 
 #define CLOCK_ROWS 1024 /* rows between two looks at the clock and the progress line */
@@ -68,9 +70,15 @@ static void cmd_eval_sink(void *user, const struct svi_event *event) {
         e->last.alert = e->last.alert || strcmp(event->as.alert.state, "open") == 0;
 }
 
-static const char *const classify[] = {"accuracy", "kappa", "kappa_t", "f1", "auc",
-                                       "logloss",  "brier", "ece",     NULL};
-static const char *const regress[] = {"rmse", "mae", "r2", NULL};
+static const char *const classify[] = {"accuracy",      "balanced_accuracy",
+                                       "gmean",         "accuracy_commonest",
+                                       "accuracy_same", "kappa",
+                                       "kappa_t",       "f1",
+                                       "auc",           "ap",
+                                       "logloss",       "brier",
+                                       "ece",           NULL};
+static const char *const regress[] = {"rmse", "rmse_same", "rmse_mean",      "mae",
+                                      "r2",   "coverage",  "interval_width", NULL};
 
 static const char *const *quality_names(const struct eval *e) {
     return e->regress ? regress : classify;
@@ -138,12 +146,15 @@ static svs_code take_all(struct eval *e, svs_error *err) {
 static void print_table(struct eval *e, double seconds) {
     const struct svi_figure *f;
     const char *const *names = quality_names(e);
-    const int count = svi_engine_figures(e->engine, e->now, &f);
-    printf("%-10s %" PRId64 "\n%-10s %" PRId64 "\n%-10s %.3f\n%-10s %.0f\n", "rows", e->row, "refused",
+    struct svi_class_table classes;
+    printf("%-18s %" PRId64 "\n%-18s %" PRId64 "\n%-18s %.3f\n%-18s %.0f\n", "rows", e->row, "refused",
            svi_engine_errors(e->engine), "seconds", seconds, "rows/s", cmd_eval_rate(e, seconds));
+    svi_engine_class_table(e->engine, false, &classes);
+    svi_class_report_write(stdout, &classes, classes.count == 2 ? 1 : -1);
+    const int count = svi_engine_figures(e->engine, e->now, &f);
     for (int i = 1; names[i]; i++)
         if (!isnan(svi_figure_value(f, count, names[i])))
-            printf("%-10s %.4f\n", names[i], svi_figure_value(f, count, names[i]));
+            printf("%-18s %.4f\n", names[i], svi_figure_value(f, count, names[i]));
     if (!isnan(svi_figure_value(f, count, names[0])))
         printf("%s %.3f\n", names[0], svi_figure_value(f, count, names[0]));
 }
@@ -151,14 +162,17 @@ static void print_table(struct eval *e, double seconds) {
 static svs_code print_json(struct eval *e, double seconds, svs_error *err) {
     const struct svi_figure *f;
     const int count = svi_engine_figures(e->engine, e->now, &f);
+    struct svi_class_table classes;
     struct svi_bytes map = {0};
     struct svi_pack p;
+    svi_engine_class_table(e->engine, true, &classes);
     svi_pack_begin(&p, &map);
-    svi_pack_map(&p, (size_t)count + 2);
+    svi_pack_map(&p, (size_t)(count + svi_class_table_keys(&classes)) + 2);
     svi_put_int(&p, "rows", e->row);
     svi_put_real(&p, "seconds", round(seconds * 1e6) / 1e6);
     for (int i = 0; i < count; i++)
         svi_put_figure(&p, &f[i]);
+    svi_put_class_table(&p, &classes);
     svs_code code = svi_pack_end(&p);
     code = code == SVS_OK ? cli_show_json(map.data, map.size, err) : svi_fail_memory(err, "the result");
     svi_bytes_clear(&map);
@@ -197,6 +211,10 @@ static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
         code = write_model(e, cli_value(e->args, "model-out"), err);
     if (code == SVS_OK && e->plot)
         code = svi_quality_plot_write(e->plot, cli_value(e->args, "plot"), e->engine, err);
+    if (code == SVS_OK && !e->args->quiet) {
+        fflush(stdout);
+        svi_verdict_write(e->engine, e->now, stderr);
+    }
     if (code == SVS_OK && cli_has(e->args, "json"))
         return print_json(e, seconds, err);
     if (code == SVS_OK)
@@ -269,8 +287,10 @@ const struct cli_command cli_eval = {
     .text = "measure the engine on a file: each row is predicted, then learned",
     .usage = "FILE",
     .help =
-        "Runs the engine of `run` over a file without sockets and prints its prequential quality; the last\n"
-        "line is the accuracy (or the rmse with --task regress). Figures on the way go to standard\n"
+        "Runs the engine of `run` over a file without sockets and prints its prequential quality, with a\n"
+        "table of classes; the last line is the accuracy (or the rmse with --task regress). What the\n"
+        "figures come to is said on standard error: a class that was never found, a learner that is no\n"
+        "better than always saying the commonest class. Figures on the way go to standard\n"
         "error, at rows 1, 2, 4, 8, ... and on a terminal every second; or with --every N to standard\n"
         "output.\n"
         "\n"
@@ -278,6 +298,7 @@ const struct cli_command cli_eval = {
         "  svmstream eval --plot quality.svg examples/occupancy.csv.gz\n"
         "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm",
     .keys = "in.format stream task method C window window.seconds forget scale class.weight decision.cost "
+            "interval "
             "features label "
             "id ts weight "
             "columns no-header categories numbers ignore missing.words unscaled categories.max hash calendar "

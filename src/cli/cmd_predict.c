@@ -14,6 +14,7 @@
 #include "cli/table_in.h"
 #include "formats/file_io.h"
 #include "formats/model_file.h"
+#include "report/class_report.h"
 #include "solver/predictor.h"
 #include "stats/decision.h"
 #include "wire/schema_map.h"
@@ -33,6 +34,7 @@ struct predict {
     struct svi_decision decision;
     double *proba;      /* by class; NULL: the model has none, or nobody asks */
     int64_t *confusion; /* true class x predicted class */
+    struct svi_class_count *counts;
     int64_t labelled, right;
     double squares, sum, sum2;
 };
@@ -147,7 +149,12 @@ static void cmd_predict_count(struct predict *p, int64_t i, int predicted) {
     } else if (e->label[i] >= 0) {
         p->labelled++;
         p->right += e->label[i] == predicted;
-        p->confusion[e->label[i] * p->class_count + (predicted < 0 ? 0 : predicted)]++;
+        p->counts[e->label[i]].support++;
+        p->counts[e->label[i]].hits += e->label[i] == predicted;
+        if (predicted < 0)
+            return;
+        p->counts[predicted].predicted++;
+        p->confusion[e->label[i] * p->class_count + predicted]++;
     }
 }
 
@@ -172,34 +179,6 @@ static void cmd_predict_write_header(const struct predict *p) {
 
 /* ---- the report at the end */
 
-static void print_class(const struct predict *p, FILE *to, int k) {
-    int64_t support = 0, predicted = 0, hit = p->confusion[k * p->class_count + k];
-    char label[4 * SVS_NAME_MAX + 4];
-    for (int j = 0; j < p->class_count; j++) {
-        support += p->confusion[k * p->class_count + j];
-        predicted += p->confusion[j * p->class_count + k];
-    }
-    double precision = predicted ? (double)hit / (double)predicted : 0,
-           recall = support ? (double)hit / (double)support : 0;
-    fprintf(to, "%-16s %9.4f %9.4f %9.4f %10" PRId64 "\n", svs_value_text(p->classes[k], label, sizeof label),
-            precision, recall, precision + recall > 0 ? 2 * precision * recall / (precision + recall) : 0,
-            support);
-}
-
-static void print_confusion(const struct predict *p, FILE *to) {
-    char label[4 * SVS_NAME_MAX + 4];
-    fprintf(to, "%-16s", "true \\ predicted");
-    for (int k = 0; k < p->class_count; k++)
-        fprintf(to, " %10.10s", svs_value_text(p->classes[k], label, sizeof label));
-    fputc('\n', to);
-    for (int k = 0; k < p->class_count; k++) {
-        fprintf(to, "%-16s", svs_value_text(p->classes[k], label, sizeof label));
-        for (int j = 0; j < p->class_count; j++)
-            fprintf(to, " %10" PRId64, p->confusion[k * p->class_count + j]);
-        fputc('\n', to);
-    }
-}
-
 static void cmd_predict_print_quality(const struct predict *p, FILE *to) {
     if (p->labelled == 0)
         return;
@@ -212,11 +191,11 @@ static void cmd_predict_print_quality(const struct predict *p, FILE *to) {
     int64_t all = p->labelled + p->table.strange;
     fprintf(to, "Accuracy = %g%% (%" PRId64 "/%" PRId64 ")\n", 100 * (double)p->right / (double)all, p->right,
             all);
-    fprintf(to, "%-16s %9s %9s %9s %10s\n", "class", "precision", "recall", "f1", "rows");
-    for (int k = 0; k < p->class_count; k++)
-        print_class(p, to, k);
+    const struct svi_class_table classes = {
+        .count = p->class_count, .classes = p->classes, .all = p->counts, .confusion = p->confusion};
+    svi_class_report_write(to, &classes, -1);
     if (cli_has(p->args, "confusion"))
-        print_confusion(p, to);
+        svi_class_report_confusion(to, &classes);
 }
 
 static void report_differences(const struct predict *p) {
@@ -287,9 +266,9 @@ static svs_code cmd_predict_work(struct predict *p, svs_error *err) {
     if (code == SVS_OK)
         code = svi_predictor_init(&p->predictor, p->machine.linear, p->machine.kernel,
                                   p->table.examples.rows.d, err);
-    if (code == SVS_OK &&
-        !(p->confusion = svi_alloc_array((size_t)p->class_count + 1,
-                                         ((size_t)p->class_count + 1) * sizeof *p->confusion)))
+    const size_t room = (size_t)p->class_count + 1;
+    if (code == SVS_OK && (!(p->confusion = svi_alloc_array(room, room * sizeof *p->confusion)) ||
+                           !(p->counts = svi_alloc_array(room, sizeof *p->counts))))
         code = svi_fail_memory(err, "the predictions");
     svi_progress_end(&p->progress);
     if (code == SVS_OK)
@@ -311,6 +290,7 @@ static int cmd_predict_run(const struct cli_args *a) {
     svi_decision_free(&p.decision);
     svi_free(p.proba);
     svi_free(p.confusion);
+    svi_free(p.counts);
     svi_table_clear(&p.table);
     svi_model_schema_clear(&p.schema);
     svi_machine_clear(&p.machine);

@@ -85,8 +85,8 @@ struct cli_args {
     bool help, version;            /* -h/--help, --version: nothing after it was read */
     /* By row of command->options: the value as given ("" for a switch), NULL = not given. */
     const char *value[CLI_OPTION_MAX];
-    char pairs[1024];              /* of -wLABEL VALUE: "LABEL:VALUE,..." */
-    const char **positional;       /* positional_count of them, then NULL; "-" is one */
+    char pairs[1024];        /* of -wLABEL VALUE: "LABEL:VALUE,..." */
+    const char **positional; /* positional_count of them, then NULL; "-" is one */
     int positional_count;
     const struct cli_verb
         *verb; /* the first positional; NULL = the command has no verbs, or none was given */

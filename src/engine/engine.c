@@ -298,6 +298,8 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     e->time = time;
     const svs_step online = step;
     svi_refit_policy_score(&e->refit, m, &step);
+    if (svi_quality_stage_needs_leverage(&e->quality_stage, &step))
+        step.leverage = svi_learner_leverage(e->learner, m->x);
     engine_calibrate(e, &online, &step);
     engine_accept(e, m, &step, now);
     return SVS_OK;

@@ -16,6 +16,7 @@
 #include "refit/refit.h"
 #include "config/settings.h"
 #include "stats/metrics.h"
+#include "stats/quality_figures.h"
 #include "wire/control_command.h"
 #include "wire/decode.h"
 #include "wire/event.h"
@@ -123,6 +124,19 @@ void svi_engine_publish_due(svi_engine *e, double now);
  * the count. */
 int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figures);
 
+/* What each class has; with `matrices` the confusion matrices too. count 0: there is no class yet, it is a
+ * regression, or a state is repeated that has none (svi_settings_uncalibrated). Pointers valid until the next
+ * call of this, of svi_engine_figures or svi_engine_publish_stats. */
+void svi_engine_class_table(svi_engine *e, bool matrices, struct svi_class_table *out);
+
+/* How the learner stands against what needs none; and how the last refit does against the online model, over
+ * the samples that both scored. n 0: it is not to be compared; or, the refit serves. */
+struct svi_engine_standing {
+    struct svi_standing baseline;
+    struct svi_advantage refit;
+};
+void svi_engine_standing(svi_engine *e, struct svi_engine_standing *out);
+
 /* Where the stream stands, for live figures: cheap, and nothing changes by asking. `quality`: the figures of
  * the quality, valid until the next call of this or svi_engine_model. */
 struct svi_engine_progress {
@@ -146,6 +160,8 @@ struct svi_scored {
     const double *proba; /* by class, in the block of scores */
     int proba_count;     /* 0: none */
     uint64_t version;
+    bool ranged; /* interval (low, high) is known */
+    double interval[2];
     bool judged; /* novelty and p are known */
     double novelty, p;
 };

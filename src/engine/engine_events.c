@@ -43,6 +43,11 @@ void svi_publish_score(struct svi_engine *e, const struct svi_message *m, const 
                                  : step->class_count < 2 ? step->class_count
                                                          : 2; /* a refit that serves may know fewer */
     event.as.score.version = step->version;
+    double interval[2];
+    if (e->quality_stage.ranged) {
+        svi_interval_around(e->quality_stage.ends, step->scores[0], step->leverage, interval);
+        event.as.score.interval = interval;
+    }
     event.as.score.judged = e->novelty.judged;
     event.as.score.novelty = e->novelty.judgement.novelty;
     event.as.score.p = e->novelty.judgement.p;
@@ -311,6 +316,9 @@ int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figu
         (e->kept_fixed + e->kept_share * svi_engine_state_memory(&e->s, d, classes));
     int filled = svi_counters_figures(&e->counters, e->figures);
     filled += engine_quality(e, e->figures + filled);
+    if (e->quality_stage.on)
+        filled +=
+            svi_quality_figures_list(e->quality_stage.figures, e->metrics, classes, e->figures + filled);
     filled += put_words(e, e->figures + filled);
     memcpy(e->figures + filled, e->gauges, (size_t)e->gauge_count * sizeof *e->gauges);
     *figures = e->figures;
@@ -343,6 +351,9 @@ void svi_engine_publish_stats(svi_engine *e, double now) {
     e->started = isnan(e->started) ? now : e->started;
     take_rate(e, now);
     event.as.stats.count = svi_engine_figures(e, now, &event.as.stats.figures);
+    svi_engine_class_table(e, false, &event.as.stats.classes);
+    if (event.as.stats.classes.count > SVI_STATS_CLASSES)
+        event.as.stats.classes.count = 0;
     svi_publish(e, &event);
 }
 

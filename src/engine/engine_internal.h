@@ -13,7 +13,8 @@
 
 #define SVI_GAUGES_MAX 24
 #define SVI_FIGURES_MAX                                                                                      \
-    (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_QUALITY_FIGURES + SVI_GAUGES_MAX + 3)
+    (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_QUALITY_FIGURES + SVI_PROBABILITY_FIGURES +            \
+     SVI_GAUGES_MAX + 3)
 
 struct svi_engine {
     struct svi_settings s;
@@ -62,7 +63,7 @@ struct svi_engine {
     int64_t rate_seen;
     struct svi_figure gauges[SVI_GAUGES_MAX];
     int gauge_count;
-    struct svi_figure figures[SVI_FIGURES_MAX], quality[SVI_METRICS_FIGURES + SVI_QUALITY_FIGURES];
+    struct svi_figure figures[SVI_FIGURES_MAX], quality[SVI_METRICS_FIGURES + SVI_PROBABILITY_FIGURES];
 };
 
 /* Puts something in the place of missing values, as the setting or the message says. SVS_MISSING_VALUE,

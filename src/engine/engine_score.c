@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "engine/engine_internal.h"
+#include "learner/learner_held.h"
 #include "wire/decode.h"
 
 /* Of columns that the stream does not have neither model knows anything. */
@@ -40,6 +41,10 @@ static svs_code engine_score_score(struct svi_engine *e, const struct svi_messag
                     : e->s.task == SVS_REGRESS ? svs_real(scores[0])
                                                : svs_none();
     }
+    double ends[2];
+    out->ranged = x && scores && model.d > 0 && svi_quality_stage_ends(&e->quality_stage, ends);
+    if (out->ranged)
+        svi_interval_around(ends, scores[0], svi_learner_leverage(e->learner, x), out->interval);
     for (int j = 0; x && m->gaps && j < engine_score_known(e, m);
          j++) /* novelty leaves out what is missing */
         x[j] = m->gaps[j] ? NAN : x[j];

@@ -6,21 +6,13 @@
 #include "base/fail.h"
 #include "learner/probability.h"
 
-#define WINDOW_USUAL 1000    /* samples, when nothing is held */
-#define WINDOW_MOST  1000000 /* samples */
-
-int64_t svi_quality_window(const struct svi_settings *s) {
-    if (s->window < 1)
-        return WINDOW_USUAL;
-    return s->window < WINDOW_MOST ? s->window : WINDOW_MOST;
-}
-
 static bool quality_has_classes(const struct svi_settings *s) {
     return s->task == SVS_CLASSIFY && s->method != SVI_METHOD_NONE && s->max_classes > 1;
 }
 
 void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_settings *s) {
     q->on = !svi_settings_uncalibrated(s);
+    svi_quality_figures_level(q->figures, q->on ? s->interval : 0);
     if (!q->proba || strcmp(q->decision_cost, s->decision_cost) == 0)
         return;
     memcpy(q->decision_cost, s->decision_cost, sizeof q->decision_cost);
@@ -42,12 +34,16 @@ static svs_code quality_new_probabilities(struct svi_quality_stage *q, const str
 
 svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_settings *s, svs_error *err) {
     q->task = (svs_task)s->task;
+    q->figures = svi_quality_figures_new(q->task, svi_quality_window(s), (int)s->max_classes, err);
+    if (!q->figures)
+        return SVS_NO_MEMORY;
     svs_code code = quality_has_classes(s) ? quality_new_probabilities(q, s, err) : SVS_OK;
     svi_quality_stage_configure(q, s);
     return code;
 }
 
 void svi_quality_stage_free(struct svi_quality_stage *q) {
+    svi_quality_figures_free(&q->figures);
     svi_calibrator_free(&q->calibrator[0]);
     svi_calibrator_free(&q->calibrator[1]);
     svi_reliability_free(&q->reliability);
@@ -58,6 +54,7 @@ void svi_quality_stage_free(struct svi_quality_stage *q) {
 }
 
 void svi_quality_stage_reset(struct svi_quality_stage *q) {
+    svi_quality_figures_reset(q->figures);
     q->proba_count = 0;
     if (!q->proba)
         return;
@@ -65,6 +62,10 @@ void svi_quality_stage_reset(struct svi_quality_stage *q) {
     svi_calibrator_reset(q->calibrator[1]);
     svi_reliability_reset(q->reliability);
     svi_decision_forget(&q->decision); /* classes may have other numbers from here on */
+}
+
+bool svi_quality_stage_ends(const struct svi_quality_stage *q, double *ends) {
+    return q->on && svi_quality_figures_ends(q->figures, ends);
 }
 
 /* ---- probabilities */
@@ -91,6 +92,7 @@ void svi_quality_stage_score(struct svi_quality_stage *q, const svs_learner *lea
     q->scored = served->scores;
     served->predicted = quality_decide(q, learner, refit, served->scores, served->rows, served->class_count,
                                        served->predicted, q->proba, &q->proba_count);
+    q->ranged = q->task == SVS_REGRESS && svi_quality_stage_ends(q, q->ends);
 }
 
 int svi_quality_stage_peek(struct svi_quality_stage *q, const svs_learner *learner, const svs_model *m,
@@ -114,6 +116,8 @@ svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const s
 
 void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served, bool refit) {
     (void)refit;
+    if (q->on)
+        svi_quality_figures_judge(q->figures, served);
     if (q->on && q->proba_count > 0 && served->label >= 0)
         svi_reliability_add(q->reliability, q->proba, q->proba_count, served->label);
 }
@@ -136,6 +140,7 @@ int svi_quality_stage_figures(const struct svi_quality_stage *q, struct svi_figu
 /* ---- archive */
 
 void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *q) {
+    svi_quality_figures_archive(a, q->figures);
     bool classes = q->proba != NULL;
     svi_archive_bool(a, "probabilities", &classes);
     if (!svi_archive_check(a, classes == (q->proba != NULL), "the setting task or method was another") ||
@@ -148,9 +153,10 @@ void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *
 
 double svi_quality_stage_memory(const struct svi_settings *s) {
     const int classes = (int)s->max_classes;
+    const double figures = sizeof(struct svi_quality_stage) +
+                           svi_quality_figures_memory((svs_task)s->task, svi_quality_window(s), classes);
     if (!quality_has_classes(s))
-        return sizeof(struct svi_quality_stage);
-    return sizeof(struct svi_quality_stage) + 2 * svi_calibrator_memory(classes) +
-           svi_reliability_memory(svi_quality_window(s)) + svi_decision_memory(classes) +
-           (double)classes * sizeof(double);
+        return figures;
+    return figures + 2 * svi_calibrator_memory(classes) + svi_reliability_memory(svi_quality_window(s)) +
+           svi_decision_memory(classes) + (double)classes * sizeof(double);
 }

@@ -8,16 +8,25 @@
 #ifndef SVI_QUALITY_STAGE_H
 #define SVI_QUALITY_STAGE_H
 
+#include <math.h>
+
 #include "base/archive.h"
 #include "config/settings.h"
 #include "stats/calibrator.h"
 #include "stats/decision.h"
+#include "stats/quality_figures.h"
 #include "stats/reliability.h"
 #include "svmstream/learner.h"
+
+#define SVI_METRICS_WINDOW 1000    /* samples of windowed quality, when nothing is held */
+#define SVI_METRICS_LONG   1000000 /* at most */
 
 struct svi_quality_stage {
     bool on;
     svs_task task;
+    svi_quality_figures *figures;
+    bool ranged; /* the sample at hand has an interval, with these ends (svi_interval_around) */
+    double ends[2];
 
     /* Probabilities: NULL for a regression, and where nothing is learned. */
     svi_calibrator *calibrator[2]; /* of the online model, of the refit */
@@ -29,15 +38,28 @@ struct svi_quality_stage {
     const double *scored;             /* its scores, which are only compared with others */
 };
 
+/* Samples of windowed quality: those that are held, within the limits above. */
+static inline int64_t svi_quality_window(const struct svi_settings *s) {
+    const int64_t window = s->window < SVI_METRICS_LONG ? s->window : SVI_METRICS_LONG;
+    return window < 1 ? SVI_METRICS_WINDOW : window;
+}
+
 svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_settings *s, svs_error *err);
 void svi_quality_stage_free(struct svi_quality_stage *q);
 void svi_quality_stage_reset(struct svi_quality_stage *q); /* as new */
 
-/* Samples of windowed figures. */
-int64_t svi_quality_window(const struct svi_settings *s);
-
 /* Settings of now. */
 void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_settings *s);
+
+/* The ends of the intervals of a regression now (svi_interval_ends). False: there are none. */
+bool svi_quality_stage_ends(const struct svi_quality_stage *q, double *ends);
+
+/* Has a sample that has no label yet an interval, if its leverage is known? */
+static inline bool svi_quality_stage_needs_leverage(const struct svi_quality_stage *q,
+                                                    const svs_step *served) {
+    double unused[2];
+    return q->task == SVS_REGRESS && isnan(served->target) && svi_quality_stage_ends(q, unused);
+}
 
 /* `served`: what is published, of the online model or, with `refit`, of the refit; of a late label, what it
  * was on arrival. Makes q->proba, and served->predicted by the prices of decisions. The learner has the
@@ -58,9 +80,9 @@ void svi_quality_stage_calibrate(struct svi_quality_stage *q, bool refit, const 
 /* How m's scores become probabilities, as of now; a 0: they do not. Valid until the next sample. */
 svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const svs_model *m);
 
-/* Puts logloss in its place among the figures and adds the others, SVI_QUALITY_FIGURES at most. Returns how
- * many there are then. */
-#define SVI_QUALITY_FIGURES 4
+/* Puts logloss in its place among the figures and adds the others, SVI_PROBABILITY_FIGURES at most. Returns
+ * how many there are then. */
+#define SVI_PROBABILITY_FIGURES 4
 int svi_quality_stage_figures(const struct svi_quality_stage *q, struct svi_figure *figures, int count);
 
 void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served, bool refit);

@@ -6,8 +6,8 @@
 
 #include "base/bytes.h"
 
-/* Lets `body` write a file next to PATH, syncs it and renames it to PATH; on failure PATH stays as it was. A pipe or a
- * device is written to directly. "-" = standard output. SVS_IO and what `body` returns. */
+/* Lets `body` write a file next to PATH, syncs it and renames it to PATH; on failure PATH stays as it was. A
+ * pipe or a device is written to directly. "-" = standard output. SVS_IO and what `body` returns. */
 svs_code svi_file_write(const char *path, svs_code (*body)(void *user, FILE *to, svs_error *err), void *user,
                         svs_error *err);
 

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "learner/learner_internal.h"
+#include "linalg/sparse_rows.h"
 
 void svi_learner_span(const svs_learner *l, struct svi_learner_span *out) {
     *out = (struct svi_learner_span){.window = l->window.pushed,
@@ -28,6 +29,13 @@ bool svi_learner_held_row(const svs_learner *l, int64_t i, const double **row, i
     *row = l->window.slots[slot].live ? svi_ring_row(&l->window, slot) : NULL;
     *number = l->window.slots[slot].number;
     return true;
+}
+
+double svi_learner_leverage(svs_learner *l, const double *x) {
+    double *const z = l->scratch[0], *const product = l->scratch[1];
+    l->m->kernels->standardise(z, x, l->scaler.mean, l->scaler.inverse, l->d);
+    svi_alsvm_inverse_times(l->m, z, product);
+    return svi_dot(z, product, l->d + 1) * svi_hat(l, 1, l->order);
 }
 
 /* ---- means */

@@ -24,6 +24,10 @@ const double *svi_learner_newest(const svs_learner *l);
  * not so many. O(1). */
 bool svi_learner_held_row(const svs_learner *l, int64_t i, const double **row, int64_t *number);
 
+/* x'Px of a raw row of as many values as svs_learner_dimension, by the model of now and the weights that
+ * samples have now: what svs_step says of a row that is learned. O(D^2). Changes nothing. */
+double svi_learner_leverage(svs_learner *l, const double *x);
+
 /* The mean of a raw feature over the samples in the window, each counting alike, learned or not; 0 when there
  * are none. As exact as a double is, whatever passed through the window before: it depends on the rows alone,
  * bit for bit. The first call for a feature is a pass over the window and begins to keep its sum; then a call

@@ -186,7 +186,7 @@ static bool slide_add_and_remove(svs_learner *l, int32_t leaving, double weight,
         count = 2;
     }
     bool good = svi_alsvm_step(l->m, change, count, NULL) == SVS_OK;
-    out->leverage = change[0].leverage;
+    out->leverage = change[0].leverage * svi_hat(l, 1, l->order);
     l->m->kernels->energy_add(&l->energy, l->m->r.x[0], weight, l->o.forget, l->m->r.padded);
     if (leaving >= 0) {
         const struct svi_slot coming = {.weight = weight, .factor = 1, .target = out->target};

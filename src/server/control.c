@@ -40,7 +40,9 @@ static svs_code op_status(struct request *r) {
     int count = svi_engine_figures(e, r->now, &f), own = 0;
     for (int i = 0; i < count; i++)
         own += strcmp(f[i].name, "uptime") == 0;
-    reply_ok(r, (size_t)(count - own) + 5);
+    struct svi_class_table classes;
+    svi_engine_class_table(e, true, &classes);
+    reply_ok(r, (size_t)(count - own + svi_class_table_keys(&classes)) + 5);
     svi_put_text(r->reply, "version", svs_version());
     svi_put_text(r->reply, "stream", r->control->settings->stream);
     svi_put_uint(r->reply, "epoch", svi_engine_epoch(e));
@@ -49,6 +51,7 @@ static svs_code op_status(struct request *r) {
     for (int i = 0; i < count; i++)
         if (strcmp(f[i].name, "uptime") != 0)
             svi_put_figure(r->reply, &f[i]);
+    svi_put_class_table(r->reply, &classes);
     return SVS_OK;
 }
 
@@ -202,11 +205,13 @@ static svs_code op_model(struct request *r) {
 }
 
 static void reply_scored(const struct request *r, const struct svi_scored *s) {
-    reply_ok(r, 3 + 2 * (size_t)s->judged + (s->proba_count > 0));
+    reply_ok(r, 3 + 2 * (size_t)s->judged + (s->proba_count > 0) + (size_t)s->ranged);
     svi_put_value(r->reply, "yhat", s->yhat);
     svi_put_reals(r->reply, "scores", s->scores, s->rows);
     if (s->proba_count > 0)
         svi_put_reals(r->reply, "proba", s->proba, s->proba_count);
+    if (s->ranged)
+        svi_put_reals(r->reply, "interval", s->interval, 2);
     svi_put_uint(r->reply, "model", s->version);
     if (!s->judged)
         return;

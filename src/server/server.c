@@ -34,6 +34,7 @@
 #include "server/score_lines.h"
 #include "net/publisher.h"
 #include "server/signals.h"
+#include "server/verdict.h"
 #include "base/worker.h"
 
 #define TURN_REQUESTS 64
@@ -634,6 +635,7 @@ static void write_summary(const struct server *p) {
             "%.0f more were suppressed by alert.cooldown, which uses the clock when there is no column of "
             "times: name it with --ts\n",
             suppressed);
+    svi_verdict_write(p->engine, server_now(p), to);
     if (!isnan(quality))
         fprintf(to, "%s %.3f\n", name, quality);
     fflush(to);

@@ -40,3 +40,20 @@ double svi_auc_area(const struct svi_auc *r) {
         return NAN;
     return ordered / ((double)all_negatives * (double)all_positives);
 }
+
+double svi_auc_precision(const struct svi_auc *r) {
+    double sum = 0;
+    int64_t negatives = 0, positives = 0; /* in the bins so far, from above */
+    for (int block = SVI_AUC_BINS / SVI_AUC_BLOCK; block-- > 0;) {
+        if (!r->touched[block])
+            continue;
+        for (int bin = (block + 1) * SVI_AUC_BLOCK; bin-- > block * SVI_AUC_BLOCK;) {
+            const int64_t here = r->count[bin][1];
+            negatives += r->count[bin][0];
+            positives += here;
+            if (here > 0)
+                sum += (double)here * (double)positives / (double)(positives + negatives);
+        }
+    }
+    return negatives > 0 && positives > 0 ? sum / (double)positives : NAN;
+}

@@ -41,4 +41,8 @@ static inline int svi_auc_bin(double score) {
 /* NAN unless both labels occur. Cost: the touched blocks, a few microseconds. */
 double svi_auc_area(const struct svi_auc *r);
 
+/* Area under precision and recall of the positives as the sum over thresholds of precision x step of recall
+ * (average precision), a threshold at each bin. NAN unless both labels occur. Cost as svi_auc_area. */
+double svi_auc_precision(const struct svi_auc *r);
+
 #endif

@@ -38,14 +38,10 @@ static inline void metrics_sum_add(struct sum *s, double value) {
     s->sum = sum;
 }
 
-struct class_count {
-    int64_t truth, predicted, hits; /* labels, predictions, both at once */
-};
-
 /* Exact counts of one stretch of the stream: all of it, or the window. */
 struct counts {
-    int64_t n, hits, same;  /* same: the label was that of the sample before */
-    struct class_count *of; /* max_classes, and one more for "nothing was predicted" */
+    int64_t n, hits, same;      /* same: the label was that of the sample before */
+    struct svi_class_count *of; /* max_classes, and one more for "nothing was predicted" */
     struct svi_auc *ranks;
 };
 
@@ -86,7 +82,7 @@ static inline void metrics_count(struct counts *c, struct judged j, int directio
     c->n += direction;
     c->hits += hit;
     c->same += j.same * direction;
-    c->of[j.truth].truth += direction;
+    c->of[j.truth].support += direction;
     c->of[j.truth].hits += hit;
     c->of[j.predicted].predicted += direction;
     if (j.bin != NO_BIN)
@@ -267,7 +263,7 @@ static double metrics_beyond_chance(double observed, double chance) {
 static double metrics_kappa(const struct counts *c, int classes) {
     double agreement = 0, n = (double)c->n;
     for (int k = 0; k < classes; k++)
-        agreement += (double)c->of[k].truth / n * ((double)c->of[k].predicted / n);
+        agreement += (double)c->of[k].support / n * ((double)c->of[k].predicted / n);
     return metrics_beyond_chance((double)c->hits / n, agreement);
 }
 
@@ -275,7 +271,7 @@ static double metrics_macro_f1(const struct counts *c, int classes) {
     double sum = 0;
     int met = 0;
     for (int k = 0; k < classes; k++) {
-        int64_t both = c->of[k].truth + c->of[k].predicted;
+        int64_t both = c->of[k].support + c->of[k].predicted;
         met += both > 0;
         sum += both > 0 ? 2.0 * (double)c->of[k].hits / (double)both : 0;
     }
@@ -339,12 +335,38 @@ struct svi_metrics_sums svi_metrics_sums(const svi_metrics *m) {
                                      .squares = m->square.sum};
 }
 
+void svi_metrics_class_counts(const svi_metrics *m, int classes, struct svi_class_count *all,
+                              struct svi_class_count *window) {
+    const size_t size = (size_t)(classes < m->max_classes ? classes : m->max_classes) * sizeof *all;
+    if (m->task != SVS_CLASSIFY)
+        return;
+    memcpy(all, m->all.of, size);
+    memcpy(window, m->recent.of, size);
+}
+
+void svi_metrics_confusion(const svi_metrics *m, int classes, int64_t *out) {
+    memset(out, 0, (size_t)classes * (size_t)classes * sizeof *out);
+    for (int64_t i = 0; m->judged && i < m->filled; i++) {
+        const struct judged j = m->judged[i];
+        if (j.truth < classes && j.predicted < classes)
+            out[(size_t)j.truth * (size_t)classes + j.predicted]++;
+    }
+}
+
+struct svi_metrics_more svi_metrics_more(const svi_metrics *m, bool window) {
+    const struct counts *c = window ? &m->recent : &m->all;
+    if (m->task != SVS_CLASSIFY)
+        return (struct svi_metrics_more){NAN, NAN};
+    return (struct svi_metrics_more){.same = (double)c->same / (double)c->n,
+                                     .ap = m->classes <= 2 ? svi_auc_precision(c->ranks) : NAN};
+}
+
 double svi_metrics_memory(svs_task task, int64_t window, int max_classes) {
     double bytes = sizeof(svi_metrics);
     if (task == SVS_REGRESS)
         return bytes + (double)window * sizeof(struct errors);
     bytes += (double)window * (sizeof(struct judged) + sizeof(double));
-    return bytes + 2 * ((max_classes + 1.0) * sizeof(struct class_count) + sizeof(struct svi_auc));
+    return bytes + 2 * ((max_classes + 1.0) * sizeof(struct svi_class_count) + sizeof(struct svi_auc));
 }
 
 /* ---- archive */
@@ -355,12 +377,13 @@ _Static_assert(sizeof(struct errors) == 5 * sizeof(double), "a ring of them is d
 /* A struct of doubles, as an array of them. */
 _Static_assert(sizeof(struct sum) == 2 * sizeof(double), "a sum is doubles");
 _Static_assert(sizeof(struct svi_moments) == 3 * sizeof(double), "moments are doubles");
-_Static_assert(sizeof(struct class_count) == 3 * sizeof(int64_t), "the counts of a class are whole numbers");
+_Static_assert(sizeof(struct svi_class_count) == 3 * sizeof(int64_t),
+               "the counts of a class are whole numbers");
 
 /* The classes that were counted: the others take no room. */
 static int metrics_classes_counted(const struct counts *c, int max_classes) {
     int n = max_classes;
-    while (n > 0 && c->of[n - 1].truth == 0 && c->of[n - 1].predicted == 0)
+    while (n > 0 && c->of[n - 1].support == 0 && c->of[n - 1].predicted == 0)
         n--;
     return n;
 }

@@ -11,6 +11,7 @@
 
 #include "base/archive.h"
 #include "svmstream/model.h"
+#include "wire/class_table.h"
 #include "wire/event.h"
 
 #define SVI_METRICS_FIGURES 16 /* room that svi_metrics_figures needs at most */
@@ -42,6 +43,21 @@ struct svi_metrics_sums {
     double squares; /* of errors: regress */
 };
 struct svi_metrics_sums svi_metrics_sums(const svi_metrics *m);
+
+/* What each class has, over all and over the window: `classes` counts each. Nothing for a regression. */
+void svi_metrics_class_counts(const svi_metrics *m, int classes, struct svi_class_count *all,
+                              struct svi_class_count *window);
+
+/* The confusion matrix of the window into `out`, classes x classes, rows the truth, columns the decision;
+ * what was not decided is in no column. Cost: a pass over the window. */
+void svi_metrics_confusion(const svi_metrics *m, int classes, int64_t *out);
+
+/* How often the label was the one before, and the area under precision and recall of class 1 while there are
+ * two classes (NAN else); over all, or over the window. */
+struct svi_metrics_more {
+    double same, ap; /* share of the samples; NAN: none */
+};
+struct svi_metrics_more svi_metrics_more(const svi_metrics *m, bool window);
 
 /* The whole state, bit for bit; loads into an object made with the same task, window and classes. About 16
  * bytes a sample of the window, 40 for a regression. */

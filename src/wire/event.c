@@ -131,7 +131,8 @@ static void put_model_event(struct svi_pack *p, const struct svi_event *e) {
 }
 
 int svi_score_keys(const struct svi_event *e) {
-    return 3 + (e->as.score.y.kind != SVS_NONE) + 2 * e->as.score.judged + (e->as.score.proba_count > 0);
+    return 3 + (e->as.score.y.kind != SVS_NONE) + 2 * e->as.score.judged + (e->as.score.proba_count > 0) +
+           (e->as.score.interval != NULL);
 }
 
 void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores *scores) {
@@ -142,6 +143,8 @@ void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores
         svi_put_reals(p, "scores", e->as.score.scores, e->as.score.rows);
     if (!scores && e->as.score.proba_count > 0)
         svi_put_reals(p, "proba", e->as.score.proba, e->as.score.proba_count);
+    if (e->as.score.interval)
+        svi_put_reals(p, "interval", e->as.score.interval, 2);
     if (e->as.score.y.kind != SVS_NONE)
         svi_put_value(p, "y", e->as.score.y);
     if (e->as.score.judged) {
@@ -185,8 +188,9 @@ static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
 }
 
 static void put_stats_event(struct svi_pack *p, const struct svi_event *e) {
-    put_common(p, e, e->as.stats.count);
+    put_common(p, e, e->as.stats.count + svi_class_table_keys(&e->as.stats.classes));
     put_figures(p, e->as.stats.figures, e->as.stats.count);
+    svi_put_class_table(p, &e->as.stats.classes);
 }
 
 static void put_error_event(struct svi_pack *p, const struct svi_event *e) {

@@ -11,9 +11,11 @@
 #include "data/message.h"
 #include "svmstream/learner.h"
 #include "svmstream/model.h"
+#include "wire/class_table.h"
 
-#define SVI_STREAM_MAX 64 /* length of a stream name */
-#define SVI_TOPIC_MAX  (SVI_STREAM_MAX + 16)
+#define SVI_STREAM_MAX    64 /* length of a stream name */
+#define SVI_STATS_CLASSES 32 /* a stream with more tells of them on request only */
+#define SVI_TOPIC_MAX     (SVI_STREAM_MAX + 16)
 
 /* X(CONSTANT, name, retained, "what it tells") */
 #define SVI_TOPICS(X)                                                                                        \
@@ -84,14 +86,16 @@ struct svi_event {
             int class_count;
             const double *proba; /* of the classes in order, proba_count of them; 0: key absent */
             int proba_count;
-            uint64_t version; /* key `model` */
-            bool judged;      /* novelty and p are known */
+            const double *interval; /* low and high end, NULL: key absent */
+            uint64_t version;       /* key `model` */
+            bool judged;            /* novelty and p are known */
             double novelty, p;
         } score;
         struct svi_alert_event alert;
         struct {
             const struct svi_figure *figures;
             int count;
+            struct svi_class_table classes;
         } stats;
         struct {
             svs_code code;

@@ -1,0 +1,82 @@
+#include "report/class_report.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "stats/class_figures.h"
+
+#define LABEL_ROOM (4 * SVS_NAME_MAX + 4)
+
+static void class_report_share(FILE *to, double share) {
+    if (isnan(share))
+        fprintf(to, " %9s", "-");
+    else
+        fprintf(to, " %9.4f", share);
+}
+
+static void class_report_row(FILE *to, const char *label, double precision, double recall, double f1,
+                             int64_t rows, const char *note) {
+    fprintf(to, "%-16s", label);
+    class_report_share(to, precision);
+    class_report_share(to, recall);
+    class_report_share(to, f1);
+    fprintf(to, " %10" PRId64 "%s\n", rows, note);
+}
+
+/* Does class a come before class b: more rows, or as many and seen earlier? */
+static bool class_report_before(const struct svi_class_table *t, int a, int b) {
+    const int64_t more = t->all[a].support - t->all[b].support;
+    return more > 0 || (more == 0 && a < b);
+}
+
+/* The classes with most rows, most first. Returns how many. */
+static int class_report_pick(const struct svi_class_table *t, int *chosen) {
+    int count = 0;
+    for (int k = 0; k < t->count; k++) {
+        int place = count;
+        while (place > 0 && class_report_before(t, k, chosen[place - 1]))
+            place--;
+        if (place == SVI_CLASS_REPORT_ROWS)
+            continue;
+        count += count < SVI_CLASS_REPORT_ROWS;
+        for (int i = count - 1; i > place; i--)
+            chosen[i] = chosen[i - 1];
+        chosen[place] = k;
+    }
+    return count;
+}
+
+void svi_class_report_write(FILE *to, const struct svi_class_table *t, int positive) {
+    int chosen[SVI_CLASS_REPORT_ROWS];
+    char label[LABEL_ROOM];
+    if (t->count < 2)
+        return;
+    const int count = class_report_pick(t, chosen);
+    fprintf(to, "%-16s %9s %9s %9s %10s\n", "class", "precision", "recall", "f1", "rows");
+    for (int i = 0; i < count; i++) {
+        const struct svi_class_count *c = &t->all[chosen[i]];
+        class_report_row(to, svs_value_text(t->classes[chosen[i]], label, sizeof label),
+                         svi_class_precision(c), svi_class_recall(c), svi_class_f1(c), c->support,
+                         chosen[i] == positive ? "   positive" : "");
+    }
+    if (count < t->count)
+        fprintf(to, "and %d classes with fewer rows\n", t->count - count);
+    const struct svi_class_averages a = svi_class_averages(t->all, t->count);
+    class_report_row(to, "macro average", a.precision, a.recall, a.f1, a.n, "");
+    class_report_row(to, "weighted average", a.weighted_precision, (double)a.hits / (double)a.n,
+                     a.weighted_f1, a.n, "");
+}
+
+void svi_class_report_confusion(FILE *to, const struct svi_class_table *t) {
+    char label[LABEL_ROOM];
+    fprintf(to, "%-16s", "true \\ predicted");
+    for (int k = 0; k < t->count; k++)
+        fprintf(to, " %10.10s", svs_value_text(t->classes[k], label, sizeof label));
+    fputc('\n', to);
+    for (int k = 0; k < t->count; k++) {
+        fprintf(to, "%-16s", svs_value_text(t->classes[k], label, sizeof label));
+        for (int j = 0; j < t->count; j++)
+            fprintf(to, " %10" PRId64, t->confusion[(size_t)k * (size_t)t->count + (size_t)j]);
+        fputc('\n', to);
+    }
+}

@@ -1,0 +1,63 @@
+#include "server/verdict.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#define POINT      0.01 /* of accuracy */
+#define LABEL_ROOM (4 * SVS_NAME_MAX + 4)
+
+static bool verdict_no_better(struct svi_advantage a) {
+    return a.n >= SVI_VERDICT_ROWS && !svi_advantage_shows(a);
+}
+
+static void verdict_classes(const struct svi_standing *s, const struct svi_class_table *t, double accuracy,
+                            FILE *to) {
+    char label[LABEL_ROOM];
+    const struct svi_advantage *c = &s->commonest, *before = &s->same;
+    /* One class alone is right always: there is nothing to say yet. */
+    if (t->count >= 2 && s->commonest_class >= 0 && s->commonest_class < t->count && verdict_no_better(*c))
+        fprintf(to, "accuracy %.3f is no better than always saying %s (%.3f)\n", accuracy,
+                svs_value_text(t->classes[s->commonest_class], label, sizeof label), accuracy - c->by);
+    if (t->count >= 2 && verdict_no_better(*before))
+        fprintf(to, "accuracy %.3f is no better than \"the same as before\" (%.3f)\n", accuracy,
+                accuracy - before->by);
+    int missed = 0;
+    for (int k = 0; k < t->count; k++) {
+        const struct svi_class_count *all = &t->all[k];
+        if (all->support < SVI_VERDICT_ROWS || all->hits > 0 || missed++ >= SVI_VERDICT_CLASSES)
+            continue;
+        fprintf(to, "class %s: none of %" PRId64 " found: see --class.weight and --decision.cost\n",
+                svs_value_text(t->classes[k], label, sizeof label), all->support);
+    }
+    if (missed > SVI_VERDICT_CLASSES)
+        fprintf(to, "%d more classes: none found\n", missed - SVI_VERDICT_CLASSES);
+}
+
+static void verdict_values(const struct svi_standing *s, const struct svi_figure *f, int count, FILE *to) {
+    const double rmse = svi_figure_value(f, count, "rmse");
+    if (verdict_no_better(s->same))
+        fprintf(to, "rmse %.4g is no better than \"the same as before\" (%.4g)\n", rmse,
+                svi_figure_value(f, count, "rmse_same"));
+    if (verdict_no_better(s->mean))
+        fprintf(to, "rmse %.4g is no better than always saying the mean so far (%.4g)\n", rmse,
+                svi_figure_value(f, count, "rmse_mean"));
+}
+
+void svi_verdict_write(svi_engine *e, double now, FILE *to) {
+    const struct svi_figure *f;
+    struct svi_class_table classes;
+    struct svi_engine_standing standing;
+    if (svi_engine_settings(e)->method == SVI_METHOD_NONE)
+        return;
+    const int count = svi_engine_figures(e, now, &f);
+    svi_engine_standing(e, &standing);
+    if (svi_engine_settings(e)->task == SVS_REGRESS) {
+        verdict_values(&standing.baseline, f, count, to);
+        return;
+    }
+    svi_engine_class_table(e, false, &classes);
+    verdict_classes(&standing.baseline, &classes, svi_figure_value(f, count, "accuracy"), to);
+    const bool online = svi_engine_settings(e)->serve == SVI_SERVE_ONLINE;
+    if (online && svi_advantage_shows(standing.refit) && standing.refit.by > POINT)
+        fprintf(to, "the refit is %.0f points ahead: --serve best\n", 100 * standing.refit.by);
+}

@@ -1,0 +1,25 @@
+/* verdict.h: what the figures of a run come to, in plain lines for people: that the learner is no better than
+ * what needs none, that the refit beside it is, that a class was never found.
+ *
+ *     accuracy 0.990 is no better than always saying ok (0.990)
+ *     accuracy 0.788 is no better than "the same as before" (0.853)
+ *     the refit is 11 points ahead: --serve best
+ *     class fail: none of 512 found: see --class.weight and --decision.cost
+ *     rmse 0.61 is no better than "the same as before" (0.42)
+ *
+ * "No better": not by more than two standard errors, samples taken as independent; "ahead": by more than that
+ * and a point. A class of fewer than SVI_VERDICT_ROWS rows may be missed. */
+#ifndef SVI_VERDICT_H
+#define SVI_VERDICT_H
+
+#include <stdio.h>
+
+#include "engine/engine.h"
+
+#define SVI_VERDICT_ROWS    10 /* labelled samples before anything is said, and of a class that is missed */
+#define SVI_VERDICT_CLASSES 3  /* that are named as missed; the others are counted */
+
+/* Nothing when all is well. `now`: as svi_engine_figures. */
+void svi_verdict_write(svi_engine *e, double now, FILE *to);
+
+#endif
