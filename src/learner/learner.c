@@ -320,11 +320,12 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     if (slot < 0)
         return learner_unknown_id(id, "waits for a label (it never came, was labelled, or waited too long)",
                                   err);
+    const double own = l->waiting.slots[slot].weight;
     svs_code code = learner_enter_row(l, svi_ring_row(&l->waiting, slot), err); /* by the deviations of now */
     if (code == SVS_OK)
         code = learner_resolve(l, y, out, &fresh, err);
     if (code == SVS_OK)
-        code = svi_class_weigh(l, y, out->label, l->waiting.slots[slot].weight, &weight, err);
+        code = svi_class_weigh(l, y, out->label, own, &weight, err);
     if (code == SVS_OK && l->o.window)
         code = svi_ring_reserve(&l->window, id, err);
     if (code != SVS_OK)
