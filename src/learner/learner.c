@@ -35,7 +35,7 @@ void svs_options_default(svs_options *o) {
 }
 
 /* One row a rule: what must hold, and what to say when it does not. */
-svs_code svi_learner_check_options(const svs_options *o, int d, svs_error *err) {
+static svs_code learner_check_options(const svs_options *o, int d, svs_error *err) {
     const struct {
         bool good;
         const char *text;
@@ -90,7 +90,7 @@ static bool learner_build(svs_learner *l, int d, svs_error *err) {
 }
 
 svs_learner *svs_learner_new(const svs_options *o, int d, svs_error *err) {
-    if (svi_learner_check_options(o, d, err) != SVS_OK)
+    if (learner_check_options(o, d, err) != SVS_OK)
         return NULL;
     svs_learner *l = svi_alloc(sizeof *l);
     if (!l) {
@@ -320,17 +320,17 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     if (slot < 0)
         return learner_unknown_id(id, "waits for a label (it never came, was labelled, or waited too long)",
                                   err);
+    const double own = l->waiting.slots[slot].weight;
     svs_code code = learner_enter_row(l, svi_ring_row(&l->waiting, slot), err); /* by the deviations of now */
     if (code == SVS_OK)
         code = learner_resolve(l, y, out, &fresh, err);
     if (code == SVS_OK)
-        slot = svi_ring_find(&l->waiting, id); /* a new class may have moved the ring to more room */
-    if (code == SVS_OK)
-        code = svi_class_weigh(l, y, out->label, l->waiting.slots[slot].weight, &weight, err);
+        code = svi_class_weigh(l, y, out->label, own, &weight, err);
     if (code == SVS_OK && l->o.window)
         code = svi_ring_reserve(&l->window, id, err);
     if (code != SVS_OK)
         return code;
+    slot = svi_ring_find(&l->waiting, id); /* a new class may have moved the ring to more room */
     const struct svi_slot *s = &l->waiting.slots[slot];
     const double *row = svi_ring_row(&l->waiting, slot);
     out->rows = s->rows; /* and the scores as they were made when it came */
