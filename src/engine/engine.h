@@ -212,6 +212,15 @@ struct svi_configured {
 svs_code svi_engine_configure(svi_engine *e, const struct svi_settings *s, double now,
                               struct svi_configured *done, svs_error *err);
 
+/* The same in two halves: all that can fail, and all that changes. Nothing may be done with the engine
+ * between them. `svi_engine_take` uses the change up. */
+struct svi_engine_change;
+svs_code svi_engine_prepare(const svi_engine *e, const struct svi_settings *s,
+                            struct svi_engine_change **change, svs_error *err);
+void svi_engine_take(svi_engine *e, struct svi_engine_change **change, double now,
+                     struct svi_configured *done);
+void svi_engine_change_free(struct svi_engine_change **change); /* NULL is fine */
+
 /* Could it, as far as is known without trying? SVS_SETTING, SVS_UNAVAILABLE (window 0 holds no samples). */
 svs_code svi_engine_configurable(const svi_engine *e, const struct svi_settings *s, svs_error *err);
 

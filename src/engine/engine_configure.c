@@ -3,11 +3,12 @@
  * A setting's change class says what it takes (config/settings.h): most hold from then on; those of the
  * classifier make the model again from the samples held, and with it what stands on the model: refits begin
  * again, with the window the windowed figures do; those of novelty make a new novelty stage. All or nothing:
- * everything that takes memory or can be refused is done first, the learner last of it, and what follows
- * cannot fail. One event says what has changed, and the new model goes out at once.
+ * svi_engine_prepare does everything that takes memory or can be refused, and svi_engine_take cannot fail; a
+ * process that keeps its state writes the change down between them. One event says what has changed, and the
+ * new model goes out at once.
  *
- * A function of the calls like all of the engine, so that a journal repeats it. Read svi_engine_configure
- * first. */
+ * A function of the calls like all of the engine, so that a journal repeats it. Read svi_engine_prepare and
+ * configure_take first. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,11 +19,15 @@
 #include "config/settings_change.h"
 #include "config/settings_record.h"
 #include "engine/engine_internal.h"
+#include "learner/learner_configure.h"
 #include "learner/learner_held.h"
 
 /* What a change takes, and what was made for it. */
-struct configuring {
+struct svi_engine_change {
     struct svi_settings *to;
+    svs_learner *learner;
+    svs_options options;
+    struct svi_class_weights weights; /* of the options */
     bool relearn, renew, refits, window, carries;
     svi_metrics *metrics;
     struct svi_refit_policy refit;
@@ -35,7 +40,8 @@ static int64_t next_due(int64_t seen, int64_t every) {
     return every > 0 ? (seen / every + 1) * every : -1;
 }
 
-static void configuring_end(struct configuring *c) {
+static void configuring_end(struct svi_engine_change *c) {
+    svs_learner_free(&c->learner);
     svi_metrics_free(&c->metrics);
     svi_refit_policy_free(&c->refit);
     svi_detector_clear_room(&c->room);
@@ -44,9 +50,9 @@ static void configuring_end(struct configuring *c) {
 }
 
 /* The settings to go on with. */
-static svs_code configuring_begin(struct configuring *c, const struct svi_engine *e,
+static svs_code configuring_begin(struct svi_engine_change *c, const struct svi_engine *e,
                                   const struct svi_settings *s, svs_error *err) {
-    *c = (struct configuring){.to = svi_alloc(sizeof *c->to)};
+    *c = (struct svi_engine_change){.to = svi_alloc(sizeof *c->to)};
     if (!c->to)
         return svi_fail_memory(err, "the settings");
     *c->to = e->s;
@@ -63,7 +69,7 @@ static svs_code configuring_begin(struct configuring *c, const struct svi_engine
     return SVS_OK;
 }
 
-static svs_code configuring_make(struct configuring *c, const struct svi_engine *e, svs_error *err) {
+static svs_code configuring_make(struct svi_engine_change *c, const struct svi_engine *e, svs_error *err) {
     svs_code code = c->renew ? SVS_OK : svi_novelty_stage_make_room(&e->novelty, c->to, &c->room, err);
     if (code == SVS_OK && c->window &&
         !(c->metrics = svi_metrics_new((svs_task)c->to->task, svi_quality_window(c->to),
@@ -73,6 +79,10 @@ static svs_code configuring_make(struct configuring *c, const struct svi_engine 
         code = svi_refit_policy_new(&c->refit, c->to, err);
     if (code == SVS_OK && c->carries && !e->carried)
         code = svi_engine_new_carried(&c->carried, (int)c->to->max_features, err);
+    if (code == SVS_OK)
+        code = svi_settings_learning(c->to, &c->weights, &c->options, err);
+    if (code == SVS_OK && c->relearn)
+        code = svi_learner_prepare(e->learner, &c->options, &c->learner, err);
     return code;
 }
 
@@ -88,7 +98,7 @@ static void configure_renumber(struct svi_engine *e) {
     svi_engine_note_held(e);
 }
 
-static void configure_novelty(struct svi_engine *e, struct configuring *c) {
+static void configure_novelty(struct svi_engine *e, struct svi_engine_change *c) {
     struct svi_alert_report report;
     if (!c->renew) {
         svi_novelty_stage_configure(&e->novelty, c->to, &c->room);
@@ -99,7 +109,7 @@ static void configure_novelty(struct svi_engine *e, struct configuring *c) {
     svi_novelty_stage_replace(&e->novelty, c->to);
 }
 
-static void configure_schema(struct svi_engine *e, struct configuring *c) {
+static void configure_schema(struct svi_engine *e, struct svi_engine_change *c) {
     struct svi_schema_options o;
     svi_settings_schema(c->to, &o);
     e->schema.o.missing = o.missing;
@@ -115,12 +125,14 @@ static void configure_schema(struct svi_engine *e, struct configuring *c) {
 }
 
 /* Nothing here can fail. */
-static void configure_take(struct svi_engine *e, struct configuring *c) {
+static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
     if (c->to->publish_every != e->s.publish_every)
         e->next_publish = next_due(seen, c->to->publish_every);
     if (c->to->scores != e->s.scores)
         e->next_score = next_due(seen, c->to->scores);
+    if (c->relearn)
+        svi_learner_take(e->learner, &c->options, &c->learner);
     configure_novelty(e, c);
     configure_schema(e, c);
     if (c->refits)
@@ -140,7 +152,7 @@ static void configure_take(struct svi_engine *e, struct configuring *c) {
         configure_renumber(e);
 }
 
-static void configure_tell(struct svi_engine *e, const struct configuring *c, const char *differences,
+static void configure_tell(struct svi_engine *e, const struct svi_engine_change *c, const char *differences,
                            const struct svi_configured *done, double now) {
     char reason[SVS_ERROR_TEXT];
     const int length = snprintf(reason, sizeof reason, "%s", differences);
@@ -155,7 +167,7 @@ static void configure_tell(struct svi_engine *e, const struct configuring *c, co
 }
 
 svs_code svi_engine_configurable(const svi_engine *e, const struct svi_settings *s, svs_error *err) {
-    struct configuring c;
+    struct svi_engine_change c;
     svs_options o;
     struct svi_class_weights weights;
     svs_code code = configuring_begin(&c, e, s, err);
@@ -167,33 +179,52 @@ svs_code svi_engine_configurable(const svi_engine *e, const struct svi_settings 
     return code;
 }
 
-svs_code svi_engine_configure(svi_engine *e, const struct svi_settings *s, double now,
-                              struct svi_configured *done, svs_error *err) {
-    struct configuring c;
-    struct svi_configured unread;
-    svs_error local;
-    svs_options o;
-    struct svi_class_weights weights;
+svs_code svi_engine_prepare(const svi_engine *e, const struct svi_settings *s,
+                            struct svi_engine_change **change, svs_error *err) {
+    struct svi_engine_change *c = *change = svi_alloc(sizeof *c);
+    if (!c)
+        return svi_fail_memory(err, "a change of settings");
+    svs_code code = configuring_begin(c, e, s, err);
+    if (code == SVS_OK)
+        code = svi_settings_change_allowed(&e->s, c->to, err);
+    if (code == SVS_OK)
+        code = configuring_make(c, e, err);
+    if (code != SVS_OK)
+        svi_engine_change_free(change);
+    return code;
+}
+
+void svi_engine_change_free(struct svi_engine_change **change) {
+    if (!*change)
+        return;
+    configuring_end(*change);
+    svi_free(*change);
+    *change = NULL;
+}
+
+void svi_engine_take(svi_engine *e, struct svi_engine_change **change, double now,
+                     struct svi_configured *done) {
+    struct svi_engine_change *c = *change;
     svs_health h;
     char differences[160];
+    svi_settings_differences(&e->s, c->to, differences, sizeof differences);
+    configure_take(e, c);
+    svs_learner_health(e->learner, &h);
+    done->samples = c->relearn ? h.held : -1;
+    if (differences[0])
+        configure_tell(e, c, differences, done, now);
+    svi_engine_change_free(change);
+}
+
+svs_code svi_engine_configure(svi_engine *e, const struct svi_settings *s, double now,
+                              struct svi_configured *done, svs_error *err) {
+    struct svi_engine_change *change;
+    struct svi_configured unread;
+    svs_error local;
     done = done ? done : &unread;
-    *done = (struct svi_configured){.samples = -1};
-    err = err ? err : &local;
-    svs_code code = configuring_begin(&c, e, s, err);
+    done->samples = -1;
+    svs_code code = svi_engine_prepare(e, s, &change, err ? err : &local);
     if (code == SVS_OK)
-        code = svi_settings_change_allowed(&e->s, c.to, err);
-    if (code == SVS_OK)
-        code = configuring_make(&c, e, err);
-    if (code == SVS_OK && c.relearn && (code = svi_settings_learning(c.to, &weights, &o, err)) == SVS_OK)
-        code = svs_learner_configure(e->learner, &o, err);
-    if (code == SVS_OK) {
-        svi_settings_differences(&e->s, c.to, differences, sizeof differences);
-        configure_take(e, &c);
-        svs_learner_health(e->learner, &h);
-        done->samples = c.relearn ? h.held : -1;
-        if (differences[0])
-            configure_tell(e, &c, differences, done, now);
-    }
-    configuring_end(&c);
+        svi_engine_take(e, &change, now, done);
     return code;
 }

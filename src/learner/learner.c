@@ -35,7 +35,7 @@ void svs_options_default(svs_options *o) {
 }
 
 /* One row a rule: what must hold, and what to say when it does not. */
-static svs_code learner_check_options(const svs_options *o, int d, svs_error *err) {
+svs_code svi_learner_check_options(const svs_options *o, int d, svs_error *err) {
     const struct {
         bool good;
         const char *text;
@@ -90,7 +90,7 @@ static bool learner_build(svs_learner *l, int d, svs_error *err) {
 }
 
 svs_learner *svs_learner_new(const svs_options *o, int d, svs_error *err) {
-    if (learner_check_options(o, d, err) != SVS_OK)
+    if (svi_learner_check_options(o, d, err) != SVS_OK)
         return NULL;
     svs_learner *l = svi_alloc(sizeof *l);
     if (!l) {

@@ -9,16 +9,28 @@
  * wait keep theirs. Without a window there are no samples to give, but the sums: C and scale are in the ridge
  * alone, which is no part of them.
  *
- * Read svs_learner_configure first. */
+ * Read svi_learner_prepare first. */
+#include "learner/learner_configure.h"
+
 #include <string.h>
 
 #include "base/fail.h"
 #include "learner/learner_internal.h"
 
+static bool configure_same_weights(const svs_options *a, const svs_options *b) {
+    bool same = a->class_rule == b->class_rule;
+    if (same && a->class_rule == SVS_CLASSES_GIVEN)
+        same = a->class_weight_count == b->class_weight_count;
+    for (int i = 0; same && a->class_rule == SVS_CLASSES_GIVEN && i < a->class_weight_count; i++)
+        same = svs_value_equal(a->class_weight[i].label, b->class_weight[i].label) &&
+               a->class_weight[i].weight == b->class_weight[i].weight;
+    return same;
+}
+
 /* Without a window: do only C and scale differ, of what the model depends on? */
 static bool configure_by_sums(const svs_options *a, const svs_options *b) {
     return a->window == 0 && b->window == 0 && a->rule == b->rule && a->forget == b->forget &&
-           a->labels_ttl == b->labels_ttl && a->labels_max == b->labels_max;
+           a->labels_ttl == b->labels_ttl && a->labels_max == b->labels_max && configure_same_weights(a, b);
 }
 
 svs_code svs_learner_configurable(const svs_learner *l, const svs_options *o, svs_error *err) {
@@ -123,27 +135,6 @@ static void configure_count(svs_learner *fresh, const svs_learner *l) {
     fresh->version = l->version + 1;
 }
 
-static svs_code configure_again(svs_learner *l, const svs_options *o, svs_error *err) {
-    svs_learner *fresh = svs_learner_new(o, l->declared, err);
-    if (!fresh)
-        return err ? err->code : SVS_NO_MEMORY;
-    svs_code code = configure_announce(fresh, l, err);
-    if (code == SVS_OK)
-        code = configure_relearn(fresh, l, err);
-    if (code == SVS_OK)
-        code = configure_keep_waiting(fresh, l, err);
-    if (code == SVS_OK) {
-        if (l->snapshot) /* of the window of before: whole, as whoever has it began it */
-            svi_snapshot_copy(l->snapshot, l, INT64_MAX);
-        configure_count(fresh, l);
-        const svs_learner old = *l;
-        *l = *fresh;
-        *fresh = old;
-    }
-    svs_learner_free(&fresh);
-    return code;
-}
-
 /* ---- without a window */
 
 static void configure_ridge(svs_learner *l, const svs_options *o) {
@@ -157,12 +148,45 @@ static void configure_ridge(svs_learner *l, const svs_options *o) {
     l->version++;
 }
 
+/* ---- both halves */
+
+svs_code svi_learner_prepare(const svs_learner *l, const svs_options *o, svs_learner **fresh,
+                             svs_error *err) {
+    *fresh = NULL;
+    svs_code code = svs_learner_configurable(l, o, err);
+    if (code != SVS_OK || (l->o.window == 0 && l->arrivals > 0))
+        return code;
+    if (!(*fresh = svs_learner_new(o, l->declared, err)))
+        return err->code;
+    code = configure_announce(*fresh, l, err);
+    if (code == SVS_OK)
+        code = configure_relearn(*fresh, l, err);
+    if (code == SVS_OK)
+        code = configure_keep_waiting(*fresh, l, err);
+    if (code != SVS_OK)
+        svs_learner_free(fresh);
+    return code;
+}
+
+void svi_learner_take(svs_learner *l, const svs_options *o, svs_learner **fresh) {
+    if (!*fresh) {
+        configure_ridge(l, o);
+        return;
+    }
+    if (l->snapshot) /* of the window of before: whole, as whoever has it began it */
+        svi_snapshot_copy(l->snapshot, l, INT64_MAX);
+    configure_count(*fresh, l);
+    const svs_learner old = *l;
+    *l = **fresh;
+    **fresh = old;
+    svs_learner_free(fresh);
+}
+
 svs_code svs_learner_configure(svs_learner *l, const svs_options *o, svs_error *err) {
     svs_error local;
-    err = err ? err : &local;
-    svs_code code = svs_learner_configurable(l, o, err);
-    if (code != SVS_OK || l->o.window > 0 || l->arrivals == 0)
-        return code != SVS_OK ? code : configure_again(l, o, err);
-    configure_ridge(l, o);
-    return SVS_OK;
+    svs_learner *fresh;
+    svs_code code = svi_learner_prepare(l, o, &fresh, err ? err : &local);
+    if (code == SVS_OK)
+        svi_learner_take(l, o, &fresh);
+    return code;
 }

@@ -1,7 +1,8 @@
 /* Control requests: the table `operations` has one row an operation.
  *
  * A request is parsed once (wire/control_command.h). One that changes the state is written ahead, then
- * applied by svi_engine_command, the same call that a recovery makes for its record; the others only ask.
+ * applied by svi_engine_command, the same call that a recovery makes for its record; the others only ask. Of
+ * `config` the part that can fail, and may take long, is done before it is written (svi_engine_prepare).
  * Each operation writes a complete map into the reply or fails before it writes anything, so that an error
  * map can take its place. A new operation is a row here, one in control_command.c, and a case of the engine
  * if it changes the state. */
@@ -22,6 +23,8 @@
 struct request {
     struct svi_control *control;
     struct svi_command command;
+    struct svi_engine_change *change; /* of config with set: made, not yet taken */
+    struct svi_settings *before;      /* room for settings */
     double now;
     struct svi_pack *reply;
     svs_error *err;
@@ -156,36 +159,31 @@ static void reply_config(const struct request *r, const struct svi_settings *bef
 }
 
 static svs_code op_config(struct request *r) {
-    int samples = -1;
-    if (!r->command.has_set) {
-        reply_config(r, NULL, samples);
+    struct svi_configured done = {.samples = -1};
+    if (!r->change) {
+        reply_config(r, NULL, -1);
         return SVS_OK;
     }
-    struct svi_settings *before = svi_alloc(sizeof *before);
-    if (!before)
-        return svi_fail_memory(r->err, "the settings");
+    struct svi_settings *before = r->before;
     *before = *r->control->settings;
-    svs_code code = apply_to_engine(r, &samples);
-    if (code == SVS_OK)
-        reply_config(r, before, samples);
-    svi_free(before);
-    return code;
+    svi_engine_take(r->control->engine, &r->change, r->now, &done);
+    svi_settings_adopt(r->control->settings, svi_engine_settings(r->control->engine));
+    reply_config(r, before, (int)done.samples);
+    return SVS_OK;
 }
 
-/* Would it be refused? Then nothing of it is written down. */
-static svs_code check_config(const struct request *r) {
+/* All that can be refused, or wants memory, comes before it is written down: so nothing of what cannot be is.
+ */
+static svs_code prepare_config(struct request *r) {
     if (r->command.op != SVI_COMMAND_CONFIG || !r->command.has_set)
         return SVS_OK;
-    struct svi_settings *s = svi_alloc(sizeof *s);
+    struct svi_settings *s = r->before = svi_alloc(sizeof *s);
     if (!s)
         return svi_fail_memory(r->err, "the settings");
     *s = *r->control->settings;
     svs_code code =
         svi_settings_change(s, &r->command.set, r->command.bytes + r->command.size, false, r->err);
-    if (code == SVS_OK)
-        code = svi_engine_configurable(r->control->engine, s, r->err);
-    svi_free(s);
-    return code;
+    return code == SVS_OK ? svi_engine_prepare(r->control->engine, s, &r->change, r->err) : code;
 }
 
 static svs_code op_model(struct request *r) {
@@ -345,13 +343,15 @@ static svs_code control_run(struct request *r) {
         code = svi_fail(r->err, SVS_UNAVAILABLE,
                         "prune is not possible while rows of text come in: their columns have their places");
     if (code == SVS_OK)
-        code = check_config(r);
+        code = prepare_config(r);
     if (kept && code == SVS_OK)
         code = svi_write_ahead_write(c->write_ahead, record_kind(&r->command), r->now, r->command.bytes,
                                      r->command.size, r->err);
     const bool written = kept && code == SVS_OK;
     if (code == SVS_OK)
         code = operations[r->command.op](r);
+    svi_engine_change_free(&r->change);
+    svi_free(r->before);
     /* Only keeping the state fails with SVS_IO; what was written and not done a restart would do. */
     if (c->write_ahead && (code == SVS_IO || (written && code == SVS_NO_MEMORY))) {
         c->failed = true;

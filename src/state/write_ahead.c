@@ -445,15 +445,25 @@ static svs_code write_ahead_settle(struct svi_recovery *r, struct svi_settings *
     return *engine ? SVS_OK : err->code;
 }
 
-/* Other flags than those that the state was kept with: the same as `ctl config`. */
-static svs_code change_settings_at_start(svi_engine *e, const struct svi_settings *s, FILE *log,
-                                         svs_error *err) {
+/* Other flags than those that the state was kept with are the same as `ctl config`: what can fail comes
+ * before the record of the start, which a recovery repeats. */
+static svs_code write_ahead_start(svi_write_ahead *w, const struct svi_settings *s, FILE *log,
+                                  svs_error *err) {
     char differences[160];
     struct svi_configured done;
-    svi_settings_differences(svi_engine_settings(e), s, differences, sizeof differences);
-    svs_code code = svi_engine_configure(e, s, svi_wall_clock(), &done, err);
-    if (code != SVS_OK || !log || !differences[0])
+    struct svi_engine_change *change;
+    svs_code code = svi_engine_prepare(w->engine, s, &change, err);
+    if (code != SVS_OK)
         return code;
+    svi_settings_differences(svi_engine_settings(w->engine), s, differences, sizeof differences);
+    if ((code = note_start(w, s, err)) != SVS_OK) {
+        svi_engine_change_free(&change);
+        return code;
+    }
+    svi_engine_publish_by_engine_time(w->engine, false);
+    svi_engine_take(w->engine, &change, svi_wall_clock(), &done);
+    if (!log || !differences[0])
+        return SVS_OK;
     fprintf(log, "state: %s", differences);
     if (done.samples >= 0)
         fprintf(log, ": the model was made again from %" PRId64 " samples", done.samples);
@@ -485,11 +495,7 @@ static svs_code take_up(svi_write_ahead *w, struct svi_settings *s, svi_sink *si
     w->any = r.checkpointed;
     w->newest = r.checkpoint;
     w->work = r.seconds; /* what was repeated would be repeated again */
-    code = note_start(w, s, err);
-    if (code != SVS_OK)
-        return code;
-    svi_engine_publish_by_engine_time(w->engine, false);
-    if ((code = change_settings_at_start(w->engine, s, log, err)) != SVS_OK)
+    if ((code = write_ahead_start(w, s, log, err)) != SVS_OK)
         return code;
     svi_engine_mute(w->engine, false);
     svi_engine_refit_restart(w->engine);

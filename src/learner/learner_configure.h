@@ -1,0 +1,15 @@
+/* learner_configure.h: svs_learner_configure in two halves, for who must do something between what can fail
+ * and what changes: write it down. */
+#ifndef SVI_LEARNER_CONFIGURE_H
+#define SVI_LEARNER_CONFIGURE_H
+
+#include "svmstream/learner.h"
+
+/* The learner that is to take the place of *l, which stays as it is; NULL in *fresh with SVS_OK: it is only
+ * the ridge that changes. Codes of svs_learner_configure. Owner: the caller. */
+svs_code svi_learner_prepare(const svs_learner *l, const svs_options *o, svs_learner **fresh, svs_error *err);
+
+/* Nothing was done with *l since: it takes over. *fresh is NULL after it. */
+void svi_learner_take(svs_learner *l, const svs_options *o, svs_learner **fresh);
+
+#endif
