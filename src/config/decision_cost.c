@@ -58,13 +58,13 @@ static svs_code cost_item(struct svi_decision_cost *c, struct svi_span item, svs
     for (int i = 0; i < c->count && code == SVS_OK; i++)
         if (svs_value_equal(p->truth, c->price[i].truth) &&
             svs_value_equal(p->decision, c->price[i].decision))
-            return cost_wrong(item, "is there twice", err);
+            return cost_wrong(item, "is a duplicate", err);
     c->count += code == SVS_OK;
     return code;
 }
 
 svs_code svi_decision_cost_parse(struct svi_decision_cost *c, const char *text, svs_error *err) {
-    const size_t length = strnlen(text, SVI_TEXT_MAX - 1);
+    const size_t length = strnlen(text, SVI_PRICES_TEXT);
     c->count = 0;
     memset(c->text, 0, sizeof c->text);
     memcpy(c->text, text, length);

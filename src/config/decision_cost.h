@@ -9,10 +9,10 @@
 #ifndef SVI_DECISION_COST_H
 #define SVI_DECISION_COST_H
 
-#include "config/settings.h"
 #include "svmstream/value.h"
 
-#define SVI_PRICES_MAX 128
+#define SVI_PRICES_MAX  128
+#define SVI_PRICES_TEXT 1024 /* bytes of the list, at most; the rest is not looked at */
 
 struct svi_price {
     svs_value truth, decision; /* decision SVS_NONE: any other than the truth */
@@ -23,7 +23,7 @@ struct svi_price {
 struct svi_decision_cost {
     int count; /* 0: none, decide by the score */
     struct svi_price price[SVI_PRICES_MAX];
-    char text[SVI_TEXT_MAX + 64]; /* readers of numbers look a little beyond the end */
+    char text[SVI_PRICES_TEXT + 64]; /* readers of numbers look a little beyond the end */
 };
 
 /* SVS_SETTING with the item and what it should be. */

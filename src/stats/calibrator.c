@@ -1,20 +1,16 @@
 /* The calibration of scores: Newton steps on the log loss, one for each of the first samples, then one for
- * STEP of them: that takes 50 ns a sample instead of 127, and where labels come in runs log loss is .003
- * (elec2) worse for it.
+ * STEP of them: 50 ns a sample instead of 127, at the price of .003 of log loss where labels come in runs.
  *
- * Two classes: (a, b) by a 2 x 2 curvature; behind it the curve, whose values have a curvature each, so that
- * a sample moves the two between which its logit lies. The curve sees the logit as it was when the sample was
- * scored, and is pulled back to the diagonal by CURVE_PULL, as if by that much curvature of samples on it:
- * where Platt's sigmoid fits it changes nothing, where labels are noisy it levels off as they do. More
- * classes: the slope a by its own curvature, the offsets b_k by theirs (its diagonal p_k alone, which is
- * never too small).
+ * Two classes: (a, b) by a 2 x 2 curvature; after it the curve, whose values have a curvature each, so that a
+ * sample moves the two between which its logit lies. CURVE_PULL draws it to the diagonal: where Platt's
+ * sigmoid fits it changes nothing, where labels are noisy it levels off as they do. More classes: the slope a
+ * by its own curvature, the offsets b_k by theirs (p_k (1 - p_k) alone).
  *
- * Invariants: a stays above 0 and the curve rises, so at any time probabilities are in the order of the
- * scores; no step moves a logit by more than STEP_MAX; a score whose logit is beyond LEVERAGE counts as if it
- * were there, so that no outlier stiffens the slope. Early curvature is made with a wrong slope: memory grows
- * with what was seen (half of it), which forgets that.
+ * Invariants: a is above 0 and the curve rises, so probabilities are in the order of the scores; a step moves
+ * logits by STEP_MAX at most, and a score beyond LEVERAGE counts as if it were there: no outlier stiffens the
+ * slope. Early curvature is made with a wrong slope: memory, half of what was seen, forgets it.
  *
- * Read in order: the memory, two classes, more classes, the archive. */
+ * Read in order: the memory, the curve, two classes, more classes, the archive. */
 #include "stats/calibrator.h"
 
 #include <math.h>

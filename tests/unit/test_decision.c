@@ -18,7 +18,7 @@ static void prices_are_read(void **unused) {
         const char *text, *why;
     } bad[] = {{"1", "has no price"},         {"1=x", "no number from 0"},   {"1=-2", "no number from 0"},
                {"1=nan", "no number from 0"}, {"=3", "names no class"},      {"a>=3", "names no class"},
-               {"a>a=3", "costs nothing"},    {"a=3,a=4", "is there twice"}, {"a=3,,b=4", "has no price"},
+               {"a>a=3", "costs nothing"},    {"a=3,a=4", "is a duplicate"}, {"a=3,,b=4", "has no price"},
                {"a=3,", "has no price"},      {"0.5=3", "cannot be a label"}};
     svs_error err;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
