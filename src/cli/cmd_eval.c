@@ -279,7 +279,7 @@ const struct cli_command cli_eval = {
     .keys = "in.format stream task method C window window.seconds forget scale features label id ts weight "
             "columns no-header categories numbers ignore missing.words unscaled categories.max hash calendar "
             "zone "
-            "columns.new missing refit refit. serve novelty novelty. alert. labels. ts.ahead max.features "
+            "columns.new missing refit refit. serve drift. novelty novelty. alert. labels. ts.ahead max.features "
             "max.classes "
             "threads seed",
     .options = options,

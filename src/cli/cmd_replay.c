@@ -142,7 +142,7 @@ const struct cli_command cli_replay = {
     .keys = "accept-loss stream task method C window window.seconds forget scale features categories numbers "
             "ignore "
             "unscaled categories.max hash calendar zone columns.new missing refit refit. "
-            "serve novelty novelty. alert. publish. scores labels. ts.ahead max.features max.classes "
+            "serve drift. novelty novelty. alert. publish. scores labels. ts.ahead max.features max.classes "
             "max.sources sources.idle threads seed",
     .options = options,
     .unchecked = true,

@@ -22,6 +22,7 @@ void svi_engine_repeat_old(struct svi_engine *e) {
 
 void svi_engine_configure(svi_engine *e, const struct svi_settings *s) {
     const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    struct svi_alert_report report;
     if (s->publish_every != e->s.publish_every)
         e->next_publish = next_due(seen, s->publish_every);
     if (s->scores != e->s.scores)
@@ -32,6 +33,9 @@ void svi_engine_configure(svi_engine *e, const struct svi_settings *s) {
     if (svi_settings_uncalibrated(&e->s)) /* so do probabilities */
         e->s.interval = s->interval;
     svi_engine_repeat_old(e);
+    if (!(e->s.drift_rate > 0) &&
+        svi_drift_stage_end(&e->quality_stage.drift, e->s.stream, "drift.rate is 0", &report))
+        svi_publish_alert(e, &report);
     svi_quality_stage_configure(&e->quality_stage, &e->s);
     svi_refit_policy_configure(&e->refit, &e->s, seen, e->time);
     svi_novelty_stage_configure(&e->novelty, &e->s);

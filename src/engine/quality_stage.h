@@ -10,11 +10,13 @@
 
 #include "base/archive.h"
 #include "config/settings.h"
+#include "engine/drift_stage.h"
 #include "svmstream/learner.h"
 
 struct svi_quality_stage {
     bool on;
     svs_task task;
+    struct svi_drift_stage drift; /* the quality alarm, and the numbers of alerts */
 };
 
 svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_settings *s, svs_error *err);
@@ -31,6 +33,6 @@ void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served
 /* Between two samples; loading goes into one from svi_quality_stage_new. */
 void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *q);
 
-double svi_quality_stage_memory(const struct svi_settings *s); /* bytes at most */
+double svi_quality_stage_memory(const struct svi_settings *s, int d); /* bytes at most */
 
 #endif
