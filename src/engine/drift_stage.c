@@ -23,7 +23,7 @@ void svi_drift_stage_configure(struct svi_drift_stage *s, const struct svi_setti
     const bool was = s->on;
     s->on = !svi_settings_uncalibrated(settings) && settings->drift_rate > 0 &&
             settings->method != SVI_METHOD_NONE;
-    s->errors.threshold = svi_drift_threshold(settings->drift_rate);
+    svi_drift_set_rate(&s->errors, settings->drift_rate);
     if (was && !s->on) {
         svi_drift_renew(&s->errors);
         svi_drift_moments_free(&s->moments);
@@ -51,9 +51,10 @@ void svi_drift_stage_renew(struct svi_drift_stage *s, int feature) {
 }
 
 void svi_drift_stage_reset(struct svi_drift_stage *s) {
-    const double threshold = s->errors.threshold;
+    const double threshold = s->errors.threshold, floor = s->errors.floor;
     svi_drift_init(&s->errors, s->regress, 0);
     s->errors.threshold = threshold;
+    s->errors.floor = floor;
     svi_drift_moments_free(&s->moments);
     s->open = false;
 }

@@ -18,16 +18,24 @@
 #define LEAST      32 /* samples before a change */
 #define WRONG      3  /* of the samples since a rise are wrong at least */
 #define SINGLE     12 /* of the last wrong samples are tried as beginning of a rise */
-#define NEAR       2  /* of the bucket sizes are looked at when a block is full, one with each wrong sample */
-#define FOLDS      4  /* full blocks after which all buckets are looked at */
+#define FOLDS      4  /* full blocks after which all buckets are looked at ... */
+#define NEAR_FULL  4  /* ... and this many sizes with each other one ... */
+#define NEAR       2  /* ... and with each wrong sample */
 #define TERMS      256
 #define TERM_MOST  25. /* a single change counts for no more */
-#define DOUBTS     3.  /* standard errors by which overdispersion must be beyond 1 */
+#define ABOVE      5.0 /* of the threshold: by simulation */
+#define SLOPE      1.7
+#define FLOOR      4.6
+#define FLOOR_RATE 1e-4 /* below it the floor rises ... */
+#define FLOOR_RISE 1.0 /* ... by this for each e-th part */
+#define LOG_2      0.69314718055994531
+#define DOUBTS     3. /* standard errors by which overdispersion must be beyond 1 */
 #define LARGE      0.9
 #define COUNT_MOST (INT64_MAX / 8)
 
-double svi_drift_threshold(double rate) {
-    return rate > 0 ? -log(rate) : INFINITY;
+void svi_drift_set_rate(struct svi_drift *d, double rate) {
+    d->threshold = rate > 0 ? ABOVE - log(rate) : INFINITY;
+    d->floor = FLOOR + (rate > 0 && rate < FLOOR_RATE ? FLOOR_RISE * log(FLOOR_RATE / rate) : 0);
 }
 
 void svi_drift_renew(struct svi_drift *d) {
@@ -39,7 +47,8 @@ void svi_drift_renew(struct svi_drift *d) {
 }
 
 void svi_drift_init(struct svi_drift *d, bool regress, double rate) {
-    *d = (struct svi_drift){.regress = regress, .threshold = svi_drift_threshold(rate)};
+    *d = (struct svi_drift){.regress = regress};
+    svi_drift_set_rate(d, rate);
     svi_drift_renew(d);
 }
 
@@ -110,18 +119,19 @@ static double drift_dispersion(const struct svi_drift *d, int64_t n) {
 struct drift_look {
     const struct svi_drift *d;
     int64_t n, wrong; /* of all */
-    double bound;     /* threshold w (n - w) / n */
-    double ratio;     /* the largest so far: over its overdispersion */
+    double bound;     /* w (n - w) / n */
+    double ratio; /* the largest so far, over its overdispersion: by how much it is beyond the threshold */
     bool rise;
     int bucket, recent; /* of that one */
 };
 
 /* Is the ratio of a change before the last n2 samples, of which w2 are wrong, the largest one beyond the
  * threshold? */
-static void drift_weigh(struct drift_look *l, int64_t n2, int64_t w2, int bucket, int recent) {
+static void drift_weigh(struct drift_look *l, int64_t n2, int64_t w2, double threshold, int bucket,
+                        int recent) {
     const int64_t n1 = l->n - n2, w1 = l->wrong - w2;
     const bool rise = w2 * l->n > l->wrong * n2;
-    const double p = (double)l->wrong / (double)l->n, q = 1 - p, threshold = l->d->threshold;
+    const double p = (double)l->wrong / (double)l->n, q = 1 - p;
     if (n1 < LEAST || (rise ? w2 < WRONG : n2 < LEAST))
         return;
     double ratio = drift_term((double)w1, (double)n1 * p) + drift_term((double)(n1 - w1), (double)n1 * q) +
@@ -129,9 +139,9 @@ static void drift_weigh(struct drift_look *l, int64_t n2, int64_t w2, int bucket
     if (ratio < threshold)
         return;
     ratio /= drift_dispersion(l->d, n2);
-    if (ratio < threshold || ratio <= l->ratio)
+    if (ratio < threshold || ratio - threshold <= l->ratio)
         return;
-    l->ratio = ratio;
+    l->ratio = ratio - threshold;
     l->rise = rise;
     l->bucket = bucket;
     l->recent = recent;
@@ -139,11 +149,20 @@ static void drift_weigh(struct drift_look *l, int64_t n2, int64_t w2, int bucket
 
 /* ---- candidates */
 
+/* The threshold for n samples since a change. */
+static inline double drift_level(const struct svi_drift *d, int64_t n) {
+    static const double quarter[] = {0, 0.22314355131420976, 0.40546510810816438, 0.55961578793542266};
+    const int k = 63 - __builtin_clzll((uint64_t)n); /* n lies in [2^k, 2^(k + 1)) */
+    const double level = d->threshold - SLOPE * (LOG_2 * k + quarter[((uint64_t)n << 2 >> k) & 3]);
+    return level > d->floor ? level : d->floor;
+}
+
 /* By the bound alone most are done with. */
 static inline void drift_try(struct drift_look *l, int64_t n2, int64_t w2, int bucket, int recent) {
     const double apart = (double)(w2 * l->n - l->wrong * n2);
-    if (apart * apart >= l->bound * (double)n2 * (double)(l->n - n2))
-        drift_weigh(l, n2, w2, bucket, recent);
+    const double threshold = drift_level(l->d, n2 < l->n - n2 ? n2 : l->n - n2);
+    if (apart * apart >= threshold * l->bound * (double)n2 * (double)(l->n - n2))
+        drift_weigh(l, n2, w2, threshold, bucket, recent);
 }
 
 /* Those after which the buckets of a level below `levels` come, newest first. */
@@ -163,9 +182,9 @@ static inline void drift_try_recent(struct drift_look *l) {
     const struct svi_drift *d = l->d;
     uint64_t bits = d->bits & (d->bits - 1);
     bits &= bits - 1;
-    for (int wrong = WRONG; bits && wrong <= SINGLE; wrong++, bits &= bits - 1) {
+    for (int wrong = WRONG; bits; wrong++, bits &= bits - 1) {
         const int n = __builtin_ctzll(bits) + 1;
-        if (wrong * l->n > l->wrong * n)
+        if ((wrong <= SINGLE || wrong % 4 == 0) && wrong * l->n > l->wrong * n)
             drift_try(l, n, wrong, d->buckets, n);
     }
 }
@@ -179,20 +198,21 @@ static void drift_describe(const struct svi_drift *d, int bucket, int recent, st
     *out = (struct svi_drift_found){drift_minus(&d->all, &after), after, bucket, recent};
 }
 
-static enum svi_drift_change drift_search(struct svi_drift *d, bool wrong, bool full) {
+static enum svi_drift_change drift_search(struct svi_drift *d, bool wrong, bool full, bool again) {
     const double w = (double)d->all.wrong, n = (double)d->all.n;
     struct drift_look l = {
-        .d = d, .n = d->all.n, .wrong = d->all.wrong, .bound = d->threshold * w * (n - w) / n};
-    if (d->all.n <= LEAST || d->all.wrong < WRONG || !(l.bound < INFINITY))
+        .d = d, .n = d->all.n, .wrong = d->all.wrong, .bound = w * (n - w) / n, .ratio = -1};
+    if (d->all.n <= LEAST || d->all.wrong < WRONG || !(d->threshold < INFINITY))
         return SVI_DRIFT_SAME;
     if (wrong)
         drift_try_recent(&l);
-    drift_try_buckets(&l, !full ? 1 : d->folds % FOLDS ? NEAR : SVI_DRIFT_LEVELS);
-    if (l.ratio == 0)
+    drift_try_buckets(&l, !full ? NEAR : !again && d->folds % FOLDS ? NEAR_FULL : SVI_DRIFT_LEVELS);
+    if (l.ratio < 0)
         return SVI_DRIFT_SAME;
     if (l.rise) /* where did it begin? */
         drift_try_buckets(&l, SVI_DRIFT_LEVELS);
-    drift_describe(d, l.bucket, l.recent, &d->found);
+    if (l.rise || !again)
+        drift_describe(d, l.bucket, l.recent, &d->found);
     return l.rise ? SVI_DRIFT_RISE : SVI_DRIFT_FALL;
 }
 
@@ -273,6 +293,15 @@ static void drift_fold(struct svi_drift *d) {
     drift_merge(d);
 }
 
+/* After a fall the oldest buckets go, until there is none any more: of what comes after the most telling
+ * change the level would be too low, and the next sample as usual a rise. */
+static void drift_follow(struct svi_drift *d) {
+    do {
+        d->all = drift_minus(&d->all, &d->bucket[0].of);
+        drift_drop_buckets(d, 1);
+    } while (d->buckets > 0 && drift_search(d, false, true, true) == SVI_DRIFT_FALL);
+}
+
 void svi_drift_cut(struct svi_drift *d, const struct svi_drift_found *f) {
     drift_drop_buckets(d, f->bucket);
     d->all = f->after;
@@ -323,11 +352,11 @@ enum svi_drift_change svi_drift_step(struct svi_drift *d, const struct svi_drift
     const bool full = d->recent == SVI_DRIFT_RECENT;
     enum svi_drift_change change = SVI_DRIFT_SAME;
     if (wrong || full)
-        change = drift_search(d, wrong, full);
+        change = drift_search(d, wrong, full, false);
     if (change == SVI_DRIFT_FALL && d->regress)
         svi_drift_renew(d);
     else if (change == SVI_DRIFT_FALL)
-        svi_drift_cut(d, &d->found);
+        drift_follow(d);
     return change;
 }
 

@@ -9,12 +9,16 @@
  *     n1 kl(p1, p) + n2 kl(p2, p),   kl(a, b) = a ln(a/b) + (1 - a) ln((1 - a)/(1 - b)),
  *
  * p1, p2, p the shares of wrong ones before, since and over all: no rate need be known. A rise is reported
- * when the largest of them reaches svi_drift_threshold(rate), which is calibrated by simulation: while the
- * errors are independent and of one rate, at least 1 / rate samples pass between two reports, on average
- * (tests/property/test_drift.c holds it for error rates from 0.001 to 0.4). Where errors come in bursts the
- * ratio is divided by their overdispersion, which is measured at each time scale by comparing neighbouring
- * stretches. The same ratio for a fall drops, without a word, what is before it: what is learned makes
- * fewer errors, and only a rise over the low level counts.
+ * when the largest of them reaches its threshold,
+ *
+ *     max(log(1 / rate) + 5 - 1.7 log m, floor),   m the smaller one of n1 and n2:
+ *
+ * the longer the shorter part, the fewer independent looks there are in a stretch of samples. The constants
+ * are by simulation: while the errors are independent and of one rate, at least 1 / rate samples pass between
+ * two reports, on average (tests/property/test_drift.c: error rates from 0.001 to 0.7). Where errors come in
+ * bursts the ratio is divided by their overdispersion, which is measured at each time scale by comparing
+ * neighbouring stretches. At a fall the oldest buckets are dropped without a word until there is none any
+ * more: what is learned makes fewer errors, and only a rise over the low level counts.
  *
  * Candidates: some of the last 64 samples, and the ends of buckets that double in size with their age, 4 or 5
  * of a size, as in ADWIN (Bifet & Gavalda 2007). A sample costs some 10 ns, and the last rows their copy. */
@@ -74,7 +78,7 @@ struct svi_drift_found {
 
 struct svi_drift {
     bool regress;
-    double threshold;                                  /* INFINITY: nothing is reported */
+    double threshold, floor;                           /* INFINITY: nothing is reported */
     struct svi_drift_stretch all;                      /* what is held */
     uint64_t bits;                                     /* of the recent samples, the last one lowest: wrong */
     int recent, recent_wrong;                          /* how many, and of these wrong */
@@ -93,10 +97,10 @@ struct svi_drift {
     struct svi_drift_found found;
 };
 
-/* The least ratio that is reported: rate in (0, 1]; INFINITY for 0. */
-double svi_drift_threshold(double rate);
-
 void svi_drift_init(struct svi_drift *d, bool regress, double rate);
+
+/* False alarms per sample at most, 0 to 1; 0: nothing is reported. */
+void svi_drift_set_rate(struct svi_drift *d, double rate);
 
 /* Nothing is held; what is known of bursts stays. */
 void svi_drift_renew(struct svi_drift *d);
