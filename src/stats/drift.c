@@ -26,16 +26,17 @@
 #define ABOVE      5.0 /* of the threshold: by simulation */
 #define SLOPE      1.7
 #define FLOOR      4.6
-#define FLOOR_RATE 1e-4 /* below it the floor rises ... */
-#define FLOOR_RISE 1.0 /* ... by this for each e-th part */
+#define COMMON     1e-4 /* for a rate below it both rise ... */
+#define RARER      1.15 /* ... by this for each e-th part */
 #define LOG_2      0.69314718055994531
 #define DOUBTS     3. /* standard errors by which overdispersion must be beyond 1 */
 #define LARGE      0.9
 #define COUNT_MOST (INT64_MAX / 8)
 
 void svi_drift_set_rate(struct svi_drift *d, double rate) {
-    d->threshold = rate > 0 ? ABOVE - log(rate) : INFINITY;
-    d->floor = FLOOR + (rate > 0 && rate < FLOOR_RATE ? FLOOR_RISE * log(FLOOR_RATE / rate) : 0);
+    const double rarer = rate > 0 && rate < COMMON ? RARER * log(COMMON / rate) : 0;
+    d->threshold = rate > 0 ? ABOVE - log(fmax(rate, COMMON)) + rarer : INFINITY;
+    d->floor = FLOOR + rarer;
 }
 
 void svi_drift_renew(struct svi_drift *d) {

@@ -11,7 +11,9 @@
  * p1, p2, p the shares of wrong ones before, since and over all: no rate need be known. A rise is reported
  * when the largest of them reaches its threshold,
  *
- *     max(log(1 / rate) + 5 - 1.7 log m, floor),   m the smaller one of n1 and n2:
+ *     max(log(1 / rate) + 5 - 1.7 log m, 4.6),   m the smaller one of n1 and n2
+ *
+ * (and a little more for a rate below 1e-4):
  *
  * the longer the shorter part, the fewer independent looks there are in a stretch of samples. The constants
  * are by simulation: while the errors are independent and of one rate, at least 1 / rate samples pass between

@@ -1,6 +1,6 @@
-/* adwin.h: ADWIN2, written after Bifet, Gavalda: Learning from time-changing data with adaptive windowing (SDM
- * 2007): exponential histogram with ADWIN_EACH buckets of a size, every boundary looked at after every sample,
- * the cut of equation (3.1) with the variance of the window and delta' = delta / ln n. */
+/* adwin.h: ADWIN2, written after Bifet, Gavalda: Learning from time-changing data with adaptive windowing
+ * (SDM 2007): exponential histogram with ADWIN_EACH buckets of a size, every boundary looked at after every
+ * sample, the cut of equation (3.1) with the variance of the window and delta' = delta / ln n. */
 #ifndef TEST_SUPPORT_ADWIN_H
 #define TEST_SUPPORT_ADWIN_H
 
@@ -13,9 +13,9 @@
 
 struct adwin {
     double delta;
-    int count[ADWIN_SIZES];                    /* buckets of 2^i values */
-    double sum[ADWIN_SIZES][ADWIN_EACH + 2];   /* oldest first */
-    double n, total, squares;                  /* of the window; values are in [0, 1] */
+    int count[ADWIN_SIZES];                     /* buckets of 2^i values */
+    double sum[ADWIN_SIZES][ADWIN_EACH + 2];    /* oldest first */
+    double n, total, squares;                   /* of the window; values are in [0, 1] */
     double square[ADWIN_SIZES][ADWIN_EACH + 2]; /* sums of squares, for the variance */
 };
 
