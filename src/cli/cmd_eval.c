@@ -64,7 +64,7 @@ static void cmd_eval_sink(void *user, const struct svi_event *event) {
         e->last = (struct svi_quality_row){.novelty = event->as.score.judged ? event->as.score.novelty : NAN};
         e->accepted = true;
     }
-    if (event->topic == SVI_TOPIC_ALERT)
+    if (event->topic == SVI_TOPIC_ALERT && !event->as.alert.measure) /* of novelty: a dot on its line */
         e->last.alert = e->last.alert || strcmp(event->as.alert.state, "open") == 0;
 }
 
@@ -276,11 +276,12 @@ const struct cli_command cli_eval = {
         "  svmstream eval --label rain weather.csv.gz\n"
         "  svmstream eval --plot quality.svg examples/occupancy.csv.gz\n"
         "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm",
-    .keys = "in.format stream task method C window window.seconds forget scale features label id ts weight "
-            "columns no-header categories numbers ignore missing.words unscaled categories.max hash calendar "
-            "zone "
-            "columns.new missing refit refit. serve drift. novelty novelty. alert. labels. ts.ahead max.features "
-            "max.classes "
-            "threads seed",
+    .keys =
+        "in.format stream task method C window window.seconds forget scale features label id ts weight "
+        "columns no-header categories numbers ignore missing.words unscaled categories.max hash calendar "
+        "zone "
+        "columns.new missing refit refit. serve drift. novelty novelty. alert. labels. ts.ahead max.features "
+        "max.classes "
+        "threads seed",
     .options = options,
     .run = cmd_eval_run};
