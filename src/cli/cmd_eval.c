@@ -276,12 +276,11 @@ const struct cli_command cli_eval = {
         "  svmstream eval --label rain weather.csv.gz\n"
         "  svmstream eval --plot quality.svg examples/occupancy.csv.gz\n"
         "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm",
-    .keys =
-        "in.format stream task method C window window.seconds forget scale features label id ts weight "
-        "columns no-header categories numbers ignore missing.words unscaled categories.max hash calendar "
-        "zone "
-        "columns.new missing refit refit. serve drift. novelty novelty. alert. labels. ts.ahead max.features "
-        "max.classes "
-        "threads seed",
+    .keys = "in.format stream task method C window window.seconds forget scale features label id ts weight "
+            "columns no-header categories numbers ignore missing.words unscaled categories.max hash calendar "
+            "zone drift. "
+            "columns.new missing refit refit. serve novelty novelty. alert. labels. ts.ahead max.features "
+            "max.classes "
+            "threads seed",
     .options = options,
     .run = cmd_eval_run};
