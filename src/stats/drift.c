@@ -4,10 +4,11 @@
  * figures by bucket follows.
  *
  * A wrong sample is the only one that can raise the ratio of a rise, so only then the recent candidates and
- * the small buckets are looked at; all of them, and falls, when a block is full. Most candidates are done
- * with after a few multiplications: kl is at most its chi-square bound, kl(a, b) <= (a - b)^2 / (b (1 - b)).
+ * the small buckets are looked at; the larger ones when a block is full, and all at each fourth. Most
+ * candidates are done with after a few multiplications: kl is at most its chi-square bound, kl(a, b) <= (a -
+ * b)^2 / (b (1 - b)).
  *
- * Read svi_drift_step, drift_ratio, drift_look, then drift_fold. */
+ * Read svi_drift_step, drift_search, drift_weigh, then drift_fold. */
 #include "stats/drift.h"
 
 #include <math.h>

@@ -13,9 +13,8 @@
  *
  *     max(log(1 / rate) + 5 - 1.7 log m, 4.6),   m the smaller one of n1 and n2
  *
- * (and a little more for a rate below 1e-4):
- *
- * the longer the shorter part, the fewer independent looks there are in a stretch of samples. The constants
+ * (both rise by 1.15 log(1e-4 / rate) for a rate below 1e-4): the longer the shorter part, the fewer
+ * independent looks there are in a stretch of samples. The constants
  * are by simulation: while the errors are independent and of one rate, at least 1 / rate samples pass between
  * two reports, on average (tests/property/test_drift.c: error rates from 0.001 to 0.7). Where errors come in
  * bursts the ratio is divided by their overdispersion, which is measured at each time scale by comparing
@@ -23,7 +22,8 @@
  * more: what is learned makes fewer errors, and only a rise over the low level counts.
  *
  * Candidates: some of the last 64 samples, and the ends of buckets that double in size with their age, 4 or 5
- * of a size, as in ADWIN (Bifet & Gavalda 2007). A sample costs some 10 ns, and the last rows their copy. */
+ * of a size, as in ADWIN (Bifet & Gavalda 2007). A sample costs 12 to 35 ns at error rates from 0.01 to 0.4.
+ */
 #ifndef SVI_DRIFT_H
 #define SVI_DRIFT_H
 
