@@ -66,7 +66,7 @@ static void cmd_eval_sink(void *user, const struct svi_event *event) {
         e->last = (struct svi_quality_row){.novelty = event->as.score.judged ? event->as.score.novelty : NAN};
         e->accepted = true;
     }
-    if (event->topic == SVI_TOPIC_ALERT)
+    if (event->topic == SVI_TOPIC_ALERT && !event->as.alert.measure) /* of novelty: a dot on its line */
         e->last.alert = e->last.alert || strcmp(event->as.alert.state, "open") == 0;
 }
 
@@ -302,7 +302,7 @@ const struct cli_command cli_eval = {
             "features label "
             "id ts weight "
             "columns no-header categories numbers ignore missing.words unscaled categories.max hash calendar "
-            "zone "
+            "zone drift. "
             "columns.new missing refit refit. serve novelty novelty. alert. labels. ts.ahead max.features "
             "max.classes "
             "threads seed",

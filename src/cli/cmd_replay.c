@@ -144,7 +144,7 @@ const struct cli_command cli_replay = {
             "categories numbers "
             "ignore "
             "unscaled categories.max hash calendar zone columns.new missing refit refit. "
-            "serve novelty novelty. alert. publish. scores labels. ts.ahead max.features max.classes "
+            "serve drift. novelty novelty. alert. publish. scores labels. ts.ahead max.features max.classes "
             "max.sources sources.idle threads seed",
     .options = options,
     .unchecked = true,

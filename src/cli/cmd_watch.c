@@ -101,7 +101,8 @@ static void print_error(struct cli_object m) {
 
 static void print_alert(struct cli_object m) {
     char text[400];
-    print_keys(m, (const char *const[]){"state", "id", "novelty", "p", "grade", NULL});
+    print_keys(m, (const char *const[]){"kind", "alert", "state", "id", "novelty", "p", "grade", "measure",
+                                        "before", "after", NULL});
     printf(" %s", cli_key_text(m, "text", text, sizeof text));
 }
 

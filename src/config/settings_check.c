@@ -94,6 +94,14 @@ static svs_code settings_check_learner(const struct svi_settings *s, svs_error *
     if (s->method == SVI_METHOD_FALSVM && s->task == SVS_REGRESS)
         return svi_fail(err, SVS_SETTING,
                         "method falsvm learns classes only: set task classify or method alsvm");
+    if (s->drift_action == SVI_DRIFT_SHRINK && s->window == 0)
+        return svi_fail(err, SVS_SETTING,
+                        "drift.action shrink removes samples from the window, window 0 has none: set "
+                        "window, or drift.action none");
+    if (s->drift_action == SVI_DRIFT_REFIT && s->refit == SVI_REFIT_NONE)
+        return svi_fail(err, SVS_SETTING,
+                        "drift.action refit begins a refit, refit none has none: set refit, or drift.action "
+                        "none");
     if (s->window_seconds > 0 && s->window == 0)
         return svi_fail(
             err, SVS_SETTING,

@@ -123,8 +123,8 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
     svi_settings_schema(s, &schema);
     return sizeof(struct svi_engine) + svi_schema_memory(&schema, d) + svs_learner_memory(&o, d, classes) +
            svi_metrics_memory(o.task, svi_quality_window(s), o.max_classes) +
-           svi_sources_memory(s->max_sources) + svi_novelty_stage_memory(s, d) + svi_quality_stage_memory(s) +
-           (double)s->max_features * column + d * name;
+           svi_sources_memory(s->max_sources) + svi_novelty_stage_memory(s, d) +
+           svi_quality_stage_memory(s, d) + (double)s->max_features * column + d * name;
 }
 
 double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
@@ -190,6 +190,8 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
     if (code == SVS_OK)
         code = svi_novelty_stage_reserve(&e->novelty, m, err);
     if (code == SVS_OK)
+        code = svi_drift_stage_reserve(&e->quality_stage.drift, m->d, err);
+    if (code == SVS_OK)
         code = svi_publish_reserve(e, m->d, err);
     if (code == SVS_OK && changes)
         code = svi_engine_grow(e, m, err);
@@ -200,20 +202,43 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
 
 /* ---- one message */
 
-/* `refit`: the scores are those of the refit. */
-static void engine_judge(struct svi_engine *e, const svs_step *step, bool refit) {
+/* `refit`: the scores are those of the refit; x: the row, NULL where it is not known any more. Returns what
+ * becomes of the quality alert. */
+static enum svi_alert_change engine_judge(struct svi_engine *e, const svs_step *step, bool refit,
+                                          const double *x, int d) {
+    double error = step->label != step->predicted;
     if (e->s.task == SVS_REGRESS) {
         if (isnan(step->target))
-            return;
+            return SVI_ALERT_NONE;
+        error = step->target - step->scores[0];
         svi_metrics_value(e->metrics, step->target, step->scores[0]);
     } else {
         if (step->label < 0)
-            return;
+            return SVI_ALERT_NONE;
         svi_metrics_class(e->metrics, step->label, step->predicted, step->scores, step->rows,
                           step->class_count);
     }
     svi_quality_stage_judge(&e->quality_stage, step, refit);
     e->counters.of[SVI_COUNTER_LABELLED].count++;
+    return svi_drift_stage_judge(&e->quality_stage.drift, error, x, d, e->event_ts,
+                                 e->counters.of[SVI_COUNTER_SEEN].count);
+}
+
+/* The quality alert changed: that is published, and on a rise what `drift.action` says is done. The step is
+ * not to be read after this. */
+static void engine_alarm(struct svi_engine *e, enum svi_alert_change change, svs_value id) {
+    const struct svi_drift_stage *s = &e->quality_stage.drift;
+    const int64_t some = 2 * ((int64_t)svs_learner_dimension(e->learner) + 1);
+    struct svi_alert_report report;
+    svs_error err;
+    svi_drift_stage_report(s, id, &e->schema.shape, e->s.stream, e->event_ts, change, &report);
+    svi_publish_alert(e, &report);
+    if (change == SVI_ALERT_CLOSE)
+        return;
+    if (e->s.drift_action == SVI_DRIFT_SHRINK)
+        svi_learner_shrink(e->learner, s->span, some > SVI_DRIFT_STAGE_KEPT ? some : SVI_DRIFT_STAGE_KEPT);
+    else if (e->s.drift_action == SVI_DRIFT_REFIT)
+        (void)svi_engine_refit(e, &err); /* off, or one runs: the alert says enough */
 }
 
 static void engine_accept(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
@@ -224,7 +249,7 @@ static void engine_accept(struct svi_engine *e, const struct svi_message *m, con
         e->published_time = e->time;
     if (e->carried)
         memcpy(e->carried, m->x, (size_t)m->d * sizeof *m->x);
-    engine_judge(e, step, e->refit.serves);
+    const enum svi_alert_change quality = engine_judge(e, step, e->refit.serves, m->x, m->d);
     const enum svi_alert_change change = svi_novelty_stage_judge(&e->novelty, m, e->time);
     if (seen == e->next_score) {
         e->next_score += e->s.scores;
@@ -234,6 +259,8 @@ static void engine_accept(struct svi_engine *e, const struct svi_message *m, con
     if (svi_novelty_stage_report(&e->novelty, m, &e->schema.shape, e->s.stream, e->event_ts, change, &report))
         svi_publish_alert(e, &report);
     svi_novelty_stage_learn(&e->novelty, m);
+    if (quality != SVI_ALERT_NONE)
+        engine_alarm(e, quality, m->id);
     if (svi_refit_policy_step(&e->refit, e->learner, seen, e->time))
         svi_engine_publish_model(e, true);
     const bool due =
@@ -332,7 +359,11 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
     svi_quality_stage_score(&e->quality_stage, e->learner, &step, false);
     svi_quality_stage_calibrate(&e->quality_stage, false, step.scores, step.rows, step.class_count,
                                 step.label);
-    engine_judge(e, &step, false); /* the scores of its arrival, by the online model */
+    /* the scores of its arrival, by the online model */
+    const enum svi_alert_change quality =
+        engine_judge(e, &step, false, svi_learner_newest(e->learner), svs_learner_dimension(e->learner));
+    if (quality != SVI_ALERT_NONE)
+        engine_alarm(e, quality, id);
     return code;
 }
 
@@ -582,6 +613,8 @@ void svi_engine_reset(svi_engine *e) {
     struct svi_alert_report report;
     svs_learner_reset(e->learner);
     svi_metrics_reset(e->metrics);
+    if (svi_drift_stage_end(&e->quality_stage.drift, e->s.stream, "the stream was reset", &report))
+        svi_publish_alert(e, &report);
     svi_quality_stage_reset(&e->quality_stage);
     svi_refit_policy_reset(&e->refit);
     if (svi_novelty_stage_end(&e->novelty, e->s.stream, "the stream was reset", &report))

@@ -182,6 +182,12 @@ static void begin_by_engine_time(struct svi_engine *e) {
     svi_engine_publish_by_engine_time(e, true);
 }
 
+/* Each alert so far was one of novelty. */
+static void begin_episodes(struct svi_engine *e) {
+    struct svi_episodes *n = &e->quality_stage.drift.episodes;
+    n->count = n->novelty = e->novelty.alert.opened;
+}
+
 static void leave_empty(struct svi_engine *e) {
     (void)e;
 }
@@ -201,7 +207,7 @@ static const struct {
     {"metrics", true, archive_metrics, NULL, NULL},
     {"refit", true, archive_refit, NULL, NULL},
     {"novelty", true, archive_novelty, NULL, NULL},
-    {"quality", true, archive_quality, leave_empty, has_quality},
+    {"quality", true, archive_quality, begin_episodes, has_quality},
     {"sources", true, archive_sources, NULL, NULL},
     {"source times", false, archive_source_times, leave_empty, NULL},
     {"tallies", false, archive_tallies, NULL, NULL},

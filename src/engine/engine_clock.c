@@ -15,6 +15,7 @@ void svi_engine_move_times(struct svi_engine *e, double from, double step) {
     svi_learner_move_times(e->learner, from, step);
     svi_refit_policy_move_times(&e->refit, from, step);
     svi_alert_move_times(&e->novelty.alert, from, step);
+    svi_drift_stage_move_times(&e->quality_stage.drift, from, step);
 }
 
 bool svi_engine_ahead(const svi_engine *e, double now, double *step) {

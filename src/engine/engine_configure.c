@@ -127,6 +127,7 @@ static void configure_schema(struct svi_engine *e, struct svi_engine_change *c) 
 /* Nothing here can fail. */
 static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    struct svi_alert_report report;
     if (c->to->publish_every != e->s.publish_every)
         e->next_publish = next_due(seen, c->to->publish_every);
     if (c->to->scores != e->s.scores)
@@ -147,6 +148,9 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     }
     e->s = *c->to;
     svi_engine_repeat_old(e);
+    if (!(e->s.drift_rate > 0) &&
+        svi_drift_stage_end(&e->quality_stage.drift, e->s.stream, "drift.rate is 0", &report))
+        svi_publish_alert(e, &report);
     svi_quality_stage_configure(&e->quality_stage, &e->s);
     if (c->relearn)
         configure_renumber(e);

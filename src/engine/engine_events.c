@@ -61,9 +61,21 @@ void svi_publish_score(struct svi_engine *e, const struct svi_message *m, const 
     svi_publish(e, &event);
 }
 
+/* Which episode it is of. A novelty alert of before episodes were counted is published as it was. */
+static void alert_number(struct svi_engine *e, struct svi_alert_event *a) {
+    struct svi_episodes *n = &e->quality_stage.drift.episodes;
+    int64_t *own = a->measure ? &n->quality : &n->novelty;
+    if (strcmp(a->state, "open") == 0)
+        *own = ++n->count;
+    a->alert = *own;
+    if (!a->measure)
+        a->kind = e->quality_stage.on ? "novelty" : NULL;
+}
+
 void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r) {
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = e->event_ts};
     event.as.alert = r->event;
+    alert_number(e, &event.as.alert);
     svi_publish(e, &event);
 }
 
@@ -268,6 +280,8 @@ static void take_novelty(struct svi_engine *e) {
     of[SVI_COUNTER_ALERTS].count = s->alert.opened;
     of[SVI_COUNTER_ALERTS_SUPPRESSED].count = s->alert.suppressed;
     of[SVI_COUNTER_ALERT_OPEN].count = s->alert.open;
+    of[SVI_COUNTER_QUALITY_ALERTS].count = e->quality_stage.drift.opened;
+    of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.drift.open;
     of[SVI_COUNTER_NOVELTY_POINTS].count = h.points;
     of[SVI_COUNTER_NOVELTY_JOINED].count = h.joined;
     of[SVI_COUNTER_NOVELTY_REFUSED].count = s->refused;

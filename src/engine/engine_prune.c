@@ -50,6 +50,9 @@ static void engine_drop_features(struct svi_engine *e, const bool *features, svs
     if (svi_novelty_stage_end(&e->novelty, e->s.stream, "features were dropped", &report))
         svi_publish_alert(e, &report);
     svi_novelty_stage_reset(&e->novelty);
+    if (svi_drift_stage_end(&e->quality_stage.drift, e->s.stream, "features were dropped", &report))
+        svi_publish_alert(e, &report);
+    svi_drift_stage_prune(&e->quality_stage.drift);
 }
 
 /* Classes have other numbers from here on. */

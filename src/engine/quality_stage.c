@@ -12,6 +12,7 @@ static bool quality_has_classes(const struct svi_settings *s) {
 
 void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_settings *s) {
     q->on = !svi_settings_uncalibrated(s);
+    svi_drift_stage_configure(&q->drift, s);
     svi_quality_figures_level(q->figures, q->on ? s->interval : 0);
     if (!q->proba || strcmp(q->decision_cost, s->decision_cost) == 0)
         return;
@@ -34,6 +35,7 @@ static svs_code quality_new_probabilities(struct svi_quality_stage *q, const str
 
 svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_settings *s, svs_error *err) {
     q->task = (svs_task)s->task;
+    svi_drift_stage_new(&q->drift, s);
     q->figures = svi_quality_figures_new(q->task, svi_quality_window(s), (int)s->max_classes, err);
     if (!q->figures)
         return SVS_NO_MEMORY;
@@ -43,6 +45,7 @@ svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_set
 }
 
 void svi_quality_stage_free(struct svi_quality_stage *q) {
+    svi_drift_stage_free(&q->drift);
     svi_quality_figures_free(&q->figures);
     svi_calibrator_free(&q->calibrator[0]);
     svi_calibrator_free(&q->calibrator[1]);
@@ -54,6 +57,7 @@ void svi_quality_stage_free(struct svi_quality_stage *q) {
 }
 
 void svi_quality_stage_reset(struct svi_quality_stage *q) {
+    svi_drift_stage_reset(&q->drift);
     svi_quality_figures_reset(q->figures);
     q->proba_count = 0;
     if (!q->proba)
@@ -140,6 +144,7 @@ int svi_quality_stage_figures(const struct svi_quality_stage *q, struct svi_figu
 /* ---- archive */
 
 void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *q) {
+    svi_drift_stage_archive(a, &q->drift);
     svi_quality_figures_archive(a, q->figures);
     bool classes = q->proba != NULL;
     svi_archive_bool(a, "probabilities", &classes);
@@ -151,9 +156,9 @@ void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *
     svi_reliability_archive(a, q->reliability);
 }
 
-double svi_quality_stage_memory(const struct svi_settings *s) {
+double svi_quality_stage_memory(const struct svi_settings *s, int d) {
     const int classes = (int)s->max_classes;
-    const double figures = sizeof(struct svi_quality_stage) +
+    const double figures = sizeof(struct svi_quality_stage) + svi_drift_stage_memory(s, d) +
                            svi_quality_figures_memory((svs_task)s->task, svi_quality_window(s), classes);
     if (!quality_has_classes(s))
         return figures;

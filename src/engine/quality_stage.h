@@ -12,6 +12,7 @@
 
 #include "base/archive.h"
 #include "config/settings.h"
+#include "engine/drift_stage.h"
 #include "stats/calibrator.h"
 #include "stats/decision.h"
 #include "stats/quality_figures.h"
@@ -24,6 +25,7 @@
 struct svi_quality_stage {
     bool on;
     svs_task task;
+    struct svi_drift_stage drift; /* the quality alarm, and the numbers of alerts */
     svi_quality_figures *figures;
     bool ranged; /* the sample at hand has an interval, with these ends (svi_interval_around) */
     double ends[2];
@@ -90,6 +92,6 @@ void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served
 /* Between two samples; loading goes into one from svi_quality_stage_new. */
 void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *q);
 
-double svi_quality_stage_memory(const struct svi_settings *s); /* bytes at most */
+double svi_quality_stage_memory(const struct svi_settings *s, int d); /* bytes at most */
 
 #endif

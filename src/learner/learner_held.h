@@ -36,4 +36,9 @@ double svi_learner_leverage(svs_learner *l, const double *x);
  * Without a window: over all samples learned, by their weights and with forgetting as they have faded. */
 double svi_learner_mean(svs_learner *l, int feature);
 
+/* Removes the samples that came into the window before the last `last` ones, exactly, by one rebuild from
+ * what stays, but leaves `least` (at least 0) of those that it holds. Between two samples. Returns how many;
+ * 0 without a window. */
+int svi_learner_shrink(svs_learner *l, int64_t last, int64_t least);
+
 #endif

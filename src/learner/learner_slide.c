@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "learner/learner_held.h"
 #include "learner/learner_internal.h"
 
 /* Beyond this the addition of a sample leaves P with 6 digits less in its direction: rebuild. */
@@ -306,6 +307,23 @@ void svi_remove_slot(svs_learner *l, int32_t slot) {
     slide_mend(l, good);
     const bool corrected = svi_refine(l);
     l->version += trace || l->health.rebuilds > rebuilds || corrected;
+}
+
+int svi_learner_shrink(svs_learner *l, int64_t last, int64_t least) {
+    const int64_t from = l->window.pushed - last;
+    int removed = 0;
+    while (l->o.window && l->window.live > least && l->window.slots[l->window.first].number < from) {
+        if (l->window.slots[l->window.first].live) {
+            slide_release(l, l->window.first);
+            removed++;
+        }
+        svi_ring_pop(&l->window);
+    }
+    if (removed) {
+        svi_rebuild(l, false);
+        l->version++;
+    }
+    return removed;
 }
 
 static bool slide_expired(const struct svi_ring *r, double time, double seconds) {

@@ -1,5 +1,12 @@
+/* Lines for people: of novelty alerts, then of quality alerts.
+ *
+ * Numbers come first: as many digits as a person wants, and as many more as tell a value from what is usual.
+ * Then times, the parts of a line, and the lines. A line always fits: its end is kept free for, and features
+ * that find no more room are left out whole.
+ */
 #include "novelty/alert_text.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -147,6 +154,75 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) 
         at = alert_text_append(out, at, part, strlen(end));
     }
     return alert_text_append(out, at, end, 0);
+}
+
+/* ---- the line of a quality alert */
+
+/* 4.1 %, or the number itself of a regression. */
+static const char *quality_level_text(char out[NUMBER], double v, bool regress) {
+    char number[NUMBER];
+    if (regress)
+        return alert_text_number(out, v, 0, 2);
+    snprintf(out, NUMBER, "%.30s %%", alert_text_number(number, 100 * v, 0, 2));
+    return out;
+}
+
+/* 41230 -> 41,230 */
+static const char *quality_count_text(char out[NUMBER], int64_t n) {
+    char digits[NUMBER];
+    const int length = snprintf(digits, sizeof digits, "%" PRId64, n);
+    int at = 0;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = '\0';
+    return out;
+}
+
+static void quality_feature_text(char out[PART], const struct svi_quality_feature *f, const char *before) {
+    char name[NAME], from[NUMBER], to[NUMBER];
+    const double spread = fmax(f->deviation, fabs(f->after - f->before));
+    if (f->name)
+        svi_escape(name, sizeof name, f->name, strlen(f->name));
+    else
+        snprintf(name, sizeof name, "feature %d", f->column);
+    snprintf(out, PART, "%s%s %s -> %s", before, name, alert_text_number(from, f->before, spread, 2),
+             alert_text_number(to, f->after, spread, 2));
+}
+
+static void quality_end_text(char part[PART], const struct svi_quality_line *l, const char *figure) {
+    char lasted[NUMBER], now[NUMBER], before[NUMBER], worst[NUMBER], since[NUMBER];
+    snprintf(part, PART, "%s after %s: %s %s, before %s, worst %s, since %s",
+             l->adapted ? "stays as it is" : "back to normal",
+             alert_text_duration(lasted, l->time - l->since), figure,
+             quality_level_text(now, l->after, l->regress), quality_level_text(before, l->before, l->regress),
+             quality_level_text(worst, l->worst, l->regress), alert_text_moment(since, l->since, l->time));
+}
+
+size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *l) {
+    char name[NAME], part[PART], before[NUMBER], after[NUMBER], since[NUMBER], count[NUMBER];
+    const char *figure = l->regress ? "rmse" : "errors";
+    svi_escape(name, sizeof name, l->stream, strlen(l->stream));
+    size_t at = alert_text_append(out, 0, name, 0);
+    at = alert_text_append(out, at, " quality", 0);
+    if (l->state == SVI_ALERT_CLOSE) {
+        quality_end_text(part, l, figure);
+        at = alert_text_append(out, at, " ", 0);
+        return alert_text_append(out, at, part, 0);
+    }
+    snprintf(part, PART, "%s: %s %s -> %s since %s (after sample %s)",
+             l->state == SVI_ALERT_UPDATE ? " worse" : "", figure,
+             quality_level_text(before, l->before, l->regress),
+             quality_level_text(after, l->after, l->regress), alert_text_moment(since, l->since, l->time),
+             quality_count_text(count, l->number));
+    at = alert_text_append(out, at, part, 0);
+    for (int i = 0; i < l->count && i < SVI_ALERT_TOP; i++) {
+        quality_feature_text(part, &l->top[i], i > 0 ? ", " : "; moved most: ");
+        at = alert_text_append(out, at, part, 0);
+    }
+    return at;
 }
 
 /* ---- what is usual */

@@ -43,6 +43,33 @@ struct svi_alert_line {
  * length. */
 size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *line);
 
+/* A quality alert as such a line:
+ *
+ *     pump1 quality: errors 4.1 % -> 17 % since 10:42 UTC (after sample 41,230); moved most: vibration 0.9
+ * -> 1.4 pump1 quality worse: errors 4.1 % -> 31 % since 10:42 UTC (after sample 41,230) pump1 quality back
+ * to normal after 12 min: errors 4.3 %, before 4.1 %, worst 17 %, since 10:42 UTC pump1 quality stays as it
+ * is after 3 h 0 min: errors 16 %, before 4.1 %, worst 17 %, since 10:42 UTC
+ *
+ * of a regression "rmse 0.41 -> 1.7". */
+struct svi_quality_feature {
+    const char *name; /* as in svi_alert_feature */
+    int column;
+    double before, after, deviation; /* means; 0 = not known */
+};
+
+struct svi_quality_line {
+    enum svi_alert_change state;
+    bool regress, adapted; /* it closes because the stream has settled at the new level */
+    const char *stream;
+    double before, after, worst;           /* shares of wrong ones; rmse */
+    double since, time;                    /* seconds */
+    int64_t number;                        /* of the last sample before the change */
+    const struct svi_quality_feature *top; /* most telling first; all but the first three are ignored */
+    int count;
+};
+
+size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *line);
+
 /* The 5 % and the 95 % quantile (nearest rank) of n values, none NaN, which change places. With n < 1 both
  * are NaN. About 10 n steps. */
 void svi_usual_range(double *values, int n, double *low, double *high);

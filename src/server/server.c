@@ -629,6 +629,8 @@ static void write_summary(const struct server *p) {
             svi_engine_errors(p->engine), reasons[0] ? " (" : "", reasons, reasons[0] ? ")" : "");
     if (s->novelty != SVI_NOVELTY_NONE)
         fprintf(to, "alerts %.0f\n", svi_figure_value(f, count, "alerts"));
+    if (svi_figure_value(f, count, "quality_alerts") > 0)
+        fprintf(to, "quality alerts %.0f\n", svi_figure_value(f, count, "quality_alerts"));
     if (suppressed > 0 && p->rows && !s->ts[0]) /* the whole file takes less than the cooldown */
         fprintf(
             to,

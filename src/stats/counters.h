@@ -39,6 +39,8 @@
     X(ALERTS_SUPPRESSED, alerts_suppressed, COUNT, "samples",                                                \
       "that alert.cooldown kept from opening an alert")                                                      \
     X(ALERT_OPEN, alert_open, COUNT, "alerts", "open now: 0 or 1")                                           \
+    X(QUALITY_ALERTS, quality_alerts, COUNT, "alerts", "of quality, opened so far")                          \
+    X(QUALITY_ALERT_OPEN, quality_alert_open, COUNT, "alerts", "of quality, open now: 0 or 1")               \
     X(NOVELTY_POINTS, novelty_points, COUNT, "samples", "in the active set of the novelty model now")        \
     X(NOVELTY_JOINED, novelty_joined, COUNT, "samples", "that joined the active set so far")                 \
     X(NOVELTY_REFUSED, novelty_refused, COUNT, "samples",                                                    \

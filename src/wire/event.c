@@ -172,19 +172,30 @@ static void put_contribution(struct svi_pack *p, const struct svi_contribution *
 }
 
 static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
-    put_common(p, e, 9);
-    svi_put_text(p, "state", e->as.alert.state);
-    svi_put_value(p, "id", e->as.alert.id);
-    svi_put_real(p, "novelty", e->as.alert.novelty);
-    svi_put_real(p, "membership", e->as.alert.membership);
-    svi_put_real(p, "p", e->as.alert.p);
-    svi_put_real(p, "grade", e->as.alert.grade);
-    svi_put_real(p, "since", e->as.alert.since);
+    const struct svi_alert_event *a = &e->as.alert;
+    put_common(p, e, 5 + (a->kind ? 2 : 0) + (a->measure ? 3 : 4));
+    if (a->kind) {
+        svi_put_text(p, "kind", a->kind);
+        svi_put_int(p, "alert", a->alert);
+    }
+    svi_put_text(p, "state", a->state);
+    svi_put_value(p, "id", a->id);
+    if (a->measure) {
+        svi_put_text(p, "measure", a->measure);
+        svi_put_real(p, "before", a->before);
+        svi_put_real(p, "after", a->after);
+    } else {
+        svi_put_real(p, "novelty", a->novelty);
+        svi_put_real(p, "membership", a->membership);
+        svi_put_real(p, "p", a->p);
+        svi_put_real(p, "grade", a->grade);
+    }
+    svi_put_real(p, "since", a->since);
     svi_pack_key(p, "top");
-    svi_pack_array(p, (size_t)e->as.alert.count);
-    for (int i = 0; i < e->as.alert.count; i++)
-        put_contribution(p, &e->as.alert.top[i]);
-    svi_put_text(p, "text", e->as.alert.text);
+    svi_pack_array(p, (size_t)a->count);
+    for (int i = 0; i < a->count; i++)
+        put_contribution(p, &a->top[i]);
+    svi_put_text(p, "text", a->text);
 }
 
 static void put_stats_event(struct svi_pack *p, const struct svi_event *e) {

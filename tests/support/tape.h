@@ -32,6 +32,9 @@ struct row {
 
 /* One alert event. */
 struct told {
+    const char *kind, *measure; /* NULL: none */
+    int64_t alert;
+    double before, after;
     const char *state;
     int at; /* number of its sample among the scores */
     double ts, novelty, membership, p, grade, since;
@@ -58,7 +61,12 @@ static inline void tape_alert(struct tape *t, const struct svi_event *e) {
     struct told *a = &t->told[t->count[SVI_TOPIC_ALERT]];
     assert_true(t->count[SVI_TOPIC_ALERT] < ALERTS_MAX);
     assert_in_range(e->as.alert.count, 0, CONTRIBUTORS);
-    *a = (struct told){.state = e->as.alert.state,
+    *a = (struct told){.kind = e->as.alert.kind,
+                       .measure = e->as.alert.measure,
+                       .alert = e->as.alert.alert,
+                       .before = e->as.alert.before,
+                       .after = e->as.alert.after,
+                       .state = e->as.alert.state,
                        .at = t->count[SVI_TOPIC_SCORE] - 1,
                        .ts = e->ts,
                        .novelty = e->as.alert.novelty,

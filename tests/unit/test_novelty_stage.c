@@ -229,8 +229,9 @@ static void test_opens_and_closes_by_p(void **unused) {
 /* What the classifier says is the same with novelty and without. */
 static void test_classifier_is_left_alone(void **unused) {
     (void)unused;
-    static const char *const with[] = {"method", "alsvm", "publish.every", "50", NULL};
-    static const char *const without[] = {"method", "alsvm", "publish.every", "50", "novelty", "none", NULL};
+    static const char *const with[] = {"method", "alsvm", "publish.every", "50", "drift.rate", "0", NULL};
+    static const char *const without[] = {"method", "alsvm",   "publish.every", "50", "drift.rate",
+                                          "0",      "novelty", "none",          NULL};
     const int rows = quick() ? 1000 : 3000;
     struct tape a, b;
     tape_open(&a, alone, with);

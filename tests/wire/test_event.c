@@ -216,6 +216,21 @@ static void test_alert(void **state) {
     assert_int_equal(oracle_get(second, "usual")->via.array.ptr[0].type, MSGPACK_OBJECT_NIL);
     assert_true(oracle_get(second, "adds")->via.f64 == -0.25);
     msgpack_unpacked_destroy(&u);
+    e.as.alert.kind = "novelty";
+    e.as.alert.alert = 12;
+    map = encode(&e, &b, &u);
+    assert_keys(map, "v stream epoch seq ts kind alert state id novelty membership p grade since top text");
+    assert_int_equal(oracle_get(map, "alert")->via.i64, 12);
+    msgpack_unpacked_destroy(&u);
+    e.as.alert.kind = "quality";
+    e.as.alert.measure = "rmse";
+    e.as.alert.before = 0.4;
+    e.as.alert.after = NAN;
+    map = encode(&e, &b, &u);
+    assert_keys(map, "v stream epoch seq ts kind alert state id measure before after since top text");
+    assert_true(oracle_get(map, "before")->via.f64 == 0.4);
+    assert_memory_equal(oracle_get(map, "measure")->via.str.ptr, "rmse", 4);
+    msgpack_unpacked_destroy(&u);
     svi_bytes_clear(&b);
 }
 

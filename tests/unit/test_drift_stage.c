@@ -1,0 +1,320 @@
+/* The quality alarm as the engine's surroundings see it: what an alert says, when it closes, its episode,
+ * what drift.action does; and that frames, archives and replays change no byte. */
+#include "support/tape.h"
+#include "store/checkpoint_file.h"
+#include "support/quick.h"
+
+#define TURN 2000 /* the labels change places from this sample on */
+
+static const char *const names[] = {"temp", "vibration", "flow"};
+
+static const char *const settings[] = {"stream", "pump1", "novelty", "none", "window", "500", NULL};
+
+/* Two classes by vibration; from TURN on by its opposite, and flow has moved. */
+static void swapped(int i, struct row *r) {
+    tape_pump(i, r);
+    r->names = names;
+    r->y = (r->x[1] > 1.1) == (i < TURN);
+    if (i % 25 == 3)
+        r->y = !r->y;
+    if (i >= TURN)
+        r->x[2] += 2;
+}
+
+static void check_numbers(const struct tape *t) {
+    int64_t opened = 0, open = 0;
+    for (int i = 0; i < t->count[SVI_TOPIC_ALERT]; i++) {
+        const struct told *a = &t->told[i];
+        assert_string_equal(a->kind, "quality");
+        assert_true(strcmp(a->state, "open") == 0 ? open == 0 && a->alert == ++opened
+                                                  : open > 0 && a->alert == opened);
+        open = strcmp(a->state, "close") == 0 ? 0 : a->alert;
+    }
+}
+
+static void an_alert_tells_what_happened(void **state) {
+    (void)state;
+    struct tape t;
+    tape_open(&t, settings, NULL);
+    tape_feed(&t, swapped, 0, TURN, 16);
+    assert_int_equal(t.count[SVI_TOPIC_ALERT], 0);
+    tape_feed(&t, swapped, TURN, 2 * TURN, 16);
+    assert_true(t.count[SVI_TOPIC_ALERT] >= 2);
+    const struct told *a = t.told, *last = &t.told[t.count[SVI_TOPIC_ALERT] - 1];
+    check_numbers(&t);
+    assert_string_equal(a->state, "open");
+    assert_in_range(a->at, TURN, TURN + 15);
+    assert_string_equal(a->measure, "error");
+    assert_true(a->before > 0.02 && a->before < 0.12 && a->after > 0.5 && a->after <= 1);
+    assert_float_equal(a->since, START + TURN, 6);
+    assert_true(a->ts == START + a->at);
+    assert_true(a->count >= 1 && a->count <= CONTRIBUTORS);
+    assert_string_equal(a->name[0], "flow");
+    assert_float_equal(a->top[0].value, 7, 1);
+    assert_float_equal(a->top[0].low, 5 - 0.82, 0.1);
+    assert_float_equal(a->top[0].high, 5 + 0.82, 0.1);
+    assert_true(a->top[0].adds > 2);
+    assert_memory_equal(a->text, "pump1 quality: errors ", 22);
+    assert_non_null(strstr(a->text, " % since 22:46 UTC (after sample 2,0"));
+    if (getenv("SVMSTREAM_STUDY"))
+        for (int i = 0; i < t.count[SVI_TOPIC_ALERT]; i++)
+            printf("%s\n", t.told[i].text);
+    assert_non_null(strstr(a->text, "; moved most: flow 5"));
+    assert_string_equal(last->state, "close");
+    assert_true(last->after < 0.3 && last->since == a->since);
+    assert_memory_equal(last->text, "pump1 quality back to normal after ", 35);
+    assert_true(tape_stat(&t, "quality_alerts") == 1 && tape_stat(&t, "quality_alert_open") == 0);
+    assert_true(tape_stat(&t, "alerts") == 0);
+    tape_close(&t);
+}
+
+/* The errors of a regression: rmse. */
+static void a_regression_has_rmse(void **state) {
+    (void)state;
+    struct tape t;
+    tape_open(&t, settings, (const char *const[]){"task", "regress", NULL});
+    tape_feed(&t, swapped, 0, 2 * TURN, 16);
+    assert_true(t.count[SVI_TOPIC_ALERT] >= 2);
+    const struct told *a = t.told;
+    check_numbers(&t);
+    assert_string_equal(a->state, "open");
+    assert_in_range(a->at, TURN, TURN + 40);
+    assert_string_equal(a->measure, "rmse");
+    assert_true(a->before > 0.2 && a->before < 0.45 && a->after > 1.5 * a->before);
+    assert_memory_equal(a->text, "pump1 quality: rmse 0.", 22);
+    tape_close(&t);
+}
+
+static void off_is_off(void **state) {
+    (void)state;
+    struct tape t;
+    tape_open(&t, settings, (const char *const[]){"drift.rate", "0", NULL});
+    tape_feed(&t, swapped, 0, TURN + 500, 16);
+    assert_int_equal(t.count[SVI_TOPIC_ALERT], 0);
+    struct svi_settings live = t.s;
+    live.drift_rate = 1e-4;
+    svi_engine_configure(t.e, &live);
+    tape_feed(&t, swapped, 0, TURN + 100, 16); /* back to the first concept, and again */
+    assert_true(t.count[SVI_TOPIC_ALERT] >= 1 && tape_stat(&t, "quality_alert_open") == 1);
+    live.drift_rate = 0;
+    svi_engine_configure(t.e, &live);
+    const struct told *last = &t.told[t.count[SVI_TOPIC_ALERT] - 1];
+    assert_string_equal(last->state, "close");
+    assert_string_equal(last->text, "pump1 quality alert ended: drift.rate is 0");
+    assert_true(tape_stat(&t, "quality_alert_open") == 0);
+    tape_close(&t);
+}
+
+static void reset_closes(void **state) {
+    (void)state;
+    struct tape t;
+    tape_open(&t, settings, NULL);
+    tape_feed(&t, swapped, 0, TURN + 30, 10);
+    assert_int_equal(t.count[SVI_TOPIC_ALERT], 1);
+    svi_engine_reset(t.e);
+    assert_int_equal(t.count[SVI_TOPIC_ALERT], 2);
+    assert_string_equal(t.told[1].state, "close");
+    assert_string_equal(t.told[1].text, "pump1 quality alert ended: the stream was reset");
+    check_numbers(&t);
+    tape_close(&t);
+}
+
+/* Novelty and quality share the numbers of their episodes. */
+static void episodes_have_numbers(void **state) {
+    (void)state;
+    struct tape t;
+    int64_t last = 0, of[2] = {0};
+    tape_open(&t, settings,
+              (const char *const[]){"novelty", "fosvm1", "novelty.calibration", "200", "novelty.warmup",
+                                    "200", "alert.cooldown", "0", "alert.p", "0.01", NULL});
+    tape_feed(&t, swapped, 0, TURN + 1000, 16);
+    bool both[2] = {false};
+    for (int i = 0; i < t.count[SVI_TOPIC_ALERT]; i++) {
+        const struct told *a = &t.told[i];
+        const bool quality = strcmp(a->kind, "quality") == 0;
+        assert_true(quality || strcmp(a->kind, "novelty") == 0);
+        if (strcmp(a->state, "open") == 0)
+            assert_int_equal(of[quality] = a->alert, ++last);
+        assert_int_equal(a->alert, of[quality]);
+        both[quality] = true;
+    }
+    assert_true(both[0] && both[1]);
+    tape_close(&t);
+}
+
+/* ---- what is done about it */
+
+static double errors_after(const char *action, int64_t *held) {
+    struct tape t;
+    tape_open(&t, settings, (const char *const[]){"drift.action", action, "window", "1500", NULL});
+    tape_feed(&t, swapped, 0, TURN, 50);
+    const struct svi_figure *f = tape_figure(&t, "accuracy");
+    const double before = f->as.number * TURN;
+    tape_feed(&t, swapped, TURN, TURN + 1000, 50);
+    *held = (int64_t)tape_stat(&t, "held");
+    const double right = tape_stat(&t, "accuracy") * (TURN + 1000) - before;
+    assert_true(tape_stat(&t, "quality_alerts") >= 1);
+    tape_close(&t);
+    return 1 - right / 1000;
+}
+
+static void shrink_leaves_what_came_after(void **state) {
+    (void)state;
+    int64_t held, shrunk;
+    const double none = errors_after("none", &held), shrink = errors_after("shrink", &shrunk);
+    assert_int_equal(held, 1500);
+    assert_in_range(shrunk, 900, 1040);
+    assert_true(shrink < 0.12 && none > 2 * shrink);
+}
+
+/* The model is that of the samples that are left. */
+static void shrink_is_exact(void **state) {
+    (void)state;
+    struct tape t;
+    double difference;
+    tape_open(&t, settings, (const char *const[]){"drift.action", "shrink", NULL});
+    tape_feed(&t, swapped, 0, TURN + 100, 10);
+    assert_in_range((int)tape_stat(&t, "held"), 100, 140);
+    assert_int_equal(svi_engine_verify(t.e, &difference, NULL), SVS_OK);
+    assert_true(difference < 1e-9);
+    tape_close(&t);
+}
+
+static void refit_begins_one(void **state) {
+    (void)state;
+    struct tape t;
+    tape_open(&t, settings,
+              (const char *const[]){"drift.action", "refit", "refit", "auto", "refit.every", "1000000", NULL});
+    tape_feed(&t, swapped, 0, TURN, 10);
+    svi_engine_refit_here(t.e);
+    assert_true(tape_stat(&t, "refits") == 0);
+    tape_feed(&t, swapped, TURN, TURN + 100, 10);
+    svi_engine_refit_here(t.e);
+    assert_true(tape_stat(&t, "refits") == 1);
+    tape_close(&t);
+}
+
+/* ---- bytes */
+
+/* Labels that come at once, late or never. */
+static void late(int i, struct row *r) {
+    if (i % 2) {
+        swapped(i - 1, r);
+        const int y = r->y;
+        *r = (struct row){.op = "label", .id = i - 1, .y = y, .ts = r->ts};
+        return;
+    }
+    swapped(i, r);
+    r->id = i;
+    r->y = -1;
+}
+
+static void open_all(struct tape *t) {
+    tape_open(t, settings, (const char *const[]){"drift.action", "shrink", NULL});
+}
+
+static void frames_change_no_byte(void **state) {
+    (void)state;
+    tape_draw *const draws[] = {swapped, late};
+    for (int k = 0; k < 2; k++) {
+        struct tape one, t;
+        open_all(&one);
+        tape_feed(&one, draws[k], 0, TURN + 400, 1);
+        assert_true(one.count[SVI_TOPIC_ALERT] >= 1);
+        for (int batch = 7; batch < 400; batch *= 19) {
+            open_all(&t);
+            tape_feed(&t, draws[k], 0, TURN + 400, batch);
+            assert_int_equal(t.deeds.size, one.deeds.size);
+            assert_memory_equal(t.deeds.data, one.deeds.data, one.deeds.size);
+            tape_close(&t);
+        }
+        tape_close(&one);
+    }
+}
+
+/* A checkpoint at any moment goes on as the whole run does: the same alerts, and the same fingerprint. */
+static void goes_on_from_a_checkpoint(void **state) {
+    (void)state;
+    static const int stops[] = {100, TURN - 3, TURN + 6, TURN + 40, TURN + 300};
+    char whole[SVI_HASH_TEXT], part[SVI_HASH_TEXT];
+    for (size_t k = 0; k < sizeof stops / sizeof *stops; k++) {
+        struct tape a, b;
+        struct svi_checkpoint c = {0};
+        svs_error err;
+        open_all(&a);
+        tape_feed(&a, swapped, 0, stops[k], 10);
+        assert_int_equal(svi_engine_save(a.e, &c, &err), SVS_OK);
+        open_all(&b);
+        assert_int_equal(svi_engine_load(b.e, &c, &err), SVS_OK);
+        for (int topic = 0; topic < SVI_TOPIC_COUNT; topic++)
+            b.count[topic] = a.count[topic];
+        const size_t said = a.deeds.size;
+        tape_feed(&a, swapped, stops[k], TURN + 600, 10);
+        tape_feed(&b, swapped, stops[k], TURN + 600, 10);
+        assert_int_equal(a.deeds.size - said, b.deeds.size);
+        assert_memory_equal(a.deeds.data + said, b.deeds.data, b.deeds.size);
+        assert_int_equal(svi_engine_hash(a.e, whole, &err), SVS_OK);
+        assert_int_equal(svi_engine_hash(b.e, part, &err), SVS_OK);
+        assert_string_equal(whole, part);
+        svi_checkpoint_clear(&c);
+        tape_close(&a);
+        tape_close(&b);
+    }
+}
+
+/* What was recorded before there were quality alarms: none, and alerts of novelty without kind and number. */
+static void old_records_have_none(void **state) {
+    (void)state;
+    struct tape t;
+    tape_open(&t, settings,
+              (const char *const[]){"novelty", "fosvm1", "novelty.calibration", "200", "novelty.warmup",
+                                    "200", "alert.cooldown", "0", "alert.p", "0.01", NULL});
+    struct svi_settings s = t.s;
+    svs_error err;
+    svi_engine_free(&t.e);
+    s.interval = -1;
+    assert_non_null(t.e = svi_engine_new(&s, 77, tape_sink, &t, &err));
+    tape_feed(&t, swapped, 0, TURN + 300, 16);
+    assert_true(t.count[SVI_TOPIC_ALERT] > 0);
+    int opened = 0;
+    for (int i = 0; i < t.count[SVI_TOPIC_ALERT]; i++) {
+        assert_null(t.told[i].kind);
+        opened += strcmp(t.told[i].state, "open") == 0;
+    }
+    struct svi_checkpoint c = {0};
+    assert_int_equal(svi_engine_save(t.e, &c, &err), SVS_OK);
+    assert_null(svi_checkpoint_find(&c, "quality"));
+    const int before = t.count[SVI_TOPIC_ALERT];
+    svi_engine *later = svi_engine_new(&s, 77, tape_sink, &t, &err);
+    assert_int_equal(svi_engine_load(later, &c, &err), SVS_OK);
+    svi_engine_free(&t.e);
+    t.e = later;
+    s.interval = 0.9;
+    svi_engine_configure(t.e, &s); /* started again */
+    tape_feed(&t, swapped, 0, TURN + 300, 16);
+    assert_true(t.count[SVI_TOPIC_ALERT] > before);
+    for (int i = before; i < t.count[SVI_TOPIC_ALERT]; i++) {
+        assert_non_null(t.told[i].kind);
+        if (strcmp(t.told[i].state, "open") == 0)
+            assert_int_equal(t.told[i].alert, ++opened);
+    }
+    svi_checkpoint_clear(&c);
+    tape_close(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_alert_tells_what_happened),
+        cmocka_unit_test(a_regression_has_rmse),
+        cmocka_unit_test(off_is_off),
+        cmocka_unit_test(reset_closes),
+        cmocka_unit_test(episodes_have_numbers),
+        cmocka_unit_test(shrink_leaves_what_came_after),
+        cmocka_unit_test(shrink_is_exact),
+        cmocka_unit_test(refit_begins_one),
+        cmocka_unit_test(frames_change_no_byte),
+        cmocka_unit_test(goes_on_from_a_checkpoint),
+        cmocka_unit_test(old_records_have_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
