@@ -71,10 +71,17 @@ svi_engine *svi_engine_then(const svi_engine *e, const struct svi_checkpoint *c,
 
 /* No alert is open after it: those of then have ended since, or end now. What is counted goes on. */
 static void end_alerts(struct svi_engine *e, struct svi_engine *then) {
+    static const char why[] = "the stream went back to an older state";
     struct svi_alert_report report;
     struct svi_alert *alert = &then->novelty.alert;
-    if (svi_novelty_stage_end(&e->novelty, e->s.stream, "the stream went back to an older state", &report))
+    struct svi_drift_stage *drift = &then->quality_stage.drift;
+    if (svi_novelty_stage_end(&e->novelty, e->s.stream, why, &report))
         svi_publish_alert(e, &report);
+    if (svi_drift_stage_end(&e->quality_stage.drift, e->s.stream, why, &report))
+        svi_publish_alert(e, &report);
+    drift->open = false;
+    drift->opened = e->quality_stage.drift.opened;
+    drift->episodes = e->quality_stage.drift.episodes;
     alert->open = false;
     alert->lasted = 0;
     alert->closed = fmax(alert->closed, e->novelty.alert.closed);

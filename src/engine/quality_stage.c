@@ -44,6 +44,30 @@ svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_set
     return code;
 }
 
+svs_code svi_quality_window_make(struct svi_quality_window *w, const struct svi_settings *s, svs_error *err) {
+    const int64_t window = svi_quality_window(s);
+    w->figures = svi_quality_figures_new((svs_task)s->task, window, (int)s->max_classes, err);
+    if (w->figures && quality_has_classes(s))
+        w->reliability = svi_reliability_new(window, err);
+    return w->figures && (w->reliability || !quality_has_classes(s)) ? SVS_OK : SVS_NO_MEMORY;
+}
+
+void svi_quality_window_clear(struct svi_quality_window *w) {
+    svi_quality_figures_free(&w->figures);
+    svi_reliability_free(&w->reliability);
+}
+
+void svi_quality_stage_take_window(struct svi_quality_stage *q, struct svi_quality_window *w) {
+    const struct svi_quality_window before = {q->figures, q->reliability};
+    svi_quality_figures_take_over(w->figures, q->figures);
+    q->figures = w->figures;
+    if (q->reliability) {
+        svi_reliability_take_over(w->reliability, q->reliability);
+        q->reliability = w->reliability;
+    }
+    *w = before;
+}
+
 void svi_quality_stage_free(struct svi_quality_stage *q) {
     svi_drift_stage_free(&q->drift);
     svi_quality_figures_free(&q->figures);

@@ -50,6 +50,16 @@ svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_set
 void svi_quality_stage_free(struct svi_quality_stage *q);
 void svi_quality_stage_reset(struct svi_quality_stage *q); /* as new */
 
+/* Another window: what can fail is made first, the change itself cannot. Figures of the window begin again,
+ * all else goes on. Zero-initialised is empty. SVS_NO_MEMORY. */
+struct svi_quality_window {
+    svi_quality_figures *figures;
+    svi_reliability *reliability; /* NULL: the stage has none */
+};
+svs_code svi_quality_window_make(struct svi_quality_window *w, const struct svi_settings *s, svs_error *err);
+void svi_quality_window_clear(struct svi_quality_window *w);
+void svi_quality_stage_take_window(struct svi_quality_stage *q, struct svi_quality_window *w);
+
 /* Settings of now. */
 void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_settings *s);
 

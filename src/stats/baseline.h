@@ -17,6 +17,10 @@ svi_baseline *svi_baseline_new(svs_task task, int64_t window, svs_error *err);
 void svi_baseline_free(svi_baseline **b);
 void svi_baseline_reset(svi_baseline *b);
 
+/* What `of` counts over all goes on in *b, a new one with another window, whose figures begin again. `of` is
+ * only to be freed then. */
+void svi_baseline_take_over(svi_baseline *b, const svi_baseline *of);
+
 void svi_baseline_class(svi_baseline *b, int truth, int predicted);
 void svi_baseline_value(svi_baseline *b, double truth, double predicted);
 

@@ -175,6 +175,15 @@ void svi_interval_reset(svi_interval *v) {
     v->covered = covered;
 }
 
+void svi_interval_take_over(svi_interval *v, const svi_interval *of) {
+    const int64_t window = v->window;
+    uint8_t *const covered = v->covered;
+    *v = *of;
+    v->window = window;
+    v->covered = covered;
+    v->slot = v->filled = v->judged_window = v->inside_window = 0;
+}
+
 /* Those that are too many now leave, the oldest first; ranks and tails are those of now. */
 static void interval_settle(svi_interval *v) {
     const int most = v->level > 0 ? interval_most(v) : 0;

@@ -56,6 +56,15 @@ void svi_reliability_reset(svi_reliability *r) {
     *r = (svi_reliability){.window = r->window, .ring = ring};
 }
 
+void svi_reliability_take_over(svi_reliability *r, const svi_reliability *of) {
+    const svi_reliability made = *r;
+    *r = *of;
+    r->window = made.window;
+    r->ring = made.ring;
+    r->slot = r->filled = 0;
+    r->recent = (struct totals){0};
+}
+
 static int reliability_bin(double p) {
     const int bin = (int)(p * BINS);
     return bin < BINS ? bin : BINS - 1;

@@ -25,6 +25,10 @@ svi_reliability *svi_reliability_new(int64_t window, svs_error *err);
 void svi_reliability_free(svi_reliability **r);
 void svi_reliability_reset(svi_reliability *r);
 
+/* What `of` counts over all goes on in *r, a new one with another window, whose figures begin again. `of` is
+ * only to be freed then. */
+void svi_reliability_take_over(svi_reliability *r, const svi_reliability *of);
+
 /* proba: of class_count >= 2 classes; truth >= class_count: it had none. */
 void svi_reliability_add(svi_reliability *r, const double *proba, int class_count, int truth);
 

@@ -315,20 +315,40 @@ static void test_novelty(void **unused) {
 }
 
 /* The figures of all go on, those of the window begin again only if it is another. */
-static void test_figures(void **unused) {
-    (void)unused;
+/* Those of all go on, and those of the window, with `.w`, begin again with another window alone. */
+static void figures_go_on(const char *task, const char *const *names) {
     struct speaker f;
     uint64_t random = 2;
-    speaker_open(&f, small);
+    double all[8], recent[8];
+    char window[64];
+    speaker_open(&f, (const char *const[]){"window", "100", "publish.seconds", "0", "refit", "none",
+                                           "novelty", "none", "task", task, NULL});
     feed(&f, &random, 0, 300, false);
-    const double all = stat(&f, "accuracy"), recent = stat(&f, "accuracy.w");
-    set(&f, "{'C': 5}");
-    assert_true(stat(&f, "accuracy") == all && stat(&f, "accuracy.w") == recent);
-    set(&f, "{'window': 50}");
-    assert_true(stat(&f, "accuracy") == all && isnan(stat(&f, "accuracy.w")));
-    feed(&f, &random, 300, 60, false);
-    assert_false(isnan(stat(&f, "accuracy.w")));
+    for (int pass = 0; pass < 3; pass++) {
+        for (int i = 0; names[i]; i++) {
+            snprintf(window, sizeof window, "%s.w", names[i]);
+            all[i] = stat(&f, names[i]);
+            recent[i] = stat(&f, window);
+            if (isnan(all[i]) || isnan(recent[i]))
+                fail_msg("%s is not known", names[i]);
+        }
+        set(&f, pass == 0 ? "{'C': 5}" : pass == 1 ? "{'window': 50}" : "{'window': 400}");
+        for (int i = 0; names[i]; i++) {
+            snprintf(window, sizeof window, "%s.w", names[i]);
+            if (stat(&f, names[i]) != all[i] ||
+                !(pass > 0 ? isnan(stat(&f, window)) : stat(&f, window) == recent[i]))
+                fail_msg("%s after change %d", names[i], pass);
+        }
+        goes_on_when_loaded(&f, random, 300 + 200 * pass);
+    }
     speaker_close(&f);
+}
+
+static void test_figures(void **unused) {
+    (void)unused;
+    figures_go_on("classify", (const char *const[]){"accuracy", "logloss", "brier", "ece",
+                                                    "balanced_accuracy", "accuracy_same", "ap", NULL});
+    figures_go_on("regress", (const char *const[]){"rmse", "rmse_same", "rmse_mean", "coverage", NULL});
 }
 
 /* A value that a held sample has keeps its column, one that none has gives it up. */
