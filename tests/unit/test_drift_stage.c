@@ -93,11 +93,11 @@ static void off_is_off(void **state) {
     assert_int_equal(t.count[SVI_TOPIC_ALERT], 0);
     struct svi_settings live = t.s;
     live.drift_rate = 1e-4;
-    svi_engine_configure(t.e, &live);
+    assert_int_equal(svi_engine_configure(t.e, &live, 0, NULL, NULL), SVS_OK);
     tape_feed(&t, swapped, 0, TURN + 100, 16); /* back to the first concept, and again */
     assert_true(t.count[SVI_TOPIC_ALERT] >= 1 && tape_stat(&t, "quality_alert_open") == 1);
     live.drift_rate = 0;
-    svi_engine_configure(t.e, &live);
+    assert_int_equal(svi_engine_configure(t.e, &live, 0, NULL, NULL), SVS_OK);
     const struct told *last = &t.told[t.count[SVI_TOPIC_ALERT] - 1];
     assert_string_equal(last->state, "close");
     assert_string_equal(last->text, "pump1 quality alert ended: drift.rate is 0");
@@ -290,7 +290,7 @@ static void old_records_have_none(void **state) {
     svi_engine_free(&t.e);
     t.e = later;
     s.interval = 0.9;
-    svi_engine_configure(t.e, &s); /* started again */
+    assert_int_equal(svi_engine_configure(t.e, &s, 0, NULL, NULL), SVS_OK); /* started again */
     tape_feed(&t, swapped, 0, TURN + 300, 16);
     assert_true(t.count[SVI_TOPIC_ALERT] > before);
     for (int i = before; i < t.count[SVI_TOPIC_ALERT]; i++) {

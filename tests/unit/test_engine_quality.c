@@ -97,7 +97,7 @@ static void test_none_of_it_before(void **unused) {
     struct speaker f;
     speaker_open(&f, plain);
     f.s.interval = -1;
-    svi_engine_configure(f.e, &f.s);
+    assert_int_equal(svi_engine_configure(f.e, &f.s, 0, NULL, NULL), SVS_OK);
     for (int i = 0; i < 50; i++)
         say(&f, "{'x': [%d], 'y': %d}", i % 5, i % 2);
     json_t *reply = ask(&f, "{'op': 'status'}");
@@ -108,7 +108,7 @@ static void test_none_of_it_before(void **unused) {
     assert_int_equal(svi_engine_save(f.e, &c, NULL), SVS_OK);
     assert_null(svi_checkpoint_find(&c, "quality"));
     f.s.interval = 0.9;
-    svi_engine_configure(f.e, &f.s);
+    assert_int_equal(svi_engine_configure(f.e, &f.s, 0, NULL, NULL), SVS_OK);
     say(&f, "{'x': [1], 'y': 1}");
     reply = ask(&f, "{'op': 'status'}");
     assert_true(number(json_array_get(json_object_get(reply, "by_class"), 0), "support") == 25);
@@ -194,7 +194,7 @@ static void test_interval_of_replies(void **unused) {
     say(&f, "{'x': [3, 1], 'y': 4}"); /* with one, it is that of before it is learned */
     const double low = end_of(f.last[SVI_TOPIC_SCORE], 0);
     f.s.interval = 0;
-    svi_engine_configure(f.e, &f.s);
+    assert_int_equal(svi_engine_configure(f.e, &f.s, 0, NULL, NULL), SVS_OK);
     say(&f, "{'x': [3, 1]}");
     assert_null(json_object_get(f.last[SVI_TOPIC_SCORE], "interval"));
     assert_false(isnan(low));

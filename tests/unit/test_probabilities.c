@@ -261,7 +261,7 @@ static void what_is_recorded_has_none(void **unused) {
     svi_engine_save(f.e, &c, NULL);
     assert_null(svi_checkpoint_find(&c, "quality"));
     svi_checkpoint_clear(&c);
-    svi_engine_configure(f.e, &f.s); /* a restart */
+    assert_int_equal(svi_engine_configure(f.e, &f.s, 0, NULL, NULL), SVS_OK); /* a restart */
     tell(&f, &seed, 300, 10000);
     assert_int_equal(json_array_size(proba_of(&f)), 2);
     speaker_close(&f);
