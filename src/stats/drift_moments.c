@@ -105,8 +105,10 @@ void svi_drift_moments_step(struct svi_drift_moments *m, const struct svi_drift 
         memcpy(row, moments_row(m, d->pushed + SVI_DRIFT_RECENT - 2), (size_t)m->d * sizeof *row);
     if (!x)
         return;
-    memcpy(row, x, (size_t)features * sizeof *x);
-    memset(row + features, 0, (size_t)(m->d - features) * sizeof *x);
+    for (int j = 0; j < features; j++) /* few: cheaper than a call */
+        row[j] = x[j];
+    if (features < m->d)
+        memset(row + features, 0, (size_t)(m->d - features) * sizeof *x);
 }
 
 void svi_drift_moments_clear(struct svi_drift_moments *m, int feature) {
