@@ -1,3 +1,10 @@
+/* Means and squared deviations by bucket of errors, and the raw rows of the samples that are in none.
+ *
+ * What happens to the buckets is not decided here: the detector notes in its event which slot took the oldest
+ * rows and which slots became one, and this follows (svi_drift_moments_step). Squared deviations are about
+ * the mean of their own stretch, so that a feature like a time stamp, whose mean is a billion deviations,
+ * keeps its digits. What moved is looked for at an alarm only.
+ */
 #include "stats/drift_moments.h"
 
 #include <math.h>
