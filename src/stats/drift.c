@@ -154,7 +154,7 @@ static void drift_weigh(struct drift_look *l, int64_t n2, int64_t w2, double thr
 /* The threshold for n samples since a change. */
 static inline double drift_level(const struct svi_drift *d, int64_t n) {
     static const double quarter[] = {0, 0.22314355131420976, 0.40546510810816438, 0.55961578793542266};
-    const int k = 63 - __builtin_clzll((uint64_t)n); /* n lies in [2^k, 2^(k + 1)) */
+    const int k = 63 - __builtin_clzll((uint64_t)n | 1); /* n lies in [2^k, 2^(k + 1)) */
     const double level = d->threshold - SLOPE * (LOG_2 * k + quarter[((uint64_t)n << 2 >> k) & 3]);
     return level > d->floor ? level : d->floor;
 }
