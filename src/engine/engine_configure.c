@@ -30,6 +30,7 @@ struct svi_engine_change {
     struct svi_class_weights weights; /* of the options */
     bool relearn, renew, refits, window, carries;
     svi_metrics *metrics;
+    struct svi_quality_room quality;
     struct svi_refit_policy refit;
     struct svi_detector_room room;
     double *carried;
@@ -43,6 +44,7 @@ static int64_t next_due(int64_t seen, int64_t every) {
 static void configuring_end(struct svi_engine_change *c) {
     svs_learner_free(&c->learner);
     svi_metrics_free(&c->metrics);
+    svi_quality_stage_clear_room(&c->quality);
     svi_refit_policy_free(&c->refit);
     svi_detector_clear_room(&c->room);
     svi_free(c->carried);
@@ -75,6 +77,8 @@ static svs_code configuring_make(struct svi_engine_change *c, const struct svi_e
         !(c->metrics = svi_metrics_new((svs_task)c->to->task, svi_quality_window(c->to),
                                        (int)c->to->max_classes, err)))
         code = SVS_NO_MEMORY;
+    if (code == SVS_OK && c->window)
+        code = svi_quality_stage_make_room(&e->quality_stage, c->to, &c->quality, err);
     if (code == SVS_OK && c->refits)
         code = svi_refit_policy_new(&c->refit, c->to, err);
     if (code == SVS_OK && c->carries && !e->carried)
@@ -146,6 +150,7 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
         e->metrics = c->metrics;
         c->metrics = NULL;
     }
+    svi_quality_stage_take_room(&e->quality_stage, &c->quality);
     e->s = *c->to;
     svi_engine_repeat_old(e);
     if (!(e->s.drift_rate > 0) &&

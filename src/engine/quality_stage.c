@@ -68,6 +68,32 @@ void svi_quality_stage_reset(struct svi_quality_stage *q) {
     svi_decision_forget(&q->decision); /* classes may have other numbers from here on */
 }
 
+svs_code svi_quality_stage_make_room(const struct svi_quality_stage *q, const struct svi_settings *s,
+                                     struct svi_quality_room *room, svs_error *err) {
+    const int64_t window = svi_quality_window(s);
+    if (!(room->figures = svi_quality_figures_new(q->task, window, (int)s->max_classes, err)))
+        return SVS_NO_MEMORY;
+    return !q->reliability || (room->reliability = svi_reliability_new(window, err)) ? SVS_OK : SVS_NO_MEMORY;
+}
+
+void svi_quality_stage_clear_room(struct svi_quality_room *room) {
+    svi_quality_figures_free(&room->figures);
+    svi_reliability_free(&room->reliability);
+}
+
+void svi_quality_stage_take_room(struct svi_quality_stage *q, struct svi_quality_room *room) {
+    if (!room->figures)
+        return;
+    svi_quality_figures *figures = q->figures;
+    svi_reliability *reliability = q->reliability;
+    svi_quality_figures_take_over(room->figures, figures);
+    if (reliability)
+        svi_reliability_take_over(room->reliability, reliability);
+    q->figures = room->figures;
+    q->reliability = room->reliability;
+    *room = (struct svi_quality_room){figures, reliability};
+}
+
 bool svi_quality_stage_ends(const struct svi_quality_stage *q, double *ends) {
     return q->on && svi_quality_figures_ends(q->figures, ends);
 }

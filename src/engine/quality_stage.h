@@ -53,6 +53,20 @@ void svi_quality_stage_reset(struct svi_quality_stage *q); /* as new */
 /* Settings of now. */
 void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_settings *s);
 
+/* What another window takes. Filled with 0: nothing is to be changed. */
+struct svi_quality_room {
+    svi_quality_figures *figures;
+    svi_reliability *reliability;
+};
+
+/* SVS_NO_MEMORY: *room is to be cleared all the same. */
+svs_code svi_quality_stage_make_room(const struct svi_quality_stage *q, const struct svi_settings *s,
+                                     struct svi_quality_room *room, svs_error *err);
+void svi_quality_stage_clear_room(struct svi_quality_room *room);
+
+/* Figures over the window begin with the next sample; all else goes on. */
+void svi_quality_stage_take_room(struct svi_quality_stage *q, struct svi_quality_room *room);
+
 /* The ends of the intervals of a regression now (svi_interval_ends). False: there are none. */
 bool svi_quality_stage_ends(const struct svi_quality_stage *q, double *ends);
 

@@ -66,6 +66,16 @@ void svi_baseline_reset(svi_baseline *b) {
     *b = (struct svi_baseline){.task = b->task, .window = b->window, .ring = b->ring, .last = -1};
 }
 
+void svi_baseline_take_over(svi_baseline *b, const svi_baseline *of) {
+    const int64_t window = b->window;
+    struct squares *ring = b->ring;
+    *b = *of;
+    b->window = window;
+    b->ring = ring;
+    b->slot = b->filled = 0;
+    b->fresh = (struct squares){0};
+}
+
 void svi_baseline_class(svi_baseline *b, int truth, int predicted) {
     const bool hit = truth == predicted, same = truth == b->last;
     b->last = truth;

@@ -17,6 +17,9 @@ svi_baseline *svi_baseline_new(svs_task task, int64_t window, svs_error *err);
 void svi_baseline_free(svi_baseline **b);
 void svi_baseline_reset(svi_baseline *b);
 
+/* As svi_metrics_take_over: all goes on in a new one with another window, which begins. */
+void svi_baseline_take_over(svi_baseline *b, const svi_baseline *of);
+
 void svi_baseline_class(svi_baseline *b, int truth, int predicted);
 void svi_baseline_value(svi_baseline *b, double truth, double predicted);
 

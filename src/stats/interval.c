@@ -255,6 +255,15 @@ struct svi_interval_quality svi_interval_quality(const svi_interval *v) {
                                          .width = v->width / n};
 }
 
+void svi_interval_take_over(svi_interval *v, const svi_interval *of) {
+    const int64_t window = v->window;
+    uint8_t *covered = v->covered;
+    *v = *of;
+    v->window = window;
+    v->covered = covered;
+    v->slot = v->filled = v->judged_window = v->inside_window = 0;
+}
+
 /* ---- archive */
 
 static void interval_recount(struct svi_archive *a, svi_interval *v) {

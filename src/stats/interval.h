@@ -35,6 +35,10 @@ svi_interval *svi_interval_new(int64_t window, svs_error *err);
 void svi_interval_free(svi_interval **v);
 void svi_interval_reset(svi_interval *v); /* but for the level */
 
+/* As svi_metrics_take_over: residuals, level and counts go on in a new one with another window, which begins.
+ */
+void svi_interval_take_over(svi_interval *v, const svi_interval *of);
+
 /* 0 (as new) to 0.999. Residuals are kept; with 0 none is taken. */
 void svi_interval_set_level(svi_interval *v, double level);
 

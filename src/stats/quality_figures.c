@@ -91,6 +91,15 @@ void svi_quality_figures_reset(svi_quality_figures *f) {
         svi_confusion_reset(f->confusion);
 }
 
+void svi_quality_figures_take_over(svi_quality_figures *f, svi_quality_figures *of) {
+    svi_confusion *counted = of->confusion;
+    svi_baseline_take_over(f->baseline, of->baseline);
+    if (f->interval)
+        svi_interval_take_over(f->interval, of->interval);
+    of->confusion = f->confusion;
+    f->confusion = counted;
+}
+
 void svi_quality_figures_level(svi_quality_figures *f, double level) {
     if (f->interval)
         svi_interval_set_level(f->interval, level);

@@ -22,6 +22,9 @@ svi_quality_figures *svi_quality_figures_new(svs_task task, int64_t window, int 
 void svi_quality_figures_free(svi_quality_figures **f);
 void svi_quality_figures_reset(svi_quality_figures *f); /* as new, but for the level */
 
+/* As svi_metrics_take_over: all goes on in a new one with another window, which begins. */
+void svi_quality_figures_take_over(svi_quality_figures *f, svi_quality_figures *of);
+
 /* Of intervals: svi_interval_set_level. */
 void svi_quality_figures_level(svi_quality_figures *f, double level);
 

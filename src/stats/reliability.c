@@ -56,6 +56,13 @@ void svi_reliability_reset(svi_reliability *r) {
     *r = (svi_reliability){.window = r->window, .ring = ring};
 }
 
+void svi_reliability_take_over(svi_reliability *r, const svi_reliability *of) {
+    r->n = of->n;
+    r->loss = of->loss;
+    r->brier = of->brier;
+    memcpy(r->bin, of->bin, sizeof r->bin);
+}
+
 static int reliability_bin(double p) {
     const int bin = (int)(p * BINS);
     return bin < BINS ? bin : BINS - 1;

@@ -25,6 +25,9 @@ svi_reliability *svi_reliability_new(int64_t window, svs_error *err);
 void svi_reliability_free(svi_reliability **r);
 void svi_reliability_reset(svi_reliability *r);
 
+/* As svi_metrics_take_over: all goes on in a new one with another window, of which those with ".w" begin. */
+void svi_reliability_take_over(svi_reliability *r, const svi_reliability *of);
+
 /* proba: of class_count >= 2 classes; truth >= class_count: it had none. */
 void svi_reliability_add(svi_reliability *r, const double *proba, int class_count, int truth);
 

@@ -322,12 +322,14 @@ static void test_figures(void **unused) {
     speaker_open(&f, small);
     feed(&f, &random, 0, 300, false);
     const double all = stat(&f, "accuracy"), recent = stat(&f, "accuracy.w");
+    const double brier = stat(&f, "brier"), same = stat(&f, "accuracy_same");
     set(&f, "{'C': 5}");
     assert_true(stat(&f, "accuracy") == all && stat(&f, "accuracy.w") == recent);
     set(&f, "{'window': 50}");
     assert_true(stat(&f, "accuracy") == all && isnan(stat(&f, "accuracy.w")));
+    assert_true(stat(&f, "brier") == brier && isnan(stat(&f, "brier.w")) && stat(&f, "accuracy_same") == same);
     feed(&f, &random, 300, 60, false);
-    assert_false(isnan(stat(&f, "accuracy.w")));
+    assert_false(isnan(stat(&f, "accuracy.w")) || isnan(stat(&f, "brier.w")));
     speaker_close(&f);
 }
 
