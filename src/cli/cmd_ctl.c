@@ -1,4 +1,10 @@
-/* ctl: one control request, its reply as JSON. */
+/* ctl: one control request, its reply as JSON.
+ *
+ * The words KEY=VALUE become a map: keys of the request itself, or with `config` the settings, with `score`
+ * the sample. Only load FILE is no such map: the model of the file goes with the request, in the form in
+ * which it would be published. The reply goes to standard output as it came; what a change of settings has
+ * changed is said once more for people, on standard error. How long is waited depends on what the process has
+ * to do: some requests make a model or a checkpoint. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -192,7 +198,8 @@ const struct cli_command cli_ctl = {
         "  reset                forgets everything that was learned; of a kept state with --yes\n"
         "  prune                drops classes and features that no held sample has\n"
         "  stop                 ends the process\n"
-        "  load                 is known, but not possible yet\n"
+        "  load checkpoint=N    goes back to the state after record N (`state show` lists them)\n"
+        "  load FILE            lets the model of a file serve\n"
         "\n"
         "  svmstream ctl status\n"
         "  svmstream ctl label id=17 y=spam\n"
@@ -201,6 +208,7 @@ const struct cli_command cli_ctl = {
         "  svmstream ctl config C=10 window=5000                 # of a running process\n"
         "  svmstream ctl save                                    # a checkpoint now, with its hash\n"
         "  svmstream ctl reset --yes                             # of a kept state\n"
+        "  svmstream ctl load checkpoint=5120 --relearn          # undoes a reset\n"
         "  svmstream ctl stop                                    # returns when the addresses are free",
     .keys = "ctl curve curve.server",
     .options = options,
