@@ -104,6 +104,7 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
     e->next_score = s->scores > 0 ? s->scores : -1;
     if (engine_new_parts(e, err)) {
         svi_engine_repeat_old(e);
+        svi_metrics_leave_loss(e->metrics, e->quality_stage.on);
         engine_unscale(e);
         e->published_version = svs_learner_version(e->learner);
     } else {

@@ -58,6 +58,7 @@ struct errors {
 
 struct svi_metrics {
     svs_task task;
+    bool lossless; /* logloss is left out */
     int max_classes;
     int classes;    /* seen so far */
     int last;       /* label of the sample before, -1 at first */
@@ -172,6 +173,10 @@ void svi_metrics_take_over(svi_metrics *m, svi_metrics *of) {
     svi_metrics_reset(of);
 }
 
+void svi_metrics_leave_loss(svi_metrics *m, bool left_out) {
+    m->lossless = left_out;
+}
+
 static void metrics_merge_errors(struct errors *a, const struct errors *b) {
     a->absolute += b->absolute;
     a->square += b->square;
@@ -226,7 +231,7 @@ void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *s
                        .predicted = (uint16_t)(predicted < 0 || predicted > none ? none : predicted),
                        .bin = ranks ? (uint16_t)svi_auc_bin(scores[0]) : NO_BIN,
                        .same = truth == m->last};
-    double loss = metrics_loss(truth, scores, rows, class_count);
+    const double loss = m->lossless ? 0 : metrics_loss(truth, scores, rows, class_count);
     m->last = truth;
     m->classes = truth >= m->classes ? truth + 1 : m->classes;
     if (m->filled == m->window)
