@@ -327,7 +327,8 @@ static void test_figures(void **unused) {
     assert_true(stat(&f, "accuracy") == all && stat(&f, "accuracy.w") == recent);
     set(&f, "{'window': 50}");
     assert_true(stat(&f, "accuracy") == all && isnan(stat(&f, "accuracy.w")));
-    assert_true(stat(&f, "brier") == brier && isnan(stat(&f, "brier.w")) && stat(&f, "accuracy_same") == same);
+    assert_true(stat(&f, "brier") == brier && isnan(stat(&f, "brier.w")) &&
+                stat(&f, "accuracy_same") == same);
     feed(&f, &random, 300, 60, false);
     assert_false(isnan(stat(&f, "accuracy.w")) || isnan(stat(&f, "brier.w")));
     speaker_close(&f);
