@@ -237,7 +237,8 @@ static void test_config_is_set(void **unused) {
     learn_some(&f, 30);
     assert_int_equal(f.count[SVI_TOPIC_MODEL], models + 10);
     assert_int_equal(f.count[SVI_TOPIC_SCORE], scores);
-    refused(&f, "{'op': 'config', 'set': {'publish.every': 5, 'seed': 2}}", SVS_SETTING, "seed cannot be changed");
+    refused(&f, "{'op': 'config', 'set': {'publish.every': 5, 'seed': 2}}", SVS_SETTING,
+            "seed cannot be changed");
     refused(&f, "{'op': 'config', 'set': {'publish.every': -5}}", SVS_SETTING, "out of range");
     refused(&f, "{'op': 'config', 'set': {'alert.p': 0.5, 'alert.clear': 0.1}}", SVS_SETTING, "alert.clear");
     refused(&f, "{'op': 'config', 'set': {'alert.pp': 0.5}}", SVS_SETTING, "alert.p");

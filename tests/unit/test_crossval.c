@@ -106,7 +106,7 @@ static void same_as_by_hand(void **state) {
         make(&x, form % 2);
         defaults(&o);
         x.e.weight = form / 2 ? x.t.cost : NULL;
-        o.scale = form == 2; /* by the training part alone */
+        o.scale = form == 2;    /* by the training part alone */
         o.balanced = form == 3; /* as well */
         o.solve.seed = 5;
         assert_int_equal(svs_cross_validate(&x.e, &o, 4, &q, NULL), SVS_OK);

@@ -183,8 +183,9 @@ static void shrink_is_exact(void **state) {
 static void refit_begins_one(void **state) {
     (void)state;
     struct tape t;
-    tape_open(&t, settings,
-              (const char *const[]){"drift.action", "refit", "refit", "auto", "refit.every", "1000000", NULL});
+    tape_open(
+        &t, settings,
+        (const char *const[]){"drift.action", "refit", "refit", "auto", "refit.every", "1000000", NULL});
     tape_feed(&t, swapped, 0, TURN, 10);
     svi_engine_refit_here(t.e);
     assert_true(tape_stat(&t, "refits") == 0);

@@ -314,7 +314,6 @@ static void test_novelty(void **unused) {
     speaker_close(&f);
 }
 
-/* The figures of all go on, those of the window begin again only if it is another. */
 /* Those of all go on, and those of the window, with `.w`, begin again with another window alone. */
 static void figures_go_on(const char *task, const char *const *names) {
     struct speaker f;

@@ -272,12 +272,9 @@ static void each_of_first_values_fails_once(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_of_first_values_fails_once),
-        cmocka_unit_test(each_of_loading_fails_once),
-        cmocka_unit_test(each_of_making_fails_once),
-        cmocka_unit_test(each_of_saving_fails_once),
-        cmocka_unit_test(each_of_configuring_fails_once),
-        cmocka_unit_test(bombs_take_no_room),
+        cmocka_unit_test(each_of_first_values_fails_once), cmocka_unit_test(each_of_loading_fails_once),
+        cmocka_unit_test(each_of_making_fails_once),       cmocka_unit_test(each_of_saving_fails_once),
+        cmocka_unit_test(each_of_configuring_fails_once),  cmocka_unit_test(bombs_take_no_room),
         cmocka_unit_test(failed_calls_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
