@@ -14,8 +14,9 @@
 
 #include "novelty/alert_text.h"
 
-#define NEAR       0.25 /* of the way from before to the worst */
-#define CALM       256  /* samples */
+#define ERROR_MAX  1e140 /* squares are summed */
+#define NEAR       0.25  /* of the way from before to the worst */
+#define CALM       256   /* samples */
 #define COUNT_MOST (INT64_MAX / 4)
 #define USUAL      1.6448536269514722 /* deviations to the 5 % and 95 % quantiles of a normal law */
 
@@ -112,7 +113,8 @@ static enum svi_alert_change drift_stage_watch(struct svi_drift_stage *s, bool f
 
 enum svi_alert_change svi_drift_stage_judge(struct svi_drift_stage *s, double error, const double *x, int d,
                                             double time, int64_t number) {
-    const struct svi_drift_sample sample = {fabs(error), time, number};
+    const double size = fabs(error) <= ERROR_MAX ? fabs(error) : ERROR_MAX;
+    const struct svi_drift_sample sample = {size, time, number};
     if (!s->on)
         return SVI_ALERT_NONE;
     const enum svi_drift_change change = svi_drift_step(&s->errors, &sample);

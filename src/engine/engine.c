@@ -239,7 +239,8 @@ static void engine_alarm(struct svi_engine *e, enum svi_alert_change change, svs
     if (e->s.drift_action == SVI_DRIFT_SHRINK)
         svi_learner_shrink(e->learner, s->span, some > SVI_DRIFT_STAGE_KEPT ? some : SVI_DRIFT_STAGE_KEPT);
     else if (e->s.drift_action == SVI_DRIFT_REFIT)
-        (void)svi_engine_refit(e, &err); /* off, or one runs: the alert says enough */
+        e->out_of_memory = svi_engine_refit(e, &err) == SVS_NO_MEMORY || e->out_of_memory;
+    /* off, or one runs: the alert says enough */
 }
 
 static void engine_accept(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
@@ -350,19 +351,25 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
     if (code == SVS_OK)
         code = engine_check_label(e, y, err);
     if (code == SVS_OK)
+        code = svi_drift_stage_reserve(&e->quality_stage.drift, svs_learner_dimension(e->learner), err);
+    if (code == SVS_OK)
         code = svs_learner_label(e->learner, id, y, e->time, &step, err);
     if (code != SVS_OK)
         return code;
     svi_engine_note_held(e);
-    const double *row = e->schema.columns ? svi_learner_newest(e->learner) : NULL;
-    if (row)
+    const double *row = svi_learner_newest(e->learner); /* of this sample; NULL without a window */
+    if (row && e->schema.columns)
         svi_schema_used_row(&e->schema, row, svs_learner_dimension(e->learner));
     svi_quality_stage_score(&e->quality_stage, e->learner, &step, false);
     svi_quality_stage_calibrate(&e->quality_stage, false, step.scores, step.rows, step.class_count,
                                 step.label);
+    const double *scores = row ? svi_refit_policy_peek(&e->refit, row, &step) : NULL;
+    if (scores) /* a sample that waited is none that the refit was made of */
+        svi_quality_stage_calibrate(&e->quality_stage, true, scores, e->refit.model.rows,
+                                    e->refit.model.class_count, step.label);
     /* the scores of its arrival, by the online model */
     const enum svi_alert_change quality =
-        engine_judge(e, &step, false, svi_learner_newest(e->learner), svs_learner_dimension(e->learner));
+        engine_judge(e, &step, false, row, svs_learner_dimension(e->learner));
     if (quality != SVI_ALERT_NONE)
         engine_alarm(e, quality, id);
     return code;

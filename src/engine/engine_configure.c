@@ -31,6 +31,7 @@ struct svi_engine_change {
     bool relearn, renew, refits, window, carries;
     svi_metrics *metrics;
     struct svi_quality_window figures;
+    svi_calibrator *calibrator;
     struct svi_refit_policy refit;
     struct svi_detector_room room;
     double *carried;
@@ -45,6 +46,7 @@ static void configuring_end(struct svi_engine_change *c) {
     svs_learner_free(&c->learner);
     svi_metrics_free(&c->metrics);
     svi_quality_window_clear(&c->figures);
+    svi_calibrator_free(&c->calibrator);
     svi_refit_policy_free(&c->refit);
     svi_detector_clear_room(&c->room);
     svi_free(c->carried);
@@ -71,6 +73,13 @@ static svs_code configuring_begin(struct svi_engine_change *c, const struct svi_
     return SVS_OK;
 }
 
+/* The scores that the new model gives to what is held are as honest as those of the stream. */
+static void configuring_calibrate(void *user, const svs_step *step) {
+    struct svi_engine_change *c = user;
+    if (c->calibrator && step->label >= 0 && step->class_count > 1)
+        svi_calibrator_learn(c->calibrator, step->scores, step->rows, step->class_count, step->label, NULL);
+}
+
 static svs_code configuring_make(struct svi_engine_change *c, const struct svi_engine *e, svs_error *err) {
     svs_code code = c->renew ? SVS_OK : svi_novelty_stage_make_room(&e->novelty, c->to, &c->room, err);
     if (code == SVS_OK && c->window &&
@@ -85,8 +94,11 @@ static svs_code configuring_make(struct svi_engine_change *c, const struct svi_e
         code = svi_engine_new_carried(&c->carried, (int)c->to->max_features, err);
     if (code == SVS_OK)
         code = svi_settings_learning(c->to, &c->weights, &c->options, err);
+    if (code == SVS_OK && c->relearn && e->quality_stage.proba &&
+        !(c->calibrator = svi_calibrator_new((int)c->to->max_classes, err)))
+        code = SVS_NO_MEMORY;
     if (code == SVS_OK && c->relearn)
-        code = svi_learner_prepare(e->learner, &c->options, &c->learner, err);
+        code = svi_learner_prepare(e->learner, &c->options, configuring_calibrate, c, &c->learner, err);
     return code;
 }
 
@@ -131,6 +143,7 @@ static void configure_schema(struct svi_engine *e, struct svi_engine_change *c) 
 /* Nothing here can fail. */
 static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    const bool again = c->learner != NULL; /* it was not the sums alone */
     struct svi_alert_report report;
     if (c->to->publish_every != e->s.publish_every)
         e->next_publish = next_due(seen, c->to->publish_every);
@@ -160,6 +173,8 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     svi_metrics_leave_loss(e->metrics, e->quality_stage.on);
     if (c->relearn)
         configure_renumber(e);
+    if (again)
+        svi_quality_stage_take_calibrator(&e->quality_stage, &c->calibrator);
 }
 
 static void configure_tell(struct svi_engine *e, const struct svi_engine_change *c, const char *differences,

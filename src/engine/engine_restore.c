@@ -31,9 +31,11 @@ static void exchange_bytes(void *one, void *other, size_t size) {
 
 static svs_code check_then(const struct svi_engine *e, const struct svi_engine *then, svs_error *err) {
     if ((e->refit.state == SVI_REFIT_OFF) != (then->refit.state == SVI_REFIT_OFF))
-        return svi_fail(err, SVS_UNAVAILABLE, "refits were %s then: start with refit %s to go back",
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "refits were %s then and are %s now (settings refit and window): to go back, first "
+                        "`svmstream ctl config` with refit as it was then",
                         then->refit.state == SVI_REFIT_OFF ? "off" : "on",
-                        then->refit.state == SVI_REFIT_OFF ? "none" : "as it was");
+                        then->refit.state == SVI_REFIT_OFF ? "on" : "off");
     return SVS_OK;
 }
 
@@ -100,6 +102,7 @@ void svi_engine_go_back(svi_engine *e, svi_engine **then, const char *reason, do
     svi_refit_policy_go_back(&e->refit, e->learner, &t->refit, t->learner, seen, e->time);
     for (size_t i = 0; i < sizeof goes_back / sizeof *goes_back; i++)
         exchange_bytes((char *)e + goes_back[i].offset, (char *)t + goes_back[i].offset, goes_back[i].size);
+    svi_quality_stage_moved(&e->quality_stage);
     svi_settings_go_back(&e->s, &t->s);
     e->published_version = 0;
     svi_publish_error(e, SVS_STATE_LOADED, reason, NULL, 0, now);

@@ -127,6 +127,7 @@ svs_code svi_engine_take_model(svi_engine *e, const void *bytes, size_t size, st
     if (code != SVS_OK)
         return code;
     e->s.serve = s->serve = SVI_SERVE_REFIT;
+    svi_quality_stage_forget_refit(&e->quality_stage);
     svi_publish_error(e, SVS_STATE_LOADED, reason, NULL, 0, now);
     svi_engine_publish_model(e, true);
     return SVS_OK;

@@ -44,6 +44,25 @@ svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_set
     return code;
 }
 
+void svi_quality_stage_moved(struct svi_quality_stage *q) {
+    if (q->proba)
+        svi_decision_set(&q->decision, q->decision_cost);
+}
+
+void svi_quality_stage_forget_refit(struct svi_quality_stage *q) {
+    if (q->proba)
+        svi_calibrator_reset(q->calibrator[1]);
+}
+
+void svi_quality_stage_take_calibrator(struct svi_quality_stage *q, svi_calibrator **fresh) {
+    svi_calibrator *before = q->calibrator[0];
+    if (!*fresh)
+        return;
+    q->calibrator[0] = *fresh;
+    *fresh = before;
+    svi_quality_stage_forget_refit(q);
+}
+
 svs_code svi_quality_window_make(struct svi_quality_window *w, const struct svi_settings *s, svs_error *err) {
     const int64_t window = svi_quality_window(s);
     w->figures = svi_quality_figures_new((svs_task)s->task, window, (int)s->max_classes, err);

@@ -60,6 +60,16 @@ svs_code svi_quality_window_make(struct svi_quality_window *w, const struct svi_
 void svi_quality_window_clear(struct svi_quality_window *w);
 void svi_quality_stage_take_window(struct svi_quality_stage *q, struct svi_quality_window *w);
 
+/* It has been moved: what points into it is set again. */
+void svi_quality_stage_moved(struct svi_quality_stage *q);
+
+/* The model was made again: `fresh` has been taught its scores, and becomes the calibrator of the online
+ * model (NULL: there is none); that of the refit begins anew. *fresh is the one of before then. */
+void svi_quality_stage_take_calibrator(struct svi_quality_stage *q, svi_calibrator **fresh);
+
+/* Another model than those before takes the place of the refit. */
+void svi_quality_stage_forget_refit(struct svi_quality_stage *q);
+
 /* Settings of now. */
 void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_settings *s);
 

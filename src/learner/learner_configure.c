@@ -71,7 +71,8 @@ static svs_code configure_announce(svs_learner *fresh, const svs_learner *l, svs
     return code;
 }
 
-static svs_code configure_relearn(svs_learner *fresh, const svs_learner *l, svs_error *err) {
+static svs_code configure_relearn(svs_learner *fresh, const svs_learner *l, svi_learner_told *told,
+                                  void *user, svs_error *err) {
     svs_step step;
     for (int32_t i = 0; i < l->window.count; i++) {
         const int32_t at = svi_ring_at(&l->window, i);
@@ -87,6 +88,8 @@ static svs_code configure_relearn(svs_learner *fresh, const svs_learner *l, svs_
         svs_code code = s->live ? svs_learner_step(fresh, &sample, s->time, &step, &why) : SVS_OK;
         if (code != SVS_OK)
             return svi_fail(err, code, "the model cannot be made again from what is held: %.180s", why.text);
+        if (told && s->live)
+            told(user, &step);
     }
     return SVS_OK;
 }
@@ -150,8 +153,8 @@ static void configure_ridge(svs_learner *l, const svs_options *o) {
 
 /* ---- both halves */
 
-svs_code svi_learner_prepare(const svs_learner *l, const svs_options *o, svs_learner **fresh,
-                             svs_error *err) {
+svs_code svi_learner_prepare(const svs_learner *l, const svs_options *o, svi_learner_told *told, void *user,
+                             svs_learner **fresh, svs_error *err) {
     *fresh = NULL;
     svs_code code = svs_learner_configurable(l, o, err);
     if (code != SVS_OK || (l->o.window == 0 && l->arrivals > 0))
@@ -160,7 +163,7 @@ svs_code svi_learner_prepare(const svs_learner *l, const svs_options *o, svs_lea
         return err->code;
     code = configure_announce(*fresh, l, err);
     if (code == SVS_OK)
-        code = configure_relearn(*fresh, l, err);
+        code = configure_relearn(*fresh, l, told, user, err);
     if (code == SVS_OK)
         code = configure_keep_waiting(*fresh, l, err);
     if (code != SVS_OK)
@@ -185,7 +188,7 @@ void svi_learner_take(svs_learner *l, const svs_options *o, svs_learner **fresh)
 svs_code svs_learner_configure(svs_learner *l, const svs_options *o, svs_error *err) {
     svs_error local;
     svs_learner *fresh;
-    svs_code code = svi_learner_prepare(l, o, &fresh, err ? err : &local);
+    svs_code code = svi_learner_prepare(l, o, NULL, NULL, &fresh, err ? err : &local);
     if (code == SVS_OK)
         svi_learner_take(l, o, &fresh);
     return code;

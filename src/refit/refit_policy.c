@@ -152,6 +152,13 @@ void svi_refit_policy_score(struct svi_refit_policy *p, const struct svi_message
     step->version = p->model.version;
 }
 
+const double *svi_refit_policy_peek(struct svi_refit_policy *p, const double *x, const svs_step *step) {
+    if (!p->have || step->class_count != p->model.class_count)
+        return NULL;
+    svs_model_scores(&p->model, x, p->scores);
+    return p->scores;
+}
+
 void svi_refit_policy_quality(const struct svi_refit_policy *p, double *online, double *refit) {
     *online = p->hit_count ? (double)p->online / (double)p->hit_count : NAN;
     *refit = p->hit_count ? (double)p->refit / (double)p->hit_count : NAN;
@@ -274,6 +281,8 @@ static void refit_policy_give_up(struct svi_refit_policy *p, svs_learner *learne
 
 void svi_refit_policy_go_back(struct svi_refit_policy *p, svs_learner *learner, struct svi_refit_policy *then,
                               svs_learner *learner_then, int64_t seen, double time) {
+    then->left = p->left; /* a worker has it */
+    p->left = NULL;
     if (p->state == SVI_REFIT_OFF || then->state == SVI_REFIT_OFF)
         return;
     refit_policy_give_up(p, learner);

@@ -65,6 +65,10 @@ void svi_refit_policy_free(struct svi_refit_policy *p);
  * scores, predicted, version. */
 void svi_refit_policy_score(struct svi_refit_policy *p, const struct svi_message *m, svs_step *step);
 
+/* What it says of a row of the stream that was labelled late; valid until the next call. NULL: there is no
+ * refit that knows its classes. */
+const double *svi_refit_policy_peek(struct svi_refit_policy *p, const double *x, const svs_step *step);
+
 /* After sample number `seen` was learned, at engine time `time`: which model serves from now on, is a refit
  * due, is its snapshot whole. True: another model serves now. */
 bool svi_refit_policy_step(struct svi_refit_policy *p, svs_learner *learner, int64_t seen, double time);

@@ -89,10 +89,6 @@ static double server_now(const struct server *p) {
 /* The times that the engine holds move with the clock, which is written down first. */
 static svs_code move_times_held(struct server *p, double step, double now, svs_error *err) {
     svs_code code = SVS_OK;
-    if (svi_engine_refit_left(p->engine, p->finished)) {
-        p->finished = NULL;
-        return SVS_OK;
-    }
     p->record.size = 0;
     if (p->write_ahead && (code = svi_record_pack_clock(step, &p->record)) == SVS_OK)
         code =

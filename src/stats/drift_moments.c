@@ -108,7 +108,9 @@ void svi_drift_moments_step(struct svi_drift_moments *m, const struct svi_drift 
     for (int i = 0; i < e->merges; i++)
         moments_join(m, e->merge[i].into, e->merge[i].n_into, e->merge[i].from, e->merge[i].n_from);
     double *row = moments_row(m, d->pushed - 1);
-    if (!x && m->room > 0)
+    if (!x && m->d > 0 && d->pushed == 1) /* there is no row before */
+        memset(row, 0, (size_t)m->d * sizeof *row);
+    else if (!x && m->d > 0)
         memcpy(row, moments_row(m, d->pushed + SVI_DRIFT_RECENT - 2), (size_t)m->d * sizeof *row);
     if (!x)
         return;
