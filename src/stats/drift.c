@@ -161,9 +161,12 @@ static inline double drift_level(const struct svi_drift *d, int64_t n) {
 
 /* By the bound alone most are done with. */
 static inline void drift_try(struct drift_look *l, int64_t n2, int64_t w2, int bucket, int recent) {
+    const int64_t n1 = l->n - n2;
+    if (n1 == 0 || n2 == 0)
+        return;
     const double apart = (double)(w2 * l->n - l->wrong * n2);
-    const double threshold = drift_level(l->d, n2 < l->n - n2 ? n2 : l->n - n2);
-    if (apart * apart >= threshold * l->bound * (double)n2 * (double)(l->n - n2))
+    const double threshold = drift_level(l->d, n2 < n1 ? n2 : n1);
+    if (apart * apart >= threshold * l->bound * (double)n2 * (double)n1)
         drift_weigh(l, n2, w2, threshold, bucket, recent);
 }
 

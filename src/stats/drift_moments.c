@@ -93,7 +93,7 @@ static void moments_join(struct svi_drift_moments *m, int into, int64_t n_into, 
 void svi_drift_moments_step(struct svi_drift_moments *m, const struct svi_drift *d, const double *x,
                             int features) {
     const struct svi_drift_event *e = &d->event;
-    if (features > m->room || d->pushed == 0)
+    if (features > m->room || m->room == 0 || d->pushed == 0)
         return;
     m->d = features > m->d ? features : m->d;
     if (e->slot >= 0)
@@ -101,7 +101,7 @@ void svi_drift_moments_step(struct svi_drift_moments *m, const struct svi_drift 
     for (int i = 0; i < e->merges; i++)
         moments_join(m, e->merge[i].into, e->merge[i].n_into, e->merge[i].from, e->merge[i].n_from);
     double *row = moments_row(m, d->pushed - 1);
-    if (!x && m->room > 0)
+    if (!x)
         memcpy(row, moments_row(m, d->pushed + SVI_DRIFT_RECENT - 2), (size_t)m->d * sizeof *row);
     if (!x)
         return;
