@@ -144,8 +144,10 @@ static bool diff_pair(const struct diff *d, int k, struct diff_row *r) {
     *r = (struct diff_row){.row = {k, 0}, .sign = 1};
     if (a->task == SVS_REGRESS)
         return true;
-    if ((a->rows == 1) != (b->rows == 1) || a->class_count < 2 || b->class_count < 2)
+    if ((a->rows == 1) != (b->rows == 1))
         return false;
+    if (a->class_count < 2 || b->class_count < 2) /* a row of zeros */
+        return a->class_count == b->class_count && (a->class_count < 1 || diff_class(b, a->classes[0]) == 0);
     r->class = a->classes[a->rows == 1 ? 1 : k];
     if (a->rows > 1) {
         r->row[1] = diff_class(b, r->class);
@@ -154,6 +156,23 @@ static bool diff_pair(const struct diff *d, int k, struct diff_row *r) {
     const int first = diff_class(b, a->classes[0]), second = diff_class(b, r->class);
     r->sign = second == 0 ? -1 : 1;
     return first >= 0 && second >= 0;
+}
+
+/* Do equal scores become equal probabilities, and raw rows the same features? Byte for byte: the same in
+ * other words counts as another. */
+static bool diff_same_rest(const svs_model *a, const svs_model *b, double sign) {
+    const svs_calibration *one = &a->calibration, *other = &b->calibration;
+    if (a->schema_size != b->schema_size ||
+        (a->schema_size > 0 && memcmp(a->schema, b->schema, a->schema_size) != 0))
+        return false;
+    if (!(one->a > 0) && !(other->a > 0))
+        return true;
+    if (one->a != other->a || sign < 0 || (one->curve == NULL) != (other->curve == NULL))
+        return false;
+    for (int k = 0; k < a->rows; k++)
+        if (one->b[k] != other->b[k])
+            return false;
+    return !one->curve || memcmp(one->curve, other->curve, SVS_CURVE * sizeof *one->curve) == 0;
 }
 
 static svs_code diff_rows(struct diff *d, svs_error *err) {
@@ -170,6 +189,7 @@ static svs_code diff_rows(struct diff *d, svs_error *err) {
     }
     for (int k = 0; k < a->class_count; k++)
         d->same = d->same && diff_class(b, a->classes[k]) >= 0;
+    d->same = d->same && diff_same_rest(a, b, d->rows > 0 ? d->row[0].sign : 1);
     return code;
 }
 

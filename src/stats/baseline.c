@@ -140,11 +140,10 @@ struct svi_advantage svi_baseline_commonest(int64_t n, int64_t hits, int64_t sup
 }
 
 static struct svi_advantage baseline_gain(const svi_baseline *b, const struct gain *g) {
-    const double n = (double)b->n, by = g->sum / n;
-    return (struct svi_advantage){.n = b->n,
-                                  .by = by,
-                                  .error = b->n > 1 ? sqrt(fmax(0, g->squares / n - by * by) / (n - 1))
-                                                    : INFINITY};
+    const double n = (double)b->n, by = g->sum / n, spread = g->squares / n - by * by;
+    const bool known = b->n > 1 && isfinite(spread); /* squares of squares overflow from 1e77 on */
+    return (struct svi_advantage){
+        .n = b->n, .by = by, .error = known ? sqrt(fmax(0, spread) / (n - 1)) : INFINITY};
 }
 
 struct svi_advantage svi_baseline_same(const svi_baseline *b) {

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -12,10 +13,11 @@
 #define HALVES      30
 #define ENOUGH      1e-9 /* of the mean loss: less is gained */
 #define RIDGE       1e-9 /* of the mean curvature */
-#define SLOPE_LEAST 1e-6
+#define SLOPE_LEAST 1e-6 /* of scores whose median size is 1 */
+#define LEVERAGE    12.0 /* a logit beyond counts as if it were there */
 
 struct fit {
-    const double *scores;
+    const double *scores; /* divided by their median size, so that the scale of a model is no matter */
     const int32_t *label;
     int64_t n;
     int rows, class_count;
@@ -31,6 +33,14 @@ static double fit_target(const struct fit *f, int own, int k) {
     return k == own ? f->target[own] : (1 - f->target[own]) / (f->class_count - 1);
 }
 
+/* One score far beyond all others is not to hold the slope where it is. */
+static double fit_shrink(const double *s, int rows, double a) {
+    double most = 0;
+    for (int k = 0; k < rows; k++)
+        most = fmax(most, fabs(a * s[k]));
+    return most > LEVERAGE ? LEVERAGE / most : 1;
+}
+
 /* The mean loss; with `slopes` its derivatives. */
 static double fit_loss(struct fit *f, double a, const double *b, bool slopes) {
     const svs_calibration law = {a, b, NULL};
@@ -41,19 +51,20 @@ static double fit_loss(struct fit *f, double a, const double *b, bool slopes) {
     }
     for (int64_t i = 0; i < f->n; i++) {
         const double *s = f->scores + i * f->rows;
+        const double shrink = slopes ? fit_shrink(s, f->rows, a) : 1;
         double mean = 0, wanted = 0, square = 0;
         svi_probabilities(&law, s, f->rows, f->proba);
         for (int k = 0; k < f->class_count; k++)
             loss -= fit_target(f, f->label[i], k) * log(f->proba[k]);
         for (int k = 0; slopes && k < f->rows; k++) {
             const int class = f->rows == 1 ? 1 : k;
-            const double p = f->proba[class], t = fit_target(f, f->label[i], class);
-            mean += p * s[k];
-            wanted += t * s[k];
-            square += p * s[k] * s[k];
+            const double p = f->proba[class], t = fit_target(f, f->label[i], class), x = shrink * s[k];
+            mean += p * x;
+            wanted += t * x;
+            square += p * x * x;
             f->gradient[1 + k] += p - t;
             f->bend[1 + k] += p * (1 - p);
-            f->cross += p * (1 - p) * s[k];
+            f->cross += p * (1 - p) * x;
         }
         if (slopes) {
             f->gradient[0] += mean - wanted;
@@ -108,12 +119,33 @@ static void fit_center(struct fit *f) {
         f->b[k] -= mean;
 }
 
+static int fit_compare(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median size of the scores; 1 where it is 0. Sizes: room for all of them. */
+static double fit_scale(const double *scores, size_t count, double *sizes) {
+    for (size_t i = 0; i < count; i++)
+        sizes[i] = fabs(scores[i]);
+    qsort(sizes, count, sizeof *sizes, fit_compare);
+    return count > 0 && sizes[count / 2] > 0 ? sizes[count / 2] : 1;
+}
+
 svs_code svi_calibration_fit(const double *scores, const int32_t *label, int64_t n, int rows, int class_count,
                              double *a, double *b, svs_error *err) {
+    const size_t count = (size_t)n * (size_t)rows;
     double *work = svi_alloc_array(4 * (size_t)(rows + 1) + 2 * (size_t)class_count, sizeof *work);
-    if (!work)
+    double *scaled = svi_alloc_array(count + 1, sizeof *scaled);
+    if (!work || !scaled) {
+        svi_free(work);
+        svi_free(scaled);
         return svi_fail_memory(err, "the calibration of scores");
-    struct fit f = {.scores = scores, .label = label, .n = n, .rows = rows, .class_count = class_count};
+    }
+    const double scale = fit_scale(scores, count, scaled);
+    for (size_t i = 0; i < count; i++)
+        scaled[i] = scores[i] / scale;
+    struct fit f = {.scores = scaled, .label = label, .n = n, .rows = rows, .class_count = class_count};
     double *step = work + 2 * (rows + 1), *tried = step + rows + 1;
     f.gradient = work;
     f.bend = work + rows + 1;
@@ -134,8 +166,9 @@ svs_code svi_calibration_fit(const double *scores, const int32_t *label, int64_t
         loss = now;
     }
     fit_center(&f);
-    *a = f.a;
+    *a = f.a / scale;
     svi_free(work);
+    svi_free(scaled);
     return f.a > 2 * SLOPE_LEAST
                ? SVS_OK
                : svi_fail(err, SVS_UNAVAILABLE,

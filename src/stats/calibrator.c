@@ -41,6 +41,7 @@
 #define STEP         4 /* samples, after the first EACH_UNTIL, for one step */
 #define EACH_UNTIL   128
 #define COUNT_MAX    (INT64_MAX / 8)
+#define HELD_MAX     (1 << 30)
 
 /* What came since the last step of Newton. */
 enum { GA, GB, HAA, HAB, HBB, S, SS, PAIR_SUMS }; /* slopes, curvature, scores and their squares */
@@ -50,11 +51,11 @@ struct calibrator_curve {
 };
 
 struct svi_calibrator {
-    int max_classes;
-    int64_t count, rarest; /* samples with a label; of the class with the fewest, of those that came */
-    int64_t held[2];       /* since the last step, of two classes and of more */
-    int64_t *seen;         /* by class */
-    double pair[5];        /* two classes: a, b; curvature aa, ab, bb */
+    int max_classes, classes; /* classes: the last one that came, and 1 */
+    int64_t count, rarest;    /* samples with a label; of the class with the fewest, of those that came */
+    int64_t held[2];          /* since the last step, of two classes and of more */
+    int64_t *seen;            /* by class */
+    double pair[5];           /* two classes: a, b; curvature aa, ab, bb */
     double recent[PAIR_SUMS];
     double slope[2];                  /* more classes: a and its curvature */
     struct calibrator_curve curve[2]; /* of two, of more */
@@ -95,6 +96,7 @@ svi_calibrator *svi_calibrator_new(int max_classes, svs_error *err) {
 void svi_calibrator_reset(svi_calibrator *c) {
     const size_t n = (size_t)c->max_classes;
     c->count = c->rarest = c->held[0] = c->held[1] = 0;
+    c->classes = 0;
     memset(c->seen, 0, n * sizeof *c->seen);
     memset(c->offset, 0, 4 * n * sizeof *c->offset);
     memcpy(c->pair, (const double[]){PAIR_SLOPE, 0, 1, 0, 1}, sizeof c->pair);
@@ -113,15 +115,20 @@ svs_calibration svi_calibrator_law(const svi_calibrator *c, int class_count) {
 
 /* ---- the memory */
 
-/* Counts a sample. True: a step is due. */
-static bool calibrator_count(svi_calibrator *c, int truth, int64_t *held) {
+static void calibrator_see(svi_calibrator *c, int truth) {
     c->seen[truth]++;
     c->count++;
+    c->classes = truth >= c->classes ? truth + 1 : c->classes;
+}
+
+/* Counts a sample. True: a step is due. */
+static bool calibrator_count(svi_calibrator *c, int truth, int64_t *held) {
+    calibrator_see(c, truth);
     ++*held;
     if (c->count >= EACH_UNTIL && *held < STEP)
         return false;
     c->rarest = INT64_MAX;
-    for (int k = 0; k < c->max_classes; k++)
+    for (int k = 0; k < c->classes; k++)
         if (c->seen[k] > 0 && c->seen[k] < c->rarest)
             c->rarest = c->seen[k];
     return true;
@@ -135,7 +142,7 @@ static double calibrator_memory_of(const svi_calibrator *c, int64_t rarest) {
 /* The factor by which what is remembered fades with that many samples. */
 static double calibrator_fade(const svi_calibrator *c, double memory, int64_t samples) {
     const double half = ((double)c->count + BEGIN) / 2;
-    return 1 - (double)samples / (memory < half ? memory : half);
+    return fmax(0, 1 - (double)samples / (memory < half ? memory : half));
 }
 
 /* ---- the curve */
@@ -291,8 +298,7 @@ void svi_calibrator_learn(svi_calibrator *c, const double *scores, int rows, int
     if (truth < 0 || truth >= c->max_classes || class_count < 2 || rows > c->max_classes)
         return;
     if (rows == 1 && truth > 1) { /* it had no score */
-        c->seen[truth]++;
-        c->count++;
+        calibrator_see(c, truth);
         return;
     }
     if (!proba) {
@@ -310,6 +316,10 @@ void svi_calibrator_learn(svi_calibrator *c, const double *scores, int rows, int
 
 _Static_assert(sizeof(struct calibrator_curve) == 4 * SVS_CURVE * sizeof(double), "a curve is doubles");
 
+static bool calibrator_is_slope(double a) {
+    return a >= SLOPE_LEAST && a <= SLOPE_MOST;
+}
+
 void svi_calibrator_archive(struct svi_archive *a, svi_calibrator *c) {
     int n = c->max_classes;
     while (n > 0 && c->seen[n - 1] == 0 && c->offset[n - 1] == 0 && c->offset_bend[n - 1] == 0)
@@ -324,13 +334,26 @@ void svi_calibrator_archive(struct svi_archive *a, svi_calibrator *c) {
     svi_archive_int64s(a, "seen", c->seen, n, 0, COUNT_MAX);
     svi_archive_finite(a, "pair", c->pair, 5);
     svi_archive_finite(a, "slope", c->slope, 2);
-    svi_archive_int64s(a, "held", c->held, 2, 0, COUNT_MAX);
+    svi_archive_int64s(a, "held", c->held, 2, 0, HELD_MAX);
     svi_archive_finite(a, "recent", c->recent, PAIR_SUMS);
     svi_archive_finite(a, "curve", c->curve[0].value, 4 * SVS_CURVE);
     svi_archive_finite(a, "curve of more", c->curve[1].value, 4 * SVS_CURVE);
     svi_archive_finite(a, "offset", c->offset, n);
     svi_archive_finite(a, "offset bend", c->offset_bend, n);
-    svi_archive_check(a, c->pair[0] >= SLOPE_LEAST && c->slope[0] >= SLOPE_LEAST, "a slope is too small");
+    for (int k = 0; k < n && svi_archive_ok(a); k++) {
+        c->classes = c->seen[k] > 0 ? k + 1 : c->classes;
+        svi_archive_check(a, fabs(c->offset[k]) <= OFFSET_MOST && c->offset_bend[k] >= 0,
+                          "an offset is out of range");
+    }
+    svi_archive_check(a,
+                      calibrator_is_slope(c->pair[0]) && calibrator_is_slope(c->slope[0]) &&
+                          fabs(c->pair[1]) <= OFFSET_MOST && c->pair[2] >= 0 && c->pair[4] >= 0 &&
+                          c->slope[1] >= 0,
+                      "a slope is out of range");
+    for (int j = 0; j < SVS_CURVE && svi_archive_ok(a); j++)
+        for (int i = 0; i < 2; i++)
+            svi_archive_check(a, c->curve[i].bend[j] >= 0 && c->curve[i].more_bend[j] >= 0,
+                              "the curvature of probabilities is negative");
     for (int j = 1; j < SVS_CURVE && svi_archive_ok(a); j++)
         for (int i = 0; i < 2; i++)
             svi_archive_check(a, c->curve[i].value[j] > c->curve[i].value[j - 1],

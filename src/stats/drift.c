@@ -161,9 +161,12 @@ static inline double drift_level(const struct svi_drift *d, int64_t n) {
 
 /* By the bound alone most are done with. */
 static inline void drift_try(struct drift_look *l, int64_t n2, int64_t w2, int bucket, int recent) {
+    const int64_t n1 = l->n - n2;
+    if (n1 == 0 || n2 == 0)
+        return;
     const double apart = (double)(w2 * l->n - l->wrong * n2);
-    const double threshold = drift_level(l->d, n2 < l->n - n2 ? n2 : l->n - n2);
-    if (apart * apart >= threshold * l->bound * (double)n2 * (double)(l->n - n2))
+    const double threshold = drift_level(l->d, n2 < n1 ? n2 : n1);
+    if (apart * apart >= threshold * l->bound * (double)n2 * (double)n1)
         drift_weigh(l, n2, w2, threshold, bucket, recent);
 }
 
@@ -387,6 +390,7 @@ static void drift_archive_stretch(struct svi_archive *a, struct svi_drift_stretc
 
 static void drift_archive_buckets(struct svi_archive *a, struct svi_drift *d) {
     bool taken[SVI_DRIFT_BUCKETS] = {false};
+    int level[SVI_DRIFT_LEVELS] = {0};
     int64_t n = d->recent, wrong = d->recent_wrong;
     for (int i = 0; i < d->buckets && svi_archive_ok(a); i++) {
         struct svi_drift_bucket *b = &d->bucket[i];
@@ -397,7 +401,7 @@ static void drift_archive_buckets(struct svi_archive *a, struct svi_drift *d) {
             return;
         svi_archive_check(a,
                           !taken[b->slot] && b->of.n == (int64_t)SVI_DRIFT_BLOCK << b->level &&
-                              (i == 0 || b->level <= b[-1].level),
+                              (i == 0 || b->level <= b[-1].level) && ++level[b->level] <= SVI_DRIFT_EACH,
                           "the buckets of errors do not fit together");
         taken[b->slot] = true;
         n += b->of.n;
