@@ -40,6 +40,13 @@ static svs_code change_one(struct svi_settings *s, const struct svi_item *name, 
     if (!svi_change_any_time(row->change))
         return svi_fail(err, SVS_SETTING, "%s can only be set at a start: end the process and give --%s", key,
                         key);
+    const svs_value v = svi_item_value(value);
+    if (!before && v.kind == SVS_NONE)
+        return svi_fail(err, SVS_WRONG_TYPE, "%s is %s: its value is a string, a number or a bool", key,
+                        svi_item_name(value));
+    if (!before && v.kind == SVS_STR && v.length >= sizeof text)
+        return svi_fail(err, SVS_SETTING, "%s has %u bytes: at most %zu can be set while the stream runs",
+                        key, v.length, sizeof text - 1);
     return svi_settings_set(s, key, setting_text(value, text, sizeof text), err);
 }
 

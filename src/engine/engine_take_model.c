@@ -1,10 +1,12 @@
 /* A model that was learned elsewhere takes the place of the refit, and serves. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/limits.h"
 #include "engine/engine_internal.h"
 
 #define LABEL_SHOWN 60
@@ -75,6 +77,14 @@ static svs_code take_check(const struct svi_engine *e, const svs_model *m, svs_e
         return svi_fail(err, SVS_UNAVAILABLE, "the model is one of task %s, the stream one of task %s",
                         m->task == SVS_REGRESS ? "regress" : "classify",
                         e->s.task == SVS_REGRESS ? "regress" : "classify");
+    for (int k = 0; k < m->rows; k++)
+        for (int j = 0; j <= m->d; j++) {
+            const double w = j < m->d ? m->W[(size_t)k * (size_t)m->d + (size_t)j] : m->b[k];
+            if (!(fabs(w) <= SVI_VALUE_MAX))
+                return svi_fail(err, SVS_TOO_LARGE,
+                                "a weight of the model is %g; values beyond 1e100 cannot be computed with",
+                                w);
+        }
     if (e->schema.shape.d < 1 || (e->s.task == SVS_CLASSIFY && svs_learner_class_count(e->learner) < 2))
         return svi_fail(err, SVS_UNAVAILABLE,
                         "the stream has seen no samples of two classes yet, so it is not known what the "

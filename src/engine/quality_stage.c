@@ -1,3 +1,13 @@
+/* The parts that judge scores, in the order in which a sample meets them.
+ *
+ * When it has scores: probabilities by the calibrator of the model that serves, the decision by prices, the
+ * ends of an interval. When its label is known: each model's calibrator learns from that model's own scores,
+ * then figures count what was said. The quality alarm (drift_stage.c) is asked by the engine itself, since it
+ * needs the row. Where another model is made of what is held, or a refit is replaced from outside,
+ * calibrators begin again, for scores have another scale then.
+ *
+ * A window of another size replaces rings: svi_quality_window_make, which can fail, comes before
+ * svi_quality_stage_take_window, which cannot. */
 #include "engine/quality_stage.h"
 
 #include <string.h>

@@ -158,21 +158,21 @@ static bool diff_pair(const struct diff *d, int k, struct diff_row *r) {
     return first >= 0 && second >= 0;
 }
 
-/* Do equal scores become equal probabilities, and raw rows the same features? Byte for byte: the same in
- * other words counts as another. */
-static bool diff_same_rest(const svs_model *a, const svs_model *b, double sign) {
+/* Do raw rows become the same features? Byte for byte. */
+static bool diff_same_schema(const svs_model *a, const svs_model *b) {
+    return a->schema_size == b->schema_size &&
+           (a->schema_size == 0 || memcmp(a->schema, b->schema, a->schema_size) == 0);
+}
+
+/* Do equal scores become equal probabilities? */
+static bool diff_same_law(const svs_model *a, const svs_model *b) {
     const svs_calibration *one = &a->calibration, *other = &b->calibration;
-    if (a->schema_size != b->schema_size ||
-        (a->schema_size > 0 && memcmp(a->schema, b->schema, a->schema_size) != 0))
-        return false;
-    if (!(one->a > 0) && !(other->a > 0))
-        return true;
-    if (one->a != other->a || sign < 0 || (one->curve == NULL) != (other->curve == NULL))
-        return false;
-    for (int k = 0; k < a->rows; k++)
-        if (one->b[k] != other->b[k])
-            return false;
-    return !one->curve || memcmp(one->curve, other->curve, SVS_CURVE * sizeof *one->curve) == 0;
+    if (!(one->a > 0) || !(other->a > 0))
+        return !(one->a > 0) && !(other->a > 0);
+    bool same = one->a == other->a && a->rows == b->rows && (one->curve == NULL) == (other->curve == NULL);
+    for (int k = 0; same && k < a->rows; k++)
+        same = one->b[k] == other->b[k];
+    return same && (!one->curve || memcmp(one->curve, other->curve, SVS_CURVE * sizeof *one->curve) == 0);
 }
 
 static svs_code diff_rows(struct diff *d, svs_error *err) {
@@ -189,7 +189,7 @@ static svs_code diff_rows(struct diff *d, svs_error *err) {
     }
     for (int k = 0; k < a->class_count; k++)
         d->same = d->same && diff_class(b, a->classes[k]) >= 0;
-    d->same = d->same && diff_same_rest(a, b, d->rows > 0 ? d->row[0].sign : 1);
+    d->same = d->same && diff_same_schema(a, b);
     return code;
 }
 
@@ -463,7 +463,11 @@ static void diff_table(const struct diff *d, FILE *to) {
         print_diff_row(d, &d->row[k], to);
     if (d->rows == 0)
         fputs("no row of the two is for the same class against the same others\n", to);
-    fputs(d->same ? "\nthe same scores\n" : "", to);
+    fputs(d->same ? "\nthe same scores" : "", to);
+    fputs(!d->same                                            ? ""
+          : diff_same_law(diff_model(d, 0), diff_model(d, 1)) ? "\n"
+                                                              : "; other probabilities\n",
+          to);
 }
 
 svs_code svi_model_diff(const struct svi_model_side side[2], int64_t top, bool json, FILE *to, bool *same,

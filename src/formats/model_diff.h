@@ -19,7 +19,7 @@ struct svi_model_side {
 };
 
 /* Writes the difference as a table, or with `json` as one line; `top` weights of each row at most. *same:
- * both give every row the same scores, under the same labels, and the same probabilities. SVS_NO_MEMORY. */
+ * both give every row the same scores under the same labels. SVS_NO_MEMORY. */
 svs_code svi_model_diff(const struct svi_model_side side[2], int64_t top, bool json, FILE *to, bool *same,
                         svs_error *err);
 

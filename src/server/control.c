@@ -289,6 +289,8 @@ static svs_code load_model(struct request *r) {
 static svs_code op_load(struct request *r) {
     struct svi_load_options o;
     struct svi_loaded loaded;
+    if (r->command.model && r->command.checkpoint.type == SVI_INT)
+        return svi_fail(r->err, SVS_INVALID, "load takes a model or a checkpoint, not both");
     if (r->command.model)
         return load_model(r);
     svs_code code = load_options_of(r, &o);

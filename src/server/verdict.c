@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #define POINT      0.01 /* of accuracy */
 #define LABEL_ROOM (4 * SVS_NAME_MAX + 4)
@@ -10,15 +11,17 @@ static bool verdict_no_better(struct svi_advantage a) {
     return a.n >= SVI_VERDICT_ROWS && !svi_advantage_shows(a);
 }
 
+/* `priced`: by weights or prices something else than the accuracy is wanted. */
 static void verdict_classes(const struct svi_standing *s, const struct svi_class_table *t, double accuracy,
-                            FILE *to) {
+                            bool priced, FILE *to) {
     char label[LABEL_ROOM];
     const struct svi_advantage *c = &s->commonest, *before = &s->same;
     /* One class alone is right always: there is nothing to say yet. */
-    if (t->count >= 2 && s->commonest_class >= 0 && s->commonest_class < t->count && verdict_no_better(*c))
+    if (!priced && t->count >= 2 && s->commonest_class >= 0 && s->commonest_class < t->count &&
+        verdict_no_better(*c))
         fprintf(to, "accuracy %.3f is no better than always saying %s (%.3f)\n", accuracy,
                 svs_value_text(t->classes[s->commonest_class], label, sizeof label), accuracy - c->by);
-    if (t->count >= 2 && verdict_no_better(*before))
+    if (!priced && t->count >= 2 && verdict_no_better(*before))
         fprintf(to, "accuracy %.3f is no better than \"the same as before\" (%.3f)\n", accuracy,
                 accuracy - before->by);
     int missed = 0;
@@ -56,8 +59,10 @@ void svi_verdict_write(svi_engine *e, double now, FILE *to) {
         return;
     }
     svi_engine_class_table(e, false, &classes);
-    verdict_classes(&standing.baseline, &classes, svi_figure_value(f, count, "accuracy"), to);
-    const bool online = svi_engine_settings(e)->serve == SVI_SERVE_ONLINE;
-    if (online && svi_advantage_shows(standing.refit) && standing.refit.by > POINT)
+    const struct svi_settings *s = svi_engine_settings(e);
+    const bool priced = strcmp(s->class_weight, "none") != 0 || strcmp(s->decision_cost, "none") != 0;
+    verdict_classes(&standing.baseline, &classes, svi_figure_value(f, count, "accuracy"), priced, to);
+    if (!priced && s->serve == SVI_SERVE_ONLINE && svi_advantage_shows(standing.refit) &&
+        standing.refit.by > POINT)
         fprintf(to, "the refit is %.0f points ahead: --serve best\n", 100 * standing.refit.by);
 }

@@ -1,3 +1,10 @@
+/* Means and squared deviations by bucket of errors, and the raw rows of the samples that are in none.
+ *
+ * What happens to the buckets is not decided here: the detector notes in its event which slot took the oldest
+ * rows and which slots became one, and this follows (svi_drift_moments_step). Squared deviations are about
+ * the mean of their own stretch, so that a feature like a time stamp, whose mean is a billion deviations,
+ * keeps its digits. What moved is looked for at an alarm only.
+ */
 #include "stats/drift_moments.h"
 
 #include <math.h>
@@ -101,14 +108,16 @@ void svi_drift_moments_step(struct svi_drift_moments *m, const struct svi_drift 
     for (int i = 0; i < e->merges; i++)
         moments_join(m, e->merge[i].into, e->merge[i].n_into, e->merge[i].from, e->merge[i].n_from);
     double *row = moments_row(m, d->pushed - 1);
-    if (!x && d->pushed == 1) /* there is no row before */
+    if (!x && m->d > 0 && d->pushed == 1) /* there is no row before */
         memset(row, 0, (size_t)m->d * sizeof *row);
-    else if (!x)
+    else if (!x && m->d > 0)
         memcpy(row, moments_row(m, d->pushed + SVI_DRIFT_RECENT - 2), (size_t)m->d * sizeof *row);
     if (!x)
         return;
-    memcpy(row, x, (size_t)features * sizeof *x);
-    memset(row + features, 0, (size_t)(m->d - features) * sizeof *x);
+    for (int j = 0; j < features; j++) /* few: cheaper than a call */
+        row[j] = x[j];
+    if (features < m->d)
+        memset(row + features, 0, (size_t)(m->d - features) * sizeof *x);
 }
 
 void svi_drift_moments_clear(struct svi_drift_moments *m, int feature) {

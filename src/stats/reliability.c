@@ -92,8 +92,8 @@ static struct judged reliability_judge(const double *proba, int class_count, int
     if (class_count == 2)
         brier = (proba[1] - (truth == 1)) * (proba[1] - (truth == 1));
     loss = loss < LOSS_MAX ? loss : LOSS_MAX;
-    return (struct judged){(uint32_t)(loss * LOSS_UNIT), (uint32_t)(brier * BRIER_UNIT),
-                           (uint32_t)(proba[top] * P_UNIT) | (top == truth ? CAME : 0)};
+    return (struct judged){(uint32_t)(loss * LOSS_UNIT + 0.5), (uint32_t)(brier * BRIER_UNIT + 0.5),
+                           (uint32_t)(proba[top] * P_UNIT + 0.5) | (top == truth ? CAME : 0)};
 }
 
 void svi_reliability_add(svi_reliability *r, const double *proba, int class_count, int truth) {

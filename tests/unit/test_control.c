@@ -242,7 +242,7 @@ static void test_config_is_set(void **unused) {
     refused(&f, "{'op': 'config', 'set': {'publish.every': -5}}", SVS_SETTING, "out of range");
     refused(&f, "{'op': 'config', 'set': {'alert.p': 0.5, 'alert.clear': 0.1}}", SVS_SETTING, "alert.clear");
     refused(&f, "{'op': 'config', 'set': {'alert.pp': 0.5}}", SVS_SETTING, "alert.p");
-    refused(&f, "{'op': 'config', 'set': {'scores': [1]}}", SVS_SETTING, "scores");
+    refused(&f, "{'op': 'config', 'set': {'scores': [1]}}", SVS_WRONG_TYPE, "scores");
     refused(&f, "{'op': 'config', 'set': 5}", SVS_WRONG_TYPE, "map");
     assert_int_equal(svi_engine_settings(f.e)->publish_every, 3);
     speaker_close(&f);
