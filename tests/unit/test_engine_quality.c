@@ -231,6 +231,26 @@ static void test_intervals_are_kept(void **unused) {
     speaker_close(&g);
 }
 
+/* The square of an error may be more than a double holds: the state stays one that can be loaded. */
+static void test_errors_of_any_size(void **unused) {
+    (void)unused;
+    struct speaker f, g;
+    struct svi_checkpoint c = {0};
+    svs_error err;
+    speaker_open(&f, values);
+    speaker_open(&g, values);
+    for (int i = 0; i < 300; i++)
+        say(&f, "{'x': [%.17g], 'y': %.17g}", 1e-60 * uniform(), 1e99 * uniform());
+    say(&f, "{'x': [1e5], 'y': 1}");
+    assert_true(fabs(json_number_value(json_object_get(f.last[SVI_TOPIC_SCORE], "yhat"))) > 1e155);
+    assert_int_equal(svi_engine_save(f.e, &c, NULL), SVS_OK);
+    if (svi_engine_load(g.e, &c, &err) != SVS_OK)
+        fail_msg("%s", err.text);
+    svi_checkpoint_clear(&c);
+    speaker_close(&f);
+    speaker_close(&g);
+}
+
 /* ---- what it comes to */
 
 static const char *verdict_of(struct speaker *f) {
@@ -304,13 +324,10 @@ static void test_refit_ahead(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes_are_told),
-        cmocka_unit_test(test_many_classes),
-        cmocka_unit_test(test_none_of_it_before),
-        cmocka_unit_test(test_intervals_of_scores),
-        cmocka_unit_test(test_interval_of_replies),
-        cmocka_unit_test(test_intervals_are_kept),
-        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_classes_are_told),    cmocka_unit_test(test_many_classes),
+        cmocka_unit_test(test_none_of_it_before),   cmocka_unit_test(test_intervals_of_scores),
+        cmocka_unit_test(test_interval_of_replies), cmocka_unit_test(test_intervals_are_kept),
+        cmocka_unit_test(test_errors_of_any_size),  cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_refit_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -489,6 +489,51 @@ static void assert_model_refused(struct life *l, const svs_model *m, const char 
     assert_hash(l->engine, hash);
 }
 
+static void send_words(struct life *l, int from, int to) {
+    struct svi_receipt r;
+    for (int i = from; i < to; i++) {
+        const int n = (int)svi_engine_source_next(l->engine, "a");
+        speaker_build(&l->speaker, "{'x': [%d, %d], 'y': '%s', 'src': 'a', 'n': %d}", i % 7, i % 5,
+                      i % 3 ? "ok" : "fail", n);
+        const struct svi_bytes *f = &l->speaker.frame;
+        assert_int_equal(svi_write_ahead_write(l->keeper, SVI_RECORD_SOURCED, NOW, f->data, f->size, NULL),
+                         SVS_OK);
+        apply_bytes(l->engine, f->data, f->size, NOW, true, &r);
+        assert_int_equal(r.accepted, 1);
+    }
+}
+
+/* What points into the engine, and what a worker has, outlive the state that goes. */
+static void prices_and_a_refit_that_is_away(void **state) {
+    struct life *l = *state;
+    char hash[SVI_HASH_TEXT];
+    l->more =
+        (const char *const[]){"window",        "50",           "refit",        "dcd", "refit.every", "1000",
+                              "decision.cost", "ok=2,fail=20", "journal.keep", "all", NULL};
+    assert_begins(l, false);
+    send_words(l, 0, 60);
+    json_t *reply = request(l, "{'op': 'save'}");
+    const int64_t record = whole(reply, "record");
+    json_decref(reply);
+    send_words(l, 60, 80);
+    json_decref(request(l, "{'op': 'refit'}"));
+    struct svi_refit *job = svi_engine_refit_take(l->engine);
+    assert_non_null(job);
+    json_decref(request(l, "{'op': 'config', 'set': {'C': 5}}"));
+    reply = request(l, "{'op': 'load', 'checkpoint': %d}", (int)record);
+    if (!json_is_true(json_object_get(reply, "ok")))
+        fail_msg("%s", text_of(reply, "error"));
+    json_decref(reply);
+    send_words(l, 80, 90); /* by prices, and a class of its own for each is asked for again */
+    assert_int_equal(l->engine->quality_stage.decision.known, 2);
+    svi_refit_run(job);
+    assert_true(svi_engine_refit_left(l->engine, job));
+    send_words(l, 90, 100);
+    assert_int_equal(svi_engine_hash(l->engine, hash, NULL), SVS_OK);
+    end(l);
+    assert_repeats(l, hash);
+}
+
 static void models_that_do_not_fit(void **state) {
     struct life *l = *state;
     static const char *const beside[] = {"refit", "dcd", NULL};
@@ -546,9 +591,14 @@ static void records_of_a_later_version(void **state) {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(weights_are_the_same),   TEST(random_walks),
-                                       TEST(learned_again),          TEST(refusals),
-                                       TEST(kept_ones_thin_out),     TEST(a_model_serves),
-                                       TEST(models_that_do_not_fit), TEST(records_of_a_later_version)};
+    const struct CMUnitTest tests[] = {TEST(weights_are_the_same),
+                                       TEST(random_walks),
+                                       TEST(learned_again),
+                                       TEST(refusals),
+                                       TEST(kept_ones_thin_out),
+                                       TEST(a_model_serves),
+                                       TEST(prices_and_a_refit_that_is_away),
+                                       TEST(models_that_do_not_fit),
+                                       TEST(records_of_a_later_version)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
