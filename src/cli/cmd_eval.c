@@ -152,6 +152,9 @@ static void print_table(struct eval *e, double seconds) {
     svi_engine_class_table(e->engine, false, &classes);
     svi_class_report_write(stdout, &classes, classes.count == 2 ? 1 : -1);
     const int count = svi_engine_figures(e->engine, e->now, &f);
+    const double alarms = svi_figure_value(f, count, "quality_alerts");
+    if (alarms > 0)
+        printf("%-18s %.0f\n", "quality_alerts", alarms);
     for (int i = 1; names[i]; i++)
         if (!isnan(svi_figure_value(f, count, names[i])))
             printf("%-18s %.4f\n", names[i], svi_figure_value(f, count, names[i]));

@@ -4,6 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "config/class_weights.h"
+#include "config/decision_cost.h"
+
 #define POINT      0.01 /* of accuracy */
 #define LABEL_ROOM (4 * SVS_NAME_MAX + 4)
 
@@ -46,6 +49,44 @@ static void verdict_values(const struct svi_standing *s, const struct svi_figure
                 svi_figure_value(f, count, "rmse_mean"));
 }
 
+/* Classes are compared by their text: 7 in a setting is the number and the word. */
+static bool verdict_came(const struct svi_class_table *t, svs_value named) {
+    char label[LABEL_ROOM], other[LABEL_ROOM];
+    svs_value_text(named, label, sizeof label);
+    for (int k = 0; k < t->count; k++)
+        if (strcmp(label, svs_value_text(t->classes[k], other, sizeof other)) == 0)
+            return true;
+    return false;
+}
+
+static void verdict_named(const char *setting, svs_value named, const struct svi_class_table *t, FILE *to) {
+    char label[LABEL_ROOM];
+    if (named.kind != SVS_NONE && !verdict_came(t, named))
+        fprintf(to, "%s names %s, a class that never came\n", setting,
+                svs_value_text(named, label, sizeof label));
+}
+
+/* Slips of the fingers show at the end only: a class may come at any time. */
+static void verdict_settings(const struct svi_settings *s, const struct svi_class_table *t, FILE *to) {
+    struct svi_class_weights weights;
+    struct svi_decision_cost cost;
+    svs_error err;
+    char label[LABEL_ROOM], before[LABEL_ROOM] = "";
+    if (svi_class_weights_read(s->class_weight, &weights, &err) == SVS_OK)
+        for (int i = 0; i < weights.count; i++) {
+            svs_value_text(weights.of[i].label, label, sizeof label);
+            if (strcmp(label, before) != 0)
+                verdict_named("class.weight", weights.of[i].label, t, to);
+            memcpy(before, label, sizeof before);
+        }
+    if (svi_decision_cost_parse(&cost, s->decision_cost, &err) != SVS_OK)
+        return;
+    for (int i = 0; i < cost.count; i++) {
+        verdict_named("decision.cost", cost.price[i].truth, t, to);
+        verdict_named("decision.cost", cost.price[i].decision, t, to);
+    }
+}
+
 void svi_verdict_write(svi_engine *e, double now, FILE *to) {
     const struct svi_figure *f;
     struct svi_class_table classes;
@@ -62,6 +103,8 @@ void svi_verdict_write(svi_engine *e, double now, FILE *to) {
     const struct svi_settings *s = svi_engine_settings(e);
     const bool priced = strcmp(s->class_weight, "none") != 0 || strcmp(s->decision_cost, "none") != 0;
     verdict_classes(&standing.baseline, &classes, svi_figure_value(f, count, "accuracy"), priced, to);
+    if (classes.count > 0)
+        verdict_settings(s, &classes, to);
     if (!priced && s->serve == SVI_SERVE_ONLINE && svi_advantage_shows(standing.refit) &&
         standing.refit.by > POINT)
         fprintf(to, "the refit is %.0f points ahead: --serve best\n", 100 * standing.refit.by);

@@ -279,6 +279,13 @@ static void test_verdicts(void **unused) {
         say(&f, "{'x': [%d], 'y': %d}", i % 5, i / 60 % 2);
     assert_non_null(strstr(verdict_of(&f), " is no better than \"the same as before\" (0.983)\n"));
     speaker_close(&f);
+    speaker_open(&f, (const char *const[]){"novelty", "none", "refit", "none", "class.weight", "0=2,7=3",
+                                           "decision.cost", "1>failx=4", NULL});
+    for (int i = 0; i < 60; i++)
+        say(&f, "{'x': [%d], 'y': %d}", i % 5, i / 20 % 2);
+    assert_string_equal(verdict_of(&f), "class.weight names 7, a class that never came\n"
+                                        "decision.cost names failx, a class that never came\n");
+    speaker_close(&f);
     speaker_open(&f, plain);
     for (int i = 0; i < 600; i++)
         say(&f, "{'x': [%d], 'y': %d}", i % 2, i % 2);
