@@ -202,7 +202,7 @@ static void report_differences(const struct predict *p) {
     if (p->table.strange > 0)
         cli_fail(p->args,
                  "%" PRId64 " rows have a label that the model does not know; they count as wrong in the "
-                            "accuracy, and are not in the table",
+                 "accuracy, and are not in the table",
                  p->table.strange);
     if (p->table.examples.rows.d > p->d)
         cli_fail(p->args, "the file has %d features, the model %d; the others are ignored",

@@ -2,7 +2,7 @@
  * detector finds.
  *
  * A rise opens an alert, or makes the open one worse; what was before it is dropped from the detector then,
- * so that the new level is what a fall is told from. The alert closes when the error since the last change is
+ * so that a fall is measured from the new level. The alert closes when the error since the last change is
  * back within a quarter of the way from before to the worst: at a fall beyond chance, or slowly, once
  * CALM samples since then have it. Whatever closes it, the detector begins a new stretch (a regression finds
  * new bounds for what is a large error). */

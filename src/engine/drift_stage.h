@@ -31,7 +31,7 @@ struct svi_drift_stage {
     double before, after, worst; /* the figure shown: share or rmse */
     double since;                /* time of the first sample after the change */
     int64_t number;              /* of the last one before it */
-    int64_t span;                /* judged samples from the change to the one that told it */
+    int64_t span;                /* judged samples from the change to the one that showed it */
     struct svi_drift_shift top[SVI_ALERT_TOP_MAX]; /* of the last rise */
     int count;
 };

@@ -64,7 +64,7 @@ void svi_quality_stage_take_window(struct svi_quality_stage *q, struct svi_quali
 void svi_quality_stage_moved(struct svi_quality_stage *q);
 
 /* The model was made again: `fresh` has been taught its scores, and becomes the calibrator of the online
- * model (NULL: there is none); that of the refit begins anew. *fresh is the one of before then. */
+ * model (NULL: there is none); that of the refit begins again. *fresh is the one of before then. */
 void svi_quality_stage_take_calibrator(struct svi_quality_stage *q, svi_calibrator **fresh);
 
 /* Another model than those before takes the place of the refit. */

@@ -418,22 +418,22 @@ static void print_sides(const struct diff *d, FILE *to) {
 static void print_alone(const struct diff *d, int i, FILE *to) {
     const svs_model *m = diff_model(d, i);
     char name[NAME_SIZE];
-    int told = 0;
+    int listed = 0;
     if (count_classes_alone(d, i) > 0)
         fprintf(to, "classes of %s alone:", d->side[i].name);
     for (int k = 0; k < m->class_count; k++)
         if (diff_class(diff_model(d, 1 - i), m->classes[k]) < 0)
-            fprintf(to, "%s %s", told++ ? "," : "", svs_value_text(m->classes[k], name, sizeof name));
-    fputs(told ? "\n" : "", to);
+            fprintf(to, "%s %s", listed++ ? "," : "", svs_value_text(m->classes[k], name, sizeof name));
+    fputs(listed ? "\n" : "", to);
     const int alone = count_alone(d, i);
-    told = 0;
+    listed = 0;
     if (alone > 0)
         fprintf(to, "features of %s alone:", d->side[i].name);
-    for (int j = 0; j < m->d && told < LISTED; j++)
+    for (int j = 0; j < m->d && listed < LISTED; j++)
         if (d->other[i][j] < 0)
-            fprintf(to, "%s %s", told++ ? "," : "", diff_name(d, i, j, name));
-    if (alone > told)
-        fprintf(to, " and %d more", alone - told);
+            fprintf(to, "%s %s", listed++ ? "," : "", diff_name(d, i, j, name));
+    if (alone > listed)
+        fprintf(to, " and %d more", alone - listed);
     fputs(alone > 0 ? "\n" : "", to);
 }
 

@@ -1,6 +1,6 @@
 /* Other options for a learner that is at work (svs_learner_configure).
  *
- * A second learner is made with the new options, told of the features and classes, and given the samples
+ * A second learner is made with the new options, given the features and classes, and given the samples
  * held, by the same svs_learner_step that learned them first; then the two change places. So the model is
  * that of a new learner by construction, and a failure, of memory say, leaves the old one untouched. Samples
  * that wait are copied last, with the scores that they were given.
@@ -53,7 +53,7 @@ svs_code svs_learner_configurable(const svs_learner *l, const svs_options *o, sv
 
 /* ---- the second learner */
 
-/* As a learner is told before its first sample. */
+/* What a learner knows before its first sample. */
 static svs_code configure_announce(svs_learner *fresh, const svs_learner *l, svs_error *err) {
     svs_code code = SVS_OK;
     for (int j = 0; j < l->scaler.room && l->scaler.unscaled_count > 0; j++)
@@ -71,7 +71,7 @@ static svs_code configure_announce(svs_learner *fresh, const svs_learner *l, svs
     return code;
 }
 
-static svs_code configure_relearn(svs_learner *fresh, const svs_learner *l, svi_learner_told *told,
+static svs_code configure_relearn(svs_learner *fresh, const svs_learner *l, svi_learner_watch *watch,
                                   void *user, svs_error *err) {
     svs_step step;
     for (int32_t i = 0; i < l->window.count; i++) {
@@ -88,8 +88,8 @@ static svs_code configure_relearn(svs_learner *fresh, const svs_learner *l, svi_
         svs_code code = s->live ? svs_learner_step(fresh, &sample, s->time, &step, &why) : SVS_OK;
         if (code != SVS_OK)
             return svi_fail(err, code, "the model cannot be made again from what is held: %.180s", why.text);
-        if (told && s->live)
-            told(user, &step);
+        if (watch && s->live)
+            watch(user, &step);
     }
     return SVS_OK;
 }
@@ -153,7 +153,7 @@ static void configure_ridge(svs_learner *l, const svs_options *o) {
 
 /* ---- both halves */
 
-svs_code svi_learner_prepare(const svs_learner *l, const svs_options *o, svi_learner_told *told, void *user,
+svs_code svi_learner_prepare(const svs_learner *l, const svs_options *o, svi_learner_watch *watch, void *user,
                              svs_learner **fresh, svs_error *err) {
     *fresh = NULL;
     svs_code code = svs_learner_configurable(l, o, err);
@@ -163,7 +163,7 @@ svs_code svi_learner_prepare(const svs_learner *l, const svs_options *o, svi_lea
         return err->code;
     code = configure_announce(*fresh, l, err);
     if (code == SVS_OK)
-        code = configure_relearn(*fresh, l, told, user, err);
+        code = configure_relearn(*fresh, l, watch, user, err);
     if (code == SVS_OK)
         code = configure_keep_waiting(*fresh, l, err);
     if (code != SVS_OK)
@@ -176,7 +176,7 @@ void svi_learner_take(svs_learner *l, const svs_options *o, svs_learner **fresh)
         configure_ridge(l, o);
         return;
     }
-    if (l->snapshot) /* of the window of before: whole, as whoever has it began it */
+    if (l->snapshot) /* of the window of before: whole, as its owner began it */
         svi_snapshot_copy(l->snapshot, l, INT64_MAX);
     configure_count(*fresh, l);
     const svs_learner old = *l;

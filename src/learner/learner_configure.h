@@ -5,12 +5,12 @@
 
 #include "svmstream/learner.h"
 
-/* Told of each sample that was learned again: its scores were made before it was. */
-typedef void svi_learner_told(void *user, const svs_step *step);
+/* Called for each sample that was learned again: its scores were made before it was. */
+typedef void svi_learner_watch(void *user, const svs_step *step);
 
 /* The learner that is to take the place of *l, which stays as it is; NULL in *fresh with SVS_OK: it is only
- * the ridge that changes. `told` may be NULL. Codes of svs_learner_configure. Owner: the caller. */
-svs_code svi_learner_prepare(const svs_learner *l, const svs_options *o, svi_learner_told *told, void *user,
+ * the ridge that changes. `watch` may be NULL. Codes of svs_learner_configure. Owner: the caller. */
+svs_code svi_learner_prepare(const svs_learner *l, const svs_options *o, svi_learner_watch *watch, void *user,
                              svs_learner **fresh, svs_error *err);
 
 /* Nothing was done with *l since: it takes over. *fresh is NULL after it. */

@@ -21,7 +21,7 @@ void svi_learner_span(const svs_learner *l, struct svi_learner_span *out);
 const double *svi_learner_newest(const svs_learner *l);
 
 /* The i-th oldest of the window: its row, as above (NULL: it was taken out), and its number. False: there are
- * not so many. O(1). */
+ * fewer. O(1). */
 bool svi_learner_held_row(const svs_learner *l, int64_t i, const double **row, int64_t *number);
 
 /* x'Px of a raw row of as many values as svs_learner_dimension, by the model of now and the weights that

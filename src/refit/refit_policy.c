@@ -65,7 +65,7 @@ bool svi_refit_policy_left(struct svi_refit_policy *p, const struct svi_refit *j
     return true;
 }
 
-/* What the stats told goes on; the refit that it was of serves no more. */
+/* What the stats reported goes on; the refit that it was of serves no more. */
 static void refit_policy_count_on(struct svi_refit_policy *fresh, const struct svi_refit_policy *p) {
     fresh->done = p->done;
     fresh->failed = p->failed;

@@ -326,7 +326,7 @@ void svi_drift_last(const struct svi_drift *d, int64_t n, struct svi_drift_found
 
 /* ---- one sample */
 
-/* Is the error of a regression a large one? False in *known while that cannot be told. */
+/* Is the error of a regression a large one? False in *known while that is not known. */
 static bool drift_is_large(struct svi_drift *d, double size, bool *known) {
     *known = d->sizes == SVI_DRIFT_SIZES;
     if (*known)

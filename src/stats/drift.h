@@ -37,7 +37,7 @@
 #define SVI_DRIFT_EACH    4  /* buckets of a size stay at least */
 #define SVI_DRIFT_LEVELS  16 /* sizes: up to 2^20 samples, 5 million in all; older ones are dropped */
 #define SVI_DRIFT_BUCKETS (SVI_DRIFT_LEVELS * (SVI_DRIFT_EACH + 1) + 1)
-#define SVI_DRIFT_SIZES   200 /* errors of a regression by which "large" is told */
+#define SVI_DRIFT_SIZES   200 /* errors of a regression by which "large" is set */
 
 /* A judged sample. */
 struct svi_drift_sample {
@@ -108,7 +108,7 @@ void svi_drift_set_rate(struct svi_drift *d, double rate);
 void svi_drift_renew(struct svi_drift *d);
 
 /* One more sample. RISE: d->found tells what, and all is still held, for svi_drift_cut to drop what was
- * before it. FALL: what was before it is dropped already (a regression begins anew). */
+ * before it. FALL: what was before it is dropped already (a regression begins again). */
 enum svi_drift_change svi_drift_step(struct svi_drift *d, const struct svi_drift_sample *s);
 void svi_drift_cut(struct svi_drift *d, const struct svi_drift_found *found);
 

@@ -37,7 +37,7 @@ void svi_drift_moments_step(struct svi_drift_moments *m, const struct svi_drift 
 void svi_drift_moments_clear(struct svi_drift_moments *m, int feature);
 
 /* The features whose means moved most, at most `most` of them, and none that moved no more than chance moves
- * the most of so many; largest shift first. Returns how many. */
+ * the most of that many; largest shift first. Returns how many. */
 int svi_drift_moments_top(const struct svi_drift_moments *m, const struct svi_drift *d,
                           const struct svi_drift_found *found, int most, struct svi_drift_shift *out);
 

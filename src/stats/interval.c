@@ -3,7 +3,7 @@
  * A tail holds the t smallest residuals in order (of those above: the t largest, with their signs turned), t
  * between k, the rank that is asked for, and some more. A residual beyond the tail's last does not touch it,
  * which is nearly all of them; one that comes or leaves within is moved in or out. When fewer than k are
- * left, or the room is full, the tail is picked out of the ring anew: on stationary residuals once in some
+ * left, or the room is full, the tail is picked out of the ring again: on stationary residuals once in some
  * thousands. So the quantiles are those of the ring, exactly, whatever t is, and the archive holds the ring
  * alone. Read interval_tail_* first, then svi_interval_learn. */
 #include "stats/interval.h"

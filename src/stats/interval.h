@@ -16,7 +16,7 @@
  * sample's takes the place of the oldest, so that they are of the last 2 n samples.
  *
  * Cost: residuals stay in order of arrival; of the smallest and the largest some more than are needed are
- * kept sorted, and picked out anew when too few are left, so a sample costs a few comparisons, and what it
+ * kept sorted, and picked out again when too few are left, so a sample costs a few comparisons, and what it
  * says does not depend on how many are kept. */
 #ifndef SVI_INTERVAL_H
 #define SVI_INTERVAL_H
@@ -25,7 +25,7 @@
 
 #include "base/archive.h"
 
-#define SVI_INTERVAL_RESIDUALS 999  /* the last so many count: levels up to 0.998 */
+#define SVI_INTERVAL_RESIDUALS 999  /* this many of the last count: levels up to 0.998 */
 #define SVI_INTERVAL_MOST      1999 /* for levels above */
 
 typedef struct svi_interval svi_interval;

@@ -23,7 +23,7 @@ svi_metrics *svi_metrics_new(svs_task task, int64_t window, int max_classes, svs
 void svi_metrics_free(svi_metrics **m);
 void svi_metrics_reset(svi_metrics *m);
 
-/* Is logloss of no use, because another one is told (reliability.h)? It takes more time than the rest. */
+/* Is logloss of no use, because another one is reported (reliability.h)? It takes more time than the rest. */
 void svi_metrics_leave_loss(svi_metrics *m, bool left_out);
 
 /* What was counted over all goes on in *m, a new one with another window (the same task and classes), of

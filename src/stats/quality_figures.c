@@ -1,7 +1,7 @@
 /* What metrics.c keeps is not kept twice: the counts of classes, the histogram of scores and the ring of the
  * window are its. Kept here besides are the confusion matrix of all that was judged (that of the window is
  * counted when it is asked for), the baselines, and a regression's residuals; these are archived. The other
- * arrays are room for what is told, filled anew each time.
+ * arrays are room for what is reported, filled each time.
  *
  * A state that was kept before there were these figures begins with empty ones, so what compares a learner
  * with a baseline sample by sample counts its own samples (baseline.h) and is not taken from metrics.c. */

@@ -7,6 +7,7 @@
 #include "server/verdict.h"
 #include "store/checkpoint_file.h"
 #include "support/quick.h"
+#include "support/problem.h"
 
 static const char *const plain[] = {"novelty", "none", "refit", "none", NULL};
 static const char *const values[] = {"task", "regress", "novelty", "none", "refit",
@@ -15,8 +16,7 @@ static const char *const values[] = {"task", "regress", "novelty", "none", "refi
 static uint64_t state = 1;
 
 static double uniform(void) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(state >> 11) / 9007199254740992.0;
+    return test_uniform(&state);
 }
 
 static json_t *stats_of(struct speaker *f) {

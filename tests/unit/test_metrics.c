@@ -10,6 +10,7 @@
 
 #include "stats/metrics.h"
 #include "stats/auc.h"
+#include "support/problem.h"
 
 #define STREAM   700
 #define ROWS_MAX 12
@@ -23,15 +24,11 @@ struct sample {
 static uint64_t state = 1;
 
 static double uniform(void) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(state >> 11) / 9007199254740992.0;
+    return test_uniform(&state);
 }
 
 static double normal(void) {
-    double sum = -6;
-    for (int i = 0; i < 12; i++)
-        sum += uniform();
-    return sum;
+    return test_normal(&state);
 }
 
 static double figure(const svi_metrics *m, const char *name) {

@@ -15,21 +15,18 @@
 #include "stats/quality_figures.h"
 #include "support/archived.h"
 #include "support/quick.h"
+#include "support/problem.h"
 
 enum { STREAM = 900, CLASSES = 7 };
 
 static uint64_t state = 1;
 
 static double uniform(void) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(state >> 11) / 9007199254740992.0;
+    return test_uniform(&state);
 }
 
 static double normal(void) {
-    double sum = -6;
-    for (int i = 0; i < 12; i++)
-        sum += uniform();
-    return sum;
+    return test_normal(&state);
 }
 
 static void near(double got, double expected, double tolerance, const char *name, int at) {
