@@ -102,6 +102,8 @@ static void look_up(struct eval *e) {
     svi_progress_show(&e->progress, e->row, (double)at, (double)size, NULL);
 }
 
+/* One row, whether it was readable or not: what cannot be read is refused by the engine too, so that it is
+ * counted by its code and in the order of the file. */
 static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message *m, const svs_error *why) {
     const char *bytes;
     size_t length;
@@ -142,7 +144,8 @@ static svs_code take_all(struct eval *e, svs_error *err) {
     }
 }
 
-/* The figure that counts most comes last. */
+/* The figure that counts most comes last. The classes are asked for before the figures: both are lists of the
+ * engine, and the second ends the first. */
 static void print_table(struct eval *e, double seconds) {
     const struct svi_figure *f;
     const char *const *names = quality_names(e);
@@ -162,6 +165,7 @@ static void print_table(struct eval *e, double seconds) {
         printf("%s %.3f\n", names[0], svi_figure_value(f, count, names[0]));
 }
 
+/* All that the stats have, and what is too long for them: every class, and how each was taken for which. */
 static svs_code print_json(struct eval *e, double seconds, svs_error *err) {
     const struct svi_figure *f;
     const int count = svi_engine_figures(e->engine, e->now, &f);
@@ -182,6 +186,7 @@ static svs_code print_json(struct eval *e, double seconds, svs_error *err) {
     return code;
 }
 
+/* With what `predict` needs to read the same log: which of its columns were passed over is known by now. */
 static svs_code write_model(struct eval *e, const char *path, svs_error *err) {
     svs_model m;
     const struct svi_figure *quality;
@@ -198,6 +203,8 @@ static svs_code write_model(struct eval *e, const char *path, svs_error *err) {
     return code;
 }
 
+/* A file of which no row was taken is a failure; one with some refused rows is not, but it is said how many.
+ */
 static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
     svs_code code = take_all(e, err);
     double seconds = svi_progress_end(&e->progress);

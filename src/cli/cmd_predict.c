@@ -111,6 +111,7 @@ static void write_scores(const struct predict *p) {
         fprintf(p->out, " %.17g", s[k]);
 }
 
+/* A regression has one score, which is the prediction itself. */
 static bool cmd_predict_shows(const struct predict *p, const char *option) {
     return cli_has(p->args, option) && p->task == SVS_CLASSIFY;
 }
@@ -123,6 +124,7 @@ static int cmd_predict_decide(struct predict *p, int by_score) {
     return svi_decision_of(&p->decision, p->proba, p->class_count, by_score);
 }
 
+/* A line: the prediction ("?": the model knows no class), then what was asked for. */
 static void write_prediction(const struct predict *p, int predicted) {
     if (p->task == SVS_REGRESS)
         fprintf(p->out, "%.17g", p->predictor.scores[0]);
@@ -137,6 +139,8 @@ static void write_prediction(const struct predict *p, int predicted) {
     fputc('\n', p->out);
 }
 
+/* Sums for the quality. A label that the model does not know has index -1 here: the table counted it when it
+ * was read, and it is wrong in the accuracy. */
 static void cmd_predict_count(struct predict *p, int64_t i, int predicted) {
     const svs_examples *e = &p->table.examples;
     if (p->task == SVS_REGRESS) {

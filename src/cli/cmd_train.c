@@ -74,6 +74,7 @@ static const char *usual_loss(const struct train *t) {
     }
 }
 
+/* As LIBLINEAR's -s: a solver implies a loss, which --loss overrules. */
 static int take_loss(struct train *t) {
     const char *word = cli_has(t->args, "loss") ? cli_value(t->args, "loss") : usual_loss(t);
     char *end = "";
@@ -88,6 +89,8 @@ static int take_loss(struct train *t) {
     return CLI_OK;
 }
 
+/* Appended: one feature more, with its weight in the penalty (LIBLINEAR's -B); free: the bias is in no
+ * penalty, as LIBSVM has it. */
 static int take_bias(struct train *t) {
     const char *bias = cli_value(t->args, "bias");
     const bool wants_free =
@@ -319,6 +322,7 @@ static svs_code read_examples(struct train *t, svs_error *err) {
     return code;
 }
 
+/* On the examples themselves: how well they are fitted, not how well others would be predicted. */
 static svs_code training_quality(const struct train *t, const svs_trained *m, double *quality,
                                  svs_error *err) {
     const svs_examples *e = &t->table.examples;
@@ -480,6 +484,7 @@ static svs_code train_model(struct train *t, svs_error *err) {
     return code;
 }
 
+/* Each row is predicted by a model that has not seen its fold. */
 static svs_code cross_validate(struct train *t, svs_error *err) {
     svs_quality q;
     svs_code code = svs_cross_validate(&t->table.examples, &t->o, (int)t->folds, &q, err);
@@ -498,6 +503,7 @@ static void print_point(void *user, const svs_path_point *p) {
            regress ? p->quality.rmse : p->quality.accuracy, p->iterations, p->seconds);
 }
 
+/* A path of ever larger C, each solution the start of the next; the best by cross-validation. */
 static svs_code cmd_train_search(struct train *t, svs_error *err) {
     svs_path_point best = {0};
     svs_code code = svs_search_C(&t->table.examples, &t->o, t->folds > 0 ? (int)t->folds : 5, t->from, t->to,
