@@ -28,20 +28,20 @@ static svi_engine *open_engine(const char *refit, const char *loss, const char *
 }
 
 static void give(svi_engine *e, const struct bench_set *set, int64_t i) {
-    struct svi_shape *shape = svi_engine_shape(e);
+    struct svi_shape *shape = &svi_engine_schema(e)->shape;
     const svs_rows *r = &set->table.examples.rows;
     svs_rows_copy(r, i % r->n, shape->row);
-    const struct svi_message m = {.has_x = true,
-                                  .kind = SVI_DENSE,
-                                  .d = r->d,
-                                  .x = shape->row,
-                                  .id = svs_none(),
-                                  .y = svs_int((int64_t)set->y[i % r->n]),
-                                  .ts = NAN,
-                                  .weight = 1,
-                                  .stream = svs_none(),
-                                  .src = svs_none(),
-                                  .n = -1};
+    struct svi_message m = {.has_x = true,
+                            .kind = SVI_DENSE,
+                            .d = r->d,
+                            .x = shape->row,
+                            .id = svs_none(),
+                            .y = svs_int((int64_t)set->y[i % r->n]),
+                            .ts = NAN,
+                            .weight = 1,
+                            .stream = svs_none(),
+                            .src = svs_none(),
+                            .n = -1};
     svi_engine_message(e, &m, NULL, 0, 1, NULL);
 }
 
