@@ -110,6 +110,13 @@ void svi_archive_int64s(struct svi_archive *a, const char *name, int64_t *v, int
             out_of_range(a, name);
 }
 
+void svi_archive_floats(struct svi_archive *a, const char *name, float *v, int64_t count) {
+    archive_block(a, name, SVI_ARCHIVE_FLOATS, v, count);
+    for (int64_t i = 0; a->loading && svi_archive_ok(a) && i < count; i++)
+        if (!isfinite(v[i]))
+            out_of_range(a, name);
+}
+
 void svi_archive_bytes(struct svi_archive *a, const char *name, void *v, int64_t count) {
     archive_block(a, name, SVI_ARCHIVE_BYTES, v, count);
 }

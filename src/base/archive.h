@@ -27,7 +27,13 @@
 struct svi_archive;
 
 /* What the elements of a block are; the size of one is that of the C type. */
-enum svi_archive_type { SVI_ARCHIVE_BYTES = 0, SVI_ARCHIVE_DOUBLES, SVI_ARCHIVE_INT32, SVI_ARCHIVE_INT64 };
+enum svi_archive_type {
+    SVI_ARCHIVE_BYTES = 0,
+    SVI_ARCHIVE_DOUBLES,
+    SVI_ARCHIVE_INT32,
+    SVI_ARCHIVE_INT64,
+    SVI_ARCHIVE_FLOATS
+};
 
 struct svi_archive_form {
     /* Each reads into or writes from *v, or fails by svi_archive_fail. */
@@ -81,6 +87,8 @@ void svi_archive_ints(struct svi_archive *a, const char *name, int32_t *v, int64
                       int32_t high);
 void svi_archive_int64s(struct svi_archive *a, const char *name, int64_t *v, int64_t count, int64_t low,
                         int64_t high);
+/* Single precision; loading checks that all are finite. */
+void svi_archive_floats(struct svi_archive *a, const char *name, float *v, int64_t count);
 void svi_archive_bytes(struct svi_archive *a, const char *name, void *v, int64_t count);
 
 /* A NUL-terminated text in a buffer of `size` bytes; loading terminates it. */

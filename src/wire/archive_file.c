@@ -20,7 +20,8 @@ static const struct {
 } blocks[] = {[SVI_ARCHIVE_BYTES] = {0, 1},
               [SVI_ARCHIVE_DOUBLES] = {2, sizeof(double)},
               [SVI_ARCHIVE_INT32] = {3, sizeof(int32_t)},
-              [SVI_ARCHIVE_INT64] = {4, sizeof(int64_t)}};
+              [SVI_ARCHIVE_INT64] = {4, sizeof(int64_t)},
+              [SVI_ARCHIVE_FLOATS] = {5, sizeof(float)}};
 
 static void archive_append(struct svi_archive *a, const void *bytes, size_t size) {
     struct svi_archive_out *o = (struct svi_archive_out *)a;
