@@ -28,8 +28,8 @@ CFLAGS_ALL   = -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno $(CFLA
 LDLIBS_LIB   = -lmsgpackc -lz -lxxhash -llapacke -lopenblas -lm
 LDLIBS_ALL   = -lzmq -lyaml $(LDLIBS_LIB) -lpthread
 
-LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data features learner bank solver solver/papers novelty wire formats store))) $(wildcard src/client/outbox*.c)
-APP_SRC := $(filter-out src/client/outbox%,$(wildcard $(addprefix src/,$(addsuffix /*.c,config stats refit engine state net client server report manual cli))))
+LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data features learner solver solver/papers novelty wire formats store))) $(wildcard src/client/outbox*.c)
+APP_SRC := $(filter-out src/client/outbox%,$(wildcard $(addprefix src/,$(addsuffix /*.c,config stats bank refit engine state net client server report manual cli))))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/manual/pages.o
 MQTT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/mqtt/*.c))

@@ -39,6 +39,11 @@ static int run_parsed(struct cli_args *a, const struct cli_command *command, int
         code = check_settings(command, &a->settings, &err);
     if (code != SVS_OK)
         return in_file ? cli_fail(a, "%s", err.text) : cli_usage(a, "%s", err.text);
+    if (a->settled && cli_lists(command, svi_settings_row("method")) && !command->unchecked && !a->quiet)
+        fprintf(stderr,
+                "method is alsvm, because %s is set, which method auto does not use (--method alsvm says so "
+                "without this line)\n",
+                a->settled);
     if (cli_take_buffers((int)a->settings.threads - 1, &err) != SVS_OK)
         return cli_fail(a, "%s", err.text);
     openblas_set_num_threads((int)a->settings.threads);

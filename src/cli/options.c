@@ -274,6 +274,8 @@ svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
     for (int i = 0; i < svi_settings_count && code == SVS_OK; i++)
         if ((a->flagged[i] = l.setting[i] != NULL))
             code = svi_settings_set(&a->settings, svi_settings_table[i].key, l.setting[i], err);
+    if (code == SVS_OK)
+        a->settled = svi_settings_settle_method(&a->settings);
     return code;
 }
 
@@ -285,5 +287,7 @@ svs_code cli_settings_again(const struct cli_args *a, struct svi_settings *s, sv
         if (a->flagged[i])
             memcpy(svi_settings_field(s, row), svi_settings_field(&a->settings, row), row->size);
     }
+    if (a->settled && s->method == SVI_METHOD_AUTO)
+        s->method = SVI_METHOD_ALSVM;
     return code;
 }

@@ -104,10 +104,15 @@ const struct svi_setting svi_settings_table[] = {
          "start although part of the kept state is damaged, with the rest of it"),
     WORD("task", task, "classify", MODEL, WORDS({"classify", SVS_CLASSIFY}, {"regress", SVS_REGRESS}),
          "what is learned: a class or a number"),
-    WORD("method", method, "alsvm", RELEARN,
-         WORDS({"alsvm", SVI_METHOD_ALSVM}, {"falsvm", SVI_METHOD_FALSVM}, {"none", SVI_METHOD_NONE}),
-         "alsvm learns every labelled sample, falsvm only those that the model gets wrong, none has no "
-         "classifier: novelty alone"),
+    WORD("method", method, "auto", RELEARN,
+         WORDS({"auto", SVI_METHOD_AUTO}, {"alsvm", SVI_METHOD_ALSVM}, {"falsvm", SVI_METHOD_FALSVM},
+               {"none", SVI_METHOD_NONE}),
+         "auto is a bank of learners that weighs itself; alsvm is one exact linear model that learns every "
+         "labelled sample, falsvm only those that it gets wrong; none has no classifier: novelty alone"),
+    NUMBER("auto.budget", auto_budget, "0", RELEARN, 0, 1e6, "microseconds",
+           "what a sample may cost by the table of costs of method auto, which picks its members; 0 is 10 up "
+           "to 10 "
+           "features, 25 with 54, and half of that more for each class from the third on"),
     NUMBER("C", C, "1", RELEARN, 1e-9, 1e12, "", "penalty of the squared errors; larger fits closer"),
     INTEGER("window", window, "1000", RELEARN, 0, 1e8, "samples",
             "labelled samples that the model is computed from; older ones are removed exactly; 0 has no "
@@ -195,9 +200,10 @@ const struct svi_setting svi_settings_table[] = {
     NUMBER("refit.tol", refit_tol, "0.001", ONWARD, 1e-12, 1, "",
            "a refit ends when its duality gap is this fraction of its objective"),
     WORD("serve", serve, "online", LIVE,
-         WORDS({"online", SVI_SERVE_ONLINE}, {"refit", SVI_SERVE_REFIT}, {"best", SVI_SERVE_BEST}),
+         WORDS({"online", SVI_SERVE_ONLINE}, {"refit", SVI_SERVE_REFIT}, {"best", SVI_SERVE_BEST},
+               {"linear", SVI_SERVE_LINEAR}),
          "whose scores are published: those of the online model, of the last refit, or of the one that was "
-         "better recently"),
+         "better recently; linear, with method auto, of its best linear member alone"),
     WORD("novelty", novelty, "fosvm1", RENEW,
          WORDS({"none", SVI_NOVELTY_NONE}, {"fosvm1", SVI_NOVELTY_FOSVM1}, {"fosvm2", SVI_NOVELTY_FOSVM2}),
          "one-class model that judges how novel each sample is; of samples that lie outside, fosvm1 makes "

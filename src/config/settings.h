@@ -24,10 +24,11 @@
 #define SVI_SETTINGS_LINE (2 * SVI_FEATURES_MAX + 64) /* bytes of a line of YAML with its NUL */
 
 enum svi_in_mode { SVI_IN_PULL, SVI_IN_ROUTER, SVI_IN_SUB };
-enum svi_method { SVI_METHOD_ALSVM, SVI_METHOD_FALSVM, SVI_METHOD_NONE };
+enum svi_method { SVI_METHOD_ALSVM, SVI_METHOD_FALSVM, SVI_METHOD_NONE, SVI_METHOD_AUTO };
+#define SVI_AUTO_WINDOW 5000 /* samples that `method auto` holds */
 enum svi_drift_action { SVI_DRIFT_NONE, SVI_DRIFT_SHRINK, SVI_DRIFT_REFIT };
 enum svi_columns_new { SVI_COLUMNS_ADD, SVI_COLUMNS_REFUSE };
-enum svi_serve { SVI_SERVE_ONLINE, SVI_SERVE_REFIT, SVI_SERVE_BEST };
+enum svi_serve { SVI_SERVE_ONLINE, SVI_SERVE_REFIT, SVI_SERVE_BEST, SVI_SERVE_LINEAR };
 enum svi_novelty { SVI_NOVELTY_NONE = 0, SVI_NOVELTY_FOSVM1 = 1, SVI_NOVELTY_FOSVM2 = 2 };
 enum svi_journal_keep { SVI_JOURNAL_KEEP_NEEDED, SVI_JOURNAL_KEEP_ALL };
 enum { SVI_REFIT_NONE = -1 };                     /* of `refit`, else enum svs_solver */
@@ -54,9 +55,10 @@ struct svi_settings {
     char stream[65];
     char curve[SVI_TEXT_MAX]; /* off, on or the name of a key file */
     char curve_server[SVI_TEXT_MAX], curve_allow[SVI_TEXT_MAX];
-    int insecure; /* bool */
-    int task;     /* svs_task */
-    int method;   /* enum svi_method */
+    int insecure;       /* bool */
+    int task;           /* svs_task */
+    int method;         /* enum svi_method */
+    double auto_budget; /* microseconds a sample; 0: by the number of features */
     double C;
     int64_t window;
     double window_seconds;
@@ -192,6 +194,10 @@ extern const int svi_settings_count;
 static inline void *svi_settings_field(const struct svi_settings *s, const struct svi_setting *row) {
     return (char *)s + row->offset;
 }
+
+/* Once all settings are in: where no method was given, but a setting that only alsvm has, it becomes alsvm.
+ * Returns the key of that setting, NULL: nothing was changed. */
+const char *svi_settings_settle_method(struct svi_settings *s);
 
 void svi_settings_default(struct svi_settings *s);
 

@@ -57,7 +57,7 @@ static svs_code change_check_method(const struct svi_settings *s, const struct s
     if (none != (changed->method == SVI_METHOD_NONE))
         return svi_fail(
             err, SVS_SETTING,
-            "method can change between alsvm and falsvm only: start a new state with method %s (in "
+            "method can change between auto, alsvm and falsvm only: start a new state with method %s (in "
             "another state.dir)",
             svi_settings_word("method", changed->method));
     if (none && svi_settings_differ_in(s, changed, SVI_CHANGE_RELEARN))

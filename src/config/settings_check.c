@@ -89,6 +89,45 @@ static svs_code settings_check_classes(const struct svi_settings *s, svs_error *
     return code;
 }
 
+/* What a single linear model is set by: who sets one of these without a method means alsvm. */
+static const char *const settings_of_alsvm[] = {
+    "window",      "window.seconds", "C",          "forget",    "scale",       "refit",
+    "refit.every", "refit.seconds",  "refit.loss", "refit.tol", "drift.action"};
+
+static const char *settings_chosen_of_alsvm(const struct svi_settings *s) {
+    for (size_t i = 0; i < sizeof settings_of_alsvm / sizeof settings_of_alsvm[0]; i++)
+        if (svi_settings_chosen(s, settings_of_alsvm[i]))
+            return settings_of_alsvm[i];
+    const bool refit = s->serve == SVI_SERVE_REFIT || s->serve == SVI_SERVE_BEST;
+    return refit && svi_settings_chosen(s, "serve") ? "serve" : NULL;
+}
+
+const char *svi_settings_settle_method(struct svi_settings *s) {
+    const char *key = s->method == SVI_METHOD_AUTO && !svi_settings_given(s, svi_settings_row("method"))
+                          ? settings_chosen_of_alsvm(s)
+                          : NULL;
+    if (key)
+        s->method = SVI_METHOD_ALSVM;
+    return key;
+}
+
+static svs_code settings_check_auto(const struct svi_settings *s, svs_error *err) {
+    const char *key = settings_chosen_of_alsvm(s);
+    if (s->method == SVI_METHOD_AUTO && key)
+        return svi_fail(
+            err, SVS_SETTING,
+            "%s is not used by method auto, whose members have settings of their own: remove %s, or set "
+            "method alsvm",
+            key, key);
+    if (s->method != SVI_METHOD_AUTO && svi_settings_chosen(s, "auto.budget"))
+        return svi_fail(err, SVS_SETTING, "auto.budget is for method auto: remove it, or set method auto");
+    if (s->method != SVI_METHOD_AUTO && s->serve == SVI_SERVE_LINEAR)
+        return svi_fail(err, SVS_SETTING,
+                        "serve linear is for method auto; the model of method %s is linear: set serve online",
+                        svi_settings_word("method", s->method));
+    return SVS_OK;
+}
+
 static svs_code settings_check_learner(const struct svi_settings *s, svs_error *err) {
     double p;
     if (s->method == SVI_METHOD_FALSVM && s->task == SVS_REGRESS)
@@ -182,6 +221,7 @@ static svs_code settings_check_decision(const struct svi_settings *s, svs_error 
 svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
     const int count = svi_settings_feature_count(s);
     svs_code code = svi_settings_check_start(s, err);
+    code = code == SVS_OK ? settings_check_auto(s, err) : code;
     code = code == SVS_OK ? settings_check_learner(s, err) : code;
     code = code == SVS_OK ? settings_check_classes(s, err) : code;
     code = code == SVS_OK ? settings_check_novelty(s, err) : code;
@@ -255,6 +295,16 @@ void svi_settings_learner(const struct svi_settings *s, svs_options *o) {
     o->max_classes = (int)s->max_classes;
     o->labels_ttl = s->labels_ttl;
     o->labels_max = (int)s->labels_max;
+    if (s->method != SVI_METHOD_AUTO)
+        return;
+    const svs_options usual = *o;
+    svs_options_default(o); /* the host of a bank has no settings */
+    o->task = usual.task;
+    o->window = SVI_AUTO_WINDOW;
+    o->max_features = usual.max_features;
+    o->max_classes = usual.max_classes;
+    o->labels_ttl = usual.labels_ttl;
+    o->labels_max = usual.labels_max;
 }
 
 /* An entry takes four bytes or more, "1=2,", and is two at most. */

@@ -40,6 +40,8 @@ void svi_engine_free(svi_engine **e) {
     svi_schema_clear(&(*e)->schema);
     svi_columns_clear(&(*e)->columns);
     svi_free((*e)->carried);
+    svi_bank_free(&(*e)->bank);
+    svi_free((*e)->host_scores);
     svi_free((*e)->gaps);
     svi_free((*e)->names);
     svi_free((*e)->means);
@@ -62,7 +64,14 @@ svs_code svi_engine_new_carried(double **carried, int max_features, svs_error *e
 static void engine_unscale(struct svi_engine *e) {
     for (int j = 0; j < e->schema.shape.d; j++)
         if (svi_schema_unscaled(&e->schema, j))
-            svs_learner_unscaled(e->learner, j);
+            svi_engine_leave_unscaled(e, j);
+}
+
+static bool engine_new_bank(struct svi_engine *e, const svs_options *host, svs_error *err) {
+    e->host_scores = svi_alloc_array((size_t)host->max_classes, sizeof *e->host_scores);
+    if (!e->host_scores)
+        svi_fail_memory(err, "the scores of a bank");
+    return e->host_scores && (e->bank = svi_engine_make_bank(&e->s, host, e->schema.shape.d, err));
 }
 
 static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
@@ -81,6 +90,7 @@ static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
            svi_novelty_stage_new(&e->novelty, &e->s, err) == SVS_OK &&
            svi_quality_stage_new(&e->quality_stage, &e->s, err) == SVS_OK &&
            (e->learner = svs_learner_new(&o, e->schema.shape.d, err)) &&
+           (e->s.method != SVI_METHOD_AUTO || engine_new_bank(e, &o, err)) &&
            (e->metrics = svi_metrics_new(o.task, svi_quality_window(&e->s), o.max_classes, err)) &&
            (e->sources = svi_sources_new(e->s.max_sources, err));
 }
@@ -123,6 +133,7 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
     struct svi_schema_options schema;
     svi_settings_schema(s, &schema);
     return sizeof(struct svi_engine) + svi_schema_memory(&schema, d) + svs_learner_memory(&o, d, classes) +
+           svi_engine_bank_memory(s, &o, d, classes) +
            svi_metrics_memory(o.task, svi_quality_window(s), o.max_classes) +
            svi_sources_memory(s->max_sources) + svi_novelty_stage_memory(s, d) +
            svi_quality_stage_memory(s, d) + (double)s->max_features * column + d * name;
@@ -282,6 +293,8 @@ static void engine_calibrate(struct svi_engine *e, const svs_step *online, svs_s
     svi_quality_stage_calibrate(q, false, online->scores, online->rows, online->class_count, online->label);
     if (r->have)
         svi_quality_stage_calibrate(q, true, r->scores, r->model.rows, r->model.class_count, online->label);
+    else if (e->bank)
+        svi_engine_bank_calibrate(e, online->label);
 }
 
 static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double now, svs_error *err) {
@@ -325,6 +338,8 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     if (own > e->time)
         e->by_arrival = isnan(m->ts);
     e->time = time;
+    if (e->bank)
+        svi_engine_bank_step(e, &sample, time, &step);
     const svs_step online = step;
     svi_refit_policy_score(&e->refit, m, &step);
     if (svi_quality_stage_needs_leverage(&e->quality_stage, &step))
@@ -352,10 +367,13 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
         code = engine_check_label(e, y, err);
     if (code == SVS_OK)
         code = svi_drift_stage_reserve(&e->quality_stage.drift, svs_learner_dimension(e->learner), err);
-    if (code == SVS_OK)
+    if (code == SVS_OK) {
+        svi_engine_bank_before_label(e, id);
         code = svs_learner_label(e->learner, id, y, e->time, &step, err);
+    }
     if (code != SVS_OK)
         return code;
+    svi_engine_bank_label(e, id, y, e->time, step.label);
     svi_engine_note_held(e);
     const double *row = svi_learner_newest(e->learner); /* of this sample; NULL without a window */
     if (row && e->schema.columns)
@@ -377,6 +395,8 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
 
 static svs_code engine_forget(struct svi_engine *e, svs_value id, int *count, svs_error *err) {
     svs_code code = check_command(e, "forget", id, err);
+    if (code == SVS_OK && e->bank)
+        svi_bank_forget(e->bank, e->learner, id, e->time);
     return code == SVS_OK ? svs_learner_forget(e->learner, id, e->time, count, err) : code;
 }
 
@@ -620,6 +640,8 @@ svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, 
 void svi_engine_reset(svi_engine *e) {
     struct svi_alert_report report;
     svs_learner_reset(e->learner);
+    if (e->bank)
+        svi_bank_reset(e->bank);
     svi_metrics_reset(e->metrics);
     if (svi_drift_stage_end(&e->quality_stage.drift, e->s.stream, "the stream was reset", &report))
         svi_publish_alert(e, &report);

@@ -87,6 +87,14 @@ static void archive_learner(struct svi_archive *a, struct svi_engine *e) {
     svi_learner_archive(a, e->learner);
 }
 
+static void archive_bank(struct svi_archive *a, struct svi_engine *e) {
+    svi_bank_archive(a, e->bank);
+}
+
+static bool has_bank(const struct svi_engine *e) {
+    return e->bank;
+}
+
 static void archive_metrics(struct svi_archive *a, struct svi_engine *e) {
     svi_metrics_archive(a, e->metrics);
 }
@@ -204,6 +212,7 @@ static const struct {
     {"shape", true, archive_shape, NULL, NULL},
     {"schema", true, archive_schema, leave_empty, has_schema},
     {"learner", true, archive_learner, NULL, NULL},
+    {"bank", true, archive_bank, leave_empty, has_bank},
     {"metrics", true, archive_metrics, NULL, NULL},
     {"refit", true, archive_refit, NULL, NULL},
     {"novelty", true, archive_novelty, NULL, NULL},

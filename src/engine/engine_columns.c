@@ -57,22 +57,42 @@ void svi_engine_count_missing(struct svi_engine *e, const struct svi_message *m)
     e->counters.of[counters[svi_schema_policy(&e->schema, m)]].count += m->missing;
 }
 
+void svi_engine_leave_unscaled(struct svi_engine *e, int feature) {
+    svs_learner_unscaled(e->learner, feature);
+    if (e->bank)
+        svi_bank_unscaled(e->bank, feature);
+}
+
+/* The host last: what was widened before it has features that were 0 so far. */
+static svs_code engine_widen(struct svi_engine *e, int d, svs_error *err) {
+    svs_code code = e->bank ? svi_bank_grow(e->bank, d, err) : SVS_OK;
+    return code == SVS_OK ? svs_learner_grow(e->learner, d, err) : code;
+}
+
+static void engine_scale_from(struct svi_engine *e, int first) {
+    svi_learner_scale_from(e->learner, first);
+    if (e->bank)
+        svi_bank_scale_from(e->bank, first);
+}
+
 /* The learner gets to know of new columns: which of them are never scaled, and which were another
  * value's before. Nothing of this changes what is known so far. */
 svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_error *err) {
     const int before = svs_learner_dimension(e->learner);
     for (int j = before; j < m->d; j++)
         if (svi_schema_unscaled(&e->schema, j))
-            svs_learner_unscaled(e->learner, j);
-    svs_code code = m->d > before ? svs_learner_grow(e->learner, m->d, err) : SVS_OK;
+            svi_engine_leave_unscaled(e, j);
+    svs_code code = m->d > before ? engine_widen(e, m->d, err) : SVS_OK;
     if (code != SVS_OK)
-        svi_learner_scale_from(e->learner, before);
+        engine_scale_from(e, before);
     for (int i = 0; i < e->schema.renewed_count && code == SVS_OK; i++) {
         const int j = e->schema.renewed[i].feature;
         if (j >= before)
             continue;
         svi_learner_renew(e->learner, j);
-        svs_learner_unscaled(e->learner, j);
+        if (e->bank)
+            svi_bank_renew(e->bank, j);
+        svi_engine_leave_unscaled(e, j);
         svi_refit_policy_renew(&e->refit, e->learner, j);
         svi_novelty_stage_renew(&e->novelty, j);
         svi_drift_stage_renew(&e->quality_stage.drift, j);

@@ -26,6 +26,8 @@
 struct svi_engine_change {
     struct svi_settings *to;
     svs_learner *learner;
+    svi_bank *bank; /* for method auto */
+    double *host_scores;
     svs_options options;
     struct svi_class_weights weights; /* of the options */
     bool relearn, renew, refits, window, carries;
@@ -44,6 +46,8 @@ static int64_t next_due(int64_t seen, int64_t every) {
 
 static void configuring_end(struct svi_engine_change *c) {
     svs_learner_free(&c->learner);
+    svi_bank_free(&c->bank);
+    svi_free(c->host_scores);
     svi_metrics_free(&c->metrics);
     svi_quality_window_clear(&c->figures);
     svi_calibrator_free(&c->calibrator);
@@ -74,8 +78,10 @@ static svs_code configuring_begin(struct svi_engine_change *c, const struct svi_
 }
 
 /* The scores that the new model gives to what is held are as honest as those of the stream. */
-static void configuring_calibrate(void *user, const svs_step *step) {
+static void configuring_calibrate(void *user, const svs_learner *fresh, const svs_sample *sample, double time,
+                                  const svs_step *step) {
     struct svi_engine_change *c = user;
+    (void)fresh, (void)sample, (void)time;
     if (c->calibrator && step->label >= 0 && step->class_count > 1)
         svi_calibrator_learn(c->calibrator, step->scores, step->rows, step->class_count, step->label, NULL);
 }
@@ -97,9 +103,14 @@ static svs_code configuring_make(struct svi_engine_change *c, const struct svi_e
     if (code == SVS_OK && c->relearn && e->quality_stage.proba &&
         !(c->calibrator = svi_calibrator_new((int)c->to->max_classes, err)))
         code = SVS_NO_MEMORY;
-    if (code == SVS_OK && c->relearn)
-        code = svi_learner_prepare(e->learner, &c->options, configuring_calibrate, c, &c->learner, err);
-    return code;
+    if (code != SVS_OK || !c->relearn)
+        return code;
+    if (c->to->method != SVI_METHOD_AUTO)
+        return svi_learner_prepare(e->learner, &c->options, configuring_calibrate, c, &c->learner, err);
+    c->host_scores = svi_alloc_array((size_t)c->options.max_classes, sizeof *c->host_scores);
+    return c->host_scores
+               ? svi_engine_teach_bank(e, c->to, &c->options, c->calibrator, &c->learner, &c->bank, err)
+               : svi_fail_memory(err, "the scores of a bank");
 }
 
 /* Every sample held has another number than before: categories go by them. */
@@ -140,6 +151,16 @@ static void configure_schema(struct svi_engine *e, struct svi_engine_change *c) 
     c->carried = NULL;
 }
 
+/* That of before goes; NULL: there is none for the method of now. */
+static void configure_bank(struct svi_engine *e, struct svi_engine_change *c) {
+    svi_bank_free(&e->bank);
+    svi_free(e->host_scores);
+    e->bank = c->bank;
+    e->host_scores = c->host_scores;
+    c->bank = NULL;
+    c->host_scores = NULL;
+}
+
 /* Nothing here can fail. */
 static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
@@ -149,8 +170,10 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
         e->next_publish = next_due(seen, c->to->publish_every);
     if (c->to->scores != e->s.scores)
         e->next_score = next_due(seen, c->to->scores);
-    if (c->relearn)
+    if (c->relearn) {
         svi_learner_take(e->learner, &c->options, &c->learner);
+        configure_bank(e, c);
+    }
     configure_novelty(e, c);
     configure_schema(e, c);
     if (c->refits)

@@ -153,7 +153,7 @@ static void take_refit(const struct svi_engine *e, svs_model *m) {
 }
 
 svs_code svi_engine_weights(svi_engine *e, svs_model *m, svs_error *err) {
-    svs_code code = svs_learner_model(e->learner, m, err);
+    svs_code code = e->bank ? svi_engine_bank_model(e, m, err) : svs_learner_model(e->learner, m, err);
     if (code != SVS_OK)
         return code;
     if (e->refit.serves)

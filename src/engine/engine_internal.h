@@ -2,6 +2,7 @@
 #ifndef SVI_ENGINE_INTERNAL_H
 #define SVI_ENGINE_INTERNAL_H
 
+#include "bank/bank.h"
 #include "refit/refit_policy.h"
 #include "stats/counters.h"
 #include "engine/engine.h"
@@ -22,6 +23,9 @@ struct svi_engine {
     svi_sink *sink;
     void *user;
     svs_learner *learner;
+    svi_bank *bank;      /* method auto; else NULL */
+    double *host_scores; /* room for the scores of the host, where there is a bank */
+    int linear;          /* the member of it whose linear model was the best before the sample at hand */
     svi_metrics *metrics;
     struct svi_refit_policy refit;    /* in the background */
     struct svi_novelty_stage novelty; /* and alerts */
@@ -84,6 +88,43 @@ void svi_engine_note_held(struct svi_engine *e);
 
 /* The last values of the features, none known. SVS_NO_MEMORY. */
 svs_code svi_engine_new_carried(double **carried, int max_features, svs_error *err);
+
+/* ---- engine_bank.c: the bank of `method auto` */
+
+/* A bank for a host with these options and d features. NULL: SVS_NO_MEMORY. */
+svi_bank *svi_engine_make_bank(const struct svi_settings *s, const svs_options *host, int d, svs_error *err);
+double svi_engine_bank_memory(const struct svi_settings *s, const svs_options *host, int d, int classes);
+
+/* After the host has taken a sample: the scores become those of the bank, which learns it if it has a label.
+ */
+void svi_engine_bank_step(struct svi_engine *e, const svs_sample *s, double time, svs_step *step);
+
+/* Around a late label: what the members say of its sample; and, once the host has learned it, they learn it
+ * too. */
+void svi_engine_bank_before_label(struct svi_engine *e, svs_value id);
+void svi_engine_bank_label(struct svi_engine *e, svs_value id, svs_value y, double time, int label);
+
+/* A host and a bank for these settings, made from the samples that are held; `calibrator` (NULL is fine) is
+ * taught what the bank says of them. Codes of svi_learner_prepare; after a failure the caller frees what was
+ * made. */
+svs_code svi_engine_teach_bank(const struct svi_engine *e, const struct svi_settings *s,
+                               const svs_options *host, svi_calibrator *calibrator, svs_learner **fresh,
+                               svi_bank **bank, svs_error *err);
+
+/* Features or classes have other indices: the bank is made again from what is held. */
+svs_code svi_engine_renew_bank(struct svi_engine *e, svs_error *err);
+
+/* A feature is never scaled (svs_learner_unscaled): the host and the bank are told. */
+void svi_engine_leave_unscaled(struct svi_engine *e, int feature);
+
+/* What the label says of the scores of the best linear member, which are published with its model. */
+void svi_engine_bank_calibrate(struct svi_engine *e, int label);
+
+/* The bank's scores of a row; nothing changes. */
+void svi_engine_bank_peek(struct svi_engine *e, const double *x, double *scores);
+
+/* The model of the best linear member. */
+svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *err);
 
 /* What follows from svi_settings_old. */
 void svi_engine_repeat_old(struct svi_engine *e);

@@ -76,6 +76,10 @@ static svs_code prune_to(struct svi_engine *e, const bool *features, const bool 
     svs_code code = without ? svi_schema_kept_columns(&e->schema, features, &columns, err) : SVS_OK;
     if (code == SVS_OK)
         code = svi_learner_prune(e->learner, features, classes, err);
+    if (code == SVS_OK && svi_engine_renew_bank(e, err) != SVS_OK) {
+        svi_bank_reset(e->bank);
+        e->out_of_memory = true;
+    }
     if (code != SVS_OK) {
         svs_features_free(&names);
         svs_features_free(&columns);

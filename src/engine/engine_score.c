@@ -33,7 +33,10 @@ static svs_code engine_score_score(struct svi_engine *e, const struct svi_messag
     for (int i = 0; x && i < e->schema.renewed_count; i++) /* the weight there is of another value */
         x[e->schema.renewed[i].feature] = 0;
     if (x && scores && model.d > 0) {
-        svs_model_scores(&model, x, scores);
+        if (model.elsewhere)
+            svi_engine_bank_peek(e, x, scores);
+        else
+            svs_model_scores(&model, x, scores);
         out->proba = scores + model.rows;
         const int class = svi_quality_stage_peek(&e->quality_stage, e->learner, &model, scores,
                                                  scores + model.rows, &out->proba_count);

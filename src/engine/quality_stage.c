@@ -167,7 +167,7 @@ void svi_quality_stage_calibrate(struct svi_quality_stage *q, bool refit, const 
 
 svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const svs_model *m) {
     return q->on && q->proba && m->class_count > 1
-               ? svi_calibrator_law(q->calibrator[m->refit], m->class_count)
+               ? svi_calibrator_law(q->calibrator[m->refit || m->elsewhere], m->class_count)
                : (svs_calibration){0};
 }
 

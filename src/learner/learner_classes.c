@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "learner/learner_held.h"
 #include "learner/learner_internal.h"
 
 int svi_class_find(svs_learner *l, svs_value y) {
@@ -105,4 +106,15 @@ void svi_targets(const svs_learner *l, int label, double target, double *t) {
         t[k] = label == (positive ? 1 : k) ? 1 : -1;
     if (l->o.task == SVS_REGRESS)
         t[0] = target;
+}
+
+svs_code svi_learner_meet_class(svs_learner *l, svs_value y, svs_error *err) {
+    if (svi_class_find(l, y) >= 0)
+        return SVS_OK;
+    svs_code code = svi_class_reserve(l, y, err);
+    if (code == SVS_OK) {
+        svi_class_add(l, y);
+        l->version++;
+    }
+    return code;
 }

@@ -89,7 +89,7 @@ static svs_code configure_relearn(svs_learner *fresh, const svs_learner *l, svi_
         if (code != SVS_OK)
             return svi_fail(err, code, "the model cannot be made again from what is held: %.180s", why.text);
         if (watch && s->live)
-            watch(user, &step);
+            watch(user, fresh, &sample, s->time, &step);
     }
     return SVS_OK;
 }

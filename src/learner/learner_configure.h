@@ -5,8 +5,9 @@
 
 #include "svmstream/learner.h"
 
-/* Called for each sample that was learned again: its scores were made before it was. */
-typedef void svi_learner_watch(void *user, const svs_step *step);
+/* Called for each sample that was learned again by `fresh`: the scores of its step were made before it was. */
+typedef void svi_learner_watch(void *user, const svs_learner *fresh, const svs_sample *sample, double time,
+                               const svs_step *step);
 
 /* The learner that is to take the place of *l, which stays as it is; NULL in *fresh with SVS_OK: it is only
  * the ridge that changes. `watch` may be NULL. Codes of svs_learner_configure. Owner: the caller. */

@@ -1,5 +1,6 @@
 #include "learner/learner_held.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -29,6 +30,54 @@ bool svi_learner_held_row(const svs_learner *l, int64_t i, const double **row, i
     *row = l->window.slots[slot].live ? svi_ring_row(&l->window, slot) : NULL;
     *number = l->window.slots[slot].number;
     return true;
+}
+
+const double *svi_learner_waiting_row(const svs_learner *l, svs_value id) {
+    const int32_t slot = svi_ring_find(&l->waiting, id);
+    return slot < 0 ? NULL : svi_ring_row(&l->waiting, slot);
+}
+
+void svi_learner_rescore(svs_learner *l, const double *scores, int predicted) {
+    const int32_t slot = svi_ring_at(&l->waiting, l->waiting.count - 1);
+    struct svi_slot *s = &l->waiting.slots[slot];
+    memcpy(svi_ring_row(&l->waiting, slot) + l->feature_room, scores, (size_t)s->rows * sizeof *scores);
+    s->predicted = predicted;
+}
+
+static struct svi_held_sample held_sample(const svs_learner *l, int32_t slot) {
+    const struct svi_slot *s = &l->window.slots[slot];
+    return (struct svi_held_sample){.x = svi_ring_row(&l->window, slot),
+                                    .number = s->number,
+                                    .label = l->o.task == SVS_REGRESS ? -1 : s->label,
+                                    .target = s->target,
+                                    .weight = svi_slot_weight(s),
+                                    .own = s->weight};
+}
+
+void svi_learner_each_held(const svs_learner *l, svs_value id,
+                           void (*found)(void *user, const struct svi_held_sample *s), void *user) {
+    for (int32_t slot = svi_ring_find(&l->window, id); slot >= 0;
+         slot = svi_ring_find_older(&l->window, slot)) {
+        const struct svi_held_sample s = held_sample(l, slot);
+        found(user, &s);
+    }
+}
+
+bool svi_learner_newest_sample(const svs_learner *l, struct svi_held_sample *out) {
+    const double *row = svi_learner_newest(l);
+    if (row)
+        *out = held_sample(l, (int32_t)((row - l->window.rows) / l->window.stride));
+    return row;
+}
+
+void svi_learner_take_back(svs_learner *l, const struct svi_held_sample *s) {
+    const double square = svi_enter(l, 0, s->x);
+    (void)square;
+    svi_gram_add(&l->gram, l->m->kernels, l->m->r.x[0], -s->weight, s->label, s->target);
+    l->m->kernels->energy_remove(&l->energy, l->m->r.x[0], s->weight, INFINITY, 0, l->m->r.padded);
+    l->held_learned--;
+    svi_solve_sums(l);
+    l->version++;
 }
 
 double svi_learner_leverage(svs_learner *l, const double *x) {

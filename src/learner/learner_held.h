@@ -24,6 +24,35 @@ const double *svi_learner_newest(const svs_learner *l);
  * fewer. O(1). */
 bool svi_learner_held_row(const svs_learner *l, int64_t i, const double **row, int64_t *number);
 
+/* The row of the newest sample of that id that waits for a label, NULL: none does. Valid until the next call.
+ */
+const double *svi_learner_waiting_row(const svs_learner *l, svs_value id);
+
+/* The sample that came last, and waits: other scores are remembered with it than those that the learner gave,
+ * as many of them. */
+void svi_learner_rescore(svs_learner *l, const double *scores, int predicted);
+
+/* A sample of the window. */
+struct svi_held_sample {
+    const double *x; /* as many values as svs_learner_dimension */
+    int64_t number;
+    int label; /* class index; -1: a regression */
+    double target;
+    double weight; /* that it counts, before it fades */
+    double own;    /* that its producer gave it */
+};
+
+/* Each sample of that id in the window, the newest first. */
+void svi_learner_each_held(const svs_learner *l, svs_value id,
+                           void (*found)(void *user, const struct svi_held_sample *s), void *user);
+
+/* The newest sample of the window. False: it is empty. */
+bool svi_learner_newest_sample(const svs_learner *l, struct svi_held_sample *out);
+
+/* A learner without a window and without forgetting, that learns every sample: takes one that it learned,
+ * with this label and weight, out again. As exact as the sums of all that it learned; O(d^3). */
+void svi_learner_take_back(svs_learner *l, const struct svi_held_sample *s);
+
 /* x'Px of a raw row of as many values as svs_learner_dimension, by the model of now and the weights that
  * samples have now: what svs_step says of a row that is learned. O(D^2). Changes nothing. */
 double svi_learner_leverage(svs_learner *l, const double *x);
@@ -40,5 +69,9 @@ double svi_learner_mean(svs_learner *l, int feature);
  * what stays, but leaves `least` (at least 0) of those that it holds. Between two samples. Returns how many;
  * 0 without a window. */
 int svi_learner_shrink(svs_learner *l, int64_t last, int64_t least);
+
+/* The class index of a label that the learner could not be taught, with a class made for it if need be: so
+ * that classes have the same indices in learners of the same stream. SVS_NO_MEMORY, SVS_LIMIT. */
+svs_code svi_learner_meet_class(svs_learner *l, svs_value y, svs_error *err);
 
 #endif

@@ -28,7 +28,7 @@ svs_code svi_refit_policy_new(struct svi_refit_policy *p, const struct svi_setti
                                    .C = s->C,
                                    .window = s->window};
     if (s->refit == SVI_REFIT_NONE || s->window == 0 || s->task == SVS_REGRESS ||
-        s->method == SVI_METHOD_NONE)
+        s->method == SVI_METHOD_NONE || s->method == SVI_METHOD_AUTO)
         return SVS_OK;
     p->how = svi_refit_how_of(s);
     p->every = p->next = s->refit_every > 0 ? s->refit_every : s->window;

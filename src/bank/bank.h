@@ -1,0 +1,91 @@
+/* bank.h: a learner without settings: many cheap learners side by side (members), and exact stacks that weigh
+ * them
+ * (`method auto`).
+ *
+ * The host is the svs_learner of the stream: it owns ids, classes, features and samples that wait for a
+ * label, and is a member itself (window SVI_AUTO_WINDOW). The bank has the others:
+ *
+ *  - windows.h: ALSVM over windows of 50, 200, 1000 and all, FALSVM over all: exact on what they hold;
+ *  - block.h: first-order models (passive-aggressive, AdaGrad; NLMS for a regression) of the row, of its
+ * products, of random Fourier features;
+ *  - neighbours.h: the nearest of the last 200 and of the last 5000 rows;
+ *  - for a regression, the last target.
+ *
+ * What the members say of a row becomes one score a class: by stacks (stack.h) with windows of 200, 1000 and
+ * all, by a share over the members by their mistakes, and at last by a share over these four by the
+ * probability that they gave the truth (share.h). Scores of the bank are half the log odds of the second of
+ * two classes, log probabilities of three or more, the value of a regression.
+ *
+ * Which members there are depends on the number of features and classes and on the budget, by the fixed costs
+ * of members.c, never by measured time. Results depend on the calls alone, bit for bit on one instruction
+ * set. Nothing is allocated in a step but for rings that grow, and when features or classes come. One object,
+ * one thread at a time. */
+#ifndef SVI_BANK_H
+#define SVI_BANK_H
+
+#include "bank/members.h"
+#include "base/archive.h"
+#include "learner/learner_held.h"
+#include "svmstream/learner.h"
+
+typedef struct svi_bank svi_bank;
+
+struct svi_bank_options {
+    svs_options host;
+    double budget; /* microseconds a sample; 0 = by d (svi_members_budget) */
+    uint64_t seed;
+};
+
+/* For a host of d features that has learned nothing. SVS_NO_MEMORY. Owner: the caller. */
+svi_bank *svi_bank_new(const struct svi_bank_options *o, int d, svs_error *err);
+void svi_bank_free(svi_bank **b);
+void svi_bank_reset(svi_bank *b); /* as svs_learner_reset */
+
+/* What the host is told. */
+svs_code svi_bank_grow(svi_bank *b, int d, svs_error *err);
+void svi_bank_unscaled(svi_bank *b, int feature);
+void svi_bank_renew(svi_bank *b, int feature);
+void svi_bank_scale_from(svi_bank *b, int first);
+
+/* A class that the host knows, in its order. SVS_NO_MEMORY. */
+svs_code svi_bank_meet_class(svi_bank *b, svs_value y, svs_error *err);
+
+/* What the bank says of a row, made before it is learned. Pointers are valid until the next call. */
+struct svi_bank_scored {
+    const double *scores;             /* rows */
+    int rows, class_count, predicted; /* as in svs_step */
+};
+
+/* x: d raw values; host: what the host said of it before it learned it, `rows` scores for class_count
+ * classes. */
+void svi_bank_score(svi_bank *b, const double *x, const double *host, int rows, int class_count,
+                    struct svi_bank_scored *out);
+
+/* After svi_bank_score of the same row, and after the host has learned it: `held` is the host's newest
+ * sample. SVS_NO_MEMORY: part of the bank has not learned it, and the bank goes on. */
+svs_code svi_bank_learn(svi_bank *b, const svs_sample *s, const struct svi_held_sample *held, double time,
+                        svs_error *err);
+
+/* Before the host takes its samples of this id out: every member that can take a sample back does, windows
+ * and stacks exactly, neighbours. First-order members and FALSVM keep what they learned, and so does ALSVM
+ * over all samples where classes are balanced, whose factors are not known any more. */
+void svi_bank_forget(svi_bank *b, const svs_learner *host, svs_value id, double time);
+
+/* The member whose linear model is the best lately: its place in the table, and its learner, one of the
+ * bank's or `host`. */
+svs_learner *svi_bank_best_linear(svi_bank *b, svs_learner *host, int *member);
+
+/* What a member said of the row at hand: *rows scores for *class_count classes (both may be NULL). NULL: it
+ * does not run. */
+const double *svi_bank_member_scores(const svi_bank *b, int member, int *rows, int *class_count);
+
+/* The loss of a member lately: the share of mistakes; of a regression the squared error in units of the
+ * variance of the targets. */
+double svi_bank_recent(const svi_bank *b, int member);
+
+/* The state. Loading goes into one from svi_bank_new with the same options. */
+void svi_bank_archive(struct svi_archive *a, svi_bank *b);
+
+double svi_bank_memory(const struct svi_bank_options *o, int d, int classes); /* bytes at most */
+
+#endif

@@ -1,0 +1,34 @@
+#include "bank/members.h"
+
+const struct svi_member_kind svi_member_table[SVI_MEMBERS] = {
+    [SVI_MEMBER_HOST] = {"alsvm-5000", 5000, true},
+    [SVI_MEMBER_WINDOW_50] = {"alsvm-50", 50, true},
+    [SVI_MEMBER_WINDOW_200] = {"alsvm-200", 200, true},
+    [SVI_MEMBER_WINDOW_1000] = {"alsvm-1000", 1000, true},
+    [SVI_MEMBER_WINDOW_ALL] = {"alsvm-all", 0, true},
+    [SVI_MEMBER_FALSVM] = {"falsvm-all", 0, true},
+    [SVI_MEMBER_PA] = {"pa-1", -1, true},
+    [SVI_MEMBER_PA_SLOW] = {"pa-0.01", -1, true},
+    [SVI_MEMBER_ADAGRAD] = {"adagrad", -1, true},
+    [SVI_MEMBER_PRODUCTS] = {"products", -1, false},
+    [SVI_MEMBER_NEAREST] = {"nearest-200", 200, false},
+    [SVI_MEMBER_NEAREST_5] = {"nearest-5000", 5000, false},
+    [SVI_MEMBER_FOURIER_ADAGRAD] = {"fourier-adagrad", -1, false},
+    [SVI_MEMBER_FOURIER_PA_SLOW] = {"fourier-pa-0.01", -1, false},
+    [SVI_MEMBER_FOURIER_PA] = {"fourier-pa-1", -1, false},
+    [SVI_MEMBER_FOURIER_EXACT] = {"fourier-alsvm", 1000, false},
+    [SVI_MEMBER_LAST] = {"last", -1, false},
+};
+
+double svi_members_budget(int d, int classes) {
+    const double two = d <= 10 ? 10 : 10 + (d - 10) * 15.0 / 44;
+    return classes > 2 ? two * classes / 2 : two;
+}
+
+uint32_t svi_members_choose(svs_task task, int d, int classes, double budget) {
+    (void)task;
+    (void)d;
+    (void)classes;
+    (void)budget;
+    return (1u << SVI_MEMBERS) - 1;
+}

@@ -1,0 +1,29 @@
+#include "bank/share.h"
+
+#include <math.h>
+
+void svi_share_init(struct svi_share *s, int count, double eta, double alpha) {
+    *s = (struct svi_share){.count = count, .eta = eta, .alpha = alpha};
+    for (int i = 0; i < count; i++)
+        s->w[i] = 1.0 / count;
+}
+
+void svi_share_learn(struct svi_share *s, const double *loss) {
+    double sum = 0;
+    for (int i = 0; i < s->count; i++) {
+        s->w[i] *= loss[i] < 0 ? 1 : exp(-s->eta * loss[i]);
+        sum += s->w[i];
+    }
+    for (int i = 0; i < s->count; i++) /* alpha / n is the least that a weight can have: the sum is above 0 */
+        s->w[i] = (1 - s->alpha) * s->w[i] / sum + s->alpha / s->count;
+}
+
+void svi_share_archive(struct svi_archive *a, struct svi_share *s) {
+    svi_archive_finite(a, "shares", s->w, s->count);
+    double sum = 0;
+    for (int i = 0; i < s->count; i++) {
+        svi_archive_check(a, s->w[i] >= 0, "a share is below 0");
+        sum += s->w[i];
+    }
+    svi_archive_check(a, sum > 0, "shares add up to 0");
+}

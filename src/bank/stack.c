@@ -1,0 +1,430 @@
+/* Stacks over one ring of rows.
+ *
+ * A row has an absolute index that never comes again; the ring holds those from `head` to `tail` - 1, and
+ * stack i has in its P those from first[i] on that are live. Learning a sample appends its rows, and each
+ * stack then makes one sweep for each pair of a row that comes and one that leaves. A pivot that fails, and
+ * every fourth window, is answered by a fresh solve from the rows (without a window: from sums, which only
+ * grow but for samples that are forgotten). Rows are held in single precision, and P is given what is held,
+ * so that a removal takes out exactly what was put in.
+ *
+ * To read: svi_stacks_learn, stack_slide, stack_solve. */
+#include "bank/stack.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "learner/learner_alsvm.h"
+
+#define ROWS_FIRST    256 /* room at the start */
+#define SOLVE_WINDOWS 4   /* samples between fresh solves, in windows */
+#define SOLVE_ALL     4096
+#define WEIGHT_MOST   1e3 /* P cannot take weights of any size: those of samples count within these bounds */
+#define WEIGHT_LEAST  1e-3
+
+struct stack_row {
+    double weight;
+    int64_t number; /* of its sample */
+    float target;
+    bool live;
+};
+
+struct stack {
+    int64_t window, first; /* samples; the first row that is in */
+    int64_t next_solve;    /* number of a sample */
+    svs_alsvm *m;
+    double *gram, *sums; /* window 0: sum c x x' (lower) and sum c t x; else NULL */
+};
+
+struct svi_stacks {
+    struct svi_stacks_options o;
+    int dim;                /* members + 1 */
+    int64_t head, tail;     /* rows */
+    int64_t newest;         /* number of the last sample, -1 = none yet */
+    int64_t room;           /* rows */
+    float *x;               /* room x members */
+    struct stack_row *rows; /* room */
+    struct stack of[SVI_STACKS_MAX];
+    double *solve, *right; /* dim x dim and dim: scratch */
+};
+
+static inline int64_t stack_at(const svi_stacks *s, int64_t row) {
+    return row % s->room;
+}
+
+/* ---- construction */
+
+static bool stacks_build(svi_stacks *s, svs_error *err) {
+    const size_t n = (size_t)s->dim, room = (size_t)s->room;
+    s->x = svi_alloc_array(room * (size_t)s->o.members, sizeof *s->x);
+    s->rows = svi_alloc_array(room, sizeof *s->rows);
+    s->solve = svi_alloc_array(n * n, sizeof(double));
+    s->right = svi_alloc_array(n, sizeof(double));
+    bool good = s->x && s->rows && s->solve && s->right;
+    for (int i = 0; i < s->o.count && good; i++) {
+        struct stack *k = &s->of[i];
+        k->window = s->o.windows[i];
+        k->m = svs_alsvm_new(s->dim, 1, s->o.ridge, s->o.isa, err);
+        good = k->m;
+        if (good && k->window == 0) {
+            k->gram = svi_alloc_array(n * n, sizeof(double));
+            k->sums = svi_alloc_array(n, sizeof(double));
+            good = k->gram && k->sums;
+        }
+    }
+    return good;
+}
+
+svi_stacks *svi_stacks_new(const struct svi_stacks_options *o, svs_error *err) {
+    svi_stacks *s = svi_alloc(sizeof *s);
+    if (s) {
+        s->o = *o;
+        s->dim = o->members + 1;
+        s->room = ROWS_FIRST < o->rows_max ? ROWS_FIRST : o->rows_max;
+        if (!stacks_build(s, err))
+            svi_stacks_free(&s);
+    }
+    if (!s) {
+        svi_fail_memory(err, "the stacks of a bank");
+        return NULL;
+    }
+    s->newest = -1;
+    svi_stacks_reset(s);
+    return s;
+}
+
+void svi_stacks_free(svi_stacks **ps) {
+    svi_stacks *s = *ps;
+    if (!s)
+        return;
+    for (int i = 0; i < SVI_STACKS_MAX; i++) {
+        svs_alsvm_free(&s->of[i].m);
+        svi_free(s->of[i].gram);
+        svi_free(s->of[i].sums);
+    }
+    svi_free(s->x);
+    svi_free(s->rows);
+    svi_free(s->solve);
+    svi_free(s->right);
+    svi_free(s);
+    *ps = NULL;
+}
+
+static void stack_plan(svi_stacks *s, struct stack *k) {
+    k->next_solve = s->newest + (k->window ? SOLVE_WINDOWS * k->window : SOLVE_ALL);
+}
+
+void svi_stacks_reset(svi_stacks *s) {
+    const size_t n = (size_t)s->dim;
+    s->head = s->tail;
+    for (int i = 0; i < s->o.count; i++) {
+        struct stack *k = &s->of[i];
+        k->first = s->tail;
+        svi_alsvm_reset(k->m, 1, s->o.ridge);
+        stack_plan(s, k);
+        if (k->gram) {
+            memset(k->gram, 0, n * n * sizeof(double));
+            memset(k->sums, 0, n * sizeof(double));
+        }
+    }
+}
+
+/* ---- fresh solves */
+
+/* gram and sums += c (x x', t x), x with its constant. */
+static void stack_gather(const svi_stacks *s, int64_t row, double sign, double *gram, double *sums) {
+    const int64_t at = stack_at(s, row);
+    const struct stack_row *r = &s->rows[at];
+    const float *x = s->x + at * s->o.members;
+    const int m = s->o.members;
+    const double c = sign * r->weight;
+    for (int i = 0; i <= m; i++) {
+        const double cx = c * (i < m ? (double)x[i] : 1);
+        double *g = gram + (size_t)i * (size_t)s->dim;
+        for (int j = 0; j <= i; j++)
+            g[j] += cx * (j < m ? (double)x[j] : 1);
+        sums[i] += cx * (double)r->target;
+    }
+}
+
+/* P and w of a stack from what is in. */
+static void stack_solve(svi_stacks *s, struct stack *k) {
+    const size_t n = (size_t)s->dim;
+    if (k->gram) {
+        memcpy(s->solve, k->gram, n * n * sizeof(double));
+        memcpy(s->right, k->sums, n * sizeof(double));
+    } else {
+        memset(s->solve, 0, n * n * sizeof(double));
+        memset(s->right, 0, n * sizeof(double));
+        for (int64_t row = k->first; row < s->tail; row++)
+            if (s->rows[stack_at(s, row)].live)
+                stack_gather(s, row, 1, s->solve, s->right);
+    }
+    for (size_t i = 0; i < n; i++)
+        s->solve[i * n + i] += s->o.ridge;
+    if (svs_alsvm_set(k->m, s->solve, s->right, NULL) != SVS_OK) /* not with weights within their bounds */
+        svi_alsvm_reset(k->m, 1, s->o.ridge);
+    stack_plan(s, k);
+}
+
+/* ---- learning */
+
+/* The row into input i of the recursion. */
+static struct svi_change stack_enter(const svi_stacks *s, struct stack *k, int i, int64_t row, double *t) {
+    const int64_t at = stack_at(s, row);
+    const float *x = s->x + at * s->o.members;
+    double *to = k->m->r.x[i];
+    for (int j = 0; j < s->o.members; j++)
+        to[j] = (double)x[j];
+    to[s->o.members] = 1;
+    *t = (double)s->rows[at].target;
+    return (struct svi_change){t, 1 / s->rows[at].weight, 0};
+}
+
+/* The rows `coming` to tail - 1 come, those before `until` leave: in pairs, as far as they go. */
+static void stack_slide(svi_stacks *s, struct stack *k, int64_t coming, int64_t until) {
+    bool good = true;
+    while (good && (coming < s->tail || k->first < until)) {
+        struct svi_change change[2];
+        double t[2];
+        int count = 0;
+        while (k->first < until && !s->rows[stack_at(s, k->first)].live)
+            k->first++;
+        if (coming < s->tail) {
+            change[count] = stack_enter(s, k, count, coming++, &t[count]);
+            count++;
+        }
+        if (k->first < until) {
+            change[count] = stack_enter(s, k, count, k->first++, &t[count]);
+            change[count].inverse_weight = -change[count].inverse_weight;
+            count++;
+        }
+        good = count == 0 || svi_alsvm_step(k->m, change, count, NULL) == SVS_OK;
+    }
+    if (!good) {
+        k->first = k->first < until ? until : k->first;
+        stack_solve(s, k);
+    }
+}
+
+/* Twice the room, the rows in their places. */
+static svs_code stacks_widen(svi_stacks *s, int64_t least, svs_error *err) {
+    int64_t room = s->room;
+    while (room < least)
+        room *= 2;
+    const int m = s->o.members;
+    float *x = svi_alloc_array((size_t)room * (size_t)m, sizeof *x);
+    struct stack_row *rows = svi_alloc_array((size_t)room, sizeof *rows);
+    if (!x || !rows) {
+        svi_free(x);
+        svi_free(rows);
+        return svi_fail_memory(err, "the rows of a stack");
+    }
+    for (int64_t row = s->head; row < s->tail; row++) {
+        const int64_t from = stack_at(s, row), to = row % room;
+        memcpy(x + to * m, s->x + from * m, (size_t)m * sizeof *x);
+        rows[to] = s->rows[from];
+    }
+    svi_free(s->x);
+    svi_free(s->rows);
+    s->x = x;
+    s->rows = rows;
+    s->room = room;
+    return SVS_OK;
+}
+
+/* The first row of the last `window` samples, the one at hand among them. */
+static int64_t stack_until(const svi_stacks *s, const struct stack *k) {
+    int64_t row = k->first;
+    while (row < s->tail && s->rows[stack_at(s, row)].number <= s->newest - k->window)
+        row++;
+    return row;
+}
+
+/* Rows that no window reaches any more, and the oldest where there is no room for `rows` more: all stacks
+ * with a window lose these. */
+static void stacks_make_place(svi_stacks *s, int rows) {
+    int64_t least = s->tail;
+    for (int i = 0; i < s->o.count; i++)
+        if (s->of[i].window && s->of[i].first < least)
+            least = s->of[i].first;
+    s->head = least;
+    int64_t until = s->tail + rows - s->o.rows_max;
+    while (until > s->head && until < s->tail &&
+           s->rows[stack_at(s, until)].number == s->rows[stack_at(s, until - 1)].number)
+        until++; /* whole samples */
+    if (until <= s->head)
+        return;
+    until = until < s->tail ? until : s->tail;
+    for (int i = 0; i < s->o.count; i++)
+        if (s->of[i].window && s->of[i].first < until)
+            stack_slide(s, &s->of[i], s->tail, until);
+    s->head = until;
+}
+
+svs_code svi_stacks_learn(svi_stacks *s, const double *x, const double *t, int rows, double weight,
+                          int64_t number, svs_error *err) {
+    const int m = s->o.members;
+    s->newest = number;
+    if (rows > s->o.rows_max)
+        rows = s->o.rows_max;
+    stacks_make_place(s, rows);
+    if (s->tail - s->head + rows > s->room && stacks_widen(s, s->tail - s->head + rows, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    const int64_t coming = s->tail;
+    for (int r = 0; r < rows; r++) {
+        const int64_t at = stack_at(s, s->tail++);
+        for (int j = 0; j < m; j++)
+            s->x[at * m + j] = (float)x[(size_t)r * (size_t)m + (size_t)j];
+        s->rows[at] =
+            (struct stack_row){fmin(fmax(weight, WEIGHT_LEAST), WEIGHT_MOST), s->newest, (float)t[r], true};
+    }
+    for (int i = 0; i < s->o.count; i++) {
+        struct stack *k = &s->of[i];
+        for (int64_t row = coming; k->gram && row < s->tail; row++)
+            stack_gather(s, row, 1, k->gram, k->sums);
+        if (k->window)
+            stack_slide(s, k, coming, stack_until(s, k));
+        else
+            stack_slide(s, k, coming, k->first);
+        if (s->newest >= k->next_solve)
+            stack_solve(s, k);
+    }
+    return SVS_OK;
+}
+
+void svi_stacks_score(const svi_stacks *s, int i, const double *x, int rows, double *scores) {
+    const double *w = svi_stacks_weights(s, i);
+    const int m = s->o.members;
+    for (int r = 0; r < rows; r++) {
+        const double *row = x + (size_t)r * (size_t)m;
+        double sum = w[m];
+        for (int j = 0; j < m; j++)
+            sum += w[j] * (double)(float)row[j];
+        scores[r] = sum;
+    }
+}
+
+const double *svi_stacks_weights(const svi_stacks *s, int i) {
+    return svs_alsvm_weights(s->of[i].m, 0);
+}
+
+/* ---- forgetting */
+
+/* The first row of a number that is not below this one. */
+static int64_t stacks_find(const svi_stacks *s, int64_t number) {
+    int64_t low = s->head, high = s->tail;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (s->rows[stack_at(s, middle)].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void stack_remove(svi_stacks *s, struct stack *k, int64_t row) {
+    double t;
+    if (k->gram)
+        stack_gather(s, row, -1, k->gram, k->sums);
+    struct svi_change change = stack_enter(s, k, 0, row, &t);
+    change.inverse_weight = -change.inverse_weight;
+    s->rows[stack_at(s, row)].live = false; /* for a fresh solve it has left */
+    if (svi_alsvm_step(k->m, &change, 1, NULL) != SVS_OK)
+        stack_solve(s, k);
+}
+
+void svi_stacks_forget(svi_stacks *s, int64_t number) {
+    for (int64_t row = stacks_find(s, number); row < s->tail && s->rows[stack_at(s, row)].number == number;
+         row++) {
+        if (!s->rows[stack_at(s, row)].live)
+            continue;
+        for (int i = 0; i < s->o.count; i++)
+            if (!s->of[i].window || row >= s->of[i].first)
+                stack_remove(s, &s->of[i], row);
+    }
+}
+
+double svi_stacks_check(const svi_stacks *s, int i) {
+    const size_t n = (size_t)s->dim;
+    double most = 0, worst = 0;
+    svi_stacks copy = *s;
+    const struct stack *k = &s->of[i];
+    double *own = svi_alloc_array(n, sizeof *own);
+    if (!own)
+        return NAN;
+    memcpy(own, svi_stacks_weights(s, i), n * sizeof *own);
+    copy.of[i].m = svs_alsvm_new(s->dim, 1, s->o.ridge, s->o.isa, NULL);
+    if (copy.of[i].m) {
+        copy.of[i].gram = k->gram;
+        stack_solve(&copy, &copy.of[i]);
+        const double *fresh = svs_alsvm_weights(copy.of[i].m, 0);
+        for (size_t j = 0; j < n; j++) {
+            most = fmax(most, fabs(fresh[j]));
+            worst = fmax(worst, fabs(fresh[j] - own[j]));
+        }
+        svs_alsvm_free(&copy.of[i].m);
+    }
+    svi_free(own);
+    return most > 0 ? worst / most : worst;
+}
+
+/* ---- the archive */
+
+static void stacks_archive_rows(struct svi_archive *a, svi_stacks *s) {
+    const int m = s->o.members;
+    for (int64_t row = s->head; row < s->tail && svi_archive_ok(a); row++) {
+        struct stack_row *r = &s->rows[stack_at(s, row)];
+        svi_archive_int64(a, "number", &r->number, row > s->head ? s->rows[stack_at(s, row - 1)].number : 0,
+                          s->newest);
+        svi_archive_double(a, "weight", &r->weight);
+        svi_archive_check(a, r->weight >= WEIGHT_LEAST && r->weight <= WEIGHT_MOST,
+                          "a row of a stack has no weight");
+        svi_archive_floats(a, "target", &r->target, 1);
+        svi_archive_bool(a, "live", &r->live);
+        svi_archive_floats(a, "scores", s->x + stack_at(s, row) * m, m);
+    }
+}
+
+static void stack_archive(struct svi_archive *a, svi_stacks *s, struct stack *k) {
+    const int64_t n = s->dim;
+    svi_archive_int64(a, "first", &k->first, k->window ? s->head : 0, s->tail);
+    svi_archive_int64(a, "next solve", &k->next_solve, 0, INT64_MAX);
+    svi_alsvm_archive(a, k->m, s->solve);
+    if (k->gram) {
+        svi_archive_finite(a, "gram", k->gram, n * n);
+        svi_archive_finite(a, "sums", k->sums, n);
+    }
+}
+
+void svi_stacks_archive(struct svi_archive *a, svi_stacks *s) {
+    int64_t head = s->head, tail = s->tail;
+    const int64_t rows_least = s->o.members * (int64_t)sizeof(float);
+    svi_archive_int64(a, "newest", &s->newest, -1, SVI_STACKS_COUNT_MAX);
+    svi_archive_int64(a, "head", &head, 0, SVI_STACKS_COUNT_MAX);
+    svi_archive_int64(a, "tail", &tail, head, head + s->o.rows_max);
+    if (!svi_archive_check(a, (tail - head) <= svi_archive_left(a) / rows_least,
+                           "more rows than it has bytes"))
+        return;
+    if (a->loading) {
+        s->head = s->tail = 0;
+        if (tail - head > s->room && stacks_widen(s, tail - head, a->err) != SVS_OK)
+            return;
+        s->head = head;
+        s->tail = tail;
+    }
+    stacks_archive_rows(a, s);
+    for (int i = 0; i < s->o.count && svi_archive_ok(a); i++)
+        stack_archive(a, s, &s->of[i]);
+}
+
+double svi_stacks_memory(const struct svi_stacks_options *o) {
+    const double n = o->members + 1;
+    double windows = 0;
+    for (int i = 0; i < o->count; i++)
+        windows += svi_alsvm_memory(o->members + 1, 1, o->isa) + (o->windows[i] ? 0 : 8 * (n * n + n));
+    return 2.0 * o->rows_max * ((double)o->members * sizeof(float) + sizeof(struct stack_row)) +
+           8 * (n * n + n) + windows + (double)sizeof(svi_stacks);
+}

@@ -1,0 +1,54 @@
+/* windows.h: the exact least-squares members of a bank: learners (svmstream/learner.h) of the same stream as
+ * the host, with other windows or the other rule. They see the same calls in the same order, so that classes
+ * and features have the same indices everywhere; each is exact on what it holds. None of them waits for
+ * labels. */
+#ifndef SVI_WINDOWS_H
+#define SVI_WINDOWS_H
+
+#include "base/archive.h"
+#include "svmstream/learner.h"
+
+#define SVI_WINDOWS_MAX 8
+
+struct svi_window_kind {
+    int64_t window; /* samples; 0 = all */
+    svs_rule rule;
+};
+
+struct svi_windows {
+    int count;
+    svs_learner *of[SVI_WINDOWS_MAX]; /* NULL: not in the bank */
+    svs_step step[SVI_WINDOWS_MAX];   /* of the sample at hand */
+};
+
+/* `host`: the options of the host; kinds: `count` of them, copied. SVS_NO_MEMORY. */
+svs_code svi_windows_init(struct svi_windows *w, const svs_options *host, const struct svi_window_kind *kinds,
+                          int count, int d, svs_error *err);
+void svi_windows_clear(struct svi_windows *w); /* frees */
+void svi_windows_reset(struct svi_windows *w);
+
+/* What the host is told, all are. */
+svs_code svi_windows_grow(struct svi_windows *w, int d, svs_error *err);
+void svi_windows_unscaled(struct svi_windows *w, int feature);
+void svi_windows_renew(struct svi_windows *w, int feature);
+void svi_windows_scale_from(struct svi_windows *w, int first);
+
+svs_code svi_windows_meet_class(struct svi_windows *w, svs_value y, svs_error *err);
+
+/* The scores of a raw row: those of member i begin at scores + i * stride. */
+void svi_windows_score(struct svi_windows *w, const double *x, double *scores, int stride);
+
+/* A labelled sample that the host has learned. A member whose own window makes the row too large to be
+ * computed with leaves it out. SVS_NO_MEMORY: some have not learned it. */
+svs_code svi_windows_learn(struct svi_windows *w, const svs_sample *s, double time, svs_error *err);
+
+/* Takes held samples of that id out of those that hold them. */
+void svi_windows_forget(struct svi_windows *w, svs_value id, double time);
+
+/* Loading: after svi_windows_init. */
+void svi_windows_archive(struct svi_archive *a, struct svi_windows *w);
+
+double svi_windows_memory(const svs_options *host, const struct svi_window_kind *kinds, int count, int d,
+                          int classes);
+
+#endif

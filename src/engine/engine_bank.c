@@ -1,0 +1,165 @@
+/* The bank of `method auto`: where the engine asks it, teaches it, and makes it again.
+ *
+ * The host, e->learner, is asked first and can refuse a sample; the bank then takes what the host took. A
+ * late label finds the scores of its arrival with the host (svi_learner_rescore); what the members of now say
+ * of the row is what the stacks learn from. Where the model is made again from what is held, the bank is too,
+ * by the same samples in the same order. There are no refits beside a bank: their calibrator is that of the
+ * best linear member. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "engine/engine_internal.h"
+#include "learner/learner_configure.h"
+#include "learner/learner_held.h"
+#include "learner/owned_model.h"
+
+svi_bank *svi_engine_make_bank(const struct svi_settings *s, const svs_options *host, int d, svs_error *err) {
+    const struct svi_bank_options o = {.host = *host, .budget = s->auto_budget, .seed = (uint64_t)s->seed};
+    return svi_bank_new(&o, d, err);
+}
+
+double svi_engine_bank_memory(const struct svi_settings *s, const svs_options *host, int d, int classes) {
+    const struct svi_bank_options o = {.host = *host, .budget = s->auto_budget};
+    return s->method == SVI_METHOD_AUTO ? svi_bank_memory(&o, d, classes) : 0;
+}
+
+/* The scores of the step become those that are served. */
+static void bank_serve(struct svi_engine *e, const struct svi_bank_scored *scored, svs_step *step) {
+    if (e->s.serve != SVI_SERVE_LINEAR) {
+        step->scores = scored->scores;
+        step->predicted = scored->predicted;
+        return;
+    }
+    step->scores = svi_bank_member_scores(e->bank, e->linear, NULL, NULL);
+    step->predicted = svi_predicted((svs_task)e->s.task, step->class_count, step->scores);
+}
+
+static void bank_learn(struct svi_engine *e, const svs_sample *s, double time) {
+    struct svi_held_sample held;
+    svs_error err;
+    if (svi_learner_newest_sample(e->learner, &held) &&
+        svi_bank_learn(e->bank, s, &held, time, &err) == SVS_NO_MEMORY)
+        e->out_of_memory = true;
+}
+
+void svi_engine_bank_step(struct svi_engine *e, const svs_sample *s, double time, svs_step *step) {
+    struct svi_bank_scored scored;
+    svi_bank_score(e->bank, s->x, step->scores, step->rows, step->class_count, &scored);
+    svi_bank_best_linear(e->bank, e->learner, &e->linear);
+    bank_serve(e, &scored, step);
+    if (step->waiting)
+        svi_learner_rescore(e->learner, step->scores, step->predicted);
+    if (s->y.kind != SVS_NONE)
+        bank_learn(e, s, time);
+}
+
+void svi_engine_bank_before_label(struct svi_engine *e, svs_value id) {
+    const double *x = svi_learner_waiting_row(e->learner, id);
+    struct svi_bank_scored unused;
+    if (!e->bank || !x)
+        return;
+    svs_learner_scores(e->learner, x, e->host_scores);
+    svi_bank_score(e->bank, x, e->host_scores, svs_learner_rows(e->learner),
+                   svs_learner_class_count(e->learner), &unused);
+    svi_bank_best_linear(e->bank, e->learner, &e->linear);
+}
+
+void svi_engine_bank_label(struct svi_engine *e, svs_value id, svs_value y, double time, int label) {
+    struct svi_held_sample held;
+    if (!e->bank || !svi_learner_newest_sample(e->learner, &held))
+        return;
+    svi_engine_bank_calibrate(e, label);
+    const svs_sample s = {
+        .x = held.x, .d = svs_learner_dimension(e->learner), .id = id, .y = y, .weight = held.own};
+    bank_learn(e, &s, time);
+}
+
+void svi_engine_bank_calibrate(struct svi_engine *e, int label) {
+    int rows, class_count;
+    const double *scores = svi_bank_member_scores(e->bank, e->linear, &rows, &class_count);
+    svi_quality_stage_calibrate(&e->quality_stage, true, scores, rows, class_count, label);
+}
+
+/* ---- made again */
+
+struct bank_class {
+    svi_bank *bank;
+    svi_calibrator *calibrator; /* NULL: none */
+    svs_code code;
+    svs_error *err;
+};
+
+static void bank_watch(void *user, const svs_learner *fresh, const svs_sample *sample, double time,
+                       const svs_step *step) {
+    struct bank_class *c = user;
+    struct svi_held_sample held;
+    struct svi_bank_scored scored;
+    svi_bank_score(c->bank, sample->x, step->scores, step->rows, step->class_count, &scored);
+    if (c->calibrator && step->label >= 0 && step->class_count > 1)
+        svi_calibrator_learn(c->calibrator, scored.scores, step->rows, step->class_count, step->label, NULL);
+    if (svi_learner_newest_sample(fresh, &held) &&
+        svi_bank_learn(c->bank, sample, &held, time, c->err) == SVS_NO_MEMORY)
+        c->code = SVS_NO_MEMORY;
+}
+
+svs_code svi_engine_teach_bank(const struct svi_engine *e, const struct svi_settings *s,
+                               const svs_options *host, svi_calibrator *calibrator, svs_learner **fresh,
+                               svi_bank **bank, svs_error *err) {
+    struct bank_class class = {.calibrator = calibrator, .code = SVS_OK, .err = err};
+    const int d = svs_learner_dimension(e->learner);
+    *bank = class.bank = svi_engine_make_bank(s, host, d, err);
+    if (!*bank)
+        return SVS_NO_MEMORY;
+    for (int j = 0; j < d; j++)
+        if (svi_schema_unscaled(&e->schema, j))
+            svi_bank_unscaled(*bank, j);
+    for (int k = 0; k < svs_learner_class_count(e->learner); k++)
+        if (svi_bank_meet_class(*bank, svs_learner_class(e->learner, k), err) != SVS_OK)
+            return SVS_NO_MEMORY;
+    svs_code code = svi_learner_prepare(e->learner, host, bank_watch, &class, fresh, err);
+    return code == SVS_OK ? class.code : code;
+}
+
+svs_code svi_engine_renew_bank(struct svi_engine *e, svs_error *err) {
+    svs_options o;
+    struct svi_class_weights weights;
+    svs_learner *fresh = NULL;
+    svi_bank *bank = NULL;
+    if (!e->bank)
+        return SVS_OK;
+    svs_code code = svi_settings_learning(&e->s, &weights, &o, err);
+    if (code == SVS_OK)
+        code = svi_engine_teach_bank(e, &e->s, &o, NULL, &fresh, &bank, err);
+    svs_learner_free(&fresh);
+    if (code != SVS_OK) {
+        svi_bank_free(&bank);
+        return code;
+    }
+    svi_bank_free(&e->bank);
+    e->bank = bank;
+    return SVS_OK;
+}
+
+/* ---- of a sample that is no part of the stream, and the model */
+
+void svi_engine_bank_peek(struct svi_engine *e, const double *x, double *scores) {
+    struct svi_bank_scored scored;
+    svs_learner_scores(e->learner, x, e->host_scores);
+    svi_bank_score(e->bank, x, e->host_scores, svs_learner_rows(e->learner),
+                   svs_learner_class_count(e->learner), &scored);
+    memcpy(scores, scored.scores, (size_t)scored.rows * sizeof *scores);
+}
+
+svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *err) {
+    int member;
+    svs_learner *best = svi_bank_best_linear(e->bank, e->learner, &member);
+    svs_code code = svs_learner_model(best, m, err);
+    if (code != SVS_OK)
+        return code;
+    svs_health h;
+    svs_learner_health(e->learner, &h);
+    m->version = svs_learner_version(e->learner);
+    m->learned = h.learned;
+    m->elsewhere = e->s.serve != SVI_SERVE_LINEAR;
+    return SVS_OK;
+}
