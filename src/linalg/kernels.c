@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "linalg/kernels.h"
+#include "linalg/kernels_floats.h"
 
 static bool kernels_machine_has(svs_isa isa) {
     if (isa == SVS_ISA_GENERIC)
@@ -31,5 +32,20 @@ const struct svi_kernels *svi_kernels_get(svs_isa isa) {
         if (wanted && kernels_machine_has(all[i]->isa))
             return all[i];
     }
+    return NULL;
+}
+
+const struct svi_floats *svi_floats_get(svs_isa isa) {
+    static const struct svi_floats *const each[] = {
+#if defined(__x86_64__)
+        &svi_floats_avx512,
+        &svi_floats_avx2,
+#endif
+        &svi_floats_generic
+    };
+    const struct svi_kernels *kernels = svi_kernels_get(isa);
+    for (size_t i = 0; kernels && i < sizeof each / sizeof *each; i++)
+        if (each[i]->isa == kernels->isa)
+            return each[i];
     return NULL;
 }

@@ -1,6 +1,7 @@
 /* The kernels for AVX2 + FMA: 16 registers of four doubles. */
 #define VW       4
 #define KERNELS  svi_kernels_avx2
+#define FLOATS   svi_floats_avx2
 #define ISA      SVS_ISA_AVX2
 #define ISA_NAME "avx2"
 
@@ -12,3 +13,7 @@ static int strip_for_avx2(int dim) {
 }
 
 #include "linalg/kernels_template.h"
+
+#include "linalg/kernels_floats.h"
+
+#include "linalg/floats_template.h"

@@ -1,6 +1,7 @@
 /* The kernels for AVX-512: 32 registers of eight doubles. */
 #define VW       8
 #define KERNELS  svi_kernels_avx512
+#define FLOATS   svi_floats_avx512
 #define ISA      SVS_ISA_AVX512
 #define ISA_NAME "avx512"
 
@@ -14,3 +15,7 @@ static int strip_for_avx512(int dim) {
 }
 
 #include "linalg/kernels_template.h"
+
+#include "linalg/kernels_floats.h"
+
+#include "linalg/floats_template.h"

@@ -1,6 +1,7 @@
 /* The kernels in plain C: vectors of two doubles, which every 64-bit machine has. */
 #define VW       2
 #define KERNELS  svi_kernels_generic
+#define FLOATS   svi_floats_generic
 #define ISA      SVS_ISA_GENERIC
 #define ISA_NAME "generic"
 
@@ -12,3 +13,7 @@ static int strip_for_generic(int dim) {
 }
 
 #include "linalg/kernels_template.h"
+
+#include "linalg/kernels_floats.h"
+
+#include "linalg/floats_template.h"

@@ -1,0 +1,111 @@
+/* Steps of the heads, from the features and scores that the last score left. */
+#include <math.h>
+
+#include "bank/block_internal.h"
+
+#define WEIGHT_MAX 1e6
+#define ERROR_MAX  1e6   /* of a target, in its scale */
+#define CERTAIN    1e-4F /* with more than two classes, nearer to 0 or 1 a model is left as it is */
+
+/* |f|^2 of what a head uses; `known` keeps it for the next one. */
+static double block_norm(const struct svi_block *b, int n, double known[2]) {
+    const float *f = svi_block_at(b, b->at.features);
+    if (known[0] != n) {
+        float sum;
+        b->kernels->dots(f, f, 0, 1, n, &sum);
+        known[0] = n;
+        known[1] = (double)sum;
+    }
+    return known[1];
+}
+
+static void learn_passive_aggressive(struct svi_block *b, int h, int label, double weight, double known[2]) {
+    const int n = svi_block_reach(b, h), rows = svi_block_rows(b);
+    const float *s = svi_block_scores(b, h);
+    for (int r = 0; r < rows; r++) {
+        const double y = label == (rows == 1 ? 1 : r) ? 1 : -1, loss = 1 - y * (double)s[r];
+        if (!(loss > 0))
+            continue;
+        const double whole = loss / block_norm(b, n, known);
+        const double step = fmin(whole, weight * fmin((double)b->o.head[h].rate, whole));
+        b->kernels->add(svi_block_row(b, b->at.weights[h], r), svi_block_at(b, b->at.features),
+                        (float)(y * step), n);
+    }
+}
+
+static void learn_adagrad(struct svi_block *b, int h, int label, double weight) {
+    const int n = svi_block_reach(b, h), rows = svi_block_rows(b), padded = svi_block_padded(rows);
+    const float *s = svi_block_scores(b, h);
+    const float *p = svi_block_at(b, b->at.chance), c = (float)fmin(weight, WEIGHT_MAX);
+    b->kernels->logistic(s, padded, svi_block_at(b, b->at.chance));
+    for (int r = 0; r < rows; r++) {
+        const float slope = p[r] - (label == (rows == 1 ? 1 : r) ? 1.0F : 0.0F);
+        if (slope == 0 || (rows > 1 && fabsf(slope) < CERTAIN))
+            continue;
+        b->kernels->adagrad(svi_block_row(b, b->at.weights[h], r), svi_block_row(b, b->at.sums[h], r),
+                            svi_block_at(b, b->at.features), c * slope, b->o.head[h].rate, n);
+    }
+}
+
+/* What a row leaves besides weights. True: there are no features yet to learn on. */
+static bool learn_features(struct svi_block *b) {
+    if (b->o.kind == SVI_BLOCK_PRODUCTS) {
+        const int pad = SVI_FLOATS_PAD;
+        b->learned += b->learned < BLOCK_FADE;
+        b->kernels->average(svi_block_at(b, b->at.products), (float)(1 / (double)b->learned), b->length - pad,
+                            svi_block_at(b, b->at.mean) + pad, svi_block_at(b, b->at.variance) + pad);
+    }
+    if (b->o.kind != SVI_BLOCK_FOURIER || b->spread > 0)
+        return false;
+    if (++b->kept == SVI_FOURIER_ROWS) {
+        b->spread = svi_block_spread(b);
+        svi_block_draw(b, 0);
+        b->kept = 0;
+    }
+    return true;
+}
+
+void svi_block_learn(struct svi_block *b, int label, double weight) {
+    double known[2] = {0, 0};
+    svi_block_add_classes(b, label + 1);
+    if (learn_features(b) || !(weight > 0))
+        return;
+    for (int h = 0; h < b->o.head_count; h++)
+        if (b->o.head[h].step == SVI_STEP_PA)
+            learn_passive_aggressive(b, h, label, weight, known);
+        else
+            learn_adagrad(b, h, label, weight);
+}
+
+/* One more target; the scale follows its deviation by powers of two, which change no bit of what the weights
+ * say. */
+static void block_rescale(struct svi_block *b, double target) {
+    svi_moments_add(&b->target, target);
+    const double deviation = sqrt(b->target.squares / b->target.n);
+    if (!(deviation > 1e-100) || (deviation < 2 * b->scale && deviation >= b->scale / 4))
+        return;
+    const double scale = exp2(floor(log2(deviation)));
+    const float change = (float)fmin(b->scale / scale, 1e30); /* from 1 at first, when weights are 0 */
+    b->scale = scale;
+    for (int h = 0; h < b->o.head_count; h++) {
+        float *w = svi_block_row(b, b->at.weights[h], 0);
+        svi_block_scores(b, h)[0] *= change;
+        for (int i = 0; i < b->length; i++)
+            w[i] *= change;
+    }
+}
+
+void svi_block_learn_target(struct svi_block *b, double target, double weight) {
+    double known[2] = {0, 0};
+    block_rescale(b, target);
+    if (learn_features(b) || !(weight > 0))
+        return;
+    for (int h = 0; h < b->o.head_count; h++) {
+        const int n = svi_block_reach(b, h);
+        const double score = (double)svi_block_scores(b, h)[0];
+        const double error = (target - b->target.mean) / b->scale - score;
+        const double mu = fmin((double)b->o.head[h].rate * weight, fmax(1, (double)b->o.head[h].rate));
+        b->kernels->add(svi_block_row(b, b->at.weights[h], 0), svi_block_at(b, b->at.features),
+                        (float)(mu * fmax(-ERROR_MAX, fmin(ERROR_MAX, error)) / block_norm(b, n, known)), n);
+    }
+}

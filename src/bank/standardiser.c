@@ -1,0 +1,145 @@
+#include "bank/standardiser.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#define ARRAYS 4 /* of doubles */
+
+svs_code svi_standardiser_init(struct svi_standardiser *s, svs_isa isa, svs_error *err) {
+    *s = (struct svi_standardiser){.kernels = svi_floats_get(isa)};
+    if (!s->kernels)
+        return svi_fail(err, SVS_UNAVAILABLE, "this machine lacks the instruction set that is asked for");
+    return SVS_OK;
+}
+
+void svi_standardiser_clear(struct svi_standardiser *s) {
+    svi_free(s->moments.count);
+    svi_free(s->unscaled);
+    *s = (struct svi_standardiser){0};
+}
+
+static void standard_point(struct svi_float_moments *m, double *block, int room) {
+    const size_t n = (size_t)room;
+    *m = (struct svi_float_moments){block, block + n, block + 2 * n, block + 3 * n};
+}
+
+static void standard_begin(struct svi_standardiser *s, int j, double count) {
+    const struct svi_float_moments *m = &s->moments;
+    m->count[j] = s->unscaled[j] ? 0 : count;
+    m->mean[j] = m->squares[j] = 0;
+    m->inverse[j] = s->unscaled[j];
+}
+
+void svi_standardiser_empty(struct svi_standardiser *s) {
+    s->rows = 0;
+    for (int j = 0; j < s->d; j++)
+        standard_begin(s, j, 0);
+}
+
+static svs_code standard_reserve(struct svi_standardiser *s, int d, svs_error *err) {
+    const int room = d + d / 4;
+    if (d <= s->room)
+        return SVS_OK;
+    double *block = svi_alloc_array((size_t)room * ARRAYS, sizeof *block);
+    uint8_t *unscaled = svi_alloc((size_t)room);
+    if (!block || !unscaled) {
+        svi_free(block);
+        svi_free(unscaled);
+        return svi_fail_memory(err, "mean and deviation of the features");
+    }
+    struct svi_float_moments to;
+    standard_point(&to, block, room);
+    if (s->d > 0) {
+        const size_t size = (size_t)s->d * sizeof *block;
+        memcpy(to.count, s->moments.count, size);
+        memcpy(to.mean, s->moments.mean, size);
+        memcpy(to.squares, s->moments.squares, size);
+        memcpy(to.inverse, s->moments.inverse, size);
+        memcpy(unscaled, s->unscaled, (size_t)s->d);
+    }
+    svi_free(s->moments.count);
+    svi_free(s->unscaled);
+    s->moments = to;
+    s->unscaled = unscaled;
+    s->room = room;
+    return SVS_OK;
+}
+
+svs_code svi_standardiser_grow(struct svi_standardiser *s, int d, svs_error *err) {
+    if (d <= s->d)
+        return SVS_OK;
+    if (standard_reserve(s, d, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    for (int j = s->d; j < d; j++) {
+        s->unscaled[j] = 0;
+        standard_begin(s, j, (double)s->rows);
+    }
+    s->d = d;
+    return SVS_OK;
+}
+
+void svi_standardiser_renew(struct svi_standardiser *s, int j) {
+    standard_begin(s, j, 0);
+}
+
+void svi_standardiser_unscale(struct svi_standardiser *s, int j) {
+    s->unscaled_count += !s->unscaled[j];
+    s->unscaled[j] = 1;
+    standard_begin(s, j, 0);
+}
+
+void svi_standardiser_row(const struct svi_standardiser *s, const double *x, float *z) {
+    s->kernels->row(x, s->moments.mean, s->moments.inverse, s->d, z);
+    memset(z + s->d, 0, (size_t)(svi_standardiser_padded(s) - s->d) * sizeof *z);
+}
+
+void svi_standardiser_take(struct svi_standardiser *s, const double *x) {
+    s->kernels->moments(x, &s->moments, s->d);
+    s->rows++;
+    for (int j = 0; s->unscaled_count > 0 && j < s->d; j++)
+        if (s->unscaled[j])
+            standard_begin(s, j, 0);
+}
+
+/* What the kernel makes of counts and sums, for bytes that are not trusted: numbers that rows can give. */
+static bool standard_sound(const struct svi_standardiser *s) {
+    const struct svi_float_moments *m = &s->moments;
+    for (int j = 0; j < s->d; j++)
+        if (s->unscaled[j] > 1 || !(m->count[j] >= 0 && m->count[j] <= (double)s->rows) ||
+            !(fabs(m->mean[j]) <= 1e101) || !(m->squares[j] >= 0 && m->squares[j] <= 1e220) ||
+            !(m->inverse[j] >= 0 && m->inverse[j] <= 1e160))
+            return false;
+    return true;
+}
+
+void svi_standardiser_archive(struct svi_archive *a, struct svi_standardiser *s, int features_max) {
+    int d = s->d;
+    svi_archive_int(a, "standard features", &d, 0, features_max);
+    svi_archive_int64(a, "standard rows", &s->rows, 0, INT64_MAX);
+    if (!svi_archive_check(a, svi_archive_left(a) / (ARRAYS * (int64_t)sizeof(double)) >= d,
+                           "more features than bytes"))
+        return;
+    if (svi_archive_loading(a)) {
+        s->d = 0;
+        if (standard_reserve(s, d, a->err) != SVS_OK)
+            return;
+        s->d = d;
+    }
+    svi_archive_doubles(a, "standard count", s->moments.count, d);
+    svi_archive_doubles(a, "standard mean", s->moments.mean, d);
+    svi_archive_doubles(a, "standard squares", s->moments.squares, d);
+    svi_archive_doubles(a, "standard inverse", s->moments.inverse, d);
+    svi_archive_bytes(a, "standard unscaled", s->unscaled, d);
+    if (!svi_archive_ok(a) || !svi_archive_check(a, standard_sound(s), "a mean or deviation is out of range"))
+        return;
+    s->unscaled_count = 0;
+    for (int j = 0; j < d; j++)
+        s->unscaled_count += s->unscaled[j];
+}
+
+size_t svi_standardiser_memory(const struct svi_standardiser *s) {
+    return (size_t)s->room * (ARRAYS * sizeof(double) + 1);
+}
