@@ -10,8 +10,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "bank/block.h"
 #include "bank/share.h"
 #include "bank/stack.h"
+#include "bank/standardiser.h"
 #include "bank/windows.h"
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -21,6 +23,7 @@
 
 #define EXPERTS     4 /* the share, and three stacks */
 #define STACKS      3
+#define BLOCKS      3
 #define CLIP        2.0 /* of a member's score in a stack */
 #define SHARE_ETA   0.3
 #define EXPERT_ETA  2.0
@@ -35,11 +38,34 @@
 static const struct svi_window_kind bank_windows[] = {
     {50, SVS_ALSVM}, {200, SVS_ALSVM}, {1000, SVS_ALSVM}, {0, SVS_ALSVM}, {0, SVS_FALSVM}};
 
+/* The first-order members: the first of them in the table, and how many of its heads. */
+static const struct bank_block {
+    int member;
+    struct svi_block_options classify, regress;
+} bank_blocks[] = {
+    {SVI_MEMBER_PA,
+     {.kind = SVI_BLOCK_RAW,
+      .head_count = 3,
+      .head = {{SVI_STEP_PA, 1, 0}, {SVI_STEP_PA, 0.01F, 0}, {SVI_STEP_ADAGRAD, 0.3F, 0}}},
+     {.kind = SVI_BLOCK_RAW, .head_count = 2, .head = {{SVI_STEP_NLMS, 1, 0}, {SVI_STEP_NLMS, 0.1F, 0}}}},
+    {SVI_MEMBER_PRODUCTS,
+     {.kind = SVI_BLOCK_PRODUCTS, .head_count = 1, .head = {{SVI_STEP_ADAGRAD, 0.3F, 0}}},
+     {.kind = SVI_BLOCK_PRODUCTS, .head_count = 1, .head = {{SVI_STEP_NLMS, 0.1F, 0}}}},
+    {SVI_MEMBER_FOURIER_ADAGRAD,
+     {.kind = SVI_BLOCK_FOURIER,
+      .head_count = 3,
+      .head = {{SVI_STEP_ADAGRAD, 0.3F, 0}, {SVI_STEP_PA, 0.01F, 0}, {SVI_STEP_PA, 1, 208}}},
+     {.kind = SVI_BLOCK_FOURIER, .head_count = 1, .head = {{SVI_STEP_NLMS, 0.1F, 0}}}},
+};
+
 struct svi_bank {
     struct svi_bank_options o;
     bool regress;
-    int d, stride; /* stride: of scores, rows at most */
+    int d, stride;  /* stride: of scores, rows at most */
+    uint8_t *plain; /* by feature: it is never scaled; max_features flags */
     struct svi_windows windows;
+    struct svi_standardiser standard;
+    struct svi_block block[BLOCKS];
     svi_stacks *stacks;
     struct svi_share votes, experts;
     svi_calibrator *calibrator[EXPERTS];
@@ -50,6 +76,7 @@ struct svi_bank {
 
     /* of the row at hand */
     int rows, class_count;
+    float *z;                     /* standardised */
     double *scores;               /* SVI_MEMBERS x stride */
     double *inputs;               /* stride x SVI_MEMBERS: clipped */
     double *said;                 /* EXPERTS x stride */
@@ -70,6 +97,58 @@ static struct svi_stacks_options bank_stacks(const struct svi_bank_options *o) {
                                        .isa = o->host.isa};
 }
 
+static size_t bank_padded(int d) {
+    return ((size_t)d + SVI_FLOATS_PAD - 1) / SVI_FLOATS_PAD * SVI_FLOATS_PAD;
+}
+
+static bool bank_runs(const svi_bank *b, int member) {
+    return b->on >> member & 1;
+}
+
+static uint32_t bank_windows_on(const svi_bank *b) {
+    return b->on >> SVI_MEMBER_WINDOW_50;
+}
+
+static const struct svi_block_options *bank_block_options(const svi_bank *b, int i) {
+    return b->regress ? &bank_blocks[i].regress : &bank_blocks[i].classify;
+}
+
+static bool bank_new_blocks(svi_bank *b, svs_error *err) {
+    for (int i = 0; i < BLOCKS; i++) {
+        struct svi_block_options o = *bank_block_options(b, i);
+        o.task = b->o.host.task;
+        o.seed = b->o.seed;
+        o.isa = b->o.host.isa;
+        if (!bank_runs(b, bank_blocks[i].member))
+            continue;
+        if (svi_block_init(&b->block[i], &o, err) != SVS_OK ||
+            (!b->regress && svi_block_reserve_classes(&b->block[i], b->o.host.max_classes, err) != SVS_OK))
+            return false;
+    }
+    return true;
+}
+
+/* All parts but the windows have d features. */
+static svs_code bank_widen(svi_bank *b, int d, svs_error *err) {
+    svs_code code = svi_standardiser_grow(&b->standard, d, err);
+    for (int i = 0; i < BLOCKS && code == SVS_OK; i++)
+        if (bank_runs(b, bank_blocks[i].member))
+            code = svi_block_grow(&b->block[i], d, err);
+    for (int j = 0; j < d && code == SVS_OK; j++)
+        if (b->plain[j])
+            svi_standardiser_unscale(&b->standard, j);
+    return code;
+}
+
+/* Members that do not fit any more into the budget go for good. */
+static void bank_drop(svi_bank *b, int d, int classes) {
+    b->on &= svi_members_choose(b->o.host.task, d, classes, b->o.budget);
+    svi_windows_keep(&b->windows, bank_windows_on(b));
+    for (int i = 0; i < BLOCKS; i++)
+        if (!bank_runs(b, bank_blocks[i].member))
+            svi_block_clear(&b->block[i]);
+}
+
 static bool bank_build(svi_bank *b, int d, svs_error *err) {
     const struct svi_stacks_options stacks = bank_stacks(&b->o);
     const size_t n = (size_t)b->stride;
@@ -83,9 +162,16 @@ static bool bank_build(svi_bank *b, int d, svs_error *err) {
     for (int i = 0; i < EXPERTS && !b->regress; i++)
         if (!(b->calibrator[i] = svi_calibrator_new(b->o.host.max_classes, err)))
             return false;
-    return svi_windows_init(&b->windows, &b->o.host, bank_windows, bank_window_count(&b->o), d, err) ==
-               SVS_OK &&
-           (b->stacks = svi_stacks_new(&stacks, err));
+    b->plain = svi_alloc_array((size_t)b->o.host.max_features, sizeof *b->plain);
+    b->z = svi_alloc_array(bank_padded(b->o.host.max_features), sizeof *b->z);
+    if (!b->plain || !b->z) {
+        svi_fail_memory(err, "a bank of learners");
+        return false;
+    }
+    return svi_windows_init(&b->windows, &b->o.host, bank_windows, bank_window_count(&b->o),
+                            bank_windows_on(b), d, err) == SVS_OK &&
+           svi_standardiser_init(&b->standard, b->o.host.isa, err) == SVS_OK && bank_new_blocks(b, err) &&
+           bank_widen(b, d, err) == SVS_OK && (b->stacks = svi_stacks_new(&stacks, err));
 }
 
 svi_bank *svi_bank_new(const struct svi_bank_options *o, int d, svs_error *err) {
@@ -98,8 +184,7 @@ svi_bank *svi_bank_new(const struct svi_bank_options *o, int d, svs_error *err) 
     b->regress = o->host.task == SVS_REGRESS;
     b->d = d;
     b->stride = b->regress ? 1 : o->host.max_classes;
-    for (int i = 0; i <= bank_window_count(o); i++) /* the host and the windows */
-        b->on |= SVI_MEMBER_BIT(SVI_MEMBER_HOST + i);
+    b->on = svi_members_choose(o->host.task, d, 0, o->budget);
     if (!bank_build(b, d, err)) {
         svi_bank_free(&b);
         return NULL;
@@ -118,13 +203,22 @@ void svi_bank_free(svi_bank **pb) {
     for (int i = 0; i < EXPERTS; i++)
         svi_calibrator_free(&b->calibrator[i]);
     svi_windows_clear(&b->windows);
+    svi_standardiser_clear(&b->standard);
+    for (int i = 0; i < BLOCKS; i++)
+        svi_block_clear(&b->block[i]);
     svi_stacks_free(&b->stacks);
+    svi_free(b->plain);
+    svi_free(b->z);
     svi_free(b);
     *pb = NULL;
 }
 
 void svi_bank_reset(svi_bank *b) {
     svi_windows_reset(&b->windows);
+    svi_standardiser_empty(&b->standard);
+    for (int i = 0; i < BLOCKS; i++)
+        if (bank_runs(b, bank_blocks[i].member))
+            svi_block_empty(&b->block[i]);
     svi_stacks_reset(b->stacks);
     svi_share_init(&b->votes, SVI_MEMBERS, SHARE_ETA, ALPHA);
     svi_share_init(&b->experts, EXPERTS, EXPERT_ETA, ALPHA);
@@ -137,21 +231,37 @@ void svi_bank_reset(svi_bank *b) {
 }
 
 svs_code svi_bank_grow(svi_bank *b, int d, svs_error *err) {
+    bank_drop(b, d, b->class_count);
     svs_code code = svi_windows_grow(&b->windows, d, err);
+    if (code == SVS_OK)
+        code = bank_widen(b, d, err);
     b->d = code == SVS_OK ? d : b->d;
     return code;
 }
 
 void svi_bank_unscaled(svi_bank *b, int feature) {
     svi_windows_unscaled(&b->windows, feature);
+    if (feature >= b->o.host.max_features)
+        return;
+    b->plain[feature] = true;
+    if (feature < b->standard.d)
+        svi_standardiser_unscale(&b->standard, feature);
 }
 
 void svi_bank_renew(svi_bank *b, int feature) {
     svi_windows_renew(&b->windows, feature);
+    svi_standardiser_renew(&b->standard, feature);
+    if (b->plain[feature])
+        svi_standardiser_unscale(&b->standard, feature);
+    for (int i = 0; i < BLOCKS; i++)
+        if (bank_runs(b, bank_blocks[i].member))
+            svi_block_renew(&b->block[i], feature);
 }
 
 void svi_bank_scale_from(svi_bank *b, int first) {
     svi_windows_scale_from(&b->windows, first);
+    for (int j = first; j < b->o.host.max_features; j++)
+        b->plain[j] = false;
 }
 
 svs_code svi_bank_meet_class(svi_bank *b, svs_value y, svs_error *err) {
@@ -182,12 +292,25 @@ static double bank_bounded(double v, double most) {
     return v > most ? most : v >= -most ? v : v < -most ? -most : 0; /* NaN: 0 */
 }
 
+static void bank_ask_block(svi_bank *b, int i) {
+    struct svi_block *k = &b->block[i];
+    const int rows = svi_block_rows(k);
+    svi_block_score(k, b->z, b->said); /* which has not been said yet */
+    for (int h = 0; h < k->o.head_count; h++)
+        memcpy(bank_of(b, bank_blocks[i].member + h), b->said + (size_t)h * (size_t)rows,
+               (size_t)b->rows * sizeof *b->said);
+}
+
 static void bank_ask(svi_bank *b, const double *x, const double *host) {
     memcpy(bank_of(b, SVI_MEMBER_HOST), host, (size_t)b->rows * sizeof *host);
     svi_windows_score(&b->windows, x, bank_of(b, SVI_MEMBER_WINDOW_50), b->stride);
+    svi_standardiser_row(&b->standard, x, b->z);
+    for (int i = 0; i < BLOCKS; i++)
+        if (bank_runs(b, bank_blocks[i].member))
+            bank_ask_block(b, i);
     for (int r = 0; r < b->rows; r++)
         for (int m = 0; m < SVI_MEMBERS; m++) {
-            const double s = bank_of(b, m)[r];
+            const double s = bank_runs(b, m) ? bank_of(b, m)[r] : 0;
             b->inputs[r * SVI_MEMBERS + m] =
                 b->regress ? bank_bounded((bank_bounded(s, 2 * b->largest) - b->center) / b->unit, INPUT_MOST)
                            : bank_bounded(s, CLIP);
@@ -198,6 +321,8 @@ static void bank_ask(svi_bank *b, const double *x, const double *host) {
 static void bank_vote(svi_bank *b, double *said) {
     memset(said, 0, (size_t)b->rows * sizeof *said);
     for (int m = 0; m < SVI_MEMBERS; m++) {
+        if (!bank_runs(b, m))
+            continue;
         const int class = svi_predicted(SVS_CLASSIFY, b->class_count, bank_of(b, m));
         if (b->rows > 1)
             said[class] += 2 * b->votes.w[m];
@@ -258,7 +383,7 @@ void svi_bank_score(svi_bank *b, const double *x, const double *host, int rows, 
 
 static void bank_remember(svi_bank *b, const double *loss) {
     for (int m = 0; m < SVI_MEMBERS; m++)
-        b->recent[m] += RECENT * (loss[m] - b->recent[m]);
+        b->recent[m] += bank_runs(b, m) ? RECENT * (loss[m] - b->recent[m]) : 0;
 }
 
 /* Scores and target of a regression in a unit of their own: the stack's ridge is for values of about 1. */
@@ -279,7 +404,7 @@ static svs_code bank_learn_class(svi_bank *b, const struct svi_held_sample *held
     double loss[SVI_MEMBERS];
     const int label = held->label;
     for (int m = 0; m < SVI_MEMBERS; m++)
-        loss[m] = svi_predicted(SVS_CLASSIFY, b->class_count, bank_of(b, m)) != label;
+        loss[m] = bank_runs(b, m) ? svi_predicted(SVS_CLASSIFY, b->class_count, bank_of(b, m)) != label : -1;
     bank_remember(b, loss);
     svi_share_learn(&b->votes, loss);
     for (int i = 0; i < EXPERTS; i++) {
@@ -293,6 +418,13 @@ static svs_code bank_learn_class(svi_bank *b, const struct svi_held_sample *held
     return svi_stacks_learn(b->stacks, b->inputs, b->turn, b->rows, held->weight, held->number, err);
 }
 
+static void bank_learn_block(svi_bank *b, struct svi_block *k, const struct svi_held_sample *held) {
+    if (b->regress)
+        svi_block_learn_target(k, held->target, held->weight);
+    else
+        svi_block_learn(k, held->label, held->weight);
+}
+
 svs_code svi_bank_learn(svi_bank *b, const svs_sample *s, const struct svi_held_sample *held, double time,
                         svs_error *err) {
     svs_code code = SVS_OK;
@@ -300,6 +432,10 @@ svs_code svi_bank_learn(svi_bank *b, const svs_sample *s, const struct svi_held_
         code = bank_learn_target(b, held, err);
     else if (b->class_count > 1 && held->label < b->class_count)
         code = bank_learn_class(b, held, err);
+    for (int i = 0; i < BLOCKS; i++)
+        if (bank_runs(b, bank_blocks[i].member))
+            bank_learn_block(b, &b->block[i], held);
+    svi_standardiser_take(&b->standard, s->x);
     const svs_code members = svi_windows_learn(&b->windows, s, time, err);
     return members != SVS_OK ? members : code;
 }
@@ -309,7 +445,7 @@ svs_code svi_bank_learn(svi_bank *b, const svs_sample *s, const struct svi_held_
 static void bank_forget_one(void *user, const struct svi_held_sample *s) {
     svi_bank *b = user;
     svi_stacks_forget(b->stacks, s->number);
-    if (b->o.host.class_rule != SVS_CLASSES_BALANCED)
+    if (b->o.host.class_rule != SVS_CLASSES_BALANCED && b->windows.of[WINDOW_ALL])
         svi_learner_take_back(b->windows.of[WINDOW_ALL], s);
 }
 
@@ -323,7 +459,7 @@ void svi_bank_forget(svi_bank *b, const svs_learner *host, svs_value id, double 
 svs_learner *svi_bank_best_linear(svi_bank *b, svs_learner *host, int *member) {
     int best = SVI_MEMBER_HOST;
     for (int i = 0; i < b->windows.count; i++)
-        if (b->recent[SVI_MEMBER_WINDOW_50 + i] < b->recent[best])
+        if (b->windows.of[i] && b->recent[SVI_MEMBER_WINDOW_50 + i] < b->recent[best])
             best = SVI_MEMBER_WINDOW_50 + i;
     *member = best;
     return best == SVI_MEMBER_HOST ? host : b->windows.of[best - SVI_MEMBER_WINDOW_50];
@@ -343,9 +479,27 @@ double svi_bank_recent(const svi_bank *b, int member) {
 
 /* ---- the archive */
 
+/* Which members run. Loading: those of a new bank without features; some may have gone since. */
+static void bank_archive_members(struct svi_archive *a, svi_bank *b) {
+    int on = (int)b->on;
+    svi_archive_int(a, "members", &on, 0, (1 << SVI_MEMBERS) - 1);
+    if (!a->loading ||
+        !svi_archive_check(a, ((uint32_t)on & ~b->on) == 0, "it has members that this budget has not"))
+        return;
+    b->on = (uint32_t)on;
+    bank_drop(b, b->d, 0);
+}
+
 void svi_bank_archive(struct svi_archive *a, svi_bank *b) {
     svi_archive_int(a, "features", &b->d, 0, b->o.host.max_features);
+    bank_archive_members(a, b);
+    if (!svi_archive_ok(a))
+        return;
     svi_windows_archive(a, &b->windows);
+    svi_standardiser_archive(a, &b->standard, b->o.host.max_features);
+    for (int i = 0; i < BLOCKS && svi_archive_ok(a); i++)
+        if (bank_runs(b, bank_blocks[i].member))
+            svi_block_archive(a, &b->block[i], b->o.host.max_features, b->o.host.max_classes);
     svi_stacks_archive(a, b->stacks);
     svi_archive_finite(a, "recent", b->recent, SVI_MEMBERS);
     svi_share_archive(a, &b->votes);
@@ -357,7 +511,7 @@ void svi_bank_archive(struct svi_archive *a, svi_bank *b) {
 double svi_bank_memory(const struct svi_bank_options *o, int d, int classes) {
     const struct svi_stacks_options stacks = bank_stacks(o);
     const double n = o->host.task == SVS_REGRESS ? 1 : o->host.max_classes;
-    return svi_windows_memory(&o->host, bank_windows, bank_window_count(o), d, classes) +
+    return svi_windows_memory(&o->host, bank_windows, bank_window_count(o), ~0U, d, classes) +
            svi_stacks_memory(&stacks) + 8 * n * (2 * SVI_MEMBERS + 2 * EXPERTS + 3) +
            (o->host.task == SVS_REGRESS ? 0 : EXPERTS * svi_calibrator_memory(o->host.max_classes)) +
            (double)sizeof(svi_bank);

@@ -26,9 +26,15 @@ double svi_members_budget(int d, int classes) {
 }
 
 uint32_t svi_members_choose(svs_task task, int d, int classes, double budget) {
-    (void)task;
-    (void)d;
+    uint32_t on = (1u << SVI_MEMBER_NEAREST) - 1;
     (void)classes;
     (void)budget;
-    return (1u << SVI_MEMBERS) - 1;
+    on |= SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_ADAGRAD) | SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_PA_SLOW) |
+          SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_PA);
+    if (task == SVS_REGRESS)
+        on &= ~(SVI_MEMBER_BIT(SVI_MEMBER_FALSVM) | SVI_MEMBER_BIT(SVI_MEMBER_ADAGRAD) |
+                SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_PA_SLOW) | SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_PA));
+    if (d > 60)
+        on &= ~SVI_MEMBER_BIT(SVI_MEMBER_PRODUCTS);
+    return on;
 }

@@ -21,10 +21,11 @@ struct svi_windows {
     svs_step step[SVI_WINDOWS_MAX];   /* of the sample at hand */
 };
 
-/* `host`: the options of the host; kinds: `count` of them, copied. SVS_NO_MEMORY. */
+/* `host`: the options of the host; kinds: `count` of them, made where its bit is in `on`. SVS_NO_MEMORY. */
 svs_code svi_windows_init(struct svi_windows *w, const svs_options *host, const struct svi_window_kind *kinds,
-                          int count, int d, svs_error *err);
-void svi_windows_clear(struct svi_windows *w); /* frees */
+                          int count, uint32_t on, int d, svs_error *err);
+void svi_windows_clear(struct svi_windows *w);             /* frees */
+void svi_windows_keep(struct svi_windows *w, uint32_t on); /* those without a bit go */
 void svi_windows_reset(struct svi_windows *w);
 
 /* What the host is told, all are. */
@@ -48,7 +49,7 @@ void svi_windows_forget(struct svi_windows *w, svs_value id, double time);
 /* Loading: after svi_windows_init. */
 void svi_windows_archive(struct svi_archive *a, struct svi_windows *w);
 
-double svi_windows_memory(const svs_options *host, const struct svi_window_kind *kinds, int count, int d,
-                          int classes);
+double svi_windows_memory(const svs_options *host, const struct svi_window_kind *kinds, int count,
+                          uint32_t on, int d, int classes);
 
 #endif
