@@ -19,6 +19,8 @@ svs_code svi_windows_init(struct svi_windows *w, const svs_options *host, const 
         const svs_options o = windows_options(host, &kinds[i]);
         if (on >> i & 1 && !(w->of[i] = svs_learner_new(&o, d, err)))
             return err->code;
+        if (w->of[i])
+            svi_learner_relax(w->of[i]);
     }
     return SVS_OK;
 }

@@ -80,6 +80,10 @@ void svi_learner_take_back(svs_learner *l, const struct svi_held_sample *s) {
     l->version++;
 }
 
+void svi_learner_relax(svs_learner *l) {
+    l->relaxed = true;
+}
+
 double svi_learner_leverage(svs_learner *l, const double *x) {
     double *const z = l->scratch[0], *const product = l->scratch[1];
     l->m->kernels->standardise(z, x, l->scaler.mean, l->scaler.inverse, l->d);

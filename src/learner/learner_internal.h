@@ -57,7 +57,8 @@ struct svs_learner {
     bool bucket;          /* the gram holds every sample learned since arrival `bucket_from` */
     int64_t bucket_from;
     struct svi_kept_sums kept;
-    bool drifts; /* a removal has cost P digits since the last rebuild: w is refined after each change */
+    bool relaxed; /* svi_learner_relax */
+    bool drifts;  /* a removal has cost P digits since the last rebuild: w is refined after each change */
 
     svs_value *classes;
     char *class_names; /* max_classes x SVS_NAME_MAX, or NULL */

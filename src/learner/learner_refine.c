@@ -16,6 +16,7 @@
 #define CORRECT_MIN 1e-13 /* of w: a smaller measured correction is rounding of its own */
 #define AGAIN_FROM  1e-11 /* a larger one was not the last: P is that far off */
 #define ROUNDS      3
+#define RELAXED     16 /* arrivals from one look to the next, where many learners share the time of a sample */
 
 static inline double refine_target(const svs_learner *l, const struct svi_slot *s, int k) {
     if (l->o.task == SVS_REGRESS)
@@ -64,6 +65,8 @@ static bool refine_row(svs_learner *l, int k) {
 /* Is it time to look? Where rows are few each time, else CHECKS times a window. */
 static bool refine_is_due(const svs_learner *l) {
     const int64_t every = l->held_learned <= FEW_ROWS ? 1 : l->held_learned / CHECKS;
+    if (l->relaxed && l->arrivals % RELAXED != 0)
+        return false;
     return l->drifts || (l->health.condition >= CHECK_FROM && l->arrivals % every == 0);
 }
 
