@@ -3,6 +3,7 @@
 #define KERNELS  svi_kernels_avx2
 #define ISA      SVS_ISA_AVX2
 #define ISA_NAME "avx2"
+#define NEAREST  svi_nearest_avx2
 
 #define STRIP_FOR strip_for_avx2
 
@@ -12,3 +13,4 @@ static int strip_for_avx2(int dim) {
 }
 
 #include "linalg/kernels_template.h"
+#include "linalg/nearest_template.h"

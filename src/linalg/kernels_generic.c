@@ -3,6 +3,7 @@
 #define KERNELS  svi_kernels_generic
 #define ISA      SVS_ISA_GENERIC
 #define ISA_NAME "generic"
+#define NEAREST  svi_nearest_generic
 
 #define STRIP_FOR strip_for_generic
 
@@ -12,3 +13,4 @@ static int strip_for_generic(int dim) {
 }
 
 #include "linalg/kernels_template.h"
+#include "linalg/nearest_template.h"
