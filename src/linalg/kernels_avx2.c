@@ -4,6 +4,7 @@
 #define FLOATS   svi_floats_avx2
 #define ISA      SVS_ISA_AVX2
 #define ISA_NAME "avx2"
+#define NEAREST  svi_nearest_avx2
 
 #define STRIP_FOR strip_for_avx2
 
@@ -17,3 +18,4 @@ static int strip_for_avx2(int dim) {
 #include "linalg/kernels_floats.h"
 
 #include "linalg/floats_template.h"
+#include "linalg/nearest_template.h"

@@ -4,6 +4,7 @@
 #define FLOATS   svi_floats_avx512
 #define ISA      SVS_ISA_AVX512
 #define ISA_NAME "avx512"
+#define NEAREST  svi_nearest_avx512
 
 /* Up to 32 rows are one full square; then 16 (least padding); beyond 128, 24 (fewest partial sums). */
 #define STRIP_FOR strip_for_avx512
@@ -19,3 +20,4 @@ static int strip_for_avx512(int dim) {
 #include "linalg/kernels_floats.h"
 
 #include "linalg/floats_template.h"
+#include "linalg/nearest_template.h"

@@ -4,6 +4,7 @@
 #define FLOATS   svi_floats_generic
 #define ISA      SVS_ISA_GENERIC
 #define ISA_NAME "generic"
+#define NEAREST  svi_nearest_generic
 
 #define STRIP_FOR strip_for_generic
 
@@ -17,3 +18,4 @@ static int strip_for_generic(int dim) {
 #include "linalg/kernels_floats.h"
 
 #include "linalg/floats_template.h"
+#include "linalg/nearest_template.h"

@@ -1,0 +1,547 @@
+/* The nearest of the last rows (neighbours.h).
+ *
+ * A row with number i lies in block (i / 64) mod blocks at place i mod 64, so that a block holds an aligned
+ * run of 64 numbers and nothing moves when the ring turns. There is one block more than the rows need: the
+ * oldest rows are out of sight before their block is written again. In `rows` and `sketch` everything from
+ * value d on is zero, always: more values are more columns in use.
+ *
+ * A search measures the newest few rows, which sets the bar at what a stream's own past makes likely, then
+ * goes from the newest block to the oldest. A block's sketches are compared with the bar, the rows that stay
+ * are measured, the best are kept and the bar sinks. The bar is the k-th best distance so far, in units of
+ * the sketch, with what sketches may be wrong by (nearest.h) and what rounding may add; so a row that is
+ * passed over is further than the k-th, and the result is that of measuring every row. At a distance of 0
+ * nothing older can be nearer: the search ends. */
+#include "bank/neighbours.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "linalg/kernels.h"
+
+#define ROWS         SVI_NEAREST_ROWS
+#define FIRST_ROWS   64
+#define PIECE_FLOATS 32768
+#define COUNT_MAX    ((int64_t)1 << 60) /* numbers can go on rising */
+
+static const struct svi_nearest_kernels *neighbours_kernels(svs_isa isa) {
+    const struct svi_kernels *k = svi_kernels_get(isa);
+#if defined(__x86_64__)
+    if (k && k->isa == SVS_ISA_AVX512)
+        return &svi_nearest_avx512;
+    if (k && k->isa == SVS_ISA_AVX2)
+        return &svi_nearest_avx2;
+#endif
+    return k ? &svi_nearest_generic : NULL;
+}
+
+static int neighbours_block(const struct svi_neighbours *n, int64_t number) {
+    return (int)(number / ROWS % n->blocks);
+}
+
+static size_t neighbours_slot(const struct svi_neighbours *n, int64_t number) {
+    return (size_t)neighbours_block(n, number) * ROWS + (size_t)(number % ROWS);
+}
+
+static size_t neighbours_sketch_block(const struct svi_neighbours *n) {
+    return (size_t)n->stride / 2 * SVI_NEAREST_PAIR;
+}
+
+/* ---- room */
+
+static void neighbours_free_rows(struct svi_neighbours *n) {
+    void *const all[] = {n->rows, n->sketch, n->live, n->targets, n->labels, n->sums};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        svi_free(all[i]);
+}
+
+static void neighbours_free_scratch(struct svi_neighbours *n) {
+    svi_free(n->z);
+    svi_free(n->bytes);
+    svi_free(n->query);
+}
+
+/* Allocates for what n says: have and stride. */
+static bool neighbours_allocate(struct svi_neighbours *n) {
+    n->blocks = n->have ? (n->have + ROWS - 1) / ROWS + 1 : 0;
+    const size_t blocks = (size_t)n->blocks, stride = (size_t)n->stride;
+    n->rows = NULL;
+    n->sketch = NULL;
+    n->live = NULL;
+    n->targets = NULL;
+    n->labels = NULL;
+    n->sums = NULL;
+    if (!blocks)
+        return true;
+    n->rows = svi_alloc_array(blocks * ROWS, stride * sizeof *n->rows);
+    n->sketch = svi_alloc_array(blocks, neighbours_sketch_block(n));
+    n->live = svi_alloc_array(blocks, sizeof *n->live);
+    n->targets = svi_alloc_array(blocks * ROWS, sizeof *n->targets);
+    n->labels = svi_alloc_array(blocks * ROWS, sizeof *n->labels);
+    n->sums = svi_alloc_array(blocks * ROWS, sizeof *n->sums);
+    if (n->sums && n->rows && n->sketch && n->live && n->targets && n->labels)
+        return true;
+    neighbours_free_rows(n);
+    return false;
+}
+
+static bool neighbours_allocate_scratch(struct svi_neighbours *n) {
+    const size_t stride = (size_t)n->stride;
+    n->z = svi_alloc_array(stride, sizeof *n->z);
+    n->bytes = svi_alloc_array(stride, sizeof *n->bytes);
+    n->query = svi_alloc_array(stride / 2, sizeof *n->query);
+    if (n->z && n->bytes && n->query)
+        return true;
+    neighbours_free_scratch(n);
+    return false;
+}
+
+/* The blocks that are held go from one room to another that is no smaller. */
+static void neighbours_move(const struct svi_neighbours *from, struct svi_neighbours *to) {
+    const int64_t oldest = from->oldest < from->pushed ? from->oldest : from->pushed + ROWS;
+    for (int64_t i = oldest / ROWS * ROWS; i < from->pushed; i += ROWS) {
+        const int a = neighbours_block(from, i), b = neighbours_block(to, i);
+        const size_t old = (size_t)a * ROWS, now = (size_t)b * ROWS;
+        to->live[b] = from->live[a];
+        memcpy(to->targets + now, from->targets + old, ROWS * sizeof *to->targets);
+        memcpy(to->labels + now, from->labels + old, ROWS * sizeof *to->labels);
+        memcpy(to->sketch + (size_t)b * neighbours_sketch_block(to),
+               from->sketch + (size_t)a * neighbours_sketch_block(from), neighbours_sketch_block(from));
+        for (size_t r = 0; r < ROWS; r++)
+            memcpy(to->rows + (now + r) * (size_t)to->stride, from->rows + (old + r) * (size_t)from->stride,
+                   (size_t)from->stride * sizeof *to->rows);
+    }
+}
+
+svs_code svi_neighbours_init(struct svi_neighbours *n, int capacity, int d, svs_isa isa, svs_error *err) {
+    *n = (struct svi_neighbours){.kernels = neighbours_kernels(isa), .capacity = capacity, .d = d};
+    if (capacity < 1 || capacity > SVI_NEIGHBOURS_MAX || d < 0 || d > SVI_NEIGHBOURS_D)
+        return svi_fail(err, SVS_LIMIT, "neighbours: %d rows of %d features are not in 1 to %d of 0 to %d",
+                        capacity, d, SVI_NEIGHBOURS_MAX, SVI_NEIGHBOURS_D);
+    if (!n->kernels)
+        return svi_fail(err, SVS_NOT_SUPPORTED,
+                        "neighbours: this machine lacks the instruction set asked for");
+    n->stride = svi_round_up(d > 0 ? d : 1, 16);
+    return neighbours_allocate_scratch(n) ? SVS_OK : svi_fail_memory(err, "the nearest neighbours");
+}
+
+void svi_neighbours_clear(struct svi_neighbours *n) {
+    neighbours_free_rows(n);
+    neighbours_free_scratch(n);
+    *n = (struct svi_neighbours){0};
+}
+
+void svi_neighbours_empty(struct svi_neighbours *n) {
+    n->oldest = n->pushed;
+    n->error = 0;
+    if (n->blocks)
+        n->live[neighbours_block(n, n->pushed)] = 0;
+}
+
+svs_code svi_neighbours_grow(struct svi_neighbours *n, int d, svs_error *err) {
+    struct svi_neighbours now = *n;
+    if (d > SVI_NEIGHBOURS_D)
+        return svi_fail(err, SVS_LIMIT, "neighbours: %d features are more than %d", d, SVI_NEIGHBOURS_D);
+    if (d > n->stride) {
+        const int more = n->stride + n->stride / 2 < SVI_NEIGHBOURS_D ? n->stride + n->stride / 2 : d;
+        now.stride = svi_round_up(d > more ? d : more, 16);
+        if (!neighbours_allocate_scratch(&now))
+            return svi_fail_memory(err, "the nearest neighbours' features");
+        if (!neighbours_allocate(&now)) {
+            neighbours_free_scratch(&now);
+            return svi_fail_memory(err, "the nearest neighbours' features");
+        }
+        neighbours_move(n, &now);
+        neighbours_free_rows(n);
+        neighbours_free_scratch(n);
+        *n = now;
+    }
+    n->d = d > n->d ? d : n->d;
+    return SVS_OK;
+}
+
+svs_code svi_neighbours_reserve(struct svi_neighbours *n, svs_error *err) {
+    struct svi_neighbours now = *n;
+    if (n->pushed - n->oldest < n->have || n->have == n->capacity)
+        return SVS_OK;
+    now.have = n->have == 0 ? FIRST_ROWS : 2 * n->have;
+    now.have = now.have < n->capacity ? now.have : n->capacity;
+    if (!neighbours_allocate(&now))
+        return svi_fail_memory(err, "the rows of the nearest neighbours");
+    neighbours_move(n, &now);
+    neighbours_free_rows(n);
+    *n = now;
+    return SVS_OK;
+}
+
+double svi_neighbours_memory(double capacity, int d) {
+    const double stride = svi_round_up(d > 0 ? d : 1, 16);
+    const double rows = (ceil(capacity / ROWS) + 1) * ROWS;
+    return rows * (5 * stride + sizeof(double) + sizeof(int32_t) + sizeof(uint16_t) + 1.0 / 8) + 7 * stride;
+}
+
+/* ---- rows */
+
+/* Takes the row at hand in, with zeros from d on. False: it has a value that cannot be. */
+static bool neighbours_take(struct svi_neighbours *n, const float *z, float *error) {
+    if (n->d)
+        memcpy(n->z, z, (size_t)n->d * sizeof *z);
+    return n->kernels->sketch(n->z, n->stride, n->bytes, error);
+}
+
+/* e(x) from its square, rounded up: sums of d squares are off by less than (d / 16 + 8) units in 6e-8. */
+static float neighbours_error(float square) {
+    return sqrtf(square) * 1.001f;
+}
+
+static void neighbours_put(struct svi_neighbours *n, size_t slot) {
+    int8_t *to = n->sketch + slot / ROWS * neighbours_sketch_block(n) + slot % ROWS * 2;
+    memcpy(n->rows + slot * (size_t)n->stride, n->z, (size_t)n->stride * sizeof *n->rows);
+    for (int j = 0; j < n->d; j += 2, to += SVI_NEAREST_PAIR)
+        memcpy(to, n->bytes + j, 2);
+}
+
+int64_t svi_neighbours_push(struct svi_neighbours *n, const float *z, int label, double target) {
+    const int b = neighbours_block(n, n->pushed);
+    const size_t slot = neighbours_slot(n, n->pushed);
+    float square;
+    if (n->pushed % ROWS == 0)
+        n->live[b] = 0;
+    if (neighbours_take(n, z, &square)) {
+        const float error = neighbours_error(square);
+        n->error = n->error > error ? n->error : error;
+        neighbours_put(n, slot);
+        n->targets[slot] = target;
+        n->labels[slot] = label;
+        n->live[b] |= (uint64_t)1 << n->pushed % ROWS;
+    }
+    n->pushed++;
+    if (n->pushed - n->oldest > n->capacity)
+        n->oldest++;
+    return n->pushed - 1;
+}
+
+void svi_neighbours_remove(struct svi_neighbours *n, int64_t number) {
+    if (number >= n->oldest && number < n->pushed)
+        n->live[neighbours_block(n, number)] &= ~((uint64_t)1 << number % ROWS);
+}
+
+void svi_neighbours_renew(struct svi_neighbours *n, int j) {
+    for (size_t slot = 0; slot < (size_t)n->blocks * ROWS; slot++) {
+        int8_t *block = n->sketch + slot / ROWS * neighbours_sketch_block(n);
+        n->rows[slot * (size_t)n->stride + (size_t)j] = 0;
+        block[(size_t)(j / 2) * SVI_NEAREST_PAIR + slot % ROWS * 2 + (size_t)j % 2] = 0;
+    }
+}
+
+/* ---- search */
+
+/* The best so far, the nearest first. */
+struct neighbours_best {
+    float distance[SVI_NEIGHBOURS_K];
+    int64_t number[SVI_NEIGHBOURS_K];
+    int count, k;
+    double bound; /* of sums; HUGE_VAL while there are fewer than k */
+    double unit;  /* of a sum: 2^-shift */
+};
+
+/* A row may come twice. */
+static void neighbours_insert(struct neighbours_best *best, float distance, int64_t number) {
+    if (best->count == best->k && distance > best->distance[best->k - 1])
+        return;
+    for (int i = 0; i < best->count; i++)
+        if (best->number[i] == number)
+            return;
+    int i = best->count < best->k ? best->count++ : best->k;
+    for (; i > 0; i--) {
+        const float other = best->distance[i - 1];
+        if (!(distance < other || (distance == other && number > best->number[i - 1])))
+            break;
+        if (i < best->k) {
+            best->distance[i] = other;
+            best->number[i] = best->number[i - 1];
+        }
+    }
+    if (i < best->k) {
+        best->distance[i] = distance;
+        best->number[i] = number;
+    }
+}
+
+/* Sets the bar from the k-th best; distances are off by what neighbours_error says. */
+static void neighbours_sink(const struct svi_neighbours *n, struct neighbours_best *best, float error) {
+    if (best->count < best->k)
+        return;
+    const double rounding = 1 + (n->d / 16.0 + 16) * 0x1p-22;
+    const double far = sqrt(best->distance[best->k - 1] * rounding) + n->error + error;
+    const double units = far * far * (SVI_NEAREST_SCALE * SVI_NEAREST_SCALE) * (1 + 1e-9) + 1e-6;
+    best->bound = units * best->unit;
+}
+
+/* Bits of the numbers first, first + 1, ... that lie in [low, high). */
+static uint64_t neighbours_within(int64_t first, int64_t low, int64_t high) {
+    uint64_t mask = ~(uint64_t)0;
+    if (low > first)
+        mask &= low - first < ROWS ? mask << (low - first) : 0;
+    if (high < first + ROWS)
+        mask &= high > first ? mask >> (first + ROWS - high) : 0;
+    return mask;
+}
+
+static void neighbours_measure(const struct svi_neighbours *n, struct neighbours_best *best, int64_t first,
+                               uint64_t mask, float error) {
+    float distance[ROWS];
+    if (!mask)
+        return;
+    const float *rows = n->rows + neighbours_slot(n, first) * (size_t)n->stride;
+    n->kernels->distances(rows, (size_t)n->stride, mask, n->z, svi_round_up(n->d, 16), distance);
+    for (int i = 0; mask; mask &= mask - 1, i++)
+        neighbours_insert(best, distance[i], first + __builtin_ctzll(mask));
+    neighbours_sink(n, best, error);
+}
+
+/* Measures those of the numbers in [low, high) whose sketches are within best->bound, the newest block first;
+ * `sinking`: within what it becomes. */
+static void neighbours_sweep(const struct svi_neighbours *n, const struct svi_nearest_scan *scan,
+                             struct neighbours_best *best, int64_t low, int64_t high, float error,
+                             bool sinking) {
+    double bound = best->bound;
+    for (int64_t block = (high - 1) / ROWS; block >= low / ROWS;) {
+        const int from = (int)(block % n->blocks);
+        const int64_t left = block - low / ROWS;
+        uint64_t mask;
+        const int found = n->kernels->scan(scan, from, left < from ? from - (int)left : 0, bound, &mask);
+        if (found < 0) {
+            block -= from + 1;
+            continue;
+        }
+        block -= from - found;
+        mask &= n->live[found] & neighbours_within(block * ROWS, low, high);
+        neighbours_measure(n, best, block * ROWS, mask, error);
+        block--;
+        if (sinking)
+            bound = best->bound;
+    }
+}
+
+/* A sum that k of the numbers in [low, high) do not exceed, from the blocks that lie in there wholly. */
+static double neighbours_start(const struct svi_neighbours *n, const struct svi_nearest_scan *scan, int k,
+                               int64_t low, int64_t high) {
+    const int64_t oldest = low == n->oldest ? low / ROWS : (low + ROWS - 1) / ROWS,
+                  newest = (high - 1) / ROWS;
+    const int from = (int)(oldest % n->blocks), to = (int)(newest % n->blocks);
+    if (oldest > newest)
+        return HUGE_VAL;
+    if (from <= to)
+        return n->kernels->lowest(scan, from, to, k);
+    const uint16_t a = n->kernels->lowest(scan, from, n->blocks - 1, k);
+    const uint16_t b = n->kernels->lowest(scan, 0, to, k);
+    return a < b ? a : b;
+}
+
+/* The k best of the numbers in [low, pushed), whose sums are known: first those whose sketches are nearest,
+ * then whatever they leave possible. */
+static void neighbours_search(const struct svi_neighbours *n, const struct svi_nearest_scan *scan,
+                              struct neighbours_best *best, int64_t low, float error) {
+    best->count = 0;
+    if (low == n->pushed)
+        return;
+    best->bound = neighbours_start(n, scan, best->k, low, n->pushed);
+    const double start = best->bound;
+    neighbours_sweep(n, scan, best, low, n->pushed, error, false);
+    if (best->count < best->k)
+        best->bound = HUGE_VAL;
+    if (start < 65535)
+        neighbours_sweep(n, scan, best, low, n->pushed, error, true);
+}
+
+/* The first sums of all rows that are held; rows that are not found get the largest. */
+static void neighbours_begin(const struct svi_neighbours *n, const struct svi_nearest_scan *scan) {
+    const int64_t oldest = n->oldest / ROWS, newest = (n->pushed - 1) / ROWS;
+    const int from = (int)(oldest % n->blocks), to = (int)(newest % n->blocks);
+    n->kernels->begin(scan, from <= to ? from : 0, to);
+    if (from > to)
+        n->kernels->begin(scan, from, n->blocks - 1);
+    for (int64_t block = oldest; block <= newest; block++) {
+        const int b = (int)(block % n->blocks);
+        uint64_t away = ~(n->live[b] & neighbours_within(block * ROWS, n->oldest, n->pushed));
+        for (; away; away &= away - 1)
+            n->sums[(size_t)b * ROWS + (size_t)__builtin_ctzll(away)] = 65535;
+    }
+}
+
+static int neighbours_tell(const struct svi_neighbours *n, const struct neighbours_best *best,
+                           struct svi_neighbour *out) {
+    for (int i = 0; i < best->count; i++) {
+        const size_t slot = neighbours_slot(n, best->number[i]);
+        out[i] =
+            (struct svi_neighbour){best->number[i], n->targets[slot], best->distance[i], n->labels[slot]};
+    }
+    return best->count;
+}
+
+/* Takes the query in. False: there is nothing to be found. */
+static bool neighbours_query(struct svi_neighbours *n, const float *z, struct svi_nearest_scan *scan,
+                             float *error) {
+    float square;
+    if (n->pushed == n->oldest || !neighbours_take(n, z, &square))
+        return false;
+    *error = neighbours_error(square);
+    *scan = (struct svi_nearest_scan){n->sketch,      neighbours_sketch_block(n), n->query,
+                                      (n->d + 1) / 2, svi_nearest_shift(n->d),    n->sums};
+    for (int p = 0; p < scan->pairs; p++) {
+        const uint32_t a = (uint8_t)n->bytes[2 * p], b = (uint8_t)n->bytes[2 * p + 1];
+        n->query[p] = (int32_t)((a | b << 8) * 0x10001u);
+    }
+    neighbours_begin(n, scan);
+    return true;
+}
+
+static int64_t neighbours_low(const struct svi_neighbours *n, int recent) {
+    return n->pushed - n->oldest > recent ? n->pushed - (recent > 0 ? recent : 0) : n->oldest;
+}
+
+static int neighbours_best_of(const struct svi_neighbours *n, const struct svi_nearest_scan *scan,
+                              float error, int64_t low, int k, struct svi_neighbour *out) {
+    struct neighbours_best best = {.k = k < SVI_NEIGHBOURS_K ? k : SVI_NEIGHBOURS_K,
+                                   .unit = ldexp(1, -scan->shift)};
+    if (best.k < 1)
+        return 0;
+    neighbours_search(n, scan, &best, low, error);
+    return neighbours_tell(n, &best, out);
+}
+
+int svi_neighbours_find(struct svi_neighbours *n, const float *z, int recent, int k,
+                        struct svi_neighbour *out) {
+    struct svi_nearest_scan scan;
+    float error;
+    return neighbours_query(n, z, &scan, &error)
+               ? neighbours_best_of(n, &scan, error, neighbours_low(n, recent), k, out)
+               : 0;
+}
+
+int svi_neighbours_find_both(struct svi_neighbours *n, const float *z, int recent, struct svi_neighbour *near,
+                             int k, struct svi_neighbour *out) {
+    struct svi_nearest_scan scan;
+    float error;
+    *near = (struct svi_neighbour){.number = -1, .label = -1, .target = NAN};
+    if (!neighbours_query(n, z, &scan, &error))
+        return 0;
+    neighbours_best_of(n, &scan, error, neighbours_low(n, recent), 1, near);
+    return neighbours_best_of(n, &scan, error, n->oldest, k, out);
+}
+
+/* ---- the archive: rows in pieces, the oldest first; those that are not found any more are zero there */
+
+struct neighbours_piece {
+    int number, most, count, d; /* most: rows of a whole piece */
+    int classes;
+    float *rows; /* the first of one block of memory */
+    double *targets;
+    int32_t *labels;
+    uint8_t *live;
+};
+
+static bool neighbours_piece_new(struct neighbours_piece *p, int d, int classes) {
+    *p = (struct neighbours_piece){.d = d, .classes = classes, .most = PIECE_FLOATS / (d + 8) + 1};
+    const size_t most = (size_t)p->most;
+    p->targets = svi_alloc_array(most, sizeof(double) + (size_t)d * sizeof(float) + sizeof(int32_t) + 1);
+    if (!p->targets)
+        return false;
+    p->rows = (float *)(p->targets + most);
+    p->labels = (int32_t *)(p->rows + most * (size_t)d);
+    p->live = (uint8_t *)(p->labels + most);
+    return true;
+}
+
+static void neighbours_gather(const struct svi_neighbours *n, struct neighbours_piece *p, int64_t first) {
+    for (int i = 0; i < p->count; i++) {
+        const size_t slot = neighbours_slot(n, first + i), size = (size_t)p->d * sizeof *p->rows;
+        float *row = p->rows + (size_t)i * (size_t)p->d;
+        p->live[i] = n->live[slot / ROWS] >> slot % ROWS & 1;
+        p->targets[i] = p->live[i] ? n->targets[slot] : 0;
+        p->labels[i] = p->live[i] ? n->labels[slot] : -1;
+        if (p->live[i])
+            memcpy(row, n->rows + slot * (size_t)n->stride, size);
+        else
+            memset(row, 0, size);
+    }
+}
+
+static const char *neighbours_key(const struct neighbours_piece *p, const char *field, char *text) {
+    return svi_archive_key(text, field, p->number);
+}
+
+static void neighbours_archive_piece(struct svi_archive *a, struct neighbours_piece *p) {
+    char text[SVI_KEY_MAX];
+    svi_archive_bytes(a, neighbours_key(p, "live", text), p->live, p->count);
+    svi_archive_doubles(a, neighbours_key(p, "targets", text), p->targets, p->count);
+    svi_archive_ints(a, neighbours_key(p, "labels", text), p->labels, p->count, -1,
+                     p->classes ? p->classes - 1 : INT32_MAX);
+    svi_archive_floats(a, neighbours_key(p, "rows", text), p->rows, (int64_t)p->count * p->d);
+}
+
+static void neighbours_scatter(struct svi_archive *a, struct svi_neighbours *n,
+                               const struct neighbours_piece *p) {
+    bool good = true;
+    for (int i = 0; i < p->count && svi_archive_ok(a); i++) {
+        const bool live = p->live[i];
+        if (svi_neighbours_reserve(n, NULL) != SVS_OK) {
+            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the rows of the nearest neighbours");
+            return;
+        }
+        const int64_t number =
+            svi_neighbours_push(n, p->rows + (size_t)i * (size_t)p->d, p->labels[i], p->targets[i]);
+        const size_t slot = neighbours_slot(n, number);
+        good &= p->live[i] <= 1 && (!live || (n->live[slot / ROWS] >> slot % ROWS & 1));
+        good &= !live || (p->classes ? p->labels[i] >= 0 : fabs(p->targets[i]) <= SVI_VALUE_MAX);
+        if (!live)
+            svi_neighbours_remove(n, number);
+    }
+    svi_archive_check(a, good, "a neighbour's row, label or target is out of range");
+}
+
+static void neighbours_archive_rows(struct svi_archive *a, struct svi_neighbours *n, int count, int classes) {
+    struct neighbours_piece p;
+    const int64_t first = n->oldest;
+    if (!neighbours_piece_new(&p, n->d, classes)) {
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a piece of the nearest neighbours");
+        return;
+    }
+    for (int from = 0; from < count && svi_archive_ok(a); from += p.count, p.number++) {
+        p.count = count - from < p.most ? count - from : p.most;
+        if (!a->loading)
+            neighbours_gather(n, &p, first + from);
+        neighbours_archive_piece(a, &p);
+        if (a->loading && svi_archive_ok(a))
+            neighbours_scatter(a, n, &p);
+    }
+    svi_free(p.targets);
+}
+
+void svi_neighbours_archive(struct svi_archive *a, struct svi_neighbours *n, int classes) {
+    int d = n->d, count = (int)(n->pushed - n->oldest);
+    int64_t pushed = n->pushed;
+    svi_archive_int(a, "neighbour features", &d, n->d, SVI_NEIGHBOURS_D);
+    svi_archive_int(a, "neighbours", &count, 0, n->capacity);
+    svi_archive_int64(a, "neighbours pushed", &pushed, count, COUNT_MAX);
+    if (!svi_archive_ok(a))
+        return;
+    if (a->loading) {
+        svs_error err;
+        if (!svi_archive_check(a, svi_archive_left(a) / (4 * (int64_t)d + 13) >= count,
+                               "there are fewer neighbours than it says"))
+            return;
+        svi_neighbours_empty(n);
+        if (svi_neighbours_grow(n, d, &err) != SVS_OK) {
+            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the nearest neighbours' features");
+            return;
+        }
+        n->pushed = n->oldest = pushed - count; /* numbers rise by one */
+        svi_neighbours_empty(n);
+    }
+    if (count > 0)
+        neighbours_archive_rows(a, n, count, classes);
+}

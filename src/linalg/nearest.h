@@ -1,0 +1,69 @@
+/* nearest.h: the kernels of an exact search for near rows: a sketch of each row in 7 bits a coordinate says
+ * which rows cannot be near, the others are measured in single precision.
+ *
+ * The sketch of a value x is q(x) = round(16 x), cut at +-63. Cutting brings no two values further apart, so
+ * with e(x) = |cut(x) - q(x) / 16| (norms over all coordinates)
+ *
+ *     |z - x| >= |q(z) - q(x)| / 16 - e(z) - e(x):
+ *
+ * a row whose sketch is further away than a bound is not among the nearest, and nothing is lost. Blocks of
+ * SVI_NEAREST_ROWS rows lie transposed: for each pair of coordinates 2 bytes of each row, so that one
+ * instruction has the squares of 16 rows and sums never cross a register. Sums have 16 bits and saturate,
+ * which keeps them lower bounds; beyond 64 coordinates each 32 are shifted right before they are added. */
+#ifndef SVI_NEAREST_H
+#define SVI_NEAREST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "svmstream/alsvm.h"
+
+#define SVI_NEAREST_ROWS  64   /* of a block */
+#define SVI_NEAREST_PAIR  128  /* bytes of a block for two coordinates */
+#define SVI_NEAREST_SCALE 16.f /* units of a sketch in 1: a power of two, so that e(x) is exact */
+#define SVI_NEAREST_SIZE  1e9f /* values of a row are at most this, in size */
+
+struct svi_nearest_scan {
+    const int8_t *sketch;
+    size_t block;         /* bytes of a block; at least pairs x SVI_NEAREST_PAIR */
+    const int32_t *query; /* of each pair of coordinates the two bytes, twice */
+    int pairs;
+    int shift;      /* svi_nearest_shift */
+    uint16_t *sums; /* of each row of each block; 65535: not to be looked at */
+};
+
+/* Bits that sums over 32 coordinates lose for d coordinates: rows of variance 1 have squared distances of
+ * about 512 d units, and twice that is to fit 16 bits. */
+static inline int svi_nearest_shift(int d) {
+    int shift = 0;
+    while (d >> shift > 64)
+        shift++;
+    return shift;
+}
+
+struct svi_nearest_kernels {
+    svs_isa isa;
+    /* The sketch of a row of `padded` values (aligned to 64, a multiple of 16) and e^2 in *error. False: a
+     * value is not finite or larger than SVI_NEAREST_SIZE. */
+    bool (*sketch)(const float *z, int padded, int8_t *to, float *error);
+    /* The sums of the blocks `from` to `to` over the first 32 coordinates into s->sums. */
+    void (*begin)(const struct svi_nearest_scan *s, int from, int to);
+    /* A sum that at least k rows of these blocks do not exceed, and few others (65535 when there are none).
+     */
+    uint16_t (*lowest)(const struct svi_nearest_scan *s, int from, int to, int k);
+    /* Goes through the blocks `from`, from - 1, ... `to` for one that has rows whose sums, over all
+     * coordinates, are at most `bound`. Returns it with a bit for each such row in *mask (for all of them
+     * when the bound exceeds what sums can be); -1 = none. */
+    int (*scan)(const struct svi_nearest_scan *s, int from, int to, double bound, uint64_t *mask);
+    /* Squared distances of the rows of a block whose bit is set, in their order, one after another: 16 sums
+     * over the coordinates j, j + 16, ..., added in a fixed order. Rows and z as for `sketch`. */
+    void (*distances)(const float *rows, size_t stride, uint64_t mask, const float *z, int padded, float *to);
+};
+
+extern const struct svi_nearest_kernels svi_nearest_generic;
+#if defined(__x86_64__)
+extern const struct svi_nearest_kernels svi_nearest_avx2, svi_nearest_avx512;
+#endif
+
+#endif

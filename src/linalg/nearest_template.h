@@ -1,0 +1,238 @@
+/* nearest_template.h: the kernels of nearest.h, compiled once per instruction set beside those of
+ * kernels_template.h. The including file defines VW, ISA and NEAREST (the table's name). */
+#include "linalg/nearest.h"
+
+#if VW >= 4
+#include <immintrin.h>
+#endif
+
+#define NEAREST_LANES  16
+#define NEAREST_FLOATS (2 * VW)
+#define NEAREST_PARTS  (NEAREST_LANES / NEAREST_FLOATS)
+#define NEAREST_CHUNK  16 /* pairs whose sum is added at once */
+
+typedef float nearest_vec __attribute__((vector_size(8 * VW)));
+typedef int32_t nearest_bits __attribute__((vector_size(8 * VW)));
+typedef int8_t nearest_bytes __attribute__((vector_size(2 * VW)));
+typedef float nearest_four __attribute__((vector_size(16)));
+
+INLINE nearest_vec nearest_splat(float s) {
+    return s - (nearest_vec){0};
+}
+
+INLINE nearest_vec nearest_choose(nearest_bits which, nearest_vec yes, nearest_vec no) {
+    return (nearest_vec)(((nearest_bits)yes & which) | ((nearest_bits)no & ~which));
+}
+
+/* ((0..3 + 4..7) + (8..11 + 12..15)), then halves. */
+INLINE float nearest_total(const nearest_vec *sum) {
+    nearest_four part[4];
+    memcpy(part, sum, sizeof part);
+    const nearest_four four = (part[0] + part[1]) + (part[2] + part[3]);
+    const nearest_four two = four + SHUF(four, four, 2, 3, 0, 1);
+    return two[0] + two[1];
+}
+
+/* Adding 1.5 x 2^23 rounds to an integer and leaves it in the low bits. */
+static bool nearest_sketch(const float *z, int padded, int8_t *to, float *error) {
+    const nearest_vec rounder = nearest_splat(12582912.f), most = nearest_splat(63);
+    nearest_vec sum[NEAREST_PARTS] = {{0}};
+    nearest_bits good = ~(nearest_bits){0};
+    for (int j = 0; j < padded; j += NEAREST_FLOATS) {
+        const nearest_vec x = *(const nearest_vec *)(z + j);
+        const nearest_vec size = (nearest_vec)((nearest_bits)x & 0x7fffffff);
+        good &= size <= nearest_splat(SVI_NEAREST_SIZE);
+        nearest_vec u = x * nearest_splat(SVI_NEAREST_SCALE);
+        u = nearest_choose(u < most, u, most);
+        u = nearest_choose(u > -most, u, -most);
+        const nearest_vec shifted = u + rounder, gap = u - (shifted - rounder);
+        const nearest_bytes bytes = __builtin_convertvector((nearest_bits)shifted, nearest_bytes);
+        memcpy(to + j, &bytes, sizeof bytes);
+        sum[j / NEAREST_FLOATS % NEAREST_PARTS] += gap * gap;
+    }
+    *error = nearest_total(sum) / (SVI_NEAREST_SCALE * SVI_NEAREST_SCALE);
+    bool all = true;
+    for (int l = 0; l < NEAREST_FLOATS; l++)
+        all &= good[l] != 0;
+    return all;
+}
+
+static void nearest_distances(const float *rows, size_t stride, uint64_t mask, const float *z, int padded,
+                              float *to) {
+    for (; mask; mask &= mask - 1) {
+        const float *row = rows + (size_t)__builtin_ctzll(mask) * stride;
+        nearest_vec sum[NEAREST_PARTS] = {{0}};
+        for (int j = 0; j < padded; j += NEAREST_LANES)
+            UNROLL for (int p = 0; p < NEAREST_PARTS; p++) {
+                const int at = j + p * NEAREST_FLOATS;
+                const nearest_vec gap = *(const nearest_vec *)(row + at) - *(const nearest_vec *)(z + at);
+                sum[p] += gap * gap;
+            }
+        *to++ = nearest_total(sum);
+    }
+}
+
+#if VW >= 4
+/* 16 rows to a register, four of them to a block. 256 bits in the AVX-512 build, too: wider bytes are an
+ * extension of its own. */
+#define NEAREST_GROUPS 4
+
+INLINE void nearest_pair(__m256i *sum, const int8_t *at, int32_t query) {
+    const __m256i q = _mm256_set1_epi32(query);
+    UNROLL for (int g = 0; g < NEAREST_GROUPS; g++) {
+        const __m256i gap = _mm256_abs_epi8(_mm256_sub_epi8(*((const __m256i *)at + g), q));
+        sum[g] = _mm256_adds_epu16(sum[g], _mm256_maddubs_epi16(gap, gap));
+    }
+}
+
+/* to = before (NULL: 0) + the sums over the pairs first, first + 1, ... of one chunk. */
+INLINE void nearest_chunk(const struct svi_nearest_scan *s, int block, int first, const __m256i *before,
+                          __m256i *to) {
+    const int8_t *at = s->sketch + (size_t)block * s->block + (size_t)first * SVI_NEAREST_PAIR;
+    const int last = s->pairs - first < NEAREST_CHUNK ? s->pairs : first + NEAREST_CHUNK;
+    __m256i sum[NEAREST_GROUPS];
+    UNROLL for (int g = 0; g < NEAREST_GROUPS; g++) sum[g] = _mm256_setzero_si256();
+    for (int p = first; p < last; p++, at += SVI_NEAREST_PAIR)
+        nearest_pair(sum, at, s->query[p]);
+    const __m128i shift = _mm_cvtsi32_si128(s->shift);
+    UNROLL for (int g = 0; g < NEAREST_GROUPS; g++) {
+        const __m256i own = _mm256_srl_epi16(sum[g], shift);
+        to[g] = before ? _mm256_adds_epu16(before[g], own) : own;
+    }
+}
+
+static void nearest_begin(const struct svi_nearest_scan *s, int from, int to) {
+    for (int b = from; b <= to; b++)
+        nearest_chunk(s, b, 0, NULL, (__m256i *)(s->sums + (size_t)b * SVI_NEAREST_ROWS));
+}
+
+/* The least of each of 16 places, then k times the least of all, which leaves with all that equal it. */
+static uint16_t nearest_lowest(const struct svi_nearest_scan *s, int from, int to, int k) {
+    __m256i least[NEAREST_GROUPS];
+    UNROLL for (int g = 0; g < NEAREST_GROUPS; g++) least[g] = _mm256_set1_epi16(-1);
+    for (int b = from; b <= to; b++) {
+        const __m256i *sum = (const __m256i *)(s->sums + (size_t)b * SVI_NEAREST_ROWS);
+        UNROLL for (int g = 0; g < NEAREST_GROUPS; g++) least[g] = _mm256_min_epu16(least[g], sum[g]);
+    }
+    unsigned lowest = 65535;
+    for (; k > 0; k--) {
+        const __m256i all =
+            _mm256_min_epu16(_mm256_min_epu16(least[0], least[1]), _mm256_min_epu16(least[2], least[3]));
+        const __m128i half = _mm_min_epu16(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+        lowest = (unsigned)_mm_cvtsi128_si32(_mm_minpos_epu16(half)) & 0xffff;
+        const __m256i found = _mm256_set1_epi16((short)lowest);
+        UNROLL for (int g = 0; g < NEAREST_GROUPS; g++) least[g] =
+            _mm256_or_si256(least[g], _mm256_cmpeq_epi16(least[g], found));
+    }
+    return (uint16_t)lowest;
+}
+
+/* Is any sum at most the bound? */
+INLINE bool nearest_any(const __m256i *sum, __m256i bound) {
+    const __m256i least =
+        _mm256_min_epu16(_mm256_min_epu16(sum[0], sum[1]), _mm256_min_epu16(sum[2], sum[3]));
+    const __m256i within = _mm256_cmpeq_epi16(_mm256_min_epu16(least, bound), least);
+    return !_mm256_testz_si256(within, within);
+}
+
+INLINE uint64_t nearest_rows(const __m256i *sum, __m256i bound) {
+    uint64_t mask = 0;
+    UNROLL for (int g = 0; g < NEAREST_GROUPS; g += 2) {
+        const __m256i a = _mm256_cmpeq_epi16(_mm256_min_epu16(sum[g], bound), sum[g]);
+        const __m256i b = _mm256_cmpeq_epi16(_mm256_min_epu16(sum[g + 1], bound), sum[g + 1]);
+        const __m256i both = _mm256_permute4x64_epi64(_mm256_packs_epi16(a, b), 0xd8);
+        mask |= (uint64_t)(uint32_t)_mm256_movemask_epi8(both) << 16 * g;
+    }
+    return mask;
+}
+
+static int nearest_scan(const struct svi_nearest_scan *s, int from, int to, double bound, uint64_t *mask) {
+    *mask = ~(uint64_t)0;
+    if (!(bound < 65535)) /* sums do not tell */
+        return from < to ? -1 : from;
+    const __m256i limit = _mm256_set1_epi16((short)(unsigned short)bound);
+    for (int b = from; b >= to; b--) {
+        const __m256i *first = (const __m256i *)(s->sums + (size_t)b * SVI_NEAREST_ROWS);
+        if (!nearest_any(first, limit))
+            continue;
+        __m256i sum[NEAREST_GROUPS] = {first[0], first[1], first[2], first[3]};
+        bool any = true;
+        for (int p = NEAREST_CHUNK; p < s->pairs && any; p += NEAREST_CHUNK) {
+            nearest_chunk(s, b, p, sum, sum);
+            any = nearest_any(sum, limit);
+        }
+        *mask = any ? nearest_rows(sum, limit) : 0;
+        if (any)
+            return b;
+    }
+    return -1;
+}
+#else
+static void nearest_chunk(const struct svi_nearest_scan *s, int block, int first, uint16_t *to) {
+    const int8_t *at = s->sketch + (size_t)block * s->block + (size_t)first * SVI_NEAREST_PAIR;
+    const int last = s->pairs - first < NEAREST_CHUNK ? s->pairs : first + NEAREST_CHUNK;
+    int32_t sum[SVI_NEAREST_ROWS] = {0};
+    for (int p = first; p < last; p++, at += SVI_NEAREST_PAIR) {
+        const int16_t a = (int8_t)(s->query[p] & 0xff), b = (int8_t)(s->query[p] >> 8 & 0xff);
+        for (int r = 0; r < SVI_NEAREST_ROWS; r++) {
+            const int16_t u = (int16_t)(at[2 * r] - a), v = (int16_t)(at[2 * r + 1] - b);
+            sum[r] += u * u + v * v;
+        }
+    }
+    for (int r = 0; r < SVI_NEAREST_ROWS; r++) {
+        const int32_t own = (sum[r] < 65535 ? sum[r] : 65535) >> s->shift, all = to[r] + own;
+        to[r] = (uint16_t)(all < 65535 ? all : 65535);
+    }
+}
+
+static void nearest_begin(const struct svi_nearest_scan *s, int from, int to) {
+    for (int b = from; b <= to; b++) {
+        memset(s->sums + (size_t)b * SVI_NEAREST_ROWS, 0, SVI_NEAREST_ROWS * sizeof *s->sums);
+        nearest_chunk(s, b, 0, s->sums + (size_t)b * SVI_NEAREST_ROWS);
+    }
+}
+
+static uint16_t nearest_lowest(const struct svi_nearest_scan *s, int from, int to, int k) {
+    uint16_t least[SVI_NEAREST_ROWS], lowest = 65535;
+    memset(least, 0xff, sizeof least);
+    for (int b = from; b <= to; b++)
+        for (int r = 0; r < SVI_NEAREST_ROWS; r++) {
+            const uint16_t sum = s->sums[(size_t)b * SVI_NEAREST_ROWS + (size_t)r];
+            least[r] = sum < least[r] ? sum : least[r];
+        }
+    for (; k > 0; k--) {
+        lowest = 65535;
+        for (int r = 0; r < SVI_NEAREST_ROWS; r++)
+            lowest = least[r] < lowest ? least[r] : lowest;
+        for (int r = 0; r < SVI_NEAREST_ROWS; r++)
+            least[r] = least[r] == lowest ? 65535 : least[r];
+    }
+    return lowest;
+}
+
+static int nearest_scan(const struct svi_nearest_scan *s, int from, int to, double bound, uint64_t *mask) {
+    *mask = ~(uint64_t)0;
+    if (!(bound < 65535))
+        return from < to ? -1 : from;
+    const uint16_t limit = (uint16_t)bound;
+    for (int b = from; b >= to; b--) {
+        uint16_t sum[SVI_NEAREST_ROWS];
+        memcpy(sum, s->sums + (size_t)b * SVI_NEAREST_ROWS, sizeof sum);
+        for (int p = 0; p < s->pairs || p == 0; p += NEAREST_CHUNK) {
+            if (p)
+                nearest_chunk(s, b, p, sum);
+            *mask = 0;
+            for (int r = 0; r < SVI_NEAREST_ROWS; r++)
+                *mask |= (uint64_t)(sum[r] <= limit) << r;
+            if (!*mask)
+                break;
+        }
+        if (*mask)
+            return b;
+    }
+    return -1;
+}
+#endif
+
+const struct svi_nearest_kernels NEAREST = {ISA,          nearest_sketch,   nearest_begin, nearest_lowest,
+                                            nearest_scan, nearest_distances};
