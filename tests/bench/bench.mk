@@ -19,7 +19,7 @@ $(BUILD)/bench/bench_learner: tests/bench/bench_learner.c tests/bench/dlib_rls.c
 bench-run: all $(BENCH_BIN)
 	@tests/bench/run --build $(BUILD) --data $(DATA) $(ONLY)
 
-bench: deps-bench ## every measurement, beside its peer (ONLY=learner: one)
+bench: deps-bench ## every measurement, beside its peer (ONLY=learner: one; ONLY=quality: what is learned, without settings)
 	$(SUBMAKE) bench-run
 
 bench-novelty: deps-bench ## one-class models and novelty in the stream beside five peers; under six minutes
