@@ -8,8 +8,9 @@
  *
  * a row whose sketch is further away than a bound is not among the nearest, and nothing is lost. Blocks of
  * SVI_NEAREST_ROWS rows lie transposed: for each pair of coordinates 2 bytes of each row, so that one
- * instruction has the squares of 16 rows and sums never cross a register. Sums have 16 bits and saturate,
- * which keeps them lower bounds; beyond 64 coordinates each 32 are shifted right before they are added. */
+ * instruction has the squares of 16 rows and sums never cross a register. Sums have 16 bits: those
+ * over a chunk of 32 coordinates wrap, those of chunks saturate, and beyond 64 coordinates each is shifted
+ * right before it is added. All of that makes sums smaller: they stay lower bounds. */
 #ifndef SVI_NEAREST_H
 #define SVI_NEAREST_H
 
@@ -21,13 +22,26 @@
 
 #define SVI_NEAREST_ROWS  64   /* of a block */
 #define SVI_NEAREST_PAIR  128  /* bytes of a block for two coordinates */
+#define SVI_NEAREST_CHUNK 16   /* pairs that are summed at once */
 #define SVI_NEAREST_SCALE 16.f /* units of a sketch in 1: a power of two, so that e(x) is exact */
 #define SVI_NEAREST_SIZE  1e9f /* values of a row are at most this, in size */
 
+/* Where chunk c begins in a block, in units of SVI_NEAREST_PAIR bytes: 64 sums |x|^2 + 128 sum x of the rows'
+ * sketches over the chunk (modulo 2^16), then its pairs. */
+static inline size_t svi_nearest_chunk_at(int c) {
+    return (size_t)c * (SVI_NEAREST_CHUNK + 1);
+}
+
+/* Where a pair lies, likewise. */
+static inline size_t svi_nearest_pair_at(int p) {
+    return svi_nearest_chunk_at(p / SVI_NEAREST_CHUNK) + 1 + (size_t)(p % SVI_NEAREST_CHUNK);
+}
+
 struct svi_nearest_scan {
     const int8_t *sketch;
-    size_t block;         /* bytes of a block; at least pairs x SVI_NEAREST_PAIR */
-    const int32_t *query; /* of each pair of coordinates the two bytes, twice */
+    size_t block;         /* bytes of a block */
+    const int32_t *query; /* of each pair of coordinates the two bytes + 64, twice */
+    const uint16_t *norm; /* |q|^2 over each chunk, modulo 2^16 */
     int pairs;
     int shift;      /* svi_nearest_shift */
     uint16_t *sums; /* of each row of each block; 65535: not to be looked at */
