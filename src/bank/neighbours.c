@@ -22,6 +22,7 @@
 #include "linalg/kernels.h"
 
 #define ROWS         SVI_NEAREST_ROWS
+#define AT_ONCE      2 /* chunks that all rows are compared by; of more, one */
 #define FIRST_ROWS   64
 #define PIECE_FLOATS 32768
 #define COUNT_MAX    ((int64_t)1 << 60) /* numbers can go on rising */
@@ -372,7 +373,9 @@ static void neighbours_search(const struct svi_neighbours *n, const struct svi_n
         return;
     best->bound = neighbours_start(n, scan, best->k, low, n->pushed);
     const double start = best->bound;
-    neighbours_sweep(n, scan, best, low, n->pushed, error, false);
+    struct svi_nearest_scan part = *scan;
+    part.last = part.known;
+    neighbours_sweep(n, &part, best, low, n->pushed, error, false);
     if (best->count < best->k)
         best->bound = HUGE_VAL;
     if (start < 65535)
@@ -411,11 +414,14 @@ static bool neighbours_query(struct svi_neighbours *n, const float *z, struct sv
     if (n->pushed == n->oldest || !neighbours_take(n, z, &square))
         return false;
     *error = neighbours_error(square);
+    const int chunks = n->d > 0 ? (n->d - 1) / (2 * SVI_NEAREST_CHUNK) + 1 : 1;
     *scan = (struct svi_nearest_scan){.sketch = n->sketch,
                                       .block = neighbours_sketch_block(n),
                                       .query = n->query,
                                       .norm = n->norm,
                                       .pairs = (n->d + 1) / 2,
+                                      .known = chunks <= AT_ONCE ? chunks : 1,
+                                      .last = chunks,
                                       .shift = svi_nearest_shift(n->d),
                                       .sums = n->sums};
     for (int c = 0; c == 0 || c * SVI_NEAREST_CHUNK < scan->pairs; c++) {

@@ -43,6 +43,8 @@ struct svi_nearest_scan {
     const int32_t *query; /* of each pair of coordinates the two bytes + 64, twice */
     const uint16_t *norm; /* |q|^2 over each chunk, modulo 2^16 */
     int pairs;
+    int known;      /* chunks that `begin` sums */
+    int last;       /* chunks that `scan` sums: `known`, or all */
     int shift;      /* svi_nearest_shift */
     uint16_t *sums; /* of each row of each block; 65535: not to be looked at */
 };
@@ -61,13 +63,13 @@ struct svi_nearest_kernels {
     /* The sketch of a row of `padded` values (aligned to 64, a multiple of 16) and e^2 in *error. False: a
      * value is not finite or larger than SVI_NEAREST_SIZE. */
     bool (*sketch)(const float *z, int padded, int8_t *to, float *error);
-    /* The sums of the blocks `from` to `to` over the first 32 coordinates into s->sums. */
+    /* The sums of the blocks `from` to `to` over the chunks that are to be known into s->sums. */
     void (*begin)(const struct svi_nearest_scan *s, int from, int to);
     /* A sum that at least k rows of these blocks do not exceed, and few others (65535 when there are none).
      */
     uint16_t (*lowest)(const struct svi_nearest_scan *s, int from, int to, int k);
-    /* Goes through the blocks `from`, from - 1, ... `to` for one that has rows whose sums, over all
-     * coordinates, are at most `bound`. Returns it with a bit for each such row in *mask (for all of them
+    /* Goes through the blocks `from`, from - 1, ... `to` for one that has rows whose sums, over
+     * s->last chunks, are at most `bound`. Returns it with a bit for each such row in *mask (for all of them
      * when the bound exceeds what sums can be); -1 = none. */
     int (*scan)(const struct svi_nearest_scan *s, int from, int to, double bound, uint64_t *mask);
     /* Squared distances of the rows of a block whose bit is set, in their order, one after another: 16 sums

@@ -103,8 +103,12 @@ INLINE void nearest_chunk(const struct svi_nearest_scan *s, int block, int c, co
 }
 
 static void nearest_begin(const struct svi_nearest_scan *s, int from, int to) {
-    for (int b = from; b <= to; b++)
-        nearest_chunk(s, b, 0, NULL, (__m256i *)(s->sums + (size_t)b * SVI_NEAREST_ROWS));
+    for (int b = from; b <= to; b++) {
+        __m256i *sum = (__m256i *)(s->sums + (size_t)b * SVI_NEAREST_ROWS);
+        nearest_chunk(s, b, 0, NULL, sum);
+        for (int c = 1; c < s->known; c++)
+            nearest_chunk(s, b, c, sum, sum);
+    }
 }
 
 /* The least of each of 16 places, then k times the least of all, which leaves with all that equal it. */
@@ -158,7 +162,7 @@ static int nearest_scan(const struct svi_nearest_scan *s, int from, int to, doub
             continue;
         __m256i sum[NEAREST_GROUPS] = {first[0], first[1], first[2], first[3]};
         bool any = true;
-        for (int c = 1; c * SVI_NEAREST_CHUNK < s->pairs && any; c++) {
+        for (int c = s->known; c < s->last && any; c++) {
             nearest_chunk(s, b, c, sum, sum);
             any = nearest_any(sum, limit);
         }
@@ -191,7 +195,8 @@ static void nearest_chunk(const struct svi_nearest_scan *s, int block, int c, ui
 static void nearest_begin(const struct svi_nearest_scan *s, int from, int to) {
     for (int b = from; b <= to; b++) {
         memset(s->sums + (size_t)b * SVI_NEAREST_ROWS, 0, SVI_NEAREST_ROWS * sizeof *s->sums);
-        nearest_chunk(s, b, 0, s->sums + (size_t)b * SVI_NEAREST_ROWS);
+        for (int c = 0; c < s->known; c++)
+            nearest_chunk(s, b, c, s->sums + (size_t)b * SVI_NEAREST_ROWS);
     }
 }
 
@@ -221,8 +226,8 @@ static int nearest_scan(const struct svi_nearest_scan *s, int from, int to, doub
     for (int b = from; b >= to; b--) {
         uint16_t sum[SVI_NEAREST_ROWS];
         memcpy(sum, s->sums + (size_t)b * SVI_NEAREST_ROWS, sizeof sum);
-        for (int c = 0; c * SVI_NEAREST_CHUNK < s->pairs || c == 0; c++) {
-            if (c)
+        for (int c = s->known - 1; c < s->last; c++) {
+            if (c >= s->known)
                 nearest_chunk(s, b, c, sum);
             *mask = 0;
             for (int r = 0; r < SVI_NEAREST_ROWS; r++)
