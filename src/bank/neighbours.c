@@ -22,6 +22,7 @@
 #include "linalg/kernels.h"
 
 #define ROWS         SVI_NEAREST_ROWS
+#define AT_ONCE      2 /* chunks that all rows are compared by; of more, one */
 #define FIRST_ROWS   64
 #define PIECE_FLOATS 32768
 #define COUNT_MAX    ((int64_t)1 << 60) /* numbers can go on rising */
@@ -46,7 +47,7 @@ static size_t neighbours_slot(const struct svi_neighbours *n, int64_t number) {
 }
 
 static size_t neighbours_sketch_block(const struct svi_neighbours *n) {
-    return (size_t)n->stride / 2 * SVI_NEAREST_PAIR;
+    return svi_nearest_pair_at(n->stride / 2 - 1) * SVI_NEAREST_PAIR + SVI_NEAREST_PAIR;
 }
 
 /* ---- room */
@@ -61,6 +62,7 @@ static void neighbours_free_scratch(struct svi_neighbours *n) {
     svi_free(n->z);
     svi_free(n->bytes);
     svi_free(n->query);
+    svi_free(n->norm);
 }
 
 /* Allocates for what n says: have and stride. */
@@ -92,7 +94,8 @@ static bool neighbours_allocate_scratch(struct svi_neighbours *n) {
     n->z = svi_alloc_array(stride, sizeof *n->z);
     n->bytes = svi_alloc_array(stride, sizeof *n->bytes);
     n->query = svi_alloc_array(stride / 2, sizeof *n->query);
-    if (n->z && n->bytes && n->query)
+    n->norm = svi_alloc_array(stride / 32 + 1, sizeof *n->norm);
+    if (n->z && n->bytes && n->query && n->norm)
         return true;
     neighbours_free_scratch(n);
     return false;
@@ -179,7 +182,9 @@ svs_code svi_neighbours_reserve(struct svi_neighbours *n, svs_error *err) {
 double svi_neighbours_memory(double capacity, int d) {
     const double stride = svi_round_up(d > 0 ? d : 1, 16);
     const double rows = (ceil(capacity / ROWS) + 1) * ROWS;
-    return rows * (5 * stride + sizeof(double) + sizeof(int32_t) + sizeof(uint16_t) + 1.0 / 8) + 7 * stride;
+    return rows * (5 * stride + 2 * ceil(stride / 32) + sizeof(double) + sizeof(int32_t) + sizeof(uint16_t) +
+                   1.0 / 8) +
+           7 * stride;
 }
 
 /* ---- rows */
@@ -196,11 +201,25 @@ static float neighbours_error(float square) {
     return sqrtf(square) * 1.001f;
 }
 
+/* The own sum of a slot over the chunk of value j. */
+static uint16_t *neighbours_own(const struct svi_neighbours *n, size_t slot, int j) {
+    int8_t *block = n->sketch + slot / ROWS * neighbours_sketch_block(n);
+    int8_t *chunk = block + svi_nearest_chunk_at(j / (2 * SVI_NEAREST_CHUNK)) * SVI_NEAREST_PAIR;
+    return (uint16_t *)(void *)chunk + slot % ROWS;
+}
+
 static void neighbours_put(struct svi_neighbours *n, size_t slot) {
-    int8_t *to = n->sketch + slot / ROWS * neighbours_sketch_block(n) + slot % ROWS * 2;
+    int8_t *block = n->sketch + slot / ROWS * neighbours_sketch_block(n) + slot % ROWS * 2;
     memcpy(n->rows + slot * (size_t)n->stride, n->z, (size_t)n->stride * sizeof *n->rows);
-    for (int j = 0; j < n->d; j += 2, to += SVI_NEAREST_PAIR)
-        memcpy(to, n->bytes + j, 2);
+    for (int first = 0; first < n->d; first += 2 * SVI_NEAREST_CHUNK) {
+        const int last = n->d - first < 2 * SVI_NEAREST_CHUNK ? n->d : first + 2 * SVI_NEAREST_CHUNK;
+        int sum = 0;
+        for (int j = first; j < last; j++)
+            sum += n->bytes[j] * (n->bytes[j] + 128);
+        *neighbours_own(n, slot, first) = (uint16_t)sum;
+        for (int j = first; j < last; j += 2)
+            memcpy(block + svi_nearest_pair_at(j / 2) * SVI_NEAREST_PAIR, n->bytes + j, 2);
+    }
 }
 
 int64_t svi_neighbours_push(struct svi_neighbours *n, const float *z, int label, double target) {
@@ -231,8 +250,12 @@ void svi_neighbours_remove(struct svi_neighbours *n, int64_t number) {
 void svi_neighbours_renew(struct svi_neighbours *n, int j) {
     for (size_t slot = 0; slot < (size_t)n->blocks * ROWS; slot++) {
         int8_t *block = n->sketch + slot / ROWS * neighbours_sketch_block(n);
+        int8_t *byte =
+            block + svi_nearest_pair_at(j / 2) * SVI_NEAREST_PAIR + slot % ROWS * 2 + (size_t)j % 2;
+        uint16_t *own = neighbours_own(n, slot, j);
+        *own = (uint16_t)(*own - *byte * (*byte + 128));
+        *byte = 0;
         n->rows[slot * (size_t)n->stride + (size_t)j] = 0;
-        block[(size_t)(j / 2) * SVI_NEAREST_PAIR + slot % ROWS * 2 + (size_t)j % 2] = 0;
     }
 }
 
@@ -350,7 +373,9 @@ static void neighbours_search(const struct svi_neighbours *n, const struct svi_n
         return;
     best->bound = neighbours_start(n, scan, best->k, low, n->pushed);
     const double start = best->bound;
-    neighbours_sweep(n, scan, best, low, n->pushed, error, false);
+    struct svi_nearest_scan part = *scan;
+    part.last = part.known;
+    neighbours_sweep(n, &part, best, low, n->pushed, error, false);
     if (best->count < best->k)
         best->bound = HUGE_VAL;
     if (start < 65535)
@@ -389,11 +414,26 @@ static bool neighbours_query(struct svi_neighbours *n, const float *z, struct sv
     if (n->pushed == n->oldest || !neighbours_take(n, z, &square))
         return false;
     *error = neighbours_error(square);
-    *scan = (struct svi_nearest_scan){n->sketch,      neighbours_sketch_block(n), n->query,
-                                      (n->d + 1) / 2, svi_nearest_shift(n->d),    n->sums};
-    for (int p = 0; p < scan->pairs; p++) {
-        const uint32_t a = (uint8_t)n->bytes[2 * p], b = (uint8_t)n->bytes[2 * p + 1];
-        n->query[p] = (int32_t)((a | b << 8) * 0x10001u);
+    const int chunks = n->d > 0 ? (n->d - 1) / (2 * SVI_NEAREST_CHUNK) + 1 : 1;
+    *scan = (struct svi_nearest_scan){.sketch = n->sketch,
+                                      .block = neighbours_sketch_block(n),
+                                      .query = n->query,
+                                      .norm = n->norm,
+                                      .pairs = (n->d + 1) / 2,
+                                      .known = chunks <= AT_ONCE ? chunks : 1,
+                                      .last = chunks,
+                                      .shift = svi_nearest_shift(n->d),
+                                      .sums = n->sums};
+    for (int c = 0; c == 0 || c * SVI_NEAREST_CHUNK < scan->pairs; c++) {
+        const int first = c * SVI_NEAREST_CHUNK;
+        const int last = scan->pairs - first < SVI_NEAREST_CHUNK ? scan->pairs : first + SVI_NEAREST_CHUNK;
+        int sum = 0;
+        for (int p = first; p < last; p++) {
+            const int a = n->bytes[2 * p], b = n->bytes[2 * p + 1];
+            n->query[p] = (int32_t)(((uint32_t)(a + 64) | (uint32_t)(b + 64) << 8) * 0x10001u);
+            sum += a * a + b * b;
+        }
+        n->norm[c] = (uint16_t)sum;
     }
     neighbours_begin(n, scan);
     return true;

@@ -38,7 +38,7 @@ struct svi_neighbours {
     int64_t pushed, oldest; /* the next number; the oldest that is held */
     float error;            /* the largest e(x) since the ring was empty */
     float *rows;            /* blocks x SVI_NEAREST_ROWS x stride */
-    int8_t *sketch;         /* blocks x stride / 2 x SVI_NEAREST_PAIR */
+    int8_t *sketch;         /* blocks, as nearest.h has them */
     uint64_t *live;         /* of each block: the rows that are found */
     double *targets;
     int32_t *labels;
@@ -46,6 +46,7 @@ struct svi_neighbours {
     float *z;       /* stride: the row at hand */
     int8_t *bytes;  /* stride: its sketch */
     int32_t *query; /* stride / 2: the same for a scan */
+    uint16_t *norm; /* stride / 32 + 1: likewise */
 };
 
 /* Takes 1 <= capacity <= SVI_NEIGHBOURS_MAX, 0 <= d <= SVI_NEIGHBOURS_D; SVS_NOT_SUPPORTED when the machine

@@ -8,8 +8,9 @@
  *
  * a row whose sketch is further away than a bound is not among the nearest, and nothing is lost. Blocks of
  * SVI_NEAREST_ROWS rows lie transposed: for each pair of coordinates 2 bytes of each row, so that one
- * instruction has the squares of 16 rows and sums never cross a register. Sums have 16 bits and saturate,
- * which keeps them lower bounds; beyond 64 coordinates each 32 are shifted right before they are added. */
+ * instruction has the squares of 16 rows and sums never cross a register. Sums have 16 bits: those
+ * over a chunk of 32 coordinates wrap, those of chunks saturate, and beyond 64 coordinates each is shifted
+ * right before it is added. All of that makes sums smaller: they stay lower bounds. */
 #ifndef SVI_NEAREST_H
 #define SVI_NEAREST_H
 
@@ -21,14 +22,29 @@
 
 #define SVI_NEAREST_ROWS  64   /* of a block */
 #define SVI_NEAREST_PAIR  128  /* bytes of a block for two coordinates */
+#define SVI_NEAREST_CHUNK 16   /* pairs that are summed at once */
 #define SVI_NEAREST_SCALE 16.f /* units of a sketch in 1: a power of two, so that e(x) is exact */
 #define SVI_NEAREST_SIZE  1e9f /* values of a row are at most this, in size */
 
+/* Where chunk c begins in a block, in units of SVI_NEAREST_PAIR bytes: 64 sums |x|^2 + 128 sum x of the rows'
+ * sketches over the chunk (modulo 2^16), then its pairs. */
+static inline size_t svi_nearest_chunk_at(int c) {
+    return (size_t)c * (SVI_NEAREST_CHUNK + 1);
+}
+
+/* Where a pair lies, likewise. */
+static inline size_t svi_nearest_pair_at(int p) {
+    return svi_nearest_chunk_at(p / SVI_NEAREST_CHUNK) + 1 + (size_t)(p % SVI_NEAREST_CHUNK);
+}
+
 struct svi_nearest_scan {
     const int8_t *sketch;
-    size_t block;         /* bytes of a block; at least pairs x SVI_NEAREST_PAIR */
-    const int32_t *query; /* of each pair of coordinates the two bytes, twice */
+    size_t block;         /* bytes of a block */
+    const int32_t *query; /* of each pair of coordinates the two bytes + 64, twice */
+    const uint16_t *norm; /* |q|^2 over each chunk, modulo 2^16 */
     int pairs;
+    int known;      /* chunks that `begin` sums */
+    int last;       /* chunks that `scan` sums: `known`, or all */
     int shift;      /* svi_nearest_shift */
     uint16_t *sums; /* of each row of each block; 65535: not to be looked at */
 };
@@ -47,13 +63,13 @@ struct svi_nearest_kernels {
     /* The sketch of a row of `padded` values (aligned to 64, a multiple of 16) and e^2 in *error. False: a
      * value is not finite or larger than SVI_NEAREST_SIZE. */
     bool (*sketch)(const float *z, int padded, int8_t *to, float *error);
-    /* The sums of the blocks `from` to `to` over the first 32 coordinates into s->sums. */
+    /* The sums of the blocks `from` to `to` over the chunks that are to be known into s->sums. */
     void (*begin)(const struct svi_nearest_scan *s, int from, int to);
     /* A sum that at least k rows of these blocks do not exceed, and few others (65535 when there are none).
      */
     uint16_t (*lowest)(const struct svi_nearest_scan *s, int from, int to, int k);
-    /* Goes through the blocks `from`, from - 1, ... `to` for one that has rows whose sums, over all
-     * coordinates, are at most `bound`. Returns it with a bit for each such row in *mask (for all of them
+    /* Goes through the blocks `from`, from - 1, ... `to` for one that has rows whose sums, over
+     * s->last chunks, are at most `bound`. Returns it with a bit for each such row in *mask (for all of them
      * when the bound exceeds what sums can be); -1 = none. */
     int (*scan)(const struct svi_nearest_scan *s, int from, int to, double bound, uint64_t *mask);
     /* Squared distances of the rows of a block whose bit is set, in their order, one after another: 16 sums

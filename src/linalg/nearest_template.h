@@ -9,7 +9,6 @@
 #define NEAREST_LANES  16
 #define NEAREST_FLOATS (2 * VW)
 #define NEAREST_PARTS  (NEAREST_LANES / NEAREST_FLOATS)
-#define NEAREST_CHUNK  16 /* pairs whose sum is added at once */
 
 typedef float nearest_vec __attribute__((vector_size(8 * VW)));
 typedef int32_t nearest_bits __attribute__((vector_size(8 * VW)));
@@ -77,33 +76,39 @@ static void nearest_distances(const float *rows, size_t stride, uint64_t mask, c
  * extension of its own. */
 #define NEAREST_GROUPS 4
 
-INLINE void nearest_pair(__m256i *sum, const int8_t *at, int32_t query) {
-    const __m256i q = _mm256_set1_epi32(query);
-    UNROLL for (int g = 0; g < NEAREST_GROUPS; g++) {
-        const __m256i gap = _mm256_abs_epi8(_mm256_sub_epi8(*((const __m256i *)at + g), q));
-        sum[g] = _mm256_adds_epu16(sum[g], _mm256_maddubs_epi16(gap, gap));
-    }
-}
-
-/* to = before (NULL: 0) + the sums over the pairs first, first + 1, ... of one chunk. */
-INLINE void nearest_chunk(const struct svi_nearest_scan *s, int block, int first, const __m256i *before,
+/* to = before (NULL: 0) + the sums over chunk c: |x - q|^2 = own + |q|^2 - 2 sum (q + 64) x, own the |x|^2 +
+ * 128 sum x that lies before the pairs; modulo 2^16, so that a sum is at most the true one. */
+INLINE void nearest_chunk(const struct svi_nearest_scan *s, int block, int c, const __m256i *before,
                           __m256i *to) {
-    const int8_t *at = s->sketch + (size_t)block * s->block + (size_t)first * SVI_NEAREST_PAIR;
-    const int last = s->pairs - first < NEAREST_CHUNK ? s->pairs : first + NEAREST_CHUNK;
-    __m256i sum[NEAREST_GROUPS];
-    UNROLL for (int g = 0; g < NEAREST_GROUPS; g++) sum[g] = _mm256_setzero_si256();
-    for (int p = first; p < last; p++, at += SVI_NEAREST_PAIR)
-        nearest_pair(sum, at, s->query[p]);
+    const __m256i *at =
+        (const __m256i *)(s->sketch + (size_t)block * s->block + svi_nearest_chunk_at(c) * SVI_NEAREST_PAIR);
+    const __m256i norm = _mm256_set1_epi16((short)s->norm[c]);
+    const int first = c * SVI_NEAREST_CHUNK;
+    const int last = s->pairs - first < SVI_NEAREST_CHUNK ? s->pairs : first + SVI_NEAREST_CHUNK;
+    __m256i own[NEAREST_GROUPS], dot[NEAREST_GROUPS];
+    UNROLL for (int g = 0; g < NEAREST_GROUPS; g++) own[g] = _mm256_add_epi16(at[g], norm);
+    UNROLL for (int g = 0; g < NEAREST_GROUPS; g++) dot[g] = _mm256_setzero_si256();
+    for (int p = first; p < last; p++) {
+        const __m256i q = _mm256_set1_epi32(s->query[p]);
+        at += NEAREST_GROUPS;
+        UNROLL for (int g = 0; g < NEAREST_GROUPS; g++) dot[g] =
+            _mm256_add_epi16(dot[g], _mm256_maddubs_epi16(q, at[g]));
+    }
     const __m128i shift = _mm_cvtsi32_si128(s->shift);
     UNROLL for (int g = 0; g < NEAREST_GROUPS; g++) {
-        const __m256i own = _mm256_srl_epi16(sum[g], shift);
-        to[g] = before ? _mm256_adds_epu16(before[g], own) : own;
+        const __m256i sum = _mm256_sub_epi16(own[g], _mm256_add_epi16(dot[g], dot[g]));
+        const __m256i low = _mm256_srl_epi16(sum, shift);
+        to[g] = before ? _mm256_adds_epu16(before[g], low) : low;
     }
 }
 
 static void nearest_begin(const struct svi_nearest_scan *s, int from, int to) {
-    for (int b = from; b <= to; b++)
-        nearest_chunk(s, b, 0, NULL, (__m256i *)(s->sums + (size_t)b * SVI_NEAREST_ROWS));
+    for (int b = from; b <= to; b++) {
+        __m256i *sum = (__m256i *)(s->sums + (size_t)b * SVI_NEAREST_ROWS);
+        nearest_chunk(s, b, 0, NULL, sum);
+        for (int c = 1; c < s->known; c++)
+            nearest_chunk(s, b, c, sum, sum);
+    }
 }
 
 /* The least of each of 16 places, then k times the least of all, which leaves with all that equal it. */
@@ -157,8 +162,8 @@ static int nearest_scan(const struct svi_nearest_scan *s, int from, int to, doub
             continue;
         __m256i sum[NEAREST_GROUPS] = {first[0], first[1], first[2], first[3]};
         bool any = true;
-        for (int p = NEAREST_CHUNK; p < s->pairs && any; p += NEAREST_CHUNK) {
-            nearest_chunk(s, b, p, sum, sum);
+        for (int c = s->known; c < s->last && any; c++) {
+            nearest_chunk(s, b, c, sum, sum);
             any = nearest_any(sum, limit);
         }
         *mask = any ? nearest_rows(sum, limit) : 0;
@@ -168,12 +173,14 @@ static int nearest_scan(const struct svi_nearest_scan *s, int from, int to, doub
     return -1;
 }
 #else
-static void nearest_chunk(const struct svi_nearest_scan *s, int block, int first, uint16_t *to) {
-    const int8_t *at = s->sketch + (size_t)block * s->block + (size_t)first * SVI_NEAREST_PAIR;
-    const int last = s->pairs - first < NEAREST_CHUNK ? s->pairs : first + NEAREST_CHUNK;
+static void nearest_chunk(const struct svi_nearest_scan *s, int block, int c, uint16_t *to) {
+    const int8_t *at =
+        s->sketch + (size_t)block * s->block + (svi_nearest_chunk_at(c) + 1) * SVI_NEAREST_PAIR;
+    const int first = c * SVI_NEAREST_CHUNK;
+    const int last = s->pairs - first < SVI_NEAREST_CHUNK ? s->pairs : first + SVI_NEAREST_CHUNK;
     int32_t sum[SVI_NEAREST_ROWS] = {0};
     for (int p = first; p < last; p++, at += SVI_NEAREST_PAIR) {
-        const int16_t a = (int8_t)(s->query[p] & 0xff), b = (int8_t)(s->query[p] >> 8 & 0xff);
+        const int a = (s->query[p] & 0xff) - 64, b = (s->query[p] >> 8 & 0xff) - 64;
         for (int r = 0; r < SVI_NEAREST_ROWS; r++) {
             const int16_t u = (int16_t)(at[2 * r] - a), v = (int16_t)(at[2 * r + 1] - b);
             sum[r] += u * u + v * v;
@@ -188,7 +195,8 @@ static void nearest_chunk(const struct svi_nearest_scan *s, int block, int first
 static void nearest_begin(const struct svi_nearest_scan *s, int from, int to) {
     for (int b = from; b <= to; b++) {
         memset(s->sums + (size_t)b * SVI_NEAREST_ROWS, 0, SVI_NEAREST_ROWS * sizeof *s->sums);
-        nearest_chunk(s, b, 0, s->sums + (size_t)b * SVI_NEAREST_ROWS);
+        for (int c = 0; c < s->known; c++)
+            nearest_chunk(s, b, c, s->sums + (size_t)b * SVI_NEAREST_ROWS);
     }
 }
 
@@ -218,9 +226,9 @@ static int nearest_scan(const struct svi_nearest_scan *s, int from, int to, doub
     for (int b = from; b >= to; b--) {
         uint16_t sum[SVI_NEAREST_ROWS];
         memcpy(sum, s->sums + (size_t)b * SVI_NEAREST_ROWS, sizeof sum);
-        for (int p = 0; p < s->pairs || p == 0; p += NEAREST_CHUNK) {
-            if (p)
-                nearest_chunk(s, b, p, sum);
+        for (int c = s->known - 1; c < s->last; c++) {
+            if (c >= s->known)
+                nearest_chunk(s, b, c, sum);
             *mask = 0;
             for (int r = 0; r < SVI_NEAREST_ROWS; r++)
                 *mask |= (uint64_t)(sum[r] <= limit) << r;
