@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "bank/block.h"
+#include "bank/fourier_ridge.h"
+#include "bank/neighbours.h"
 #include "bank/share.h"
 #include "bank/stack.h"
 #include "bank/standardiser.h"
@@ -21,19 +23,25 @@
 #include "learner/probability.h"
 #include "stats/calibrator.h"
 
-#define EXPERTS     4 /* the share, and three stacks */
-#define STACKS      3
-#define BLOCKS      3
-#define CLIP        2.0 /* of a member's score in a stack */
-#define SHARE_ETA   0.3
-#define EXPERT_ETA  2.0
-#define ALPHA       0.01
-#define RIDGE       1.0
-#define ROWS_MAX    65536
-#define ERROR_MOST  1e6 /* of a squared error, in units of the targets spread */
-#define PROBA_LEAST 1e-6
-#define RECENT      0.005 /* weight of the newest loss */
-#define WINDOW_ALL  3     /* of the windows: ALSVM over all */
+#define EXPERTS        4 /* the share, and three stacks */
+#define STACKS         3
+#define BLOCKS         3
+#define CLIP           2.0 /* of a member's score in a stack */
+#define SHARE_ETA      0.3
+#define EXPERT_ETA     2.0
+#define ALPHA          0.01
+#define RIDGE          1.0
+#define ROWS_MAX       65536
+#define ERROR_MOST     1e6 /* of a squared error, in units of the targets spread */
+#define PROBA_LEAST    1e-6
+#define NEAR_ROWS      5000
+#define NEAR_LAST      200
+#define NEAR_COUNT     5
+#define NEAR_FEW       3
+#define FOURIER        2 /* of the blocks */
+#define EXACT_FEATURES 208
+#define RECENT         0.005 /* weight of the newest loss */
+#define WINDOW_ALL     3     /* of the windows: ALSVM over all */
 
 static const struct svi_window_kind bank_windows[] = {
     {50, SVS_ALSVM}, {200, SVS_ALSVM}, {1000, SVS_ALSVM}, {0, SVS_ALSVM}, {0, SVS_FALSVM}};
@@ -66,13 +74,18 @@ struct svi_bank {
     struct svi_windows windows;
     struct svi_standardiser standard;
     struct svi_block block[BLOCKS];
+    struct svi_neighbours near;
+    int64_t near_from; /* a row's number with the host, less that among the neighbours */
+    struct svi_fourier_ridge exact;
+    float *phi;    /* of the row at hand, for it */
+    bool expanded; /* there is one */
     svi_stacks *stacks;
     struct svi_share votes, experts;
     svi_calibrator *calibrator[EXPERTS];
     double recent[SVI_MEMBERS]; /* losses, lately */
     uint32_t on;                /* members that run, as bits */
     int64_t targets;            /* of a regression: how many, and what is known of them */
-    double mean, spread, largest, center, unit;
+    double mean, spread, largest, center, unit, last;
 
     /* of the row at hand */
     int rows, class_count;
@@ -128,12 +141,24 @@ static bool bank_new_blocks(svi_bank *b, svs_error *err) {
     return true;
 }
 
+static bool bank_new_exact(svi_bank *b, int d, svs_error *err) {
+    b->phi = svi_alloc_array((size_t)EXACT_FEATURES + (size_t)b->o.host.max_features, sizeof *b->phi);
+    if (!b->phi)
+        svi_fail_memory(err, "Fourier features");
+    return b->phi && svi_fourier_ridge_init(&b->exact, b->o.host.task, EXACT_FEATURES + d,
+                                            b->o.host.max_classes, b->o.host.isa, err) == SVS_OK;
+}
+
 /* All parts but the windows have d features. */
 static svs_code bank_widen(svi_bank *b, int d, svs_error *err) {
     svs_code code = svi_standardiser_grow(&b->standard, d, err);
     for (int i = 0; i < BLOCKS && code == SVS_OK; i++)
         if (bank_runs(b, bank_blocks[i].member))
             code = svi_block_grow(&b->block[i], d, err);
+    if (code == SVS_OK && bank_runs(b, SVI_MEMBER_NEAREST))
+        code = svi_neighbours_grow(&b->near, d, err);
+    if (code == SVS_OK && bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
+        code = svi_fourier_ridge_grow(&b->exact, EXACT_FEATURES + d, err);
     for (int j = 0; j < d && code == SVS_OK; j++)
         if (b->plain[j])
             svi_standardiser_unscale(&b->standard, j);
@@ -147,6 +172,10 @@ static void bank_drop(svi_bank *b, int d, int classes) {
     for (int i = 0; i < BLOCKS; i++)
         if (!bank_runs(b, bank_blocks[i].member))
             svi_block_clear(&b->block[i]);
+    if (!bank_runs(b, SVI_MEMBER_NEAREST))
+        svi_neighbours_clear(&b->near);
+    if (!bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
+        svi_fourier_ridge_clear(&b->exact);
 }
 
 static bool bank_build(svi_bank *b, int d, svs_error *err) {
@@ -171,6 +200,9 @@ static bool bank_build(svi_bank *b, int d, svs_error *err) {
     return svi_windows_init(&b->windows, &b->o.host, bank_windows, bank_window_count(&b->o),
                             bank_windows_on(b), d, err) == SVS_OK &&
            svi_standardiser_init(&b->standard, b->o.host.isa, err) == SVS_OK && bank_new_blocks(b, err) &&
+           (!bank_runs(b, SVI_MEMBER_NEAREST) ||
+            svi_neighbours_init(&b->near, NEAR_ROWS, d, b->o.host.isa, err) == SVS_OK) &&
+           (!bank_runs(b, SVI_MEMBER_FOURIER_EXACT) || bank_new_exact(b, d, err)) &&
            bank_widen(b, d, err) == SVS_OK && (b->stacks = svi_stacks_new(&stacks, err));
 }
 
@@ -204,6 +236,9 @@ void svi_bank_free(svi_bank **pb) {
         svi_calibrator_free(&b->calibrator[i]);
     svi_windows_clear(&b->windows);
     svi_standardiser_clear(&b->standard);
+    svi_neighbours_clear(&b->near);
+    svi_fourier_ridge_clear(&b->exact);
+    svi_free(b->phi);
     for (int i = 0; i < BLOCKS; i++)
         svi_block_clear(&b->block[i]);
     svi_stacks_free(&b->stacks);
@@ -216,6 +251,9 @@ void svi_bank_free(svi_bank **pb) {
 void svi_bank_reset(svi_bank *b) {
     svi_windows_reset(&b->windows);
     svi_standardiser_empty(&b->standard);
+    svi_neighbours_empty(&b->near);
+    if (bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
+        svi_fourier_ridge_empty(&b->exact);
     for (int i = 0; i < BLOCKS; i++)
         if (bank_runs(b, bank_blocks[i].member))
             svi_block_empty(&b->block[i]);
@@ -224,7 +262,7 @@ void svi_bank_reset(svi_bank *b) {
     svi_share_init(&b->experts, EXPERTS, EXPERT_ETA, ALPHA);
     memset(b->recent, 0, sizeof b->recent);
     b->targets = 0;
-    b->mean = b->spread = b->largest = b->center = 0;
+    b->mean = b->spread = b->largest = b->center = b->last = 0;
     b->unit = 1;
     for (int i = 0; i < EXPERTS && !b->regress; i++)
         svi_calibrator_reset(b->calibrator[i]);
@@ -256,6 +294,10 @@ void svi_bank_renew(svi_bank *b, int feature) {
     for (int i = 0; i < BLOCKS; i++)
         if (bank_runs(b, bank_blocks[i].member))
             svi_block_renew(&b->block[i], feature);
+    if (bank_runs(b, SVI_MEMBER_NEAREST))
+        svi_neighbours_renew(&b->near, feature);
+    if (bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
+        svi_fourier_ridge_forget_feature(&b->exact, EXACT_FEATURES + feature);
 }
 
 void svi_bank_scale_from(svi_bank *b, int first) {
@@ -283,6 +325,7 @@ static void bank_see_target(svi_bank *b, double target) {
     b->largest = fmax(b->largest, fabs(target));
     const double deviation = sqrt(b->spread / (double)b->targets);
     b->center = b->mean;
+    b->last = target;
     b->unit = deviation > 0 ? deviation : b->largest > 0 ? b->largest : 1;
 }
 
@@ -290,6 +333,35 @@ static void bank_see_target(svi_bank *b, double target) {
 
 static double bank_bounded(double v, double most) {
     return v > most ? most : v >= -most ? v : v < -most ? -most : 0; /* NaN: 0 */
+}
+
+/* What `count` neighbours say: their share of each class, as a score of a model; of a regression their mean.
+ */
+static void bank_poll(const svi_bank *b, const struct svi_neighbour *n, int count, double *scores) {
+    if (b->regress) {
+        double sum = 0;
+        for (int i = 0; i < count; i++)
+            sum += n[i].target;
+        scores[0] = count ? sum / count : b->center;
+        return;
+    }
+    for (int r = 0; r < b->rows; r++) {
+        const int class = b->rows == 1 ? 1 : r;
+        int votes = 0;
+        for (int i = 0; i < count; i++)
+            votes += n[i].label == class;
+        scores[r] = count ? 2.0 * votes / count - 1 : 0;
+    }
+}
+
+static void bank_ask_neighbours(svi_bank *b) {
+    struct svi_neighbour last, of[NEAR_COUNT];
+    const int found = svi_neighbours_find_both(&b->near, b->z, NEAR_LAST, &last, NEAR_COUNT, of);
+    if (b->regress)
+        bank_poll(b, of, found < NEAR_FEW ? found : NEAR_FEW, bank_of(b, SVI_MEMBER_NEAREST));
+    else
+        bank_poll(b, &last, last.number >= 0, bank_of(b, SVI_MEMBER_NEAREST));
+    bank_poll(b, of, found, bank_of(b, SVI_MEMBER_NEAREST_5));
 }
 
 static void bank_ask_block(svi_bank *b, int i) {
@@ -301,6 +373,27 @@ static void bank_ask_block(svi_bank *b, int i) {
                (size_t)b->rows * sizeof *b->said);
 }
 
+/* The first Fourier features and z, in this order, so that features which come are the last. False: the
+ * Fourier features are not drawn yet. */
+static bool bank_phi(svi_bank *b, const float *z) {
+    int count;
+    const float *f = svi_block_features(&b->block[FOURIER], &count);
+    if (count < EXACT_FEATURES)
+        return false;
+    memcpy(b->phi, f, EXACT_FEATURES * sizeof *b->phi);
+    memcpy(b->phi + EXACT_FEATURES, z, (size_t)b->d * sizeof *b->phi);
+    return true;
+}
+
+static void bank_ask_exact(svi_bank *b) {
+    double *scores = bank_of(b, SVI_MEMBER_FOURIER_EXACT);
+    b->expanded = bank_phi(b, b->z);
+    if (b->expanded)
+        svi_fourier_ridge_score(&b->exact, b->phi, scores);
+    else
+        memset(scores, 0, (size_t)b->rows * sizeof *scores);
+}
+
 static void bank_ask(svi_bank *b, const double *x, const double *host) {
     memcpy(bank_of(b, SVI_MEMBER_HOST), host, (size_t)b->rows * sizeof *host);
     svi_windows_score(&b->windows, x, bank_of(b, SVI_MEMBER_WINDOW_50), b->stride);
@@ -308,6 +401,12 @@ static void bank_ask(svi_bank *b, const double *x, const double *host) {
     for (int i = 0; i < BLOCKS; i++)
         if (bank_runs(b, bank_blocks[i].member))
             bank_ask_block(b, i);
+    if (bank_runs(b, SVI_MEMBER_NEAREST))
+        bank_ask_neighbours(b);
+    if (bank_runs(b, SVI_MEMBER_LAST))
+        bank_of(b, SVI_MEMBER_LAST)[0] = b->last;
+    if (bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
+        bank_ask_exact(b);
     for (int r = 0; r < b->rows; r++)
         for (int m = 0; m < SVI_MEMBERS; m++) {
             const double s = bank_runs(b, m) ? bank_of(b, m)[r] : 0;
@@ -425,6 +524,21 @@ static void bank_learn_block(svi_bank *b, struct svi_block *k, const struct svi_
         svi_block_learn(k, held->label, held->weight);
 }
 
+static void bank_learn_exact(svi_bank *b, const struct svi_held_sample *held) {
+    if (!b->regress)
+        svi_fourier_ridge_classes(&b->exact, held->label + 1);
+    if (b->expanded)
+        svi_fourier_ridge_learn(&b->exact, b->phi, held->label, held->target, held->weight);
+}
+
+static svs_code bank_learn_neighbour(svi_bank *b, const struct svi_held_sample *held, svs_code before,
+                                     svs_error *err) {
+    svs_code code = svi_neighbours_reserve(&b->near, err);
+    if (code == SVS_OK)
+        b->near_from = held->number - svi_neighbours_push(&b->near, b->z, held->label, held->target);
+    return code == SVS_OK ? before : code;
+}
+
 svs_code svi_bank_learn(svi_bank *b, const svs_sample *s, const struct svi_held_sample *held, double time,
                         svs_error *err) {
     svs_code code = SVS_OK;
@@ -432,9 +546,13 @@ svs_code svi_bank_learn(svi_bank *b, const svs_sample *s, const struct svi_held_
         code = bank_learn_target(b, held, err);
     else if (b->class_count > 1 && held->label < b->class_count)
         code = bank_learn_class(b, held, err);
+    if (bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
+        bank_learn_exact(b, held);
     for (int i = 0; i < BLOCKS; i++)
         if (bank_runs(b, bank_blocks[i].member))
             bank_learn_block(b, &b->block[i], held);
+    if (bank_runs(b, SVI_MEMBER_NEAREST))
+        code = bank_learn_neighbour(b, held, code, err);
     svi_standardiser_take(&b->standard, s->x);
     const svs_code members = svi_windows_learn(&b->windows, s, time, err);
     return members != SVS_OK ? members : code;
@@ -445,6 +563,7 @@ svs_code svi_bank_learn(svi_bank *b, const svs_sample *s, const struct svi_held_
 static void bank_forget_one(void *user, const struct svi_held_sample *s) {
     svi_bank *b = user;
     svi_stacks_forget(b->stacks, s->number);
+    svi_neighbours_remove(&b->near, s->number - b->near_from);
     if (b->o.host.class_rule != SVS_CLASSES_BALANCED && b->windows.of[WINDOW_ALL])
         svi_learner_take_back(b->windows.of[WINDOW_ALL], s);
 }
@@ -479,6 +598,11 @@ double svi_bank_recent(const svi_bank *b, int member) {
 
 /* ---- the archive */
 
+static void bank_archive_exact(struct svi_archive *a, svi_bank *b) {
+    if (!a->loading || svi_fourier_ridge_grow(&b->exact, EXACT_FEATURES + b->d, a->err) == SVS_OK)
+        svi_fourier_ridge_archive(a, &b->exact);
+}
+
 /* Which members run. Loading: those of a new bank without features; some may have gone since. */
 static void bank_archive_members(struct svi_archive *a, svi_bank *b) {
     int on = (int)b->on;
@@ -497,6 +621,11 @@ void svi_bank_archive(struct svi_archive *a, svi_bank *b) {
         return;
     svi_windows_archive(a, &b->windows);
     svi_standardiser_archive(a, &b->standard, b->o.host.max_features);
+    svi_archive_int64(a, "neighbours from", &b->near_from, INT64_MIN / 2, INT64_MAX / 2);
+    if (bank_runs(b, SVI_MEMBER_NEAREST))
+        svi_neighbours_archive(a, &b->near, b->regress ? 0 : b->o.host.max_classes);
+    if (bank_runs(b, SVI_MEMBER_FOURIER_EXACT) && svi_archive_ok(a))
+        bank_archive_exact(a, b);
     for (int i = 0; i < BLOCKS && svi_archive_ok(a); i++)
         if (bank_runs(b, bank_blocks[i].member))
             svi_block_archive(a, &b->block[i], b->o.host.max_features, b->o.host.max_classes);

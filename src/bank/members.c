@@ -1,4 +1,5 @@
 #include "bank/members.h"
+#include <stdlib.h>
 
 const struct svi_member_kind svi_member_table[SVI_MEMBERS] = {
     [SVI_MEMBER_HOST] = {"alsvm-5000", 5000, true},
@@ -29,11 +30,19 @@ uint32_t svi_members_choose(svs_task task, int d, int classes, double budget) {
     uint32_t on = (1u << SVI_MEMBER_NEAREST) - 1;
     (void)classes;
     (void)budget;
+    if (!getenv("NONEAR"))
+        on |= SVI_MEMBER_BIT(SVI_MEMBER_NEAREST) | SVI_MEMBER_BIT(SVI_MEMBER_NEAREST_5);
+    if (task == SVS_REGRESS)
+        on |= SVI_MEMBER_BIT(SVI_MEMBER_LAST);
     on |= SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_ADAGRAD) | SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_PA_SLOW) |
           SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_PA);
     if (task == SVS_REGRESS)
         on &= ~(SVI_MEMBER_BIT(SVI_MEMBER_FALSVM) | SVI_MEMBER_BIT(SVI_MEMBER_ADAGRAD) |
                 SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_PA_SLOW) | SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_PA));
+    if (d + 1 > 50)
+        on &= ~SVI_MEMBER_BIT(SVI_MEMBER_WINDOW_50);
+    if (getenv("EXACT"))
+        on |= SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_EXACT);
     if (d > 60)
         on &= ~SVI_MEMBER_BIT(SVI_MEMBER_PRODUCTS);
     return on;

@@ -1,0 +1,170 @@
+#include "bank/fourier_ridge.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/limits.h"
+#include "linalg/cholesky.h"
+
+#define NU          0.5
+#define FIRST_SOLVE 16
+#define WEIGHT_MOST                                                                                          \
+    1e6 /* a sample counts as one of this weight at most: sums stay where G is positive definite */
+
+static int ridge_rows(const struct svi_fourier_ridge *r) {
+    return r->task == SVS_REGRESS || r->classes < 3 ? 1 : r->classes;
+}
+
+svs_code svi_fourier_ridge_init(struct svi_fourier_ridge *r, svs_task task, int features, int classes,
+                                svs_isa isa, svs_error *err) {
+    const size_t n = (size_t)features + 1;
+    *r = (struct svi_fourier_ridge){.task = task,
+                                    .kernels = svi_kernels_get(isa),
+                                    .dim = features + 1,
+                                    .rows_room = task == SVS_REGRESS || classes < 3 ? 1 : classes};
+    svs_code code = svi_gram_init(&r->gram, r->dim, task == SVS_REGRESS ? 1 : classes, err);
+    r->w = svi_alloc_array((size_t)r->rows_room * n, sizeof(double));
+    r->factor = svi_alloc_array(n * n, sizeof(double));
+    r->f = svi_alloc_array(n, sizeof(double));
+    if (code == SVS_OK && r->w && r->factor && r->f)
+        return SVS_OK;
+    svi_fourier_ridge_clear(r);
+    return svi_fail_memory(err, "least squares on Fourier features");
+}
+
+void svi_fourier_ridge_clear(struct svi_fourier_ridge *r) {
+    svi_gram_clear(&r->gram);
+    svi_free(r->w);
+    svi_free(r->factor);
+    svi_free(r->f);
+    *r = (struct svi_fourier_ridge){0};
+}
+
+void svi_fourier_ridge_empty(struct svi_fourier_ridge *r) {
+    svi_gram_zero(&r->gram);
+    memset(r->w, 0, (size_t)r->rows_room * (size_t)r->dim * sizeof *r->w);
+    r->learned = r->solved = 0;
+}
+
+svs_code svi_fourier_ridge_grow(struct svi_fourier_ridge *r, int features, svs_error *err) {
+    struct svi_fourier_ridge wider;
+    if (features + 1 <= r->dim)
+        return SVS_OK;
+    const int classes = r->gram.groups;
+    svs_code code = svi_fourier_ridge_init(&wider, r->task, features, classes, r->kernels->isa, err);
+    if (code != SVS_OK)
+        return code;
+    for (int k = 0; k < ridge_rows(r); k++)
+        memcpy(wider.w + (size_t)k * (size_t)wider.dim, r->w + (size_t)k * (size_t)r->dim,
+               (size_t)r->dim * sizeof *r->w);
+    svi_gram_adopt(&r->gram, &wider.gram);
+    wider.gram = r->gram;
+    r->gram = (struct svi_gram){0};
+    wider.classes = r->classes;
+    wider.learned = r->learned;
+    wider.solved = r->solved;
+    svi_fourier_ridge_clear(r);
+    *r = wider;
+    return SVS_OK;
+}
+
+void svi_fourier_ridge_forget_feature(struct svi_fourier_ridge *r, int j) {
+    svi_gram_clear_coordinate(&r->gram, r->kernels, 1 + j);
+    for (int k = 0; k < ridge_rows(r); k++)
+        r->w[(size_t)k * (size_t)r->dim + 1 + (size_t)j] = 0;
+}
+
+/* Two classes are one row, for the second of them; the third makes them three: its own is that of a class
+ * which no sample was of. */
+void svi_fourier_ridge_classes(struct svi_fourier_ridge *r, int classes) {
+    const size_t n = (size_t)r->dim;
+    if (r->task == SVS_CLASSIFY && r->classes < 3 && classes >= 3) {
+        memcpy(r->w + n, r->w, n * sizeof *r->w);
+        for (size_t j = 0; j < n; j++)
+            r->w[j] = -r->w[j];
+    }
+    for (int k = r->classes < 3 ? 2 : r->classes; r->task == SVS_CLASSIFY && k < classes && classes >= 3;
+         k++) {
+        memset(r->w + (size_t)k * n, 0, n * sizeof *r->w);
+        r->w[(size_t)k * n] = -1;
+    }
+    r->classes = classes > r->classes ? classes : r->classes;
+}
+
+static void ridge_enter(struct svi_fourier_ridge *r, const float *phi) {
+    r->f[0] = 1;
+    for (int j = 1; j < r->dim; j++)
+        r->f[j] = (double)phi[j - 1];
+}
+
+void svi_fourier_ridge_score(struct svi_fourier_ridge *r, const float *phi, double *scores) {
+    ridge_enter(r, phi);
+    for (int k = 0; k < ridge_rows(r); k++)
+        r->kernels->rows_dot(r->w + (size_t)k * (size_t)r->dim, (size_t)r->dim, 1, r->dim, r->f, &scores[k]);
+}
+
+static void ridge_solve(struct svi_fourier_ridge *r) {
+    const size_t n = (size_t)r->dim;
+    const double *total = r->gram.sums;
+    const struct svi_diagonal nu = {.ridge = NU, .penalised = r->dim, .jitter = 0};
+    svi_gram_flush(&r->gram, r->kernels);
+    memcpy(r->factor, r->gram.g, n * n * sizeof *r->factor);
+    r->solved = r->learned;
+    if (!svi_factor_ridge(r->factor, r->dim, &nu))
+        return; /* w stays; the weights of samples are bounded, so that this takes 1e16 of them */
+    for (int k = 0; k < ridge_rows(r); k++) {
+        const bool regress = r->task == SVS_REGRESS;
+        const double *own = total + (size_t)(regress ? 1 : ridge_rows(r) == 1 ? 2 : 1 + k) * n;
+        double *w = r->w + (size_t)k * n;
+        for (size_t j = 0; j < n; j++)
+            w[j] = regress ? own[j] : 2 * own[j] - total[j];
+        svi_solve_factor(r->factor, r->dim, w);
+    }
+}
+
+static double ridge_weight(double weight) {
+    return weight < WEIGHT_MOST ? weight : WEIGHT_MOST;
+}
+
+void svi_fourier_ridge_learn(struct svi_fourier_ridge *r, const float *phi, int label, double target,
+                             double weight) {
+    ridge_enter(r, phi);
+    svi_gram_add(&r->gram, r->kernels, r->f, ridge_weight(weight), label, target);
+    r->learned++;
+    const int64_t n = r->learned;
+    if (n % SVI_FOURIER_RIDGE_EVERY == 0 ||
+        (n >= FIRST_SOLVE && n < SVI_FOURIER_RIDGE_EVERY && (n & (n - 1)) == 0))
+        ridge_solve(r);
+}
+
+void svi_fourier_ridge_take_back(struct svi_fourier_ridge *r, const float *phi, int label, double target,
+                                 double weight) {
+    const size_t n = (size_t)r->dim;
+    const double c = -ridge_weight(weight);
+    double *own = r->gram.sums + (size_t)(label < 0 ? 1 : 1 + label) * n;
+    ridge_enter(r, phi);
+    svi_gram_flush(&r->gram, r->kernels);
+    r->kernels->gram(r->gram.g, r->dim, r->f, r->dim, &c, 1);
+    for (size_t j = 0; j < n; j++) {
+        r->gram.sums[j] += c * r->f[j];
+        own[j] += c * (label < 0 ? target : 1) * r->f[j];
+    }
+    ridge_solve(r);
+}
+
+void svi_fourier_ridge_archive(struct svi_archive *a, struct svi_fourier_ridge *r) {
+    svi_archive_int(a, "classes", &r->classes, 0, r->task == SVS_REGRESS ? 0 : r->gram.groups);
+    svi_archive_int64(a, "learned", &r->learned, 0, INT64_MAX / 2);
+    svi_archive_int64(a, "solved", &r->solved, 0, INT64_MAX / 2);
+    svi_archive_check(a, r->solved <= r->learned, "more samples are solved for than learned");
+    if (!svi_archive_ok(a))
+        return;
+    svi_archive_finite(a, "w", r->w, (int64_t)ridge_rows(r) * r->dim);
+    svi_gram_archive(a, &r->gram, r->task == SVS_REGRESS ? 1 : r->classes, r->factor);
+}
+
+double svi_fourier_ridge_memory(int features, int classes) {
+    const double n = features + 1;
+    return svi_gram_memory(features + 1, classes) + 8 * (n * n + n + n * classes);
+}

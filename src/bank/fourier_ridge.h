@@ -1,0 +1,63 @@
+/* fourier_ridge.h: least squares on many features over all samples, solved at fixed sample numbers: a member
+ * of the bank where a rank-1 step a sample would cost too much, and where a model that is some samples old is
+ * as good.
+ *
+ *     w_k = argmin sum_i c_i (t_ik - w'f_i)^2 + nu |w|^2,   f = (1, phi),   nu = 1/2,
+ *
+ * over the first n samples, n = 16, 32, ... and then every SVI_FOURIER_RIDGE_EVERY. G = sum c f f' and the
+ * right-hand sides only grow (learner/gram.h), but for samples that are taken back, with which it is solved
+ * again at once. Targets are +1 for the own class, -1 for others, or the value of a regression.
+ * Deterministic. One object, one thread at a time. */
+#ifndef SVI_FOURIER_RIDGE_H
+#define SVI_FOURIER_RIDGE_H
+
+#include "base/archive.h"
+#include "learner/gram.h"
+#include "svmstream/model.h"
+
+#define SVI_FOURIER_RIDGE_EVERY 256
+
+struct svi_fourier_ridge {
+    svs_task task;
+    const struct svi_kernels *kernels;
+    struct svi_gram gram;
+    int dim, rows, rows_room; /* 1 + phi; of w */
+    int classes;
+    int64_t learned, solved; /* samples in the sums; of these in w */
+    double *w;               /* rows_room x dim */
+    double *factor;          /* dim x dim: scratch */
+    double *f;               /* dim: of the row at hand */
+};
+
+/* phi of `features` values; room for `classes` classes. SVS_NO_MEMORY. */
+svs_code svi_fourier_ridge_init(struct svi_fourier_ridge *r, svs_task task, int features, int classes,
+                                svs_isa isa, svs_error *err);
+void svi_fourier_ridge_clear(struct svi_fourier_ridge *r);
+void svi_fourier_ridge_empty(struct svi_fourier_ridge *r); /* nothing learned; classes too */
+
+/* More features at the end, that were 0 so far. */
+svs_code svi_fourier_ridge_grow(struct svi_fourier_ridge *r, int features, svs_error *err);
+
+/* Feature j begins from nothing. */
+void svi_fourier_ridge_forget_feature(struct svi_fourier_ridge *r, int j);
+
+/* There are so many classes from now on, at most those there is room for. */
+void svi_fourier_ridge_classes(struct svi_fourier_ridge *r, int classes);
+
+/* phi: the features; scores: 1, or one a class from three on. */
+void svi_fourier_ridge_score(struct svi_fourier_ridge *r, const float *phi, double *scores);
+
+/* label: class index, or -1 with a target. */
+void svi_fourier_ridge_learn(struct svi_fourier_ridge *r, const float *phi, int label, double target,
+                             double weight);
+
+/* Takes out what was learned with the same arguments. */
+void svi_fourier_ridge_take_back(struct svi_fourier_ridge *r, const float *phi, int label, double target,
+                                 double weight);
+
+/* Loading goes into one that was initialised for as many features and classes. */
+void svi_fourier_ridge_archive(struct svi_archive *a, struct svi_fourier_ridge *r);
+
+double svi_fourier_ridge_memory(int features, int classes);
+
+#endif
