@@ -4,7 +4,7 @@
  * phi:
  *  - raw: z;
  *  - products: z and all z_i z_j, i <= j, for d <= SVI_PRODUCTS_MAX: d (d + 3) / 2 values, standardised again
- *    by running moments of the rows learned, clipped at +-10 (beyond 2^20 rows the moments fade with memory
+ *    by running moments of the rows learned, clipped at +-5 (beyond 2^20 rows the moments fade with memory
  *    2^20, which is what single precision resolves);
  *  - Fourier: SVI_FOURIER_COUNT cosines cos(w'z + b), w normal with deviation 2 / m, m the median distance
  *    among the first SVI_FOURIER_ROWS rows learned, b uniform (Rahimi, Recht 2007). Until so many are there
@@ -12,9 +12,11 @@
  *
  * Steps of one model with score s = w'f; c the sample's weight, 1 as a rule:
  *  - PA-I (Crammer et al., JMLR 7, 2006): t = min(C, max(0, 1 - y s) / |f|^2), w += y min(c t, loss / |f|^2)
- *    f, so that no weight carries a step beyond its aim;
- *  - AdaGrad (Duchi, Hazan, Singer, JMLR 12, 2011) on the logistic loss, g = -c y / (1 + exp(y s)) f, c at
- *    most 1e6;
+ *    f, so that no weight carries a step beyond its aim; of more classes the right one and the strongest
+ * wrong one step apart by a loss of max(0, 1 - s_right + s_wrong), |f|^2 counting twice;
+ *  - AdaGrad (Duchi, Hazan, Singer, JMLR 12, 2011) on the logistic loss, one class against the rest: g = -c y
+ *    / (1 + exp(y s)) f, c at most 1e6; a model whose chance 1 / (1 + exp(y s)) of an error is below .001
+ *    takes no step;
  *  - NLMS: w += min(1, mu c) (t - s) / |f|^2 f, for regression, on targets minus their running mean and
  *    divided by a power of two near their running deviation.
  * Up to two classes are one model, whose score is for the second; more are one model a class against the
@@ -39,6 +41,7 @@
 
 #define SVI_HEADS_MAX     4
 #define SVI_PRODUCTS_MAX  60
+#define SVI_PRODUCTS_CLIP 5.0F
 #define SVI_FOURIER_COUNT 512
 #define SVI_FOURIER_ROWS  200
 
@@ -49,6 +52,7 @@ struct svi_head {
     enum svi_head_step step;
     float rate;   /* C, eta or mu; > 0 */
     int features; /* uses the first so many features, a multiple of SVI_FLOATS_PAD; 0 = all */
+    float keep;   /* AdaGrad: what its sums keep at a step, in (0, 1]; 0 = 1 */
 };
 
 struct svi_block_options {
