@@ -22,6 +22,9 @@
  * Up to two classes are one model, whose score is for the second; more are one model a class against the
  * rest, and when the third class comes the first two take over what the one model had learned.
  *
+ * Cost of a step, d = 8 and d = 54, two classes, AVX-512: raw with three heads 0.07 and 0.08
+ * us, products with one 0.09 and 1.0, Fourier with three 0.4 and 1.3; tests/bench/bench_block.c.
+ *
  * One step is score, then learn; a learn uses features and scores of the last score, whatever came between
  * but for renew. Nothing is allocated in either. All numbers stay finite: no step is above 1e7 in size, and a
  * float 2^25 times as large is not changed by it any more. The same calls give the same bits; a block that
@@ -129,7 +132,9 @@ const float *svi_block_features(const struct svi_block *b, int *count);
 double svi_block_weights(const struct svi_block *b, int head, int row, const struct svi_standardiser *s,
                          double *w);
 
-/* Loading: `b` is initialised with the same options. What the last score left is not kept. */
+/* Loading: `b` is initialised with the same options. What the last score left is not kept. features_max and
+ * classes_max: what the stream has; a block of Fourier features takes 3 KB a feature on the word of the
+ * bytes. */
 void svi_block_archive(struct svi_archive *a, struct svi_block *b, int features_max, int classes_max);
 
 /* Bytes taken besides the struct. */
