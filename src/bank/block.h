@@ -22,13 +22,15 @@
  * Up to two classes are one model, whose score is for the second; more are one model a class against the
  * rest, and when the third class comes the first two take over what the one model had learned.
  *
- * Cost of a step, d = 8 and d = 54, two classes, AVX-512: raw with three heads 0.07 and 0.08
+ * Cost of a step, d = 8 and d = 54, two classes, AVX-512: raw with three heads 0.07 and 0.09
  * us, products with one 0.09 and 1.0, Fourier with three 0.4 and 1.3; tests/bench/bench_block.c.
  *
  * One step is score, then learn; a learn uses features and scores of the last score, whatever came between
- * but for renew. Nothing is allocated in either. All numbers stay finite: no step is above 1e7 in size, and a
- * float 2^25 times as large is not changed by it any more. The same calls give the same bits; a block that
- * grew gives those of one whose new features had been 0 from the beginning. */
+ * but for renew. Nothing is allocated in either. All numbers stay finite: a PA step adds at most
+ * 1 to |w|^2 (by t <= loss / |f|^2), an NLMS step at most the square of the target in its scale, 2
+ * sqrt(rows), and an AdaGrad step is at most eta in each weight, so that a float 2^25 times as large is not
+ * changed by it any more; its sums likewise. The same calls give the same bits; a block that grew gives those
+ * of one whose new features had been 0 from the beginning. */
 #ifndef SVI_BLOCK_H
 #define SVI_BLOCK_H
 
