@@ -19,8 +19,8 @@
  *    takes no step;
  *  - NLMS: w += min(1, mu c) (t - s) / |f|^2 f, for regression, on targets minus their running mean and
  *    divided by a power of two near their running deviation.
- * Up to two classes are one model, whose score is for the second; more are one model a class against the
- * rest, and when the third class comes the first two take over what the one model had learned.
+ * Up to two classes are one model, whose score is for the second; more are one model a class,
+ * and when the third class comes the first two take over what the one model had learned.
  *
  * Cost of a step, d = 8 and d = 54, two classes, AVX-512: raw with three heads 0.07 and 0.09
  * us, products with one 0.09 and 1.0, Fourier with three 0.4 and 1.3; tests/bench/bench_block.c.
