@@ -106,6 +106,8 @@ svs_code svi_block_reserve(struct svi_block *b, int d, int rows, svs_error *err)
 
 static bool head_fits(const struct svi_block_options *o, const struct svi_head *h) {
     const bool part = h->features != 0;
+    if (!(h->keep >= 0 && h->keep <= 1))
+        return false;
     if (!(h->rate > 0 && h->rate <= (h->step == SVI_STEP_NLMS ? 1 : 1e6F)) ||
         (h->step == SVI_STEP_NLMS) != (o->task == SVS_REGRESS))
         return false;
@@ -224,8 +226,8 @@ static void block_features(struct svi_block *b, const float *z) {
     } else if (b->o.kind == SVI_BLOCK_PRODUCTS) {
         float *p = svi_block_at(b, b->at.products);
         b->kernels->products(z, b->d, n, p, svi_block_at(b, b->at.scratch));
-        b->kernels->normalise(p, svi_block_at(b, b->at.mean) + PAD, svi_block_at(b, b->at.variance) + PAD, n,
-                              f);
+        b->kernels->normalise(p, svi_block_at(b, b->at.mean) + PAD, svi_block_at(b, b->at.variance) + PAD,
+                              SVI_PRODUCTS_CLIP, n, f);
     } else if (b->spread > 0) {
         b->kernels->cosines(svi_block_at(b, b->at.waves), svi_block_at(b, b->at.shift), z, b->d, n, f);
     } else {

@@ -7,39 +7,38 @@
 #define WEIGHT_MOST 1e20F
 #define SUM_MOST    1e25F
 
-static void archive_model(struct svi_archive *a, struct svi_block *b, const char *name, size_t offset,
-                          int row, float least, float most) {
+static void archive_vector(struct svi_archive *a, struct svi_block *b, const char *name, float *v,
+                           float least, float most) {
     const int features = b->o.kind == SVI_BLOCK_RAW        ? b->d
                          : b->o.kind == SVI_BLOCK_PRODUCTS ? b->d * (b->d + 3) / 2
                                                            : SVI_FOURIER_COUNT;
-    float *v = svi_block_row(b, offset, row);
     bool within = true;
-    svi_archive_floats(a, name, v, 1);
-    svi_archive_floats(a, name, v + SVI_FLOATS_PAD, features);
+    svi_archive_floats(a, name, v, SVI_FLOATS_PAD + features);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
     for (int i = 0; i < SVI_FLOATS_PAD + features; i++)
-        within = within && v[i] >= least && v[i] <= most;
+        within = within && v[i] >= least && v[i] <= most && (i == 0 || i >= SVI_FLOATS_PAD || v[i] == 0);
     svi_archive_check(a, within, "a weight or a sum of a block is out of range");
 }
 
 static void archive_heads(struct svi_archive *a, struct svi_block *b) {
     char key[SVI_KEY_MAX];
-    for (int h = 0; h < b->o.head_count; h++)
-        for (int r = 0; r < svi_block_rows(b); r++) {
-            svi_archive_key(key, "block w", h);
-            archive_model(a, b, key, b->at.weights[h], r, -WEIGHT_MOST, WEIGHT_MOST);
-            svi_archive_key(key, "block sum", h);
-            if (b->o.head[h].step == SVI_STEP_ADAGRAD)
-                archive_model(a, b, key, b->at.sums[h], r, 0, SUM_MOST);
-        }
+    const int rows = svi_block_rows(b);
+    for (int k = 0; k < b->o.head_count * rows; k++) {
+        const int h = k / rows;
+        svi_archive_key(key, "block weights", k);
+        archive_vector(a, b, key, svi_block_row(b, b->at.weights[h], k % rows), -WEIGHT_MOST, WEIGHT_MOST);
+        svi_archive_key(key, "block sums", k);
+        if (b->o.head[h].step == SVI_STEP_ADAGRAD)
+            archive_vector(a, b, key, svi_block_row(b, b->at.sums[h], k % rows), 0, SUM_MOST);
+    }
 }
 
 static void archive_phi(struct svi_archive *a, struct svi_block *b) {
     if (b->o.kind == SVI_BLOCK_PRODUCTS) {
         svi_archive_int64(a, "block learned", &b->learned, 0, BLOCK_FADE);
-        archive_model(a, b, "block mean", b->at.mean, 0, -200, 200);
-        archive_model(a, b, "block variance", b->at.variance, 0, 0, 1e5F);
+        archive_vector(a, b, "block mean", svi_block_at(b, b->at.mean), -200, 200);
+        archive_vector(a, b, "block variance", svi_block_at(b, b->at.variance), 0, 1e5F);
     }
     if (b->o.kind != SVI_BLOCK_FOURIER)
         return;
@@ -49,7 +48,8 @@ static void archive_phi(struct svi_archive *a, struct svi_block *b) {
                            "the spread of a block is out of range"))
         return;
     for (int i = 0; i < b->kept && svi_archive_ok(a); i++) {
-        svi_archive_floats(a, "block row", svi_block_kept(b, i), b->d);
+        char key[SVI_KEY_MAX];
+        svi_archive_floats(a, svi_archive_key(key, "block row", i), svi_block_kept(b, i), b->d);
         for (int j = 0; svi_archive_loading(a) && svi_archive_ok(a) && j < b->d; j++)
             svi_archive_check(a, fabsf(svi_block_kept(b, i)[j]) <= SVI_FLOATS_CLIP,
                               "a row of a block is not clipped");

@@ -5,7 +5,7 @@
 
 #define WEIGHT_MAX 1e6
 #define ERROR_MAX  1e6   /* of a target, in its scale */
-#define CERTAIN    1e-4F /* with more than two classes, nearer to 0 or 1 a model is left as it is */
+#define CERTAIN    1e-3F /* a chance that is this near to its aim is left there */
 
 /* |f|^2 of what a head uses; `known` keeps it for the next one. */
 static double block_norm(const struct svi_block *b, int n, double known[2]) {
@@ -19,17 +19,28 @@ static double block_norm(const struct svi_block *b, int n, double known[2]) {
     return known[1];
 }
 
+/* min(c min(C, t), t), t the step after which the loss is none. */
+static double passive_aggressive_step(const struct svi_block *b, int h, double weight, double t) {
+    return fmin(t, weight * fmin((double)b->o.head[h].rate, t));
+}
+
 static void learn_passive_aggressive(struct svi_block *b, int h, int label, double weight, double known[2]) {
     const int n = svi_block_reach(b, h), rows = svi_block_rows(b);
-    const float *s = svi_block_scores(b, h);
-    for (int r = 0; r < rows; r++) {
-        const double y = label == (rows == 1 ? 1 : r) ? 1 : -1, loss = 1 - y * (double)s[r];
-        if (!(loss > 0))
-            continue;
-        const double whole = loss / block_norm(b, n, known);
-        const double step = fmin(whole, weight * fmin((double)b->o.head[h].rate, whole));
-        b->kernels->add(svi_block_row(b, b->at.weights[h], r), svi_block_at(b, b->at.features),
-                        (float)(y * step), n);
+    const float *s = svi_block_scores(b, h), *f = svi_block_at(b, b->at.features);
+    int other = label == 0; /* the strongest wrong class */
+    for (int r = 0; r < rows; r++)
+        other = r != label && s[r] > s[other] ? r : other;
+    const double y = label == 1 ? 1 : -1;
+    const double loss = 1 - (rows == 1 ? y * (double)s[0] : (double)s[label] - (double)s[other]);
+    if (!(loss > 0))
+        return;
+    const double norm = block_norm(b, n, known) * (rows == 1 ? 1 : 2);
+    const double step = passive_aggressive_step(b, h, weight, loss / norm);
+    if (rows == 1) {
+        b->kernels->add(svi_block_row(b, b->at.weights[h], 0), f, (float)(y * step), n);
+    } else {
+        b->kernels->add(svi_block_row(b, b->at.weights[h], label), f, (float)step, n);
+        b->kernels->add(svi_block_row(b, b->at.weights[h], other), f, (float)-step, n);
     }
 }
 
@@ -37,13 +48,14 @@ static void learn_adagrad(struct svi_block *b, int h, int label, double weight) 
     const int n = svi_block_reach(b, h), rows = svi_block_rows(b), padded = svi_block_padded(rows);
     const float *s = svi_block_scores(b, h);
     const float *p = svi_block_at(b, b->at.chance), c = (float)fmin(weight, WEIGHT_MAX);
+    const float keep = b->o.head[h].keep > 0 ? b->o.head[h].keep : 1;
     b->kernels->logistic(s, padded, svi_block_at(b, b->at.chance));
     for (int r = 0; r < rows; r++) {
         const float slope = p[r] - (label == (rows == 1 ? 1 : r) ? 1.0F : 0.0F);
-        if (slope == 0 || (rows > 1 && fabsf(slope) < CERTAIN))
+        if (fabsf(slope) < CERTAIN)
             continue;
         b->kernels->adagrad(svi_block_row(b, b->at.weights[h], r), svi_block_row(b, b->at.sums[h], r),
-                            svi_block_at(b, b->at.features), c * slope, b->o.head[h].rate, n);
+                            svi_block_at(b, b->at.features), c * slope, b->o.head[h].rate, keep, n);
     }
 }
 

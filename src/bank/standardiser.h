@@ -7,7 +7,7 @@
  * what was known before it), score, learn, take.
  *
  * x: d doubles, at most 1e100 in size. z: svi_standardiser_padded(s) floats, aligned to 64 bytes, zero from d
- * on; finite. A row costs 0.1 us at d = 54. */
+ * on; finite. A row with its take costs 0.14 us at d = 54. */
 #ifndef SVI_STANDARDISER_H
 #define SVI_STANDARDISER_H
 

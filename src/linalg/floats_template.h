@@ -102,10 +102,11 @@ static void add_floats(float *w, const float *f, float c, int n) {
         store_floats(w + i, load_floats(w + i) + times * load_floats(f + i));
 }
 
-static void adagrad_floats(float *w, float *sum, const float *f, float c, float eta, int n) {
-    const vecf times = splat_float(c), step = splat_float(eta), least = splat_float(1e-8F);
+static void adagrad_floats(float *w, float *sum, const float *f, float c, float eta, float keep, int n) {
+    const vecf times = splat_float(c), step = splat_float(eta), least = splat_float(1e-8F),
+               fade = splat_float(keep);
     for (int i = 0; i < n; i += FW) {
-        const vecf g = times * load_floats(f + i), total = load_floats(sum + i) + g * g;
+        const vecf g = times * load_floats(f + i), total = fade * load_floats(sum + i) + g * g;
         store_floats(sum + i, total);
         store_floats(w + i, load_floats(w + i) - step * g * inverse_root(total + least));
     }
@@ -128,14 +129,15 @@ static void products_floats(const float *z, int d, int n, float *p, float *scrat
         *to = 0;
 }
 
-static void normalise_floats(const float *p, const float *mean, const float *variance, int n, float *f) {
+static void normalise_floats(const float *p, const float *mean, const float *variance, float clip, int n,
+                             float *f) {
     const vecf least = splat_float(1e-10F);
     for (int i = 0; i < n; i += FW) {
         const vecf v = load_floats(variance + i);
         const maskf varies = v > least;
         const vecf u =
             (load_floats(p + i) - load_floats(mean + i)) * inverse_root(choose_floats(varies, v, least));
-        store_floats(f + i, choose_floats(varies, clip_floats(u, SVI_FLOATS_CLIP), (vecf){0}));
+        store_floats(f + i, choose_floats(varies, clip_floats(u, clip), (vecf){0}));
     }
 }
 

@@ -32,14 +32,14 @@ struct svi_floats {
     void (*dots)(const float *f, const float *w, size_t stride, int rows, int n, float *s);
     /* w += c f. */
     void (*add)(float *w, const float *f, float c, int n);
-    /* AdaGrad (Duchi, Hazan, Singer 2011) for the gradient g = c f: sum += g^2, w -= eta g / sqrt(sum +
-     * 1e-8); 1/sqrt to 5e-6. */
-    void (*adagrad)(float *w, float *sum, const float *f, float c, float eta, int n);
+    /* AdaGrad (Duchi, Hazan, Singer 2011) for the gradient g = c f: sum = keep sum + g^2, w -= eta g /
+     * sqrt(sum + 1e-8), keep in (0, 1]; 1/sqrt to 5e-6. */
+    void (*adagrad)(float *w, float *sum, const float *f, float c, float eta, float keep, int n);
     /* p = z_0 (1, z_0), z_1 (1, z_0, z_1), ...: d (d + 3) / 2 values, then zeros up to n. z is padded; p has
      * room for n + SVI_FLOATS_PAD values; scratch: padded d + 2 SVI_FLOATS_PAD. */
     void (*products)(const float *z, int d, int n, float *p, float *scratch);
-    /* f = clip((p - mean) / sqrt(variance)), 0 where the variance is; to 5e-6. */
-    void (*normalise)(const float *p, const float *mean, const float *variance, int n, float *f);
+    /* f = (p - mean) / sqrt(variance) clipped at +-clip, 0 where the variance is; to 5e-6. */
+    void (*normalise)(const float *p, const float *mean, const float *variance, float clip, int n, float *f);
     /* mean += share (p - mean), variance += share ((p - old mean) (p - mean) - variance). */
     void (*average)(const float *p, float share, int n, float *mean, float *variance);
     /* f_i = cos(2 pi (shift_i + sum_j z_j w_ij)), i < n, a multiple of SVI_COSINE_BLOCK, to about 1e-6 while
