@@ -238,9 +238,9 @@ typedef struct svs_tuning {
 /* C judged by leaving out each of the samples held, for C = 2^-10, 2^-8 ... 2^10 and the present one: in
  * closed form, e_i / (1 - h_i) with the residual e_i and the leverage h_i of the model of all (Allen 1974),
  * equal to fresh solves without the sample, with the standardisation and the ridge of now. Changes nothing;
- * holds some 6 D^2 + 64 (2 D + 12 K) values while it runs, D = d + 1, and costs O(D^3 + n D (D + 12 K)).
- * SVS_UNAVAILABLE: window 0, falsvm, fewer than two samples held; SVS_NUMERIC; SVS_NO_MEMORY; SVS_LIMIT (d
- * of 30,000 or more). */
+ * holds some 4 D^2 + 64 (2 D + 12 K) + 24 K D values while it runs, D = d + 1, and costs O(D^3 + n D (D + 12
+ * K)). SVS_UNAVAILABLE: window 0, falsvm, fewer than two samples held; SVS_NUMERIC; SVS_NO_MEMORY; SVS_LIMIT
+ * (d of 30,000 or more). */
 SVS_API svs_code svs_learner_tune(svs_learner *l, svs_tuning *out, svs_error *err);
 
 /* Bytes that a learner with these options and d features will hold at most. */

@@ -1,17 +1,12 @@
-/* Leave-one-out errors for a grid of C, from one eigendecomposition.
+/* Leave-one-out errors for a grid of C, from one decomposition (linalg/ridge_path.h).
  *
  * With A = G0 + a R, G0 = sum s z z' over the held, a = C now / C and R the ridge of now, the score that
  * sample i would have had from all the others is t - (t - z'w)/(1 - h), h = s z'A^-1 z (Sherman-Morrison;
- * Allen 1974, "PRESS"). For all a at once: with m the middle of the grid and G0 + m R = F F', U diag(u) U'
- * the eigenvectors of F^-1 R F^-T and q = U'F^-1 z,
+ * Allen 1974, "PRESS").
  *
- *     z'A^-1 v = sum_j q_j(z) q_j(v) / (1 + (a - m) u_j).
- *
- * It is R that is decomposed in the coordinates of G0 + m R, not G0 in those of R: so features of unlike
- * scale cost no digits but those of a Cholesky solve, and what the eigenvalues lose is at most the root of
- * the grid's range (2^10) times rounding. The bias's part of the ridge is left out of R and added after it
- * as one more step (as ridge_add_bias does): with scale none its vector is as long as the means are far from
- * 0. G0 then has the bias's direction by itself, since each z has a 1 there. */
+ * The bias's part of the ridge is left out of R and added after it as one more step, as ridge_add_bias does:
+ * with scale none its vector is as long as the means are far from 0, and inside G0 + a R it would drown the
+ * samples. G0 has the bias's direction by itself, since each z has a 1 there. */
 #include "learner/leave_one_out.h"
 
 #include <cblas.h>
@@ -22,8 +17,7 @@
 #include "base/fail.h"
 #include "learner/learner_internal.h"
 #include "learner/owned_model.h"
-#include "linalg/cholesky.h"
-#include "linalg/eigen.h"
+#include "linalg/ridge_path.h"
 
 #define BLOCK_ROWS   64
 #define CERTAIN      1e-9 /* 1 - h below it: the sample alone makes its own score */
@@ -37,19 +31,17 @@ struct loo {
     int n, rows, count; /* dimension; of W; values of C */
     int present;
     double share[SVS_TUNING_MAX]; /* a of each C */
-    double middle, total;         /* m; sum of s */
-    double *factor;               /* n x n: F, lower */
-    double *turn;                 /* n x n: U', one eigenvector a row */
-    double *values;               /* n: u */
-    double *right;                /* (rows + 1) x n: q of each right-hand side, last of the bias's vector */
-    double *shrink;               /* count x n: 1 / (1 + (a - m) u_j) */
-    double *shrunk;               /* count x (rows + 1) x n: `right`, so shrunk */
-    double *bias;                 /* count x (rows + 1): bias's vector times `shrunk`; last: beta */
-    double *block, *turned;       /* BLOCK_ROWS x n: z, then q; then the squares of q */
-    double *scores;               /* BLOCK_ROWS x count (rows + 1) */
-    double *leverage;             /* BLOCK_ROWS x count */
-    double *left, *targets;       /* count x rows: scores of one sample, left out; rows */
-    double weight[BLOCK_ROWS];    /* s */
+    double total;                 /* sum of s */
+    struct svi_ridge_path path;
+    double *right;             /* (rows + 1) x n: q of each right-hand side, last of the bias's vector */
+    double *shrink;            /* count x n: 1 / (1 + (a - m) u_j) */
+    double *shrunk;            /* count x (rows + 1) x n: `right`, so shrunk */
+    double *bias;              /* count x (rows + 1): bias's vector times `shrunk`; last: beta */
+    double *block, *turned;    /* BLOCK_ROWS x n: z, then q; then the squares of q */
+    double *scores;            /* BLOCK_ROWS x count (rows + 1) */
+    double *leverage;          /* BLOCK_ROWS x count */
+    double *left, *targets;    /* count x rows: scores of one sample, left out; rows */
+    double weight[BLOCK_ROWS]; /* s */
     const struct svi_slot *slot[BLOCK_ROWS];
     double counted, counted_square; /* sums of p and p^2 of those left out, see struct loo_sums */
 };
@@ -81,15 +73,8 @@ static void loo_gather(struct loo *o) {
             cblas_dscal(n, root, z, 1);
             o->total += o->weight[r];
         }
-        cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, n, m, 1, o->block, n, 1, o->factor, n);
+        cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, n, m, 1, o->block, n, 1, o->path.factor, n);
     }
-}
-
-/* v <- F^-1 v for m rows v, then turned by U'. */
-static void loo_turn(const struct loo *o, double *v, int m, double *out) {
-    const int n = o->n;
-    cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, m, n, 1, o->factor, n, v, n);
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, n, 1, v, n, o->turn, n, 0, out, n);
 }
 
 /* ---- the decomposition */
@@ -101,26 +86,11 @@ static double loo_ridge(const svs_learner *l, int j) {
 }
 
 static svs_code loo_decompose(struct loo *o, svs_error *err) {
-    const int n = o->n;
-    const size_t size = (size_t)n * (size_t)n;
-    for (int j = 1; j < n; j++)
-        o->factor[(size_t)j * (size_t)(n + 1)] += o->middle * loo_ridge(o->l, j);
-    double *root = svi_alloc_array(size, sizeof *root); /* F^-1 of the root of R */
-    if (!root)
-        return svi_fail_memory(err, "leave-one-out errors");
-    svs_code code = SVS_OK;
-    if (!svi_factor_spd(o->factor, n))
-        code = svi_fail(err, SVS_NUMERIC,
-                        "leave-one-out errors: the samples held differ too much in size to be computed with");
-    for (int j = 1; j < n; j++)
-        root[(size_t)j * (size_t)(n + 1)] = sqrt(loo_ridge(o->l, j));
-    if (code == SVS_OK) {
-        cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, n, n, 1, o->factor, n,
-                    root, n);
-        cblas_dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, n, n, 1, root, n, 0, o->turn, n);
-    }
-    svi_free(root);
-    return code == SVS_OK ? svi_eigen_symmetric(o->turn, n, o->values, err) : code;
+    double *ridge = o->block; /* room for them */
+    ridge[0] = 0;
+    for (int j = 1; j < o->n; j++)
+        ridge[j] = loo_ridge(o->l, j);
+    return svi_ridge_path_decompose(&o->path, ridge, sqrt(o->share[0]) * sqrt(o->share[o->count - 1]), err);
 }
 
 /* For each C what the scores of all samples have in common. */
@@ -129,8 +99,7 @@ static void loo_shrink(struct loo *o) {
     const double *vector = o->right + (size_t)o->rows * n;
     for (int g = 0; g < o->count; g++) {
         double *shrink = o->shrink + (size_t)g * n, *bias = o->bias + (size_t)g * sides;
-        for (size_t j = 0; j < n; j++)
-            shrink[j] = 1 / (1 + (o->share[g] - o->middle) * fmin(fmax(o->values[j], 0), 1 / o->middle));
+        svi_ridge_path_shrink(&o->path, o->share[g], shrink);
         for (size_t k = 0; k < sides; k++) {
             double *shrunk = o->shrunk + ((size_t)g * sides + k) * n;
             for (size_t j = 0; j < n; j++) {
@@ -148,7 +117,7 @@ static void loo_right_hand_sides(struct loo *o) {
     memcpy(o->right + (size_t)o->rows * n, o->l->scratch[0], n * sizeof(double));
     for (int k = 0; k <= o->rows; k++) {
         memcpy(o->block, o->right + (size_t)k * n, n * sizeof(double));
-        loo_turn(o, o->block, 1, o->right + (size_t)k * n);
+        svi_ridge_path_turn(&o->path, o->block, 1, o->right + (size_t)k * n);
     }
 }
 
@@ -201,7 +170,7 @@ static void loo_count(struct loo *o, const struct svi_slot *slot, double p, stru
 /* The scores and leverages of the m rows of the block, before the bias's ridge. */
 static void loo_score_block(struct loo *o, int m) {
     const int n = o->n, wide = o->count * (o->rows + 1);
-    loo_turn(o, o->block, m, o->turned);
+    svi_ridge_path_turn(&o->path, o->block, m, o->turned);
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, wide, n, 1, o->turned, n, o->shrunk, n, 0,
                 o->scores, wide);
     for (size_t i = 0; i < (size_t)m * (size_t)n; i++)
@@ -261,10 +230,7 @@ static svs_code loo_begin(struct loo *o, svs_error *err) {
     const struct {
         double **at;
         size_t size;
-    } parts[] = {{&o->factor, n * n},
-                 {&o->turn, n * n},
-                 {&o->values, n},
-                 {&o->right, sides * n},
+    } parts[] = {{&o->right, sides * n},
                  {&o->shrink, count * n},
                  {&o->shrunk, count * sides * n},
                  {&o->bias, count * sides},
@@ -277,14 +243,15 @@ static svs_code loo_begin(struct loo *o, svs_error *err) {
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!(*parts[i].at = svi_alloc_array(parts[i].size, sizeof(double))))
             return svi_fail_memory(err, "leave-one-out errors");
-    return SVS_OK;
+    return svi_ridge_path_init(&o->path, o->n, err);
 }
 
 static void loo_end(struct loo *o) {
-    double *const parts[] = {o->factor, o->turn,   o->values, o->right,    o->shrink, o->shrunk, o->bias,
-                             o->block,  o->turned, o->scores, o->leverage, o->left,   o->targets};
+    double *const parts[] = {o->right,  o->shrink, o->shrunk,   o->bias, o->block,
+                             o->turned, o->scores, o->leverage, o->left, o->targets};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         svi_free(parts[i]);
+    svi_ridge_path_clear(&o->path);
 }
 
 static svs_code loo_refuse(const svs_learner *l, svs_error *err) {
@@ -312,7 +279,6 @@ svs_code svi_leave_one_out(svs_learner *l, const double *C, int count, int prese
         return code;
     for (int g = 0; g < count; g++)
         o.share[g] = l->o.C / C[g];
-    o.middle = sqrt(o.share[0]) * sqrt(o.share[count - 1]);
     code = loo_begin(&o, err);
     if (code == SVS_OK) {
         loo_gather(&o);

@@ -252,6 +252,9 @@ static void test_tune(void **unused) {
     json_decref(reply);
     assert_int_equal(svi_engine_hash(f.e, after, &err), SVS_OK);
     assert_string_equal(before, after);
+    svs_tuning t;
+    assert_int_equal(svi_engine_tune(f.e, 1000, &t, &err), SVS_LIMIT);
+    assert_non_null(strstr(err.text, "smaller window"));
     speaker_close(&f);
 
     speaker_open(&f, regress);
