@@ -214,6 +214,35 @@ SVS_API void svs_learner_health(const svs_learner *l, svs_health *h);
  * (nothing is held to solve from). */
 SVS_API double svs_learner_check(svs_learner *l);
 
+/* How well the samples held are predicted for one C, each by the model of all the others. All means are
+ * weighted as the model weighs the samples: by their weights, factors of their classes and, with forgetting,
+ * as they have faded. */
+typedef struct svs_tuning_row {
+    double C;
+    double squared; /* mean of (t - score)^2, over the rows of W too; targets of classes are +-1 */
+    double wrong;   /* share of samples that another class than theirs is predicted for; NAN: regression */
+    double gain;    /* what `wrong` (regression: `squared`) is less than with the present C */
+    double noise;   /* standard error of `gain`, by the differences sample by sample */
+} svs_tuning_row;
+
+#define SVS_TUNING_MAX 12
+
+typedef struct svs_tuning {
+    svs_tuning_row row[SVS_TUNING_MAX]; /* C rising */
+    int count, present, best; /* rows; that of C now; of the greatest gain, of equal ones least `squared` */
+    bool better;              /* the gain of `best` is more than twice its noise */
+    int64_t samples;          /* left out, one at a time */
+    int64_t alone;            /* others held whose weight makes their own score: for some C 1 - h < 1e-9 */
+} svs_tuning;
+
+/* C judged by leaving out each of the samples held, for C = 2^-10, 2^-8 ... 2^10 and the present one: in
+ * closed form, e_i / (1 - h_i) with the residual e_i and the leverage h_i of the model of all (Allen 1974),
+ * equal to fresh solves without the sample, with the standardisation and the ridge of now. Changes nothing;
+ * holds some 4 D^2 + 64 (2 D + 12 K) + 24 K D values while it runs, D = d + 1, and costs O(D^3 + n D (D + 12
+ * K)). SVS_UNAVAILABLE: window 0, falsvm, fewer than two samples held; SVS_NUMERIC; SVS_NO_MEMORY; SVS_LIMIT
+ * (d of 30,000 or more). */
+SVS_API svs_code svs_learner_tune(svs_learner *l, svs_tuning *out, svs_error *err);
+
 /* Bytes that a learner with these options and d features will hold at most. */
 SVS_API double svs_learner_memory(const svs_options *o, int d, int classes);
 

@@ -3,8 +3,8 @@
  * The words KEY=VALUE become a map: keys of the request itself, or with `config` the settings, with `score`
  * the sample. Only load FILE is no such map: the model of the file goes with the request, in the form in
  * which it would be published. The reply goes to standard output as it came; what a change of settings has
- * changed is said once more for people, on standard error. How long is waited depends on what the process has
- * to do: some requests make a model or a checkpoint. */
+ * changed, and what tune found, is said once more for people, on standard error. How long is waited depends
+ * on what the process has to do: some requests make a model or a checkpoint. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/object.h"
 #include "formats/model_any.h"
+#include "report/tuning_report.h"
 #include "wire/json_value.h"
 #include "wire/pack.h"
 
@@ -112,7 +113,6 @@ static void cmd_ctl_tell_changes(struct cli_object reply) {
     const uint8_t *at = map.body;
     if (map.type != SVI_MAP)
         return;
-    fflush(stdout);
     for (uint32_t i = 0; i < map.length; i++) {
         cli_scalar((struct cli_object){at, changed.end}, key, sizeof key);
         svi_walk(&at, changed.end, SVI_WALK_MAX);
@@ -131,8 +131,11 @@ static int cmd_ctl_show(const struct cli_args *a, const struct svi_bytes *reply)
     svs_error err;
     const int result = cli_end(a, cli_show_json(reply->data, reply->size, &err), &err);
     const struct cli_object map = {reply->data, reply->data + reply->size};
+    fflush(stdout);
     if (result == CLI_OK && !a->quiet)
         cmd_ctl_tell_changes(map);
+    if (result == CLI_OK && !a->quiet && strcmp(a->positional[0], "tune") == 0)
+        svi_tuning_report(stderr, map.at, map.end);
     return result == CLI_OK && cli_key(map, "error").at ? CLI_FAILED : result;
 }
 
@@ -146,14 +149,14 @@ static int cmd_ctl_run(const struct cli_args *a) {
             return cli_usage(a, "'%s' is not of the form key=value", a->positional[i]);
     if ((cli_has(a, "relearn") || cli_has(a, "without-src")) && (!load || file))
         return cli_usage(a, "--relearn and --without-src belong to load checkpoint=N");
-    const bool stop = strcmp(a->positional[0], "stop") == 0;
+    const bool stop = strcmp(a->positional[0], "stop") == 0, tune = strcmp(a->positional[0], "tune") == 0;
     if (cli_has(a, "yes") && strcmp(a->positional[0], "reset") != 0)
         return cli_usage(a, "--yes belongs to reset: %s asks for no consent", a->positional[0]);
     const bool sets = a->positional_count > 1 && strcmp(a->positional[0], "config") == 0;
-    const double timeout = cli_has(a, "timeout") ? cli_number(a, "timeout")
-                           : stop || load        ? STOP_SECONDS
-                           : sets                ? CONFIG_SECONDS
-                                                 : cli_number(a, "timeout");
+    const double timeout = cli_has(a, "timeout")  ? cli_number(a, "timeout")
+                           : stop || load || tune ? STOP_SECONDS
+                           : sets                 ? CONFIG_SECONDS
+                                                  : cli_number(a, "timeout");
     svs_code code = file ? cmd_ctl_build_model(a->positional[1], &request, &err) : cmd_ctl_build(a, &request);
     if (code == SVS_OK)
         code = client_ask(&a->settings,
@@ -169,7 +172,7 @@ static int cmd_ctl_run(const struct cli_args *a) {
 
 static const struct cli_option options[] = {
     CLI_NUMBER("timeout", 0, "SECONDS", "5", 0.001, 1e6,
-               "how long to wait for the reply; of stop and load 60, of config with settings 600"),
+               "how long to wait for the reply; of stop, load and tune 60, of config with settings 600"),
     CLI_SWITCH("yes", 0, "with reset: consent to drop the model that a state.dir keeps"),
     CLI_SWITCH("relearn", 0, "with load checkpoint=N: learn the samples after it again"),
     CLI_OPTION("without-src", 0, "NAME", NULL, "with --relearn: but not what this source sent"), CLI_END};
@@ -190,6 +193,8 @@ const struct cli_command cli_ctl = {
         "  model                the model as it is now\n"
         "  columns              what the columns are, their values that were missing\n"
         "  publish              publishes model and stats now\n"
+        "  tune                 judges C: each sample held left out once, for C from 2^-10 to 2^10; changes\n"
+        "                       nothing, but standard error says whether another C is clearly better\n"
         "  score x=...          what the model says of a sample, which is not learned\n"
         "  label id=... y=...   the label of a sample that waits for it\n"
         "  forget id=...        removes a sample\n"

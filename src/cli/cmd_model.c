@@ -17,17 +17,29 @@
 #include "formats/model_any.h"
 #include "formats/model_diff.h"
 #include "formats/schema_text.h"
+#include "report/tuning_report.h"
+#include "wire/pack.h"
 
 #define ASK_TIMEOUT 10 /* seconds */
 #define NAME_SIZE   (4 * SVS_NAME_MAX + 8)
 
 enum { FORMAT_JSON, FORMAT_LIBLINEAR, FORMAT_MSGPACK }; /* --format */
 
+/* {op: model, loo: true} */
+static svs_code model_question(struct svi_bytes *request) {
+    struct svi_pack p;
+    svi_pack_begin(&p, request);
+    svi_pack_map(&p, 2);
+    svi_put_text(&p, "op", "model");
+    svi_put_bool(&p, "loo", true);
+    return svi_pack_end(&p);
+}
+
 /* The `model` of the reply {ok, model: {...}}. */
 static svs_code ask_process(const struct cli_args *a, struct svi_bytes *out, svs_error *err) {
     struct svi_bytes request = {0}, reply = {0};
     char text[200];
-    svs_code code = client_operation("model", &request);
+    svs_code code = model_question(&request);
     if (code == SVS_OK)
         code = client_ask(&a->settings,
                           &(struct client_question){&request, ASK_TIMEOUT, false, cli_waiting, (void *)a},
@@ -86,12 +98,21 @@ static void show_row(const svs_model *m, int k, int64_t top) {
     }
 }
 
-static void print_model_table(const svs_model *m, int64_t top) {
+struct model_source {
+    const struct cli_args *args;
+    int format;
+    struct svi_bytes bytes; /* as it was read */
+    svs_model *model;
+};
+
+static void print_model_table(const struct model_source *s, int64_t top) {
+    const svs_model *m = s->model;
     char name[NAME_SIZE];
     printf("version %" PRIu64 "\nmethod %s\ntask %s\nfeatures %d\nC %g\nwindow %" PRId64 "\nseen %" PRId64
            "\nlearned %" PRId64 "\n",
            m->version, m->method, m->task == SVS_REGRESS ? "regress" : "classify", m->d, m->C, m->window,
            m->seen, m->learned);
+    svi_tuning_line(stdout, s->bytes.data, s->bytes.data + s->bytes.size);
     for (int k = 0; k < m->class_count; k++)
         printf("%s%s", k ? ", " : "classes ", svs_value_text(m->classes[k], name, NAME_SIZE));
     if (m->class_count > 0)
@@ -99,13 +120,6 @@ static void print_model_table(const svs_model *m, int64_t top) {
     for (int k = 0; k < m->rows; k++)
         show_row(m, k, top);
 }
-
-struct model_source {
-    const struct cli_args *args;
-    int format;
-    struct svi_bytes bytes; /* as it was read */
-    svs_model *model;
-};
 
 static svs_code cmd_model_write(void *user, FILE *to, svs_error *err) {
     const struct model_source *s = user;
@@ -139,7 +153,7 @@ static int cmd_model_show(const struct cli_args *a) {
     svs_error err;
     svs_code code = cmd_model_load(&s, &err);
     if (code == SVS_OK) {
-        print_model_table(s.model, cli_integer(a, "top"));
+        print_model_table(&s, cli_integer(a, "top"));
         code = svi_schema_print(s.model, stdout, &err);
     }
     return cmd_model_end(&s, code, &err);

@@ -168,6 +168,11 @@ struct svi_scored {
 svs_code svi_engine_score(svi_engine *e, const void *bytes, size_t length, struct svi_scored *out,
                           svs_error *err);
 
+/* C judged by leaving out each sample that the online model holds (svs_learner_tune); `most`: multiplications
+ * that it may take at most, beyond which it is SVS_LIMIT. SVS_UNAVAILABLE, with the reason: method none, and
+ * as svs_learner_tune. Changes nothing. */
+svs_code svi_engine_tune(svi_engine *e, double most, svs_tuning *out, svs_error *err);
+
 /* The same as the event of the model topic that would carry it, with the `seq` of the last one sent; nothing
  * is published. `m` is filled and must live as long as the event. */
 svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *event, svs_error *err);

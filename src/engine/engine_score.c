@@ -1,4 +1,5 @@
-/* What the present model says of a sample, without counting, learning or publishing it. */
+/* What the present model says of a sample, without counting, learning or publishing it; and what leaving out
+ * those that it holds says of its C. */
 #include <math.h>
 #include <string.h>
 
@@ -6,6 +7,7 @@
 #include "base/fail.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_held.h"
+#include "learner/leave_one_out.h"
 #include "wire/decode.h"
 
 /* Of columns that the stream does not have neither model knows anything. */
@@ -87,4 +89,16 @@ svs_code svi_engine_score(svi_engine *e, const void *bytes, size_t length, struc
         code = engine_score_score(e, &m, out, err);
     svi_schema_restore(&e->schema);
     return code;
+}
+
+svs_code svi_engine_tune(svi_engine *e, double most, svs_tuning *out, svs_error *err) {
+    if (e->s.method == SVI_METHOD_NONE)
+        return svi_fail(err, SVS_UNAVAILABLE, "method none learns nothing: there is no C to choose");
+    const double cost = svi_leave_one_out_cost(e->learner);
+    if (cost > most)
+        return svi_fail(err, SVS_LIMIT,
+                        "leaving out each of the samples held would take %.2g multiplications, for which the "
+                        "stream would wait; at most %.2g are made: a smaller window needs fewer",
+                        cost, most);
+    return svs_learner_tune(e->learner, out, err);
 }

@@ -13,6 +13,7 @@
  *  - learner_weights.c: the factors by which the samples of a class count
  *  - learner_check.c: w and P against a fresh solve
  *  - learner_archive.c: the state as bytes, and back
+ *  - leave_one_out.c: how each sample held would be scored without it, for a grid of C
  *
  * Weights "in hats": with forgetting, a sample learned when `order` samples had been learned before weighs
  * s forget^-(order - base) instead of decaying everything else; true weight = hat / svi_hat(1, now). */

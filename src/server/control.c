@@ -18,6 +18,12 @@
 #include "store/checkpoint_file.h"
 #include "svmstream/svmstream.h"
 #include "wire/pack.h"
+#include "wire/tuning.h"
+
+/* Multiplications that `model` may take for its key `loo`, some tenths of a second: who asks for a model does
+ * not expect the stream to wait. */
+#define LOO_MOST  1e9
+#define TUNE_MOST 1e11 /* and `tune` itself: some ten seconds */
 
 /* One request on its way to its reply. */
 struct request {
@@ -190,7 +196,11 @@ static svs_code op_model(struct request *r) {
     svs_model m;
     struct svi_event event;
     struct svi_bytes bytes = {0};
+    svs_tuning tuning;
     svs_code code = svi_engine_model_event(r->control->engine, &m, &event, r->err);
+    if (code == SVS_OK && r->command.loo && !m.refit &&
+        svi_engine_tune(r->control->engine, LOO_MOST, &tuning, NULL) == SVS_OK)
+        event.as.model.tuning = &tuning;
     if (code == SVS_OK && svi_event_encode(&event, &bytes) != SVS_OK)
         code = svi_fail_memory(r->err, "the model's bytes");
     if (code == SVS_OK) {
@@ -200,6 +210,16 @@ static svs_code op_model(struct request *r) {
     }
     svi_bytes_clear(&bytes);
     return code;
+}
+
+static svs_code op_tune(struct request *r) {
+    svs_tuning tuning;
+    svs_code code = svi_engine_tune(r->control->engine, TUNE_MOST, &tuning, r->err);
+    if (code != SVS_OK)
+        return code;
+    reply_ok(r, SVI_TUNING_KEYS);
+    svi_put_tuning(r->reply, &tuning);
+    return SVS_OK;
 }
 
 static void reply_scored(const struct request *r, const struct svi_scored *s) {
@@ -313,7 +333,7 @@ static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
     [SVI_COMMAND_PUBLISH] = op_apply, [SVI_COMMAND_FORGET] = op_apply,    [SVI_COMMAND_LABEL] = op_apply,
     [SVI_COMMAND_RESET] = op_apply,   [SVI_COMMAND_STOP] = op_stop,       [SVI_COMMAND_REFIT] = op_apply,
     [SVI_COMMAND_SAVE] = op_save,     [SVI_COMMAND_SCORE] = op_score,     [SVI_COMMAND_LOAD] = op_load,
-    [SVI_COMMAND_PRUNE] = op_prune,   [SVI_COMMAND_COLUMNS] = op_columns,
+    [SVI_COMMAND_PRUNE] = op_prune,   [SVI_COMMAND_COLUMNS] = op_columns, [SVI_COMMAND_TUNE] = op_tune,
 };
 
 /* A slip of the fingers is not to drop what a directory was made to keep. Asked here and not where it takes

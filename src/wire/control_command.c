@@ -29,6 +29,7 @@ static const struct {
     [SVI_COMMAND_LOAD] = {"load", WITH_MODEL}, /* of a checkpoint: a record of its own */
     [SVI_COMMAND_PRUNE] = {"prune", ALWAYS},
     [SVI_COMMAND_COLUMNS] = {"columns", NEVER},
+    [SVI_COMMAND_TUNE] = {"tune", NEVER},
 };
 
 const char *svi_command_name(enum svi_command_op op) {
@@ -83,6 +84,8 @@ static void command_take(struct svi_command *c, struct svi_item *op, const struc
         c->without = item;
     } else if (svi_item_is(key, "relearn")) {
         c->relearn = item.type == SVI_BOOL && item.i != 0;
+    } else if (svi_item_is(key, "loo")) {
+        c->loo = item.type == SVI_BOOL && item.i != 0;
     } else if (svi_item_is(key, "yes")) {
         c->yes = item.type == SVI_BOOL && item.i != 0;
     } else if (svi_item_is(key, "set") && !c->has_set) {

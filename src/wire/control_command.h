@@ -22,6 +22,7 @@ enum svi_command_op {
     SVI_COMMAND_LOAD,
     SVI_COMMAND_PRUNE,
     SVI_COMMAND_COLUMNS,
+    SVI_COMMAND_TUNE,
     SVI_COMMAND_COUNT
 };
 
@@ -33,6 +34,7 @@ struct svi_command {
     bool yes;                            /* of reset: true was given */
     struct svi_item checkpoint, without; /* of load: which, and the source that is left out */
     bool relearn;                        /* of load: true was given */
+    bool loo;                            /* of model: likewise */
     bool has_set;
     struct svi_item set;   /* of config: its value, whatever it is */
     bool before;           /* of config: recorded when fewer settings could change; not in the bytes */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "wire/pack.h"
+#include "wire/tuning.h"
 
 #define PROTOCOL    1 /* key `v` */
 #define COMMON_KEYS 5 /* v, stream, epoch, seq, ts */
@@ -126,8 +127,14 @@ static void put_common(struct svi_pack *p, const struct svi_event *e, int furthe
 }
 
 static void put_model_event(struct svi_pack *p, const struct svi_event *e) {
-    put_common(p, e, model_keys(e->as.model.model));
+    const svs_tuning *tuning = e->as.model.tuning;
+    put_common(p, e, model_keys(e->as.model.model) + (tuning != NULL));
     put_model(p, e->as.model.model, e->as.model.quality, e->as.model.quality_count);
+    if (!tuning)
+        return;
+    svi_pack_key(p, "loo");
+    svi_pack_map(p, SVI_TUNING_KEYS);
+    svi_put_tuning(p, tuning);
 }
 
 int svi_score_keys(const struct svi_event *e) {

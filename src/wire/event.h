@@ -80,6 +80,7 @@ struct svi_event {
             const svs_model *model;
             const struct svi_figure *quality;
             int quality_count;
+            const svs_tuning *tuning; /* NULL: key `loo` absent */
         } model;
         struct {
             svs_value id;   /* SVS_NONE: sent as nil */

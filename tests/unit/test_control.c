@@ -3,6 +3,7 @@
 
 #include "state/recovery.h"
 #include "svmstream/svmstream.h"
+#include "wire/tuning.h"
 
 static bool ok(const json_t *reply) {
     return json_is_true(json_object_get(reply, "ok"));
@@ -222,6 +223,84 @@ static void test_score(void **unused) {
 }
 
 /* Settings that may change while the model lives: all of a request or none. */
+/* Leaving out each sample: figures of both tasks, nothing changed by asking, and why it cannot be. */
+static void test_tune(void **unused) {
+    (void)unused;
+    struct speaker f;
+    char before[SVI_HASH_TEXT], after[SVI_HASH_TEXT];
+    const char *regress[] = {"task", "regress", "C", "3", NULL};
+    const char *none[] = {"method", "none", NULL}, *no_window[] = {"window", "0", NULL};
+    svs_error err = {0};
+    speaker_open(&f, NULL);
+    refused(&f, "{'op': 'tune'}", SVS_UNAVAILABLE, "nothing is learned");
+    learn_some(&f, 60);
+    assert_int_equal(svi_engine_hash(f.e, before, &err), SVS_OK);
+    json_t *reply = ask(&f, "{'op': 'tune'}"), *table = json_object_get(reply, "table");
+    assert_true(ok(reply));
+    assert_int_equal(json_object_size(reply), 1 + SVI_TUNING_KEYS);
+    assert_int_equal(number(reply, "samples"), 60);
+    assert_int_equal(number(reply, "alone"), 0);
+    assert_int_equal(json_array_size(table), 11);
+    assert_true(number(reply, "C") == 1);
+    for (int g = 0; g < 11; g++) {
+        const json_t *row = json_array_get(table, (size_t)g);
+        assert_true(number(row, "C") == pow(4, g - 5));
+        assert_true(number(row, "wrong") >= 0 && number(row, "wrong") <= 1 && number(row, "squared") > 0);
+        assert_true(number(row, "gain") <= number(reply, "gain") && number(row, "noise") >= 0);
+        assert_null(json_object_get(row, "rmse"));
+    }
+    json_decref(reply);
+    assert_int_equal(svi_engine_hash(f.e, after, &err), SVS_OK);
+    assert_string_equal(before, after);
+    svs_tuning t;
+    assert_int_equal(svi_engine_tune(f.e, 1000, &t, &err), SVS_LIMIT);
+    assert_non_null(strstr(err.text, "smaller window"));
+    speaker_close(&f);
+
+    speaker_open(&f, regress);
+    learn_some(&f, 60);
+    reply = ask(&f, "{'op': 'tune'}");
+    table = json_object_get(reply, "table");
+    assert_int_equal(json_array_size(table), 12);
+    const json_t *row = json_array_get(table, 6);
+    assert_true(number(reply, "C") == 3 && number(row, "C") == 3 && number(row, "gain") == 0);
+    assert_true(fabs(number(row, "rmse") * number(row, "rmse") - number(row, "squared")) < 1e-12);
+    assert_null(json_object_get(row, "wrong"));
+    json_decref(reply);
+    speaker_close(&f);
+
+    speaker_open(&f, none);
+    refused(&f, "{'op': 'tune'}", SVS_UNAVAILABLE, "method none");
+    speaker_close(&f);
+    speaker_open(&f, no_window);
+    learn_some(&f, 60);
+    refused(&f, "{'op': 'tune'}", SVS_UNAVAILABLE, "window 0");
+    speaker_close(&f);
+}
+
+/* A model has it when it is asked for, and else the bytes that are published. */
+static void test_model_with_leave_one_out(void **unused) {
+    (void)unused;
+    struct speaker f;
+    speaker_open(&f, NULL);
+    learn_some(&f, 1);
+    json_t *reply = ask(&f, "{'op': 'model', 'loo': true}");
+    assert_true(ok(reply)); /* one sample: nothing is said */
+    assert_null(json_object_get(json_object_get(reply, "model"), "loo"));
+    json_decref(reply);
+    learn_some(&f, 40);
+    reply = ask(&f, "{'op': 'model'}");
+    assert_null(json_object_get(json_object_get(reply, "model"), "loo"));
+    json_decref(reply);
+    reply = ask(&f, "{'op': 'model', 'loo': true}");
+    json_t *tuned = ask(&f, "{'op': 'tune'}");
+    json_object_del(tuned, "ok");
+    assert_true(json_equal(json_object_get(json_object_get(reply, "model"), "loo"), tuned));
+    json_decref(tuned);
+    json_decref(reply);
+    speaker_close(&f);
+}
+
 static void test_config_is_set(void **unused) {
     (void)unused;
     struct speaker f;
@@ -300,6 +379,8 @@ int main(void) {
         cmocka_unit_test(test_integers_above_the_range),
         cmocka_unit_test(test_reset_and_stop),
         cmocka_unit_test(test_score),
+        cmocka_unit_test(test_tune),
+        cmocka_unit_test(test_model_with_leave_one_out),
         cmocka_unit_test(test_config_is_set),
         cmocka_unit_test(test_what_cannot_be_done),
         cmocka_unit_test(test_malformed_requests),

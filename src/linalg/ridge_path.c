@@ -1,0 +1,60 @@
+#include "linalg/ridge_path.h"
+
+#include <cblas.h>
+#include <math.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "linalg/cholesky.h"
+#include "linalg/eigen.h"
+
+svs_code svi_ridge_path_init(struct svi_ridge_path *p, int n, svs_error *err) {
+    const size_t size = (size_t)n * (size_t)n;
+    *p = (struct svi_ridge_path){.n = n,
+                                 .factor = svi_alloc_array(size, sizeof(double)),
+                                 .turn = svi_alloc_array(size, sizeof(double)),
+                                 .values = svi_alloc_array((size_t)n, sizeof(double))};
+    return p->factor && p->turn && p->values ? SVS_OK : svi_fail_memory(err, "a decomposition");
+}
+
+void svi_ridge_path_clear(struct svi_ridge_path *p) {
+    svi_free(p->factor);
+    svi_free(p->turn);
+    svi_free(p->values);
+    *p = (struct svi_ridge_path){0};
+}
+
+svs_code svi_ridge_path_decompose(struct svi_ridge_path *p, const double *ridge, double middle,
+                                  svs_error *err) {
+    const int n = p->n;
+    double *root = svi_alloc_array((size_t)n * (size_t)n, sizeof *root); /* F^-1 of the root of R */
+    if (!root)
+        return svi_fail_memory(err, "a decomposition");
+    p->middle = middle;
+    for (int j = 0; j < n; j++) {
+        p->factor[(size_t)j * (size_t)(n + 1)] += middle * ridge[j];
+        root[(size_t)j * (size_t)(n + 1)] = sqrt(ridge[j]);
+    }
+    const bool good = svi_factor_spd(p->factor, n);
+    if (good) {
+        cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, n, n, 1, p->factor, n,
+                    root, n);
+        cblas_dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, n, n, 1, root, n, 0, p->turn, n);
+    }
+    svi_free(root);
+    if (!good)
+        return svi_fail(err, SVS_NUMERIC, "the samples differ too much in size to be computed with together");
+    return svi_eigen_symmetric(p->turn, n, p->values, err);
+}
+
+void svi_ridge_path_turn(const struct svi_ridge_path *p, double *v, int m, double *q) {
+    const int n = p->n;
+    cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, m, n, 1, p->factor, n, v, n);
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, n, 1, v, n, p->turn, n, 0, q, n);
+}
+
+/* u lies between 0 and 1/m, but for rounding. */
+void svi_ridge_path_shrink(const struct svi_ridge_path *p, double a, double *shrink) {
+    for (int j = 0; j < p->n; j++)
+        shrink[j] = 1 / (1 + (a - p->middle) * fmin(fmax(p->values[j], 0), 1 / p->middle));
+}
