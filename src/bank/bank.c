@@ -31,6 +31,11 @@
 #define EXPERT_ETA     2.0
 #define ALPHA          0.01
 #define RIDGE          1.0
+#define RIDGE_REGRESS  0.1
+#define FADING         0.99
+#define TARGETS_FEW    16 /* of a regression: the stacks begin after them */
+#define MSE_KEEP       0.999
+#define LOSS_UNIT      9 /* mean squared errors that are a loss of 1 */
 #define ROWS_MAX       65536
 #define ERROR_MOST     1e6 /* of a squared error, in units of the targets spread */
 #define PROBA_LEAST    1e-6
@@ -43,8 +48,9 @@
 #define RECENT         0.005 /* weight of the newest loss */
 #define WINDOW_ALL     3     /* of the windows: ALSVM over all */
 
-static const struct svi_window_kind bank_windows[] = {
-    {50, SVS_ALSVM}, {200, SVS_ALSVM}, {1000, SVS_ALSVM}, {0, SVS_ALSVM}, {0, SVS_FALSVM}};
+static const struct svi_window_kind bank_windows[] = {{50, SVS_ALSVM, 1},     {200, SVS_ALSVM, 1},
+                                                      {1000, SVS_ALSVM, 1},   {0, SVS_ALSVM, 1},
+                                                      {0, SVS_ALSVM, FADING}, {0, SVS_FALSVM, 1}};
 
 /* The first-order members: the first of them in the table, and how many of its heads. */
 static const struct bank_block {
@@ -85,7 +91,7 @@ struct svi_bank {
     double recent[SVI_MEMBERS]; /* losses, lately */
     uint32_t on;                /* members that run, as bits */
     int64_t targets;            /* of a regression: how many, and what is known of them */
-    double mean, spread, largest, center, unit, last;
+    double mean, spread, largest, center, unit, last, error;
 
     /* of the row at hand */
     int rows, class_count;
@@ -98,14 +104,14 @@ struct svi_bank {
 };
 
 static int bank_window_count(const struct svi_bank_options *o) {
-    return o->host.task == SVS_REGRESS ? 4 : 5; /* FALSVM has classes only */
+    return o->host.task == SVS_REGRESS ? 5 : 6; /* FALSVM has classes only */
 }
 
 static struct svi_stacks_options bank_stacks(const struct svi_bank_options *o) {
     return (struct svi_stacks_options){.members = SVI_MEMBERS,
                                        .count = STACKS,
                                        .windows = {0, 1000, 200},
-                                       .ridge = RIDGE,
+                                       .ridge = o->host.task == SVS_REGRESS ? RIDGE_REGRESS : RIDGE,
                                        .rows_max = ROWS_MAX,
                                        .isa = o->host.isa};
 }
@@ -262,7 +268,7 @@ void svi_bank_reset(svi_bank *b) {
     svi_share_init(&b->experts, EXPERTS, EXPERT_ETA, ALPHA);
     memset(b->recent, 0, sizeof b->recent);
     b->targets = 0;
-    b->mean = b->spread = b->largest = b->center = b->last = 0;
+    b->mean = b->spread = b->largest = b->center = b->last = b->error = 0;
     b->unit = 1;
     for (int i = 0; i < EXPERTS && !b->regress; i++)
         svi_calibrator_reset(b->calibrator[i]);
@@ -460,14 +466,28 @@ static void bank_combine(svi_bank *b) {
             b->final[k] = log(fmax(b->mixed[k], PROBA_LEAST));
 }
 
+/* Of a regression: the stacks and the member that is best lately, by their shares. */
+static void bank_combine_values(svi_bank *b) {
+    int best = SVI_MEMBER_HOST;
+    for (int m = 0; m < SVI_MEMBERS; m++)
+        if (bank_runs(b, m) && b->recent[m] < b->recent[best])
+            best = m;
+    bank_said(b, 0)[0] = b->inputs[best];
+    for (int i = 0; i < STACKS; i++)
+        svi_stacks_score(b->stacks, i, b->inputs, 1, bank_said(b, 1 + i));
+    double sum = 0;
+    for (int i = 0; i < EXPERTS; i++)
+        sum += b->experts.w[i] * bank_said(b, i)[0];
+    b->final[0] = b->targets < TARGETS_FEW ? b->last : b->center + b->unit * sum;
+}
+
 void svi_bank_score(svi_bank *b, const double *x, const double *host, int rows, int class_count,
                     struct svi_bank_scored *out) {
     b->rows = rows;
     b->class_count = class_count;
     bank_ask(b, x, host);
     if (b->regress) {
-        svi_stacks_score(b->stacks, 1, b->inputs, 1, b->final);
-        b->final[0] = b->center + b->unit * b->final[0];
+        bank_combine_values(b);
     } else if (class_count > 1)
         bank_combine(b);
     else
@@ -493,8 +513,18 @@ static svs_code bank_learn_target(svi_bank *b, const struct svi_held_sample *hel
         loss[m] = fmin(e * e, ERROR_MOST);
     }
     bank_remember(b, loss);
+    svs_code code = SVS_OK;
     b->turn[0] = bank_bounded((held->target - b->center) / b->unit, INPUT_MOST);
-    svs_code code = svi_stacks_learn(b->stacks, b->inputs, b->turn, 1, held->weight, held->number, err);
+    if (b->targets >= TARGETS_FEW) {
+        const double own = (b->final[0] - b->center) / b->unit - b->turn[0];
+        for (int i = 0; i < EXPERTS; i++) {
+            const double e = bank_said(b, i)[0] - b->turn[0];
+            loss[i] = b->error > 0 ? fmin(1, e * e / (LOSS_UNIT * b->error)) : 0;
+        }
+        svi_share_learn(&b->experts, loss);
+        b->error += (1 - MSE_KEEP) * (bank_bounded(own * own, INPUT_MOST) - b->error);
+        code = svi_stacks_learn(b->stacks, b->inputs, b->turn, 1, held->weight, held->number, err);
+    }
     bank_see_target(b, held->target);
     return code;
 }

@@ -7,6 +7,7 @@ const struct svi_member_kind svi_member_table[SVI_MEMBERS] = {
     [SVI_MEMBER_WINDOW_200] = {"alsvm-200", 200, true},
     [SVI_MEMBER_WINDOW_1000] = {"alsvm-1000", 1000, true},
     [SVI_MEMBER_WINDOW_ALL] = {"alsvm-all", 0, true},
+    [SVI_MEMBER_FADING] = {"alsvm-fading", 0, true},
     [SVI_MEMBER_FALSVM] = {"falsvm-all", 0, true},
     [SVI_MEMBER_PA] = {"pa-1", -1, true},
     [SVI_MEMBER_PA_SLOW] = {"pa-0.01", -1, true},

@@ -13,6 +13,7 @@ enum svi_member {
     SVI_MEMBER_WINDOW_200,
     SVI_MEMBER_WINDOW_1000,
     SVI_MEMBER_WINDOW_ALL,
+    SVI_MEMBER_FADING, /* ALSVM over all, forget 0.99: recursive least squares */
     SVI_MEMBER_FALSVM,
     SVI_MEMBER_PA, /* passive-aggressive, C = 1 and .01; a regression: NLMS, step 1 and .1 */
     SVI_MEMBER_PA_SLOW,

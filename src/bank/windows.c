@@ -8,6 +8,7 @@ static svs_options windows_options(const svs_options *host, const struct svi_win
     svs_options o = *host;
     o.window = kind->window;
     o.rule = kind->rule;
+    o.forget = kind->forget;
     o.labels_ttl = 0;
     return o;
 }

@@ -13,6 +13,7 @@
 struct svi_window_kind {
     int64_t window; /* samples; 0 = all */
     svs_rule rule;
+    double forget; /* as svs_options has it */
 };
 
 struct svi_windows {
