@@ -33,10 +33,14 @@ uint32_t svi_members_choose(svs_task task, int d, int classes, double budget) {
     (void)budget;
     if (!getenv("NONEAR"))
         on |= SVI_MEMBER_BIT(SVI_MEMBER_NEAREST) | SVI_MEMBER_BIT(SVI_MEMBER_NEAREST_5);
+    if (task == SVS_CLASSIFY && !getenv("FADE"))
+        on &= ~SVI_MEMBER_BIT(SVI_MEMBER_FADING);
     if (task == SVS_REGRESS)
         on |= SVI_MEMBER_BIT(SVI_MEMBER_LAST);
     on |= SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_ADAGRAD) | SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_PA_SLOW) |
           SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_PA);
+    if (task == SVS_CLASSIFY && !getenv("FADE"))
+        on &= ~SVI_MEMBER_BIT(SVI_MEMBER_FADING);
     if (task == SVS_REGRESS)
         on &= ~(SVI_MEMBER_BIT(SVI_MEMBER_FALSVM) | SVI_MEMBER_BIT(SVI_MEMBER_ADAGRAD) |
                 SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_PA_SLOW) | SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_PA));
