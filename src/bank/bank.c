@@ -14,6 +14,7 @@
 #include "bank/fourier_ridge.h"
 #include "bank/neighbours.h"
 #include "bank/share.h"
+#include "bank/slope.h"
 #include "bank/stack.h"
 #include "bank/standardiser.h"
 #include "bank/windows.h"
@@ -21,7 +22,6 @@
 #include "base/fail.h"
 #include "learner/owned_model.h"
 #include "learner/probability.h"
-#include "stats/calibrator.h"
 
 #define EXPERTS        4 /* the share, and three stacks */
 #define STACKS         3
@@ -60,15 +60,17 @@ static const struct bank_block {
     {SVI_MEMBER_PA,
      {.kind = SVI_BLOCK_RAW,
       .head_count = 3,
-      .head = {{SVI_STEP_PA, 1, 0}, {SVI_STEP_PA, 0.01F, 0}, {SVI_STEP_ADAGRAD, 0.3F, 0}}},
+      .head = {{SVI_STEP_PA, 1, 0, 0}, {SVI_STEP_PA, 0.01F, 0, 0}, {SVI_STEP_ADAGRAD, 0.3F, 0, 0.999F}}},
      {.kind = SVI_BLOCK_RAW, .head_count = 2, .head = {{SVI_STEP_NLMS, 1, 0}, {SVI_STEP_NLMS, 0.1F, 0}}}},
     {SVI_MEMBER_PRODUCTS,
-     {.kind = SVI_BLOCK_PRODUCTS, .head_count = 1, .head = {{SVI_STEP_ADAGRAD, 0.3F, 0}}},
+     {.kind = SVI_BLOCK_PRODUCTS,
+      .head_count = 2,
+      .head = {{SVI_STEP_ADAGRAD, 0.3F, 0, 0}, {SVI_STEP_ADAGRAD, 0.03F, 0, 0}}},
      {.kind = SVI_BLOCK_PRODUCTS, .head_count = 1, .head = {{SVI_STEP_NLMS, 0.1F, 0}}}},
     {SVI_MEMBER_FOURIER_ADAGRAD,
      {.kind = SVI_BLOCK_FOURIER,
       .head_count = 3,
-      .head = {{SVI_STEP_ADAGRAD, 0.3F, 0}, {SVI_STEP_PA, 0.01F, 0}, {SVI_STEP_PA, 1, 208}}},
+      .head = {{SVI_STEP_ADAGRAD, 0.3F, 0, 0}, {SVI_STEP_PA, 0.01F, 0, 0}, {SVI_STEP_PA, 0.001F, 0, 0}}},
      {.kind = SVI_BLOCK_FOURIER, .head_count = 1, .head = {{SVI_STEP_NLMS, 0.1F, 0}}}},
 };
 
@@ -87,7 +89,7 @@ struct svi_bank {
     bool expanded; /* there is one */
     svi_stacks *stacks;
     struct svi_share votes, experts;
-    svi_calibrator *calibrator[EXPERTS];
+    struct svi_slope slope[EXPERTS];
     double recent[SVI_MEMBERS]; /* losses, lately */
     uint32_t on;                /* members that run, as bits */
     int64_t targets;            /* of a regression: how many, and what is known of them */
@@ -194,9 +196,6 @@ static bool bank_build(svi_bank *b, int d, svs_error *err) {
             svi_fail_memory(err, "a bank of learners");
             return false;
         }
-    for (int i = 0; i < EXPERTS && !b->regress; i++)
-        if (!(b->calibrator[i] = svi_calibrator_new(b->o.host.max_classes, err)))
-            return false;
     b->plain = svi_alloc_array((size_t)b->o.host.max_features, sizeof *b->plain);
     b->z = svi_alloc_array(bank_padded(b->o.host.max_features), sizeof *b->z);
     if (!b->plain || !b->z) {
@@ -238,8 +237,6 @@ void svi_bank_free(svi_bank **pb) {
     void *const parts[] = {b->scores, b->inputs, b->said, b->proba, b->final, b->mixed, b->turn};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         svi_free(parts[i]);
-    for (int i = 0; i < EXPERTS; i++)
-        svi_calibrator_free(&b->calibrator[i]);
     svi_windows_clear(&b->windows);
     svi_standardiser_clear(&b->standard);
     svi_neighbours_clear(&b->near);
@@ -270,8 +267,8 @@ void svi_bank_reset(svi_bank *b) {
     b->targets = 0;
     b->mean = b->spread = b->largest = b->center = b->last = b->error = 0;
     b->unit = 1;
-    for (int i = 0; i < EXPERTS && !b->regress; i++)
-        svi_calibrator_reset(b->calibrator[i]);
+    for (int i = 0; i < EXPERTS; i++)
+        svi_slope_init(&b->slope[i]);
 }
 
 svs_code svi_bank_grow(svi_bank *b, int d, svs_error *err) {
@@ -453,9 +450,8 @@ static void bank_combine(svi_bank *b) {
         svi_stacks_score(b->stacks, i, b->inputs, b->rows, bank_said(b, 1 + i));
     memset(b->mixed, 0, (size_t)classes * sizeof *b->mixed);
     for (int i = 0; i < EXPERTS; i++) {
-        const svs_calibration law = svi_calibrator_law(b->calibrator[i], classes);
         double *p = bank_proba(b, i);
-        svi_probabilities(&law, bank_said(b, i), b->rows, p);
+        svi_slope_proba(&b->slope[i], bank_said(b, i), b->rows, p);
         for (int k = 0; k < classes; k++)
             b->mixed[k] += b->experts.w[i] * p[k];
     }
@@ -538,8 +534,7 @@ static svs_code bank_learn_class(svi_bank *b, const struct svi_held_sample *held
     svi_share_learn(&b->votes, loss);
     for (int i = 0; i < EXPERTS; i++) {
         loss[i] = 1 - bank_proba(b, i)[label];
-        svi_calibrator_learn(b->calibrator[i], bank_said(b, i), b->rows, b->class_count, label,
-                             bank_proba(b, i));
+        svi_slope_learn(&b->slope[i], bank_said(b, i), b->rows, bank_proba(b, i), label);
     }
     svi_share_learn(&b->experts, loss);
     for (int r = 0; r < b->rows; r++)
@@ -663,8 +658,8 @@ void svi_bank_archive(struct svi_archive *a, svi_bank *b) {
     svi_archive_finite(a, "recent", b->recent, SVI_MEMBERS);
     svi_share_archive(a, &b->votes);
     svi_share_archive(a, &b->experts);
-    for (int i = 0; i < EXPERTS && !b->regress && svi_archive_ok(a); i++)
-        svi_calibrator_archive(a, b->calibrator[i]);
+    for (int i = 0; i < EXPERTS && svi_archive_ok(a); i++)
+        svi_slope_archive(a, &b->slope[i]);
 }
 
 double svi_bank_memory(const struct svi_bank_options *o, int d, int classes) {
@@ -672,6 +667,5 @@ double svi_bank_memory(const struct svi_bank_options *o, int d, int classes) {
     const double n = o->host.task == SVS_REGRESS ? 1 : o->host.max_classes;
     return svi_windows_memory(&o->host, bank_windows, bank_window_count(o), ~0U, d, classes) +
            svi_stacks_memory(&stacks) + 8 * n * (2 * SVI_MEMBERS + 2 * EXPERTS + 3) +
-           (o->host.task == SVS_REGRESS ? 0 : EXPERTS * svi_calibrator_memory(o->host.max_classes)) +
            (double)sizeof(svi_bank);
 }

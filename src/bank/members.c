@@ -13,6 +13,7 @@ const struct svi_member_kind svi_member_table[SVI_MEMBERS] = {
     [SVI_MEMBER_PA_SLOW] = {"pa-0.01", -1, true},
     [SVI_MEMBER_ADAGRAD] = {"adagrad", -1, true},
     [SVI_MEMBER_PRODUCTS] = {"products", -1, false},
+    [SVI_MEMBER_PRODUCTS_SLOW] = {"products-slow", -1, false},
     [SVI_MEMBER_NEAREST] = {"nearest-200", 200, false},
     [SVI_MEMBER_NEAREST_5] = {"nearest-5000", 5000, false},
     [SVI_MEMBER_FOURIER_ADAGRAD] = {"fourier-adagrad", -1, false},
@@ -42,13 +43,14 @@ uint32_t svi_members_choose(svs_task task, int d, int classes, double budget) {
     if (task == SVS_CLASSIFY && !getenv("FADE"))
         on &= ~SVI_MEMBER_BIT(SVI_MEMBER_FADING);
     if (task == SVS_REGRESS)
-        on &= ~(SVI_MEMBER_BIT(SVI_MEMBER_FALSVM) | SVI_MEMBER_BIT(SVI_MEMBER_ADAGRAD) |
-                SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_PA_SLOW) | SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_PA));
+        on &= ~(SVI_MEMBER_BIT(SVI_MEMBER_FALSVM) | SVI_MEMBER_BIT(SVI_MEMBER_PRODUCTS_SLOW) |
+                SVI_MEMBER_BIT(SVI_MEMBER_ADAGRAD) | SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_PA_SLOW) |
+                SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_PA));
     if (d + 1 > 50)
         on &= ~SVI_MEMBER_BIT(SVI_MEMBER_WINDOW_50);
     if (getenv("EXACT"))
         on |= SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_EXACT);
     if (d > 60)
-        on &= ~SVI_MEMBER_BIT(SVI_MEMBER_PRODUCTS);
+        on &= ~(SVI_MEMBER_BIT(SVI_MEMBER_PRODUCTS) | SVI_MEMBER_BIT(SVI_MEMBER_PRODUCTS_SLOW));
     return on;
 }

@@ -1,0 +1,50 @@
+#include "bank/slope.h"
+
+#include <math.h>
+
+#include "learner/probability.h"
+
+#define BEGIN 2.0   /* a score is 2 p - 1 where p is near 1/2: least squares on targets of 1 and -1 */
+#define DAMP  1.0   /* curvature at the start */
+#define KEEP  0.999 /* of the curvature, a sample */
+
+void svi_slope_init(struct svi_slope *s) {
+    *s = (struct svi_slope){BEGIN, DAMP};
+}
+
+void svi_slope_proba(const struct svi_slope *s, const double *scores, int rows, double *proba) {
+    if (rows == 1) {
+        proba[1] = 1 / (1 + exp(-svi_bounded(s->a * scores[0], SVI_LOGIT_MAX)));
+        proba[0] = 1 - proba[1];
+        return;
+    }
+    for (int k = 0; k < rows; k++)
+        proba[k] = svi_bounded(s->a * scores[k], SVI_LOGIT_MAX);
+    svi_softmax(proba, rows);
+}
+
+void svi_slope_learn(struct svi_slope *s, const double *scores, int rows, const double *proba, int truth) {
+    double gradient, curvature;
+    if (rows == 1) {
+        gradient = (proba[1] - (truth == 1)) * scores[0];
+        curvature = proba[1] * proba[0] * scores[0] * scores[0];
+    } else {
+        double mean = 0, square = 0;
+        for (int k = 0; k < rows; k++) {
+            mean += proba[k] * scores[k];
+            square += proba[k] * scores[k] * scores[k];
+        }
+        gradient = mean - scores[truth];
+        curvature = fmax(0, square - mean * mean);
+    }
+    s->curvature = KEEP * s->curvature + curvature;
+    const double a = s->a - gradient / (s->curvature + 1e-9);
+    s->a = a < SVI_SLOPE_LEAST ? SVI_SLOPE_LEAST : a < SVI_SLOPE_MOST ? a : SVI_SLOPE_MOST;
+}
+
+void svi_slope_archive(struct svi_archive *a, struct svi_slope *s) {
+    svi_archive_double(a, "slope", &s->a);
+    svi_archive_double(a, "curvature", &s->curvature);
+    svi_archive_check(a, s->a >= SVI_SLOPE_LEAST && s->a <= SVI_SLOPE_MOST && s->curvature >= 0,
+                      "a slope is out of range");
+}
