@@ -139,7 +139,7 @@ static void warm_and_cold(const char *name, struct svi_snapshot at[2], const str
 static void slide(const char *name, const struct bench_set *set, int window, int came) {
     static const char *const ways[][2] = {
         {"auto", "l2"}, {"auto", "l1"}, {"alm", "l2"}, {"alm", "l1"}, {"dcd", "l1"}};
-    struct svi_snapshot at[2] = {{0}, {0}};
+    struct svi_snapshot at[2] = {0};
     svi_engine *e = open_engine(window, "auto", "l2", "1000000");
     int64_t i = 0;
     for (int k = 0; k < 2; k++) {
