@@ -13,7 +13,8 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define GRAM_BLOCK 128 /* rows of one rank-k product */
+#define CHECK_BLOCK 256 /* rows that are looked at by one product */
+#define GRAM_BLOCK  128 /* rows of one rank-k product */
 
 int64_t svs_rows_stored(const svs_rows *r) {
     int64_t sum = 0;
@@ -37,21 +38,22 @@ static svs_code sparse_rows_not_finite(int64_t row, int column, svs_error *err) 
                     (long long)row, column);
 }
 
-/* 0 x is NaN for what is not finite, so that one product with the zero vector looks at a whole row. */
+/* 0 x is NaN for what is not finite, so that one product with the zero vector looks at whole rows. */
 static svs_code sparse_rows_check_dense(const svs_rows *r, bool may_lack, svs_error *err) {
     const struct svi_kernels *k = svi_kernels_get(SVS_ISA_BEST);
-    double *zero = svi_vector(r->d);
+    double *zero = svi_vector(r->d), f[CHECK_BLOCK];
     svs_code code = zero ? SVS_OK : svi_fail_memory(err, "a row");
     if (code == SVS_OK && r->stride < r->d)
         code = svi_fail(err, SVS_INVALID, "rows of %d columns need a larger stride than %lld", r->d,
                         (long long)r->stride);
-    for (int64_t i = 0; i < r->n && code == SVS_OK; i++) {
-        const double *x = r->dense + i * r->stride;
-        double f;
-        k->rows_dot(x, 0, 1, r->d, zero, &f);
-        for (int j = 0; f != 0 && j < r->d && code == SVS_OK; j++)
-            if (!isfinite(x[j]) && !(may_lack && isnan(x[j])))
-                code = sparse_rows_not_finite(i, j, err);
+    for (int64_t first = 0; first < r->n && code == SVS_OK; first += CHECK_BLOCK) {
+        const int64_t count = r->n - first < CHECK_BLOCK ? r->n - first : CHECK_BLOCK;
+        const double *x = r->dense + first * r->stride;
+        k->rows_dot(x, (size_t)r->stride, count, r->d, zero, f);
+        for (int64_t i = 0; i < count; i++, x += r->stride)
+            for (int j = 0; f[i] != 0 && j < r->d && code == SVS_OK; j++)
+                if (!isfinite(x[j]) && !(may_lack && isnan(x[j])))
+                    code = sparse_rows_not_finite(first + i, j, err);
     }
     svi_free(zero);
     return code;

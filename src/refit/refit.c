@@ -15,10 +15,12 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/archive.h"
+#include "base/clock.h"
 #include "base/worker.h"
 #include "refit/gram_cache.h"
 #include "wire/archive_file.h"
 
+#define COLUMNS      8     /* that are standardised at once; rows are padded to them */
 #define WEIGHT_LEAST 1e-30 /* what has decayed below it counts for nothing, but a cost is above 0 */
 
 /* What one run works with. */
@@ -26,6 +28,7 @@ struct run {
     struct svi_refit *r;
     svs_rows rows;
     double *y, *cost, *alpha, *w; /* n; n; rows x n; d */
+    bool curved;                  /* r->curvature is of this run */
     struct svi_refit_result out;  /* the new model */
     double seconds;
 };
@@ -67,6 +70,7 @@ void svi_refit_settle(struct svi_refit *r) {
         for (int k = 0; r->have && j < result->d && k < result->rows; k++)
             result->W[(int64_t)k * result->d + j] = 0;
         svi_gram_cache_renew(&r->gram, j);
+        svi_kept_curvature_forget(&r->curvature);
     }
     renewed_clear(&r->renewed);
 }
@@ -74,6 +78,7 @@ void svi_refit_settle(struct svi_refit *r) {
 void svi_refit_forget(struct svi_refit *r) {
     r->have = false;
     svi_gram_cache_free(&r->gram);
+    svi_kept_curvature_forget(&r->curvature);
 }
 
 void svi_refit_free(struct svi_refit **pr) {
@@ -86,6 +91,7 @@ void svi_refit_free(struct svi_refit **pr) {
     svi_free(r->number);
     svi_free(r->alpha);
     svi_gram_cache_free(&r->gram);
+    svi_kept_curvature_free(&r->curvature);
     svi_free(r->renewed.flags);
     svi_free(r);
     *pr = NULL;
@@ -112,11 +118,18 @@ static svs_code refit_reserve(struct run *u, svs_error *err) {
 static void start_duals(struct run *u, int row) {
     const struct svi_refit *r = u->r;
     double *to = u->alpha + (int64_t)row * r->snapshot.count;
+    const double *from = r->alpha + (int64_t)row * r->held;
+    const int64_t *same = r->curvature.same;
+    if (u->curved && r->curvature.at[row].known) { /* others have another label or weight */
+        for (int64_t i = 0; i < r->snapshot.count; i++)
+            to[i] = same[i] >= 0 ? from[same[i]] : NAN;
+        return;
+    }
     for (int64_t i = 0, k = 0; i < r->snapshot.count; i++) {
         while (k < r->held && r->number[k] < r->snapshot.number[i])
             k++;
         bool known = k < r->held && r->number[k] == r->snapshot.number[i];
-        to[i] = known ? r->alpha[(int64_t)row * r->held + k] : NAN;
+        to[i] = known ? from[k] : NAN;
     }
 }
 
@@ -184,7 +197,8 @@ static svs_code solve_row(struct run *u, int row, svs_error *err) {
     o.tol = r->how.tol;
     o.progress = refit_go_on;
     o.user = r;
-    svs_code code = svs_solve(&p, &o, &start, &solved, err);
+    svs_code code = u->curved ? svi_curvature_solve(&r->curvature.at[row], &p, &o, &start, &solved, err)
+                              : svs_solve(&p, &o, &start, &solved, err);
     if (code != SVS_OK)
         return code;
     u->seconds += solved.seconds;
@@ -214,14 +228,56 @@ static svs_code refit_take_over(struct run *u, svs_error *err) {
     void *const replaced[] = {r->number, r->alpha, r->result.W, r->result.b};
     for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++)
         svi_free(replaced[i]);
+    if (u->curved)
+        svi_kept_curvature_take(&r->curvature, &r->snapshot);
+    else
+        svi_kept_curvature_forget(&r->curvature);
+    r->curvature_C = r->C;
     r->number = number;
-    r->held = r->snapshot.count;
+    r->held = (int64_t)n;
     r->alpha = u->alpha;
     r->result = u->out;
     r->result.milliseconds = 1e3 * u->seconds;
     r->have = true;
     u->alpha = u->out.W = u->out.b = NULL;
     return SVS_OK;
+}
+
+/* Only the squared hinge has a curvature that is as good in the next window. */
+static svs_code refit_recall_curvature(struct run *u, svs_error *err) {
+    struct svi_refit *r = u->r;
+    const struct svi_snapshot *s = &r->snapshot;
+    const double start = svi_monotonic();
+    const bool newton = r->how.solver == SVS_SOLVER_AUTO || r->how.solver == SVS_SOLVER_NEWTON;
+    u->curved =
+        newton && r->how.p == 2 && svi_kept_curvature_fits(s->d, u->out.rows, (double)s->count, s->stride);
+    if (!u->curved)
+        return SVS_OK;
+    const bool have =
+        r->have && r->curvature_C == r->C && r->result.d == s->d && r->result.class_count == s->class_count;
+    svs_code code = svi_kept_curvature_slide(&r->curvature, s, u->out.rows, have, err);
+    u->seconds += svi_monotonic() - start;
+    return code;
+}
+
+/* Blocks of COLUMNS, the padding of the rows included, which stays 0. */
+static svs_code refit_standardise(const struct svi_snapshot *s, svs_error *err) {
+    double *mean = svi_alloc_array((size_t)s->stride, sizeof *mean);
+    double *inverse = svi_alloc_array((size_t)s->stride, sizeof *inverse);
+    if (mean && inverse) {
+        memcpy(mean, s->mean, (size_t)s->d * sizeof *mean);
+        memcpy(inverse, s->inverse, (size_t)s->d * sizeof *inverse);
+    }
+    for (int64_t i = 0; mean && inverse && i < s->count; i++)
+        for (int j = 0; j < s->stride; j += COLUMNS) {
+            double *restrict x = s->rows + i * s->stride + j;
+            for (int k = 0; k < COLUMNS; k++)
+                x[k] = (x[k] - mean[j + k]) * inverse[j + k];
+        }
+    const bool made = mean && inverse;
+    svi_free(mean);
+    svi_free(inverse);
+    return made ? SVS_OK : svi_fail_memory(err, "a refit");
 }
 
 static svs_code refit_run(struct run *u, svs_error *err) {
@@ -235,17 +291,21 @@ static svs_code refit_run(struct run *u, svs_error *err) {
     svs_code code = refit_reserve(u, err);
     if (code != SVS_OK)
         return code;
-    for (int64_t i = 0; i < s->count; i++)
-        for (int j = 0; j < s->d; j++) {
-            double *x = &s->rows[i * s->stride + j];
-            *x = (*x - s->mean[j]) * s->inverse[j];
-        }
+    code = refit_standardise(s, err);
+    if (code != SVS_OK)
+        return code;
     u->rows = (svs_rows){.n = s->count, .d = s->d, .dense = s->rows, .stride = s->stride, .padded = true};
     if (r->how.solver == SVS_SOLVER_ALM)
         code = svi_gram_cache_update(&r->gram, s, &u->seconds, err);
+    if (code == SVS_OK)
+        code = refit_recall_curvature(u, err);
     for (int row = 0; row < u->out.rows && code == SVS_OK; row++)
         code = solve_row(u, row, err);
-    return code == SVS_OK ? refit_take_over(u, err) : code;
+    if (code == SVS_OK)
+        code = refit_take_over(u, err);
+    if (code != SVS_OK)
+        svi_kept_curvature_forget(&r->curvature);
+    return code;
 }
 
 void svi_refit_run(struct svi_refit *r) {
@@ -333,6 +393,9 @@ double svi_refit_memory(const struct svi_settings *s, int d, int classes) {
         return 0;
     double solver = n * 8 * 18 + 3 * 8 * dim * dim; /* the vectors of `newton`, which has the most */
     double gram = s->refit == SVS_SOLVER_ALM ? svi_gram_cache_memory(n, d) : 0;
+    if (svi_kept_curvature_fits(d, refit_rows_of(classes), n,
+                                (d + 7) / 8 * 8)) /* whatever loss it has later */
+        gram += svi_kept_curvature_memory(n, d, refit_rows_of(classes));
     return sizeof(struct svi_refit) + svi_snapshot_memory(n, d) + n * (8 + 8 + 8 + 2 * 8 * rows) +
            3 * 8 * rows * dim + solver + gram;
 }

@@ -1,10 +1,11 @@
 /* refit.h: a batch solution of the window, next to the online model: the job, without threads or clock.
  *
  * A job is a snapshot of the window (learner/snapshot.h) and all that is kept from one refit to the next: the
- * model, the dual variables of each sample held (a new sample's are made from its hinge residual), and for
- * `alm` the Gram matrix, which is brought up to date by the rows that left and came. The problem is the
- * online model's with another loss: the same C, the bias a penalised 1, features standardised or not as the
- * learner does. One problem for two classes, one against the rest for each of three or more.
+ * model, the dual variables of each sample held (a new sample's are made from its hinge residual), for `alm`
+ * the Gram matrix, which is brought up to date by the rows that left and came, and for `newton` with loss l2
+ * the curvature, likewise. The problem is the online model's with another loss: the same C, the bias a
+ * penalised 1, features standardised or not as the learner does. One problem for two classes, one against the
+ * rest for each of three or more.
  *
  * Whichever thread has the job owns all of it: the engine until svi_engine_refit_take, a worker from then
  * until svi_engine_refit_give. */
@@ -15,6 +16,7 @@
 
 #include "config/settings.h"
 #include "learner/snapshot.h"
+#include "refit/kept_curvature.h"
 #include "svmstream/solver.h"
 #include "wire/event.h"
 
@@ -60,6 +62,8 @@ struct svi_refit {
     double *alpha;   /* rows x held */
     int64_t held;
     struct svi_gram_cache *gram;
+    struct svi_kept_curvature curvature;
+    double curvature_C; /* of what is known there */
 };
 
 /* refit, refit.loss and refit.tol, which were checked. */

@@ -22,6 +22,12 @@ double svi_objective(const struct svi_work *w, const double *v);
 void svi_certify(const struct svi_work *w, const double *v, const double *alpha, double *room,
                  struct svi_certificate *out);
 
+/* The same for the multipliers that belong to v, which it leaves in alpha, and their u = sum y alpha (x,
+ * bias_value), in one pass over the rows. Hinge with p = 2, R = L2, and no free bias, where v - u is the
+ * gradient of the objective and half its square the gap. */
+void svi_certify_primal(const struct svi_work *w, const double *v, double *alpha, double *u,
+                        struct svi_certificate *out);
+
 static inline size_t svi_certify_room(const struct svi_work *w) {
     return (size_t)svi_padded(w->dim) + (size_t)w->n;
 }
@@ -33,7 +39,8 @@ void svi_balance(const struct svi_work *w, double *alpha);
 static inline double svi_boxed(const struct svi_work *w, int64_t i, double alpha) {
     if (w->problem->loss == SVS_SQUARED)
         return alpha;
-    return fmin(fmax(alpha, 0), w->problem->p == 1 ? w->cost[i] : DBL_MAX);
+    const double most = w->problem->p == 1 ? w->cost[i] : DBL_MAX;
+    return !(alpha > 0) ? 0 : alpha > most ? most : alpha;
 }
 
 #endif

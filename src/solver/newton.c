@@ -21,6 +21,7 @@
 #include "linalg/cholesky.h"
 #include "solver/certificate.h"
 #include "solver/loss.h"
+#include "solver/newton_primal.h"
 
 #define BLOCK  256
 #define STEPS  40 /* of one round at most */
@@ -33,9 +34,8 @@
 #define SAMPLE_STEPS 12   /* on a sample of the rows: its optimum is not the one that is sought */
 #define DEFAULT_MAX  2000 /* steps */
 
-#define DIRECT_MAX 1500 /* coordinates up to which a factor is made */
-#define JITTER     1e-14
-#define CG_MAX     250
+#define JITTER 1e-14
+#define CG_MAX 250
 /* Residual of a direction, relative: steps near the end need no better, the gap is what counts. */
 #define CG_ENOUGH 0.01
 
@@ -62,11 +62,10 @@ struct newton {
     double *u, *g, *step;  /* padded: sum y a x; gradient; direction */
     double objective, gap; /* at v */
 
-    double *gram, *factor; /* dim x dim: sum of weight x x', and the system; NULL when D is large */
-    double *weight;        /* n: each row's weight in `gram` */
-    double *change;        /* n: what is to be added to it */
-    int64_t *index;        /* n: rows of `change` */
-    double *cg[3];         /* padded, when D is large: residual, direction, product */
+    struct svi_curvature *curvature, mine; /* of the band: the caller's or mine; NULL when D is large */
+    double *factor;                        /* dim x dim: the system */
+    double *cg[3];                         /* padded, when D is large: residual, direction, product */
+    double *scaled;                        /* n, likewise: scores times h */
 
     double *repaired; /* for a certificate; NULL unless the bias is free */
     double *best_v, *best_a, best_gap;
@@ -194,33 +193,11 @@ static double newton_unit(const struct newton *s) {
 }
 /* ---- the direction */
 
-/* Brings the Gram matrix of the band up to date: by the rows that changed, or from scratch when these are
- * many. */
-static svs_code newton_update_gram(struct newton *s, svs_error *err) {
-    const struct svi_work *w = s->w;
-    int64_t changed = 0, members = 0, count = 0;
-    for (int64_t i = 0; i < s->sample.n; i++) {
-        changed += s->h[i] != s->weight[i];
-        members += s->h[i] != 0;
-    }
-    const bool fresh = changed >= members;
-    if (fresh)
-        memset(s->gram, 0, (size_t)w->dim * (size_t)w->dim * sizeof *s->gram);
-    for (int64_t i = 0; i < s->sample.n; i++) {
-        double change = fresh ? s->h[i] : s->h[i] - s->weight[i];
-        s->weight[i] = s->h[i];
-        s->index[count] = i;
-        s->change[count] = change;
-        count += change != 0;
-    }
-    return svi_rows_gram(&s->sample.rows, s->index, count, s->change, w->bias_value, s->gram, err);
-}
-
 static bool newton_solve_direct(struct newton *s, double jitter) {
     const int n = s->w->dim;
     const double unit = newton_unit(s);
     for (size_t k = 0; k < (size_t)n * (size_t)n; k++)
-        s->factor[k] = unit * s->gram[k];
+        s->factor[k] = unit * s->curvature->gram[k];
     for (int j = 0; j < n; j++)
         s->step[j] = -s->g[j];
     if (!svi_factor_ridge(s->factor, n, &(struct svi_diagonal){1, s->w->penalised, 1e-10, jitter}))
@@ -233,12 +210,12 @@ static bool newton_solve_direct(struct newton *s, double jitter) {
 static void newton_product(const struct newton *s, const double *in, double *out) {
     const struct svi_work *w = s->w;
     const double unit = newton_unit(s);
-    newton_scores(s, in, s->change);
+    newton_scores(s, in, s->scaled);
     for (int64_t i = 0; i < s->sample.n; i++)
-        s->change[i] *= unit * s->h[i];
+        s->scaled[i] *= unit * s->h[i];
     for (int j = 0; j < w->dim; j++)
         out[j] = (newton_ridge(w, j) > 0 ? 1 : 1e-10) * in[j];
-    svi_rows_add(w->kernels, &s->sample.rows, 0, s->sample.n, s->change, out, w->bias_value);
+    svi_rows_add(w->kernels, &s->sample.rows, 0, s->sample.n, s->scaled, out, w->bias_value);
 }
 
 /* Conjugate gradients: one product is one pass over the band. */
@@ -258,11 +235,11 @@ static void newton_solve_cg(struct newton *s) {
 /* step = -H^-1 g, exactly or nearly. */
 static svs_code newton_direction(struct newton *s, svs_error *err) {
     newton_curvature(s);
-    if (!s->gram) {
+    if (!s->curvature) {
         newton_solve_cg(s);
         return SVS_OK;
     }
-    svs_code code = newton_update_gram(s, err);
+    svs_code code = svi_curvature_update(s->curvature, &s->sample.rows, s->w->bias_value, s->h, err);
     if (code != SVS_OK)
         return code;
     for (double jitter = JITTER; jitter < 1e-3; jitter *= 100)
@@ -362,17 +339,20 @@ static svs_code newton_reserve(struct newton *s, svs_error *err) {
     const size_t n = (size_t)s->sample.n, dim = (size_t)s->w->dim;
     const size_t padded = (size_t)svi_padded(s->w->dim);
     struct svi_pool *pool = &s->pool;
-    SVI_POOL_DOUBLES(pool, n, &s->y, &s->cost, &s->alpha, &s->f, &s->df, &s->a, &s->h, &s->best_a,
-                     &s->change);
+    SVI_POOL_DOUBLES(pool, n, &s->y, &s->cost, &s->alpha, &s->f, &s->df, &s->a, &s->h, &s->best_a);
     SVI_POOL_DOUBLES(pool, padded, &s->u, &s->g, &s->step, &s->best_v);
     if (s->w->problem->bias == SVS_BIAS_FREE)
         s->repaired = svi_pool_doubles(pool, n + padded);
-    if (dim > DIRECT_MAX) {
+    if (dim > SVI_CURVATURE_DIM) {
+        s->scaled = svi_pool_doubles(pool, n);
         SVI_POOL_DOUBLES(pool, padded, &s->cg[0], &s->cg[1], &s->cg[2]);
     } else {
-        s->weight = svi_pool_doubles(pool, n);
-        s->index = svi_pool_take(pool, n, sizeof *s->index);
-        SVI_POOL_DOUBLES(pool, dim * dim, &s->gram, &s->factor);
+        s->curvature = s->sample.step == 1 && s->w->curvature ? s->w->curvature : &s->mine;
+        if (s->curvature == &s->mine) {
+            s->mine.weight = svi_pool_doubles(pool, n);
+            s->mine.gram = svi_pool_doubles(pool, dim * dim);
+        }
+        s->factor = svi_pool_doubles(pool, dim * dim);
     }
     return svi_pool_code(pool, "the Newton steps", err);
 }
@@ -444,21 +424,66 @@ static bool newton_over(const struct svi_work *w, svs_code code) {
            w->stop == SVS_STOP_ITERATIONS;
 }
 
-static svs_code newton_cold(struct svi_work *w, svs_error *err) {
+/* The objective of v on as many rows as the sample of every `step`-th one has, but on others, between these.
+ */
+static double newton_sample_objective(const struct svi_work *w, int64_t step, const double *v) {
+    double loss = 0, norm = 0, f;
+    for (int64_t i = step / 2; i < w->n; i += step) {
+        svi_work_scores(w, i, 1, v, &f);
+        loss += (double)step * w->cost[i] * svi_hinge(w->problem->p, 1 - w->problem->y[i] * f);
+    }
+    for (int j = 0; j < w->penalised; j++)
+        norm += v[j] * v[j];
+    return 0.5 * norm + loss;
+}
+
+static struct svi_sample newton_coarsest(const struct svi_work *w) {
     const int64_t least = ROWS_LEAST > PER_D * w->dim ? ROWS_LEAST : PER_D * w->dim;
-    struct svi_newton_end end = {.share = 1};
     int64_t step = 1;
     while (w->n / (step * RATIO) >= least)
         step *= RATIO;
-    struct svi_newton_plan plan = {.sample = svi_sample_every(w, step), .sharpness = 1};
-    svs_code code = w->dim <= DIRECT_MAX ? newton_least_squares(w, &plan.sample, err) : SVS_OK;
-    for (; step >= 1 && !newton_over(w, code); step /= RATIO) {
+    return svi_sample_every(w, step);
+}
+
+static svs_code newton_cold(struct svi_work *w, svs_error *err) {
+    struct svi_newton_end end = {.share = 1};
+    struct svi_newton_plan plan = {.sample = newton_coarsest(w), .sharpness = 1};
+    svs_code code = w->dim <= SVI_CURVATURE_DIM ? newton_least_squares(w, &plan.sample, err) : SVS_OK;
+    for (int64_t step = plan.sample.step; step >= 1 && !newton_over(w, code); step /= RATIO) {
         plan.sample = svi_sample_every(w, step);
         plan.tol = step > 1 ? fmax(SAMPLE_TOL, w->o->tol) : w->o->tol;
         plan.share = w->problem->p == 1 && end.share > SEPARABLE ? 0.5 : 0;
         code = svi_newton(w, &plan, &end, err);
         plan.sharpness = 4;
     }
+    return code;
+}
+
+/* Is v better on rows of the window than what least squares make of a sample of others? */
+static svs_code newton_start_is_near(struct svi_work *w, bool *near, svs_error *err) {
+    const struct svi_sample sample = newton_coarsest(w);
+    double *given = svi_vector(w->dim);
+    if (!given)
+        return svi_fail_memory(err, "the start");
+    svi_work_copy(w, given, w->v);
+    svi_work_clear(w, w->v);
+    svs_code code = newton_least_squares(w, &sample, err);
+    *near = newton_sample_objective(w, sample.step, given) < newton_sample_objective(w, sample.step, w->v);
+    svi_work_copy(w, w->v, given);
+    svi_free(given);
+    return code;
+}
+
+/* The squared hinge with a curvature to keep: whole steps from a start that is near. *over: it is solved, or
+ * it ends for another reason; otherwise v = 0. */
+static svs_code newton_again(struct svi_work *w, bool *over, svs_error *err) {
+    bool near = w->curvature->known, reached = false;
+    svs_code code = near ? SVS_OK : newton_start_is_near(w, &near, err);
+    if (code == SVS_OK && near)
+        code = svi_newton_primal(w, &reached, err);
+    *over = reached || newton_over(w, code);
+    if (!*over) /* samples of the rows lead sooner to the end than a start that has become old */
+        svi_work_clear(w, w->v);
     return code;
 }
 
@@ -480,9 +505,14 @@ static svs_code newton_solve(struct svi_work *w, svs_error *err) {
     const struct svi_newton_plan plan = {
         .sample = svi_sample_every(w, 1), .tol = w->o->tol, .share = -1, .sharpness = 4, .steps = WARM_STEPS};
     bool good = false;
+    svs_code code = SVS_OK;
     if (!w->warm)
         return newton_cold(w, err);
-    svs_code code = w->problem->p == 1 ? newton_good_already(w, &good, err) : SVS_OK;
+    if (svi_newton_primal_takes(w)) {
+        code = newton_again(w, &good, err);
+        return good || code != SVS_OK ? code : newton_cold(w, err);
+    }
+    code = w->problem->p == 1 ? newton_good_already(w, &good, err) : SVS_OK;
     if (code != SVS_OK || good)
         return code;
     code = svi_newton(w, &plan, &end, err);

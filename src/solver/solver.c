@@ -22,6 +22,7 @@
 
 /* Above this many coordinates a Newton step costs more than many passes over sparse rows. */
 #define GRAM_DIMENSION 1500
+#define START_BLOCK    256 /* rows whose duals are made at once */
 
 const struct svi_method svi_method_AUTO = {0}; /* replaced by another before anything is solved */
 
@@ -187,6 +188,30 @@ static svs_code solver_check_method(const svs_problem *p, svs_solver s, svs_erro
 
 /* ---- the start */
 
+/* alpha of `count` rows from row `first` on; scores are computed from the first unknown one to the last. */
+static void start_block(struct svi_work *w, int64_t first, int64_t count) {
+    const svs_problem *p = w->problem;
+    const double *known = w->start->alpha;
+    double f[START_BLOCK];
+    int64_t from = first + count, to = first;
+    for (int64_t i = first; i < first + count; i++)
+        if (known && !isnan(known[i])) {
+            w->alpha[i] = svi_boxed(w, i, known[i]);
+        } else {
+            from = i < from ? i : from;
+            to = i + 1;
+        }
+    if (!w->start->w || p->kernel.kind != SVS_LINEAR || from >= to)
+        return;
+    svi_work_scores(w, from, to - from, w->v, f);
+    for (int64_t i = from; i < to; i++) {
+        const double margin = 1 - p->y[i] * f[i - from];
+        if (!known || isnan(known[i]))
+            w->alpha[i] =
+                p->loss == SVS_SQUARED ? 2 * w->cost[i] * margin : svi_dual_of(p->p, w->cost[i], margin);
+    }
+}
+
 /* v, alpha (both zero before) and warm from w->start. */
 static void start_from(struct svi_work *w) {
     const svs_start *s = w->start;
@@ -200,15 +225,8 @@ static void start_from(struct svi_work *w) {
         w->v[0] = s->b;
     }
     w->warm = s->w || s->alpha;
-    for (int64_t i = 0; i < w->n && w->warm; i++)
-        if (s->alpha && !isnan(s->alpha[i]))
-            w->alpha[i] = svi_boxed(w, i, s->alpha[i]);
-        else if (s->w && linear) {
-            double f;
-            svi_work_scores(w, i, 1, w->v, &f);
-            w->alpha[i] = p->loss == SVS_SQUARED ? 2 * w->cost[i] * (1 - p->y[i] * f)
-                                                 : svi_dual_of(p->p, w->cost[i], 1 - p->y[i] * f);
-        }
+    for (int64_t i = 0; i < w->n && w->warm; i += START_BLOCK)
+        start_block(w, i, svi_work_block(w, i, START_BLOCK));
 }
 
 /* ---- one solve */
@@ -238,6 +256,8 @@ static svs_code solver_certify(struct svi_work *w, svs_error *err) {
         w->objective = svi_objective(w, w->v);
         return SVS_OK;
     }
+    if (w->proven)
+        return SVS_OK;
     double *work = svi_alloc_array(svi_certify_room(w), sizeof *work);
     if (!work)
         return svi_fail_memory(err, "the certificate");
@@ -296,8 +316,8 @@ static svs_code solver_run(struct svi_work *w, svs_solution *out, svs_error *err
     return code;
 }
 
-svs_code svs_solve(const svs_problem *problem, const svs_solve_options *options, const svs_start *start,
-                   svs_solution *out, svs_error *err) {
+svs_code svi_work_solve(const svs_problem *problem, const svs_solve_options *options, const svs_start *start,
+                        struct svi_curvature *curvature, svs_solution *out, svs_error *err) {
     static const svs_start cold = {0};
     svs_problem p = *problem;
     svs_solve_options o = *options;
@@ -321,6 +341,7 @@ svs_code svs_solve(const svs_problem *problem, const svs_solve_options *options,
     struct svi_work w = {.problem = &p,
                          .o = &o,
                          .start = start ? start : &cold,
+                         .curvature = curvature,
                          .kernels = svi_kernels_get(SVS_ISA_BEST),
                          .kkt = NAN,
                          .mu = NAN,
@@ -328,6 +349,11 @@ svs_code svs_solve(const svs_problem *problem, const svs_solve_options *options,
                          .started = started};
     snprintf(w.note, sizeof w.note, "%s", why);
     return solver_run(&w, out, err);
+}
+
+svs_code svs_solve(const svs_problem *problem, const svs_solve_options *options, const svs_start *start,
+                   svs_solution *out, svs_error *err) {
+    return svi_work_solve(problem, options, start, NULL, out, err);
 }
 
 void svs_solution_clear(svs_solution *s) {

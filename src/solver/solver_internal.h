@@ -11,6 +11,7 @@
 
 #include "base/pool.h"
 #include "linalg/sparse_rows.h"
+#include "solver/curvature.h"
 #include "svmstream/solver.h"
 
 /* One solve. The method reads the upper part and leaves its result in the lower. */
@@ -33,6 +34,8 @@ struct svi_work {
     double *v;
     double *alpha; /* n; in [0, cost_i] for p = 1, >= 0 for p > 1, any sign for the squared loss */
     bool warm;     /* a start was given: w or alpha */
+    struct svi_curvature *curvature; /* NULL: nothing is kept from solve to solve */
+    bool proven; /* objective and dual are of svi_certify_primal at v and alpha: the frame's own */
 
     /* Out. */
     double objective, dual; /* what the method believes; the frame recomputes both for linear problems */
@@ -70,6 +73,10 @@ struct svi_method {
 #define X(constant, name, text) extern const struct svi_method svi_method_##constant;
 SVS_SOLVERS(X)
 #undef X
+
+/* svs_solve; `curvature` is NULL or what is kept from solve to solve. */
+svs_code svi_work_solve(const svs_problem *problem, const svs_solve_options *options, const svs_start *start,
+                        struct svi_curvature *curvature, svs_solution *out, svs_error *err);
 
 /* To be called about once an iteration: reports to the progress callback (objective, gap may be NAN) and
  * looks at the limits. True: stop now; w->stop says why. `default_iterations` holds when the options set

@@ -1,26 +1,35 @@
-/* Refits of a sliding window: warm against cold after a tenth of it has changed, and what a running refit
+/* Refits of a sliding window: warm against cold after a part of it has changed, and what a running refit
  * costs the learning. */
 #include "bench/sets.h"
 #include "engine/engine.h"
 #include "base/worker.h"
 
 #define WINDOW 20000
+#define ROUNDS 41
 
 static void nobody(void *user, const struct svi_event *event) {
     (void)user;
     (void)event;
 }
 
-static svi_engine *open_engine(const char *refit, const char *loss, const char *every) {
+static struct svi_settings set_up(int window, const char *refit, const char *loss, const char *every) {
     struct svi_settings s;
     svs_error err = {0};
+    char size[16];
+    snprintf(size, sizeof size, "%d", window);
     svi_settings_default(&s);
-    const char *const pairs[][2] = {{"window", "20000"},      {"scores", "none"}, {"publish.every", "0"},
+    const char *const pairs[][2] = {{"window", size},         {"scores", "none"}, {"publish.every", "0"},
                                     {"publish.seconds", "0"}, {"refit", refit},   {"refit.loss", loss},
                                     {"refit.every", every}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (svi_settings_set(&s, pairs[i][0], pairs[i][1], &err) != SVS_OK)
             bench_die(err.text);
+    return s;
+}
+
+static svi_engine *open_engine(int window, const char *refit, const char *loss, const char *every) {
+    const struct svi_settings s = set_up(window, refit, loss, every);
+    svs_error err = {0};
     svi_engine *e = svi_engine_new(&s, 1, nobody, NULL, &err);
     if (!e)
         bench_die(err.text);
@@ -45,46 +54,110 @@ static void give(svi_engine *e, const struct bench_set *set, int64_t i) {
     svi_engine_message(e, &m, NULL, 0, 1, NULL);
 }
 
-static void run(svi_engine *e, struct svi_refit *job) {
+struct part {
+    int window, came, rounds;
+    const char *refit, *loss;
+};
+
+/* Of one refit: milliseconds of the whole job and of the solution alone, and the solver's steps. */
+struct took {
+    double whole[ROUNDS], solving[ROUNDS];
+    int64_t steps;
+};
+
+/* A copy with room of its own. */
+static void copy_snapshot(struct svi_snapshot *to, const struct svi_snapshot *from) {
+    const size_t n = (size_t)from->count, d = (size_t)from->d, row = (size_t)from->stride * sizeof(double);
+    svs_error err;
+    svi_snapshot_clear(to);
+    *to = *from;
+    to->pool = (struct svi_pool){0};
+    to->rows = svi_pool_take(&to->pool, n, row);
+    to->label = svi_pool_take(&to->pool, n, sizeof *to->label);
+    to->weight = svi_pool_doubles(&to->pool, n);
+    to->number = svi_pool_take(&to->pool, n, sizeof *to->number);
+    SVI_POOL_DOUBLES(&to->pool, d, &to->mean, &to->inverse);
+    if (svi_pool_code(&to->pool, "a snapshot", &err) != SVS_OK)
+        bench_die(err.text);
+    memcpy(to->rows, from->rows, n * row);
+    memcpy(to->label, from->label, n * sizeof *to->label);
+    memcpy(to->weight, from->weight, n * sizeof *to->weight);
+    memcpy(to->number, from->number, n * sizeof *to->number);
+    memcpy(to->mean, from->mean, d * sizeof *to->mean);
+    memcpy(to->inverse, from->inverse, d * sizeof *to->inverse);
+    to->room = from->count;
+    to->width = from->d;
+}
+
+static void take_snapshot(svi_engine *e, struct svi_snapshot *to) {
+    svi_engine_refit(e, NULL);
+    struct svi_refit *job = svi_engine_refit_take(e);
+    copy_snapshot(to, &job->snapshot);
+    job->snapshot.count = 0; /* nothing to do: it fails */
     svi_refit_run(job);
-    if (job->error.code != SVS_OK)
-        bench_die(job->error.text);
     svi_engine_refit_give(e);
 }
 
-/* The same window refitted by an engine that knows the one before, and by one that does not. */
-static void warm_and_cold(const char *name, const struct bench_set *set, const char *refit,
-                          const char *loss) {
-    double cold[5], warm[5], gap = 0;
-    for (int round = 0; round < 5; round++) {
-        for (int kind = 0; kind < 2; kind++) {
-            svi_engine *e = open_engine(refit, loss, "1000000");
-            struct svi_refit *job;
-            const int64_t last = WINDOW + WINDOW / 10;
-            for (int64_t i = 0; i < last; i++) {
-                give(e, set, i);
-                if (kind == 1 && i == WINDOW - 1) {
-                    svi_engine_refit(e, NULL);
-                    run(e, svi_engine_refit_take(e));
-                }
-            }
-            svi_engine_refit(e, NULL);
-            job = svi_engine_refit_take(e);
-            run(e, job);
-            (kind ? warm : cold)[round] = job->result.milliseconds;
-            gap = job->result.gap / job->result.objective;
-            svi_engine_free(&e);
-        }
+static void run(struct svi_refit *job, const struct svi_snapshot *of, struct took *took, int round) {
+    copy_snapshot(&job->snapshot, of);
+    const double start = bench_now();
+    svi_refit_run(job);
+    took->whole[round] = 1e3 * (bench_now() - start);
+    if (job->error.code != SVS_OK)
+        bench_die(job->error.text);
+    took->solving[round] = job->result.milliseconds;
+    took->steps = job->result.iterations;
+}
+
+/* The same window refitted by one who knows the window before, and by one who does not. */
+static void warm_and_cold(const char *name, struct svi_snapshot at[2], const struct part *part) {
+    const struct svi_settings s = set_up(part->window, part->refit, part->loss, "1000000");
+    struct took before, cold, warm;
+    svs_error err;
+    for (int round = 0; round < part->rounds; round++) {
+        struct svi_refit *one = svi_refit_new(&s, &err), *other = svi_refit_new(&s, &err);
+        if (!one || !other)
+            bench_die(err.text);
+        run(one, &at[1], &cold, round);
+        run(other, &at[0], &before, round);
+        run(other, &at[1], &warm, round);
+        svi_refit_free(&one);
+        svi_refit_free(&other);
     }
-    double c = bench_quantile(cold, 5, 0.5), w = bench_quantile(warm, 5, 0.5);
-    printf("  %-12s refit %-12s loss %s: cold %7.2f ms  warm %7.2f ms  ratio %.2f  (gap %.1e)\n", name, refit,
-           loss, c, w, w / c, gap);
+    const double c = bench_quantile(cold.solving, part->rounds, 0.5);
+    const double w = bench_quantile(warm.solving, part->rounds, 0.5);
+    const double whole_c = bench_quantile(cold.whole, part->rounds, 0.5);
+    const double whole_w = bench_quantile(warm.whole, part->rounds, 0.5);
+    printf(
+        "  %-12s W %5d new %5d %-4s %s: cold %7.2f ms  warm %7.2f ms  ratio %.2f   steps %2lld %2lld   whole "
+        "job %7.2f %7.2f  %.2f\n",
+        name, part->window, part->came, part->refit, part->loss, c, w, w / c, (long long)cold.steps,
+        (long long)warm.steps, whole_c, whole_w, whole_w / whole_c);
     fflush(stdout);
+}
+
+static void slide(const char *name, const struct bench_set *set, int window, int came) {
+    static const char *const ways[][2] = {
+        {"auto", "l2"}, {"auto", "l1"}, {"alm", "l2"}, {"alm", "l1"}, {"dcd", "l1"}};
+    struct svi_snapshot at[2] = {0};
+    svi_engine *e = open_engine(window, "auto", "l2", "1000000");
+    int64_t i = 0;
+    for (int k = 0; k < 2; k++) {
+        for (; i < window + k * came; i++)
+            give(e, set, i);
+        take_snapshot(e, &at[k]);
+    }
+    const size_t count = came == window / 10 ? sizeof ways / sizeof *ways : 1;
+    for (size_t w = 0; w < count; w++)
+        warm_and_cold(name, at, &(struct part){window, came, w < 2 ? ROUNDS : 5, ways[w][0], ways[w][1]});
+    for (int k = 0; k < 2; k++)
+        svi_snapshot_clear(&at[k]);
+    svi_engine_free(&e);
 }
 
 static double throughput(const struct bench_set *set, const char *refit, const char *every, int64_t *refits) {
     svs_error err = {0};
-    svi_engine *e = open_engine(refit, "l2", every);
+    svi_engine *e = open_engine(WINDOW, refit, "l2", every);
     svi_worker *w = svi_worker_new(&svi_refit_task, &err);
     if (!w)
         bench_die(err.text);
@@ -123,19 +196,21 @@ static void cost(const char *name, const struct bench_set *set) {
 }
 
 int main(void) {
-    static const char *const names[] = {"ijcnn1", "covtype15k", "elec2.csv.gz"};
-    printf("window %d, a tenth of it new, tolerance 1e-3, standardised columns\n", WINDOW);
-    for (int k = 0; k < 3; k++) {
+    static const struct {
+        const char *name;
+        int window;
+    } sets[] = {{"ijcnn1", 20000}, {"elec2.csv.gz", 20000}, {"covtype15k", 10000}};
+    printf("tolerance 1e-3, standardised columns; medians of %d; milliseconds of the solution\n", ROUNDS);
+    for (size_t k = 0; k < sizeof sets / sizeof *sets; k++) {
         struct bench_set set;
-        if (!bench_load(&set, names[k], 0)) {
-            printf("  %s SKIPPED: not in the data folder\n", names[k]);
+        if (!bench_load(&set, sets[k].name, 0)) {
+            printf("  %s SKIPPED: not in the data folder\n", sets[k].name);
             continue;
         }
-        static const char *const ways[][2] = {
-            {"auto", "l2"}, {"auto", "l1"}, {"alm", "l2"}, {"alm", "l1"}, {"dcd", "l1"}};
-        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-            warm_and_cold(names[k], &set, ways[i][0], ways[i][1]);
-        cost(names[k], &set);
+        const int window = sets[k].window, came[] = {window / 100, window / 10, window / 2, window};
+        for (size_t i = 0; i < sizeof came / sizeof *came; i++)
+            slide(sets[k].name, &set, window, came[i]);
+        cost(sets[k].name, &set);
         bench_unload(&set);
     }
     return 0;

@@ -1,0 +1,51 @@
+#include "solver/curvature.h"
+
+#include <string.h>
+
+#include "linalg/sparse_rows.h"
+#include "solver/solver_internal.h"
+
+#define BLOCK 2048 /* rows that are added at once */
+
+/* gram += change, from the rows that change; their number is up to BLOCK. */
+static svs_code curvature_add(struct svi_curvature *c, const svs_rows *rows, double bias_value,
+                              const int64_t *index, const double *change, int count, svs_error *err) {
+    return count == 0 ? SVS_OK : svi_rows_gram(rows, index, count, change, bias_value, c->gram, err);
+}
+
+svs_code svi_curvature_update(struct svi_curvature *c, const svs_rows *rows, double bias_value,
+                              const double *weight, svs_error *err) {
+    const size_t dim = (size_t)rows->d + (bias_value != 0);
+    double change[BLOCK];
+    int64_t index[BLOCK], changed = 0, members = 0;
+    int count = 0;
+    svs_code code = SVS_OK;
+    for (int64_t i = 0; i < rows->n; i++) {
+        changed += weight[i] != c->weight[i];
+        members += weight[i] != 0;
+    }
+    const bool fresh = !c->known || changed >= members;
+    c->known = false;
+    if (fresh)
+        memset(c->gram, 0, dim * dim * sizeof *c->gram);
+    for (int64_t i = 0; i < rows->n && code == SVS_OK; i++) {
+        const double now = weight[i], d = fresh ? now : now - c->weight[i];
+        c->weight[i] = now;
+        index[count] = i;
+        change[count] = d;
+        count += d != 0;
+        if (count < BLOCK)
+            continue;
+        code = curvature_add(c, rows, bias_value, index, change, count, err);
+        count = 0;
+    }
+    if (code == SVS_OK)
+        code = curvature_add(c, rows, bias_value, index, change, count, err);
+    c->known = code == SVS_OK;
+    return code;
+}
+
+svs_code svi_curvature_solve(struct svi_curvature *c, const svs_problem *p, const svs_solve_options *o,
+                             const svs_start *start, svs_solution *out, svs_error *err) {
+    return svi_work_solve(p, o, start, c, out, err);
+}
