@@ -34,7 +34,8 @@ struct svi_follower_state svi_follower_offer(svi_follower *f, uint64_t end);
 struct svi_follower_state svi_follower_wait(svi_follower *f, uint64_t until);
 
 /* Takes back what it has not begun, and waits for the rest: from `done` on the pieces are the owner's, who
- * ends with svi_follower_resume. */
+ * ends with svi_follower_resume. Where it has stopped instead, some pieces that it had begun with may be its
+ * own still: they are done or taken back by svi_follower_resume and another halt. */
 struct svi_follower_state svi_follower_halt(svi_follower *f);
 
 /* After it was halted or has stopped: all below `done` are done, by the owner. It goes on there with what was

@@ -126,8 +126,7 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
     return sizeof(struct svi_engine) + svi_schema_memory(&schema, d) + svs_learner_memory(&o, d, classes) +
            svi_metrics_memory(o.task, svi_quality_window(s), o.max_classes) +
            svi_sources_memory(s->max_sources) + svi_novelty_stage_memory(s, d) +
-           svi_quality_stage_memory(s, d) +
-           (double)s->max_features * column + d * name;
+           svi_quality_stage_memory(s, d) + (double)s->max_features * column + d * name;
 }
 
 double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
@@ -191,9 +190,10 @@ static svs_code check_before_growth(const struct svi_engine *e, const struct svi
 static svs_code engine_make_room(struct svi_engine *e, const struct svi_message *m, bool changes,
                                  svs_error *err) {
     svs_code code = changes ? check_before_growth(e, m, err) : SVS_OK;
-    if (changes || m->d > e->novelty.rows.d || svi_schema_has_new_names(&e->schema))
+    const bool fits = svi_novelty_queue_waits(e->queue) && m->d <= e->queue->columns;
+    if (changes || !fits || svi_schema_has_new_names(&e->schema))
         svi_engine_settle(e);
-    if (code == SVS_OK)
+    if (code == SVS_OK && !fits)
         code = svi_novelty_stage_reserve(&e->novelty, m, err);
     if (code == SVS_OK)
         code = svi_drift_stage_reserve(&e->quality_stage.drift, m->d, err);
@@ -265,7 +265,7 @@ static void engine_tell(struct svi_engine *e, const struct svi_message *m, const
     svi_engine_settle(e);
     const enum svi_alert_change change = svi_novelty_stage_judge(&e->novelty, m, e->time);
     if (scored)
-        svi_publish_score(e, &score, e->novelty.judged, &e->novelty.judgement);
+        svi_publish_score(e, &score, e->novelty.judged, e->novelty.judgement.novelty, e->novelty.judgement.p);
     if (svi_novelty_stage_report(&e->novelty, m, &e->schema, e->s.stream, e->event_ts, change, &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_learn(&e->novelty, m);

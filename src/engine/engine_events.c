@@ -56,12 +56,11 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
 }
 
 /* The class by its number, which it keeps as long as samples wait; where its name is may change. */
-void svi_publish_score(struct svi_engine *e, struct svi_score *score, bool judged,
-                       const struct svi_judgement *judgement) {
+void svi_publish_score(struct svi_engine *e, struct svi_score *score, bool judged, double novelty, double p) {
     struct svi_event *event = &score->event;
     event->as.score.judged = judged;
-    event->as.score.novelty = judgement->novelty;
-    event->as.score.p = judgement->p;
+    event->as.score.novelty = novelty;
+    event->as.score.p = p;
     if (e->s.method == SVI_METHOD_NONE)
         event->as.score.yhat = svs_none();
     else if (e->s.task == SVS_REGRESS)

@@ -4,21 +4,30 @@
 
 #include "base/alloc.h"
 
-void svi_pending_judge(struct svi_pending *p, struct svi_novelty_stage *stage) {
-    p->change = svi_novelty_stage_judge(stage, &p->m, p->time);
-    p->judged = stage->judged;
-    p->judgement = stage->judgement;
-    if (p->change == SVI_ALERT_NONE)
-        svi_novelty_stage_learn(stage, &p->m);
+struct svi_message svi_novelty_queue_message(const struct svi_novelty_queue *q, uint64_t n) {
+    const struct svi_pending_row *r = svi_novelty_queue_row(q, n);
+    return (struct svi_message){
+        .x = r->x, .d = r->d, .gaps = r->gapped ? r->gaps : NULL, .y.kind = r->labelled ? SVS_INT : SVS_NONE};
+}
+
+void svi_novelty_queue_judge(struct svi_novelty_queue *q, uint64_t n) {
+    struct svi_pending_row *r = svi_novelty_queue_row(q, n);
+    const struct svi_message m = svi_novelty_queue_message(q, n);
+    const enum svi_alert_change change = svi_novelty_stage_judge(q->stage, &m, r->time);
+    r->change = (uint8_t)change;
+    r->judged = q->stage->judged;
+    r->novelty = q->stage->judgement.novelty;
+    r->p = q->stage->judgement.p;
+    if (change == SVI_ALERT_NONE)
+        svi_novelty_stage_learn(q->stage, &m);
 }
 
 /* What becomes of an alert is told with names of the schema and before the sample is learned: that is for the
  * thread that has the schema. */
 static bool novelty_queue_piece(void *user, uint64_t n) {
     struct svi_novelty_queue *q = user;
-    struct svi_pending *p = svi_novelty_queue_at(q, n);
-    svi_pending_judge(p, q->stage);
-    return p->change == SVI_ALERT_NONE;
+    svi_novelty_queue_judge(q, n);
+    return svi_novelty_queue_row(q, n)->change == SVI_ALERT_NONE;
 }
 
 struct svi_novelty_queue *svi_novelty_queue_new(struct svi_novelty_stage *stage) {
@@ -28,7 +37,8 @@ struct svi_novelty_queue *svi_novelty_queue_new(struct svi_novelty_stage *stage)
         return NULL;
     q->stage = stage;
     q->at = svi_alloc_array(SVI_NOVELTY_QUEUE_ROOM, sizeof *q->at);
-    q->follower = q->at ? svi_follower_new("novelty", novelty_queue_piece, q, &err) : NULL;
+    q->row = svi_alloc_array(SVI_NOVELTY_QUEUE_ROOM, sizeof *q->row);
+    q->follower = q->at && q->row ? svi_follower_new("novelty", novelty_queue_piece, q, &err) : NULL;
     if (!q->follower)
         svi_novelty_queue_free(&q);
     return q;
@@ -40,6 +50,7 @@ void svi_novelty_queue_free(struct svi_novelty_queue **pq) {
         return;
     svi_follower_free(&q->follower);
     svi_free(q->at);
+    svi_free(q->row);
     svi_free(q->rows);
     svi_free(q->gaps);
     svi_free(q->scores);
@@ -47,8 +58,13 @@ void svi_novelty_queue_free(struct svi_novelty_queue **pq) {
     *pq = NULL;
 }
 
+static size_t novelty_queue_stride(int d) {
+    return ((size_t)d + 7) / 8 * 8;
+}
+
 static bool novelty_queue_widen(struct svi_novelty_queue *q, int d) {
-    double *rows = svi_alloc_array((size_t)d * SVI_NOVELTY_QUEUE_ROOM, sizeof *rows);
+    const size_t stride = novelty_queue_stride(d);
+    double *rows = svi_alloc_array(stride * SVI_NOVELTY_QUEUE_ROOM, sizeof *rows);
     uint8_t *gaps = svi_alloc((size_t)d * SVI_NOVELTY_QUEUE_ROOM);
     if (!rows || !gaps) {
         svi_free(rows);
@@ -61,8 +77,8 @@ static bool novelty_queue_widen(struct svi_novelty_queue *q, int d) {
     q->gaps = gaps;
     q->d = d;
     for (size_t i = 0; i < SVI_NOVELTY_QUEUE_ROOM; i++) {
-        q->at[i].m.x = rows + i * (size_t)d;
-        q->at[i].gaps = gaps + i * (size_t)d;
+        q->row[i].x = rows + i * stride;
+        q->row[i].gaps = gaps + i * (size_t)d;
     }
     return true;
 }
@@ -93,16 +109,19 @@ static svs_value pending_keep(svs_value v, char *text) {
     return v;
 }
 
-void svi_pending_fill(struct svi_pending *p, const struct svi_message *m, double time, double ts,
-                      const struct svi_score *score) {
-    p->m.d = m->d;
-    p->m.id = pending_keep(m->id, p->text[0]);
-    p->m.y = pending_keep(m->y, p->text[1]);
-    memcpy(p->m.x, m->x, (size_t)m->d * sizeof *m->x);
+void svi_novelty_queue_put(struct svi_novelty_queue *q, const struct svi_message *m, double time, double ts,
+                           const struct svi_score *score) {
+    struct svi_pending *p = svi_novelty_queue_at(q, q->taken);
+    struct svi_pending_row *r = svi_novelty_queue_row(q, q->taken++);
+    r->d = m->d;
+    r->time = time;
+    r->labelled = m->y.kind != SVS_NONE;
+    r->gapped = m->gaps != NULL;
+    memcpy(r->x, m->x, (size_t)m->d * sizeof *m->x);
     if (m->gaps)
-        memcpy(p->gaps, m->gaps, (size_t)m->d);
-    p->m.gaps = m->gaps ? p->gaps : NULL;
-    p->time = time;
+        memcpy(r->gaps, m->gaps, (size_t)m->d);
+    p->id = pending_keep(m->id, p->text[0]);
+    p->y = pending_keep(m->y, p->text[1]);
     p->ts = ts;
     p->scored = score != NULL;
     if (!score)
@@ -110,8 +129,8 @@ void svi_pending_fill(struct svi_pending *p, const struct svi_message *m, double
     struct svi_event *e = &p->score.event;
     double *proba = p->scores + score->event.as.score.rows;
     p->score = *score;
-    e->as.score.id = p->m.id;
-    e->as.score.y = p->m.y;
+    e->as.score.id = p->id;
+    e->as.score.y = p->y;
     memcpy(p->scores, e->as.score.scores, (size_t)e->as.score.rows * sizeof *p->scores);
     if (e->as.score.proba_count > 0)
         memcpy(proba, e->as.score.proba, (size_t)e->as.score.proba_count * sizeof *proba);
@@ -124,7 +143,9 @@ void svi_pending_fill(struct svi_pending *p, const struct svi_message *m, double
 double svi_novelty_queue_memory(const struct svi_settings *s, int d, int classes) {
     if (s->novelty == SVI_NOVELTY_NONE || !svi_settings_two_threads(s))
         return 0;
-    const double row = (double)d * (sizeof(double) + 1), scores = 4.0 * (classes > 1 ? classes : 1);
+    const double row = (double)novelty_queue_stride(d) * sizeof(double) + d,
+                 scores = 4.0 * (classes > 1 ? classes : 1);
     return sizeof(struct svi_novelty_queue) +
-           SVI_NOVELTY_QUEUE_ROOM * (sizeof(struct svi_pending) + row + scores * sizeof(double));
+           SVI_NOVELTY_QUEUE_ROOM *
+               (sizeof(struct svi_pending) + sizeof(struct svi_pending_row) + row + scores * sizeof(double));
 }

@@ -18,18 +18,26 @@ struct svi_score {
     int predicted; /* class */
 };
 
+/* What goes to the second thread and comes back: a cache line beside the row. */
+struct svi_pending_row {
+    _Alignas(64) double *x;
+    uint8_t *gaps; /* room for them */
+    double time;   /* of the engine */
+    int d;
+    bool gapped, labelled;
+    bool judged;    /* from here on the thread's, until it is done */
+    uint8_t change; /* enum svi_alert_change */
+    double novelty, p;
+};
+
+/* The rest of it, which stays with the first thread. */
 struct svi_pending {
-    struct svi_message m; /* x, d, gaps, id and y alone; copies */
-    uint8_t *gaps;        /* room for them */
+    svs_value id, y; /* copies */
     char text[2][SVS_NAME_MAX];
-    double time, ts; /* engine time; of its events */
-    bool scored;     /* there is a score event */
+    double ts;   /* of its events */
+    bool scored; /* there is a score event */
     struct svi_score score;
     double *scores; /* room for its scores and probabilities */
-
-    enum svi_alert_change change; /* from here on the thread's, until it is done */
-    bool judged;
-    struct svi_judgement judgement;
 };
 
 /* Sample n (from 0) of those that were taken has place n % SVI_NOVELTY_QUEUE_ROOM. */
@@ -38,11 +46,13 @@ struct svi_novelty_queue {
     svi_follower *follower;
     bool telling;         /* events of samples that waited go out */
     uint64_t taken, told; /* samples: put in; out again, with their events */
+    struct svi_pending_row *row;
     struct svi_pending *at;
-    double *rows;   /* d for each */
+    double *rows;   /* for each d, rounded up to whole cache lines */
     uint8_t *gaps;  /* d for each */
     double *scores; /* score_room for each */
     int d, score_room;
+    int columns; /* while somebody waits: those that the stage has room for */
 };
 
 /* NULL: no thread, or no memory for it. The stage is the owner's and stays where it is. */
@@ -60,13 +70,19 @@ static inline bool svi_novelty_queue_waits(const struct svi_novelty_queue *q) {
 static inline struct svi_pending *svi_novelty_queue_at(const struct svi_novelty_queue *q, uint64_t n) {
     return &q->at[n % SVI_NOVELTY_QUEUE_ROOM];
 }
+static inline struct svi_pending_row *svi_novelty_queue_row(const struct svi_novelty_queue *q, uint64_t n) {
+    return &q->row[n % SVI_NOVELTY_QUEUE_ROOM];
+}
 
-/* Copies what the judgement needs, and the event; the place is free and there is room. */
-void svi_pending_fill(struct svi_pending *p, const struct svi_message *m, double time, double ts,
-                      const struct svi_score *score);
+/* Puts one more in, with its event (NULL: none); there is room. */
+void svi_novelty_queue_put(struct svi_novelty_queue *q, const struct svi_message *m, double time, double ts,
+                           const struct svi_score *score);
 
-/* Judges it, on either thread; learns it too, unless something becomes of the alert. */
-void svi_pending_judge(struct svi_pending *p, struct svi_novelty_stage *stage);
+/* Judges sample n, on either thread; learns it too, unless something becomes of the alert. */
+void svi_novelty_queue_judge(struct svi_novelty_queue *q, uint64_t n);
+
+/* What of sample n the stage looks at when it judges, reports and learns. */
+struct svi_message svi_novelty_queue_message(const struct svi_novelty_queue *q, uint64_t n);
 
 double svi_novelty_queue_memory(const struct svi_settings *s, int d, int classes); /* bytes */
 

@@ -8,6 +8,7 @@
 #include "store/checkpoint_file.h"
 
 #define ROUNDS 300
+#define BURST  500
 
 struct pair {
     struct speaker one, two;
@@ -188,6 +189,13 @@ static void both_refit(struct pair *p) {
     svi_engine_refit_give(p->two.e);
 }
 
+static void pair_end(struct pair *p) {
+    speaker_close(&p->one);
+    speaker_close(&p->two);
+    svi_bytes_clear(&p->told[0]);
+    svi_bytes_clear(&p->told[1]);
+}
+
 static int walk(const char *const *settings, bool words, uint64_t seed) {
     struct pair p = {.words = words, .random = {seed}};
     now_at = &p;
@@ -207,11 +215,68 @@ static int walk(const char *const *settings, bool words, uint64_t seed) {
     compare_events(&p);
 
     assert_true(p.scores > 500 && p.errors > 10);
-    speaker_close(&p.one);
-    speaker_close(&p.two);
-    svi_bytes_clear(&p.told[0]);
-    svi_bytes_clear(&p.told[1]);
+    pair_end(&p);
     return p.alerts;
+}
+
+/* Alerts change all the time. */
+static const char *const often[] = {"novelty.warmup",
+                                    "60",
+                                    "alert.p",
+                                    "0.05",
+                                    "alert.clear",
+                                    "0.2",
+                                    "refit",
+                                    "none",
+                                    "alert.cooldown",
+                                    "0",
+                                    "novelty.calibration",
+                                    "100",
+                                    "missing",
+                                    "mean",
+                                    "novelty.confirm",
+                                    "200",
+                                    NULL};
+
+/* Messages that come as fast as they are taken, so that the other thread is at work whenever it is to stop.
+ */
+static int hurry(uint64_t seed) {
+    struct pair p = {.random = {seed}};
+    struct svi_bytes frames[BURST] = {{0}};
+    now_at = &p;
+    speaker_begin(&p.one, often);
+    speaker_begin(&p.two, often);
+    svi_engine_second_thread(p.two.e);
+    svi_engine_leave_open(p.two.e, true);
+    for (int round = 0; round < 15; round++) {
+        for (int i = 0; i < BURST; i++) {
+            const double far = below(&p, 25) == 0 ? 5 : 0;
+            const int n = p.n++;
+            speaker_build(&p.one, "{'x': [%.6f, %.6f, %.6f], 'y': %d, 'ts': %d}", pair_random(&p) + far,
+                          pair_random(&p), pair_random(&p), n % 2, n);
+            frames[i].size = 0;
+            assert_int_equal(svi_bytes_append(&frames[i], p.one.frame.data, p.one.frame.size), SVS_OK);
+            apply_bytes(p.one.e, frames[i].data, frames[i].size, NOW, false, NULL);
+        }
+        const int stop = 33 + below(&p, 60); /* the other thread hears of lots of 32 */
+        for (int i = 0; i < BURST; i++) {
+            apply_bytes(p.two.e, frames[i].data, frames[i].size, NOW, false, NULL);
+            if (i % stop == stop - 1)
+                svi_engine_settle(p.two.e);
+        }
+        compare_events(&p);
+    }
+    compare_states(&p);
+    for (int i = 0; i < BURST; i++)
+        svi_bytes_clear(&frames[i]);
+    pair_end(&p);
+    return p.alerts;
+}
+
+static void test_in_a_hurry(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed < 4; seed++)
+        assert_true(hurry(seed) > 100);
 }
 
 static void test_both_say_the_same(void **state) {
@@ -247,6 +312,7 @@ static void test_both_say_the_same(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_both_say_the_same)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_both_say_the_same),
+                                       cmocka_unit_test(test_in_a_hurry)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
