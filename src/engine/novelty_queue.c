@@ -127,11 +127,12 @@ void svi_novelty_queue_put(struct svi_novelty_queue *q, const struct svi_message
     if (!score)
         return;
     struct svi_event *e = &p->score.event;
-    double *proba = p->scores + score->event.as.score.rows;
+    double *proba = p->scores ? p->scores + score->event.as.score.rows : NULL; /* without a learner: none */
     p->score = *score;
     e->as.score.id = p->id;
     e->as.score.y = p->y;
-    memcpy(p->scores, e->as.score.scores, (size_t)e->as.score.rows * sizeof *p->scores);
+    if (e->as.score.rows > 0)
+        memcpy(p->scores, e->as.score.scores, (size_t)e->as.score.rows * sizeof *p->scores);
     if (e->as.score.proba_count > 0)
         memcpy(proba, e->as.score.proba, (size_t)e->as.score.proba_count * sizeof *proba);
     e->as.score.scores = p->scores;
