@@ -64,25 +64,35 @@ BEFORE_SANITIZERS static void check_limit(int argc, char **argv, char **environm
 __attribute__((section(".preinit_array"), used)) static void (*const check_first)(int, char **,
                                                                                   char **) = check_limit;
 
-svs_code cli_take_buffers(int threads, svs_error *err) {
+static bool address_space_holds(int callers, int threads) {
+    const size_t need = (size_t)callers * BUFFER + (size_t)threads * (BUFFER + STACK);
+    void *room = mmap(NULL, need, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room != MAP_FAILED)
+        munmap(room, need);
+    return room != MAP_FAILED;
+}
+
+svs_code cli_take_buffers(int threads, int64_t *second, svs_error *err) {
     struct rlimit limit;
-    void *taken[CALLERS];
+    void *taken[CALLERS + 1];
+    int callers = CALLERS;
     if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || !blas_memory_alloc ||
         !blas_memory_free)
         return SVS_OK;
     /* Taken and given back at once: OpenBLAS would not fail, it would go on asking. */
-    const size_t need = CALLERS * BUFFER + (size_t)threads * (BUFFER + STACK);
-    void *room = mmap(NULL, need, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room == MAP_FAILED)
+    if (*second == 0)
+        *second = !address_space_holds(CALLERS + 2, threads); /* its stack, too, and some room to breathe */
+    callers += *second != 1;
+    const size_t need = (size_t)callers * BUFFER + (size_t)threads * (BUFFER + STACK);
+    if (!address_space_holds(callers, threads))
         return svi_fail(
             err, SVS_NO_MEMORY,
             "the address space is limited to %zu MiB (ulimit -v), which has no room for OpenBLAS's "
             "buffers (%zu MiB for threads %d): raise the limit, or lower threads",
             (size_t)limit.rlim_cur / MIB, need / MIB, threads);
-    munmap(room, need);
-    for (int i = 0; i < CALLERS; i++)
+    for (int i = 0; i < callers; i++)
         taken[i] = blas_memory_alloc(0);
-    for (int i = 0; i < CALLERS; i++)
+    for (int i = 0; i < callers; i++)
         blas_memory_free(taken[i]);
     return SVS_OK;
 }

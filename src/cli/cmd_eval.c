@@ -120,6 +120,8 @@ static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message
         svi_engine_message(e->engine, m, bytes, length, e->now, NULL);
     svi_engine_refit_here(e->engine); /* between two rows: the result depends on the file alone */
     e->row++;
+    if (e->plot)
+        svi_engine_settle(e->engine);
     if (e->plot && e->accepted) {
         e->last.row = (double)e->row;
         e->last.time = m->ts;
@@ -207,6 +209,7 @@ static svs_code write_model(struct eval *e, const char *path, svs_error *err) {
  */
 static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
     svs_code code = take_all(e, err);
+    svi_engine_settle(e->engine);
     double seconds = svi_progress_end(&e->progress);
     if (svi_reader_headers(e->reader) > 0 && !e->args->quiet)
         fprintf(stderr, "%" PRId64 " lines repeat the header: passed over\n", svi_reader_headers(e->reader));
@@ -248,6 +251,9 @@ static svs_code cmd_eval_open(struct eval *e, struct svi_settings *s, svs_error 
     if (!e->engine)
         return err->code;
     svi_reader_shape(e->reader, &svi_engine_schema(e->engine)->shape);
+    if (svi_settings_two_threads(s))
+        svi_engine_second_thread(e->engine);
+    svi_engine_leave_open(e->engine, true);
     return SVS_OK;
 }
 

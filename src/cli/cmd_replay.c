@@ -89,6 +89,7 @@ static svs_code cmd_replay_recover(const struct cli_args *a, uint64_t until, str
                                      .from = what_if || cli_has(a, "from-start") ? SVI_FROM_START
                                                                                  : SVI_FROM_OLDEST,
                                      .until = until,
+                                     .one_thread = a->settings.threads == 1,
                                      .with = what_if ? &with : NULL,
                                      .log = a->quiet ? NULL : stderr};
     if (svi_state_dir_open(&f, a->positional[0], false, err) != SVS_OK)

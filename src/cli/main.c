@@ -44,9 +44,9 @@ static int run_parsed(struct cli_args *a, const struct cli_command *command, int
                 "method is alsvm, because %s is set, which method auto does not use (--method alsvm says so "
                 "without this line)\n",
                 a->settled);
-    if (cli_take_buffers((int)a->settings.threads - 1, &err) != SVS_OK)
+    if (cli_take_buffers(svi_settings_blas_threads(&a->settings) - 1, &a->settings.threads, &err) != SVS_OK)
         return cli_fail(a, "%s", err.text);
-    openblas_set_num_threads((int)a->settings.threads);
+    openblas_set_num_threads(svi_settings_blas_threads(&a->settings));
     return a->verb ? a->verb->run(a) : command->run(a);
 }
 

@@ -280,8 +280,10 @@ const struct svi_setting svi_settings_table[] = {
         "max.sources"),
     INTEGER("max.connections", max_connections, "1000", START, 1, 10000, "connections",
             "maximum number of connections to all sockets together; beyond it, idle ones are closed"),
-    INTEGER("threads", threads, "1", MODEL, 1, 64, "threads",
-            "threads of one computation; sums over several threads differ in their last bits"),
+    INTEGER(
+        "threads", threads, "0", MODEL, 0, 64, "threads",
+        "0 judges novelty on a second thread, with the same results; 1 does all on one; more are threads of "
+        "one computation besides, whose sums differ in their last bits"),
     INTEGER("seed", seed, "1", MODEL, 0, SVI_EXACT_MAX, "", "seed of the random numbers"),
     {.key = NULL},
 };

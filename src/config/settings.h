@@ -105,7 +105,7 @@ struct svi_settings {
     int64_t max_features, max_classes, max_sources, max_connections;
     double sources_idle; /* seconds; below 0: svi_settings_old */
     int64_t sources_quota;
-    int64_t threads;
+    int64_t threads; /* see svi_settings_blas_threads, svi_settings_two_threads */
     int64_t seed;
     char state_dir[SVI_TEXT_MAX];
     int delivery;      /* enum svi_delivery; see svi_settings_delivery */
@@ -272,6 +272,15 @@ bool svi_settings_binds(const struct svi_settings *s, const char *key, const cha
 /* `delivery` and `journal.fsync` with auto resolved. */
 enum svi_delivery svi_settings_delivery(const struct svi_settings *s);
 enum svi_fsync svi_settings_fsync(const struct svi_settings *s);
+
+/* `threads`: those of one computation (bits depend on it), and is there one more that judges novelty (they do
+ * not). */
+static inline int svi_settings_blas_threads(const struct svi_settings *s) {
+    return s->threads > 1 ? (int)s->threads : 1;
+}
+static inline bool svi_settings_two_threads(const struct svi_settings *s) {
+    return s->threads != 1;
+}
 
 /* The exponent of the refit's loss, 1 to 2. SVS_SETTING: refit.loss is neither a word nor such a number. */
 svs_code svi_settings_loss(const struct svi_settings *s, double *p, svs_error *err);

@@ -1,5 +1,6 @@
 #include "config/settings_record.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,12 +8,25 @@
 
 #define NOT_RECORDED (-1) /* see svi_settings_old, svi_settings_without_words, svi_settings_uncalibrated */
 
+/* The value as a kept state knows it: of threads what decides about bits, as it always was. */
+static char *settings_record_value(const struct svi_settings *s, const struct svi_setting *row, char *out,
+                                   size_t size) {
+    svi_settings_value(s, row, out, size);
+    if (row->offset == offsetof(struct svi_settings, threads))
+        snprintf(out, size, "%d", svi_settings_blas_threads(s));
+    return out;
+}
+
 svs_code svi_settings_pack(const struct svi_settings *s, struct svi_bytes *out, svs_error *err) {
     for (const struct svi_setting *row = svi_settings_table; row->key; row++) {
         char line[SVI_SETTINGS_LINE];
         if (row->change == SVI_CHANGE_START)
             continue;
-        if (svi_bytes_append(out, line, svi_settings_line(s, row, true, line)) != SVS_OK)
+        size_t size = svi_settings_line(s, row, true, line);
+        if (row->offset == offsetof(struct svi_settings, threads))
+            size =
+                (size_t)snprintf(line, sizeof line, "%s: \"%d\"\n", row->key, svi_settings_blas_threads(s));
+        if (svi_bytes_append(out, line, size) != SVS_OK)
             return svi_fail_memory(err, "the settings of a kept state");
     }
     return SVS_OK;
@@ -26,6 +40,7 @@ svs_code svi_settings_unpack(struct svi_settings *s, const char *from, const voi
     s->interval = NOT_RECORDED;
     s->method = SVI_METHOD_ALSVM; /* what was the default before there was a bank; later records name it */
     svs_code code = svi_settings_read(s, from, bytes, size, err);
+    s->threads = s->threads == 1 ? 0 : s->threads; /* of a second thread nothing is recorded */
     memset(s->given, 0, sizeof s->given);
     return code;
 }
@@ -33,8 +48,8 @@ svs_code svi_settings_unpack(struct svi_settings *s, const char *from, const voi
 bool svi_settings_differ(const struct svi_settings *a, const struct svi_settings *b,
                          const struct svi_setting *row) {
     char one[SVI_FEATURES_MAX], other[SVI_FEATURES_MAX];
-    svi_settings_value(a, row, one, sizeof one);
-    svi_settings_value(b, row, other, sizeof other);
+    settings_record_value(a, row, one, sizeof one);
+    settings_record_value(b, row, other, sizeof other);
     return strcmp(one, other) != 0;
 }
 
@@ -80,8 +95,8 @@ char *svi_settings_differences(const struct svi_settings *a, const struct svi_se
 static svs_code settings_record_refuse(const struct svi_settings *s, const struct svi_settings *kept,
                                        const struct svi_setting *row, const char *fault, svs_error *err) {
     char given[SVI_FEATURES_MAX], there[SVI_FEATURES_MAX];
-    svi_settings_value(s, row, given, sizeof given);
-    svi_settings_value(kept, row, there, sizeof there);
+    settings_record_value(s, row, given, sizeof given);
+    settings_record_value(kept, row, there, sizeof there);
     return svi_fail(err, SVS_SETTING,
                     "%s is %.60s, but the state in %.80s was created with %.60s%s: remove %s, or use another "
                     "state.dir",
@@ -109,7 +124,7 @@ svs_code svi_settings_merge(struct svi_settings *s, const struct svi_settings *k
             return settings_record_refuse(s, kept, row, "", err);
         if (row->change == SVI_CHANGE_LIMIT && given && settings_record_lower(s, kept, row))
             return settings_record_refuse(s, kept, row, " and can only be raised", err);
-        if (row->change != SVI_CHANGE_START && !given && recorded)
+        if (row->change != SVI_CHANGE_START && !given && recorded && svi_settings_differ(s, kept, row))
             memcpy(svi_settings_field(s, row), svi_settings_field(kept, row), row->size);
     }
     return SVS_OK;

@@ -31,6 +31,7 @@
 void svi_engine_free(svi_engine **e) {
     if (!*e)
         return;
+    svi_novelty_queue_free(&(*e)->queue); /* first: it may be at work */
     svs_learner_free(&(*e)->learner);
     svi_metrics_free(&(*e)->metrics);
     svi_sources_free(&(*e)->sources);
@@ -102,7 +103,7 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
         svi_fail_memory(err, "the engine");
         return NULL;
     }
-    openblas_set_num_threads((int)s->threads); /* another number gives other bits */
+    openblas_set_num_threads(svi_settings_blas_threads(s)); /* another number gives other bits */
     e->s = *s;
     e->epoch = epoch;
     e->sink = sink;
@@ -140,7 +141,8 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
 }
 
 double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
-    return svi_engine_state_memory(s, d, classes) + svi_refit_memory(s, d, classes);
+    return svi_engine_state_memory(s, d, classes) + svi_refit_memory(s, d, classes) +
+           svi_novelty_queue_memory(s, d, classes);
 }
 
 /* ---- what a message must meet before the learner sees it; nothing here changes anything but x and err */
@@ -199,7 +201,10 @@ static svs_code check_before_growth(const struct svi_engine *e, const struct svi
 static svs_code engine_make_room(struct svi_engine *e, const struct svi_message *m, bool changes,
                                  svs_error *err) {
     svs_code code = changes ? check_before_growth(e, m, err) : SVS_OK;
-    if (code == SVS_OK)
+    const bool fits = svi_novelty_queue_waits(e->queue) && m->d <= e->queue->columns;
+    if (changes || !fits || svi_schema_has_new_names(&e->schema))
+        svi_engine_settle(e);
+    if (code == SVS_OK && !fits)
         code = svi_novelty_stage_reserve(&e->novelty, m, err);
     if (code == SVS_OK)
         code = svi_drift_stage_reserve(&e->quality_stage.drift, m->d, err);
@@ -243,8 +248,9 @@ static void engine_alarm(struct svi_engine *e, enum svi_alert_change change, svs
     const int64_t some = 2 * ((int64_t)svs_learner_dimension(e->learner) + 1);
     struct svi_alert_report report;
     svs_error err;
+    svi_engine_settle(e); /* alerts are numbered as they come */
     svi_drift_stage_report(s, id, &e->schema.shape, e->s.stream, e->event_ts, change, &report);
-    svi_publish_alert(e, &report);
+    svi_publish_alert(e, &report, e->event_ts);
     if (change == SVI_ALERT_CLOSE)
         return;
     if (e->s.drift_action == SVI_DRIFT_SHRINK)
@@ -252,6 +258,28 @@ static void engine_alarm(struct svi_engine *e, enum svi_alert_change change, svs
     else if (e->s.drift_action == SVI_DRIFT_REFIT)
         e->out_of_memory = svi_engine_refit(e, &err) == SVS_NO_MEMORY || e->out_of_memory;
     /* off, or one runs: the alert says enough */
+}
+
+/* Its novelty, its score if that is due, and what becomes of the alert: now, or in the queue to the second
+ * thread. */
+static void engine_tell(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
+                        int64_t seen) {
+    const bool scored = seen == e->next_score;
+    struct svi_score score;
+    struct svi_alert_report report;
+    if (scored) {
+        e->next_score += e->s.scores;
+        svi_fill_score(e, m, step, &score);
+    }
+    if (svi_engine_queue(e, m, scored ? &score : NULL))
+        return;
+    svi_engine_settle(e);
+    const enum svi_alert_change change = svi_novelty_stage_judge(&e->novelty, m, e->time);
+    if (scored)
+        svi_publish_score(e, &score, e->novelty.judged, e->novelty.judgement.novelty, e->novelty.judgement.p);
+    if (svi_novelty_stage_report(&e->novelty, m, &e->schema, e->s.stream, e->event_ts, change, &report))
+        svi_publish_alert(e, &report, e->event_ts);
+    svi_novelty_stage_learn(&e->novelty, m);
 }
 
 static void engine_accept(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
@@ -263,15 +291,7 @@ static void engine_accept(struct svi_engine *e, const struct svi_message *m, con
     if (e->carried)
         memcpy(e->carried, m->x, (size_t)m->d * sizeof *m->x);
     const enum svi_alert_change quality = engine_judge(e, step, e->refit.serves, m->x, m->d);
-    const enum svi_alert_change change = svi_novelty_stage_judge(&e->novelty, m, e->time);
-    if (seen == e->next_score) {
-        e->next_score += e->s.scores;
-        svi_publish_score(e, m, step);
-    }
-    struct svi_alert_report report;
-    if (svi_novelty_stage_report(&e->novelty, m, &e->schema.shape, e->s.stream, e->event_ts, change, &report))
-        svi_publish_alert(e, &report);
-    svi_novelty_stage_learn(&e->novelty, m);
+    engine_tell(e, m, step, seen);
     if (quality != SVI_ALERT_NONE)
         engine_alarm(e, quality, m->id);
     if (svi_refit_policy_step(&e->refit, e->learner, seen, e->time))
@@ -308,6 +328,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     if (code == SVS_OK && m->missing > 0 && svi_schema_policy(&e->schema, m) == SVI_MISSING_DROP) {
         e->counters.of[SVI_COUNTER_DROPPED_MISSING].count++;
         svi_schema_restore(&e->schema);
+        svi_engine_settle(e);
         svi_novelty_stage_gap(&e->novelty);
         return SVS_OK;
     }
@@ -427,6 +448,7 @@ svs_code svi_engine_message(svi_engine *e, struct svi_message *m, const void *by
     svs_code code = engine_take(e, m, now, err);
     if (code != SVS_OK)
         engine_undo(e, code, err, bytes, length, now);
+    svi_engine_end_message(e);
     return code;
 }
 
@@ -453,6 +475,7 @@ static svs_code engine_order(struct svi_engine *e, const struct svi_envelope *en
     if (!*named)
         return svi_columns_order(&e->columns, &e->schema, env, m, err);
     svs_code code = svi_columns_match(&e->columns, &e->schema, env, false, err);
+    svi_engine_settle(e); /* columns get names */
     if (code == SVS_OK)
         svi_schema_commit_names(&e->schema);
     return code;
@@ -591,6 +614,7 @@ svs_code svi_engine_apply(svi_engine *e, struct svi_envelope *env, double now, b
         svi_source_take(source, r->first + count, e->fsync_generation);
     r->n = source ? source->next - 1 : r->n;
     r->seq = e->counters.of[SVI_COUNTER_SEEN].count - 1;
+    svi_engine_end_message(e);
     return code;
 }
 
@@ -639,16 +663,17 @@ svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, 
 
 void svi_engine_reset(svi_engine *e) {
     struct svi_alert_report report;
+    svi_engine_settle(e);
     svs_learner_reset(e->learner);
     if (e->bank)
         svi_bank_reset(e->bank);
     svi_metrics_reset(e->metrics);
     if (svi_drift_stage_end(&e->quality_stage.drift, e->s.stream, "the stream was reset", &report))
-        svi_publish_alert(e, &report);
+        svi_publish_alert(e, &report, e->event_ts);
     svi_quality_stage_reset(&e->quality_stage);
     svi_refit_policy_reset(&e->refit);
     if (svi_novelty_stage_end(&e->novelty, e->s.stream, "the stream was reset", &report))
-        svi_publish_alert(e, &report);
+        svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_reset(&e->novelty);
 }
 

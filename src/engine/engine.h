@@ -31,6 +31,24 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
                            svs_error *err);
 void svi_engine_free(svi_engine **e);
 
+/* Novelty is judged on a thread of its own from here on, while the learner goes on with what comes after:
+ * events, states and all else stay what they are, bit for bit. Where no thread can start nothing changes. */
+void svi_engine_second_thread(svi_engine *e);
+
+/* Open: scores and alerts may wait beyond the message that they are of, until a later call sends them, with
+ * all others in the order in which they would have come; svi_engine_settle sends what waits. Else, as at
+ * first, a message ends with all its events. Whatever asks the engine or changes it settles by itself. */
+void svi_engine_leave_open(svi_engine *e, bool open);
+void svi_engine_settle(svi_engine *e);
+
+/* Samples that were given to the second thread so far, and those of which all events are out: they are equal
+ * when nobody waits. */
+uint64_t svi_engine_taken(const svi_engine *e);
+uint64_t svi_engine_told(const svi_engine *e);
+
+/* What score events carry from here on as `mark`: which row of an input they are of. */
+void svi_engine_mark(svi_engine *e, int64_t mark);
+
 /* What became of one message (for the router's reply). */
 struct svi_receipt {
     int64_t seq;                /* engine number (from 0) of the last sample accepted so far, -1 = none */

@@ -250,6 +250,7 @@ svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err
     svs_code code = SVS_OK;
     svs_error local;
     err = err ? err : &local;
+    svi_engine_settle(e);
     snprintf(c->program, sizeof c->program, "%s", svs_version());
     snprintf(c->isa, sizeof c->isa, "%s", svi_kernels_get(SVS_ISA_BEST)->name);
     snprintf(c->stream, sizeof c->stream, "%s", e->s.stream);
@@ -264,6 +265,7 @@ svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err
 size_t svi_engine_size(svi_engine *e) {
     size_t size = 0;
     svs_error err;
+    svi_engine_settle(e);
     for (int i = 0; i < SECTIONS; i++) {
         struct svi_archive_out out;
         svi_archive_out_begin(&out, NULL, sections[i].name, &err);
@@ -321,6 +323,8 @@ svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_erro
         svi_engine_free(&wider);
         return code;
     }
+    wider->two_threads = (*e)->two_threads;
+    wider->open = (*e)->open;
     wider->muted = (*e)->muted;
     wider->keeps_model = (*e)->keeps_model;
     wider->gaps_allowed = (*e)->gaps_allowed;

@@ -28,6 +28,7 @@ void svi_engine_move_clock(svi_engine *e, double step, double now) {
     char reason[SVS_ERROR_TEXT] =
         "the state that was kept is of a later time than the clock of this machine shows: "
         "its times were brought back";
+    svi_engine_settle(e);
     svi_sources_move_times(e->sources, -INFINITY, step); /* arrival times, whatever the engine's are */
     if (e->by_arrival) {
         if (e->event_ts == e->time)

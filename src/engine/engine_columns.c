@@ -103,7 +103,10 @@ svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_
 
 void svi_engine_tell_categories(struct svi_engine *e) {
     for (int i = 0; i < e->schema.hot_count; i++)
-        svi_novelty_stage_category(&e->novelty, e->schema.hot[i]);
+        if (!svi_novelty_stage_knows_category(&e->novelty, e->schema.hot[i])) {
+            svi_engine_settle(e);
+            svi_novelty_stage_category(&e->novelty, e->schema.hot[i]);
+        }
 }
 
 void svi_engine_note_held(struct svi_engine *e) {

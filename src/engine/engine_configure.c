@@ -132,7 +132,7 @@ static void configure_novelty(struct svi_engine *e, struct svi_engine_change *c)
         return;
     }
     if (svi_novelty_stage_end(&e->novelty, e->s.stream, "the settings of novelty have changed", &report))
-        svi_publish_alert(e, &report);
+        svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_replace(&e->novelty, c->to);
 }
 
@@ -191,7 +191,7 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     svi_engine_repeat_old(e);
     if (!(e->s.drift_rate > 0) &&
         svi_drift_stage_end(&e->quality_stage.drift, e->s.stream, "drift.rate is 0", &report))
-        svi_publish_alert(e, &report);
+        svi_publish_alert(e, &report, e->event_ts);
     svi_quality_stage_configure(&e->quality_stage, &e->s);
     svi_metrics_leave_loss(e->metrics, e->quality_stage.on);
     if (c->relearn)
@@ -255,6 +255,7 @@ void svi_engine_take(svi_engine *e, struct svi_engine_change **change, double no
     struct svi_engine_change *c = *change;
     svs_health h;
     char differences[160];
+    svi_engine_settle(e);
     svi_settings_differences(&e->s, c->to, differences, sizeof differences);
     configure_take(e, c);
     svs_learner_health(e->learner, &h);

@@ -19,7 +19,9 @@
 #define SAMPLE_BYTES 64  /* of a refused element are shown */
 #define RATE_SMOOTH  0.5 /* weight of the newest stretch */
 
+/* What waits for novelty goes out before it. */
 void svi_publish(struct svi_engine *e, struct svi_event *event) {
+    svi_engine_settle(e);
     event->stream = e->s.stream;
     event->epoch = e->epoch;
     event->seq = e->seq[event->topic]++;
@@ -30,35 +32,43 @@ void svi_publish(struct svi_engine *e, struct svi_event *event) {
         e->sink(e->user, event);
 }
 
-void svi_publish_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step) {
-    struct svi_event event = {.topic = SVI_TOPIC_SCORE, .ts = e->event_ts};
-    event.as.score.id = m->id;
-    event.as.score.y = m->y;
-    event.as.score.scores = step->scores;
-    event.as.score.rows = e->s.method == SVI_METHOD_NONE ? 0 : step->rows;
-    event.as.score.learner = e->s.method == SVI_METHOD_NONE || e->s.task == SVS_REGRESS ? NULL : e->learner;
-    event.as.score.proba = e->quality_stage.proba;
-    event.as.score.proba_count = e->quality_stage.proba_count;
-    event.as.score.class_count = step->rows > 1          ? step->rows
-                                 : step->class_count < 2 ? step->class_count
-                                                         : 2; /* a refit that serves may know fewer */
-    event.as.score.version = step->version;
-    double interval[2];
+void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
+                    struct svi_score *score) {
+    struct svi_event *event = &score->event;
+    *event = (struct svi_event){.topic = SVI_TOPIC_SCORE, .ts = e->event_ts};
+    event->as.score.id = m->id;
+    event->as.score.y = m->y;
+    event->as.score.scores = step->scores;
+    event->as.score.rows = e->s.method == SVI_METHOD_NONE ? 0 : step->rows;
+    event->as.score.learner = e->s.method == SVI_METHOD_NONE || e->s.task == SVS_REGRESS ? NULL : e->learner;
+    event->as.score.proba = e->quality_stage.proba;
+    event->as.score.proba_count = e->quality_stage.proba_count;
+    event->as.score.class_count = step->rows > 1          ? step->rows
+                                  : step->class_count < 2 ? step->class_count
+                                                          : 2; /* a refit that serves may know fewer */
+    event->as.score.version = step->version;
     if (e->quality_stage.ranged) {
-        svi_interval_around(e->quality_stage.ends, step->scores[0], step->leverage, interval);
-        event.as.score.interval = interval;
+        svi_interval_around(e->quality_stage.ends, step->scores[0], step->leverage, score->interval);
+        event->as.score.interval = score->interval;
     }
-    event.as.score.judged = e->novelty.judged;
-    event.as.score.novelty = e->novelty.judgement.novelty;
-    event.as.score.p = e->novelty.judgement.p;
+    event->as.score.mark = e->mark;
+    score->predicted = step->predicted;
+}
+
+/* The class by its number, which it keeps as long as samples wait; where its name is may change. */
+void svi_publish_score(struct svi_engine *e, struct svi_score *score, bool judged, double novelty, double p) {
+    struct svi_event *event = &score->event;
+    event->as.score.judged = judged;
+    event->as.score.novelty = novelty;
+    event->as.score.p = p;
     if (e->s.method == SVI_METHOD_NONE)
-        event.as.score.yhat = svs_none();
+        event->as.score.yhat = svs_none();
     else if (e->s.task == SVS_REGRESS)
-        event.as.score.yhat = svs_real(step->scores[0]);
+        event->as.score.yhat = svs_real(event->as.score.scores[0]);
     else
-        event.as.score.yhat = svs_learner_class(e->learner, step->predicted);
+        event->as.score.yhat = svs_learner_class(e->learner, score->predicted);
     e->counters.of[SVI_COUNTER_PUBLISHED_SCORES].count++;
-    svi_publish(e, &event);
+    svi_publish(e, event);
 }
 
 /* Which episode it is of. A novelty alert of before episodes were counted is published as it was. */
@@ -72,8 +82,8 @@ static void alert_number(struct svi_engine *e, struct svi_alert_event *a) {
         a->kind = e->quality_stage.on ? "novelty" : NULL;
 }
 
-void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r) {
-    struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = e->event_ts};
+void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r, double ts) {
+    struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = ts};
     event.as.alert = r->event;
     alert_number(e, &event.as.alert);
     svi_publish(e, &event);
@@ -193,6 +203,7 @@ void svi_engine_publish_model(svi_engine *e, bool force) {
     svs_model m;
     svs_error err;
     struct svi_event event;
+    svi_engine_settle(e);
     uint64_t version = e->refit.serves ? e->refit.model.version : svs_learner_version(e->learner);
     if (version == e->published_version && !force)
         return;
@@ -211,6 +222,7 @@ void svi_publish_refit(struct svi_engine *e) {
     svs_model m;
     struct svi_event event;
     svs_error err;
+    svi_engine_settle(e);
     if (!e->refit.serves && svi_engine_model_event(e, &m, &event, &err) == SVS_OK) {
         take_refit(e, &m);
         m.seen = e->counters.of[SVI_COUNTER_SEEN].count;
@@ -318,6 +330,7 @@ void svi_engine_set_kept_memory(svi_engine *e, double share, double fixed) {
 
 int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figures) {
     union svi_amount *of = e->counters.of;
+    svi_engine_settle(e);
     e->started = isnan(e->started) ? now : e->started;
     take_health(e);
     take_refits(e);
@@ -340,6 +353,7 @@ int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figu
 }
 
 void svi_engine_progress(svi_engine *e, struct svi_engine_progress *out) {
+    svi_engine_settle(e);
     *out = (struct svi_engine_progress){.seen = e->counters.of[SVI_COUNTER_SEEN].count,
                                         .alerts = e->novelty.alert.opened,
                                         .sums = svi_metrics_sums(e->metrics),
@@ -362,6 +376,7 @@ static void take_rate(struct svi_engine *e, double now) {
 
 void svi_engine_publish_stats(svi_engine *e, double now) {
     struct svi_event event = {.topic = SVI_TOPIC_STATS, .ts = now};
+    svi_engine_settle(e);
     e->started = isnan(e->started) ? now : e->started;
     take_rate(e, now);
     event.as.stats.count = svi_engine_figures(e, now, &event.as.stats.figures);
@@ -374,6 +389,10 @@ void svi_engine_publish_stats(svi_engine *e, double now) {
 void svi_engine_publish_due(svi_engine *e, double now) {
     svi_engine_publish_model(e, false);
     svi_engine_publish_stats(e, now);
+}
+
+void svi_engine_mark(svi_engine *e, int64_t mark) {
+    e->mark = mark;
 }
 
 uint64_t svi_engine_epoch(const svi_engine *e) {

@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 #include "stats/metrics.h"
 #include "engine/sources.h"
+#include "engine/novelty_queue.h"
 #include "engine/novelty_stage.h"
 #include "engine/quality_stage.h"
 #include "wire/columns.h"
@@ -29,6 +30,9 @@ struct svi_engine {
     svi_metrics *metrics;
     struct svi_refit_policy refit;    /* in the background */
     struct svi_novelty_stage novelty; /* and alerts */
+    struct svi_novelty_queue *queue;  /* to the thread that judges it; NULL = there is none (yet) */
+    bool two_threads;                 /* there is to be one, when novelty is first judged */
+    bool open;                        /* svi_engine_leave_open */
     struct svi_quality_stage quality_stage;
     svi_sources *sources;
     struct svi_schema schema;
@@ -54,6 +58,7 @@ struct svi_engine {
     struct svi_bytes last_model; /* empty: none did */
 
     struct svi_counters counters;
+    int64_t mark;      /* of score events */
     bool muted;        /* events are numbered, not sent */
     bool gaps_allowed; /* a source may skip numbers once after each loss: they are lost */
     uint64_t losses;
@@ -135,8 +140,19 @@ void svi_engine_move_times(struct svi_engine *e, double from, double step);
 /* Sends one event: fills in stream, epoch and seq. */
 void svi_publish(struct svi_engine *e, struct svi_event *event);
 /* Sends what an alert says. */
-void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r);
-void svi_publish_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step);
+void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r, double ts);
+/* A score event but for what novelty says, which points into step and m; and sends it with that. */
+void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
+                    struct svi_score *score);
+void svi_publish_score(struct svi_engine *e, struct svi_score *score, bool judged, double novelty, double p);
+
+/* An accepted sample, judged by the second thread; its score (NULL: none is due) and what becomes of the
+ * alert are published when that is done, before any other event. False: there is no such thread, or no room.
+ */
+bool svi_engine_queue(struct svi_engine *e, const struct svi_message *m, const struct svi_score *score);
+
+/* The end of a message: nobody waits, unless svi_engine_leave_open says so. */
+void svi_engine_end_message(struct svi_engine *e);
 
 /* The refit that just took effect; and, if it does not serve, the online model after it, so that the
  * retained one is the one that serves. */

@@ -48,10 +48,10 @@ static void engine_drop_features(struct svi_engine *e, const bool *features, svs
     svi_columns_forget(&e->columns);
     e->name_count = 0;
     if (svi_novelty_stage_end(&e->novelty, e->s.stream, "features were dropped", &report))
-        svi_publish_alert(e, &report);
+        svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_reset(&e->novelty);
     if (svi_drift_stage_end(&e->quality_stage.drift, e->s.stream, "features were dropped", &report))
-        svi_publish_alert(e, &report);
+        svi_publish_alert(e, &report, e->event_ts);
     svi_drift_stage_prune(&e->quality_stage.drift);
 }
 
@@ -96,6 +96,7 @@ static svs_code prune_to(struct svi_engine *e, const bool *features, const bool 
 svs_code svi_engine_prune(svi_engine *e, svs_error *err) {
     svs_error local;
     err = err ? err : &local;
+    svi_engine_settle(e);
     const size_t d = (size_t)e->schema.shape.d, count = (size_t)svi_engine_classes(e);
     bool *flags = svi_alloc_array(d + count + 1, sizeof *flags);
     if (!flags)

@@ -15,6 +15,7 @@ void svi_engine_repeat_old(struct svi_engine *e) {
 }
 
 void svi_engine_mute(svi_engine *e, bool muted) {
+    svi_engine_settle(e);
     e->muted = muted;
     if (muted)
         return;

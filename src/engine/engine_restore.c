@@ -78,9 +78,9 @@ static void end_alerts(struct svi_engine *e, struct svi_engine *then) {
     struct svi_alert *alert = &then->novelty.alert;
     struct svi_drift_stage *drift = &then->quality_stage.drift;
     if (svi_novelty_stage_end(&e->novelty, e->s.stream, why, &report))
-        svi_publish_alert(e, &report);
+        svi_publish_alert(e, &report, e->event_ts);
     if (svi_drift_stage_end(&e->quality_stage.drift, e->s.stream, why, &report))
-        svi_publish_alert(e, &report);
+        svi_publish_alert(e, &report, e->event_ts);
     drift->open = false;
     drift->opened = e->quality_stage.drift.opened;
     drift->episodes = e->quality_stage.drift.episodes;
@@ -95,6 +95,8 @@ static void end_alerts(struct svi_engine *e, struct svi_engine *then) {
 void svi_engine_go_back(svi_engine *e, svi_engine **then, const char *reason, double now) {
     struct svi_engine *t = *then;
     const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    svi_engine_settle(e);
+    svi_engine_settle(t);
     if (t->time > e->time) /* the clock was moved back since */
         svi_engine_move_times(t, -INFINITY, e->time - t->time);
     end_alerts(e, t);

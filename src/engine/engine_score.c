@@ -68,6 +68,7 @@ svs_code svi_engine_score(svi_engine *e, const void *bytes, size_t length, struc
     struct svi_envelope env;
     struct svi_message m;
     *out = (struct svi_scored){.yhat = svs_none()};
+    svi_engine_settle(e);
     svs_code code = svi_envelope_read(&env, bytes, length);
     if (code != SVS_OK)
         return svi_fail(err, code, "%s", env.form.text);

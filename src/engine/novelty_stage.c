@@ -173,6 +173,11 @@ void svi_novelty_stage_category(struct svi_novelty_stage *s, int feature) {
         svi_detector_category(s->detector, s->lags, feature);
 }
 
+bool svi_novelty_stage_knows_category(const struct svi_novelty_stage *s, int feature) {
+    return !s->on || !s->detector || feature >= s->rows.d ||
+           svi_detector_knows_category(s->detector, s->lags, feature);
+}
+
 void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature) {
     if (!s->on || !s->detector || feature >= s->rows.d) /* of columns without room nothing is held */
         return;
@@ -233,9 +238,9 @@ static int novelty_stage_largest(const double *v, int n, int apart) {
     return at;
 }
 
-static struct svi_contribution contribution_of(struct svi_novelty_stage *s, const struct svi_shape *shape,
+static struct svi_contribution contribution_of(struct svi_novelty_stage *s, const struct svi_schema *schema,
                                                int column, double adds) {
-    struct svi_contribution c = {.feature = svi_shape_name(shape, column % s->rows.d),
+    struct svi_contribution c = {.feature = svi_schema_name(schema, column % s->rows.d),
                                  .column = column % s->rows.d,
                                  .value = s->rows.row[column],
                                  .adds = adds};
@@ -245,14 +250,14 @@ static struct svi_contribution contribution_of(struct svi_novelty_stage *s, cons
 
 /* The features that add most, at most SVI_ALERT_TOP_MAX; the one that lies beyond its range before them.
  * Returns how many. */
-static int find_top(struct svi_novelty_stage *s, const struct svi_message *m, const struct svi_shape *shape,
+static int find_top(struct svi_novelty_stage *s, const struct svi_message *m, const struct svi_schema *schema,
                     struct svi_contribution *top) {
     double *sums = s->rows.x; /* the sample stands in its row by now */
     const double sum = add_lags(s, m->d, sums);
     int count = 0;
     if (s->judgement.excess > 0) {
         double *adds = &sums[s->judgement.feature % s->rows.d];
-        top[count++] = contribution_of(s, shape, s->judgement.feature, sum > 0 ? *adds / sum : 0);
+        top[count++] = contribution_of(s, schema, s->judgement.feature, sum > 0 ? *adds / sum : 0);
         *adds = 0;
     }
     for (; count < SVI_ALERT_TOP_MAX && count < m->d && sum > 0; count++) {
@@ -260,7 +265,7 @@ static int find_top(struct svi_novelty_stage *s, const struct svi_message *m, co
         const int lag = novelty_stage_largest(s->rows.adds + most, s->lags, s->rows.d);
         if (sums[most] == 0)
             break;
-        top[count] = contribution_of(s, shape, lag * s->rows.d + most, sums[most] / sum);
+        top[count] = contribution_of(s, schema, lag * s->rows.d + most, sums[most] / sum);
         sums[most] = 0;
     }
     return count;
@@ -309,7 +314,7 @@ static void write_line(const struct svi_novelty_stage *s, const char *stream, do
 }
 
 bool svi_novelty_stage_report(struct svi_novelty_stage *s, const struct svi_message *m,
-                              const struct svi_shape *shape, const char *stream, double ts,
+                              const struct svi_schema *schema, const char *stream, double ts,
                               enum svi_alert_change change, struct svi_alert_report *out) {
     static const char *const states[] = {
         [SVI_ALERT_OPEN] = "open", [SVI_ALERT_UPDATE] = "update", [SVI_ALERT_CLOSE] = "close"};
@@ -326,7 +331,7 @@ bool svi_novelty_stage_report(struct svi_novelty_stage *s, const struct svi_mess
                                           .grade = closes ? s->alert.worst : s->grade,
                                           .since = s->alert.since,
                                           .top = out->top,
-                                          .count = closes ? 0 : find_top(s, m, shape, out->top),
+                                          .count = closes ? 0 : find_top(s, m, schema, out->top),
                                           .text = out->text};
     write_line(s, stream, ts, change, out);
     return true;

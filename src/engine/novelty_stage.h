@@ -5,6 +5,7 @@
 
 #include "base/archive.h"
 #include "data/message.h"
+#include "features/schema.h"
 #include "config/settings.h"
 #include "novelty/alert.h"
 #include "novelty/alert_text.h"
@@ -91,6 +92,8 @@ void svi_novelty_stage_gap(struct svi_novelty_stage *s);
 /* A feature for which there is room belongs to a value of a category: told once or more, between two samples.
  */
 void svi_novelty_stage_category(struct svi_novelty_stage *s, int feature);
+bool svi_novelty_stage_knows_category(const struct svi_novelty_stage *s,
+                                      int feature); /* or there is no room for it */
 
 /* A feature changes hands, between two samples: what is held, the last samples included, has 0 there, as if
  * it had never shown anything. */
@@ -103,7 +106,7 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
 /* Fills the report of that change; ts: of the sample. Where novelty has gone off, an open alert ends. False:
  * there is nothing to report. */
 bool svi_novelty_stage_report(struct svi_novelty_stage *s, const struct svi_message *m,
-                              const struct svi_shape *shape, const char *stream, double ts,
+                              const struct svi_schema *schema, const char *stream, double ts,
                               enum svi_alert_change change, struct svi_alert_report *out);
 
 /* An alert that is open ends without a sample: reset, or no novelty any more. False: none was open. */

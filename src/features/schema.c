@@ -638,6 +638,17 @@ void svi_schema_commit_names(struct svi_schema *s) {
     s->dirty = s->mixed_now = false;
 }
 
+bool svi_schema_has_new_names(const struct svi_schema *s) {
+    return svs_features_count(s->shape.names) != s->shape.names_kept;
+}
+
+const char *svi_schema_name(const struct svi_schema *s, int feature) {
+    for (int i = 0; i < s->renewed_count && feature < s->shape.names_kept; i++)
+        if (s->renewed[i].feature == feature)
+            return s->renewed[i].before;
+    return svi_shape_name(&s->shape, feature);
+}
+
 void svi_schema_restore(struct svi_schema *s) {
     s->hot_count = s->absent_count = 0;
     if (s->columns && s->dirty) {

@@ -90,6 +90,11 @@ enum svi_missing svi_schema_policy(const struct svi_schema *s, const struct svi_
 
 /* Names of columns that came without a row stay. */
 void svi_schema_commit_names(struct svi_schema *s);
+bool svi_schema_has_new_names(const struct svi_schema *s); /* that were not committed */
+
+/* The committed name of a feature, also where another value takes it over in the row in hand. NULL: it has
+ * none. Valid until the next change. */
+const char *svi_schema_name(const struct svi_schema *s, int feature);
 
 /* Takes the row, or takes back what it would have changed. */
 void svi_schema_commit(struct svi_schema *s, const struct svi_message *m);

@@ -808,6 +808,13 @@ void svi_detector_category(svi_detector *d, int lags, int feature) {
     d->coordinates.category = d->category;
 }
 
+bool svi_detector_knows_category(const svi_detector *d, int lags, int feature) {
+    bool knows = d->coordinates.category != NULL;
+    for (int column = feature; column < d->o.d; column += d->o.d / lags)
+        knows = knows && d->category[column];
+    return knows;
+}
+
 void svi_detector_renew(svi_detector *d, int lags, int feature) {
     const int features = d->o.d / lags;
     svi_lags_renew(d->raw, features, (int64_t)lags * d->now.points, feature);

@@ -98,6 +98,7 @@ void svi_detector_renew(svi_detector *d, int lags, int feature);
 /* A feature of each of the `lags` parts of a row belongs to a value of a category: 1 in its rows, 0 in
  * others. The next refresh goes by it (coordinates.h). */
 void svi_detector_category(svi_detector *d, int lags, int feature);
+bool svi_detector_knows_category(const svi_detector *d, int lags, int feature); /* it was told */
 
 /* So many of the columns are those of the stream, at first all; the others are room for more and hold 0
  * always. What is missing counts against the former. */

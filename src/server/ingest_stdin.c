@@ -154,6 +154,7 @@ static svs_code ingest_stdin_take_message(svi_ingest_stdin *in, const void *byte
     svi_envelope_read(&env, bytes, size);
     env.shown = shown;
     env.shown_size = shown_size;
+    svi_engine_mark(in->engine, in->row);
     svi_engine_apply(in->engine, &env, now, false, NULL); /* a refusal becomes an event */
     return SVS_OK;
 }

@@ -62,6 +62,8 @@ svs_code svi_ingest_zmq_new(struct svi_ingest_zmq *in, svs_error *err) {
         b->place = svi_alloc_array(TURN_MESSAGES, sizeof *b->place);
         good = good && b->queue && b->envelope && b->verdict && b->owner && b->place;
     }
+    in->replies = svi_alloc_array(TURN_MESSAGES, sizeof *in->replies);
+    good = good && in->replies;
     in->first = &in->batch[0];
     in->second = &in->batch[1];
     in->cost = FIRST_COST;
@@ -86,6 +88,8 @@ void svi_ingest_zmq_free(struct svi_ingest_zmq *in) {
         svi_free(in->batch[i].place);
         svi_bytes_clear(&in->batch[i].converted);
     }
+    svi_free(in->replies);
+    svi_bytes_clear(&in->replies_held);
     svi_bytes_clear(&in->reply);
     svi_bytes_clear(&in->text);
 }
@@ -301,16 +305,47 @@ static svs_code ingest_zmq_write_ahead(struct svi_ingest_zmq *in, struct svi_bat
 
 /* ---- what becomes of each */
 
-bool svi_ingest_zmq_reply(struct svi_ingest_zmq *in, void *socket, struct svi_request *r, svs_code code) {
-    const struct svi_bytes *reply = &in->reply;
+static bool ingest_zmq_send(struct svi_ingest_zmq *in, void *socket, struct svi_request *r,
+                            const uint8_t *reply, size_t size, svs_code code) {
     if (code == SVS_OK && svi_json_begins(zmq_msg_data(&r->body), zmq_msg_size(&r->body))) {
         in->text.size = 0;
-        code = svi_json_msgpack(&in->text, reply->data, reply->size, NULL);
-        reply = &in->text;
+        code = svi_json_msgpack(&in->text, reply, size, NULL);
+        reply = in->text.data;
+        size = in->text.size;
     }
-    bool sent = code == SVS_OK && svi_request_reply(socket, r, reply->data, reply->size);
+    bool sent = code == SVS_OK && svi_request_reply(socket, r, reply, size);
     in->replies_lost += !sent;
     return sent;
+}
+
+bool svi_ingest_zmq_reply(struct svi_ingest_zmq *in, void *socket, struct svi_request *r, svs_code code) {
+    return ingest_zmq_send(in, socket, r, in->reply.data, in->reply.size, code);
+}
+
+/* Whoever has the reply finds the events of his samples on their way: where these wait, it does. */
+static void ingest_zmq_send_held(struct svi_ingest_zmq *in, const struct svi_batch *b) {
+    const uint64_t told = svi_engine_told(in->control->engine);
+    while (in->replies_first < in->replies_count && in->replies[in->replies_first].after <= told) {
+        const struct svi_held_reply *h = &in->replies[in->replies_first++];
+        ingest_zmq_send(in, in->socket, &b->queue[h->message], in->replies_held.data + h->at, h->size,
+                        SVS_OK);
+    }
+    if (in->replies_first == in->replies_count)
+        in->replies_first = in->replies_count = (int)(in->replies_held.size = 0);
+}
+
+static void ingest_zmq_answer(struct svi_ingest_zmq *in, const struct svi_batch *b, int i, svs_code code) {
+    const uint64_t taken = svi_engine_taken(in->control->engine);
+    ingest_zmq_send_held(in, b);
+    const size_t at = in->replies_held.size;
+    if (code != SVS_OK || svi_engine_told(in->control->engine) == taken ||
+        svi_bytes_append(&in->replies_held, in->reply.data, in->reply.size) != SVS_OK) {
+        svi_engine_settle(in->control->engine);
+        ingest_zmq_send_held(in, b);
+        svi_ingest_zmq_reply(in, in->socket, &b->queue[i], code);
+        return;
+    }
+    in->replies[in->replies_count++] = (struct svi_held_reply){i, at, in->reply.size, taken};
 }
 
 /* What was written down and not taken for want of memory would be taken by a restart: no answer goes out. */
@@ -319,7 +354,6 @@ static bool out_of_memory(const struct svi_ingest_zmq *in) {
 }
 
 static void ingest_zmq_settle(struct svi_ingest_zmq *in, struct svi_batch *b, int i) {
-    struct svi_request *r = &b->queue[i];
     struct svi_envelope *env = &b->envelope[i];
     const enum verdict verdict = (enum verdict)b->verdict[i];
     const bool declined = verdict == APPLY && b->full;
@@ -335,7 +369,7 @@ static void ingest_zmq_settle(struct svi_ingest_zmq *in, struct svi_batch *b, in
     if (missing) /* the message has made its source */
         *missing = b->owner[i];
     if (!out_of_memory(in))
-        svi_ingest_zmq_reply(in, in->socket, r, code);
+        ingest_zmq_answer(in, b, i, code);
 }
 
 /* Where there are no replies: what is refused becomes an event. */
@@ -349,12 +383,15 @@ static void ingest_zmq_apply(struct svi_ingest_zmq *in, const struct svi_batch *
 
 /* `most` more of the batch; true: all of it is done. */
 static bool settle_some(struct svi_ingest_zmq *in, struct svi_batch *b, int most) {
+    svi_engine_leave_open(in->control->engine, true);
     for (; b->done < b->count && most > 0 && !out_of_memory(in); b->done++, most--) {
         if (ingest_zmq_answers(in))
             ingest_zmq_settle(in, b, b->done);
         else
             ingest_zmq_apply(in, b, b->done);
     }
+    svi_engine_leave_open(in->control->engine, false);
+    ingest_zmq_send_held(in, b);
     if (b->done < b->count)
         return false;
     svi_latency_add(in->latency, svi_monotonic() - b->began, b->count);
@@ -470,7 +507,8 @@ double svi_ingest_zmq_batch_memory(const struct svi_settings *s) {
 double svi_ingest_zmq_memory(const struct svi_settings *s) {
     return 2 * (svi_ingest_zmq_batch_memory(s) +
                 TURN_MESSAGES * (sizeof(struct svi_request) + sizeof(struct svi_envelope) + sizeof(uint64_t) +
-                                 sizeof(size_t) + 1.0));
+                                 sizeof(size_t) + 1.0)) +
+           TURN_MESSAGES * (sizeof(struct svi_held_reply) + (double)OVERHEAD);
 }
 
 double svi_ingest_zmq_converted(const struct svi_ingest_zmq *in) {

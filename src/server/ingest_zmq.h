@@ -22,6 +22,13 @@ struct svi_batch {
     bool full;         /* they could not be written down */
 };
 
+/* A reply that goes out when the events of its samples have. */
+struct svi_held_reply {
+    int message; /* in its batch */
+    size_t at, size;
+    uint64_t after; /* svi_engine_told */
+};
+
 struct svi_ingest_zmq {
     /* the server's */
     void *socket;
@@ -41,7 +48,10 @@ struct svi_ingest_zmq {
     size_t largest;                             /* bytes of a message so far */
     int64_t declined;
     int64_t replies_lost;
-    struct svi_bytes reply, text; /* the reply, and as JSON */
+    struct svi_bytes reply, text;   /* the reply, and as JSON */
+    struct svi_held_reply *replies; /* of the messages that are being settled: to samples whose events wait */
+    struct svi_bytes replies_held;  /* their bytes */
+    int replies_first, replies_count;
 };
 
 /* The fields of the server are set. SVS_NO_MEMORY. */

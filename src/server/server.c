@@ -133,7 +133,7 @@ static void server_sink(void *user, const struct svi_event *e) {
     if (p->out)
         svi_publisher_publish(p->out, e); /* out of memory: lost, and seen by `seq` */
     if (p->rows && e->topic == SVI_TOPIC_SCORE)
-        svi_score_lines_score(&p->lines, e, svi_ingest_stdin_row(p->rows));
+        svi_score_lines_score(&p->lines, e, e->as.score.mark);
     if (p->rows && e->topic == SVI_TOPIC_ALERT && p->hooks->log)
         fprintf(p->hooks->log, "alert: %s\n", e->as.alert.text);
     const svs_code code = e->topic == SVI_TOPIC_ERROR ? e->as.error.code : SVS_OK;
@@ -247,7 +247,9 @@ static svs_code server_take_rows(struct server *p, bool fill, svs_error *err) {
     double start = svi_monotonic();
     int64_t before = svi_ingest_stdin_row(p->rows);
     bool ended = false;
+    svi_engine_leave_open(p->engine, true);
     svs_code code = svi_ingest_stdin_turn(p->rows, fill, server_now(p), &ended, err);
+    svi_engine_leave_open(p->engine, false);
     svi_latency_add(&p->latency, svi_monotonic() - start, svi_ingest_stdin_row(p->rows) - before);
     server_log_note(p);
     p->stop = p->stop || ended;
@@ -542,6 +544,8 @@ static svs_code server_build(struct server *p, svs_error *err) {
         p->engine = svi_engine_new(&p->settings, (uint64_t)(1e6 * svi_wall_clock()), server_sink, p, err);
     if (!p->engine)
         return err->code;
+    if (svi_settings_two_threads(&p->settings))
+        svi_engine_second_thread(p->engine);
     svi_arrival_clock_start(&p->clock);
     if (begin_clock(p, err) != SVS_OK)
         return err->code;

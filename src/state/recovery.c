@@ -40,6 +40,8 @@ static svs_code make_engine(struct recovering *w, svs_error *err) {
     r->engine = svi_engine_new(&r->settings, r->epoch, w->sink, w->user, err);
     if (!r->engine)
         return err->code;
+    if (!w->o->one_thread)
+        svi_engine_second_thread(r->engine);
     svi_engine_mute(r->engine, w->o->silent);
     svi_engine_keep_model(r->engine);
     return SVS_OK;
@@ -174,6 +176,7 @@ static svs_code recovery_apply(struct recovering *w, const struct svi_record *re
     svi_journal_reader_found(w->reader, &found);
     if (found.lost)
         svi_engine_allow_gaps(w->r->engine, true);
+    svi_engine_leave_open(w->r->engine, true);
     code = svi_record_apply(&w->r->engine, &w->r->settings, record, &receipt,
                             err); /* a start may raise a limit */
     if (code == SVS_OK && svi_engine_out_of_memory(w->r->engine))
@@ -229,6 +232,8 @@ static svs_code recovery_read_journal(struct recovering *w, svs_error *err) {
     }
     if (w->r->engine)
         svi_engine_allow_gaps(w->r->engine, false);
+    if (w->r->engine)
+        svi_engine_leave_open(w->r->engine, false);
     return code;
 }
 

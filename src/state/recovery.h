@@ -26,6 +26,7 @@ struct svi_recovery_options {
     const struct svi_settings
         *with; /* SVI_FROM_START: these settings instead of the kept ones (NULL: those) */
     const struct svi_settings *otherwise; /* where the kept ones are lost (NULL: the defaults) */
+    bool one_thread;                      /* the engine has no second one */
     bool silent;                          /* the engine sends no events while it repeats */
     FILE *log;                            /* NULL = quiet */
 };

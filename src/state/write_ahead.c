@@ -474,8 +474,12 @@ static svs_code write_ahead_start(svi_write_ahead *w, const struct svi_settings 
 static svs_code take_up(svi_write_ahead *w, struct svi_settings *s, svi_sink *sink, void *user, FILE *log,
                         svi_engine **engine, svs_error *err) {
     struct svi_recovery r = {0};
-    const struct svi_recovery_options o = {
-        .accept_loss = s->accept_loss, .until = UINT64_MAX, .otherwise = s, .silent = true, .log = log};
+    const struct svi_recovery_options o = {.accept_loss = s->accept_loss,
+                                           .until = UINT64_MAX,
+                                           .otherwise = s,
+                                           .one_thread = !svi_settings_two_threads(s),
+                                           .silent = true,
+                                           .log = log};
     svs_code code;
     if ((code = svi_journal_forget(&w->dir, err)) != SVS_OK ||
         (code = svi_recover(&w->dir, &o, sink, user, &r, err)) != SVS_OK)

@@ -96,6 +96,7 @@ struct svi_event {
             uint64_t version;       /* key `model` */
             bool judged;            /* novelty and p are known */
             double novelty, p;
+            int64_t mark; /* svi_engine_mark; not sent */
         } score;
         struct svi_alert_event alert;
         struct {

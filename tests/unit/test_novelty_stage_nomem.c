@@ -191,6 +191,7 @@ static double use(const char *const *more, int d, const char *novelty, double *p
     scores = 0;
     svi_engine *e = svi_engine_new(&s, 1, quiet_sink, NULL, NULL);
     assert_non_null(e);
+    svi_engine_second_thread(e);
     fill(e, d, 700);
     svi_engine_free(&e);
     *predicted = svi_engine_memory(&s, d, 0);

@@ -77,7 +77,7 @@ static void test_keys_are_those_of_the_contract(void **state) {
                                               {"max.features", "1024"},
                                               {"max.classes", "64"},
                                               {"max.sources", "1024"},
-                                              {"threads", "1"}};
+                                              {"threads", "0"}};
     (void)state;
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         const struct svi_setting *row = svi_settings_row(expected[i][0]);

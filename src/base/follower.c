@@ -1,0 +1,142 @@
+#include "base/follower.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#define PIECES 8 /* between two looks at the lock: so many the owner may have to wait for at a halt */
+
+struct svi_follower {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t work, progress;
+    svi_follower_piece *piece;
+    void *user;
+    bool started;
+    /* guarded by the lock */
+    uint64_t offered, done, begun; /* pieces below each; done <= begun <= offered, but while it is halted */
+    uint64_t wanted;               /* the owner waits for these; 0 = it does not */
+    bool sleeps, stopped, quit;
+};
+
+/* Does some pieces; the lock is held before and after. */
+static void follower_step(svi_follower *f) {
+    const uint64_t from = f->done, to = f->offered - from < PIECES ? f->offered : from + PIECES;
+    uint64_t n = from;
+    bool good = true;
+    f->begun = to;
+    pthread_mutex_unlock(&f->lock);
+    while (n < to && (good = f->piece(f->user, n)))
+        n++;
+    pthread_mutex_lock(&f->lock);
+    f->done = f->begun = n;
+    f->stopped = !good;
+}
+
+static void *follower_run(void *argument) {
+    svi_follower *f = argument;
+    pthread_mutex_lock(&f->lock);
+    while (!f->quit) {
+        if (f->stopped || f->done == f->offered) {
+            f->sleeps = true;
+            pthread_cond_wait(&f->work, &f->lock);
+            f->sleeps = false;
+            continue;
+        }
+        follower_step(f);
+        if (f->wanted > 0 && (f->done >= f->wanted || f->stopped))
+            pthread_cond_signal(&f->progress);
+    }
+    pthread_mutex_unlock(&f->lock);
+    return NULL;
+}
+
+svi_follower *svi_follower_new(const char *name, svi_follower_piece *piece, void *user, svs_error *err) {
+    svi_follower *f = svi_alloc(sizeof *f);
+    if (!f) {
+        svi_fail_memory(err, name);
+        return NULL;
+    }
+    f->piece = piece;
+    f->user = user;
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->work, NULL);
+    pthread_cond_init(&f->progress, NULL);
+    const int failure = pthread_create(&f->thread, NULL, follower_run, f);
+    f->started = failure == 0;
+    if (!f->started) {
+        svi_fail(err, SVS_IO, "the thread for %s cannot start: %s", name, strerror(failure));
+        svi_follower_free(&f);
+    }
+    return f;
+}
+
+void svi_follower_free(svi_follower **pf) {
+    svi_follower *f = *pf;
+    if (!f)
+        return;
+    pthread_mutex_lock(&f->lock);
+    f->quit = true;
+    pthread_cond_signal(&f->work);
+    pthread_mutex_unlock(&f->lock);
+    if (f->started)
+        pthread_join(f->thread, NULL);
+    pthread_cond_destroy(&f->progress);
+    pthread_cond_destroy(&f->work);
+    pthread_mutex_destroy(&f->lock);
+    svi_free(f);
+    *pf = NULL;
+}
+
+/* The lock is held. */
+static struct svi_follower_state follower_state(const svi_follower *f) {
+    return (struct svi_follower_state){f->done, f->stopped};
+}
+
+/* The lock is held. */
+static void follower_await(svi_follower *f, uint64_t until) {
+    f->wanted = until;
+    while (f->done < until && !f->stopped)
+        pthread_cond_wait(&f->progress, &f->lock);
+    f->wanted = 0;
+}
+
+struct svi_follower_state svi_follower_offer(svi_follower *f, uint64_t end) {
+    pthread_mutex_lock(&f->lock);
+    f->offered = end;
+    if (f->sleeps && !f->stopped)
+        pthread_cond_signal(&f->work);
+    const struct svi_follower_state state = follower_state(f);
+    pthread_mutex_unlock(&f->lock);
+    return state;
+}
+
+struct svi_follower_state svi_follower_wait(svi_follower *f, uint64_t until) {
+    pthread_mutex_lock(&f->lock);
+    follower_await(f, until);
+    const struct svi_follower_state state = follower_state(f);
+    pthread_mutex_unlock(&f->lock);
+    return state;
+}
+
+struct svi_follower_state svi_follower_halt(svi_follower *f) {
+    pthread_mutex_lock(&f->lock);
+    f->offered = f->begun > f->done ? f->begun : f->done;
+    follower_await(f, f->offered);
+    const struct svi_follower_state state = follower_state(f);
+    pthread_mutex_unlock(&f->lock);
+    return state;
+}
+
+void svi_follower_resume(svi_follower *f, uint64_t done) {
+    pthread_mutex_lock(&f->lock);
+    f->done = f->begun = done;
+    f->offered = f->offered > done ? f->offered : done;
+    f->stopped = false;
+    if (f->sleeps && f->offered > done)
+        pthread_cond_signal(&f->work);
+    pthread_mutex_unlock(&f->lock);
+}
