@@ -21,7 +21,7 @@ svs_code svi_windows_init(struct svi_windows *w, const svs_options *host, const 
         if (on >> i & 1 && !(w->of[i] = svs_learner_new(&o, d, err)))
             return err->code;
         if (w->of[i])
-            svi_learner_relax(w->of[i]);
+            svi_learner_relax(w->of[i], true);
     }
     return SVS_OK;
 }

@@ -114,6 +114,7 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
     e->next_publish = s->publish_every > 0 ? s->publish_every : -1;
     e->next_score = s->scores > 0 ? s->scores : -1;
     if (engine_new_parts(e, err)) {
+        svi_learner_relax(e->learner, e->bank);
         svi_engine_repeat_old(e);
         svi_metrics_leave_loss(e->metrics, e->quality_stage.on);
         engine_unscale(e);

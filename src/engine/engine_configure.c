@@ -156,6 +156,7 @@ static void configure_bank(struct svi_engine *e, struct svi_engine_change *c) {
     svi_bank_free(&e->bank);
     svi_free(e->host_scores);
     e->bank = c->bank;
+    svi_learner_relax(e->learner, e->bank);
     e->host_scores = c->host_scores;
     c->bank = NULL;
     c->host_scores = NULL;

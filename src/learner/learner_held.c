@@ -80,8 +80,8 @@ void svi_learner_take_back(svs_learner *l, const struct svi_held_sample *s) {
     l->version++;
 }
 
-void svi_learner_relax(svs_learner *l) {
-    l->relaxed = true;
+void svi_learner_relax(svs_learner *l, bool relaxed) {
+    l->relaxed = relaxed;
 }
 
 double svi_learner_leverage(svs_learner *l, const double *x) {
