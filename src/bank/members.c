@@ -93,3 +93,11 @@ uint32_t svi_members_choose(svs_task task, int d, int classes, double budget) {
         on &= ~SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_EXACT);
     return on;
 }
+
+double svi_members_estimate(uint32_t members, int d, int classes) {
+    const double rows = classes > 2 ? classes : 1;
+    double sum = COMBINING + rows * COMBINING_ROW;
+    for (size_t i = 0; i < sizeof members_groups / sizeof members_groups[0]; i++)
+        sum += members & members_groups[i].members ? members_cost(&members_groups[i], d, rows) : 0;
+    return sum / 1000;
+}

@@ -48,4 +48,7 @@ double svi_members_budget(int d, int classes);
  * they fit. A function of the arguments alone. budget 0: svi_members_budget. */
 uint32_t svi_members_choose(svs_task task, int d, int classes, double budget);
 
+/* Microseconds a sample that the table of costs counts for these members, with what combines them. */
+double svi_members_estimate(uint32_t members, int d, int classes);
+
 #endif

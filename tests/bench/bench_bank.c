@@ -1,0 +1,88 @@
+/* What a labelled sample costs the bank of `method auto` beside one ALSVM of 1000 samples in the same run,
+ * what the table of costs says of it, and what the budget allows: Gaussian rows, one thread, the least of
+ * several stretches. Prints; judges nothing. */
+#include <stdio.h>
+
+#include "bench/bench.h"
+
+#include "bank/bank.h"
+#include "config/settings.h"
+#include "learner/learner_held.h"
+
+enum { ROWS = 4096, WARM = 6000, STRETCH = 2000, ROUNDS = 8 };
+
+static void bank_sample(uint64_t *seed, int d, int classes, double *x, svs_sample *s) {
+    double sum = bench_gauss(seed);
+    for (int j = 0; j < d; j++) {
+        x[j] = bench_gauss(seed);
+        sum += j % 3 == 0 ? x[j] : 0;
+    }
+    const int k = (int)((sum / 4 + 1) / 2 * classes);
+    *s = (svs_sample){.x = x,
+                      .d = d,
+                      .id = svs_none(),
+                      .y = svs_int(k < 0          ? 0
+                                   : k >= classes ? classes - 1
+                                                  : k),
+                      .weight = 1};
+}
+
+static void bank_step(svs_learner *host, svi_bank *bank, const svs_sample *s, double time) {
+    svs_step step;
+    struct svi_bank_scored scored;
+    struct svi_held_sample held;
+    if (svs_learner_step(host, s, time, &step, NULL) != SVS_OK)
+        bench_die("a sample was refused");
+    if (!bank)
+        return;
+    svi_bank_score(bank, s->x, step.scores, step.rows, step.class_count, &scored);
+    if (!svi_learner_newest_sample(host, &held) || svi_bank_learn(bank, s, &held, time, NULL) != SVS_OK)
+        bench_die("a sample was not learned");
+}
+
+/* Microseconds a sample; with or without a bank. */
+static double bank_cost(int d, int classes, bool with, int64_t window) {
+    svs_options o;
+    svs_options_default(&o);
+    o.window = window;
+    o.labels_ttl = 0;
+    const struct svi_bank_options bank_options = {.host = o, .seed = 1};
+    svs_learner *host = svs_learner_new(&o, d, NULL);
+    svi_bank *bank = with ? svi_bank_new(&bank_options, d, NULL) : NULL;
+    double *x = calloc((size_t)ROWS * (size_t)d, sizeof *x), best = 1;
+    svs_sample *s = calloc(ROWS, sizeof *s);
+    uint64_t seed = 1;
+    for (int i = 0; i < ROWS; i++)
+        bank_sample(&seed, d, classes, x + (size_t)i * (size_t)d, &s[i]);
+    svi_learner_relax(host, with);
+    for (int i = 0; i < WARM; i++)
+        bank_step(host, bank, &s[i % ROWS], i);
+    for (int r = 0; r < ROUNDS; r++) {
+        const double start = bench_now();
+        for (int i = 0; i < STRETCH; i++)
+            bank_step(host, bank, &s[(WARM + r * STRETCH + i) % ROWS], WARM + r * STRETCH + i);
+        const double cost = (bench_now() - start) / STRETCH;
+        best = cost < best ? cost : best;
+    }
+    free(s);
+    free(x);
+    svi_bank_free(&bank);
+    svs_learner_free(&host);
+    return 1e6 * best;
+}
+
+int main(void) {
+    static const int cases[][2] = {{4, 2}, {8, 2}, {27, 2}, {27, 10}, {54, 2}, {54, 7}, {100, 2}, {300, 2}};
+    printf("%4s %8s %9s %9s %9s %9s %8s\n", "d", "classes", "members", "budget", "table", "measured",
+           "x alsvm");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const int d = cases[i][0], classes = cases[i][1];
+        const uint32_t on = svi_members_choose(SVS_CLASSIFY, d, classes, 0);
+        const double alone = bank_cost(d, classes, false, 1000),
+                     bank = bank_cost(d, classes, true, SVI_AUTO_WINDOW);
+        printf("%4d %8d %9d %9.1f %9.1f %9.1f %8.1f\n", d, classes, __builtin_popcount(on),
+               svi_members_budget(d, classes), svi_members_estimate(on, d, classes), bank, bank / alone);
+        fflush(stdout);
+    }
+    return 0;
+}
