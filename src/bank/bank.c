@@ -27,9 +27,10 @@
 #define STACKS         3
 #define BLOCKS         3
 #define CLIP           2.0 /* of a member's score in a stack */
-#define SHARE_ETA      0.3
+#define VOTE_ETA       0.3
+#define VOTE_ALPHA     0.001
 #define EXPERT_ETA     2.0
-#define ALPHA          0.01
+#define EXPERT_ALPHA   0.003
 #define RIDGE          1.0
 #define RIDGE_REGRESS  0.1
 #define FADING         0.99
@@ -261,8 +262,8 @@ void svi_bank_reset(svi_bank *b) {
         if (bank_runs(b, bank_blocks[i].member))
             svi_block_empty(&b->block[i]);
     svi_stacks_reset(b->stacks);
-    svi_share_init(&b->votes, SVI_MEMBERS, SHARE_ETA, ALPHA);
-    svi_share_init(&b->experts, EXPERTS, EXPERT_ETA, ALPHA);
+    svi_share_init(&b->votes, SVI_MEMBERS, VOTE_ETA, VOTE_ALPHA);
+    svi_share_init(&b->experts, EXPERTS, EXPERT_ETA, EXPERT_ALPHA);
     memset(b->recent, 0, sizeof b->recent);
     b->targets = 0;
     b->mean = b->spread = b->largest = b->center = b->last = b->error = 0;
