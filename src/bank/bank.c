@@ -48,6 +48,8 @@
 #define EXACT_FEATURES 208
 #define RECENT         0.005 /* weight of the newest loss */
 #define WINDOW_ALL     3     /* of the windows: ALSVM over all */
+#define TOOK_ALL       1     /* ALSVM over all has learned a sample that the host holds */
+#define TOOK_EXACT     2     /* so has Fourier least squares */
 
 static const struct svi_window_kind bank_windows[] = {{50, SVS_ALSVM, 1},     {200, SVS_ALSVM, 1},
                                                       {1000, SVS_ALSVM, 1},   {0, SVS_ALSVM, 1},
@@ -79,6 +81,8 @@ struct svi_bank {
     struct svi_bank_options o;
     bool regress;
     int d, stride;  /* stride: of scores, rows at most */
+    int classes;    /* that the host knows, as all parts do */
+    uint8_t *took;  /* by number modulo the host's window: TOOK_ALL, TOOK_EXACT */
     uint8_t *plain; /* by feature: it is never scaled; max_features flags */
     struct svi_windows windows;
     struct svi_standardiser standard;
@@ -123,6 +127,11 @@ static size_t bank_padded(int d) {
     return ((size_t)d + SVI_FLOATS_PAD - 1) / SVI_FLOATS_PAD * SVI_FLOATS_PAD;
 }
 
+/* Samples that the host holds at most. */
+static int64_t bank_held(const svi_bank *b) {
+    return b->o.host.window > 0 ? b->o.host.window : 1;
+}
+
 static bool bank_runs(const svi_bank *b, int member) {
     return b->on >> member & 1;
 }
@@ -158,9 +167,10 @@ static bool bank_new_exact(svi_bank *b, int d, svs_error *err) {
                                             b->o.host.max_classes, b->o.host.isa, err) == SVS_OK;
 }
 
-/* All parts but the windows have d features. */
+/* All parts but the windows have d features. The standardiser comes last: rows have zeros where parts that
+ * had no memory have no features. */
 static svs_code bank_widen(svi_bank *b, int d, svs_error *err) {
-    svs_code code = svi_standardiser_grow(&b->standard, d, err);
+    svs_code code = SVS_OK;
     for (int i = 0; i < BLOCKS && code == SVS_OK; i++)
         if (bank_runs(b, bank_blocks[i].member))
             code = svi_block_grow(&b->block[i], d, err);
@@ -168,6 +178,8 @@ static svs_code bank_widen(svi_bank *b, int d, svs_error *err) {
         code = svi_neighbours_grow(&b->near, d, err);
     if (code == SVS_OK && bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
         code = svi_fourier_ridge_grow(&b->exact, EXACT_FEATURES + d, err);
+    if (code == SVS_OK)
+        code = svi_standardiser_grow(&b->standard, d, err);
     for (int j = 0; j < d && code == SVS_OK; j++)
         if (b->plain[j])
             svi_standardiser_unscale(&b->standard, j);
@@ -199,7 +211,8 @@ static bool bank_build(svi_bank *b, int d, svs_error *err) {
         }
     b->plain = svi_alloc_array((size_t)b->o.host.max_features, sizeof *b->plain);
     b->z = svi_alloc_array(bank_padded(b->o.host.max_features), sizeof *b->z);
-    if (!b->plain || !b->z) {
+    b->took = svi_alloc_array((size_t)bank_held(b), sizeof *b->took);
+    if (!b->plain || !b->z || !b->took) {
         svi_fail_memory(err, "a bank of learners");
         return false;
     }
@@ -247,9 +260,20 @@ void svi_bank_free(svi_bank **pb) {
         svi_block_clear(&b->block[i]);
     svi_stacks_free(&b->stacks);
     svi_free(b->plain);
+    svi_free(b->took);
     svi_free(b->z);
     svi_free(b);
     *pb = NULL;
+}
+
+/* The parts that count classes by themselves know as many as the host. */
+static void bank_know_classes(svi_bank *b, int classes) {
+    b->classes = classes > b->classes ? classes : b->classes;
+    for (int i = 0; i < BLOCKS && !b->regress; i++)
+        if (bank_runs(b, bank_blocks[i].member))
+            svi_block_add_classes(&b->block[i], b->classes);
+    if (!b->regress && bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
+        svi_fourier_ridge_classes(&b->exact, b->classes);
 }
 
 void svi_bank_reset(svi_bank *b) {
@@ -261,6 +285,8 @@ void svi_bank_reset(svi_bank *b) {
     for (int i = 0; i < BLOCKS; i++)
         if (bank_runs(b, bank_blocks[i].member))
             svi_block_empty(&b->block[i]);
+    bank_know_classes(b, b->classes);
+    b->expanded = false;
     svi_stacks_reset(b->stacks);
     svi_share_init(&b->votes, SVI_MEMBERS, VOTE_ETA, VOTE_ALPHA);
     svi_share_init(&b->experts, EXPERTS, EXPERT_ETA, EXPERT_ALPHA);
@@ -273,12 +299,21 @@ void svi_bank_reset(svi_bank *b) {
 }
 
 svs_code svi_bank_grow(svi_bank *b, int d, svs_error *err) {
-    bank_drop(b, d, b->class_count);
+    bank_drop(b, d, b->classes);
     svs_code code = svi_windows_grow(&b->windows, d, err);
     if (code == SVS_OK)
         code = bank_widen(b, d, err);
     b->d = code == SVS_OK ? d : b->d;
     return code;
+}
+
+bool svi_bank_follows(const svi_bank *b, const svs_learner *host) {
+    bool good = b->d == svs_learner_dimension(host) && b->classes == svs_learner_class_count(host);
+    for (int k = 0; good && k < b->classes; k++)
+        for (int i = 0; good && i < b->windows.count; i++)
+            good = !b->windows.of[i] ||
+                   svs_value_equal(svs_learner_class(b->windows.of[i], k), svs_learner_class(host, k));
+    return good;
 }
 
 void svi_bank_unscaled(svi_bank *b, int feature) {
@@ -311,7 +346,10 @@ void svi_bank_scale_from(svi_bank *b, int first) {
 }
 
 svs_code svi_bank_meet_class(svi_bank *b, svs_value y, svs_error *err) {
-    return svi_windows_meet_class(&b->windows, y, err);
+    svs_code code = svi_windows_meet_class(&b->windows, y, err);
+    if (code == SVS_OK)
+        bank_know_classes(b, b->classes + 1);
+    return code;
 }
 
 /* ---- scores */
@@ -374,7 +412,7 @@ static void bank_ask_block(svi_bank *b, int i) {
     svi_block_score(k, b->z, b->said); /* which has not been said yet */
     for (int h = 0; h < k->o.head_count; h++)
         memcpy(bank_of(b, bank_blocks[i].member + h), b->said + (size_t)h * (size_t)rows,
-               (size_t)b->rows * sizeof *b->said);
+               (size_t)rows * sizeof *b->said);
 }
 
 /* The first Fourier features and z, in this order, so that features which come are the last. False: the
@@ -400,7 +438,7 @@ static void bank_ask_exact(svi_bank *b) {
 
 static void bank_ask(svi_bank *b, const double *x, const double *host) {
     memcpy(bank_of(b, SVI_MEMBER_HOST), host, (size_t)b->rows * sizeof *host);
-    svi_windows_score(&b->windows, x, bank_of(b, SVI_MEMBER_WINDOW_50), b->stride);
+    svi_windows_score(&b->windows, x, bank_of(b, SVI_MEMBER_WINDOW_50), b->stride, b->rows);
     svi_standardiser_row(&b->standard, x, b->z);
     for (int i = 0; i < BLOCKS; i++)
         if (bank_runs(b, bank_blocks[i].member))
@@ -551,27 +589,48 @@ static void bank_learn_block(svi_bank *b, struct svi_block *k, const struct svi_
 }
 
 static void bank_learn_exact(svi_bank *b, const struct svi_held_sample *held) {
-    if (!b->regress)
-        svi_fourier_ridge_classes(&b->exact, held->label + 1);
     if (b->expanded)
         svi_fourier_ridge_learn(&b->exact, b->phi, held->label, held->target, held->weight);
 }
 
+/* Numbers of the host that no row came with, as those of samples that it had let go before the bank was made
+ * again, are numbers among the neighbours all the same, so that the two differ by a constant. */
+static svs_code bank_align_neighbours(svi_bank *b, int64_t number, svs_error *err) {
+    svs_code code = SVS_OK;
+    int64_t lacking = number - b->near_from - b->near.pushed;
+    if (b->near.oldest < b->near.pushed && (lacking < 0 || lacking > b->near.capacity))
+        svi_neighbours_empty(&b->near);
+    for (; b->near.oldest < b->near.pushed && lacking > 0 && code == SVS_OK; lacking--) {
+        code = svi_neighbours_reserve(&b->near, err);
+        if (code == SVS_OK)
+            svi_neighbours_remove(&b->near, svi_neighbours_push(&b->near, b->z, -1, 0));
+    }
+    return code == SVS_OK ? svi_neighbours_reserve(&b->near, err) : code;
+}
+
 static svs_code bank_learn_neighbour(svi_bank *b, const struct svi_held_sample *held, svs_code before,
                                      svs_error *err) {
-    svs_code code = svi_neighbours_reserve(&b->near, err);
+    svs_code code = bank_align_neighbours(b, held->number, err);
     if (code == SVS_OK)
         b->near_from = held->number - svi_neighbours_push(&b->near, b->z, held->label, held->target);
     return code == SVS_OK ? before : code;
 }
 
-svs_code svi_bank_learn(svi_bank *b, const svs_sample *s, const struct svi_held_sample *held, double time,
-                        svs_error *err) {
+/* Which members can take this sample back once it is known by its number alone. */
+static void bank_note_took(svi_bank *b, int64_t number) {
+    const bool all = b->windows.of[WINDOW_ALL] && b->windows.step[WINDOW_ALL].learned;
+    const bool exact = bank_runs(b, SVI_MEMBER_FOURIER_EXACT) && b->expanded;
+    b->took[number % bank_held(b)] = (uint8_t)((all ? TOOK_ALL : 0) | (exact ? TOOK_EXACT : 0));
+}
+
+svs_code svi_bank_learn(svi_bank *b, const svs_learner *host, const svs_sample *s,
+                        const struct svi_held_sample *held, double time, svs_error *err) {
     svs_code code = SVS_OK;
     if (b->regress)
         code = bank_learn_target(b, held, err);
     else if (b->class_count > 1 && held->label < b->class_count)
         code = bank_learn_class(b, held, err);
+    bank_know_classes(b, svs_learner_class_count(host));
     if (bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
         bank_learn_exact(b, held);
     for (int i = 0; i < BLOCKS; i++)
@@ -580,23 +639,44 @@ svs_code svi_bank_learn(svi_bank *b, const svs_sample *s, const struct svi_held_
     if (bank_runs(b, SVI_MEMBER_NEAREST))
         code = bank_learn_neighbour(b, held, code, err);
     svi_standardiser_take(&b->standard, s->x);
-    const svs_code members = svi_windows_learn(&b->windows, s, time, err);
+    const svs_code members = svi_windows_learn(&b->windows, host, s, time, err);
+    bank_note_took(b, held->number);
     return members != SVS_OK ? members : code;
 }
 
 /* ---- forgetting */
 
+/* The features of a row that is among the neighbours are made again from it. */
+static void bank_forget_exact(svi_bank *b, const struct svi_held_sample *s) {
+    const float *z = svi_neighbours_row(&b->near, s->number - b->near_from);
+    if (!z)
+        return;
+    memcpy(b->z, z, bank_padded(b->near.d) * sizeof *b->z);
+    svi_block_score(&b->block[FOURIER], b->z, b->said);
+    if (bank_phi(b, b->z))
+        svi_fourier_ridge_take_back(&b->exact, b->phi, s->label, s->target, s->weight);
+    b->expanded = false;
+}
+
 static void bank_forget_one(void *user, const struct svi_held_sample *s) {
     svi_bank *b = user;
+    const uint8_t took = b->o.host.class_rule != SVS_CLASSES_BALANCED ? b->took[s->number % bank_held(b)] : 0;
     svi_stacks_forget(b->stacks, s->number);
-    svi_neighbours_remove(&b->near, s->number - b->near_from);
-    if (b->o.host.class_rule != SVS_CLASSES_BALANCED && b->windows.of[WINDOW_ALL])
+    if (took & TOOK_EXACT && bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
+        bank_forget_exact(b, s);
+    if (bank_runs(b, SVI_MEMBER_NEAREST))
+        svi_neighbours_remove(&b->near, s->number - b->near_from);
+    if (took & TOOK_ALL && b->windows.of[WINDOW_ALL])
         svi_learner_take_back(b->windows.of[WINDOW_ALL], s);
 }
 
 void svi_bank_forget(svi_bank *b, const svs_learner *host, svs_value id, double time) {
     svi_learner_each_held(host, id, bank_forget_one, b);
     svi_windows_forget(&b->windows, id, time);
+}
+
+void svi_bank_move_times(svi_bank *b, double from, double step) {
+    svi_windows_move_times(&b->windows, from, step);
 }
 
 /* ---- what it tells */
@@ -622,7 +702,65 @@ double svi_bank_recent(const svi_bank *b, int member) {
     return b->recent[member];
 }
 
+/* ---- what must hold */
+
+/* As many features and classes as the bank, in all that counts them by itself. */
+static const char *bank_shape_wrong(const svi_bank *b) {
+    bool good = b->standard.d == b->d;
+    for (int i = 0; i < BLOCKS; i++)
+        if (bank_runs(b, bank_blocks[i].member))
+            good &= b->block[i].d == b->d && b->block[i].classes == (b->regress ? 0 : b->classes);
+    for (int i = 0; i < b->windows.count; i++)
+        if (b->windows.of[i])
+            good &= svs_learner_dimension(b->windows.of[i]) == b->d &&
+                    svs_learner_class_count(b->windows.of[i]) == b->classes;
+    if (bank_runs(b, SVI_MEMBER_NEAREST))
+        good &= b->near.d == b->d;
+    if (bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
+        good &=
+            b->exact.dim == 1 + EXACT_FEATURES + b->d && b->exact.classes == (b->regress ? 0 : b->classes);
+    return good ? NULL : "the members of a bank differ in features or classes";
+}
+
+/* Rows are held under numbers of samples that the host holds. */
+static const char *bank_held_wrong(const svi_bank *b, const svs_learner *host) {
+    const double *row;
+    int64_t number;
+    for (int64_t i = 0; svi_learner_held_row(host, i, &row, &number); i++) {
+        if (row)
+            continue;
+        if (svi_stacks_holds(b->stacks, number))
+            return "a stack holds a sample that the host has let go";
+        if (bank_runs(b, SVI_MEMBER_NEAREST) && svi_neighbours_row(&b->near, number - b->near_from))
+            return "a sample that the host has let go is found among the neighbours";
+    }
+    return NULL;
+}
+
+const char *svi_bank_check(svi_bank *b, const svs_learner *host, double error) {
+    const char *wrong = bank_shape_wrong(b);
+    if (!wrong && !svi_bank_follows(b, host))
+        wrong = "the bank has other features or classes than the host";
+    if (!wrong)
+        wrong = bank_held_wrong(b, host);
+    for (int i = 0; i < STACKS && !wrong; i++)
+        if (!(svi_stacks_check(b->stacks, i) <= error))
+            wrong = "a stack is not what follows from what it holds";
+    return wrong ? wrong : svi_windows_check(&b->windows, host, error);
+}
+
 /* ---- the archive */
+
+/* Of a regression: what is known of the targets. */
+static void bank_archive_targets(struct svi_archive *a, svi_bank *b) {
+    double *const figures[] = {&b->mean, &b->spread, &b->largest, &b->center, &b->unit, &b->last, &b->error};
+    static const char *const names[] = {"mean", "spread", "largest", "center", "unit", "last", "error"};
+    svi_archive_int64(a, "targets", &b->targets, 0, INT64_MAX / 2);
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        svi_archive_finite(a, names[i], figures[i], 1);
+    svi_archive_check(a, b->spread >= 0 && b->largest >= 0 && b->unit > 0 && b->error >= 0,
+                      "what is known of the targets is out of range");
+}
 
 static void bank_archive_exact(struct svi_archive *a, svi_bank *b) {
     if (!a->loading || svi_fourier_ridge_grow(&b->exact, EXACT_FEATURES + b->d, a->err) == SVS_OK)
@@ -637,11 +775,12 @@ static void bank_archive_members(struct svi_archive *a, svi_bank *b) {
         !svi_archive_check(a, ((uint32_t)on & ~b->on) == 0, "it has members that this budget has not"))
         return;
     b->on = (uint32_t)on;
-    bank_drop(b, b->d, 0);
+    bank_drop(b, b->d, b->classes);
 }
 
 void svi_bank_archive(struct svi_archive *a, svi_bank *b) {
     svi_archive_int(a, "features", &b->d, 0, b->o.host.max_features);
+    svi_archive_int(a, "classes", &b->classes, 0, b->regress ? 0 : b->o.host.max_classes);
     bank_archive_members(a, b);
     if (!svi_archive_ok(a))
         return;
@@ -656,11 +795,18 @@ void svi_bank_archive(struct svi_archive *a, svi_bank *b) {
         if (bank_runs(b, bank_blocks[i].member))
             svi_block_archive(a, &b->block[i], b->o.host.max_features, b->o.host.max_classes);
     svi_stacks_archive(a, b->stacks);
+    svi_archive_bytes(a, "took", b->took, bank_held(b));
+    if (b->regress)
+        bank_archive_targets(a, b);
     svi_archive_finite(a, "recent", b->recent, SVI_MEMBERS);
     svi_share_archive(a, &b->votes);
     svi_share_archive(a, &b->experts);
     for (int i = 0; i < EXPERTS && svi_archive_ok(a); i++)
         svi_slope_archive(a, &b->slope[i]);
+    if (a->loading && svi_archive_ok(a)) {
+        const char *wrong = bank_shape_wrong(b);
+        svi_archive_check(a, !wrong, wrong);
+    }
 }
 
 double svi_bank_memory(const struct svi_bank_options *o, int d, int classes) {

@@ -41,7 +41,9 @@ svi_bank *svi_bank_new(const struct svi_bank_options *o, int d, svs_error *err);
 void svi_bank_free(svi_bank **b);
 void svi_bank_reset(svi_bank *b); /* as svs_learner_reset */
 
-/* What the host is told. */
+/* What the host is told. svi_bank_grow: after the host has grown; where it fails parts of the bank have fewer
+ * features, and it may be asked again. */
+bool svi_bank_follows(const svi_bank *b, const svs_learner *host); /* it has its features and classes */
 svs_code svi_bank_grow(svi_bank *b, int d, svs_error *err);
 void svi_bank_unscaled(svi_bank *b, int feature);
 void svi_bank_renew(svi_bank *b, int feature);
@@ -62,13 +64,19 @@ void svi_bank_score(svi_bank *b, const double *x, const double *host, int rows, 
                     struct svi_bank_scored *out);
 
 /* After svi_bank_score of the same row, and after the host has learned it: `held` is the host's newest
- * sample. SVS_NO_MEMORY: part of the bank has not learned it, and the bank goes on. */
-svs_code svi_bank_learn(svi_bank *b, const svs_sample *s, const struct svi_held_sample *held, double time,
-                        svs_error *err);
+ * sample, under the number by which it will be forgotten. SVS_NO_MEMORY: part of the bank has not learned it,
+ * and the bank goes on. */
+svs_code svi_bank_learn(svi_bank *b, const svs_learner *host, const svs_sample *s,
+                        const struct svi_held_sample *held, double time, svs_error *err);
 
-/* Before the host takes its samples of this id out: every member that can take a sample back does, windows
- * and stacks exactly, neighbours. First-order members and FALSVM keep what they learned, and so does ALSVM
- * over all samples where classes are balanced, whose factors are not known any more. */
+/* The clock was moved (learner/learner_times.h). */
+void svi_bank_move_times(svi_bank *b, double from, double step);
+
+/* Before the host takes its samples of this id out: every member that can take a sample back does: windows,
+ * neighbours, ALSVM over all, Fourier least squares where the row is still among the neighbours, stacks where
+ * it is among the rows that they hold. First-order members, FALSVM and fading least squares keep what they
+ * learned, and so do members over all samples where classes are balanced, whose factors are not known any
+ * more. Not between svi_bank_score and svi_bank_learn. */
 void svi_bank_forget(svi_bank *b, const svs_learner *host, svs_value id, double time);
 
 /* The member whose linear model is the best lately: its place in the table, and its learner, one of the
@@ -83,7 +91,12 @@ const double *svi_bank_member_scores(const svi_bank *b, int member, int *rows, i
  * variance of the targets. */
 double svi_bank_recent(const svi_bank *b, int member);
 
-/* The state. Loading goes into one from svi_bank_new with the same options. */
+/* For tests: NULL when each part has the features and classes of the host, holds nothing that the host has
+ * let go, and is to `error` what follows from what it holds (INFINITY: that is not asked); else what is
+ * wrong. */
+const char *svi_bank_check(svi_bank *b, const svs_learner *host, double error);
+
+/* The state. Loading goes into one from svi_bank_new with the same options, after that of the host. */
 void svi_bank_archive(struct svi_archive *a, svi_bank *b);
 
 double svi_bank_memory(const struct svi_bank_options *o, int d, int classes); /* bytes at most */

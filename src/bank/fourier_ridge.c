@@ -140,16 +140,8 @@ void svi_fourier_ridge_learn(struct svi_fourier_ridge *r, const float *phi, int 
 
 void svi_fourier_ridge_take_back(struct svi_fourier_ridge *r, const float *phi, int label, double target,
                                  double weight) {
-    const size_t n = (size_t)r->dim;
-    const double c = -ridge_weight(weight);
-    double *own = r->gram.sums + (size_t)(label < 0 ? 1 : 1 + label) * n;
     ridge_enter(r, phi);
-    svi_gram_flush(&r->gram, r->kernels);
-    r->kernels->gram(r->gram.g, r->dim, r->f, r->dim, &c, 1);
-    for (size_t j = 0; j < n; j++) {
-        r->gram.sums[j] += c * r->f[j];
-        own[j] += c * (label < 0 ? target : 1) * r->f[j];
-    }
+    svi_gram_take(&r->gram, r->kernels, r->f, ridge_weight(weight), label, target);
     ridge_solve(r);
 }
 

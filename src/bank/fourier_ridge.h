@@ -33,7 +33,7 @@ struct svi_fourier_ridge {
 svs_code svi_fourier_ridge_init(struct svi_fourier_ridge *r, svs_task task, int features, int classes,
                                 svs_isa isa, svs_error *err);
 void svi_fourier_ridge_clear(struct svi_fourier_ridge *r);
-void svi_fourier_ridge_empty(struct svi_fourier_ridge *r); /* nothing learned; classes too */
+void svi_fourier_ridge_empty(struct svi_fourier_ridge *r); /* nothing learned; the classes stay */
 
 /* More features at the end, that were 0 so far. */
 svs_code svi_fourier_ridge_grow(struct svi_fourier_ridge *r, int features, svs_error *err);

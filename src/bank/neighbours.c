@@ -247,6 +247,13 @@ void svi_neighbours_remove(struct svi_neighbours *n, int64_t number) {
         n->live[neighbours_block(n, number)] &= ~((uint64_t)1 << number % ROWS);
 }
 
+const float *svi_neighbours_row(const struct svi_neighbours *n, int64_t number) {
+    if (number < n->oldest || number >= n->pushed ||
+        !(n->live[neighbours_block(n, number)] >> number % ROWS & 1))
+        return NULL;
+    return n->rows + neighbours_slot(n, number) * (size_t)n->stride;
+}
+
 void svi_neighbours_renew(struct svi_neighbours *n, int j) {
     for (size_t slot = 0; slot < (size_t)n->blocks * ROWS; slot++) {
         int8_t *block = n->sketch + slot / ROWS * neighbours_sketch_block(n);

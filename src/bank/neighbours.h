@@ -71,6 +71,10 @@ int64_t svi_neighbours_push(struct svi_neighbours *n, const float *z, int label,
 /* The row is found no more. One that has left, or has not come: nothing happens. */
 void svi_neighbours_remove(struct svi_neighbours *n, int64_t number);
 
+/* The row of that number, d values, zero up to a multiple of 16; NULL: it is not found (any more). Until the
+ * next call that changes the ring. */
+const float *svi_neighbours_row(const struct svi_neighbours *n, int64_t number);
+
 /* The k (at most SVI_NEIGHBOURS_K) nearest to z among the last `recent` numbers, the nearest first. Returns
  * how many there are; 0 when z has a value as above. */
 int svi_neighbours_find(struct svi_neighbours *n, const float *z, int recent, int k,

@@ -17,17 +17,19 @@
 #include "base/fail.h"
 #include "learner/learner_alsvm.h"
 
-#define ROWS_FIRST    256 /* room at the start */
+#define ROWS_FIRST    256 /* room at the start; rooms are this times a power of two */
 #define SOLVE_WINDOWS 4   /* samples between fresh solves, in windows */
 #define SOLVE_ALL     4096
 #define WEIGHT_MOST   1e3 /* P cannot take weights of any size: those of samples count within these bounds */
 #define WEIGHT_LEAST  1e-3
 
-struct stack_row {
-    double weight;
-    int64_t number; /* of its sample */
-    float target;
-    bool live;
+/* Of rows, `room` each. */
+struct stack_rows {
+    float *x; /* members each */
+    double *weight;
+    int64_t *number; /* of its sample */
+    float *target;
+    uint8_t *live;
 };
 
 struct stack {
@@ -39,12 +41,11 @@ struct stack {
 
 struct svi_stacks {
     struct svi_stacks_options o;
-    int dim;                /* members + 1 */
-    int64_t head, tail;     /* rows */
-    int64_t newest;         /* number of the last sample, -1 = none yet */
-    int64_t room;           /* rows */
-    float *x;               /* room x members */
-    struct stack_row *rows; /* room */
+    int dim;            /* members + 1 */
+    int64_t head, tail; /* rows */
+    int64_t newest;     /* number of the last sample, -1 = none yet */
+    int64_t room;       /* rows */
+    struct stack_rows rows;
     struct stack of[SVI_STACKS_MAX];
     double *solve, *right; /* dim x dim and dim: scratch */
 };
@@ -55,13 +56,32 @@ static inline int64_t stack_at(const svi_stacks *s, int64_t row) {
 
 /* ---- construction */
 
+static void stack_rows_clear(struct stack_rows *r) {
+    void *const all[] = {r->x, r->weight, r->number, r->target, r->live};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        svi_free(all[i]);
+    *r = (struct stack_rows){0};
+}
+
+/* False: no memory, and nothing was taken. */
+static bool stack_rows_new(struct stack_rows *r, int64_t room, int members) {
+    const size_t n = (size_t)room;
+    *r = (struct stack_rows){.x = svi_alloc_array(n * (size_t)members, sizeof *r->x),
+                             .weight = svi_alloc_array(n, sizeof *r->weight),
+                             .number = svi_alloc_array(n, sizeof *r->number),
+                             .target = svi_alloc_array(n, sizeof *r->target),
+                             .live = svi_alloc_array(n, sizeof *r->live)};
+    if (r->x && r->weight && r->number && r->target && r->live)
+        return true;
+    stack_rows_clear(r);
+    return false;
+}
+
 static bool stacks_build(svi_stacks *s, svs_error *err) {
-    const size_t n = (size_t)s->dim, room = (size_t)s->room;
-    s->x = svi_alloc_array(room * (size_t)s->o.members, sizeof *s->x);
-    s->rows = svi_alloc_array(room, sizeof *s->rows);
+    const size_t n = (size_t)s->dim;
     s->solve = svi_alloc_array(n * n, sizeof(double));
     s->right = svi_alloc_array(n, sizeof(double));
-    bool good = s->x && s->rows && s->solve && s->right;
+    bool good = stack_rows_new(&s->rows, s->room, s->o.members) && s->solve && s->right;
     for (int i = 0; i < s->o.count && good; i++) {
         struct stack *k = &s->of[i];
         k->window = s->o.windows[i];
@@ -81,7 +101,7 @@ svi_stacks *svi_stacks_new(const struct svi_stacks_options *o, svs_error *err) {
     if (s) {
         s->o = *o;
         s->dim = o->members + 1;
-        s->room = ROWS_FIRST < o->rows_max ? ROWS_FIRST : o->rows_max;
+        s->room = ROWS_FIRST;
         if (!stacks_build(s, err))
             svi_stacks_free(&s);
     }
@@ -103,8 +123,7 @@ void svi_stacks_free(svi_stacks **ps) {
         svi_free(s->of[i].gram);
         svi_free(s->of[i].sums);
     }
-    svi_free(s->x);
-    svi_free(s->rows);
+    stack_rows_clear(&s->rows);
     svi_free(s->solve);
     svi_free(s->right);
     svi_free(s);
@@ -135,16 +154,15 @@ void svi_stacks_reset(svi_stacks *s) {
 /* gram and sums += c (x x', t x), x with its constant. */
 static void stack_gather(const svi_stacks *s, int64_t row, double sign, double *gram, double *sums) {
     const int64_t at = stack_at(s, row);
-    const struct stack_row *r = &s->rows[at];
-    const float *x = s->x + at * s->o.members;
+    const float *x = s->rows.x + at * s->o.members;
     const int m = s->o.members;
-    const double c = sign * r->weight;
+    const double c = sign * s->rows.weight[at];
     for (int i = 0; i <= m; i++) {
         const double cx = c * (i < m ? (double)x[i] : 1);
         double *g = gram + (size_t)i * (size_t)s->dim;
         for (int j = 0; j <= i; j++)
             g[j] += cx * (j < m ? (double)x[j] : 1);
-        sums[i] += cx * (double)r->target;
+        sums[i] += cx * (double)s->rows.target[at];
     }
 }
 
@@ -158,7 +176,7 @@ static void stack_solve(svi_stacks *s, struct stack *k) {
         memset(s->solve, 0, n * n * sizeof(double));
         memset(s->right, 0, n * sizeof(double));
         for (int64_t row = k->first; row < s->tail; row++)
-            if (s->rows[stack_at(s, row)].live)
+            if (s->rows.live[stack_at(s, row)])
                 stack_gather(s, row, 1, s->solve, s->right);
     }
     for (size_t i = 0; i < n; i++)
@@ -173,13 +191,13 @@ static void stack_solve(svi_stacks *s, struct stack *k) {
 /* The row into input i of the recursion. */
 static struct svi_change stack_enter(const svi_stacks *s, struct stack *k, int i, int64_t row, double *t) {
     const int64_t at = stack_at(s, row);
-    const float *x = s->x + at * s->o.members;
+    const float *x = s->rows.x + at * s->o.members;
     double *to = k->m->r.x[i];
     for (int j = 0; j < s->o.members; j++)
         to[j] = (double)x[j];
     to[s->o.members] = 1;
-    *t = (double)s->rows[at].target;
-    return (struct svi_change){t, 1 / s->rows[at].weight, 0};
+    *t = (double)s->rows.target[at];
+    return (struct svi_change){t, 1 / s->rows.weight[at], 0};
 }
 
 /* The rows `coming` to tail - 1 come, those before `until` leave: in pairs, as far as they go. */
@@ -189,7 +207,7 @@ static void stack_slide(svi_stacks *s, struct stack *k, int64_t coming, int64_t 
         struct svi_change change[2];
         double t[2];
         int count = 0;
-        while (k->first < until && !s->rows[stack_at(s, k->first)].live)
+        while (k->first < until && !s->rows.live[stack_at(s, k->first)])
             k->first++;
         if (coming < s->tail) {
             change[count] = stack_enter(s, k, count, coming++, &t[count]);
@@ -213,22 +231,19 @@ static svs_code stacks_widen(svi_stacks *s, int64_t least, svs_error *err) {
     int64_t room = s->room;
     while (room < least)
         room *= 2;
-    const int m = s->o.members;
-    float *x = svi_alloc_array((size_t)room * (size_t)m, sizeof *x);
-    struct stack_row *rows = svi_alloc_array((size_t)room, sizeof *rows);
-    if (!x || !rows) {
-        svi_free(x);
-        svi_free(rows);
+    const size_t m = (size_t)s->o.members;
+    struct stack_rows rows;
+    if (!stack_rows_new(&rows, room, s->o.members))
         return svi_fail_memory(err, "the rows of a stack");
-    }
     for (int64_t row = s->head; row < s->tail; row++) {
         const int64_t from = stack_at(s, row), to = row % room;
-        memcpy(x + to * m, s->x + from * m, (size_t)m * sizeof *x);
-        rows[to] = s->rows[from];
+        memcpy(rows.x + (size_t)to * m, s->rows.x + (size_t)from * m, m * sizeof *rows.x);
+        rows.weight[to] = s->rows.weight[from];
+        rows.number[to] = s->rows.number[from];
+        rows.target[to] = s->rows.target[from];
+        rows.live[to] = s->rows.live[from];
     }
-    svi_free(s->x);
-    svi_free(s->rows);
-    s->x = x;
+    stack_rows_clear(&s->rows);
     s->rows = rows;
     s->room = room;
     return SVS_OK;
@@ -237,7 +252,7 @@ static svs_code stacks_widen(svi_stacks *s, int64_t least, svs_error *err) {
 /* The first row of the last `window` samples, the one at hand among them. */
 static int64_t stack_until(const svi_stacks *s, const struct stack *k) {
     int64_t row = k->first;
-    while (row < s->tail && s->rows[stack_at(s, row)].number <= s->newest - k->window)
+    while (row < s->tail && s->rows.number[stack_at(s, row)] <= s->newest - k->window)
         row++;
     return row;
 }
@@ -252,7 +267,7 @@ static void stacks_make_place(svi_stacks *s, int rows) {
     s->head = least;
     int64_t until = s->tail + rows - s->o.rows_max;
     while (until > s->head && until < s->tail &&
-           s->rows[stack_at(s, until)].number == s->rows[stack_at(s, until - 1)].number)
+           s->rows.number[stack_at(s, until)] == s->rows.number[stack_at(s, until - 1)])
         until++; /* whole samples */
     if (until <= s->head)
         return;
@@ -276,9 +291,11 @@ svs_code svi_stacks_learn(svi_stacks *s, const double *x, const double *t, int r
     for (int r = 0; r < rows; r++) {
         const int64_t at = stack_at(s, s->tail++);
         for (int j = 0; j < m; j++)
-            s->x[at * m + j] = (float)x[(size_t)r * (size_t)m + (size_t)j];
-        s->rows[at] =
-            (struct stack_row){fmin(fmax(weight, WEIGHT_LEAST), WEIGHT_MOST), s->newest, (float)t[r], true};
+            s->rows.x[at * m + j] = (float)x[(size_t)r * (size_t)m + (size_t)j];
+        s->rows.weight[at] = fmin(fmax(weight, WEIGHT_LEAST), WEIGHT_MOST);
+        s->rows.number[at] = s->newest;
+        s->rows.target[at] = (float)t[r];
+        s->rows.live[at] = 1;
     }
     for (int i = 0; i < s->o.count; i++) {
         struct stack *k = &s->of[i];
@@ -317,7 +334,7 @@ static int64_t stacks_find(const svi_stacks *s, int64_t number) {
     int64_t low = s->head, high = s->tail;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (s->rows[stack_at(s, middle)].number < number)
+        if (s->rows.number[stack_at(s, middle)] < number)
             low = middle + 1;
         else
             high = middle;
@@ -331,20 +348,25 @@ static void stack_remove(svi_stacks *s, struct stack *k, int64_t row) {
         stack_gather(s, row, -1, k->gram, k->sums);
     struct svi_change change = stack_enter(s, k, 0, row, &t);
     change.inverse_weight = -change.inverse_weight;
-    s->rows[stack_at(s, row)].live = false; /* for a fresh solve it has left */
+    s->rows.live[stack_at(s, row)] = 0; /* for a fresh solve it has left */
     if (svi_alsvm_step(k->m, &change, 1, NULL) != SVS_OK)
         stack_solve(s, k);
 }
 
 void svi_stacks_forget(svi_stacks *s, int64_t number) {
-    for (int64_t row = stacks_find(s, number); row < s->tail && s->rows[stack_at(s, row)].number == number;
+    for (int64_t row = stacks_find(s, number); row < s->tail && s->rows.number[stack_at(s, row)] == number;
          row++) {
-        if (!s->rows[stack_at(s, row)].live)
+        if (!s->rows.live[stack_at(s, row)])
             continue;
         for (int i = 0; i < s->o.count; i++)
             if (!s->of[i].window || row >= s->of[i].first)
                 stack_remove(s, &s->of[i], row);
     }
+}
+
+bool svi_stacks_holds(const svi_stacks *s, int64_t number) {
+    const int64_t row = stacks_find(s, number), at = stack_at(s, row);
+    return row < s->tail && s->rows.number[at] == number && s->rows.live[at];
 }
 
 double svi_stacks_check(const svi_stacks *s, int i) {
@@ -373,18 +395,36 @@ double svi_stacks_check(const svi_stacks *s, int i) {
 
 /* ---- the archive */
 
+/* Loaded rows: what learning can have left there. */
+static bool stack_rows_sound(const svi_stacks *s, int64_t first, int64_t last) {
+    bool sound = true;
+    for (int64_t row = first; row < last; row++) {
+        const int64_t at = stack_at(s, row);
+        const int64_t before = row > s->head ? s->rows.number[stack_at(s, row - 1)] : 0;
+        sound &= s->rows.number[at] >= before && s->rows.live[at] <= 1 &&
+                 s->rows.weight[at] >= WEIGHT_LEAST && s->rows.weight[at] <= WEIGHT_MOST;
+    }
+    return sound;
+}
+
+/* One field of each kind for an aligned run of rows, so that the bytes do not depend on the room. */
+static void stacks_archive_run(struct svi_archive *a, svi_stacks *s, int64_t first, int64_t last) {
+    const int64_t at = stack_at(s, first), count = last - first;
+    svi_archive_int64s(a, "numbers", s->rows.number + at, count, 0, s->newest);
+    svi_archive_finite(a, "weights", s->rows.weight + at, count);
+    svi_archive_floats(a, "targets", s->rows.target + at, count);
+    svi_archive_bytes(a, "live", s->rows.live + at, count);
+    svi_archive_floats(a, "scores", s->rows.x + at * s->o.members, count * s->o.members);
+    if (a->loading && svi_archive_ok(a))
+        svi_archive_check(a, stack_rows_sound(s, first, last), "a row of a stack is out of range");
+}
+
 static void stacks_archive_rows(struct svi_archive *a, svi_stacks *s) {
-    const int m = s->o.members;
-    for (int64_t row = s->head; row < s->tail && svi_archive_ok(a); row++) {
-        struct stack_row *r = &s->rows[stack_at(s, row)];
-        svi_archive_int64(a, "number", &r->number, row > s->head ? s->rows[stack_at(s, row - 1)].number : 0,
-                          s->newest);
-        svi_archive_double(a, "weight", &r->weight);
-        svi_archive_check(a, r->weight >= WEIGHT_LEAST && r->weight <= WEIGHT_MOST,
-                          "a row of a stack has no weight");
-        svi_archive_floats(a, "target", &r->target, 1);
-        svi_archive_bool(a, "live", &r->live);
-        svi_archive_floats(a, "scores", s->x + stack_at(s, row) * m, m);
+    int64_t last;
+    for (int64_t row = s->head; row < s->tail && svi_archive_ok(a); row = last) {
+        last = (row / ROWS_FIRST + 1) * ROWS_FIRST;
+        last = last < s->tail ? last : s->tail;
+        stacks_archive_run(a, s, row, last);
     }
 }
 
@@ -425,6 +465,7 @@ double svi_stacks_memory(const struct svi_stacks_options *o) {
     double windows = 0;
     for (int i = 0; i < o->count; i++)
         windows += svi_alsvm_memory(o->members + 1, 1, o->isa) + (o->windows[i] ? 0 : 8 * (n * n + n));
-    return 2.0 * o->rows_max * ((double)o->members * sizeof(float) + sizeof(struct stack_row)) +
+    return 2.0 * o->rows_max *
+               ((double)o->members * sizeof(float) + sizeof(double) + sizeof(int64_t) + sizeof(float) + 1) +
            8 * (n * n + n) + windows + (double)sizeof(svi_stacks);
 }

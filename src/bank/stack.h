@@ -49,6 +49,9 @@ svs_code svi_stacks_learn(svi_stacks *s, const double *x, const double *t, int r
  * window. */
 void svi_stacks_forget(svi_stacks *s, int64_t number);
 
+/* Is a sample of that number held, of those that can be taken out? */
+bool svi_stacks_holds(const svi_stacks *s, int64_t number);
+
 /* The weights of stack i: members and the constant. */
 const double *svi_stacks_weights(const svi_stacks *s, int i);
 

@@ -37,18 +37,29 @@ void svi_windows_scale_from(struct svi_windows *w, int first);
 
 svs_code svi_windows_meet_class(struct svi_windows *w, svs_value y, svs_error *err);
 
-/* The scores of a raw row: those of member i begin at scores + i * stride. */
-void svi_windows_score(struct svi_windows *w, const double *x, double *scores, int stride);
+/* The scores of a raw row, `rows` of them each: those of member i begin at scores + i * stride. A member that
+ * lacked the memory for the newest classes says 0 of all. */
+void svi_windows_score(struct svi_windows *w, const double *x, double *scores, int stride, int rows);
 
 /* A labelled sample that the host has learned. A member whose own window makes the row too large to be
- * computed with leaves it out. SVS_NO_MEMORY: some have not learned it. */
-svs_code svi_windows_learn(struct svi_windows *w, const svs_sample *s, double time, svs_error *err);
+ * computed with leaves it out. SVS_NO_MEMORY: some have not learned it; what these lack in classes and
+ * features they are given before the next one. */
+svs_code svi_windows_learn(struct svi_windows *w, const svs_learner *host, const svs_sample *s, double time,
+                           svs_error *err);
+
+/* The clock was moved (learner/learner_times.h). */
+void svi_windows_move_times(struct svi_windows *w, double from, double step);
 
 /* Takes held samples of that id out of those that hold them. */
 void svi_windows_forget(struct svi_windows *w, svs_value id, double time);
 
 /* Loading: after svi_windows_init. */
 void svi_windows_archive(struct svi_archive *a, struct svi_windows *w);
+
+/* For tests: NULL when each member has the host's features and classes, holds the newest of the rows that the
+ * host holds and no others, and has w and P to `error` of what follows from what it holds (INFINITY: that is
+ * not asked); else what is wrong. */
+const char *svi_windows_check(struct svi_windows *w, const svs_learner *host, double error);
 
 double svi_windows_memory(const svs_options *host, const struct svi_window_kind *kinds, int count,
                           uint32_t on, int d, int classes);

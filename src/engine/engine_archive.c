@@ -89,6 +89,8 @@ static void archive_learner(struct svi_archive *a, struct svi_engine *e) {
 
 static void archive_bank(struct svi_archive *a, struct svi_engine *e) {
     svi_bank_archive(a, e->bank);
+    if (a->loading && svi_archive_ok(a))
+        svi_archive_check(a, svi_bank_follows(e->bank, e->learner), "the bank is not one of this learner");
 }
 
 static bool has_bank(const struct svi_engine *e) {

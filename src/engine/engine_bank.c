@@ -38,12 +38,20 @@ static void bank_learn(struct svi_engine *e, const svs_sample *s, double time) {
     struct svi_held_sample held;
     svs_error err;
     if (svi_learner_newest_sample(e->learner, &held) &&
-        svi_bank_learn(e->bank, s, &held, time, &err) == SVS_NO_MEMORY)
+        svi_bank_learn(e->bank, e->learner, s, &held, time, &err) == SVS_NO_MEMORY)
+        e->out_of_memory = true;
+}
+
+void svi_engine_bank_follow(struct svi_engine *e) {
+    svs_error err;
+    if (e->bank && svi_bank_grow(e->bank, svs_learner_dimension(e->learner), &err) != SVS_OK)
         e->out_of_memory = true;
 }
 
 void svi_engine_bank_step(struct svi_engine *e, const svs_sample *s, double time, svs_step *step) {
     struct svi_bank_scored scored;
+    if (e->out_of_memory)
+        svi_engine_bank_follow(e);
     svi_bank_score(e->bank, s->x, step->scores, step->rows, step->class_count, &scored);
     svi_bank_best_linear(e->bank, e->learner, &e->linear);
     bank_serve(e, &scored, step);
@@ -84,10 +92,21 @@ void svi_engine_bank_calibrate(struct svi_engine *e, int label) {
 
 struct bank_class {
     svi_bank *bank;
-    svi_calibrator *calibrator; /* NULL: none */
+    svi_calibrator *calibrator;  /* NULL: none */
+    const svs_learner *numbered; /* whose numbers the samples keep; NULL: those of the fresh learner */
+    int64_t next;                /* of what it holds */
     svs_code code;
     svs_error *err;
 };
+
+/* The number of the next sample that is held. */
+static int64_t bank_next_number(struct bank_class *c) {
+    const double *row = NULL;
+    int64_t number = 0;
+    while (!row && svi_learner_held_row(c->numbered, c->next, &row, &number))
+        c->next++;
+    return number;
+}
 
 static void bank_watch(void *user, const svs_learner *fresh, const svs_sample *sample, double time,
                        const svs_step *step) {
@@ -97,8 +116,11 @@ static void bank_watch(void *user, const svs_learner *fresh, const svs_sample *s
     svi_bank_score(c->bank, sample->x, step->scores, step->rows, step->class_count, &scored);
     if (c->calibrator && step->label >= 0 && step->class_count > 1)
         svi_calibrator_learn(c->calibrator, scored.scores, step->rows, step->class_count, step->label, NULL);
-    if (svi_learner_newest_sample(fresh, &held) &&
-        svi_bank_learn(c->bank, sample, &held, time, c->err) == SVS_NO_MEMORY)
+    if (!svi_learner_newest_sample(fresh, &held))
+        return;
+    if (c->numbered)
+        held.number = bank_next_number(c);
+    if (svi_bank_learn(c->bank, fresh, sample, &held, time, c->err) == SVS_NO_MEMORY)
         c->code = SVS_NO_MEMORY;
 }
 
@@ -120,24 +142,45 @@ svs_code svi_engine_teach_bank(const struct svi_engine *e, const struct svi_sett
     return code == SVS_OK ? class.code : code;
 }
 
-svs_code svi_engine_renew_bank(struct svi_engine *e, svs_error *err) {
+svs_code svi_engine_spare_bank(const struct svi_engine *e, const bool *features, const bool *classes,
+                               svi_bank **spare, svs_error *err) {
+    svs_options o;
+    struct svi_class_weights weights;
+    int d = 0;
+    *spare = NULL;
+    if (!e->bank)
+        return SVS_OK;
+    for (int j = 0; j < svs_learner_dimension(e->learner); j++)
+        d += features[j];
+    svs_code code = svi_settings_learning(&e->s, &weights, &o, err);
+    if (code == SVS_OK && !(*spare = svi_engine_make_bank(&e->s, &o, d, err)))
+        code = err->code;
+    for (int j = 0, to = 0; code == SVS_OK && j < svs_learner_dimension(e->learner); to += features[j++])
+        if (features[j] && svi_schema_unscaled(&e->schema, j))
+            svi_bank_unscaled(*spare, to);
+    for (int k = 0; code == SVS_OK && k < svs_learner_class_count(e->learner); k++)
+        if (classes[k])
+            code = svi_bank_meet_class(*spare, svs_learner_class(e->learner, k), err);
+    return code;
+}
+
+void svi_engine_replace_bank(struct svi_engine *e, svi_bank **spare) {
     svs_options o;
     struct svi_class_weights weights;
     svs_learner *fresh = NULL;
-    svi_bank *bank = NULL;
-    if (!e->bank)
-        return SVS_OK;
-    svs_code code = svi_settings_learning(&e->s, &weights, &o, err);
-    if (code == SVS_OK)
-        code = svi_engine_teach_bank(e, &e->s, &o, NULL, &fresh, &bank, err);
-    svs_learner_free(&fresh);
-    if (code != SVS_OK) {
-        svi_bank_free(&bank);
-        return code;
-    }
+    svs_error err;
+    if (!*spare)
+        return;
     svi_bank_free(&e->bank);
-    e->bank = bank;
-    return SVS_OK;
+    e->bank = *spare;
+    *spare = NULL;
+    struct bank_class class = {.bank = e->bank, .numbered = e->learner, .code = SVS_OK, .err = &err};
+    svs_code code = svi_settings_learning(&e->s, &weights, &o, &err);
+    if (code == SVS_OK)
+        code = svi_learner_prepare(e->learner, &o, bank_watch, &class, &fresh, &err);
+    svs_learner_free(&fresh);
+    if (code != SVS_OK || class.code != SVS_OK)
+        e->out_of_memory = true;
 }
 
 /* ---- of a sample that is no part of the stream, and the model */

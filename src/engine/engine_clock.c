@@ -13,6 +13,8 @@ void svi_engine_move_times(struct svi_engine *e, double from, double step) {
     if (e->published_time > from)
         e->published_time += step;
     svi_learner_move_times(e->learner, from, step);
+    if (e->bank)
+        svi_bank_move_times(e->bank, from, step);
     svi_refit_policy_move_times(&e->refit, from, step);
     svi_alert_move_times(&e->novelty.alert, from, step);
     svi_drift_stage_move_times(&e->quality_stage.drift, from, step);

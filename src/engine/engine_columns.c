@@ -63,10 +63,13 @@ void svi_engine_leave_unscaled(struct svi_engine *e, int feature) {
         svi_bank_unscaled(e->bank, feature);
 }
 
-/* The host last: what was widened before it has features that were 0 so far. */
+/* The host first: rows have the features that it has. A bank that lacks the memory to follow is asked again
+ * before the next sample. */
 static svs_code engine_widen(struct svi_engine *e, int d, svs_error *err) {
-    svs_code code = e->bank ? svi_bank_grow(e->bank, d, err) : SVS_OK;
-    return code == SVS_OK ? svs_learner_grow(e->learner, d, err) : code;
+    svs_code code = svs_learner_grow(e->learner, d, err);
+    if (code == SVS_OK)
+        svi_engine_bank_follow(e);
+    return code;
 }
 
 static void engine_scale_from(struct svi_engine *e, int first) {

@@ -116,8 +116,15 @@ svs_code svi_engine_teach_bank(const struct svi_engine *e, const struct svi_sett
                                const svs_options *host, svi_calibrator *calibrator, svs_learner **fresh,
                                svi_bank **bank, svs_error *err);
 
-/* Features or classes have other indices: the bank is made again from what is held. */
-svs_code svi_engine_renew_bank(struct svi_engine *e, svs_error *err);
+/* The bank gets the features that the host has. Without memory the engine is out of it, and goes on. */
+void svi_engine_bank_follow(struct svi_engine *e);
+
+/* The features and classes that are flagged get other indices, as those of the host do (svi_learner_prune):
+ * first an empty bank for them, which may fail (NULL without a bank); then, with the host as it is after it,
+ * this takes the place of the bank and is taught what is held. */
+svs_code svi_engine_spare_bank(const struct svi_engine *e, const bool *features, const bool *classes,
+                               svi_bank **spare, svs_error *err);
+void svi_engine_replace_bank(struct svi_engine *e, svi_bank **spare);
 
 /* A feature is never scaled (svs_learner_unscaled): the host and the bank are told. */
 void svi_engine_leave_unscaled(struct svi_engine *e, int feature);

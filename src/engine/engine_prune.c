@@ -74,17 +74,18 @@ static svs_code prune_to(struct svi_engine *e, const bool *features, const bool 
     if (without && !names)
         return err->code;
     svs_code code = without ? svi_schema_kept_columns(&e->schema, features, &columns, err) : SVS_OK;
+    svi_bank *spare = NULL;
+    if (code == SVS_OK)
+        code = svi_engine_spare_bank(e, features, classes, &spare, err);
     if (code == SVS_OK)
         code = svi_learner_prune(e->learner, features, classes, err);
-    if (code == SVS_OK && svi_engine_renew_bank(e, err) != SVS_OK) {
-        svi_bank_reset(e->bank);
-        e->out_of_memory = true;
-    }
     if (code != SVS_OK) {
+        svi_bank_free(&spare);
         svs_features_free(&names);
         svs_features_free(&columns);
         return code;
     }
+    svi_engine_replace_bank(e, &spare);
     svi_refit_policy_reset(&e->refit); /* it has the old columns */
     if (fewer > 0)
         engine_reset_quality(e);

@@ -88,6 +88,16 @@ void svi_gram_flush(struct svi_gram *g, const struct svi_kernels *k) {
     cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, n, count, 1, g->block, n, 1, g->g, n);
 }
 
+void svi_gram_take(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
+                   double target) {
+    const double c = -s;
+    svi_gram_flush(g, k); /* whose roots of weights are of those above 0 */
+    gram_add_scaled(g->sums, z, c, g->n);
+    gram_add_scaled(g->sums + (size_t)(group < 0 ? 1 : 1 + group) * g->n, z, group < 0 ? c * target : c,
+                    g->n);
+    k->gram(g->g, g->n, z, g->n, &c, 1);
+}
+
 bool svi_gram_clear_coordinate(struct svi_gram *g, const struct svi_kernels *k, int j) {
     const size_t n = (size_t)g->n;
     svi_gram_flush(g, k);

@@ -38,6 +38,11 @@ void svi_gram_adopt(struct svi_gram *g, struct svi_gram *wider);
 void svi_gram_add(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
                   double target);
 
+/* Takes out a sample that was added as s > 0 says. As exact as the sums, which a larger one may have rounded.
+ */
+void svi_gram_take(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
+                   double target);
+
 /* What is still gathered goes into g. Before g is read. */
 void svi_gram_flush(struct svi_gram *g, const struct svi_kernels *k);
 

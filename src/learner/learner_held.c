@@ -71,9 +71,8 @@ bool svi_learner_newest_sample(const svs_learner *l, struct svi_held_sample *out
 }
 
 void svi_learner_take_back(svs_learner *l, const struct svi_held_sample *s) {
-    const double square = svi_enter(l, 0, s->x);
-    (void)square;
-    svi_gram_add(&l->gram, l->m->kernels, l->m->r.x[0], -s->weight, s->label, s->target);
+    svi_enter(l, 0, s->x);
+    svi_gram_take(&l->gram, l->m->kernels, l->m->r.x[0], s->weight, s->label, s->target);
     l->m->kernels->energy_remove(&l->energy, l->m->r.x[0], s->weight, INFINITY, 0, l->m->r.padded);
     l->held_learned--;
     svi_solve_sums(l);
