@@ -415,10 +415,14 @@ static void bank_ask(svi_bank *b, const double *x, const double *host) {
         bank_ask_exact(b);
     for (int r = 0; r < b->rows; r++)
         for (int m = 0; m < SVI_MEMBERS; m++) {
-            const double s = bank_runs(b, m) ? bank_of(b, m)[r] : 0;
-            b->inputs[r * SVI_MEMBERS + m] =
-                b->regress ? bank_bounded((bank_bounded(s, 2 * b->largest) - b->center) / b->unit, INPUT_MOST)
-                           : bank_bounded(s, CLIP);
+            const double s = bank_of(b, m)[r];
+            double *input = &b->inputs[r * SVI_MEMBERS + m];
+            if (!bank_runs(b, m))
+                *input = 0;
+            else if (b->regress)
+                *input = bank_bounded((bank_bounded(s, 2 * b->largest) - b->center) / b->unit, INPUT_MOST);
+            else
+                *input = bank_bounded(s, CLIP);
         }
 }
 
