@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "bank/block.h"
+#include "bank/describe.h"
 #include "bank/fourier_ridge.h"
 #include "bank/neighbours.h"
 #include "bank/share.h"
@@ -628,6 +629,25 @@ const double *svi_bank_member_scores(const svi_bank *b, int member, int *rows, i
 
 double svi_bank_recent(const svi_bank *b, int member) {
     return b->recent[member];
+}
+
+void svi_bank_parts(const svi_bank *b, struct svi_bank_parts *p) {
+    const struct svi_stacks_options stacks = bank_stacks(&b->o);
+    *p = (struct svi_bank_parts){.task = b->o.host.task,
+                                 .on = b->on,
+                                 .windows = &b->windows,
+                                 .raw = bank_runs(b, bank_blocks[0].member) ? &b->block[0] : NULL,
+                                 .fourier =
+                                     bank_runs(b, bank_blocks[FOURIER].member) ? &b->block[FOURIER] : NULL,
+                                 .standard = &b->standard,
+                                 .stacks = b->stacks,
+                                 .votes = &b->votes,
+                                 .experts = &b->experts,
+                                 .calibrator = b->calibrator,
+                                 .clip = b->regress ? INPUT_MOST : CLIP,
+                                 .center = b->center,
+                                 .unit = b->unit};
+    memcpy(p->stack_windows, stacks.windows, sizeof p->stack_windows);
 }
 
 /* ---- the archive */

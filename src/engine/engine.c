@@ -47,6 +47,7 @@ void svi_engine_free(svi_engine **e) {
     svi_free((*e)->means);
     svi_bytes_clear(&(*e)->columns_of_model);
     svi_bytes_clear(&(*e)->last_model);
+    svi_bank_weights_clear(&(*e)->bank_weights);
     svi_free(*e);
     *e = NULL;
 }
