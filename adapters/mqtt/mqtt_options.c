@@ -208,8 +208,8 @@ static int read_kinds(struct options *o) {
             k++;
         if (k == SVI_TOPIC_COUNT)
             return mqtt_options_wrong(
-                "--publish %s: score, alert, model, stats, error and none are allowed, not %s", o->publish,
-                word);
+                "--publish %s: score, alert, model, stats, error, bank and none are allowed, not %s",
+                o->publish, word);
         o->kinds |= 1u << k;
     }
     return 0;

@@ -45,11 +45,11 @@ typedef struct svs_model {
     int64_t seen;                /* samples accepted and scored */
     int64_t learned;             /* samples added so far */
     bool serves;                 /* its scores are those that are published */
-    bool elsewhere; /* the scores that are published are not those of these weights, though they serve in them:
-                       method auto; key `reproduces` says the opposite */
-    bool refit;                  /* a batch solution of the window: the next five are known */
-    double objective;            /* summed over the rows */
-    double gap;                  /* that the certificate leaves, summed over the rows */
+    bool elsewhere; /* serves, but beside a bank of learners (method auto), whose scores are published: those
+                       of these weights are others. Key `reproduces` is serves and not this */
+    bool refit;     /* a batch solution of the window: the next five are known */
+    double objective; /* summed over the rows */
+    double gap;       /* that the certificate leaves, summed over the rows */
     int64_t iterations;
     double milliseconds; /* that the solver took */
     int64_t at;          /* number (from 1) of the sample after which it took effect */

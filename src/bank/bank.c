@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "bank/block.h"
+#include "bank/describe.h"
 #include "bank/fourier_ridge.h"
 #include "bank/neighbours.h"
 #include "bank/share.h"
@@ -451,10 +452,14 @@ static void bank_ask(svi_bank *b, const double *x, const double *host) {
         bank_ask_exact(b);
     for (int r = 0; r < b->rows; r++)
         for (int m = 0; m < SVI_MEMBERS; m++) {
-            const double s = bank_runs(b, m) ? bank_of(b, m)[r] : 0;
-            b->inputs[r * SVI_MEMBERS + m] =
-                b->regress ? bank_bounded((bank_bounded(s, 2 * b->largest) - b->center) / b->unit, INPUT_MOST)
-                           : bank_bounded(s, CLIP);
+            const double s = bank_of(b, m)[r];
+            double *input = &b->inputs[r * SVI_MEMBERS + m];
+            if (!bank_runs(b, m))
+                *input = 0;
+            else if (b->regress)
+                *input = bank_bounded((bank_bounded(s, 2 * b->largest) - b->center) / b->unit, INPUT_MOST);
+            else
+                *input = bank_bounded(s, CLIP);
         }
 }
 
@@ -747,6 +752,25 @@ const char *svi_bank_check(svi_bank *b, const svs_learner *host, double error) {
         if (!(svi_stacks_check(b->stacks, i) <= error))
             wrong = "a stack is not what follows from what it holds";
     return wrong ? wrong : svi_windows_check(&b->windows, host, error);
+}
+
+void svi_bank_parts(const svi_bank *b, struct svi_bank_parts *p) {
+    const struct svi_stacks_options stacks = bank_stacks(&b->o);
+    *p = (struct svi_bank_parts){.task = b->o.host.task,
+                                 .on = b->on,
+                                 .windows = &b->windows,
+                                 .raw = bank_runs(b, bank_blocks[0].member) ? &b->block[0] : NULL,
+                                 .fourier =
+                                     bank_runs(b, bank_blocks[FOURIER].member) ? &b->block[FOURIER] : NULL,
+                                 .standard = &b->standard,
+                                 .stacks = b->stacks,
+                                 .votes = &b->votes,
+                                 .experts = &b->experts,
+                                 .slope = b->slope,
+                                 .clip = b->regress ? INPUT_MOST : CLIP,
+                                 .center = b->center,
+                                 .unit = b->unit};
+    memcpy(p->stack_windows, stacks.windows, sizeof p->stack_windows);
 }
 
 /* ---- the archive */

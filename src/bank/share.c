@@ -10,12 +10,14 @@ void svi_share_init(struct svi_share *s, int count, double eta, double alpha) {
 
 void svi_share_learn(struct svi_share *s, const double *loss) {
     double sum = 0;
+    int among = 0;
     for (int i = 0; i < s->count; i++) {
-        s->w[i] *= loss[i] < 0 ? 1 : exp(-s->eta * loss[i]);
+        s->w[i] *= loss[i] < 0 ? 0 : exp(-s->eta * loss[i]);
         sum += s->w[i];
+        among += loss[i] >= 0;
     }
-    for (int i = 0; i < s->count; i++) /* alpha / n is the least that a weight can have: the sum is above 0 */
-        s->w[i] = (1 - s->alpha) * s->w[i] / sum + s->alpha / s->count;
+    for (int i = 0; i < s->count && sum > 0; i++) /* who has a say has alpha / n at least */
+        s->w[i] = loss[i] < 0 ? 0 : (1 - s->alpha) * s->w[i] / sum + s->alpha / among;
 }
 
 void svi_share_archive(struct svi_archive *a, struct svi_share *s) {

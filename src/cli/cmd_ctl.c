@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/object.h"
 #include "formats/model_any.h"
+#include "report/bank_report.h"
 #include "report/tuning_report.h"
 #include "wire/json_value.h"
 #include "wire/pack.h"
@@ -136,6 +137,8 @@ static int cmd_ctl_show(const struct cli_args *a, const struct svi_bytes *reply)
         cmd_ctl_tell_changes(map);
     if (result == CLI_OK && !a->quiet && strcmp(a->positional[0], "tune") == 0)
         svi_tuning_report(stderr, map.at, map.end);
+    if (result == CLI_OK && !a->quiet && cli_key(map, "bank").at && strcmp(a->positional[0], "bank") == 0)
+        svi_bank_report(stderr, cli_key(map, "bank").at, map.end);
     return result == CLI_OK && cli_key(map, "error").at ? CLI_FAILED : result;
 }
 
@@ -191,6 +194,7 @@ const struct cli_command cli_ctl = {
         "                       C, window, forget, scale, method or class.weight the model is made again\n"
         "                       from the samples held; standard error says what changed\n"
         "  model                the model as it is now\n"
+        "  bank                 the bank of method auto: its members, on standard error as a table too\n"
         "  columns              what the columns are, their values that were missing\n"
         "  publish              publishes model and stats now\n"
         "  tune                 judges C: each sample held left out once, for C from 2^-10 to 2^10; changes\n"

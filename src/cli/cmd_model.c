@@ -112,6 +112,9 @@ static void print_model_table(const struct model_source *s, int64_t top) {
            "\nlearned %" PRId64 "\n",
            m->version, m->method, m->task == SVS_REGRESS ? "regress" : "classify", m->d, m->C, m->window,
            m->seen, m->learned);
+    if (m->elsewhere)
+        puts("scores those of the stream are its bank's (method auto), not those of these weights: see "
+             "`svmstream ctl bank`");
     svi_tuning_line(stdout, s->bytes.data, s->bytes.data + s->bytes.size);
     for (int k = 0; k < m->class_count; k++)
         printf("%s%s", k ? ", " : "classes ", svs_value_text(m->classes[k], name, NAME_SIZE));

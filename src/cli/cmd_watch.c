@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/pipe_to.h"
 #include "cli/object.h"
+#include "report/bank_report.h"
 #include "report/progress.h"
 #include "client/subscription.h"
 #include "net/transport.h"
@@ -106,19 +107,24 @@ static void print_alert(struct cli_object m) {
     printf(" %s", cli_key_text(m, "text", text, sizeof text));
 }
 
+static void print_bank(struct cli_object m) {
+    print_keys(m, (const char *const[]){"version", "d", "serves", NULL});
+    putchar('\n');
+    svi_bank_report(stdout, m.at, m.end);
+}
+
 /* "score default id=7 yhat=1 y=0 wrong ..." */
 static void print_event(enum svi_topic kind, struct cli_object payload) {
-    static void (*const printers[SVI_TOPIC_COUNT])(struct cli_object) = {[SVI_TOPIC_MODEL] = print_model,
-                                                                         [SVI_TOPIC_SCORE] = print_score,
-                                                                         [SVI_TOPIC_ALERT] = print_alert,
-                                                                         [SVI_TOPIC_STATS] = print_stats,
-                                                                         [SVI_TOPIC_ERROR] = print_error};
+    static void (*const printers[SVI_TOPIC_COUNT])(struct cli_object) = {
+        [SVI_TOPIC_MODEL] = print_model, [SVI_TOPIC_SCORE] = print_score, [SVI_TOPIC_ALERT] = print_alert,
+        [SVI_TOPIC_STATS] = print_stats, [SVI_TOPIC_ERROR] = print_error, [SVI_TOPIC_BANK] = print_bank};
     char stream[TEXT];
     if (kind == SVI_TOPIC_COUNT)
         return;
     printf("%s %s", svi_topic_name(kind), cli_key_text(payload, "stream", stream, sizeof stream));
     printers[kind](payload);
-    putchar('\n');
+    if (kind != SVI_TOPIC_BANK)
+        putchar('\n');
 }
 
 /* {"topic": "model.default.", ...the payload's keys...} and a newline into the line; nothing when the payload
@@ -283,7 +289,7 @@ static int cmd_watch_run(const struct cli_args *a) {
     const int64_t count = cli_integer(a, "count");
     for (int i = 0; i < a->positional_count; i++)
         if (!is_topic(a->positional[i]))
-            return cli_usage(a, "no topic begins with '%.60s': model, score, stats, error and alert do",
+            return cli_usage(a, "no topic begins with '%.60s': model, score, stats, error, alert and bank do",
                              a->positional[i]);
     struct watch w = {.args = a,
                       .json = cli_has(a, "json"),

@@ -258,6 +258,8 @@ const struct svi_setting svi_settings_table[] = {
            "publish the stats, and the model if it changed, at this interval of the clock; 0 is never"),
     ROW("scores", INTEGER, scores, "all", LIVE, WORDS({"all", SVI_SCORES_ALL}, {"none", SVI_SCORES_NONE}), 0,
         1e9, "samples", "which scores are published: all, none, or every N-th"),
+    WORD("score.members", score_members, "no", LIVE, no_yes,
+         "with method auto: scores are published with what each member of the bank said"),
     NUMBER("labels.ttl", labels_ttl, "3600", MODEL, 0, FOREVER, "seconds",
            "how long a sample with an id waits for its label; 0 does not wait"),
     INTEGER("labels.max", labels_max, "10000", LIMIT, 1, 1e8, "samples",

@@ -97,7 +97,8 @@ struct svi_settings {
     double alert_p, alert_clear, alert_cooldown, alert_fdr;
     int64_t publish_every;
     double publish_seconds;
-    int64_t scores; /* SVI_SCORES_NONE, SVI_SCORES_ALL, N = every N-th */
+    int score_members; /* bool */
+    int64_t scores;    /* SVI_SCORES_NONE, SVI_SCORES_ALL, N = every N-th */
     double labels_ttl;
     int64_t labels_max;
     double ts_ahead;

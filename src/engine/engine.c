@@ -48,6 +48,7 @@ void svi_engine_free(svi_engine **e) {
     svi_free((*e)->means);
     svi_bytes_clear(&(*e)->columns_of_model);
     svi_bytes_clear(&(*e)->last_model);
+    svi_bank_weights_clear(&(*e)->bank_weights);
     svi_free(*e);
     *e = NULL;
 }
@@ -272,7 +273,9 @@ static void engine_tell(struct svi_engine *e, const struct svi_message *m, const
         e->next_score += e->s.scores;
         svi_fill_score(e, m, step, &score);
     }
-    if (svi_engine_queue(e, m, scored ? &score : NULL))
+    const bool lasts =
+        !scored || !score.event.as.score.members; /* what the bank says is gone with the next sample */
+    if (lasts && svi_engine_queue(e, m, scored ? &score : NULL))
         return;
     svi_engine_settle(e);
     const enum svi_alert_change change = svi_novelty_stage_judge(&e->novelty, m, e->time);

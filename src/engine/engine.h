@@ -178,6 +178,7 @@ struct svi_scored {
     const double *proba; /* by class, in the block of scores */
     int proba_count;     /* 0: none */
     uint64_t version;
+    bool bank;   /* made by the bank of method auto */
     bool ranged; /* interval (low, high) is known */
     double interval[2];
     bool judged; /* novelty and p are known */
@@ -194,6 +195,10 @@ svs_code svi_engine_tune(svi_engine *e, double most, svs_tuning *out, svs_error 
 /* The same as the event of the model topic that would carry it, with the `seq` of the last one sent; nothing
  * is published. `m` is filled and must live as long as the event. */
 svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *event, svs_error *err);
+
+/* Likewise the event of the bank. SVS_UNAVAILABLE: there is none, the method is not auto. */
+svs_code svi_engine_bank_event(svi_engine *e, struct svi_bank_told *told, struct svi_event *event,
+                               svs_error *err);
 
 /* A refit whose snapshot is complete, to be run by svi_refit_run on any thread; NULL when there is none. It
  * must come back by svi_engine_refit_give, after which sample it does is recorded and is all that a replay

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/fail.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_configure.h"
 #include "learner/learner_held.h"
@@ -20,7 +21,9 @@ svi_bank *svi_engine_make_bank(const struct svi_settings *s, const svs_options *
 
 double svi_engine_bank_memory(const struct svi_settings *s, const svs_options *host, int d, int classes) {
     const struct svi_bank_options o = {.host = *host, .budget = s->auto_budget};
-    return s->method == SVI_METHOD_AUTO ? svi_bank_memory(&o, d, classes) : 0;
+    return s->method == SVI_METHOD_AUTO
+               ? svi_bank_memory(&o, d, classes) + svi_bank_weights_memory(d, classes)
+               : 0;
 }
 
 /* The scores of the step become those that are served. */
@@ -205,4 +208,30 @@ svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *er
     m->learned = h.learned;
     m->elsewhere = e->s.serve != SVI_SERVE_LINEAR;
     return SVS_OK;
+}
+
+/* ---- what it tells */
+
+bool svi_engine_bank_said(const struct svi_engine *e, struct svi_members_said *said) {
+    if (e->bank && e->s.score_members)
+        svi_bank_said(e->bank, said);
+    return e->bank && e->s.score_members;
+}
+
+svs_code svi_engine_bank_event(svi_engine *e, struct svi_bank_told *told, struct svi_event *event,
+                               svs_error *err) {
+    const uint64_t models = e->seq[SVI_TOPIC_MODEL];
+    if (!e->bank)
+        return svi_fail(err, SVS_UNAVAILABLE, "method %s has no bank: it is what method auto learns with",
+                        svi_settings_word("method", e->s.method));
+    *event = (struct svi_event){.topic = SVI_TOPIC_BANK,
+                                .stream = e->s.stream,
+                                .epoch = e->epoch,
+                                .seq = models > 0 ? models - 1 : 0,
+                                .ts = e->event_ts,
+                                .as.bank = told};
+    svs_code code = svi_bank_describe(e->bank, e->learner, &e->bank_weights, told, err);
+    told->version = svs_learner_version(e->learner);
+    told->serves = e->s.serve != SVI_SERVE_LINEAR;
+    return code;
 }

@@ -47,6 +47,8 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
                                   : step->class_count < 2 ? step->class_count
                                                           : 2; /* a refit that serves may know fewer */
     event->as.score.version = step->version;
+    event->as.score.bank = e->bank && e->s.serve != SVI_SERVE_LINEAR;
+    event->as.score.members = svi_engine_bank_said(e, &score->members) ? &score->members : NULL;
     if (e->quality_stage.ranged) {
         svi_interval_around(e->quality_stage.ends, step->scores[0], step->leverage, score->interval);
         event->as.score.interval = score->interval;
@@ -160,6 +162,7 @@ static void take_refit(const struct svi_engine *e, svs_model *m) {
     m->classes = classes;
     m->learned = learned;
     m->serves = e->refit.serves;
+    m->elsewhere = false;
 }
 
 svs_code svi_engine_weights(svi_engine *e, svs_model *m, svs_error *err) {
@@ -199,6 +202,16 @@ svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *e
     return svi_engine_model(e, m, &event->as.model.quality, &event->as.model.quality_count, err);
 }
 
+/* With each model, and with its `seq`. It is made up only where it is sent: a repetition numbers it. */
+static void publish_bank(struct svi_engine *e) {
+    struct svi_bank_told told;
+    struct svi_event event;
+    if (!e->muted && svi_engine_bank_event(e, &told, &event, NULL) == SVS_OK) {
+        e->seq[SVI_TOPIC_BANK] = event.seq;
+        svi_publish(e, &event);
+    }
+}
+
 void svi_engine_publish_model(svi_engine *e, bool force) {
     svs_model m;
     svs_error err;
@@ -216,6 +229,8 @@ void svi_engine_publish_model(svi_engine *e, bool force) {
     e->published_time = e->time;
     e->counters.of[SVI_COUNTER_PUBLISHED_MODELS].count++;
     svi_publish(e, &event);
+    if (e->bank)
+        publish_bank(e);
 }
 
 void svi_publish_refit(struct svi_engine *e) {
@@ -306,7 +321,8 @@ static void take_novelty(struct svi_engine *e) {
 /* Words among the figures: who serves, why the last refit failed, why there is no novelty. */
 static int put_words(const struct svi_engine *e, struct svi_figure *out) {
     const struct svi_refit_policy *b = &e->refit;
-    const char *const words[][2] = {{"serving", !b->serves  ? "online"
+    const char *const online = !e->bank ? "online" : e->s.serve == SVI_SERVE_LINEAR ? "linear" : "bank";
+    const char *const words[][2] = {{"serving", !b->serves  ? online
                                                 : b->loaded ? "loaded"
                                                             : "refit"},
                                     {"refit_error", b->reason},

@@ -3,6 +3,7 @@
 #define SVI_ENGINE_INTERNAL_H
 
 #include "bank/bank.h"
+#include "bank/describe.h"
 #include "refit/refit_policy.h"
 #include "stats/counters.h"
 #include "engine/engine.h"
@@ -24,9 +25,10 @@ struct svi_engine {
     svi_sink *sink;
     void *user;
     svs_learner *learner;
-    svi_bank *bank;      /* method auto; else NULL */
-    double *host_scores; /* room for the scores of the host, where there is a bank */
-    int linear;          /* the member of it whose linear model was the best before the sample at hand */
+    svi_bank *bank;                       /* method auto; else NULL */
+    double *host_scores;                  /* room for the scores of the host, where there is a bank */
+    struct svi_bank_weights bank_weights; /* of what is told of it */
+    int linear; /* the member of it whose linear model was the best before the sample at hand */
     svi_metrics *metrics;
     struct svi_refit_policy refit;    /* in the background */
     struct svi_novelty_stage novelty; /* and alerts */
@@ -134,6 +136,9 @@ void svi_engine_bank_calibrate(struct svi_engine *e, int label);
 
 /* The bank's scores of a row; nothing changes. */
 void svi_engine_bank_peek(struct svi_engine *e, const double *x, double *scores);
+
+/* What members said of the sample at hand. False: it is not asked for, or there is no bank. */
+bool svi_engine_bank_said(const struct svi_engine *e, struct svi_members_said *said);
 
 /* The model of the best linear member. */
 svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *err);

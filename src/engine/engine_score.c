@@ -60,6 +60,7 @@ static svs_code engine_score_score(struct svi_engine *e, const struct svi_messag
     out->scores = scores;
     out->rows = e->s.method == SVI_METHOD_NONE ? 0 : model.rows;
     out->version = model.version;
+    out->bank = model.elsewhere;
     return x && scores ? SVS_OK : svi_fail_memory(err, "a sample to score");
 }
 

@@ -15,7 +15,8 @@
 struct svi_score {
     struct svi_event event;
     double interval[2];
-    int predicted; /* class */
+    struct svi_members_said members; /* where it has them; they are the bank's */
+    int predicted;                   /* class */
 };
 
 /* What goes to the second thread and comes back: a cache line beside the row. */

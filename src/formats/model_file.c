@@ -38,8 +38,8 @@ struct model_parts {
     int task;
     double C;
     struct svi_doubles W;
-    const uint8_t *method, *features, *classes, *b, *schema,
-        *calibration; /* NULL: absent, of classes and b never */
+    const uint8_t *method, *features, *classes, *b, *schema, *calibration, *serves,
+        *reproduces; /* NULL: absent, of classes and b never */
 };
 
 static const char *const tasks[] = {[SVS_CLASSIFY] = "classify", [SVS_REGRESS] = "regress", NULL};
@@ -62,6 +62,8 @@ static const struct svi_field model_fields[] = {
     OPTIONAL(learned, INTEGER, SVI_FIELD_UNLIMITED),
     OPTIONAL(schema, ANY, 0),
     OPTIONAL(calibration, ANY, 0),
+    OPTIONAL(serves, ANY, 0),
+    OPTIONAL(reproduces, ANY, 0),
 };
 
 struct calibration_parts {
@@ -229,6 +231,13 @@ static svs_code take_calibration(struct svi_owned_model *o, const uint8_t *at, c
     return code;
 }
 
+static bool says(const uint8_t *value, bool wanted) {
+    struct svi_item item = {.type = SVI_NIL};
+    if (value)
+        svi_item_read(value, &item);
+    return item.type == SVI_BOOL && (item.i != 0) == wanted;
+}
+
 static svs_code take_model(struct svi_owned_model *o, size_t length, svs_error *err) {
     struct model_parts p = {0};
     struct svi_item method;
@@ -247,6 +256,7 @@ static svs_code take_model(struct svi_owned_model *o, size_t length, svs_error *
     m->window = p.window;
     m->seen = p.seen;
     m->learned = p.learned;
+    m->elsewhere = says(p.serves, true) && says(p.reproduces, false);
     if ((code = take_b(o, p.b, err)) != SVS_OK || (code = take_doubles(&p.W, "W", &o->W, err)) != SVS_OK ||
         (code = take_classes(o, p.classes, err)) != SVS_OK ||
         (code = check_model(m, p.W.count, err)) != SVS_OK)

@@ -116,23 +116,6 @@ static void send_event(svi_publisher *p, const struct topic *t, const struct svi
         zmq_send(p->socket, payload->data, payload->size, ZMQ_DONTWAIT);
 }
 
-void svi_publisher_subscriptions(svi_publisher *p) {
-    zmq_msg_t m;
-    zmq_msg_init(&m);
-    for (int i = 0; i < TURN && zmq_msg_recv(&m, p->socket, ZMQ_DONTWAIT) >= 0; i++)
-        take_subscription(p, &m);
-    zmq_msg_close(&m);
-    for (int t = 0; t < SVI_TOPIC_COUNT; t++) {
-        if (p->topics[t].resend && p->topics[t].last.size > 0)
-            send_event(p, &p->topics[t], &p->topics[t].last);
-        p->topics[t].resend = false;
-    }
-}
-
-bool svi_publisher_wanted(const svi_publisher *p, enum svi_topic topic) {
-    return p->topics[topic].prefixes > 0;
-}
-
 /* Keeps the queue of a subscriber that does not read within SVI_PUBLISH_BYTES; halving, so that it is set
  * only a few times. */
 static void limit_queue(svi_publisher *p, size_t payload) {
@@ -144,11 +127,31 @@ static void limit_queue(svi_publisher *p, size_t payload) {
     p->queue = queue;
 }
 
+void svi_publisher_subscriptions(svi_publisher *p) {
+    zmq_msg_t m;
+    zmq_msg_init(&m);
+    for (int i = 0; i < TURN && zmq_msg_recv(&m, p->socket, ZMQ_DONTWAIT) >= 0; i++)
+        take_subscription(p, &m);
+    zmq_msg_close(&m);
+    for (int t = 0; t < SVI_TOPIC_COUNT; t++) {
+        if (p->topics[t].resend && p->topics[t].last.size > 0) {
+            limit_queue(p, p->topics[t].last.size);
+            send_event(p, &p->topics[t], &p->topics[t].last);
+        }
+        p->topics[t].resend = false;
+    }
+}
+
+bool svi_publisher_wanted(const svi_publisher *p, enum svi_topic topic) {
+    return p->topics[topic].prefixes > 0;
+}
+
 svs_code svi_publisher_retain(svi_publisher *p, enum svi_topic topic, const void *payload, size_t size) {
     struct svi_bytes *last = &p->topics[topic].last;
     last->size = 0;
     svs_code code = svi_bytes_append(last, payload, size);
-    limit_queue(p, size);
+    if (topic != SVI_TOPIC_BANK)
+        limit_queue(p, size);
     return code;
 }
 
@@ -162,7 +165,8 @@ svs_code svi_publisher_publish(svi_publisher *p, const struct svi_event *e) {
         payload->size = 0;
         return code;
     }
-    limit_queue(p, payload->size);
+    if (e->topic != SVI_TOPIC_BANK || t->prefixes > 0) /* which is large, and few ask for it */
+        limit_queue(p, payload->size);
     if (t->prefixes > 0)
         send_event(p, t, payload);
     return SVS_OK;

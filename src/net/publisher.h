@@ -1,5 +1,5 @@
-/* publisher.h: the XPUB side: encodes the events that have a subscriber, and keeps the last model and stats
- * for later subscribers.
+/* publisher.h: the XPUB side: encodes the events that have a subscriber, and keeps the last model, bank and
+ * stats for later subscribers.
  *
  * It never waits: a subscriber that does not keep up loses messages and sees it by `seq`. One that has
  * stopped reading costs a queue of SVI_PUBLISH_QUEUE events, some 8 MiB where nearly all are scores; one that

@@ -212,6 +212,22 @@ static svs_code op_model(struct request *r) {
     return code;
 }
 
+static svs_code op_bank(struct request *r) {
+    struct svi_bank_told told;
+    struct svi_event event;
+    struct svi_bytes bytes = {0};
+    svs_code code = svi_engine_bank_event(r->control->engine, &told, &event, r->err);
+    if (code == SVS_OK && svi_event_encode(&event, &bytes) != SVS_OK)
+        code = svi_fail_memory(r->err, "the bytes of the bank");
+    if (code == SVS_OK) {
+        reply_ok(r, 1);
+        svi_pack_key(r->reply, "bank");
+        svi_pack_raw(r->reply, bytes.data, bytes.size);
+    }
+    svi_bytes_clear(&bytes);
+    return code;
+}
+
 static svs_code op_tune(struct request *r) {
     svs_tuning tuning;
     svs_code code = svi_engine_tune(r->control->engine, TUNE_MOST, &tuning, r->err);
@@ -223,7 +239,7 @@ static svs_code op_tune(struct request *r) {
 }
 
 static void reply_scored(const struct request *r, const struct svi_scored *s) {
-    reply_ok(r, 3 + 2 * (size_t)s->judged + (s->proba_count > 0) + (size_t)s->ranged);
+    reply_ok(r, 3 + 2 * (size_t)s->judged + (s->proba_count > 0) + (size_t)s->ranged + (size_t)s->bank);
     svi_put_value(r->reply, "yhat", s->yhat);
     svi_put_reals(r->reply, "scores", s->scores, s->rows);
     if (s->proba_count > 0)
@@ -231,6 +247,8 @@ static void reply_scored(const struct request *r, const struct svi_scored *s) {
     if (s->ranged)
         svi_put_reals(r->reply, "interval", s->interval, 2);
     svi_put_uint(r->reply, "model", s->version);
+    if (s->bank)
+        svi_put_uint(r->reply, "bank", s->version);
     if (!s->judged)
         return;
     svi_put_real(r->reply, "novelty", s->novelty);
@@ -334,6 +352,7 @@ static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
     [SVI_COMMAND_RESET] = op_apply,   [SVI_COMMAND_STOP] = op_stop,       [SVI_COMMAND_REFIT] = op_apply,
     [SVI_COMMAND_SAVE] = op_save,     [SVI_COMMAND_SCORE] = op_score,     [SVI_COMMAND_LOAD] = op_load,
     [SVI_COMMAND_PRUNE] = op_prune,   [SVI_COMMAND_COLUMNS] = op_columns, [SVI_COMMAND_TUNE] = op_tune,
+    [SVI_COMMAND_BANK] = op_bank,
 };
 
 /* A slip of the fingers is not to drop what a directory was made to keep. Asked here and not where it takes

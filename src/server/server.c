@@ -502,6 +502,18 @@ static svs_code open_control(struct server *p, svs_error *err) {
     return SVS_OK;
 }
 
+/* What a new subscriber gets before the first model of this process: the bank as it is. Without memory it
+ * waits. */
+static void retain_bank(struct server *p) {
+    struct svi_bank_told told;
+    struct svi_event event;
+    struct svi_bytes bytes = {0};
+    if (svi_engine_bank_event(p->engine, &told, &event, NULL) == SVS_OK &&
+        svi_event_encode(&event, &bytes) == SVS_OK)
+        (void)svi_publisher_retain(p->out, SVI_TOPIC_BANK, bytes.data, bytes.size);
+    svi_bytes_clear(&bytes);
+}
+
 static svs_code open_output(struct server *p, svs_error *err) {
     struct svi_settings *s = &p->settings;
     const struct svi_bytes *last = svi_engine_last_model(p->engine);
@@ -509,8 +521,10 @@ static svs_code open_output(struct server *p, svs_error *err) {
         return err->code;
     /* A new subscriber gets the model that a former process published last; without memory it waits for the
      * next. */
-    if (last->size > 0)
+    if (last->size > 0) {
         (void)svi_publisher_retain(p->out, SVI_TOPIC_MODEL, last->data, last->size);
+        retain_bank(p);
+    }
     log_address(p, "out", s->out, NULL);
     return SVS_OK;
 }

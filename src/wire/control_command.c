@@ -30,6 +30,7 @@ static const struct {
     [SVI_COMMAND_PRUNE] = {"prune", ALWAYS},
     [SVI_COMMAND_COLUMNS] = {"columns", NEVER},
     [SVI_COMMAND_TUNE] = {"tune", NEVER},
+    [SVI_COMMAND_BANK] = {"bank", NEVER},
 };
 
 const char *svi_command_name(enum svi_command_op op) {

@@ -23,6 +23,7 @@ enum svi_command_op {
     SVI_COMMAND_PRUNE,
     SVI_COMMAND_COLUMNS,
     SVI_COMMAND_TUNE,
+    SVI_COMMAND_BANK,
     SVI_COMMAND_COUNT
 };
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wire/calibration_map.h"
 #include "wire/pack.h"
 #include "wire/tuning.h"
 
@@ -48,23 +49,11 @@ double svi_figure_value(const struct svi_figure *f, int count, const char *name)
 
 /* ---- models */
 
-#define MODEL_KEYS 14
+#define MODEL_KEYS 15
 #define REFIT_KEYS 5 /* what a refit reports besides */
 
 static int model_keys(const svs_model *m) {
     return MODEL_KEYS + (m->refit ? REFIT_KEYS : 0) + (m->schema != NULL) + (m->calibration.a > 0);
-}
-
-static void put_calibration(struct svi_pack *p, const svs_calibration *c, int rows) {
-    svi_pack_key(p, "calibration");
-    svi_pack_map(p, 2 + (c->curve != NULL));
-    svi_put_real(p, "a", c->a);
-    if (rows == 1)
-        svi_put_real(p, "b", c->b[0]);
-    else
-        svi_put_doubles(p, "b", c->b, (size_t)rows);
-    if (c->curve)
-        svi_put_doubles(p, "curve", c->curve, SVS_CURVE);
 }
 
 /* The model_keys() pairs of a model. */
@@ -88,6 +77,7 @@ static void put_model(struct svi_pack *p, const svs_model *m, const struct svi_f
     svi_put_int(p, "seen", m->seen);
     svi_put_int(p, "learned", m->learned);
     svi_put_bool(p, "serves", m->serves);
+    svi_put_bool(p, "reproduces", m->serves && !m->elsewhere);
     if (m->refit) {
         svi_put_real(p, "objective", m->objective);
         svi_put_real(p, "gap", m->gap);
@@ -100,7 +90,7 @@ static void put_model(struct svi_pack *p, const svs_model *m, const struct svi_f
         svi_pack_raw(p, m->schema, m->schema_size);
     }
     if (m->calibration.a > 0)
-        put_calibration(p, &m->calibration, m->rows);
+        svi_put_calibration(p, &m->calibration, m->rows);
     svi_pack_key(p, "quality");
     svi_pack_map(p, (size_t)quality_count);
     put_figures(p, quality, quality_count);
@@ -138,8 +128,8 @@ static void put_model_event(struct svi_pack *p, const struct svi_event *e) {
 }
 
 int svi_score_keys(const struct svi_event *e) {
-    return 3 + (e->as.score.y.kind != SVS_NONE) + 2 * e->as.score.judged + (e->as.score.proba_count > 0) +
-           (e->as.score.interval != NULL);
+    return 3 + e->as.score.bank + (e->as.score.members != NULL) + (e->as.score.y.kind != SVS_NONE) +
+           2 * e->as.score.judged + (e->as.score.proba_count > 0) + (e->as.score.interval != NULL);
 }
 
 void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores *scores) {
@@ -159,6 +149,12 @@ void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores
         svi_put_real(p, "p", e->as.score.p);
     }
     svi_put_uint(p, "model", e->as.score.version);
+    if (e->as.score.bank)
+        svi_put_uint(p, "bank", e->as.score.version);
+    if (e->as.score.members) {
+        svi_pack_key(p, "members");
+        svi_put_members(p, e->as.score.members);
+    }
 }
 
 static void put_score_event(struct svi_pack *p, const struct svi_event *e) {
@@ -218,6 +214,11 @@ static void put_error_event(struct svi_pack *p, const struct svi_event *e) {
     svi_put_int(p, "count", e->as.error.count);
     svi_pack_key(p, "sample");
     svi_pack_bin(p, e->as.error.sample, e->as.error.sample_size);
+}
+
+static void put_bank_event(struct svi_pack *p, const struct svi_event *e) {
+    put_common(p, e, (int)svi_bank_keys(e->as.bank));
+    svi_put_bank(p, e->as.bank);
 }
 
 static const struct {

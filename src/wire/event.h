@@ -11,6 +11,7 @@
 #include "data/message.h"
 #include "svmstream/learner.h"
 #include "svmstream/model.h"
+#include "wire/bank_map.h"
 #include "wire/class_table.h"
 
 #define SVI_STREAM_MAX    64 /* length of a stream name */
@@ -20,6 +21,7 @@
 /* X(CONSTANT, name, retained, "what it tells") */
 #define SVI_TOPICS(X)                                                                                        \
     X(MODEL, model, 1, "a model, complete, in raw input units")                                              \
+    X(BANK, bank, 1, "the bank of method auto: members, how they did lately, what weighs them")              \
     X(SCORE, score, 0, "one sample's prediction, made before it was learned")                                \
     X(ALERT, alert, 0, "something is new: opened, updated or closed")                                        \
     X(STATS, stats, 1, "counters, rates, prequential quality, numerical health")                             \
@@ -92,9 +94,11 @@ struct svi_event {
             int class_count;
             const double *proba; /* of the classes in order, proba_count of them; 0: key absent */
             int proba_count;
-            const double *interval; /* low and high end, NULL: key absent */
-            uint64_t version;       /* key `model` */
-            bool judged;            /* novelty and p are known */
+            const double *interval;                 /* low and high end, NULL: key absent */
+            uint64_t version;                       /* key `model` */
+            bool bank;                              /* which is of a bank: key `bank` */
+            const struct svi_members_said *members; /* NULL: key absent */
+            bool judged;                            /* novelty and p are known */
             double novelty, p;
             int64_t mark; /* svi_engine_mark; not sent */
         } score;
@@ -111,6 +115,7 @@ struct svi_event {
             const void *sample; /* first bytes of what was refused */
             size_t sample_size;
         } error;
+        const struct svi_bank_told *bank;
     } as;
 };
 

@@ -1,0 +1,174 @@
+/* What a bank tells of itself.
+ *
+ * The windows have their weights in raw units already (svs_learner_model), each in memory of its own; those
+ * of the first-order models of the row are brought into them here. Other members have no weights for raw
+ * rows: of the models of Fourier features it is told how these are drawn, of products and neighbours only
+ * what they count for. A member's weight in a stack is that of its place in the table, whether it runs or
+ * not: those that do not have given 0. */
+#include "bank/describe.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "bank/block.h"
+#include "bank/share.h"
+#include "bank/stack.h"
+#include "bank/windows.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#define RAW_FIRST     SVI_MEMBER_PA
+#define FOURIER_FIRST SVI_MEMBER_FOURIER_ADAGRAD
+
+_Static_assert(SVI_MEMBERS <= SVI_BANK_MEMBERS, "what is told has room for every member");
+
+static const char *member_kind(svs_task task, int member) {
+    const bool regress = task == SVS_REGRESS;
+    switch (member) {
+    case SVI_MEMBER_FALSVM:
+        return "falsvm";
+    case SVI_MEMBER_PA:
+    case SVI_MEMBER_PA_SLOW:
+        return regress ? "nlms" : "pa";
+    case SVI_MEMBER_ADAGRAD:
+        return "adagrad";
+    case SVI_MEMBER_PRODUCTS:
+        return "products";
+    case SVI_MEMBER_NEAREST:
+    case SVI_MEMBER_NEAREST_5:
+        return "nearest";
+    case SVI_MEMBER_FOURIER_ADAGRAD:
+    case SVI_MEMBER_FOURIER_PA_SLOW:
+    case SVI_MEMBER_FOURIER_PA:
+    case SVI_MEMBER_FOURIER_EXACT:
+        return "fourier";
+    case SVI_MEMBER_LAST:
+        return "last";
+    default:
+        return "alsvm";
+    }
+}
+
+static bool weights_reserve(struct svi_bank_weights *w, size_t count) {
+    if (count > w->room) {
+        double *of = svi_alloc_array(count, sizeof *of);
+        if (!of)
+            return false;
+        svi_free(w->of);
+        *w = (struct svi_bank_weights){of, count};
+    }
+    return true;
+}
+
+/* Those of a first-order model of the row. */
+static void describe_head(const struct svi_bank_parts *p, int head, struct svi_bank_weights *w,
+                          const struct svi_bank_told *t, struct svi_member_told *m) {
+    const size_t rows = (size_t)t->rows, d = (size_t)t->d;
+    double *own = w->of + (size_t)head * rows * (d + 1);
+    if (svi_block_rows(p->raw) != t->rows || p->raw->d != t->d) /* no sample of the newest class yet */
+        return;
+    for (int r = 0; r < t->rows; r++)
+        own[rows * d + (size_t)r] = svi_block_weights(p->raw, head, r, p->standard, own + (size_t)r * d);
+    m->W = own;
+    m->b = own + rows * d;
+}
+
+static void describe_window(svs_learner *l, const struct svi_bank_told *t, struct svi_member_told *m) {
+    svs_model model;
+    if (l && svs_learner_model(l, &model, NULL) == SVS_OK && model.rows == t->rows && model.d == t->d) {
+        m->W = model.W;
+        m->b = model.b;
+    }
+}
+
+static void describe_member(const svi_bank *b, svs_learner *host, const struct svi_bank_parts *p, int member,
+                            struct svi_bank_weights *w, struct svi_bank_told *t) {
+    const struct svi_member_kind *kind = &svi_member_table[member];
+    const int head = member - RAW_FIRST, window = member - SVI_MEMBER_WINDOW_50,
+              fourier = member - FOURIER_FIRST;
+    struct svi_member_told *m = &t->member[t->count++];
+    *m = (struct svi_member_told){.name = kind->name,
+                                  .kind = member_kind(t->task, member),
+                                  .window = kind->window,
+                                  .recent = svi_bank_recent(b, member),
+                                  .vote = t->task == SVS_REGRESS ? NAN : p->votes->w[member]};
+    for (int i = 0; i < SVI_BANK_STACKS; i++)
+        m->stack[i] = svi_stacks_weights(p->stacks, i)[member];
+    if (member == SVI_MEMBER_HOST)
+        describe_window(host, t, m);
+    else if (window >= 0 && window < p->windows->count)
+        describe_window(p->windows->of[window], t, m);
+    else if (p->raw && head >= 0 && head < p->raw->o.head_count)
+        describe_head(p, head, w, t, m);
+    else if (p->fourier && fourier >= 0 && fourier < p->fourier->o.head_count)
+        m->fourier = p->fourier->o.head[fourier].features > 0 ? p->fourier->o.head[fourier].features
+                                                              : SVI_FOURIER_COUNT;
+}
+
+static void describe_experts(const struct svi_bank_parts *p, struct svi_bank_told *t) {
+    for (int i = 0; i < SVI_BANK_EXPERTS; i++) {
+        struct svi_expert_told *e = &t->expert[i];
+        *e = (struct svi_expert_told){.name = i > 0                    ? "stack"
+                                              : t->task == SVS_REGRESS ? "best"
+                                                                       : "votes",
+                                      .window = i > 0 ? p->stack_windows[i - 1] : -1,
+                                      .share = p->experts->w[i],
+                                      .constant =
+                                          i > 0 ? svi_stacks_weights(p->stacks, i - 1)[SVI_MEMBERS] : 0};
+        if (t->task == SVS_CLASSIFY && t->class_count > 1)
+            e->slope = p->slope[i].a;
+    }
+}
+
+svs_code svi_bank_describe(const svi_bank *b, svs_learner *host, struct svi_bank_weights *w,
+                           struct svi_bank_told *t, svs_error *err) {
+    struct svi_bank_parts p;
+    svs_model model;
+    svi_bank_parts(b, &p);
+    svs_code code = svs_learner_model(host, &model, err);
+    if (code != SVS_OK)
+        return code;
+    const size_t rows = (size_t)model.rows, d = (size_t)model.d;
+    if (p.raw && !weights_reserve(w, (size_t)p.raw->o.head_count * rows * (d + 1)))
+        return svi_fail_memory(err, "the weights of a bank");
+    *t = (struct svi_bank_told){.task = p.task,
+                                .d = model.d,
+                                .rows = model.rows,
+                                .class_count = model.class_count,
+                                .classes = model.classes,
+                                .clip = p.clip,
+                                .center = p.center,
+                                .unit = p.unit,
+                                .mean = p.standard->d < model.d ? NULL : p.standard->moments.mean,
+                                .scale = p.standard->d < model.d ? NULL : p.standard->moments.inverse};
+    if (p.fourier && p.fourier->spread > 0) {
+        t->fourier = SVI_FOURIER_COUNT;
+        t->seed = p.fourier->o.seed;
+        t->spread = p.fourier->spread;
+    }
+    for (int m = 0; m < SVI_MEMBERS; m++)
+        if (p.on >> m & 1)
+            describe_member(b, host, &p, m, w, t);
+    describe_experts(&p, t);
+    return SVS_OK;
+}
+
+void svi_bank_weights_clear(struct svi_bank_weights *w) {
+    svi_free(w->of);
+    *w = (struct svi_bank_weights){0};
+}
+
+double svi_bank_weights_memory(int d, int classes) {
+    return 8.0 * SVI_HEADS_MAX * (classes > 2 ? classes : 1) * (d + 1);
+}
+
+void svi_bank_said(const svi_bank *b, struct svi_members_said *m) {
+    m->count = 0;
+    for (int i = 0; i < SVI_MEMBERS; i++) {
+        const double *scores = svi_bank_member_scores(b, i, &m->rows, NULL);
+        if (!scores)
+            continue;
+        m->name[m->count] = svi_member_table[i].name;
+        m->scores[m->count++] = scores;
+    }
+}

@@ -1,0 +1,11 @@
+/* calibration_map.h: how scores become probabilities, as msgpack. */
+#ifndef SVI_CALIBRATION_MAP_H
+#define SVI_CALIBRATION_MAP_H
+
+#include "svmstream/model.h"
+#include "wire/pack.h"
+
+/* The pair `calibration` of a model with so many rows. */
+void svi_put_calibration(struct svi_pack *p, const svs_calibration *c, int rows);
+
+#endif
