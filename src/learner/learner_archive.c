@@ -188,9 +188,14 @@ static void archive_sums(struct svi_archive *a, svs_learner *l) {
         svi_gram_archive(a, &l->gram, l->class_count < 2 ? 2 : l->class_count, l->gram_copy);
 }
 
-/* Is there more? What only some have comes last, and a part that is there has all before it. */
-static bool archive_goes_on(const struct svi_archive *a, bool any) {
-    return svi_archive_ok(a) && (a->loading ? svi_archive_left(a) > 0 : any);
+/* Is there more? What only some have comes last, and a part that is there has all before it. The end of the
+ * section tells, but for a learner that is one of several in it: there each part is announced. */
+static bool archive_goes_on(struct svi_archive *a, bool any) {
+    if (a->followed)
+        svi_archive_bool(a, "more", &any);
+    else if (a->loading)
+        any = svi_archive_left(a) > 0;
+    return svi_archive_ok(a) && any;
 }
 
 /* Features that have had no value yet. */
