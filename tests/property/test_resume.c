@@ -33,6 +33,7 @@ static void set_all(struct svi_settings *s, const char *const *settings, const c
     for (; settings[0]; settings += 2)
         if (svi_settings_set(s, settings[0], settings[1], &err) != SVS_OK)
             fail_msg("%s", err.text);
+    svi_settings_settle_method(s);
     if (path && svi_settings_set(s, "state.dir", path, &err) != SVS_OK)
         fail_msg("%s", err.text);
 }
