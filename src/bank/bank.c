@@ -644,6 +644,16 @@ static void bank_archive_members(struct svi_archive *a, svi_bank *b) {
     bank_drop(b, b->d, 0);
 }
 
+/* What is known of the targets of a regression. */
+static void bank_archive_targets(struct svi_archive *a, svi_bank *b) {
+    double *const of[] = {&b->mean, &b->spread, &b->largest, &b->center, &b->unit, &b->last, &b->error};
+    static const char *const names[] = {"mean", "spread", "largest", "center", "unit", "last", "error"};
+    svi_archive_int64(a, "targets", &b->targets, 0, INT64_MAX / 2);
+    for (int i = 0; i < 7; i++)
+        svi_archive_finite(a, names[i], of[i], 1);
+    svi_archive_check(a, b->unit > 0, "the unit of the targets is not above 0");
+}
+
 void svi_bank_archive(struct svi_archive *a, svi_bank *b) {
     svi_archive_int(a, "features", &b->d, 0, b->o.host.max_features);
     bank_archive_members(a, b);
@@ -660,6 +670,8 @@ void svi_bank_archive(struct svi_archive *a, svi_bank *b) {
         if (bank_runs(b, bank_blocks[i].member))
             svi_block_archive(a, &b->block[i], b->o.host.max_features, b->o.host.max_classes);
     svi_stacks_archive(a, b->stacks);
+    if (b->regress)
+        bank_archive_targets(a, b);
     svi_archive_finite(a, "recent", b->recent, SVI_MEMBERS);
     svi_share_archive(a, &b->votes);
     svi_share_archive(a, &b->experts);
