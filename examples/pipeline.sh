@@ -25,7 +25,7 @@ trap 'exit 1' INT TERM
 # Terminal 1: the learner. A port of * takes a free one; the addresses come on standard error.
 mkfifo "$folder/said"
 "$svmstream" run --in 'tcp://127.0.0.1:*' --out 'tcp://127.0.0.1:*' --ctl 'tcp://127.0.0.1:*' \
-    --stream weather --window 1500 --scores 100 --features "$names" </dev/null 2>"$folder/said" &
+    --stream weather --method alsvm --window 1500 --scores 100 --features "$names" </dev/null 2>"$folder/said" &
 run=$!
 exec 3<"$folder/said"
 in= out= ctl=

@@ -2,7 +2,7 @@
  * computes the scores of its own samples with them, and compares with what the process says. They agree to
  * the last few bits.
  *
- *     svmstream run --publish.every 1 &
+ *     svmstream run --method alsvm --publish.every 1 &
  *     build/examples/subscriber tcp://127.0.0.1:5555 tcp://127.0.0.1:5556
  *
  * A score names the model version that made it; with publish.every 1 every version is published. */

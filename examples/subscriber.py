@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Scores samples by itself with a received model, and gets what the process says.
 
-    svmstream run --publish.every 1 &
+    svmstream run --method alsvm --publish.every 1 &
     examples/subscriber.py tcp://127.0.0.1:5555 tcp://127.0.0.1:5556
 
 It sends samples of its own (three classes), collects models and scores, and for each score whose model version it holds

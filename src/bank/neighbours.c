@@ -63,6 +63,10 @@ static void neighbours_free_scratch(struct svi_neighbours *n) {
     svi_free(n->bytes);
     svi_free(n->query);
     svi_free(n->norm);
+    n->z = NULL;
+    n->bytes = NULL;
+    n->query = NULL;
+    n->norm = NULL;
 }
 
 /* Allocates for what n says: have and stride. */

@@ -188,10 +188,10 @@ static void archive_sums(struct svi_archive *a, svs_learner *l) {
         svi_gram_archive(a, &l->gram, l->class_count < 2 ? 2 : l->class_count, l->gram_copy);
 }
 
-/* Is there more? What only some have comes last, and a part that is there has all before it. Behind one of
- * many learners there is more of others, so that it says itself. */
-static bool archive_goes_on(struct svi_archive *a, const svs_learner *l, bool any) {
-    if (l->relaxed)
+/* Is there more? What only some have comes last, and a part that is there has all before it. The end of the
+ * section tells, but for a learner that is one of several in it: there each part is announced. */
+static bool archive_goes_on(struct svi_archive *a, bool any) {
+    if (a->followed)
         svi_archive_bool(a, "more", &any);
     else if (a->loading)
         any = svi_archive_left(a) > 0;
@@ -224,15 +224,15 @@ static void archive_rare(struct svi_archive *a, svs_learner *l) {
     const bool unscaled = l->scaler.unscaled_count > 0 || l->d < l->declared;
     const bool numbers = unscaled && svi_ring_squeezed(&l->waiting); /* by which it is known what is held */
     const bool weighed = l->o.class_rule != SVS_CLASSES_ALIKE;
-    if (archive_goes_on(a, l, l->drifts || unscaled || weighed))
+    if (archive_goes_on(a, l->drifts || unscaled || weighed))
         svi_archive_bool(a, "drifts", &l->drifts);
-    if (archive_goes_on(a, l, unscaled || weighed)) {
+    if (archive_goes_on(a, unscaled || weighed)) {
         svi_scaler_archive_unscaled(a, &l->scaler);
         archive_declared(a, l);
     }
-    if (archive_goes_on(a, l, numbers || weighed))
+    if (archive_goes_on(a, numbers || weighed))
         svi_ring_archive_numbers(a, &l->waiting, "waiting numbers");
-    if (archive_goes_on(a, l, weighed) &&
+    if (archive_goes_on(a, weighed) &&
         svi_archive_check(a, weighed, "class weights that these options do not have"))
         archive_class_weights(a, l);
 }

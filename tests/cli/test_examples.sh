@@ -96,7 +96,7 @@ fi
 beside_run() {
     rm -f "$folder/said"
     mkfifo "$folder/said"
-    "$SVMSTREAM" run --in 'tcp://127.0.0.1:*' --out 'tcp://127.0.0.1:*' --ctl 'tcp://127.0.0.1:*' --publish.every 1 \
+    "$SVMSTREAM" run --in 'tcp://127.0.0.1:*' --out 'tcp://127.0.0.1:*' --ctl 'tcp://127.0.0.1:*' --method alsvm --publish.every 1 \
         </dev/null 2>"$folder/said" &
     run=$!
     exec 3<"$folder/said"

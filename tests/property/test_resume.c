@@ -33,6 +33,7 @@ static void set_all(struct svi_settings *s, const char *const *settings, const c
     for (; settings[0]; settings += 2)
         if (svi_settings_set(s, settings[0], settings[1], &err) != SVS_OK)
             fail_msg("%s", err.text);
+    svi_settings_settle_method(s);
     if (path && svi_settings_set(s, "state.dir", path, &err) != SVS_OK)
         fail_msg("%s", err.text);
 }
@@ -250,11 +251,17 @@ static const char *const weighed_all[] = {"window", "0",    "class.weight", "bal
 static const char *const given[] = {"window", "30",      "class.weight", "1=5,0=0.5", "refit",
                                     "none",   "novelty", "none",         NULL};
 
+static const char *const bank[] = {"method", "auto", "novelty", "none", "publish.every", "20", NULL};
+static const char *const bank_values[] = {"task", "regress", "method", "auto", "novelty", "none", NULL};
+static const char *const bank_weighed[] = {"class.weight", "balanced", "serve", "linear", "novelty",
+                                           "none",         "missing",  "carry", NULL};
+
 static void test_crashes(void **unused) {
     (void)unused;
-    const char *const *all[] = {plain, other, unlimited, weighed, weighed_all, given};
+    const char *const *all[] = {plain, other, unlimited,   weighed,     weighed_all,
+                                given, bank,  bank_values, bank_weighed};
     const int rounds = getenv("SVMSTREAM_QUICK") ? 1 : 3;
-    for (int k = 0; k < 6; k++)
+    for (int k = 0; k < 9; k++)
         for (int seed = 1; seed <= (k < 3 ? rounds : 1); seed++)
             random_crashes(all[k], (uint64_t)seed);
 }

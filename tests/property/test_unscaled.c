@@ -259,6 +259,7 @@ static void test_refit(void **unused) {
     for (int i = 0; i < 3 * WINDOW; i++)
         step(&s, 4);
     svi_settings_default(settings);
+    settings->method = SVI_METHOD_ALSVM;
     settings->refit = SVS_SOLVER_NEWTON;
     settings->refit_tol = 1e-9;
     settings->window = WINDOW;

@@ -51,7 +51,8 @@ static inline void speaker_sink(void *user, const struct svi_event *event) {
     svi_bytes_clear(&text);
 }
 
-/* settings: "key value" pairs as svi_settings_set takes them, ended by NULL. */
+/* settings: "key value" pairs as svi_settings_set takes them, ended by NULL; `window` and its like mean alsvm,
+ * as on a command line. */
 static inline void speaker_open(struct speaker *f, const char *const *settings) {
     svs_error err = {0};
     memset(f, 0, sizeof *f);
@@ -59,6 +60,7 @@ static inline void speaker_open(struct speaker *f, const char *const *settings) 
     for (; settings && settings[0]; settings += 2)
         if (svi_settings_set(&f->s, settings[0], settings[1], &err) != SVS_OK)
             fail_msg("%s", err.text);
+    svi_settings_settle_method(&f->s);
     f->now = NOW;
     f->e = svi_engine_new(&f->s, 77, speaker_sink, f, &err);
     if (!f->e)

@@ -62,6 +62,7 @@ static inline svs_code begin(struct life *l, bool accept_loss) {
     set(l, "journal.segment", "4096");
     for (const char *const *more = l->more; more && more[0]; more += 2)
         set(l, more[0], more[1]);
+    svi_settings_settle_method(&l->s);
     l->s.accept_loss = accept_loss;
     l->keeper = svi_write_ahead_open(&l->s, life_sink, l, log, &l->engine, &l->error);
     fclose(log);

@@ -114,6 +114,7 @@ static inline void tape_open(struct tape *t, const char *const *settings, const 
         for (const char *const *at = lists[i]; at && at[0]; at += 2)
             if (svi_settings_set(&t->s, at[0], at[1], &err) != SVS_OK)
                 fail_msg("%s", err.text);
+    svi_settings_settle_method(&t->s);
     if (svi_settings_check(&t->s, &err) != SVS_OK)
         fail_msg("%s", err.text);
     t->p = calloc(SAMPLES_MAX, sizeof *t->p);

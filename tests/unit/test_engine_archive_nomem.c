@@ -213,6 +213,7 @@ int main(void) {
     settings.novelty = SVI_NOVELTY_FOSVM1;
     settings.novelty_max = 20;
     settings.novelty_lags = 2;
+    settings.method = SVI_METHOD_ALSVM;
     settings.window = 100;
     settings.refit = SVS_SOLVER_ALM;
     return cmocka_run_group_tests(tests, NULL, NULL);

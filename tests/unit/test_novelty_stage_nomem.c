@@ -117,7 +117,8 @@ static void check_samples(const char *const *more) {
 static void test_samples(void **unused) {
     (void)unused;
     static const char *const none[] = {"method", "none", NULL};
-    static const char *const fosvm2[] = {"novelty", "fosvm2", "novelty.learn", "persistent", NULL};
+    static const char *const fosvm2[] = {"method",        "alsvm",      "novelty", "fosvm2",
+                                         "novelty.learn", "persistent", NULL};
     check_samples(none);
     check_samples(fosvm2);
 }

@@ -55,7 +55,7 @@ static void test_keys_are_those_of_the_contract(void **state) {
                                               {"ctl", "tcp://127.0.0.1:5557"},
                                               {"stream", "default"},
                                               {"task", "classify"},
-                                              {"method", "alsvm"},
+                                              {"method", "auto"},
                                               {"C", "1"},
                                               {"window", "1000"},
                                               {"window.seconds", "0"},
@@ -291,6 +291,7 @@ static void contradicts(const char *const (*pairs)[2], const char *first, const 
     svs_error err = {.text = ""};
     for (; (*pairs)[0]; pairs++)
         is_set(&s, (*pairs)[0], (*pairs)[1]);
+    svi_settings_settle_method(&s);
     assert_int_equal(svi_settings_check(&s, &err), SVS_SETTING);
     if (!strstr(err.text, first) || !strstr(err.text, second))
         fail_msg("'%s' does not name %s and %s", err.text, first, second);
@@ -303,6 +304,12 @@ static void test_contradictions(void **state) {
     (void)state;
     CONTRADICTS("falsvm", "task", {"method", "falsvm"}, {"task", "regress"});
     CONTRADICTS("window.seconds", "window is 0", {"window.seconds", "5"}, {"window", "0"});
+    CONTRADICTS("window is not used by method auto", "alsvm", {"method", "auto"}, {"window", "1000"});
+    CONTRADICTS("C is not used by method auto", "alsvm", {"C", "2"}, {"method", "auto"});
+    CONTRADICTS("serve is not used by method auto", "alsvm", {"method", "auto"}, {"serve", "refit"});
+    CONTRADICTS("auto.budget", "method auto", {"method", "alsvm"}, {"auto.budget", "5"});
+    CONTRADICTS("auto.budget", "method auto", {"window", "500"}, {"auto.budget", "5"});
+    CONTRADICTS("serve linear", "method auto", {"method", "alsvm"}, {"serve", "linear"});
     CONTRADICTS("in ", "out", {"in", "tcp://127.0.0.1:5556"});
     CONTRADICTS("in ", "ctl", {"in", "tcp://127.0.0.1:5557"});
     CONTRADICTS("out", "ctl", {"out", "ipc://a"}, {"ctl", "ipc://a"});
@@ -328,6 +335,8 @@ static void test_no_contradictions(void **state) {
     is_set(&s, "features", "a,b,c");
     is_set(&s, "max.features", "3");
     is_set(&s, "window", "0");
+    assert_string_equal(svi_settings_settle_method(&s), "window");
+    assert_int_equal(s.method, SVI_METHOD_ALSVM);
     assert_int_equal(svi_settings_check(&s, NULL), SVS_OK);
     s = defaults();
     is_set(&s, "in", "-");
@@ -339,6 +348,9 @@ static void test_learner_options(void **state) {
     svs_options o, usual;
     (void)state;
     svs_options_default(&usual);
+    svi_settings_learner(&s, &o); /* the host of a bank */
+    assert_true(o.window == SVI_AUTO_WINDOW && o.C == usual.C && o.rule == usual.rule);
+    is_set(&s, "method", "alsvm");
     svi_settings_learner(&s, &o);
     assert_true(o.task == usual.task && o.rule == usual.rule && o.scale == usual.scale && o.isa == usual.isa);
     assert_true(o.C == usual.C && o.window == usual.window && o.forget == usual.forget);
@@ -603,7 +615,11 @@ static void same_verdict(const struct svi_settings *a, const struct svi_settings
     assert_int_equal(svi_settings_check_security(a, &one), svi_settings_check_security(b, &other));
     assert_string_equal(one.text, other.text);
     for (int i = 0; i < rows; i++)
-        assert_int_equal(svi_settings_chosen(a, table[i].key), svi_settings_chosen(b, table[i].key));
+        if (table[i].offset != offsetof(struct svi_settings, method) || a->method != SVI_METHOD_ALSVM)
+            assert_int_equal(svi_settings_chosen(a, table[i].key), svi_settings_chosen(b, table[i].key));
+    if (a->method ==
+        SVI_METHOD_ALSVM) /* which may have followed from another setting, and the file says so */
+        assert_true(b->method == SVI_METHOD_ALSVM);
 }
 
 /* `flags` as a file, the whole of it or the line of one row: the same settings, and the same is said of them.
@@ -622,6 +638,7 @@ static void goes_through_a_file(const struct svi_settings *flags, const struct s
     fclose(to);
     if (svi_settings_read(&back, "a file", text, length, &err) != SVS_OK)
         fail_msg("%s", err.text);
+    svi_settings_settle_method(&back);
     same_verdict(flags, &back);
     memcpy(back.given, flags->given, sizeof back.given);
     assert_memory_equal(&back, flags, sizeof back);
@@ -636,8 +653,10 @@ static void test_each_row_alone_goes_through_a_file(void **state) {
         assert_true(svi_settings_is_default(&usual, &table[i]));
         goes_through_a_file(&usual, &table[i]);
         is_set(&usual, table[i].key, table[i].value); /* a flag at its default contradicts nothing */
+        svi_settings_settle_method(&usual);
         assert_int_equal(svi_settings_check(&usual, NULL), SVS_OK);
         is_set(&changed, table[i].key, changed_value(&table[i], value, sizeof value));
+        svi_settings_settle_method(&changed);
         assert_false(svi_settings_is_default(&changed, &table[i]));
         goes_through_a_file(&changed, &table[i]);
         goes_through_a_file(&changed, NULL);

@@ -87,6 +87,7 @@ static void fail_each(bool sticky) {
         l.acked = 0;
         for (int i = 0; i < 12; i += 2)
             assert_int_equal(svi_settings_set(&l.s, settings[i], settings[i + 1], &err), SVS_OK);
+        svi_settings_settle_method(&l.s);
         assert_non_null(test_folder(l.path));
         assert_int_equal(svi_settings_set(&l.s, "state.dir", l.path, &err), SVS_OK);
         err.text[0] = '\0';
@@ -170,6 +171,7 @@ static void test_a_restart(void **unused) {
     bool failed = true;
     svi_settings_default(&l.s);
     assert_int_equal(svi_settings_set(&l.s, "refit", "none", &err), SVS_OK);
+    svi_settings_settle_method(&l.s);
     assert_non_null(test_folder(l.path));
     assert_int_equal(svi_settings_set(&l.s, "state.dir", l.path, &err), SVS_OK);
     fill(&l);
