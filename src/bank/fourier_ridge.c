@@ -133,7 +133,7 @@ void svi_fourier_ridge_learn(struct svi_fourier_ridge *r, const float *phi, int 
     svi_gram_add(&r->gram, r->kernels, r->f, ridge_weight(weight), label, target);
     r->learned++;
     const int64_t n = r->learned;
-    if (n % SVI_FOURIER_RIDGE_EVERY == 0 ||
+    if (n % (n <= SVI_FOURIER_RIDGE_MANY ? SVI_FOURIER_RIDGE_EVERY : SVI_FOURIER_RIDGE_SELDOM) == 0 ||
         (n >= FIRST_SOLVE && n < SVI_FOURIER_RIDGE_EVERY && (n & (n - 1)) == 0))
         ridge_solve(r);
 }

@@ -4,10 +4,10 @@
  *
  *     w_k = argmin sum_i c_i (t_ik - w'f_i)^2 + nu |w|^2,   f = (1, phi),   nu = 1/2,
  *
- * over the first n samples, n = 16, 32, ... and then every SVI_FOURIER_RIDGE_EVERY. G = sum c f f' and the
- * right-hand sides only grow (learner/gram.h), but for samples that are taken back, with which it is solved
- * again at once. Targets are +1 for the own class, -1 for others, or the value of a regression.
- * Deterministic. One object, one thread at a time. */
+ * over the first n samples, n = 16, 32, ..., then every SVI_FOURIER_RIDGE_EVERY and SVI_FOURIER_RIDGE_SELDOM.
+ * G = sum c f f' and the right-hand sides only grow (learner/gram.h), but for samples that are taken back,
+ * with which it is solved again at once. Targets are +1 for the own class, -1 for others, or the value of a
+ * regression. Deterministic. One object, one thread at a time. */
 #ifndef SVI_FOURIER_RIDGE_H
 #define SVI_FOURIER_RIDGE_H
 
@@ -16,6 +16,9 @@
 #include "svmstream/model.h"
 
 #define SVI_FOURIER_RIDGE_EVERY 256
+#define SVI_FOURIER_RIDGE_SELDOM                                                                             \
+    1024 /* beyond SVI_FOURIER_RIDGE_MANY samples, of which so few change little */
+#define SVI_FOURIER_RIDGE_MANY 4096
 
 struct svi_fourier_ridge {
     svs_task task;

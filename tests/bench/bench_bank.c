@@ -36,7 +36,7 @@ static void bank_step(svs_learner *host, svi_bank *bank, const svs_sample *s, do
     if (!bank)
         return;
     svi_bank_score(bank, s->x, step.scores, step.rows, step.class_count, &scored);
-    if (!svi_learner_newest_sample(host, &held) || svi_bank_learn(bank, s, &held, time, NULL) != SVS_OK)
+    if (!svi_learner_newest_sample(host, &held) || svi_bank_learn(bank, host, s, &held, time, NULL) != SVS_OK)
         bench_die("a sample was not learned");
 }
 
