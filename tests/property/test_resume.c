@@ -30,6 +30,7 @@ static void sink(void *user, const struct svi_event *event) {
 static void set_all(struct svi_settings *s, const char *const *settings, const char *path) {
     svs_error err = {0};
     svi_settings_default(s);
+    svi_settings_set(s, "method", "alsvm", &err); /* unless it is among them */
     for (; settings[0]; settings += 2)
         if (svi_settings_set(s, settings[0], settings[1], &err) != SVS_OK)
             fail_msg("%s", err.text);
@@ -250,11 +251,17 @@ static const char *const weighed_all[] = {"window", "0",    "class.weight", "bal
 static const char *const given[] = {"window", "30",      "class.weight", "1=5,0=0.5", "refit",
                                     "none",   "novelty", "none",         NULL};
 
+static const char *const bank[] = {
+    "method", "auto", "novelty", "none", "publish.every", "20", "publish.seconds", "0", "scores", "3", NULL};
+static const char *const weighed_bank[] = {
+    "method", "auto",    "class.weight", "balanced",        "serve", "linear", "scores",
+    "5",      "novelty", "none",         "journal.segment", "4096",  NULL};
+
 static void test_crashes(void **unused) {
     (void)unused;
-    const char *const *all[] = {plain, other, unlimited, weighed, weighed_all, given};
+    const char *const *all[] = {plain, other, unlimited, weighed, weighed_all, given, bank, weighed_bank};
     const int rounds = getenv("SVMSTREAM_QUICK") ? 1 : 3;
-    for (int k = 0; k < 6; k++)
+    for (int k = 0; k < 8; k++)
         for (int seed = 1; seed <= (k < 3 ? rounds : 1); seed++)
             random_crashes(all[k], (uint64_t)seed);
 }
