@@ -206,6 +206,7 @@ static void test_without_a_window(void **unused) {
 
 static void open_policy(struct svi_refit_policy *p, struct svi_settings *settings, svs_solver solver) {
     svi_settings_default(settings);
+    settings->method = SVI_METHOD_ALSVM; /* which has refits */
     settings->window = WINDOW;
     settings->max_features = MOST;
     settings->refit = (int)solver;
