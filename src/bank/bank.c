@@ -49,6 +49,7 @@
 #define EXACT_FEATURES 208
 #define RECENT         0.005 /* weight of the newest loss */
 #define WINDOW_ALL     3     /* of the windows: ALSVM over all */
+#define MEMBERS_ALL    1e6   /* microseconds: every member fits */
 #define TOOK_ALL       1     /* ALSVM over all has learned a sample that the host holds */
 #define TOOK_EXACT     2     /* so has Fourier least squares */
 
@@ -187,9 +188,8 @@ static svs_code bank_widen(svi_bank *b, int d, svs_error *err) {
     return code;
 }
 
-/* Members that do not fit any more into the budget go for good. */
-static void bank_drop(svi_bank *b, int d, int classes) {
-    b->on &= svi_members_choose(b->o.host.task, d, classes, b->o.budget);
+/* Parts of members that do not run go. */
+static void bank_clear_others(svi_bank *b) {
     svi_windows_keep(&b->windows, bank_windows_on(b));
     for (int i = 0; i < BLOCKS; i++)
         if (!bank_runs(b, bank_blocks[i].member))
@@ -198,6 +198,23 @@ static void bank_drop(svi_bank *b, int d, int classes) {
         svi_neighbours_clear(&b->near);
     if (!bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
         svi_fourier_ridge_clear(&b->exact);
+}
+
+/* Members that do not fit any more into the budget go for good. */
+static void bank_drop(svi_bank *b, int d, int classes) {
+    b->on &= svi_members_choose(b->o.host.task, d, classes, b->o.budget);
+    bank_clear_others(b);
+}
+
+/* Those that run, with nothing learned. */
+static bool bank_build_members(svi_bank *b, int d, svs_error *err) {
+    return svi_windows_init(&b->windows, &b->o.host, bank_windows, bank_window_count(&b->o),
+                            bank_windows_on(b), d, err) == SVS_OK &&
+           bank_new_blocks(b, err) &&
+           (!bank_runs(b, SVI_MEMBER_NEAREST) ||
+            svi_neighbours_init(&b->near, NEAR_ROWS, d, b->o.host.isa, err) == SVS_OK) &&
+           (!bank_runs(b, SVI_MEMBER_FOURIER_EXACT) || bank_new_exact(b, d, err)) &&
+           bank_widen(b, d, err) == SVS_OK;
 }
 
 static bool bank_build(svi_bank *b, int d, svs_error *err) {
@@ -217,13 +234,8 @@ static bool bank_build(svi_bank *b, int d, svs_error *err) {
         svi_fail_memory(err, "a bank of learners");
         return false;
     }
-    return svi_windows_init(&b->windows, &b->o.host, bank_windows, bank_window_count(&b->o),
-                            bank_windows_on(b), d, err) == SVS_OK &&
-           svi_standardiser_init(&b->standard, b->o.host.isa, err) == SVS_OK && bank_new_blocks(b, err) &&
-           (!bank_runs(b, SVI_MEMBER_NEAREST) ||
-            svi_neighbours_init(&b->near, NEAR_ROWS, d, b->o.host.isa, err) == SVS_OK) &&
-           (!bank_runs(b, SVI_MEMBER_FOURIER_EXACT) || bank_new_exact(b, d, err)) &&
-           bank_widen(b, d, err) == SVS_OK && (b->stacks = svi_stacks_new(&stacks, err));
+    return svi_standardiser_init(&b->standard, b->o.host.isa, err) == SVS_OK &&
+           bank_build_members(b, d, err) && (b->stacks = svi_stacks_new(&stacks, err));
 }
 
 svi_bank *svi_bank_new(const struct svi_bank_options *o, int d, svs_error *err) {
@@ -791,21 +803,30 @@ static void bank_archive_exact(struct svi_archive *a, svi_bank *b) {
         svi_fourier_ridge_archive(a, &b->exact);
 }
 
-/* Which members run. Loading: those of a new bank without features; some may have gone since. */
-static void bank_archive_members(struct svi_archive *a, svi_bank *b) {
+/* Which members run: those that have not gone since the bank was made, whatever would be chosen for the
+ * features and classes of now. Loading: into a new bank of `begun` features, whose choice may be another. */
+static void bank_archive_members(struct svi_archive *a, svi_bank *b, int begun) {
+    const uint32_t most = svi_members_choose(b->o.host.task, begun, 0, MEMBERS_ALL);
     int on = (int)b->on;
     svi_archive_int(a, "members", &on, 0, (1 << SVI_MEMBERS) - 1);
     if (!a->loading ||
-        !svi_archive_check(a, ((uint32_t)on & ~b->on) == 0, "it has members that this budget has not"))
+        !svi_archive_check(a, ((uint32_t)on & ~most) == 0 && (on & 1), "it has members that no bank has") ||
+        (uint32_t)on == b->on)
         return;
+    b->on = 0;
+    bank_clear_others(b);
+    svi_free(b->phi);
+    b->phi = NULL;
     b->on = (uint32_t)on;
-    bank_drop(b, b->d, b->classes);
+    if (!bank_build_members(b, begun, a->err) && svi_archive_ok(a))
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a bank of learners");
 }
 
 void svi_bank_archive(struct svi_archive *a, svi_bank *b) {
+    const int begun = b->d;
     svi_archive_int(a, "features", &b->d, 0, b->o.host.max_features);
     svi_archive_int(a, "classes", &b->classes, 0, b->regress ? 0 : b->o.host.max_classes);
-    bank_archive_members(a, b);
+    bank_archive_members(a, b, begun);
     if (!svi_archive_ok(a))
         return;
     svi_windows_archive(a, &b->windows);

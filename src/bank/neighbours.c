@@ -131,7 +131,10 @@ svs_code svi_neighbours_init(struct svi_neighbours *n, int capacity, int d, svs_
         return svi_fail(err, SVS_NOT_SUPPORTED,
                         "neighbours: this machine lacks the instruction set asked for");
     n->stride = svi_round_up(d > 0 ? d : 1, 16);
-    return neighbours_allocate_scratch(n) ? SVS_OK : svi_fail_memory(err, "the nearest neighbours");
+    if (neighbours_allocate_scratch(n))
+        return SVS_OK;
+    *n = (struct svi_neighbours){0}; /* what there was is freed */
+    return svi_fail_memory(err, "the nearest neighbours");
 }
 
 void svi_neighbours_clear(struct svi_neighbours *n) {

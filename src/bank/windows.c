@@ -1,3 +1,10 @@
+/* Learners of the same stream as the host, each with a window of its own.
+ *
+ * They get what the host got, in its order. Classes and features have the same indices as the host's, also
+ * where a member could not take a sample: it was too large for what the member's window holds, or memory ran
+ * out. windows_catch_up gives such a member what it lacks before it learns again.
+ *
+ * To read: svi_windows_learn. */
 #include "bank/windows.h"
 
 #include <math.h>

@@ -30,6 +30,7 @@ static void sink(void *user, const struct svi_event *event) {
 static void set_all(struct svi_settings *s, const char *const *settings, const char *path) {
     svs_error err = {0};
     svi_settings_default(s);
+    svi_settings_set(s, "method", "alsvm", &err); /* unless it is among them */
     for (; settings[0]; settings += 2)
         if (svi_settings_set(s, settings[0], settings[1], &err) != SVS_OK)
             fail_msg("%s", err.text);
