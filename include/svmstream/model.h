@@ -45,7 +45,7 @@ typedef struct svs_model {
     int64_t seen;                /* samples accepted and scored */
     int64_t learned;             /* samples added so far */
     bool serves;                 /* its scores are those that are published */
-    bool elsewhere; /* serves, but beside a bank of learners (method auto), whose scores are published: those
+    bool elsewhere; /* serves, but next to a bank of learners (method auto), whose scores are published: those
                        of these weights are others. Key `reproduces` is serves and not this */
     bool refit;     /* a batch solution of the window: the next five are known */
     double objective; /* summed over the rows */

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "bank/block.h"
-#include "bank/describe.h"
 #include "bank/fourier_ridge.h"
 #include "bank/neighbours.h"
 #include "bank/share.h"

@@ -96,6 +96,22 @@ double svi_bank_recent(const svi_bank *b, int member);
  * wrong. */
 const char *svi_bank_check(svi_bank *b, const svs_learner *host, double error);
 
+/* What it consists of, for describe.h; all of it is the bank's. */
+struct svi_bank_parts {
+    svs_task task;
+    uint32_t on; /* members that run, as bits */
+    const struct svi_windows *windows;
+    const struct svi_block *raw, *fourier; /* the first-order models of the row, and of Fourier features */
+    const struct svi_standardiser *standard;
+    const struct svi_stacks *stacks;
+    int64_t stack_windows[3]; /* samples, 0 = all */
+    const struct svi_share *votes, *experts;
+    const struct svi_slope *slope;            /* of each expert; of no use to a regression */
+    double clip, center, unit;                /* of the inputs of a stack */
+};
+
+void svi_bank_parts(const svi_bank *b, struct svi_bank_parts *p);
+
 /* The state. Loading goes into one from svi_bank_new with the same options, after that of the host. */
 void svi_bank_archive(struct svi_archive *a, svi_bank *b);
 

@@ -16,11 +16,12 @@
 #include "bank/windows.h"
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "bank/slope.h"
 
 #define RAW_FIRST     SVI_MEMBER_PA
 #define FOURIER_FIRST SVI_MEMBER_FOURIER_ADAGRAD
 
-_Static_assert(SVI_MEMBERS <= SVI_BANK_MEMBERS, "what is told has room for every member");
+_Static_assert(SVI_MEMBERS <= SVI_BANK_MEMBERS, "there is room for every member");
 
 static const char *member_kind(svs_task task, int member) {
     const bool regress = task == SVS_REGRESS;

@@ -324,7 +324,8 @@ const struct cli_command cli_watch = {
     .usage = "[TOPIC...]",
     .help =
         "Subscribes at the address `out` and prints one line per event. A TOPIC is a prefix: model, score,\n"
-        "stats, error, alert, or with the stream's name: model.pump1. (the closing dot keeps model.pump10.\n"
+        "bank, stats, error, alert, or with the stream's name: model.pump1. (the closing dot keeps "
+        "model.pump10.\n"
         "out). Events that this subscriber was too slow for are reported: lost 3 score events. An alert\n"
         "rings the terminal's bell, unless --quiet is given. --exec hands each alert event on, one after\n"
         "the other: its state is open, update or close. A command that fails or takes more than\n"

@@ -192,13 +192,19 @@ static svs_code prepare_config(struct request *r) {
     return code == SVS_OK ? svi_engine_prepare(r->control->engine, s, &r->change, r->err) : code;
 }
 
+/* Is it the one that `tune` leaves samples out of? Of a bank only the member that holds the samples is. */
+static bool is_tuned(const struct request *r, const svs_model *m) {
+    return !m->refit && (r->control->settings->method != SVI_METHOD_AUTO ||
+                         (m->window == SVI_AUTO_WINDOW && strcmp(m->method, "alsvm") == 0));
+}
+
 static svs_code op_model(struct request *r) {
     svs_model m;
     struct svi_event event;
     struct svi_bytes bytes = {0};
     svs_tuning tuning;
     svs_code code = svi_engine_model_event(r->control->engine, &m, &event, r->err);
-    if (code == SVS_OK && r->command.loo && !m.refit &&
+    if (code == SVS_OK && r->command.loo && is_tuned(r, &m) &&
         svi_engine_tune(r->control->engine, LOO_MOST, &tuning, NULL) == SVS_OK)
         event.as.model.tuning = &tuning;
     if (code == SVS_OK && svi_event_encode(&event, &bytes) != SVS_OK)

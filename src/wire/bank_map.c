@@ -10,7 +10,8 @@ static void put_rows(struct svi_pack *p, const char *key, const double *b, int r
         svi_put_doubles(p, key, b, (size_t)rows);
 }
 
-static void put_member(struct svi_pack *p, const struct svi_bank_told *t, const struct svi_member_told *m) {
+static void put_bank_member(struct svi_pack *p, const struct svi_bank_told *t,
+                            const struct svi_member_told *m) {
     const bool votes = !isnan(m->vote);
     svi_pack_map(p, 4 + (m->window >= 0) + (size_t)votes + (m->W ? 2 : 0) + (m->fourier > 0));
     svi_put_text(p, "name", m->name);
@@ -29,7 +30,7 @@ static void put_member(struct svi_pack *p, const struct svi_bank_told *t, const 
         svi_put_int(p, "features", m->fourier);
 }
 
-static void put_expert(struct svi_pack *p, const struct svi_expert_told *e) {
+static void put_bank_expert(struct svi_pack *p, const struct svi_expert_told *e) {
     const bool stack = e->window >= 0, calibrated = e->slope > 0;
     svi_pack_map(p, 2 + (stack ? 2 : 0) + (size_t)calibrated);
     svi_put_text(p, "name", e->name);
@@ -56,11 +57,11 @@ void svi_put_bank(struct svi_pack *p, const struct svi_bank_told *t) {
     svi_pack_key(p, "members");
     svi_pack_array(p, (size_t)t->count);
     for (int i = 0; i < t->count; i++)
-        put_member(p, t, &t->member[i]);
+        put_bank_member(p, t, &t->member[i]);
     svi_pack_key(p, "experts");
     svi_pack_array(p, SVI_BANK_EXPERTS);
     for (int i = 0; i < SVI_BANK_EXPERTS; i++)
-        put_expert(p, &t->expert[i]);
+        put_bank_expert(p, &t->expert[i]);
     svi_put_real(p, "clip", t->clip);
     if (t->task == SVS_REGRESS) {
         svi_put_real(p, "center", t->center);

@@ -49,7 +49,7 @@ double svi_figure_value(const struct svi_figure *f, int count, const char *name)
 
 /* ---- models */
 
-#define MODEL_KEYS 15
+#define MODEL_KEYS 14
 #define REFIT_KEYS 5 /* what a refit reports besides */
 
 static int model_keys(const svs_model *m) {
@@ -77,7 +77,6 @@ static void put_model(struct svi_pack *p, const svs_model *m, const struct svi_f
     svi_put_int(p, "seen", m->seen);
     svi_put_int(p, "learned", m->learned);
     svi_put_bool(p, "serves", m->serves);
-    svi_put_bool(p, "reproduces", m->serves && !m->elsewhere);
     if (m->refit) {
         svi_put_real(p, "objective", m->objective);
         svi_put_real(p, "gap", m->gap);
@@ -96,12 +95,19 @@ static void put_model(struct svi_pack *p, const svs_model *m, const struct svi_f
     put_figures(p, quality, quality_count);
 }
 
+/* Only a model of a stream, which has a quality, has published scores that it could reproduce. */
+static void put_reproduces(struct svi_pack *p, const svs_model *m) {
+    svi_put_bool(p, "reproduces", m->serves && !m->elsewhere);
+}
+
 svs_code svi_model_encode(const svs_model *m, const struct svi_figure *quality, int quality_count,
                           struct svi_bytes *out) {
     struct svi_pack p;
     svi_pack_begin(&p, out);
-    svi_pack_map(&p, (size_t)model_keys(m));
+    svi_pack_map(&p, (size_t)model_keys(m) + (quality != NULL));
     put_model(&p, m, quality, quality_count);
+    if (quality)
+        put_reproduces(&p, m);
     return svi_pack_end(&p);
 }
 
@@ -118,8 +124,9 @@ static void put_common(struct svi_pack *p, const struct svi_event *e, int furthe
 
 static void put_model_event(struct svi_pack *p, const struct svi_event *e) {
     const svs_tuning *tuning = e->as.model.tuning;
-    put_common(p, e, model_keys(e->as.model.model) + (tuning != NULL));
+    put_common(p, e, 1 + model_keys(e->as.model.model) + (tuning != NULL));
     put_model(p, e->as.model.model, e->as.model.quality, e->as.model.quality_count);
+    put_reproduces(p, e->as.model.model);
     if (!tuning)
         return;
     svi_pack_key(p, "loo");

@@ -21,7 +21,7 @@
 /* X(CONSTANT, name, retained, "what it tells") */
 #define SVI_TOPICS(X)                                                                                        \
     X(MODEL, model, 1, "a model, complete, in raw input units")                                              \
-    X(BANK, bank, 1, "the bank of method auto: members, how they did lately, what weighs them")              \
+    X(BANK, bank, 1, "the bank of method auto: members, what they scored, what weighs them")                 \
     X(SCORE, score, 0, "one sample's prediction, made before it was learned")                                \
     X(ALERT, alert, 0, "something is new: opened, updated or closed")                                        \
     X(STATS, stats, 1, "counters, rates, prequential quality, numerical health")                             \
@@ -137,7 +137,8 @@ size_t svi_topic_write(enum svi_topic topic, const char *stream, char *out);
 /* Replaces the content of `out` by the payload. SVS_NO_MEMORY. No allocation once `out` has grown. */
 svs_code svi_event_encode(const struct svi_event *e, struct svi_bytes *out);
 
-/* Appends the map of a model without event keys (control replies, files). */
+/* Appends the map of a model without event keys (files). `quality` NULL: it is of no stream, and has no key
+ * `reproduces`. */
 svs_code svi_model_encode(const svs_model *m, const struct svi_figure *quality, int quality_count,
                           struct svi_bytes *out);
 

@@ -402,6 +402,7 @@ static void test_muted(void **state) {
 static void test_decoded(void **state) {
     (void)state;
     const double w = 1, b = 2;
+    const struct svi_figure quality = {"accuracy", SVI_NUMBER, {.number = 1}};
     const svs_value classes[] = {{.kind = SVS_INT, .as.i = 1}, {.kind = SVS_INT, .as.i = 2}};
     for (int i = 0; i < 4; i++) {
         struct svi_bytes bytes = {0};
@@ -415,7 +416,7 @@ static void test_decoded(void **state) {
                              .classes = classes,
                              .serves = i & 1,
                              .elsewhere = i & 2};
-        assert_int_equal(svi_model_encode(&m, NULL, 0, &bytes), SVS_OK);
+        assert_int_equal(svi_model_encode(&m, &quality, 1, &bytes), SVS_OK);
         svs_model *read = svs_model_decode(bytes.data, bytes.size, &err);
         assert_non_null(read);
         assert_int_equal(read->elsewhere, i == 3);

@@ -51,7 +51,7 @@ static void windows_are_learners(svs_class_rule rule, uint64_t seed) {
     for (int i = 0; i < 4; i++) {
         const svs_options o = window_options(i, rule);
         assert_non_null(own[i] = svs_learner_new(&o, D, NULL));
-        svi_learner_relax(own[i]);
+        svi_learner_relax(own[i], true);
     }
     for (int t = 0; t < 400; t++) {
         double x[D + 1];

@@ -280,7 +280,7 @@ static void test_model(void **state) {
     e.as.model.quality_count = 1;
     const msgpack_object *map = encode(&e, &b, &u);
     assert_keys(map, "v stream epoch seq ts version method task d features classes W b C window seen learned "
-                     "serves quality");
+                     "serves quality reproduces");
     assert_common(map);
     assert_text(map, "task", "classify");
     assert_text(map, "method", "alsvm");
