@@ -174,7 +174,7 @@ static void block_split(struct svi_block *b) {
         float *first = svi_block_row(b, b->at.weights[h], 0), *second = svi_block_row(b, b->at.weights[h], 1);
         memcpy(second, first, (size_t)b->length * sizeof *first);
         for (int i = 0; i < b->length; i++)
-            first[i] = -first[i];
+            first[i] = 0 - first[i]; /* 0 stays +0, which is what features that come later begin with */
         if (b->o.head[h].step == SVI_STEP_ADAGRAD)
             memcpy(svi_block_row(b, b->at.sums[h], 1), svi_block_row(b, b->at.sums[h], 0),
                    (size_t)b->length * sizeof *first);
