@@ -97,6 +97,7 @@ struct svi_bank {
     struct svi_share votes, experts;
     struct svi_slope slope[EXPERTS];
     double recent[SVI_MEMBERS]; /* losses, lately */
+    int64_t judged;             /* samples that are in these */
     uint32_t on;                /* members that run, as bits */
     int64_t targets;            /* of a regression: how many, and what is known of them */
     double mean, spread, largest, center, unit, last, error;
@@ -303,6 +304,7 @@ void svi_bank_reset(svi_bank *b) {
     svi_share_init(&b->votes, SVI_MEMBERS, VOTE_ETA, VOTE_ALPHA);
     svi_share_init(&b->experts, EXPERTS, EXPERT_ETA, EXPERT_ALPHA);
     memset(b->recent, 0, sizeof b->recent);
+    b->judged = 0;
     b->targets = 0;
     b->mean = b->spread = b->largest = b->center = b->last = b->error = 0;
     b->unit = 1;
@@ -551,9 +553,11 @@ void svi_bank_score(svi_bank *b, const double *x, const double *host, int rows, 
 
 /* ---- learning */
 
+/* The plain mean at first, then one that fades. */
 static void bank_remember(svi_bank *b, const double *loss) {
+    const double plain = 1 / (double)++b->judged, newest = plain > RECENT ? plain : RECENT;
     for (int m = 0; m < SVI_MEMBERS; m++)
-        b->recent[m] += bank_runs(b, m) ? RECENT * (loss[m] - b->recent[m]) : 0;
+        b->recent[m] += bank_runs(b, m) ? newest * (loss[m] - b->recent[m]) : 0;
 }
 
 /* Scores and target of a regression in a unit of their own: the stack's ridge is for values of about 1. */
@@ -842,6 +846,7 @@ void svi_bank_archive(struct svi_archive *a, svi_bank *b) {
     svi_archive_bytes(a, "took", b->took, bank_held(b));
     if (b->regress)
         bank_archive_targets(a, b);
+    svi_archive_int64(a, "judged", &b->judged, 0, INT64_MAX / 2);
     svi_archive_finite(a, "recent", b->recent, SVI_MEMBERS);
     svi_share_archive(a, &b->votes);
     svi_share_archive(a, &b->experts);

@@ -150,14 +150,28 @@ static void first_expert(const json_t *bank, const json_t *said, int rows, int c
     }
 }
 
+/* sigmoid(a s) of the second of two classes, softmax(a s) of more. */
+static void sloped(const double *scores, int rows, double a, double *proba) {
+    double sum = 0;
+    assert_true(a > 0);
+    if (rows == 1) {
+        proba[1] = 1 / (1 + exp(-clipped(a * scores[0], 15)));
+        proba[0] = 1 - proba[1];
+        return;
+    }
+    for (int k = 0; k < rows; k++)
+        sum += proba[k] = exp(clipped(a * scores[k], 15));
+    for (int k = 0; k < rows; k++)
+        proba[k] /= sum;
+}
+
 static void check_answer(const json_t *bank, const json_t *score) {
     const json_t *said = json_object_get(score, "members"), *experts = json_object_get(bank, "experts");
     const int classes = (int)json_array_size(json_object_get(bank, "classes"));
     double final[MOST], mine[MOST], proba[MOST], mixed[MOST] = {0}, value = 0;
     const int rows = array_of(json_object_get(score, "scores"), final);
     for (int i = 0; i < 4; i++) {
-        const json_t *e = json_array_get(experts, (size_t)i), *law = json_object_get(e, "calibration");
-        double b[MOST], curve[SVS_CURVE];
+        const json_t *e = json_array_get(experts, (size_t)i);
         if (i == 0)
             first_expert(bank, said, rows, classes, mine);
         else
@@ -165,11 +179,7 @@ static void check_answer(const json_t *bank, const json_t *score) {
         value += number(e, "share") * mine[0];
         if (classes < 2)
             continue;
-        const svs_model m = {
-            .rows = rows, .class_count = classes, .calibration = {number(law, "a"), b, curve}};
-        array_of(json_object_get(law, "b"), b);
-        array_of(json_object_get(law, "curve"), curve);
-        assert_true(svs_model_probabilities(&m, mine, proba));
+        sloped(mine, rows, number(e, "slope"), proba);
         for (int k = 0; k < classes; k++)
             mixed[k] += number(e, "share") * proba[k];
     }
