@@ -101,7 +101,7 @@ static int check_members(const json_t *bank, const json_t *score, const double *
         assert_int_equal(l.m.rows, rows);
         svs_model_scores(&l.m, x, mine);
         for (int r = 0; r < rows; r++)
-            assert_near(mine[r], published[r], window ? 1e-9 : 1e-3);
+            assert_near(mine[r], published[r], window ? 1e-8 : 1e-3); /* refined every 16 samples */
         linear++;
     }
     return linear;
