@@ -28,7 +28,7 @@ static svs_code check_settings(const struct cli_command *command, const struct s
 }
 
 /* Has a setting chosen the method? Where a state is kept its method holds, whatever else is set. */
-static bool settles(const struct cli_command *command, const struct cli_args *a) {
+static bool method_settled(const struct cli_command *command, const struct cli_args *a) {
     return a->settled && !a->quiet && !command->unchecked && command != &cli_replay &&
            cli_lists(command, svi_settings_row("method")) &&
            !(a->settings.state_dir[0] && svi_state_dir_begun(a->settings.state_dir));
@@ -47,7 +47,7 @@ static int run_parsed(struct cli_args *a, const struct cli_command *command, int
         code = check_settings(command, &a->settings, &err);
     if (code != SVS_OK)
         return in_file ? cli_fail(a, "%s", err.text) : cli_usage(a, "%s", err.text);
-    if (settles(command, a))
+    if (method_settled(command, a))
         fprintf(stderr,
                 "method alsvm, since auto does not use %s (with --method alsvm this line is not said)\n",
                 a->settled);
