@@ -15,6 +15,7 @@ static svi_engine *open_engine(const char *refit, const char *loss, const char *
     struct svi_settings s;
     svs_error err = {0};
     svi_settings_default(&s);
+    s.method = SVI_METHOD_ALSVM;
     const char *const pairs[][2] = {{"window", "20000"},      {"scores", "none"}, {"publish.every", "0"},
                                     {"publish.seconds", "0"}, {"refit", refit},   {"refit.loss", loss},
                                     {"refit.every", every}};
