@@ -24,6 +24,8 @@ static svs_code cmd_replay_overlay(const struct cli_args *a, const struct svi_st
     for (const struct svi_setting *row = svi_settings_table; row->key && code == SVS_OK; row++)
         if (svi_settings_given(&a->settings, row))
             memcpy(svi_settings_field(s, row), svi_settings_field(&a->settings, row), row->size);
+    if (a->settled && s->method == SVI_METHOD_AUTO) /* what auto does not use would change nothing */
+        s->method = SVI_METHOD_ALSVM;
     return code == SVS_OK ? svi_settings_check(s, err) : code;
 }
 

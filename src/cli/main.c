@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/options.h"
+#include "store/state_dir.h"
 #include "svmstream/svmstream.h"
 
 static const struct cli_command *const commands[] = {CLI_COMMANDS(CLI_COMMAND_ROW) NULL};
@@ -26,6 +27,13 @@ static svs_code check_settings(const struct cli_command *command, const struct s
     return s->state_dir[0] ? svi_settings_check_start(s, err) : svi_settings_check(s, err);
 }
 
+/* Has a setting chosen the method? Where a state is kept its method holds, whatever else is set. */
+static bool method_settled(const struct cli_command *command, const struct cli_args *a) {
+    return a->settled && !a->quiet && !command->unchecked && command != &cli_replay &&
+           cli_lists(command, svi_settings_row("method")) &&
+           !(a->settings.state_dir[0] && svi_state_dir_begun(a->settings.state_dir));
+}
+
 static int run_parsed(struct cli_args *a, const struct cli_command *command, int count, char *const *argv,
                       const char **positional) {
     svs_error err;
@@ -39,10 +47,9 @@ static int run_parsed(struct cli_args *a, const struct cli_command *command, int
         code = check_settings(command, &a->settings, &err);
     if (code != SVS_OK)
         return in_file ? cli_fail(a, "%s", err.text) : cli_usage(a, "%s", err.text);
-    if (a->settled && cli_lists(command, svi_settings_row("method")) && !command->unchecked && !a->quiet)
+    if (method_settled(command, a))
         fprintf(stderr,
-                "method is alsvm, because %s is set, which method auto does not use (--method alsvm says so "
-                "without this line)\n",
+                "method alsvm, since auto does not use %s (with --method alsvm this line is not said)\n",
                 a->settled);
     if (cli_take_buffers(svi_settings_blas_threads(&a->settings) - 1, &a->settings.threads, &err) != SVS_OK)
         return cli_fail(a, "%s", err.text);

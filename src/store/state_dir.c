@@ -96,6 +96,18 @@ static int compare_numbers(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+bool svi_state_dir_begun(const char *path) {
+    struct svi_state_dir dir;
+    uint64_t *numbers = NULL;
+    int count = 0;
+    if (svi_state_dir_open(&dir, path, false, NULL) != SVS_OK)
+        return false;
+    svi_state_dir_list(&dir, SVI_JOURNAL, &numbers, &count, NULL);
+    svi_free(numbers);
+    svi_state_dir_close(&dir);
+    return count > 0;
+}
+
 svs_code svi_state_dir_list(const struct svi_state_dir *dir, const char *prefix, uint64_t **numbers,
                             int *count, svs_error *err) {
     uint64_t number;

@@ -37,6 +37,9 @@ void svi_state_dir_close(struct svi_state_dir *dir);
 svs_code svi_state_dir_list(const struct svi_state_dir *dir, const char *prefix, uint64_t **numbers,
                             int *count, svs_error *err);
 
+/* Is there a state at this path already? */
+bool svi_state_dir_begun(const char *path);
+
 /* Makes names durable: fsync of the directory, from any thread. Once that has failed, which names are on disk
  * is not known, and the system would report success the next time: every further call fails as well. Returns
  * 0 or the errno. */

@@ -34,6 +34,7 @@ struct bench {
 static svi_engine *bench_engine(int d, int with) {
     struct svi_settings s;
     svi_settings_default(&s);
+    s.method = SVI_METHOD_ALSVM;
     s.novelty = SVI_NOVELTY_NONE;
     s.refit = SVI_REFIT_NONE;
     s.publish_every = 0;

@@ -33,6 +33,7 @@ static void ignore(void *user, const struct svi_event *event) {
 static svi_engine *engine_of(bool regress, bool novelty, int way) {
     struct svi_settings s;
     svi_settings_default(&s);
+    s.method = SVI_METHOD_ALSVM;
     svi_settings_set(&s, "task", regress ? "regress" : "classify", NULL);
     if (!novelty)
         svi_settings_set(&s, "novelty", "none", NULL);

@@ -18,6 +18,7 @@ static struct svi_settings set_up(int window, const char *refit, const char *los
     char size[16];
     snprintf(size, sizeof size, "%d", window);
     svi_settings_default(&s);
+    s.method = SVI_METHOD_ALSVM;
     const char *const pairs[][2] = {{"window", size},         {"scores", "none"}, {"publish.every", "0"},
                                     {"publish.seconds", "0"}, {"refit", refit},   {"refit.loss", loss},
                                     {"refit.every", every}};

@@ -60,6 +60,16 @@ expect 2 err "unknown action 'shw', the nearest known one is 'show'" 'config wit
 expect 2 err "unexpected argument 'more'" 'config with too many words' -- config show more
 
 expect 0 out '^window: 1000$' 'config default' -- config default
+expect 0 out '^method: auto$' 'config default: method auto' -- config default
+expect 0 out '^method: alsvm$' 'a window without a method: alsvm' -- config show --window 1000
+expect 1 err 'window is not used by method auto' 'a window with method auto: refused' -- config check --method auto --window 500
+expect 1 err 'C is not used by method auto' 'C with method auto: refused' -- config check --method auto --C 2
+printf 'a,label\n1,0\n2,1\n3,0\n4,1\n' >"$folder/few.csv"
+echo 'window: 500' >"$folder/window.yaml"
+expect 0 err '^method alsvm, since auto does not use window ' 'a window without a method: one line says what it means' -- eval --window 500 "$folder/few.csv"
+expect 0 err '^method alsvm, since auto does not use window ' 'a window in a file: the same' -- eval --config "$folder/window.yaml" "$folder/few.csv"
+expect 0 err '' 'a window without a method, quiet: nothing is said' -- eval -q --window 500 "$folder/few.csv"
+expect 0 out '^method: alsvm$' 'a window in a file: alsvm' -- config show --config "$folder/window.yaml"
 expect 2 err 'prints the defaults, whatever is given' 'config default takes no flags' -- config default --window 5
 expect 2 err 'nearest known one is --window$' 'the nearest flag of the command' -- run --windw 5
 expect 2 err '^svmstream train: --window does nothing for .svmstream train.: leave it out' 'a flag without use for the command' -- \
@@ -83,6 +93,7 @@ cmp -s <(grep -v '^#' "$file") <(grep -v '^#' "$folder/out")
 result $? 'what config show writes, --config reads'
 "$program" config default >"$folder/default.yaml"
 expect 0 out '^ok$' 'what config default writes, config check takes' -- config check --config "$folder/default.yaml"
+expect 0 out '^method: auto$' 'what config default writes means auto' -- config show --config "$folder/default.yaml"
 "$program" config show --config "$folder/default.yaml" | grep -v '^#' | cmp -s - <(grep -v '^#' "$folder/default.yaml")
 result $? 'and config show prints it as it was'
 printf 'a,b,c\n1,2,0\n2,1,1\n3,4,0\n' >"$folder/rows.csv"

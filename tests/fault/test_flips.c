@@ -67,6 +67,7 @@ static void small_settings(struct svi_settings *s, const char *folder) {
     /* clang-format on */
     svi_settings_default(s);
     set(s, pairs);
+    svi_settings_settle_method(s);
     set(s, (const char *[]){"state.dir", folder, NULL});
 }
 
