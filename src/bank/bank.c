@@ -20,8 +20,8 @@
 #include "bank/windows.h"
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "learner/owned_model.h"
-#include "learner/probability.h"
+#include "model/owned_model.h"
+#include "model/probability.h"
 
 #define EXPERTS        4 /* the share, and three stacks */
 #define STACKS         3

@@ -18,7 +18,7 @@
 #include "cli/table_in.h"
 #include "config/class_weights.h"
 #include "formats/model_file.h"
-#include "learner/owned_model.h"
+#include "model/owned_model.h"
 #include "solver/predictor.h"
 #include "stats/calibration_fit.h"
 #include "wire/schema_map.h"

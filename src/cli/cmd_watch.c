@@ -13,10 +13,10 @@
 
 #include "base/clock.h"
 #include "cli/command.h"
-#include "cli/pipe_to.h"
 #include "cli/object.h"
 #include "report/bank_report.h"
 #include "report/progress.h"
+#include "client/pipe_to.h"
 #include "client/subscription.h"
 #include "net/transport.h"
 #include "wire/json.h"
@@ -156,9 +156,11 @@ static void raise_alarm(struct watch *w, const struct subscription_event *e) {
     if (!w->command)
         return;
     fflush(stdout);
-    if (write_event_json(&w->line, e) == SVS_OK)
-        (void)cli_pipe_to(w->args, w->command, w->line.data, w->line.size, w->limit); /* reports failures */
-    else
+    svs_error err;
+    if (write_event_json(&w->line, e) == SVS_OK) {
+        if (svi_pipe_to(w->command, w->line.data, w->line.size, w->limit, &err) != SVS_OK)
+            cli_fail(w->args, "%s", err.text);
+    } else
         cli_fail(w->args, "out of memory: %s does not get this event", w->command);
 }
 

@@ -20,7 +20,7 @@
 #include "formats/file_io.h"
 #include "formats/kernel_model_file.h"
 #include "formats/model_file_internal.h"
-#include "learner/owned_model.h"
+#include "model/owned_model.h"
 #include "wire/decode.h"
 #include "wire/event.h"
 #include "wire/schema_map.h"

@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "learner/learner_internal.h"
-#include "learner/owned_model.h"
+#include "model/owned_model.h"
 #include "linalg/ridge_path.h"
 
 #define BLOCK_ROWS   64

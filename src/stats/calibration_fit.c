@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "learner/probability.h"
+#include "model/probability.h"
 
 #define ROUNDS      200
 #define HALVES      30

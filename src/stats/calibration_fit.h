@@ -1,6 +1,6 @@
 /* calibration_fit.h: the calibration of many scores at once.
  *
- * The minimum of the log loss of (a, b) of learner/probability.h without a curve, for targets that leave room
+ * The minimum of the log loss of (a, b) of model/probability.h without a curve, for targets that leave room
  * for the rows that are not there (Platt 1999): n_k rows of class k of K have (n_k + 1) / (n_k + K) of it and
  * 1 / (n_k + K) of each other. Two classes: Newton with halved steps (Lin, Lin, Weng 2007). More: Newton
  * by coordinates, the slope and each offset in turn, which are summed to 0. */

@@ -19,7 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "learner/probability.h"
+#include "model/probability.h"
 
 #define MEMORY_LEAST 1000.0 /* samples */
 #define RARE         500.0  /* samples of the rarest class that are to be remembered */

@@ -1,7 +1,7 @@
 /* calibrator.h: scores of a classifier -> probabilities, learned one labelled sample at a time from scores
  * that were made before their sample was learned.
  *
- * The law is that of learner/probability.h: Platt's sigmoid (1999) of a s + b for two classes, with a rising
+ * The law is that of model/probability.h: Platt's sigmoid (1999) of a s + b for two classes, with a rising
  * curve after it; softmax of a s_k + b_k for more. Each sample moves it by a Newton step on its log loss,
  * with the curvature of the samples before fading (online Newton step: Hazan, Agarwal, Kale 2007). What is
  * remembered is worth about

@@ -4,7 +4,7 @@
 #include "support/archived.h"
 #include "support/quick.h"
 
-#include "learner/probability.h"
+#include "model/probability.h"
 #include "stats/calibration_fit.h"
 #include "stats/calibrator.h"
 

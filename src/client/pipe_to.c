@@ -1,5 +1,4 @@
-#include "base/clock.h"
-#include "cli/pipe_to.h"
+#include "client/pipe_to.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,7 +9,8 @@
 #include <unistd.h>
 #include <fcntl.h>
 
-#include "report/progress.h"
+#include "base/clock.h"
+#include "base/fail.h"
 
 /* In a process group of its own, so that it can be ended with its children. Returns its id, -1 on failure. */
 static pid_t pipe_to_start(const char *command, int ends[2]) {
@@ -65,27 +65,24 @@ static bool wait_for(pid_t pid, double end, int *status) {
     return ended;
 }
 
-static int pipe_to_judge(const struct cli_args *a, const char *command, bool ended, int status,
-                         double seconds) {
+static svs_code pipe_to_judge(const char *command, bool ended, int status, double seconds, svs_error *err) {
     if (!ended)
-        cli_fail(a, "the command '%.100s' took more than %g seconds and was ended", command, seconds);
-    else if (WIFSIGNALED(status))
-        cli_fail(a, "the command '%.100s' was ended by signal %d", command, WTERMSIG(status));
-    else if (WEXITSTATUS(status) != 0)
-        cli_fail(a, "the command '%.100s' failed with exit code %d", command, WEXITSTATUS(status));
-    else
-        return 0;
-    return -1;
+        return svi_fail(err, SVS_UNAVAILABLE, "the command '%.100s' took more than %g seconds and was ended",
+                        command, seconds);
+    if (WIFSIGNALED(status))
+        return svi_fail(err, SVS_UNAVAILABLE, "the command '%.100s' was ended by signal %d", command,
+                        WTERMSIG(status));
+    if (WEXITSTATUS(status) != 0)
+        return svi_fail(err, SVS_UNAVAILABLE, "the command '%.100s' failed with exit code %d", command,
+                        WEXITSTATUS(status));
+    return SVS_OK;
 }
 
-int cli_pipe_to(const struct cli_args *a, const char *command, const void *bytes, size_t size,
-                double seconds) {
+svs_code svi_pipe_to(const char *command, const void *bytes, size_t size, double seconds, svs_error *err) {
     int ends[2], status = 0;
     const double end = svi_monotonic() + seconds;
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        cli_fail(a, "no pipe for '%.100s': %s", command, strerror(errno));
-        return -1;
-    }
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return svi_fail(err, SVS_UNAVAILABLE, "no pipe for '%.100s': %s", command, strerror(errno));
     const pid_t pid = pipe_to_start(command, ends);
     close(ends[0]);
     if (pid > 0) {
@@ -95,10 +92,8 @@ int cli_pipe_to(const struct cli_args *a, const char *command, const void *bytes
         signal(SIGPIPE, before);
     }
     close(ends[1]);
-    if (pid < 0) {
-        cli_fail(a, "cannot start '%.100s': %s", command, strerror(errno));
-        return -1;
-    }
+    if (pid < 0)
+        return svi_fail(err, SVS_UNAVAILABLE, "cannot start '%.100s': %s", command, strerror(errno));
     const bool ended = wait_for(pid, end, &status);
-    return pipe_to_judge(a, command, ended, status, seconds);
+    return pipe_to_judge(command, ended, status, seconds, err);
 }

@@ -1,4 +1,4 @@
-#include "learner/probability.h"
+#include "model/probability.h"
 
 #include <math.h>
 

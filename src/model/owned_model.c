@@ -4,8 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "learner/owned_model.h"
-#include "learner/probability.h"
+#include "model/owned_model.h"
+#include "model/probability.h"
 
 /* Four sums at a time: they do not wait for each other, and their order is fixed, so that a score has the
  * same bits wherever this is compiled without fused arithmetic. */
