@@ -1,3 +1,12 @@
+/* Least squares on Fourier features, some rows of the solution a sample.
+ *
+ * G + nu = L L' is made by rows, LEAST_ROWS of them with each sample that is learned after the one with which
+ * it was begun; then the right-hand sides, which were copied at the beginning, are solved; then w changes.
+ * Meanwhile G stays as it was: samples are gathered beside it (learner/gram.h), and it is done before they
+ * are so many that they go in. So an archive holds how far it was and the right-hand sides; rows of L follow
+ * from G, by the same steps, to the last bit.
+ *
+ * Read in order: room, solving (ridge_step), features and classes, samples, the archive. */
 #include "bank/fourier_ridge.h"
 
 #include <string.h>
@@ -59,7 +68,7 @@ void svi_fourier_ridge_empty(struct svi_fourier_ridge *r) {
 
 _Static_assert(FACTOR_MOST + SOLVE_MOST < SVI_GRAM_BLOCK, "G stays as it is until it is solved");
 
-static void ridge_begin(struct svi_fourier_ridge *r) {
+static void ridge_solve_begin(struct svi_fourier_ridge *r) {
     const size_t n = (size_t)r->dim;
     const double *total = r->gram.sums;
     const bool regress = r->task == SVS_REGRESS;
@@ -190,7 +199,7 @@ void svi_fourier_ridge_learn(struct svi_fourier_ridge *r, const float *phi, int 
         ridge_step(r);
     if (n % SVI_FOURIER_RIDGE_EVERY == 0 ||
         (n >= FIRST_SOLVE && n < SVI_FOURIER_RIDGE_EVERY && (n & (n - 1)) == 0))
-        ridge_begin(r);
+        ridge_solve_begin(r);
 }
 
 void svi_fourier_ridge_take_back(struct svi_fourier_ridge *r, const float *phi, int label, double target,
@@ -205,7 +214,7 @@ void svi_fourier_ridge_take_back(struct svi_fourier_ridge *r, const float *phi, 
         r->gram.sums[j] += c * r->f[j];
         own[j] += c * (label < 0 ? target : 1) * r->f[j];
     }
-    ridge_begin(r);
+    ridge_solve_begin(r);
     ridge_finish(r);
 }
 
