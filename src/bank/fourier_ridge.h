@@ -5,9 +5,11 @@
  *     w_k = argmin sum_i c_i (t_ik - w'f_i)^2 + nu |w|^2,   f = (1, phi),   nu = 1/2,
  *
  * over the first n samples, n = 16, 32, ..., then every SVI_FOURIER_RIDGE_EVERY and SVI_FOURIER_RIDGE_SELDOM.
- * G = sum c f f' and the right-hand sides only grow (learner/gram.h), but for samples that are taken back,
- * with which it is solved again at once. Targets are +1 for the own class, -1 for others, or the value of a
- * regression. Deterministic. One object, one thread at a time. */
+ * No sample waits for a whole solution: each that follows brings some rows of it, and w changes when all are
+ * there, within SVI_GRAM_BLOCK samples. G = sum c f f' and the right-hand sides only grow (learner/gram.h),
+ * but for samples that are taken back, with which it is solved again at once; so it is, too, when features or
+ * classes come or features go while it is being solved. Targets are +1 for the own class, -1 for others, or
+ * the value of a regression. Deterministic. One object, one thread at a time. */
 #ifndef SVI_FOURIER_RIDGE_H
 #define SVI_FOURIER_RIDGE_H
 
@@ -28,8 +30,15 @@ struct svi_fourier_ridge {
     int classes;
     int64_t learned, solved; /* samples in the sums; of these in w */
     double *w;               /* rows_room x dim */
-    double *factor;          /* dim x dim: scratch */
     double *f;               /* dim: of the row at hand */
+    double *room;            /* svi_triangle(dim), for the archive */
+
+    /* being solved: G stays as it is meanwhile, for what is learned is gathered beside it */
+    bool solving;
+    int64_t begun;  /* samples in it */
+    int progress;   /* rows of the factor that are there, and after dim of these rows of `next` that are w */
+    double *factor; /* dim x dim */
+    double *next;   /* rows_room x dim: right-hand sides, then w */
 };
 
 /* phi of `features` values; room for `classes` classes. SVS_NO_MEMORY. */

@@ -70,6 +70,24 @@ bool svi_factor_spd(double *a, int n) {
     return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', n, a, n) == 0 && cholesky_good_diagonal(a, n);
 }
 
+bool svi_factor_rows(double *a, int n, int from, int to) {
+    const int count = to - from;
+    double *rows = a + (size_t)from * (size_t)n, *block = rows + from;
+    if (from > 0) {
+        cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, count, from, 1, a, n,
+                    rows, n);
+        cblas_dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, count, from, -1, rows, n, 1, block, n);
+    }
+    if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', count, block, n) != 0)
+        return false;
+    for (int i = 0; i < count; i++) {
+        const double entry = block[(size_t)i * (size_t)(n + 1)];
+        if (!(entry > 0 && entry < INFINITY))
+            return false;
+    }
+    return true;
+}
+
 bool svi_factor_ridge(double *a, int n, const struct svi_diagonal *add) {
     for (int j = 0; j < n; j++) {
         double *diagonal = a + (size_t)j * (size_t)(n + 1);

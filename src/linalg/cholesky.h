@@ -13,6 +13,10 @@ bool svi_invert_spd(double *a, int n);
  * is not positive definite or not finite; a is then destroyed. */
 bool svi_factor_spd(double *a, int n);
 
+/* The same by rows, some at a time: rows [from, to) of a become those of L, where those before them are
+ * already. False as above. Its bits depend on which rows go together. */
+bool svi_factor_rows(double *a, int n, int from, int to);
+
 /* What is added to a diagonal entry a_jj: the ridge, or `rest` after the penalised coordinates, and jitter
  * a_jj. */
 struct svi_diagonal {

@@ -26,7 +26,9 @@
 #define NEEDED           2 /* checkpoints that a restart may need, with the journal after them */
 #define JOURNAL_MOST     (64 * 1024 * 1024) /* bytes between checkpoints, however little work they were */
 #define LOOK_SECONDS     0.005              /* between two looks whether a sync has ended */
-#define STALL_SHARE      0.05               /* of the time may go into taking checkpoints */
+#define STALL_MOST       0.05               /* of the work may go into taking checkpoints */
+#define STALL_SHARE      0.005              /* of it rather: of 1000 samples few meet one */
+#define RATHER           4                  /* times checkpoint.seconds, for that, at most */
 #define SLACK            65536              /* bytes */
 #define PIECE            (1024 * 1024)      /* bytes of a state that are gathered at once, at most */
 #define CHECKPOINT_SHARE 1.25               /* of a state's size its room has */
@@ -354,6 +356,13 @@ int64_t svi_write_ahead_durable(const svi_write_ahead *w, const char *src) {
                             : svi_engine_source_durable(w->engine, src);
 }
 
+/* Has there been work enough for another checkpoint? One that held the stream up for long comes later, such
+ * that fewer samples meet it; a restart repeats that much more. */
+static bool has_worked(const svi_write_ahead *w) {
+    return w->every > 0 && w->work >= w->every && w->work * STALL_MOST >= w->stall &&
+           (w->work * STALL_SHARE >= w->stall || w->work >= RATHER * w->every);
+}
+
 svs_code svi_write_ahead_turn(svi_write_ahead *w, double work, svs_error *err) {
     svs_code code = SVS_OK;
     const double now = svi_monotonic();
@@ -363,9 +372,8 @@ svs_code svi_write_ahead_turn(svi_write_ahead *w, double work, svs_error *err) {
     look_at_disk(w);
     if (code == SVS_OK && svi_worker_busy(w->checkpoint_thread) && svi_worker_collect(w->checkpoint_thread))
         code = unless_full(made_room(w) ? begin_checkpoint(w, err) : end_checkpoint(w, err));
-    const bool worked = w->every > 0 && w->work >= w->every && w->work * STALL_SHARE >= w->stall,
-               grown = svi_journal_bytes(w->journal) - w->bytes_at >= JOURNAL_MOST;
-    if (code == SVS_OK && (worked || grown) && !w->waits && !svi_worker_busy(w->checkpoint_thread))
+    const bool grown = svi_journal_bytes(w->journal) - w->bytes_at >= JOURNAL_MOST;
+    if (code == SVS_OK && (grown || has_worked(w)) && !w->waits && !svi_worker_busy(w->checkpoint_thread))
         code = unless_full(prepare_checkpoint(w, err));
     return code;
 }

@@ -57,6 +57,7 @@ static inline svs_code begin(struct life *l, bool accept_loss) {
     svi_settings_default(&l->s);
     set(l, "in.mode", "router");
     set(l, "state.dir", l->path);
+    set(l, "method", "alsvm"); /* its state is the smaller one */
     set(l, "refit", "none");
     set(l, "novelty", "none");
     set(l, "journal.segment", "4096");

@@ -122,12 +122,35 @@ static void test_a_checkpoint_waits_for_its_journal(void **state) {
     }
 }
 
+/* However long taking one holds the stream up (up to 5 % of the work), the next comes after four times
+ * checkpoint.seconds at the latest, and not before once. */
+static void test_a_checkpoint_comes_in_time(void **state) {
+    struct life *l = *state;
+    l->more = (const char *const[]){"journal.interval", "0.001", "checkpoint.seconds", "20", NULL};
+    owner = pthread_self();
+    assert_begins(l, false);
+    feed(l, 3);
+    assert_int_equal(turn(l, 20), SVS_OK);
+    while (checkpoints(l) == 0)
+        assert_int_equal(turn(l, 0), SVS_OK);
+    feed(l, 3);
+    assert_int_equal(turn(l, 19), SVS_OK);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(turn(l, 0), SVS_OK);
+    assert_int_equal(checkpoints(l), 1);
+    assert_int_equal(turn(l, 61), SVS_OK);
+    while (checkpoints(l) == 1)
+        assert_int_equal(turn(l, 0), SVS_OK);
+    end(l);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_a_lost_write_is_not_told_as_kept),
         TEST(test_a_checkpoint_waits_for_its_journal),
+        TEST(test_a_checkpoint_comes_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
