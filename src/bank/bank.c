@@ -157,6 +157,9 @@ static bool bank_build(svi_bank *b, int d, svs_error *err) {
         svi_fail_memory(err, "a bank of learners");
         return false;
     }
+    for (int i = 0; i < EXPERTS && !b->regress; i++)
+        if (!(b->calibrator[i] = svi_calibrator_new(b->o.host.max_classes, err)))
+            return false;
     return svi_standardiser_init(&b->standard, b->o.host.isa, err) == SVS_OK &&
            svi_bank_build_members(b, d, err) && (b->stacks = svi_stacks_new(&stacks, err));
 }
@@ -195,6 +198,8 @@ void svi_bank_free(svi_bank **pb) {
     for (int i = 0; i < BLOCKS; i++)
         svi_block_clear(&b->block[i]);
     svi_stacks_free(&b->stacks);
+    for (int i = 0; i < EXPERTS; i++)
+        svi_calibrator_free(&b->calibrator[i]);
     svi_free(b->plain);
     svi_free(b->took);
     svi_free(b->z);
@@ -231,8 +236,11 @@ void svi_bank_reset(svi_bank *b) {
     b->targets = 0;
     b->mean = b->spread = b->largest = b->center = b->last = b->error = 0;
     b->unit = 1;
-    for (int i = 0; i < EXPERTS; i++)
+    for (int i = 0; i < EXPERTS; i++) {
         svi_slope_init(&b->slope[i]);
+        if (!b->regress)
+            svi_calibrator_reset(b->calibrator[i]);
+    }
 }
 
 svs_code svi_bank_grow(svi_bank *b, int d, svs_error *err) {
@@ -323,6 +331,7 @@ void svi_bank_parts(const svi_bank *b, struct svi_bank_parts *p) {
         .votes = &b->votes,
         .experts = &b->experts,
         .slope = b->slope,
+        .calibrator = b->calibrator,
         .clip = b->regress ? INPUT_MOST : CLIP,
         .center = b->center,
         .unit = b->unit};

@@ -106,8 +106,9 @@ struct svi_bank_parts {
     const struct svi_stacks *stacks;
     int64_t stack_windows[3]; /* samples, 0 = all */
     const struct svi_share *votes, *experts;
-    const struct svi_slope *slope; /* of each expert; of no use to a regression */
-    double clip, center, unit;     /* of the inputs of a stack */
+    const struct svi_slope *slope;            /* of each expert, for two classes */
+    struct svi_calibrator *const *calibrator; /* for more; of a regression none */
+    double clip, center, unit;                /* of the inputs of a stack */
 };
 
 void svi_bank_parts(const svi_bank *b, struct svi_bank_parts *p);

@@ -110,8 +110,11 @@ void svi_bank_archive(struct svi_archive *a, svi_bank *b) {
     svi_archive_finite(a, "recent", b->recent, SVI_MEMBERS);
     svi_share_archive(a, &b->votes);
     svi_share_archive(a, &b->experts);
-    for (int i = 0; i < EXPERTS && svi_archive_ok(a); i++)
+    for (int i = 0; i < EXPERTS && svi_archive_ok(a); i++) {
         svi_slope_archive(a, &b->slope[i]);
+        if (!b->regress)
+            svi_calibrator_archive(a, b->calibrator[i]);
+    }
     if (a->loading && svi_archive_ok(a)) {
         const char *wrong = svi_bank_shape_wrong(b);
         svi_archive_check(a, !wrong, wrong);

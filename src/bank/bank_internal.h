@@ -16,6 +16,7 @@
 #include "bank/stack.h"
 #include "bank/standardiser.h"
 #include "bank/windows.h"
+#include "stats/calibrator.h"
 
 #define EXPERTS        4 /* the share, and three stacks */
 #define STACKS         3
@@ -55,11 +56,12 @@ struct svi_bank {
     bool expanded; /* there is one */
     svi_stacks *stacks;
     struct svi_share votes, experts;
-    struct svi_slope slope[EXPERTS];
-    double recent[SVI_MEMBERS]; /* losses, lately */
-    int64_t judged;             /* samples that are in these */
-    uint32_t on;                /* members that run, as bits */
-    int64_t targets;            /* of a regression: how many, and what is known of them */
+    struct svi_slope slope[EXPERTS];     /* of two classes */
+    svi_calibrator *calibrator[EXPERTS]; /* of more; NULL for a regression */
+    double recent[SVI_MEMBERS];          /* losses, lately */
+    int64_t judged;                      /* samples that are in these */
+    uint32_t on;                         /* members that run, as bits */
+    int64_t targets;                     /* of a regression: how many, and what is known of them */
     double mean, spread, largest, center, unit, last, error;
 
     /* of the row at hand */

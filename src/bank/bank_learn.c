@@ -68,7 +68,11 @@ static svs_code bank_learn_class(svi_bank *b, const struct svi_held_sample *held
     svi_share_learn(&b->votes, loss);
     for (int i = 0; i < EXPERTS; i++) {
         loss[i] = 1 - svi_bank_expert_proba(b, i)[label];
-        svi_slope_learn(&b->slope[i], svi_bank_expert(b, i), b->rows, svi_bank_expert_proba(b, i), label);
+        if (b->rows == 1)
+            svi_slope_learn(&b->slope[i], svi_bank_expert(b, i)[0], svi_bank_expert_proba(b, i), label);
+        else
+            svi_calibrator_learn(b->calibrator[i], svi_bank_expert(b, i), b->rows, b->class_count, label,
+                                 svi_bank_expert_proba(b, i));
     }
     svi_share_learn(&b->experts, loss);
     for (int r = 0; r < b->rows; r++)

@@ -8,6 +8,7 @@
 
 #include "bank/bank_internal.h"
 #include "model/owned_model.h"
+#include "model/probability.h"
 
 #define PROBA_LEAST 1e-6
 #define NEAR_LAST   200
@@ -116,6 +117,18 @@ static void bank_vote(svi_bank *b, double *said) {
         said[r] -= 1;
 }
 
+/* Two classes by a slope alone, so that what the expert decides stays decided; of more classes an offset
+ * costs no decision that was worth having. */
+static void bank_expert_proba(const svi_bank *b, int i, double *p) {
+    const double *said = svi_bank_expert(b, i);
+    if (b->rows == 1) {
+        svi_slope_proba(&b->slope[i], said, p);
+        return;
+    }
+    const svs_calibration law = svi_calibrator_law(b->calibrator[i], b->class_count);
+    svi_probabilities(&law, said, b->rows, p);
+}
+
 static void bank_combine(svi_bank *b) {
     const int classes = b->class_count;
     bank_vote(b, svi_bank_expert(b, 0));
@@ -124,7 +137,7 @@ static void bank_combine(svi_bank *b) {
     memset(b->mixed, 0, (size_t)classes * sizeof *b->mixed);
     for (int i = 0; i < EXPERTS; i++) {
         double *p = svi_bank_expert_proba(b, i);
-        svi_slope_proba(&b->slope[i], svi_bank_expert(b, i), b->rows, p);
+        bank_expert_proba(b, i, p);
         for (int k = 0; k < classes; k++)
             b->mixed[k] += b->experts.w[i] * p[k];
     }

@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "bank/slope.h"
+#include "stats/calibrator.h"
 
 #define RAW_FIRST     SVI_MEMBER_PA
 #define FOURIER_FIRST SVI_MEMBER_FOURIER_ADAGRAD
@@ -116,8 +117,10 @@ static void describe_experts(const struct svi_bank_parts *p, struct svi_bank_tol
                                       .share = p->experts->w[i],
                                       .constant =
                                           i > 0 ? svi_stacks_weights(p->stacks, i - 1)[SVI_MEMBERS] : 0};
-        if (t->task == SVS_CLASSIFY && t->class_count > 1)
+        if (t->task == SVS_CLASSIFY && t->class_count == 2)
             e->slope = p->slope[i].a;
+        else if (t->task == SVS_CLASSIFY && t->class_count > 2)
+            e->law = svi_calibrator_law(p->calibrator[i], t->class_count);
     }
 }
 

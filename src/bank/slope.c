@@ -12,32 +12,14 @@ void svi_slope_init(struct svi_slope *s) {
     *s = (struct svi_slope){BEGIN, DAMP};
 }
 
-void svi_slope_proba(const struct svi_slope *s, const double *scores, int rows, double *proba) {
-    if (rows == 1) {
-        proba[1] = 1 / (1 + exp(-svi_bounded(s->a * scores[0], SVI_LOGIT_MAX)));
-        proba[0] = 1 - proba[1];
-        return;
-    }
-    for (int k = 0; k < rows; k++)
-        proba[k] = svi_bounded(s->a * scores[k], SVI_LOGIT_MAX);
-    svi_softmax(proba, rows);
+void svi_slope_proba(const struct svi_slope *s, const double *score, double *proba) {
+    proba[1] = 1 / (1 + exp(-svi_bounded(s->a * *score, SVI_LOGIT_MAX)));
+    proba[0] = 1 - proba[1];
 }
 
-void svi_slope_learn(struct svi_slope *s, const double *scores, int rows, const double *proba, int truth) {
-    double gradient, curvature;
-    if (rows == 1) {
-        gradient = (proba[1] - (truth == 1)) * scores[0];
-        curvature = proba[1] * proba[0] * scores[0] * scores[0];
-    } else {
-        double mean = 0, square = 0;
-        for (int k = 0; k < rows; k++) {
-            mean += proba[k] * scores[k];
-            square += proba[k] * scores[k] * scores[k];
-        }
-        gradient = mean - scores[truth];
-        curvature = fmax(0, square - mean * mean);
-    }
-    s->curvature = KEEP * s->curvature + curvature;
+void svi_slope_learn(struct svi_slope *s, double score, const double *proba, int truth) {
+    const double gradient = (proba[1] - (truth == 1)) * score;
+    s->curvature = KEEP * s->curvature + proba[1] * proba[0] * score * score;
     const double a = s->a - gradient / (s->curvature + 1e-9);
     s->a = a < SVI_SLOPE_LEAST ? SVI_SLOPE_LEAST : a < SVI_SLOPE_MOST ? a : SVI_SLOPE_MOST;
 }

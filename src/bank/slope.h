@@ -1,5 +1,5 @@
-/* slope.h: scores of an expert -> the probability of each class, by one slope: sigmoid(a s) for two classes,
- * softmax(a s) for more. No offset: what the expert decides by its scores stays decided.
+/* slope.h: the score of an expert for the second of two classes -> its probability, by one slope: 1 / (1 +
+ * exp(-a s)). No offset: what the expert decides by its score stays decided.
  *
  * a is moved by a Newton step on the log loss of each sample, with the curvature of those before fading
  * (online Newton step: Hazan, Agarwal, Kale 2007), and stays in [SVI_SLOPE_LEAST, SVI_SLOPE_MOST]. */
@@ -17,11 +17,11 @@ struct svi_slope {
 
 void svi_slope_init(struct svi_slope *s);
 
-/* rows of scores: 1 for two classes, else one a class; proba: of each class. */
-void svi_slope_proba(const struct svi_slope *s, const double *scores, int rows, double *proba);
+/* proba: of both classes. */
+void svi_slope_proba(const struct svi_slope *s, const double *score, double *proba);
 
-/* The sample with these scores, and this svi_slope_proba of them, was of class `truth`. */
-void svi_slope_learn(struct svi_slope *s, const double *scores, int rows, const double *proba, int truth);
+/* The sample with this score, and this svi_slope_proba of it, was of class `truth`. */
+void svi_slope_learn(struct svi_slope *s, double score, const double *proba, int truth);
 
 void svi_slope_archive(struct svi_archive *a, struct svi_slope *s);
 

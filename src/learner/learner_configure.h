@@ -5,7 +5,8 @@
 
 #include "svmstream/learner.h"
 
-/* Called for each sample that was learned again by `fresh`: the scores of its step were made before it was. */
+/* Called for each sample that was learned again by `fresh`: the scores of its step were made before it was.
+ */
 typedef void svi_learner_watch(void *user, const svs_learner *fresh, const svs_sample *sample, double time,
                                const svs_step *step);
 

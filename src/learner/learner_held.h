@@ -53,8 +53,8 @@ bool svi_learner_newest_sample(const svs_learner *l, struct svi_held_sample *out
  * with this label and weight, out again. As exact as the sums of all that it learned; O(d^3). */
 void svi_learner_take_back(svs_learner *l, const struct svi_held_sample *s);
 
-/* One of many learners of a sample: where P has lost digits, w is refined after every sixteenth labelled sample only.
- * Between, it may be off by some 1e-9 of its size. No part of the archive. */
+/* One of many learners of a sample: where P has lost digits, w is refined after every sixteenth labelled
+ * sample only. Between, it may be off by some 1e-9 of its size. No part of the archive. */
 void svi_learner_relax(svs_learner *l, bool relaxed);
 
 /* x'Px of a raw row of as many values as svs_learner_dimension, by the model of now and the weights that

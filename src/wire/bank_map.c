@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "wire/calibration_map.h"
 
 static void put_rows(struct svi_pack *p, const char *key, const double *b, int rows) {
     if (rows == 1)
@@ -30,17 +31,20 @@ static void put_bank_member(struct svi_pack *p, const struct svi_bank_told *t,
         svi_put_int(p, "features", m->fourier);
 }
 
-static void put_bank_expert(struct svi_pack *p, const struct svi_expert_told *e) {
-    const bool stack = e->window >= 0, calibrated = e->slope > 0;
-    svi_pack_map(p, 2 + (stack ? 2 : 0) + (size_t)calibrated);
+static void put_bank_expert(struct svi_pack *p, const struct svi_bank_told *t,
+                            const struct svi_expert_told *e) {
+    const bool stack = e->window >= 0, sloped = e->slope > 0, calibrated = e->law.a > 0;
+    svi_pack_map(p, 2 + (stack ? 2 : 0) + (size_t)sloped + (size_t)calibrated);
     svi_put_text(p, "name", e->name);
     if (stack) {
         svi_put_int(p, "window", e->window);
         svi_put_real(p, "constant", e->constant);
     }
     svi_put_real(p, "share", e->share);
-    if (calibrated)
+    if (sloped)
         svi_put_real(p, "slope", e->slope);
+    if (calibrated)
+        svi_put_calibration(p, &e->law, t->rows);
 }
 
 size_t svi_bank_keys(const struct svi_bank_told *t) {
@@ -61,7 +65,7 @@ void svi_put_bank(struct svi_pack *p, const struct svi_bank_told *t) {
     svi_pack_key(p, "experts");
     svi_pack_array(p, SVI_BANK_EXPERTS);
     for (int i = 0; i < SVI_BANK_EXPERTS; i++)
-        put_bank_expert(p, &t->expert[i]);
+        put_bank_expert(p, t, &t->expert[i]);
     svi_put_real(p, "clip", t->clip);
     if (t->task == SVS_REGRESS) {
         svi_put_real(p, "center", t->center);

@@ -27,8 +27,8 @@ struct svi_expert_told {
     int64_t window;  /* of a stack: samples, 0 = all; -1: it is none */
     double share;    /* in the answer */
     double constant; /* of a stack */
-    double slope; /* its scores become probabilities by sigmoid(slope s), softmax(slope s) with more than two
-                     classes; 0: not */
+    double slope; /* two classes: the score becomes a probability by sigmoid(slope s); 0: there are not two */
+    svs_calibration law; /* more: of the scores; a 0: there are not */
 };
 
 struct svi_bank_told {

@@ -51,8 +51,8 @@ static inline void speaker_sink(void *user, const struct svi_event *event) {
     svi_bytes_clear(&text);
 }
 
-/* settings: "key value" pairs as svi_settings_set takes them, ended by NULL; `window` and its like mean alsvm,
- * as on a command line. */
+/* settings: "key value" pairs as svi_settings_set takes them, ended by NULL; `window` and its like mean
+ * alsvm, as on a command line. */
 static inline void speaker_open(struct speaker *f, const char *const *settings) {
     svs_error err = {0};
     memset(f, 0, sizeof *f);

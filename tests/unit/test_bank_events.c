@@ -150,19 +150,19 @@ static void first_expert(const json_t *bank, const json_t *said, int rows, int c
     }
 }
 
-/* sigmoid(a s) of the second of two classes, softmax(a s) of more. */
-static void sloped(const double *scores, int rows, double a, double *proba) {
-    double sum = 0;
-    assert_true(a > 0);
+/* Two classes by a slope, more by a calibration. */
+static void expert_proba(const json_t *expert, const double *scores, int rows, int classes, double *proba) {
+    const json_t *law = json_object_get(expert, "calibration");
+    double b[MOST], curve[SVS_CURVE];
     if (rows == 1) {
-        proba[1] = 1 / (1 + exp(-clipped(a * scores[0], 15)));
+        proba[1] = 1 / (1 + exp(-clipped(number(expert, "slope") * scores[0], 15)));
         proba[0] = 1 - proba[1];
         return;
     }
-    for (int k = 0; k < rows; k++)
-        sum += proba[k] = exp(clipped(a * scores[k], 15));
-    for (int k = 0; k < rows; k++)
-        proba[k] /= sum;
+    const svs_model m = {.rows = rows, .class_count = classes, .calibration = {number(law, "a"), b, curve}};
+    array_of(json_object_get(law, "b"), b);
+    array_of(json_object_get(law, "curve"), curve);
+    assert_true(svs_model_probabilities(&m, scores, proba));
 }
 
 static void check_answer(const json_t *bank, const json_t *score) {
@@ -179,7 +179,7 @@ static void check_answer(const json_t *bank, const json_t *score) {
         value += number(e, "share") * mine[0];
         if (classes < 2)
             continue;
-        sloped(mine, rows, number(e, "slope"), proba);
+        expert_proba(e, mine, rows, classes, proba);
         for (int k = 0; k < classes; k++)
             mixed[k] += number(e, "share") * proba[k];
     }
