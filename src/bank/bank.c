@@ -24,7 +24,6 @@
 #define FADING        0.99
 #define ROWS_MAX      65536
 #define NEAR_ROWS     5000
-#define MEMBERS_ALL   1e6 /* microseconds: every member fits */
 
 static const struct svi_window_kind bank_windows[] = {{50, SVS_ALSVM, 1},     {200, SVS_ALSVM, 1},
                                                       {1000, SVS_ALSVM, 1},   {0, SVS_ALSVM, 1},
@@ -35,17 +34,19 @@ const struct svi_bank_block svi_bank_blocks[BLOCKS] = {
      {.kind = SVI_BLOCK_RAW,
       .head_count = 3,
       .head = {{SVI_STEP_PA, 1, 0, 0}, {SVI_STEP_PA, 0.01F, 0, 0}, {SVI_STEP_ADAGRAD, 0.3F, 0, 0.999F}}},
-     {.kind = SVI_BLOCK_RAW, .head_count = 2, .head = {{SVI_STEP_NLMS, 1, 0}, {SVI_STEP_NLMS, 0.1F, 0}}}},
+     {.kind = SVI_BLOCK_RAW,
+      .head_count = 2,
+      .head = {{SVI_STEP_NLMS, 1, 0, 0}, {SVI_STEP_NLMS, 0.1F, 0, 0}}}},
     {SVI_MEMBER_PRODUCTS,
      {.kind = SVI_BLOCK_PRODUCTS,
       .head_count = 2,
       .head = {{SVI_STEP_ADAGRAD, 0.3F, 0, 0}, {SVI_STEP_ADAGRAD, 0.03F, 0, 0}}},
-     {.kind = SVI_BLOCK_PRODUCTS, .head_count = 1, .head = {{SVI_STEP_NLMS, 0.1F, 0}}}},
+     {.kind = SVI_BLOCK_PRODUCTS, .head_count = 1, .head = {{SVI_STEP_NLMS, 0.1F, 0, 0}}}},
     {SVI_MEMBER_FOURIER_ADAGRAD,
      {.kind = SVI_BLOCK_FOURIER,
       .head_count = 3,
       .head = {{SVI_STEP_ADAGRAD, 0.3F, 0, 0}, {SVI_STEP_PA, 0.01F, 0, 0}, {SVI_STEP_PA, 0.001F, 0, 0}}},
-     {.kind = SVI_BLOCK_FOURIER, .head_count = 1, .head = {{SVI_STEP_NLMS, 0.1F, 0}}}},
+     {.kind = SVI_BLOCK_FOURIER, .head_count = 1, .head = {{SVI_STEP_NLMS, 0.1F, 0, 0}}}},
 };
 
 static int bank_window_count(const struct svi_bank_options *o) {
@@ -164,6 +165,27 @@ static bool bank_build(svi_bank *b, int d, svs_error *err) {
            svi_bank_build_members(b, d, err) && (b->stacks = svi_stacks_new(&stacks, err));
 }
 
+/* The caller's may go; a bank that is loaded makes learners again. */
+static bool bank_copy_weights(svi_bank *b, const svs_options *host, svs_error *err) {
+    const size_t n = (size_t)host->class_weight_count;
+    if (host->class_rule != SVS_CLASSES_GIVEN || n == 0)
+        return true;
+    b->given = svi_alloc_array(n, sizeof *b->given + SVS_NAME_MAX);
+    if (!b->given) {
+        svi_fail_memory(err, "the class weights");
+        return false;
+    }
+    char *names = (char *)(b->given + n);
+    memcpy(b->given, host->class_weight, n * sizeof *b->given);
+    for (size_t i = 0; i < n; i++) {
+        svs_value *label = &b->given[i].label;
+        if (label->kind == SVS_STR)
+            label->as.s = memcpy(names + i * SVS_NAME_MAX, label->as.s, label->length);
+    }
+    b->o.host.class_weight = b->given;
+    return true;
+}
+
 svi_bank *svi_bank_new(const struct svi_bank_options *o, int d, svs_error *err) {
     svi_bank *b = svi_alloc(sizeof *b);
     if (!b) {
@@ -171,11 +193,12 @@ svi_bank *svi_bank_new(const struct svi_bank_options *o, int d, svs_error *err) 
         return NULL;
     }
     b->o = *o;
+    b->o.host.class_weight = NULL;
     b->regress = o->host.task == SVS_REGRESS;
     b->d = d;
     b->stride = b->regress ? 1 : o->host.max_classes;
     b->on = svi_members_choose(o->host.task, d, 0, o->budget);
-    if (!bank_build(b, d, err)) {
+    if (!bank_copy_weights(b, &o->host, err) || !bank_build(b, d, err)) {
         svi_bank_free(&b);
         return NULL;
     }
@@ -200,6 +223,7 @@ void svi_bank_free(svi_bank **pb) {
     svi_stacks_free(&b->stacks);
     for (int i = 0; i < EXPERTS; i++)
         svi_calibrator_free(&b->calibrator[i]);
+    svi_free(b->given);
     svi_free(b->plain);
     svi_free(b->took);
     svi_free(b->z);
@@ -271,6 +295,8 @@ void svi_bank_unscaled(svi_bank *b, int feature) {
 }
 
 void svi_bank_renew(svi_bank *b, int feature) {
+    if (feature >= b->d) /* there was no memory for it yet */
+        return;
     svi_windows_renew(&b->windows, feature);
     svi_standardiser_renew(&b->standard, feature);
     if (b->plain[feature])

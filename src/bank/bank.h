@@ -1,25 +1,27 @@
-/* bank.h: a learner without settings: many cheap learners side by side (members), and exact stacks that weigh
- * them
- * (`method auto`).
+/* bank.h: a learner without settings (`method auto`): many cheap learners side by side, the members, and exact
+ * stacks that weigh them.
  *
  * The host is the svs_learner of the stream: it owns ids, classes, features and samples that wait for a
  * label, and is a member itself (window SVI_AUTO_WINDOW). The bank has the others:
  *
- *  - windows.h: ALSVM over windows of 50, 200, 1000 and all, FALSVM over all: exact on what they hold;
+ *  - windows.h: ALSVM over windows of 50, 200, 1000 and all, exact on what they hold; FALSVM over all; for a
+ *    regression ALSVM over all that fades;
  *  - block.h: first-order models (passive-aggressive, AdaGrad; NLMS for a regression) of the row, of its
- * products, of random Fourier features;
+ *    products, of random Fourier features;
+ *  - fourier_ridge.h: least squares on Fourier features and the row, over all samples;
  *  - neighbours.h: the nearest of the last 200 and of the last 5000 rows;
  *  - for a regression, the last target.
  *
- * What the members say of a row becomes one score a class: by stacks (stack.h) with windows of 200, 1000 and
- * all, by a share over the members by their mistakes, and at last by a share over these four by the
- * probability that they gave the truth (share.h). Scores of the bank are half the log odds of the second of
- * two classes, log probabilities of three or more, the value of a regression.
+ * What the members say of a row becomes one score a class: by stacks (stack.h) with windows of all, 1000 and
+ * 200; by a share over the members by their mistakes (of a regression, by the member that was best recently);
+ * and at last by a share over these four by the probability that they gave the truth (share.h). Scores of the
+ * bank are half the log odds of the second of two classes, log probabilities of three or more, the value of a
+ * regression.
  *
- * Which members there are depends on the number of features and classes and on the budget, by the fixed costs
- * of members.c, never by measured time. Results depend on the calls alone, bit for bit on one instruction
- * set. Nothing is allocated in a step but for rings that grow, and when features or classes come. One object,
- * one thread at a time. */
+ * Which members there are depends on the number of features, the classes known when features came, and the
+ * budget, by the fixed costs of members.c, never by measured time. Results depend on the calls alone, bit for
+ * bit on one instruction set. Nothing is allocated in a step but for rings that grow, and when features or
+ * classes come. One object, one thread at a time. */
 #ifndef SVI_BANK_H
 #define SVI_BANK_H
 

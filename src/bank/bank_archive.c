@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 
 /* As many features and classes as the bank, in all that counts them by itself. */
-static const char *svi_bank_shape_wrong(const svi_bank *b) {
+static const char *bank_shape_wrong(const svi_bank *b) {
     bool good = b->standard.d == b->d;
     for (int i = 0; i < BLOCKS; i++)
         if (svi_bank_runs(b, svi_bank_blocks[i].member))
@@ -38,7 +38,7 @@ static const char *bank_held_wrong(const svi_bank *b, const svs_learner *host) {
 }
 
 const char *svi_bank_check(svi_bank *b, const svs_learner *host, double error) {
-    const char *wrong = svi_bank_shape_wrong(b);
+    const char *wrong = bank_shape_wrong(b);
     if (!wrong && !svi_bank_follows(b, host))
         wrong = "the bank has other features or classes than the host";
     if (!wrong)
@@ -76,6 +76,11 @@ static void bank_archive_members(struct svi_archive *a, svi_bank *b, int begun) 
         !svi_archive_check(a, ((uint32_t)on & ~most) == 0 && (on & 1), "it has members that no bank has") ||
         (uint32_t)on == b->on)
         return;
+    if (((uint32_t)on & ~b->on) == 0) {
+        b->on = (uint32_t)on;
+        svi_bank_clear_others(b);
+        return;
+    }
     b->on = 0;
     svi_bank_clear_others(b);
     svi_free(b->phi);
@@ -116,7 +121,7 @@ void svi_bank_archive(struct svi_archive *a, svi_bank *b) {
             svi_calibrator_archive(a, b->calibrator[i]);
     }
     if (a->loading && svi_archive_ok(a)) {
-        const char *wrong = svi_bank_shape_wrong(b);
+        const char *wrong = bank_shape_wrong(b);
         svi_archive_check(a, !wrong, wrong);
     }
 }

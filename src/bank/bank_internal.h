@@ -42,10 +42,11 @@ extern const struct svi_bank_block svi_bank_blocks[BLOCKS];
 struct svi_bank {
     struct svi_bank_options o;
     bool regress;
-    int d, stride;  /* stride: of scores, rows at most */
-    int classes;    /* that the host knows, as all parts do */
-    uint8_t *took;  /* by number modulo the host's window: TOOK_ALL, TOOK_EXACT */
-    uint8_t *plain; /* by feature: it is never scaled; max_features flags */
+    int d, stride;           /* stride: of scores, rows at most */
+    int classes;             /* that the host knows, as all parts do */
+    uint8_t *took;           /* by number modulo the host's window: TOOK_ALL, TOOK_EXACT */
+    svs_class_weight *given; /* what o.host.class_weight points to, the names behind it; NULL = none */
+    uint8_t *plain;          /* by feature: it is never scaled; max_features flags */
     struct svi_windows windows;
     struct svi_standardiser standard;
     struct svi_block block[BLOCKS];

@@ -91,7 +91,10 @@ static void describe_member(const svi_bank *b, svs_learner *host, const struct s
     struct svi_member_told *m = &t->member[t->count++];
     *m = (struct svi_member_told){.name = kind->name,
                                   .kind = member_kind(t->task, member),
-                                  .window = kind->window,
+                                  /* of a regression it is three of the last 5000 too */
+                                  .window = t->task == SVS_REGRESS && member == SVI_MEMBER_NEAREST
+                                                ? svi_member_table[SVI_MEMBER_NEAREST_5].window
+                                                : kind->window,
                                   .recent = svi_bank_recent(b, member),
                                   .vote = t->task == SVS_REGRESS ? NAN : p->votes->w[member]};
     for (int i = 0; i < SVI_BANK_STACKS; i++)

@@ -287,7 +287,7 @@ svs_code cli_settings_again(const struct cli_args *a, struct svi_settings *s, sv
         if (a->flagged[i])
             memcpy(svi_settings_field(s, row), svi_settings_field(&a->settings, row), row->size);
     }
-    if (a->settled && s->method == SVI_METHOD_AUTO)
+    if (a->settled && !svi_settings_given(s, svi_settings_row("method")))
         s->method = SVI_METHOD_ALSVM;
     return code;
 }

@@ -107,12 +107,13 @@ const struct svi_setting svi_settings_table[] = {
     WORD("method", method, "auto", RELEARN,
          WORDS({"auto", SVI_METHOD_AUTO}, {"alsvm", SVI_METHOD_ALSVM}, {"falsvm", SVI_METHOD_FALSVM},
                {"none", SVI_METHOD_NONE}),
-         "auto is a bank of learners that weighs itself; alsvm is one exact linear model that learns every "
+         "auto is a bank of learners, weighed by how well each has predicted; alsvm is one exact linear "
+         "model that learns every "
          "labelled sample, falsvm only those that it gets wrong; none has no classifier: novelty alone"),
     NUMBER("auto.budget", auto_budget, "0", RELEARN, 0, 1e6, "microseconds",
            "what a sample may cost by the table of costs of method auto, which picks its members; 0 is 10 up "
            "to 10 "
-           "features, 25 with 54, and half of that more for each class from the third on"),
+           "features, 25 with 54, times half the number of classes from three on"),
     NUMBER("C", C, "1", RELEARN, 1e-9, 1e12, "", "penalty of the squared errors; larger fits closer"),
     INTEGER("window", window, "1000", RELEARN, 0, 1e8, "samples",
             "labelled samples that the model is computed from; older ones are removed exactly; 0 has no "
@@ -282,10 +283,11 @@ const struct svi_setting svi_settings_table[] = {
         "max.sources"),
     INTEGER("max.connections", max_connections, "1000", START, 1, 10000, "connections",
             "maximum number of connections to all sockets together; beyond it, idle ones are closed"),
-    INTEGER(
-        "threads", threads, "0", MODEL, 0, 64, "threads",
-        "0 judges novelty on a second thread, with the same results; 1 does all on one; more are threads of "
-        "one computation besides, whose sums differ in their last bits"),
+    INTEGER("threads", threads, "0", MODEL, 0, 64, "threads",
+            "0 judges novelty on a second thread, with the same results; 1 does everything on one thread (0 "
+            "and 1 may be "
+            "changed at any start); from 2 on a computation has this many threads too, and its sums differ "
+            "in their last bits"),
     INTEGER("seed", seed, "1", MODEL, 0, SVI_EXACT_MAX, "", "seed of the random numbers"),
     {.key = NULL},
 };

@@ -96,6 +96,7 @@ void svi_engine_bank_calibrate(struct svi_engine *e, int label) {
 struct bank_class {
     svi_bank *bank;
     svi_calibrator *calibrator;  /* NULL: none */
+    bool linear;                 /* it is taught the scores of the best linear member */
     const svs_learner *numbered; /* whose numbers the samples keep; NULL: those of the fresh learner */
     int64_t next;                /* of what it holds */
     svs_code code;
@@ -111,6 +112,12 @@ static int64_t bank_next_number(struct bank_class *c) {
     return number;
 }
 
+static const double *bank_linear_scores(const struct bank_class *c) {
+    int member;
+    svi_bank_best_linear(c->bank, NULL, &member);
+    return svi_bank_member_scores(c->bank, member, NULL, NULL);
+}
+
 static void bank_watch(void *user, const svs_learner *fresh, const svs_sample *sample, double time,
                        const svs_step *step) {
     struct bank_class *c = user;
@@ -118,7 +125,8 @@ static void bank_watch(void *user, const svs_learner *fresh, const svs_sample *s
     struct svi_bank_scored scored;
     svi_bank_score(c->bank, sample->x, step->scores, step->rows, step->class_count, &scored);
     if (c->calibrator && step->label >= 0 && step->class_count > 1)
-        svi_calibrator_learn(c->calibrator, scored.scores, step->rows, step->class_count, step->label, NULL);
+        svi_calibrator_learn(c->calibrator, c->linear ? bank_linear_scores(c) : scored.scores, step->rows,
+                             step->class_count, step->label, NULL);
     if (!svi_learner_newest_sample(fresh, &held))
         return;
     if (c->numbered)
@@ -130,7 +138,8 @@ static void bank_watch(void *user, const svs_learner *fresh, const svs_sample *s
 svs_code svi_engine_teach_bank(const struct svi_engine *e, const struct svi_settings *s,
                                const svs_options *host, svi_calibrator *calibrator, svs_learner **fresh,
                                svi_bank **bank, svs_error *err) {
-    struct bank_class class = {.calibrator = calibrator, .code = SVS_OK, .err = err};
+    struct bank_class class = {
+        .calibrator = calibrator, .linear = s->serve == SVI_SERVE_LINEAR, .code = SVS_OK, .err = err};
     const int d = svs_learner_dimension(e->learner);
     *bank = class.bank = svi_engine_make_bank(s, host, d, err);
     if (!*bank)

@@ -117,6 +117,6 @@ void svi_engine_note_held(struct svi_engine *e) {
     if (!e->schema.columns)
         return;
     svi_learner_span(e->learner, &span);
-    e->schema.held = (struct svi_held){span.window, e->s.window == 0 ? -1 : span.window_oldest, span.waiting,
-                                       span.waiting_oldest};
+    e->schema.held = (struct svi_held){span.window, e->s.window == 0 && !e->bank ? -1 : span.window_oldest,
+                                       span.waiting, span.waiting_oldest};
 }

@@ -188,6 +188,8 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
         c->metrics = NULL;
         svi_quality_stage_take_window(&e->quality_stage, &c->figures);
     }
+    if ((e->s.serve == SVI_SERVE_LINEAR) != (c->to->serve == SVI_SERVE_LINEAR)) /* scores of another scale */
+        svi_quality_stage_forget_online(&e->quality_stage);
     e->s = *c->to;
     svi_engine_repeat_old(e);
     if (!(e->s.drift_rate > 0) &&

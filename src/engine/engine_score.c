@@ -96,6 +96,9 @@ svs_code svi_engine_score(svi_engine *e, const void *bytes, size_t length, struc
 svs_code svi_engine_tune(svi_engine *e, double most, svs_tuning *out, svs_error *err) {
     if (e->s.method == SVI_METHOD_NONE)
         return svi_fail(err, SVS_UNAVAILABLE, "method none learns nothing: there is no C to choose");
+    if (e->bank)
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "the members of method auto keep C at 1: it can be chosen with method alsvm");
     const double cost = svi_leave_one_out_cost(e->learner);
     if (cost > most)
         return svi_fail(err, SVS_LIMIT,

@@ -59,6 +59,11 @@ void svi_quality_stage_moved(struct svi_quality_stage *q) {
         svi_decision_set(&q->decision, q->decision_cost);
 }
 
+void svi_quality_stage_forget_online(struct svi_quality_stage *q) {
+    if (q->proba)
+        svi_calibrator_reset(q->calibrator[0]);
+}
+
 void svi_quality_stage_forget_refit(struct svi_quality_stage *q) {
     if (q->proba)
         svi_calibrator_reset(q->calibrator[1]);

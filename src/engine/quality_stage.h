@@ -67,6 +67,9 @@ void svi_quality_stage_moved(struct svi_quality_stage *q);
  * model (NULL: there is none); that of the refit begins again. *fresh is the one of before then. */
 void svi_quality_stage_take_calibrator(struct svi_quality_stage *q, svi_calibrator **fresh);
 
+/* Scores of another kind are served from now on (serve linear, or no more). */
+void svi_quality_stage_forget_online(struct svi_quality_stage *q);
+
 /* Another model than those before takes the place of the refit. */
 void svi_quality_stage_forget_refit(struct svi_quality_stage *q);
 

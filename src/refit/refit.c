@@ -389,7 +389,8 @@ svs_code svi_refit_unpack(struct svi_refit *r, const void *bytes, size_t size, i
 
 double svi_refit_memory(const struct svi_settings *s, int d, int classes) {
     const double n = (double)s->window, rows = refit_rows_of(classes), dim = d + 1;
-    if (s->refit == SVI_REFIT_NONE || s->window == 0 || s->task == SVS_REGRESS)
+    if (s->refit == SVI_REFIT_NONE || s->window == 0 || s->task == SVS_REGRESS ||
+        s->method == SVI_METHOD_AUTO)
         return 0;
     double solver = n * 8 * 18 + 3 * 8 * dim * dim; /* the vectors of `newton`, which has the most */
     double gram = s->refit == SVS_SOLVER_ALM ? svi_gram_cache_memory(n, d) : 0;

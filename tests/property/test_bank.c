@@ -293,6 +293,8 @@ WALK(words_that_change_hands, 500, WITH(.features = 2, .most = 4, .classes = 3, 
      "categories.max", "5", "labels.ttl", "40")
 WALK(values_of_any_size, 400, WITH(.features = 3, .most = 5, .classes = 2, .wild = true), "labels.ttl", "40")
 WALK(many_features, 300, WITH(.features = 40, .most = 75, .classes = 2, .constant = true), "labels.ttl", "40")
+WALK(given_weights, 200, WITH(.features = 30, .most = 45, .classes = 3), "class.weight", "1=3,red=2",
+     "labels.ttl", "40")
 WALK(a_regression, 600, WITH(.features = 2, .most = 5, .classes = 4, .at_once = true), "task", "regress",
      "labels.ttl", "40")
 WALK(a_wild_regression, 400, WITH(.features = 2, .most = 5, .classes = 4, .wild = true), "task", "regress",
@@ -308,6 +310,7 @@ int main(void) {
         cmocka_unit_test(words_that_change_hands),
         cmocka_unit_test(values_of_any_size),
         cmocka_unit_test(many_features),
+        cmocka_unit_test(given_weights),
         cmocka_unit_test(a_regression),
         cmocka_unit_test(a_wild_regression),
         cmocka_unit_test(one_class_for_long),

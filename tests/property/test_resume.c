@@ -254,8 +254,8 @@ static const char *const given[] = {"window", "30",      "class.weight", "1=5,0=
 
 static const char *const bank[] = {"method", "auto", "novelty", "none", "publish.every", "20", NULL};
 static const char *const bank_values[] = {"task", "regress", "method", "auto", "novelty", "none", NULL};
-static const char *const bank_weighed[] = {"class.weight", "balanced", "serve", "linear", "novelty",
-                                           "none",         "missing",  "carry", NULL};
+static const char *const bank_weighed[] = {"method",  "auto", "class.weight", "balanced", "serve", "linear",
+                                           "novelty", "none", "missing",      "carry",    NULL};
 
 static void test_crashes(void **unused) {
     (void)unused;
