@@ -104,6 +104,7 @@ static const char *const fuzz_settings[][64] = {
      "novelty.gamma", "scale", "novelty.learn", "all"},
     {FUZZ_SMALL, "window", "20", "features", "a,b,c,d", "refit", "none", "novelty", "fosvm1", "novelty.learn",
      "labelled", "scores", "3"},
+    {FUZZ_SMALL, "method", "auto", "novelty", "none", "score.members", "yes"},
 };
 #define FUZZ_ENGINES (sizeof fuzz_settings / sizeof fuzz_settings[0])
 
@@ -131,6 +132,7 @@ static inline void fuzz_engine_settings(struct svi_settings *s, unsigned kind) {
     svi_settings_default(s);
     for (const char *const *pair = fuzz_settings[kind % FUZZ_ENGINES]; *pair; pair += 2)
         must(svi_settings_set(s, pair[0], pair[1], &err) == SVS_OK);
+    svi_settings_settle_method(s);
     must(svi_settings_check(s, &err) == SVS_OK);
 }
 
