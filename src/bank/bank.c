@@ -322,6 +322,7 @@ svs_code svi_bank_meet_class(svi_bank *b, svs_value y, svs_error *err) {
         svi_bank_know_classes(b, b->classes + 1);
     return code;
 }
+
 /* ---- what it tells */
 
 svs_learner *svi_bank_best_linear(svi_bank *b, svs_learner *host, int *member) {
@@ -344,6 +345,7 @@ const double *svi_bank_member_scores(const svi_bank *b, int member, int *rows, i
 double svi_bank_recent(const svi_bank *b, int member) {
     return b->recent[member];
 }
+
 void svi_bank_parts(const svi_bank *b, struct svi_bank_parts *p) {
     const struct svi_stacks_options stacks = bank_stacks(&b->o);
     *p = (struct svi_bank_parts){
@@ -363,6 +365,7 @@ void svi_bank_parts(const svi_bank *b, struct svi_bank_parts *p) {
         .unit = b->unit};
     memcpy(p->stack_windows, stacks.windows, sizeof p->stack_windows);
 }
+
 /* Of the first-order members: weights and sums of as many classes as there may be, and what a row becomes. */
 static double bank_blocks_memory(const struct svi_bank_options *o, int d, int classes) {
     const double products = d > SVI_PRODUCTS_MAX ? 0 : d * (d + 3.0) / 2;

@@ -1,5 +1,5 @@
-/* bank.h: a learner without settings (`method auto`): many cheap learners side by side, the members, and exact
- * stacks that weigh them.
+/* bank.h: a learner without settings (`method auto`): many cheap learners side by side, the members, and
+ * exact stacks that weigh them.
  *
  * The host is the svs_learner of the stream: it owns ids, classes, features and samples that wait for a
  * label, and is a member itself (window SVI_AUTO_WINDOW). The bank has the others:
@@ -43,8 +43,8 @@ svi_bank *svi_bank_new(const struct svi_bank_options *o, int d, svs_error *err);
 void svi_bank_free(svi_bank **b);
 void svi_bank_reset(svi_bank *b); /* as svs_learner_reset */
 
-/* What the host is told. svi_bank_grow: after the host has grown; where it fails parts of the bank have fewer
- * features, and it may be asked again. */
+/* What the host gets to know. svi_bank_grow: after the host has grown; where it fails parts of the bank have
+ * fewer features, and it may be asked again. */
 bool svi_bank_follows(const svi_bank *b, const svs_learner *host); /* it has its features and classes */
 svs_code svi_bank_grow(svi_bank *b, int d, svs_error *err);
 void svi_bank_unscaled(svi_bank *b, int feature);
@@ -81,7 +81,7 @@ void svi_bank_move_times(svi_bank *b, double from, double step);
  * more. Not between svi_bank_score and svi_bank_learn. */
 void svi_bank_forget(svi_bank *b, const svs_learner *host, svs_value id, double time);
 
-/* The member whose linear model is the best lately: its place in the table, and its learner, one of the
+/* The member whose linear model is the best recently: its place in the table, and its learner, one of the
  * bank's or `host`. */
 svs_learner *svi_bank_best_linear(svi_bank *b, svs_learner *host, int *member);
 
@@ -89,7 +89,7 @@ svs_learner *svi_bank_best_linear(svi_bank *b, svs_learner *host, int *member);
  * does not run. */
 const double *svi_bank_member_scores(const svi_bank *b, int member, int *rows, int *class_count);
 
-/* The loss of a member lately: the share of mistakes; of a regression the squared error in units of the
+/* The loss of a member recently: the share of mistakes; of a regression the squared error in units of the
  * variance of the targets. */
 double svi_bank_recent(const svi_bank *b, int member);
 

@@ -48,6 +48,7 @@ const char *svi_bank_check(svi_bank *b, const svs_learner *host, double error) {
             wrong = "a stack is not what follows from what it holds";
     return wrong ? wrong : svi_windows_check(&b->windows, host, error);
 }
+
 /* ---- the archive */
 
 /* Of a regression: what is known of the targets. */

@@ -59,7 +59,7 @@ struct svi_bank {
     struct svi_share votes, experts;
     struct svi_slope slope[EXPERTS];     /* of two classes */
     svi_calibrator *calibrator[EXPERTS]; /* of more; NULL for a regression */
-    double recent[SVI_MEMBERS];          /* losses, lately */
+    double recent[SVI_MEMBERS];          /* recent losses */
     int64_t judged;                      /* samples that are in these */
     uint32_t on;                         /* members that run, as bits */
     int64_t targets;                     /* of a regression: how many, and what is known of them */

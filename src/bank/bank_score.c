@@ -148,7 +148,7 @@ static void bank_combine(svi_bank *b) {
             b->final[k] = log(fmax(b->mixed[k], PROBA_LEAST));
 }
 
-/* Of a regression: the stacks and the member that is best lately, by their shares. */
+/* Of a regression: the stacks and the member that was best recently, by their shares. */
 static void bank_combine_values(svi_bank *b) {
     int best = SVI_MEMBER_HOST;
     for (int m = 0; m < SVI_MEMBERS; m++)

@@ -7,7 +7,7 @@
  *    by running moments of the rows learned, clipped at +-5 (beyond 2^20 rows the moments fade with memory
  *    2^20, which is what single precision resolves);
  *  - Fourier: SVI_FOURIER_COUNT cosines cos(w'z + b), w normal with deviation 2 / m, m the median distance
- *    among the first SVI_FOURIER_ROWS rows learned, b uniform (Rahimi, Recht 2007). Until so many are there
+ *    among the first SVI_FOURIER_ROWS rows learned, b uniform (Rahimi, Recht 2007). Until these are there
  *    the block scores 0 and only keeps them. The draws of a column depend on seed and column alone.
  *
  * Steps of one model with score s = w'f; c the sample's weight, 1 as a rule:
@@ -56,7 +56,7 @@ enum svi_head_step { SVI_STEP_PA = 0, SVI_STEP_ADAGRAD, SVI_STEP_NLMS };
 struct svi_head {
     enum svi_head_step step;
     float rate;   /* C, eta or mu; > 0 */
-    int features; /* uses the first so many features, a multiple of SVI_FLOATS_PAD; 0 = all */
+    int features; /* number of features, the first ones that it uses, a multiple of SVI_FLOATS_PAD; 0 = all */
     float keep;   /* AdaGrad: what its sums keep at a step, in (0, 1]; 0 = 1 */
 };
 
@@ -107,10 +107,11 @@ svs_code svi_block_grow(struct svi_block *b, int d, svs_error *err);
  * products those of independent features. Of Fourier features nothing can go. */
 void svi_block_renew(struct svi_block *b, int j);
 
-/* Room for so many classes, so that svi_block_learn of labels below cannot fail. They are no classes yet. */
+/* Room for this number of classes, so that svi_block_learn of labels below cannot fail. They are no classes
+ * yet. */
 svs_code svi_block_reserve_classes(struct svi_block *b, int classes, svs_error *err);
 
-/* From now on there are (at least) so many, for which there is room; svi_block_learn does it by itself. */
+/* From now on there are at least this number, for which there is room; svi_block_learn does it by itself. */
 void svi_block_add_classes(struct svi_block *b, int classes);
 
 /* Models of a head: 1, or more than two classes. */

@@ -28,7 +28,7 @@ static inline float *svi_block_row(const struct svi_block *b, size_t offset, int
     return b->memory + offset + (size_t)row * (size_t)b->at.length;
 }
 
-/* Room for d features and so many models a head, with all that there is. */
+/* Room for d features and that number of models a head, with all that there is. */
 svs_code svi_block_reserve(struct svi_block *b, int d, int rows, svs_error *err);
 
 /* Row i of those kept until the Fourier features can be drawn. */

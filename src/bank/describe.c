@@ -2,7 +2,7 @@
  *
  * The windows have their weights in raw units already (svs_learner_model), each in memory of its own; those
  * of the first-order models of the row are brought into them here. Other members have no weights for raw
- * rows: of the models of Fourier features it is told how these are drawn, of products and neighbours only
+ * rows: of the models of Fourier features it says how these are drawn, of products and neighbours only
  * what they count for. A member's weight in a stack is that of its place in the table, whether it runs or
  * not: those that do not have given 0. */
 #include "bank/describe.h"

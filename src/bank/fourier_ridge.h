@@ -26,7 +26,7 @@ struct svi_fourier_ridge {
     svs_task task;
     const struct svi_kernels *kernels;
     struct svi_gram gram;
-    int dim, rows, rows_room; /* 1 + phi; of w */
+    int dim, rows_room; /* 1 + phi; of w */
     int classes;
     int64_t learned, solved; /* samples in the sums; of these in w */
     double *w;               /* rows_room x dim */
@@ -53,7 +53,7 @@ svs_code svi_fourier_ridge_grow(struct svi_fourier_ridge *r, int features, svs_e
 /* Feature j begins from nothing. */
 void svi_fourier_ridge_forget_feature(struct svi_fourier_ridge *r, int j);
 
-/* There are so many classes from now on, at most those there is room for. */
+/* There is this number of classes from now on, at most those there is room for. */
 void svi_fourier_ridge_classes(struct svi_fourier_ridge *r, int classes);
 
 /* phi: the features; scores: 1, or one a class from three on. */

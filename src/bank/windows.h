@@ -29,7 +29,7 @@ void svi_windows_clear(struct svi_windows *w);             /* frees */
 void svi_windows_keep(struct svi_windows *w, uint32_t on); /* those without a bit go */
 void svi_windows_reset(struct svi_windows *w);
 
-/* What the host is told, all are. */
+/* What the host gets to know, all do. */
 svs_code svi_windows_grow(struct svi_windows *w, int d, svs_error *err);
 void svi_windows_unscaled(struct svi_windows *w, int feature);
 void svi_windows_renew(struct svi_windows *w, int feature);

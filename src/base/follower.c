@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define PIECES 8 /* between two looks at the lock: so many the owner may have to wait for at a halt */
+#define PIECES 8 /* between two looks at the lock: as long may the owner have to wait at a halt */
 
 struct svi_follower {
     pthread_t thread;

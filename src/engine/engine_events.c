@@ -48,7 +48,7 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
                                                           : 2; /* a refit that serves may know fewer */
     event->as.score.version = step->version;
     event->as.score.bank = e->bank && e->s.serve != SVI_SERVE_LINEAR;
-    event->as.score.members = svi_engine_bank_said(e, &score->members) ? &score->members : NULL;
+    event->as.score.members = svi_engine_bank_said(e, &e->said) ? &e->said : NULL;
     if (e->quality_stage.ranged) {
         svi_interval_around(e->quality_stage.ends, step->scores[0], step->leverage, score->interval);
         event->as.score.interval = score->interval;

@@ -11,7 +11,8 @@
  * nor states depend on which thread was faster; with a sample that comes alone the second has no part. */
 #include "engine/engine_internal.h"
 
-#define LOT 32 /* samples, after which the other thread is told of them: a wake-up costs as much as some */
+#define LOT                                                                                                  \
+    32 /* samples, after which the other thread gets to know of them: a wake-up costs as much as some */
 
 /* ---- out of the queue */
 

@@ -27,7 +27,8 @@ struct svi_engine {
     svs_learner *learner;
     svi_bank *bank;                       /* method auto; else NULL */
     double *host_scores;                  /* room for the scores of the host, where there is a bank */
-    struct svi_bank_weights bank_weights; /* of what is told of it */
+    struct svi_members_said said;         /* by the members, of the sample at hand */
+    struct svi_bank_weights bank_weights; /* of what is published of it */
     int linear; /* the member of it whose linear model was the best before the sample at hand */
     svi_metrics *metrics;
     struct svi_refit_policy refit;    /* in the background */
@@ -128,7 +129,7 @@ svs_code svi_engine_spare_bank(const struct svi_engine *e, const bool *features,
                                svi_bank **spare, svs_error *err);
 void svi_engine_replace_bank(struct svi_engine *e, svi_bank **spare);
 
-/* A feature is never scaled (svs_learner_unscaled): the host and the bank are told. */
+/* A feature is never scaled (svs_learner_unscaled): the host and the bank follow. */
 void svi_engine_leave_unscaled(struct svi_engine *e, int feature);
 
 /* What the label says of the scores of the best linear member, which are published with its model. */

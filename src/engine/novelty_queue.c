@@ -22,8 +22,8 @@ void svi_novelty_queue_judge(struct svi_novelty_queue *q, uint64_t n) {
         svi_novelty_stage_learn(q->stage, &m);
 }
 
-/* What becomes of an alert is told with names of the schema and before the sample is learned: that is for the
- * thread that has the schema. */
+/* What becomes of an alert is reported with names of the schema and before the sample is learned: that is for
+ * the thread that has the schema. */
 static bool novelty_queue_piece(void *user, uint64_t n) {
     struct svi_novelty_queue *q = user;
     svi_novelty_queue_judge(q, n);

@@ -15,8 +15,7 @@
 struct svi_score {
     struct svi_event event;
     double interval[2];
-    struct svi_members_said members; /* where it has them; they are the bank's */
-    int predicted;                   /* class */
+    int predicted; /* class */
 };
 
 /* What goes to the second thread and comes back: a cache line beside the row. */
@@ -60,7 +59,7 @@ struct svi_novelty_queue {
 struct svi_novelty_queue *svi_novelty_queue_new(struct svi_novelty_stage *stage);
 void svi_novelty_queue_free(struct svi_novelty_queue **q);
 
-/* Room for rows of d columns and so many scores, while nobody waits. False: there is none. */
+/* Room for rows of d columns and that number of scores, while nobody waits. False: there is none. */
 bool svi_novelty_queue_reserve(struct svi_novelty_queue *q, int d, int scores);
 
 /* Does somebody wait? NULL is fine. */

@@ -8,7 +8,7 @@
 #include "linalg/sparse_rows.h"
 
 #define SHARE        0.75 /* of the samples must be there still */
-#define STRETCH_MOST 1e3  /* of a coordinate's unit: beyond it the Gram matrix is made anew */
+#define STRETCH_MOST 1e3  /* of a coordinate's unit: beyond it the Gram matrix is made again */
 
 bool svi_kept_curvature_fits(int d, int rows, double count, int stride) {
     const double dim = d + 1;

@@ -198,40 +198,37 @@ static bool is_tuned(const struct request *r, const svs_model *m) {
                          (m->window == SVI_AUTO_WINDOW && strcmp(m->method, "alsvm") == 0));
 }
 
-static svs_code op_model(struct request *r) {
-    svs_model m;
-    struct svi_event event;
+/* A reply with the payload of an event. */
+static svs_code reply_event(struct request *r, const char *key, const struct svi_event *event) {
     struct svi_bytes bytes = {0};
-    svs_tuning tuning;
-    svs_code code = svi_engine_model_event(r->control->engine, &m, &event, r->err);
-    if (code == SVS_OK && r->command.loo && is_tuned(r, &m) &&
-        svi_engine_tune(r->control->engine, LOO_MOST, &tuning, NULL) == SVS_OK)
-        event.as.model.tuning = &tuning;
-    if (code == SVS_OK && svi_event_encode(&event, &bytes) != SVS_OK)
-        code = svi_fail_memory(r->err, "the model's bytes");
+    svs_code code = svi_event_encode(event, &bytes);
     if (code == SVS_OK) {
         reply_ok(r, 1);
-        svi_pack_key(r->reply, "model");
+        svi_pack_key(r->reply, key);
         svi_pack_raw(r->reply, bytes.data, bytes.size);
+    } else {
+        svi_fail_memory(r->err, "the bytes of an event");
     }
     svi_bytes_clear(&bytes);
     return code;
 }
 
+static svs_code op_model(struct request *r) {
+    svs_model m;
+    struct svi_event event;
+    svs_tuning tuning;
+    svs_code code = svi_engine_model_event(r->control->engine, &m, &event, r->err);
+    if (code == SVS_OK && r->command.loo && is_tuned(r, &m) &&
+        svi_engine_tune(r->control->engine, LOO_MOST, &tuning, NULL) == SVS_OK)
+        event.as.model.tuning = &tuning;
+    return code == SVS_OK ? reply_event(r, "model", &event) : code;
+}
+
 static svs_code op_bank(struct request *r) {
     struct svi_bank_told told;
     struct svi_event event;
-    struct svi_bytes bytes = {0};
     svs_code code = svi_engine_bank_event(r->control->engine, &told, &event, r->err);
-    if (code == SVS_OK && svi_event_encode(&event, &bytes) != SVS_OK)
-        code = svi_fail_memory(r->err, "the bytes of the bank");
-    if (code == SVS_OK) {
-        reply_ok(r, 1);
-        svi_pack_key(r->reply, "bank");
-        svi_pack_raw(r->reply, bytes.data, bytes.size);
-    }
-    svi_bytes_clear(&bytes);
-    return code;
+    return code == SVS_OK ? reply_event(r, "bank", &event) : code;
 }
 
 static svs_code op_tune(struct request *r) {

@@ -322,7 +322,7 @@ bool svi_ingest_zmq_reply(struct svi_ingest_zmq *in, void *socket, struct svi_re
     return ingest_zmq_send(in, socket, r, in->reply.data, in->reply.size, code);
 }
 
-/* Whoever has the reply finds the events of his samples on their way: where these wait, it does. */
+/* Who has the reply finds the events of his samples on their way: where these wait, it does. */
 static void ingest_zmq_send_held(struct svi_ingest_zmq *in, const struct svi_batch *b) {
     const uint64_t told = svi_engine_told(in->control->engine);
     while (in->replies_first < in->replies_count && in->replies[in->replies_first].after <= told) {

@@ -1,6 +1,6 @@
 /* bank_map.h: what a bank of learners (`method auto`) tells of itself, as msgpack: its members, those that
- * are linear with weights in raw units, how they did lately, and the weights by which their scores become one
- * answer. */
+ * are linear with weights in raw units, how they did recently, and the weights by which their scores become
+ * one answer. */
 #ifndef SVI_BANK_MAP_H
 #define SVI_BANK_MAP_H
 
@@ -10,12 +10,12 @@
 #define SVI_BANK_MEMBERS 32 /* at most */
 #define SVI_BANK_STACKS  3
 #define SVI_BANK_EXPERTS                                                                                     \
-    4 /* over the members: one that votes (regression: the best lately), and the stacks */
+    4 /* over the members: one that votes (regression: the best recently), and the stacks */
 
 struct svi_member_told {
     const char *name, *kind;       /* of it; and the rule that it learns by */
     int64_t window;                /* samples that it holds; 0 = all, -1 = none */
-    double recent;                 /* loss lately */
+    double recent;                 /* recent loss */
     double vote;                   /* its share of the votes; NAN: a regression has none */
     double stack[SVI_BANK_STACKS]; /* its weight in each stack */
     const double *W, *b;           /* linear: rows x d in raw units, and rows; else NULL */

@@ -5,7 +5,7 @@
 #include "svmstream/model.h"
 #include "wire/pack.h"
 
-/* The pair `calibration` of a model with so many rows. */
+/* The pair `calibration` of a model with this number of rows. */
 void svi_put_calibration(struct svi_pack *p, const svs_calibration *c, int rows);
 
 #endif

@@ -228,17 +228,7 @@ static void check_same(struct walk *w) {
 }
 
 static void take_up_again(struct walk *w) {
-    struct speaker *f = &w->copy;
-    struct svi_checkpoint c = {0};
-    svs_error err = {0};
-    assert_int_equal(svi_engine_save(f->e, &c, &err), SVS_OK);
-    svi_engine *again = svi_engine_new(&f->s, 77, speaker_sink, f, &err);
-    assert_non_null(again);
-    if (svi_engine_load(again, &c, &err) != SVS_OK)
-        fail_msg("%s", err.text);
-    svi_engine_free(&f->e);
-    f->e = f->control.engine = again;
-    svi_checkpoint_clear(&c);
+    speaker_take_up_again(&w->copy);
 }
 
 static void widen(struct walk *w) {

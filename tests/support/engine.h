@@ -18,6 +18,7 @@
 #include "wire/json.h"
 #include "wire/pack.h"
 #include "support/apply.h"
+#include "store/checkpoint_file.h"
 
 #define NOW 1000000.0 /* arrival clock of the tests, unless they turn it */
 
@@ -67,6 +68,20 @@ static inline void speaker_open(struct speaker *f, const char *const *settings) 
     if (!f->e)
         fail_msg("%s", err.text);
     f->control = (struct svi_control){.engine = f->e, .settings = &f->s, .started = NOW, .run = 1};
+}
+
+/* The engine saved, and a new one loaded from that in its place. */
+static inline void speaker_take_up_again(struct speaker *f) {
+    struct svi_checkpoint c = {0};
+    svs_error err = {0};
+    assert_int_equal(svi_engine_save(f->e, &c, &err), SVS_OK);
+    svi_engine *again = svi_engine_new(&f->s, 77, speaker_sink, f, &err);
+    assert_non_null(again);
+    if (svi_engine_load(again, &c, &err) != SVS_OK)
+        fail_msg("%s", err.text);
+    svi_engine_free(&f->e);
+    f->e = f->control.engine = again;
+    svi_checkpoint_clear(&c);
 }
 
 static inline void speaker_close(struct speaker *f) {

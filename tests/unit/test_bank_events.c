@@ -1,4 +1,4 @@
-/* What the bank of method auto publishes: whoever has its events and the scores of its members computes the
+/* What the bank of method auto publishes: who has its events and the scores of its members computes the
  * rest again. */
 #include "support/engine.h"
 
@@ -127,7 +127,7 @@ static void stack_scores(const json_t *bank, const json_t *said, int i, int rows
     }
 }
 
-/* The votes, or what the member says that was best lately. */
+/* The votes, or what the member says that was best recently. */
 static void first_expert(const json_t *bank, const json_t *said, int rows, int classes, double *out) {
     double scores[MOST], best = HUGE_VAL;
     const json_t *m;

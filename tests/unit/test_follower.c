@@ -1,4 +1,4 @@
-/* A thread that does numbered pieces behind its owner: each once, in order, whoever does it. */
+/* A thread that does numbered pieces behind its owner: each once, in order, by either thread. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #define PIECES 20000
 
 struct work {
-    uint64_t next, wrong; /* of whoever is at work; nothing else guards them */
+    uint64_t next, wrong; /* of the thread that is at work; nothing else guards them */
     uint64_t stop_every;
     pthread_t owner;
     uint64_t here, there;
