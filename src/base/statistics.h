@@ -38,4 +38,8 @@ double svi_select_rank(double *v, int64_t n, int64_t rank);
  * svi_select_rank. */
 double svi_quantile(double *v, int64_t n, double share);
 
+/* The 5 % and the 95 % quantile (nearest rank) of n values, none NaN, which change places. With n < 1 both
+ * are NaN. About 10 n steps. */
+void svi_usual_range(double *values, int n, double *low, double *high);
+
 #endif

@@ -253,6 +253,23 @@ const struct svi_setting svi_settings_table[] = {
     NUMBER(
         "alert.fdr", alert_fdr, "0", ONWARD, 0, 0.999, "",
         "open alerts so that only this fraction of them is false, instead of by alert.p; 0 goes by alert.p"),
+    TEXT("alert.budget", alert_budget, "1/day", ONWARD,
+         "alerts of novelty that the stream may have while nothing is wrong: N/hour, N/day or N/week; the "
+         "level at which one opens is set from the stream's own past; none goes by alert.p or alert.fdr"),
+    NUMBER("alert.group", alert_group, "60", LIVE, 0, FOREVER, "seconds",
+           "alerts of one cause that open within this time of each other are one alert"),
+    TEXT("alert.rules", alert_rules, "beyond,stuck,absent", ONWARD,
+         "rules that open alerts of kind rule, for each feature: beyond (far outside all it ever showed), "
+         "stuck (unchanged for longer than ever), absent (no value), rate (changes faster than ever), or "
+         "none"),
+    TEXT("alert.absent", alert_absent, "auto", ONWARD,
+         "time without a value after which a feature, or the stream, is absent: seconds, or auto (many times "
+         "its usual interval)"),
+    TEXT("limits", limits, "", ONWARD,
+         "COLUMN:LOW..HIGH, separated by commas: a value outside is an alert of kind rule; one side may be "
+         "left out"),
+    TEXT("context", context, "", RENEW,
+         "columns that say what is usual for the others, and are not judged themselves, e.g. load,shift"),
     INTEGER("publish.every", publish_every, "1000", LIVE, 0, 1e9, "samples",
             "publish the model after every N samples; 0 is never"),
     NUMBER("publish.seconds", publish_seconds, "1", LIVE, 0, FOREVER, "seconds",

@@ -20,7 +20,7 @@
 
 #define SVI_TEXT_MAX      1024                        /* bytes of a text setting with its NUL */
 #define SVI_FEATURES_MAX  (16 * SVI_TEXT_MAX)         /* bytes of the longest one, `features` */
-#define SVI_SETTING_MAX   96                          /* rows of the table at most */
+#define SVI_SETTING_MAX   128                         /* rows of the table at most */
 #define SVI_SETTINGS_LINE (2 * SVI_FEATURES_MAX + 64) /* bytes of a line of YAML with its NUL */
 
 enum svi_in_mode { SVI_IN_PULL, SVI_IN_ROUTER, SVI_IN_SUB };
@@ -95,6 +95,12 @@ struct svi_settings {
     int novelty_learn; /* enum svi_novelty_learn */
     int64_t novelty_persist, novelty_calibration, novelty_confirm, novelty_warmup;
     double alert_p, alert_clear, alert_cooldown, alert_fdr;
+    char alert_budget[SVI_TEXT_MAX]; /* none, or N/hour, N/day, N/week */
+    double alert_group;              /* seconds */
+    char alert_rules[SVI_TEXT_MAX];  /* none, or names separated by commas */
+    char alert_absent[SVI_TEXT_MAX]; /* none, auto or seconds */
+    char limits[SVI_FEATURES_MAX];   /* COLUMN:LOW..HIGH, separated by commas */
+    char context[SVI_FEATURES_MAX];  /* columns */
     int64_t publish_every;
     double publish_seconds;
     int score_members; /* bool */

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "novelty/alert_text.h"
+#include "alerts/alert_text.h"
 
 #define ERROR_MAX  1e140 /* squares are summed */
 #define NEAR       0.25  /* of the way from before to the worst */

@@ -281,7 +281,7 @@ static void engine_tell(struct svi_engine *e, const struct svi_message *m, const
     const enum svi_alert_change change = svi_novelty_stage_judge(&e->novelty, m, e->time);
     if (scored)
         svi_publish_score(e, &score, e->novelty.judged, e->novelty.judgement.novelty, e->novelty.judgement.p);
-    if (svi_novelty_stage_report(&e->novelty, m, &e->schema, e->s.stream, e->event_ts, change, &report))
+    if (svi_novelty_report(&e->novelty, m, &e->schema, e->s.stream, e->event_ts, change, &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_learn(&e->novelty, m);
 }
@@ -676,7 +676,7 @@ void svi_engine_reset(svi_engine *e) {
         svi_publish_alert(e, &report, e->event_ts);
     svi_quality_stage_reset(&e->quality_stage);
     svi_refit_policy_reset(&e->refit);
-    if (svi_novelty_stage_end(&e->novelty, e->s.stream, "the stream was reset", &report))
+    if (svi_novelty_report_end(&e->novelty, e->s.stream, "the stream was reset", &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_reset(&e->novelty);
 }

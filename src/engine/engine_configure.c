@@ -131,7 +131,7 @@ static void configure_novelty(struct svi_engine *e, struct svi_engine_change *c)
         svi_novelty_stage_configure(&e->novelty, c->to, &c->room);
         return;
     }
-    if (svi_novelty_stage_end(&e->novelty, e->s.stream, "the settings of novelty have changed", &report))
+    if (svi_novelty_report_end(&e->novelty, e->s.stream, "the settings of novelty have changed", &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_replace(&e->novelty, c->to);
 }

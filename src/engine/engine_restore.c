@@ -78,7 +78,7 @@ static void end_alerts(struct svi_engine *e, struct svi_engine *then) {
     struct svi_alert_report report;
     struct svi_alert *alert = &then->novelty.alert;
     struct svi_drift_stage *drift = &then->quality_stage.drift;
-    if (svi_novelty_stage_end(&e->novelty, e->s.stream, why, &report))
+    if (svi_novelty_report_end(&e->novelty, e->s.stream, why, &report))
         svi_publish_alert(e, &report, e->event_ts);
     if (svi_drift_stage_end(&e->quality_stage.drift, e->s.stream, why, &report))
         svi_publish_alert(e, &report, e->event_ts);

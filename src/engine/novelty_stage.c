@@ -5,8 +5,8 @@
  * allocation refuses the sample and leaves everything as it was; where columns may still come there is room
  * for some more. A stream of too many columns goes on without novelty, and the stats say why.
  *
- * The stage returns what it did to the alert and fills a report of it; the engine publishes. Read in order:
- * set-up, one sample, what an alert says, archive. */
+ * The stage returns what it did to the alert; novelty_report.c says it, and the engine publishes. Read in
+ * order: set-up, one sample, archive. */
 #include "engine/novelty_stage.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "novelty/alert_text.h"
+#include "alerts/alert_text.h"
 
 svs_code svi_novelty_stage_options(const struct svi_settings *s, int d, struct svi_detector_options *o,
                                    svs_error *err) {
@@ -203,6 +203,9 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     svi_detector_judge(s->detector, r->row, &s->judgement);
     if (j->unknown) /* an alert goes on as it is */
         return SVI_ALERT_NONE;
+    for (int i = 0; i < SVI_JUDGES; i++)
+        s->findings[i] = (struct svi_finding){.feature = -1, .over = 1, .with = -1};
+    s->findings[SVI_JUDGE_ROW].surprise = -log10(j->tail);
     s->grade = j->p > s->alert.o.clear ? 0 : svi_alert_grade(j->novelty, svi_detector_level(s->detector));
     if (s->grade == 0 && j->p <= s->alert.o.clear) /* not so novel, but nothing was ever there */
         s->grade = 1 - 1 / (1 + j->excess);
@@ -212,147 +215,6 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
 void svi_novelty_stage_learn(struct svi_novelty_stage *s, const struct svi_message *m) {
     if (s->judged)
         s->refused += svi_detector_learn(s->detector, m->y.kind != SVS_NONE) == SVI_LEARN_RESULT_REFUSED;
-}
-
-/* ---- what an alert says */
-
-/* Of each feature what all its lags add together, in `sums`; returns the sum of their sizes. */
-static double add_lags(struct svi_novelty_stage *s, int d, double *sums) {
-    const double *adds = s->rows.adds;
-    double sum = 0;
-    svi_detector_explain(s->detector, s->rows.adds);
-    for (int j = 0; j < d; j++) {
-        sums[j] = 0;
-        for (int l = 0; l < s->lags; l++)
-            sums[j] += adds[(size_t)l * (size_t)s->rows.d + (size_t)j];
-        sum += fabs(sums[j]);
-    }
-    return sum;
-}
-
-/* Where the largest size is among n values `apart` places apart. */
-static int novelty_stage_largest(const double *v, int n, int apart) {
-    int at = 0;
-    for (int j = 1; j < n; j++)
-        at = fabs(v[j * apart]) > fabs(v[at * apart]) ? j : at;
-    return at;
-}
-
-static struct svi_contribution contribution_of(struct svi_novelty_stage *s, const struct svi_schema *schema,
-                                               int column, double adds) {
-    struct svi_contribution c = {.feature = svi_schema_name(schema, column % s->rows.d),
-                                 .column = column % s->rows.d,
-                                 .value = s->rows.row[column],
-                                 .adds = adds};
-    svi_detector_usual(s->detector, column, &c.low, &c.high);
-    return c;
-}
-
-/* The features that add most, at most SVI_ALERT_TOP_MAX; the one that lies beyond its range before them.
- * Returns how many. */
-static int find_top(struct svi_novelty_stage *s, const struct svi_message *m, const struct svi_schema *schema,
-                    struct svi_contribution *top) {
-    double *sums = s->rows.x; /* the sample stands in its row by now */
-    const double sum = add_lags(s, m->d, sums);
-    int count = 0;
-    if (s->judgement.excess > 0) {
-        double *adds = &sums[s->judgement.feature % s->rows.d];
-        top[count++] = contribution_of(s, schema, s->judgement.feature, sum > 0 ? *adds / sum : 0);
-        *adds = 0;
-    }
-    for (; count < SVI_ALERT_TOP_MAX && count < m->d && sum > 0; count++) {
-        const int most = novelty_stage_largest(sums, m->d, 1);
-        const int lag = novelty_stage_largest(s->rows.adds + most, s->lags, s->rows.d);
-        if (sums[most] == 0)
-            break;
-        top[count] = contribution_of(s, schema, lag * s->rows.d + most, sums[most] / sum);
-        sums[most] = 0;
-    }
-    return count;
-}
-
-/* How far a value lies beyond what is usual, in widths of that; 0 within. */
-static double novelty_stage_excess(const struct svi_contribution *c) {
-    const double width = c->high - c->low, beyond = fmax(c->value - c->high, c->low - c->value);
-    return beyond > 0 ? beyond / fmax(width, 1e-9 * fabs(c->value)) : 0;
-}
-
-/* For people: what lies beyond all that was comes first, then what is plainly out of its usual range, then
- * what adds most. */
-static void write_line(const struct svi_novelty_stage *s, const char *stream, double ts,
-                       enum svi_alert_change change, struct svi_alert_report *out) {
-    struct svi_alert_feature features[SVI_ALERT_TOP];
-    struct svi_contribution c[SVI_ALERT_TOP_MAX];
-    const int count = out->event.count, shown = count < SVI_ALERT_TOP ? count : SVI_ALERT_TOP;
-    const int first = count > 0 && s->judgement.excess > 0; /* stays there */
-    memcpy(c, out->top, (size_t)count * sizeof *c);
-    for (int i = 1; i < count; i++)
-        for (int k = i; k > first && novelty_stage_excess(&c[k]) > novelty_stage_excess(&c[k - 1]); k--) {
-            const struct svi_contribution t = c[k];
-            c[k] = c[k - 1];
-            c[k - 1] = t;
-        }
-    for (int i = 0; i < shown; i++)
-        features[i] = (struct svi_alert_feature){.name = c[i].feature,
-                                                 .column = c[i].column,
-                                                 .value = c[i].value,
-                                                 .low = c[i].low,
-                                                 .high = c[i].high};
-    if (first)
-        features[0].beyond = svi_detector_range(s->detector, s->judgement.feature, &features[0].earlier_low,
-                                                &features[0].earlier_high);
-    const struct svi_alert_line line = {.state = change,
-                                        .stream = stream,
-                                        .top = features,
-                                        .count = shown,
-                                        .novelty = out->event.novelty,
-                                        .p = out->event.p,
-                                        .grade = s->alert.worst,
-                                        .since = s->alert.since,
-                                        .time = ts};
-    svi_alert_text(out->text, &line);
-}
-
-bool svi_novelty_stage_report(struct svi_novelty_stage *s, const struct svi_message *m,
-                              const struct svi_schema *schema, const char *stream, double ts,
-                              enum svi_alert_change change, struct svi_alert_report *out) {
-    static const char *const states[] = {
-        [SVI_ALERT_OPEN] = "open", [SVI_ALERT_UPDATE] = "update", [SVI_ALERT_CLOSE] = "close"};
-    if (!s->on)
-        return svi_novelty_stage_end(s, stream, s->reason, out);
-    if (change == SVI_ALERT_NONE)
-        return false;
-    const bool closes = change == SVI_ALERT_CLOSE; /* what is usual again has no reason */
-    out->event = (struct svi_alert_event){.state = states[change],
-                                          .id = m->id,
-                                          .novelty = s->judgement.novelty,
-                                          .membership = s->judgement.membership,
-                                          .p = s->judgement.p,
-                                          .grade = closes ? s->alert.worst : s->grade,
-                                          .since = s->alert.since,
-                                          .top = out->top,
-                                          .count = closes ? 0 : find_top(s, m, schema, out->top),
-                                          .text = out->text};
-    write_line(s, stream, ts, change, out);
-    return true;
-}
-
-bool svi_novelty_stage_end(struct svi_novelty_stage *s, const char *stream, const char *why,
-                           struct svi_alert_report *out) {
-    if (!s->alert.open)
-        return false;
-    s->alert.open = false;
-    out->event = (struct svi_alert_event){.state = "close",
-                                          .id = svs_none(),
-                                          .novelty = NAN,
-                                          .membership = NAN,
-                                          .p = NAN,
-                                          .grade = s->alert.worst,
-                                          .since = s->alert.since,
-                                          .top = out->top,
-                                          .text = out->text};
-    snprintf(out->text, sizeof out->text, "%s alert ended: %s", stream, why);
-    return true;
 }
 
 /* ---- archive */

@@ -7,8 +7,9 @@
 #include "data/message.h"
 #include "features/schema.h"
 #include "config/settings.h"
-#include "novelty/alert.h"
-#include "novelty/alert_text.h"
+#include "alerts/alert.h"
+#include "alerts/finding.h"
+#include "alerts/alert_text.h"
 #include "novelty/detector.h"
 #include "novelty/lags.h"
 #include "wire/event.h"
@@ -32,20 +33,12 @@ struct svi_novelty_stage {
     svi_detector *detector; /* NULL before the first sample */
     struct svi_novelty_stage_rows rows;
     struct svi_alert alert;
-    bool judged;                    /* the last sample was */
-    struct svi_judgement judgement; /* of it */
+    bool judged;                             /* the last sample was */
+    struct svi_judgement judgement;          /* of it */
+    struct svi_finding findings[SVI_JUDGES]; /* of it, by judge */
     double grade;
     int64_t refused;
     char reason[SVS_ERROR_TEXT]; /* why it went off; "" = it did not */
-};
-
-#define SVI_ALERT_TOP_MAX 5 /* features named in an alert event */
-
-/* An alert event with what it points to. */
-struct svi_alert_report {
-    struct svi_alert_event event;
-    struct svi_contribution top[SVI_ALERT_TOP_MAX];
-    char text[SVI_ALERT_TEXT];
 };
 
 /* What the settings say about the detector; d: columns, lags included. SVS_SETTING. */
@@ -102,16 +95,6 @@ void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature);
 /* Judges an accepted sample for which there is room. Returns what it did to the alert. */
 enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const struct svi_message *m,
                                               double time);
-
-/* Fills the report of that change; ts: of the sample. Where novelty has gone off, an open alert ends. False:
- * there is nothing to report. */
-bool svi_novelty_stage_report(struct svi_novelty_stage *s, const struct svi_message *m,
-                              const struct svi_schema *schema, const char *stream, double ts,
-                              enum svi_alert_change change, struct svi_alert_report *out);
-
-/* An alert that is open ends without a sample: reset, or no novelty any more. False: none was open. */
-bool svi_novelty_stage_end(struct svi_novelty_stage *s, const char *stream, const char *why,
-                           struct svi_alert_report *out);
 
 /* Lets the sample be learned, after it was judged and reported. */
 void svi_novelty_stage_learn(struct svi_novelty_stage *s, const struct svi_message *m);

@@ -24,7 +24,6 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/statistics.h"
-#include "novelty/alert_text.h"
 #include "novelty/lags.h"
 #include "novelty/novelty_model.h"
 

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "novelty/alert_text.h"
+#include "base/statistics.h"
 #include "novelty/lags.h"
 
 #define MOST (INT64_MAX / 8) /* of what is counted */

@@ -5,7 +5,7 @@
 #include "bench/novelty_sets.h"
 
 #include "engine/novelty_stage.h"
-#include "novelty/alert.h"
+#include "alerts/alert.h"
 #include "novelty/detector.h"
 
 /* The detector and its alerts, put together as the stream processor does. */

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "novelty/alert.h"
+#include "alerts/alert.h"
 #include "novelty/calibration.h"
 
 static bool quick(void) {

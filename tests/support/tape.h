@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "engine/engine.h"
-#include "novelty/alert_text.h"
+#include "alerts/alert_text.h"
 #include "wire/pack.h"
 #include "support/apply.h"
 

@@ -13,8 +13,9 @@
 
 #include "base/random.h"
 #include "base/text.h"
-#include "novelty/alert.h"
-#include "novelty/alert_text.h"
+#include "alerts/alert.h"
+#include "alerts/alert_text.h"
+#include "base/statistics.h"
 
 static double uniform(struct svi_random *r) {
     return ((double)(svi_random_next(r) >> 11) + 0.5) / 9007199254740992.0;

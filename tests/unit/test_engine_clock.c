@@ -3,7 +3,7 @@
 #include "support/engine.h"
 
 #include "base/arrival_clock.h"
-#include "novelty/alert.h"
+#include "alerts/alert.h"
 #include "state/record.h"
 #include "store/checkpoint_file.h"
 

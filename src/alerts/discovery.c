@@ -1,4 +1,4 @@
-#include "novelty/discovery.h"
+#include "alerts/discovery.h"
 
 #define SHORTEST 64
 #define MOST     (INT64_MAX / 4) /* of what is counted: sums of two stay in range */

@@ -1,4 +1,4 @@
-#include "novelty/alert.h"
+#include "alerts/alert.h"
 
 #include <float.h>
 #include <math.h>

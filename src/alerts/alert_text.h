@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-#include "novelty/alert.h"
+#include "alerts/alert.h"
 
 #define SVI_ALERT_TEXT 400 /* bytes, the NUL included */
 #define SVI_ALERT_TOP  3   /* features named in a line */
@@ -69,9 +69,5 @@ struct svi_quality_line {
 };
 
 size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *line);
-
-/* The 5 % and the 95 % quantile (nearest rank) of n values, none NaN, which change places. With n < 1 both
- * are NaN. About 10 n steps. */
-void svi_usual_range(double *values, int n, double *low, double *high);
 
 #endif

@@ -4,7 +4,7 @@
  * Then times, the parts of a line, and the lines. A line always fits: its end is kept free for, and features
  * that find no more room are left out whole.
  */
-#include "novelty/alert_text.h"
+#include "alerts/alert_text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -223,11 +223,4 @@ size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line 
         at = alert_text_append(out, at, part, 0);
     }
     return at;
-}
-
-/* ---- what is usual */
-
-void svi_usual_range(double *values, int n, double *low, double *high) {
-    *low = n < 1 ? NAN : svi_quantile(values, n, 0.05);
-    *high = n < 1 ? NAN : svi_quantile(values, n, 0.95);
 }

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/archive.h"
-#include "novelty/discovery.h"
+#include "alerts/discovery.h"
 
 enum svi_alert_change { SVI_ALERT_NONE = 0, SVI_ALERT_OPEN, SVI_ALERT_UPDATE, SVI_ALERT_CLOSE };
 

@@ -1,0 +1,32 @@
+/* finding.h: what the judges of a stream say of one sample, as the desk that opens alerts takes it.
+ *
+ * A judge looks at each sample in its own way and tells how surprising it is, by a p-value: the probability
+ * that a sample which goes on as the stream did surprises as much. Judges differ in what they compare with
+ * (all that was, the time of day, the sample before, the other sensors) and over how many samples, so that
+ * one that lasts or one that stays within its range is found as well as one that stands out. */
+#ifndef SVI_FINDING_H
+#define SVI_FINDING_H
+
+enum svi_judge {
+    SVI_JUDGE_ROW,    /* all features together: the p of novelty */
+    SVI_JUDGE_VALUE,  /* one feature against all its earlier values, high or low */
+    SVI_JUDGE_LEVEL,  /* the mean of one feature's last samples against its forecast from time and context */
+    SVI_JUDGE_STEP,   /* the same with the sample before: what time, context and the last value do not tell */
+    SVI_JUDGE_OTHERS, /* one feature against its forecast from the other features, time and context */
+    SVI_JUDGE_LASTING, /* small p of the row that do not end: evidence that adds up */
+    SVI_JUDGES
+};
+
+/* One judge's, of one sample: of the feature that surprises most. */
+struct svi_finding {
+    double surprise;  /* -log10 of p, for the judge as a whole (its features are paid for); 0: nothing, or not
+                         known yet */
+    int feature;      /* column of the message; -1: the row */
+    int over;         /* samples that were judged together, the last ones; >= 1 */
+    double value;     /* of the sample, or the mean of these */
+    double expected;  /* in its context; NAN: there is no forecast */
+    double low, high; /* usual in its context (5 % and 95 %), NAN: not known */
+    int with;         /* the feature that its forecast owes most to; -1: none */
+};
+
+#endif
