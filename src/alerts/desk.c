@@ -22,6 +22,18 @@ void svi_desk_configure(struct svi_desk *d, const struct svi_desk_options *o) {
     svi_budget_set(&d->budget, o->a_day, o->interval);
 }
 
+const char *svi_judge_name(enum svi_judge judge) {
+    static const char *const names[SVI_JUDGES] = {
+        [SVI_JUDGE_ROW] = "row",   [SVI_JUDGE_VALUE] = "value",   [SVI_JUDGE_LEVEL] = "level",
+        [SVI_JUDGE_STEP] = "step", [SVI_JUDGE_OTHERS] = "others", [SVI_JUDGE_LASTING] = "lasting"};
+    return names[judge];
+}
+
+const char *svi_severity_name(enum svi_severity severity) {
+    static const char *const names[] = {"notice", "warning", "serious"};
+    return names[severity];
+}
+
 enum svi_severity svi_desk_severity(double worst, double seconds) {
     if (worst >= 3 || (worst >= 1.5 && seconds >= LASTS_LONG))
         return SVI_SEVERITY_SERIOUS;
@@ -81,6 +93,12 @@ static bool desk_join(struct svi_desk *d, const struct svi_finding *f, const str
     return news;
 }
 
+/* Whose the report is. */
+static void desk_lead(struct svi_desk *d, const struct svi_finding *f) {
+    d->judge = d->lead;
+    d->surprise = fmax(d->surprise, fmin(f[d->lead].surprise, GREATEST));
+}
+
 static double desk_grade(double ratio) {
     return ratio > 1 ? 1 - 1 / ratio : 0;
 }
@@ -97,7 +115,9 @@ static enum svi_alert_change desk_open(struct svi_desk *d, struct svi_alert *a, 
     d->began = d->busy = d->budget.days;
     d->calm = d->feature_count = 0;
     d->severity = svi_desk_severity(d->worst, 0);
+    d->surprise = 0;
     (void)desk_join(d, f, r);
+    desk_lead(d, f);
     return SVI_ALERT_OPEN;
 }
 
@@ -126,7 +146,9 @@ static enum svi_alert_change desk_go_on(struct svi_desk *d, struct svi_alert *a,
     const bool joined = desk_join(d, f, r), worse = r->ratio >= SVI_DESK_WORSE * d->reported;
     if (!joined && !worse && severity <= d->severity)
         return SVI_ALERT_NONE;
+    d->news = joined ? SVI_DESK_JOINED : worse ? SVI_DESK_WORSENED : SVI_DESK_LASTS;
     d->severity = severity > d->severity ? severity : d->severity;
+    desk_lead(d, f);
     d->reported = fmax(d->reported, r->ratio);
     a->grade = fmax(a->grade, desk_grade(r->ratio));
     return SVI_ALERT_UPDATE;
@@ -153,7 +175,7 @@ enum svi_alert_change svi_desk_step(struct svi_desk *d, struct svi_alert *a,
 /* ---- archive */
 
 void svi_desk_archive(struct svi_archive *a, struct svi_desk *d) {
-    int severity = (int)d->severity;
+    int severity = (int)d->severity, judge = (int)d->judge;
     svi_budget_archive(a, &d->budget);
     svi_archive_int64(a, "opened", &d->opened, 0, INT64_MAX / 4);
     svi_archive_finite(a, "reported", &d->reported, 1);
@@ -162,8 +184,11 @@ void svi_desk_archive(struct svi_archive *a, struct svi_desk *d) {
     svi_archive_finite(a, "busy", &d->busy, 1);
     svi_archive_int(a, "calm", &d->calm, 0, INT32_MAX / 2);
     svi_archive_int(a, "severity", &severity, 0, SVI_SEVERITY_SERIOUS);
+    svi_archive_int(a, "judge", &judge, 0, SVI_JUDGES - 1);
+    svi_archive_finite(a, "surprise", &d->surprise, 1);
     svi_archive_int(a, "joined", &d->feature_count, 0, SVI_DESK_FEATURES);
     if (svi_archive_ok(a))
         svi_archive_ints(a, "features", d->features, d->feature_count, -1, INT32_MAX / 2);
     d->severity = (enum svi_severity)severity;
+    d->judge = (enum svi_judge)judge;
 }

@@ -28,6 +28,9 @@
 
 #define SVI_DESK_FEATURES 8 /* of an episode, remembered */
 
+/* Why an open alert is reported again. */
+enum svi_desk_news { SVI_DESK_WORSENED = 0, SVI_DESK_JOINED, SVI_DESK_LASTS };
+
 enum svi_severity { SVI_SEVERITY_NOTICE = 0, SVI_SEVERITY_WARNING, SVI_SEVERITY_SERIOUS };
 
 struct svi_desk_options {
@@ -52,6 +55,9 @@ struct svi_desk {
     double began, busy;     /* day (svi_budget.days) of its first sample and of the last that was not calm */
     int calm;               /* samples since */
     enum svi_severity severity;
+    enum svi_desk_news news;                        /* of the last update */
+    enum svi_judge judge;                           /* that led when it was last reported ... */
+    double surprise;                                /* ... and the largest of all leading ones */
     int features[SVI_DESK_FEATURES], feature_count; /* that have reached a level, -1: the row */
 };
 
@@ -72,6 +78,9 @@ enum svi_alert_change svi_desk_step(struct svi_desk *d, struct svi_alert *a,
 /* Alerts a day so far, and the surprise with which a row opens one: NAN: not known, or no budget. */
 double svi_desk_alerts_a_day(const struct svi_desk *d);
 double svi_desk_level(const struct svi_desk *d);
+
+const char *svi_judge_name(enum svi_judge judge); /* "row", "value" ... */
+const char *svi_severity_name(enum svi_severity severity);
 
 enum svi_severity svi_desk_severity(double worst, double seconds);
 

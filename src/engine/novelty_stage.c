@@ -236,7 +236,8 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     if (j->unknown) /* an alert goes on as it is */
         return SVI_ALERT_NONE;
     for (int i = 0; i < SVI_JUDGES; i++)
-        s->findings[i] = (struct svi_finding){.feature = -1, .over = 1, .with = -1};
+        s->findings[i] = (struct svi_finding){
+            .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
     s->findings[SVI_JUDGE_ROW].surprise = -log10(j->tail);
     return novelty_stage_alarm(s, time, !isnan(m->ts));
 }

@@ -182,9 +182,17 @@ static void put_contribution(struct svi_pack *p, const struct svi_contribution *
     svi_put_real(p, "adds", c->adds);
 }
 
+static void put_judge(struct svi_pack *p, const struct svi_alert_event *a) {
+    svi_put_text(p, "judge", a->judge);
+    svi_put_text(p, "severity", a->severity);
+    svi_put_real(p, "surprise", a->surprise);
+    svi_put_real(p, "expected", a->expected);
+    svi_put_int(p, "over", a->over);
+}
+
 static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
     const struct svi_alert_event *a = &e->as.alert;
-    put_common(p, e, 5 + (a->kind ? 2 : 0) + (a->measure ? 3 : 4));
+    put_common(p, e, 5 + (a->kind ? 2 : 0) + (a->judge ? 5 : 0) + (a->measure ? 3 : 4));
     if (a->kind) {
         svi_put_text(p, "kind", a->kind);
         svi_put_int(p, "alert", a->alert);
@@ -200,6 +208,8 @@ static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
         svi_put_real(p, "membership", a->membership);
         svi_put_real(p, "p", a->p);
         svi_put_real(p, "grade", a->grade);
+        if (a->judge)
+            put_judge(p, a);
     }
     svi_put_real(p, "since", a->since);
     svi_pack_key(p, "top");
