@@ -143,16 +143,45 @@ static double budget_past(const struct svi_budget_judge *j, double m, double pro
     return fmax(order, fmin(budget_extrapolate(j, m), FARTHEST * fmax(most, promise)));
 }
 
-static void budget_levels(struct svi_budget *b) {
-    const double share = b->a_day / SVI_BUDGET_SHARES;
-    const double memory = fmin(SVI_BUDGET_MEMORY, SVI_BUDGET_PEAKS / 2 / share);
-    const double promise = budget_promise(share, svi_budget_rows_a_day(b));
-    const double m = fmax(DBL_MIN, share * fmin(b->days, memory));
-    for (int i = 0; i < SVI_JUDGES; i++) {
-        struct svi_budget_judge *j = &b->judge[i];
-        budget_drop(j, b->days - memory, 0);
-        j->level = fmax(promise, budget_past(j, m, promise));
+/* Peaks at the level that the p-values promise, or above. */
+static int budget_wanted(const struct svi_budget_judge *j, double promise) {
+    int n = 0;
+    while (n < j->count && j->peaks[n].surprise >= promise)
+        n++;
+    return n;
+}
+
+/* How many excursions each judge may have had above its level where all together may have had `total`: what
+ * one does not need is for the others. */
+static double budget_share_out(const struct svi_budget *b, double promise, double total) {
+    bool served[SVI_JUDGES] = {false};
+    double left = total;
+    for (int judges = SVI_JUDGES; judges > 0; judges--) {
+        int least = -1, wanted = 0;
+        for (int i = 0; i < SVI_JUDGES; i++) {
+            const int n = served[i] ? 0 : budget_wanted(&b->judge[i], promise);
+            if (!served[i] && (least < 0 || n < wanted)) {
+                least = i;
+                wanted = n;
+            }
+        }
+        if (wanted > left / judges)
+            return left / judges;
+        served[least] = true;
+        left -= wanted;
     }
+    return total;
+}
+
+static void budget_levels(struct svi_budget *b) {
+    const double memory = fmin(SVI_BUDGET_MEMORY, SVI_BUDGET_PEAKS / 2 / b->a_day);
+    const double promise = budget_promise(b->a_day / SVI_JUDGES, svi_budget_rows_a_day(b));
+    for (int i = 0; i < SVI_JUDGES; i++)
+        budget_drop(&b->judge[i], b->days - memory, 0);
+    const double total = SVI_BUDGET_SPENT * b->a_day * fmin(b->days, memory);
+    const double m = fmax(DBL_MIN, budget_share_out(b, promise, total));
+    for (int i = 0; i < SVI_JUDGES; i++)
+        b->judge[i].level = fmax(promise, budget_past(&b->judge[i], m, promise));
 }
 
 void svi_budget_end(struct svi_budget *b) {

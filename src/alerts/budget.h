@@ -1,18 +1,20 @@
 /* budget.h: how surprising a sample must be for an alert, so that a stream in which nothing is wrong has at
  * most `a_day` alerts a day.
  *
- * Each judge (finding.h) has a level of its own, so that one whose surprises are heavy raises its own alone,
- * and an equal share of the budget. The level is the larger of two:
+ * Each judge (finding.h) has a level of its own, so that one whose surprises are heavy raises its own alone.
+ * The level is the larger of two:
  *
- * PROMISE. With R rows a day, p <= SVI_BUDGET_PROMISE x share / R: were the rows exchangeable and the judge's
- * p-values honest, that tenth to fifth of the budget is all that would be used.
+ * PROMISE. With R rows a day, p <= SVI_BUDGET_PROMISE x a_day / SVI_JUDGES / R: were the rows exchangeable
+ * and the judges' p-values honest, that part of the budget is all that would be used.
  *
  * PAST. Rows hang together, and p-values of forecasts are estimates: so what the judge has said so far
  * counts. Its excursions are listed by their peaks: one begins when the surprise exceeds SVI_BUDGET_BASE and
  * ends when it has stayed below half of the excursion's peak for SVI_BUDGET_APART samples, so that what lasts
- * counts once. In T days of past m = share x T may have exceeded the level: it lies above the peak of rank m,
- * rounded down, and above all while m < 2: a record. While m < SVI_BUDGET_FEW the peaks are extrapolated
- * besides, by an exponential law: with u(h) and u(k) the peaks of rank h = k / 4 and k = min(count, 16),
+ * counts once. In T days of past SVI_BUDGET_SPENT x a_day x T may have exceeded the levels, m of each judge:
+ * what one does not need, because fewer reached the level of the promise, is shared by the others. A level
+ * lies above the peak of rank m, rounded down, and above all while m < 2: a record. While m < SVI_BUDGET_FEW
+ * the peaks are extrapolated besides, by an exponential law: with u(h) and u(k) the peaks of rank h = k / 4
+ * and k = min(count, 16),
  *
  *     u(h) + s ln(h / m),   s = (u(h) - u(k)) / ln(k / h)
  *
@@ -34,7 +36,7 @@
 
 /* What may be tuned. */
 #define SVI_BUDGET_PROMISE 0.2  /* part of the budget that exchangeable rows would use */
-#define SVI_BUDGET_SHARES  6.0  /* the budget is divided by this: SVI_JUDGES, less were judges to agree */
+#define SVI_BUDGET_SPENT   0.75 /* part of the budget that the past may have used */
 #define SVI_BUDGET_BASE    1.0  /* surprise at which an excursion begins */
 #define SVI_BUDGET_APART   50   /* samples: of a record, and of calm that ends an excursion */
 #define SVI_BUDGET_FEW     4.0  /* excursions that may exceed, below which peaks are extrapolated */

@@ -107,6 +107,8 @@ static void write_line(const struct svi_novelty_stage *s, const char *stream, do
 
 /* ---- under a budget: what the judges say */
 
+#define PLAINLY 0.25 /* of how far the feature that lies farthest outside does */
+
 /* The judge's finding as a person reads it. */
 static struct svi_alert_fact fact_of(const struct svi_novelty_stage *s, const struct svi_message *m,
                                      const struct svi_schema *schema, enum svi_judge judge) {
@@ -172,8 +174,11 @@ static int take_features(const struct svi_novelty_stage *s, const struct svi_mes
 static int take_row(const struct svi_alert_report *out, struct svi_alert_fact *facts, int count,
                     bool *combination) {
     const struct svi_contribution *top = out->top;
+    double most = 0;
+    for (int i = 0; i < out->event.count; i++)
+        most = fmax(most, novelty_report_excess(&top[i]));
     for (int i = 0; i < out->event.count && count < SVI_ALERT_TOP; i++)
-        if (novelty_report_excess(&top[i]) > 0 && fact_is_new(facts, count, top[i].column))
+        if (most > 0 && novelty_report_excess(&top[i]) >= PLAINLY * most && fact_is_new(facts, count, top[i].column))
             facts[count++] = fact_of_row(&top[i]);
     *combination = count == 0 && out->event.count >= 2;
     for (int i = 0; i < 2 && *combination; i++)

@@ -81,7 +81,7 @@ static void stays_within_its_budget(void **state) {
             assert_true(sum.late <= 1);
             assert_true(sum.early <= 4); /* six judges, each with records of its own */
             if (law == HONEST)
-                assert_true(sum.late <= 1.5 * SVI_BUDGET_PROMISE * judges / SVI_BUDGET_SHARES);
+                assert_true(sum.late <= 1.5 * SVI_BUDGET_PROMISE * judges / SVI_JUDGES);
         }
 }
 
