@@ -100,6 +100,7 @@ static void drop_rows(struct svi_novelty_stage_rows *r) {
 void svi_novelty_stage_free(struct svi_novelty_stage *s) {
     svi_detector_free(&s->detector);
     drop_rows(&s->rows);
+    svi_verdicts_clear(&s->verdicts);
     s->on = s->judged = false;
 }
 
@@ -109,6 +110,7 @@ void svi_novelty_stage_reset(struct svi_novelty_stage *s) {
     svi_detector_free(&s->detector);
     drop_rows(&s->rows);
     s->judged = false;
+    svi_verdicts_clear(&s->verdicts);
     svi_alert_init(&s->alert, &before.o);
     svi_desk_init(&s->desk, &options);
     s->alert.opened = before.opened;
@@ -122,6 +124,8 @@ void svi_novelty_stage_replace(struct svi_novelty_stage *s, const struct svi_set
         fresh.alert.opened = s->alert.opened;
         fresh.alert.suppressed = s->alert.suppressed;
         fresh.refused = s->refused;
+        fresh.verdicts.said_true = s->verdicts.said_true;
+        fresh.verdicts.said_false = s->verdicts.said_false;
     }
     svi_novelty_stage_free(s);
     *s = fresh;
@@ -133,8 +137,10 @@ svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *
     struct svi_detector_options o = s->options;
     o.d = (int)columns;
     rows.x = svi_alloc_array((size_t)d + 2 * columns, sizeof *rows.x);
-    svs_code code = rows.x ? svi_lags_init(&rows.history, d, s->lags, s->differences, err)
-                           : svi_fail_memory(err, "the novelty of the stream");
+    svs_code code = svi_verdicts_reserve(&s->verdicts, (int)columns, err);
+    if (code == SVS_OK)
+        code = rows.x ? svi_lags_init(&rows.history, d, s->lags, s->differences, err)
+                      : svi_fail_memory(err, "the novelty of the stream");
     if (code == SVS_OK && s->detector)
         code = svi_detector_widen(&s->detector, s->lags, d, err);
     else if (code == SVS_OK && !(s->detector = svi_detector_new(&o, err)))
@@ -199,6 +205,62 @@ void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature) {
         return;
     svi_lags_renew(s->rows.history.ring, s->rows.d, s->lags, feature);
     svi_detector_renew(s->detector, s->lags, feature);
+    for (int i = 0; i < SVI_VERDICT_EPISODES; i++) /* what is kept of it is of another */
+        s->verdicts.of[i].rows = 0;
+}
+
+/* What a verdict will be about. */
+static void novelty_stage_note(struct svi_novelty_stage *s) {
+    const int64_t tag = s->alert.opened;
+    if (!s->alert.open || s->desk.calm > 0)
+        return;
+    svi_verdicts_row(&s->verdicts, tag, s->rows.row);
+    for (int i = 0; i < SVI_JUDGES; i++)
+        if (s->desk.ratio[i] >= 1)
+            svi_verdicts_peak(&s->verdicts, tag, (enum svi_judge)i, s->findings[i].feature,
+                              s->findings[i].surprise);
+}
+
+/* What was false is learned; what was true is taken out of what is usual. */
+static void novelty_stage_follow(struct svi_novelty_stage *s, const struct svi_verdict_episode *e,
+                                 bool is_true) {
+    struct svi_verdicts *v = &s->verdicts;
+    for (int i = 0; i < e->rows && s->detector; i++) {
+        const double *row = svi_verdicts_rows(v, e) + (size_t)i * (size_t)v->columns;
+        if (is_true)
+            svi_detector_withdraw(s->detector, row);
+        else
+            svi_detector_teach(s->detector, row, i % 2 == 0);
+    }
+    for (int i = 0; i < e->count && !is_true; i++)
+        if (e->peaks[i].feature >= 0) /* a row is learned */
+            svi_desk_call_usual(&s->desk, (enum svi_judge)e->peaks[i].judge, e->peaks[i].feature,
+                                e->peaks[i].surprise);
+    if (is_true)
+        svi_budget_leave_out(&s->desk.budget, e->tag);
+}
+
+svs_code svi_novelty_stage_verdict(struct svi_novelty_stage *s, int64_t number, bool is_true,
+                                   svs_error *err) {
+    struct svi_verdicts *v = &s->verdicts;
+    if (!svi_novelty_stage_has_desk(s))
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "alerts are kept for a verdict only under alert.budget, which is none");
+    struct svi_verdict_episode *e = svi_verdicts_find(v, number);
+    if (!e)
+        return svi_fail(
+            err, SVS_UNAVAILABLE,
+            "alert %lld cannot be judged: there is no such alert, or it is none of the last %d of "
+            "kind novelty (those of quality and of rules learn from no verdict)",
+            (long long)number, SVI_VERDICT_EPISODES);
+    if (e->verdict != SVI_VERDICT_NONE)
+        return svi_fail(err, SVS_UNAVAILABLE, "alert %lld was called %s before: a verdict is for good",
+                        (long long)number, e->verdict == SVI_VERDICT_TRUE ? "true" : "false");
+    e->verdict = is_true ? SVI_VERDICT_TRUE : SVI_VERDICT_FALSE;
+    v->said_true += is_true;
+    v->said_false += !is_true;
+    novelty_stage_follow(s, e, is_true);
+    return SVS_OK;
 }
 
 /* What becomes of the alert: by the findings under a budget, else by p. */
@@ -206,6 +268,7 @@ static enum svi_alert_change novelty_stage_alarm(struct svi_novelty_stage *s, do
     const struct svi_judgement *j = &s->judgement;
     if (svi_desk_works(&s->desk)) {
         const enum svi_alert_change change = svi_desk_step(&s->desk, &s->alert, s->findings, time, timed);
+        novelty_stage_note(s);
         s->alarm = s->desk.alarm;
         s->grade = s->alert.grade;
         return change;
@@ -286,6 +349,8 @@ bool svi_novelty_stage_has_desk(const struct svi_novelty_stage *s) {
 void svi_novelty_stage_desk_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
     if (svi_archive_check(a, svi_novelty_stage_has_desk(s), "the setting alert.budget was none"))
         svi_desk_archive(a, &s->desk);
+    if (svi_archive_ok(a))
+        svi_verdicts_archive(a, &s->verdicts);
 }
 
 double svi_novelty_stage_memory(const struct svi_settings *s, int d) {
@@ -294,5 +359,5 @@ double svi_novelty_stage_memory(const struct svi_settings *s, int d) {
     if (s->novelty == SVI_NOVELTY_NONE || columns > SVI_NOVELTY_STAGE_COLUMNS ||
         svi_novelty_stage_options(s, (int)columns, &o, NULL) != SVS_OK)
         return 0;
-    return svi_detector_memory(&o) + sizeof(double) * (3 * columns + d);
+    return svi_detector_memory(&o) + svi_verdicts_memory((int)columns) + sizeof(double) * (3 * columns + d);
 }

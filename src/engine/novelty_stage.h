@@ -11,6 +11,7 @@
 #include "alerts/desk.h"
 #include "alerts/finding.h"
 #include "alerts/alert_text.h"
+#include "alerts/verdict.h"
 #include "novelty/detector.h"
 #include "novelty/lags.h"
 #include "wire/event.h"
@@ -35,6 +36,7 @@ struct svi_novelty_stage {
     struct svi_novelty_stage_rows rows;
     struct svi_alert alert;
     struct svi_desk desk;                    /* with a budget */
+    struct svi_verdicts verdicts;            /* likewise */
     bool judged;                             /* the last sample was */
     struct svi_judgement judgement;          /* of it */
     struct svi_finding findings[SVI_JUDGES]; /* of it, by judge */
@@ -76,6 +78,10 @@ svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *
 
 /* Between two samples; loading goes into one from svi_novelty_stage_new. */
 void svi_novelty_stage_archive(struct svi_archive *a, struct svi_novelty_stage *s);
+
+/* A person says whether the alert of that number was a true one. SVS_UNAVAILABLE: why nothing can be said of
+ * it (any more). */
+svs_code svi_novelty_stage_verdict(struct svi_novelty_stage *s, int64_t number, bool is_true, svs_error *err);
 
 /* What the desk holds: only where there is a budget. */
 bool svi_novelty_stage_has_desk(const struct svi_novelty_stage *s);
