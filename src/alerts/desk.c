@@ -1,3 +1,9 @@
+/* One alert an episode, from the findings of all judges.
+ *
+ * A sample is read first: each judge's surprise over its level, whether that is a record, whether all are
+ * calm (desk_read). What a person called usual is below its level then. From that alone follow the alarm and
+ * what becomes of the alert: desk_open, desk_go_on. The budget hears of all surprises, before, and which
+ * excursions were of an alert, after. Read svi_desk_step first. */
 #include "alerts/desk.h"
 
 #include <math.h>

@@ -1,5 +1,11 @@
 /* What an alert of novelty says: the features that tell most, with what is usual of them, and the line for a
- * person. */
+ * person.
+ *
+ * In the event stand, of all alerts, the features that add most to the surprise of the row (find_top). The
+ * line differs: without a budget it names these, those first that lie beyond all that was or plainly out of
+ * their usual range. Under a budget it says what the judges found, the one that leads first, and of the row
+ * only what lies outside its usual range, or, where nothing does, the two features that are unusual together.
+ */
 #include "engine/novelty_report.h"
 
 #include <math.h>
@@ -148,8 +154,8 @@ static bool fact_is_new(const struct svi_alert_fact *facts, int count, int colum
 
 /* Those of the judges that look at one feature, the one that leads first, then those that have reached their
  * level, by how far above it they are. */
-static int take_features(const struct svi_novelty_stage *s, const struct svi_message *m,
-                         const struct svi_schema *schema, struct svi_alert_fact *facts) {
+static int take_judged(const struct svi_novelty_stage *s, const struct svi_message *m,
+                       const struct svi_schema *schema, struct svi_alert_fact *facts) {
     bool taken[SVI_JUDGES] = {false};
     int count = 0;
     for (int n = 0; n < SVI_JUDGES && count < SVI_ALERT_TOP; n++) {
@@ -178,7 +184,8 @@ static int take_row(const struct svi_alert_report *out, struct svi_alert_fact *f
     for (int i = 0; i < out->event.count; i++)
         most = fmax(most, novelty_report_excess(&top[i]));
     for (int i = 0; i < out->event.count && count < SVI_ALERT_TOP; i++)
-        if (most > 0 && novelty_report_excess(&top[i]) >= PLAINLY * most && fact_is_new(facts, count, top[i].column))
+        if (most > 0 && novelty_report_excess(&top[i]) >= PLAINLY * most &&
+            fact_is_new(facts, count, top[i].column))
             facts[count++] = fact_of_row(&top[i]);
     *combination = count == 0 && out->event.count >= 2;
     for (int i = 0; i < 2 && *combination; i++)
@@ -198,12 +205,13 @@ static void write_episode(const struct svi_novelty_stage *s, const struct svi_me
                                     .facts = facts,
                                     .surprise = out->event.surprise,
                                     .since = s->alert.since,
-                                    .time = ts};
+                                    .time = ts,
+                                    .lasted = 86400 * (d->budget.days - d->began)};
     const bool row = d->lead == SVI_JUDGE_ROW || d->lead == SVI_JUDGE_LASTING;
     svs_error err;
     line.lasting = d->lead == SVI_JUDGE_LASTING;
     if (change != SVI_ALERT_CLOSE) {
-        line.count = take_features(s, m, schema, facts);
+        line.count = take_judged(s, m, schema, facts);
         if (row || d->ratio[SVI_JUDGE_ROW] >= 1)
             line.count = take_row(out, facts, line.count, &line.combination);
     }

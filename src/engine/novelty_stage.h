@@ -11,7 +11,7 @@
 #include "alerts/desk.h"
 #include "alerts/finding.h"
 #include "alerts/alert_text.h"
-#include "alerts/verdict.h"
+#include "alerts/alert_verdict.h"
 #include "novelty/detector.h"
 #include "novelty/lags.h"
 #include "wire/event.h"
