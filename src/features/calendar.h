@@ -23,4 +23,9 @@ double svi_calendar_local(double time);
 int svi_calendar_features(bool day, bool week, double time, const char *names[SVI_CALENDAR_MAX],
                           double values[SVI_CALENDAR_MAX]);
 
+/* A moment in the zone that was taken: "03:12 CET", with the day where it is not that of `now`: "Tue
+ * 2026-11-24 03:12 CET". Both in seconds since 1970, 0 to the year 9999. */
+#define SVI_CALENDAR_MOMENT 48 /* bytes */
+void svi_calendar_moment(char out[SVI_CALENDAR_MOMENT], double time, double now);
+
 #endif
