@@ -4,8 +4,9 @@
  * `sections` is the list. Sections marked `hashed` make the fingerprint of the state: what a journal, applied
  * again, comes to. The section `tallies` holds what differs between two runs over the same input for reasons
  * of time alone, `clock` what publish.seconds brought about, `source times` when each source was heard, and
- * `last model` the event that late subscribers get; none of them is hashed. Nor is `novelty range`, or the
- * fingerprints in older checkpoints would be those of no state: what it does shows in p-values.
+ * `last model` the event that late subscribers get; none of them is hashed. Nor are `novelty range` and
+ * `lasting`, or the fingerprints in older checkpoints would be those of no state: what they do shows in
+ * p-values.
  *
  * The names of sections and fields are in the checkpoints of users: they never change. */
 #include <math.h>
@@ -117,6 +118,14 @@ static void rebuild_range(struct svi_engine *e) {
     svi_novelty_stage_range_rebuild(&e->novelty);
 }
 
+static void archive_lasting(struct svi_archive *a, struct svi_engine *e) {
+    svi_novelty_stage_lasting_archive(a, &e->novelty);
+}
+
+static bool has_novelty(const struct svi_engine *e) {
+    return e->novelty.on;
+}
+
 static void archive_quality(struct svi_archive *a, struct svi_engine *e) {
     svi_quality_stage_archive(a, &e->quality_stage);
 }
@@ -226,6 +235,7 @@ static const struct {
     {"last model", false, archive_last_model, leave_empty, NULL},
     {"clock", false, archive_clock, begin_by_engine_time, NULL},
     {"novelty range", false, archive_range, rebuild_range, NULL},
+    {"lasting", false, archive_lasting, leave_empty, has_novelty},
     {"filled", false, archive_filled, leave_empty, has_filled},
 };
 

@@ -44,6 +44,7 @@ svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_set
     s->lags = (int)settings->novelty_lags;
     s->differences = settings->novelty_differences;
     svi_alert_init(&s->alert, &alert);
+    svi_lasting_init(&s->lasting);
     return svi_novelty_stage_options(settings, 0, &s->options, err);
 }
 
@@ -95,6 +96,7 @@ void svi_novelty_stage_reset(struct svi_novelty_stage *s) {
     drop_rows(&s->rows);
     s->judged = false;
     svi_alert_init(&s->alert, &before.o);
+    svi_lasting_init(&s->lasting);
     s->alert.opened = before.opened;
     s->alert.suppressed = before.suppressed;
 }
@@ -185,6 +187,13 @@ void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature) {
     svi_detector_renew(s->detector, s->lags, feature);
 }
 
+static struct svi_finding judge_lasting(struct svi_lasting *l, const struct svi_judgement *j) {
+    const struct svi_lasting_rank rank = {j->above, j->p, j->scores, j->calibrates, j->disturbed};
+    svi_lasting_add(l, &rank);
+    return (struct svi_finding){
+        .surprise = svi_lasting_surprise(l), .feature = -1, .over = svi_lasting_over(l), .with = -1};
+}
+
 enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const struct svi_message *m,
                                               double time) {
     struct svi_novelty_stage_rows *r = &s->rows;
@@ -206,6 +215,7 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     for (int i = 0; i < SVI_JUDGES; i++)
         s->findings[i] = (struct svi_finding){.feature = -1, .over = 1, .with = -1};
     s->findings[SVI_JUDGE_ROW].surprise = -log10(j->tail);
+    s->findings[SVI_JUDGE_LASTING] = judge_lasting(&s->lasting, j);
     s->grade = j->p > s->alert.o.clear ? 0 : svi_alert_grade(j->novelty, svi_detector_level(s->detector));
     if (s->grade == 0 && j->p <= s->alert.o.clear) /* not so novel, but nothing was ever there */
         s->grade = 1 - 1 / (1 + j->excess);
@@ -248,6 +258,10 @@ void svi_novelty_stage_range_archive(struct svi_archive *a, struct svi_novelty_s
 void svi_novelty_stage_range_rebuild(struct svi_novelty_stage *s) {
     if (s->on && s->detector)
         svi_detector_range_rebuild(s->detector);
+}
+
+void svi_novelty_stage_lasting_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
+    svi_lasting_archive(a, &s->lasting);
 }
 
 double svi_novelty_stage_memory(const struct svi_settings *s, int d) {

@@ -9,6 +9,7 @@
 #include "config/settings.h"
 #include "alerts/alert.h"
 #include "alerts/finding.h"
+#include "alerts/lasting.h"
 #include "alerts/alert_text.h"
 #include "novelty/detector.h"
 #include "novelty/lags.h"
@@ -33,6 +34,7 @@ struct svi_novelty_stage {
     svi_detector *detector; /* NULL before the first sample */
     struct svi_novelty_stage_rows rows;
     struct svi_alert alert;
+    struct svi_lasting lasting;
     bool judged;                             /* the last sample was */
     struct svi_judgement judgement;          /* of it */
     struct svi_finding findings[SVI_JUDGES]; /* of it, by judge */
@@ -78,6 +80,9 @@ void svi_novelty_stage_archive(struct svi_archive *a, struct svi_novelty_stage *
  * thing. */
 void svi_novelty_stage_range_archive(struct svi_archive *a, struct svi_novelty_stage *s);
 void svi_novelty_stage_range_rebuild(struct svi_novelty_stage *s);
+
+/* Evidence that adds up: absent from what was kept before there was such a thing. */
+void svi_novelty_stage_lasting_archive(struct svi_archive *a, struct svi_novelty_stage *s);
 
 /* A sample was left out: what comes next does not follow on what came before. */
 void svi_novelty_stage_gap(struct svi_novelty_stage *s);

@@ -112,6 +112,13 @@ double svi_calibration_p(const struct svi_calibration *c, double score) {
     return (1.0 + (c->count - calibration_below(c, score))) / (1.0 + c->count);
 }
 
+int svi_calibration_above(const struct svi_calibration *c, double score) {
+    const int below = calibration_below(c, score);
+    if (below == c->count || c->sorted[below] > score) /* no ties: nearly always */
+        return c->count - below;
+    return c->count - calibration_below(c, nextafter(score, INFINITY));
+}
+
 double svi_calibration_level(const struct svi_calibration *c, double p) {
     const double may = floor(p * (1.0 + c->count) * (1 + 1e-12)) - 1; /* scores that may be as high */
     if (may < 0)

@@ -72,6 +72,9 @@ void svi_calibration_empty(struct svi_calibration *c); /* forgets the scores, ke
 /* 1 with no scores yet. */
 double svi_calibration_p(const struct svi_calibration *c, double score);
 
+/* How many of the scores are above this one. */
+int svi_calibration_above(const struct svi_calibration *c, double score);
+
 /* The smallest score whose p-value is <= p is just above this one: the level at which an alert opens.
  * INFINITY when no score can have so small a p-value, that is: 1 / (1 + count) > p. */
 double svi_calibration_level(const struct svi_calibration *c, double p);
