@@ -214,7 +214,7 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
         return SVI_ALERT_NONE;
     for (int i = 0; i < SVI_JUDGES; i++)
         s->findings[i] = (struct svi_finding){.feature = -1, .over = 1, .with = -1};
-    s->findings[SVI_JUDGE_ROW].surprise = -log10(j->tail);
+    s->findings[SVI_JUDGE_ROW].surprise = -log10(j->extreme);
     s->findings[SVI_JUDGE_LASTING] = judge_lasting(&s->lasting, j);
     s->grade = j->p > s->alert.o.clear ? 0 : svi_alert_grade(j->novelty, svi_detector_level(s->detector));
     if (s->grade == 0 && j->p <= s->alert.o.clear) /* not so novel, but nothing was ever there */

@@ -140,7 +140,7 @@ void svi_detector_reset(svi_detector *d) {
                                          .next_refresh = FIRST_REFRESH,
                                          .next_check = d->o.calibration,
                                          .random = {d->o.model.seed}};
-    d->judgement = (struct svi_judgement){.membership = 1, .p = 1, .tail = 1};
+    d->judgement = (struct svi_judgement){.membership = 1, .p = 1, .tail = 1, .extreme = 1};
 }
 
 double svi_detector_memory(const struct svi_detector_options *o) {
@@ -210,8 +210,12 @@ void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *
     struct svi_judgement *j = &d->judgement;
     memcpy(d->x, x, (size_t)d->o.d * sizeof *x);
     d->unknown = detector_knows_nothing(d, x);
-    *j = (struct svi_judgement){
-        .membership = 1, .p = 1, .tail = 1, .unknown = d->unknown, .calibrates = d->now.seen % 2 == 1};
+    *j = (struct svi_judgement){.membership = 1,
+                                .p = 1,
+                                .tail = 1,
+                                .extreme = 1,
+                                .unknown = d->unknown,
+                                .calibrates = d->now.seen % 2 == 1};
     if (d->ready && !d->unknown) {
         j->surprise = detector_score(d, d->x, d->member_surprise);
         j->membership = exp(-j->surprise);
@@ -222,6 +226,7 @@ void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *
         j->scores = d->calibration.count;
         j->disturbed = detector_in_disturbance(d);
         j->tail = fmin(j->p, svi_calibration_tail(&d->calibration, j->surprise));
+        j->extreme = fmin(j->p, svi_calibration_tail_early(&d->calibration, j->surprise));
         j->novel = j->p <= d->o.p;
     }
     *out = *j;

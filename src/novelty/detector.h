@@ -69,6 +69,7 @@ struct svi_judgement {
     int scores;      /* of the calibration */
     bool disturbed;  /* the samples before it are a disturbance */
     double tail;     /* p with its tail extrapolated: see svi_calibration_tail */
+    double extreme;  /* the same, from 30 calibration scores on: see svi_calibration_tail_early */
     bool novel;      /* p <= the options' p */
     bool calibrates; /* by its number: it will not be learned */
     bool unknown;    /* all its values are missing */
