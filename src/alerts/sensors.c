@@ -143,12 +143,11 @@ double svi_sensors_memory(int d, bool context) {
 
 /* ---- columns */
 
-svs_code svi_sensors_widen(svi_sensors **sensors, int d, svs_error *err) {
-    const struct svi_sensors *s = *sensors;
+svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err) {
     const size_t narrow = (size_t)s->d, wide = (size_t)d;
     struct svi_sensors *w = svi_sensors_new(d, s->with_context, err);
     if (!w)
-        return SVS_NO_MEMORY;
+        return NULL;
     memcpy(w->context, s->context, sizeof w->context);
     w->contexts = s->contexts;
     w->rows = s->rows;
@@ -162,9 +161,7 @@ svs_code svi_sensors_widen(svi_sensors **sensors, int d, svs_error *err) {
         memcpy(w->residual + i * wide, s->residual + i * narrow, narrow * sizeof *w->residual);
     memcpy(w->category, s->category, narrow);
     memcpy(w->unlearned, s->unlearned, narrow);
-    svi_sensors_free(sensors);
-    *sensors = w;
-    return SVS_OK;
+    return w;
 }
 
 bool svi_sensors_is_context(const svi_sensors *s, int column) {

@@ -33,8 +33,8 @@ typedef struct svi_sensors svi_sensors;
 svi_sensors *svi_sensors_new(int d, bool context, svs_error *err);
 void svi_sensors_free(svi_sensors **s);
 
-/* More columns. SVS_NO_MEMORY: *s is unchanged. */
-svs_code svi_sensors_widen(svi_sensors **s, int d, svs_error *err);
+/* A copy with more columns. SVS_NO_MEMORY: NULL. */
+svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err);
 
 /* A column is context: it is not judged, and forecasts go by it. False: it is already, there is no room for
  * it (SVI_CONTEXT_COLUMNS), or none was to be. */

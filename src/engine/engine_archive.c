@@ -4,8 +4,9 @@
  * `sections` is the list. Sections marked `hashed` make the fingerprint of the state: what a journal, applied
  * again, comes to. The section `tallies` holds what differs between two runs over the same input for reasons
  * of time alone, `clock` what publish.seconds brought about, `source times` when each source was heard, and
- * `last model` the event that late subscribers get; none of them is hashed. Nor is `novelty range`, or the
- * fingerprints in older checkpoints would be those of no state: what it does shows in p-values.
+ * `last model` the event that late subscribers get; none of them is hashed. Nor are `novelty range` and
+ * `lasting`, or the fingerprints in older checkpoints would be those of no state: what they do shows in
+ * p-values.
  *
  * The names of sections and fields are in the checkpoints of users: they never change. */
 #include <math.h>
@@ -125,6 +126,10 @@ static bool has_desk(const struct svi_engine *e) {
     return svi_novelty_stage_has_desk(&e->novelty);
 }
 
+static void archive_judges(struct svi_archive *a, struct svi_engine *e) {
+    svi_novelty_stage_judges_archive(a, &e->novelty);
+}
+
 static void archive_quality(struct svi_archive *a, struct svi_engine *e) {
     svi_quality_stage_archive(a, &e->quality_stage);
 }
@@ -227,6 +232,7 @@ static const struct {
     {"refit", true, archive_refit, NULL, NULL},
     {"novelty", true, archive_novelty, NULL, NULL},
     {"desk", true, archive_desk, leave_empty, has_desk},
+    {"judges", true, archive_judges, leave_empty, has_desk},
     {"quality", true, archive_quality, begin_episodes, has_quality},
     {"sources", true, archive_sources, NULL, NULL},
     {"source times", false, archive_source_times, leave_empty, NULL},

@@ -178,7 +178,8 @@ static int take_row(const struct svi_alert_report *out, struct svi_alert_fact *f
     for (int i = 0; i < out->event.count; i++)
         most = fmax(most, novelty_report_excess(&top[i]));
     for (int i = 0; i < out->event.count && count < SVI_ALERT_TOP; i++)
-        if (most > 0 && novelty_report_excess(&top[i]) >= PLAINLY * most && fact_is_new(facts, count, top[i].column))
+        if (most > 0 && novelty_report_excess(&top[i]) >= PLAINLY * most &&
+            fact_is_new(facts, count, top[i].column))
             facts[count++] = fact_of_row(&top[i]);
     *combination = count == 0 && out->event.count >= 2;
     for (int i = 0; i < 2 && *combination; i++)

@@ -112,7 +112,7 @@ int svi_calendar_features(bool day, bool week, double time, const char *names[SV
 
 void svi_calendar_moment(char out[SVI_CALENDAR_MOMENT], double time, double now) {
     const time_t t = (time_t)floor(time);
-    const bool today = floor(calendar_local(time) / DAY) == floor(calendar_local(now) / DAY);
+    const bool today = floor(svi_calendar_local(time) / DAY) == floor(svi_calendar_local(now) / DAY);
     struct tm at;
     if (!localtime_r(&t, &at) ||
         strftime(out, SVI_CALENDAR_MOMENT, today ? "%H:%M %Z" : "%a %Y-%m-%d %H:%M %Z", &at) == 0)
