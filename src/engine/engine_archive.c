@@ -138,6 +138,19 @@ static bool has_quality(const struct svi_engine *e) {
     return e->quality_stage.on;
 }
 
+static void archive_rules(struct svi_archive *a, struct svi_engine *e) {
+    svi_rules_archive(a, &e->rules);
+}
+
+/* Not hashed: two runs over the same samples differ in when they came. */
+static void archive_silence(struct svi_archive *a, struct svi_engine *e) {
+    svi_rules_silence_archive(a, &e->rules);
+}
+
+static bool has_rules(const struct svi_engine *e) {
+    return e->rules.any;
+}
+
 static void archive_sources(struct svi_archive *a, struct svi_engine *e) {
     svi_sources_archive(a, e->sources);
 }
@@ -234,6 +247,7 @@ static const struct {
     {"desk", true, archive_desk, leave_empty, has_desk},
     {"judges", true, archive_judges, leave_empty, has_desk},
     {"quality", true, archive_quality, begin_episodes, has_quality},
+    {"rules", true, archive_rules, leave_empty, has_rules},
     {"sources", true, archive_sources, NULL, NULL},
     {"source times", false, archive_source_times, leave_empty, NULL},
     {"tallies", false, archive_tallies, NULL, NULL},
@@ -241,6 +255,7 @@ static const struct {
     {"last model", false, archive_last_model, leave_empty, NULL},
     {"clock", false, archive_clock, begin_by_engine_time, NULL},
     {"novelty range", false, archive_range, rebuild_range, NULL},
+    {"silence", false, archive_silence, leave_empty, has_rules},
     {"filled", false, archive_filled, leave_empty, has_filled},
 };
 

@@ -314,6 +314,8 @@ static void take_novelty(struct svi_engine *e) {
     of[SVI_COUNTER_ALERT_LEVEL].number = svi_desk_level(&s->desk);
     of[SVI_COUNTER_QUALITY_ALERTS].count = e->quality_stage.drift.opened;
     of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.drift.open;
+    of[SVI_COUNTER_RULE_ALERTS].count = e->rules.opened;
+    of[SVI_COUNTER_RULE_ALERTS_OPEN].count = svi_rules_open(&e->rules);
     of[SVI_COUNTER_NOVELTY_POINTS].count = h.points;
     of[SVI_COUNTER_NOVELTY_JOINED].count = h.joined;
     of[SVI_COUNTER_NOVELTY_REFUSED].count = s->refused;

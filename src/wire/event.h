@@ -58,7 +58,7 @@ struct svi_contribution {
 };
 
 struct svi_alert_event {
-    const char *kind; /* novelty, quality (rule is to come); NULL: without kind and number, a novelty's */
+    const char *kind; /* novelty, quality, rule; NULL: without kind and number, a novelty's */
     int64_t alert; /* number of the episode, from 1 in an epoch: its open, updates and close have the same */
     const char *state;                    /* open, update, close */
     svs_value id;                         /* of the sample that changed it; SVS_NONE: none did, sent as nil */
@@ -72,6 +72,8 @@ struct svi_alert_event {
     double since;
     const char *measure;  /* of quality: error (share of wrong ones) or rmse; NULL: the alert is of novelty */
     double before, after; /* that, before the change and since */
+    const char *rule;     /* of a rule, its name; else NULL */
+    int sensors;          /* told of, or of a close: that were */
     const struct svi_contribution *top; /* most telling first */
     int count;
     const char *text;
