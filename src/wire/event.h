@@ -100,7 +100,9 @@ struct svi_event {
             const struct svi_members_said *members; /* NULL: key absent */
             bool judged;                            /* novelty and p are known */
             double novelty, p;
-            int64_t mark; /* svi_engine_mark; not sent */
+            int64_t mark;    /* svi_engine_mark; not sent */
+            const double *x; /* the row as it was judged, d columns; not sent */
+            int d;
         } score;
         struct svi_alert_event alert;
         struct {
