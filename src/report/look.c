@@ -152,6 +152,26 @@ static svs_code look_settle(struct svi_look *l, const char *budget, struct svi_l
 
 /* ---- for people */
 
+/* "0.071", "13.2", "140": three digits at most, two below 1. */
+static const char *look_number(char out[SVI_MOMENT], double v) {
+    if (isnan(v))
+        snprintf(out, SVI_MOMENT, "-");
+    else
+        snprintf(out, SVI_MOMENT, v >= 100 || v == 0 ? "%.0f" : v >= 1 ? "%.3g" : "%.2g", v);
+    return out;
+}
+
+/* "0.36 a day"; of less than a day "in 21 min". */
+static const char *look_rate_text(const struct svi_look *l, char out[2 * SVI_MOMENT], double rate) {
+    char a[SVI_MOMENT];
+    const double days = look_days(l);
+    if (days < 1)
+        snprintf(out, 2 * SVI_MOMENT, "in %s", svi_duration_text(a, days * DAY));
+    else
+        snprintf(out, 2 * SVI_MOMENT, "%s %s", look_number(a, rate), look_rate_unit(l));
+    return out;
+}
+
 /* A delay or a duration: seconds, or rows. */
 static const char *look_span(const struct svi_look *l, char out[SVI_MOMENT], double span) {
     if (!l->log.by_rows || isnan(span))
@@ -168,18 +188,9 @@ static const char *look_moment(const struct svi_look *l, char out[SVI_MOMENT], d
     return out;
 }
 
-/* "0.071", "13.2", "140": three digits at most, two below 1. */
-static const char *look_number(char out[SVI_MOMENT], double v) {
-    if (isnan(v))
-        snprintf(out, SVI_MOMENT, "-");
-    else
-        snprintf(out, SVI_MOMENT, v >= 100 || v == 0 ? "%.0f" : v >= 1 ? "%.3g" : "%.2g", v);
-    return out;
-}
-
 static void look_print_alerts(const struct svi_look *l) {
     const struct svi_alert_log *log = &l->log;
-    char a[SVI_MOMENT], b[SVI_MOMENT];
+    char a[SVI_MOMENT], b[SVI_MOMENT], rate[2 * SVI_MOMENT];
     const double days = look_days(l);
     printf("%-18s %" PRId64 "\n", "rows", log->rows);
     if (log->rows > 0 && !log->by_rows)
@@ -188,8 +199,7 @@ static void look_print_alerts(const struct svi_look *l) {
                svi_duration_text((char[SVI_MOMENT]){0}, log->last - log->first));
     else if (!isnan(days))
         printf("%-18s %s, at %g s a row\n", "time", svi_duration_text(a, days * DAY), l->o.row_seconds);
-    printf("%-18s %" PRId64 "  (%s %s)\n", "alerts", log->alerts, look_number(a, l->result[0].rate),
-           look_rate_unit(l));
+    printf("%-18s %" PRId64 "  (%s)\n", "alerts", log->alerts, look_rate_text(l, rate, l->result[0].rate));
     for (int i = 0; i < SVI_ALERT_LOG_KINDS && log->kinds[i].count; i++)
         printf("  %-16s %" PRId64 "\n", log->kinds[i].name, log->kinds[i].count);
     if (log->updates > 0)
@@ -203,14 +213,14 @@ static void look_print_alerts(const struct svi_look *l) {
 
 static void look_print_incidents(const struct svi_look *l) {
     const struct svi_look_result *r = &l->result[0];
-    char a[SVI_MOMENT], b[SVI_MOMENT];
+    char a[SVI_MOMENT], b[SVI_MOMENT], rate[2 * SVI_MOMENT];
     printf("%-18s %" PRId64, "incidents", r->incidents.count);
     if (r->incidents.outside > 0)
         printf("  (%" PRId64 " more lie outside of the rows)", r->incidents.outside);
     printf("\n%-18s %" PRId64 " of %" PRId64 "\n", "found", r->incidents.found, r->incidents.count);
     printf("%-18s %s\n", "median delay", look_span(l, a, r->incidents.median_delay));
-    printf("%-18s %" PRId64 "  (%s %s; in no incident, tolerance %s)\n", "false alerts", r->outside,
-           look_number(a, r->false_rate), look_rate_unit(l), look_span(l, b, l->incidents.tolerance));
+    printf("%-18s %" PRId64 "  (%s; in no incident, tolerance %s)\n", "false alerts", r->outside,
+           look_rate_text(l, rate, r->false_rate), look_span(l, b, l->incidents.tolerance));
     printf("%-18s %s\n", "precision", look_number(a, r->precision));
 }
 
