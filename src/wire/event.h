@@ -85,9 +85,11 @@ struct svi_event {
             const svs_tuning *tuning; /* NULL: key `loo` absent */
         } model;
         struct {
-            svs_value id;   /* SVS_NONE: sent as nil */
-            svs_value yhat; /* SVS_NONE: no class known yet */
-            svs_value y;    /* SVS_NONE: key absent */
+            svs_value id;    /* SVS_NONE: sent as nil */
+            svs_value yhat;  /* SVS_NONE: no class known yet */
+            svs_value y;     /* SVS_NONE: key absent */
+            const double *x; /* the row as it was judged, d columns; not sent */
+            int d;
             const double *scores;
             int rows;
             const svs_learner *learner; /* whose classes they are of, class_count of them; NULL: of none */
@@ -100,9 +102,7 @@ struct svi_event {
             const struct svi_members_said *members; /* NULL: key absent */
             bool judged;                            /* novelty and p are known */
             double novelty, p;
-            int64_t mark;    /* svi_engine_mark; not sent */
-            const double *x; /* the row as it was judged, d columns; not sent */
-            int d;
+            int64_t mark; /* svi_engine_mark; not sent */
         } score;
         struct svi_alert_event alert;
         struct {
