@@ -272,13 +272,13 @@ static void engine_alarm(struct svi_engine *e, enum svi_alert_change change, svs
  * thread. */
 static void engine_tell(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
                         int64_t seen) {
-    const bool scored = seen == e->next_score;
+    const bool due = seen == e->next_score, scored = due || e->scores_all;
     struct svi_score score;
     struct svi_alert_report report;
-    if (scored) {
+    if (due)
         e->next_score += e->s.scores;
+    if (scored)
         svi_fill_score(e, m, step, &score);
-    }
     const bool lasts =
         !scored || !score.event.as.score.members; /* what the bank says is gone with the next sample */
     if (lasts && svi_engine_queue(e, m, scored ? &score : NULL))

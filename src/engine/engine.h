@@ -49,6 +49,9 @@ uint64_t svi_engine_told(const svi_engine *e);
 /* What score events carry from here on as `mark`: which row of an input they are of. */
 void svi_engine_mark(svi_engine *e, int64_t mark);
 
+/* Every accepted sample has a score event, whatever the setting `scores` says. */
+void svi_engine_score_all(svi_engine *e, bool all);
+
 /* What became of one message (for the router's reply). */
 struct svi_receipt {
     int64_t seq;                /* engine number (from 0) of the last sample accepted so far, -1 = none */

@@ -358,6 +358,7 @@ svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_erro
     wider->two_threads = (*e)->two_threads;
     wider->open = (*e)->open;
     wider->muted = (*e)->muted;
+    wider->scores_all = (*e)->scores_all;
     wider->keeps_model = (*e)->keeps_model;
     wider->gaps_allowed = (*e)->gaps_allowed;
     wider->losses = (*e)->losses;

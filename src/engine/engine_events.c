@@ -54,6 +54,8 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
         event->as.score.interval = score->interval;
     }
     event->as.score.mark = e->mark;
+    event->as.score.x = m->x;
+    event->as.score.d = m->d;
     score->predicted = step->predicted;
 }
 
@@ -416,6 +418,10 @@ void svi_engine_publish_due(svi_engine *e, double now) {
 
 void svi_engine_mark(svi_engine *e, int64_t mark) {
     e->mark = mark;
+}
+
+void svi_engine_score_all(svi_engine *e, bool all) {
+    e->scores_all = all;
 }
 
 uint64_t svi_engine_epoch(const svi_engine *e) {

@@ -67,6 +67,7 @@ struct svi_engine {
 
     struct svi_counters counters;
     int64_t mark;      /* of score events */
+    bool scores_all;   /* svi_engine_score_all */
     bool muted;        /* events are numbered, not sent */
     bool gaps_allowed; /* a source may skip numbers once after each loss: they are lost */
     uint64_t losses;

@@ -93,9 +93,11 @@ struct svi_event {
             const svs_tuning *tuning; /* NULL: key `loo` absent */
         } model;
         struct {
-            svs_value id;   /* SVS_NONE: sent as nil */
-            svs_value yhat; /* SVS_NONE: no class known yet */
-            svs_value y;    /* SVS_NONE: key absent */
+            svs_value id;    /* SVS_NONE: sent as nil */
+            svs_value yhat;  /* SVS_NONE: no class known yet */
+            svs_value y;     /* SVS_NONE: key absent */
+            const double *x; /* the row as it was judged, d columns; not sent */
+            int d;
             const double *scores;
             int rows;
             const svs_learner *learner; /* whose classes they are of, class_count of them; NULL: of none */
