@@ -117,6 +117,14 @@ static void rebuild_range(struct svi_engine *e) {
     svi_novelty_stage_range_rebuild(&e->novelty);
 }
 
+static void archive_desk(struct svi_archive *a, struct svi_engine *e) {
+    svi_novelty_stage_desk_archive(a, &e->novelty);
+}
+
+static bool has_desk(const struct svi_engine *e) {
+    return svi_novelty_stage_has_desk(&e->novelty);
+}
+
 static void archive_quality(struct svi_archive *a, struct svi_engine *e) {
     svi_quality_stage_archive(a, &e->quality_stage);
 }
@@ -218,6 +226,7 @@ static const struct {
     {"metrics", true, archive_metrics, NULL, NULL},
     {"refit", true, archive_refit, NULL, NULL},
     {"novelty", true, archive_novelty, NULL, NULL},
+    {"desk", true, archive_desk, leave_empty, has_desk},
     {"quality", true, archive_quality, begin_episodes, has_quality},
     {"sources", true, archive_sources, NULL, NULL},
     {"source times", false, archive_source_times, leave_empty, NULL},

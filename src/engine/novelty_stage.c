@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "alerts/alert_text.h"
+#include "config/alert_budget.h"
 
 svs_code svi_novelty_stage_options(const struct svi_settings *s, int d, struct svi_detector_options *o,
                                    svs_error *err) {
@@ -31,19 +32,34 @@ svs_code svi_novelty_stage_options(const struct svi_settings *s, int d, struct s
     return svi_settings_novelty(s, &o->model, err);
 }
 
+static struct svi_alert_options novelty_stage_alert(const struct svi_settings *s) {
+    return (struct svi_alert_options){.p = s->alert_p,
+                                      .clear = s->alert_clear,
+                                      .cooldown = s->alert_cooldown,
+                                      .fdr = s->alert_fdr,
+                                      .warmup = s->novelty_warmup};
+}
+
+static struct svi_desk_options novelty_stage_desk(const struct svi_settings *s) {
+    struct svi_desk_options o = {.interval = s->alert_interval,
+                                 .group = s->alert_group,
+                                 .clear = s->alert_clear,
+                                 .warmup = s->novelty_warmup};
+    (void)svi_alert_budget_read(s->alert_budget, &o.a_day, NULL); /* which was checked */
+    return o;
+}
+
 svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_settings *settings,
                                svs_error *err) {
     *s = (struct svi_novelty_stage){.on = settings->novelty != SVI_NOVELTY_NONE};
     if (!s->on)
         return SVS_OK;
-    const struct svi_alert_options alert = {.p = settings->alert_p,
-                                            .clear = settings->alert_clear,
-                                            .cooldown = settings->alert_cooldown,
-                                            .fdr = settings->alert_fdr,
-                                            .warmup = settings->novelty_warmup};
+    const struct svi_alert_options alert = novelty_stage_alert(settings);
+    const struct svi_desk_options desk = novelty_stage_desk(settings);
     s->lags = (int)settings->novelty_lags;
     s->differences = settings->novelty_differences;
     svi_alert_init(&s->alert, &alert);
+    svi_desk_init(&s->desk, &desk);
     return svi_novelty_stage_options(settings, 0, &s->options, err);
 }
 
@@ -63,11 +79,9 @@ void svi_novelty_stage_configure(struct svi_novelty_stage *s, const struct svi_s
     if (s->lags == 0) /* none */
         return;
     const bool other = settings->alert_fdr != s->alert.o.fdr;
-    s->alert.o = (struct svi_alert_options){.p = settings->alert_p,
-                                            .clear = settings->alert_clear,
-                                            .cooldown = settings->alert_cooldown,
-                                            .fdr = settings->alert_fdr,
-                                            .warmup = settings->novelty_warmup};
+    const struct svi_desk_options desk = novelty_stage_desk(settings);
+    s->alert.o = novelty_stage_alert(settings);
+    svi_desk_configure(&s->desk, &desk);
     if (other && settings->alert_fdr > 0)
         svi_discovery_init(&s->alert.discovery, settings->alert_fdr);
     (void)svi_novelty_stage_options(settings, 0, &s->options, NULL); /* which were checked */
@@ -91,10 +105,12 @@ void svi_novelty_stage_free(struct svi_novelty_stage *s) {
 
 void svi_novelty_stage_reset(struct svi_novelty_stage *s) {
     const struct svi_alert before = s->alert;
+    const struct svi_desk_options options = s->desk.o;
     svi_detector_free(&s->detector);
     drop_rows(&s->rows);
     s->judged = false;
     svi_alert_init(&s->alert, &before.o);
+    svi_desk_init(&s->desk, &options);
     s->alert.opened = before.opened;
     s->alert.suppressed = before.suppressed;
 }
@@ -185,6 +201,22 @@ void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature) {
     svi_detector_renew(s->detector, s->lags, feature);
 }
 
+/* What becomes of the alert: by the findings under a budget, else by p. */
+static enum svi_alert_change novelty_stage_alarm(struct svi_novelty_stage *s, double time, bool timed) {
+    const struct svi_judgement *j = &s->judgement;
+    if (svi_desk_works(&s->desk)) {
+        const enum svi_alert_change change = svi_desk_step(&s->desk, &s->alert, s->findings, time, timed);
+        s->alarm = s->desk.alarm;
+        s->grade = s->alert.grade;
+        return change;
+    }
+    s->alarm = j->p < 1 ? log(j->p) / log(s->alert.o.p) : 0;
+    s->grade = j->p > s->alert.o.clear ? 0 : svi_alert_grade(j->novelty, svi_detector_level(s->detector));
+    if (s->grade == 0 && j->p <= s->alert.o.clear) /* not so novel, but nothing was ever there */
+        s->grade = 1 - 1 / (1 + j->excess);
+    return svi_alert_step(&s->alert, j->p, j->tail, s->grade, time);
+}
+
 enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const struct svi_message *m,
                                               double time) {
     struct svi_novelty_stage_rows *r = &s->rows;
@@ -204,14 +236,11 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     if (j->unknown) /* an alert goes on as it is */
         return SVI_ALERT_NONE;
     for (int i = 0; i < SVI_JUDGES; i++)
-        s->findings[i] = (struct svi_finding){.feature = -1, .over = 1, .with = -1};
+        s->findings[i] = (struct svi_finding){
+            .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
     s->findings[SVI_JUDGE_ROW].surprise = -log10(j->tail);
-    s->grade = j->p > s->alert.o.clear ? 0 : svi_alert_grade(j->novelty, svi_detector_level(s->detector));
-    if (s->grade == 0 && j->p <= s->alert.o.clear) /* not so novel, but nothing was ever there */
-        s->grade = 1 - 1 / (1 + j->excess);
-    return svi_alert_step(&s->alert, j->p, j->tail, s->grade, time);
+    return novelty_stage_alarm(s, time, !isnan(m->ts));
 }
-
 void svi_novelty_stage_learn(struct svi_novelty_stage *s, const struct svi_message *m) {
     if (s->judged)
         s->refused += svi_detector_learn(s->detector, m->y.kind != SVS_NONE) == SVI_LEARN_RESULT_REFUSED;
@@ -248,6 +277,15 @@ void svi_novelty_stage_range_archive(struct svi_archive *a, struct svi_novelty_s
 void svi_novelty_stage_range_rebuild(struct svi_novelty_stage *s) {
     if (s->on && s->detector)
         svi_detector_range_rebuild(s->detector);
+}
+
+bool svi_novelty_stage_has_desk(const struct svi_novelty_stage *s) {
+    return s->lags > 0 && svi_desk_works(&s->desk);
+}
+
+void svi_novelty_stage_desk_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
+    if (svi_archive_check(a, svi_novelty_stage_has_desk(s), "the setting alert.budget was none"))
+        svi_desk_archive(a, &s->desk);
 }
 
 double svi_novelty_stage_memory(const struct svi_settings *s, int d) {

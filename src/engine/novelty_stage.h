@@ -8,6 +8,7 @@
 #include "features/schema.h"
 #include "config/settings.h"
 #include "alerts/alert.h"
+#include "alerts/desk.h"
 #include "alerts/finding.h"
 #include "alerts/alert_text.h"
 #include "novelty/detector.h"
@@ -33,10 +34,12 @@ struct svi_novelty_stage {
     svi_detector *detector; /* NULL before the first sample */
     struct svi_novelty_stage_rows rows;
     struct svi_alert alert;
+    struct svi_desk desk;                    /* with a budget */
     bool judged;                             /* the last sample was */
     struct svi_judgement judgement;          /* of it */
     struct svi_finding findings[SVI_JUDGES]; /* of it, by judge */
     double grade;
+    double alarm; /* of it: 1 is where an alert may open */
     int64_t refused;
     char reason[SVS_ERROR_TEXT]; /* why it went off; "" = it did not */
 };
@@ -73,6 +76,10 @@ svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *
 
 /* Between two samples; loading goes into one from svi_novelty_stage_new. */
 void svi_novelty_stage_archive(struct svi_archive *a, struct svi_novelty_stage *s);
+
+/* What the desk holds: only where there is a budget. */
+bool svi_novelty_stage_has_desk(const struct svi_novelty_stage *s);
+void svi_novelty_stage_desk_archive(struct svi_archive *a, struct svi_novelty_stage *s);
 
 /* What features have shown at all: after the rest, and absent from what was kept before there was such a
  * thing. */

@@ -63,6 +63,12 @@ struct svi_alert_event {
     const char *state;                    /* open, update, close */
     svs_value id;                         /* of the sample that changed it; SVS_NONE: none did, sent as nil */
     double novelty, membership, p, grade; /* of novelty */
+    /* Of novelty under a budget. */
+    const char *judge;    /* NULL: without these keys */
+    const char *severity; /* notice, warning, serious */
+    double surprise;      /* -log10 p of that judge; in a close the largest */
+    double expected;      /* NAN: not known */
+    int over;             /* samples that were judged together */
     double since;
     const char *measure;  /* of quality: error (share of wrong ones) or rmse; NULL: the alert is of novelty */
     double before, after; /* that, before the change and since */
@@ -100,6 +106,7 @@ struct svi_event {
             const struct svi_members_said *members; /* NULL: key absent */
             bool judged;                            /* novelty and p are known */
             double novelty, p;
+            double alarm; /* how near to an alert: 1 is where one may open */
             int64_t mark; /* svi_engine_mark; not sent */
         } score;
         struct svi_alert_event alert;

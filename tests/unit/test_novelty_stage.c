@@ -495,6 +495,10 @@ static void test_contradictions(void **unused) {
         {{"novelty.calibration", "100", NULL}, {"alert.p 0.001", "novelty.calibration 100", "999 or more"}},
         {{"alert.clear", "0.0005", NULL}, {"alert.clear 0.0005", "alert.p 0.001", "set "}},
         {{"method", "none", "novelty", "none", NULL}, {"method none", "novelty none", "set "}},
+        {{"alert.budget", "1/month", NULL}, {"alert.budget", "'1/month'", "1/day"}},
+        {{"alert.budget", "-1/day", NULL}, {"alert.budget", "'-1/day'", "none"}},
+        {{"alert.budget", "1/day ", NULL}, {"alert.budget", "'1/day '", "/week"}},
+        {{"alert.budget", "nan/day", NULL}, {"alert.budget", "'nan/day'", "/hour"}},
         {{"novelty.gamma", "wide", NULL}, {"novelty.gamma", "'wide'", "median"}},
         {{"novelty.gamma", "-1", NULL}, {"novelty.gamma", "'-1'", "a number from"}},
         {{"novelty.gamma", "inf", NULL}, {"novelty.gamma", "'inf'", "a number from"}},
@@ -505,6 +509,7 @@ static void test_contradictions(void **unused) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         svs_error err = {0};
         svi_settings_default(&s);
+        assert_int_equal(svi_settings_set(&s, "alert.budget", "none", &err), SVS_OK);
         for (const char *const *at = cases[i].settings; *at; at += 2)
             assert_int_equal(svi_settings_set(&s, at[0], at[1], &err), SVS_OK);
         assert_int_equal(svi_settings_check(&s, &err), SVS_SETTING);
@@ -513,6 +518,10 @@ static void test_contradictions(void **unused) {
                 fail_msg("'%s' is not in '%s'", cases[i].says[k], err.text);
     }
     svi_settings_default(&s);
+    svi_settings_set(&s, "novelty.calibration", "100", NULL);
+    assert_int_equal(svi_settings_check(&s, NULL), SVS_OK); /* with a budget alert.p decides nothing */
+    svi_settings_default(&s);
+    svi_settings_set(&s, "alert.budget", "none", NULL);
     svi_settings_set(&s, "alert.p", "0.0001", NULL);
     svi_settings_set(&s, "alert.fdr", "0.1", NULL);
     assert_int_equal(svi_settings_check(&s, NULL), SVS_OK); /* alert.p decides nothing then */
