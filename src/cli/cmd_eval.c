@@ -285,6 +285,8 @@ static int cmd_eval_run(const struct cli_args *a) {
     const int64_t every = cli_integer(a, "every");
     struct svi_settings s = a->settings;
     svs_error err = {0};
+    if (!svi_settings_given(&s, svi_settings_row("alert.interval"))) /* when rows are read tells nothing */
+        s.alert_interval = SVI_FILE_INTERVAL;
     svi_arrival_clock_start(&e.clock);
     e.now = svi_arrival_clock_now(&e.clock);
     if (every > 0 && cli_has(a, "json"))

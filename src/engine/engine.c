@@ -38,6 +38,7 @@ void svi_engine_free(svi_engine **e) {
     svi_refit_policy_free(&(*e)->refit);
     svi_novelty_stage_free(&(*e)->novelty);
     svi_quality_stage_free(&(*e)->quality_stage);
+    svi_rules_clear(&(*e)->rules);
     svi_schema_clear(&(*e)->schema);
     svi_columns_clear(&(*e)->columns);
     svi_free((*e)->carried);
@@ -114,6 +115,8 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
     e->started = e->rate_since = e->counters.of[SVI_COUNTER_RATE].number = NAN;
     e->next_publish = s->publish_every > 0 ? s->publish_every : -1;
     e->next_score = s->scores > 0 ? s->scores : -1;
+    svi_rules_init(&e->rules);
+    svi_rules_configure(&e->rules, s);
     if (engine_new_parts(e, err)) {
         svi_learner_relax(e->learner, e->bank);
         svi_engine_repeat_old(e);
@@ -139,7 +142,8 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
            svi_engine_bank_memory(s, &o, d, classes) +
            svi_metrics_memory(o.task, svi_quality_window(s), o.max_classes) +
            svi_sources_memory(s->max_sources) + svi_novelty_stage_memory(s, d) +
-           svi_quality_stage_memory(s, d) + (double)s->max_features * column + d * name;
+           svi_quality_stage_memory(s, d) + svi_rules_memory(s, d) + (double)s->max_features * column +
+           d * name;
 }
 
 double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
@@ -211,6 +215,8 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
     if (code == SVS_OK)
         code = svi_drift_stage_reserve(&e->quality_stage.drift, m->d, err);
     if (code == SVS_OK)
+        code = svi_rules_reserve(&e->rules, m->d, err);
+    if (code == SVS_OK)
         code = svi_publish_reserve(e, m->d, err);
     if (code == SVS_OK && changes)
         code = svi_engine_grow(e, m, err);
@@ -280,7 +286,8 @@ static void engine_tell(struct svi_engine *e, const struct svi_message *m, const
     svi_engine_settle(e);
     const enum svi_alert_change change = svi_novelty_stage_judge(&e->novelty, m, e->time);
     if (scored)
-        svi_publish_score(e, &score, e->novelty.judged, e->novelty.judgement.novelty, e->novelty.judgement.p);
+        svi_publish_score(e, &score, e->novelty.judged, e->novelty.judgement.novelty, e->novelty.judgement.p,
+                          e->novelty.alarm);
     if (svi_novelty_report(&e->novelty, m, &e->schema, e->s.stream, e->event_ts, change, &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_learn(&e->novelty, m);
@@ -296,6 +303,7 @@ static void engine_accept(struct svi_engine *e, const struct svi_message *m, con
         memcpy(e->carried, m->x, (size_t)m->d * sizeof *m->x);
     const enum svi_alert_change quality = engine_judge(e, step, e->refit.serves, m->x, m->d);
     engine_tell(e, m, step, seen);
+    svi_engine_rules_row(e, m, now);
     if (quality != SVI_ALERT_NONE)
         engine_alarm(e, quality, m->id);
     if (svi_refit_policy_step(&e->refit, e->learner, seen, e->time))
@@ -567,6 +575,8 @@ static svs_code engine_greet(struct svi_engine *e, const struct svi_envelope *en
     struct svi_source *source = svi_sources_find(e->sources, env->src, env->src_length);
     if (env->bye && source)
         svi_sources_remove(e->sources, source);
+    if (env->bye && svi_sources_count(e->sources) == 0)
+        svi_rules_rest(&e->rules);
     if (env->bye || source)
         return SVS_OK;
     if (env->n < 1 || env->n > SVI_NEXT_MAX / 2)
@@ -679,6 +689,7 @@ void svi_engine_reset(svi_engine *e) {
     if (svi_novelty_report_end(&e->novelty, e->s.stream, "the stream was reset", &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_reset(&e->novelty);
+    svi_engine_rules_forget(e);
 }
 
 svs_code svi_engine_refit(svi_engine *e, svs_error *err) {

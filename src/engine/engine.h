@@ -158,6 +158,14 @@ struct svi_engine_standing {
 };
 void svi_engine_standing(svi_engine *e, struct svi_engine_standing *out);
 
+/* What the mere passing of time brings about, as an input like any other: when it is due, on the arrival clock
+ * (INFINITY: never, as far as is known), and that it is. A state that is kept records the calls. */
+double svi_engine_deadline(const svi_engine *e);
+void svi_engine_pass(svi_engine *e, double now);
+
+/* A process begins, or began here: what was not heard before it is no silence. */
+void svi_engine_begin(svi_engine *e, double now);
+
 /* Where the stream stands, for live figures: cheap, and nothing changes by asking. `quality`: the figures of
  * the quality, valid until the next call of this or svi_engine_model. */
 struct svi_engine_progress {

@@ -60,11 +60,13 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
 }
 
 /* The class by its number, which it keeps as long as samples wait; where its name is may change. */
-void svi_publish_score(struct svi_engine *e, struct svi_score *score, bool judged, double novelty, double p) {
+void svi_publish_score(struct svi_engine *e, struct svi_score *score, bool judged, double novelty, double p,
+                       double alarm) {
     struct svi_event *event = &score->event;
     event->as.score.judged = judged;
     event->as.score.novelty = novelty;
     event->as.score.p = p;
+    event->as.score.alarm = alarm;
     if (e->s.method == SVI_METHOD_NONE)
         event->as.score.yhat = svs_none();
     else if (e->s.task == SVS_REGRESS)
@@ -309,8 +311,13 @@ static void take_novelty(struct svi_engine *e) {
     of[SVI_COUNTER_ALERTS].count = s->alert.opened;
     of[SVI_COUNTER_ALERTS_SUPPRESSED].count = s->alert.suppressed;
     of[SVI_COUNTER_ALERT_OPEN].count = s->alert.open;
+    of[SVI_COUNTER_ALERT_BUDGET].number = s->desk.o.a_day;
+    of[SVI_COUNTER_ALERTS_A_DAY].number = svi_desk_alerts_a_day(&s->desk);
+    of[SVI_COUNTER_ALERT_LEVEL].number = svi_desk_level(&s->desk);
     of[SVI_COUNTER_QUALITY_ALERTS].count = e->quality_stage.drift.opened;
     of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.drift.open;
+    of[SVI_COUNTER_RULE_ALERTS].count = e->rules.opened;
+    of[SVI_COUNTER_RULE_ALERTS_OPEN].count = svi_rules_open(&e->rules);
     of[SVI_COUNTER_NOVELTY_POINTS].count = h.points;
     of[SVI_COUNTER_NOVELTY_JOINED].count = h.joined;
     of[SVI_COUNTER_NOVELTY_REFUSED].count = s->refused;

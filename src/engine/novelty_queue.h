@@ -24,10 +24,10 @@ struct svi_pending_row {
     uint8_t *gaps; /* room for them */
     double time;   /* of the engine */
     int d;
-    bool gapped, labelled;
+    bool gapped, labelled, timed;
     bool judged;    /* from here on the thread's, until it is done */
     uint8_t change; /* enum svi_alert_change */
-    double novelty, p;
+    double novelty, p, alarm;
 };
 
 /* The rest of it, which stays with the first thread. */

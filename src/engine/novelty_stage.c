@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "alerts/alert_text.h"
+#include "config/alert_budget.h"
 
 svs_code svi_novelty_stage_options(const struct svi_settings *s, int d, struct svi_detector_options *o,
                                    svs_error *err) {
@@ -31,19 +32,36 @@ svs_code svi_novelty_stage_options(const struct svi_settings *s, int d, struct s
     return svi_settings_novelty(s, &o->model, err);
 }
 
+static struct svi_alert_options novelty_stage_alert(const struct svi_settings *s) {
+    return (struct svi_alert_options){.p = s->alert_p,
+                                      .clear = s->alert_clear,
+                                      .cooldown = s->alert_cooldown,
+                                      .fdr = s->alert_fdr,
+                                      .warmup = s->novelty_warmup};
+}
+
+static struct svi_desk_options novelty_stage_desk(const struct svi_settings *s) {
+    struct svi_desk_options o = {.interval = s->alert_interval,
+                                 .group = s->alert_group,
+                                 .clear = s->alert_clear,
+                                 .warmup = s->novelty_warmup};
+    (void)svi_alert_budget_read(s->alert_budget, &o.a_day, NULL); /* which was checked */
+    return o;
+}
+
 svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_settings *settings,
                                svs_error *err) {
     *s = (struct svi_novelty_stage){.on = settings->novelty != SVI_NOVELTY_NONE};
     if (!s->on)
         return SVS_OK;
-    const struct svi_alert_options alert = {.p = settings->alert_p,
-                                            .clear = settings->alert_clear,
-                                            .cooldown = settings->alert_cooldown,
-                                            .fdr = settings->alert_fdr,
-                                            .warmup = settings->novelty_warmup};
+    const struct svi_alert_options alert = novelty_stage_alert(settings);
+    const struct svi_desk_options desk = novelty_stage_desk(settings);
     s->lags = (int)settings->novelty_lags;
     s->differences = settings->novelty_differences;
+    s->with_context = settings->context[0];
     svi_alert_init(&s->alert, &alert);
+    svi_desk_init(&s->desk, &desk);
+    svi_lasting_init(&s->lasting);
     return svi_novelty_stage_options(settings, 0, &s->options, err);
 }
 
@@ -63,11 +81,11 @@ void svi_novelty_stage_configure(struct svi_novelty_stage *s, const struct svi_s
     if (s->lags == 0) /* none */
         return;
     const bool other = settings->alert_fdr != s->alert.o.fdr;
-    s->alert.o = (struct svi_alert_options){.p = settings->alert_p,
-                                            .clear = settings->alert_clear,
-                                            .cooldown = settings->alert_cooldown,
-                                            .fdr = settings->alert_fdr,
-                                            .warmup = settings->novelty_warmup};
+    const struct svi_desk_options desk = novelty_stage_desk(settings);
+    s->alert.o = novelty_stage_alert(settings);
+    svi_desk_configure(&s->desk, &desk);
+    if (!svi_desk_works(&s->desk))
+        svi_sensors_free(&s->sensors);
     if (other && settings->alert_fdr > 0)
         svi_discovery_init(&s->alert.discovery, settings->alert_fdr);
     (void)svi_novelty_stage_options(settings, 0, &s->options, NULL); /* which were checked */
@@ -85,16 +103,21 @@ static void drop_rows(struct svi_novelty_stage_rows *r) {
 
 void svi_novelty_stage_free(struct svi_novelty_stage *s) {
     svi_detector_free(&s->detector);
+    svi_sensors_free(&s->sensors);
     drop_rows(&s->rows);
     s->on = s->judged = false;
 }
 
 void svi_novelty_stage_reset(struct svi_novelty_stage *s) {
     const struct svi_alert before = s->alert;
+    const struct svi_desk_options options = s->desk.o;
     svi_detector_free(&s->detector);
+    svi_sensors_free(&s->sensors);
     drop_rows(&s->rows);
     s->judged = false;
     svi_alert_init(&s->alert, &before.o);
+    svi_desk_init(&s->desk, &options);
+    svi_lasting_init(&s->lasting);
     s->alert.opened = before.opened;
     s->alert.suppressed = before.suppressed;
 }
@@ -111,22 +134,42 @@ void svi_novelty_stage_replace(struct svi_novelty_stage *s, const struct svi_set
     *s = fresh;
 }
 
+/* The judges of the sensors for d columns: new ones, or a wider copy. NULL, SVS_OK: there are to be none. */
+static svs_code novelty_stage_sensors(const struct svi_novelty_stage *s, int d, svi_sensors **sensors,
+                                      svs_error *err) {
+    *sensors = NULL;
+    if (!svi_desk_works(&s->desk) || d > SVI_SENSORS_MAX)
+        return SVS_OK;
+    *sensors =
+        s->sensors ? svi_sensors_widened(s->sensors, d, err) : svi_sensors_new(d, s->with_context, err);
+    for (int j = 0; *sensors && !s->sensors && s->detector && j < s->rows.d; j++)
+        if (svi_detector_knows_category(s->detector, s->lags, j))
+            svi_sensors_set_category(*sensors, j);
+    return *sensors ? SVS_OK : SVS_NO_MEMORY;
+}
+
 svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *err) {
     const size_t columns = (size_t)d * (size_t)s->lags;
     struct svi_novelty_stage_rows rows = {.d = d};
     struct svi_detector_options o = s->options;
     o.d = (int)columns;
+    svi_sensors *sensors = NULL;
     rows.x = svi_alloc_array((size_t)d + 2 * columns, sizeof *rows.x);
     svs_code code = rows.x ? svi_lags_init(&rows.history, d, s->lags, s->differences, err)
                            : svi_fail_memory(err, "the novelty of the stream");
+    if (code == SVS_OK)
+        code = novelty_stage_sensors(s, d, &sensors, err);
     if (code == SVS_OK && s->detector)
         code = svi_detector_widen(&s->detector, s->lags, d, err);
     else if (code == SVS_OK && !(s->detector = svi_detector_new(&o, err)))
         code = SVS_NO_MEMORY;
     if (code != SVS_OK) {
+        svi_sensors_free(&sensors);
         drop_rows(&rows);
         return code;
     }
+    svi_sensors_free(&s->sensors);
+    s->sensors = sensors;
     rows.row = rows.x + d;
     rows.adds = rows.row + columns;
     struct svi_lags *to = &rows.history; /* the samples before this one, with 0 in the columns that are new */
@@ -152,6 +195,11 @@ static int room_for(const struct svi_message *m, int most) {
 }
 
 svs_code svi_novelty_stage_reserve(struct svi_novelty_stage *s, const struct svi_message *m, svs_error *err) {
+    if (s->on && s->detector && !s->sensors && s->rows.d >= m->d) { /* a budget was set meanwhile */
+        svs_code code = novelty_stage_sensors(s, s->rows.d, &s->sensors, err);
+        if (code != SVS_OK)
+            return code;
+    }
     if (!s->on || (s->detector && m->d <= s->rows.d)) /* the first sample may have no feature at all */
         return SVS_OK;
     const int most = SVI_NOVELTY_STAGE_COLUMNS / s->lags;
@@ -169,8 +217,11 @@ void svi_novelty_stage_gap(struct svi_novelty_stage *s) {
 }
 
 void svi_novelty_stage_category(struct svi_novelty_stage *s, int feature) {
-    if (s->on && s->detector && feature < s->rows.d)
-        svi_detector_category(s->detector, s->lags, feature);
+    if (!s->on || !s->detector || feature >= s->rows.d)
+        return;
+    svi_detector_category(s->detector, s->lags, feature);
+    if (s->sensors)
+        svi_sensors_set_category(s->sensors, feature);
 }
 
 bool svi_novelty_stage_knows_category(const struct svi_novelty_stage *s, int feature) {
@@ -183,6 +234,48 @@ void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature) {
         return;
     svi_lags_renew(s->rows.history.ring, s->rows.d, s->lags, feature);
     svi_detector_renew(s->detector, s->lags, feature);
+    if (s->sensors)
+        svi_sensors_forget(s->sensors, feature);
+}
+
+bool svi_novelty_stage_set_context(struct svi_novelty_stage *s, int feature) {
+    return s->sensors && feature < s->rows.d && svi_sensors_set_context(s->sensors, feature);
+}
+
+static struct svi_finding judge_lasting(struct svi_lasting *l, const struct svi_judgement *j) {
+    const struct svi_lasting_rank rank = {j->above, j->p, j->scores, j->calibrates, j->disturbed};
+    svi_lasting_add(l, &rank);
+    return (struct svi_finding){
+        .surprise = svi_lasting_surprise(l), .feature = -1, .over = svi_lasting_over(l), .with = -1};
+}
+
+/* The judges of single sensors; context is no part of the row that the detector judges. */
+static void novelty_stage_sense(struct svi_novelty_stage *s, double time) {
+    for (int i = 0; i < SVI_JUDGES; i++)
+        s->findings[i] = (struct svi_finding){
+            .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
+    if (!s->sensors)
+        return;
+    svi_sensors_step(s->sensors, s->rows.x, time, s->findings);
+    for (int j = 0; s->with_context && j < s->rows.d; j++)
+        if (svi_sensors_is_context(s->sensors, j))
+            s->rows.x[j] = NAN;
+}
+
+/* What becomes of the alert: by the findings under a budget, else by p. */
+static enum svi_alert_change novelty_stage_alarm(struct svi_novelty_stage *s, double time, bool timed) {
+    const struct svi_judgement *j = &s->judgement;
+    if (svi_desk_works(&s->desk)) {
+        const enum svi_alert_change change = svi_desk_step(&s->desk, &s->alert, s->findings, time, timed);
+        s->alarm = s->desk.alarm;
+        s->grade = s->alert.grade;
+        return change;
+    }
+    s->alarm = j->p < 1 ? log(j->p) / log(s->alert.o.p) : 0;
+    s->grade = j->p > s->alert.o.clear ? 0 : svi_alert_grade(j->novelty, svi_detector_level(s->detector));
+    if (s->grade == 0 && j->p <= s->alert.o.clear) /* not so novel, but nothing was ever there */
+        s->grade = 1 - 1 / (1 + j->excess);
+    return svi_alert_step(&s->alert, j->p, j->tail, s->grade, time);
 }
 
 enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const struct svi_message *m,
@@ -196,6 +289,7 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     memset(r->x + m->d, 0, (size_t)(r->d - m->d) * sizeof *r->x);
     for (int j = 0; m->gaps && j < m->d; j++)
         r->x[j] = m->gaps[j] ? NAN : r->x[j]; /* what took the place of a missing value tells nothing */
+    novelty_stage_sense(s, time);
     if (!svi_lags_push(&r->history, r->x, r->row))
         return SVI_ALERT_NONE;
     s->judged = true;
@@ -203,15 +297,10 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     svi_detector_judge(s->detector, r->row, &s->judgement);
     if (j->unknown) /* an alert goes on as it is */
         return SVI_ALERT_NONE;
-    for (int i = 0; i < SVI_JUDGES; i++)
-        s->findings[i] = (struct svi_finding){.feature = -1, .over = 1, .with = -1};
-    s->findings[SVI_JUDGE_ROW].surprise = -log10(j->tail);
-    s->grade = j->p > s->alert.o.clear ? 0 : svi_alert_grade(j->novelty, svi_detector_level(s->detector));
-    if (s->grade == 0 && j->p <= s->alert.o.clear) /* not so novel, but nothing was ever there */
-        s->grade = 1 - 1 / (1 + j->excess);
-    return svi_alert_step(&s->alert, j->p, j->tail, s->grade, time);
+    s->findings[SVI_JUDGE_ROW].surprise = -log10(j->extreme);
+    s->findings[SVI_JUDGE_LASTING] = judge_lasting(&s->lasting, j);
+    return novelty_stage_alarm(s, time, !isnan(m->ts));
 }
-
 void svi_novelty_stage_learn(struct svi_novelty_stage *s, const struct svi_message *m) {
     if (s->judged)
         s->refused += svi_detector_learn(s->detector, m->y.kind != SVS_NONE) == SVI_LEARN_RESULT_REFUSED;
@@ -250,11 +339,35 @@ void svi_novelty_stage_range_rebuild(struct svi_novelty_stage *s) {
         svi_detector_range_rebuild(s->detector);
 }
 
+bool svi_novelty_stage_has_desk(const struct svi_novelty_stage *s) {
+    return s->lags > 0 && svi_desk_works(&s->desk);
+}
+
+void svi_novelty_stage_desk_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
+    if (svi_archive_check(a, svi_novelty_stage_has_desk(s), "the setting alert.budget was none"))
+        svi_desk_archive(a, &s->desk);
+}
+
+void svi_novelty_stage_judges_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
+    bool has_sensors = s->sensors;
+    svi_lasting_archive(a, &s->lasting);
+    svi_archive_bool(a, "sensors", &has_sensors);
+    if (!has_sensors || !svi_archive_ok(a)) {
+        svi_sensors_free(&s->sensors);
+        return;
+    }
+    if (svi_archive_check(a, s->sensors, "there are judges of sensors without a sensor"))
+        svi_sensors_archive(a, s->sensors);
+}
+
 double svi_novelty_stage_memory(const struct svi_settings *s, int d) {
     struct svi_detector_options o;
     const double columns = (double)d * (double)s->novelty_lags;
     if (s->novelty == SVI_NOVELTY_NONE || columns > SVI_NOVELTY_STAGE_COLUMNS ||
         svi_novelty_stage_options(s, (int)columns, &o, NULL) != SVS_OK)
         return 0;
-    return svi_detector_memory(&o) + sizeof(double) * (3 * columns + d);
+    const double sensors = strcmp(s->alert_budget, "none") != 0 && d >= 1 && d <= SVI_SENSORS_MAX
+                               ? svi_sensors_memory(d, s->context[0])
+                               : 0;
+    return svi_detector_memory(&o) + sensors + sizeof(double) * (3 * columns + d);
 }

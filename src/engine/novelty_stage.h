@@ -8,7 +8,10 @@
 #include "features/schema.h"
 #include "config/settings.h"
 #include "alerts/alert.h"
+#include "alerts/desk.h"
 #include "alerts/finding.h"
+#include "alerts/lasting.h"
+#include "alerts/sensors.h"
 #include "alerts/alert_text.h"
 #include "novelty/detector.h"
 #include "novelty/lags.h"
@@ -33,10 +36,15 @@ struct svi_novelty_stage {
     svi_detector *detector; /* NULL before the first sample */
     struct svi_novelty_stage_rows rows;
     struct svi_alert alert;
-    bool judged;                             /* the last sample was */
+    struct svi_desk desk; /* with a budget */
+    struct svi_lasting lasting;
+    svi_sensors *sensors; /* with a budget, from the first column on; NULL: too many columns, or none */
+    bool with_context;    /* there may be columns of context */
+    bool judged;          /* the last sample was */
     struct svi_judgement judgement;          /* of it */
     struct svi_finding findings[SVI_JUDGES]; /* of it, by judge */
     double grade;
+    double alarm; /* of it: 1 is where an alert may open */
     int64_t refused;
     char reason[SVS_ERROR_TEXT]; /* why it went off; "" = it did not */
 };
@@ -74,10 +82,17 @@ svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *
 /* Between two samples; loading goes into one from svi_novelty_stage_new. */
 void svi_novelty_stage_archive(struct svi_archive *a, struct svi_novelty_stage *s);
 
+/* What the desk holds: only where there is a budget. */
+bool svi_novelty_stage_has_desk(const struct svi_novelty_stage *s);
+void svi_novelty_stage_desk_archive(struct svi_archive *a, struct svi_novelty_stage *s);
+
 /* What features have shown at all: after the rest, and absent from what was kept before there was such a
  * thing. */
 void svi_novelty_stage_range_archive(struct svi_archive *a, struct svi_novelty_stage *s);
 void svi_novelty_stage_range_rebuild(struct svi_novelty_stage *s);
+
+/* With a desk: the judges beside the detector. */
+void svi_novelty_stage_judges_archive(struct svi_archive *a, struct svi_novelty_stage *s);
 
 /* A sample was left out: what comes next does not follow on what came before. */
 void svi_novelty_stage_gap(struct svi_novelty_stage *s);
@@ -87,6 +102,10 @@ void svi_novelty_stage_gap(struct svi_novelty_stage *s);
 void svi_novelty_stage_category(struct svi_novelty_stage *s, int feature);
 bool svi_novelty_stage_knows_category(const struct svi_novelty_stage *s,
                                       int feature); /* or there is no room for it */
+
+/* A feature for which there is room is context (svi_sensors_set_context), between two samples. False: it is
+ * already, or cannot be. */
+bool svi_novelty_stage_set_context(struct svi_novelty_stage *s, int feature);
 
 /* A feature changes hands, between two samples: what is held, the last samples included, has 0 there, as if
  * it had never shown anything. */

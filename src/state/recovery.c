@@ -175,9 +175,11 @@ static svs_code recovery_apply(struct recovering *w, const struct svi_record *re
     struct svi_receipt receipt = {.jumped_from = -1};
     svs_code code = w->r->engine ? SVS_OK : recovery_begin(w, record, err);
     const bool theirs = record_starts(record) || record->kind == SVI_RECORD_REFIT ||
-                        record->kind == SVI_RECORD_CONFIG;     /* not those of what is tried instead */
-    if (code == SVS_OK && w->o->with && record_starts(record)) /* other settings, and published as then */
+                        record->kind == SVI_RECORD_CONFIG;       /* not those of what is tried instead */
+    if (code == SVS_OK && w->o->with && record_starts(record)) { /* other settings, and published as then */
         svi_engine_publish_by_engine_time(w->r->engine, record->kind == SVI_RECORD_START);
+        svi_engine_begin(w->r->engine, record->now);
+    }
     if (code != SVS_OK || (w->o->with && theirs))
         return code;
     if (w->o->with && record->kind == SVI_RECORD_LOAD)

@@ -1,0 +1,117 @@
+/* The engine of `run` on a file, with what it says of each row next to it, for alerts.py.
+ *
+ * usage: bench_alerts FILE scores|alerts [NAME=VALUE...]      (settings; method none and no label are given)
+ *
+ * Prints a line for each row, `S ROW {score event}` (with `scores`), and for each alert event
+ * `A ROW {event}`, ROW from 1: the row after which it came. A row arrives at the time that it bears, as it
+ * would live: what goes by arrival is judged so. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "bench/bench.h"
+
+#include "engine/engine.h"
+#include "data/reader.h"
+#include "server/ingest_stdin.h"
+#include "wire/json.h"
+#include "wire/pack.h"
+
+struct played {
+    svi_engine *engine;
+    svi_reader *reader;
+    struct svi_bytes map, text;
+    bool scores;
+    int64_t row;
+    double now;
+};
+
+static void say(struct played *p, char what) {
+    p->text.size = 0;
+    if (svi_json_msgpack(&p->text, p->map.data, p->map.size, NULL) != SVS_OK)
+        bench_die("out of memory");
+    printf("%c %" PRId64 " %.*s\n", what, p->row, (int)p->text.size, (const char *)p->text.data);
+}
+
+static void played_event(void *user, const struct svi_event *event) {
+    struct played *p = user;
+    p->map.size = 0;
+    if (event->topic == SVI_TOPIC_ERROR)
+        fprintf(stderr, "row %" PRId64 ": %s\n", p->row, event->as.error.reason);
+    if (event->topic == SVI_TOPIC_ALERT) {
+        if (svi_event_encode(event, &p->map) != SVS_OK)
+            bench_die("out of memory");
+        say(p, 'A');
+    }
+    if (event->topic == SVI_TOPIC_SCORE && p->scores) {
+        struct svi_pack pack;
+        svi_pack_begin(&pack, &p->map);
+        svi_pack_map(&pack, (size_t)svi_score_keys(event));
+        svi_put_score(&pack, event, NULL);
+        if (svi_pack_end(&pack) != SVS_OK)
+            bench_die("out of memory");
+        say(p, 'S');
+    }
+}
+
+static void played_open(struct played *p, const char *file, char **settings) {
+    struct svi_settings s;
+    svs_error err = {0};
+    svi_settings_default(&s);
+    svs_code code = svi_settings_set(&s, "method", "none", &err);
+    if (code == SVS_OK)
+        code = svi_settings_set(&s, "label", "", &err);
+    for (; code == SVS_OK && *settings; settings++) {
+        char name[200];
+        snprintf(name, sizeof name, "%s", *settings);
+        char *value = strchr(name, '=');
+        if (!value)
+            bench_die("a setting is NAME=VALUE");
+        *value = 0;
+        code = svi_settings_set(&s, name, value + 1, &err);
+    }
+    s.publish_every = 0;
+    s.publish_seconds = 0;
+    s.scores = p->scores ? SVI_SCORES_ALL : SVI_SCORES_NONE;
+    if (code != SVS_OK)
+        bench_die(err.text);
+    const struct svi_reader_options o = svi_ingest_stdin_options(&s);
+    p->reader = svi_reader_open(file, &o, NULL, &err);
+    if (!p->reader || svi_reader_settle(p->reader, &err) != SVS_OK)
+        bench_die(err.text);
+    p->engine = svi_engine_new(&s, 0, played_event, p, &err);
+    if (!p->engine)
+        bench_die(err.text);
+    svi_reader_shape(p->reader, &svi_engine_schema(p->engine)->shape);
+}
+
+static void played_rows(struct played *p) {
+    struct svi_message m;
+    const char *bytes;
+    size_t length;
+    svs_error why = {0};
+    for (;;) {
+        const enum svi_read what = svi_reader_row(p->reader, &m, &why);
+        if (what == SVI_READ_END)
+            return;
+        if (what != SVI_READ_ROW)
+            bench_die(why.text);
+        p->row++;
+        p->now = isnan(m.ts) ? p->now + 1 : m.ts;
+        svi_reader_line(p->reader, &bytes, &length);
+        svi_engine_message(p->engine, &m, bytes, length, p->now, &why);
+    }
+}
+
+int main(int argc, char **argv) {
+    struct played p = {.row = 0};
+    if (argc < 3)
+        bench_die("usage: bench_alerts FILE scores|alerts [NAME=VALUE...]");
+    p.scores = strcmp(argv[2], "scores") == 0;
+    played_open(&p, argv[1], argv + 3);
+    played_rows(&p);
+    svi_engine_free(&p.engine);
+    svi_reader_close(&p.reader);
+    svi_bytes_clear(&p.map);
+    svi_bytes_clear(&p.text);
+    return 0;
+}
