@@ -49,6 +49,11 @@ static struct svi_desk_options novelty_stage_desk(const struct svi_settings *s) 
     return o;
 }
 
+static void novelty_stage_drop_judges(struct svi_novelty_stage *s) {
+    svi_sensors_free(&s->sensors);
+    svi_row_judges_clear(&s->row_judges);
+}
+
 svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_settings *settings,
                                svs_error *err) {
     *s = (struct svi_novelty_stage){.on = settings->novelty != SVI_NOVELTY_NONE};
@@ -61,7 +66,6 @@ svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_set
     s->with_context = settings->context[0];
     svi_alert_init(&s->alert, &alert);
     svi_desk_init(&s->desk, &desk);
-    svi_lasting_init(&s->lasting);
     return svi_novelty_stage_options(settings, 0, &s->options, err);
 }
 
@@ -85,7 +89,7 @@ void svi_novelty_stage_configure(struct svi_novelty_stage *s, const struct svi_s
     s->alert.o = novelty_stage_alert(settings);
     svi_desk_configure(&s->desk, &desk);
     if (!svi_desk_works(&s->desk))
-        svi_sensors_free(&s->sensors);
+        novelty_stage_drop_judges(s);
     if (other && settings->alert_fdr > 0)
         svi_discovery_init(&s->alert.discovery, settings->alert_fdr);
     (void)svi_novelty_stage_options(settings, 0, &s->options, NULL); /* which were checked */
@@ -103,7 +107,7 @@ static void drop_rows(struct svi_novelty_stage_rows *r) {
 
 void svi_novelty_stage_free(struct svi_novelty_stage *s) {
     svi_detector_free(&s->detector);
-    svi_sensors_free(&s->sensors);
+    novelty_stage_drop_judges(s);
     drop_rows(&s->rows);
     s->on = s->judged = false;
 }
@@ -112,12 +116,11 @@ void svi_novelty_stage_reset(struct svi_novelty_stage *s) {
     const struct svi_alert before = s->alert;
     const struct svi_desk_options options = s->desk.o;
     svi_detector_free(&s->detector);
-    svi_sensors_free(&s->sensors);
+    novelty_stage_drop_judges(s);
     drop_rows(&s->rows);
     s->judged = false;
     svi_alert_init(&s->alert, &before.o);
     svi_desk_init(&s->desk, &options);
-    svi_lasting_init(&s->lasting);
     s->alert.opened = before.opened;
     s->alert.suppressed = before.suppressed;
 }
@@ -194,12 +197,22 @@ static int room_for(const struct svi_message *m, int most) {
     return room < most ? room : most;
 }
 
+/* Judges that are not there yet: of the first row, or of the first since there is a budget. */
+static svs_code novelty_stage_judges(struct svi_novelty_stage *s, const struct svi_message *m,
+                                     svs_error *err) {
+    if (!svi_desk_works(&s->desk))
+        return SVS_OK;
+    if (s->row_judges.tails.series == 0 && svi_row_judges_init(&s->row_judges, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    return s->detector && !s->sensors && s->rows.d >= m->d
+               ? novelty_stage_sensors(s, s->rows.d, &s->sensors, err)
+               : SVS_OK;
+}
+
 svs_code svi_novelty_stage_reserve(struct svi_novelty_stage *s, const struct svi_message *m, svs_error *err) {
-    if (s->on && s->detector && !s->sensors && s->rows.d >= m->d) { /* a budget was set meanwhile */
-        svs_code code = novelty_stage_sensors(s, s->rows.d, &s->sensors, err);
-        if (code != SVS_OK)
-            return code;
-    }
+    svs_code code = s->on ? novelty_stage_judges(s, m, err) : SVS_OK;
+    if (code != SVS_OK)
+        return code;
     if (!s->on || (s->detector && m->d <= s->rows.d)) /* the first sample may have no feature at all */
         return SVS_OK;
     const int most = SVI_NOVELTY_STAGE_COLUMNS / s->lags;
@@ -240,13 +253,6 @@ void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature) {
 
 bool svi_novelty_stage_set_context(struct svi_novelty_stage *s, int feature) {
     return s->sensors && feature < s->rows.d && svi_sensors_set_context(s->sensors, feature);
-}
-
-static struct svi_finding judge_lasting(struct svi_lasting *l, const struct svi_judgement *j) {
-    const struct svi_lasting_rank rank = {j->above, j->p, j->scores, j->calibrates, j->disturbed};
-    svi_lasting_add(l, &rank);
-    return (struct svi_finding){
-        .surprise = svi_lasting_surprise(l), .feature = -1, .over = svi_lasting_over(l), .with = -1};
 }
 
 /* The judges of single sensors; context is no part of the row that the detector judges. */
@@ -297,8 +303,9 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     svi_detector_judge(s->detector, r->row, &s->judgement);
     if (j->unknown) /* an alert goes on as it is */
         return SVI_ALERT_NONE;
-    s->findings[SVI_JUDGE_ROW].surprise = -log10(j->extreme);
-    s->findings[SVI_JUDGE_LASTING] = judge_lasting(&s->lasting, j);
+    const struct svi_lasting_rank rank = {j->above, j->p, j->scores, j->calibrates, j->disturbed};
+    if (s->row_judges.tails.series > 0)
+        svi_row_judges_step(&s->row_judges, j->extreme, &rank, time, s->findings);
     return novelty_stage_alarm(s, time, !isnan(m->ts));
 }
 void svi_novelty_stage_learn(struct svi_novelty_stage *s, const struct svi_message *m) {
@@ -349,9 +356,13 @@ void svi_novelty_stage_desk_archive(struct svi_archive *a, struct svi_novelty_st
 }
 
 void svi_novelty_stage_judges_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
-    bool has_sensors = s->sensors;
-    svi_lasting_archive(a, &s->lasting);
+    bool has_rows = s->row_judges.tails.series > 0, has_sensors = s->sensors;
+    svi_archive_bool(a, "row judges", &has_rows);
     svi_archive_bool(a, "sensors", &has_sensors);
+    if (svi_archive_loading(a) && has_rows && s->row_judges.tails.series == 0 && svi_archive_ok(a))
+        (void)svi_row_judges_init(&s->row_judges, a->err);
+    if (has_rows && svi_archive_ok(a))
+        svi_row_judges_archive(a, &s->row_judges);
     if (!has_sensors || !svi_archive_ok(a)) {
         svi_sensors_free(&s->sensors);
         return;

@@ -10,7 +10,7 @@
 #include "alerts/alert.h"
 #include "alerts/desk.h"
 #include "alerts/finding.h"
-#include "alerts/lasting.h"
+#include "alerts/row_judges.h"
 #include "alerts/sensors.h"
 #include "alerts/alert_text.h"
 #include "novelty/detector.h"
@@ -36,8 +36,8 @@ struct svi_novelty_stage {
     svi_detector *detector; /* NULL before the first sample */
     struct svi_novelty_stage_rows rows;
     struct svi_alert alert;
-    struct svi_desk desk; /* with a budget */
-    struct svi_lasting lasting;
+    struct svi_desk desk;             /* with a budget */
+    struct svi_row_judges row_judges; /* with a budget, from the first row on */
     svi_sensors *sensors; /* with a budget, from the first column on; NULL: too many columns, or none */
     bool with_context;    /* there may be columns of context */
     bool judged;          /* the last sample was */
