@@ -1,3 +1,10 @@
+/* The rows of a block leave one number behind, their highest; when there are 128 of them each two become one,
+ * so that their number stays and their length grows with the stream. The record is the highest of all, and
+ * what is above it is held against the tail of the upper half of these numbers (records_fit, records_excess),
+ * which is fitted only then.
+ *
+ * Memory, the tail, what counts as seen, blocks, the archive: in this order.
+ */
 #include "alerts/records.h"
 
 #include <math.h>

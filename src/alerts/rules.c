@@ -612,6 +612,12 @@ const uint8_t *svi_rules_left_out(struct svi_rules *r, const uint32_t *marks, ui
     return any ? r->gaps : NULL;
 }
 
+const uint8_t *svi_rules_holes(struct svi_rules *r, const double *x, int d) {
+    for (int j = 0; j < d && j < r->d; j++)
+        r->gaps[j] = isnan(x[j]);
+    return r->gaps;
+}
+
 static void rules_arrive(struct svi_rules *r, double arrival) {
     const double gap = arrival - r->arrived;
     if (r->waits && gap >= 0) {

@@ -148,6 +148,9 @@ void svi_rules_rest(struct svi_rules *r);
 const uint8_t *svi_rules_left_out(struct svi_rules *r, const uint32_t *marks, uint32_t round,
                                   const uint8_t *missing, int d);
 
+/* Where a row is NAN. */
+const uint8_t *svi_rules_holes(struct svi_rules *r, const double *x, int d);
+
 bool svi_rules_pending(const struct svi_rules *r); /* is there something to report? */
 
 /* The next alert that has changed, or NULL: the caller numbers it and says it, then calls again. `top`: its

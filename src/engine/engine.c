@@ -342,6 +342,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
         svi_schema_restore(&e->schema);
         svi_engine_settle(e);
         svi_novelty_stage_gap(&e->novelty);
+        svi_engine_rules_dropped(e, m, now);
         return SVS_OK;
     }
     if (code == SVS_OK && m->missing > 0)

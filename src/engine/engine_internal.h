@@ -154,6 +154,8 @@ svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *er
 
 /* An accepted row, which is learned and told of; a feature changes hands; the settings have changed. */
 void svi_engine_rules_row(struct svi_engine *e, const struct svi_message *m, double now);
+/* One that is left out because a value is missing still tells of its sensors. */
+void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m, double now);
 void svi_engine_rules_renew(struct svi_engine *e, int feature);
 void svi_engine_rules_configure(struct svi_engine *e);
 

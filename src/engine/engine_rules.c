@@ -1,6 +1,8 @@
 /* The plain rules (alerts/rules.h) as the engine has them: they run on the first thread, whoever judges
  * novelty.
  */
+#include <math.h>
+
 #include "alerts/rule_report.h"
 #include "engine/engine_internal.h"
 
@@ -37,6 +39,17 @@ void svi_engine_rules_row(struct svi_engine *e, const struct svi_message *m, dou
     }
     svi_rules_row(r, m->x, rules_gaps_of(e, m), m->d, e->time, now);
     rules_tell(e, m->id, e->event_ts);
+}
+
+void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m, double now) {
+    struct svi_rules *r = &e->rules;
+    const double own = isnan(m->ts) ? now : m->ts;
+    if (!r->any || r->d == 0) /* nothing is known of its columns */
+        return;
+    if (!e->rules_follow)
+        svi_rules_follow(r, &e->s, &e->schema, r->d);
+    svi_rules_row(r, m->x, svi_rules_holes(r, m->x, m->d), m->d, fmax(e->time, own), now);
+    rules_tell(e, m->id, own);
 }
 
 void svi_engine_rules_renew(struct svi_engine *e, int feature) {

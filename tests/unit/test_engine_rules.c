@@ -113,21 +113,20 @@ static void frames_and_threads_change_no_byte(void **state) {
 }
 
 /* A checkpoint at any moment goes on as the whole run does: the same alerts, and the same fingerprint. */
-static void goes_on_from_any_checkpoint(void **state) {
-    (void)state;
-    static const int stops[] = {0, 5, SPIKE + 3, STUCK + 5, STUCK + 200, GONE + 4, GONE + 105};
+static void check_checkpoints(const char *const *more) {
+    static const int stops[] = {0, 5, SPIKE + 3, STUCK + 5, STUCK + 200, GONE + 4, GONE + 50, GONE + 105};
     char whole[SVI_HASH_TEXT], part[SVI_HASH_TEXT];
     struct tape a;
-    tape_open(&a, settings, NULL);
+    tape_open(&a, settings, more);
     tape_feed(&a, faulty, 0, ENDS, 16);
     assert_int_equal(svi_engine_hash(a.e, whole, NULL), SVS_OK);
     for (size_t k = 0; k < sizeof stops / sizeof *stops; k++) {
         struct tape b, c;
         struct svi_checkpoint kept = {.sections = 0};
-        tape_open(&b, settings, NULL);
+        tape_open(&b, settings, more);
         tape_feed(&b, faulty, 0, stops[k], 16);
         assert_int_equal(svi_engine_save(b.e, &kept, NULL), SVS_OK);
-        tape_open(&c, settings, NULL);
+        tape_open(&c, settings, more);
         assert_int_equal(svi_engine_load(c.e, &kept, NULL), SVS_OK);
         memcpy(c.count, b.count, sizeof c.count);
         const size_t before = b.deeds.size;
@@ -141,6 +140,12 @@ static void goes_on_from_any_checkpoint(void **state) {
         tape_close(&c);
     }
     tape_close(&a);
+}
+
+static void goes_on_from_any_checkpoint(void **state) {
+    (void)state;
+    check_checkpoints(NULL);
+    check_checkpoints((const char *const[]){"missing", "drop", NULL});
 }
 
 /* Columns of words have none, and columns may come. */
