@@ -190,6 +190,17 @@ static const char *look_moment(const struct svi_look *l, char out[SVI_MOMENT], d
     return out;
 }
 
+/* "novelty 9, quality 2". */
+static void look_print_kinds(const char *title, const struct svi_alert_kind *kinds) {
+    for (int i = 0; i < SVI_ALERT_LOG_KINDS && kinds[i].count; i++) {
+        if (i == 0)
+            printf("  %-16s ", title);
+        printf("%s%s %" PRId64, i > 0 ? ", " : "", kinds[i].name, kinds[i].count);
+    }
+    if (kinds[0].count)
+        putchar('\n');
+}
+
 static void look_print_alerts(const struct svi_look *l) {
     const struct svi_alert_log *log = &l->log;
     char a[SVI_MOMENT], b[SVI_MOMENT], rate[2 * SVI_MOMENT];
@@ -202,8 +213,8 @@ static void look_print_alerts(const struct svi_look *l) {
     else if (!isnan(days))
         printf("%-18s %s, at %g s a row\n", "time", svi_duration_text(a, days * DAY), l->o.row_seconds);
     printf("%-18s %" PRId64 "  (%s)\n", "alerts", log->alerts, look_rate_text(l, rate, l->result[0].rate));
-    for (int i = 0; i < SVI_ALERT_LOG_KINDS && log->kinds[i].count; i++)
-        printf("  %-16s %" PRId64 "\n", log->kinds[i].name, log->kinds[i].count);
+    look_print_kinds("by kind", log->kinds);
+    look_print_kinds("by judge, rule", log->judges);
     if (log->updates > 0)
         printf("%-18s %" PRId64 "\n", "updates", log->updates);
     if (log->open_count > 0)
@@ -311,16 +322,24 @@ static void look_put_each(const struct svi_look *l, struct svi_pack *p) {
     }
 }
 
+static void look_put_kinds(struct svi_pack *p, const struct svi_alert_kind *kinds) {
+    int count = 0;
+    while (count < SVI_ALERT_LOG_KINDS && kinds[count].count)
+        count++;
+    svi_pack_map(p, (size_t)count);
+    for (int i = 0; i < count; i++) {
+        svi_pack_text(p, kinds[i].name);
+        svi_pack_int(p, kinds[i].count);
+    }
+}
+
 /* The map of the first pass but for its head, which says how many keys there are: that is known at the end.
  */
 static svs_code look_pack(struct svi_look *l, svs_error *err) {
     const struct svi_alert_log *log = &l->log;
     struct svi_pack p;
-    int kinds = 0;
-    while (kinds < SVI_ALERT_LOG_KINDS && log->kinds[kinds].count)
-        kinds++;
     svi_pack_begin(&p, &l->json);
-    svi_pack_map(&p, (size_t)look_result_keys(l) + 13 + (l->o.incidents ? 3 : 0) + (l->budget_count > 0));
+    svi_pack_map(&p, (size_t)look_result_keys(l) + 14 + (l->o.incidents ? 3 : 0) + (l->budget_count > 0));
     svi_put_int(&p, "rows", log->rows);
     svi_put_text(&p, "unit", log->by_rows ? "rows" : "seconds");
     svi_put_real(&p, "first", log->first);
@@ -333,11 +352,9 @@ static svs_code look_pack(struct svi_look *l, svs_error *err) {
     svi_put_real(&p, "mean_lasted", log->closed > 0 ? log->lasted / (double)log->closed : NAN);
     svi_put_real(&p, "longest", log->closed > 0 ? log->longest : NAN);
     svi_pack_key(&p, "kinds");
-    svi_pack_map(&p, (size_t)kinds);
-    for (int i = 0; i < kinds; i++) {
-        svi_pack_text(&p, log->kinds[i].name);
-        svi_pack_int(&p, log->kinds[i].count);
-    }
+    look_put_kinds(&p, log->kinds);
+    svi_pack_key(&p, "judges");
+    look_put_kinds(&p, log->judges);
     svi_pack_key(&p, "events");
     svi_pack_array(&p, (size_t)log->event_count);
     svi_pack_raw(&p, log->events.data, log->events.size);
