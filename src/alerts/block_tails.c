@@ -1,3 +1,10 @@
+/* Block maxima and their tails.
+ *
+ * Of each series the maxima of the blocks stand together, by the place of the block; what is looked at in
+ * each row (how high a value must be to tell anything, how much it may count) stands in rows of all series.
+ * A fit is made when a block ends, and only for series whose upper maxima have changed; the mixture over
+ * shapes is worked out when a value lies beyond the tail of the lightest shape, which is rare.
+ */
 #include "alerts/block_tails.h"
 
 #include <float.h>
@@ -7,8 +14,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define FIRST  16 /* rows of the first blocks */
-#define LEAST  4  /* blocks before anything is beyond them */
+#define LEAST  4 /* blocks before anything is beyond them */
 #define SHAPES 8
 #define ROWS   5 /* of series, beside the maxima */
 
@@ -18,7 +24,8 @@ static int tails_top(int n) {
 }
 
 svs_code svi_block_tails_init(struct svi_block_tails *t, int series, double least, svs_error *err) {
-    *t = (struct svi_block_tails){.series = series, .least = least, .longest = FIRST, .length = FIRST};
+    *t = (struct svi_block_tails){
+        .series = series, .least = least, .longest = SVI_BLOCK_LEAST, .length = SVI_BLOCK_LEAST};
     t->maxima = svi_alloc_array((size_t)(SVI_BLOCKS + ROWS), (size_t)series * sizeof *t->maxima);
     if (!t->maxima)
         return svi_fail_memory(err, "the tails of the sensors");
@@ -196,8 +203,8 @@ static void tails_swap(float *v, size_t count, float from, float to) {
 
 void svi_block_tails_archive(struct svi_archive *a, struct svi_block_tails *t) {
     const size_t held = (size_t)t->series;
-    svi_archive_int64(a, "longest", &t->longest, FIRST, INT64_MAX / 256);
-    svi_archive_int64(a, "length", &t->length, FIRST, INT64_MAX / 256);
+    svi_archive_int64(a, "longest", &t->longest, SVI_BLOCK_LEAST, INT64_MAX / 256);
+    svi_archive_int64(a, "length", &t->length, SVI_BLOCK_LEAST, INT64_MAX / 256);
     svi_archive_int64(a, "row", &t->row, 0, INT64_MAX / 256);
     svi_archive_int(a, "blocks", &t->count, 0, SVI_BLOCKS);
     svi_archive_int(a, "at", &t->at, 0, SVI_BLOCKS - 1);

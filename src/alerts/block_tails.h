@@ -28,7 +28,8 @@
 #include "base/archive.h"
 #include "svmstream/error.h"
 
-#define SVI_BLOCKS 64
+#define SVI_BLOCKS      64
+#define SVI_BLOCK_LEAST 16 /* rows of the first blocks */
 
 struct svi_block_tails {
     int series;          /* values a row */

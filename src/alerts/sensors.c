@@ -16,24 +16,20 @@
 #include "alerts/context.h"
 #include "alerts/deviations.h"
 #include "alerts/forecast.h"
+#include "alerts/pace.h"
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define MEANS   180  /* rows of the longest mean */
-#define ENOUGH  10   /* times as many rows as a mean has, before it counts */
-#define LARGEST 1e4f /* deviations that a residual counts as at most */
-#define ODD     5.0  /* surprise of one series from which on a sensor is not learned */
-#define WARM    64   /* rows before residuals count */
-#define LEAST   2000.0
-#define MOST    20000.0
-#define WEEK    604800.0
+#define MEANS   180   /* rows of the longest mean */
+#define ENOUGH  10    /* times as many rows as a mean has, before it counts */
+#define LARGEST 1e4f  /* deviations that a residual counts as at most */
+#define ODD     5.0   /* surprise of one series from which on a sensor is not learned */
+#define WARM    64    /* rows before residuals count */
 #define REFRESH 64    /* rows after which the deviations of a bin are worked out again */
 #define FADES   0.999 /* of the moments of successive residuals */
 #define FAR     10.0  /* deviations that a column of context counts as at most */
 #define FEW     1.5   /* a judge of one series tells no surprise below it */
 #define TELLING 1.645 /* deviations: 5 % of a normal law lie above */
-
-#define MOST_ROWS (INT64_MAX / 4)
 
 enum { BY_CONTEXT, BY_STEP, BY_OTHERS, RESIDUALS, VALUE = RESIDUALS };
 
@@ -52,8 +48,7 @@ struct svi_sensors {
     int d;
     bool with_context;
     int context[SVI_CONTEXT_COLUMNS], contexts; /* columns */
-    int64_t rows;
-    double since; /* time of the first row */
+    struct svi_pace pace;
     struct svi_forecast forecast;
     struct svi_deviations deviations; /* RESIDUALS x d */
     struct svi_block_tails tails;     /* SIGNALS x 2 x d */
@@ -113,12 +108,14 @@ svi_sensors *svi_sensors_new(int d, bool context, svs_error *err) {
     s->x = svi_alloc(sensors_bytes(d));
     if (!s->x)
         svi_fail_memory(err, "the judges of the sensors");
-    if (!s->x || svi_forecast_init(&s->forecast, sensors_regressors(context), d, LEAST, err) != SVS_OK ||
+    if (!s->x ||
+        svi_forecast_init(&s->forecast, sensors_regressors(context), d, SVI_PACE_LEAST, err) != SVS_OK ||
         svi_deviations_init(&s->deviations, RESIDUALS * d, err) != SVS_OK ||
         svi_block_tails_init(&s->tails, SIGNALS * 2 * d, log10(2.0 * d) + FEW, err) != SVS_OK) {
         svi_sensors_free(&s);
         return NULL;
     }
+    svi_pace_init(&s->pace);
     sensors_place(s);
     return s;
 }
@@ -150,8 +147,7 @@ svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err) {
         return NULL;
     memcpy(w->context, s->context, sizeof w->context);
     w->contexts = s->contexts;
-    w->rows = s->rows;
-    w->since = s->since;
+    w->pace = s->pace;
     svi_forecast_widen(&w->forecast, &s->forecast);
     svi_deviations_widen(&w->deviations, &s->deviations, RESIDUALS);
     svi_block_tails_widen(&w->tails, &s->tails, SIGNALS * 2);
@@ -225,7 +221,7 @@ static void sensors_residuals(struct svi_sensors *s, const double *x, const doub
 
 /* Into the ring, and the means of each signal. */
 static void sensors_means(struct svi_sensors *s) {
-    const int d = s->d, at = (int)(s->rows % MEANS);
+    const int d = s->d, at = (int)(s->pace.rows % MEANS);
     const float *deviation = s->deviations.now;
     float *now = s->ring + (size_t)at * (size_t)(RESIDUALS * d);
     for (int i = 0; i < SIGNALS; i++) {
@@ -238,7 +234,7 @@ static void sensors_means(struct svi_sensors *s) {
     }
     for (int j = 0; j < RESIDUALS * d; j++) {
         const float u = s->residual[j] / deviation[j];
-        now[j] = s->rows < WARM ? 0 : u > LARGEST ? LARGEST : u < -LARGEST ? -LARGEST : u;
+        now[j] = s->pace.rows < WARM ? 0 : u > LARGEST ? LARGEST : u < -LARGEST ? -LARGEST : u;
     }
     for (int i = 0; i < SIGNALS; i++)
         for (int j = 0; j < d && signals[i].residual != VALUE; j++)
@@ -250,7 +246,7 @@ static void sensors_signals(struct svi_sensors *s) {
     for (int i = 0; i < SIGNALS; i++) {
         float *up = s->signal + 2 * i * d, *down = up + d;
         const int r = signals[i].residual;
-        const bool early = r != VALUE && s->rows < WARM + signals[i].over;
+        const bool early = r != VALUE && s->pace.rows < WARM + signals[i].over;
         const double *known = r == VALUE ? s->x : r == BY_OTHERS ? s->by_others : s->by_context;
         for (int j = 0; j < d; j++) {
             const double scale = s->forecast.scale[j];
@@ -348,20 +344,9 @@ static void sensors_learn_steps(struct svi_sensors *s) {
             s->before_before[j] = FADES * s->before_before[j] + before * before;
         }
         s->before[j] = isnan(now) ? 0 : now;
-        if (s->rows < WARM)
+        if (s->pace.rows < WARM)
             s->origin[j] = s->forecast.level[j];
     }
-}
-
-/* How many rows a week has, looked at when their number has doubled. */
-static void sensors_follow_rate(struct svi_sensors *s, double time) {
-    const bool doubled = (s->rows & (s->rows - 1)) == 0;
-    if (!doubled || s->rows < WARM / 2 || !(time > s->since))
-        return;
-    const double week = (double)s->rows / (time - s->since) * WEEK;
-    s->forecast.memory = fmax(LEAST, fmin(week, MOST));
-    while ((double)s->tails.longest * 2 * SVI_BLOCKS <= 4 * s->forecast.memory)
-        s->tails.longest *= 2;
 }
 
 void svi_sensors_step(svi_sensors *s, const double *x, double time, struct svi_finding *findings) {
@@ -370,9 +355,7 @@ void svi_sensors_step(svi_sensors *s, const double *x, double time, struct svi_f
     svi_context_moment(time, &m);
     memcpy(c, m.values, sizeof m.values);
     sensors_regress(s, x, c);
-    if (s->rows == 0)
-        s->since = time;
-    if (m.bin != s->deviations.bin || s->rows % REFRESH == 0)
+    if (m.bin != s->deviations.bin || s->pace.rows % REFRESH == 0)
         svi_deviations_turn_to(&s->deviations, m.bin);
     sensors_residuals(s, x, c);
     sensors_means(s);
@@ -382,11 +365,13 @@ void svi_sensors_step(svi_sensors *s, const double *x, double time, struct svi_f
     sensors_settle(s);
     svi_block_tails_add(&s->tails, s->signal);
     svi_deviations_learn(&s->deviations, m.bin, s->residual,
-                         (float)fmax(1 / (double)(s->rows + 1), 1 / s->forecast.memory));
+                         (float)fmax(1 / (double)(s->pace.rows + 1), 1 / s->forecast.memory));
     svi_forecast_learn(&s->forecast, x, s->by_context, s->unlearned);
     sensors_learn_steps(s);
-    s->rows++;
-    sensors_follow_rate(s, time);
+    if (!svi_pace_row(&s->pace, time))
+        return;
+    s->forecast.memory = s->pace.memory;
+    s->tails.longest = svi_pace_block(&s->pace);
 }
 
 /* ---- archive */
@@ -396,8 +381,7 @@ void svi_sensors_archive(struct svi_archive *a, svi_sensors *s) {
     int32_t context[SVI_CONTEXT_COLUMNS];
     for (int i = 0; i < SVI_CONTEXT_COLUMNS; i++)
         context[i] = s->context[i];
-    svi_archive_int64(a, "rows", &s->rows, 0, MOST_ROWS);
-    svi_archive_finite(a, "since", &s->since, 1);
+    svi_pace_archive(a, &s->pace);
     svi_archive_int(a, "contexts", &s->contexts, 0, s->with_context ? SVI_CONTEXT_COLUMNS : 0);
     svi_archive_ints(a, "context", context, SVI_CONTEXT_COLUMNS, 0, s->d - 1);
     for (int i = 0; i < SVI_CONTEXT_COLUMNS; i++)

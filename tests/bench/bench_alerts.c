@@ -84,6 +84,16 @@ static void played_open(struct played *p, const char *file, char **settings) {
     svi_reader_shape(p->reader, &svi_engine_schema(p->engine)->shape);
 }
 
+/* Until the next row comes: what passing time brings about falls due. */
+static void played_until(struct played *p, double now) {
+    for (double due = svi_engine_deadline(p->engine); due < now;) {
+        svi_engine_pass(p->engine, due);
+        const double next = svi_engine_deadline(p->engine);
+        due = next > due ? next : INFINITY;
+    }
+    p->now = now;
+}
+
 static void played_rows(struct played *p) {
     struct svi_message m;
     const char *bytes;
@@ -96,7 +106,10 @@ static void played_rows(struct played *p) {
         if (what != SVI_READ_ROW)
             bench_die(why.text);
         p->row++;
-        p->now = isnan(m.ts) ? p->now + 1 : m.ts;
+        const double now = isnan(m.ts) ? p->now + 1 : m.ts;
+        if (p->row == 1)
+            svi_engine_begin(p->engine, now);
+        played_until(p, now);
         svi_reader_line(p->reader, &bytes, &length);
         svi_engine_message(p->engine, &m, bytes, length, p->now, &why);
     }
