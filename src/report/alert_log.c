@@ -78,6 +78,11 @@ static void alert_log_report(struct svi_alert_log *l, const struct svi_alert_eve
         svi_incidents_close(l->incidents, before, -INFINITY);
 }
 
+static void alert_log_end(const struct svi_alert_log *l, const struct svi_alert_episode *episode, double at) {
+    svi_incidents_close(l->incidents, episode->before, at);
+    svi_incidents_during(l->incidents, episode->opened, at);
+}
+
 static void alert_log_close(struct svi_alert_log *l, struct svi_alert_episode *episode, double at) {
     l->closed++;
     if (!episode)
@@ -85,7 +90,7 @@ static void alert_log_close(struct svi_alert_log *l, struct svi_alert_episode *e
     l->lasted += at - episode->opened;
     l->longest = fmax(l->longest, at - episode->opened);
     if (l->incidents)
-        svi_incidents_close(l->incidents, episode->before, at);
+        alert_log_end(l, episode, at);
     *episode = l->open[--l->open_count];
 }
 
@@ -163,6 +168,11 @@ void svi_alert_log_take(struct svi_alert_log *l, const struct svi_event *event) 
     l->rows++;
     if (l->plot)
         svi_alert_plot_add(l->plot, at, event->as.score.x, event->as.score.d);
+}
+
+void svi_alert_log_end(struct svi_alert_log *l) {
+    for (int64_t i = 0; i < l->open_count && l->incidents; i++)
+        svi_incidents_during(l->incidents, l->open[i].opened, l->last);
 }
 
 void svi_alert_log_reset(struct svi_alert_log *l) {

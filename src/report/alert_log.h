@@ -58,6 +58,9 @@ struct svi_alert_log {
 /* Takes score and alert events; others are none of its business. */
 void svi_alert_log_take(struct svi_alert_log *l, const struct svi_event *event);
 
+/* All rows are in: what is open stays so. */
+void svi_alert_log_end(struct svi_alert_log *l);
+
 /* Forgets what it has taken. */
 void svi_alert_log_reset(struct svi_alert_log *l);
 void svi_alert_log_clear(struct svi_alert_log *l);

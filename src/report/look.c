@@ -20,7 +20,7 @@
 #define RATE_ROWS    1000.0
 #define EACH_SHOWN   50 /* incidents in the table for people */
 #define RESULT_KEYS  4  /* of a pass in the map for programs */
-#define AGAINST_KEYS 7  /* and of it against incidents */
+#define AGAINST_KEYS 8  /* and of it against incidents */
 
 /* ---- beginning */
 
@@ -110,6 +110,7 @@ svs_code svi_look_without_times(struct svi_alert_log *log, svs_error *err) {
 void svi_look_end_pass(struct svi_alert_log *log, svi_engine *e) {
     snprintf(log->budget, sizeof log->budget, "%.*s", (int)sizeof log->budget - 1,
              svi_engine_settings(e)->alert_budget);
+    svi_alert_log_end(log);
     if (log->progress)
         svi_progress_clear(log->progress);
     if (log->plot)
@@ -230,7 +231,10 @@ static void look_print_incidents(const struct svi_look *l) {
     printf("%-18s %" PRId64, "incidents", r->incidents.count);
     if (r->incidents.outside > 0)
         printf("  (%" PRId64 " more lie outside of the rows)", r->incidents.outside);
-    printf("\n%-18s %" PRId64 " of %" PRId64 "\n", "found", r->incidents.found, r->incidents.count);
+    printf("\n%-18s %" PRId64 " of %" PRId64, "found", r->incidents.found, r->incidents.count);
+    if (r->incidents.during > 0)
+        printf("  (%" PRId64 " of the others began while an alert was open)", r->incidents.during);
+    putchar('\n');
     printf("%-18s %s\n", "median delay", look_span(l, a, r->incidents.median_delay));
     printf("%-18s %" PRId64 "  (%s; in no incident, tolerance %s)\n", "false alerts", r->outside,
            look_rate_text(l, rate, r->false_rate), look_span(l, b, l->incidents.tolerance));
@@ -249,7 +253,11 @@ static void look_print_each(const struct svi_look *l) {
         char place[SVI_MOMENT];
         snprintf(place, sizeof place, "line %" PRId64, one->line);
         printf("%-20s %-23s %-14s %" PRId64 "\n", one->name[0] ? one->name : place,
-               look_moment(l, a, one->start), isnan(delay) ? "missed" : look_span(l, b, delay), one->alerts);
+               look_moment(l, a, one->start),
+               !isnan(delay) ? look_span(l, b, delay)
+               : one->during ? "missed (open)"
+                             : "missed",
+               one->alerts);
         shown++;
     }
     if (l->result[0].incidents.count > shown)
@@ -296,6 +304,7 @@ static void look_put_result(const struct svi_look *l, struct svi_pack *p, const 
         return;
     svi_put_int(p, "incidents", r->incidents.count);
     svi_put_int(p, "found", r->incidents.found);
+    svi_put_int(p, "missed_while_open", r->incidents.during);
     svi_put_real(p, "median_delay", r->incidents.median_delay);
     svi_put_int(p, "false_alerts", r->outside);
     svi_put_real(p, "false_a_day", days ? r->false_rate : NAN);
@@ -312,12 +321,13 @@ static void look_put_each(const struct svi_look *l, struct svi_pack *p) {
         if (!svi_incident_inside(one, l->log.first, l->log.last))
             continue;
         const double delay = svi_incident_delay(one, l->log.first);
-        svi_pack_map(p, 6);
+        svi_pack_map(p, 7);
         svi_put_text(p, "name", one->name);
         svi_put_real(p, "start", one->start);
         svi_put_real(p, "end", one->end);
         svi_put_bool(p, "found", !isnan(delay));
         svi_put_real(p, "delay", delay);
+        svi_put_bool(p, "during", one->during);
         svi_put_int(p, "alerts", one->alerts);
     }
 }
