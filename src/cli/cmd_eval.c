@@ -31,6 +31,7 @@
 
 struct eval {
     const struct cli_args *args;
+    struct svi_settings s;
     svi_engine *engine;
     svi_reader *reader;
     int64_t row, refused;
@@ -91,15 +92,19 @@ static void look_up(struct eval *e) {
     svi_progress_show(&e->progress, e->row, (double)at, (double)size, e->log ? e->note : NULL);
 }
 
-/* What the alerts come to is a function of the file: where rows have no times, ROW_SECONDS pass from one to
- * the next, and where one of them has none, it comes with the latest. The clock then only says which time
+static double cmd_eval_row_seconds(const struct eval *e) {
+    return e->s.alert_interval > 0 ? e->s.alert_interval : SVI_FILE_INTERVAL;
+}
+
+/* What the alerts come to is a function of the file: where rows have no times, alert.interval passes from one
+ * to the next, and where one of them has none, it comes with the latest. The clock then only says which time
  * stamps lie in the future. */
 static double cmd_eval_time(struct eval *e, const struct svi_message *m) {
     if (!e->log)
         return e->now;
     e->latest = isnan(m->ts) ? e->latest : fmax(e->latest, m->ts);
     if (e->log->by_rows && isnan(m->ts))
-        return (double)(e->row + 1) * cli_number(e->args, "row-seconds");
+        return (double)(e->row + 1) * cmd_eval_row_seconds(e);
     return isnan(m->ts) ? e->latest : e->now;
 }
 
@@ -243,10 +248,7 @@ static svs_code cmd_eval_open(struct eval *e, struct svi_settings *s, svs_error 
 /* One run over the file. */
 static svs_code cmd_eval_pass(void *user, const char *budget, struct svi_alert_log *log, svs_error *err) {
     struct eval *e = user;
-    struct svi_settings s = e->args->settings;
-    s.scores = SVI_SCORES_NONE;
-    s.publish_every = 0;
-    s.publish_seconds = 0;
+    struct svi_settings s = e->s;
     e->log = log;
     e->silent = budget != NULL;
     e->row = e->refused = 0;
@@ -274,37 +276,34 @@ static svs_code cmd_eval_pass(void *user, const char *budget, struct svi_alert_l
 
 static int cmd_eval_alerts(struct eval *e) {
     const struct cli_args *a = e->args;
-    const int result = cli_look(a, &a->settings, strcmp(a->positional[0], "-") == 0,
-                                cli_number(a, "row-seconds"), cmd_eval_pass, e, &e->progress);
+    const int result = cli_look(a, &e->s, strcmp(a->positional[0], "-") == 0, cmd_eval_row_seconds(e),
+                                cmd_eval_pass, e, &e->progress);
     svi_progress_end(&e->progress);
     return result;
 }
 
 static int cmd_eval_run(const struct cli_args *a) {
-    struct eval e = {.args = a};
+    struct eval e = {.args = a, .s = a->settings};
     const int64_t every = cli_integer(a, "every");
-    struct svi_settings s = a->settings;
     svs_error err = {0};
-    if (!svi_settings_given(&s, svi_settings_row("alert.interval"))) /* when rows are read tells nothing */
-        s.alert_interval = SVI_FILE_INTERVAL;
+    e.s.scores = cli_has(a, "plot") ? SVI_SCORES_ALL : SVI_SCORES_NONE; /* others would only cost time */
+    e.s.publish_every = 0;
+    e.s.publish_seconds = 0;
+    if (!svi_settings_given(&e.s, svi_settings_row("alert.interval"))) /* when rows are read tells nothing */
+        e.s.alert_interval = SVI_FILE_INTERVAL;
     svi_arrival_clock_start(&e.clock);
     e.now = svi_arrival_clock_now(&e.clock);
     if (every > 0 && cli_has(a, "json"))
         return cli_usage(a, "--every prints lines of a table: it does nothing with --json");
     if (every > 0 && cli_has(a, "alerts"))
         return cli_usage(a, "--every prints figures of the quality: it does nothing with --alerts");
-    if (cli_has(a, "row-seconds") && !cli_has(a, "alerts"))
-        return cli_usage(a, "--row-seconds is about alerts: give --alerts too");
     if (cli_look_check(a) != CLI_OK)
         return CLI_USAGE;
     if (cli_has(a, "alerts"))
         return cmd_eval_alerts(&e);
     if (cli_has(a, "plot") && !(e.plot = svi_alloc(sizeof *e.plot)))
         return cli_end(a, svi_fail_memory(&err, "the plot"), &err);
-    s.scores = e.plot ? SVI_SCORES_ALL : SVI_SCORES_NONE; /* events that nobody reads would only cost time */
-    s.publish_every = 0;
-    s.publish_seconds = 0;
-    svs_code code = cmd_eval_open(&e, &s, &err);
+    svs_code code = cmd_eval_open(&e, &e.s, &err);
     svi_progress_begin(&e.progress, a->quiet);
     if (code == SVS_OK)
         svi_live_figures_begin(&e.live,
@@ -329,8 +328,6 @@ static const struct cli_option options[] = {
                "alerts name, and the incidents (.svg or .png; needs gnuplot)"),
     CLI_OPTION("model-out", 0, "FILE", NULL, "write the last model here, for `svmstream model`"),
     CLI_LOOK_OPTIONS,
-    CLI_NUMBER("row-seconds", 0, "SECONDS", "60", 1e-6, 1e9,
-               "with --alerts, where the file has no times: the time from row to row"),
     CLI_END};
 
 const struct cli_command cli_eval = {

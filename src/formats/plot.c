@@ -100,7 +100,7 @@ static void plot_put_axis(const struct svi_plot *p, FILE *to) {
         {30, "%H:%M:%S"},       {60, "%H:%M"},          {120, "%H:%M"},        {300, "%H:%M"},
         {600, "%H:%M"},         {1800, "%H:%M"},        {3600, "%H:%M"},       {7200, "%H:%M"},
         {14400, "%m-%d %H:%M"}, {43200, "%m-%d %H:%M"}, {86400, "%Y-%m-%d"},   {172800, "%Y-%m-%d"},
-        {432000, "%Y-%m-%d"},   {864000, "%Y-%m-%d"},   {2592000, "%Y-%m-%d"}, {7776000, "%Y-%m-%d"}};
+        {604800, "%Y-%m-%d"},   {1209600, "%Y-%m-%d"},  {2592000, "%Y-%m-%d"}, {7776000, "%Y-%m-%d"}};
     const size_t count = sizeof ticks / sizeof *ticks;
     const char *const quote = p->times ? "'" : "";
     double first, last, v[SVI_PLOT_COLUMNS];

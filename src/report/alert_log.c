@@ -11,17 +11,22 @@
 #include "base/fail.h"
 #include "report/moment.h"
 
-#define EVENT_KEYS 7
+#define EVENT_KEYS 8
 
 static const char *alert_log_kind(const struct svi_alert_event *a) {
     return a->kind ? a->kind : a->measure ? "quality" : "novelty";
 }
 
+/* Which judge, or which rule; NULL: the alert names none. */
+static const char *alert_log_judge(const struct svi_alert_event *a) {
+    return a->judge ? a->judge : a->rule;
+}
+
 /* ---- counting */
 
-static void alert_log_count(struct svi_alert_log *l, const char *kind) {
+static void alert_log_count(struct svi_alert_kind *kinds, const char *kind) {
     for (int i = 0; i < SVI_ALERT_LOG_KINDS; i++) {
-        struct svi_alert_kind *k = &l->kinds[i];
+        struct svi_alert_kind *k = &kinds[i];
         if (!k->count)
             snprintf(k->name, sizeof k->name, "%s", kind);
         if (strncmp(k->name, kind, sizeof k->name - 1) == 0) {
@@ -62,13 +67,20 @@ static void alert_log_report(struct svi_alert_log *l, const struct svi_alert_eve
     l->alerts += opened;
     l->updates += !opened;
     if (opened)
-        alert_log_count(l, alert_log_kind(a));
+        alert_log_count(l->kinds, alert_log_kind(a));
+    if (opened && alert_log_judge(a))
+        alert_log_count(l->judges, alert_log_judge(a));
     if (before < 0)
         return;
     if (episode && episode->before < 0)
         episode->before = before;
     else /* it counts once */
         svi_incidents_close(l->incidents, before, -INFINITY);
+}
+
+static void alert_log_end(const struct svi_alert_log *l, const struct svi_alert_episode *episode, double at) {
+    svi_incidents_close(l->incidents, episode->before, at);
+    svi_incidents_during(l->incidents, episode->opened, at);
 }
 
 static void alert_log_close(struct svi_alert_log *l, struct svi_alert_episode *episode, double at) {
@@ -78,7 +90,7 @@ static void alert_log_close(struct svi_alert_log *l, struct svi_alert_episode *e
     l->lasted += at - episode->opened;
     l->longest = fmax(l->longest, at - episode->opened);
     if (l->incidents)
-        svi_incidents_close(l->incidents, episode->before, at);
+        alert_log_end(l, episode, at);
     *episode = l->open[--l->open_count];
 }
 
@@ -114,6 +126,11 @@ static void alert_log_keep(struct svi_alert_log *l, const struct svi_alert_event
     svi_pack_map(&p, EVENT_KEYS);
     svi_put_int(&p, "alert", a->alert);
     svi_put_text(&p, "kind", alert_log_kind(a));
+    svi_pack_key(&p, "judge");
+    if (alert_log_judge(a))
+        svi_pack_text(&p, alert_log_judge(a));
+    else
+        svi_pack_nil(&p);
     svi_put_text(&p, "state", a->state);
     svi_put_real(&p, l->by_rows ? "row" : "ts", at);
     svi_put_real(&p, "since", a->since);
@@ -151,6 +168,11 @@ void svi_alert_log_take(struct svi_alert_log *l, const struct svi_event *event) 
     l->rows++;
     if (l->plot)
         svi_alert_plot_add(l->plot, at, event->as.score.x, event->as.score.d);
+}
+
+void svi_alert_log_end(struct svi_alert_log *l) {
+    for (int64_t i = 0; i < l->open_count && l->incidents; i++)
+        svi_incidents_during(l->incidents, l->open[i].opened, l->last);
 }
 
 void svi_alert_log_reset(struct svi_alert_log *l) {

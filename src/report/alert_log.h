@@ -18,7 +18,7 @@
 #include "wire/pack.h"
 
 #define SVI_ALERT_LOG_EVENTS 100000
-#define SVI_ALERT_LOG_KINDS  8 /* kinds, and judges, that are counted on their own */
+#define SVI_ALERT_LOG_KINDS  16 /* kinds, and judges or rules, that are counted on their own */
 
 /* An alert that is open. */
 struct svi_alert_episode {
@@ -46,7 +46,7 @@ struct svi_alert_log {
     int64_t alerts, updates, closed;
     int64_t outside;        /* alerts that belong to no incident */
     double longest, lasted; /* of those that closed; all together */
-    struct svi_alert_kind kinds[SVI_ALERT_LOG_KINDS];
+    struct svi_alert_kind kinds[SVI_ALERT_LOG_KINDS], judges[SVI_ALERT_LOG_KINDS];
     struct svi_alert_episode *open; /* those that are */
     int64_t open_count, open_room;
     struct svi_bytes events; /* a map each */
@@ -57,6 +57,9 @@ struct svi_alert_log {
 
 /* Takes score and alert events; others are none of its business. */
 void svi_alert_log_take(struct svi_alert_log *l, const struct svi_event *event);
+
+/* All rows are in: what is open stays so. */
+void svi_alert_log_end(struct svi_alert_log *l);
 
 /* Forgets what it has taken. */
 void svi_alert_log_reset(struct svi_alert_log *l);

@@ -249,6 +249,7 @@ void svi_incidents_reset(struct svi_incidents *in) {
     for (int64_t i = 0; i < in->count; i++) {
         in->of[i].first = NAN;
         in->of[i].alerts = in->of[i].early = 0;
+        in->of[i].during = false;
     }
 }
 
@@ -293,6 +294,11 @@ void svi_incidents_close(struct svi_incidents *in, int64_t place, double at) {
         i->first = i->start;
 }
 
+void svi_incidents_during(struct svi_incidents *in, double opened, double closed) {
+    for (int64_t i = incidents_begun(in, opened); i < in->count && in->of[i].start <= closed; i++)
+        in->of[i].during = true;
+}
+
 bool svi_incident_inside(const struct svi_incident *i, double first, double last) {
     return i->start <= last && incident_end(i) >= first;
 }
@@ -318,6 +324,7 @@ svs_code svi_incidents_figures(const struct svi_incidents *in, double first, dou
         f->count += inside;
         if (inside && !isnan(delay))
             delays[f->found++] = delay;
+        f->during += inside && isnan(delay) && in->of[i].during;
     }
     f->outside = in->count - f->count;
     if (f->found > 0) {

@@ -27,6 +27,7 @@ struct svi_incident {
     int64_t line;                 /* of the file, from 1 */
     double first;                 /* report from the start on, NAN = none came */
     int64_t alerts;               /* opened where they belong to it */
+    bool during;                  /* it began while an alert was open that had opened before */
     int64_t early;                /* alerts that were reported before the start and are open */
 };
 
@@ -51,11 +52,15 @@ void svi_incidents_reset(struct svi_incidents *in);
 bool svi_incidents_report(struct svi_incidents *in, double at, bool opened, int64_t *before);
 void svi_incidents_close(struct svi_incidents *in, int64_t place, double at);
 
+/* An alert was open from `opened` to `closed`. */
+void svi_incidents_during(struct svi_incidents *in, double opened, double closed);
+
 /* Against rows from `first` to `last`, in the unit of the incidents. */
 struct svi_incident_figures {
     int64_t count;   /* incidents of which some part lies there */
     int64_t outside; /* the others */
     int64_t found;
+    int64_t during;      /* missed, but they began while an alert was open */
     double median_delay; /* of those found, NAN = none */
 };
 

@@ -20,7 +20,7 @@
 #define RATE_ROWS    1000.0
 #define EACH_SHOWN   50 /* incidents in the table for people */
 #define RESULT_KEYS  4  /* of a pass in the map for programs */
-#define AGAINST_KEYS 7  /* and of it against incidents */
+#define AGAINST_KEYS 8  /* and of it against incidents */
 
 /* ---- beginning */
 
@@ -110,6 +110,7 @@ svs_code svi_look_without_times(struct svi_alert_log *log, svs_error *err) {
 void svi_look_end_pass(struct svi_alert_log *log, svi_engine *e) {
     snprintf(log->budget, sizeof log->budget, "%.*s", (int)sizeof log->budget - 1,
              svi_engine_settings(e)->alert_budget);
+    svi_alert_log_end(log);
     if (log->progress)
         svi_progress_clear(log->progress);
     if (log->plot)
@@ -190,6 +191,17 @@ static const char *look_moment(const struct svi_look *l, char out[SVI_MOMENT], d
     return out;
 }
 
+/* "novelty 9, quality 2". */
+static void look_print_kinds(const char *title, const struct svi_alert_kind *kinds) {
+    for (int i = 0; i < SVI_ALERT_LOG_KINDS && kinds[i].count; i++) {
+        if (i == 0)
+            printf("  %-16s ", title);
+        printf("%s%s %" PRId64, i > 0 ? ", " : "", kinds[i].name, kinds[i].count);
+    }
+    if (kinds[0].count)
+        putchar('\n');
+}
+
 static void look_print_alerts(const struct svi_look *l) {
     const struct svi_alert_log *log = &l->log;
     char a[SVI_MOMENT], b[SVI_MOMENT], rate[2 * SVI_MOMENT];
@@ -202,8 +214,8 @@ static void look_print_alerts(const struct svi_look *l) {
     else if (!isnan(days))
         printf("%-18s %s, at %g s a row\n", "time", svi_duration_text(a, days * DAY), l->o.row_seconds);
     printf("%-18s %" PRId64 "  (%s)\n", "alerts", log->alerts, look_rate_text(l, rate, l->result[0].rate));
-    for (int i = 0; i < SVI_ALERT_LOG_KINDS && log->kinds[i].count; i++)
-        printf("  %-16s %" PRId64 "\n", log->kinds[i].name, log->kinds[i].count);
+    look_print_kinds("by kind", log->kinds);
+    look_print_kinds("by judge, rule", log->judges);
     if (log->updates > 0)
         printf("%-18s %" PRId64 "\n", "updates", log->updates);
     if (log->open_count > 0)
@@ -219,7 +231,10 @@ static void look_print_incidents(const struct svi_look *l) {
     printf("%-18s %" PRId64, "incidents", r->incidents.count);
     if (r->incidents.outside > 0)
         printf("  (%" PRId64 " more lie outside of the rows)", r->incidents.outside);
-    printf("\n%-18s %" PRId64 " of %" PRId64 "\n", "found", r->incidents.found, r->incidents.count);
+    printf("\n%-18s %" PRId64 " of %" PRId64, "found", r->incidents.found, r->incidents.count);
+    if (r->incidents.during > 0)
+        printf("  (%" PRId64 " of the others began while an alert was open)", r->incidents.during);
+    putchar('\n');
     printf("%-18s %s\n", "median delay", look_span(l, a, r->incidents.median_delay));
     printf("%-18s %" PRId64 "  (%s; in no incident, tolerance %s)\n", "false alerts", r->outside,
            look_rate_text(l, rate, r->false_rate), look_span(l, b, l->incidents.tolerance));
@@ -238,7 +253,11 @@ static void look_print_each(const struct svi_look *l) {
         char place[SVI_MOMENT];
         snprintf(place, sizeof place, "line %" PRId64, one->line);
         printf("%-20s %-23s %-14s %" PRId64 "\n", one->name[0] ? one->name : place,
-               look_moment(l, a, one->start), isnan(delay) ? "missed" : look_span(l, b, delay), one->alerts);
+               look_moment(l, a, one->start),
+               !isnan(delay) ? look_span(l, b, delay)
+               : one->during ? "missed (open)"
+                             : "missed",
+               one->alerts);
         shown++;
     }
     if (l->result[0].incidents.count > shown)
@@ -285,6 +304,7 @@ static void look_put_result(const struct svi_look *l, struct svi_pack *p, const 
         return;
     svi_put_int(p, "incidents", r->incidents.count);
     svi_put_int(p, "found", r->incidents.found);
+    svi_put_int(p, "missed_while_open", r->incidents.during);
     svi_put_real(p, "median_delay", r->incidents.median_delay);
     svi_put_int(p, "false_alerts", r->outside);
     svi_put_real(p, "false_a_day", days ? r->false_rate : NAN);
@@ -301,13 +321,25 @@ static void look_put_each(const struct svi_look *l, struct svi_pack *p) {
         if (!svi_incident_inside(one, l->log.first, l->log.last))
             continue;
         const double delay = svi_incident_delay(one, l->log.first);
-        svi_pack_map(p, 6);
+        svi_pack_map(p, 7);
         svi_put_text(p, "name", one->name);
         svi_put_real(p, "start", one->start);
         svi_put_real(p, "end", one->end);
         svi_put_bool(p, "found", !isnan(delay));
         svi_put_real(p, "delay", delay);
+        svi_put_bool(p, "during", one->during);
         svi_put_int(p, "alerts", one->alerts);
+    }
+}
+
+static void look_put_kinds(struct svi_pack *p, const struct svi_alert_kind *kinds) {
+    int count = 0;
+    while (count < SVI_ALERT_LOG_KINDS && kinds[count].count)
+        count++;
+    svi_pack_map(p, (size_t)count);
+    for (int i = 0; i < count; i++) {
+        svi_pack_text(p, kinds[i].name);
+        svi_pack_int(p, kinds[i].count);
     }
 }
 
@@ -316,11 +348,8 @@ static void look_put_each(const struct svi_look *l, struct svi_pack *p) {
 static svs_code look_pack(struct svi_look *l, svs_error *err) {
     const struct svi_alert_log *log = &l->log;
     struct svi_pack p;
-    int kinds = 0;
-    while (kinds < SVI_ALERT_LOG_KINDS && log->kinds[kinds].count)
-        kinds++;
     svi_pack_begin(&p, &l->json);
-    svi_pack_map(&p, (size_t)look_result_keys(l) + 13 + (l->o.incidents ? 3 : 0) + (l->budget_count > 0));
+    svi_pack_map(&p, (size_t)look_result_keys(l) + 14 + (l->o.incidents ? 3 : 0) + (l->budget_count > 0));
     svi_put_int(&p, "rows", log->rows);
     svi_put_text(&p, "unit", log->by_rows ? "rows" : "seconds");
     svi_put_real(&p, "first", log->first);
@@ -333,11 +362,9 @@ static svs_code look_pack(struct svi_look *l, svs_error *err) {
     svi_put_real(&p, "mean_lasted", log->closed > 0 ? log->lasted / (double)log->closed : NAN);
     svi_put_real(&p, "longest", log->closed > 0 ? log->longest : NAN);
     svi_pack_key(&p, "kinds");
-    svi_pack_map(&p, (size_t)kinds);
-    for (int i = 0; i < kinds; i++) {
-        svi_pack_text(&p, log->kinds[i].name);
-        svi_pack_int(&p, log->kinds[i].count);
-    }
+    look_put_kinds(&p, log->kinds);
+    svi_pack_key(&p, "judges");
+    look_put_kinds(&p, log->judges);
     svi_pack_key(&p, "events");
     svi_pack_array(&p, (size_t)log->event_count);
     svi_pack_raw(&p, log->events.data, log->events.size);
