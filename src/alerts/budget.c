@@ -14,7 +14,8 @@
 #define DAY       86400.0
 #define MANY_ROWS 1e9 /* a day: where no time has gone by */
 #define EARLY     1024
-#define RANKS     16 /* from which peaks are extrapolated */
+#define LEFT_OUT  (-1) /* episode of an excursion that ends after a person called it true */
+#define RANKS     16   /* from which peaks are extrapolated */
 #define MOST      (INT64_MAX / 4)
 #define FARTHEST  2.0 /* extrapolated at most, times the largest seen */
 
@@ -93,7 +94,8 @@ bool svi_budget_surprise(struct svi_budget *b, enum svi_judge judge, double surp
     } else if (runs && 2 * surprise >= j->now.surprise) {
         j->calm = 0;
     } else if (runs && ++j->calm >= SVI_BUDGET_APART) {
-        budget_keep(j, j->now);
+        if (j->now.episode != LEFT_OUT)
+            budget_keep(j, j->now);
         j->now = (struct svi_budget_peak){0};
         j->calm = 0;
     }
@@ -102,7 +104,7 @@ bool svi_budget_surprise(struct svi_budget *b, enum svi_judge judge, double surp
 
 void svi_budget_mark(struct svi_budget *b, int64_t episode) {
     for (int i = 0; i < SVI_JUDGES; i++)
-        if (b->judge[i].now.surprise > 0 && b->judge[i].calm == 0)
+        if (b->judge[i].now.surprise > 0 && b->judge[i].calm == 0 && b->judge[i].now.episode != LEFT_OUT)
             b->judge[i].now.episode = episode;
 }
 
@@ -112,11 +114,6 @@ static void budget_drop(struct svi_budget_judge *j, double before, int64_t episo
         if (j->peaks[i].at >= before && (episode == 0 || j->peaks[i].episode != episode))
             j->peaks[kept++] = j->peaks[i];
     j->count = kept;
-}
-
-void svi_budget_leave_out(struct svi_budget *b, int64_t episode) {
-    for (int i = 0; i < SVI_JUDGES && episode > 0; i++)
-        budget_drop(&b->judge[i], -DBL_MAX, episode);
 }
 
 /* ---- levels */
@@ -184,6 +181,15 @@ static void budget_levels(struct svi_budget *b) {
         b->judge[i].level = fmax(promise, budget_past(&b->judge[i], m, promise));
 }
 
+void svi_budget_leave_out(struct svi_budget *b, int64_t episode) {
+    for (int i = 0; i < SVI_JUDGES && episode > 0; i++) {
+        budget_drop(&b->judge[i], -DBL_MAX, episode);
+        if (b->judge[i].now.episode == episode)
+            b->judge[i].now.episode = LEFT_OUT;
+    }
+    budget_levels(b);
+}
+
 void svi_budget_end(struct svi_budget *b) {
     if (b->rows % (b->rows <= EARLY ? 16 : 64) == 0)
         budget_levels(b);
@@ -202,7 +208,7 @@ void svi_budget_set(struct svi_budget *b, double a_day, double interval) {
 static void budget_peak_archive(struct svi_archive *a, struct svi_budget_peak *p) {
     svi_archive_finite(a, "peak", &p->surprise, 1);
     svi_archive_finite(a, "peak at", &p->at, 1);
-    svi_archive_int64(a, "peak of", &p->episode, 0, MOST);
+    svi_archive_int64(a, "peak of", &p->episode, LEFT_OUT, MOST);
 }
 
 static void budget_judge_archive(struct svi_archive *a, struct svi_budget_judge *j) {

@@ -5,6 +5,7 @@
 
 #define DAY        86400.0
 #define GREATEST   300.0 /* surprise: beyond any p */
+#define USUAL      0.9   /* of its level, what a person called usual */
 #define LASTS      (30 * 60.0)
 #define LASTS_LONG (6 * 3600.0)
 
@@ -40,6 +41,13 @@ enum svi_severity svi_desk_severity(double worst, double seconds) {
     return worst >= 1.5 || seconds >= LASTS ? SVI_SEVERITY_WARNING : SVI_SEVERITY_NOTICE;
 }
 
+void svi_desk_call_usual(struct svi_desk *d, enum svi_judge judge, int feature, double surprise) {
+    const struct svi_desk_usual u = {(int)judge, feature, surprise, d->budget.days};
+    if (d->usual_count == SVI_DESK_USUAL)
+        memmove(d->usual, d->usual + 1, (size_t)--d->usual_count * sizeof *d->usual);
+    d->usual[d->usual_count++] = u;
+}
+
 double svi_desk_alerts_a_day(const struct svi_desk *d) {
     return svi_desk_works(d) && d->budget.days > 0 ? (double)d->opened / d->budget.days : NAN;
 }
@@ -58,6 +66,16 @@ struct desk_reading {
     double ratio; /* largest of those that have reached */
 };
 
+static bool desk_is_usual(const struct svi_desk *d, int judge, const struct svi_finding *f) {
+    for (int i = 0; i < d->usual_count; i++) {
+        const struct svi_desk_usual *u = &d->usual[i];
+        if (u->judge == judge && u->feature == f->feature && f->surprise <= u->surprise &&
+            d->budget.days - u->at <= SVI_BUDGET_MEMORY)
+            return true;
+    }
+    return false;
+}
+
 static void desk_read(struct svi_desk *d, const struct svi_finding *f, struct desk_reading *r) {
     const double clear = -log10(d->o.clear);
     *r = (struct desk_reading){.calm = true};
@@ -65,8 +83,11 @@ static void desk_read(struct svi_desk *d, const struct svi_finding *f, struct de
     d->lead = SVI_JUDGE_ROW;
     for (int i = 0; i < SVI_JUDGES; i++) {
         const double surprise = f[i].surprise > 0 ? fmin(f[i].surprise, GREATEST) : 0;
-        const double level = d->budget.judge[i].level, ratio = surprise / level;
+        const double level = d->budget.judge[i].level;
+        double ratio = surprise / level;
         const bool record = svi_budget_surprise(&d->budget, (enum svi_judge)i, surprise);
+        if (ratio >= USUAL && desk_is_usual(d, i, &f[i]))
+            ratio = USUAL;
         d->ratio[i] = ratio;
         d->alarm = fmax(d->alarm, record ? ratio : fmin(SVI_DESK_BELOW, ratio));
         r->reached[i] = record && ratio >= 1;
@@ -177,6 +198,13 @@ enum svi_alert_change svi_desk_step(struct svi_desk *d, struct svi_alert *a,
 void svi_desk_archive(struct svi_archive *a, struct svi_desk *d) {
     int severity = (int)d->severity, judge = (int)d->judge;
     svi_budget_archive(a, &d->budget);
+    svi_archive_int(a, "usual", &d->usual_count, 0, SVI_DESK_USUAL);
+    for (int i = 0; i < d->usual_count && svi_archive_ok(a); i++) {
+        svi_archive_int(a, "usual judge", &d->usual[i].judge, 0, SVI_JUDGES - 1);
+        svi_archive_int(a, "usual feature", &d->usual[i].feature, -1, INT32_MAX / 2);
+        svi_archive_finite(a, "usual surprise", &d->usual[i].surprise, 1);
+        svi_archive_finite(a, "usual at", &d->usual[i].at, 1);
+    }
     svi_archive_int64(a, "opened", &d->opened, 0, INT64_MAX / 4);
     svi_archive_finite(a, "reported", &d->reported, 1);
     svi_archive_finite(a, "worst", &d->worst, 1);

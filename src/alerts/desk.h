@@ -10,6 +10,8 @@
  * THE ALARM of a sample is one number: the largest surprise over level of the judges where that is a record,
  * 1 when an alert may open; elsewhere, and in the warm-up, at most SVI_DESK_BELOW.
  *
+ * FEEDBACK: what a person called usual (svi_desk_call_usual) counts as a tenth below its level.
+ *
  * SEVERITY: by w, the largest surprise over level so far, and by how long the episode has lasted: `serious`
  * from w 3 on, or from w 1.5 on after 6 hours; `warning` from w 1.5 on, or after 30 minutes; else `notice`. A
  * function of the calls alone. */
@@ -26,7 +28,13 @@
 #define SVI_DESK_CALM  10 /* samples */
 #define SVI_DESK_BELOW 0.5
 
-#define SVI_DESK_FEATURES 8 /* of an episode, remembered */
+#define SVI_DESK_FEATURES 8  /* of an episode, remembered */
+#define SVI_DESK_USUAL    32 /* judges' surprises by features that a person called usual, the last ones */
+
+struct svi_desk_usual {
+    int judge, feature;
+    double surprise, at; /* up to which; the day it was said (svi_budget.days) */
+};
 
 /* Why an open alert is reported again. */
 enum svi_desk_news { SVI_DESK_WORSENED = 0, SVI_DESK_JOINED, SVI_DESK_LASTS };
@@ -49,6 +57,8 @@ struct svi_desk {
     enum svi_judge lead;      /* whose ratio is the largest, of those that opened it if some did */
 
     int64_t opened; /* by this desk */
+    struct svi_desk_usual usual[SVI_DESK_USUAL];
+    int usual_count;
 
     /* Of the episode that is open. */
     double reported, worst; /* largest ratio: of what was reported, and of all */
@@ -74,6 +84,10 @@ static inline bool svi_desk_works(const struct svi_desk *d) {
  * episode and what is counted; of its options none is looked at. */
 enum svi_alert_change svi_desk_step(struct svi_desk *d, struct svi_alert *a,
                                     const struct svi_finding findings[SVI_JUDGES], double time, bool timed);
+
+/* A person says that this much is usual: for SVI_BUDGET_MEMORY days what surprises that judge no more by that
+ * feature reaches no level. */
+void svi_desk_call_usual(struct svi_desk *d, enum svi_judge judge, int feature, double surprise);
 
 /* Alerts a day so far, and the surprise with which a row opens one: NAN: not known, or no budget. */
 double svi_desk_alerts_a_day(const struct svi_desk *d);

@@ -9,11 +9,12 @@
 
 #define FIRST_LENGTH 8 /* rows of the first blocks */
 #define EXCESSES     8
-#define SHAPES       8
-#define SAFETY       3.0
-#define RENEW        16 /* blocks, after which a bound is found again */
+#define SHAPES       4
+#define SAFETY       4.0
+#define RENEW        32 /* blocks, after which a bound is found again */
 #define DOUBLINGS    24 /* of the largest excess, within which a bound lies */
-#define HALVINGS     18
+#define TOGETHER     32
+#define HALVINGS     12
 
 /* ---- memory */
 
@@ -61,15 +62,41 @@ struct records_tail {
     double slope[SHAPES], total[SHAPES], weight[SHAPES];
 };
 
-/* Ascending; few. */
-static void records_sort(double *v, int n) {
-    for (int i = 1; i < n; i++) {
-        const double x = v[i];
-        int k = i;
-        for (; k > 0 && v[k - 1] > x; k--)
-            v[k] = v[k - 1];
-        v[k] = x;
+/* The k-th smallest goes to its place, what is larger behind it (Hoare's selection). */
+static void records_select(double *v, int n, int k) {
+    for (int low = 0, high = n - 1; low < high;) {
+        const double pivot = v[(low + high) / 2];
+        int i = low, j = high;
+        while (i <= j) {
+            while (v[i] < pivot)
+                i++;
+            while (v[j] > pivot)
+                j--;
+            if (i <= j) {
+                const double t = v[i];
+                v[i++] = v[j];
+                v[j--] = t;
+            }
+        }
+        if (k <= j)
+            high = j;
+        else if (k >= i)
+            low = i;
+        else
+            return;
     }
+}
+
+/* sum log(1 + b y_i). No factor is above 1 + k, so that some of them can share a logarithm. */
+static double records_logs(const double *excess, int k, double slope) {
+    double sum = 0;
+    for (int i = 0; i < k;) {
+        double product = 1;
+        for (const int end = i + TOGETHER < k ? i + TOGETHER : k; i < end; i++)
+            product *= 1 + slope * excess[i];
+        sum += log(product);
+    }
+    return sum;
 }
 
 static void records_fit(struct records_tail *t, const double *excess, int k) {
@@ -80,9 +107,7 @@ static void records_fit(struct records_tail *t, const double *excess, int k) {
     for (int s = 0; s < SHAPES; s++) {
         const double xi = (2 * s + 1) / (4.0 * SHAPES);
         t->slope[s] = xi / (1 - xi) * k / sum;
-        t->total[s] = 0;
-        for (int i = 0; i < k; i++)
-            t->total[s] += log1p(t->slope[s] * excess[i]);
+        t->total[s] = records_logs(excess, k, t->slope[s]);
         t->weight[s] = k * log(t->slope[s] * sum / t->total[s]) - t->total[s] - log(xi);
         best = fmax(best, t->weight[s]);
     }
@@ -116,6 +141,7 @@ double svi_records_bound(const struct svi_records *r, const struct svi_records_c
                          int all) {
     double of[SVI_RECORDS_BLOCKS];
     struct records_tail tail;
+    double largest = 0;
     int m = 0, k = 0;
     for (int b = 0; b < c->blocks; b++) {
         of[m] = r->blocks[series * SVI_RECORDS_BLOCKS + b];
@@ -123,16 +149,18 @@ double svi_records_bound(const struct svi_records *r, const struct svi_records_c
     }
     if (m < SVI_RECORDS_LEAST || all < 1)
         return INFINITY;
-    records_sort(of, m);
+    records_select(of, m, m / 2);
     const double middle = of[m / 2];
     for (int b = m / 2; b < m; b++)
-        if (of[b] > middle)
+        if (of[b] > middle) {
+            largest = of[b] - middle > largest ? of[b] - middle : largest;
             of[k++] = of[b] - middle;
+        }
     if (k < EXCESSES)
         return INFINITY;
     records_fit(&tail, of, k);
     const double target = SVI_RECORDS_SHARE / (SAFETY * all * m) * (m + 1) / (k + 1);
-    const double bound = middle + records_excess(&tail, of[k - 1], target);
+    const double bound = middle + records_excess(&tail, largest, target);
     const double most = svi_records_most(r, series);
     return bound > most ? bound : most;
 }
@@ -149,6 +177,14 @@ void svi_records_told(struct svi_records *r, int series, double v) {
     *suspect = v > *suspect ? v : *suspect;
     if (twice > svi_records_most(r, series))
         svi_records_take(r, series, twice);
+}
+
+void svi_records_settle(struct svi_records *r, const struct svi_records_clock *c, int series, double v) {
+    double *block = r->blocks + (size_t)series * SVI_RECORDS_BLOCKS;
+    for (int b = 0; b < c->blocks; b += 2)
+        if (block[b] > -INFINITY && v > block[b])
+            block[b] = v;
+    svi_records_take(r, series, v);
 }
 
 /* ---- blocks */

@@ -22,12 +22,12 @@
  *
  *     P(Y > y | b) = (1 + log(1 + b y) / S(b))^(-k),   weight (b / S(b))^k exp(-S(b)) / xi
  *
- * for the eight shapes xi = 1/32, 3/32 ... 15/32 with the mean excess seen: not knowing the shape makes it
- * heavy. A value is told if (k + 1) / (m + 1) x P(Y > x - Q) <= share / (3 x series x m), m blocks. Fewer
+ * for the four shapes xi = 1/16, 3/16, 5/16, 7/16 with the mean excess seen: not knowing the shape makes it
+ * heavy. A value is told if (k + 1) / (m + 1) x P(Y > x - Q) <= share / (4 x series x m), m blocks. Fewer
  * than 64 blocks (512 rows), or 8 excesses (a series that shows few values), tell nothing.
  *
- * Cost: a comparison and a maximum for each value; a fit (about 10 us) when a record is broken, at most once
- * in 16 blocks unless it is told. A lower side is the upper side of the negated values. */
+ * Cost: a comparison and a maximum for each value; a fit (2 us) when a record is broken, at most once
+ * in 32 blocks unless it is told. A lower side is the upper side of the negated values. */
 #ifndef SVI_RECORDS_H
 #define SVI_RECORDS_H
 
@@ -75,6 +75,9 @@ static inline double svi_records_most(const struct svi_records *r, int series) {
 
 /* A value counts as seen. */
 void svi_records_take(struct svi_records *r, int series, double v);
+
+/* A value is usual now: as if every second block had shown it. */
+void svi_records_settle(struct svi_records *r, const struct svi_records_clock *c, int series, double v);
 
 /* What was told has ended: what came twice so high counts as seen. */
 void svi_records_told(struct svi_records *r, int series, double v);

@@ -485,11 +485,11 @@ static bool rules_look_step(struct svi_rules *r, int j, double v, double time) {
 static void rules_settle(struct svi_rules *r, struct svi_rules_member *m) {
     const int j = m->feature;
     if (m->rule == SVI_RULE_RATE)
-        svi_records_take(&r->steps, j, m->value);
+        svi_records_settle(&r->steps, &r->clock, j, m->value);
     else if (m->value > m->high)
-        svi_records_take(&r->up, j, m->value);
+        svi_records_settle(&r->up, &r->clock, j, m->value);
     else
-        svi_records_take(&r->down, j, -m->value);
+        svi_records_settle(&r->down, &r->clock, j, -m->value);
     r->alerts[m->alert].settled = true;
     rules_leave(r, m);
 }

@@ -285,11 +285,22 @@ static struct svi_finding sensors_finding(const struct svi_sensors *s, int i, in
     return f;
 }
 
+/* Those that can surprise at all: room for columns that may come, and a column that never varied, cost
+ * nothing. */
+static int sensors_judged(const struct svi_sensors *s) {
+    int count = 0;
+    for (int j = 0; j < s->d; j++)
+        count += s->forecast.scale[j] > 0 && !s->category[j];
+    for (int i = 0; i < s->contexts; i++)
+        count -= s->forecast.scale[s->context[i]] > 0 && !s->category[s->context[i]];
+    return count > 0 ? count : 1;
+}
+
 static void sensors_find(struct svi_sensors *s, struct svi_finding *findings) {
-    const int d = s->d;
+    const int d = s->d, judged = sensors_judged(s);
     double series[SVI_JUDGES] = {0};
     for (int i = 0; i < SIGNALS; i++)
-        series[signals[i].judge] += 2 * d;
+        series[signals[i].judge] += 2 * judged;
     for (int i = 0; i < SIGNALS; i++) {
         struct svi_finding *f = &findings[signals[i].judge];
         const double price = log10(series[signals[i].judge]);

@@ -86,6 +86,8 @@ static void look_up(struct eval *e) {
     e->now = svi_arrival_clock_now(&e->clock);
     if (svi_live_figures_wait(&e->live) <= 0)
         cmd_eval_show_figures(e);
+    if (e->log && !e->silent)
+        snprintf(e->note, sizeof e->note, "%" PRId64 " alerts", e->log->alerts);
     svi_progress_show(&e->progress, e->row, (double)at, (double)size, e->log ? e->note : NULL);
 }
 
@@ -249,7 +251,9 @@ static svs_code cmd_eval_pass(void *user, const char *budget, struct svi_alert_l
     e->silent = budget != NULL;
     e->row = e->refused = 0;
     e->latest = -INFINITY;
-    snprintf(e->note, sizeof e->note, "%s%s", budget ? "budget " : "", budget ? budget : "");
+    if (budget)
+        snprintf(e->note, sizeof e->note, "budget %s", budget);
+    svi_progress_begin(&e->progress, e->args->quiet);
     svs_code code = budget ? svi_settings_set(&s, "alert.budget", budget, err) : SVS_OK;
     if (code == SVS_OK)
         code = cmd_eval_open(e, &s, err);
@@ -270,7 +274,6 @@ static svs_code cmd_eval_pass(void *user, const char *budget, struct svi_alert_l
 
 static int cmd_eval_alerts(struct eval *e) {
     const struct cli_args *a = e->args;
-    svi_progress_begin(&e->progress, a->quiet);
     const int result = cli_look(a, &a->settings, strcmp(a->positional[0], "-") == 0,
                                 cli_number(a, "row-seconds"), cmd_eval_pass, e, &e->progress);
     svi_progress_end(&e->progress);

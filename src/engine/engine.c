@@ -709,6 +709,14 @@ static svs_code engine_command_sample(svi_engine *e, const struct svi_command *c
                                       : svi_engine_forget(e, id, now, count, err);
 }
 
+static svs_code engine_command_alert(svi_engine *e, const struct svi_command *c, svs_error *err) {
+    int64_t number;
+    bool is_true;
+    svs_code code = svi_command_verdict(c, &number, &is_true, err);
+    svi_engine_settle(e);
+    return code == SVS_OK ? svi_novelty_stage_verdict(&e->novelty, number, is_true, err) : code;
+}
+
 /* All or nothing: the process's settings follow the engine's. */
 static svs_code engine_command_config(svi_engine *e, const struct svi_command *c, struct svi_settings *s,
                                       double now, int *count, svs_error *err) {
@@ -740,6 +748,8 @@ svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct s
     case SVI_COMMAND_FORGET:
     case SVI_COMMAND_LABEL:
         return engine_command_sample(e, c, now, count, err);
+    case SVI_COMMAND_ALERT:
+        return engine_command_alert(e, c, err);
     case SVI_COMMAND_RESET:
         svi_engine_reset(e);
         return c->keeps_shape ? SVS_OK : svi_engine_prune(e, err);

@@ -83,6 +83,8 @@ static void alert_number(struct svi_engine *e, struct svi_alert_event *a) {
     int64_t *own = a->measure ? &n->quality : &n->novelty;
     if (strcmp(a->state, "open") == 0)
         *own = ++n->count;
+    if (strcmp(a->state, "open") == 0 && !a->measure && svi_novelty_stage_has_desk(&e->novelty))
+        svi_verdicts_number(&e->novelty.verdicts, e->novelty.alert.opened, *own);
     a->alert = *own;
     if (!a->measure)
         a->kind = e->quality_stage.on ? "novelty" : NULL;
@@ -311,6 +313,9 @@ static void take_novelty(struct svi_engine *e) {
     of[SVI_COUNTER_ALERTS].count = s->alert.opened;
     of[SVI_COUNTER_ALERTS_SUPPRESSED].count = s->alert.suppressed;
     of[SVI_COUNTER_ALERT_OPEN].count = s->alert.open;
+    of[SVI_COUNTER_ALERTS_TRUE].count = s->verdicts.said_true;
+    of[SVI_COUNTER_ALERTS_FALSE].count = s->verdicts.said_false;
+    of[SVI_COUNTER_ALERT_PRECISION].number = svi_verdicts_precision(&s->verdicts);
     of[SVI_COUNTER_ALERT_BUDGET].number = s->desk.o.a_day;
     of[SVI_COUNTER_ALERTS_A_DAY].number = svi_desk_alerts_a_day(&s->desk);
     of[SVI_COUNTER_ALERT_LEVEL].number = svi_desk_level(&s->desk);

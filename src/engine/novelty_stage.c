@@ -109,6 +109,7 @@ void svi_novelty_stage_free(struct svi_novelty_stage *s) {
     svi_detector_free(&s->detector);
     novelty_stage_drop_judges(s);
     drop_rows(&s->rows);
+    svi_verdicts_clear(&s->verdicts);
     s->on = s->judged = false;
 }
 
@@ -119,6 +120,7 @@ void svi_novelty_stage_reset(struct svi_novelty_stage *s) {
     novelty_stage_drop_judges(s);
     drop_rows(&s->rows);
     s->judged = false;
+    svi_verdicts_clear(&s->verdicts);
     svi_alert_init(&s->alert, &before.o);
     svi_desk_init(&s->desk, &options);
     s->alert.opened = before.opened;
@@ -132,6 +134,8 @@ void svi_novelty_stage_replace(struct svi_novelty_stage *s, const struct svi_set
         fresh.alert.opened = s->alert.opened;
         fresh.alert.suppressed = s->alert.suppressed;
         fresh.refused = s->refused;
+        fresh.verdicts.said_true = s->verdicts.said_true;
+        fresh.verdicts.said_false = s->verdicts.said_false;
     }
     svi_novelty_stage_free(s);
     *s = fresh;
@@ -158,8 +162,10 @@ svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *
     o.d = (int)columns;
     svi_sensors *sensors = NULL;
     rows.x = svi_alloc_array((size_t)d + 2 * columns, sizeof *rows.x);
-    svs_code code = rows.x ? svi_lags_init(&rows.history, d, s->lags, s->differences, err)
-                           : svi_fail_memory(err, "the novelty of the stream");
+    svs_code code = svi_verdicts_reserve(&s->verdicts, (int)columns, err);
+    if (code == SVS_OK)
+        code = rows.x ? svi_lags_init(&rows.history, d, s->lags, s->differences, err)
+                      : svi_fail_memory(err, "the novelty of the stream");
     if (code == SVS_OK)
         code = novelty_stage_sensors(s, d, &sensors, err);
     if (code == SVS_OK && s->detector)
@@ -249,6 +255,8 @@ void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature) {
     svi_detector_renew(s->detector, s->lags, feature);
     if (s->sensors)
         svi_sensors_forget(s->sensors, feature);
+    for (int i = 0; i < SVI_VERDICT_EPISODES; i++) /* what is kept of it is of another */
+        s->verdicts.of[i].rows = 0;
 }
 
 bool svi_novelty_stage_set_context(struct svi_novelty_stage *s, int feature) {
@@ -268,11 +276,66 @@ static void novelty_stage_sense(struct svi_novelty_stage *s, double time) {
             s->rows.x[j] = NAN;
 }
 
+/* What a verdict will be about. */
+static void novelty_stage_note(struct svi_novelty_stage *s) {
+    const int64_t tag = s->alert.opened;
+    if (!s->alert.open || s->desk.calm > 0)
+        return;
+    svi_verdicts_row(&s->verdicts, tag, s->rows.row);
+    for (int i = 0; i < SVI_JUDGES; i++)
+        if (s->desk.ratio[i] >= 1)
+            svi_verdicts_peak(&s->verdicts, tag, (enum svi_judge)i, s->findings[i].feature,
+                              s->findings[i].surprise);
+}
+
+/* What was false is learned; what was true is taken out of what is usual. */
+static void novelty_stage_follow(struct svi_novelty_stage *s, const struct svi_verdict_episode *e,
+                                 bool is_true) {
+    struct svi_verdicts *v = &s->verdicts;
+    for (int i = 0; i < e->rows && s->detector; i++) {
+        const double *row = svi_verdicts_rows(v, e) + (size_t)i * (size_t)v->columns;
+        if (is_true)
+            svi_detector_withdraw(s->detector, row);
+        else
+            svi_detector_teach(s->detector, row, i % 2 == 0);
+    }
+    for (int i = 0; i < e->count && !is_true; i++)
+        if (e->peaks[i].feature >= 0) /* a row is learned */
+            svi_desk_call_usual(&s->desk, (enum svi_judge)e->peaks[i].judge, e->peaks[i].feature,
+                                e->peaks[i].surprise);
+    if (is_true)
+        svi_budget_leave_out(&s->desk.budget, e->tag);
+}
+
+svs_code svi_novelty_stage_verdict(struct svi_novelty_stage *s, int64_t number, bool is_true,
+                                   svs_error *err) {
+    struct svi_verdicts *v = &s->verdicts;
+    if (!svi_novelty_stage_has_desk(s))
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "alerts are kept for a verdict only under alert.budget, which is none");
+    struct svi_verdict_episode *e = svi_verdicts_find(v, number);
+    if (!e)
+        return svi_fail(
+            err, SVS_UNAVAILABLE,
+            "alert %lld cannot be judged: there is no such alert, or it is none of the last %d of "
+            "kind novelty (those of quality and of rules learn from no verdict)",
+            (long long)number, SVI_VERDICT_EPISODES);
+    if (e->verdict != SVI_VERDICT_NONE)
+        return svi_fail(err, SVS_UNAVAILABLE, "alert %lld was called %s before: a verdict is for good",
+                        (long long)number, e->verdict == SVI_VERDICT_TRUE ? "true" : "false");
+    e->verdict = is_true ? SVI_VERDICT_TRUE : SVI_VERDICT_FALSE;
+    v->said_true += is_true;
+    v->said_false += !is_true;
+    novelty_stage_follow(s, e, is_true);
+    return SVS_OK;
+}
+
 /* What becomes of the alert: by the findings under a budget, else by p. */
 static enum svi_alert_change novelty_stage_alarm(struct svi_novelty_stage *s, double time, bool timed) {
     const struct svi_judgement *j = &s->judgement;
     if (svi_desk_works(&s->desk)) {
         const enum svi_alert_change change = svi_desk_step(&s->desk, &s->alert, s->findings, time, timed);
+        novelty_stage_note(s);
         s->alarm = s->desk.alarm;
         s->grade = s->alert.grade;
         return change;
@@ -353,6 +416,8 @@ bool svi_novelty_stage_has_desk(const struct svi_novelty_stage *s) {
 void svi_novelty_stage_desk_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
     if (svi_archive_check(a, svi_novelty_stage_has_desk(s), "the setting alert.budget was none"))
         svi_desk_archive(a, &s->desk);
+    if (svi_archive_ok(a))
+        svi_verdicts_archive(a, &s->verdicts);
 }
 
 void svi_novelty_stage_judges_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
@@ -380,5 +445,6 @@ double svi_novelty_stage_memory(const struct svi_settings *s, int d) {
     const double sensors = strcmp(s->alert_budget, "none") != 0 && d >= 1 && d <= SVI_SENSORS_MAX
                                ? svi_sensors_memory(d, s->context[0])
                                : 0;
-    return svi_detector_memory(&o) + sensors + sizeof(double) * (3 * columns + d);
+    return svi_detector_memory(&o) + svi_verdicts_memory((int)columns) + sensors +
+           sizeof(double) * (3 * columns + d);
 }

@@ -13,6 +13,7 @@
 #include "alerts/row_judges.h"
 #include "alerts/sensors.h"
 #include "alerts/alert_text.h"
+#include "alerts/verdict.h"
 #include "novelty/detector.h"
 #include "novelty/lags.h"
 #include "wire/event.h"
@@ -37,6 +38,7 @@ struct svi_novelty_stage {
     struct svi_novelty_stage_rows rows;
     struct svi_alert alert;
     struct svi_desk desk;             /* with a budget */
+    struct svi_verdicts verdicts;     /* likewise */
     struct svi_row_judges row_judges; /* with a budget, from the first row on */
     svi_sensors *sensors; /* with a budget, from the first column on; NULL: too many columns, or none */
     bool with_context;    /* there may be columns of context */
@@ -81,6 +83,10 @@ svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *
 
 /* Between two samples; loading goes into one from svi_novelty_stage_new. */
 void svi_novelty_stage_archive(struct svi_archive *a, struct svi_novelty_stage *s);
+
+/* A person says whether the alert of that number was a true one. SVS_UNAVAILABLE: why nothing can be said of
+ * it (any more). */
+svs_code svi_novelty_stage_verdict(struct svi_novelty_stage *s, int64_t number, bool is_true, svs_error *err);
 
 /* What the desk holds: only where there is a budget. */
 bool svi_novelty_stage_has_desk(const struct svi_novelty_stage *s);

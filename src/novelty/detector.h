@@ -145,6 +145,13 @@ double svi_detector_memory(const struct svi_detector_options *o);
  * kept changes. False: there is no model yet. */
 bool svi_detector_peek(svi_detector *d, const double *x, double *novelty, double *p);
 
+/* Between two samples: x (d raw values, NaN where one is missing) is usual, whatever its p says. It is
+ * learned, or calibrates, and widens the ranges. */
+void svi_detector_teach(svi_detector *d, const double *x, bool calibrates);
+
+/* Likewise: x is not usual. Where it calibrates, a row of median score takes its place. */
+void svi_detector_withdraw(svi_detector *d, const double *x);
+
 /* Other values of p and clear, as in the options. */
 void svi_detector_set_levels(svi_detector *d, double p, double clear);
 

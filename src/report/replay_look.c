@@ -38,7 +38,6 @@ svs_code svi_replay_look_open(struct svi_replay_look *l, const char *path, svs_e
     l->whole = l->whole || l->from_start;
     if (code == SVS_OK)
         code = replay_look_allowed(l, err);
-    svi_progress_begin(&l->progress, l->quiet);
     if (code != SVS_OK)
         svi_replay_look_close(l);
     return code;
@@ -63,6 +62,7 @@ svs_code svi_replay_look_pass(void *user, const char *budget, struct svi_alert_l
                                      .again = replay_look_again,
                                      .turn = replay_look_turn,
                                      .log = l->quiet || budget ? NULL : stderr};
+    svi_progress_begin(&l->progress, l->quiet);
     l->log = log;
     l->budget = budget;
     svs_code code = others ? l->with(l, budget, &with, err) : SVS_OK;

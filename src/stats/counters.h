@@ -39,6 +39,9 @@
     X(ALERTS_SUPPRESSED, alerts_suppressed, COUNT, "samples",                                                \
       "that alert.cooldown kept from opening an alert")                                                      \
     X(ALERT_OPEN, alert_open, COUNT, "alerts", "open now: 0 or 1")                                           \
+    X(ALERTS_TRUE, alerts_true, COUNT, "alerts", "that a person called true")                                \
+    X(ALERTS_FALSE, alerts_false, COUNT, "alerts", "that a person called false")                             \
+    X(ALERT_PRECISION, alert_precision, NUMBER, "share, 0 to 1", "true ones of those with a verdict")        \
     X(ALERT_BUDGET, alert_budget, NUMBER, "alerts/day", "that alert.budget allows; 0: none")                 \
     X(ALERTS_A_DAY, alerts_a_day, NUMBER, "alerts/day",                                                      \
       "opened so far, by the time that alert.budget goes by")                                                \
