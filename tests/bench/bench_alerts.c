@@ -1,16 +1,17 @@
 /* The engine of `run` on a file, with what it says of each row next to it, for alerts.py.
  *
- * usage: bench_alerts FILE scores|alerts [NAME=VALUE...]      (settings; method none and no label are given)
+ * usage: bench_alerts FILE scores|alerts|judges [NAME=VALUE...]  (settings; method none and no label are
+ * given)
  *
- * Prints a line for each row, `S ROW {score event}` (with `scores`), and for each alert event
- * `A ROW {event}`, ROW from 1: the row after which it came. A row arrives at the time that it bears, as it
- * would live: what goes by arrival is judged so. */
+ * Prints a line for each row, `S ROW {score event}` (with `scores`), or `J ROW SURPRISE/LEVEL ...` of each
+ * judge (finding.h, with `judges`), and for each alert event `A ROW {event}`, ROW from 1: the row after which
+ * it came. A row arrives at the time that it bears, as it would live: what goes by arrival is judged so. */
 #include <inttypes.h>
 #include <math.h>
 
 #include "bench/bench.h"
 
-#include "engine/engine.h"
+#include "engine/engine_internal.h"
 #include "data/reader.h"
 #include "server/ingest_stdin.h"
 #include "wire/json.h"
@@ -20,7 +21,7 @@ struct played {
     svi_engine *engine;
     svi_reader *reader;
     struct svi_bytes map, text;
-    bool scores;
+    bool scores, judges;
     int64_t row;
     double now;
 };
@@ -51,6 +52,15 @@ static void played_event(void *user, const struct svi_event *event) {
             bench_die("out of memory");
         say(p, 'S');
     }
+}
+
+/* What each judge said of the row, next to the level that opens an alert. */
+static void played_judges(struct played *p) {
+    const struct svi_novelty_stage *s = &p->engine->novelty;
+    printf("J %" PRId64, p->row);
+    for (int i = 0; i < SVI_JUDGES; i++)
+        printf(" %.3g/%.3g", s->findings[i].surprise, s->desk.budget.judge[i].level);
+    printf(" %.3g\n", s->desk.alarm);
 }
 
 static void played_open(struct played *p, const char *file, char **settings) {
@@ -111,7 +121,9 @@ static void played_rows(struct played *p) {
             svi_engine_begin(p->engine, now);
         played_until(p, now);
         svi_reader_line(p->reader, &bytes, &length);
-        svi_engine_message(p->engine, &m, bytes, length, p->now, &why);
+        svi_engine_message(p->engine, &m, bytes, length, now, &why);
+        if (p->judges)
+            played_judges(p);
     }
 }
 
@@ -120,6 +132,7 @@ int main(int argc, char **argv) {
     if (argc < 3)
         bench_die("usage: bench_alerts FILE scores|alerts [NAME=VALUE...]");
     p.scores = strcmp(argv[2], "scores") == 0;
+    p.judges = strcmp(argv[2], "judges") == 0;
     played_open(&p, argv[1], argv + 3);
     played_rows(&p);
     svi_engine_free(&p.engine);
