@@ -15,7 +15,7 @@ SONAME   = libsvmstream.so.0
 
 # Every Debian package that building, demo, test, fuzz, metrics and format need.
 PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-dev liblapacke-dev libyaml-dev \
-           libjansson-dev zlib1g-dev libxxhash-dev libcmocka-dev clang libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
+           libjansson-dev zlib1g-dev libxxhash-dev libcmocka-dev clang lld libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
            python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags gnuplot-nox libmosquitto-dev mosquitto \
            mosquitto-clients openssl libsvm-dev afl++ gcovr man-db libfaketime
 # What `make bench` needs besides: the peers it compares with.
@@ -50,6 +50,8 @@ $(BUILD)/obj/src/linalg/kernels_avx512.o: ISA = -O3 -mavx512f -mavx512dq -mavx51
 $(BUILD)/obj/src/linalg/kernels_avx2.o:   ISA = -O3 -mavx2 -mfma -ffp-contract=fast
 endif
 $(BUILD)/obj/src/linalg/kernels_generic.o: ISA = -O3
+# Loops along the columns of a row.
+$(addprefix $(BUILD)/obj/src/alerts/,forecast.o sensors.o deviations.o block_tails.o): ISA = -O3
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)

@@ -17,7 +17,7 @@
 #include "features/calendar.h"
 
 #define NAME   48
-#define NUMBER 40
+#define NUMBER SVI_ALERT_NUMBER
 #define PART   (NAME + 5 * NUMBER + 40)
 #define END    (3 * NUMBER + 80)
 
@@ -348,4 +348,18 @@ size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line 
         at = alert_text_append(out, at, part, 0);
     }
     return at;
+}
+
+/* ---- for other lines */
+
+const char *svi_alert_number(char out[SVI_ALERT_NUMBER], double v, double spread) {
+    return alert_text_number(out, v, spread, 3);
+}
+
+const char *svi_alert_duration(char out[SVI_ALERT_NUMBER], double seconds) {
+    return alert_text_duration(out, seconds);
+}
+
+const char *svi_alert_moment(char out[SVI_ALERT_NUMBER], double since, double now) {
+    return alert_text_moment(out, since, now);
 }

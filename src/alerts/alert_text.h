@@ -113,4 +113,11 @@ struct svi_quality_line {
 
 size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *line);
 
+/* Parts of lines: a number, with more digits where it varies by `spread` only (0: not known); how long; and
+ * since when. Return `out`. */
+#define SVI_ALERT_NUMBER 40
+const char *svi_alert_number(char out[SVI_ALERT_NUMBER], double v, double spread);
+const char *svi_alert_duration(char out[SVI_ALERT_NUMBER], double seconds);
+const char *svi_alert_moment(char out[SVI_ALERT_NUMBER], double since, double now);
+
 #endif

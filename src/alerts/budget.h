@@ -35,7 +35,7 @@
 #include "base/archive.h"
 
 /* What may be tuned. */
-#define SVI_BUDGET_PROMISE 0.2  /* part of the budget that exchangeable rows would use */
+#define SVI_BUDGET_PROMISE 1.2  /* part of the budget that exchangeable rows would use */
 #define SVI_BUDGET_SPENT   0.75 /* part of the budget that the past may have used */
 #define SVI_BUDGET_BASE    1.0  /* surprise at which an excursion begins */
 #define SVI_BUDGET_APART   50   /* samples: of a record, and of calm that ends an excursion */

@@ -15,6 +15,7 @@
 #include "svmstream/solver.h"
 #include "config/alert_budget.h"
 #include "config/decision_cost.h"
+#include "config/rule_settings.h"
 #include "config/settings.h"
 
 #define GAMMA_LEAST 1e-100 /* usable, whatever the distances */
@@ -242,12 +243,16 @@ static svs_code settings_check_decision(const struct svi_settings *s, svs_error 
 }
 
 svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
+    struct svi_rule_settings rules;
     const int count = svi_settings_feature_count(s);
     svs_code code = svi_settings_check_start(s, err);
     code = code == SVS_OK ? settings_check_auto(s, err) : code;
     code = code == SVS_OK ? settings_check_learner(s, err) : code;
     code = code == SVS_OK ? settings_check_classes(s, err) : code;
     code = code == SVS_OK ? settings_check_novelty(s, err) : code;
+    code = code == SVS_OK ? svi_rule_settings_read(s->alert_rules, s->alert_absent, s->limits, &rules, err)
+                          : code;
+    code = code == SVS_OK ? svi_limits_check(s->limits, s->features, err) : code;
     code = code == SVS_OK ? settings_check_decision(s, err) : code;
     if (code != SVS_OK || count <= s->max_features)
         return code;

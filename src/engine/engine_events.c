@@ -54,6 +54,8 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
         event->as.score.interval = score->interval;
     }
     event->as.score.mark = e->mark;
+    event->as.score.x = m->x;
+    event->as.score.d = m->d;
     score->predicted = step->predicted;
 }
 
@@ -319,6 +321,8 @@ static void take_novelty(struct svi_engine *e) {
     of[SVI_COUNTER_ALERT_LEVEL].number = svi_desk_level(&s->desk);
     of[SVI_COUNTER_QUALITY_ALERTS].count = e->quality_stage.drift.opened;
     of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.drift.open;
+    of[SVI_COUNTER_RULE_ALERTS].count = e->rules.opened;
+    of[SVI_COUNTER_RULE_ALERTS_OPEN].count = svi_rules_open(&e->rules);
     of[SVI_COUNTER_NOVELTY_POINTS].count = h.points;
     of[SVI_COUNTER_NOVELTY_JOINED].count = h.joined;
     of[SVI_COUNTER_NOVELTY_REFUSED].count = s->refused;
@@ -419,6 +423,10 @@ void svi_engine_publish_due(svi_engine *e, double now) {
 
 void svi_engine_mark(svi_engine *e, int64_t mark) {
     e->mark = mark;
+}
+
+void svi_engine_score_all(svi_engine *e, bool all) {
+    e->scores_all = all;
 }
 
 uint64_t svi_engine_epoch(const svi_engine *e) {

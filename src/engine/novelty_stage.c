@@ -49,6 +49,11 @@ static struct svi_desk_options novelty_stage_desk(const struct svi_settings *s) 
     return o;
 }
 
+static void novelty_stage_drop_judges(struct svi_novelty_stage *s) {
+    svi_sensors_free(&s->sensors);
+    svi_row_judges_clear(&s->row_judges);
+}
+
 svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_settings *settings,
                                svs_error *err) {
     *s = (struct svi_novelty_stage){.on = settings->novelty != SVI_NOVELTY_NONE};
@@ -58,6 +63,7 @@ svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_set
     const struct svi_desk_options desk = novelty_stage_desk(settings);
     s->lags = (int)settings->novelty_lags;
     s->differences = settings->novelty_differences;
+    s->with_context = settings->context[0];
     svi_alert_init(&s->alert, &alert);
     svi_desk_init(&s->desk, &desk);
     return svi_novelty_stage_options(settings, 0, &s->options, err);
@@ -82,6 +88,8 @@ void svi_novelty_stage_configure(struct svi_novelty_stage *s, const struct svi_s
     const struct svi_desk_options desk = novelty_stage_desk(settings);
     s->alert.o = novelty_stage_alert(settings);
     svi_desk_configure(&s->desk, &desk);
+    if (!svi_desk_works(&s->desk))
+        novelty_stage_drop_judges(s);
     if (other && settings->alert_fdr > 0)
         svi_discovery_init(&s->alert.discovery, settings->alert_fdr);
     (void)svi_novelty_stage_options(settings, 0, &s->options, NULL); /* which were checked */
@@ -99,6 +107,7 @@ static void drop_rows(struct svi_novelty_stage_rows *r) {
 
 void svi_novelty_stage_free(struct svi_novelty_stage *s) {
     svi_detector_free(&s->detector);
+    novelty_stage_drop_judges(s);
     drop_rows(&s->rows);
     svi_verdicts_clear(&s->verdicts);
     s->on = s->judged = false;
@@ -108,6 +117,7 @@ void svi_novelty_stage_reset(struct svi_novelty_stage *s) {
     const struct svi_alert before = s->alert;
     const struct svi_desk_options options = s->desk.o;
     svi_detector_free(&s->detector);
+    novelty_stage_drop_judges(s);
     drop_rows(&s->rows);
     s->judged = false;
     svi_verdicts_clear(&s->verdicts);
@@ -131,24 +141,44 @@ void svi_novelty_stage_replace(struct svi_novelty_stage *s, const struct svi_set
     *s = fresh;
 }
 
+/* The judges of the sensors for d columns: new ones, or a wider copy. NULL, SVS_OK: there are to be none. */
+static svs_code novelty_stage_sensors(const struct svi_novelty_stage *s, int d, svi_sensors **sensors,
+                                      svs_error *err) {
+    *sensors = NULL;
+    if (!svi_desk_works(&s->desk) || d > SVI_SENSORS_MAX)
+        return SVS_OK;
+    *sensors =
+        s->sensors ? svi_sensors_widened(s->sensors, d, err) : svi_sensors_new(d, s->with_context, err);
+    for (int j = 0; *sensors && !s->sensors && s->detector && j < s->rows.d; j++)
+        if (svi_detector_knows_category(s->detector, s->lags, j))
+            svi_sensors_set_category(*sensors, j);
+    return *sensors ? SVS_OK : SVS_NO_MEMORY;
+}
+
 svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *err) {
     const size_t columns = (size_t)d * (size_t)s->lags;
     struct svi_novelty_stage_rows rows = {.d = d};
     struct svi_detector_options o = s->options;
     o.d = (int)columns;
+    svi_sensors *sensors = NULL;
     rows.x = svi_alloc_array((size_t)d + 2 * columns, sizeof *rows.x);
     svs_code code = svi_verdicts_reserve(&s->verdicts, (int)columns, err);
     if (code == SVS_OK)
         code = rows.x ? svi_lags_init(&rows.history, d, s->lags, s->differences, err)
                       : svi_fail_memory(err, "the novelty of the stream");
+    if (code == SVS_OK)
+        code = novelty_stage_sensors(s, d, &sensors, err);
     if (code == SVS_OK && s->detector)
         code = svi_detector_widen(&s->detector, s->lags, d, err);
     else if (code == SVS_OK && !(s->detector = svi_detector_new(&o, err)))
         code = SVS_NO_MEMORY;
     if (code != SVS_OK) {
+        svi_sensors_free(&sensors);
         drop_rows(&rows);
         return code;
     }
+    svi_sensors_free(&s->sensors);
+    s->sensors = sensors;
     rows.row = rows.x + d;
     rows.adds = rows.row + columns;
     struct svi_lags *to = &rows.history; /* the samples before this one, with 0 in the columns that are new */
@@ -173,7 +203,22 @@ static int room_for(const struct svi_message *m, int most) {
     return room < most ? room : most;
 }
 
+/* Judges that are not there yet: of the first row, or of the first since there is a budget. */
+static svs_code novelty_stage_judges(struct svi_novelty_stage *s, const struct svi_message *m,
+                                     svs_error *err) {
+    if (!svi_desk_works(&s->desk))
+        return SVS_OK;
+    if (s->row_judges.tails.series == 0 && svi_row_judges_init(&s->row_judges, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    return s->detector && !s->sensors && s->rows.d >= m->d
+               ? novelty_stage_sensors(s, s->rows.d, &s->sensors, err)
+               : SVS_OK;
+}
+
 svs_code svi_novelty_stage_reserve(struct svi_novelty_stage *s, const struct svi_message *m, svs_error *err) {
+    svs_code code = s->on ? novelty_stage_judges(s, m, err) : SVS_OK;
+    if (code != SVS_OK)
+        return code;
     if (!s->on || (s->detector && m->d <= s->rows.d)) /* the first sample may have no feature at all */
         return SVS_OK;
     const int most = SVI_NOVELTY_STAGE_COLUMNS / s->lags;
@@ -191,8 +236,11 @@ void svi_novelty_stage_gap(struct svi_novelty_stage *s) {
 }
 
 void svi_novelty_stage_category(struct svi_novelty_stage *s, int feature) {
-    if (s->on && s->detector && feature < s->rows.d)
-        svi_detector_category(s->detector, s->lags, feature);
+    if (!s->on || !s->detector || feature >= s->rows.d)
+        return;
+    svi_detector_category(s->detector, s->lags, feature);
+    if (s->sensors)
+        svi_sensors_set_category(s->sensors, feature);
 }
 
 bool svi_novelty_stage_knows_category(const struct svi_novelty_stage *s, int feature) {
@@ -205,7 +253,26 @@ void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature) {
         return;
     svi_lags_renew(s->rows.history.ring, s->rows.d, s->lags, feature);
     svi_detector_renew(s->detector, s->lags, feature);
+    if (s->sensors)
+        svi_sensors_forget(s->sensors, feature);
     svi_verdicts_renew(&s->verdicts);
+}
+
+bool svi_novelty_stage_set_context(struct svi_novelty_stage *s, int feature) {
+    return s->sensors && feature < s->rows.d && svi_sensors_set_context(s->sensors, feature);
+}
+
+/* The judges of single sensors; context is no part of the row that the detector judges. */
+static void novelty_stage_sense(struct svi_novelty_stage *s, double time) {
+    for (int i = 0; i < SVI_JUDGES; i++)
+        s->findings[i] = (struct svi_finding){
+            .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
+    if (!s->sensors)
+        return;
+    svi_sensors_step(s->sensors, s->rows.x, time, s->findings);
+    for (int j = 0; s->with_context && j < s->rows.d; j++)
+        if (svi_sensors_is_context(s->sensors, j))
+            s->rows.x[j] = NAN;
 }
 
 /* What a verdict will be about. */
@@ -256,6 +323,7 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     memset(r->x + m->d, 0, (size_t)(r->d - m->d) * sizeof *r->x);
     for (int j = 0; m->gaps && j < m->d; j++)
         r->x[j] = m->gaps[j] ? NAN : r->x[j]; /* what took the place of a missing value tells nothing */
+    novelty_stage_sense(s, time);
     if (!svi_lags_push(&r->history, r->x, r->row))
         return SVI_ALERT_NONE;
     s->judged = true;
@@ -263,10 +331,9 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     svi_detector_judge(s->detector, r->row, &s->judgement);
     if (j->unknown) /* an alert goes on as it is */
         return SVI_ALERT_NONE;
-    for (int i = 0; i < SVI_JUDGES; i++)
-        s->findings[i] = (struct svi_finding){
-            .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
-    s->findings[SVI_JUDGE_ROW].surprise = -log10(j->tail);
+    const struct svi_lasting_rank rank = {j->above, j->p, j->scores, j->calibrates, j->disturbed};
+    if (s->row_judges.tails.series > 0)
+        svi_row_judges_step(&s->row_judges, j->extreme, &rank, time, s->findings);
     return novelty_stage_alarm(s, time, !isnan(m->ts));
 }
 void svi_novelty_stage_learn(struct svi_novelty_stage *s, const struct svi_message *m) {
@@ -318,11 +385,31 @@ void svi_novelty_stage_desk_archive(struct svi_archive *a, struct svi_novelty_st
         svi_verdicts_archive(a, &s->verdicts);
 }
 
+void svi_novelty_stage_judges_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
+    bool has_rows = s->row_judges.tails.series > 0, has_sensors = s->sensors;
+    svi_archive_bool(a, "row judges", &has_rows);
+    svi_archive_bool(a, "sensors", &has_sensors);
+    if (svi_archive_loading(a) && has_rows && s->row_judges.tails.series == 0 && svi_archive_ok(a))
+        (void)svi_row_judges_init(&s->row_judges, a->err);
+    if (has_rows && svi_archive_ok(a))
+        svi_row_judges_archive(a, &s->row_judges);
+    if (!has_sensors || !svi_archive_ok(a)) {
+        svi_sensors_free(&s->sensors);
+        return;
+    }
+    if (svi_archive_check(a, s->sensors, "there are judges of sensors without a sensor"))
+        svi_sensors_archive(a, s->sensors);
+}
+
 double svi_novelty_stage_memory(const struct svi_settings *s, int d) {
     struct svi_detector_options o;
     const double columns = (double)d * (double)s->novelty_lags;
     if (s->novelty == SVI_NOVELTY_NONE || columns > SVI_NOVELTY_STAGE_COLUMNS ||
         svi_novelty_stage_options(s, (int)columns, &o, NULL) != SVS_OK)
         return 0;
-    return svi_detector_memory(&o) + svi_verdicts_memory((int)columns) + sizeof(double) * (3 * columns + d);
+    const double sensors = strcmp(s->alert_budget, "none") != 0 && d >= 1 && d <= SVI_SENSORS_MAX
+                               ? svi_sensors_memory(d, s->context[0])
+                               : 0;
+    return svi_detector_memory(&o) + svi_verdicts_memory((int)columns) + sensors +
+           sizeof(double) * (3 * columns + d);
 }

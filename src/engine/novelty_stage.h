@@ -10,6 +10,8 @@
 #include "alerts/alert.h"
 #include "alerts/desk.h"
 #include "alerts/finding.h"
+#include "alerts/row_judges.h"
+#include "alerts/sensors.h"
 #include "alerts/alert_text.h"
 #include "alerts/alert_verdict.h"
 #include "novelty/detector.h"
@@ -35,9 +37,12 @@ struct svi_novelty_stage {
     svi_detector *detector; /* NULL before the first sample */
     struct svi_novelty_stage_rows rows;
     struct svi_alert alert;
-    struct svi_desk desk;                    /* with a budget */
-    struct svi_verdicts verdicts;            /* likewise */
-    bool judged;                             /* the last sample was */
+    struct svi_desk desk;             /* with a budget */
+    struct svi_verdicts verdicts;     /* likewise */
+    struct svi_row_judges row_judges; /* with a budget, from the first row on */
+    svi_sensors *sensors; /* with a budget, from the first column on; NULL: too many columns, or none */
+    bool with_context;    /* there may be columns of context */
+    bool judged;          /* the last sample was */
     struct svi_judgement judgement;          /* of it */
     struct svi_finding findings[SVI_JUDGES]; /* of it, by judge */
     double grade;
@@ -92,6 +97,9 @@ void svi_novelty_stage_desk_archive(struct svi_archive *a, struct svi_novelty_st
 void svi_novelty_stage_range_archive(struct svi_archive *a, struct svi_novelty_stage *s);
 void svi_novelty_stage_range_rebuild(struct svi_novelty_stage *s);
 
+/* With a desk: the judges beside the detector. */
+void svi_novelty_stage_judges_archive(struct svi_archive *a, struct svi_novelty_stage *s);
+
 /* A sample was left out: what comes next does not follow on what came before. */
 void svi_novelty_stage_gap(struct svi_novelty_stage *s);
 
@@ -100,6 +108,10 @@ void svi_novelty_stage_gap(struct svi_novelty_stage *s);
 void svi_novelty_stage_category(struct svi_novelty_stage *s, int feature);
 bool svi_novelty_stage_knows_category(const struct svi_novelty_stage *s,
                                       int feature); /* or there is no room for it */
+
+/* A feature for which there is room is context (svi_sensors_set_context), between two samples. False: it is
+ * already, or cannot be. */
+bool svi_novelty_stage_set_context(struct svi_novelty_stage *s, int feature);
 
 /* A feature changes hands, between two samples: what is held, the last samples included, has 0 there, as if
  * it had never shown anything. */

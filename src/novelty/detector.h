@@ -65,7 +65,11 @@ struct svi_judgement {
     double p;        /* 1 before there are calibration scores */
     double excess;   /* > 0: how far a value lies beyond its feature's range, see range.h ... */
     int feature;     /* ... and which feature's: p goes by that first */
+    double above;    /* share of the calibration that is above it, below p: see svi_range_p_above */
+    int scores;      /* of the calibration */
+    bool disturbed;  /* the samples before it are a disturbance */
     double tail;     /* p with its tail extrapolated: see svi_calibration_tail */
+    double extreme;  /* the same, from 30 calibration scores on: see svi_calibration_tail_early */
     bool novel;      /* p <= the options' p */
     bool calibrates; /* by its number: it will not be learned */
     bool unknown;    /* all its values are missing */

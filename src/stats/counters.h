@@ -49,6 +49,8 @@
       "with which a whole row opens an alert under alert.budget")                                            \
     X(QUALITY_ALERTS, quality_alerts, COUNT, "alerts", "of quality, opened so far")                          \
     X(QUALITY_ALERT_OPEN, quality_alert_open, COUNT, "alerts", "of quality, open now: 0 or 1")               \
+    X(RULE_ALERTS, rule_alerts, COUNT, "alerts", "of rules, opened so far")                                  \
+    X(RULE_ALERTS_OPEN, rule_alerts_open, COUNT, "alerts", "of rules, open now")                             \
     X(NOVELTY_POINTS, novelty_points, COUNT, "samples", "in the active set of the novelty model now")        \
     X(NOVELTY_JOINED, novelty_joined, COUNT, "samples", "that joined the active set so far")                 \
     X(NOVELTY_REFUSED, novelty_refused, COUNT, "samples",                                                    \

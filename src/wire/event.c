@@ -192,14 +192,17 @@ static void put_judge(struct svi_pack *p, const struct svi_alert_event *a) {
 
 static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
     const struct svi_alert_event *a = &e->as.alert;
-    put_common(p, e, 5 + (a->kind ? 2 : 0) + (a->judge ? 5 : 0) + (a->measure ? 3 : 4));
+    put_common(p, e, 5 + (a->kind ? 2 : 0) + (a->judge ? 5 : 0) + (a->rule ? 2 : a->measure ? 3 : 4));
     if (a->kind) {
         svi_put_text(p, "kind", a->kind);
         svi_put_int(p, "alert", a->alert);
     }
     svi_put_text(p, "state", a->state);
     svi_put_value(p, "id", a->id);
-    if (a->measure) {
+    if (a->rule) {
+        svi_put_text(p, "rule", a->rule);
+        svi_put_int(p, "sensors", a->sensors);
+    } else if (a->measure) {
         svi_put_text(p, "measure", a->measure);
         svi_put_real(p, "before", a->before);
         svi_put_real(p, "after", a->after);
