@@ -121,13 +121,16 @@ static struct svi_alert_fact fact_of(const struct svi_novelty_stage *s, const st
     const struct svi_finding *f = &s->findings[judge];
     const bool with = f->with >= 0 && f->with < m->d;
     const double interval = 86400 / svi_budget_rows_a_day(&s->desk.budget);
+    double low = f->low, high = f->high;
+    if (judge == SVI_JUDGE_VALUE && isnan(low)) /* all its values are what it is compared with */
+        svi_detector_usual(s->detector, f->feature, &low, &high);
     return (struct svi_alert_fact){.judge = judge,
                                    .name = svi_schema_name(schema, f->feature),
                                    .column = f->feature,
                                    .value = f->value,
                                    .expected = f->expected,
-                                   .low = f->low,
-                                   .high = f->high,
+                                   .low = low,
+                                   .high = high,
                                    .seconds = f->over > 1 ? f->over * interval : 0,
                                    .with = with ? f->with : -1,
                                    .with_name = with ? svi_schema_name(schema, f->with) : NULL,
