@@ -38,6 +38,7 @@ svs_code svi_settings_unpack(struct svi_settings *s, const char *from, const voi
     s->sources_idle = NOT_RECORDED;
     s->categories_max = NOT_RECORDED;
     s->interval = NOT_RECORDED;
+    s->novelty_rules = 1;         /* as there were no others */
     s->method = SVI_METHOD_ALSVM; /* what was the default before there was a bank; later records name it */
     svs_code code = svi_settings_read(s, from, bytes, size, err);
     s->threads = s->threads == 1 ? 0 : s->threads; /* of a second thread nothing is recorded */
