@@ -85,7 +85,7 @@ static bool desk_is_usual(const struct svi_desk *d, int judge, const struct svi_
 static void desk_read(struct svi_desk *d, const struct svi_finding *f, struct desk_reading *r) {
     const double clear = -log10(d->o.clear);
     *r = (struct desk_reading){.calm = true};
-    d->alarm = 0;
+    d->alarm = d->most = 0;
     d->lead = SVI_JUDGE_ROW;
     for (int i = 0; i < SVI_JUDGES; i++) {
         const double surprise = f[i].surprise > 0 ? fmin(f[i].surprise, GREATEST) : 0;
@@ -95,6 +95,7 @@ static void desk_read(struct svi_desk *d, const struct svi_finding *f, struct de
         if (ratio >= USUAL && desk_is_usual(d, i, &f[i]))
             ratio = USUAL;
         d->ratio[i] = ratio;
+        d->most = fmax(d->most, surprise);
         d->alarm = fmax(d->alarm, record ? ratio : fmin(SVI_DESK_BELOW, ratio));
         r->reached[i] = record && ratio >= 1;
         if (r->reached[i] != r->reached[d->lead] ? r->reached[i] : ratio > d->ratio[d->lead])

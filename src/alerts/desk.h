@@ -54,6 +54,7 @@ struct svi_desk {
     struct svi_desk_options o;
     struct svi_budget budget;
     double alarm;             /* of the last sample */
+    double most;              /* likewise: the largest surprise */
     double ratio[SVI_JUDGES]; /* surprise over level, of the last sample */
     enum svi_judge lead;      /* whose ratio is the largest, of those that opened it if some did */
 

@@ -285,9 +285,9 @@ static void engine_tell(struct svi_engine *e, const struct svi_message *m, const
         return;
     svi_engine_settle(e);
     const enum svi_alert_change change = svi_novelty_stage_judge(&e->novelty, m, e->time);
+    const struct svi_novelty_said said = svi_novelty_stage_said(&e->novelty);
     if (scored)
-        svi_publish_score(e, &score, e->novelty.judged, e->novelty.judgement.novelty, e->novelty.judgement.p,
-                          e->novelty.alarm);
+        svi_publish_score(e, &score, &said);
     if (svi_novelty_report(&e->novelty, m, &e->schema, e->s.stream, e->event_ts, change, &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_learn(&e->novelty, m);

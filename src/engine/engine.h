@@ -158,8 +158,8 @@ struct svi_engine_standing {
 };
 void svi_engine_standing(svi_engine *e, struct svi_engine_standing *out);
 
-/* What the mere passing of time brings about, as an input like any other: when it is due, on the arrival clock
- * (INFINITY: never, as far as is known), and that it is. A state that is kept records the calls. */
+/* What the mere passing of time brings about, as an input like any other: when it is due, on the arrival
+ * clock (INFINITY: never, as far as is known), and that it is. A state that is kept records the calls. */
 double svi_engine_deadline(const svi_engine *e);
 void svi_engine_pass(svi_engine *e, double now);
 

@@ -60,13 +60,13 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
 }
 
 /* The class by its number, which it keeps as long as samples wait; where its name is may change. */
-void svi_publish_score(struct svi_engine *e, struct svi_score *score, bool judged, double novelty, double p,
-                       double alarm) {
+void svi_publish_score(struct svi_engine *e, struct svi_score *score, const struct svi_novelty_said *said) {
     struct svi_event *event = &score->event;
-    event->as.score.judged = judged;
-    event->as.score.novelty = novelty;
-    event->as.score.p = p;
-    event->as.score.alarm = alarm;
+    event->as.score.judged = said->judged;
+    event->as.score.novelty = said->novelty;
+    event->as.score.p = said->p;
+    event->as.score.alarm = said->alarm;
+    event->as.score.surprise = said->surprise;
     if (e->s.method == SVI_METHOD_NONE)
         event->as.score.yhat = svs_none();
     else if (e->s.task == SVS_REGRESS)

@@ -175,8 +175,7 @@ void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r, d
 /* A score event but for what novelty says, which points into step and m; and sends it with that. */
 void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
                     struct svi_score *score);
-void svi_publish_score(struct svi_engine *e, struct svi_score *score, bool judged, double novelty, double p,
-                       double alarm);
+void svi_publish_score(struct svi_engine *e, struct svi_score *score, const struct svi_novelty_said *said);
 
 /* An accepted sample, judged by the second thread; its score (NULL: none is due) and what becomes of the
  * alert are published when that is done, before any other event. False: there is no such thread, or no room.

@@ -19,10 +19,7 @@ void svi_novelty_queue_judge(struct svi_novelty_queue *q, uint64_t n) {
     const struct svi_message m = svi_novelty_queue_message(q, n);
     const enum svi_alert_change change = svi_novelty_stage_judge(q->stage, &m, r->time);
     r->change = (uint8_t)change;
-    r->judged = q->stage->judged;
-    r->novelty = q->stage->judgement.novelty;
-    r->p = q->stage->judgement.p;
-    r->alarm = q->stage->alarm;
+    r->said = svi_novelty_stage_said(q->stage);
     if (change == SVI_ALERT_NONE)
         svi_novelty_stage_learn(q->stage, &m);
 }

@@ -25,9 +25,8 @@ struct svi_pending_row {
     double time;   /* of the engine */
     int d;
     bool gapped, labelled, timed;
-    bool judged;    /* from here on the thread's, until it is done */
-    uint8_t change; /* enum svi_alert_change */
-    double novelty, p, alarm;
+    uint8_t change;               /* enum svi_alert_change; from here on the thread's, until it is done */
+    struct svi_novelty_said said;
 };
 
 /* The rest of it, which stays with the first thread. */

@@ -28,6 +28,7 @@ svs_code svi_novelty_stage_options(const struct svi_settings *s, int d, struct s
         .clear = s->alert_clear,
         .confirm = (int)(s->novelty_confirm + s->novelty_lags - 1), /* one odd value lasts that long */
         .persist = s->novelty_persist,
+        .rules = s->novelty_rules,
         .d = d};
     return svi_settings_novelty(s, &o->model, err);
 }
@@ -302,10 +303,12 @@ static enum svi_alert_change novelty_stage_alarm(struct svi_novelty_stage *s, do
         const enum svi_alert_change change = svi_desk_step(&s->desk, &s->alert, s->findings, time, timed);
         novelty_stage_note(s);
         s->alarm = s->desk.alarm;
+        s->surprise = s->desk.most;
         s->grade = s->alert.grade;
         return change;
     }
     s->alarm = j->p < 1 ? log(j->p) / log(s->alert.o.p) : 0;
+    s->surprise = -log10(j->p);
     s->grade = j->p > s->alert.o.clear ? 0 : svi_alert_grade(j->novelty, svi_detector_level(s->detector));
     if (s->grade == 0 && j->p <= s->alert.o.clear) /* not so novel, but nothing was ever there */
         s->grade = 1 - 1 / (1 + j->excess);
@@ -336,6 +339,10 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
         svi_row_judges_step(&s->row_judges, j->extreme, &rank, time, s->findings);
     return novelty_stage_alarm(s, time, !isnan(m->ts));
 }
+struct svi_novelty_said svi_novelty_stage_said(const struct svi_novelty_stage *s) {
+    return (struct svi_novelty_said){s->judged, s->judgement.novelty, s->judgement.p, s->alarm, s->surprise};
+}
+
 void svi_novelty_stage_learn(struct svi_novelty_stage *s, const struct svi_message *m) {
     if (s->judged)
         s->refused += svi_detector_learn(s->detector, m->y.kind != SVS_NONE) == SVI_LEARN_RESULT_REFUSED;

@@ -29,6 +29,14 @@ struct svi_novelty_stage_rows {
     double *adds;            /* d x lags: what each column adds to the surprise */
 };
 
+/* What of a judged sample goes into its score event. */
+struct svi_novelty_said {
+    bool judged;
+    double novelty, p;
+    double alarm;    /* 1 is where an alert may open */
+    double surprise; /* -log10 p, of the judge that it surprises most */
+};
+
 struct svi_novelty_stage {
     bool on;
     struct svi_detector_options options;
@@ -46,7 +54,7 @@ struct svi_novelty_stage {
     struct svi_judgement judgement;          /* of it */
     struct svi_finding findings[SVI_JUDGES]; /* of it, by judge */
     double grade;
-    double alarm; /* of it: 1 is where an alert may open */
+    double alarm, surprise; /* of it: see struct svi_novelty_said */
     int64_t refused;
     char reason[SVS_ERROR_TEXT]; /* why it went off; "" = it did not */
 };
@@ -120,6 +128,9 @@ void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature);
 /* Judges an accepted sample for which there is room. Returns what it did to the alert. */
 enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const struct svi_message *m,
                                               double time);
+
+/* Of the sample that was judged last. */
+struct svi_novelty_said svi_novelty_stage_said(const struct svi_novelty_stage *s);
 
 /* Lets the sample be learned, after it was judged and reported. */
 void svi_novelty_stage_learn(struct svi_novelty_stage *s, const struct svi_message *m);

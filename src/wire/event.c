@@ -136,7 +136,7 @@ static void put_model_event(struct svi_pack *p, const struct svi_event *e) {
 
 int svi_score_keys(const struct svi_event *e) {
     return 3 + e->as.score.bank + (e->as.score.members != NULL) + (e->as.score.y.kind != SVS_NONE) +
-           3 * e->as.score.judged + (e->as.score.proba_count > 0) + (e->as.score.interval != NULL);
+           4 * e->as.score.judged + (e->as.score.proba_count > 0) + (e->as.score.interval != NULL);
 }
 
 void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores *scores) {
@@ -155,6 +155,7 @@ void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores
         svi_put_real(p, "novelty", e->as.score.novelty);
         svi_put_real(p, "p", e->as.score.p);
         svi_put_real(p, "alarm", e->as.score.alarm);
+        svi_put_real(p, "surprise", e->as.score.surprise);
     }
     svi_put_uint(p, "model", e->as.score.version);
     if (e->as.score.bank)

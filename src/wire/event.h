@@ -110,8 +110,9 @@ struct svi_event {
             const struct svi_members_said *members; /* NULL: key absent */
             bool judged;                            /* novelty and p are known */
             double novelty, p;
-            double alarm; /* how near to an alert: 1 is where one may open */
-            int64_t mark; /* svi_engine_mark; not sent */
+            double alarm;    /* how near to an alert: 1 is where one may open */
+            double surprise; /* -log10 of the smallest p of all judges */
+            int64_t mark;    /* svi_engine_mark; not sent */
         } score;
         struct svi_alert_event alert;
         struct {
