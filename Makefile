@@ -15,7 +15,7 @@ SONAME   = libsvmstream.so.0
 
 # Every Debian package that building, demo, test, fuzz, metrics and format need.
 PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-dev liblapacke-dev libyaml-dev \
-           libjansson-dev zlib1g-dev libxxhash-dev libcmocka-dev clang libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
+           libjansson-dev zlib1g-dev libxxhash-dev libcmocka-dev clang lld libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
            python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags gnuplot-nox libmosquitto-dev mosquitto \
            mosquitto-clients openssl libsvm-dev afl++ gcovr man-db libfaketime
 # What `make bench` needs besides: the peers it compares with.
