@@ -50,6 +50,8 @@ $(BUILD)/obj/src/linalg/kernels_avx512.o: ISA = -O3 -mavx512f -mavx512dq -mavx51
 $(BUILD)/obj/src/linalg/kernels_avx2.o:   ISA = -O3 -mavx2 -mfma -ffp-contract=fast
 endif
 $(BUILD)/obj/src/linalg/kernels_generic.o: ISA = -O3
+# Loops along the columns of a row.
+$(addprefix $(BUILD)/obj/src/alerts/,forecast.o sensors.o deviations.o block_tails.o): ISA = -O3
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)

@@ -1,4 +1,4 @@
-/* Lines for people: of novelty alerts, then of quality alerts.
+/* Lines for people: of novelty alerts, of those under a budget, then of quality alerts.
  *
  * Numbers come first: as many digits as a person wants, and as many more as tell a value from what is usual.
  * Then times, the parts of a line, and the lines. A line always fits: its end is kept free for, and features
@@ -14,9 +14,10 @@
 
 #include "base/fail.h"
 #include "base/statistics.h"
+#include "features/calendar.h"
 
 #define NAME   48
-#define NUMBER 40
+#define NUMBER SVI_ALERT_NUMBER
 #define PART   (NAME + 5 * NUMBER + 40)
 #define END    (3 * NUMBER + 80)
 
@@ -156,19 +157,12 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) 
     return alert_text_append(out, at, end, 0);
 }
 
-/* ---- the line of a quality alert */
+/* ---- the line of an alert under a budget */
 
-/* 4.1 %, or the number itself of a regression. */
-static const char *quality_level_text(char out[NUMBER], double v, bool regress) {
-    char number[NUMBER];
-    if (regress)
-        return alert_text_number(out, v, 0, 2);
-    snprintf(out, NUMBER, "%.30s %%", alert_text_number(number, 100 * v, 0, 2));
-    return out;
-}
+#define SURE 12.0 /* no p below 10^-12 is believed */
 
 /* 41230 -> 41,230 */
-static const char *quality_count_text(char out[NUMBER], int64_t n) {
+static const char *alert_text_count(char out[NUMBER], int64_t n) {
     char digits[NUMBER];
     const int length = snprintf(digits, sizeof digits, "%" PRId64, n);
     int at = 0;
@@ -178,6 +172,138 @@ static const char *quality_count_text(char out[NUMBER], int64_t n) {
         out[at++] = digits[i];
     }
     out[at] = '\0';
+    return out;
+}
+
+static const char *episode_rarity(char out[NUMBER], double surprise) {
+    char count[NUMBER];
+    const double n = pow(10, fmin(surprise, SURE)), unit = pow(10, floor(log10(fmax(n, 10)) + 1e-9));
+    const double rounded = n < 10 ? fmax(1, floor(n + 0.5)) : floor(n / unit + 0.5) * unit;
+    snprintf(out, NUMBER, "%sone in %.20s", surprise > SURE ? "less than " : "",
+             alert_text_count(count, (int64_t)rounded));
+    return out;
+}
+
+static const char *episode_since(char out[SVI_CALENDAR_MOMENT], double since, double now) {
+    char text[NUMBER];
+    if (since >= EPOCH_LEAST && since < EPOCH_MOST)
+        svi_calendar_moment(out, since, now);
+    else
+        snprintf(out, SVI_CALENDAR_MOMENT, "%.30s s", alert_text_number(text, since, 0, 3));
+    return out;
+}
+
+static const char *episode_name(char out[NAME], const char *name, int column) {
+    if (name)
+        svi_escape(out, NAME, name, strlen(name));
+    else
+        snprintf(out, NAME, "feature %d", column);
+    return out;
+}
+
+/* "39.5 to 42.5", with as many digits as tell them apart; "" where it is not known. */
+static const char *episode_range(char out[2 * NUMBER + 8], const struct svi_alert_fact *f) {
+    char low[NUMBER], high[NUMBER];
+    const double width = f->high - f->low;
+    out[0] = '\0';
+    if (isfinite(width))
+        snprintf(out, 2 * NUMBER + 8, "%s to %s", alert_text_number(low, f->low, width, 2),
+                 alert_text_number(high, f->high, width, 2));
+    return out;
+}
+
+/* What would have been expected: " (0.1 to 0.3 expected there)", ", 41 expected at this time of day (39.5 to
+ * 42.5)". */
+static void episode_expected(char *out, size_t size, const struct svi_alert_fact *f, bool dated) {
+    char range[2 * NUMBER + 8], expected[NUMBER];
+    const bool forecast = f->judge == SVI_JUDGE_LEVEL || f->judge == SVI_JUDGE_STEP;
+    const char *when = f->with >= 0                   ? " there"
+                       : f->judge == SVI_JUDGE_STEP   ? " after the last sample"
+                       : f->judge == SVI_JUDGE_OTHERS ? " from the other features"
+                       : dated                        ? " at this time of day"
+                                                      : "";
+    episode_range(range, f);
+    out[0] = '\0';
+    if (forecast && isfinite(f->expected)) {
+        alert_text_number(expected, f->expected, f->high - f->low, 2);
+        snprintf(out, size, ", %s expected%s%s%s%s", expected, when, range[0] ? " (" : "", range,
+                 range[0] ? ")" : "");
+    } else if (range[0] && f->judge == SVI_JUDGE_OTHERS) {
+        snprintf(out, size, " (%s expected%s)", range, when);
+    } else if (range[0]) {
+        snprintf(out, size, " (usually %s)", range);
+    }
+}
+
+static void episode_fact(char out[2 * PART], const struct svi_alert_fact *f, bool bare, bool dated) {
+    char name[NAME], value[NUMBER], span[NUMBER], lasted[NUMBER + 8] = "", with[NAME + NUMBER + 16] = "";
+    char expected[4 * NUMBER + 60] = "", other[NAME], number[NUMBER];
+    const double outside = fmax(f->value - f->high, f->low - f->value);
+    if (f->seconds > 0 && !bare)
+        snprintf(lasted, sizeof lasted, " for %.36s", alert_text_duration(span, f->seconds));
+    if (f->with >= 0 && !bare)
+        snprintf(with, sizeof with, " while %s is %s", episode_name(other, f->with_name, f->with),
+                 alert_text_number(number, f->with_value, 0, 2));
+    if (!bare)
+        episode_expected(expected, sizeof expected, f, dated);
+    snprintf(out, 2 * PART, "%s %s%s%s%s", episode_name(name, f->name, f->column),
+             alert_text_number(value, f->value, fmax(f->high - f->low, outside), 2), lasted, with, expected);
+}
+
+static size_t episode_facts(char *out, size_t at, const struct svi_episode_line *l, size_t reserved) {
+    char part[2 * PART];
+    const bool together = l->combination && l->count >= 2, dated = l->since >= EPOCH_LEAST;
+    const int count = together ? 2 : l->count < SVI_ALERT_TOP ? l->count : SVI_ALERT_TOP;
+    if (l->lasting)
+        at =
+            alert_text_append(out, at, count > 0 ? "unusual for a while: " : "unusual for a while", reserved);
+    else if (count == 0)
+        at = alert_text_append(out, at, "unusual rows", reserved);
+    if (together)
+        at = alert_text_append(out, at, "unusual combination of ", reserved);
+    for (int i = 0; i < count; i++) {
+        episode_fact(part, &l->facts[i], together, dated);
+        if (at + strlen(part) + 8 + reserved >= SVI_ALERT_TEXT)
+            break;
+        at = alert_text_append(out, at, i == 0 ? "" : together ? " and " : "; ", reserved);
+        at = alert_text_append(out, at, part, reserved);
+    }
+    return together ? alert_text_append(out, at, " (each within its usual range)", reserved) : at;
+}
+
+size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line *l) {
+    static const char *const news[] = {[SVI_DESK_WORSENED] = ", worse: ",
+                                       [SVI_DESK_JOINED] = ", now also: ",
+                                       [SVI_DESK_LASTS] = ", lasts: "};
+    char name[NAME], end[END], rarity[NUMBER], span[NUMBER], since[SVI_CALENDAR_MOMENT];
+    const bool closes = l->state == SVI_ALERT_CLOSE;
+    episode_since(since, l->since, l->time);
+    episode_rarity(rarity, l->surprise);
+    if (closes)
+        snprintf(end, END, "back to normal after %s (%s, %s at worst), since %s",
+                 alert_text_duration(span, l->time - l->since), svi_severity_name(l->severity), rarity,
+                 since);
+    else
+        snprintf(end, END, ", %s, since %s", rarity, since);
+    svi_escape(name, sizeof name, l->stream, strlen(l->stream));
+    size_t at = alert_text_append(out, 0, name, 0);
+    at = alert_text_append(out, at, " ", 0);
+    if (!closes) {
+        at = alert_text_append(out, at, svi_severity_name(l->severity), 0);
+        at = alert_text_append(out, at, l->state == SVI_ALERT_UPDATE ? news[l->news] : ": ", 0);
+        at = episode_facts(out, at, l, strlen(end) + 40);
+    }
+    return alert_text_append(out, at, end, 0);
+}
+
+/* ---- the line of a quality alert */
+
+/* 4.1 %, or the number itself of a regression. */
+static const char *quality_level_text(char out[NUMBER], double v, bool regress) {
+    char number[NUMBER];
+    if (regress)
+        return alert_text_number(out, v, 0, 2);
+    snprintf(out, NUMBER, "%.30s %%", alert_text_number(number, 100 * v, 0, 2));
     return out;
 }
 
@@ -216,11 +342,25 @@ size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line 
              l->state == SVI_ALERT_UPDATE ? " worse" : "", figure,
              quality_level_text(before, l->before, l->regress),
              quality_level_text(after, l->after, l->regress), alert_text_moment(since, l->since, l->time),
-             quality_count_text(count, l->number));
+             alert_text_count(count, l->number));
     at = alert_text_append(out, at, part, 0);
     for (int i = 0; i < l->count && i < SVI_ALERT_TOP; i++) {
         quality_feature_text(part, &l->top[i], i > 0 ? ", " : "; moved most: ");
         at = alert_text_append(out, at, part, 0);
     }
     return at;
+}
+
+/* ---- for other lines */
+
+const char *svi_alert_number(char out[SVI_ALERT_NUMBER], double v, double spread) {
+    return alert_text_number(out, v, spread, 3);
+}
+
+const char *svi_alert_duration(char out[SVI_ALERT_NUMBER], double seconds) {
+    return alert_text_duration(out, seconds);
+}
+
+const char *svi_alert_moment(char out[SVI_ALERT_NUMBER], double since, double now) {
+    return alert_text_moment(out, since, now);
 }

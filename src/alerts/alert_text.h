@@ -14,6 +14,8 @@
 #include <stddef.h>
 
 #include "alerts/alert.h"
+#include "alerts/desk.h"
+#include "alerts/finding.h"
 
 #define SVI_ALERT_TEXT 400 /* bytes, the NUL included */
 #define SVI_ALERT_TOP  3   /* features named in a line */
@@ -43,6 +45,46 @@ struct svi_alert_line {
  * length. */
 size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *line);
 
+/* An alert under a budget (desk.h):
+ *
+ *     pump1 warning: vibration 1.7 while current is 1.5 (0.1 to 0.3 expected there), one in 2,000,000, since
+ *         03:12 CET
+ *     pump1 notice: temperature 45 for 30 min, 41 expected at this time of day (39.5 to 42.5), one in 300,000
+ * ... pump1 notice: unusual combination of X 1.2 and Y 3.4 (each within its usual range), one in ... pump1
+ * serious, worse: vibration 2.4 ..., since Tue 2026-11-24 03:12 CET pump1 back to normal after 2 h 10 min
+ * (serious, one in 30,000,000 at worst), since ...
+ *
+ * "one in N" is the p of the judge that leads: what goes on as before surprises as much once in N samples.
+ * The day is named where it is not that of the sample; times are in the zone that the calendar has taken. */
+struct svi_alert_fact {
+    enum svi_judge judge; /* says how it is told */
+    const char *name;     /* as in svi_alert_feature */
+    int column;
+    double value;     /* of the sample, or the mean of the last `seconds` */
+    double expected;  /* NAN: not known */
+    double low, high; /* usual in its context, NAN: not known */
+    double seconds;   /* that were judged together; 0: one sample */
+    int with;         /* column of the feature that its forecast owes most to, -1: none */
+    const char *with_name;
+    double with_value;
+};
+
+struct svi_episode_line {
+    enum svi_alert_change state;
+    enum svi_desk_news news; /* of an update */
+    enum svi_severity severity;
+    const char *stream;
+    const struct svi_alert_fact *facts; /* `count`, most telling first; all but the first three are ignored */
+    int count;
+    bool combination; /* the facts are features that are unusual together, each within its range */
+    bool lasting;     /* none of the last samples is very unusual, all together are */
+    double surprise;  /* -log10 p; of a close the largest */
+    double since, time;
+};
+
+/* As svi_alert_text. */
+size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line *line);
+
 /* A quality alert as such a line:
  *
  *     pump1 quality: errors 4.1 % -> 17 % since 10:42 UTC (after sample 41,230); moved most: vibration 0.9
@@ -69,5 +111,12 @@ struct svi_quality_line {
 };
 
 size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *line);
+
+/* Parts of lines: a number, with more digits where it varies by `spread` only (0: not known); how long; and
+ * since when. Return `out`. */
+#define SVI_ALERT_NUMBER 40
+const char *svi_alert_number(char out[SVI_ALERT_NUMBER], double v, double spread);
+const char *svi_alert_duration(char out[SVI_ALERT_NUMBER], double seconds);
+const char *svi_alert_moment(char out[SVI_ALERT_NUMBER], double since, double now);
 
 #endif

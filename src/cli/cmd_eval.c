@@ -14,8 +14,9 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "cli/command.h"
+#include "cli/look_options.h"
 #include "cli/object.h"
-#include "report/class_report.h"
+#include "report/quality_report.h"
 #include "report/progress.h"
 #include "report/quality_plot.h"
 #include "features/cells.h"
@@ -24,18 +25,17 @@
 #include "server/ingest_stdin.h"
 #include "server/live_figures.h"
 #include "server/verdict.h"
-#include "wire/pack.h"
 
 #define CLOCK_ROWS 1024 /* rows between two looks at the clock and the progress line */
 #define REPORTED   5    /* refused rows reported in full */
 
 struct eval {
     const struct cli_args *args;
+    struct svi_settings s;
     svi_engine *engine;
     svi_reader *reader;
     int64_t row, refused;
     bool located; /* the refusal names its line itself */
-    bool regress; /* what is learned is a number */
     struct svi_arrival_clock clock;
     double now;
     struct svi_progress progress;
@@ -43,12 +43,16 @@ struct eval {
     struct svi_quality_plot *plot; /* NULL = none is asked for */
     struct svi_quality_row last;   /* what the engine said of the row in hand */
     bool accepted;                 /* with `plot`: it was */
+    struct svi_alert_log *log;     /* with --alerts, else NULL */
+    bool silent;                   /* refusals were reported before */
+    double latest;                 /* with `log`: the latest time stamp, -INFINITY = none so far */
+    char note[60];                 /* ends the progress line */
 };
 
 static void cmd_eval_refused(struct eval *e, const struct svi_event *event) {
     const char *bytes;
     size_t length;
-    if (e->refused++ >= REPORTED)
+    if (e->refused++ >= REPORTED || e->silent)
         return;
     if (e->located)
         cli_fail(e->args, "%s", event->as.error.reason);
@@ -60,6 +64,8 @@ static void cmd_eval_refused(struct eval *e, const struct svi_event *event) {
 /* A score comes when the row is accepted, before its alert. */
 static void cmd_eval_sink(void *user, const struct svi_event *event) {
     struct eval *e = user;
+    if (e->log)
+        svi_alert_log_take(e->log, event);
     if (event->topic == SVI_TOPIC_ERROR)
         cmd_eval_refused(e, event);
     if (event->topic == SVI_TOPIC_SCORE) {
@@ -68,24 +74,6 @@ static void cmd_eval_sink(void *user, const struct svi_event *event) {
     }
     if (event->topic == SVI_TOPIC_ALERT && !event->as.alert.measure) /* of novelty: a dot on its line */
         e->last.alert = e->last.alert || strcmp(event->as.alert.state, "open") == 0;
-}
-
-static const char *const classify[] = {"accuracy",      "balanced_accuracy",
-                                       "gmean",         "accuracy_commonest",
-                                       "accuracy_same", "kappa",
-                                       "kappa_t",       "f1",
-                                       "auc",           "ap",
-                                       "logloss",       "brier",
-                                       "ece",           NULL};
-static const char *const regress[] = {"rmse", "rmse_same", "rmse_mean",      "mae",
-                                      "r2",   "coverage",  "interval_width", NULL};
-
-static const char *const *quality_names(const struct eval *e) {
-    return e->regress ? regress : classify;
-}
-
-static double cmd_eval_rate(const struct eval *e, double seconds) {
-    return seconds > 0 ? (double)e->row / seconds : 0;
 }
 
 /* The progress line makes way for it. */
@@ -99,7 +87,25 @@ static void look_up(struct eval *e) {
     e->now = svi_arrival_clock_now(&e->clock);
     if (svi_live_figures_wait(&e->live) <= 0)
         cmd_eval_show_figures(e);
-    svi_progress_show(&e->progress, e->row, (double)at, (double)size, NULL);
+    if (e->log && !e->silent)
+        snprintf(e->note, sizeof e->note, "%" PRId64 " alerts", e->log->alerts);
+    svi_progress_show(&e->progress, e->row, (double)at, (double)size, e->log ? e->note : NULL);
+}
+
+static double cmd_eval_row_seconds(const struct eval *e) {
+    return e->s.alert_interval > 0 ? e->s.alert_interval : SVI_FILE_INTERVAL;
+}
+
+/* What the alerts come to is a function of the file: where rows have no times, alert.interval passes from one
+ * to the next, and where one of them has none, it comes with the latest. The clock then only says which time
+ * stamps lie in the future. */
+static double cmd_eval_time(struct eval *e, const struct svi_message *m) {
+    if (!e->log)
+        return e->now;
+    e->latest = isnan(m->ts) ? e->latest : fmax(e->latest, m->ts);
+    if (e->log->by_rows && isnan(m->ts))
+        return (double)(e->row + 1) * cmd_eval_row_seconds(e);
+    return isnan(m->ts) ? e->latest : e->now;
 }
 
 /* One row, whether it was readable or not: what cannot be read is refused by the engine too, so that it is
@@ -108,16 +114,17 @@ static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message
     const char *bytes;
     size_t length;
     svi_reader_line(e->reader, &bytes, &length);
+    const double now = what == SVI_READ_BAD ? e->now : cmd_eval_time(e, m);
     e->accepted = false;
     e->located = what == SVI_READ_BAD;
     if (what == SVI_READ_BAD)
-        svi_engine_refuse(e->engine, why->code, why->text, bytes, length, e->now);
+        svi_engine_refuse(e->engine, why->code, why->text, bytes, length, now);
     else if (e->args->settings.calendar[0] && isnan(m->ts)) /* the time of today says nothing about the row */
         svi_engine_refuse(e->engine, SVS_SETTING,
                           "the setting calendar needs the row's time: name its column by --ts", bytes, length,
-                          e->now);
+                          now);
     else
-        svi_engine_message(e->engine, m, bytes, length, e->now, NULL);
+        svi_engine_message(e->engine, m, bytes, length, now, NULL);
     svi_engine_refit_here(e->engine); /* between two rows: the result depends on the file alone */
     e->row++;
     if (e->plot)
@@ -136,54 +143,27 @@ static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message
 static svs_code take_all(struct eval *e, svs_error *err) {
     struct svi_message m;
     svs_error why;
-    for (;;) {
+    for (bool first = e->log != NULL;;) {
         enum svi_read what = svi_reader_row(e->reader, &m, &why);
         if (what == SVI_READ_END)
             return SVS_OK;
         if (what == SVI_READ_FAIL)
             return svi_fail(err, why.code, "%s: %s", e->args->positional[0], why.text);
+        if (first && what == SVI_READ_ROW) {
+            first = false;
+            if (isnan(m.ts) && svi_look_without_times(e->log, err) != SVS_OK)
+                return err->code;
+        }
         cmd_eval_take(e, what, &m, &why);
     }
 }
 
-/* The figure that counts most comes last. The classes are asked for before the figures: both are lists of the
- * engine, and the second ends the first. */
-static void print_table(struct eval *e, double seconds) {
-    const struct svi_figure *f;
-    const char *const *names = quality_names(e);
-    struct svi_class_table classes;
-    printf("%-18s %" PRId64 "\n%-18s %" PRId64 "\n%-18s %.3f\n%-18s %.0f\n", "rows", e->row, "refused",
-           svi_engine_errors(e->engine), "seconds", seconds, "rows/s", cmd_eval_rate(e, seconds));
-    svi_engine_class_table(e->engine, false, &classes);
-    svi_class_report_write(stdout, &classes, classes.count == 2 ? 1 : -1);
-    const int count = svi_engine_figures(e->engine, e->now, &f);
-    const double alarms = svi_figure_value(f, count, "quality_alerts");
-    if (alarms > 0)
-        printf("%-18s %.0f\n", "quality_alerts", alarms);
-    for (int i = 1; names[i]; i++)
-        if (!isnan(svi_figure_value(f, count, names[i])))
-            printf("%-18s %.4f\n", names[i], svi_figure_value(f, count, names[i]));
-    if (!isnan(svi_figure_value(f, count, names[0])))
-        printf("%s %.3f\n", names[0], svi_figure_value(f, count, names[0]));
-}
-
-/* All that the stats have, and what is too long for them: every class, and how each was taken for which. */
-static svs_code print_json(struct eval *e, double seconds, svs_error *err) {
-    const struct svi_figure *f;
-    const int count = svi_engine_figures(e->engine, e->now, &f);
-    struct svi_class_table classes;
+/* One JSON object. */
+static svs_code print_json(const struct svi_quality_report *r, svs_error *err) {
     struct svi_bytes map = {0};
-    struct svi_pack p;
-    svi_engine_class_table(e->engine, true, &classes);
-    svi_pack_begin(&p, &map);
-    svi_pack_map(&p, (size_t)(count + svi_class_table_keys(&classes)) + 2);
-    svi_put_int(&p, "rows", e->row);
-    svi_put_real(&p, "seconds", round(seconds * 1e6) / 1e6);
-    for (int i = 0; i < count; i++)
-        svi_put_figure(&p, &f[i]);
-    svi_put_class_table(&p, &classes);
-    svs_code code = svi_pack_end(&p);
-    code = code == SVS_OK ? cli_show_json(map.data, map.size, err) : svi_fail_memory(err, "the result");
+    svs_code code = svi_quality_report_pack(r, &map, err);
+    if (code == SVS_OK)
+        code = cli_show_json(map.data, map.size, err);
     svi_bytes_clear(&map);
     return code;
 }
@@ -207,19 +187,25 @@ static svs_code write_model(struct eval *e, const char *path, svs_error *err) {
 
 /* A file of which no row was taken is a failure; one with some refused rows is not, but it is said how many.
  */
+static svs_code cmd_eval_taken(struct eval *e, svs_error *err) {
+    char reasons[SVS_ERROR_TEXT];
+    svs_code most;
+    if (svi_reader_headers(e->reader) > 0 && !e->args->quiet && !e->silent)
+        fprintf(stderr, "%" PRId64 " lines repeat the header: passed over\n", svi_reader_headers(e->reader));
+    svi_code_counts(svi_engine_refusals(e->engine), reasons, sizeof reasons, &most);
+    if (e->row > 0 && e->refused == e->row)
+        return svi_fail(err, most, "all %" PRId64 " rows were refused: %.180s", e->row, reasons);
+    if (e->refused > 0 && !e->silent)
+        cli_fail(e->args, "%" PRId64 " of %" PRId64 " rows were refused: %s", e->refused, e->row, reasons);
+    return SVS_OK;
+}
+
 static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
     svs_code code = take_all(e, err);
     svi_engine_settle(e->engine);
-    double seconds = svi_progress_end(&e->progress);
-    if (svi_reader_headers(e->reader) > 0 && !e->args->quiet)
-        fprintf(stderr, "%" PRId64 " lines repeat the header: passed over\n", svi_reader_headers(e->reader));
-    char reasons[SVS_ERROR_TEXT];
-    svs_code most;
-    svi_code_counts(svi_engine_refusals(e->engine), reasons, sizeof reasons, &most);
-    if (code == SVS_OK && e->row > 0 && e->refused == e->row)
-        return svi_fail(err, most, "all %" PRId64 " rows were refused: %.180s", e->row, reasons);
-    if (e->refused > 0)
-        cli_fail(e->args, "%" PRId64 " of %" PRId64 " rows were refused: %s", e->refused, e->row, reasons);
+    const struct svi_quality_report report = {e->engine, e->row, svi_progress_end(&e->progress), e->now};
+    if (code == SVS_OK)
+        code = cmd_eval_taken(e, err);
     if (code == SVS_OK && cli_has(e->args, "model-out"))
         code = write_model(e, cli_value(e->args, "model-out"), err);
     if (code == SVS_OK && e->plot)
@@ -229,9 +215,9 @@ static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
         svi_verdict_write(e->engine, e->now, stderr);
     }
     if (code == SVS_OK && cli_has(e->args, "json"))
-        return print_json(e, seconds, err);
+        return print_json(&report, err);
     if (code == SVS_OK)
-        print_table(e, seconds);
+        svi_quality_report_print(&report);
     return code;
 }
 
@@ -244,8 +230,7 @@ static svs_code cmd_eval_open(struct eval *e, struct svi_settings *s, svs_error 
         return err->code;
     if (!o.task_given)
         s->task = (int)svi_reader_task(e->reader);
-    e->regress = s->task == SVS_REGRESS;
-    if (svi_reader_note(e->reader) && !e->args->quiet)
+    if (svi_reader_note(e->reader) && !e->args->quiet && !e->silent)
         fprintf(stderr, "%s\n", svi_reader_note(e->reader));
     e->engine = svi_engine_new(s, 0, cmd_eval_sink, e, err);
     if (!e->engine)
@@ -254,27 +239,71 @@ static svs_code cmd_eval_open(struct eval *e, struct svi_settings *s, svs_error 
     if (svi_settings_two_threads(s))
         svi_engine_second_thread(e->engine);
     svi_engine_leave_open(e->engine, true);
+    svi_engine_score_all(e->engine, e->log != NULL);
     return SVS_OK;
 }
 
+/* ---- the alerts that would have been */
+
+/* One run over the file. */
+static svs_code cmd_eval_pass(void *user, const char *budget, struct svi_alert_log *log, svs_error *err) {
+    struct eval *e = user;
+    struct svi_settings s = e->s;
+    e->log = log;
+    e->silent = budget != NULL;
+    e->row = e->refused = 0;
+    e->latest = -INFINITY;
+    if (budget)
+        snprintf(e->note, sizeof e->note, "budget %s", budget);
+    svi_progress_begin(&e->progress, e->args->quiet);
+    svs_code code = budget ? svi_settings_set(&s, "alert.budget", budget, err) : SVS_OK;
+    if (code == SVS_OK)
+        code = cmd_eval_open(e, &s, err);
+    if (code == SVS_OK)
+        code = take_all(e, err);
+    if (e->engine)
+        svi_engine_settle(e->engine);
+    if (code == SVS_OK)
+        svi_look_end_pass(log, e->engine);
+    if (code == SVS_OK)
+        code = cmd_eval_taken(e, err);
+    if (code == SVS_OK && !budget && cli_has(e->args, "model-out"))
+        code = write_model(e, cli_value(e->args, "model-out"), err);
+    svi_reader_close(&e->reader);
+    svi_engine_free(&e->engine);
+    return code;
+}
+
+static int cmd_eval_alerts(struct eval *e) {
+    const struct cli_args *a = e->args;
+    const int result = cli_look(a, &e->s, strcmp(a->positional[0], "-") == 0, cmd_eval_row_seconds(e),
+                                cmd_eval_pass, e, &e->progress);
+    svi_progress_end(&e->progress);
+    return result;
+}
+
 static int cmd_eval_run(const struct cli_args *a) {
-    struct eval e = {.args = a};
+    struct eval e = {.args = a, .s = a->settings};
     const int64_t every = cli_integer(a, "every");
-    struct svi_settings s = a->settings;
     svs_error err = {0};
+    e.s.scores = cli_has(a, "plot") ? SVI_SCORES_ALL : SVI_SCORES_NONE; /* others would only cost time */
+    e.s.publish_every = 0;
+    e.s.publish_seconds = 0;
+    if (!svi_settings_given(&e.s, svi_settings_row("alert.interval"))) /* when rows are read tells nothing */
+        e.s.alert_interval = SVI_FILE_INTERVAL;
     svi_arrival_clock_start(&e.clock);
     e.now = svi_arrival_clock_now(&e.clock);
     if (every > 0 && cli_has(a, "json"))
         return cli_usage(a, "--every prints lines of a table: it does nothing with --json");
-    if (cli_has(a, "plot") && !svi_plot_takes(cli_value(a, "plot")))
-        return cli_usage(a, "--plot takes a file name that ends in .svg or .png, not %s",
-                         cli_value(a, "plot"));
+    if (every > 0 && cli_has(a, "alerts"))
+        return cli_usage(a, "--every prints figures of the quality: it does nothing with --alerts");
+    if (cli_look_check(a) != CLI_OK)
+        return CLI_USAGE;
+    if (cli_has(a, "alerts"))
+        return cmd_eval_alerts(&e);
     if (cli_has(a, "plot") && !(e.plot = svi_alloc(sizeof *e.plot)))
         return cli_end(a, svi_fail_memory(&err, "the plot"), &err);
-    s.scores = e.plot ? SVI_SCORES_ALL : SVI_SCORES_NONE; /* events that nobody reads would only cost time */
-    s.publish_every = 0;
-    s.publish_seconds = 0;
-    svs_code code = cmd_eval_open(&e, &s, &err);
+    svs_code code = cmd_eval_open(&e, &e.s, &err);
     svi_progress_begin(&e.progress, a->quiet);
     if (code == SVS_OK)
         svi_live_figures_begin(&e.live,
@@ -293,10 +322,13 @@ static const struct cli_option options[] = {
     CLI_INTEGER("every", 0, "N", "0", 0, CLI_UNLIMITED,
                 "print a line of figures after every N rows, to standard output"),
     CLI_SWITCH("json", 0, "print the result as one JSON object"),
-    CLI_OPTION(
-        "plot", 0, "FILE", NULL,
-        "draw quality, novelty and alerts over the rows, or over their times (.svg or .png; needs gnuplot)"),
-    CLI_OPTION("model-out", 0, "FILE", NULL, "write the last model here, for `svmstream model`"), CLI_END};
+    CLI_OPTION("plot", 0, "FILE", NULL,
+               "draw quality, novelty and alerts over the rows, or over their times; with --alerts the "
+               "features that "
+               "alerts name, and the incidents (.svg or .png; needs gnuplot)"),
+    CLI_OPTION("model-out", 0, "FILE", NULL, "write the last model here, for `svmstream model`"),
+    CLI_LOOK_OPTIONS,
+    CLI_END};
 
 const struct cli_command cli_eval = {
     .name = "eval",
@@ -310,16 +342,23 @@ const struct cli_command cli_eval = {
         "error, at rows 1, 2, 4, 8, ... and on a terminal every second; or with --every N to standard\n"
         "output.\n"
         "\n"
+        "With --alerts it prints the alerts that `run` would have reported of these rows, and when, instead\n"
+        "of the quality: try settings before they are switched on (alert.*, novelty.*, limits, context).\n"
+        "Against marked --incidents it says which are found, how soon, and how many alerts are false, and\n"
+        "what other budgets would do.\n"
+        "\n"
         "  svmstream eval --label rain weather.csv.gz\n"
         "  svmstream eval --plot quality.svg examples/occupancy.csv.gz\n"
-        "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm",
+        "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm\n"
+        "  svmstream eval --alerts --alert.budget 1/week --incidents faults.csv --plot alerts.svg pump.csv",
     .keys = "in.format stream task method C window window.seconds forget scale class.weight decision.cost "
             "interval "
             "features label "
             "id ts weight "
             "columns no-header categories numbers ignore missing.words unscaled categories.max hash calendar "
             "zone drift. "
-            "columns.new missing refit refit. serve novelty novelty. alert. labels. ts.ahead max.features "
+            "columns.new missing refit refit. serve novelty novelty. alert. limits context labels. ts.ahead "
+            "max.features "
             "max.classes "
             "threads seed",
     .options = options,

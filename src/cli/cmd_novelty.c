@@ -25,6 +25,7 @@
 #include "formats/novelty_file.h"
 #include "novelty/lags.h"
 #include "novelty/novelty_model.h"
+#include "report/novelty_model_report.h"
 #include "wire/json.h"
 #include "wire/schema_map.h"
 
@@ -32,18 +33,6 @@
 #define NAME_SHOWN 60
 #define CHUNK      1024 /* rows between two looks at the progress line */
 #define PANELS_MAX 3    /* features in a picture */
-
-/* ---- what train and show print of a model */
-
-static void novelty_print_members(const svs_novelty_model *m, FILE *to) {
-    fprintf(to, "%12s %7s %8s %11s %8s %11s %10s %9s\n", "gamma", "share", "support", "rho", "rounds",
-            "membership", "violation", "outside");
-    for (int i = 0; i < m->members; i++) {
-        const svs_novelty_member *e = &m->member[i];
-        fprintf(to, "%12.6g %7.4f %8d %11.6g %8" PRId64 " %11.6f %10.2g %9" PRId64 "\n", e->gamma, e->share,
-                e->count, e->rho, e->rounds, e->worst, e->violation, e->outside);
-    }
-}
 
 /* ---- train */
 
@@ -169,7 +158,7 @@ static svs_code novelty_train_work(struct novelty_train *t, svs_error *err) {
     if (code != SVS_OK || a->quiet)
         return code;
     novelty_train_print_data(t);
-    novelty_print_members(t->model, stderr);
+    svi_novelty_model_report_members(t->model, stderr);
     fprintf(stderr, "model %s\n", path);
     novelty_train_print_limit(t);
     novelty_train_warn_label(t);
@@ -443,33 +432,6 @@ static int novelty_score_run(const struct cli_args *a) {
 
 /* ---- show */
 
-static void novelty_show_text(const svs_novelty_model *m) {
-    char name[NAME_SHOWN];
-    printf("method fosvm%d\nkernel %s\n", m->fosvm, svi_novelty_kernels[m->kernel]);
-    if (m->kernel == SVS_NOVELTY_POLYNOMIAL)
-        printf("degree %d\n", m->degree);
-    printf("theta %g\nrows %" PRId64 "\ntrimmed %" PRId64 "\nfeatures %d\n", m->theta, m->trained, m->trimmed,
-           m->d);
-    if (m->lags > 1)
-        printf("lags %d%s\n", m->lags, m->differences ? ", as differences" : "");
-    putchar('\n');
-    novelty_print_members(m, stdout);
-    if (!m->center && !m->features)
-        return;
-    printf("\n%14s %14s  feature\n", m->center ? "usual" : "", m->center ? "spread" : "");
-    for (int j = 0; j < m->d; j++) {
-        const char *text = m->features ? m->features[j] : "";
-        if (m->center)
-            printf("%14.6g %14.6g  ", m->center[j], 1 / m->inverse[j]);
-        else
-            printf("%14s %14s  ", "", "");
-        if (m->features)
-            printf("%s\n", svi_escape(name, sizeof name, text, strlen(text)));
-        else
-            printf("%d\n", j + 1);
-    }
-}
-
 static int novelty_show_run(const struct cli_args *a) {
     const char *path = a->positional[1];
     char *bytes;
@@ -482,7 +444,7 @@ static int novelty_show_run(const struct cli_args *a) {
     if (code == SVS_OK && cli_has(a, "json"))
         code = cli_show_json(bytes, size, &err);
     else if (code == SVS_OK)
-        novelty_show_text(m);
+        svi_novelty_model_report(m, stdout);
     svi_free(bytes);
     svs_novelty_free(&m);
     return code == SVS_OK ? CLI_OK : cli_fail(a, "%.100s: %.150s", path, err.text);

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "cli/command.h"
+#include "cli/look_options.h"
+#include "report/replay_look.h"
+#include "report/replay_report.h"
 #include "state/recovery.h"
 #include "config/settings_record.h"
 
@@ -17,69 +19,18 @@ static bool asks_what_if(const struct cli_args *a) {
     return false;
 }
 
-/* The kept settings with the given ones in their place. */
+/* The kept settings with the given ones in their place, and the budget, unless it is NULL. */
 static svs_code cmd_replay_overlay(const struct cli_args *a, const struct svi_state_dir *f,
-                                   struct svi_settings *s, svs_error *err) {
+                                   const char *budget, struct svi_settings *s, svs_error *err) {
     svs_code code = svi_recovery_settings(f, s, err);
     for (const struct svi_setting *row = svi_settings_table; row->key && code == SVS_OK; row++)
         if (svi_settings_given(&a->settings, row))
             memcpy(svi_settings_field(s, row), svi_settings_field(&a->settings, row), row->size);
+    if (code == SVS_OK && budget)
+        code = svi_settings_set(s, "alert.budget", budget, err);
     if (a->settled && s->method == SVI_METHOD_AUTO) /* what auto does not use would change nothing */
         s->method = SVI_METHOD_ALSVM;
     return code == SVS_OK ? svi_settings_check(s, err) : code;
-}
-
-static void print_figures(svi_engine *e) {
-    static const char *const shown[] = {"learned", "held",   "model_version", "accuracy",
-                                        "kappa",   "auc",    "rmse",          "mae",
-                                        "r2",      "refits", "alerts",        "refused"};
-    const struct svi_figure *all;
-    const int count = svi_engine_figures(e, 0, &all);
-    for (size_t k = 0; k < sizeof shown / sizeof shown[0]; k++) {
-        const struct svi_figure *f = svi_figure_find(all, count, shown[k]);
-        if (f && f->type == SVI_COUNT)
-            printf("%-16s %" PRId64 "\n", f->name, f->as.count);
-        else if (f && !isnan(f->as.number))
-            printf("%-16s %.6g\n", f->name, f->as.number);
-    }
-}
-
-/* XXH3 of the model's weights and classes as they are published. */
-static svs_code model_hash(svi_engine *e, char *hash, svs_error *err) {
-    svs_model m;
-    const struct svi_figure *quality;
-    int count;
-    struct svi_checkpoint c = {.sections = 1, .section = {{.name = "model", .hashed = true}}};
-    svs_code code = svi_engine_model(e, &m, &quality, &count, err);
-    if (code == SVS_OK)
-        code = svi_model_encode(&m, NULL, 0, &c.bodies);
-    c.section[0].size = c.bodies.size;
-    if (code == SVS_OK) {
-        svi_checkpoint_hash(&c);
-        svi_hash_text(c.hash, hash);
-    }
-    svi_checkpoint_clear(&c);
-    return code;
-}
-
-static svs_code cmd_replay_report(const struct svi_recovery *r, svs_error *err) {
-    char hash[SVI_HASH_TEXT];
-    const char *stream = svi_engine_settings(r->engine)->stream;
-    char shown[4 * SVS_NAME_MAX + 8];
-    printf("%-16s %s\n", "stream", svi_escape(shown, sizeof shown, stream, strlen(stream)));
-    printf("%-16s %" PRIu64 "\n", "epoch", r->epoch);
-    printf("%-16s %" PRIu64 "\n", "from record", r->first);
-    printf("%-16s %" PRIu64 "\n", "repeated", r->found.records);
-    printf("%-16s %" PRId64 "\n", "seen", svi_engine_seen(r->engine));
-    print_figures(r->engine);
-    svs_code code = model_hash(r->engine, hash, err);
-    if (code == SVS_OK)
-        printf("%-16s %s\n", "model", hash);
-    if (code == SVS_OK)
-        code = svi_engine_hash(r->engine, hash, err);
-    if (code == SVS_OK)
-        printf("%-16s %s\n", "state", hash);
-    return code;
 }
 
 static svs_code cmd_replay_recover(const struct cli_args *a, uint64_t until, struct svi_recovery **r,
@@ -96,7 +47,7 @@ static svs_code cmd_replay_recover(const struct cli_args *a, uint64_t until, str
                                      .log = a->quiet ? NULL : stderr};
     if (svi_state_dir_open(&f, a->positional[0], false, err) != SVS_OK)
         return err->code;
-    svs_code code = what_if ? cmd_replay_overlay(a, &f, &with, err) : SVS_OK;
+    svs_code code = what_if ? cmd_replay_overlay(a, &f, NULL, &with, err) : SVS_OK;
     if (code == SVS_OK && !(*r = svi_recovery_new(&f, &o, err)))
         code = err->code;
     svi_state_dir_close(&f);
@@ -108,10 +59,40 @@ static svs_code cmd_replay_recover(const struct cli_args *a, uint64_t until, str
     return code;
 }
 
+/* ---- the alerts that would have been */
+
+static svs_code replay_alerts_with(void *user, const char *budget, struct svi_settings *s, svs_error *err) {
+    const struct svi_replay_look *l = user;
+    return cmd_replay_overlay(l->user, &l->dir, budget, s, err);
+}
+
+static int cmd_replay_alerts(const struct cli_args *a) {
+    struct svi_replay_look l = {.given = &a->settings,
+                                .what_if = asks_what_if(a),
+                                .from_start = cli_has(a, "from-start"),
+                                .until = cli_has(a, "until") ? (uint64_t)cli_integer(a, "until") : INT64_MAX,
+                                .quiet = a->quiet,
+                                .with = replay_alerts_with,
+                                .user = a};
+    svs_error err;
+    if (svi_replay_look_open(&l, a->positional[0], &err) != SVS_OK)
+        return cli_error(a, &err);
+    const int result = cli_look(a, NULL, false, NAN, svi_replay_look_pass, &l, &l.progress);
+    svi_replay_look_close(&l);
+    return result;
+}
+
 static int cmd_replay_run(const struct cli_args *a) {
     svs_error err;
     struct svi_recovery *r = NULL;
     const int64_t until = cli_has(a, "until") ? cli_integer(a, "until") : INT64_MAX;
+    if (cli_look_check(a) != CLI_OK)
+        return CLI_USAGE;
+    for (const char *const *name = (const char *const[]){"json", "plot", NULL}; *name; name++)
+        if (cli_has(a, *name) && !cli_has(a, "alerts"))
+            return cli_usage(a, "--%s is about alerts: give --alerts too", *name);
+    if (cli_has(a, "alerts"))
+        return cmd_replay_alerts(a);
     svs_code code = cmd_replay_recover(a, (uint64_t)until, &r, &err);
     if (code == SVS_OK && r->first > 0 && !r->checkpointed && !a->quiet)
         cli_fail(a,
@@ -119,14 +100,21 @@ static int cmd_replay_run(const struct cli_args *a) {
                  "; earlier records were removed (--journal.keep all keeps them)",
                  r->first);
     if (code == SVS_OK)
-        code = cmd_replay_report(r, &err);
+        code = svi_replay_report(r, &err);
     svi_recovery_free(&r);
     return cli_end(a, code, &err);
 }
 
 static const struct cli_option options[] = {
     CLI_SWITCH("from-start", 0, "start from an empty model at the first record, not from a checkpoint"),
-    CLI_INTEGER("until", 0, "N", NULL, 0, CLI_UNLIMITED, "stop before record N"), CLI_END};
+    CLI_INTEGER("until", 0, "N", NULL, 0, CLI_UNLIMITED, "stop before record N"),
+    CLI_LOOK_OPTIONS,
+    CLI_SWITCH("json", 0, "with --alerts: print the result as one JSON object"),
+    CLI_OPTION(
+        "plot", 0, "FILE", NULL,
+        "with --alerts: draw the features that alerts name, with the alerts and the incidents (.svg or "
+        ".png; needs gnuplot)"),
+    CLI_END};
 
 const struct cli_command cli_replay = {
     .name = "replay",
@@ -141,13 +129,21 @@ const struct cli_command cli_replay = {
         "With settings that shape the model it starts at the first record instead, with an empty model and\n"
         "these settings in place of the kept ones. --journal.keep all keeps all records for that.\n"
         "\n"
+        "With --alerts it prints the alerts that were reported, and when; with settings of alerts (alert.*,\n"
+        "novelty.*, limits, context) those that would have been. It begins at the first record or, where\n"
+        "the journal has it no more, at the oldest checkpoint from which the journal goes on; then only\n"
+        "settings that may change at any time can be tried. What `ctl config` and restarts changed on the\n"
+        "way is left out where settings are tried.\n"
+        "\n"
         "  svmstream replay /var/lib/pump1\n"
-        "  svmstream replay --C 10 --window 5000 /var/lib/pump1",
+        "  svmstream replay --C 10 --window 5000 /var/lib/pump1\n"
+        "  svmstream replay --alerts --alert.budget 1/week --incidents faults.csv /var/lib/pump1",
     .keys = "accept-loss stream task method C window window.seconds forget scale class.weight features "
             "categories numbers "
             "ignore "
             "unscaled categories.max hash calendar zone columns.new missing refit refit. "
-            "serve drift. novelty novelty. alert. publish. scores labels. ts.ahead max.features max.classes "
+            "serve drift. novelty novelty. alert. limits context publish. scores labels. ts.ahead "
+            "max.features max.classes "
             "max.sources sources.idle threads seed",
     .options = options,
     .unchecked = true,

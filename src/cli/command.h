@@ -80,10 +80,11 @@ struct cli_args {
     const struct cli_command *const *all; /* commands, in the order of the help; ends in NULL */
     struct svi_settings settings;
     bool flagged[SVI_SETTING_MAX]; /* rows that a flag has set */
-    const char *settled; /* the setting that made the method alsvm (svi_settings_settle_method), or NULL */
-    const char *config;  /* file of -f/--config, NULL = none */
-    bool quiet;          /* -q/--quiet: no progress, no summary, no addresses; errors only */
-    bool help, version;  /* -h/--help, --version: nothing after it was read */
+    const char *settled;   /* the setting that made the method alsvm (svi_settings_settle_method), or NULL */
+    const char *no_budget; /* the one that made alert.budget none (svi_settings_settle_alerts), or NULL */
+    const char *config;    /* file of -f/--config, NULL = none */
+    bool quiet;            /* -q/--quiet: no progress, no summary, no addresses; errors only */
+    bool help, version;    /* -h/--help, --version: nothing after it was read */
     /* By row of command->options: the value as given ("" for a switch), NULL = not given. */
     const char *value[CLI_OPTION_MAX];
     char pairs[1024];        /* of -wLABEL VALUE: "LABEL:VALUE,..." */

@@ -51,6 +51,10 @@ static int run_parsed(struct cli_args *a, const struct cli_command *command, int
         fprintf(stderr,
                 "method alsvm, since auto does not use %s (with --method alsvm this line is not said)\n",
                 a->settled);
+    if (a->no_budget && !a->quiet && !command->unchecked && cli_lists(command, svi_settings_row("alert.p")))
+        fprintf(stderr,
+                "alert.budget none, since %s is set (with --alert.budget none this line is not said)\n",
+                a->no_budget);
     if (cli_take_buffers(svi_settings_blas_threads(&a->settings) - 1, &a->settings.threads, &err) != SVS_OK)
         return cli_fail(a, "%s", err.text);
     openblas_set_num_threads(svi_settings_blas_threads(&a->settings));

@@ -276,6 +276,8 @@ svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
             code = svi_settings_set(&a->settings, svi_settings_table[i].key, l.setting[i], err);
     if (code == SVS_OK)
         a->settled = svi_settings_settle_method(&a->settings);
+    if (code == SVS_OK)
+        code = svi_settings_settle_alerts(&a->settings, &a->no_budget, err);
     return code;
 }
 
@@ -289,5 +291,7 @@ svs_code cli_settings_again(const struct cli_args *a, struct svi_settings *s, sv
     }
     if (a->settled && !svi_settings_given(s, svi_settings_row("method")))
         s->method = SVI_METHOD_ALSVM;
+    if (a->no_budget)
+        strcpy(s->alert_budget, "none");
     return code;
 }

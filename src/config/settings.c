@@ -256,6 +256,10 @@ const struct svi_setting svi_settings_table[] = {
     TEXT("alert.budget", alert_budget, "1/day", ONWARD,
          "alerts of novelty that the stream may have while nothing is wrong: N/hour, N/day or N/week; the "
          "level at which one opens is set from the stream's own past; none goes by alert.p or alert.fdr"),
+    NUMBER(
+        "alert.interval", alert_interval, "0", ONWARD, 0, FOREVER, "seconds",
+        "what a row without ts counts as for alert.budget; 0 goes by its arrival. 60 where rows come from a "
+        "file or standard input"),
     NUMBER("alert.group", alert_group, "60", LIVE, 0, FOREVER, "seconds",
            "alerts of one cause that open within this time of each other are one alert"),
     TEXT("alert.rules", alert_rules, "beyond,stuck,absent", ONWARD,

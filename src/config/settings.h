@@ -96,6 +96,7 @@ struct svi_settings {
     int64_t novelty_persist, novelty_calibration, novelty_confirm, novelty_warmup;
     double alert_p, alert_clear, alert_cooldown, alert_fdr;
     char alert_budget[SVI_TEXT_MAX]; /* none, or N/hour, N/day, N/week */
+    double alert_interval;           /* seconds; 0 = by arrival */
     double alert_group;              /* seconds */
     char alert_rules[SVI_TEXT_MAX];  /* none, or names separated by commas */
     char alert_absent[SVI_TEXT_MAX]; /* none, auto or seconds */
@@ -205,6 +206,14 @@ static inline void *svi_settings_field(const struct svi_settings *s, const struc
 /* Once all settings are in: where no method was given, but a setting that only alsvm has, it becomes alsvm.
  * Returns the key of that setting, NULL: nothing was changed. */
 const char *svi_settings_settle_method(struct svi_settings *s);
+
+/* Likewise: where no alert.budget was given, but alert.p or alert.fdr, it becomes none. *key: that one,
+ * NULL: nothing was changed. And alert.interval, where it was not given, suits standard input. SVS_SETTING:
+ * both were given. */
+svs_code svi_settings_settle_alerts(struct svi_settings *s, const char **key, svs_error *err);
+
+/* Rows come from a file: those without ts count as this many seconds for alert.budget. */
+#define SVI_FILE_INTERVAL 60
 
 void svi_settings_default(struct svi_settings *s);
 

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -68,10 +69,24 @@ static svs_code change_check_method(const struct svi_settings *s, const struct s
     return SVS_OK;
 }
 
+/* What has no effect beside a budget is not taken as if it had. */
+static svs_code change_check_alerts(const struct svi_settings *s, const struct svi_settings *changed,
+                                    svs_error *err) {
+    const bool p = s->alert_p != changed->alert_p, fdr = s->alert_fdr != changed->alert_fdr;
+    if (strcmp(changed->alert_budget, "none") == 0 || !(p || fdr))
+        return SVS_OK;
+    return svi_fail(
+        err, SVS_SETTING,
+        "%s decides nothing while alert.budget is %.40s: set alert.budget none with it, or another "
+        "budget instead",
+        p ? "alert.p" : "alert.fdr", changed->alert_budget);
+}
+
 svs_code svi_settings_change_allowed(const struct svi_settings *s, const struct svi_settings *changed,
                                      svs_error *err) {
     svs_code code = svi_settings_check(changed, err);
-    return code == SVS_OK ? change_check_method(s, changed, err) : code;
+    code = code == SVS_OK ? change_check_method(s, changed, err) : code;
+    return code == SVS_OK ? change_check_alerts(s, changed, err) : code;
 }
 
 svs_code svi_settings_change(struct svi_settings *s, const struct svi_item *set, const uint8_t *end,

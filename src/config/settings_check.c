@@ -13,7 +13,9 @@
 
 #include "base/fail.h"
 #include "svmstream/solver.h"
+#include "config/alert_budget.h"
 #include "config/decision_cost.h"
+#include "config/rule_settings.h"
 #include "config/settings.h"
 
 #define GAMMA_LEAST 1e-100 /* usable, whatever the distances */
@@ -111,6 +113,24 @@ const char *svi_settings_settle_method(struct svi_settings *s) {
     return key;
 }
 
+svs_code svi_settings_settle_alerts(struct svi_settings *s, const char **key, svs_error *err) {
+    const struct svi_setting *row = svi_settings_row("alert.budget");
+    const char *by = svi_settings_chosen(s, "alert.p") ? "alert.p" : "alert.fdr";
+    *key = NULL;
+    if (settings_from_stdin(s) && !svi_settings_given(s, svi_settings_row("alert.interval")))
+        s->alert_interval = SVI_FILE_INTERVAL;
+    if (!svi_settings_chosen(s, by) || strcmp(s->alert_budget, "none") == 0)
+        return SVS_OK;
+    if (svi_settings_chosen(s, row->key))
+        return svi_fail(err, SVS_SETTING,
+                        "alerts open by alert.budget %.40s or by %s, not by both: remove one of them",
+                        s->alert_budget, by);
+    strcpy(s->alert_budget, "none");
+    s->given[row - svi_settings_table] = SVI_GIVEN_AS_DEFAULT; /* of a kept state it takes the place, too */
+    *key = by;
+    return SVS_OK;
+}
+
 static svs_code settings_check_auto(const struct svi_settings *s, svs_error *err) {
     const char *key = settings_chosen_of_alsvm(s);
     if (s->method == SVI_METHOD_AUTO && key)
@@ -158,13 +178,17 @@ static svs_code settings_check_novelty(const struct svi_settings *s, svs_error *
     svs_novelty_options o;
     svs_code code = svi_settings_novelty(s, &o, err);
     const double least = 1 / (1 + (double)s->novelty_calibration);
+    double budget;
     if (code == SVS_OK && s->novelty == SVI_NOVELTY_NONE && s->method == SVI_METHOD_NONE)
         return svi_fail(
             err, SVS_SETTING,
             "method none and novelty none leave nothing to do: set method alsvm or novelty fosvm1");
     if (code != SVS_OK || s->novelty == SVI_NOVELTY_NONE)
         return code;
-    if (s->alert_fdr == 0 && s->alert_p < least)
+    code = svi_alert_budget_read(s->alert_budget, &budget, err);
+    if (code != SVS_OK)
+        return code;
+    if (budget == 0 && s->alert_fdr == 0 && s->alert_p < least)
         return svi_fail(
             err, SVS_SETTING,
             "with novelty.calibration %lld no p-value is below %.3g, so alert.p %g cannot be met: "
@@ -219,12 +243,16 @@ static svs_code settings_check_decision(const struct svi_settings *s, svs_error 
 }
 
 svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
+    struct svi_rule_settings rules;
     const int count = svi_settings_feature_count(s);
     svs_code code = svi_settings_check_start(s, err);
     code = code == SVS_OK ? settings_check_auto(s, err) : code;
     code = code == SVS_OK ? settings_check_learner(s, err) : code;
     code = code == SVS_OK ? settings_check_classes(s, err) : code;
     code = code == SVS_OK ? settings_check_novelty(s, err) : code;
+    code = code == SVS_OK ? svi_rule_settings_read(s->alert_rules, s->alert_absent, s->limits, &rules, err)
+                          : code;
+    code = code == SVS_OK ? svi_limits_check(s->limits, s->features, err) : code;
     code = code == SVS_OK ? settings_check_decision(s, err) : code;
     if (code != SVS_OK || count <= s->max_features)
         return code;

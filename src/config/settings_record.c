@@ -38,7 +38,10 @@ svs_code svi_settings_unpack(struct svi_settings *s, const char *from, const voi
     s->sources_idle = NOT_RECORDED;
     s->categories_max = NOT_RECORDED;
     s->interval = NOT_RECORDED;
-    s->method = SVI_METHOD_ALSVM; /* what was the default before there was a bank; later records name it */
+    /* What was the default before there was a bank, a desk, rules; later records name it. */
+    s->method = SVI_METHOD_ALSVM;
+    snprintf(s->alert_budget, sizeof s->alert_budget, "none");
+    snprintf(s->alert_rules, sizeof s->alert_rules, "none");
     svs_code code = svi_settings_read(s, from, bytes, size, err);
     s->threads = s->threads == 1 ? 0 : s->threads; /* of a second thread nothing is recorded */
     memset(s->given, 0, sizeof s->given);

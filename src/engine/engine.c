@@ -38,6 +38,7 @@ void svi_engine_free(svi_engine **e) {
     svi_refit_policy_free(&(*e)->refit);
     svi_novelty_stage_free(&(*e)->novelty);
     svi_quality_stage_free(&(*e)->quality_stage);
+    svi_rules_clear(&(*e)->rules);
     svi_schema_clear(&(*e)->schema);
     svi_columns_clear(&(*e)->columns);
     svi_free((*e)->carried);
@@ -114,6 +115,8 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
     e->started = e->rate_since = e->counters.of[SVI_COUNTER_RATE].number = NAN;
     e->next_publish = s->publish_every > 0 ? s->publish_every : -1;
     e->next_score = s->scores > 0 ? s->scores : -1;
+    svi_rules_init(&e->rules);
+    svi_rules_configure(&e->rules, s);
     if (engine_new_parts(e, err)) {
         svi_learner_relax(e->learner, e->bank);
         svi_engine_repeat_old(e);
@@ -139,7 +142,8 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
            svi_engine_bank_memory(s, &o, d, classes) +
            svi_metrics_memory(o.task, svi_quality_window(s), o.max_classes) +
            svi_sources_memory(s->max_sources) + svi_novelty_stage_memory(s, d) +
-           svi_quality_stage_memory(s, d) + (double)s->max_features * column + d * name;
+           svi_quality_stage_memory(s, d) + svi_rules_memory(s, d) + (double)s->max_features * column +
+           d * name;
 }
 
 double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
@@ -211,6 +215,8 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
     if (code == SVS_OK)
         code = svi_drift_stage_reserve(&e->quality_stage.drift, m->d, err);
     if (code == SVS_OK)
+        code = svi_rules_reserve(&e->rules, m->d, err);
+    if (code == SVS_OK)
         code = svi_publish_reserve(e, m->d, err);
     if (code == SVS_OK && changes)
         code = svi_engine_grow(e, m, err);
@@ -266,21 +272,22 @@ static void engine_alarm(struct svi_engine *e, enum svi_alert_change change, svs
  * thread. */
 static void engine_tell(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
                         int64_t seen) {
-    const bool scored = seen == e->next_score;
+    const bool due = seen == e->next_score, scored = due || e->scores_all;
     struct svi_score score;
     struct svi_alert_report report;
-    if (scored) {
+    if (due)
         e->next_score += e->s.scores;
+    if (scored)
         svi_fill_score(e, m, step, &score);
-    }
     const bool lasts =
         !scored || !score.event.as.score.members; /* what the bank says is gone with the next sample */
     if (lasts && svi_engine_queue(e, m, scored ? &score : NULL))
         return;
     svi_engine_settle(e);
     const enum svi_alert_change change = svi_novelty_stage_judge(&e->novelty, m, e->time);
+    const struct svi_novelty_said said = svi_novelty_stage_said(&e->novelty);
     if (scored)
-        svi_publish_score(e, &score, e->novelty.judged, e->novelty.judgement.novelty, e->novelty.judgement.p);
+        svi_publish_score(e, &score, &said);
     if (svi_novelty_report(&e->novelty, m, &e->schema, e->s.stream, e->event_ts, change, &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_learn(&e->novelty, m);
@@ -296,6 +303,7 @@ static void engine_accept(struct svi_engine *e, const struct svi_message *m, con
         memcpy(e->carried, m->x, (size_t)m->d * sizeof *m->x);
     const enum svi_alert_change quality = engine_judge(e, step, e->refit.serves, m->x, m->d);
     engine_tell(e, m, step, seen);
+    svi_engine_rules_row(e, m, now);
     if (quality != SVI_ALERT_NONE)
         engine_alarm(e, quality, m->id);
     if (svi_refit_policy_step(&e->refit, e->learner, seen, e->time))
@@ -334,6 +342,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
         svi_schema_restore(&e->schema);
         svi_engine_settle(e);
         svi_novelty_stage_gap(&e->novelty);
+        svi_engine_rules_dropped(e, m, now);
         return SVS_OK;
     }
     if (code == SVS_OK && m->missing > 0)
@@ -567,6 +576,8 @@ static svs_code engine_greet(struct svi_engine *e, const struct svi_envelope *en
     struct svi_source *source = svi_sources_find(e->sources, env->src, env->src_length);
     if (env->bye && source)
         svi_sources_remove(e->sources, source);
+    if (env->bye && svi_sources_count(e->sources) == 0)
+        svi_rules_rest(&e->rules);
     if (env->bye || source)
         return SVS_OK;
     if (env->n < 1 || env->n > SVI_NEXT_MAX / 2)
@@ -679,6 +690,7 @@ void svi_engine_reset(svi_engine *e) {
     if (svi_novelty_report_end(&e->novelty, e->s.stream, "the stream was reset", &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_reset(&e->novelty);
+    svi_engine_rules_forget(e);
 }
 
 svs_code svi_engine_refit(svi_engine *e, svs_error *err) {
@@ -696,6 +708,14 @@ static svs_code engine_command_sample(svi_engine *e, const struct svi_command *c
         return code;
     return c->op == SVI_COMMAND_LABEL ? svi_engine_label(e, id, y, now, err)
                                       : svi_engine_forget(e, id, now, count, err);
+}
+
+static svs_code engine_command_alert(svi_engine *e, const struct svi_command *c, svs_error *err) {
+    int64_t number;
+    bool is_true;
+    svs_code code = svi_command_verdict(c, &number, &is_true, err);
+    svi_engine_settle(e);
+    return code == SVS_OK ? svi_novelty_stage_verdict(&e->novelty, number, is_true, err) : code;
 }
 
 /* All or nothing: the process's settings follow the engine's. */
@@ -729,6 +749,8 @@ svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct s
     case SVI_COMMAND_FORGET:
     case SVI_COMMAND_LABEL:
         return engine_command_sample(e, c, now, count, err);
+    case SVI_COMMAND_ALERT:
+        return engine_command_alert(e, c, err);
     case SVI_COMMAND_RESET:
         svi_engine_reset(e);
         return c->keeps_shape ? SVS_OK : svi_engine_prune(e, err);

@@ -49,6 +49,9 @@ uint64_t svi_engine_told(const svi_engine *e);
 /* What score events carry from here on as `mark`: which row of an input they are of. */
 void svi_engine_mark(svi_engine *e, int64_t mark);
 
+/* Every accepted sample has a score event, whatever the setting `scores` says. */
+void svi_engine_score_all(svi_engine *e, bool all);
+
 /* What became of one message (for the router's reply). */
 struct svi_receipt {
     int64_t seq;                /* engine number (from 0) of the last sample accepted so far, -1 = none */
@@ -154,6 +157,14 @@ struct svi_engine_standing {
     struct svi_advantage refit;
 };
 void svi_engine_standing(svi_engine *e, struct svi_engine_standing *out);
+
+/* What the mere passing of time brings about, as an input like any other: when it is due, on the arrival
+ * clock (INFINITY: never, as far as is known), and that it is. A state that is kept records the calls. */
+double svi_engine_deadline(const svi_engine *e);
+void svi_engine_pass(svi_engine *e, double now);
+
+/* A process begins, or began here: what was not heard before it is no silence. */
+void svi_engine_begin(svi_engine *e, double now);
 
 /* Where the stream stands, for live figures: cheap, and nothing changes by asking. `quality`: the figures of
  * the quality, valid until the next call of this or svi_engine_model. */

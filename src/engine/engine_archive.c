@@ -4,8 +4,9 @@
  * `sections` is the list. Sections marked `hashed` make the fingerprint of the state: what a journal, applied
  * again, comes to. The section `tallies` holds what differs between two runs over the same input for reasons
  * of time alone, `clock` what publish.seconds brought about, `source times` when each source was heard, and
- * `last model` the event that late subscribers get; none of them is hashed. Nor is `novelty range`, or the
- * fingerprints in older checkpoints would be those of no state: what it does shows in p-values.
+ * `last model` the event that late subscribers get; none of them is hashed. Nor are `novelty range` and
+ * `lasting`, or the fingerprints in older checkpoints would be those of no state: what they do shows in
+ * p-values.
  *
  * The names of sections and fields are in the checkpoints of users: they never change. */
 #include <math.h>
@@ -117,12 +118,37 @@ static void rebuild_range(struct svi_engine *e) {
     svi_novelty_stage_range_rebuild(&e->novelty);
 }
 
+static void archive_desk(struct svi_archive *a, struct svi_engine *e) {
+    svi_novelty_stage_desk_archive(a, &e->novelty);
+}
+
+static bool has_desk(const struct svi_engine *e) {
+    return svi_novelty_stage_has_desk(&e->novelty);
+}
+
+static void archive_judges(struct svi_archive *a, struct svi_engine *e) {
+    svi_novelty_stage_judges_archive(a, &e->novelty);
+}
+
 static void archive_quality(struct svi_archive *a, struct svi_engine *e) {
     svi_quality_stage_archive(a, &e->quality_stage);
 }
 
 static bool has_quality(const struct svi_engine *e) {
     return e->quality_stage.on;
+}
+
+static void archive_rules(struct svi_archive *a, struct svi_engine *e) {
+    svi_rules_archive(a, &e->rules);
+}
+
+/* Not hashed: two runs over the same samples differ in when they came. */
+static void archive_silence(struct svi_archive *a, struct svi_engine *e) {
+    svi_rules_silence_archive(a, &e->rules);
+}
+
+static bool has_rules(const struct svi_engine *e) {
+    return e->rules.any;
 }
 
 static void archive_sources(struct svi_archive *a, struct svi_engine *e) {
@@ -218,7 +244,10 @@ static const struct {
     {"metrics", true, archive_metrics, NULL, NULL},
     {"refit", true, archive_refit, NULL, NULL},
     {"novelty", true, archive_novelty, NULL, NULL},
+    {"desk", true, archive_desk, leave_empty, has_desk},
+    {"judges", true, archive_judges, leave_empty, has_desk},
     {"quality", true, archive_quality, begin_episodes, has_quality},
+    {"rules", true, archive_rules, leave_empty, has_rules},
     {"sources", true, archive_sources, NULL, NULL},
     {"source times", false, archive_source_times, leave_empty, NULL},
     {"tallies", false, archive_tallies, NULL, NULL},
@@ -226,6 +255,7 @@ static const struct {
     {"last model", false, archive_last_model, leave_empty, NULL},
     {"clock", false, archive_clock, begin_by_engine_time, NULL},
     {"novelty range", false, archive_range, rebuild_range, NULL},
+    {"silence", false, archive_silence, leave_empty, has_rules},
     {"filled", false, archive_filled, leave_empty, has_filled},
 };
 
@@ -328,6 +358,7 @@ svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_erro
     wider->two_threads = (*e)->two_threads;
     wider->open = (*e)->open;
     wider->muted = (*e)->muted;
+    wider->scores_all = (*e)->scores_all;
     wider->keeps_model = (*e)->keeps_model;
     wider->gaps_allowed = (*e)->gaps_allowed;
     wider->losses = (*e)->losses;

@@ -196,6 +196,7 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
         svi_drift_stage_end(&e->quality_stage.drift, e->s.stream, "drift.rate is 0", &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_quality_stage_configure(&e->quality_stage, &e->s);
+    svi_engine_rules_configure(e);
     svi_metrics_leave_loss(e->metrics, e->quality_stage.on);
     if (c->relearn)
         configure_renumber(e);

@@ -54,15 +54,19 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
         event->as.score.interval = score->interval;
     }
     event->as.score.mark = e->mark;
+    event->as.score.x = m->x;
+    event->as.score.d = m->d;
     score->predicted = step->predicted;
 }
 
 /* The class by its number, which it keeps as long as samples wait; where its name is may change. */
-void svi_publish_score(struct svi_engine *e, struct svi_score *score, bool judged, double novelty, double p) {
+void svi_publish_score(struct svi_engine *e, struct svi_score *score, const struct svi_novelty_said *said) {
     struct svi_event *event = &score->event;
-    event->as.score.judged = judged;
-    event->as.score.novelty = novelty;
-    event->as.score.p = p;
+    event->as.score.judged = said->judged;
+    event->as.score.novelty = said->novelty;
+    event->as.score.p = said->p;
+    event->as.score.alarm = said->alarm;
+    event->as.score.surprise = said->surprise;
     if (e->s.method == SVI_METHOD_NONE)
         event->as.score.yhat = svs_none();
     else if (e->s.task == SVS_REGRESS)
@@ -79,6 +83,8 @@ static void alert_number(struct svi_engine *e, struct svi_alert_event *a) {
     int64_t *own = a->measure ? &n->quality : &n->novelty;
     if (strcmp(a->state, "open") == 0)
         *own = ++n->count;
+    if (strcmp(a->state, "open") == 0 && !a->measure && svi_novelty_stage_has_desk(&e->novelty))
+        svi_verdicts_number(&e->novelty.verdicts, e->novelty.alert.opened, *own);
     a->alert = *own;
     if (!a->measure)
         a->kind = e->quality_stage.on ? "novelty" : NULL;
@@ -307,8 +313,16 @@ static void take_novelty(struct svi_engine *e) {
     of[SVI_COUNTER_ALERTS].count = s->alert.opened;
     of[SVI_COUNTER_ALERTS_SUPPRESSED].count = s->alert.suppressed;
     of[SVI_COUNTER_ALERT_OPEN].count = s->alert.open;
+    of[SVI_COUNTER_ALERTS_TRUE].count = s->verdicts.said_true;
+    of[SVI_COUNTER_ALERTS_FALSE].count = s->verdicts.said_false;
+    of[SVI_COUNTER_ALERT_PRECISION].number = svi_verdicts_precision(&s->verdicts);
+    of[SVI_COUNTER_ALERT_BUDGET].number = s->desk.o.a_day;
+    of[SVI_COUNTER_ALERTS_A_DAY].number = svi_desk_alerts_a_day(&s->desk);
+    of[SVI_COUNTER_ALERT_LEVEL].number = svi_desk_level(&s->desk);
     of[SVI_COUNTER_QUALITY_ALERTS].count = e->quality_stage.drift.opened;
     of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.drift.open;
+    of[SVI_COUNTER_RULE_ALERTS].count = e->rules.opened;
+    of[SVI_COUNTER_RULE_ALERTS_OPEN].count = svi_rules_open(&e->rules);
     of[SVI_COUNTER_NOVELTY_POINTS].count = h.points;
     of[SVI_COUNTER_NOVELTY_JOINED].count = h.joined;
     of[SVI_COUNTER_NOVELTY_REFUSED].count = s->refused;
@@ -409,6 +423,10 @@ void svi_engine_publish_due(svi_engine *e, double now) {
 
 void svi_engine_mark(svi_engine *e, int64_t mark) {
     e->mark = mark;
+}
+
+void svi_engine_score_all(svi_engine *e, bool all) {
+    e->scores_all = all;
 }
 
 uint64_t svi_engine_epoch(const svi_engine *e) {

@@ -20,7 +20,7 @@ static void follow_publish(struct svi_engine *e, uint64_t n) {
     const struct svi_pending_row *r = svi_novelty_queue_row(e->queue, n);
     struct svi_pending *p = svi_novelty_queue_at(e->queue, n);
     if (p->scored)
-        svi_publish_score(e, &p->score, r->judged, r->novelty, r->p);
+        svi_publish_score(e, &p->score, &r->said);
 }
 
 /* The sample was judged last, and the alert has changed by it. */

@@ -2,6 +2,7 @@
 #ifndef SVI_ENGINE_INTERNAL_H
 #define SVI_ENGINE_INTERNAL_H
 
+#include "alerts/rules.h"
 #include "bank/bank.h"
 #include "bank/describe.h"
 #include "refit/refit_policy.h"
@@ -37,6 +38,10 @@ struct svi_engine {
     bool two_threads;                 /* there is to be one, when novelty is first judged */
     bool open;                        /* svi_engine_leave_open */
     struct svi_quality_stage quality_stage;
+    struct svi_rules rules;
+    bool rules_follow; /* they are of the columns as they are, as far as their number tells, and */
+    int rules_names;   /* with so many names */
+    int rules_d;
     svi_sources *sources;
     struct svi_schema schema;
     struct svi_columns columns; /* how the arrays of producers that name their columns are ordered */
@@ -62,6 +67,7 @@ struct svi_engine {
 
     struct svi_counters counters;
     int64_t mark;      /* of score events */
+    bool scores_all;   /* svi_engine_score_all */
     bool muted;        /* events are numbered, not sent */
     bool gaps_allowed; /* a source may skip numbers once after each loss: they are lost */
     uint64_t losses;
@@ -144,6 +150,18 @@ bool svi_engine_bank_said(const struct svi_engine *e, struct svi_members_said *s
 /* The model of the best linear member. */
 svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *err);
 
+/* ---- engine_rules.c: the plain rules */
+
+/* An accepted row, which is learned and told of; a feature changes hands; the settings have changed. */
+void svi_engine_rules_row(struct svi_engine *e, const struct svi_message *m, double now);
+/* One that is left out because a value is missing still tells of its sensors. */
+void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m, double now);
+void svi_engine_rules_renew(struct svi_engine *e, int feature);
+void svi_engine_rules_configure(struct svi_engine *e);
+
+/* All that they know goes; alerts end. */
+void svi_engine_rules_forget(struct svi_engine *e);
+
 /* What follows from svi_settings_old. */
 void svi_engine_repeat_old(struct svi_engine *e);
 
@@ -157,7 +175,7 @@ void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r, d
 /* A score event but for what novelty says, which points into step and m; and sends it with that. */
 void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
                     struct svi_score *score);
-void svi_publish_score(struct svi_engine *e, struct svi_score *score, bool judged, double novelty, double p);
+void svi_publish_score(struct svi_engine *e, struct svi_score *score, const struct svi_novelty_said *said);
 
 /* An accepted sample, judged by the second thread; its score (NULL: none is due) and what becomes of the
  * alert are published when that is done, before any other event. False: there is no such thread, or no room.

@@ -53,6 +53,7 @@ static void engine_drop_features(struct svi_engine *e, const bool *features, svs
     if (svi_drift_stage_end(&e->quality_stage.drift, e->s.stream, "features were dropped", &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_drift_stage_prune(&e->quality_stage.drift);
+    svi_engine_rules_forget(e);
 }
 
 /* Classes have other numbers from here on. */

@@ -19,7 +19,8 @@ static const struct {
     MEMBER(learner),     MEMBER(metrics),    MEMBER(refit), MEMBER(novelty),          MEMBER(quality_stage),
     MEMBER(schema),      MEMBER(columns),    MEMBER(gaps),  MEMBER(carried),          MEMBER(names),
     MEMBER(name_room),   MEMBER(name_count), MEMBER(means), MEMBER(columns_of_model), MEMBER(bank),
-    MEMBER(host_scores), MEMBER(linear)};
+    MEMBER(host_scores), MEMBER(linear),     MEMBER(rules), MEMBER(rules_follow),     MEMBER(rules_names),
+    MEMBER(rules_d)};
 
 static void exchange_bytes(void *one, void *other, size_t size) {
     uint8_t *a = one, *b = other;
@@ -82,6 +83,11 @@ static void end_alerts(struct svi_engine *e, struct svi_engine *then) {
         svi_publish_alert(e, &report, e->event_ts);
     if (svi_drift_stage_end(&e->quality_stage.drift, e->s.stream, why, &report))
         svi_publish_alert(e, &report, e->event_ts);
+    svi_engine_rules_forget(e);
+    svi_rules_end(&then->rules);
+    memset(then->rules.alerts, 0, sizeof then->rules.alerts);
+    then->rules.opened = e->rules.opened;
+    then->rules.arrived = e->rules.arrived;
     drift->open = false;
     drift->opened = e->quality_stage.drift.opened;
     drift->episodes = e->quality_stage.drift.episodes;

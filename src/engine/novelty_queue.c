@@ -1,13 +1,17 @@
 #include "engine/novelty_queue.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 
 struct svi_message svi_novelty_queue_message(const struct svi_novelty_queue *q, uint64_t n) {
     const struct svi_pending_row *r = svi_novelty_queue_row(q, n);
-    return (struct svi_message){
-        .x = r->x, .d = r->d, .gaps = r->gapped ? r->gaps : NULL, .y.kind = r->labelled ? SVS_INT : SVS_NONE};
+    return (struct svi_message){.x = r->x,
+                                .d = r->d,
+                                .gaps = r->gapped ? r->gaps : NULL,
+                                .ts = r->timed ? r->time : NAN,
+                                .y.kind = r->labelled ? SVS_INT : SVS_NONE};
 }
 
 void svi_novelty_queue_judge(struct svi_novelty_queue *q, uint64_t n) {
@@ -15,9 +19,7 @@ void svi_novelty_queue_judge(struct svi_novelty_queue *q, uint64_t n) {
     const struct svi_message m = svi_novelty_queue_message(q, n);
     const enum svi_alert_change change = svi_novelty_stage_judge(q->stage, &m, r->time);
     r->change = (uint8_t)change;
-    r->judged = q->stage->judged;
-    r->novelty = q->stage->judgement.novelty;
-    r->p = q->stage->judgement.p;
+    r->said = svi_novelty_stage_said(q->stage);
     if (change == SVI_ALERT_NONE)
         svi_novelty_stage_learn(q->stage, &m);
 }
@@ -117,6 +119,7 @@ void svi_novelty_queue_put(struct svi_novelty_queue *q, const struct svi_message
     r->time = time;
     r->labelled = m->y.kind != SVS_NONE;
     r->gapped = m->gaps != NULL;
+    r->timed = !isnan(m->ts);
     memcpy(r->x, m->x, (size_t)m->d * sizeof *m->x);
     if (m->gaps)
         memcpy(r->gaps, m->gaps, (size_t)m->d);
@@ -135,6 +138,7 @@ void svi_novelty_queue_put(struct svi_novelty_queue *q, const struct svi_message
         memcpy(p->scores, e->as.score.scores, (size_t)e->as.score.rows * sizeof *p->scores);
     if (e->as.score.proba_count > 0)
         memcpy(proba, e->as.score.proba, (size_t)e->as.score.proba_count * sizeof *proba);
+    e->as.score.x = r->x;
     e->as.score.scores = p->scores;
     e->as.score.proba = proba;
     if (e->as.score.interval)

@@ -24,10 +24,9 @@ struct svi_pending_row {
     uint8_t *gaps; /* room for them */
     double time;   /* of the engine */
     int d;
-    bool gapped, labelled;
-    bool judged;    /* from here on the thread's, until it is done */
-    uint8_t change; /* enum svi_alert_change */
-    double novelty, p;
+    bool gapped, labelled, timed;
+    uint8_t change;               /* enum svi_alert_change; from here on the thread's, until it is done */
+    struct svi_novelty_said said;
 };
 
 /* The rest of it, which stays with the first thread. */

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "features/calendar.h"
+
 /* Of each feature what all its lags add together, in `sums`; returns the sum of their sizes. */
 static double add_lags(struct svi_novelty_stage *s, int d, double *sums) {
     const double *adds = s->rows.adds;
@@ -103,6 +105,124 @@ static void write_line(const struct svi_novelty_stage *s, const char *stream, do
     svi_alert_text(out->text, &line);
 }
 
+/* ---- under a budget: what the judges say */
+
+#define PLAINLY 0.25 /* of how far the feature that lies farthest outside does */
+
+/* The judge's finding as a person reads it. */
+static struct svi_alert_fact fact_of(const struct svi_novelty_stage *s, const struct svi_message *m,
+                                     const struct svi_schema *schema, enum svi_judge judge) {
+    const struct svi_finding *f = &s->findings[judge];
+    const bool with = f->with >= 0 && f->with < m->d;
+    const double interval = 86400 / svi_budget_rows_a_day(&s->desk.budget);
+    return (struct svi_alert_fact){.judge = judge,
+                                   .name = svi_schema_name(schema, f->feature),
+                                   .column = f->feature,
+                                   .value = f->value,
+                                   .expected = f->expected,
+                                   .low = f->low,
+                                   .high = f->high,
+                                   .seconds = f->over > 1 ? f->over * interval : 0,
+                                   .with = with ? f->with : -1,
+                                   .with_name = with ? svi_schema_name(schema, f->with) : NULL,
+                                   .with_value = with ? m->x[f->with] : NAN};
+}
+
+static struct svi_alert_fact fact_of_row(const struct svi_contribution *c) {
+    return (struct svi_alert_fact){.judge = SVI_JUDGE_ROW,
+                                   .name = c->feature,
+                                   .column = c->column,
+                                   .value = c->value,
+                                   .expected = NAN,
+                                   .low = c->low,
+                                   .high = c->high,
+                                   .with = -1};
+}
+
+static bool fact_is_new(const struct svi_alert_fact *facts, int count, int column) {
+    for (int i = 0; i < count; i++)
+        if (facts[i].column == column)
+            return false;
+    return true;
+}
+
+/* Those of the judges that look at one feature, the one that leads first, then those that have reached their
+ * level, by how far above it they are. */
+static int take_features(const struct svi_novelty_stage *s, const struct svi_message *m,
+                         const struct svi_schema *schema, struct svi_alert_fact *facts) {
+    bool taken[SVI_JUDGES] = {false};
+    int count = 0;
+    for (int n = 0; n < SVI_JUDGES && count < SVI_ALERT_TOP; n++) {
+        int best = -1;
+        for (int i = 0; i < SVI_JUDGES; i++)
+            if (!taken[i] && s->findings[i].feature >= 0 && s->findings[i].feature < m->d &&
+                (i == (int)s->desk.lead || s->desk.ratio[i] >= 1) &&
+                (best < 0 || i == (int)s->desk.lead ||
+                 (best != (int)s->desk.lead && s->desk.ratio[i] > s->desk.ratio[best])))
+                best = i;
+        if (best < 0)
+            break;
+        taken[best] = true;
+        if (fact_is_new(facts, count, s->findings[best].feature))
+            facts[count++] = fact_of(s, m, schema, (enum svi_judge)best);
+    }
+    return count;
+}
+
+/* Of a row that is unusual as a whole: what lies outside its usual range; where nothing does, the two
+ * features that add most. */
+static int take_row(const struct svi_alert_report *out, struct svi_alert_fact *facts, int count,
+                    bool *combination) {
+    const struct svi_contribution *top = out->top;
+    double most = 0;
+    for (int i = 0; i < out->event.count; i++)
+        most = fmax(most, novelty_report_excess(&top[i]));
+    for (int i = 0; i < out->event.count && count < SVI_ALERT_TOP; i++)
+        if (most > 0 && novelty_report_excess(&top[i]) >= PLAINLY * most &&
+            fact_is_new(facts, count, top[i].column))
+            facts[count++] = fact_of_row(&top[i]);
+    *combination = count == 0 && out->event.count >= 2;
+    for (int i = 0; i < 2 && *combination; i++)
+        facts[count++] = fact_of_row(&top[i]);
+    return count;
+}
+
+static void write_episode(const struct svi_novelty_stage *s, const struct svi_message *m,
+                          const struct svi_schema *schema, const char *stream, double ts,
+                          enum svi_alert_change change, struct svi_alert_report *out) {
+    const struct svi_desk *d = &s->desk;
+    struct svi_alert_fact facts[SVI_ALERT_TOP];
+    struct svi_episode_line line = {.state = change,
+                                    .news = d->news,
+                                    .severity = d->severity,
+                                    .stream = stream,
+                                    .facts = facts,
+                                    .surprise = out->event.surprise,
+                                    .since = s->alert.since,
+                                    .time = ts};
+    const bool row = d->lead == SVI_JUDGE_ROW || d->lead == SVI_JUDGE_LASTING;
+    svs_error err;
+    line.lasting = d->lead == SVI_JUDGE_LASTING;
+    if (change != SVI_ALERT_CLOSE) {
+        line.count = take_features(s, m, schema, facts);
+        if (row || d->ratio[SVI_JUDGE_ROW] >= 1)
+            line.count = take_row(out, facts, line.count, &line.combination);
+    }
+    (void)svi_calendar_set_zone(schema->zone, &err); /* where it is unknown, times are those of UTC */
+    svi_episode_text(out->text, &line);
+}
+
+static void add_judge(const struct svi_novelty_stage *s, enum svi_alert_change change,
+                      struct svi_alert_event *e) {
+    const struct svi_finding *f = &s->findings[s->desk.judge];
+    const bool closes = change == SVI_ALERT_CLOSE;
+    e->judge = svi_judge_name(s->desk.judge);
+    e->severity = svi_severity_name(s->desk.severity);
+    e->surprise = closes ? s->desk.surprise : f->surprise;
+    e->expected = closes ? NAN : f->expected;
+    e->over = closes ? 1 : f->over;
+}
+
 bool svi_novelty_report(struct svi_novelty_stage *s, const struct svi_message *m,
                         const struct svi_schema *schema, const char *stream, double ts,
                         enum svi_alert_change change, struct svi_alert_report *out) {
@@ -123,7 +243,12 @@ bool svi_novelty_report(struct svi_novelty_stage *s, const struct svi_message *m
                                           .top = out->top,
                                           .count = closes ? 0 : find_top(s, m, schema, out->top),
                                           .text = out->text};
-    write_line(s, stream, ts, change, out);
+    if (svi_desk_works(&s->desk)) {
+        add_judge(s, change, &out->event);
+        write_episode(s, m, schema, stream, ts, change, out);
+    } else {
+        write_line(s, stream, ts, change, out);
+    }
     return true;
 }
 
@@ -141,6 +266,8 @@ bool svi_novelty_report_end(struct svi_novelty_stage *s, const char *stream, con
                                           .since = s->alert.since,
                                           .top = out->top,
                                           .text = out->text};
+    if (svi_desk_works(&s->desk))
+        add_judge(s, SVI_ALERT_CLOSE, &out->event);
     snprintf(out->text, sizeof out->text, "%s alert ended: %s", stream, why);
     return true;
 }

@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "alerts/alert_text.h"
+#include "config/alert_budget.h"
 
 svs_code svi_novelty_stage_options(const struct svi_settings *s, int d, struct svi_detector_options *o,
                                    svs_error *err) {
@@ -31,19 +32,40 @@ svs_code svi_novelty_stage_options(const struct svi_settings *s, int d, struct s
     return svi_settings_novelty(s, &o->model, err);
 }
 
+static struct svi_alert_options novelty_stage_alert(const struct svi_settings *s) {
+    return (struct svi_alert_options){.p = s->alert_p,
+                                      .clear = s->alert_clear,
+                                      .cooldown = s->alert_cooldown,
+                                      .fdr = s->alert_fdr,
+                                      .warmup = s->novelty_warmup};
+}
+
+static struct svi_desk_options novelty_stage_desk(const struct svi_settings *s) {
+    struct svi_desk_options o = {.interval = s->alert_interval,
+                                 .group = s->alert_group,
+                                 .clear = s->alert_clear,
+                                 .warmup = s->novelty_warmup};
+    (void)svi_alert_budget_read(s->alert_budget, &o.a_day, NULL); /* which was checked */
+    return o;
+}
+
+static void novelty_stage_drop_judges(struct svi_novelty_stage *s) {
+    svi_sensors_free(&s->sensors);
+    svi_row_judges_clear(&s->row_judges);
+}
+
 svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_settings *settings,
                                svs_error *err) {
     *s = (struct svi_novelty_stage){.on = settings->novelty != SVI_NOVELTY_NONE};
     if (!s->on)
         return SVS_OK;
-    const struct svi_alert_options alert = {.p = settings->alert_p,
-                                            .clear = settings->alert_clear,
-                                            .cooldown = settings->alert_cooldown,
-                                            .fdr = settings->alert_fdr,
-                                            .warmup = settings->novelty_warmup};
+    const struct svi_alert_options alert = novelty_stage_alert(settings);
+    const struct svi_desk_options desk = novelty_stage_desk(settings);
     s->lags = (int)settings->novelty_lags;
     s->differences = settings->novelty_differences;
+    s->with_context = settings->context[0];
     svi_alert_init(&s->alert, &alert);
+    svi_desk_init(&s->desk, &desk);
     return svi_novelty_stage_options(settings, 0, &s->options, err);
 }
 
@@ -63,11 +85,11 @@ void svi_novelty_stage_configure(struct svi_novelty_stage *s, const struct svi_s
     if (s->lags == 0) /* none */
         return;
     const bool other = settings->alert_fdr != s->alert.o.fdr;
-    s->alert.o = (struct svi_alert_options){.p = settings->alert_p,
-                                            .clear = settings->alert_clear,
-                                            .cooldown = settings->alert_cooldown,
-                                            .fdr = settings->alert_fdr,
-                                            .warmup = settings->novelty_warmup};
+    const struct svi_desk_options desk = novelty_stage_desk(settings);
+    s->alert.o = novelty_stage_alert(settings);
+    svi_desk_configure(&s->desk, &desk);
+    if (!svi_desk_works(&s->desk))
+        novelty_stage_drop_judges(s);
     if (other && settings->alert_fdr > 0)
         svi_discovery_init(&s->alert.discovery, settings->alert_fdr);
     (void)svi_novelty_stage_options(settings, 0, &s->options, NULL); /* which were checked */
@@ -85,16 +107,22 @@ static void drop_rows(struct svi_novelty_stage_rows *r) {
 
 void svi_novelty_stage_free(struct svi_novelty_stage *s) {
     svi_detector_free(&s->detector);
+    novelty_stage_drop_judges(s);
     drop_rows(&s->rows);
+    svi_verdicts_clear(&s->verdicts);
     s->on = s->judged = false;
 }
 
 void svi_novelty_stage_reset(struct svi_novelty_stage *s) {
     const struct svi_alert before = s->alert;
+    const struct svi_desk_options options = s->desk.o;
     svi_detector_free(&s->detector);
+    novelty_stage_drop_judges(s);
     drop_rows(&s->rows);
     s->judged = false;
+    svi_verdicts_clear(&s->verdicts);
     svi_alert_init(&s->alert, &before.o);
+    svi_desk_init(&s->desk, &options);
     s->alert.opened = before.opened;
     s->alert.suppressed = before.suppressed;
 }
@@ -106,9 +134,25 @@ void svi_novelty_stage_replace(struct svi_novelty_stage *s, const struct svi_set
         fresh.alert.opened = s->alert.opened;
         fresh.alert.suppressed = s->alert.suppressed;
         fresh.refused = s->refused;
+        fresh.verdicts.said_true = s->verdicts.said_true;
+        fresh.verdicts.said_false = s->verdicts.said_false;
     }
     svi_novelty_stage_free(s);
     *s = fresh;
+}
+
+/* The judges of the sensors for d columns: new ones, or a wider copy. NULL, SVS_OK: there are to be none. */
+static svs_code novelty_stage_sensors(const struct svi_novelty_stage *s, int d, svi_sensors **sensors,
+                                      svs_error *err) {
+    *sensors = NULL;
+    if (!svi_desk_works(&s->desk) || d > SVI_SENSORS_MAX)
+        return SVS_OK;
+    *sensors =
+        s->sensors ? svi_sensors_widened(s->sensors, d, err) : svi_sensors_new(d, s->with_context, err);
+    for (int j = 0; *sensors && !s->sensors && s->detector && j < s->rows.d; j++)
+        if (svi_detector_knows_category(s->detector, s->lags, j))
+            svi_sensors_set_category(*sensors, j);
+    return *sensors ? SVS_OK : SVS_NO_MEMORY;
 }
 
 svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *err) {
@@ -116,17 +160,25 @@ svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *
     struct svi_novelty_stage_rows rows = {.d = d};
     struct svi_detector_options o = s->options;
     o.d = (int)columns;
+    svi_sensors *sensors = NULL;
     rows.x = svi_alloc_array((size_t)d + 2 * columns, sizeof *rows.x);
-    svs_code code = rows.x ? svi_lags_init(&rows.history, d, s->lags, s->differences, err)
-                           : svi_fail_memory(err, "the novelty of the stream");
+    svs_code code = svi_verdicts_reserve(&s->verdicts, (int)columns, err);
+    if (code == SVS_OK)
+        code = rows.x ? svi_lags_init(&rows.history, d, s->lags, s->differences, err)
+                      : svi_fail_memory(err, "the novelty of the stream");
+    if (code == SVS_OK)
+        code = novelty_stage_sensors(s, d, &sensors, err);
     if (code == SVS_OK && s->detector)
         code = svi_detector_widen(&s->detector, s->lags, d, err);
     else if (code == SVS_OK && !(s->detector = svi_detector_new(&o, err)))
         code = SVS_NO_MEMORY;
     if (code != SVS_OK) {
+        svi_sensors_free(&sensors);
         drop_rows(&rows);
         return code;
     }
+    svi_sensors_free(&s->sensors);
+    s->sensors = sensors;
     rows.row = rows.x + d;
     rows.adds = rows.row + columns;
     struct svi_lags *to = &rows.history; /* the samples before this one, with 0 in the columns that are new */
@@ -151,7 +203,22 @@ static int room_for(const struct svi_message *m, int most) {
     return room < most ? room : most;
 }
 
+/* Judges that are not there yet: of the first row, or of the first since there is a budget. */
+static svs_code novelty_stage_judges(struct svi_novelty_stage *s, const struct svi_message *m,
+                                     svs_error *err) {
+    if (!svi_desk_works(&s->desk))
+        return SVS_OK;
+    if (s->row_judges.tails.series == 0 && svi_row_judges_init(&s->row_judges, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    return s->detector && !s->sensors && s->rows.d >= m->d
+               ? novelty_stage_sensors(s, s->rows.d, &s->sensors, err)
+               : SVS_OK;
+}
+
 svs_code svi_novelty_stage_reserve(struct svi_novelty_stage *s, const struct svi_message *m, svs_error *err) {
+    svs_code code = s->on ? novelty_stage_judges(s, m, err) : SVS_OK;
+    if (code != SVS_OK)
+        return code;
     if (!s->on || (s->detector && m->d <= s->rows.d)) /* the first sample may have no feature at all */
         return SVS_OK;
     const int most = SVI_NOVELTY_STAGE_COLUMNS / s->lags;
@@ -169,8 +236,11 @@ void svi_novelty_stage_gap(struct svi_novelty_stage *s) {
 }
 
 void svi_novelty_stage_category(struct svi_novelty_stage *s, int feature) {
-    if (s->on && s->detector && feature < s->rows.d)
-        svi_detector_category(s->detector, s->lags, feature);
+    if (!s->on || !s->detector || feature >= s->rows.d)
+        return;
+    svi_detector_category(s->detector, s->lags, feature);
+    if (s->sensors)
+        svi_sensors_set_category(s->sensors, feature);
 }
 
 bool svi_novelty_stage_knows_category(const struct svi_novelty_stage *s, int feature) {
@@ -183,6 +253,100 @@ void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature) {
         return;
     svi_lags_renew(s->rows.history.ring, s->rows.d, s->lags, feature);
     svi_detector_renew(s->detector, s->lags, feature);
+    if (s->sensors)
+        svi_sensors_forget(s->sensors, feature);
+    for (int i = 0; i < SVI_VERDICT_EPISODES; i++) /* what is kept of it is of another */
+        s->verdicts.of[i].rows = 0;
+}
+
+bool svi_novelty_stage_set_context(struct svi_novelty_stage *s, int feature) {
+    return s->sensors && feature < s->rows.d && svi_sensors_set_context(s->sensors, feature);
+}
+
+/* The judges of single sensors; context is no part of the row that the detector judges. */
+static void novelty_stage_sense(struct svi_novelty_stage *s, double time) {
+    for (int i = 0; i < SVI_JUDGES; i++)
+        s->findings[i] = (struct svi_finding){
+            .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
+    if (!s->sensors)
+        return;
+    svi_sensors_step(s->sensors, s->rows.x, time, s->findings);
+    for (int j = 0; s->with_context && j < s->rows.d; j++)
+        if (svi_sensors_is_context(s->sensors, j))
+            s->rows.x[j] = NAN;
+}
+
+/* What a verdict will be about. */
+static void novelty_stage_note(struct svi_novelty_stage *s) {
+    const int64_t tag = s->alert.opened;
+    if (!s->alert.open || s->desk.calm > 0)
+        return;
+    svi_verdicts_row(&s->verdicts, tag, s->rows.row);
+    for (int i = 0; i < SVI_JUDGES; i++)
+        if (s->desk.ratio[i] >= 1)
+            svi_verdicts_peak(&s->verdicts, tag, (enum svi_judge)i, s->findings[i].feature,
+                              s->findings[i].surprise);
+}
+
+/* What was false is learned; what was true is taken out of what is usual. */
+static void novelty_stage_follow(struct svi_novelty_stage *s, const struct svi_verdict_episode *e,
+                                 bool is_true) {
+    struct svi_verdicts *v = &s->verdicts;
+    for (int i = 0; i < e->rows && s->detector; i++) {
+        const double *row = svi_verdicts_rows(v, e) + (size_t)i * (size_t)v->columns;
+        if (is_true)
+            svi_detector_withdraw(s->detector, row);
+        else
+            svi_detector_teach(s->detector, row, i % 2 == 0);
+    }
+    for (int i = 0; i < e->count && !is_true; i++)
+        if (e->peaks[i].feature >= 0) /* a row is learned */
+            svi_desk_call_usual(&s->desk, (enum svi_judge)e->peaks[i].judge, e->peaks[i].feature,
+                                e->peaks[i].surprise);
+    if (is_true)
+        svi_budget_leave_out(&s->desk.budget, e->tag);
+}
+
+svs_code svi_novelty_stage_verdict(struct svi_novelty_stage *s, int64_t number, bool is_true,
+                                   svs_error *err) {
+    struct svi_verdicts *v = &s->verdicts;
+    if (!svi_novelty_stage_has_desk(s))
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "alerts are kept for a verdict only under alert.budget, which is none");
+    struct svi_verdict_episode *e = svi_verdicts_find(v, number);
+    if (!e)
+        return svi_fail(
+            err, SVS_UNAVAILABLE,
+            "alert %lld cannot be judged: there is no such alert, or it is none of the last %d of "
+            "kind novelty (those of quality and of rules learn from no verdict)",
+            (long long)number, SVI_VERDICT_EPISODES);
+    if (e->verdict != SVI_VERDICT_NONE)
+        return svi_fail(err, SVS_UNAVAILABLE, "alert %lld was called %s before: a verdict is for good",
+                        (long long)number, e->verdict == SVI_VERDICT_TRUE ? "true" : "false");
+    e->verdict = is_true ? SVI_VERDICT_TRUE : SVI_VERDICT_FALSE;
+    v->said_true += is_true;
+    v->said_false += !is_true;
+    novelty_stage_follow(s, e, is_true);
+    return SVS_OK;
+}
+
+/* What becomes of the alert: by the findings under a budget, else by p. */
+static enum svi_alert_change novelty_stage_alarm(struct svi_novelty_stage *s, double time, bool timed) {
+    const struct svi_judgement *j = &s->judgement;
+    if (svi_desk_works(&s->desk)) {
+        const enum svi_alert_change change = svi_desk_step(&s->desk, &s->alert, s->findings, time, timed);
+        novelty_stage_note(s);
+        s->alarm = s->desk.alarm;
+        s->surprise = s->desk.most;
+        s->grade = s->alert.grade;
+        return change;
+    }
+    s->alarm = j->p < 1 ? log(j->p) / log(s->alert.o.p) : 0;
+    s->surprise = -log10(j->p);
+    s->grade = j->p > s->alert.o.clear ? 0 : svi_alert_grade(j->novelty, svi_detector_level(s->detector));
+    if (s->grade == 0 && j->p <= s->alert.o.clear) /* not so novel, but nothing was ever there */
+        s->grade = 1 - 1 / (1 + j->excess);
+    return svi_alert_step(&s->alert, j->p, j->tail, s->grade, time);
 }
 
 enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const struct svi_message *m,
@@ -196,6 +360,7 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     memset(r->x + m->d, 0, (size_t)(r->d - m->d) * sizeof *r->x);
     for (int j = 0; m->gaps && j < m->d; j++)
         r->x[j] = m->gaps[j] ? NAN : r->x[j]; /* what took the place of a missing value tells nothing */
+    novelty_stage_sense(s, time);
     if (!svi_lags_push(&r->history, r->x, r->row))
         return SVI_ALERT_NONE;
     s->judged = true;
@@ -203,13 +368,13 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     svi_detector_judge(s->detector, r->row, &s->judgement);
     if (j->unknown) /* an alert goes on as it is */
         return SVI_ALERT_NONE;
-    for (int i = 0; i < SVI_JUDGES; i++)
-        s->findings[i] = (struct svi_finding){.feature = -1, .over = 1, .with = -1};
-    s->findings[SVI_JUDGE_ROW].surprise = -log10(j->tail);
-    s->grade = j->p > s->alert.o.clear ? 0 : svi_alert_grade(j->novelty, svi_detector_level(s->detector));
-    if (s->grade == 0 && j->p <= s->alert.o.clear) /* not so novel, but nothing was ever there */
-        s->grade = 1 - 1 / (1 + j->excess);
-    return svi_alert_step(&s->alert, j->p, j->tail, s->grade, time);
+    const struct svi_lasting_rank rank = {j->above, j->p, j->scores, j->calibrates, j->disturbed};
+    if (s->row_judges.tails.series > 0)
+        svi_row_judges_step(&s->row_judges, j->extreme, &rank, time, s->findings);
+    return novelty_stage_alarm(s, time, !isnan(m->ts));
+}
+struct svi_novelty_said svi_novelty_stage_said(const struct svi_novelty_stage *s) {
+    return (struct svi_novelty_said){s->judged, s->judgement.novelty, s->judgement.p, s->alarm, s->surprise};
 }
 
 void svi_novelty_stage_learn(struct svi_novelty_stage *s, const struct svi_message *m) {
@@ -250,11 +415,42 @@ void svi_novelty_stage_range_rebuild(struct svi_novelty_stage *s) {
         svi_detector_range_rebuild(s->detector);
 }
 
+bool svi_novelty_stage_has_desk(const struct svi_novelty_stage *s) {
+    return s->lags > 0 && svi_desk_works(&s->desk);
+}
+
+void svi_novelty_stage_desk_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
+    if (svi_archive_check(a, svi_novelty_stage_has_desk(s), "the setting alert.budget was none"))
+        svi_desk_archive(a, &s->desk);
+    if (svi_archive_ok(a))
+        svi_verdicts_archive(a, &s->verdicts);
+}
+
+void svi_novelty_stage_judges_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
+    bool has_rows = s->row_judges.tails.series > 0, has_sensors = s->sensors;
+    svi_archive_bool(a, "row judges", &has_rows);
+    svi_archive_bool(a, "sensors", &has_sensors);
+    if (svi_archive_loading(a) && has_rows && s->row_judges.tails.series == 0 && svi_archive_ok(a))
+        (void)svi_row_judges_init(&s->row_judges, a->err);
+    if (has_rows && svi_archive_ok(a))
+        svi_row_judges_archive(a, &s->row_judges);
+    if (!has_sensors || !svi_archive_ok(a)) {
+        svi_sensors_free(&s->sensors);
+        return;
+    }
+    if (svi_archive_check(a, s->sensors, "there are judges of sensors without a sensor"))
+        svi_sensors_archive(a, s->sensors);
+}
+
 double svi_novelty_stage_memory(const struct svi_settings *s, int d) {
     struct svi_detector_options o;
     const double columns = (double)d * (double)s->novelty_lags;
     if (s->novelty == SVI_NOVELTY_NONE || columns > SVI_NOVELTY_STAGE_COLUMNS ||
         svi_novelty_stage_options(s, (int)columns, &o, NULL) != SVS_OK)
         return 0;
-    return svi_detector_memory(&o) + sizeof(double) * (3 * columns + d);
+    const double sensors = strcmp(s->alert_budget, "none") != 0 && d >= 1 && d <= SVI_SENSORS_MAX
+                               ? svi_sensors_memory(d, s->context[0])
+                               : 0;
+    return svi_detector_memory(&o) + svi_verdicts_memory((int)columns) + sensors +
+           sizeof(double) * (3 * columns + d);
 }

@@ -8,8 +8,12 @@
 #include "features/schema.h"
 #include "config/settings.h"
 #include "alerts/alert.h"
+#include "alerts/desk.h"
 #include "alerts/finding.h"
+#include "alerts/row_judges.h"
+#include "alerts/sensors.h"
 #include "alerts/alert_text.h"
+#include "alerts/verdict.h"
 #include "novelty/detector.h"
 #include "novelty/lags.h"
 #include "wire/event.h"
@@ -25,6 +29,14 @@ struct svi_novelty_stage_rows {
     double *adds;            /* d x lags: what each column adds to the surprise */
 };
 
+/* What of a judged sample goes into its score event. */
+struct svi_novelty_said {
+    bool judged;
+    double novelty, p;
+    double alarm;    /* 1 is where an alert may open */
+    double surprise; /* -log10 p, of the judge that it surprises most */
+};
+
 struct svi_novelty_stage {
     bool on;
     struct svi_detector_options options;
@@ -33,10 +45,16 @@ struct svi_novelty_stage {
     svi_detector *detector; /* NULL before the first sample */
     struct svi_novelty_stage_rows rows;
     struct svi_alert alert;
-    bool judged;                             /* the last sample was */
+    struct svi_desk desk;             /* with a budget */
+    struct svi_verdicts verdicts;     /* likewise */
+    struct svi_row_judges row_judges; /* with a budget, from the first row on */
+    svi_sensors *sensors; /* with a budget, from the first column on; NULL: too many columns, or none */
+    bool with_context;    /* there may be columns of context */
+    bool judged;          /* the last sample was */
     struct svi_judgement judgement;          /* of it */
     struct svi_finding findings[SVI_JUDGES]; /* of it, by judge */
     double grade;
+    double alarm, surprise; /* of it: see struct svi_novelty_said */
     int64_t refused;
     char reason[SVS_ERROR_TEXT]; /* why it went off; "" = it did not */
 };
@@ -74,10 +92,21 @@ svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *
 /* Between two samples; loading goes into one from svi_novelty_stage_new. */
 void svi_novelty_stage_archive(struct svi_archive *a, struct svi_novelty_stage *s);
 
+/* A person says whether the alert of that number was a true one. SVS_UNAVAILABLE: why nothing can be said of
+ * it (any more). */
+svs_code svi_novelty_stage_verdict(struct svi_novelty_stage *s, int64_t number, bool is_true, svs_error *err);
+
+/* What the desk holds: only where there is a budget. */
+bool svi_novelty_stage_has_desk(const struct svi_novelty_stage *s);
+void svi_novelty_stage_desk_archive(struct svi_archive *a, struct svi_novelty_stage *s);
+
 /* What features have shown at all: after the rest, and absent from what was kept before there was such a
  * thing. */
 void svi_novelty_stage_range_archive(struct svi_archive *a, struct svi_novelty_stage *s);
 void svi_novelty_stage_range_rebuild(struct svi_novelty_stage *s);
+
+/* With a desk: the judges beside the detector. */
+void svi_novelty_stage_judges_archive(struct svi_archive *a, struct svi_novelty_stage *s);
 
 /* A sample was left out: what comes next does not follow on what came before. */
 void svi_novelty_stage_gap(struct svi_novelty_stage *s);
@@ -88,6 +117,10 @@ void svi_novelty_stage_category(struct svi_novelty_stage *s, int feature);
 bool svi_novelty_stage_knows_category(const struct svi_novelty_stage *s,
                                       int feature); /* or there is no room for it */
 
+/* A feature for which there is room is context (svi_sensors_set_context), between two samples. False: it is
+ * already, or cannot be. */
+bool svi_novelty_stage_set_context(struct svi_novelty_stage *s, int feature);
+
 /* A feature changes hands, between two samples: what is held, the last samples included, has 0 there, as if
  * it had never shown anything. */
 void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature);
@@ -95,6 +128,9 @@ void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature);
 /* Judges an accepted sample for which there is room. Returns what it did to the alert. */
 enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const struct svi_message *m,
                                               double time);
+
+/* Of the sample that was judged last. */
+struct svi_novelty_said svi_novelty_stage_said(const struct svi_novelty_stage *s);
 
 /* Lets the sample be learned, after it was judged and reported. */
 void svi_novelty_stage_learn(struct svi_novelty_stage *s, const struct svi_message *m);

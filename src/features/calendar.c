@@ -75,8 +75,8 @@ svs_code svi_calendar_set_zone(const char *zone, svs_error *err) {
     return SVS_OK;
 }
 
-/* Seconds since 1970 as clocks in the zone show them. */
-static double calendar_local(double time) {
+double svi_calendar_local(double time) {
+    time = fmax(-LONGEST, fmin(time, LONGEST));
     const time_t whole = (time_t)floor(time);
     struct tm at;
     if (!localtime_r(&whole, &at))
@@ -86,7 +86,7 @@ static double calendar_local(double time) {
 
 int svi_calendar_features(bool day, bool week, double time, const char *names[SVI_CALENDAR_MAX],
                           double values[SVI_CALENDAR_MAX]) {
-    const double local = calendar_local(fmax(-LONGEST, fmin(time, LONGEST)));
+    const double local = svi_calendar_local(time);
     const double in_day = local - DAY * floor(local / DAY);
     const double in_week = local - MONDAY - WEEK * floor((local - MONDAY) / WEEK);
     const double turn_day = 2 * M_PI * in_day / DAY, turn_week = 2 * M_PI * in_week / WEEK;
@@ -108,4 +108,13 @@ int svi_calendar_features(bool day, bool week, double time, const char *names[SV
             count++;
         }
     return count;
+}
+
+void svi_calendar_moment(char out[SVI_CALENDAR_MOMENT], double time, double now) {
+    const time_t t = (time_t)floor(time);
+    const bool today = floor(svi_calendar_local(time) / DAY) == floor(svi_calendar_local(now) / DAY);
+    struct tm at;
+    if (!localtime_r(&t, &at) ||
+        strftime(out, SVI_CALENDAR_MOMENT, today ? "%H:%M %Z" : "%a %Y-%m-%d %H:%M %Z", &at) == 0)
+        snprintf(out, SVI_CALENDAR_MOMENT, "%.0f s", time);
 }

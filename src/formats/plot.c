@@ -23,6 +23,7 @@
 
 #define POINTS_MAX 4000
 #define NAME_ROOM  80
+#define TICKS_MAX  7 /* of times; a date takes a ninth of the width */
 #define MARK       "#d62728"
 
 extern char **environ;
@@ -88,36 +89,45 @@ static void plot_put_data(const struct plot_file *f, FILE *to) {
     fputs("END\n", to);
 }
 
-/* The x axis: ticks of times say as much as tells them apart; points at one place have some room around them.
- */
+/* The x axis: ticks of times are apart by what divides a day, and by days, so that their texts do not touch,
+ * and say as much as tells them apart; points at one place have some room around them. */
 static void plot_put_axis(const struct svi_plot *p, FILE *to) {
     static const struct {
-        double span; /* seconds, at least */
+        double step; /* seconds */
         const char *format;
-    } formats[] = {{730 * 86400.0, "%Y-%m"},
-                   {5 * 86400.0, "%Y-%m-%d"},
-                   {86400, "%m-%d %H:%M"},
-                   {1800, "%H:%M"},
-                   {0, "%H:%M:%S"}};
-    const size_t count = sizeof formats / sizeof *formats;
+    } ticks[] = {
+        {1, "%H:%M:%S"},        {2, "%H:%M:%S"},        {5, "%H:%M:%S"},       {10, "%H:%M:%S"},
+        {30, "%H:%M:%S"},       {60, "%H:%M"},          {120, "%H:%M"},        {300, "%H:%M"},
+        {600, "%H:%M"},         {1800, "%H:%M"},        {3600, "%H:%M"},       {7200, "%H:%M"},
+        {14400, "%m-%d %H:%M"}, {43200, "%m-%d %H:%M"}, {86400, "%Y-%m-%d"},   {172800, "%Y-%m-%d"},
+        {604800, "%Y-%m-%d"},   {1209600, "%Y-%m-%d"},  {2592000, "%Y-%m-%d"}, {7776000, "%Y-%m-%d"}};
+    const size_t count = sizeof ticks / sizeof *ticks;
     const char *const quote = p->times ? "'" : "";
     double first, last, v[SVI_PLOT_COLUMNS];
     size_t i = 0;
     p->point(p->user, 0, &first, v);
     p->point(p->user, p->n - 1, &last, v);
-    while (i + 1 < count && fabs(last - first) < formats[i].span)
+    while (i < count && fabs(last - first) > TICKS_MAX * ticks[i].step)
         i++;
     if (p->times)
-        fprintf(to, "set xdata time\nset timefmt '%%s'\nset format x '%s'\n", formats[i].format);
+        fprintf(to, "set xdata time\nset timefmt '%%s'\nset format x '%s'\n",
+                i < count ? ticks[i].format : "%Y-%m");
+    if (p->times && i < count)
+        fprintf(to, "set xtics %.0f\n", ticks[i].step);
     if (first == last)
         fprintf(to, "set xrange [%s%.15g%s:%s%.15g%s]\n", quote, first - 1, quote, quote, first + 1, quote);
 }
 
-static void plot_put_series(const struct svi_plot *p, FILE *to, const struct svi_plot_series *s, int *line) {
+static void plot_put_series(const struct svi_plot *p, const struct svi_plot_panel *panel, FILE *to,
+                            const struct svi_plot_series *s, int *line) {
     static const char *const colors[] = {"#1f77b4", "#2ca02c", "#9467bd", "#8c564b"};
     const int column = s->column + 2, flag = p->columns + 2;
+    const bool fixed = panel->low < panel->high; /* then a band fills the panel */
     fputs("$data using 1:", to);
-    if (s->kind == SVI_PLOT_LINE)
+    if (s->kind == SVI_PLOT_BAND && fixed)
+        fprintf(to, "($%d > 0 ? %.9g : %.9g) with filledcurves y1=%.9g lc rgb '#dddddd'", column, panel->high,
+                panel->low, panel->low);
+    else if (s->kind == SVI_PLOT_LINE)
         fprintf(to, "%d with lines lw 1.3 lc rgb '%s'", column, colors[(*line)++ % 4]);
     else if (s->kind == SVI_PLOT_PALE)
         fprintf(to, "%d with lines lw 0.7 lc rgb '#86afd6'", column);
@@ -149,7 +159,7 @@ static void plot_put_panel(const struct svi_plot *p, FILE *to, const struct svi_
         fputs("set autoscale y\n", to);
     for (int i = 0; i < panel->count; i++) {
         fputs(i > 0 ? ", " : "plot ", to);
-        plot_put_series(p, to, &panel->series[i], &lines);
+        plot_put_series(p, panel, to, &panel->series[i], &lines);
     }
     fputc('\n', to);
 }

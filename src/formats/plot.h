@@ -17,7 +17,8 @@
 enum svi_plot_kind {
     SVI_PLOT_LINE,  /* the column as a line */
     SVI_PLOT_PALE,  /* the same, thin and pale: for what jumps from point to point */
-    SVI_PLOT_BAND,  /* grey where the column, 0 or 1, is 1 */
+    SVI_PLOT_BAND,  /* grey where the column, 0 or 1, is 1: the height of the panel, or up to 1 where its axis
+                       is automatic */
     SVI_PLOT_LEVEL, /* dashed, at `level` */
     SVI_PLOT_MARKS  /* dots on the column, at the plot's marked points */
 };

@@ -19,6 +19,7 @@
 #define LEAST  20   /* excesses for a fit */
 #define MOST   1000 /* more would cost time and gain little */
 #define SAFETY 3
+#define EARLY  30 /* scores from which on there may be a tail */
 
 /* ---- the tail */
 
@@ -33,13 +34,11 @@ static void tail_fit_part(struct svi_tail *t, int i, const double *top, double m
     t->weight[i] = t->count * log(t->slope[i] * mean / total) - total;
 }
 
-static void tail_fit(struct svi_tail *t, const double *sorted, int n) {
-    const int count = n / SHARE < MOST ? n / SHARE : MOST;
+/* To the highest `count`, of which there are fewer than n. */
+static void tail_fit(struct svi_tail *t, const double *sorted, int n, int count) {
     const double *top = sorted + (n - count);
     double sum = 0;
     *t = (struct svi_tail){0};
-    if (count < LEAST)
-        return;
     t->threshold = top[-1];
     for (int k = 0; k < count; k++)
         sum += top[k] - t->threshold;
@@ -112,6 +111,13 @@ double svi_calibration_p(const struct svi_calibration *c, double score) {
     return (1.0 + (c->count - calibration_below(c, score))) / (1.0 + c->count);
 }
 
+int svi_calibration_above(const struct svi_calibration *c, double score) {
+    const int below = calibration_below(c, score);
+    if (below == c->count || c->sorted[below] > score) /* no ties: nearly always */
+        return c->count - below;
+    return c->count - calibration_below(c, nextafter(score, INFINITY));
+}
+
 double svi_calibration_level(const struct svi_calibration *c, double p) {
     const double may = floor(p * (1.0 + c->count) * (1 + 1e-12)) - 1; /* scores that may be as high */
     if (may < 0)
@@ -124,10 +130,24 @@ double svi_calibration_tail(struct svi_calibration *c, double score) {
     if (c->count == 0 || score <= c->sorted[c->count - 1])
         return p;
     if (c->stale < 0 || (int64_t)c->stale * REFIT >= c->count) {
-        tail_fit(&c->tail, c->sorted, c->count);
+        const int count = c->count / SHARE < MOST ? c->count / SHARE : MOST;
+        c->tail = (struct svi_tail){0};
+        if (count >= LEAST)
+            tail_fit(&c->tail, c->sorted, c->count, count);
         c->stale = 0;
     }
     return fmin(p, tail_p(&c->tail, score));
+}
+
+double svi_calibration_tail_early(struct svi_calibration *c, double score) {
+    const double p = svi_calibration_p(c, score);
+    struct svi_tail t;
+    if (c->count >= SHARE * LEAST)
+        return svi_calibration_tail(c, score);
+    if (c->count < EARLY || score <= c->sorted[c->count - 1])
+        return p;
+    tail_fit(&t, c->sorted, c->count, c->count / 2 < LEAST ? c->count / 2 : LEAST);
+    return fmin(p, tail_p(&t, score));
 }
 
 static int calibration_ascending(const void *a, const void *b) {

@@ -38,6 +38,12 @@
  * 0.14 0.03 0.003 4e-5; |normal| 0.02 4e-4 5e-7 3e-11. So 1e-5 is reached at 7.6 standard deviations of a
  * normal score and not at 4.4: the price of safety, less with more scores.
  *
+ * With fewer than 200 scores (svi_calibration_tail_early) the fit is to the upper half, at most 20 scores;
+ * measured at 1e-2 and 1e-3 with 30 scores, 60 scores: |Student t| 0.09 0.01, 0.18 0.04; Pareto 0.26 0.06,
+ * 0.31 0.16; lognormal 0.08 0.001, 0.17 0.02; exponential, |normal|, uniform, integers below 0.03 (mean over
+ * 300 fits). A score of 8 normal deviations comes to 0.010 with 30 scores, 0.004 with 60, 0.001 with 199,
+ * where ranks alone end at 0.032, 0.016, 0.005.
+ *
  * It is an extrapolation. Nothing protects against scores whose upper tenth does not show what comes
  * beyond: a rare kind of normal sample that was never seen, for one. */
 #ifndef SVI_CALIBRATION_H
@@ -72,6 +78,9 @@ void svi_calibration_empty(struct svi_calibration *c); /* forgets the scores, ke
 /* 1 with no scores yet. */
 double svi_calibration_p(const struct svi_calibration *c, double score);
 
+/* How many of the scores are above this one. */
+int svi_calibration_above(const struct svi_calibration *c, double score);
+
 /* The smallest score whose p-value is <= p is just above this one: the level at which an alert opens.
  * INFINITY when no score can have so small a p-value, that is: 1 / (1 + count) > p. */
 double svi_calibration_level(const struct svi_calibration *c, double p);
@@ -80,6 +89,11 @@ double svi_calibration_level(const struct svi_calibration *c, double p);
  * to the upper scores gives. The fit is made again, here, when a twentieth of the scores has been replaced.
  */
 double svi_calibration_tail(struct svi_calibration *c, double score);
+
+/* The same, and with 30 to 199 scores by a fit to their upper half, at most 20 of them; made anew by each
+ * score above all others. A function of its own because svi_calibration_tail is what kept streams were judged
+ * by. */
+double svi_calibration_tail_early(struct svi_calibration *c, double score);
 
 /* The score takes the place of the oldest when full; returns that place, 0 to room - 1. */
 int svi_calibration_add(struct svi_calibration *c, double score);

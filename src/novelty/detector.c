@@ -140,7 +140,7 @@ void svi_detector_reset(svi_detector *d) {
                                          .next_refresh = FIRST_REFRESH,
                                          .next_check = d->o.calibration,
                                          .random = {d->o.model.seed}};
-    d->judgement = (struct svi_judgement){.membership = 1, .p = 1, .tail = 1};
+    d->judgement = (struct svi_judgement){.membership = 1, .p = 1, .tail = 1, .extreme = 1};
 }
 
 double svi_detector_memory(const struct svi_detector_options *o) {
@@ -156,6 +156,12 @@ double svi_detector_memory(const struct svi_detector_options *o) {
 }
 
 /* ---- judging */
+
+/* Is the present run no chance any more? A disturbance holds a novel sample and has lasted `confirm` samples;
+ * when it has lasted as many as calibrate, it is what is usual now. */
+static bool detector_in_disturbance(const struct svi_detector *d) {
+    return d->now.run_novel && d->now.run >= d->o.confirm && d->now.run <= d->o.calibration;
+}
 
 /* A surprise to 1e-9, never -0: where states repeat, scores that differ by the rounding of the last solution
  * would be no ties, and a common state could get a small p. Never NaN either: what cannot be computed is
@@ -204,15 +210,23 @@ void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *
     struct svi_judgement *j = &d->judgement;
     memcpy(d->x, x, (size_t)d->o.d * sizeof *x);
     d->unknown = detector_knows_nothing(d, x);
-    *j = (struct svi_judgement){
-        .membership = 1, .p = 1, .tail = 1, .unknown = d->unknown, .calibrates = d->now.seen % 2 == 1};
+    *j = (struct svi_judgement){.membership = 1,
+                                .p = 1,
+                                .tail = 1,
+                                .extreme = 1,
+                                .unknown = d->unknown,
+                                .calibrates = d->now.seen % 2 == 1};
     if (d->ready && !d->unknown) {
         j->surprise = detector_score(d, d->x, d->member_surprise);
         j->membership = exp(-j->surprise);
         j->novelty = -expm1(-j->surprise);
         j->excess = svi_range_excess(&d->range, d->x, &j->feature);
         j->p = svi_range_p(&d->range, &d->calibration, d->rows, d->x, j->surprise, j->excess);
+        j->above = svi_range_p_above(&d->range, &d->calibration, d->rows, d->x, j->surprise, j->excess);
+        j->scores = d->calibration.count;
+        j->disturbed = detector_in_disturbance(d);
         j->tail = fmin(j->p, svi_calibration_tail(&d->calibration, j->surprise));
+        j->extreme = fmin(j->p, svi_calibration_tail_early(&d->calibration, j->surprise));
         j->novel = j->p <= d->o.p;
     }
     *out = *j;
@@ -528,12 +542,6 @@ static void detector_release(struct svi_detector *d) {
     }
     d->now.held_count = 0;
     svi_range_release(&d->range);
-}
-
-/* Is the present run no chance any more? A disturbance holds a novel sample and has lasted `confirm` samples;
- * when it has lasted as many as calibrate, it is what is usual now. */
-static bool detector_in_disturbance(const struct svi_detector *d) {
-    return d->now.run_novel && d->now.run >= d->o.confirm && d->now.run <= d->o.calibration;
 }
 
 /* Follows the run of suspicious samples; those held back count when it was none, or are dropped. */

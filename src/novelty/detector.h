@@ -65,7 +65,11 @@ struct svi_judgement {
     double p;        /* 1 before there are calibration scores */
     double excess;   /* > 0: how far a value lies beyond its feature's range, see range.h ... */
     int feature;     /* ... and which feature's: p goes by that first */
+    double above;    /* share of the calibration that is above it, below p: see svi_range_p_above */
+    int scores;      /* of the calibration */
+    bool disturbed;  /* the samples before it are a disturbance */
     double tail;     /* p with its tail extrapolated: see svi_calibration_tail */
+    double extreme;  /* the same, from 30 calibration scores on: see svi_calibration_tail_early */
     bool novel;      /* p <= the options' p */
     bool calibrates; /* by its number: it will not be learned */
     bool unknown;    /* all its values are missing */
@@ -140,6 +144,13 @@ double svi_detector_memory(const struct svi_detector_options *o);
 /* Novelty and p of x (d raw values) without counting it as a sample, between two samples: nothing that is
  * kept changes. False: there is no model yet. */
 bool svi_detector_peek(svi_detector *d, const double *x, double *novelty, double *p);
+
+/* Between two samples: x (d raw values, NaN where one is missing) is usual, whatever its p says. It is
+ * learned, or calibrates, and widens the ranges. */
+void svi_detector_teach(svi_detector *d, const double *x, bool calibrates);
+
+/* Likewise: x is not usual. Where it calibrates, a row of median score takes its place. */
+void svi_detector_withdraw(svi_detector *d, const double *x);
 
 /* Other values of p and clear, as in the options. */
 void svi_detector_set_levels(svi_detector *d, double p, double clear);

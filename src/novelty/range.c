@@ -269,6 +269,16 @@ double svi_range_p(const struct svi_range *r, const struct svi_calibration *c, c
     return not_before / all;
 }
 
+double svi_range_p_above(const struct svi_range *r, const struct svi_calibration *c, const double *rows,
+                         const double *x, double surprise, double excess) {
+    double behind = excess > 0 ? 0 : svi_calibration_above(c, surprise);
+    for (int i = 0; i < r->far_count; i++) {
+        const double own = range_own_excess(r, range_row(r, rows, r->far[i]), x);
+        behind += excess > 0 ? own > excess : own > 0 && c->scores[r->far[i]] <= surprise;
+    }
+    return behind / (1.0 + c->count);
+}
+
 /* ---- other features, and the range as it is kept */
 
 void svi_range_widen(struct svi_range *to, const struct svi_range *from, int lags) {

@@ -38,6 +38,7 @@
 #include "base/worker.h"
 
 #define TURN_REQUESTS 64
+#define PASS_AGAIN    1.0 /* seconds until what a full disk kept back is tried again */
 
 #define QUEUED        128  /* bytes of a message in a queue besides its own */
 #define QUEUE_REPLIES 4096 /* of one producer; libzmq counts in halves, and the credit is 1024 */
@@ -74,6 +75,7 @@ struct server {
     double worked; /* seconds of the processor that this thread had when the write-ahead's turn came last:
                       waiting is no work, a restart does not wait */
     struct svi_arrival_clock clock;
+    double pass_at;  /* monotonic: not before, after a failure */
     double stats_at; /* monotonic: when they were published last */
     bool stop;
     int64_t seen, errors; /* of the engine when it began */
@@ -301,9 +303,27 @@ static double stats_wait(const struct server *p) {
     return p->stats_at + p->settings.publish_seconds - svi_monotonic();
 }
 
+/* What time brings about is written down first; with a full disk it waits for room. */
+static svs_code server_pass(struct server *p, svs_error *err) {
+    const double now = server_now(p);
+    svs_code code = SVS_OK;
+    if (now < svi_engine_deadline(p->engine) || svi_monotonic() < p->pass_at)
+        return SVS_OK;
+    if (p->write_ahead)
+        code = svi_write_ahead_write(p->write_ahead, SVI_RECORD_TIME, now, NULL, 0, err);
+    if (code == SVS_OK)
+        svi_engine_pass(p->engine, now);
+    p->pass_at = code == SVS_OK ? 0 : svi_monotonic() + PASS_AGAIN;
+    return code == SVS_DISK_FULL || code == SVS_NO_MEMORY ? SVS_OK : code;
+}
+
+static double pass_wait(const struct server *p) {
+    return fmax(svi_engine_deadline(p->engine) - server_now(p), p->pass_at - svi_monotonic());
+}
+
 static long server_wait_ms(const struct server *p) {
     double left = fmin(svi_ingest_zmq_wait(&p->messages), svi_event_log_wait(&p->log));
-    left = fmin(left, svi_live_figures_wait(&p->live));
+    left = fmin(left, fmin(svi_live_figures_wait(&p->live), pass_wait(p)));
     if (p->out && p->settings.publish_seconds > 0)
         left = fmin(left, stats_wait(p));
     if (p->write_ahead)
@@ -401,6 +421,8 @@ static svs_code server_turn(struct server *p, svs_error *err) {
     else if (!p->rows && p->in)
         code = svi_ingest_zmq_turn(&p->messages, server_now(p), &took, err);
     server_log_label(p);
+    if (code == SVS_OK)
+        code = server_pass(p, err);
     if (code == SVS_OK)
         code = exchange_refits(p, err);
     if (code == SVS_OK)
@@ -645,6 +667,8 @@ static void write_summary(const struct server *p) {
         fprintf(to, "alerts %.0f\n", svi_figure_value(f, count, "alerts"));
     if (svi_figure_value(f, count, "quality_alerts") > 0)
         fprintf(to, "quality alerts %.0f\n", svi_figure_value(f, count, "quality_alerts"));
+    if (svi_figure_value(f, count, "rule_alerts") > 0)
+        fprintf(to, "rule alerts %.0f\n", svi_figure_value(f, count, "rule_alerts"));
     if (suppressed > 0 && p->rows && !s->ts[0]) /* the whole file takes less than the cooldown */
         fprintf(
             to,

@@ -20,6 +20,7 @@ static svs_code apply_start(svi_engine **e, struct svi_settings *s, const struct
     if (svi_settings_raised(s, svi_engine_settings(*e)) && svi_engine_widen(e, s, err) != SVS_OK)
         return err->code;
     code = svi_engine_configure(*e, s, r->now, NULL, err);
+    svi_engine_begin(*e, r->now);
     if (code == SVS_OK || code == SVS_NO_MEMORY)
         return code;
     *s = *svi_engine_settings(*e); /* it was refused then, too, and the process ended */
@@ -117,6 +118,9 @@ svs_code svi_record_apply(svi_engine **e, struct svi_settings *s, const struct s
         return apply_load(*e, s, r, err);
     case SVI_RECORD_PUBLISH:
         svi_engine_publish_due(*e, r->now);
+        return SVS_OK;
+    case SVI_RECORD_TIME:
+        svi_engine_pass(*e, r->now);
         return SVS_OK;
     default:
         return svi_fail(err, r->kind < SVI_RECORD_FRAME ? SVS_DAMAGED : SVS_UNAVAILABLE,

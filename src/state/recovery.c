@@ -43,6 +43,7 @@ static svs_code make_engine(struct recovering *w, svs_error *err) {
     if (!w->o->one_thread)
         svi_engine_second_thread(r->engine);
     svi_engine_mute(r->engine, w->o->silent);
+    svi_engine_score_all(r->engine, w->o->score_all);
     svi_engine_keep_model(r->engine);
     return SVS_OK;
 }
@@ -67,6 +68,16 @@ static void look_over(struct recovering *w) {
                 r->residual);
 }
 
+/* Other settings, as `ctl config` would change them there; what they say now is of no time, and not sent. */
+static svs_code recovery_try(const struct recovering *w, svs_error *err) {
+    struct svi_recovery *r = w->r;
+    svi_engine_mute(r->engine, true);
+    svs_code code = svi_engine_configure(r->engine, w->o->with, 0, NULL, err);
+    svi_engine_mute(r->engine, w->o->silent);
+    r->settings = *svi_engine_settings(r->engine);
+    return code;
+}
+
 static svs_code recovery_load(struct recovering *w, uint64_t number, svs_error *err) {
     struct svi_recovery *r = w->r;
     const struct svi_checkpoint *c = &w->checkpoint;
@@ -79,6 +90,8 @@ static svs_code recovery_load(struct recovering *w, uint64_t number, svs_error *
         code = make_engine(w, err);
     if (code == SVS_OK)
         code = svi_engine_load(r->engine, c, err);
+    if (code == SVS_OK && w->o->with)
+        code = recovery_try(w, err);
     if (code != SVS_OK) {
         svi_engine_free(&r->engine);
         return code;
@@ -162,9 +175,11 @@ static svs_code recovery_apply(struct recovering *w, const struct svi_record *re
     struct svi_receipt receipt = {.jumped_from = -1};
     svs_code code = w->r->engine ? SVS_OK : recovery_begin(w, record, err);
     const bool theirs = record_starts(record) || record->kind == SVI_RECORD_REFIT ||
-                        record->kind == SVI_RECORD_CONFIG;     /* not those of what is tried instead */
-    if (code == SVS_OK && w->o->with && record_starts(record)) /* other settings, and published as then */
+                        record->kind == SVI_RECORD_CONFIG;       /* not those of what is tried instead */
+    if (code == SVS_OK && w->o->with && record_starts(record)) { /* other settings, and published as then */
         svi_engine_publish_by_engine_time(w->r->engine, record->kind == SVI_RECORD_START);
+        svi_engine_begin(w->r->engine, record->now);
+    }
     if (code != SVS_OK || (w->o->with && theirs))
         return code;
     if (w->o->with && record->kind == SVI_RECORD_LOAD)
@@ -183,6 +198,8 @@ static svs_code recovery_apply(struct recovering *w, const struct svi_record *re
         code = svi_fail(err, SVS_NO_MEMORY, "memory ran out for record %" PRIu64 " of the journal",
                         record->number);
     report_jump(w, &receipt);
+    if (w->o->turn)
+        w->o->turn(w->user);
     if (w->o->with) /* with other settings the refits are others too */
         svi_engine_refit_here(w->r->engine);
     return code;
@@ -312,6 +329,8 @@ svs_code svi_recover(const struct svi_state_dir *f, const struct svi_recovery_op
     svs_code code = SVS_OK;
     for (int i = 0; i < SVI_READ_TRIES; i++) {
         const struct extent before = recovery_extent(f);
+        if (o->again)
+            o->again(user);
         code = recovery_recover(f, o, sink, user, r, err);
         const bool vanished = code == SVS_DAMAGED || code == SVS_IO;
         const struct extent after = recovery_extent(f);
@@ -340,6 +359,15 @@ void svi_recovery_free(struct svi_recovery **r) {
         svi_engine_free(&(*r)->engine);
     svi_free(*r);
     *r = NULL;
+}
+
+svs_code svi_recovery_whole(const struct svi_state_dir *f, bool *whole, svs_error *err) {
+    uint64_t *numbers = NULL;
+    int count = 0;
+    svs_code code = svi_state_dir_list(f, "journal", &numbers, &count, err);
+    *whole = code == SVS_OK && count > 0 && numbers[0] == 0;
+    svi_free(numbers);
+    return code;
 }
 
 svs_code svi_recovery_settings(const struct svi_state_dir *f, struct svi_settings *s, svs_error *err) {

@@ -24,11 +24,15 @@ struct svi_recovery_options {
     enum svi_recovery_from from;
     uint64_t until; /* records: those from this number on are left out */
     const struct svi_settings
-        *with; /* SVI_FROM_START: these settings instead of the kept ones (NULL: those) */
+        *with; /* these settings instead of the kept ones (NULL: those); unless SVI_FROM_START, what a
+                  checkpoint was made with goes on with those of them that may change at any time */
     const struct svi_settings *otherwise; /* where the kept ones are lost (NULL: the defaults) */
     bool one_thread;                      /* the engine has no second one */
     bool silent;                          /* the engine sends no events while it repeats */
-    FILE *log;                            /* NULL = quiet */
+    bool score_all;                       /* every sample has a score event (svi_engine_score_all) */
+    void (*again)(void *user); /* the events so far are void: it begins again (NULL: nobody minds) */
+    void (*turn)(void *user);  /* after each record, NULL = nothing */
+    FILE *log;                 /* NULL = quiet */
 };
 
 struct svi_recovery {
@@ -57,6 +61,9 @@ svs_code svi_recover(const struct svi_state_dir *f, const struct svi_recovery_op
 struct svi_recovery *svi_recovery_new(const struct svi_state_dir *f, const struct svi_recovery_options *o,
                                       svs_error *err);
 void svi_recovery_free(struct svi_recovery **r);
+
+/* Is the journal there from its first record on? Codes of svi_state_dir_list. */
+svs_code svi_recovery_whole(const struct svi_state_dir *f, bool *whole, svs_error *err);
 
 /* The settings of the oldest state that is kept, as svi_settings_unpack gives them. Codes of
  * svi_recovery_new. */

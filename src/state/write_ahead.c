@@ -421,11 +421,11 @@ static svs_code set_aside(svi_write_ahead *w, const struct svi_recovery *r, svs_
 }
 
 /* The first record of this process: from here on its settings hold. */
-static svs_code note_start(svi_write_ahead *w, const struct svi_settings *s, svs_error *err) {
+static svs_code note_start(svi_write_ahead *w, const struct svi_settings *s, double now, svs_error *err) {
     struct svi_bytes text = {0};
     svs_code code = svi_settings_pack(s, &text, err);
     if (code == SVS_OK)
-        code = svi_write_ahead_write(w, SVI_RECORD_BEGIN, svi_wall_clock(), text.data, text.size, err);
+        code = svi_write_ahead_write(w, SVI_RECORD_BEGIN, now, text.data, text.size, err);
     if (code == SVS_OK)
         code = svi_journal_sync(w->journal, err);
     svi_bytes_clear(&text);
@@ -460,16 +460,18 @@ static svs_code write_ahead_start(svi_write_ahead *w, const struct svi_settings 
     char differences[160];
     struct svi_configured done;
     struct svi_engine_change *change;
+    const double now = svi_wall_clock();
     svs_code code = svi_engine_prepare(w->engine, s, &change, err);
     if (code != SVS_OK)
         return code;
     svi_settings_differences(svi_engine_settings(w->engine), s, differences, sizeof differences);
-    if ((code = note_start(w, s, err)) != SVS_OK) {
+    if ((code = note_start(w, s, now, err)) != SVS_OK) {
         svi_engine_change_free(&change);
         return code;
     }
     svi_engine_publish_by_engine_time(w->engine, false);
-    svi_engine_take(w->engine, &change, svi_wall_clock(), &done);
+    svi_engine_take(w->engine, &change, now, &done);
+    svi_engine_begin(w->engine, now);
     if (!log || !differences[0])
         return SVS_OK;
     fprintf(log, "state: %s", differences);

@@ -39,8 +39,18 @@
     X(ALERTS_SUPPRESSED, alerts_suppressed, COUNT, "samples",                                                \
       "that alert.cooldown kept from opening an alert")                                                      \
     X(ALERT_OPEN, alert_open, COUNT, "alerts", "open now: 0 or 1")                                           \
+    X(ALERTS_TRUE, alerts_true, COUNT, "alerts", "that a person called true")                                \
+    X(ALERTS_FALSE, alerts_false, COUNT, "alerts", "that a person called false")                             \
+    X(ALERT_PRECISION, alert_precision, NUMBER, "share, 0 to 1", "true ones of those with a verdict")        \
+    X(ALERT_BUDGET, alert_budget, NUMBER, "alerts/day", "that alert.budget allows; 0: none")                 \
+    X(ALERTS_A_DAY, alerts_a_day, NUMBER, "alerts/day",                                                      \
+      "opened so far, by the time that alert.budget goes by")                                                \
+    X(ALERT_LEVEL, alert_level, NUMBER, "-log10 p",                                                          \
+      "with which a whole row opens an alert under alert.budget")                                            \
     X(QUALITY_ALERTS, quality_alerts, COUNT, "alerts", "of quality, opened so far")                          \
     X(QUALITY_ALERT_OPEN, quality_alert_open, COUNT, "alerts", "of quality, open now: 0 or 1")               \
+    X(RULE_ALERTS, rule_alerts, COUNT, "alerts", "of rules, opened so far")                                  \
+    X(RULE_ALERTS_OPEN, rule_alerts_open, COUNT, "alerts", "of rules, open now")                             \
     X(NOVELTY_POINTS, novelty_points, COUNT, "samples", "in the active set of the novelty model now")        \
     X(NOVELTY_JOINED, novelty_joined, COUNT, "samples", "that joined the active set so far")                 \
     X(NOVELTY_REFUSED, novelty_refused, COUNT, "samples",                                                    \

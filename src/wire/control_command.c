@@ -31,6 +31,7 @@ static const struct {
     [SVI_COMMAND_COLUMNS] = {"columns", NEVER},
     [SVI_COMMAND_TUNE] = {"tune", NEVER},
     [SVI_COMMAND_BANK] = {"bank", NEVER},
+    [SVI_COMMAND_ALERT] = {"alert", ALWAYS},
 };
 
 const char *svi_command_name(enum svi_command_op op) {
@@ -79,6 +80,10 @@ static void command_take(struct svi_command *c, struct svi_item *op, const struc
         c->id = item;
     } else if (svi_item_is(key, "y") && c->y.type == SVI_ITEM_TYPE_COUNT) {
         c->y = item;
+    } else if (svi_item_is(key, "alert") && c->alert.type == SVI_ITEM_TYPE_COUNT) {
+        c->alert = item;
+    } else if (svi_item_is(key, "verdict") && c->verdict.type == SVI_ITEM_TYPE_COUNT) {
+        c->verdict = item;
     } else if (svi_item_is(key, "checkpoint") && c->checkpoint.type == SVI_ITEM_TYPE_COUNT) {
         c->checkpoint = item;
     } else if (svi_item_is(key, "without") && c->without.type == SVI_ITEM_TYPE_COUNT) {
@@ -104,8 +109,14 @@ static void command_take(struct svi_command *c, struct svi_item *op, const struc
 svs_code svi_command_read(struct svi_command *c, const void *bytes, size_t size, svs_error *err) {
     char name[40];
     struct svi_item map, key, op = {.type = SVI_ITEM_TYPE_COUNT}; /* not met yet */
-    *c = (struct svi_command){
-        .bytes = bytes, .size = size, .id = op, .y = op, .checkpoint = op, .without = op};
+    *c = (struct svi_command){.bytes = bytes,
+                              .size = size,
+                              .id = op,
+                              .y = op,
+                              .alert = op,
+                              .verdict = op,
+                              .checkpoint = op,
+                              .without = op};
     svs_code code = svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, err);
     if (code != SVS_OK)
         return code;
@@ -166,4 +177,15 @@ svs_code svi_command_label(const struct svi_command *c, svs_value *y, svs_error 
         return SVS_OK;
     return svi_fail(err, SVS_BAD_LABEL,
                     "y must be given: a finite number, a bool or a string of 1 to %d bytes", SVS_NAME_MAX);
+}
+
+svs_code svi_command_verdict(const struct svi_command *c, int64_t *number, bool *is_true, svs_error *err) {
+    const bool yes = svi_item_is(&c->verdict, "true"), no = svi_item_is(&c->verdict, "false");
+    if (c->alert.type != SVI_INT || c->alert.i < 1)
+        return svi_fail(err, SVS_WRONG_TYPE, "alert must be given: the number of an alert event, from 1");
+    if (c->verdict.type != SVI_BOOL && !yes && !no)
+        return svi_fail(err, SVS_WRONG_TYPE, "verdict must be given: true, or false where nothing was wrong");
+    *number = c->alert.i;
+    *is_true = c->verdict.type == SVI_BOOL ? c->verdict.i != 0 : yes;
+    return SVS_OK;
 }

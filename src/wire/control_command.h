@@ -24,6 +24,7 @@ enum svi_command_op {
     SVI_COMMAND_COLUMNS,
     SVI_COMMAND_TUNE,
     SVI_COMMAND_BANK,
+    SVI_COMMAND_ALERT,
     SVI_COMMAND_COUNT
 };
 
@@ -32,6 +33,7 @@ struct svi_command {
     const uint8_t *bytes;
     size_t size;
     struct svi_item id, y;               /* SVI_NIL: not there */
+    struct svi_item alert, verdict;      /* likewise */
     bool yes;                            /* of reset: true was given */
     struct svi_item checkpoint, without; /* of load: which, and the source that is left out */
     bool relearn;                        /* of load: true was given */
@@ -58,6 +60,9 @@ const char *svi_command_name(enum svi_command_op op);
 /* Its id and y as an element of the stream would have them; SVS_BAD_ID, SVS_BAD_LABEL. */
 svs_code svi_command_id(const struct svi_command *c, svs_value *id, svs_error *err);
 svs_code svi_command_label(const struct svi_command *c, svs_value *y, svs_error *err);
+
+/* Of alert: the number of the episode, and what is said of it. SVS_WRONG_TYPE. */
+svs_code svi_command_verdict(const struct svi_command *c, int64_t *number, bool *is_true, svs_error *err);
 
 /* A scalar as a value: bools and integral reals are integers; SVS_NONE for anything else. */
 svs_value svi_item_value(const struct svi_item *item);

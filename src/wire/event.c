@@ -136,7 +136,7 @@ static void put_model_event(struct svi_pack *p, const struct svi_event *e) {
 
 int svi_score_keys(const struct svi_event *e) {
     return 3 + e->as.score.bank + (e->as.score.members != NULL) + (e->as.score.y.kind != SVS_NONE) +
-           2 * e->as.score.judged + (e->as.score.proba_count > 0) + (e->as.score.interval != NULL);
+           4 * e->as.score.judged + (e->as.score.proba_count > 0) + (e->as.score.interval != NULL);
 }
 
 void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores *scores) {
@@ -154,6 +154,8 @@ void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores
     if (e->as.score.judged) {
         svi_put_real(p, "novelty", e->as.score.novelty);
         svi_put_real(p, "p", e->as.score.p);
+        svi_put_real(p, "alarm", e->as.score.alarm);
+        svi_put_real(p, "surprise", e->as.score.surprise);
     }
     svi_put_uint(p, "model", e->as.score.version);
     if (e->as.score.bank)
@@ -181,16 +183,27 @@ static void put_contribution(struct svi_pack *p, const struct svi_contribution *
     svi_put_real(p, "adds", c->adds);
 }
 
+static void put_judge(struct svi_pack *p, const struct svi_alert_event *a) {
+    svi_put_text(p, "judge", a->judge);
+    svi_put_text(p, "severity", a->severity);
+    svi_put_real(p, "surprise", a->surprise);
+    svi_put_real(p, "expected", a->expected);
+    svi_put_int(p, "over", a->over);
+}
+
 static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
     const struct svi_alert_event *a = &e->as.alert;
-    put_common(p, e, 5 + (a->kind ? 2 : 0) + (a->measure ? 3 : 4));
+    put_common(p, e, 5 + (a->kind ? 2 : 0) + (a->judge ? 5 : 0) + (a->rule ? 2 : a->measure ? 3 : 4));
     if (a->kind) {
         svi_put_text(p, "kind", a->kind);
         svi_put_int(p, "alert", a->alert);
     }
     svi_put_text(p, "state", a->state);
     svi_put_value(p, "id", a->id);
-    if (a->measure) {
+    if (a->rule) {
+        svi_put_text(p, "rule", a->rule);
+        svi_put_int(p, "sensors", a->sensors);
+    } else if (a->measure) {
         svi_put_text(p, "measure", a->measure);
         svi_put_real(p, "before", a->before);
         svi_put_real(p, "after", a->after);
@@ -199,6 +212,8 @@ static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
         svi_put_real(p, "membership", a->membership);
         svi_put_real(p, "p", a->p);
         svi_put_real(p, "grade", a->grade);
+        if (a->judge)
+            put_judge(p, a);
     }
     svi_put_real(p, "since", a->since);
     svi_pack_key(p, "top");

@@ -58,14 +58,22 @@ struct svi_contribution {
 };
 
 struct svi_alert_event {
-    const char *kind; /* novelty, quality (rule is to come); NULL: without kind and number, a novelty's */
+    const char *kind; /* novelty, quality, rule; NULL: without kind and number, a novelty's */
     int64_t alert; /* number of the episode, from 1 in an epoch: its open, updates and close have the same */
     const char *state;                    /* open, update, close */
     svs_value id;                         /* of the sample that changed it; SVS_NONE: none did, sent as nil */
     double novelty, membership, p, grade; /* of novelty */
+    /* Of novelty under a budget. */
+    const char *judge;    /* NULL: without these keys */
+    const char *severity; /* notice, warning, serious */
+    double surprise;      /* -log10 p of that judge; in a close the largest */
+    double expected;      /* NAN: not known */
+    int over;             /* samples that were judged together */
     double since;
     const char *measure;  /* of quality: error (share of wrong ones) or rmse; NULL: the alert is of novelty */
     double before, after; /* that, before the change and since */
+    const char *rule;     /* of a rule, its name; else NULL */
+    int sensors;          /* told of, or of a close: that were */
     const struct svi_contribution *top; /* most telling first */
     int count;
     const char *text;
@@ -85,9 +93,11 @@ struct svi_event {
             const svs_tuning *tuning; /* NULL: key `loo` absent */
         } model;
         struct {
-            svs_value id;   /* SVS_NONE: sent as nil */
-            svs_value yhat; /* SVS_NONE: no class known yet */
-            svs_value y;    /* SVS_NONE: key absent */
+            svs_value id;    /* SVS_NONE: sent as nil */
+            svs_value yhat;  /* SVS_NONE: no class known yet */
+            svs_value y;     /* SVS_NONE: key absent */
+            const double *x; /* the row as it was judged, d columns; not sent */
+            int d;
             const double *scores;
             int rows;
             const svs_learner *learner; /* whose classes they are of, class_count of them; NULL: of none */
@@ -100,7 +110,9 @@ struct svi_event {
             const struct svi_members_said *members; /* NULL: key absent */
             bool judged;                            /* novelty and p are known */
             double novelty, p;
-            int64_t mark; /* svi_engine_mark; not sent */
+            double alarm;    /* how near to an alert: 1 is where one may open */
+            double surprise; /* -log10 of the smallest p of all judges */
+            int64_t mark;    /* svi_engine_mark; not sent */
         } score;
         struct svi_alert_event alert;
         struct {

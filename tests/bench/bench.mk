@@ -22,9 +22,9 @@ bench-run: all $(BENCH_BIN)
 bench: deps-bench ## every measurement, beside its peer (ONLY=learner: one; ONLY=quality: what is learned, without settings)
 	$(SUBMAKE) bench-run
 
-bench-novelty: deps-bench ## one-class models and novelty in the stream beside five peers; under six minutes
-	$(SUBMAKE) $(BUILD)/bench/bench_novelty $(BUILD)/bench/bench_novelty_stream
-	@tests/bench/novelty --build $(BUILD) --data $(DATA)
+bench-novelty: deps-bench ## one-class models, novelty in the stream, alerts (NAB=/path; ONLY="plant nab": some parts); under twelve minutes
+	$(SUBMAKE) $(BUILD)/bench/bench_novelty $(BUILD)/bench/bench_novelty_stream $(BUILD)/bench/bench_alerts
+	@NAB=$(NAB) tests/bench/novelty --build $(BUILD) --data $(DATA) $(ONLY)
 
 PLOT = set terminal svg; set output "$(BUILD)/papers/time_against_n.svg"; set logscale xy; set xlabel "samples"; set ylabel "seconds"; \
        plot "$(BUILD)/papers/time_against_n.dat" with linespoints title "alm, L2, gap 1e-3"

@@ -3,6 +3,7 @@
 #include "support/problem.h"
 #include "support/quick.h"
 
+#include "alerts/lasting.h"
 #include "engine/novelty_stage.h"
 #include "novelty/detector.h"
 #include "novelty/lags.h"
@@ -83,21 +84,29 @@ static void honest_on_exchangeable_samples(void **state) {
     for (int law = 0; law < LAWS; law++)
         for (int fosvm = often(1, 1 + law % 2); fosvm <= 2; fosvm += often(1, 2)) {
             struct svi_detector_options o = defaults(dimension((enum law)law));
-            double all[3] = {0}, later[3] = {0}, x[WIDEST];
+            double all[3] = {0}, later[3] = {0}, lasting[3] = {0}, x[WIDEST];
+            struct svi_lasting evidence;
             uint64_t seed = 1000 + (uint64_t)law;
             o.model.fosvm = fosvm;
             svi_detector *d = start(&o);
+            svi_lasting_init(&evidence);
             for (int t = 0; t < n; t++) {
                 draw((enum law)law, &seed, x);
                 const struct svi_judgement j = feed(d, x, false, NULL);
+                svi_lasting_add(
+                    &evidence, &(struct svi_lasting_rank){j.above, j.p, j.scores, j.calibrates, j.disturbed});
                 for (int a = 0; a < 3; a++) {
                     all[a] += j.p <= levels[a];
                     later[a] += t >= begun && j.p <= levels[a];
+                    lasting[a] += svi_lasting_surprise(&evidence) >= a + 1;
                 }
             }
             for (int a = 0; a < 3; a++) {
                 assert_promise(all[a], n, levels[a], law);
                 assert_promise(later[a], n - begun, levels[a], law);
+                if (lasting[a] / n > levels[a]) /* a third of it, mostly */
+                    fail_msg("law %d: %.6f of %d samples have a lasting surprise of %d", law, lasting[a] / n,
+                             n, a + 1);
             }
             svi_detector_free(&d);
         }

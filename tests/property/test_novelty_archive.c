@@ -15,6 +15,8 @@ static bool quick(void) {
 
 static void archive(struct svi_archive *a, void *sentry) {
     svi_novelty_stage_archive(a, sentry);
+    if (svi_archive_ok(a) && svi_novelty_stage_has_desk(sentry))
+        svi_novelty_stage_desk_archive(a, sentry);
     if (svi_archive_ok(a))
         svi_novelty_stage_range_archive(a, sentry);
 }
@@ -71,6 +73,7 @@ static struct svi_settings any_settings(uint64_t *seed) {
     s.alert_clear = s.alert_p + 0.2 * test_uniform(seed);
     s.alert_cooldown = (double)(test_random(seed) % 20);
     s.alert_fdr = test_random(seed) % 2 ? 0.2 : 0;
+    strcpy(s.alert_budget, s.alert_fdr > 0 && test_random(seed) % 2 ? "300/hour" : "none");
     return s;
 }
 
@@ -115,13 +118,14 @@ static struct judged feed(struct svi_novelty_stage *s, const struct svi_message 
 /* What states were saved in. */
 static struct {
     int ready, unready, renewed, held, runs, alerts, full, candidates, flags, tails, widened, nothing, calm,
-        ranges, far, waits;
+        ranges, far, waits, budgets;
 } met;
 
 static void note(const struct svi_novelty_stage *s, int first) {
     const struct svi_detector *d = s->detector;
     met.nothing += !d;
     met.alerts += s->alert.open;
+    met.budgets += s->alert.open && svi_desk_works(&s->desk);
     met.calm += !s->alert.open && s->alert.opened > 0;
     if (!d)
         return;
@@ -219,7 +223,8 @@ static void goes_on_as_if_nothing_had_happened(void **state) {
     }
     assert_true(met.ready && met.unready && met.renewed && met.runs && met.alerts && met.full && met.nothing);
     assert_true(met.candidates && met.flags && met.calm);
-    assert_true(quick() || (met.held && met.tails && met.widened && met.ranges && met.far && met.waits));
+    assert_true(quick() ||
+                (met.held && met.tails && met.widened && met.ranges && met.far && met.waits && met.budgets));
 }
 
 /* ---- what cannot be */

@@ -58,7 +58,8 @@ static inline void speaker_open(struct speaker *f, const char *const *settings) 
     svs_error err = {0};
     memset(f, 0, sizeof *f);
     svi_settings_default(&f->s);
-    svi_settings_set(&f->s, "method", "alsvm", &err); /* unless it is among them */
+    svi_settings_set(&f->s, "method", "alsvm", &err);      /* unless it is among them */
+    svi_settings_set(&f->s, "alert.budget", "none", &err); /* likewise: alerts go by alert.p */
     for (; settings && settings[0]; settings += 2)
         if (svi_settings_set(&f->s, settings[0], settings[1], &err) != SVS_OK)
             fail_msg("%s", err.text);

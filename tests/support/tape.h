@@ -110,6 +110,7 @@ static inline void tape_open(struct tape *t, const char *const *settings, const 
     svs_error err = {0};
     memset(t, 0, sizeof *t);
     svi_settings_default(&t->s);
+    svi_settings_set(&t->s, "alert.budget", "none", &err); /* unless it is among them: alerts by alert.p */
     for (int i = 0; i < 2; i++)
         for (const char *const *at = lists[i]; at && at[0]; at += 2)
             if (svi_settings_set(&t->s, at[0], at[1], &err) != SVS_OK)

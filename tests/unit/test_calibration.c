@@ -311,6 +311,92 @@ static void test_without_a_fit_the_tail_is_p(void **state) {
     svi_calibration_clear(&c);
 }
 
+/* ---- the tail of few scores */
+
+static double above_uniform(double x) {
+    return x < 1 ? 1 - x : 0;
+}
+
+static double above_lognormal(double x) {
+    return 0.5 * erfc(log(x) / sqrt(2));
+}
+
+static double above_counted(double x) {
+    return exp(-ceil(x) / 3);
+}
+
+static double lognormal(struct svi_random *r) {
+    return exp(normal(r));
+}
+
+static double counts(struct svi_random *r) {
+    return floor(-3 * log(uniform(r)));
+}
+
+/* The probability of a score whose early tail is at most p: where it falls to p, or in ranks alone. */
+static double told_early(struct svi_calibration *c, double p, double (*above)(double)) {
+    double low = c->sorted[0], high = low + 1;
+    while (svi_calibration_tail_early(c, high) > p && high < 1e9)
+        high = low + 2 * (high - low);
+    for (int i = 0; i < 60; i++) {
+        const double middle = (low + high) / 2;
+        *(svi_calibration_tail_early(c, middle) > p ? &low : &high) = middle;
+    }
+    return high < 1e9 ? above(high) : 0;
+}
+
+/* P(tail <= a) <= a over fresh scores of six laws, from 30 scores on: ranks and what goes beyond them. */
+static void test_early_tail_keeps_the_promise(void **state) {
+    static const struct {
+        double (*draw)(struct svi_random *);
+        double (*above)(double);
+    } laws[] = {{size, above_normal},     {student3, above_student3},   {exponential, above_exponential},
+                {uniform, above_uniform}, {lognormal, above_lognormal}, {counts, above_counted}};
+    static const int scores[] = {30, 60, 199};
+    const int fits = quick() ? 5 : 60;
+    (void)state;
+    for (size_t law = 0; law < sizeof laws / sizeof *laws; law++)
+        for (int k = 0; k < 3; k++)
+            for (double p = 0.1; p > 1e-6; p /= 10) {
+                struct svi_random r = {3 + law};
+                double sum = 0, squares = 0;
+                for (int i = 0; i < fits; i++) {
+                    struct svi_calibration c;
+                    assert_int_equal(svi_calibration_init(&c, 200, NULL), SVS_OK);
+                    for (int j = 0; j < scores[k]; j++)
+                        svi_calibration_add(&c, laws[law].draw(&r));
+                    const double share = told_early(&c, p, laws[law].above) / p;
+                    sum += share / fits;
+                    squares += share * share / fits;
+                    svi_calibration_clear(&c);
+                }
+                assert_true(sum <= 1 + 3 * sqrt(fmax(0, squares - sum * sum) / fits));
+            }
+}
+
+/* It says more than ranks do, is never above them, and goes over into the tail of 200 scores. */
+static void test_early_tail_is_useful(void **state) {
+    struct svi_random r = {8};
+    struct svi_calibration c;
+    (void)state;
+    assert_int_equal(svi_calibration_init(&c, 300, NULL), SVS_OK);
+    for (int n = 1; n <= 300; n++) {
+        svi_calibration_add(&c, size(&r));
+        for (double s = 0; s < 20; s += 2.5) {
+            const double p = svi_calibration_p(&c, s), early = svi_calibration_tail_early(&c, s);
+            assert_true(early <= p && early > 0);
+            assert_true(n < 200 ? n >= 30 || early == p : early == svi_calibration_tail(&c, s));
+        }
+        assert_true(n < 30 || svi_calibration_tail_early(&c, 30) < 0.1 / (1 + n));
+    }
+    svi_calibration_clear(&c);
+    assert_int_equal(svi_calibration_init(&c, 100, NULL), SVS_OK);
+    for (int i = 0; i < 100; i++)
+        svi_calibration_add(&c, 4); /* without differences there is no tail */
+    assert_true(svi_calibration_tail_early(&c, 1e9) == 1.0 / 101);
+    svi_calibration_clear(&c);
+}
+
 /* The fit follows the scores: when the scale of the scores has grown, so has the tail. */
 static void test_tail_follows(void **state) {
     struct svi_random r = {12};
@@ -337,6 +423,8 @@ int main(void) {
         cmocka_unit_test(test_tail_falls_with_the_score),
         cmocka_unit_test(test_without_a_fit_the_tail_is_p),
         cmocka_unit_test(test_tail_follows),
+        cmocka_unit_test(test_early_tail_keeps_the_promise),
+        cmocka_unit_test(test_early_tail_is_useful),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

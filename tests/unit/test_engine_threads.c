@@ -238,14 +238,19 @@ static const char *const often[] = {"novelty.warmup",
                                     "200",
                                     NULL};
 
+/* The same by a budget of so many that alerts open all the time. */
+static const char *const budgeted[] = {
+    "novelty.warmup", "60",   "alert.budget", "10000/hour", "alert.group", "0",
+    "refit",          "none", "missing",      "mean",       NULL};
+
 /* Messages that come as fast as they are taken, so that the other thread is at work whenever it is to stop.
  */
-static int hurry(uint64_t seed) {
+static int hurry(uint64_t seed, const char *const *settings) {
     struct pair p = {.random = {seed}};
     struct svi_bytes frames[BURST] = {{0}};
     now_at = &p;
-    speaker_begin(&p.one, often);
-    speaker_begin(&p.two, often);
+    speaker_begin(&p.one, settings);
+    speaker_begin(&p.two, settings);
     svi_engine_second_thread(p.two.e);
     svi_engine_leave_open(p.two.e, true);
     for (int round = 0; round < 15; round++) {
@@ -276,7 +281,8 @@ static int hurry(uint64_t seed) {
 static void test_in_a_hurry(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed < 4; seed++)
-        assert_true(hurry(seed) > 100);
+        assert_true(hurry(seed, often) > 100);
+    assert_true(hurry(4, budgeted) > 10);
 }
 
 static void test_both_say_the_same(void **state) {

@@ -6,9 +6,9 @@
 static const char *const names[] = {"temp", "vibration", "flow"};
 
 /* No classifier; small calibration, so that few samples make an alert. */
-static const char *const alone[] = {"method",  "none",  "stream",      "pump1", "novelty.calibration", "400",
-                                    "alert.p", "0.005", "alert.clear", "0.05",  "alert.cooldown",      "0",
-                                    NULL};
+static const char *const alone[] = {
+    "method",      "none", "stream",         "pump1", "novelty.calibration", "400",  "alert.p", "0.005",
+    "alert.clear", "0.05", "alert.cooldown", "0",     "alert.rules",         "none", NULL};
 
 /* ---- how samples are framed changes no byte */
 
@@ -229,9 +229,10 @@ static void test_opens_and_closes_by_p(void **unused) {
 /* What the classifier says is the same with novelty and without. */
 static void test_classifier_is_left_alone(void **unused) {
     (void)unused;
-    static const char *const with[] = {"method", "alsvm", "publish.every", "50", "drift.rate", "0", NULL};
-    static const char *const without[] = {"method", "alsvm",   "publish.every", "50", "drift.rate",
-                                          "0",      "novelty", "none",          NULL};
+    static const char *const with[] = {"method", "alsvm",       "publish.every", "50", "drift.rate",
+                                       "0",      "alert.rules", "none",          NULL};
+    static const char *const without[] = {"method",  "alsvm", "publish.every", "50",   "drift.rate", "0",
+                                          "novelty", "none",  "alert.rules",   "none", NULL};
     const int rows = quick() ? 1000 : 3000;
     struct tape a, b;
     tape_open(&a, alone, with);
@@ -432,6 +433,8 @@ static void test_beyond_the_range(void **unused) {
     memcpy(told, t.count, sizeof told);
     tape_feed(&t, swinging, BEYOND - 10, BEYOND + LASTED, 16);
     assert_beyond(&t, BEYOND);
+    assert_string_equal(c.section[c.sections - 1].name, "lasting");
+    c.sections--; /* without it evidence begins again, and nothing else changes */
     assert_string_equal(c.section[c.sections - 1].name, "novelty range");
     for (int without = 0; without < 2; without++) {
         tape_open(&later, alone, thousand);
@@ -495,6 +498,10 @@ static void test_contradictions(void **unused) {
         {{"novelty.calibration", "100", NULL}, {"alert.p 0.001", "novelty.calibration 100", "999 or more"}},
         {{"alert.clear", "0.0005", NULL}, {"alert.clear 0.0005", "alert.p 0.001", "set "}},
         {{"method", "none", "novelty", "none", NULL}, {"method none", "novelty none", "set "}},
+        {{"alert.budget", "1/month", NULL}, {"alert.budget", "'1/month'", "1/day"}},
+        {{"alert.budget", "-1/day", NULL}, {"alert.budget", "'-1/day'", "none"}},
+        {{"alert.budget", "1/day ", NULL}, {"alert.budget", "'1/day '", "/week"}},
+        {{"alert.budget", "nan/day", NULL}, {"alert.budget", "'nan/day'", "/hour"}},
         {{"novelty.gamma", "wide", NULL}, {"novelty.gamma", "'wide'", "median"}},
         {{"novelty.gamma", "-1", NULL}, {"novelty.gamma", "'-1'", "a number from"}},
         {{"novelty.gamma", "inf", NULL}, {"novelty.gamma", "'inf'", "a number from"}},
@@ -505,6 +512,7 @@ static void test_contradictions(void **unused) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         svs_error err = {0};
         svi_settings_default(&s);
+        assert_int_equal(svi_settings_set(&s, "alert.budget", "none", &err), SVS_OK);
         for (const char *const *at = cases[i].settings; *at; at += 2)
             assert_int_equal(svi_settings_set(&s, at[0], at[1], &err), SVS_OK);
         assert_int_equal(svi_settings_check(&s, &err), SVS_SETTING);
@@ -513,6 +521,10 @@ static void test_contradictions(void **unused) {
                 fail_msg("'%s' is not in '%s'", cases[i].says[k], err.text);
     }
     svi_settings_default(&s);
+    svi_settings_set(&s, "novelty.calibration", "100", NULL);
+    assert_int_equal(svi_settings_check(&s, NULL), SVS_OK); /* with a budget alert.p decides nothing */
+    svi_settings_default(&s);
+    svi_settings_set(&s, "alert.budget", "none", NULL);
     svi_settings_set(&s, "alert.p", "0.0001", NULL);
     svi_settings_set(&s, "alert.fdr", "0.1", NULL);
     assert_int_equal(svi_settings_check(&s, NULL), SVS_OK); /* alert.p decides nothing then */

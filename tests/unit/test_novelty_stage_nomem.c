@@ -187,6 +187,7 @@ static double use(const char *const *more, int d, const char *novelty, double *p
     struct svi_settings s;
     svi_settings_default(&s);
     assert_int_equal(svi_settings_set(&s, "method", "none", NULL), SVS_OK);
+    assert_int_equal(svi_settings_set(&s, "alert.budget", "none", NULL), SVS_OK);
     for (; more[0]; more += 2)
         assert_int_equal(svi_settings_set(&s, more[0], more[1], NULL), SVS_OK);
     if (novelty)

@@ -1,0 +1,66 @@
+/* block_tails.h: how rare a value is that lies beyond most of what came before, for many series at once whose
+ * values hang together from one row to the next.
+ *
+ * WHY BLOCKS. A sensor's values, and the means of its last residuals even more, come in runs: ranks among
+ * single values count one warm afternoon a hundred times. The largest value of each block of rows is counted
+ * instead: blocks are nearly independent, however long the runs are, and what they tell is what a person on
+ * call wants to know: how often such an episode comes.
+ *
+ * BLOCKS. All series have the same blocks, of `length` rows. There are SVI_BLOCKS at most; when all are there
+ * and a block is shorter than `longest`, pairs become one and blocks are twice as long from then on. So from
+ * the first rows on all the past is covered, and later the last SVI_BLOCKS longest rows.
+ *
+ * THE TAIL. With the k largest of the n maxima above the next one, u, and excesses y_i over it: above u a
+ * generalised Pareto law (Pickands 1975); its predictive probability is a mixture over shapes as in
+ * novelty/calibration.h. p of a value v > u:
+ *
+ *     p(v) = k / (n + 1) x P(next excess > v - u) / length
+ *
+ * the probability that an episode with such a value begins at a row; 1 for v <= u.
+ *
+ * ONE EVENT DOES NOT BLIND. In the maxima a value counts at most as one that comes once in 4 n blocks; so a
+ * single gross event moves the tail a little, and one that comes again and again soon counts as usual. */
+#ifndef SVI_BLOCK_TAILS_H
+#define SVI_BLOCK_TAILS_H
+
+#include <stdint.h>
+
+#include "base/archive.h"
+#include "svmstream/error.h"
+
+#define SVI_BLOCKS      64
+#define SVI_BLOCK_LEAST 16 /* rows of the first blocks */
+
+struct svi_block_tails {
+    int series;          /* values a row */
+    double least;        /* a smaller surprise is not told */
+    int64_t longest;     /* rows of a block at most; a power of 2, the caller's to raise */
+    int64_t length, row; /* of a block; rows of the present one */
+    int count, at;       /* blocks that are held; the place of the next one */
+    float *maxima;       /* series x SVI_BLOCKS, by the place of the block */
+    float *now;          /* series: the largest of the present block */
+    float *above;        /* series: u; infinite while there are too few blocks */
+    float *excess;       /* series: mean excess over it */
+    float *telling;      /* series: a value has to be above this to surprise by `least` or more */
+    float *most;         /* series: what a value counts as at most in a maximum */
+};
+
+svs_code svi_block_tails_init(struct svi_block_tails *t, int series, double least, svs_error *err);
+void svi_block_tails_clear(struct svi_block_tails *t); /* frees */
+
+/* -log10 p of value v of a series; 0 where it cannot be above `over`, or v is not above its `telling`. */
+double svi_block_tails_surprise(const struct svi_block_tails *t, int series, float v, double over);
+
+/* The row's values, -INFINITY for none, become part of the past. */
+void svi_block_tails_add(struct svi_block_tails *t, const float *v);
+
+/* A series begins anew. */
+void svi_block_tails_forget(struct svi_block_tails *t, int series);
+
+/* All of `from` in the first columns of each of `parts` parts of `to`, which has wider ones. */
+void svi_block_tails_widen(struct svi_block_tails *to, const struct svi_block_tails *from, int parts);
+
+void svi_block_tails_archive(struct svi_archive *a, struct svi_block_tails *t);
+double svi_block_tails_memory(int series); /* bytes */
+
+#endif

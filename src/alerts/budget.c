@@ -1,0 +1,236 @@
+/* The level of each judge from its own past.
+ *
+ * Three things are kept of a judge: the last surprises that may still be the largest of the last
+ * SVI_BUDGET_APART (descending, so that the first is the record: a row costs one comparison on average), the
+ * excursion that is under way, and the list of the largest peaks of those that have ended. Levels are made of
+ * that list alone, at fixed numbers of rows. Read in order: the row's time, the record, excursions, levels.
+ */
+#include "alerts/budget.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#define DAY       86400.0
+#define MANY_ROWS 1e9 /* a day: where no time has gone by */
+#define EARLY     1024
+#define LEFT_OUT  (-1) /* episode of an excursion that ends after a person called it true */
+#define RANKS     16   /* from which peaks are extrapolated */
+#define MOST      (INT64_MAX / 4)
+#define FARTHEST  2.0 /* extrapolated at most, times the largest seen */
+
+void svi_budget_init(struct svi_budget *b, double a_day, double interval) {
+    *b = (struct svi_budget){.a_day = a_day, .interval = interval, .last = -DBL_MAX};
+    for (int i = 0; i < SVI_JUDGES; i++)
+        b->judge[i].level = INFINITY;
+}
+
+/* ---- time */
+
+void svi_budget_row(struct svi_budget *b, double time, bool timed) {
+    const double mean = b->rows > 1 ? b->days * DAY / (double)(b->rows - 1) : 0;
+    double seconds = b->last > -DBL_MAX ? fmax(0, time - b->last) : 0;
+    if (!timed && b->interval > 0)
+        seconds = b->interval;
+    if (b->rows > SVI_BUDGET_GAP && mean > 0)
+        seconds = fmin(seconds, SVI_BUDGET_GAP * mean);
+    b->last = time;
+    b->rows++;
+    b->days += b->rows > 1 ? seconds / DAY : 0;
+}
+
+double svi_budget_rows_a_day(const struct svi_budget *b) {
+    return b->days > 0 ? fmin(MANY_ROWS, (double)b->rows / b->days) : MANY_ROWS;
+}
+
+void svi_budget_move_times(struct svi_budget *b, double from, double step) {
+    if (b->last > from && b->last > -DBL_MAX)
+        b->last += step;
+}
+
+/* ---- the record */
+
+static int budget_place(const struct svi_budget_judge *j, int k) {
+    return (j->first + k) % SVI_BUDGET_WINDOW;
+}
+
+static bool budget_is_record(struct svi_budget_judge *j, int64_t number, double surprise) {
+    while (j->held > 0 && j->recent[budget_place(j, j->held - 1)] <= surprise)
+        j->held--;
+    while (j->held > 0 && j->number[j->first] <= number - SVI_BUDGET_APART) {
+        j->first = budget_place(j, 1);
+        j->held--;
+    }
+    const int at = budget_place(j, j->held++);
+    j->recent[at] = surprise;
+    j->number[at] = number;
+    return j->held == 1;
+}
+
+double svi_budget_record(const struct svi_budget *b, enum svi_judge judge) {
+    const struct svi_budget_judge *j = &b->judge[judge];
+    return j->held > 0 ? j->recent[j->first] : 0;
+}
+
+/* ---- excursions */
+
+static void budget_keep(struct svi_budget_judge *j, struct svi_budget_peak peak) {
+    const bool full = j->count == SVI_BUDGET_PEAKS;
+    if (full && j->peaks[SVI_BUDGET_PEAKS - 1].surprise >= peak.surprise)
+        return;
+    int at = full ? SVI_BUDGET_PEAKS - 1 : j->count++;
+    for (; at > 0 && j->peaks[at - 1].surprise < peak.surprise; at--)
+        j->peaks[at] = j->peaks[at - 1];
+    j->peaks[at] = peak;
+}
+
+bool svi_budget_surprise(struct svi_budget *b, enum svi_judge judge, double surprise) {
+    struct svi_budget_judge *j = &b->judge[judge];
+    const bool runs = j->now.surprise > 0;
+    if (runs ? surprise > j->now.surprise : surprise >= SVI_BUDGET_BASE) {
+        j->now.surprise = surprise;
+        j->now.at = b->days;
+        j->calm = 0;
+    } else if (runs && 2 * surprise >= j->now.surprise) {
+        j->calm = 0;
+    } else if (runs && ++j->calm >= SVI_BUDGET_APART) {
+        if (j->now.episode != LEFT_OUT)
+            budget_keep(j, j->now);
+        j->now = (struct svi_budget_peak){0};
+        j->calm = 0;
+    }
+    return budget_is_record(j, b->rows, surprise);
+}
+
+void svi_budget_mark(struct svi_budget *b, int64_t episode) {
+    for (int i = 0; i < SVI_JUDGES; i++)
+        if (b->judge[i].now.surprise > 0 && b->judge[i].calm == 0 && b->judge[i].now.episode != LEFT_OUT)
+            b->judge[i].now.episode = episode;
+}
+
+static void budget_drop(struct svi_budget_judge *j, double before, int64_t episode) {
+    int kept = 0;
+    for (int i = 0; i < j->count; i++)
+        if (j->peaks[i].at >= before && (episode == 0 || j->peaks[i].episode != episode))
+            j->peaks[kept++] = j->peaks[i];
+    j->count = kept;
+}
+
+/* ---- levels */
+
+static double budget_promise(double share, double rows_a_day) {
+    return fmax(SVI_BUDGET_LEAST, -log10(fmin(1, SVI_BUDGET_PROMISE * share / rows_a_day)));
+}
+
+/* Where excursions come `m` times in the days of the past, by those of the ranks h to k. */
+static double budget_extrapolate(const struct svi_budget_judge *j, double m) {
+    const int k = j->count < RANKS ? j->count : RANKS, h = k / 4;
+    if (h < 1)
+        return 0;
+    const double high = j->peaks[h - 1].surprise, low = j->peaks[k - 1].surprise;
+    return high + (high - low) / log((double)k / h) * log(h / m);
+}
+
+static double budget_past(const struct svi_budget_judge *j, double m, double promise) {
+    const double most = j->count > 0 ? j->peaks[0].surprise : 0;
+    const int rank = m < 2 ? 1 : (int)m;
+    const double order = rank <= j->count ? j->peaks[rank - 1].surprise + SVI_BUDGET_ABOVE : 0;
+    if (!(m < SVI_BUDGET_FEW))
+        return order;
+    return fmax(order, fmin(budget_extrapolate(j, m), FARTHEST * fmax(most, promise)));
+}
+
+/* Peaks at the level that the p-values promise, or above. */
+static int budget_wanted(const struct svi_budget_judge *j, double promise) {
+    int n = 0;
+    while (n < j->count && j->peaks[n].surprise >= promise)
+        n++;
+    return n;
+}
+
+/* How many excursions each judge may have had above its level where all together may have had `total`: what
+ * one does not need is for the others. */
+static double budget_share_out(const struct svi_budget *b, double promise, double total) {
+    bool served[SVI_JUDGES] = {false};
+    double left = total;
+    for (int judges = SVI_JUDGES; judges > 0; judges--) {
+        int least = -1, wanted = 0;
+        for (int i = 0; i < SVI_JUDGES; i++) {
+            const int n = served[i] ? 0 : budget_wanted(&b->judge[i], promise);
+            if (!served[i] && (least < 0 || n < wanted)) {
+                least = i;
+                wanted = n;
+            }
+        }
+        if (wanted > left / judges)
+            return left / judges;
+        served[least] = true;
+        left -= wanted;
+    }
+    return total;
+}
+
+static void budget_levels(struct svi_budget *b) {
+    const double memory = fmin(SVI_BUDGET_MEMORY, SVI_BUDGET_PEAKS / 2 / b->a_day);
+    const double promise = budget_promise(b->a_day / SVI_JUDGES, svi_budget_rows_a_day(b));
+    for (int i = 0; i < SVI_JUDGES; i++)
+        budget_drop(&b->judge[i], b->days - memory, 0);
+    const double total = SVI_BUDGET_SPENT * b->a_day * fmin(b->days, memory);
+    const double m = fmax(DBL_MIN, budget_share_out(b, promise, total));
+    for (int i = 0; i < SVI_JUDGES; i++)
+        b->judge[i].level = fmax(promise, budget_past(&b->judge[i], m, promise));
+}
+
+void svi_budget_leave_out(struct svi_budget *b, int64_t episode) {
+    for (int i = 0; i < SVI_JUDGES && episode > 0; i++) {
+        budget_drop(&b->judge[i], -DBL_MAX, episode);
+        if (b->judge[i].now.episode == episode)
+            b->judge[i].now.episode = LEFT_OUT;
+    }
+    budget_levels(b);
+}
+
+void svi_budget_end(struct svi_budget *b) {
+    if (b->rows % (b->rows <= EARLY ? 16 : 64) == 0)
+        budget_levels(b);
+}
+
+void svi_budget_set(struct svi_budget *b, double a_day, double interval) {
+    const bool other = a_day != b->a_day;
+    b->a_day = a_day;
+    b->interval = interval;
+    if (other && a_day > 0 && b->rows > 0)
+        budget_levels(b);
+}
+
+/* ---- archive */
+
+static void budget_peak_archive(struct svi_archive *a, struct svi_budget_peak *p) {
+    svi_archive_finite(a, "peak", &p->surprise, 1);
+    svi_archive_finite(a, "peak at", &p->at, 1);
+    svi_archive_int64(a, "peak of", &p->episode, LEFT_OUT, MOST);
+}
+
+static void budget_judge_archive(struct svi_archive *a, struct svi_budget_judge *j) {
+    svi_archive_double(a, "level", &j->level);
+    svi_archive_check(a, j->level > 0, "a level is none");
+    svi_archive_int(a, "peaks", &j->count, 0, SVI_BUDGET_PEAKS);
+    for (int i = 0; i < j->count && svi_archive_ok(a); i++)
+        budget_peak_archive(a, &j->peaks[i]);
+    budget_peak_archive(a, &j->now);
+    svi_archive_int(a, "calm", &j->calm, 0, SVI_BUDGET_APART);
+    svi_archive_int(a, "first", &j->first, 0, SVI_BUDGET_WINDOW - 1);
+    svi_archive_int(a, "held", &j->held, 0, SVI_BUDGET_APART);
+    for (int k = 0; k < j->held && svi_archive_ok(a); k++) {
+        svi_archive_finite(a, "recent", &j->recent[budget_place(j, k)], 1);
+        svi_archive_int64(a, "number", &j->number[budget_place(j, k)], 0, MOST);
+    }
+}
+
+void svi_budget_archive(struct svi_archive *a, struct svi_budget *b) {
+    svi_archive_int64(a, "rows", &b->rows, 0, MOST);
+    svi_archive_finite(a, "days", &b->days, 1);
+    svi_archive_finite(a, "last", &b->last, 1);
+    for (int i = 0; i < SVI_JUDGES; i++)
+        budget_judge_archive(a, &b->judge[i]);
+}

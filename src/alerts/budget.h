@@ -1,0 +1,108 @@
+/* budget.h: how surprising a sample must be for an alert, so that a stream in which nothing is wrong has at
+ * most `a_day` alerts a day.
+ *
+ * Each judge (finding.h) has a level of its own, so that one whose surprises are heavy raises its own alone.
+ * The level is the larger of two:
+ *
+ * PROMISE. With R rows a day, p <= SVI_BUDGET_PROMISE x a_day / SVI_JUDGES / R: were the rows exchangeable
+ * and the judges' p-values honest, that part of the budget is all that would be used.
+ *
+ * PAST. Rows hang together, and p-values of forecasts are estimates: so what the judge has said so far
+ * counts. Its excursions are listed by their peaks: one begins when the surprise exceeds SVI_BUDGET_BASE and
+ * ends when it has stayed below half of the excursion's peak for SVI_BUDGET_APART samples, so that what lasts
+ * counts once. In T days of past SVI_BUDGET_SPENT x a_day x T may have exceeded the levels, m of each judge:
+ * what one does not need, because fewer reached the level of the promise, is shared by the others. A level
+ * lies above the peak of rank m, rounded down, and above all while m < 2: a record. While m < SVI_BUDGET_FEW
+ * the peaks are extrapolated besides, by an exponential law: with u(h) and u(k) the peaks of rank h = k / 4
+ * and k = min(count, 16),
+ *
+ *     u(h) + s ln(h / m),   s = (u(h) - u(k)) / ln(k / h)
+ *
+ * which the h - 1 largest do not move. The past reaches back SVI_BUDGET_MEMORY days, or so far that
+ * SVI_BUDGET_PEAKS / 2 may have exceeded. An excursion that a person called true leaves the list.
+ *
+ * Levels are set again at fixed numbers of samples. Days are engine time, of which a gap counts as
+ * SVI_BUDGET_GAP mean intervals: while no row comes there is neither a false alert nor a past without one.
+ * Rows without a time of their own count as `interval` seconds, if that is not 0. A function of the calls
+ * alone. */
+#ifndef SVI_BUDGET_H
+#define SVI_BUDGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "alerts/finding.h"
+#include "base/archive.h"
+
+/* What may be tuned. */
+#define SVI_BUDGET_PROMISE 1.2  /* part of the budget that exchangeable rows would use */
+#define SVI_BUDGET_SPENT   0.75 /* part of the budget that the past may have used */
+#define SVI_BUDGET_BASE    1.0  /* surprise at which an excursion begins */
+#define SVI_BUDGET_APART   50   /* samples: of a record, and of calm that ends an excursion */
+#define SVI_BUDGET_FEW     4.0  /* excursions that may exceed, below which peaks are extrapolated */
+#define SVI_BUDGET_ABOVE   0.01 /* the level lies so far above a peak */
+#define SVI_BUDGET_LEAST   2.0  /* no level is below it */
+#define SVI_BUDGET_MEMORY  28.0 /* days */
+#define SVI_BUDGET_PEAKS   64   /* excursions kept for each judge, the largest */
+#define SVI_BUDGET_GAP     20   /* mean intervals that one interval counts as at most */
+
+#define SVI_BUDGET_WINDOW 64 /* places; a power of 2 above SVI_BUDGET_APART */
+
+struct svi_budget_peak {
+    double surprise, at; /* day (svi_budget.days) of the peak */
+    int64_t episode;     /* alert that it was part of, 0: none */
+};
+
+/* One judge's. */
+struct svi_budget_judge {
+    double level;                                   /* INFINITY before the first one */
+    struct svi_budget_peak peaks[SVI_BUDGET_PEAKS]; /* descending */
+    int count;                                      /* of them */
+    struct svi_budget_peak now;                     /* of the excursion; surprise 0: there is none */
+    int calm;                                       /* samples since it was half as surprising */
+    double recent[SVI_BUDGET_WINDOW];               /* descending: those that may still be the largest ... */
+    int64_t number[SVI_BUDGET_WINDOW];              /* ... of the last SVI_BUDGET_APART, by their numbers */
+    int first, held;                                /* of these, in the ring */
+};
+
+struct svi_budget {
+    double a_day;    /* alerts; 0 = there is no budget */
+    double interval; /* seconds of a row without a time, 0: it has that of its arrival */
+    int64_t rows;
+    double days; /* so far */
+    double last; /* engine time of the last row, -DBL_MAX before */
+    struct svi_budget_judge judge[SVI_JUDGES];
+};
+
+void svi_budget_init(struct svi_budget *b, double a_day, double interval);
+
+/* Another budget: levels follow at once from the past that there is. */
+void svi_budget_set(struct svi_budget *b, double a_day, double interval);
+
+/* A row at that engine time in seconds; `timed`: it has a time of its own. */
+void svi_budget_row(struct svi_budget *b, double time, bool timed);
+
+/* What a judge says of that row, once for each. True: a record over the last SVI_BUDGET_APART rows. */
+bool svi_budget_surprise(struct svi_budget *b, enum svi_judge judge, double surprise);
+
+/* The largest of the judge's last SVI_BUDGET_APART rows. */
+double svi_budget_record(const struct svi_budget *b, enum svi_judge judge);
+
+/* The row is of an alert: so are the excursions that are under way. */
+void svi_budget_mark(struct svi_budget *b, int64_t episode);
+
+/* The end of a row: at fixed numbers of rows the levels are set again. */
+void svi_budget_end(struct svi_budget *b);
+
+/* What was an alert was a true one: its excursions are not of the usual past. */
+void svi_budget_leave_out(struct svi_budget *b, int64_t episode);
+
+double svi_budget_rows_a_day(const struct svi_budget *b);
+
+/* The clock that times were read from was moved: those after `from` move by `step`. */
+void svi_budget_move_times(struct svi_budget *b, double from, double step);
+
+/* The budget itself is not part of it. */
+void svi_budget_archive(struct svi_archive *a, struct svi_budget *b);
+
+#endif

@@ -1,0 +1,223 @@
+#include "alerts/desk.h"
+
+#include <math.h>
+#include <string.h>
+
+#define DAY        86400.0
+#define GREATEST   300.0 /* surprise: beyond any p */
+#define USUAL      0.9   /* of its level, what a person called usual */
+#define LASTS      (30 * 60.0)
+#define LASTS_LONG (6 * 3600.0)
+
+void svi_desk_init(struct svi_desk *d, const struct svi_desk_options *o) {
+    *d = (struct svi_desk){.o = *o, .reported = 1, .worst = 1};
+    svi_budget_init(&d->budget, o->a_day, o->interval);
+}
+
+void svi_desk_configure(struct svi_desk *d, const struct svi_desk_options *o) {
+    if ((o->a_day > 0) != (d->o.a_day > 0)) {
+        svi_desk_init(d, o);
+        return;
+    }
+    d->o = *o;
+    svi_budget_set(&d->budget, o->a_day, o->interval);
+}
+
+const char *svi_judge_name(enum svi_judge judge) {
+    static const char *const names[SVI_JUDGES] = {
+        [SVI_JUDGE_ROW] = "row",   [SVI_JUDGE_VALUE] = "value",   [SVI_JUDGE_LEVEL] = "level",
+        [SVI_JUDGE_STEP] = "step", [SVI_JUDGE_OTHERS] = "others", [SVI_JUDGE_LASTING] = "lasting"};
+    return names[judge];
+}
+
+const char *svi_severity_name(enum svi_severity severity) {
+    static const char *const names[] = {"notice", "warning", "serious"};
+    return names[severity];
+}
+
+enum svi_severity svi_desk_severity(double worst, double seconds) {
+    if (worst >= 3 || (worst >= 1.5 && seconds >= LASTS_LONG))
+        return SVI_SEVERITY_SERIOUS;
+    return worst >= 1.5 || seconds >= LASTS ? SVI_SEVERITY_WARNING : SVI_SEVERITY_NOTICE;
+}
+
+void svi_desk_call_usual(struct svi_desk *d, enum svi_judge judge, int feature, double surprise) {
+    const struct svi_desk_usual u = {(int)judge, feature, surprise, d->budget.days};
+    if (d->usual_count == SVI_DESK_USUAL)
+        memmove(d->usual, d->usual + 1, (size_t)--d->usual_count * sizeof *d->usual);
+    d->usual[d->usual_count++] = u;
+}
+
+double svi_desk_alerts_a_day(const struct svi_desk *d) {
+    return svi_desk_works(d) && d->budget.days > 0 ? (double)d->opened / d->budget.days : NAN;
+}
+
+double svi_desk_level(const struct svi_desk *d) {
+    const double level = d->budget.judge[SVI_JUDGE_ROW].level;
+    return svi_desk_works(d) && isfinite(level) ? level : NAN;
+}
+
+/* ---- one sample */
+
+/* What a sample comes to. */
+struct desk_reading {
+    bool reached[SVI_JUDGES]; /* at its level or above, and a record */
+    bool any, calm;
+    double ratio; /* largest of those that have reached */
+};
+
+static bool desk_is_usual(const struct svi_desk *d, int judge, const struct svi_finding *f) {
+    for (int i = 0; i < d->usual_count; i++) {
+        const struct svi_desk_usual *u = &d->usual[i];
+        if (u->judge == judge && u->feature == f->feature && f->surprise <= u->surprise &&
+            d->budget.days - u->at <= SVI_BUDGET_MEMORY)
+            return true;
+    }
+    return false;
+}
+
+static void desk_read(struct svi_desk *d, const struct svi_finding *f, struct desk_reading *r) {
+    const double clear = -log10(d->o.clear);
+    *r = (struct desk_reading){.calm = true};
+    d->alarm = d->most = 0;
+    d->lead = SVI_JUDGE_ROW;
+    for (int i = 0; i < SVI_JUDGES; i++) {
+        const double surprise = f[i].surprise > 0 ? fmin(f[i].surprise, GREATEST) : 0;
+        const double level = d->budget.judge[i].level;
+        double ratio = surprise / level;
+        const bool record = svi_budget_surprise(&d->budget, (enum svi_judge)i, surprise);
+        if (ratio >= USUAL && desk_is_usual(d, i, &f[i]))
+            ratio = USUAL;
+        d->ratio[i] = ratio;
+        d->most = fmax(d->most, surprise);
+        d->alarm = fmax(d->alarm, record ? ratio : fmin(SVI_DESK_BELOW, ratio));
+        r->reached[i] = record && ratio >= 1;
+        if (r->reached[i] != r->reached[d->lead] ? r->reached[i] : ratio > d->ratio[d->lead])
+            d->lead = (enum svi_judge)i;
+        r->any = r->any || r->reached[i];
+        r->ratio = r->reached[i] ? fmax(r->ratio, ratio) : r->ratio;
+        r->calm = r->calm && (ratio < SVI_DESK_CLEAR || surprise < clear);
+    }
+}
+
+/* True: a feature has joined that was not there. */
+static bool desk_join(struct svi_desk *d, const struct svi_finding *f, const struct desk_reading *r) {
+    bool news = false;
+    for (int i = 0; i < SVI_JUDGES; i++) {
+        int k = 0;
+        while (r->reached[i] && k < d->feature_count && d->features[k] != f[i].feature)
+            k++;
+        if (r->reached[i] && k == d->feature_count && k < SVI_DESK_FEATURES) {
+            d->features[d->feature_count++] = f[i].feature;
+            news = true;
+        }
+    }
+    return news;
+}
+
+/* Whose the report is. */
+static void desk_lead(struct svi_desk *d, const struct svi_finding *f) {
+    d->judge = d->lead;
+    d->surprise = fmax(d->surprise, fmin(f[d->lead].surprise, GREATEST));
+}
+
+static double desk_grade(double ratio) {
+    return ratio > 1 ? 1 - 1 / ratio : 0;
+}
+
+static enum svi_alert_change desk_open(struct svi_desk *d, struct svi_alert *a, const struct svi_finding *f,
+                                       const struct desk_reading *r, double time) {
+    a->open = true;
+    a->since = time;
+    a->lasted = 1;
+    a->grade = a->worst = desk_grade(r->ratio);
+    a->opened++;
+    d->opened++;
+    d->reported = d->worst = r->ratio;
+    d->began = d->busy = d->budget.days;
+    d->calm = d->feature_count = 0;
+    d->severity = svi_desk_severity(d->worst, 0);
+    d->surprise = 0;
+    (void)desk_join(d, f, r);
+    desk_lead(d, f);
+    return SVI_ALERT_OPEN;
+}
+
+static bool desk_is_over(struct svi_desk *d, const struct desk_reading *r) {
+    if (!r->calm) {
+        d->calm = 0;
+        d->busy = d->budget.days;
+        return false;
+    }
+    d->calm++;
+    return d->calm >= SVI_DESK_CALM && (d->budget.days - d->busy) * DAY >= d->o.group;
+}
+
+static enum svi_alert_change desk_go_on(struct svi_desk *d, struct svi_alert *a, const struct svi_finding *f,
+                                        const struct desk_reading *r, double time) {
+    if (desk_is_over(d, r)) {
+        a->open = false;
+        a->lasted = 0;
+        a->closed = time;
+        return SVI_ALERT_CLOSE;
+    }
+    a->lasted++;
+    d->worst = fmax(d->worst, r->ratio);
+    a->worst = fmax(a->worst, desk_grade(r->ratio));
+    const enum svi_severity severity = svi_desk_severity(d->worst, (d->busy - d->began) * DAY);
+    const bool joined = desk_join(d, f, r), worse = r->ratio >= SVI_DESK_WORSE * d->reported;
+    if (!joined && !worse && severity <= d->severity)
+        return SVI_ALERT_NONE;
+    d->news = joined ? SVI_DESK_JOINED : worse ? SVI_DESK_WORSENED : SVI_DESK_LASTS;
+    d->severity = severity > d->severity ? severity : d->severity;
+    desk_lead(d, f);
+    d->reported = fmax(d->reported, r->ratio);
+    a->grade = fmax(a->grade, desk_grade(r->ratio));
+    return SVI_ALERT_UPDATE;
+}
+
+enum svi_alert_change svi_desk_step(struct svi_desk *d, struct svi_alert *a,
+                                    const struct svi_finding findings[SVI_JUDGES], double time, bool timed) {
+    struct desk_reading r;
+    enum svi_alert_change change = SVI_ALERT_NONE;
+    svi_budget_row(&d->budget, time, timed);
+    desk_read(d, findings, &r);
+    if (a->seen++ < d->o.warmup)
+        d->alarm = fmin(d->alarm, SVI_DESK_BELOW);
+    else if (a->open)
+        change = desk_go_on(d, a, findings, &r, time);
+    else if (r.any)
+        change = desk_open(d, a, findings, &r, time);
+    if (a->open)
+        svi_budget_mark(&d->budget, a->opened);
+    svi_budget_end(&d->budget);
+    return change;
+}
+
+/* ---- archive */
+
+void svi_desk_archive(struct svi_archive *a, struct svi_desk *d) {
+    int severity = (int)d->severity, judge = (int)d->judge;
+    svi_budget_archive(a, &d->budget);
+    svi_archive_int(a, "usual", &d->usual_count, 0, SVI_DESK_USUAL);
+    for (int i = 0; i < d->usual_count && svi_archive_ok(a); i++) {
+        svi_archive_int(a, "usual judge", &d->usual[i].judge, 0, SVI_JUDGES - 1);
+        svi_archive_int(a, "usual feature", &d->usual[i].feature, -1, INT32_MAX / 2);
+        svi_archive_finite(a, "usual surprise", &d->usual[i].surprise, 1);
+        svi_archive_finite(a, "usual at", &d->usual[i].at, 1);
+    }
+    svi_archive_int64(a, "opened", &d->opened, 0, INT64_MAX / 4);
+    svi_archive_finite(a, "reported", &d->reported, 1);
+    svi_archive_finite(a, "worst", &d->worst, 1);
+    svi_archive_finite(a, "began", &d->began, 1);
+    svi_archive_finite(a, "busy", &d->busy, 1);
+    svi_archive_int(a, "calm", &d->calm, 0, INT32_MAX / 2);
+    svi_archive_int(a, "severity", &severity, 0, SVI_SEVERITY_SERIOUS);
+    svi_archive_int(a, "judge", &judge, 0, SVI_JUDGES - 1);
+    svi_archive_finite(a, "surprise", &d->surprise, 1);
+    svi_archive_int(a, "joined", &d->feature_count, 0, SVI_DESK_FEATURES);
+    if (svi_archive_ok(a))
+        svi_archive_ints(a, "features", d->features, d->feature_count, -1, INT32_MAX / 2);
+    d->severity = (enum svi_severity)severity;
+    d->judge = (enum svi_judge)judge;
+}

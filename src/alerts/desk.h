@@ -1,0 +1,105 @@
+/* desk.h: the findings of all judges (finding.h) as one alert an episode, under a budget (budget.h).
+ *
+ * An alert opens at a sample that some judge finds as surprising as its level or more, and more so than each
+ * of the SVI_BUDGET_APART samples before; not among the first `warmup` samples. While it is open nothing more
+ * is reported than updates: when a judge's surprise over its level has grown by SVI_DESK_WORSE times since it
+ * was last reported, when another feature has reached a level, when it has become more severe. It closes
+ * after SVI_DESK_CALM samples, and at least `group` seconds, in which each judge was below SVI_DESK_CLEAR of
+ * its level or p was above `clear`: what comes back before that is the same episode.
+ *
+ * THE ALARM of a sample is one number: the largest surprise over level of the judges where that is a record,
+ * 1 when an alert may open; elsewhere, and in the warm-up, at most SVI_DESK_BELOW.
+ *
+ * FEEDBACK: what a person called usual (svi_desk_call_usual) counts as a tenth below its level.
+ *
+ * SEVERITY: by w, the largest surprise over level so far, and by how long the episode has lasted: `serious`
+ * from w 3 on, or from w 1.5 on after 6 hours; `warning` from w 1.5 on, or after 30 minutes; else `notice`. A
+ * function of the calls alone. */
+#ifndef SVI_DESK_H
+#define SVI_DESK_H
+
+#include "alerts/alert.h"
+#include "alerts/budget.h"
+#include "alerts/finding.h"
+
+/* What may be tuned. */
+#define SVI_DESK_WORSE 1.25
+#define SVI_DESK_CLEAR 0.5
+#define SVI_DESK_CALM  10 /* samples */
+#define SVI_DESK_BELOW 0.5
+
+#define SVI_DESK_FEATURES 8  /* of an episode, remembered */
+#define SVI_DESK_USUAL    32 /* judges' surprises by features that a person called usual, the last ones */
+
+struct svi_desk_usual {
+    int judge, feature;
+    double surprise, at; /* up to which; the day it was said (svi_budget.days) */
+};
+
+/* Why an open alert is reported again. */
+enum svi_desk_news { SVI_DESK_WORSENED = 0, SVI_DESK_JOINED, SVI_DESK_LASTS };
+
+enum svi_severity { SVI_SEVERITY_NOTICE = 0, SVI_SEVERITY_WARNING, SVI_SEVERITY_SERIOUS };
+
+struct svi_desk_options {
+    double a_day;    /* alerts; 0: there is no desk, alert.h goes by p */
+    double interval; /* see struct svi_budget */
+    double group;    /* seconds, >= 0 */
+    double clear;    /* p, in (0, 1) */
+    int64_t warmup;
+};
+
+struct svi_desk {
+    struct svi_desk_options o;
+    struct svi_budget budget;
+    double alarm;             /* of the last sample */
+    double most;              /* likewise: the largest surprise */
+    double ratio[SVI_JUDGES]; /* surprise over level, of the last sample */
+    enum svi_judge lead;      /* whose ratio is the largest, of those that opened it if some did */
+
+    int64_t opened; /* by this desk */
+    struct svi_desk_usual usual[SVI_DESK_USUAL];
+    int usual_count;
+
+    /* Of the episode that is open. */
+    double reported, worst; /* largest ratio: of what was reported, and of all */
+    double began, busy;     /* day (svi_budget.days) of its first sample and of the last that was not calm */
+    int calm;               /* samples since */
+    enum svi_severity severity;
+    enum svi_desk_news news;                        /* of the last update */
+    enum svi_judge judge;                           /* that led when it was last reported ... */
+    double surprise;                                /* ... and the largest of all leading ones */
+    int features[SVI_DESK_FEATURES], feature_count; /* that have reached a level, -1: the row */
+};
+
+void svi_desk_init(struct svi_desk *d, const struct svi_desk_options *o);
+
+/* Other options; from no budget to one, or back, the past begins from nothing. */
+void svi_desk_configure(struct svi_desk *d, const struct svi_desk_options *o);
+
+static inline bool svi_desk_works(const struct svi_desk *d) {
+    return d->o.a_day > 0;
+}
+
+/* One sample: what the judges say, engine time, and whether the sample has a time of its own. `a` holds the
+ * episode and what is counted; of its options none is looked at. */
+enum svi_alert_change svi_desk_step(struct svi_desk *d, struct svi_alert *a,
+                                    const struct svi_finding findings[SVI_JUDGES], double time, bool timed);
+
+/* A person says that this much is usual: for SVI_BUDGET_MEMORY days what surprises that judge no more by that
+ * feature reaches no level. */
+void svi_desk_call_usual(struct svi_desk *d, enum svi_judge judge, int feature, double surprise);
+
+/* Alerts a day so far, and the surprise with which a row opens one: NAN: not known, or no budget. */
+double svi_desk_alerts_a_day(const struct svi_desk *d);
+double svi_desk_level(const struct svi_desk *d);
+
+const char *svi_judge_name(enum svi_judge judge); /* "row", "value" ... */
+const char *svi_severity_name(enum svi_severity severity);
+
+enum svi_severity svi_desk_severity(double worst, double seconds);
+
+/* Neither the options nor what is of the last sample alone. */
+void svi_desk_archive(struct svi_archive *a, struct svi_desk *d);
+
+#endif

@@ -1,0 +1,79 @@
+#include "alerts/deviations.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#define HALF   (SVI_CONTEXT_BINS / 2)
+#define VISITS 1000 /* rows that a bin remembers */
+#define MOST   25   /* squared deviations that one residual counts as */
+
+svs_code svi_deviations_init(struct svi_deviations *v, int series, svs_error *err) {
+    *v = (struct svi_deviations){.series = series, .bin = -1};
+    v->square = svi_alloc_array(SVI_CONTEXT_BINS + 2, (size_t)series * sizeof *v->square);
+    if (!v->square)
+        return svi_fail_memory(err, "the deviations of the sensors");
+    v->overall = v->square + (size_t)SVI_CONTEXT_BINS * (size_t)series;
+    v->now = v->overall + series;
+    return SVS_OK;
+}
+
+void svi_deviations_clear(struct svi_deviations *v) {
+    svi_free(v->square);
+    *v = (struct svi_deviations){0};
+}
+
+void svi_deviations_turn_to(struct svi_deviations *v, int bin) {
+    const int first = bin / HALF * HALF, n = v->series;
+    const int before = first + (bin - first + HALF - 1) % HALF, after = first + (bin - first + 1) % HALF;
+    const float *b = v->square + (size_t)before * (size_t)n, *at = v->square + (size_t)bin * (size_t)n,
+                *a = v->square + (size_t)after * (size_t)n;
+    const float rows = SVI_DEVIATION_STEADY + v->visits[bin] + (v->visits[before] + v->visits[after]) / 2;
+    for (int j = 0; j < n; j++)
+        v->now[j] = fmaxf(SVI_DEVIATION_LEAST,
+                          sqrtf((SVI_DEVIATION_STEADY * v->overall[j] + at[j] + (b[j] + a[j]) / 2) / rows));
+    v->bin = bin;
+}
+
+void svi_deviations_learn(struct svi_deviations *v, int bin, const float *residual, float share) {
+    const float keep = v->visits[bin] >= VISITS ? 1 - 1.0f / VISITS : 1;
+    float *sum = v->square + (size_t)bin * (size_t)v->series;
+    v->visits[bin] = v->visits[bin] * keep + 1;
+    for (int j = 0; j < v->series; j++) {
+        const float square = residual[j] * residual[j], now = MOST * v->now[j] * v->now[j];
+        const float overall = MOST * v->overall[j];
+        const float most = share > 1.0f / 64 ? INFINITY : now > overall ? now : overall;
+        const float counted = square < most ? square : most;
+        sum[j] = sum[j] * keep + counted;
+        v->overall[j] += share * (counted - v->overall[j]);
+    }
+}
+
+void svi_deviations_forget(struct svi_deviations *v, int parts, int column) {
+    for (int j = column; j < v->series; j += v->series / parts) {
+        for (size_t b = 0; b < SVI_CONTEXT_BINS; b++)
+            v->square[b * (size_t)v->series + (size_t)j] = 0;
+        v->overall[j] = 0;
+        v->now[j] = SVI_DEVIATION_LEAST;
+    }
+}
+
+void svi_deviations_widen(struct svi_deviations *to, const struct svi_deviations *from, int parts) {
+    const size_t narrow = (size_t)(from->series / parts), wide = (size_t)(to->series / parts);
+    for (size_t i = 0; i < (size_t)(SVI_CONTEXT_BINS + 2) * (size_t)parts; i++)
+        memcpy(to->square + i * wide, from->square + i * narrow, narrow * sizeof *to->square);
+    memcpy(to->visits, from->visits, sizeof to->visits);
+    to->bin = from->bin;
+}
+
+void svi_deviations_archive(struct svi_archive *a, struct svi_deviations *v) {
+    svi_archive_floats(a, "squares", v->square, (int64_t)(SVI_CONTEXT_BINS + 2) * v->series);
+    svi_archive_floats(a, "visits", v->visits, SVI_CONTEXT_BINS);
+    svi_archive_int(a, "bin", &v->bin, -1, SVI_CONTEXT_BINS - 1);
+}
+
+double svi_deviations_memory(int series) {
+    return (double)(SVI_CONTEXT_BINS + 2) * series * sizeof(float);
+}

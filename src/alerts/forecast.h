@@ -1,0 +1,68 @@
+/* forecast.h: what each sensor should show, from the time, the context and the other sensors: weighted least
+ * squares over the past, all sensors at once.
+ *
+ * One matrix of moments, S = sum w_i z_i z_i' with z = (regressors, sensors), holds all that is needed: the
+ * coefficients of every sensor on the regressors solve S_cc T = S_cx, and the forecast of a sensor from all
+ * else follows from P = (S + ridge)^-1, as x_j - (P z)_j / P_jj (what a Gaussian law expects given all other
+ * coordinates). Weights fade by 1 - 1 / memory a row. The equations are solved at fixed row numbers, ever
+ * more seldom, so that most rows cost their products only.
+ *
+ * Sensors are measured from a first level and in a first scale of theirs, so that sums keep their digits. A
+ * missing value, or one that is not to be learned, counts as its forecast. More than SVI_FORECAST_OTHERS
+ * sensors are not forecast from each other.
+ *
+ * A few rows say little: a ridge of some rows pulls coefficients to 0. */
+#ifndef SVI_FORECAST_H
+#define SVI_FORECAST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/archive.h"
+#include "svmstream/error.h"
+
+#define SVI_FORECAST_OTHERS 64
+#define SVI_FORECAST_MOST   1e9 /* scales: a value counts as so far from its level at most */
+
+struct svi_forecast {
+    int k, d;               /* regressors, the first of which is 1; sensors */
+    bool others;            /* sensors are forecast from each other */
+    bool solved;            /* that was possible at least once */
+    double memory;          /* rows */
+    int64_t rows, next;     /* learned; row at which it is solved again */
+    double *level, *scale;  /* d: of the sensors; scale 0: not known yet, the sensor is not forecast */
+    double *known, *square; /* d: values of each so far, and their squared deviations, until it has a scale */
+    double *moments;        /* S_cc and S_xx: n x n, lower half, n = k + d with `others`, else k ... */
+    double *cross;          /* ... and S_cx: k x d */
+    double *coefficients;   /* T: k x d */
+    double *inverse;        /* P: n x n, with `others` */
+    double *z;              /* k + d: the row at hand */
+    double *out;            /* d */
+    double *work;           /* n x n, and k + d */
+};
+
+svs_code svi_forecast_init(struct svi_forecast *f, int k, int d, double memory, svs_error *err);
+void svi_forecast_clear(struct svi_forecast *f); /* frees */
+
+/* c: k regressors, x: d values, NaN where missing. Residuals, d each, in units of the scale; NaN: there is no
+ * forecast. */
+void svi_forecast_residuals(struct svi_forecast *f, const double *c, const double *x, double *by_context,
+                            double *by_others);
+
+/* The sensor that the forecast of sensor j from all else owes most to in the row at hand; -1: none. */
+int svi_forecast_owes(const struct svi_forecast *f, int j);
+
+/* The row at hand is learned; `odd`: d flags, of sensors whose value counts as its forecast. */
+void svi_forecast_learn(struct svi_forecast *f, const double *x, const double *by_context,
+                        const uint8_t *odd);
+
+/* A sensor begins anew. */
+void svi_forecast_forget(struct svi_forecast *f, int sensor);
+
+/* All of `from` in one of more sensors that is as new. */
+void svi_forecast_widen(struct svi_forecast *to, const struct svi_forecast *from);
+
+void svi_forecast_archive(struct svi_archive *a, struct svi_forecast *f);
+double svi_forecast_memory(int k, int d); /* bytes */
+
+#endif

@@ -1,0 +1,239 @@
+/* The rows of a block leave one number behind, their highest; when there are 128 of them each two become one,
+ * so that their number stays and their length grows with the stream. The record is the highest of all, and
+ * what is above it is held against the tail of the upper half of these numbers (records_fit, records_excess),
+ * which is fitted only then.
+ *
+ * Memory, the tail, what counts as seen, blocks, the archive: in this order.
+ */
+#include "alerts/records.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#define FIRST_LENGTH 8 /* rows of the first blocks */
+#define EXCESSES     8
+#define SHAPES       4
+#define SAFETY       4.0
+#define RENEW        32 /* blocks, after which a bound is found again */
+#define DOUBLINGS    24 /* of the largest excess, within which a bound lies */
+#define TOGETHER     32
+#define HALVINGS     12
+
+/* ---- memory */
+
+svs_code svi_records_reserve(struct svi_records *r, int from, int to, svs_error *err) {
+    struct svi_records fresh = {0};
+    double *block =
+        svi_alloc_array((size_t)to * (SVI_RECORD_PARTS + SVI_RECORDS_BLOCKS), sizeof *fresh.blocks);
+    if (!block)
+        return svi_fail_memory(err, "the rules of the features");
+    for (int k = 0; k < SVI_RECORD_PARTS; k++) {
+        fresh.of[k] = block + (size_t)k * (size_t)to;
+        if (from > 0)
+            memcpy(fresh.of[k], r->of[k], (size_t)from * sizeof *block);
+    }
+    fresh.blocks = block + (size_t)SVI_RECORD_PARTS * (size_t)to;
+    if (from > 0)
+        memcpy(fresh.blocks, r->blocks, (size_t)from * SVI_RECORDS_BLOCKS * sizeof *block);
+    for (int j = from; j < to; j++)
+        svi_records_begin(&fresh, j);
+    svi_records_clear(r);
+    *r = fresh;
+    return SVS_OK;
+}
+
+void svi_records_clear(struct svi_records *r) {
+    svi_free(r->of[0]);
+    *r = (struct svi_records){0};
+}
+
+void svi_records_begin(struct svi_records *r, int series) {
+    for (int k = 0; k < SVI_RECORD_PARTS; k++)
+        r->of[k][series] = -INFINITY;
+    for (int b = 0; b < SVI_RECORDS_BLOCKS; b++)
+        r->blocks[series * SVI_RECORDS_BLOCKS + b] = -INFINITY;
+}
+
+double svi_records_memory(int series) {
+    return (double)series * (SVI_RECORD_PARTS + SVI_RECORDS_BLOCKS) * sizeof(double);
+}
+
+/* ---- the tail */
+
+struct records_tail {
+    int k;
+    double slope[SHAPES], total[SHAPES], weight[SHAPES];
+};
+
+/* The k-th smallest goes to its place, what is larger behind it (Hoare's selection). */
+static void records_select(double *v, int n, int k) {
+    for (int low = 0, high = n - 1; low < high;) {
+        const double pivot = v[(low + high) / 2];
+        int i = low, j = high;
+        while (i <= j) {
+            while (v[i] < pivot)
+                i++;
+            while (v[j] > pivot)
+                j--;
+            if (i <= j) {
+                const double t = v[i];
+                v[i++] = v[j];
+                v[j--] = t;
+            }
+        }
+        if (k <= j)
+            high = j;
+        else if (k >= i)
+            low = i;
+        else
+            return;
+    }
+}
+
+/* sum log(1 + b y_i). No factor is above 1 + k, so that some of them can share a logarithm. */
+static double records_logs(const double *excess, int k, double slope) {
+    double sum = 0;
+    for (int i = 0; i < k;) {
+        double product = 1;
+        for (const int end = i + TOGETHER < k ? i + TOGETHER : k; i < end; i++)
+            product *= 1 + slope * excess[i];
+        sum += log(product);
+    }
+    return sum;
+}
+
+static void records_fit(struct records_tail *t, const double *excess, int k) {
+    double sum = 0, best = -INFINITY, weights = 0;
+    t->k = k;
+    for (int i = 0; i < k; i++)
+        sum += excess[i];
+    for (int s = 0; s < SHAPES; s++) {
+        const double xi = (2 * s + 1) / (4.0 * SHAPES);
+        t->slope[s] = xi / (1 - xi) * k / sum;
+        t->total[s] = records_logs(excess, k, t->slope[s]);
+        t->weight[s] = k * log(t->slope[s] * sum / t->total[s]) - t->total[s] - log(xi);
+        best = fmax(best, t->weight[s]);
+    }
+    for (int s = 0; s < SHAPES; s++)
+        weights += t->weight[s] = exp(t->weight[s] - best);
+    for (int s = 0; s < SHAPES; s++)
+        t->weight[s] /= weights;
+}
+
+/* P(Y > y) */
+static double records_beyond(const struct records_tail *t, double y) {
+    double p = 0;
+    for (int s = 0; s < SHAPES; s++)
+        p += t->weight[s] * exp(-t->k * log1p(log1p(t->slope[s] * y) / t->total[s]));
+    return p;
+}
+
+/* The excess that has this probability, at least `largest`. */
+static double records_excess(const struct records_tail *t, double largest, double p) {
+    double low = 0, high = DOUBLINGS;
+    if (records_beyond(t, largest) <= p)
+        return largest;
+    for (int i = 0; i < HALVINGS; i++) {
+        const double at = (low + high) / 2;
+        *(records_beyond(t, largest * exp2(at)) > p ? &low : &high) = at;
+    }
+    return largest * exp2(high);
+}
+
+double svi_records_bound(const struct svi_records *r, const struct svi_records_clock *c, int series,
+                         int all) {
+    double of[SVI_RECORDS_BLOCKS];
+    struct records_tail tail;
+    double largest = 0;
+    int m = 0, k = 0;
+    for (int b = 0; b < c->blocks; b++) {
+        of[m] = r->blocks[series * SVI_RECORDS_BLOCKS + b];
+        m += of[m] > -INFINITY;
+    }
+    if (m < SVI_RECORDS_LEAST || all < 1)
+        return INFINITY;
+    records_select(of, m, m / 2);
+    const double middle = of[m / 2];
+    for (int b = m / 2; b < m; b++)
+        if (of[b] > middle) {
+            largest = of[b] - middle > largest ? of[b] - middle : largest;
+            of[k++] = of[b] - middle;
+        }
+    if (k < EXCESSES)
+        return INFINITY;
+    records_fit(&tail, of, k);
+    const double target = SVI_RECORDS_SHARE / (SAFETY * all * m) * (m + 1) / (k + 1);
+    const double bound = middle + records_excess(&tail, largest, target);
+    const double most = svi_records_most(r, series);
+    return bound > most ? bound : most;
+}
+
+void svi_records_take(struct svi_records *r, int series, double v) {
+    if (v > r->of[SVI_RECORD_NOW][series])
+        r->of[SVI_RECORD_NOW][series] = v;
+    r->of[SVI_RECORD_CHECK][series] = svi_records_most(r, series);
+}
+
+void svi_records_told(struct svi_records *r, int series, double v) {
+    double *suspect = &r->of[SVI_RECORD_SUSPECT][series];
+    const double twice = v < *suspect ? v : *suspect;
+    *suspect = v > *suspect ? v : *suspect;
+    if (twice > svi_records_most(r, series))
+        svi_records_take(r, series, twice);
+}
+
+void svi_records_settle(struct svi_records *r, const struct svi_records_clock *c, int series, double v) {
+    double *block = r->blocks + (size_t)series * SVI_RECORDS_BLOCKS;
+    for (int b = 0; b < c->blocks; b += 2)
+        if (block[b] > -INFINITY && v > block[b])
+            block[b] = v;
+    svi_records_take(r, series, v);
+}
+
+/* ---- blocks */
+
+void svi_records_end_block(struct svi_records *r, const struct svi_records_clock *c, int series) {
+    double *most = r->of[SVI_RECORD_MOST], *now = r->of[SVI_RECORD_NOW];
+    const bool full = c->blocks + 1 == SVI_RECORDS_BLOCKS, renew = (c->blocks + 1) % RENEW == 0;
+    for (int j = 0; j < series; j++) {
+        double *block = r->blocks + (size_t)j * SVI_RECORDS_BLOCKS;
+        block[c->blocks] = now[j];
+        most[j] = now[j] > most[j] ? now[j] : most[j];
+        now[j] = -INFINITY;
+        if (renew)
+            r->of[SVI_RECORD_CHECK][j] = most[j];
+        for (int b = 0; full && b < SVI_RECORDS_BLOCKS / 2; b++)
+            block[b] = block[2 * b] > block[2 * b + 1] ? block[2 * b] : block[2 * b + 1];
+    }
+}
+
+void svi_records_clock_begin(struct svi_records_clock *c) {
+    *c = (struct svi_records_clock){.length = FIRST_LENGTH};
+}
+
+void svi_records_clock_turn(struct svi_records_clock *c) {
+    c->since = 0;
+    if (++c->blocks < SVI_RECORDS_BLOCKS)
+        return;
+    c->blocks /= 2;
+    c->length *= 2;
+}
+
+/* ---- archive */
+
+void svi_records_archive(struct svi_archive *a, const char *name, struct svi_records *r, int series) {
+    char key[SVI_KEY_MAX];
+    for (int k = 0; k < SVI_RECORD_PARTS; k++)
+        svi_archive_doubles(a, svi_archive_key(key, name, k), r->of[k], series);
+    svi_archive_doubles(a, name, r->blocks, (int64_t)series * SVI_RECORDS_BLOCKS);
+}
+
+void svi_records_clock_archive(struct svi_archive *a, struct svi_records_clock *c) {
+    svi_archive_int(a, "blocks", &c->blocks, 0, SVI_RECORDS_BLOCKS - 1);
+    svi_archive_int64(a, "block", &c->length, 1, INT64_MAX / 4);
+    svi_archive_int64(a, "into", &c->since, 0, INT64_MAX / 4);
+}

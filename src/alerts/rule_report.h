@@ -1,0 +1,28 @@
+/* rule_report.h: which columns of a stream have which rules, and an alert of a rule as the event that goes
+ * out.
+ */
+#ifndef SVI_RULE_REPORT_H
+#define SVI_RULE_REPORT_H
+
+#include "alerts/rule_text.h"
+#include "features/schema.h"
+#include "wire/event.h"
+
+/* The rules become those of these d columns, for which there is room: numbers are judged, but for those of
+ * `context`; words and the calendar are not; a sparse row says of none that it is missing. Limits are found
+ * by the name of a column, or its number where it has none. */
+void svi_rules_follow(struct svi_rules *r, const struct svi_settings *s, const struct svi_schema *schema,
+                      int d);
+
+struct svi_rule_report {
+    struct svi_alert_event event;
+    struct svi_contribution top[SVI_RULES_TOP];
+    char text[SVI_ALERT_TEXT];
+};
+
+/* The next change of an alert, to be said with the time `ts` because of the sample `id`. *count: the number
+ * of the last alert of the stream, which goes up when one opens. False: there is none. */
+bool svi_rule_report(struct svi_rules *r, const struct svi_schema *schema, const char *stream, svs_value id,
+                     double ts, int64_t *count, struct svi_rule_report *out);
+
+#endif

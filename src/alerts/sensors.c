@@ -1,0 +1,400 @@
+/* The judges of single sensors.
+ *
+ * A row's way: the moment gives the regressors of time (context.h), named columns join them, and forecasts
+ * leave residuals (forecast.h). Measured in deviations of the time of day (deviations.h) these go into a
+ * ring, from which means are kept; what comes out are the signals, two of each, up and down. Signals that lie
+ * beyond most of what was (block_tails.h) make findings. Then everything learns the row.
+ *
+ * All that is kept of a sensor stands in arrays of d columns, so that loops run along them.
+ */
+#include "alerts/sensors.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "alerts/block_tails.h"
+#include "alerts/context.h"
+#include "alerts/deviations.h"
+#include "alerts/forecast.h"
+#include "alerts/pace.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#define MEANS   180   /* rows of the longest mean */
+#define ENOUGH  10    /* times as many rows as a mean has, before it counts */
+#define LARGEST 1e4f  /* deviations that a residual counts as at most */
+#define ODD     5.0   /* surprise of one series from which on a sensor is not learned */
+#define WARM    64    /* rows before residuals count */
+#define REFRESH 64    /* rows after which the deviations of a bin are worked out again */
+#define FADES   0.999 /* of the moments of successive residuals */
+#define FAR     10.0  /* deviations that a column of context counts as at most */
+#define FEW     1.5   /* a judge of one series tells no surprise below it */
+#define TELLING 1.645 /* deviations: 5 % of a normal law lie above */
+
+enum { BY_CONTEXT, BY_STEP, BY_OTHERS, RESIDUALS, VALUE = RESIDUALS };
+
+static const struct {
+    enum svi_judge judge;
+    int residual; /* or VALUE */
+    int over;     /* rows */
+} signals[] = {{SVI_JUDGE_VALUE, VALUE, 1},       {SVI_JUDGE_LEVEL, BY_CONTEXT, 1},
+               {SVI_JUDGE_LEVEL, BY_CONTEXT, 30}, {SVI_JUDGE_LEVEL, BY_CONTEXT, MEANS},
+               {SVI_JUDGE_STEP, BY_STEP, 30},     {SVI_JUDGE_OTHERS, BY_OTHERS, 1},
+               {SVI_JUDGE_OTHERS, BY_OTHERS, 30}, {SVI_JUDGE_OTHERS, BY_OTHERS, MEANS}};
+#define SIGNALS     ((int)(sizeof signals / sizeof *signals))
+#define LEVEL_MEANS 3 /* the longest mean of LEVEL */
+
+struct svi_sensors {
+    int d;
+    bool with_context;
+    int context[SVI_CONTEXT_COLUMNS], contexts; /* columns */
+    struct svi_pace pace;
+    struct svi_forecast forecast;
+    struct svi_deviations deviations; /* RESIDUALS x d */
+    struct svi_block_tails tails;     /* SIGNALS x 2 x d */
+
+    double *x;                           /* d: the row, NaN for what is not judged */
+    double *by_context, *by_others;      /* d: residuals of the row at hand, in scales of the sensor ... */
+    double *origin;                      /* d: what values are measured from */
+    double *before;                      /* d: the residual of the row before, 0 for none */
+    double *now_before, *before_before;  /* d: moments of successive residuals */
+    double *odd_rows;                    /* d: rows in a row, nearly, in which it was odd */
+    double *sum;                         /* SIGNALS x d: of the last residuals */
+    float *residual;                     /* RESIDUALS x d: ... and 0 for none */
+    float *ring;                         /* MEANS x RESIDUALS x d: in deviations */
+    float *signal;                       /* SIGNALS x 2 x d */
+    uint8_t *odd, *category, *unlearned; /* d flags */
+};
+
+/* ---- set-up */
+
+static size_t sensors_doubles(int d) {
+    return (size_t)(8 + SIGNALS) * (size_t)d;
+}
+
+static size_t sensors_floats(int d) {
+    return (size_t)(RESIDUALS + MEANS * RESIDUALS + 2 * SIGNALS) * (size_t)d;
+}
+
+static size_t sensors_bytes(int d) {
+    return sensors_doubles(d) * sizeof(double) + sensors_floats(d) * sizeof(float) + 3 * (size_t)d;
+}
+
+static int sensors_regressors(bool context) {
+    return SVI_CONTEXT_TIME + (context ? SVI_CONTEXT_COLUMNS : 0);
+}
+
+static void sensors_place(struct svi_sensors *s) {
+    double **const doubles[] = {&s->by_context, &s->by_others,     &s->origin,   &s->before,
+                                &s->now_before, &s->before_before, &s->odd_rows, &s->sum};
+    double *at = s->x;
+    for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++)
+        *doubles[i] = at += s->d;
+    s->residual = (float *)(s->x + sensors_doubles(s->d));
+    s->ring = s->residual + (size_t)RESIDUALS * (size_t)s->d;
+    s->signal = s->ring + (size_t)MEANS * RESIDUALS * (size_t)s->d;
+    s->odd = (uint8_t *)(s->signal + (size_t)2 * (size_t)SIGNALS * (size_t)s->d);
+    s->category = s->odd + s->d;
+    s->unlearned = s->category + s->d;
+}
+
+svi_sensors *svi_sensors_new(int d, bool context, svs_error *err) {
+    struct svi_sensors *s = svi_alloc(sizeof *s);
+    if (!s) {
+        svi_fail_memory(err, "the judges of the sensors");
+        return NULL;
+    }
+    *s = (struct svi_sensors){.d = d, .with_context = context};
+    s->x = svi_alloc(sensors_bytes(d));
+    if (!s->x)
+        svi_fail_memory(err, "the judges of the sensors");
+    if (!s->x ||
+        svi_forecast_init(&s->forecast, sensors_regressors(context), d, SVI_PACE_LEAST, err) != SVS_OK ||
+        svi_deviations_init(&s->deviations, RESIDUALS * d, err) != SVS_OK ||
+        svi_block_tails_init(&s->tails, SIGNALS * 2 * d, log10(2.0 * d) + FEW, err) != SVS_OK) {
+        svi_sensors_free(&s);
+        return NULL;
+    }
+    svi_pace_init(&s->pace);
+    sensors_place(s);
+    return s;
+}
+
+void svi_sensors_free(svi_sensors **sensors) {
+    struct svi_sensors *s = *sensors;
+    if (!s)
+        return;
+    svi_forecast_clear(&s->forecast);
+    svi_deviations_clear(&s->deviations);
+    svi_block_tails_clear(&s->tails);
+    svi_free(s->x);
+    svi_free(s);
+    *sensors = NULL;
+}
+
+double svi_sensors_memory(int d, bool context) {
+    return (double)sensors_bytes(d) + sizeof(struct svi_sensors) +
+           svi_forecast_memory(sensors_regressors(context), d) + svi_deviations_memory(RESIDUALS * d) +
+           svi_block_tails_memory(SIGNALS * 2 * d);
+}
+
+/* ---- columns */
+
+svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err) {
+    const size_t narrow = (size_t)s->d, wide = (size_t)d;
+    struct svi_sensors *w = svi_sensors_new(d, s->with_context, err);
+    if (!w)
+        return NULL;
+    memcpy(w->context, s->context, sizeof w->context);
+    w->contexts = s->contexts;
+    w->pace = s->pace;
+    svi_forecast_widen(&w->forecast, &s->forecast);
+    svi_deviations_widen(&w->deviations, &s->deviations, RESIDUALS);
+    svi_block_tails_widen(&w->tails, &s->tails, SIGNALS * 2);
+    for (size_t i = 0; i < sensors_doubles(1); i++)
+        memcpy(w->x + i * wide, s->x + i * narrow, narrow * sizeof *w->x);
+    for (size_t i = 0; i < sensors_floats(1); i++)
+        memcpy(w->residual + i * wide, s->residual + i * narrow, narrow * sizeof *w->residual);
+    memcpy(w->category, s->category, narrow);
+    memcpy(w->unlearned, s->unlearned, narrow);
+    return w;
+}
+
+bool svi_sensors_is_context(const svi_sensors *s, int column) {
+    for (int i = 0; i < s->contexts; i++)
+        if (s->context[i] == column)
+            return true;
+    return false;
+}
+
+bool svi_sensors_set_context(svi_sensors *s, int column) {
+    if (!s->with_context || s->contexts == SVI_CONTEXT_COLUMNS || svi_sensors_is_context(s, column))
+        return false;
+    s->context[s->contexts++] = column;
+    return true;
+}
+
+void svi_sensors_set_category(svi_sensors *s, int column) {
+    s->category[column] = 1;
+}
+
+void svi_sensors_forget(svi_sensors *s, int column) {
+    svi_forecast_forget(&s->forecast, column);
+    svi_deviations_forget(&s->deviations, RESIDUALS, column);
+    for (int j = column; j < s->tails.series; j += s->d)
+        svi_block_tails_forget(&s->tails, j);
+    for (size_t i = 0; i < sensors_doubles(1); i++)
+        s->x[i * (size_t)s->d + (size_t)column] = 0;
+    for (size_t i = 0; i < sensors_floats(1); i++)
+        s->residual[i * (size_t)s->d + (size_t)column] = 0;
+    s->category[column] = 0;
+}
+
+/* ---- one row: residuals and signals */
+
+/* The regressors: those of the moment, then the columns of context, in their deviations. */
+static void sensors_regress(const struct svi_sensors *s, const double *x, double *c) {
+    for (int i = 0; i < s->contexts; i++) {
+        const int j = s->context[i];
+        const double far =
+            s->forecast.scale[j] > 0 ? (x[j] - s->forecast.level[j]) / s->forecast.scale[j] : 0;
+        c[SVI_CONTEXT_TIME + i] = isnan(far) ? 0 : fmax(-FAR, fmin(far, FAR));
+    }
+}
+
+static void sensors_residuals(struct svi_sensors *s, const double *x, const double *c) {
+    const int d = s->d;
+    float *by_context = s->residual + BY_CONTEXT * d, *by_step = s->residual + BY_STEP * d,
+          *by_others = s->residual + BY_OTHERS * d;
+    memcpy(s->x, x, (size_t)d * sizeof *x);
+    for (int i = 0; i < s->contexts; i++)
+        s->x[s->context[i]] = NAN;
+    svi_forecast_residuals(&s->forecast, c, s->x, s->by_context, s->by_others);
+    for (int j = 0; j < d; j++) {
+        const double r = s->by_context[j], last = s->before_before[j];
+        const double step = r - (last > 0 ? s->now_before[j] / last : 0) * s->before[j];
+        by_context[j] = isnan(r) ? 0 : (float)r;
+        by_step[j] = isnan(r) ? 0 : (float)step;
+        by_others[j] = isnan(s->by_others[j]) ? 0 : (float)s->by_others[j];
+    }
+}
+
+/* Into the ring, and the means of each signal. */
+static void sensors_means(struct svi_sensors *s) {
+    const int d = s->d, at = (int)(s->pace.rows % MEANS);
+    const float *deviation = s->deviations.now;
+    float *now = s->ring + (size_t)at * (size_t)(RESIDUALS * d);
+    for (int i = 0; i < SIGNALS; i++) {
+        if (signals[i].residual == VALUE)
+            continue;
+        const size_t place = (size_t)((at - signals[i].over + MEANS) % MEANS);
+        const float *old = s->ring + (place * RESIDUALS + (size_t)signals[i].residual) * (size_t)d;
+        for (int j = 0; j < d; j++)
+            s->sum[i * d + j] -= old[j];
+    }
+    for (int j = 0; j < RESIDUALS * d; j++) {
+        const float u = s->residual[j] / deviation[j];
+        now[j] = s->pace.rows < WARM ? 0 : u > LARGEST ? LARGEST : u < -LARGEST ? -LARGEST : u;
+    }
+    for (int i = 0; i < SIGNALS; i++)
+        for (int j = 0; j < d && signals[i].residual != VALUE; j++)
+            s->sum[i * d + j] += now[signals[i].residual * d + j];
+}
+
+static void sensors_signals(struct svi_sensors *s) {
+    const int d = s->d;
+    for (int i = 0; i < SIGNALS; i++) {
+        float *up = s->signal + 2 * i * d, *down = up + d;
+        const int r = signals[i].residual;
+        const bool early = r != VALUE && s->pace.rows < WARM + signals[i].over;
+        const double *known = r == VALUE ? s->x : r == BY_OTHERS ? s->by_others : s->by_context;
+        for (int j = 0; j < d; j++) {
+            const double scale = s->forecast.scale[j];
+            double v = r != VALUE ? s->sum[i * d + j] / signals[i].over : (s->x[j] - s->origin[j]) / scale;
+            v = v > SVI_FORECAST_MOST ? SVI_FORECAST_MOST : v < -SVI_FORECAST_MOST ? -SVI_FORECAST_MOST : v;
+            const bool none = early || isnan(known[j]) || !(scale > 0) || s->category[j];
+            up[j] = none ? -INFINITY : (float)v;
+            down[j] = none ? -INFINITY : (float)-v;
+        }
+    }
+}
+
+/* ---- findings */
+
+static struct svi_finding sensors_finding(const struct svi_sensors *s, int i, int j, double surprise) {
+    struct svi_finding f = {.surprise = surprise,
+                            .feature = j,
+                            .over = signals[i].over,
+                            .value = s->x[j],
+                            .expected = NAN,
+                            .low = NAN,
+                            .high = NAN,
+                            .with = -1};
+    const int r = signals[i].residual;
+    if (r == VALUE)
+        return f;
+    const double scale = s->forecast.scale[j], deviation = s->deviations.now[r * s->d + j];
+    const double residual = r == BY_OTHERS ? s->by_others[j] : s->by_context[j];
+    const double left = r == BY_STEP ? s->residual[BY_STEP * s->d + j] : residual;
+    f.expected = s->x[j] - left * scale;
+    f.low = f.expected - TELLING * deviation * scale;
+    f.high = f.expected + TELLING * deviation * scale;
+    if (f.over > 1)
+        f.value = f.expected + s->sum[i * s->d + j] / f.over * deviation * scale;
+    f.with = r == BY_OTHERS ? svi_forecast_owes(&s->forecast, j) : -1;
+    return f;
+}
+
+/* Those that can surprise at all: room for columns that may come, and a column that never varied, cost
+ * nothing. */
+static int sensors_judged(const struct svi_sensors *s) {
+    int count = 0;
+    for (int j = 0; j < s->d; j++)
+        count += s->forecast.scale[j] > 0 && !s->category[j];
+    for (int i = 0; i < s->contexts; i++)
+        count -= s->forecast.scale[s->context[i]] > 0 && !s->category[s->context[i]];
+    return count > 0 ? count : 1;
+}
+
+static void sensors_find(struct svi_sensors *s, struct svi_finding *findings) {
+    const int d = s->d, judged = sensors_judged(s);
+    double series[SVI_JUDGES] = {0};
+    for (int i = 0; i < SIGNALS; i++)
+        series[signals[i].judge] += 2 * judged;
+    for (int i = 0; i < SIGNALS; i++) {
+        struct svi_finding *f = &findings[signals[i].judge];
+        const double price = log10(series[signals[i].judge]);
+        if (s->tails.count * s->tails.length < ENOUGH * signals[i].over)
+            continue;
+        for (int k = 2 * i * d; k < 2 * (i + 1) * d; k++) {
+            if (!(s->signal[k] > s->tails.telling[k]))
+                continue;
+            const double over = f->surprise + price; /* or odd */
+            const double surprise = svi_block_tails_surprise(&s->tails, k, s->signal[k],
+                                                             over < ODD || s->odd[k % d] ? over : ODD);
+            if (surprise > ODD)
+                s->odd[k % d] = 1;
+            if (surprise - price > f->surprise)
+                *f = sensors_finding(s, i, k % d, surprise - price);
+        }
+    }
+}
+
+/* ---- learning */
+
+/* A sensor that has been odd for long: its level is the usual one from now on. */
+static void sensors_settle(struct svi_sensors *s) {
+    for (int j = 0; j < s->d; j++) {
+        s->odd_rows[j] = s->odd[j] ? s->odd_rows[j] + 1 : s->odd_rows[j] > 0 ? s->odd_rows[j] - 1 : 0;
+        s->unlearned[j] = s->odd[j];
+        if (s->odd_rows[j] <= s->forecast.memory / 4)
+            continue;
+        s->forecast.level[j] += s->sum[LEVEL_MEANS * s->d + j] / MEANS *
+                                s->deviations.now[BY_CONTEXT * s->d + j] * s->forecast.scale[j];
+        s->odd_rows[j] = 0;
+        s->unlearned[j] = 0;
+    }
+}
+
+static void sensors_learn_steps(struct svi_sensors *s) {
+    for (int j = 0; j < s->d; j++) {
+        const double now = s->by_context[j], before = s->before[j];
+        if (!isnan(now)) {
+            s->now_before[j] = FADES * s->now_before[j] + now * before;
+            s->before_before[j] = FADES * s->before_before[j] + before * before;
+        }
+        s->before[j] = isnan(now) ? 0 : now;
+        if (s->pace.rows < WARM)
+            s->origin[j] = s->forecast.level[j];
+    }
+}
+
+void svi_sensors_step(svi_sensors *s, const double *x, double time, struct svi_finding *findings) {
+    double c[SVI_CONTEXT_MAX] = {0};
+    struct svi_moment m;
+    svi_context_moment(time, &m);
+    memcpy(c, m.values, sizeof m.values);
+    sensors_regress(s, x, c);
+    if (m.bin != s->deviations.bin || s->pace.rows % REFRESH == 0)
+        svi_deviations_turn_to(&s->deviations, m.bin);
+    sensors_residuals(s, x, c);
+    sensors_means(s);
+    sensors_signals(s);
+    memset(s->odd, 0, (size_t)s->d);
+    sensors_find(s, findings);
+    sensors_settle(s);
+    svi_block_tails_add(&s->tails, s->signal);
+    svi_deviations_learn(&s->deviations, m.bin, s->residual,
+                         (float)fmax(1 / (double)(s->pace.rows + 1), 1 / s->forecast.memory));
+    svi_forecast_learn(&s->forecast, x, s->by_context, s->unlearned);
+    sensors_learn_steps(s);
+    if (!svi_pace_row(&s->pace, time))
+        return;
+    s->forecast.memory = s->pace.memory;
+    s->tails.longest = svi_pace_block(&s->pace);
+}
+
+/* ---- archive */
+
+void svi_sensors_archive(struct svi_archive *a, svi_sensors *s) {
+    const int64_t d = s->d;
+    int32_t context[SVI_CONTEXT_COLUMNS];
+    for (int i = 0; i < SVI_CONTEXT_COLUMNS; i++)
+        context[i] = s->context[i];
+    svi_pace_archive(a, &s->pace);
+    svi_archive_int(a, "contexts", &s->contexts, 0, s->with_context ? SVI_CONTEXT_COLUMNS : 0);
+    svi_archive_ints(a, "context", context, SVI_CONTEXT_COLUMNS, 0, s->d - 1);
+    for (int i = 0; i < SVI_CONTEXT_COLUMNS; i++)
+        s->context[i] = context[i];
+    svi_forecast_archive(a, &s->forecast);
+    svi_deviations_archive(a, &s->deviations);
+    svi_block_tails_archive(a, &s->tails);
+    svi_archive_finite(a, "origin", s->origin, d);
+    svi_archive_finite(a, "before", s->before, d);
+    svi_archive_finite(a, "now before", s->now_before, d);
+    svi_archive_finite(a, "before before", s->before_before, d);
+    svi_archive_finite(a, "odd rows", s->odd_rows, d);
+    svi_archive_finite(a, "sums", s->sum, SIGNALS * d);
+    svi_archive_floats(a, "ring", s->ring, (int64_t)MEANS * RESIDUALS * d);
+    svi_archive_bytes(a, "categories", s->category, d);
+}

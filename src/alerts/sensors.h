@@ -1,0 +1,60 @@
+/* sensors.h: the judges that look at each sensor by itself, against its past, the time of day and of the
+ * week, the columns of context, the sample before and the other sensors (finding.h).
+ *
+ * SIGNALS. Of each sensor some series are followed, each in both directions: its value; its residual after
+ * time and context, of this row and as the mean of the last 30 and 180; what of that the row before does not
+ * tell, as the mean of the last 30; its residual after the other sensors as well, of this row and of the last
+ * 30 and 180. Residuals are measured in a deviation that goes by the time of day too (deviations.h).
+ *
+ * How rare a signal is comes from the largest values of blocks of rows (block_tails.h), and means of many
+ * rows count only when there are ten times as many. A judge's surprise is that of its rarest series, less the
+ * logarithm of their number: they are paid for.
+ *
+ * A sensor that surprises is not learned, for a quarter of the memory at most; then its new level is taken as
+ * the usual one. The memory is a week of rows, 2000 at least and 20000 at most.
+ *
+ * FALSE ALARMS. On rows that are exchangeable P(surprise >= s) <= 10^-s for each row and judge, as far as the
+ * law of the tails holds (tests/property/test_sensors.c: six laws); where rows hang together, 10^-s is how
+ * often an episode of such rows begins. */
+#ifndef SVI_SENSORS_H
+#define SVI_SENSORS_H
+
+#include <stdbool.h>
+
+#include "alerts/finding.h"
+#include "base/archive.h"
+#include "svmstream/error.h"
+
+#define SVI_SENSORS_MAX 512 /* columns; a stream of more is not judged so */
+
+typedef struct svi_sensors svi_sensors;
+
+/* d columns, 1 to SVI_SENSORS_MAX; context: some may be. SVS_NO_MEMORY: NULL. */
+svi_sensors *svi_sensors_new(int d, bool context, svs_error *err);
+void svi_sensors_free(svi_sensors **s);
+
+/* A copy with more columns. SVS_NO_MEMORY: NULL. */
+svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err);
+
+/* A column is context: it is not judged, and forecasts go by it. False: it is already, there is no room for
+ * it (SVI_CONTEXT_COLUMNS), or none was to be. */
+bool svi_sensors_set_context(svi_sensors *s, int column);
+bool svi_sensors_is_context(const svi_sensors *s, int column);
+
+/* A column belongs to a value of a category: it is not judged. */
+void svi_sensors_set_category(svi_sensors *s, int column);
+
+/* A column changes hands: it begins anew. */
+void svi_sensors_forget(svi_sensors *s, int column);
+
+/* Judges a row of d values, NaN where one is missing, and learns it. Fills the findings (SVI_JUDGES of them,
+ * without surprise before) of the judges VALUE, LEVEL, STEP and OTHERS. time: seconds since 1970, or of a
+ * clock that began elsewhere. */
+void svi_sensors_step(svi_sensors *s, const double *x, double time, struct svi_finding *findings);
+
+/* Between two rows; loading goes into new ones of the same columns. */
+void svi_sensors_archive(struct svi_archive *a, svi_sensors *s);
+
+double svi_sensors_memory(int d, bool context); /* bytes */
+
+#endif

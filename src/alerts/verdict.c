@@ -1,0 +1,119 @@
+#include "alerts/verdict.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#define MOST (INT64_MAX / 4)
+
+svs_code svi_verdicts_reserve(struct svi_verdicts *v, int columns, svs_error *err) {
+    if (v->rows && v->columns == columns)
+        return SVS_OK;
+    const size_t count = (size_t)SVI_VERDICT_EPISODES * SVI_VERDICT_ROWS * (size_t)columns;
+    double *rows = svi_alloc_array(count + 1, sizeof *rows);
+    if (!rows)
+        return svi_fail_memory(err, "the rows of alerts");
+    svi_free(v->rows);
+    v->rows = rows;
+    v->columns = columns;
+    for (int i = 0; i < SVI_VERDICT_EPISODES; i++)
+        v->of[i].rows = 0;
+    return SVS_OK;
+}
+
+void svi_verdicts_clear(struct svi_verdicts *v) {
+    const int64_t said_true = v->said_true, said_false = v->said_false;
+    svi_free(v->rows);
+    *v = (struct svi_verdicts){.said_true = said_true, .said_false = said_false};
+}
+
+static struct svi_verdict_episode *verdict_episode(struct svi_verdicts *v, int64_t tag) {
+    struct svi_verdict_episode *e = &v->of[tag % SVI_VERDICT_EPISODES];
+    if (e->tag != tag)
+        *e = (struct svi_verdict_episode){.tag = tag, .stride = 1};
+    return e;
+}
+
+double *svi_verdicts_rows(struct svi_verdicts *v, const struct svi_verdict_episode *e) {
+    return v->rows + (size_t)(e - v->of) * SVI_VERDICT_ROWS * (size_t)v->columns;
+}
+
+void svi_verdicts_row(struct svi_verdicts *v, int64_t tag, const double *row) {
+    struct svi_verdict_episode *e = verdict_episode(v, tag);
+    const size_t columns = (size_t)v->columns;
+    if (!v->rows || e->met++ % e->stride != 0)
+        return;
+    double *rows = svi_verdicts_rows(v, e);
+    if (e->rows == SVI_VERDICT_ROWS) {
+        for (int i = 1; i < SVI_VERDICT_ROWS / 2; i++)
+            memcpy(rows + (size_t)i * columns, rows + 2 * (size_t)i * columns, columns * sizeof *rows);
+        e->rows /= 2;
+        e->stride *= 2;
+    }
+    memcpy(rows + (size_t)e->rows++ * columns, row, columns * sizeof *rows);
+}
+
+void svi_verdicts_peak(struct svi_verdicts *v, int64_t tag, enum svi_judge judge, int feature,
+                       double surprise) {
+    struct svi_verdict_episode *e = verdict_episode(v, tag);
+    int i = 0;
+    while (i < e->count && (e->peaks[i].judge != (int)judge || e->peaks[i].feature != feature))
+        i++;
+    if (i == SVI_VERDICT_PEAKS)
+        return;
+    if (i == e->count)
+        e->peaks[e->count++] = (struct svi_verdict_peak){(int)judge, feature, 0};
+    e->peaks[i].surprise = fmax(e->peaks[i].surprise, surprise);
+}
+
+void svi_verdicts_number(struct svi_verdicts *v, int64_t tag, int64_t number) {
+    verdict_episode(v, tag)->number = number;
+}
+
+struct svi_verdict_episode *svi_verdicts_find(struct svi_verdicts *v, int64_t number) {
+    for (int i = 0; i < SVI_VERDICT_EPISODES; i++)
+        if (v->of[i].tag > 0 && v->of[i].number == number)
+            return &v->of[i];
+    return NULL;
+}
+
+double svi_verdicts_precision(const struct svi_verdicts *v) {
+    const int64_t all = v->said_true + v->said_false;
+    return all > 0 ? (double)v->said_true / (double)all : NAN;
+}
+
+double svi_verdicts_memory(int columns) {
+    return (double)SVI_VERDICT_EPISODES * SVI_VERDICT_ROWS * columns * sizeof(double);
+}
+
+/* ---- archive */
+
+static void verdict_episode_archive(struct svi_archive *a, struct svi_verdicts *v,
+                                    struct svi_verdict_episode *e) {
+    svi_archive_int64(a, "tag", &e->tag, 0, MOST);
+    if (!svi_archive_ok(a) || e->tag == 0)
+        return;
+    svi_archive_check(a, &v->of[e->tag % SVI_VERDICT_EPISODES] == e, "an episode is not in its place");
+    svi_archive_int64(a, "number", &e->number, 0, MOST);
+    svi_archive_int(a, "verdict", &e->verdict, SVI_VERDICT_NONE, SVI_VERDICT_TRUE);
+    svi_archive_int64(a, "met", &e->met, 0, MOST);
+    svi_archive_int64(a, "stride", &e->stride, 1, MOST);
+    svi_archive_int(a, "peaks", &e->count, 0, SVI_VERDICT_PEAKS);
+    for (int i = 0; i < e->count && svi_archive_ok(a); i++) {
+        svi_archive_int(a, "judge", &e->peaks[i].judge, 0, SVI_JUDGES - 1);
+        svi_archive_int(a, "feature", &e->peaks[i].feature, -1, INT32_MAX / 2);
+        svi_archive_finite(a, "surprise", &e->peaks[i].surprise, 1);
+    }
+    svi_archive_int(a, "rows", &e->rows, 0, SVI_VERDICT_ROWS);
+    if (svi_archive_check(a, e->rows == 0 || v->rows, "there is no room for rows") && e->rows > 0)
+        svi_archive_known(a, "row", svi_verdicts_rows(v, e), (int64_t)e->rows * v->columns);
+}
+
+void svi_verdicts_archive(struct svi_archive *a, struct svi_verdicts *v) {
+    svi_archive_int64(a, "said true", &v->said_true, 0, MOST);
+    svi_archive_int64(a, "said false", &v->said_false, 0, MOST);
+    for (int i = 0; i < SVI_VERDICT_EPISODES && svi_archive_ok(a); i++)
+        verdict_episode_archive(a, v, &v->of[i]);
+}

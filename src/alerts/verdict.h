@@ -1,0 +1,70 @@
+/* verdict.h: what a person says of an alert afterwards, true or false; and what of the last episodes is kept
+ * for that.
+ *
+ * Of each of the last SVI_VERDICT_EPISODES episodes up to SVI_VERDICT_ROWS rows are kept: of one that lasts
+ * longer each second, fourth ... one; and how far which judge was surprised by which feature. */
+#ifndef SVI_VERDICT_H
+#define SVI_VERDICT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "alerts/finding.h"
+#include "base/archive.h"
+#include "svmstream/error.h"
+
+#define SVI_VERDICT_EPISODES 8
+#define SVI_VERDICT_ROWS     16
+#define SVI_VERDICT_PEAKS    12
+
+enum svi_verdict { SVI_VERDICT_NONE = 0, SVI_VERDICT_FALSE, SVI_VERDICT_TRUE };
+
+struct svi_verdict_peak {
+    int judge, feature;
+    double surprise;
+};
+
+struct svi_verdict_episode {
+    int64_t tag;    /* svi_alert.opened of it, from 1; 0: none */
+    int64_t number; /* of its events */
+    int verdict;
+    int rows, count;     /* kept; peaks */
+    int64_t met, stride; /* rows so far; each `stride`-th of them is kept */
+    struct svi_verdict_peak peaks[SVI_VERDICT_PEAKS];
+};
+
+struct svi_verdicts {
+    int columns;  /* of a row */
+    double *rows; /* SVI_VERDICT_EPISODES x SVI_VERDICT_ROWS x columns; NULL: there is no room yet */
+    struct svi_verdict_episode of[SVI_VERDICT_EPISODES]; /* by tag */
+    int64_t said_true, said_false;
+};
+
+/* Room for rows of so many columns; those that were kept are gone, unless they have as many. SVS_NO_MEMORY:
+ * nothing has changed. */
+svs_code svi_verdicts_reserve(struct svi_verdicts *v, int columns, svs_error *err);
+void svi_verdicts_clear(struct svi_verdicts *v); /* frees; what was said stays */
+
+/* A row of the open episode `tag`, and what a judge finds at it. */
+void svi_verdicts_row(struct svi_verdicts *v, int64_t tag, const double *row);
+void svi_verdicts_peak(struct svi_verdicts *v, int64_t tag, enum svi_judge judge, int feature,
+                       double surprise);
+
+/* The number of the episode in events. */
+void svi_verdicts_number(struct svi_verdicts *v, int64_t tag, int64_t number);
+
+/* The episode of that number; NULL: it is none of the last ones. */
+struct svi_verdict_episode *svi_verdicts_find(struct svi_verdicts *v, int64_t number);
+
+/* Its kept rows, `rows` of them. */
+double *svi_verdicts_rows(struct svi_verdicts *v, const struct svi_verdict_episode *e);
+
+/* True ones of those that were judged, NAN: none was. */
+double svi_verdicts_precision(const struct svi_verdicts *v);
+
+double svi_verdicts_memory(int columns); /* bytes */
+
+/* Loading goes into one with room for rows of as many columns. */
+void svi_verdicts_archive(struct svi_archive *a, struct svi_verdicts *v);
+
+#endif

@@ -1,0 +1,48 @@
+#include "cli/look_options.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "cli/object.h"
+#include "formats/plot.h"
+
+int cli_look_check(const struct cli_args *a) {
+    static const char *const without[] = {"incidents", "budgets"};
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++)
+        if (cli_has(a, without[i]) && !cli_has(a, "alerts"))
+            return cli_usage(a, "--%s is about alerts: give --alerts too", without[i]);
+    if (cli_has(a, "tolerance") && !cli_has(a, "incidents"))
+        return cli_usage(a, "--tolerance is about marked incidents: give --incidents too");
+    if (cli_has(a, "plot") && !svi_plot_takes(cli_value(a, "plot")))
+        return cli_usage(a, "--plot takes a file name that ends in .svg or .png, not %s",
+                         cli_value(a, "plot"));
+    return CLI_OK;
+}
+
+int cli_look(const struct cli_args *a, const struct svi_settings *checked, bool once, double row_seconds,
+             svi_look_pass *pass, void *user, struct svi_progress *progress) {
+    const struct svi_look_options o = {.incidents = cli_value(a, "incidents"),
+                                       .tolerance =
+                                           cli_has(a, "tolerance") ? cli_number(a, "tolerance") : NAN,
+                                       .budgets = cli_value(a, "budgets"),
+                                       .plot = cli_value(a, "plot"),
+                                       .row_seconds = row_seconds,
+                                       .json = cli_has(a, "json"),
+                                       .quiet = a->quiet,
+                                       .once = once};
+    svs_error err;
+    struct svi_look *l = svi_alloc(sizeof *l);
+    svs_code code = l ? svi_look_begin(l, &o, checked, &err) : svi_fail_memory(&err, "the alerts");
+    if (code == SVS_OK && once && o.incidents && !o.budgets && !a->quiet)
+        fprintf(stderr, "no table over budgets: it reads the rows again, and standard input has them once\n");
+    if (code == SVS_OK)
+        code = svi_look_run(l, pass, user, progress, &err);
+    if (code == SVS_OK && o.json)
+        code = cli_show_json(l->json.data, l->json.size, &err);
+    if (l)
+        svi_look_clear(l);
+    svi_free(l);
+    return cli_end(a, code, &err);
+}

@@ -1,0 +1,30 @@
+/* look_options.h: the options of commands that look at what alerts would have been, `eval` and `replay`. */
+#ifndef SVI_LOOK_OPTIONS_H
+#define SVI_LOOK_OPTIONS_H
+
+#include "cli/command.h"
+#include "report/look.h"
+
+/* Rows of the table of options; --json and --plot are the command's own. */
+#define CLI_LOOK_OPTIONS                                                                                     \
+    CLI_SWITCH("alerts", 0, "print the alerts that would have been reported, and when"),                     \
+        CLI_OPTION(                                                                                          \
+            "incidents", 0, "CSV", NULL,                                                                     \
+            "with --alerts: marked faults, columns start,end,name (end and name may be empty): which "       \
+            "are found, how soon, and how many alerts are false"),                                           \
+        CLI_NUMBER("tolerance", 0, "SECONDS", NULL, 0, 1e9,                                                  \
+                   "with --incidents: an alert this long before or after an incident still belongs to it; "  \
+                   "rows where the file has no times"),                                                      \
+        CLI_OPTION("budgets", 0, "LIST", NULL,                                                               \
+                   "with --alerts: a table over these alert budgets, each a run of its own; with "           \
+                   "--incidents " SVI_LOOK_BUDGETS ", unless this is none")
+
+/* What is wrong with them, without --alerts or with each other: CLI_USAGE and said; else CLI_OK. */
+int cli_look_check(const struct cli_args *a);
+
+/* All passes, and all that is printed. `checked`: settings that budgets are held against, NULL = none;
+ * `once`: the rows come only once; row_seconds: as svi_look_options. Returns an exit code. */
+int cli_look(const struct cli_args *a, const struct svi_settings *checked, bool once, double row_seconds,
+             svi_look_pass *pass, void *user, struct svi_progress *progress);
+
+#endif

@@ -1,0 +1,156 @@
+#include "config/rule_settings.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/limits.h"
+#include "svmstream/value.h"
+
+#define SHOWN  84 /* bytes of an entry in an error text */
+#define NUMBER 40 /* bytes of a number, the NUL included */
+
+const char *svi_rule_name(enum svi_rule rule) {
+    static const char *const names[SVI_RULES] = {
+        [SVI_RULE_LIMITS] = "limits", [SVI_RULE_BEYOND] = "beyond", [SVI_RULE_STUCK] = "stuck",
+        [SVI_RULE_ABSENT] = "absent", [SVI_RULE_RATE] = "rate",     [SVI_RULE_SILENT] = "silent"};
+    return names[rule];
+}
+
+/* A decimal number that is all of `length` bytes. */
+static bool rule_number(const char *text, size_t length, double *value) {
+    char copy[NUMBER], *end;
+    if (length == 0 || length >= sizeof copy || strspn(text, "0123456789+-.eE") < length)
+        return false;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    *value = strtod(copy, &end);
+    return *end == '\0' && fabs(*value) <= SVI_VALUE_MAX;
+}
+
+static bool rule_is(const char *text, size_t length, const char *name) {
+    return strlen(name) == length && memcmp(text, name, length) == 0;
+}
+
+static svs_code rule_settings_names(const char *text, bool *on, svs_error *err) {
+    static const enum svi_rule known[] = {SVI_RULE_BEYOND, SVI_RULE_STUCK, SVI_RULE_ABSENT, SVI_RULE_RATE};
+    char shown[SHOWN];
+    if (strcmp(text, "none") == 0)
+        return SVS_OK;
+    for (const char *at = text;; at++) {
+        const size_t length = strcspn(at, ",");
+        size_t i = 0;
+        while (i < sizeof known / sizeof *known && !rule_is(at, length, svi_rule_name(known[i])))
+            i++;
+        if (i == sizeof known / sizeof *known)
+            return svi_fail(err, SVS_SETTING,
+                            "alert.rules: '%s' is no rule (none, or some of beyond, stuck, absent, rate, "
+                            "separated by commas)",
+                            svi_escape(shown, sizeof shown, at, length));
+        on[known[i]] = true;
+        at += length;
+        if (*at == '\0')
+            return SVS_OK;
+    }
+}
+
+svs_code svi_rule_settings_read(const char *rules, const char *absent, const char *limits,
+                                struct svi_rule_settings *out, svs_error *err) {
+    char shown[SHOWN];
+    const size_t length = strlen(absent);
+    *out = (struct svi_rule_settings){.on[SVI_RULE_LIMITS] = limits[0] != '\0'};
+    svs_code code = rule_settings_names(rules, out->on, err);
+    if (code != SVS_OK)
+        return code;
+    if (strcmp(absent, "none") == 0)
+        out->on[SVI_RULE_ABSENT] = false;
+    else if (strcmp(absent, "auto") != 0 &&
+             (!rule_number(absent, length, &out->absent) || !(out->absent > 0)))
+        return svi_fail(err, SVS_SETTING,
+                        "alert.absent: '%s' is no time (none, auto, or seconds above 0 and at most 1e100)",
+                        svi_escape(shown, sizeof shown, absent, length));
+    out->on[SVI_RULE_SILENT] = out->on[SVI_RULE_ABSENT];
+    return SVS_OK;
+}
+
+/* ---- limits */
+
+/* Why the entry is none; NULL: it is one. */
+static const char *limit_read(const char *entry, size_t length, struct svi_limit *out) {
+    size_t name = length;
+    while (name > 0 && entry[name - 1] != ':')
+        name--;
+    if (name < 2 || name - 1 > SVS_NAME_MAX)
+        return "has no column before a ':'";
+    const char *low = entry + name, *end = entry + length, *dots = low;
+    while (dots + 1 < end && (dots[0] != '.' || dots[1] != '.'))
+        dots++;
+    if (dots + 1 >= end)
+        return "has no '..' between its limits";
+    const char *high = dots + 2;
+    *out = (struct svi_limit){.column = entry, .length = name - 1, .low = -INFINITY, .high = INFINITY};
+    if (low == dots && high == end)
+        return "has no limit on either side of '..'";
+    if ((low < dots && !rule_number(low, (size_t)(dots - low), &out->low)) ||
+        (high < end && !rule_number(high, (size_t)(end - high), &out->high)))
+        return "has a limit that is no number of at most 1e100";
+    return out->low <= out->high ? NULL : "has a lower limit above its upper one";
+}
+
+bool svi_limit_next(const char **at, struct svi_limit *limit) {
+    if (**at == '\0')
+        return false;
+    const size_t length = strcspn(*at, ",");
+    const char *wrong = limit_read(*at, length, limit);
+    *at += length + ((*at)[length] == ',');
+    return wrong == NULL;
+}
+
+/* Is the name one of a list that is separated by commas, with blanks around names? */
+static bool rule_listed(const char *list, const char *name, size_t length) {
+    for (const char *at = list; *at; at += *at == ',') {
+        at += strspn(at, " \t");
+        const size_t whole = strcspn(at, ",");
+        size_t size = whole;
+        while (size > 0 && (at[size - 1] == ' ' || at[size - 1] == '\t'))
+            size--;
+        if (size == length && memcmp(at, name, length) == 0)
+            return true;
+        at += whole;
+    }
+    return false;
+}
+
+static svs_code limit_check(const char *limits, const char *features, const char *entry, size_t length,
+                            svs_error *err) {
+    char shown[SHOWN], all[2 * SHOWN];
+    struct svi_limit limit, earlier;
+    const char *wrong = limit_read(entry, length, &limit), *at = limits;
+    svi_escape(shown, sizeof shown, entry, length);
+    if (wrong)
+        return svi_fail(
+            err, SVS_SETTING,
+            "limits: '%s' %s: write COLUMN:LOW..HIGH, COLUMN:LOW.. or COLUMN:..HIGH, separated by "
+            "commas",
+            shown, wrong);
+    if (features && features[0] && !rule_listed(features, limit.column, limit.length))
+        return svi_fail(err, SVS_SETTING, "limits: '%s' names none of the columns of features (%s)", shown,
+                        svi_escape(all, sizeof all, features, strlen(features)));
+    while (at < entry && svi_limit_next(&at, &earlier))
+        if (earlier.length == limit.length && memcmp(earlier.column, limit.column, limit.length) == 0)
+            return svi_fail(err, SVS_SETTING, "limits: '%s' is the second entry of its column: leave one out",
+                            shown);
+    return SVS_OK;
+}
+
+svs_code svi_limits_check(const char *limits, const char *features, svs_error *err) {
+    for (const char *at = limits; limits[0]; at++) {
+        const size_t length = strcspn(at, ",");
+        svs_code code = limit_check(limits, features, at, length, err);
+        at += length;
+        if (code != SVS_OK || *at == '\0')
+            return code;
+    }
+    return SVS_OK;
+}

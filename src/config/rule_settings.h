@@ -1,0 +1,46 @@
+/* rule_settings.h: the settings alert.rules, alert.absent and limits, read. */
+#ifndef SVI_RULE_SETTINGS_H
+#define SVI_RULE_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "svmstream/error.h"
+
+/* In the order in which their alerts of one sample go out. */
+enum svi_rule {
+    SVI_RULE_LIMITS,
+    SVI_RULE_BEYOND,
+    SVI_RULE_STUCK,
+    SVI_RULE_ABSENT,
+    SVI_RULE_RATE,
+    SVI_RULE_SILENT, /* the stream as a whole; comes with absent */
+    SVI_RULES
+};
+
+const char *svi_rule_name(enum svi_rule rule); /* "limits" */
+
+struct svi_rule_settings {
+    bool on[SVI_RULES];
+    double absent; /* seconds; 0 = auto */
+};
+
+/* From the texts of alert.rules, alert.absent and limits. SVS_SETTING: what is not a rule, or not a time. */
+svs_code svi_rule_settings_read(const char *rules, const char *absent, const char *limits,
+                                struct svi_rule_settings *out, svs_error *err);
+
+/* One entry of `limits`, from *at on, which is moved behind it: COLUMN:LOW..HIGH; the last ':' ends the
+ * column, and a side that is left out is infinite. False: there is none left. Only of a text that
+ * svi_rule_settings_check has seen. */
+struct svi_limit {
+    const char *column; /* in the text */
+    size_t length;
+    double low, high;
+};
+bool svi_limit_next(const char **at, struct svi_limit *limit);
+
+/* Limits. Where the setting features names all columns, they may speak of these alone; else (NULL or "") of
+ * any, for columns may come at any time. SVS_SETTING: which entry, what is wrong, what to do. */
+svs_code svi_limits_check(const char *limits, const char *features, svs_error *err);
+
+#endif

@@ -1,0 +1,84 @@
+/* The plain rules (alerts/rules.h) as the engine has them: they run on the first thread, whoever judges
+ * novelty.
+ */
+#include <math.h>
+
+#include "alerts/rule_report.h"
+#include "engine/engine_internal.h"
+
+static void rules_tell(struct svi_engine *e, svs_value id, double ts) {
+    struct svi_rule_report report;
+    struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = ts};
+    if (svi_rules_pending(&e->rules))
+        svi_engine_settle(e); /* alerts are numbered as they come */
+    while (svi_rule_report(&e->rules, &e->schema, e->s.stream, id, ts, &e->quality_stage.drift.episodes.count,
+                           &report)) {
+        event.as.alert = report.event;
+        svi_publish(e, &event);
+    }
+}
+
+/* Where the row in hand has no value: what took its place is none, and what a map leaves out neither. */
+static const uint8_t *rules_gaps_of(struct svi_engine *e, const struct svi_message *m) {
+    const struct svi_shape *shape = &e->schema.shape;
+    const uint8_t *missing = m->missing > 0 ? e->gaps : NULL;
+    if (m->kind != SVI_NAMED || m->cells || e->schema.columns)
+        return missing;
+    return svi_rules_left_out(&e->rules, shape->marks, shape->round, missing, m->d);
+}
+
+void svi_engine_rules_row(struct svi_engine *e, const struct svi_message *m, double now) {
+    struct svi_rules *r = &e->rules;
+    if (!r->any)
+        return;
+    if (!e->rules_follow || m->d != e->rules_d || e->rules_names != e->schema.shape.names_kept) {
+        svi_rules_follow(r, &e->s, &e->schema, m->d); /* names may come after their columns */
+        e->rules_d = m->d;
+        e->rules_names = e->schema.shape.names_kept;
+        e->rules_follow = true;
+    }
+    svi_rules_row(r, m->x, rules_gaps_of(e, m), m->d, e->time, now);
+    rules_tell(e, m->id, e->event_ts);
+}
+
+void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m, double now) {
+    struct svi_rules *r = &e->rules;
+    const double own = isnan(m->ts) ? now : m->ts;
+    if (!r->any || r->d == 0) /* nothing is known of its columns */
+        return;
+    if (!e->rules_follow)
+        svi_rules_follow(r, &e->s, &e->schema, r->d);
+    svi_rules_row(r, m->x, svi_rules_holes(r, m->x, m->d), m->d, fmax(e->time, own), now);
+    rules_tell(e, m->id, own);
+}
+
+void svi_engine_rules_renew(struct svi_engine *e, int feature) {
+    svi_rules_renew(&e->rules, feature);
+    e->rules_follow = false;
+}
+
+void svi_engine_rules_configure(struct svi_engine *e) {
+    svi_rules_configure(&e->rules, &e->s);
+    e->rules_follow = false;
+    rules_tell(e, svs_none(), e->event_ts);
+}
+
+void svi_engine_rules_forget(struct svi_engine *e) {
+    svi_rules_end(&e->rules);
+    rules_tell(e, svs_none(), e->event_ts);
+    svi_rules_clear(&e->rules);
+    e->rules_follow = false;
+}
+
+double svi_engine_deadline(const svi_engine *e) {
+    return svi_rules_deadline(&e->rules);
+}
+
+void svi_engine_pass(svi_engine *e, double now) {
+    svi_rules_pass(&e->rules, now);
+    rules_tell(e, svs_none(), now);
+}
+
+void svi_engine_begin(svi_engine *e, double now) {
+    svi_rules_begin(&e->rules, now);
+}

@@ -1,0 +1,200 @@
+/* Events become lines and counts. An alert is known by its number from its open to its close, which is how
+ * its duration is found and which incident it was reported before; a close without an open is of an alert
+ * that was open when the log began. */
+#include "report/alert_log.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "report/moment.h"
+
+#define EVENT_KEYS 8
+
+static const char *alert_log_kind(const struct svi_alert_event *a) {
+    return a->kind ? a->kind : a->measure ? "quality" : "novelty";
+}
+
+/* Which judge, or which rule; NULL: the alert names none. */
+static const char *alert_log_judge(const struct svi_alert_event *a) {
+    return a->judge ? a->judge : a->rule;
+}
+
+/* ---- counting */
+
+static void alert_log_count(struct svi_alert_kind *kinds, const char *kind) {
+    for (int i = 0; i < SVI_ALERT_LOG_KINDS; i++) {
+        struct svi_alert_kind *k = &kinds[i];
+        if (!k->count)
+            snprintf(k->name, sizeof k->name, "%s", kind);
+        if (strncmp(k->name, kind, sizeof k->name - 1) == 0) {
+            k->count++;
+            return;
+        }
+    }
+}
+
+static struct svi_alert_episode *alert_log_find(struct svi_alert_log *l, int64_t alert) {
+    for (int64_t i = 0; i < l->open_count; i++)
+        if (l->open[i].alert == alert)
+            return &l->open[i];
+    return NULL;
+}
+
+static struct svi_alert_episode *alert_log_open(struct svi_alert_log *l, int64_t alert, double at) {
+    if (l->open_count == l->open_room) {
+        const int64_t room = l->open_room > 0 ? 2 * l->open_room : 16;
+        struct svi_alert_episode *more =
+            svi_realloc(l->open, (size_t)l->open_room * sizeof *more, (size_t)room * sizeof *more);
+        l->failed = l->failed || !more;
+        if (!more)
+            return NULL;
+        l->open = more;
+        l->open_room = room;
+    }
+    l->open[l->open_count] = (struct svi_alert_episode){alert, at, -1};
+    return &l->open[l->open_count++];
+}
+
+/* Opened or updated. */
+static void alert_log_report(struct svi_alert_log *l, const struct svi_alert_event *a,
+                             struct svi_alert_episode *episode, double at, bool opened) {
+    int64_t before = -1;
+    const bool belongs = l->incidents && svi_incidents_report(l->incidents, at, opened, &before);
+    l->outside += opened && l->incidents && !belongs;
+    l->alerts += opened;
+    l->updates += !opened;
+    if (opened)
+        alert_log_count(l->kinds, alert_log_kind(a));
+    if (opened && alert_log_judge(a))
+        alert_log_count(l->judges, alert_log_judge(a));
+    if (before < 0)
+        return;
+    if (episode && episode->before < 0)
+        episode->before = before;
+    else /* it counts once */
+        svi_incidents_close(l->incidents, before, -INFINITY);
+}
+
+static void alert_log_end(const struct svi_alert_log *l, const struct svi_alert_episode *episode, double at) {
+    svi_incidents_close(l->incidents, episode->before, at);
+    svi_incidents_during(l->incidents, episode->opened, at);
+}
+
+static void alert_log_close(struct svi_alert_log *l, struct svi_alert_episode *episode, double at) {
+    l->closed++;
+    if (!episode)
+        return;
+    l->lasted += at - episode->opened;
+    l->longest = fmax(l->longest, at - episode->opened);
+    if (l->incidents)
+        alert_log_end(l, episode, at);
+    *episode = l->open[--l->open_count];
+}
+
+/* ---- telling */
+
+static void alert_log_print(struct svi_alert_log *l, const struct svi_alert_event *a, double at,
+                            double lasted) {
+    char when[SVI_MOMENT], span[SVI_MOMENT], state[2 * SVI_MOMENT];
+    if (l->progress)
+        svi_progress_clear(l->progress);
+    if (l->by_rows)
+        snprintf(when, sizeof when, "row %.0f", at);
+    else
+        svi_moment_text(when, at);
+    if (strcmp(a->state, "close") != 0)
+        snprintf(state, sizeof state, "%s", a->state);
+    else if (isnan(lasted))
+        snprintf(state, sizeof state, "closed");
+    else if (l->by_rows)
+        snprintf(state, sizeof state, "closed after %.0f row%s", lasted, lasted == 1 ? "" : "s");
+    else
+        snprintf(state, sizeof state, "closed after %s", svi_duration_text(span, lasted));
+    fprintf(l->lines, "%-19s  #%" PRId64 " %s: %s\n", when, a->alert, state, a->text ? a->text : "");
+}
+
+static void alert_log_keep(struct svi_alert_log *l, const struct svi_alert_event *a, double at) {
+    struct svi_pack p;
+    if (l->event_count == SVI_ALERT_LOG_EVENTS) {
+        l->events_left_out++;
+        return;
+    }
+    svi_pack_begin(&p, &l->events);
+    svi_pack_map(&p, EVENT_KEYS);
+    svi_put_int(&p, "alert", a->alert);
+    svi_put_text(&p, "kind", alert_log_kind(a));
+    svi_pack_key(&p, "judge");
+    if (alert_log_judge(a))
+        svi_pack_text(&p, alert_log_judge(a));
+    else
+        svi_pack_nil(&p);
+    svi_put_text(&p, "state", a->state);
+    svi_put_real(&p, l->by_rows ? "row" : "ts", at);
+    svi_put_real(&p, "since", a->since);
+    svi_put_value(&p, "id", a->id);
+    svi_put_text(&p, "text", a->text ? a->text : "");
+    l->failed = svi_pack_end(&p) != SVS_OK || l->failed;
+    l->event_count++;
+}
+
+static void alert_log_alert(struct svi_alert_log *l, const struct svi_event *event) {
+    const struct svi_alert_event *a = &event->as.alert;
+    const double at = l->by_rows ? (double)l->rows : event->ts;
+    const bool opens = strcmp(a->state, "open") == 0, closes = strcmp(a->state, "close") == 0;
+    struct svi_alert_episode *episode = opens ? alert_log_open(l, a->alert, at) : alert_log_find(l, a->alert);
+    if (l->lines)
+        alert_log_print(l, a, at, closes && episode ? at - episode->opened : NAN);
+    if (l->keeps)
+        alert_log_keep(l, a, at);
+    if (l->plot && opens)
+        svi_alert_plot_mark(l->plot, a);
+    if (closes)
+        alert_log_close(l, episode, at);
+    else
+        alert_log_report(l, a, episode, at, opens);
+}
+
+void svi_alert_log_take(struct svi_alert_log *l, const struct svi_event *event) {
+    if (event->topic == SVI_TOPIC_ALERT)
+        alert_log_alert(l, event);
+    if (event->topic != SVI_TOPIC_SCORE)
+        return;
+    const double at = l->by_rows ? (double)(l->rows + 1) : event->ts;
+    l->first = l->rows == 0 ? at : fmin(l->first, at);
+    l->last = l->rows == 0 ? at : fmax(l->last, at);
+    l->rows++;
+    if (l->plot)
+        svi_alert_plot_add(l->plot, at, event->as.score.x, event->as.score.d);
+}
+
+void svi_alert_log_end(struct svi_alert_log *l) {
+    for (int64_t i = 0; i < l->open_count && l->incidents; i++)
+        svi_incidents_during(l->incidents, l->open[i].opened, l->last);
+}
+
+void svi_alert_log_reset(struct svi_alert_log *l) {
+    struct svi_alert_log empty = {.lines = l->lines,
+                                  .progress = l->progress,
+                                  .incidents = l->incidents,
+                                  .plot = l->plot,
+                                  .keeps = l->keeps,
+                                  .by_rows = l->by_rows,
+                                  .open = l->open,
+                                  .open_room = l->open_room,
+                                  .events = l->events};
+    empty.events.size = 0;
+    *l = empty;
+    if (l->incidents)
+        svi_incidents_reset(l->incidents);
+    if (l->plot)
+        svi_alert_plot_reset(l->plot);
+}
+
+void svi_alert_log_clear(struct svi_alert_log *l) {
+    svi_free(l->open);
+    svi_bytes_clear(&l->events);
+    *l = (struct svi_alert_log){0};
+}

@@ -1,0 +1,341 @@
+/* Marked incidents: the file, and which alert belongs to which.
+ *
+ * The file is read whole and its rows are put in order, so that a list with the newest first will do; two
+ * that overlap are refused, because an alert would belong to both. What a column of numbers counts is decided
+ * by the first number, as in a ts column.
+ *
+ * Alerts come one after another and are held against the incidents as they come, by binary search: the cost
+ * of an alert does not grow with their number, and nothing is kept of it but what becomes of its incident. An
+ * alert before the start of an incident counts for it only if it is still open at the start, which is known
+ * when it closes, or at the end. */
+#include "report/incidents.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "data/time_text.h"
+#include "formats/file_io.h"
+
+enum { START, END, NAME, COLUMNS };
+#define CELLS_MAX 64 /* columns of the file */
+
+struct incidents_file {
+    struct svi_incidents *in;
+    const char *path;
+    char separator;
+    int column[CELLS_MAX]; /* START ..., COLUMNS = another one */
+    int columns;
+    int64_t line, room;
+    bool decided; /* text or numbers */
+    enum svi_time_unit unit;
+};
+
+struct incident_cell {
+    const char *at;
+    size_t length;
+};
+
+/* ---- the file */
+
+/* The cells of a line [at, end), without blanks and quotes around them. Returns how many. */
+static int incidents_split(const struct incidents_file *f, const char *at, const char *end,
+                           struct incident_cell *cells) {
+    int count = 0;
+    while (count < CELLS_MAX) {
+        const bool quoted = at < end && *at == '"';
+        const char *from = quoted ? at + 1 : at, *to = from;
+        while (to < end && *to != (quoted ? '"' : f->separator))
+            to++;
+        const char *next = to;
+        while (next < end && *next != f->separator)
+            next++;
+        while (from < to && (*from == ' ' || *from == '\t'))
+            from++;
+        while (to > from && (to[-1] == ' ' || to[-1] == '\t'))
+            to--;
+        cells[count++] = (struct incident_cell){from, (size_t)(to - from)};
+        if (next >= end)
+            break;
+        at = next + 1;
+    }
+    return count;
+}
+
+static svs_code incidents_read_header(struct incidents_file *f, const char *at, const char *end,
+                                      svs_error *err) {
+    static const char *const names[] = {"start", "end", "name"};
+    struct incident_cell cells[CELLS_MAX];
+    bool have[COLUMNS] = {false};
+    const size_t length = (size_t)(end - at);
+    f->separator = memchr(at, ',', length) ? ',' : memchr(at, ';', length) ? ';' : '\t';
+    f->columns = incidents_split(f, at, end, cells);
+    for (int j = 0; j < f->columns; j++) {
+        f->column[j] = COLUMNS;
+        for (int k = 0; k < COLUMNS; k++)
+            if (!have[k] && cells[j].length == strlen(names[k]) &&
+                strncasecmp(cells[j].at, names[k], cells[j].length) == 0) {
+                f->column[j] = k;
+                have[k] = true;
+                break;
+            }
+    }
+    if (have[START] && have[END])
+        return SVS_OK;
+    return svi_fail(err, SVS_SETTING,
+                    "%.150s, line %" PRId64
+                    ": there is no column %s: the first line names the columns, start,end or start,end,name",
+                    f->path, f->line, have[START] ? "end" : "start");
+}
+
+/* Text where the first start is text, else numbers of one unit. */
+static svs_code incidents_read_time(struct incidents_file *f, struct incident_cell cell, const char *column,
+                                    double *t, svs_error *err) {
+    char shown[60], copy[60], *rest = copy;
+    const bool text = svi_time_of_text(cell.at, cell.length, 0, t);
+    double v = NAN;
+    if (!text && cell.length > 0 && cell.length < sizeof copy) {
+        snprintf(copy, sizeof copy, "%.*s", (int)cell.length, cell.at);
+        v = strtod(copy, &rest);
+    }
+    const bool number = !text && rest > copy && !*rest && isfinite(v);
+    svi_escape(shown, sizeof shown, cell.at, cell.length);
+    if (!text && !number)
+        return svi_fail(err, SVS_INVALID,
+                        "%.150s, line %" PRId64 ": %s '%s' is no time: write 2026-11-22 10:05:30, seconds "
+                        "since 1970 or, where the log has no times, the number of a row",
+                        f->path, f->line, column, shown);
+    if (f->decided && text != f->in->text)
+        return svi_fail(err, SVS_INVALID,
+                        "%.150s, line %" PRId64
+                        ": %s '%s' is %s, the lines before have %s: write all of them the same way",
+                        f->path, f->line, column, shown, text ? "a date" : "a number",
+                        text ? "numbers" : "dates");
+    f->decided = true;
+    f->in->text = text;
+    if (number)
+        *t = svi_time_of_number(v, &f->unit);
+    return SVS_OK;
+}
+
+static svs_code incidents_read_row(struct incidents_file *f, const char *at, const char *end,
+                                   struct svi_incident *one, svs_error *err) {
+    struct incident_cell cells[CELLS_MAX], of[COLUMNS] = {{"", 0}, {"", 0}, {"", 0}};
+    const int count = incidents_split(f, at, end, cells);
+    for (int j = 0; j < count && j < f->columns; j++)
+        if (f->column[j] < COLUMNS)
+            of[f->column[j]] = cells[j];
+    *one = (struct svi_incident){.end = NAN, .line = f->line};
+    svi_escape(one->name, sizeof one->name, of[NAME].at, of[NAME].length);
+    if (of[START].length == 0)
+        return svi_fail(err, SVS_INVALID,
+                        "%.150s, line %" PRId64 ": the start is empty: an incident needs one", f->path,
+                        f->line);
+    svs_code code = incidents_read_time(f, of[START], "start", &one->start, err);
+    if (code == SVS_OK && of[END].length > 0)
+        code = incidents_read_time(f, of[END], "end", &one->end, err);
+    if (code == SVS_OK && one->end < one->start)
+        code = svi_fail(err, SVS_INVALID,
+                        "%.150s, line %" PRId64 ": the end is before the start: swap or correct them",
+                        f->path, f->line);
+    return code;
+}
+
+static svs_code incidents_add(struct incidents_file *f, const struct svi_incident *one, svs_error *err) {
+    struct svi_incidents *in = f->in;
+    if (in->count == SVI_INCIDENTS_MAX)
+        return svi_fail(err, SVS_TOO_LARGE, "%.150s has more than %d incidents: split it", f->path,
+                        SVI_INCIDENTS_MAX);
+    if (in->count == f->room) {
+        const int64_t more = f->room > 0 ? 2 * f->room : 64;
+        struct svi_incident *of =
+            svi_realloc(in->of, (size_t)f->room * sizeof *of, (size_t)more * sizeof *of);
+        if (!of)
+            return svi_fail_memory(err, "the incidents");
+        in->of = of;
+        f->room = more;
+    }
+    in->of[in->count++] = *one;
+    return SVS_OK;
+}
+
+static svs_code incidents_read_lines(struct incidents_file *f, const char *at, const char *end,
+                                     svs_error *err) {
+    struct svi_incident one;
+    svs_code code = SVS_OK;
+    if (end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
+        at += 3;
+    while (at < end && code == SVS_OK) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at)), *last = stop ? stop : end;
+        const char *next = stop ? stop + 1 : end;
+        while (last > at && (last[-1] == '\r' || last[-1] == ' '))
+            last--;
+        f->line++;
+        if (last > at && f->columns == 0)
+            code = incidents_read_header(f, at, last, err);
+        else if (last > at && (code = incidents_read_row(f, at, last, &one, err)) == SVS_OK)
+            code = incidents_add(f, &one, err);
+        at = next;
+    }
+    return code;
+}
+
+static int incidents_compare(const void *a, const void *b) {
+    const struct svi_incident *x = a, *y = b;
+    return x->start != y->start ? (x->start > y->start) - (x->start < y->start)
+                                : (x->line > y->line) - (x->line < y->line);
+}
+
+static double incident_end(const struct svi_incident *i) {
+    return isnan(i->end) ? i->start : i->end;
+}
+
+/* In order, apart from each other, and each with a time in which an alert can find it. */
+static svs_code incidents_settle(struct svi_incidents *in, const char *path, double tolerance,
+                                 svs_error *err) {
+    if (in->count == 0)
+        return svi_fail(err, SVS_EMPTY, "%.150s has no incidents: a line each after start,end,name", path);
+    qsort(in->of, (size_t)in->count, sizeof *in->of, incidents_compare);
+    for (int64_t i = 1; i < in->count; i++)
+        if (in->of[i].start < incident_end(&in->of[i - 1]) || in->of[i].start == in->of[i - 1].start)
+            return svi_fail(err, SVS_INVALID,
+                            "%.150s: the incidents of lines %" PRId64 " and %" PRId64
+                            " overlap, and an alert would belong to both: make one of them",
+                            path, in->of[i - 1].line, in->of[i].line);
+    for (int64_t i = 0; i < in->count && !(tolerance > 0); i++)
+        if (isnan(in->of[i].end))
+            return svi_fail(err, SVS_SETTING,
+                            "%.150s, line %" PRId64
+                            ": the end is empty: give --tolerance, how long after its start an alert "
+                            "still belongs to it (3600 is an hour)",
+                            path, in->of[i].line);
+    in->tolerance = isnan(tolerance) ? 0 : tolerance;
+    svi_incidents_reset(in);
+    return SVS_OK;
+}
+
+svs_code svi_incidents_read(struct svi_incidents *in, const char *path, double tolerance, svs_error *err) {
+    struct incidents_file f = {.in = in, .path = path};
+    char *bytes = NULL;
+    size_t size = 0;
+    *in = (struct svi_incidents){0};
+    svs_error why;
+    svs_code code = svi_file_read(path, &bytes, &size, &why);
+    if (code != SVS_OK)
+        svi_fail(err, code, "--incidents %.150s: %.120s", path, why.text);
+    else
+        code = incidents_read_lines(&f, bytes, bytes + size, err);
+    if (code == SVS_OK)
+        code = incidents_settle(in, path, tolerance, err);
+    svi_free(bytes);
+    if (code != SVS_OK)
+        svi_incidents_clear(in);
+    return code;
+}
+
+void svi_incidents_clear(struct svi_incidents *in) {
+    svi_free(in->of);
+    *in = (struct svi_incidents){0};
+}
+
+/* ---- what alerts make of them */
+
+void svi_incidents_reset(struct svi_incidents *in) {
+    for (int64_t i = 0; i < in->count; i++) {
+        in->of[i].first = NAN;
+        in->of[i].alerts = in->of[i].early = 0;
+        in->of[i].during = false;
+    }
+}
+
+/* How many begin at this time or before it. */
+static int64_t incidents_begun(const struct svi_incidents *in, double at) {
+    int64_t low = 0, high = in->count;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (in->of[middle].start <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The last one that has begun, where it is not over for longer than the tolerance; else the next one. Where
+ * an alert is after the one and before the other, it belongs to the one whose fault may have caused it. */
+bool svi_incidents_report(struct svi_incidents *in, double at, bool opened, int64_t *before) {
+    const int64_t begun = incidents_begun(in, at);
+    *before = -1;
+    if (begun > 0 && at <= incident_end(&in->of[begun - 1]) + in->tolerance) {
+        struct svi_incident *i = &in->of[begun - 1];
+        i->first = fmin(i->first, at);
+        i->alerts += opened;
+        return true;
+    }
+    if (begun == in->count || at < in->of[begun].start - in->tolerance)
+        return false;
+    in->of[begun].alerts += opened;
+    in->of[begun].early++;
+    *before = begun;
+    return true;
+}
+
+void svi_incidents_close(struct svi_incidents *in, int64_t place, double at) {
+    if (place < 0)
+        return;
+    struct svi_incident *i = &in->of[place];
+    i->early--;
+    if (at >= i->start)
+        i->first = i->start;
+}
+
+void svi_incidents_during(struct svi_incidents *in, double opened, double closed) {
+    for (int64_t i = incidents_begun(in, opened); i < in->count && in->of[i].start <= closed; i++)
+        in->of[i].during = true;
+}
+
+bool svi_incident_inside(const struct svi_incident *i, double first, double last) {
+    return i->start <= last && incident_end(i) >= first;
+}
+
+double svi_incident_delay(const struct svi_incident *i, double first) {
+    return i->early > 0 ? 0 : isnan(i->first) ? NAN : fmax(0, i->first - fmax(i->start, first));
+}
+
+static int incidents_compare_delays(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+svs_code svi_incidents_figures(const struct svi_incidents *in, double first, double last,
+                               struct svi_incident_figures *f, svs_error *err) {
+    double *delays = svi_alloc_array((size_t)in->count, sizeof *delays);
+    *f = (struct svi_incident_figures){.median_delay = NAN};
+    if (in->count > 0 && !delays)
+        return svi_fail_memory(err, "the delays of the incidents");
+    for (int64_t i = 0; i < in->count; i++) {
+        const double delay = svi_incident_delay(&in->of[i], first);
+        const bool inside = svi_incident_inside(&in->of[i], first, last);
+        f->count += inside;
+        if (inside && !isnan(delay))
+            delays[f->found++] = delay;
+        f->during += inside && isnan(delay) && in->of[i].during;
+    }
+    f->outside = in->count - f->count;
+    if (f->found > 0) {
+        qsort(delays, (size_t)f->found, sizeof *delays, incidents_compare_delays);
+        f->median_delay = (delays[(f->found - 1) / 2] + delays[f->found / 2]) / 2;
+    }
+    svi_free(delays);
+    return SVS_OK;
+}
+
+bool svi_incidents_cover(const struct svi_incidents *in, double from, double to) {
+    const int64_t begun = incidents_begun(in, to);
+    return begun > 0 && incident_end(&in->of[begun - 1]) >= from;
+}

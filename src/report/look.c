@@ -1,0 +1,459 @@
+/* The passes over the rows, and what is printed of them.
+ *
+ * The first pass prints the alerts as they come, then the summary; each further one is run with another
+ * budget for a row of the table. A budget that is the one that is set anyway is not run again. Incidents hold
+ * what became of them in one pass and are printed before the next.
+ *
+ * Times are the samples' own. Where they have none, the number of a row stands in the place of a time, in the
+ * lines, of incidents and delays; rates are then per 1,000 rows, unless it was said how long a row takes. */
+#include "report/look.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "report/moment.h"
+
+#define DAY          86400.0
+#define RATE_ROWS    1000.0
+#define EACH_SHOWN   50 /* incidents in the table for people */
+#define RESULT_KEYS  4  /* of a pass in the map for programs */
+#define AGAINST_KEYS 8  /* and of it against incidents */
+
+/* ---- beginning */
+
+static svs_code look_add_budget(struct svi_look *l, const char *word, size_t length, bool named,
+                                const struct svi_settings *s, svs_error *err) {
+    struct svi_settings with;
+    char text[SVI_LOOK_BUDGET], shown[60];
+    svs_error why;
+    if (l->budget_count == SVI_LOOK_BUDGETS_MAX)
+        return svi_fail(err, SVS_SETTING, "--budgets takes %d at most", SVI_LOOK_BUDGETS_MAX);
+    if (length == 0 || length >= sizeof text)
+        return svi_fail(err, SVS_SETTING, "--budgets: '%s' is no budget: name some as 1/week,1/day, or none",
+                        svi_escape(shown, sizeof shown, word, length));
+    snprintf(text, sizeof text, "%.*s", (int)length, word);
+    if (s)
+        with = *s;
+    else
+        svi_settings_default(&with);
+    svs_code code = svi_settings_set(&with, "alert.budget", text, &why);
+    if (code == SVS_OK && s)
+        code = svi_settings_check(&with, &why);
+    if (code != SVS_OK && !named) /* the usual ones contradict what is set: there is no table */
+        return SVS_OK;
+    if (code != SVS_OK)
+        return svi_fail(err, code, "--budgets %s: %.200s", svi_escape(shown, sizeof shown, word, length),
+                        why.text);
+    memcpy(l->budgets[l->budget_count++], text, sizeof text);
+    return SVS_OK;
+}
+
+static svs_code look_take_budgets(struct svi_look *l, const struct svi_settings *s, svs_error *err) {
+    const bool named = l->o.budgets != NULL;
+    const char *at = named ? l->o.budgets : l->o.incidents ? SVI_LOOK_BUDGETS : "none";
+    svs_code code = SVS_OK;
+    if (strcmp(at, "none") == 0)
+        return SVS_OK;
+    if (l->o.once && named)
+        return svi_fail(err, SVS_SETTING,
+                        "--budgets reads the rows once for each budget, standard input has them once: give "
+                        "a file");
+    if (l->o.once)
+        return SVS_OK;
+    while (code == SVS_OK) {
+        const size_t length = strcspn(at, ",");
+        code = look_add_budget(l, at, length, named, s, err);
+        if (!at[length])
+            break;
+        at += length + 1;
+    }
+    return code;
+}
+
+svs_code svi_look_begin(struct svi_look *l, const struct svi_look_options *o, const struct svi_settings *s,
+                        svs_error *err) {
+    l->o = *o;
+    svs_code code = SVS_OK;
+    if (s)
+        snprintf(l->set, sizeof l->set, "%.*s", (int)sizeof l->set - 1, s->alert_budget);
+    if (o->incidents)
+        code = svi_incidents_read(&l->incidents, o->incidents, o->tolerance, err);
+    if (code == SVS_OK)
+        code = look_take_budgets(l, s, err);
+    if (code == SVS_OK && o->plot && !(l->plot = svi_alloc(sizeof *l->plot)))
+        code = svi_fail_memory(err, "the plot");
+    return code;
+}
+
+void svi_look_clear(struct svi_look *l) {
+    svi_incidents_clear(&l->incidents);
+    svi_alert_log_clear(&l->log);
+    svi_bytes_clear(&l->json);
+    svi_free(l->plot);
+    l->plot = NULL;
+}
+
+/* ---- for passes */
+
+svs_code svi_look_without_times(struct svi_alert_log *log, svs_error *err) {
+    log->by_rows = true;
+    if (log->incidents && log->incidents->text)
+        return svi_fail(err, SVS_SETTING,
+                        "the rows have no times, but the incidents have: name the column of the times by "
+                        "--ts, or write the numbers of rows, from 1, as start and end");
+    return SVS_OK;
+}
+
+void svi_look_end_pass(struct svi_alert_log *log, svi_engine *e) {
+    snprintf(log->budget, sizeof log->budget, "%.*s", (int)sizeof log->budget - 1,
+             svi_engine_settings(e)->alert_budget);
+    svi_alert_log_end(log);
+    if (log->progress)
+        svi_progress_clear(log->progress);
+    if (log->plot)
+        svi_alert_plot_names(log->plot, &svi_engine_schema(e)->shape);
+}
+
+/* ---- figures */
+
+/* NAN: not known. */
+static double look_days(const struct svi_look *l) {
+    const struct svi_alert_log *log = &l->log;
+    if (!log->by_rows)
+        return log->last > log->first ? (log->last - log->first) / DAY : NAN;
+    return isnan(l->o.row_seconds) || log->rows == 0 ? NAN : (double)log->rows * l->o.row_seconds / DAY;
+}
+
+static double look_rate(const struct svi_look *l, int64_t count) {
+    const double days = look_days(l), rows = (double)l->log.rows;
+    if (!isnan(days))
+        return (double)count / days;
+    return rows > 0 ? (double)count * RATE_ROWS / rows : NAN;
+}
+
+static const char *look_rate_unit(const struct svi_look *l) {
+    return isnan(look_days(l)) ? "per 1,000 rows" : "a day";
+}
+
+static svs_code look_settle(struct svi_look *l, const char *budget, struct svi_look_result *r,
+                            svs_error *err) {
+    const struct svi_alert_log *log = &l->log;
+    *r = (struct svi_look_result){
+        .alerts = log->alerts,
+        .outside = log->outside,
+        .rate = look_rate(l, log->alerts),
+        .false_rate = look_rate(l, log->outside),
+        .precision = log->alerts > 0 ? (double)(log->alerts - log->outside) / (double)log->alerts : NAN};
+    snprintf(r->budget, sizeof r->budget, "%s", budget ? budget : log->budget);
+    if (log->failed)
+        return svi_fail_memory(err, "the alerts");
+    return svi_incidents_figures(&l->incidents, log->first, log->last, &r->incidents, err);
+}
+
+/* ---- for people */
+
+/* "0.071", "13.2", "140": three digits at most, two below 1. */
+static const char *look_number(char out[SVI_MOMENT], double v) {
+    if (isnan(v))
+        snprintf(out, SVI_MOMENT, "-");
+    else
+        snprintf(out, SVI_MOMENT, v >= 100 || v == 0 ? "%.0f" : v >= 1 ? "%.3g" : "%.2g", v);
+    return out;
+}
+
+/* "0.36 a day"; of less than a day "in 21 min". */
+static const char *look_rate_text(const struct svi_look *l, char out[2 * SVI_MOMENT], double rate) {
+    char a[SVI_MOMENT];
+    const double days = look_days(l);
+    if (days < 1)
+        snprintf(out, 2 * SVI_MOMENT, "in %s", svi_duration_text(a, days * DAY));
+    else
+        snprintf(out, 2 * SVI_MOMENT, "%s %s", look_number(a, rate), look_rate_unit(l));
+    return out;
+}
+
+/* A delay or a duration: seconds, or rows. */
+static const char *look_span(const struct svi_look *l, char out[SVI_MOMENT], double span) {
+    if (!l->log.by_rows || isnan(span))
+        return svi_duration_text(out, span);
+    snprintf(out, SVI_MOMENT, "%.0f row%s", span, span == 1 ? "" : "s");
+    return out;
+}
+
+static const char *look_moment(const struct svi_look *l, char out[SVI_MOMENT], double at) {
+    if (l->log.by_rows)
+        snprintf(out, SVI_MOMENT, "row %.0f", at);
+    else
+        svi_moment_text(out, at);
+    return out;
+}
+
+/* "novelty 9, quality 2". */
+static void look_print_kinds(const char *title, const struct svi_alert_kind *kinds) {
+    for (int i = 0; i < SVI_ALERT_LOG_KINDS && kinds[i].count; i++) {
+        if (i == 0)
+            printf("  %-16s ", title);
+        printf("%s%s %" PRId64, i > 0 ? ", " : "", kinds[i].name, kinds[i].count);
+    }
+    if (kinds[0].count)
+        putchar('\n');
+}
+
+static void look_print_alerts(const struct svi_look *l) {
+    const struct svi_alert_log *log = &l->log;
+    char a[SVI_MOMENT], b[SVI_MOMENT], rate[2 * SVI_MOMENT];
+    const double days = look_days(l);
+    printf("%-18s %" PRId64 "\n", "rows", log->rows);
+    if (log->rows > 0 && !log->by_rows)
+        printf("%-18s %s to %s UTC, %s\n", "time", svi_moment_text(a, log->first),
+               svi_moment_text(b, log->last),
+               svi_duration_text((char[SVI_MOMENT]){0}, log->last - log->first));
+    else if (!isnan(days))
+        printf("%-18s %s, at %g s a row\n", "time", svi_duration_text(a, days * DAY), l->o.row_seconds);
+    printf("%-18s %" PRId64 "  (%s)\n", "alerts", log->alerts, look_rate_text(l, rate, l->result[0].rate));
+    look_print_kinds("by kind", log->kinds);
+    look_print_kinds("by judge, rule", log->judges);
+    if (log->updates > 0)
+        printf("%-18s %" PRId64 "\n", "updates", log->updates);
+    if (log->open_count > 0)
+        printf("%-18s %" PRId64 "\n", "open at the end", log->open_count);
+    if (log->closed > 0)
+        printf("%-18s %s on average, %s at most\n", "lasted",
+               look_span(l, a, log->lasted / (double)log->closed), look_span(l, b, log->longest));
+}
+
+static void look_print_incidents(const struct svi_look *l) {
+    const struct svi_look_result *r = &l->result[0];
+    char a[SVI_MOMENT], b[SVI_MOMENT], rate[2 * SVI_MOMENT];
+    printf("%-18s %" PRId64, "incidents", r->incidents.count);
+    if (r->incidents.outside > 0)
+        printf("  (%" PRId64 " more lie outside of the rows)", r->incidents.outside);
+    printf("\n%-18s %" PRId64 " of %" PRId64, "found", r->incidents.found, r->incidents.count);
+    if (r->incidents.during > 0)
+        printf("  (%" PRId64 " of the others began while an alert was open)", r->incidents.during);
+    putchar('\n');
+    printf("%-18s %s\n", "median delay", look_span(l, a, r->incidents.median_delay));
+    printf("%-18s %" PRId64 "  (%s; in no incident, tolerance %s)\n", "false alerts", r->outside,
+           look_rate_text(l, rate, r->false_rate), look_span(l, b, l->incidents.tolerance));
+    printf("%-18s %s\n", "precision", look_number(a, r->precision));
+}
+
+static void look_print_each(const struct svi_look *l) {
+    char a[SVI_MOMENT], b[SVI_MOMENT];
+    int64_t shown = 0;
+    printf("\n%-20s %-23s %-14s %s\n", "incident", "start", "found after", "alerts");
+    for (int64_t i = 0; i < l->incidents.count && shown < EACH_SHOWN; i++) {
+        const struct svi_incident *one = &l->incidents.of[i];
+        const double delay = svi_incident_delay(one, l->log.first);
+        if (!svi_incident_inside(one, l->log.first, l->log.last))
+            continue;
+        char place[SVI_MOMENT];
+        snprintf(place, sizeof place, "line %" PRId64, one->line);
+        printf("%-20s %-23s %-14s %" PRId64 "\n", one->name[0] ? one->name : place,
+               look_moment(l, a, one->start),
+               !isnan(delay) ? look_span(l, b, delay)
+               : one->during ? "missed (open)"
+                             : "missed",
+               one->alerts);
+        shown++;
+    }
+    if (l->result[0].incidents.count > shown)
+        printf("and %" PRId64 " more: --json has them all\n", l->result[0].incidents.count - shown);
+}
+
+static void look_print_budgets(const struct svi_look *l) {
+    char a[SVI_MOMENT], b[SVI_MOMENT];
+    const char *const unit = look_rate_unit(l);
+    const bool marked = l->o.incidents;
+    printf("\n%-12s %8s %15s", "budget", "alerts", unit);
+    if (marked)
+        printf(" %10s %14s %20s %10s", "found", "median delay",
+               isnan(look_days(l)) ? "false per 1,000 rows" : "false a day", "precision");
+    putchar('\n');
+    for (int i = 0; i < l->budget_count; i++) {
+        const struct svi_look_result *r = &l->result[1 + i];
+        printf("%-12s %8" PRId64 " %15s", r->budget, r->alerts, look_number(a, r->rate));
+        if (marked) {
+            char found[SVI_MOMENT];
+            snprintf(found, sizeof found, "%" PRId64 "/%" PRId64, r->incidents.found, r->incidents.count);
+            printf(" %10s %14s", found, look_span(l, a, r->incidents.median_delay));
+            printf(" %20s %10s", look_number(a, r->false_rate), look_number(b, r->precision));
+        }
+        putchar('\n');
+    }
+}
+
+/* ---- for programs */
+
+static int look_result_keys(const struct svi_look *l) {
+    return RESULT_KEYS + (l->o.incidents ? AGAINST_KEYS : 0);
+}
+
+/* Rates are of days, or per 1,000 rows: the other one is nil. */
+static void look_put_result(const struct svi_look *l, struct svi_pack *p, const struct svi_look_result *r) {
+    const bool days = !isnan(look_days(l));
+    svi_put_int(p, "alerts", r->alerts);
+    svi_put_real(p, "alerts_a_day", days ? r->rate : NAN);
+    svi_put_real(p, "alerts_per_1000_rows",
+                 l->log.rows > 0 ? (double)r->alerts * RATE_ROWS / (double)l->log.rows : NAN);
+    svi_put_text(p, "budget", r->budget);
+    if (!l->o.incidents)
+        return;
+    svi_put_int(p, "incidents", r->incidents.count);
+    svi_put_int(p, "found", r->incidents.found);
+    svi_put_int(p, "missed_while_open", r->incidents.during);
+    svi_put_real(p, "median_delay", r->incidents.median_delay);
+    svi_put_int(p, "false_alerts", r->outside);
+    svi_put_real(p, "false_a_day", days ? r->false_rate : NAN);
+    svi_put_real(p, "false_per_1000_rows",
+                 l->log.rows > 0 ? (double)r->outside * RATE_ROWS / (double)l->log.rows : NAN);
+    svi_put_real(p, "precision", r->precision);
+}
+
+static void look_put_each(const struct svi_look *l, struct svi_pack *p) {
+    svi_pack_key(p, "each");
+    svi_pack_array(p, (size_t)l->result[0].incidents.count);
+    for (int64_t i = 0; i < l->incidents.count; i++) {
+        const struct svi_incident *one = &l->incidents.of[i];
+        if (!svi_incident_inside(one, l->log.first, l->log.last))
+            continue;
+        const double delay = svi_incident_delay(one, l->log.first);
+        svi_pack_map(p, 7);
+        svi_put_text(p, "name", one->name);
+        svi_put_real(p, "start", one->start);
+        svi_put_real(p, "end", one->end);
+        svi_put_bool(p, "found", !isnan(delay));
+        svi_put_real(p, "delay", delay);
+        svi_put_bool(p, "during", one->during);
+        svi_put_int(p, "alerts", one->alerts);
+    }
+}
+
+static void look_put_kinds(struct svi_pack *p, const struct svi_alert_kind *kinds) {
+    int count = 0;
+    while (count < SVI_ALERT_LOG_KINDS && kinds[count].count)
+        count++;
+    svi_pack_map(p, (size_t)count);
+    for (int i = 0; i < count; i++) {
+        svi_pack_text(p, kinds[i].name);
+        svi_pack_int(p, kinds[i].count);
+    }
+}
+
+/* The map of the first pass but for its head, which says how many keys there are: that is known at the end.
+ */
+static svs_code look_pack(struct svi_look *l, svs_error *err) {
+    const struct svi_alert_log *log = &l->log;
+    struct svi_pack p;
+    svi_pack_begin(&p, &l->json);
+    svi_pack_map(&p, (size_t)look_result_keys(l) + 14 + (l->o.incidents ? 3 : 0) + (l->budget_count > 0));
+    svi_put_int(&p, "rows", log->rows);
+    svi_put_text(&p, "unit", log->by_rows ? "rows" : "seconds");
+    svi_put_real(&p, "first", log->first);
+    svi_put_real(&p, "last", log->last);
+    svi_put_real(&p, "days", look_days(l));
+    look_put_result(l, &p, &l->result[0]);
+    svi_put_int(&p, "updates", log->updates);
+    svi_put_int(&p, "closed", log->closed);
+    svi_put_int(&p, "open", log->open_count);
+    svi_put_real(&p, "mean_lasted", log->closed > 0 ? log->lasted / (double)log->closed : NAN);
+    svi_put_real(&p, "longest", log->closed > 0 ? log->longest : NAN);
+    svi_pack_key(&p, "kinds");
+    look_put_kinds(&p, log->kinds);
+    svi_pack_key(&p, "judges");
+    look_put_kinds(&p, log->judges);
+    svi_pack_key(&p, "events");
+    svi_pack_array(&p, (size_t)log->event_count);
+    svi_pack_raw(&p, log->events.data, log->events.size);
+    svi_put_int(&p, "events_left_out", log->events_left_out);
+    if (l->o.incidents) {
+        svi_put_int(&p, "incidents_outside", l->result[0].incidents.outside);
+        svi_put_real(&p, "tolerance", l->incidents.tolerance);
+        look_put_each(l, &p);
+    }
+    return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");
+}
+
+static svs_code look_pack_budgets(struct svi_look *l, svs_error *err) {
+    struct svi_pack p;
+    svi_pack_begin(&p, &l->json);
+    svi_pack_key(&p, "budgets");
+    svi_pack_array(&p, (size_t)l->budget_count);
+    for (int i = 0; i < l->budget_count; i++) {
+        svi_pack_map(&p, (size_t)look_result_keys(l));
+        look_put_result(l, &p, &l->result[1 + i]);
+    }
+    return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");
+}
+
+/* ---- the passes */
+
+/* Whoever marked incidents and finds none of them has another clock, zone or file in hand. */
+static svs_code look_check_incidents(const struct svi_look *l, svs_error *err) {
+    char a[SVI_MOMENT], b[SVI_MOMENT], c[SVI_MOMENT], d[SVI_MOMENT];
+    const struct svi_incidents *in = &l->incidents;
+    if (!l->o.incidents || l->result[0].incidents.count > 0 || l->log.rows == 0)
+        return SVS_OK;
+    return svi_fail(err, SVS_INVALID,
+                    "no incident lies where the rows are: the rows are from %s to %s, the incidents from %s "
+                    "to %s: is it the right file, time zone (UTC where a time has none) and unit?",
+                    look_moment(l, a, l->log.first), look_moment(l, b, l->log.last),
+                    look_moment(l, c, in->of[0].start), look_moment(l, d, in->of[in->count - 1].start));
+}
+
+static svs_code look_first(struct svi_look *l, svi_look_pass *pass, void *user, svs_error *err) {
+    l->log.lines = l->o.json ? NULL : stdout;
+    l->log.keeps = l->o.json;
+    l->log.plot = l->plot;
+    svs_code code = pass(user, NULL, &l->log, err);
+    if (code == SVS_OK)
+        code = look_settle(l, NULL, &l->result[0], err);
+    if (code == SVS_OK && l->plot)
+        code = svi_alert_plot_write(l->plot, l->o.plot, l->log.by_rows, l->log.incidents, err);
+    if (code == SVS_OK && l->o.json)
+        return look_pack(l, err);
+    if (code != SVS_OK)
+        return code;
+    if (l->log.alerts > 0)
+        putchar('\n');
+    look_print_alerts(l);
+    if ((code = look_check_incidents(l, err)) != SVS_OK || !l->o.incidents)
+        return code;
+    look_print_incidents(l);
+    look_print_each(l);
+    return SVS_OK;
+}
+
+svs_code svi_look_run(struct svi_look *l, svi_look_pass *pass, void *user, struct svi_progress *progress,
+                      svs_error *err) {
+    l->log.incidents = l->o.incidents ? &l->incidents : NULL;
+    l->log.progress = progress;
+    svs_code code = look_first(l, pass, user, err);
+    if (code == SVS_OK)
+        code = look_check_incidents(l, err);
+    fflush(stdout);
+    l->log.lines = NULL;
+    l->log.plot = NULL;
+    l->log.keeps = false;
+    for (int i = 0; i < l->budget_count && code == SVS_OK; i++) {
+        if (strcmp(l->budgets[i], l->set) == 0) {
+            l->result[1 + i] = l->result[0];
+            continue;
+        }
+        svi_alert_log_reset(&l->log);
+        code = pass(user, l->budgets[i], &l->log, err);
+        if (code == SVS_OK)
+            code = look_settle(l, l->budgets[i], &l->result[1 + i], err);
+    }
+    if (code != SVS_OK || l->budget_count == 0)
+        return code;
+    if (progress)
+        svi_progress_clear(progress);
+    if (l->o.json)
+        return look_pack_budgets(l, err);
+    look_print_budgets(l);
+    return SVS_OK;
+}

@@ -1,0 +1,57 @@
+#include "report/quality_report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/fail.h"
+#include "report/class_report.h"
+#include "wire/pack.h"
+
+static const char *const classify[] = {"accuracy",      "balanced_accuracy",
+                                       "gmean",         "accuracy_commonest",
+                                       "accuracy_same", "kappa",
+                                       "kappa_t",       "f1",
+                                       "auc",           "ap",
+                                       "logloss",       "brier",
+                                       "ece",           NULL};
+static const char *const regress[] = {"rmse", "rmse_same", "rmse_mean",      "mae",
+                                      "r2",   "coverage",  "interval_width", NULL};
+
+/* The figure that counts most comes last. The classes are asked for before the figures: both are lists of the
+ * engine, and the second ends the first. */
+void svi_quality_report_print(const struct svi_quality_report *r) {
+    const struct svi_figure *f;
+    const char *const *names = svi_engine_settings(r->engine)->task == SVS_REGRESS ? regress : classify;
+    struct svi_class_table classes;
+    printf("%-18s %" PRId64 "\n%-18s %" PRId64 "\n%-18s %.3f\n%-18s %.0f\n", "rows", r->rows, "refused",
+           svi_engine_errors(r->engine), "seconds", r->seconds, "rows/s",
+           r->seconds > 0 ? (double)r->rows / r->seconds : 0);
+    svi_engine_class_table(r->engine, false, &classes);
+    svi_class_report_write(stdout, &classes, classes.count == 2 ? 1 : -1);
+    const int count = svi_engine_figures(r->engine, r->now, &f);
+    const double alarms = svi_figure_value(f, count, "quality_alerts");
+    if (alarms > 0)
+        printf("%-18s %.0f\n", "quality_alerts", alarms);
+    for (int i = 1; names[i]; i++)
+        if (!isnan(svi_figure_value(f, count, names[i])))
+            printf("%-18s %.4f\n", names[i], svi_figure_value(f, count, names[i]));
+    if (!isnan(svi_figure_value(f, count, names[0])))
+        printf("%s %.3f\n", names[0], svi_figure_value(f, count, names[0]));
+}
+
+svs_code svi_quality_report_pack(const struct svi_quality_report *r, struct svi_bytes *out, svs_error *err) {
+    const struct svi_figure *f;
+    const int count = svi_engine_figures(r->engine, r->now, &f);
+    struct svi_class_table classes;
+    struct svi_pack p;
+    svi_engine_class_table(r->engine, true, &classes);
+    svi_pack_begin(&p, out);
+    svi_pack_map(&p, (size_t)(count + svi_class_table_keys(&classes)) + 2);
+    svi_put_int(&p, "rows", r->rows);
+    svi_put_real(&p, "seconds", round(r->seconds * 1e6) / 1e6);
+    for (int i = 0; i < count; i++)
+        svi_put_figure(&p, &f[i]);
+    svi_put_class_table(&p, &classes);
+    return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");
+}

@@ -1,0 +1,79 @@
+#include "report/replay_look.h"
+
+#include "base/fail.h"
+
+static void replay_look_sink(void *user, const struct svi_event *event) {
+    svi_alert_log_take(((struct svi_replay_look *)user)->log, event);
+}
+
+static void replay_look_again(void *user) {
+    svi_alert_log_reset(((struct svi_replay_look *)user)->log);
+}
+
+static void replay_look_turn(void *user) {
+    struct svi_replay_look *l = user;
+    svi_progress_show(&l->progress, l->log->rows, 0, 0, l->budget);
+}
+
+/* What a checkpoint was made with cannot be taken back: there, only what `ctl config` changes can be tried.
+ */
+static svs_code replay_look_allowed(const struct svi_replay_look *l, svs_error *err) {
+    for (const struct svi_setting *row = svi_settings_table; row->key && !l->whole; row++)
+        if (svi_settings_given(l->given, row) && row->change != SVI_CHANGE_START &&
+            !svi_change_any_time(row->change))
+            return svi_fail(
+                err, SVS_SETTING,
+                "%s can be tried from the first record only, which the journal does not have any more "
+                "(journal.keep all keeps it): leave %s out, or give --from-start, which starts with an "
+                "empty model at the first record there is",
+                row->key, row->key);
+    return SVS_OK;
+}
+
+svs_code svi_replay_look_open(struct svi_replay_look *l, const char *path, svs_error *err) {
+    svs_code code = svi_state_dir_open(&l->dir, path, false, err);
+    if (code != SVS_OK)
+        return code;
+    code = svi_recovery_whole(&l->dir, &l->whole, err);
+    l->whole = l->whole || l->from_start;
+    if (code == SVS_OK)
+        code = replay_look_allowed(l, err);
+    if (code != SVS_OK)
+        svi_replay_look_close(l);
+    return code;
+}
+
+void svi_replay_look_close(struct svi_replay_look *l) {
+    svi_progress_end(&l->progress);
+    svi_state_dir_close(&l->dir);
+}
+
+svs_code svi_replay_look_pass(void *user, const char *budget, struct svi_alert_log *log, svs_error *err) {
+    struct svi_replay_look *l = user;
+    const bool others = budget || l->what_if;
+    struct svi_settings with;
+    struct svi_recovery r = {0};
+    struct svi_recovery_options o = {.accept_loss = l->given->accept_loss,
+                                     .from = l->whole ? SVI_FROM_START : SVI_FROM_OLDEST,
+                                     .until = l->until,
+                                     .one_thread = l->given->threads == 1,
+                                     .with = others ? &with : NULL,
+                                     .score_all = true,
+                                     .again = replay_look_again,
+                                     .turn = replay_look_turn,
+                                     .log = l->quiet || budget ? NULL : stderr};
+    svi_progress_begin(&l->progress, l->quiet);
+    l->log = log;
+    l->budget = budget;
+    svs_code code = others ? l->with(l, budget, &with, err) : SVS_OK;
+    if (code == SVS_OK)
+        code = svi_recover(&l->dir, &o, replay_look_sink, l, &r, err);
+    if (code == SVS_OK && !r.engine)
+        code = svi_fail(err, SVS_EMPTY, "no state is kept in %.150s", l->dir.path);
+    if (code == SVS_OK) {
+        svi_engine_settle(r.engine);
+        svi_look_end_pass(log, r.engine);
+    }
+    svi_engine_free(&r.engine);
+    return code;
+}
