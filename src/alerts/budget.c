@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#define EARLIEST  64 /* rows: before there are so many nothing is told */
 #define DAY       86400.0
 #define MANY_ROWS 1e9 /* a day: where no time has gone by */
 #define EARLY     1024
@@ -118,8 +119,15 @@ static void budget_drop(struct svi_budget_judge *j, double before, int64_t episo
 
 /* ---- levels */
 
-static double budget_promise(double share, double rows_a_day) {
-    return fmax(SVI_BUDGET_LEAST, -log10(fmin(1, SVI_BUDGET_PROMISE * share / rows_a_day)));
+static double budget_promise(const struct svi_budget *b) {
+    const double lasting = SVI_BUDGET_PROMISE * b->a_day / svi_budget_rows_a_day(b);
+    const double early = SVI_BUDGET_EARLY / (double)(b->rows + 1);
+    return fmax(SVI_BUDGET_LEAST, -log10(fmin(1, fmax(lasting, early) / SVI_JUDGES)));
+}
+
+/* Alerts that the past may have had. */
+static double budget_total(const struct svi_budget *b, double days) {
+    return SVI_BUDGET_SPENT * (b->a_day * days + SVI_BUDGET_EARLY * log1p((double)b->rows / EARLIEST));
 }
 
 /* Where excursions come `m` times in the days of the past, by those of the ranks h to k. */
@@ -172,11 +180,10 @@ static double budget_share_out(const struct svi_budget *b, double promise, doubl
 
 static void budget_levels(struct svi_budget *b) {
     const double memory = fmin(SVI_BUDGET_MEMORY, SVI_BUDGET_PEAKS / 2 / b->a_day);
-    const double promise = budget_promise(b->a_day / SVI_JUDGES, svi_budget_rows_a_day(b));
+    const double promise = budget_promise(b);
     for (int i = 0; i < SVI_JUDGES; i++)
         budget_drop(&b->judge[i], b->days - memory, 0);
-    const double total = SVI_BUDGET_SPENT * b->a_day * fmin(b->days, memory);
-    const double m = fmax(DBL_MIN, budget_share_out(b, promise, total));
+    const double m = fmax(DBL_MIN, budget_share_out(b, promise, budget_total(b, fmin(b->days, memory))));
     for (int i = 0; i < SVI_JUDGES; i++)
         b->judge[i].level = fmax(promise, budget_past(&b->judge[i], m, promise));
 }

@@ -7,6 +7,10 @@
  * PROMISE. With R rows a day, p <= SVI_BUDGET_PROMISE x a_day / SVI_JUDGES / R: were the rows exchangeable
  * and the judges' p-values honest, that part of the budget is all that would be used.
  *
+ * A stream of its first hours would hardly ever say anything so, least of all one of many rows a day. So p up
+ * to SVI_BUDGET_EARLY / n / SVI_JUDGES is enough at row n, if that is more: which exchangeable rows use
+ * SVI_BUDGET_EARLY log(b / a) times between row a and row b.
+ *
  * PAST. Rows hang together, and p-values of forecasts are estimates: so what the judge has said so far
  * counts. Its excursions are listed by their peaks: one begins when the surprise exceeds SVI_BUDGET_BASE and
  * ends when it has stayed below half of the excursion's peak for SVI_BUDGET_APART samples, so that what lasts
@@ -35,16 +39,19 @@
 #include "base/archive.h"
 
 /* What may be tuned. */
-#define SVI_BUDGET_PROMISE 1.2  /* part of the budget that exchangeable rows would use */
-#define SVI_BUDGET_SPENT   0.75 /* part of the budget that the past may have used */
-#define SVI_BUDGET_BASE    1.0  /* surprise at which an excursion begins */
-#define SVI_BUDGET_APART   50   /* samples: of a record, and of calm that ends an excursion */
-#define SVI_BUDGET_FEW     4.0  /* excursions that may exceed, below which peaks are extrapolated */
-#define SVI_BUDGET_ABOVE   0.01 /* the level lies so far above a peak */
-#define SVI_BUDGET_LEAST   2.0  /* no level is below it */
-#define SVI_BUDGET_MEMORY  28.0 /* days */
-#define SVI_BUDGET_PEAKS   64   /* excursions kept for each judge, the largest */
-#define SVI_BUDGET_GAP     20   /* mean intervals that one interval counts as at most */
+#define SVI_BUDGET_PROMISE 1.2 /* part of the budget that exchangeable rows would use */
+#define SVI_BUDGET_EARLY                                                                                     \
+    0.3                        /* alerts that rows may have besides, each time that they are e times as many \
+                                */
+#define SVI_BUDGET_SPENT  0.75 /* part of the budget that the past may have used */
+#define SVI_BUDGET_BASE   1.0  /* surprise at which an excursion begins */
+#define SVI_BUDGET_APART  50   /* samples: of a record, and of calm that ends an excursion */
+#define SVI_BUDGET_FEW    4.0  /* excursions that may exceed, below which peaks are extrapolated */
+#define SVI_BUDGET_ABOVE  0.01 /* the level lies so far above a peak */
+#define SVI_BUDGET_LEAST  2.0  /* no level is below it */
+#define SVI_BUDGET_MEMORY 28.0 /* days */
+#define SVI_BUDGET_PEAKS  64   /* excursions kept for each judge, the largest */
+#define SVI_BUDGET_GAP    20   /* mean intervals that one interval counts as at most */
 
 #define SVI_BUDGET_WINDOW 64 /* places; a power of 2 above SVI_BUDGET_APART */
 

@@ -33,10 +33,12 @@ void svi_row_judges_step(struct svi_row_judges *j, double p, const struct svi_la
     if (m.bin != j->deviations.bin || j->pace.rows % REFRESH == 0)
         svi_deviations_turn_to(&j->deviations, m.bin);
     svi_lasting_add(&j->lasting, rank);
+    const bool early = j->pace.rows < SVI_BLOCKS * SVI_BLOCK_LEAST;
     const float v[SERIES] = {(float)-log10(p), (float)svi_lasting_surprise(&j->lasting)};
     for (int i = 0; i < SERIES; i++) {
         u[i] = j->pace.rows < WARM ? 0 : v[i] / fmaxf(j->deviations.now[i], LEAST);
-        findings[judge[i]].surprise = fmin(v[i], svi_block_tails_surprise(&j->tails, i, u[i], 0));
+        const double episode = svi_block_tails_surprise(&j->tails, i, u[i], 0);
+        findings[judge[i]].surprise = early && i == LASTING ? v[i] : fmin(v[i], episode);
     }
     findings[SVI_JUDGE_LASTING].over = svi_lasting_over(&j->lasting);
     svi_block_tails_add(&j->tails, u);
