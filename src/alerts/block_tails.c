@@ -137,18 +137,17 @@ static void tails_merge(struct svi_block_tails *t) {
 
 /* The present block is over. A series whose upper maxima stay what they are keeps its fit. */
 static void tails_end_block(struct svi_block_tails *t) {
-    const int k = t->count >= LEAST ? tails_top(t->count) : 0;
     float *place = t->maxima + t->at;
     const bool full = t->count == SVI_BLOCKS;
     t->at = (t->at + 1) % SVI_BLOCKS;
     t->count += !full;
-    const bool grows = !full; /* the shares change */
+    const bool grows = !full; /* the shares change: as a fit that is made again of what was kept */
     for (int j = 0; j < t->series; j++) {
         float *v = &place[(size_t)j * SVI_BLOCKS];
         const bool above = t->now[j] > t->above[j] || (full && *v >= t->above[j]);
         *v = t->now[j];
         t->now[j] = -INFINITY;
-        if (above || (grows && tails_top(t->count) != k) || t->above[j] == INFINITY)
+        if (above || grows || t->above[j] == INFINITY)
             tails_fit(t, j);
     }
     t->row = 0;

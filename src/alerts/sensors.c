@@ -234,7 +234,7 @@ static void sensors_means(struct svi_sensors *s) {
     }
     for (int j = 0; j < RESIDUALS * d; j++) {
         const float u = s->residual[j] / deviation[j];
-        now[j] = s->pace.rows < WARM ? 0 : u > LARGEST ? LARGEST : u < -LARGEST ? -LARGEST : u;
+        now[j] = s->pace.rows < WARM || isnan(u) ? 0 : u > LARGEST ? LARGEST : u < -LARGEST ? -LARGEST : u;
     }
     for (int i = 0; i < SIGNALS; i++)
         for (int j = 0; j < d && signals[i].residual != VALUE; j++)

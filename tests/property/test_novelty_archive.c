@@ -17,6 +17,8 @@ static void archive(struct svi_archive *a, void *sentry) {
     svi_novelty_stage_archive(a, sentry);
     if (svi_archive_ok(a) && svi_novelty_stage_has_desk(sentry))
         svi_novelty_stage_desk_archive(a, sentry);
+    if (svi_archive_ok(a) && svi_novelty_stage_has_desk(sentry))
+        svi_novelty_stage_judges_archive(a, sentry);
     if (svi_archive_ok(a))
         svi_novelty_stage_range_archive(a, sentry);
 }
