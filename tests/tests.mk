@@ -43,8 +43,9 @@ warned: $(LIB_OBJ) $(APP_OBJ) $(MQTT_OBJ) $(WARN_SRC:%.c=$(BUILD)/warned/%)
 warnings: deps ## clang's warnings for all sources, without building
 	$(SUBMAKE) BUILD=build-clang CC=clang CFLAGS=-fsyntax-only warned
 
+# The long ones first: at the end no row waits for the other.
 test-run: all libs tests examples
-	@tests/run --build $(BUILD) --data $(DATA) --examples examples $(RUN_FLAGS) $(TEST_BIN) $(filter-out $(RUN_OUT) $(if $(RUN_FLAGS),$(PLAIN_RUN)),$(TEST_RUN))
+	@tests/run --build $(BUILD) --data $(DATA) --examples examples $(RUN_FLAGS) $(filter-out $(RUN_OUT) $(if $(RUN_FLAGS),$(PLAIN_RUN)),$(TEST_RUN)) $(TEST_BIN)
 
 test: deps ## build and run all tests (some 4 minutes on 2 cores)
 	$(SUBMAKE) test-run

@@ -1,5 +1,6 @@
 /* One sensor far beyond all that it ever showed is found, however the others move at times; and what finds it
  * keeps the promise on exchangeable rows, at small levels, too. */
+#include "support/plant.h"
 #include "support/problem.h"
 #include "support/quick.h"
 
@@ -7,55 +8,10 @@
 #include "engine/novelty_stage.h"
 #include "novelty/detector.h"
 
-#define SENSORS 3
-#define DAY     1440
-#define DAYS    14
-#define ROWS    (DAYS * DAY)
-#define FAULT   360 /* rows: six hours */
-#define AFTER   600 /* rows from the end of the 14 days on */
-
-/* ---- a plant: a daily cycle, two shifts on five days of seven, noise of the last 20 minutes; at each change
- * of shifts all three sensors swing for some minutes */
-
-struct plant {
-    uint64_t seed;
-    int t;
-    double load, noise[SENSORS], swing[SENSORS];
-};
-
-static struct plant plant_of(int seed) {
-    struct plant p = {.seed = (uint64_t)seed * 2654435761u + 88172645463325252ull};
-    for (int i = 0; i < 9; i++)
-        test_random(&p.seed);
-    return p;
-}
-
-static bool at_work(int t) {
-    const int hour = t % DAY / 60;
-    return t / DAY % 7 < 5 && hour >= 6 && hour < 22;
-}
-
-static bool changes(int t) {
-    const int hour = t % DAY / 60;
-    return t / DAY % 7 < 5 && t % 60 == 0 && (hour == 6 || hour == 14 || hour == 22);
-}
-
-/* True in a swing. */
-static bool plant_step(struct plant *p, double *x) {
-    static const double sign[SENSORS] = {1, -1, 1}, way[SENSORS] = {1, 1, -1};
-    const double turn = 6.283185307179586 * (p->t % DAY) / DAY;
-    p->load += (at_work(p->t) - p->load) / 15;
-    for (int j = 0; j < SENSORS; j++) {
-        p->noise[j] = 0.95 * p->noise[j] + sqrt(1 - 0.95 * 0.95) * test_normal(&p->seed);
-        if (changes(p->t))
-            p->swing[j] = 0.1 + 0.1 * test_uniform(&p->seed);
-        else if (p->t % 60 >= 4)
-            p->swing[j] /= 2;
-        x[j] = 0.04 * sin(turn + j) + 0.1 * sign[j] * p->load + 0.015 * p->noise[j] + way[j] * p->swing[j];
-    }
-    p->t++;
-    return p->swing[0] > 0.02;
-}
+#define DAYS  14
+#define ROWS  (DAYS * DAY)
+#define FAULT 360 /* rows: six hours */
+#define AFTER 600 /* rows from the end of the 14 days on */
 
 struct history {
     double x[SENSORS][ROWS];
@@ -176,7 +132,8 @@ static void one_sensor_far_out(void **state) {
         for (int sensor = 0; sensor < SENSORS; sensor++) {
             struct svi_judgement j;
             double x[SENSORS] = {h.x[0][2 * DAY], h.x[1][2 * DAY], h.x[2][2 * DAY]};
-            const double far = share_found(d, &h, p, sensor, true), near = share_found(d, &h, p, sensor, false);
+            const double far = share_found(d, &h, p, sensor, true),
+                         near = share_found(d, &h, p, sensor, false);
             if (far < 1)
                 fail_msg("seed %d, sensor %d: %.3f of the fault found", seed, sensor, far);
             least = fmin(least, near);
@@ -370,12 +327,9 @@ static void rows_and_x_alike(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_sensor_far_out),
-        cmocka_unit_test(honest_at_the_smallest_levels),
-        cmocka_unit_test(honest_with_a_model),
-        cmocka_unit_test(counts_in_widths),
-        cmocka_unit_test(runs_wait),
-        cmocka_unit_test(forgets),
+        cmocka_unit_test(one_sensor_far_out),  cmocka_unit_test(honest_at_the_smallest_levels),
+        cmocka_unit_test(honest_with_a_model), cmocka_unit_test(counts_in_widths),
+        cmocka_unit_test(runs_wait),           cmocka_unit_test(forgets),
         cmocka_unit_test(rows_and_x_alike),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
