@@ -94,6 +94,7 @@ struct svi_settings {
     double novelty_trim;
     int novelty_learn; /* enum svi_novelty_learn */
     int64_t novelty_persist, novelty_calibration, novelty_confirm, novelty_warmup;
+    int novelty_rules; /* 2; 1 where none is recorded: see novelty/detector.h */
     double alert_p, alert_clear, alert_cooldown, alert_fdr;
     char alert_budget[SVI_TEXT_MAX]; /* none, or N/hour, N/day, N/week */
     double alert_interval;           /* seconds; 0 = by arrival */

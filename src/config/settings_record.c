@@ -42,6 +42,7 @@ svs_code svi_settings_unpack(struct svi_settings *s, const char *from, const voi
     s->method = SVI_METHOD_ALSVM;
     snprintf(s->alert_budget, sizeof s->alert_budget, "none");
     snprintf(s->alert_rules, sizeof s->alert_rules, "none");
+    s->novelty_rules = 1;
     svs_code code = svi_settings_read(s, from, bytes, size, err);
     s->threads = s->threads == 1 ? 0 : s->threads; /* of a second thread nothing is recorded */
     memset(s->given, 0, sizeof s->given);

@@ -28,6 +28,7 @@ svs_code svi_novelty_stage_options(const struct svi_settings *s, int d, struct s
         .clear = s->alert_clear,
         .confirm = (int)(s->novelty_confirm + s->novelty_lags - 1), /* one odd value lasts that long */
         .persist = s->novelty_persist,
+        .rules = s->novelty_rules,
         .d = d};
     return svi_settings_novelty(s, &o->model, err);
 }

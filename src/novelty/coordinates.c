@@ -45,6 +45,7 @@ void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t 
                          double *column) {
     for (int j = 0; c->center && j < c->d; j++) {
         int64_t known = 0;
+        const double least = c->shrink > 0 && c->inverse[j] != 1 ? c->shrink / c->inverse[j] : 0;
         c->center[j] = 0;
         c->inverse[j] = 1;
         for (int64_t i = 0; i < count; i++) {
@@ -56,6 +57,7 @@ void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t 
         double spread = (svi_quantile(column, known, 1 - LOW) - svi_quantile(column, known, LOW)) / DEVIATION;
         if (!(spread > 0))
             spread = svi_deviation(column, known);
+        spread = fmax(spread, least); /* of a feature without a scale `least` is 0 */
         if (c->category && c->category[j])
             spread = coordinates_of_category(column, known);
         c->center[j] = svi_quantile(column, known, 0.5);

@@ -31,6 +31,7 @@ struct svi_coordinates {
     int d, stride;            /* features; rounded up to a multiple of 8 */
     double *center, *inverse; /* d values each; owned; NULL = x itself */
     const struct svi_kernels *pass;
+    double shrink;           /* > 0: a fit leaves so much of each scale that there was, at least */
     bool fill;               /* polynomial kernels */
     const uint8_t *category; /* d flags: not 0 for a column of a category; a view; NULL = there is none */
 };

@@ -32,6 +32,7 @@
 #define LEAST         8   /* calibration rows, before there can be a model */
 #define LOOK          64  /* calibration rows by which a refresh is found to be due */
 #define AWAY          10.0 /* deviations from the center: when most of these rows lie further out, in one feature */
+#define SHRINK        0.8             /* of a feature's scale a refresh leaves this at least */
 #define MANY          4               /* at most one point in MANY */
 #define MOST          (INT64_MAX / 8) /* of what is counted */
 
@@ -371,6 +372,7 @@ static void detector_refresh(struct svi_detector *d) {
     double multiples[SVS_MEMBERS_MAX];
     if (d->calibration.count < LEAST || d->now.points < 2)
         return;
+    d->coordinates.shrink = d->ready && d->o.rules >= 2 ? SHRINK : 0;
     svi_coordinates_fit(&d->coordinates, d->rows, d->o.d, d->calibration.count, d->work);
     const double gamma = detector_base_gamma(d);
     svi_gamma_multiples(&d->o.model, multiples);
@@ -426,15 +428,32 @@ static void detector_leave(struct svi_detector *d, int i) {
     d->used[i] = d->used[last];
 }
 
+/* Of the samples that wait the one that lies furthest outside. */
+static void detector_wait(struct svi_detector *d, const double *raw) {
+    const double surprise = d->judgement.surprise;
+    if (d->now.candidates > 0 && surprise <= d->now.candidate_membership)
+        return;
+    memcpy(d->candidate, raw, (size_t)d->o.d * sizeof *raw);
+    d->now.candidate_membership = surprise;
+    d->now.candidates = 1;
+}
+
 /* Into a full pool at most one sample joins for each window / max learned ones, such that points live one
  * window; the oldest point makes room. */
 static enum svi_learn_result detector_admit(struct svi_detector *d, const double *raw) {
     if (d->now.points == d->o.model.max) {
         const int64_t window = d->o.window > 0 ? d->o.window : d->now.learned;
         const int64_t since = d->now.learned - d->now.last_join;
+        const bool worst = d->o.rules >= 2 && d->o.model.fosvm == 1 && d->o.learn == SVI_LEARN_NORMAL;
         int oldest = 0;
+        if (worst)
+            detector_wait(d, raw);
         if (since < 1 || since < window / d->o.model.max)
             return SVI_LEARN_RESULT_WAITS;
+        if (worst) {
+            raw = d->candidate;
+            d->now.candidates = 0;
+        }
         for (int i = 1; i < d->now.points; i++)
             if (d->born[i] < d->born[oldest])
                 oldest = i;
@@ -521,7 +540,8 @@ static bool detector_change_lasts(struct svi_detector *d) {
 
 static bool detector_may_learn(struct svi_detector *d, bool labelled) {
     const struct svi_judgement *j = &d->judgement;
-    const bool normal = j->p > fmax(d->o.p, d->o.model.trim) || !d->ready;
+    const bool few = d->o.rules >= 2 && d->now.learned < d->o.model.max / 2;
+    const bool normal = j->p > (few ? d->o.p : fmax(d->o.p, d->o.model.trim)) || !d->ready;
     if (d->o.learn == SVI_LEARN_ALL || d->o.learn == SVI_LEARN_LABELLED)
         return labelled || d->o.learn == SVI_LEARN_ALL;
     return (d->o.learn == SVI_LEARN_PERSISTENT && detector_change_lasts(d)) || normal;

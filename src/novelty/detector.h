@@ -22,6 +22,15 @@
  * they no longer fit. They come from the calibration rows then; every problem is solved and every calibration
  * row scored again. Everything is a function of the calls alone.
  *
+ * RULES that were not always so, each for a reason that was measured on streams beside their offline model:
+ * - the pool has room for few, and takes one now and then once it is full: of those that waited the one that
+ *   surprised most, not the one that came just then (FOSVM adds the worst); under `normal` alone, as the
+ * others are to learn what has changed;
+ * - before max / 2 samples were learned the share `trim` is not left out: p then says what the first rows
+ * happened not to show, and what is left out for that stays outside and is left out again;
+ * - the calibration rows show the last 4000 samples: a sensor that was quiet so long gets a small scale and
+ * drowns the others when it moves, so at a refresh a scale keeps 0.8 of what it was.
+ *
  * A missing value is NaN wherever raw values are, and left out of distances (similarity.h), scales and
  * ranges. What a sample scores depends on its own values and on the model alone, whatever is missing where;
  * so p keeps its promise as long as values are missing after the same law in all samples. */
@@ -52,6 +61,7 @@ struct svi_detector_options {
     int confirm;     /* ... of this many samples is a disturbance; >= 1 */
     int64_t persist; /* `persistent`: a change is learned once `persist` of the last 5/4 persist samples were
                         novel */
+    int rules;       /* 2; 1: as kept streams of before go on (RULES) */
     int d;           /* features, lags included */
 };
 
@@ -187,12 +197,12 @@ void svi_detector_range_rebuild(svi_detector *d);
 
 /* What changes with samples, but for the arrays. */
 struct svi_detector_state {
-    int points;                     /* of the active set */
-    int held_count;                 /* calibration samples held back in the present run */
-    int64_t run;                    /* samples in a row with p <= clear */
-    bool run_novel;                 /* one of them was novel */
-    int64_t candidates;             /* fosvm 2: samples of the present m so far ... */
-    double candidate_membership;    /* ... and the worst one's */
+    int points;                  /* of the active set */
+    int held_count;              /* calibration samples held back in the present run */
+    int64_t run;                 /* samples in a row with p <= clear */
+    bool run_novel;              /* one of them was novel */
+    int64_t candidates;          /* fosvm 2: samples of the present m so far; fosvm 1: 1 when one waits ... */
+    double candidate_membership; /* ... and the worst one's; fosvm 1: its surprise */
     int64_t novel_count, novel_sum; /* flags so far; how many of those held are set */
     int64_t seen, learned, joined, left, refreshes, held_out;
     int64_t next_refresh, next_check, last_join;
@@ -224,7 +234,7 @@ struct svi_detector {
 
     double *x, *u;        /* the sample judged last: raw, in coordinates */
     bool unknown;         /* all its values are missing */
-    double *candidate;    /* fosvm 2: the worst sample of the present m, raw */
+    double *candidate;    /* fosvm 2: the worst sample of the present m; fosvm 1: of those that wait; raw */
     double *gap, *kernel; /* max values each */
     double *work;         /* scratch of explanations and refreshes */
     double member_surprise[SVS_MEMBERS_MAX];
