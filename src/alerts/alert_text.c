@@ -281,8 +281,7 @@ size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line 
     episode_rarity(rarity, l->surprise);
     if (closes)
         snprintf(end, END, "back to normal after %s (%s, %s at worst), since %s",
-                 alert_text_duration(span, l->time - l->since), svi_severity_name(l->severity), rarity,
-                 since);
+                 alert_text_duration(span, l->lasted), svi_severity_name(l->severity), rarity, since);
     else
         snprintf(end, END, ", %s, since %s", rarity, since);
     svi_escape(name, sizeof name, l->stream, strlen(l->stream));

@@ -80,6 +80,7 @@ struct svi_episode_line {
     bool lasting;     /* none of the last samples is very unusual, all together are */
     double surprise;  /* -log10 p; of a close the largest */
     double since, time;
+    double lasted; /* seconds; of a close */
 };
 
 /* As svi_alert_text. */

@@ -1,3 +1,9 @@
+/* One alert an episode, from the findings of all judges.
+ *
+ * A sample is read first: each judge's surprise over its level, whether that is a record, whether all are
+ * calm (desk_read). What a person called usual is below its level then. From that alone follow the alarm and
+ * what becomes of the alert: desk_open, desk_go_on. The budget hears of all surprises, before, and which
+ * excursions were of an alert, after. Read svi_desk_step first. */
 #include "alerts/desk.h"
 
 #include <math.h>
@@ -96,7 +102,7 @@ static void desk_read(struct svi_desk *d, const struct svi_finding *f, struct de
             d->lead = (enum svi_judge)i;
         r->any = r->any || r->reached[i];
         r->ratio = r->reached[i] ? fmax(r->ratio, ratio) : r->ratio;
-        r->calm = r->calm && (ratio < SVI_DESK_CLEAR || surprise < clear);
+        r->calm = r->calm && (ratio < (d->joined[i] ? SVI_DESK_CLEAR : 1) || surprise < clear);
     }
 }
 
@@ -104,6 +110,7 @@ static void desk_read(struct svi_desk *d, const struct svi_finding *f, struct de
 static bool desk_join(struct svi_desk *d, const struct svi_finding *f, const struct desk_reading *r) {
     bool news = false;
     for (int i = 0; i < SVI_JUDGES; i++) {
+        d->joined[i] = d->joined[i] || r->reached[i];
         int k = 0;
         while (r->reached[i] && k < d->feature_count && d->features[k] != f[i].feature)
             k++;
@@ -138,6 +145,7 @@ static enum svi_alert_change desk_open(struct svi_desk *d, struct svi_alert *a, 
     d->calm = d->feature_count = 0;
     d->severity = svi_desk_severity(d->worst, 0);
     d->surprise = 0;
+    memset(d->joined, 0, sizeof d->joined);
     (void)desk_join(d, f, r);
     desk_lead(d, f);
     return SVI_ALERT_OPEN;
@@ -213,6 +221,8 @@ void svi_desk_archive(struct svi_archive *a, struct svi_desk *d) {
     svi_archive_finite(a, "busy", &d->busy, 1);
     svi_archive_int(a, "calm", &d->calm, 0, INT32_MAX / 2);
     svi_archive_int(a, "severity", &severity, 0, SVI_SEVERITY_SERIOUS);
+    for (int i = 0; i < SVI_JUDGES; i++)
+        svi_archive_bool(a, "judge joined", &d->joined[i]);
     svi_archive_int(a, "judge", &judge, 0, SVI_JUDGES - 1);
     svi_archive_finite(a, "surprise", &d->surprise, 1);
     svi_archive_int(a, "joined", &d->feature_count, 0, SVI_DESK_FEATURES);

@@ -4,8 +4,9 @@
  * of the SVI_BUDGET_APART samples before; not among the first `warmup` samples. While it is open nothing more
  * is reported than updates: when a judge's surprise over its level has grown by SVI_DESK_WORSE times since it
  * was last reported, when another feature has reached a level, when it has become more severe. It closes
- * after SVI_DESK_CALM samples, and at least `group` seconds, in which each judge was below SVI_DESK_CLEAR of
- * its level or p was above `clear`: what comes back before that is the same episode.
+ * after SVI_DESK_CALM samples, and at least `group` seconds, in which each judge was below its level, those
+ * that had reached theirs below SVI_DESK_CLEAR of it, or p was above `clear`: what comes back before that is
+ * the same episode.
  *
  * THE ALARM of a sample is one number: the largest surprise over level of the judges where that is a record,
  * 1 when an alert may open; elsewhere, and in the warm-up, at most SVI_DESK_BELOW.
@@ -24,7 +25,7 @@
 
 /* What may be tuned. */
 #define SVI_DESK_WORSE 1.25
-#define SVI_DESK_CLEAR 0.5
+#define SVI_DESK_CLEAR 0.6
 #define SVI_DESK_CALM  10 /* samples */
 #define SVI_DESK_BELOW 0.5
 
@@ -69,6 +70,7 @@ struct svi_desk {
     enum svi_desk_news news;                        /* of the last update */
     enum svi_judge judge;                           /* that led when it was last reported ... */
     double surprise;                                /* ... and the largest of all leading ones */
+    bool joined[SVI_JUDGES];                        /* that have reached their level */
     int features[SVI_DESK_FEATURES], feature_count; /* that have reached a level, -1: the row */
 };
 

@@ -1,5 +1,11 @@
 /* What an alert of novelty says: the features that tell most, with what is usual of them, and the line for a
- * person. */
+ * person.
+ *
+ * In the event stand, of all alerts, the features that add most to the surprise of the row (find_top). The
+ * line differs: without a budget it names these, those first that lie beyond all that was or plainly out of
+ * their usual range. Under a budget it says what the judges found, the one that leads first, and of the row
+ * only what lies outside its usual range, or, where nothing does, the two features that are unusual together.
+ */
 #include "engine/novelty_report.h"
 
 #include <math.h>
@@ -115,13 +121,16 @@ static struct svi_alert_fact fact_of(const struct svi_novelty_stage *s, const st
     const struct svi_finding *f = &s->findings[judge];
     const bool with = f->with >= 0 && f->with < m->d;
     const double interval = 86400 / svi_budget_rows_a_day(&s->desk.budget);
+    double low = f->low, high = f->high;
+    if (judge == SVI_JUDGE_VALUE && isnan(low)) /* all its values are what it is compared with */
+        svi_detector_usual(s->detector, f->feature, &low, &high);
     return (struct svi_alert_fact){.judge = judge,
                                    .name = svi_schema_name(schema, f->feature),
                                    .column = f->feature,
                                    .value = f->value,
                                    .expected = f->expected,
-                                   .low = f->low,
-                                   .high = f->high,
+                                   .low = low,
+                                   .high = high,
                                    .seconds = f->over > 1 ? f->over * interval : 0,
                                    .with = with ? f->with : -1,
                                    .with_name = with ? svi_schema_name(schema, f->with) : NULL,
@@ -148,8 +157,8 @@ static bool fact_is_new(const struct svi_alert_fact *facts, int count, int colum
 
 /* Those of the judges that look at one feature, the one that leads first, then those that have reached their
  * level, by how far above it they are. */
-static int take_features(const struct svi_novelty_stage *s, const struct svi_message *m,
-                         const struct svi_schema *schema, struct svi_alert_fact *facts) {
+static int take_judged(const struct svi_novelty_stage *s, const struct svi_message *m,
+                       const struct svi_schema *schema, struct svi_alert_fact *facts) {
     bool taken[SVI_JUDGES] = {false};
     int count = 0;
     for (int n = 0; n < SVI_JUDGES && count < SVI_ALERT_TOP; n++) {
@@ -199,12 +208,13 @@ static void write_episode(const struct svi_novelty_stage *s, const struct svi_me
                                     .facts = facts,
                                     .surprise = out->event.surprise,
                                     .since = s->alert.since,
-                                    .time = ts};
+                                    .time = ts,
+                                    .lasted = 86400 * (d->budget.days - d->began)};
     const bool row = d->lead == SVI_JUDGE_ROW || d->lead == SVI_JUDGE_LASTING;
     svs_error err;
     line.lasting = d->lead == SVI_JUDGE_LASTING;
     if (change != SVI_ALERT_CLOSE) {
-        line.count = take_features(s, m, schema, facts);
+        line.count = take_judged(s, m, schema, facts);
         if (row || d->ratio[SVI_JUDGE_ROW] >= 1)
             line.count = take_row(out, facts, line.count, &line.combination);
     }

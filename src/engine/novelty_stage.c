@@ -256,8 +256,7 @@ void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature) {
     svi_detector_renew(s->detector, s->lags, feature);
     if (s->sensors)
         svi_sensors_forget(s->sensors, feature);
-    for (int i = 0; i < SVI_VERDICT_EPISODES; i++) /* what is kept of it is of another */
-        s->verdicts.of[i].rows = 0;
+    svi_verdicts_renew(&s->verdicts);
 }
 
 bool svi_novelty_stage_set_context(struct svi_novelty_stage *s, int feature) {
@@ -289,46 +288,12 @@ static void novelty_stage_note(struct svi_novelty_stage *s) {
                               s->findings[i].surprise);
 }
 
-/* What was false is learned; what was true is taken out of what is usual. */
-static void novelty_stage_follow(struct svi_novelty_stage *s, const struct svi_verdict_episode *e,
-                                 bool is_true) {
-    struct svi_verdicts *v = &s->verdicts;
-    for (int i = 0; i < e->rows && s->detector; i++) {
-        const double *row = svi_verdicts_rows(v, e) + (size_t)i * (size_t)v->columns;
-        if (is_true)
-            svi_detector_withdraw(s->detector, row);
-        else
-            svi_detector_teach(s->detector, row, i % 2 == 0);
-    }
-    for (int i = 0; i < e->count && !is_true; i++)
-        if (e->peaks[i].feature >= 0) /* a row is learned */
-            svi_desk_call_usual(&s->desk, (enum svi_judge)e->peaks[i].judge, e->peaks[i].feature,
-                                e->peaks[i].surprise);
-    if (is_true)
-        svi_budget_leave_out(&s->desk.budget, e->tag);
-}
-
 svs_code svi_novelty_stage_verdict(struct svi_novelty_stage *s, int64_t number, bool is_true,
                                    svs_error *err) {
-    struct svi_verdicts *v = &s->verdicts;
-    if (!svi_novelty_stage_has_desk(s))
-        return svi_fail(err, SVS_UNAVAILABLE,
-                        "alerts are kept for a verdict only under alert.budget, which is none");
-    struct svi_verdict_episode *e = svi_verdicts_find(v, number);
-    if (!e)
-        return svi_fail(
-            err, SVS_UNAVAILABLE,
-            "alert %lld cannot be judged: there is no such alert, or it is none of the last %d of "
-            "kind novelty (those of quality and of rules learn from no verdict)",
-            (long long)number, SVI_VERDICT_EPISODES);
-    if (e->verdict != SVI_VERDICT_NONE)
-        return svi_fail(err, SVS_UNAVAILABLE, "alert %lld was called %s before: a verdict is for good",
-                        (long long)number, e->verdict == SVI_VERDICT_TRUE ? "true" : "false");
-    e->verdict = is_true ? SVI_VERDICT_TRUE : SVI_VERDICT_FALSE;
-    v->said_true += is_true;
-    v->said_false += !is_true;
-    novelty_stage_follow(s, e, is_true);
-    return SVS_OK;
+    if (svi_novelty_stage_has_desk(s))
+        return svi_verdicts_say(&s->verdicts, &s->desk, s->detector, number, is_true, err);
+    return svi_fail(err, SVS_UNAVAILABLE,
+                    "alerts are kept for a verdict only under alert.budget, which is none");
 }
 
 /* What becomes of the alert: by the findings under a budget, else by p. */

@@ -13,7 +13,7 @@
 #include "alerts/row_judges.h"
 #include "alerts/sensors.h"
 #include "alerts/alert_text.h"
-#include "alerts/verdict.h"
+#include "alerts/alert_verdict.h"
 #include "novelty/detector.h"
 #include "novelty/lags.h"
 #include "wire/event.h"

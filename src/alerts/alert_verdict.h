@@ -1,16 +1,18 @@
-/* verdict.h: what a person says of an alert afterwards, true or false; and what of the last episodes is kept
- * for that.
+/* alert_verdict.h: what a person says of an alert afterwards, true or false; and what of the last episodes is
+ * kept for that.
  *
  * Of each of the last SVI_VERDICT_EPISODES episodes up to SVI_VERDICT_ROWS rows are kept: of one that lasts
  * longer each second, fourth ... one; and how far which judge was surprised by which feature. */
-#ifndef SVI_VERDICT_H
-#define SVI_VERDICT_H
+#ifndef SVI_ALERT_VERDICT_H
+#define SVI_ALERT_VERDICT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "alerts/desk.h"
 #include "alerts/finding.h"
 #include "base/archive.h"
+#include "novelty/detector.h"
 #include "svmstream/error.h"
 
 #define SVI_VERDICT_EPISODES 8
@@ -53,11 +55,15 @@ void svi_verdicts_peak(struct svi_verdicts *v, int64_t tag, enum svi_judge judge
 /* The number of the episode in events. */
 void svi_verdicts_number(struct svi_verdicts *v, int64_t tag, int64_t number);
 
-/* The episode of that number; NULL: it is none of the last ones. */
-struct svi_verdict_episode *svi_verdicts_find(struct svi_verdicts *v, int64_t number);
+/* A person says of the episode of that number whether it was a true one. What was false is learned, and what
+ * judges found at features then is usual for the desk; what was true is taken out of the calibration and of
+ * the budget's past. detector: NULL: there is none. SVS_UNAVAILABLE: why nothing can be said of it (any
+ * more). */
+svs_code svi_verdicts_say(struct svi_verdicts *v, struct svi_desk *d, svi_detector *detector, int64_t number,
+                          bool is_true, svs_error *err);
 
-/* Its kept rows, `rows` of them. */
-double *svi_verdicts_rows(struct svi_verdicts *v, const struct svi_verdict_episode *e);
+/* A feature belongs to something else now: the rows that are kept are not learned any more. */
+void svi_verdicts_renew(struct svi_verdicts *v);
 
 /* True ones of those that were judged, NAN: none was. */
 double svi_verdicts_precision(const struct svi_verdicts *v);

@@ -1,4 +1,4 @@
-#include "alerts/verdict.h"
+#include "alerts/alert_verdict.h"
 
 #include <math.h>
 #include <string.h>
@@ -36,16 +36,16 @@ static struct svi_verdict_episode *verdict_episode(struct svi_verdicts *v, int64
     return e;
 }
 
-double *svi_verdicts_rows(struct svi_verdicts *v, const struct svi_verdict_episode *e) {
+static double *verdict_rows(struct svi_verdicts *v, const struct svi_verdict_episode *e) {
     return v->rows + (size_t)(e - v->of) * SVI_VERDICT_ROWS * (size_t)v->columns;
 }
 
 void svi_verdicts_row(struct svi_verdicts *v, int64_t tag, const double *row) {
     struct svi_verdict_episode *e = verdict_episode(v, tag);
     const size_t columns = (size_t)v->columns;
-    if (!v->rows || e->met++ % e->stride != 0)
+    if (tag < 1 || !v->rows || e->met++ % e->stride != 0)
         return;
-    double *rows = svi_verdicts_rows(v, e);
+    double *rows = verdict_rows(v, e);
     if (e->rows == SVI_VERDICT_ROWS) {
         for (int i = 1; i < SVI_VERDICT_ROWS / 2; i++)
             memcpy(rows + (size_t)i * columns, rows + 2 * (size_t)i * columns, columns * sizeof *rows);
@@ -59,6 +59,8 @@ void svi_verdicts_peak(struct svi_verdicts *v, int64_t tag, enum svi_judge judge
                        double surprise) {
     struct svi_verdict_episode *e = verdict_episode(v, tag);
     int i = 0;
+    if (tag < 1)
+        return;
     while (i < e->count && (e->peaks[i].judge != (int)judge || e->peaks[i].feature != feature))
         i++;
     if (i == SVI_VERDICT_PEAKS)
@@ -72,11 +74,53 @@ void svi_verdicts_number(struct svi_verdicts *v, int64_t tag, int64_t number) {
     verdict_episode(v, tag)->number = number;
 }
 
-struct svi_verdict_episode *svi_verdicts_find(struct svi_verdicts *v, int64_t number) {
+static struct svi_verdict_episode *verdict_find(struct svi_verdicts *v, int64_t number) {
     for (int i = 0; i < SVI_VERDICT_EPISODES; i++)
         if (v->of[i].tag > 0 && v->of[i].number == number)
             return &v->of[i];
     return NULL;
+}
+
+void svi_verdicts_renew(struct svi_verdicts *v) {
+    for (int i = 0; i < SVI_VERDICT_EPISODES; i++)
+        v->of[i].rows = 0;
+}
+
+static void verdict_follow(struct svi_verdicts *v, const struct svi_verdict_episode *e, struct svi_desk *d,
+                           svi_detector *detector) {
+    const bool is_true = e->verdict == SVI_VERDICT_TRUE;
+    for (int i = 0; i < e->rows && detector; i++) {
+        const double *row = verdict_rows(v, e) + (size_t)i * (size_t)v->columns;
+        if (is_true)
+            svi_detector_withdraw(detector, row);
+        else
+            svi_detector_teach(detector, row, i % 2 == 0);
+    }
+    for (int i = 0; i < e->count && !is_true; i++)
+        if (e->peaks[i].feature >= 0) /* a row is learned */
+            svi_desk_call_usual(d, (enum svi_judge)e->peaks[i].judge, e->peaks[i].feature,
+                                e->peaks[i].surprise);
+    if (is_true)
+        svi_budget_leave_out(&d->budget, e->tag);
+}
+
+svs_code svi_verdicts_say(struct svi_verdicts *v, struct svi_desk *d, svi_detector *detector, int64_t number,
+                          bool is_true, svs_error *err) {
+    struct svi_verdict_episode *e = verdict_find(v, number);
+    if (!e)
+        return svi_fail(
+            err, SVS_UNAVAILABLE,
+            "alert %lld cannot be judged: there is no such alert, or it is not among the last %d of "
+            "kind novelty (those of quality and of rules learn from no verdict)",
+            (long long)number, SVI_VERDICT_EPISODES);
+    if (e->verdict != SVI_VERDICT_NONE)
+        return svi_fail(err, SVS_UNAVAILABLE, "alert %lld was called %s before: a verdict is for good",
+                        (long long)number, e->verdict == SVI_VERDICT_TRUE ? "true" : "false");
+    e->verdict = is_true ? SVI_VERDICT_TRUE : SVI_VERDICT_FALSE;
+    v->said_true += is_true;
+    v->said_false += !is_true;
+    verdict_follow(v, e, d, detector);
+    return SVS_OK;
 }
 
 double svi_verdicts_precision(const struct svi_verdicts *v) {
@@ -108,7 +152,7 @@ static void verdict_episode_archive(struct svi_archive *a, struct svi_verdicts *
     }
     svi_archive_int(a, "rows", &e->rows, 0, SVI_VERDICT_ROWS);
     if (svi_archive_check(a, e->rows == 0 || v->rows, "there is no room for rows") && e->rows > 0)
-        svi_archive_known(a, "row", svi_verdicts_rows(v, e), (int64_t)e->rows * v->columns);
+        svi_archive_known(a, "row", verdict_rows(v, e), (int64_t)e->rows * v->columns);
 }
 
 void svi_verdicts_archive(struct svi_archive *a, struct svi_verdicts *v) {
