@@ -252,24 +252,34 @@ static int active_set_worst_idle(const struct svi_active_set *h) {
     return worst;
 }
 
-bool svi_active_set_solve(struct svi_active_set *h) {
-    const int limit = 3 * h->count + 30;
-    int steps = 0;
+void svi_active_set_begin(struct svi_active_set *h) {
     memset(h->dependent, 0, (size_t)h->count * sizeof *h->dependent);
     active_set_settle(h);
-    for (; steps < limit; steps++) {
+}
+
+bool svi_active_set_go_on(struct svi_active_set *h, int steps) {
+    for (; steps > 0; steps--) {
         if (h->count > 0)
             cblas_dgemv(CblasRowMajor, CblasNoTrans, h->count, h->count, 1, h->k, h->room, h->z, 1, 0, h->u,
                         1);
         const int i = active_set_worst_idle(h);
         if (i < 0)
-            break;
+            return true;
         if (!active_set_enter(h, i))
             active_set_take_place(h, i);
         active_set_settle(h);
         h->dependent[i] = h->place[i] < 0; /* rounding alone can send it back at once */
     }
-    return steps < limit;
+    return false;
+}
+
+bool svi_active_set_solve(struct svi_active_set *h) {
+    svi_active_set_begin(h);
+    return svi_active_set_go_on(h, svi_active_set_most_steps(h));
+}
+
+int svi_active_set_most_steps(const struct svi_active_set *h) {
+    return 3 * h->count + 30;
 }
 
 double svi_active_set_rho(const struct svi_active_set *h) {

@@ -49,6 +49,12 @@ void svi_active_set_remove(struct svi_active_set *h, int i);
  * points (the certificate then shows how far off it is). */
 bool svi_active_set_solve(struct svi_active_set *h);
 
+/* The same in parts: begin, then steps until one call returns true or svi_active_set_most_steps were taken;
+ * bit for bit what svi_active_set_solve does. */
+void svi_active_set_begin(struct svi_active_set *h);
+bool svi_active_set_go_on(struct svi_active_set *h, int steps);
+int svi_active_set_most_steps(const struct svi_active_set *h);
+
 /* 1 / sum z: the squared distance of the hull from the origin; 0 when empty. */
 double svi_active_set_rho(const struct svi_active_set *h);
 

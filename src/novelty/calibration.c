@@ -111,10 +111,9 @@ double svi_calibration_p(const struct svi_calibration *c, double score) {
     return (1.0 + (c->count - calibration_below(c, score))) / (1.0 + c->count);
 }
 
-int svi_calibration_above(const struct svi_calibration *c, double score) {
-    const int below = calibration_below(c, score);
-    if (below == c->count || c->sorted[below] > score) /* no ties: nearly always */
-        return c->count - below;
+int svi_calibration_above(const struct svi_calibration *c, double score, int level) {
+    if (level == 0 || c->sorted[c->count - level] > score) /* no ties: nearly always */
+        return level;
     return c->count - calibration_below(c, nextafter(score, INFINITY));
 }
 
@@ -142,7 +141,7 @@ double svi_calibration_tail(struct svi_calibration *c, double score) {
 double svi_calibration_tail_early(struct svi_calibration *c, double score) {
     const double p = svi_calibration_p(c, score);
     struct svi_tail t;
-    if (c->count >= SHARE * LEAST)
+    if (c->count >= SVI_TAIL_LEAST)
         return svi_calibration_tail(c, score);
     if (c->count < EARLY || score <= c->sorted[c->count - 1])
         return p;

@@ -53,6 +53,7 @@
 #include "svmstream/error.h"
 
 #define SVI_TAIL_PARTS 16
+#define SVI_TAIL_LEAST 200 /* scores */
 
 struct svi_tail {
     int count;        /* k; 0 = no fit: fewer than 200 scores, or an upper tenth without differences or with
@@ -78,8 +79,8 @@ void svi_calibration_empty(struct svi_calibration *c); /* forgets the scores, ke
 /* 1 with no scores yet. */
 double svi_calibration_p(const struct svi_calibration *c, double score);
 
-/* How many of the scores are above this one. */
-int svi_calibration_above(const struct svi_calibration *c, double score);
+/* How many of the scores are above this one, of which `level` are not below it. */
+int svi_calibration_above(const struct svi_calibration *c, double score, int level);
 
 /* The smallest score whose p-value is <= p is just above this one: the level at which an alert opens.
  * INFINITY when no score can have so small a p-value, that is: 1 / (1 + count) > p. */

@@ -46,6 +46,10 @@ void svi_coordinates_clear(struct svi_coordinates *c);
 void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t stride, int64_t count,
                          double *column);
 
+/* The same for the features from `first` to before `end`. */
+void svi_coordinates_fit_some(struct svi_coordinates *c, const double *rows, int64_t stride, int64_t count,
+                              double *column, int first, int end);
+
 /* `to`: c->stride values, zero from d on; may be x. */
 void svi_coordinates_apply(const struct svi_coordinates *c, const double *x, double *to);
 

@@ -44,6 +44,62 @@ static size_t detector_work(const struct svi_detector_options *o, int stride) {
     return explain > renew ? explain : renew;
 }
 
+/* ---- slices of a refresh: how many of which kind */
+
+enum slice_kind {
+    SLICE_FEATURES,
+    SLICE_GAMMA,
+    SLICE_POINTS,
+    SLICE_SOLVE,
+    SLICE_ROWS,
+    SLICE_TAKE,
+    SLICE_KINDS
+};
+
+/* So many a slice; a solution of `points` takes a step or little more for each. */
+#define FEATURES_A_SLICE 4
+#define POINTS_A_SLICE   64
+#define STEPS_A_SLICE    16
+#define ROWS_A_SLICE     128
+#define AT_ONCE          128 /* with so many calibration rows a refresh is little work */
+
+/* Of one member; its last one goes on to the end. */
+static int detector_solve_slices(int points) {
+    return (points + points / 4) / STEPS_A_SLICE + 2;
+}
+
+static int64_t slices_of(enum slice_kind kind, int d, int members, int points, int64_t rows) {
+    switch (kind) {
+    case SLICE_FEATURES:
+        return (d + FEATURES_A_SLICE - 1) / FEATURES_A_SLICE;
+    case SLICE_POINTS:
+        return (points + POINTS_A_SLICE - 1) / POINTS_A_SLICE;
+    case SLICE_SOLVE:
+        return (int64_t)members * detector_solve_slices(points);
+    case SLICE_ROWS:
+        return (rows + ROWS_A_SLICE - 1) / ROWS_A_SLICE;
+    default:
+        return 1;
+    }
+}
+
+static int64_t detector_slices(int d, int members, int points, int64_t rows) {
+    int64_t sum = 0;
+    for (int kind = 0; kind < SLICE_KINDS; kind++)
+        sum += slices_of((enum slice_kind)kind, d, members, points, rows);
+    return sum;
+}
+
+static void detector_clear_renewal(struct svi_detector *d) {
+    struct svi_renewal *r = &d->renewal;
+    svi_coordinates_clear(&r->next.coordinates);
+    for (int g = 0; g < d->members; g++)
+        svi_active_set_clear(&r->next.set[g]);
+    void *const blocks[] = {r->next.at, r->next.norm2, r->surprise, r->place, r->old};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        svi_free(blocks[i]);
+}
+
 void svi_detector_free(svi_detector **detector) {
     struct svi_detector *d = *detector;
     if (!d)
@@ -53,6 +109,7 @@ void svi_detector_free(svi_detector **detector) {
     svi_range_clear(&d->range);
     for (int g = 0; g < d->members; g++)
         svi_active_set_clear(&d->set[g]);
+    detector_clear_renewal(d);
     void *const blocks[] = {d->raw,    d->at,   d->norm2, d->born,      d->rows, d->x,    d->u,       d->gap,
                             d->kernel, d->work, d->novel, d->candidate, d->held, d->used, d->category};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
@@ -88,6 +145,35 @@ static bool detector_take_room(struct svi_detector *d) {
            d->candidate && d->u && d->gap && d->kernel && d->work && d->novel;
 }
 
+/* Calibration rows that may change while a refresh goes on: every second sample's, and those of a run that
+ * were held back. */
+static int detector_changes(const struct svi_detector_options *o, int members) {
+    const int64_t slices = detector_slices(o->d, members, o->model.max, o->calibration);
+    const int64_t most = slices / 2 + 2 + 2 * (int64_t)o->confirm;
+    return (int)(most < o->calibration ? most : o->calibration);
+}
+
+static svs_code detector_take_renewal(struct svi_detector *d, svs_error *err) {
+    const size_t most = (size_t)d->o.model.max, rows = (size_t)d->o.calibration;
+    struct svi_renewal *r = &d->renewal;
+    if (d->o.rules < 2)
+        return SVS_OK;
+    svs_code code = svi_coordinates_init(&r->next.coordinates, d->o.d, d->o.model.scale, err);
+    for (int g = 0; g < d->members && code == SVS_OK; g++)
+        code = svi_active_set_init(&r->next.set[g], d->o.model.max, err);
+    if (code != SVS_OK)
+        return code;
+    r->room = detector_changes(&d->o, d->members);
+    r->next.at = svi_alloc_array(most, (size_t)d->stride * sizeof(double));
+    r->next.norm2 = svi_alloc_array(most, sizeof(double));
+    r->surprise = svi_alloc_array(rows, (size_t)d->members * sizeof(double));
+    r->place = svi_alloc_array((size_t)r->room, sizeof *r->place);
+    r->old = svi_alloc_array((size_t)r->room, (size_t)d->o.d * sizeof(double));
+    return r->next.at && r->next.norm2 && r->surprise && r->place && r->old
+               ? SVS_OK
+               : svi_fail_memory(err, "the novelty detector");
+}
+
 /* Samples that a range goes back at least: those of which `window` are learned, and all that calibrate. */
 static int64_t detector_span(const struct svi_detector_options *o) {
     const int64_t most = 2 * (o->window > o->calibration ? o->window : o->calibration);
@@ -119,6 +205,8 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
         code = svi_range_init(&d->range, o->d, o->calibration, detector_span(o), err);
     for (int g = 0; g < d->members && code == SVS_OK; g++)
         code = svi_active_set_init(&d->set[g], o->model.max, err);
+    if (code == SVS_OK)
+        code = detector_take_renewal(d, err);
     if (code == SVS_OK && !detector_take_room(d))
         code = svi_fail_memory(err, "the novelty detector");
     if (code != SVS_OK)
@@ -136,6 +224,7 @@ void svi_detector_reset(svi_detector *d) {
     memset(d->category, 0, (size_t)d->o.d * sizeof *d->category);
     d->coordinates.category = NULL;
     d->ready = false;
+    d->renewal.on = false;
     d->lacking = 0;
     d->now = (struct svi_detector_state){.last_join = INT64_MIN / 2,
                                          .next_refresh = FIRST_REFRESH,
@@ -149,10 +238,13 @@ double svi_detector_memory(const struct svi_detector_options *o) {
     const double most = o->model.max, d = o->d, stride = svi_round_up(o->d, 8),
                  rows = o->calibration + o->confirm;
     const double set = 2 * most * most + 6 * most;
-    return sizeof(struct svi_detector) + svi_range_memory(o->d, o->calibration) +
-           sizeof(double) *
-               (most * (d + stride + 5) + rows * (d + 2) + set * svi_gamma_multiples(&o->model, multiples) +
-                (double)detector_work(o, (int)stride) + 5 * stride) +
+    const int members = svi_gamma_multiples(&o->model, multiples);
+    const double renewal = most * (stride + 1) + set * members + (double)members * o->calibration +
+                           (d + 0.5) * detector_changes(o, members) + 2 * d;
+    return (o->rules < 2 ? 0 : renewal * sizeof(double)) + sizeof(struct svi_detector) +
+           svi_range_memory(o->d, o->calibration) +
+           sizeof(double) * (most * (d + stride + 5) + rows * (d + 2) + set * members +
+                             (double)detector_work(o, (int)stride) + 5 * stride) +
            1.25 * (double)o->persist + d;
 }
 
@@ -222,12 +314,13 @@ void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *
         j->membership = exp(-j->surprise);
         j->novelty = -expm1(-j->surprise);
         j->excess = svi_range_excess(&d->range, d->x, &j->feature);
-        j->p = svi_range_p(&d->range, &d->calibration, d->rows, d->x, j->surprise, j->excess);
-        j->above = svi_range_p_above(&d->range, &d->calibration, d->rows, d->x, j->surprise, j->excess);
+        j->p = svi_range_place(&d->range, &d->calibration, d->rows, d->x, j->surprise, j->excess, &j->above);
         j->scores = d->calibration.count;
         j->disturbed = detector_in_disturbance(d);
         j->tail = fmin(j->p, svi_calibration_tail(&d->calibration, j->surprise));
-        j->extreme = fmin(j->p, svi_calibration_tail_early(&d->calibration, j->surprise));
+        j->extreme = d->calibration.count >= SVI_TAIL_LEAST
+                         ? j->tail
+                         : fmin(j->p, svi_calibration_tail_early(&d->calibration, j->surprise));
         j->novel = j->p <= d->o.p;
     }
     *out = *j;
@@ -341,39 +434,48 @@ static double detector_base_gamma(struct svi_detector *d) {
     return svi_gamma_of_spread(&m, d->o.d);
 }
 
-/* Scores every calibration row again. The members' shares come from the same scores: 1 / the deviation of the
- * lower part of them, which trimming would leave. */
-static void detector_rescore(struct svi_detector *d) {
-    const int count = d->calibration.count, kept = count - (int)(d->o.model.trim * count);
-    double *surprise = d->work, *scratch = surprise + (size_t)d->members * (size_t)count;
-    double each[SVS_MEMBERS_MAX], sum = 0;
-    for (int i = 0; i < count; i++) {
+/* What each member says of some calibration rows: `surprise` has `count` places for each. */
+static void detector_score_rows(struct svi_detector *d, double *surprise, int first, int end, int count) {
+    double each[SVS_MEMBERS_MAX];
+    for (int i = first; i < end; i++) {
         detector_score(d, detector_calibration_row(d, i), each);
         for (int g = 0; g < d->members; g++)
             surprise[(size_t)g * (size_t)count + (size_t)i] = each[g];
     }
+}
+
+/* The members' shares: 1 / the deviation of the lower part of their scores, which trimming would leave. Then
+ * `scores` has what all say together, which needs `count` places. */
+static void detector_share(struct svi_detector *d, const double *surprise, int count, double *scores) {
+    const int kept = count - (int)(d->o.model.trim * count);
+    double sum = 0;
     for (int g = 0; g < d->members; g++) {
-        memcpy(scratch, surprise + (size_t)g * (size_t)count, (size_t)count * sizeof *scratch);
-        svi_select_rank(scratch, count, kept - 1);
-        sum += d->view.member[g].share = 1 / fmax(svi_deviation(scratch, kept), 1e-6);
+        memcpy(scores, surprise + (size_t)g * (size_t)count, (size_t)count * sizeof *scores);
+        svi_select_rank(scores, count, kept - 1);
+        sum += d->view.member[g].share = 1 / fmax(svi_deviation(scores, kept), 1e-6);
     }
     for (int g = 0; g < d->members; g++)
         d->view.member[g].share /= sum;
     for (int i = 0; i < count; i++) {
-        scratch[i] = 0;
+        scores[i] = 0;
         for (int g = 0; g < d->members; g++)
-            scratch[i] += d->view.member[g].share * surprise[(size_t)g * (size_t)count + (size_t)i];
-        scratch[i] = detector_round(scratch[i]);
+            scores[i] += d->view.member[g].share * surprise[(size_t)g * (size_t)count + (size_t)i];
+        scores[i] = detector_round(scores[i]);
     }
-    svi_calibration_replace(&d->calibration, scratch);
 }
 
-static void detector_refresh(struct svi_detector *d) {
+/* Scores every calibration row again. */
+static void detector_rescore(struct svi_detector *d) {
+    const int count = d->calibration.count;
+    double *surprise = d->work, *scores = surprise + (size_t)d->members * (size_t)count;
+    detector_score_rows(d, surprise, 0, count, count);
+    detector_share(d, surprise, count, scores);
+    svi_calibration_replace(&d->calibration, scores);
+}
+
+/* Gammas by the coordinates of now, and no point yet. */
+static void detector_begin_model(struct svi_detector *d) {
     double multiples[SVS_MEMBERS_MAX];
-    if (d->calibration.count < LEAST || d->now.points < 2)
-        return;
-    d->coordinates.shrink = d->ready && d->o.rules >= 2 ? SHRINK : 0;
-    svi_coordinates_fit(&d->coordinates, d->rows, d->o.d, d->calibration.count, d->work);
     const double gamma = detector_base_gamma(d);
     svi_gamma_multiples(&d->o.model, multiples);
     for (int g = 0; g < d->members; g++) {
@@ -383,12 +485,189 @@ static void detector_refresh(struct svi_detector *d) {
     }
     detector_show_model(d);
     d->lacking = 0;
+}
+
+static bool detector_may_refresh(const struct svi_detector *d) {
+    return d->calibration.count >= LEAST && d->now.points >= 2;
+}
+
+static void detector_refresh(struct svi_detector *d) {
+    if (!detector_may_refresh(d))
+        return;
+    d->coordinates.shrink = d->ready && d->o.rules >= 2 ? SHRINK : 0;
+    svi_coordinates_fit(&d->coordinates, d->rows, d->o.d, d->calibration.count, d->work);
+    detector_begin_model(d);
     for (int i = 0; i < d->now.points; i++)
         detector_insert(d, i);
     detector_solve(d);
     detector_rescore(d);
     d->ready = true;
     d->now.refreshes++;
+}
+
+/* ---- a refresh in slices (struct svi_renewal) */
+
+static struct svi_detector_model detector_get_model(const struct svi_detector *d) {
+    struct svi_detector_model m = {d->similarity, d->coordinates, d->view, d->at,
+                                   d->norm2,      d->lacking,     {{0}}};
+    memcpy(m.set, d->set, sizeof m.set);
+    return m;
+}
+
+static void detector_set_model(struct svi_detector *d, const struct svi_detector_model *m) {
+    d->similarity = m->similarity;
+    d->coordinates = m->coordinates;
+    d->view = m->view;
+    d->at = m->at;
+    d->norm2 = m->norm2;
+    d->lacking = m->lacking;
+    memcpy(d->set, m->set, sizeof d->set);
+}
+
+/* The detector has the next model, and the calibration rows of when the refresh began; and back. */
+static void renewal_swap(struct svi_detector *d) {
+    struct svi_renewal *r = &d->renewal;
+    const struct svi_detector_model model = detector_get_model(d);
+    const int count = d->calibration.count;
+    detector_set_model(d, &r->next);
+    r->next = model;
+    d->calibration.count = r->count;
+    r->count = count;
+    for (int i = 0; i < r->changed; i++) {
+        double *row = d->rows + (size_t)r->place[i] * (size_t)d->o.d,
+               *old = r->old + (size_t)i * (size_t)d->o.d;
+        for (int j = 0; j < d->o.d; j++) {
+            const double value = row[j];
+            row[j] = old[j];
+            old[j] = value;
+        }
+    }
+}
+
+/* Member g's small problem, slice k of it. */
+static void renewal_solve(struct svi_detector *d, int g, int k) {
+    struct svi_active_set *h = &d->set[g];
+    const int last = detector_solve_slices(d->now.points) - 1;
+    if (k == 0)
+        svi_active_set_begin(h);
+    svi_active_set_go_on(h, k < last ? STEPS_A_SLICE : svi_active_set_most_steps(h));
+    d->view.member[g].count = d->now.points;
+    d->view.member[g].rho = svi_active_set_rho(h);
+}
+
+static void renewal_do(struct svi_detector *d, enum slice_kind kind, int k) {
+    struct svi_renewal *r = &d->renewal;
+    const int rows = d->calibration.count, points = d->now.points;
+    const int from = k * (kind == SLICE_FEATURES ? FEATURES_A_SLICE
+                          : kind == SLICE_POINTS ? POINTS_A_SLICE
+                                                 : ROWS_A_SLICE);
+    const int each = detector_solve_slices(points);
+    switch (kind) {
+    case SLICE_FEATURES:
+        svi_coordinates_fit_some(&d->coordinates, d->rows, d->o.d, rows, d->work, from,
+                                 from + FEATURES_A_SLICE < d->o.d ? from + FEATURES_A_SLICE : d->o.d);
+        break;
+    case SLICE_GAMMA:
+        d->now.random = r->random;
+        detector_begin_model(d);
+        break;
+    case SLICE_POINTS:
+        for (int i = from; i < points && i < from + POINTS_A_SLICE; i++)
+            detector_insert(d, i);
+        break;
+    case SLICE_SOLVE:
+        renewal_solve(d, k / each, k % each);
+        break;
+    case SLICE_ROWS:
+        detector_score_rows(d, r->surprise, from, from + ROWS_A_SLICE < rows ? from + ROWS_A_SLICE : rows,
+                            rows);
+        break;
+    default:
+        detector_share(d, r->surprise, rows, d->work);
+    }
+}
+
+/* The next model is that of the stream from now on; rows that changed meanwhile are scored by it. */
+static void renewal_take(struct svi_detector *d) {
+    struct svi_renewal *r = &d->renewal;
+    double *scores = d->work, each[SVS_MEMBERS_MAX]; /* of the rows of then, from the slice before */
+    const struct svi_detector_model before = detector_get_model(d);
+    detector_set_model(d, &r->next);
+    r->next = before;
+    for (int i = 0; i < r->changed; i++)
+        scores[r->place[i]] = detector_score(d, detector_calibration_row(d, r->place[i]), each);
+    svi_calibration_replace(&d->calibration, scores);
+    r->on = false;
+    d->now.refreshes++;
+}
+
+/* Does what is due. */
+static void renewal_go_on(struct svi_detector *d) {
+    struct svi_renewal *r = &d->renewal;
+    if (r->done == r->due)
+        return;
+    if (r->done == 0) {
+        r->next.similarity = d->similarity;
+        r->next.similarity.columns = r->columns;
+        if (d->coordinates.center) {
+            memcpy(r->next.coordinates.center, d->coordinates.center, (size_t)d->o.d * sizeof(double));
+            memcpy(r->next.coordinates.inverse, d->coordinates.inverse, (size_t)d->o.d * sizeof(double));
+        }
+        r->next.coordinates.category = d->coordinates.category;
+        r->next.coordinates.fill = d->coordinates.fill;
+        r->next.coordinates.shrink = SHRINK;
+        r->next.view = d->view;
+    }
+    renewal_swap(d);
+    for (; r->done < r->due; r->done++) {
+        int k = r->done;
+        enum slice_kind kind = SLICE_FEATURES;
+        for (; k >= slices_of(kind, d->o.d, d->members, d->now.points, d->calibration.count); kind++)
+            k -= (int)slices_of(kind, d->o.d, d->members, d->now.points, d->calibration.count);
+        renewal_do(d, kind, k);
+    }
+    renewal_swap(d);
+    if (r->done == r->slices)
+        renewal_take(d);
+}
+
+static void renewal_finish(struct svi_detector *d) {
+    if (!d->renewal.on)
+        return;
+    d->renewal.due = d->renewal.slices;
+    renewal_go_on(d);
+}
+
+/* At once while that is little work; and under policies that learn what has changed, whose points must not
+ * wait. */
+static void renewal_begin(struct svi_detector *d) {
+    struct svi_renewal *r = &d->renewal;
+    const bool waits = d->o.rules >= 2 && d->o.learn == SVI_LEARN_NORMAL;
+    if (!waits || !d->ready || !detector_may_refresh(d) || d->calibration.count <= AT_ONCE) {
+        detector_refresh(d);
+        return;
+    }
+    r->on = true;
+    r->due = r->done = r->changed = 0;
+    r->count = d->calibration.count;
+    r->columns = d->similarity.columns;
+    r->random = d->now.random;
+    r->slices = (int)detector_slices(d->o.d, d->members, d->now.points, r->count);
+}
+
+/* The calibration row at this place is about to change. */
+static void renewal_keep_row(struct svi_detector *d, int place) {
+    struct svi_renewal *r = &d->renewal;
+    for (int i = 0; i < r->changed; i++)
+        if (r->place[i] == place)
+            return;
+    if (r->changed == r->room) { /* novelty.confirm was raised meanwhile */
+        renewal_finish(d);
+        return;
+    }
+    r->place[r->changed] = place;
+    memcpy(r->old + (size_t)r->changed++ * (size_t)d->o.d, detector_calibration_row(d, place),
+           (size_t)d->o.d * sizeof *r->old);
 }
 
 /* Have the features moved out of their coordinates? */
@@ -441,10 +720,15 @@ static void detector_wait(struct svi_detector *d, const double *raw) {
 /* Into a full pool at most one sample joins for each window / max learned ones, such that points live one
  * window; the oldest point makes room. */
 static enum svi_learn_result detector_admit(struct svi_detector *d, const double *raw) {
+    const bool worst = d->o.rules >= 2 && d->o.model.fosvm == 1 && d->o.learn == SVI_LEARN_NORMAL;
+    if (d->renewal.on) {
+        if (worst)
+            detector_wait(d, raw);
+        return SVI_LEARN_RESULT_WAITS;
+    }
     if (d->now.points == d->o.model.max) {
         const int64_t window = d->o.window > 0 ? d->o.window : d->now.learned;
         const int64_t since = d->now.learned - d->now.last_join;
-        const bool worst = d->o.rules >= 2 && d->o.model.fosvm == 1 && d->o.learn == SVI_LEARN_NORMAL;
         int oldest = 0;
         if (worst)
             detector_wait(d, raw);
@@ -496,7 +780,7 @@ static int detector_nearest(const struct svi_detector *d) {
  * without them: the sample is looked at again. */
 static void detector_age(struct svi_detector *d) {
     const int before = d->now.points;
-    for (int i = d->now.points - 1; i >= 0 && d->o.window > 0; i--)
+    for (int i = d->now.points - 1; i >= 0 && d->o.window > 0 && !d->renewal.on; i--)
         if (d->now.learned - d->used[i] >= d->o.window)
             detector_leave(d, i);
     if (d->now.points == before || !d->ready)
@@ -548,6 +832,8 @@ static bool detector_may_learn(struct svi_detector *d, bool labelled) {
 }
 
 static void detector_add_score(struct svi_detector *d, double surprise, const double *raw) {
+    if (d->renewal.on)
+        renewal_keep_row(d, d->calibration.at);
     const int place = svi_calibration_add(&d->calibration, surprise);
     memcpy(d->rows + (size_t)place * (size_t)d->o.d, raw, (size_t)d->o.d * sizeof *raw);
     svi_range_put(&d->range, d->rows, place);
@@ -607,8 +893,12 @@ static void detector_refresh_when_due(struct svi_detector *d) {
         d->now.next_refresh += d->ready || d->now.points >= 2 ? d->now.next_refresh : FIRST_REFRESH;
     if (look)
         d->now.next_check += d->o.calibration;
-    if (due || (look && detector_outgrown(d)))
-        detector_refresh(d);
+    if (d->renewal.on) {
+        d->renewal.due++;
+        renewal_go_on(d);
+    } else if (due || (look && detector_outgrown(d))) {
+        renewal_begin(d);
+    }
     if (due || look)
         svi_range_renew(&d->range, d->rows, d->calibration.count, d->work);
 }
@@ -740,6 +1030,7 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
     struct svi_detector *w = svi_detector_new(&o, err);
     if (!w)
         return SVS_NO_MEMORY;
+    renewal_finish(d);
     const struct svi_calibration empty = w->calibration;
     w->calibration = d->calibration;
     d->calibration = empty;
@@ -830,6 +1121,8 @@ static void detector_renew_points(struct svi_detector *d, int lags, int feature)
 }
 
 void svi_detector_category(svi_detector *d, int lags, int feature) {
+    if (!svi_detector_knows_category(d, lags, feature))
+        renewal_finish(d);
     for (int column = feature; column < d->o.d; column += d->o.d / lags)
         d->category[column] = 1;
     d->coordinates.category = d->category;
@@ -844,6 +1137,7 @@ bool svi_detector_knows_category(const svi_detector *d, int lags, int feature) {
 
 void svi_detector_renew(svi_detector *d, int lags, int feature) {
     const int features = d->o.d / lags;
+    renewal_finish(d);
     svi_lags_renew(d->raw, features, (int64_t)lags * d->now.points, feature);
     svi_lags_renew(d->rows, features, (int64_t)lags * d->calibration.count, feature);
     svi_lags_renew(d->held, features, (int64_t)lags * d->now.held_count, feature);
@@ -952,10 +1246,36 @@ static void detector_archive_model(struct svi_archive *a, struct svi_detector *d
     detector_show_model(d);
 }
 
+/* What the refresh goes by that is not elsewhere; its slices are done again (struct svi_renewal). */
+static void detector_archive_renewal(struct svi_archive *a, struct svi_detector *d) {
+    struct svi_renewal *r = &d->renewal;
+    if (d->o.rules < 2)
+        return;
+    svi_archive_bool(a, "refreshing", &r->on);
+    if (!svi_archive_ok(a) || !r->on)
+        return;
+    svi_archive_check(a, d->ready && detector_may_refresh(d), "a refresh without a model");
+    svi_archive_int(a, "refresh due", &r->due, 0, INT32_MAX);
+    svi_archive_int(a, "refresh rows", &r->count, LEAST, d->calibration.count);
+    svi_archive_int(a, "refresh columns", &r->columns, 0, INT32_MAX);
+    svi_archive_uint64(a, "refresh random", &r->random.state);
+    svi_archive_int(a, "refresh changed", &r->changed, 0, r->room);
+    if (!svi_archive_ok(a))
+        return;
+    svi_archive_ints(a, "refresh places", r->place, r->changed, 0, d->calibration.count - 1);
+    svi_archive_known(a, "refresh old", r->old, (int64_t)r->changed * d->o.d);
+    if (!svi_archive_loading(a) || !svi_archive_ok(a))
+        return;
+    r->slices = (int)detector_slices(d->o.d, d->members, d->now.points, r->count);
+    r->done = 0;
+    svi_archive_check(a, r->due < r->slices, "a refresh is overdue");
+}
+
 void svi_detector_archive(struct svi_archive *a, svi_detector *d) {
     static void (*const parts[])(struct svi_archive *, struct svi_detector *) = {
         detector_archive_counts,    detector_archive_samples, detector_archive_run,
-        detector_archive_candidate, detector_archive_change,  detector_archive_model};
+        detector_archive_candidate, detector_archive_change,  detector_archive_model,
+        detector_archive_renewal};
     for (size_t i = 0; i < sizeof parts / sizeof *parts && svi_archive_ok(a); i++)
         parts[i](a, d);
 }

@@ -19,8 +19,9 @@
  * (range.h).
  *
  * Coordinates and gammas change only when the detector is refreshed: at samples 32, 64, 128, ... and when
- * they no longer fit. They come from the calibration rows then; every problem is solved and every calibration
- * row scored again. Everything is a function of the calls alone.
+ * they no longer fit, and then in slices (struct svi_renewal). They come from the calibration rows then;
+ * every problem is solved and every calibration row scored again. Everything is a function of the calls
+ * alone.
  *
  * RULES that were not always so, each for a reason that was measured on streams beside their offline model:
  * - the pool has room for few, and takes one now and then once it is full: of those that waited the one that
@@ -75,7 +76,7 @@ struct svi_judgement {
     double p;        /* 1 before there are calibration scores */
     double excess;   /* > 0: how far a value lies beyond its feature's range, see range.h ... */
     int feature;     /* ... and which feature's: p goes by that first */
-    double above;    /* share of the calibration that is above it, below p: see svi_range_p_above */
+    double above;    /* share of the calibration that is above it, below p: see svi_range_place */
     int scores;      /* of the calibration */
     bool disturbed;  /* the samples before it are a disturbance */
     double tail;     /* p with its tail extrapolated: see svi_calibration_tail */
@@ -209,9 +210,37 @@ struct svi_detector_state {
     struct svi_random random;
 };
 
+/* A model of the points that there are: what a refresh makes anew. */
+struct svi_detector_model {
+    struct svi_similarity similarity;
+    struct svi_coordinates coordinates;
+    svs_novelty_model view; /* the model as others see it; points into what follows */
+    double *at, *norm2; /* o.model.max points: coordinates (stride), squared lengths: NaN where a coordinate
+                           is missing ... */
+    int lacking;        /* ... the number of such points */
+    struct svi_active_set set[SVS_MEMBERS_MAX];
+};
+
+/* A refresh in slices, one a sample; what it makes takes effect with the last one. It goes by the calibration
+ * rows and points of when it began: the points wait for its end, of calibration rows that change the old ones
+ * are kept. So its outcome is a function of the state at its begin, whenever slices are done, and a
+ * checkpoint needs to hold no more than that: a restart does them again. */
+struct svi_renewal {
+    bool on;
+    int slices, due, done;    /* in all; of these must be done by now; are done */
+    int count, columns;       /* calibration rows and similarity.columns when it began */
+    struct svi_random random; /* ... */
+    struct svi_detector_model next;
+    double *surprise;  /* of each member for each row */
+    int room, changed; /* for rows that change; rows that did ... */
+    int32_t *place;    /* ... their places; those from `count` on are new ... */
+    double *old;       /* ... and their raw values before */
+};
+
 struct svi_detector {
     struct svi_detector_options o;
     int stride, members;
+    struct svi_renewal renewal;
     struct svi_similarity similarity;
     struct svi_coordinates coordinates;
     uint8_t *category; /* o.d flags: columns of categories; the coordinates know of them once there is one */

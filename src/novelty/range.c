@@ -256,27 +256,29 @@ void svi_range_forget(struct svi_range *r, const double *rows, int count, double
     svi_range_renew(r, rows, count, column);
 }
 
-double svi_range_p(const struct svi_range *r, const struct svi_calibration *c, const double *rows,
-                   const double *x, double surprise, double excess) {
+double svi_range_place(const struct svi_range *r, const struct svi_calibration *c, const double *rows,
+                       const double *x, double surprise, double excess, double *above) {
     const double p = svi_calibration_p(c, surprise), all = 1.0 + c->count;
-    double not_before = excess > 0 ? 1 : rint(p * all);
-    if (r->far_count == 0 && !(excess > 0))
-        return p;
-    for (int i = 0; i < r->far_count; i++) {
-        const double own = range_own_excess(r, range_row(r, rows, r->far[i]), x);
-        not_before += excess > 0 ? own >= excess : own > 0 && c->scores[r->far[i]] < surprise;
+    const int level = (int)rint(p * all) - 1; /* scores that are not below */
+    double not_before = 1, behind = 0;
+    if (!(excess > 0)) {
+        not_before += level;
+        behind = svi_calibration_above(c, surprise, level);
     }
-    return not_before / all;
+    for (int i = 0; i < r->far_count; i++) {
+        const double own = range_own_excess(r, range_row(r, rows, r->far[i]), x),
+                     score = c->scores[r->far[i]];
+        not_before += excess > 0 ? own >= excess : own > 0 && score < surprise;
+        behind += excess > 0 ? own > excess : own > 0 && score <= surprise;
+    }
+    *above = behind / all;
+    return r->far_count == 0 && !(excess > 0) ? p : not_before / all;
 }
 
-double svi_range_p_above(const struct svi_range *r, const struct svi_calibration *c, const double *rows,
-                         const double *x, double surprise, double excess) {
-    double behind = excess > 0 ? 0 : svi_calibration_above(c, surprise);
-    for (int i = 0; i < r->far_count; i++) {
-        const double own = range_own_excess(r, range_row(r, rows, r->far[i]), x);
-        behind += excess > 0 ? own > excess : own > 0 && c->scores[r->far[i]] <= surprise;
-    }
-    return behind / (1.0 + c->count);
+double svi_range_p(const struct svi_range *r, const struct svi_calibration *c, const double *rows,
+                   const double *x, double surprise, double excess) {
+    double above;
+    return svi_range_place(r, c, rows, x, surprise, excess, &above);
 }
 
 /* ---- other features, and the range as it is kept */

@@ -102,10 +102,10 @@ void svi_range_forget(struct svi_range *r, const double *rows, int count, double
 double svi_range_p(const struct svi_range *r, const struct svi_calibration *c, const double *rows,
                    const double *x, double surprise, double excess);
 
-/* The same without x and the rows that are its equals in the order: the share of those behind it. Below the
- * p-value; a place drawn evenly between the two is uniform on exchangeable samples. */
-double svi_range_p_above(const struct svi_range *r, const struct svi_calibration *c, const double *rows,
-                         const double *x, double surprise, double excess);
+/* The same, and *above without x and the rows that are its equals in the order, the share of those behind it:
+ * below the p-value, and a place drawn evenly between the two is uniform on exchangeable samples. */
+double svi_range_place(const struct svi_range *r, const struct svi_calibration *c, const double *rows,
+                       const double *x, double surprise, double excess, double *above);
 
 /* All of `from` into a new range of more features, each of `lags` parts wider, with 0 in what is new. */
 void svi_range_widen(struct svi_range *to, const struct svi_range *from, int lags);

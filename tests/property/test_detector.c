@@ -405,22 +405,72 @@ static void units_do_not_matter(void **state) {
 
 static void renews_when_due(void **state) {
     (void)state;
-    const struct svi_detector_options o = defaults(2);
-    svi_detector *d = start(&o);
-    uint64_t seed = 11;
-    int64_t renewals = 0;
-    for (int t = 1; t <= often(3000, 1500); t++) {
-        const double x[] = {test_normal(&seed), test_normal(&seed)};
-        feed(d, x, false, NULL);
-        const bool due = t >= 32 && (t & (t - 1)) == 0;
-        assert_int_equal(health(d).refreshes, renewals += due);
+    for (int rules = 1; rules <= 2; rules++) {
+        struct svi_detector_options o = defaults(2);
+        o.rules = rules;
+        svi_detector *d = start(&o);
+        uint64_t seed = 11;
+        int64_t renewals = 0;
+        for (int t = 1; t <= often(3000, 1500); t++) {
+            const double x[] = {test_normal(&seed), test_normal(&seed)};
+            feed(d, x, false, NULL);
+            const bool due = t >= 32 && (t & (t - 1)) == 0;
+            renewals += due;
+            assert_int_equal(health(d).refreshes + d->renewal.on, renewals);
+            assert_true(!d->renewal.on || (rules == 2 && d->renewal.slices < 100));
+        }
+        for (int t = 0; t < often(5000, 2500); t++) { /* far out of its coordinates */
+            const double x[] = {1e4 + test_normal(&seed), 1e3 * test_normal(&seed)};
+            feed(d, x, false, NULL);
+        }
+        assert_true(health(d).refreshes > renewals + 1); /* one was due at a power of two */
+        svi_detector_free(&d);
     }
-    for (int t = 0; t < often(5000, 2500); t++) { /* far out of its coordinates */
-        const double x[] = {1e4 + test_normal(&seed), 1e3 * test_normal(&seed)};
+}
+
+/* The model that a refresh in slices comes to is that of a refresh at once by the same rows and points; what
+ * came meanwhile is scored by it, and no slice changes what is judged before. */
+static void slices_come_to_the_model_at_once(void **state) {
+    (void)state;
+    enum { D = 5 };
+    struct svi_detector_options o = defaults(D);
+    svi_detector *d = start(&o), *e = start(&o);
+    uint64_t seed = 5;
+    double x[D], peek[2], p[2];
+    for (int t = 0; t < 1024; t++) {
+        for (int j = 0; j < D; j++)
+            x[j] = test_normal(&seed);
+        feed(d, x, false, NULL);
+        feed(e, x, false, NULL);
+    }
+    assert_true(d->renewal.on && e->renewal.on && d->renewal.due == 0);
+    svi_detector_category(e, 1, 0); /* ends it */
+    e->category[0] = 0;
+    e->coordinates.category = NULL;
+    assert_true(!e->renewal.on && e->now.refreshes == d->now.refreshes + 1);
+    const struct svi_detector_health before = health(d);
+    for (int t = 0; d->renewal.on; t++) {
+        assert_true(t < 100);
+        for (int j = 0; j < D; j++)
+            x[j] = test_normal(&seed);
         feed(d, x, false, NULL);
     }
-    assert_true(health(d).refreshes > renewals + 1); /* one was due at a power of two */
+    assert_true(health(d).joined == before.joined && d->now.refreshes == e->now.refreshes);
+    assert_memory_equal(d->coordinates.center, e->coordinates.center, D * sizeof(double));
+    assert_memory_equal(d->coordinates.inverse, e->coordinates.inverse, D * sizeof(double));
+    for (int g = 0; g < d->members; g++) {
+        assert_true(d->view.member[g].gamma == e->view.member[g].gamma);
+        assert_true(d->view.member[g].share == e->view.member[g].share);
+        assert_memory_equal(d->set[g].z, e->set[g].z, (size_t)d->now.points * sizeof(double));
+    }
+    assert_true(svi_detector_peek(d, x, &peek[0], &p[0]) && svi_detector_peek(e, x, &peek[1], &p[1]));
+    assert_true(peek[0] == peek[1]);
+    for (int i = 0; i < d->calibration.count; i += 7) { /* new rows as well */
+        assert_true(svi_detector_peek(d, d->rows + (size_t)i * D, &peek[0], &p[0]));
+        assert_true(fabs(peek[0] + expm1(-d->calibration.scores[i])) < 1e-12);
+    }
     svi_detector_free(&d);
+    svi_detector_free(&e);
 }
 
 /* One sensor with a rhythm: its values stay usual, its rhythm does not. */
@@ -490,6 +540,7 @@ int main(void) {
         cmocka_unit_test(judging_changes_nothing),
         cmocka_unit_test(units_do_not_matter),
         cmocka_unit_test(renews_when_due),
+        cmocka_unit_test(slices_come_to_the_model_at_once),
         cmocka_unit_test(lags_see_the_rhythm),
         cmocka_unit_test(one_wild_feature_is_heard),
     };
