@@ -158,9 +158,13 @@ struct svi_connection *svi_connections_open(struct svi_connections *c, int fd, i
     struct svi_connection *x = &c->of[fd];
     struct svi_connection before = svi_connections_close(c, fd); /* libzmq has not reported its end yet */
     svi_connection_release(&before);
-    int copy = dup(fd);
+    int copy = dup(fd), type;
     if (copy < 0)
         return NULL;
+    if (getsockopt(copy, SOL_SOCKET, SO_TYPE, &type, &(socklen_t){sizeof type}) != 0) {
+        close(copy); /* it has ended, and its number is another file's by now */
+        return NULL;
+    }
     *x = (struct svi_connection){.copy = copy + 1, .socket = socket, .opened = now, .accepted = accepted};
     x->home = find_home(copy);
     if (accepted) {
