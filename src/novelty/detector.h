@@ -224,7 +224,8 @@ struct svi_detector_model {
 /* A refresh in slices, one a sample; what it makes takes effect with the last one. It goes by the calibration
  * rows and points of when it began: the points wait for its end, of calibration rows that change the old ones
  * are kept. So its outcome is a function of the state at its begin, whenever slices are done, and a
- * checkpoint needs to hold no more than that: a restart does them again. */
+ * checkpoint needs to hold no more than that: a restart does them again. One that is due meanwhile is left
+ * out. */
 struct svi_renewal {
     bool on;
     int slices, due, done;    /* in all; of these must be done by now; are done */

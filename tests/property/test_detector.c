@@ -423,7 +423,8 @@ static void renews_when_due(void **state) {
             const double x[] = {1e4 + test_normal(&seed), 1e3 * test_normal(&seed)};
             feed(d, x, false, NULL);
         }
-        assert_true(health(d).refreshes > renewals + 1); /* one was due at a power of two */
+        /* One was due at a power of two; in slices another may have been under way then. */
+        assert_true(health(d).refreshes > renewals + (rules == 1));
         svi_detector_free(&d);
     }
 }
