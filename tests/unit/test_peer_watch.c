@@ -1,5 +1,6 @@
 /* Which disconnections are reported: those of peers that were cut for the size of a message, and no others;
  * the table of connections. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -149,6 +150,9 @@ static void test_connections(void **state) {
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair[i]), 0);
     for (int i = 0; i < 3; i++)
         assert_non_null(svi_connections_open(&c, pair[i][0], 1, true, 1000 + i));
+    const int file = open("/dev/null", O_RDONLY);
+    assert_null(svi_connections_open(&c, file, 1, true, 1003)); /* the number of one that ended, reused */
+    close(file);
     assert_int_equal(c.count, 3);
     assert_non_null(
         svi_connections_open(&c, pair[3][0], 1, true, 1004)); /* local ones are believed to speak */
