@@ -15,7 +15,7 @@
 
 #include "alerts/alert.h"
 #include "alerts/desk.h"
-#include "alerts/finding.h"
+#include "judges/finding.h"
 
 #define SVI_ALERT_TEXT 400 /* bytes, the NUL included */
 #define SVI_ALERT_TOP  3   /* features named in a line */

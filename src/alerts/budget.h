@@ -35,7 +35,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "alerts/finding.h"
+#include "judges/finding.h"
 #include "base/archive.h"
 
 /* What may be tuned. */

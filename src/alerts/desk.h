@@ -21,7 +21,7 @@
 
 #include "alerts/alert.h"
 #include "alerts/budget.h"
-#include "alerts/finding.h"
+#include "judges/finding.h"
 
 /* What may be tuned. */
 #define SVI_DESK_WORSE 1.25

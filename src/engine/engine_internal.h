@@ -11,7 +11,7 @@
 #include "stats/metrics.h"
 #include "engine/sources.h"
 #include "engine/novelty_queue.h"
-#include "engine/novelty_report.h"
+#include "alerts/novelty_report.h"
 #include "engine/quality_stage.h"
 #include "wire/columns.h"
 

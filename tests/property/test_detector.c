@@ -3,8 +3,8 @@
 #include "support/problem.h"
 #include "support/quick.h"
 
-#include "alerts/lasting.h"
-#include "engine/novelty_stage.h"
+#include "judges/lasting.h"
+#include "alerts/novelty_stage.h"
 #include "novelty/detector.h"
 #include "novelty/lags.h"
 

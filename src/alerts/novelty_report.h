@@ -2,7 +2,7 @@
 #ifndef SVI_NOVELTY_REPORT_H
 #define SVI_NOVELTY_REPORT_H
 
-#include "engine/novelty_stage.h"
+#include "alerts/novelty_stage.h"
 
 #define SVI_ALERT_TOP_MAX 5 /* features named in an alert event */
 

@@ -5,7 +5,7 @@
  * Loops run along rows of the matrices, so that compilers can take several columns at once without changing
  * the order of any sum.
  */
-#include "alerts/forecast.h"
+#include "judges/forecast.h"
 
 #include <math.h>
 #include <string.h>

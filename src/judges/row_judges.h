@@ -9,11 +9,11 @@
 #ifndef SVI_ROW_JUDGES_H
 #define SVI_ROW_JUDGES_H
 
-#include "alerts/block_tails.h"
-#include "alerts/deviations.h"
-#include "alerts/finding.h"
-#include "alerts/lasting.h"
-#include "alerts/pace.h"
+#include "judges/block_tails.h"
+#include "judges/deviations.h"
+#include "judges/finding.h"
+#include "judges/lasting.h"
+#include "judges/pace.h"
 
 struct svi_row_judges {
     struct svi_lasting lasting;

@@ -1,8 +1,8 @@
-#include "alerts/pace.h"
+#include "judges/pace.h"
 
 #include <math.h>
 
-#include "alerts/block_tails.h"
+#include "judges/block_tails.h"
 
 #define WEEK  604800.0
 #define FIRST 32 /* rows before the memory is looked at */

@@ -7,7 +7,7 @@
  *
  * The stage returns what it did to the alert; novelty_report.c says it, and the engine publishes. Read in
  * order: set-up, one sample, archive. */
-#include "engine/novelty_stage.h"
+#include "alerts/novelty_stage.h"
 
 #include <math.h>
 #include <stdio.h>

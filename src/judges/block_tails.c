@@ -5,7 +5,7 @@
  * A fit is made when a block ends, and only for series whose upper maxima have changed; the mixture over
  * shapes is worked out when a value lies beyond the tail of the lightest shape, which is rare.
  */
-#include "alerts/block_tails.h"
+#include "judges/block_tails.h"
 
 #include <float.h>
 #include <math.h>

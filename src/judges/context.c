@@ -1,4 +1,4 @@
-#include "alerts/context.h"
+#include "judges/context.h"
 
 #include <math.h>
 

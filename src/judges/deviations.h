@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "alerts/context.h"
+#include "judges/context.h"
 #include "base/archive.h"
 #include "svmstream/error.h"
 

@@ -1,4 +1,4 @@
-#include "alerts/row_judges.h"
+#include "judges/row_judges.h"
 
 #include <math.h>
 

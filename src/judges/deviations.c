@@ -1,4 +1,4 @@
-#include "alerts/deviations.h"
+#include "judges/deviations.h"
 
 #include <math.h>
 #include <string.h>

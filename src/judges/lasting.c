@@ -1,4 +1,4 @@
-#include "alerts/lasting.h"
+#include "judges/lasting.h"
 
 #include <assert.h>
 #include <limits.h>

@@ -7,16 +7,16 @@
  *
  * All that is kept of a sensor stands in arrays of d columns, so that loops run along them.
  */
-#include "alerts/sensors.h"
+#include "judges/sensors.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "alerts/block_tails.h"
-#include "alerts/context.h"
-#include "alerts/deviations.h"
-#include "alerts/forecast.h"
-#include "alerts/pace.h"
+#include "judges/block_tails.h"
+#include "judges/context.h"
+#include "judges/deviations.h"
+#include "judges/forecast.h"
+#include "judges/pace.h"
 #include "base/alloc.h"
 #include "base/fail.h"
 

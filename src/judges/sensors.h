@@ -21,7 +21,7 @@
 
 #include <stdbool.h>
 
-#include "alerts/finding.h"
+#include "judges/finding.h"
 #include "base/archive.h"
 #include "svmstream/error.h"
 
