@@ -274,6 +274,7 @@ static size_t episode_facts(char *out, size_t at, const struct svi_episode_line 
 size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line *l) {
     static const char *const news[] = {[SVI_DESK_WORSENED] = ", worse: ",
                                        [SVI_DESK_JOINED] = ", now also: ",
+                                       [SVI_DESK_AGAIN] = ", again: ",
                                        [SVI_DESK_LASTS] = ", lasts: "};
     char name[NAME], end[END], rarity[NUMBER], span[NUMBER], since[SVI_CALENDAR_MOMENT];
     const bool closes = l->state == SVI_ALERT_CLOSE;

@@ -69,6 +69,7 @@ double svi_desk_level(const struct svi_desk *d) {
 struct desk_reading {
     bool reached[SVI_JUDGES]; /* at its level or above, and a record */
     bool any, calm;
+    bool again;   /* one of them after it had been quiet */
     double ratio; /* largest of those that have reached */
 };
 
@@ -82,10 +83,28 @@ static bool desk_is_usual(const struct svi_desk *d, int judge, const struct svi_
     return false;
 }
 
+/* The sample's surprise, where it is more than that of the last ones. */
+static void desk_surprise(struct svi_desk *d, double most) {
+    double before = 0;
+    for (int i = 0; i < SVI_BUDGET_APART; i++)
+        before = d->most[i] > before ? d->most[i] : before;
+    d->surprise_now = most > SVI_DESK_ONSET * before ? most : 0;
+    d->most[d->most_at] = most;
+    d->most_at = (d->most_at + 1) % SVI_BUDGET_APART;
+}
+
+/* How long a judge has been quiet, and idle. */
+static void desk_follow(struct svi_desk *d, int judge, double ratio) {
+    const int quiet = d->quiet[judge] + 1, idle = d->idle[judge] + 1;
+    d->quiet[judge] = ratio >= SVI_DESK_CLEAR ? 0 : quiet < SVI_DESK_LINGERS ? quiet : SVI_DESK_LINGERS;
+    d->idle[judge] = ratio >= 1 ? 0 : idle <= SVI_DESK_LINGERS ? idle : SVI_DESK_LINGERS + 1;
+}
+
 static void desk_read(struct svi_desk *d, const struct svi_finding *f, struct desk_reading *r) {
     const double clear = -log10(d->o.clear);
     *r = (struct desk_reading){.calm = true};
-    d->alarm = d->most = 0;
+    double most = 0;
+    d->alarm = 0;
     d->lead = SVI_JUDGE_ROW;
     for (int i = 0; i < SVI_JUDGES; i++) {
         const double surprise = f[i].surprise > 0 ? fmin(f[i].surprise, GREATEST) : 0;
@@ -95,15 +114,19 @@ static void desk_read(struct svi_desk *d, const struct svi_finding *f, struct de
         if (ratio >= USUAL && desk_is_usual(d, i, &f[i]))
             ratio = USUAL;
         d->ratio[i] = ratio;
-        d->most = fmax(d->most, surprise);
+        most = fmax(most, surprise);
         d->alarm = fmax(d->alarm, record ? ratio : fmin(SVI_DESK_BELOW, ratio));
         r->reached[i] = record && ratio >= 1;
+        r->again = r->again || (r->reached[i] && d->quiet[i] >= SVI_BUDGET_APART);
+        desk_follow(d, i, ratio);
         if (r->reached[i] != r->reached[d->lead] ? r->reached[i] : ratio > d->ratio[d->lead])
             d->lead = (enum svi_judge)i;
         r->any = r->any || r->reached[i];
         r->ratio = r->reached[i] ? fmax(r->ratio, ratio) : r->ratio;
-        r->calm = r->calm && (ratio < (d->joined[i] ? SVI_DESK_CLEAR : 1) || surprise < clear);
+        const bool holds = d->joined[i] && d->idle[i] <= SVI_DESK_LINGERS;
+        r->calm = r->calm && (ratio < (holds ? SVI_DESK_CLEAR : 1) || surprise < clear);
     }
+    desk_surprise(d, most);
 }
 
 /* True: a feature has joined that was not there. */
@@ -174,9 +197,12 @@ static enum svi_alert_change desk_go_on(struct svi_desk *d, struct svi_alert *a,
     a->worst = fmax(a->worst, desk_grade(r->ratio));
     const enum svi_severity severity = svi_desk_severity(d->worst, (d->busy - d->began) * DAY);
     const bool joined = desk_join(d, f, r), worse = r->ratio >= SVI_DESK_WORSE * d->reported;
-    if (!joined && !worse && severity <= d->severity)
+    if (!joined && !worse && !r->again && severity <= d->severity)
         return SVI_ALERT_NONE;
-    d->news = joined ? SVI_DESK_JOINED : worse ? SVI_DESK_WORSENED : SVI_DESK_LASTS;
+    d->news = joined     ? SVI_DESK_JOINED
+              : worse    ? SVI_DESK_WORSENED
+              : r->again ? SVI_DESK_AGAIN
+                         : SVI_DESK_LASTS;
     d->severity = severity > d->severity ? severity : d->severity;
     desk_lead(d, f);
     d->reported = fmax(d->reported, r->ratio);
@@ -215,6 +241,12 @@ void svi_desk_archive(struct svi_archive *a, struct svi_desk *d) {
         svi_archive_finite(a, "usual at", &d->usual[i].at, 1);
     }
     svi_archive_int64(a, "opened", &d->opened, 0, INT64_MAX / 4);
+    svi_archive_finite(a, "most", d->most, SVI_BUDGET_APART);
+    svi_archive_int(a, "most at", &d->most_at, 0, SVI_BUDGET_APART - 1);
+    for (int i = 0; i < SVI_JUDGES; i++) {
+        svi_archive_int(a, "quiet", &d->quiet[i], 0, SVI_DESK_LINGERS);
+        svi_archive_int(a, "idle", &d->idle[i], 0, SVI_DESK_LINGERS + 1);
+    }
     svi_archive_finite(a, "reported", &d->reported, 1);
     svi_archive_finite(a, "worst", &d->worst, 1);
     svi_archive_finite(a, "began", &d->began, 1);

@@ -3,10 +3,15 @@
  * An alert opens at a sample that some judge finds as surprising as its level or more, and more so than each
  * of the SVI_BUDGET_APART samples before; not among the first `warmup` samples. While it is open nothing more
  * is reported than updates: when a judge's surprise over its level has grown by SVI_DESK_WORSE times since it
- * was last reported, when another feature has reached a level, when it has become more severe. It closes
- * after SVI_DESK_CALM samples, and at least `group` seconds, in which each judge was below its level, those
- * that had reached theirs below SVI_DESK_CLEAR of it, or p was above `clear`: what comes back before that is
- * the same episode.
+ * was last reported, when another feature has reached a level, when a judge reaches its level again after
+ * SVI_BUDGET_APART samples below SVI_DESK_CLEAR of it, when it has become more severe. It closes after
+ * SVI_DESK_CALM samples, and at least `group` seconds, in which each judge was below its level, those that
+ * had reached theirs in the last SVI_DESK_LINGERS samples below SVI_DESK_CLEAR of it, or p was above `clear`:
+ * what comes back before that is the same episode.
+ *
+ * SURPRISE of a sample, as a single number for who wants to set a level of his own: the largest of the judges
+ * where it is SVI_DESK_ONSET times that of each of the SVI_BUDGET_APART samples before, else 0: an episode
+ * counts when it begins and when it becomes worse.
  *
  * THE ALARM of a sample is one number: the largest surprise over level of the judges where that is a record,
  * 1 when an alert may open; elsewhere, and in the warm-up, at most SVI_DESK_BELOW.
@@ -24,10 +29,12 @@
 #include "judges/finding.h"
 
 /* What may be tuned. */
-#define SVI_DESK_WORSE 1.25
-#define SVI_DESK_CLEAR 0.6
-#define SVI_DESK_CALM  10 /* samples */
-#define SVI_DESK_BELOW 0.5
+#define SVI_DESK_WORSE   1.25
+#define SVI_DESK_CLEAR   0.6
+#define SVI_DESK_CALM    10  /* samples */
+#define SVI_DESK_LINGERS 180 /* samples */
+#define SVI_DESK_ONSET   1.05
+#define SVI_DESK_BELOW   0.5
 
 #define SVI_DESK_FEATURES 8  /* of an episode, remembered */
 #define SVI_DESK_USUAL    32 /* judges' surprises by features that a person called usual, the last ones */
@@ -38,7 +45,7 @@ struct svi_desk_usual {
 };
 
 /* Why an open alert is reported again. */
-enum svi_desk_news { SVI_DESK_WORSENED = 0, SVI_DESK_JOINED, SVI_DESK_LASTS };
+enum svi_desk_news { SVI_DESK_WORSENED = 0, SVI_DESK_JOINED, SVI_DESK_AGAIN, SVI_DESK_LASTS };
 
 enum svi_severity { SVI_SEVERITY_NOTICE = 0, SVI_SEVERITY_WARNING, SVI_SEVERITY_SERIOUS };
 
@@ -54,11 +61,15 @@ struct svi_desk {
     struct svi_desk_options o;
     struct svi_budget budget;
     double alarm;             /* of the last sample */
-    double most;              /* likewise: the largest surprise */
+    double surprise_now;      /* likewise */
     double ratio[SVI_JUDGES]; /* surprise over level, of the last sample */
     enum svi_judge lead;      /* whose ratio is the largest, of those that opened it if some did */
 
-    int64_t opened; /* by this desk */
+    int64_t opened;                /* by this desk */
+    double most[SVI_BUDGET_APART]; /* the largest surprises of the last samples ... */
+    int most_at;                   /* ... and the place of the next one */
+    int quiet[SVI_JUDGES];         /* samples since the judge was above SVI_DESK_CLEAR of its level ... */
+    int idle[SVI_JUDGES];          /* ... and since it was above it; at most SVI_DESK_LINGERS + 1 */
     struct svi_desk_usual usual[SVI_DESK_USUAL];
     int usual_count;
 

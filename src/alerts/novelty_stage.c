@@ -303,7 +303,7 @@ static enum svi_alert_change novelty_stage_alarm(struct svi_novelty_stage *s, do
         const enum svi_alert_change change = svi_desk_step(&s->desk, &s->alert, s->findings, time, timed);
         novelty_stage_note(s);
         s->alarm = s->desk.alarm;
-        s->surprise = s->desk.most;
+        s->surprise = s->desk.surprise_now;
         s->grade = s->alert.grade;
         return change;
     }

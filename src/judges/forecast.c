@@ -18,7 +18,7 @@
 #define SELDOM     256   /* rows between two solutions at most, for each SELDOM of unknowns or part of it */
 #define RIDGE      4.0   /* rows, on the coefficients of regressors, whose size is 1 at most */
 #define SHARE      0.4   /* rows, on those of sensors, each of its own mean square */
-#define CLIP       1e6   /* scales: a value is learned as so far from its level at most */
+#define CLIP       100.0 /* scales: a value is learned as so far from its level at most */
 #define HUGE_VALUE 1e150 /* its square is a number */
 #define TINY       1e-9  /* of the largest diagonal entry there is by nature */
 
@@ -30,7 +30,7 @@ static size_t forecast_side(int k, int d) {
 
 static size_t forecast_room(int k, int d) {
     const size_t n = forecast_side(k, d);
-    return 5 * (size_t)d + 3 * n * n + 2 * (size_t)k * (size_t)d + 2 * (size_t)(k + d);
+    return 6 * (size_t)d + 3 * n * n + 2 * (size_t)k * (size_t)d + 2 * (size_t)(k + d);
 }
 
 svs_code svi_forecast_init(struct svi_forecast *f, int k, int d, double memory, svs_error *err) {
@@ -43,7 +43,8 @@ svs_code svi_forecast_init(struct svi_forecast *f, int k, int d, double memory, 
     f->known = f->scale + d;
     f->square = f->known + d;
     f->out = f->square + d;
-    f->moments = f->out + d;
+    f->expected = f->out + d;
+    f->moments = f->expected + d;
     f->cross = f->moments + n * n;
     f->coefficients = f->cross + cross;
     f->inverse = f->coefficients + cross;
@@ -70,6 +71,7 @@ static void forecast_by_context(struct svi_forecast *f, const double *c) {
     }
 }
 
+/* by_others: at first the residuals by context, as far as they count. */
 static void forecast_by_others(struct svi_forecast *f, const double *by_context, double *by_others) {
     const int k = f->k, d = f->d, n = k + d;
     double *out = f->out;
@@ -79,13 +81,14 @@ static void forecast_by_others(struct svi_forecast *f, const double *by_context,
         for (int j = 0; j < d; j++)
             out[j] += v * row[j];
     }
-    for (int j = 0; j < d; j++)
-        by_others[j] =
-            isnan(by_context[j]) ? NAN : out[j] / f->inverse[(size_t)(k + j) * (size_t)n + (size_t)(k + j)];
+    for (int j = 0; j < d; j++) {
+        const double left = by_context[j] - by_others[j]; /* what z does not have of it */
+        by_others[j] = out[j] / f->inverse[(size_t)(k + j) * (size_t)n + (size_t)(k + j)] + left;
+    }
 }
 
-void svi_forecast_residuals(struct svi_forecast *f, const double *c, const double *x, double *by_context,
-                            double *by_others) {
+void svi_forecast_residuals(struct svi_forecast *f, const double *c, const double *x, const float *deviation,
+                            double *by_context, double *by_others) {
     const int k = f->k, d = f->d;
     memcpy(f->z, c, (size_t)k * sizeof *c);
     forecast_by_context(f, c);
@@ -94,12 +97,16 @@ void svi_forecast_residuals(struct svi_forecast *f, const double *c, const doubl
         const double value = far > SVI_FORECAST_MOST    ? SVI_FORECAST_MOST
                              : far < -SVI_FORECAST_MOST ? -SVI_FORECAST_MOST
                                                         : far;
-        by_context[j] = value - f->out[j];
-        f->z[k + j] = isnan(value) ? f->out[j] : value;
-        by_others[j] = NAN;
+        const double residual = value - f->out[j], most = deviation ? SVI_FORECAST_FAR * deviation[j] : CLIP;
+        by_context[j] = residual;
+        by_others[j] = residual > most ? most : residual < -most ? -most : residual;
+        f->expected[j] = f->out[j];
+        f->z[k + j] = f->out[j] + (isnan(residual) ? 0 : by_others[j]);
     }
     if (f->solved)
         forecast_by_others(f, by_context, by_others);
+    for (int j = 0; j < d && !f->solved; j++)
+        by_others[j] = NAN;
 }
 
 int svi_forecast_owes(const struct svi_forecast *f, int j) {
@@ -198,7 +205,7 @@ void svi_forecast_learn(struct svi_forecast *f, const double *x, const double *b
     for (int j = 0; j < d; j++) {
         double *z = &f->z[k + j];
         if (odd[j] && !isnan(by_context[j]))
-            *z -= by_context[j];
+            *z = f->expected[j];
         *z = *z > CLIP ? CLIP : *z < -CLIP ? -CLIP : *z;
     }
     forecast_sum(f);

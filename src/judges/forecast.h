@@ -22,6 +22,7 @@
 #include "svmstream/error.h"
 
 #define SVI_FORECAST_OTHERS 64
+#define SVI_FORECAST_FAR    10.0
 #define SVI_FORECAST_MOST   1e9 /* scales: a value counts as so far from its level at most */
 
 struct svi_forecast {
@@ -38,6 +39,7 @@ struct svi_forecast {
     double *inverse;        /* P: n x n, with `others` */
     double *z;              /* k + d: the row at hand */
     double *out;            /* d */
+    double *expected;       /* d: of the row at hand, by context */
     double *work;           /* n x n, and k + d */
 };
 
@@ -45,9 +47,11 @@ svs_code svi_forecast_init(struct svi_forecast *f, int k, int d, double memory, 
 void svi_forecast_clear(struct svi_forecast *f); /* frees */
 
 /* c: k regressors, x: d values, NaN where missing. Residuals, d each, in units of the scale; NaN: there is no
- * forecast. */
-void svi_forecast_residuals(struct svi_forecast *f, const double *c, const double *x, double *by_context,
-                            double *by_others);
+ * forecast. deviation: how far residuals by context usually lie from 0, d of them, NULL while not known: what
+ * lies SVI_FORECAST_FAR times as far counts so far in forecasts of other sensors, and when it is learned, so
+ * that a sensor that has gone mad accuses no other one. */
+void svi_forecast_residuals(struct svi_forecast *f, const double *c, const double *x, const float *deviation,
+                            double *by_context, double *by_others);
 
 /* The sensor that the forecast of sensor j from all else owes most to in the row at hand; -1: none. */
 int svi_forecast_owes(const struct svi_forecast *f, int j);

@@ -209,7 +209,9 @@ static void sensors_residuals(struct svi_sensors *s, const double *x, const doub
     memcpy(s->x, x, (size_t)d * sizeof *x);
     for (int i = 0; i < s->contexts; i++)
         s->x[s->context[i]] = NAN;
-    svi_forecast_residuals(&s->forecast, c, s->x, s->by_context, s->by_others);
+    svi_forecast_residuals(&s->forecast, c, s->x,
+                           s->pace.rows < WARM ? NULL : s->deviations.now + BY_CONTEXT * s->d, s->by_context,
+                           s->by_others);
     for (int j = 0; j < d; j++) {
         const double r = s->by_context[j], last = s->before_before[j];
         const double step = r - (last > 0 ? s->now_before[j] / last : 0) * s->before[j];
