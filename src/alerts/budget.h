@@ -39,7 +39,7 @@
 #include "base/archive.h"
 
 /* What may be tuned. */
-#define SVI_BUDGET_PROMISE 1.2 /* part of the budget that exchangeable rows would use */
+#define SVI_BUDGET_PROMISE 1.5 /* part of the budget that exchangeable rows would use */
 #define SVI_BUDGET_EARLY                                                                                     \
     0.3                        /* alerts that rows may have besides, each time that they are e times as many \
                                 */

@@ -22,7 +22,7 @@
 #include "svmstream/error.h"
 
 #define SVI_FORECAST_OTHERS 64
-#define SVI_FORECAST_FAR    10.0
+#define SVI_FORECAST_FAR    30.0
 #define SVI_FORECAST_MOST   1e9 /* scales: a value counts as so far from its level at most */
 
 struct svi_forecast {
