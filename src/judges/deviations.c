@@ -7,7 +7,7 @@
 #include "base/fail.h"
 
 #define HALF   (SVI_CONTEXT_BINS / 2)
-#define VISITS 1000 /* rows that a bin remembers */
+#define VISITS 200 /* rows that a bin remembers */
 #define MOST   25   /* squared deviations that one residual counts as */
 
 svs_code svi_deviations_init(struct svi_deviations *v, int series, svs_error *err) {

@@ -27,7 +27,7 @@
 #define WARM    64    /* rows before residuals count */
 #define REFRESH 64    /* rows after which the deviations of a bin are worked out again */
 #define FADES   0.999 /* of the moments of successive residuals */
-#define FAR     10.0  /* deviations that a column of context counts as at most */
+#define FAR     1e3   /* scales that a column of context counts as at most */
 #define FEW     1.5   /* a judge of one series tells no surprise below it */
 #define TELLING 1.645 /* deviations: 5 % of a normal law lie above */
 
