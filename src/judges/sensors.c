@@ -250,6 +250,8 @@ static void sensors_signals(struct svi_sensors *s) {
         const double *known = r == VALUE ? s->x : r == BY_OTHERS ? s->by_others : s->by_context;
         for (int j = 0; j < d; j++) {
             const double scale = s->forecast.scale[j];
+            if (!(scale > 0)) /* not known yet, however late that is */
+                s->origin[j] = s->forecast.level[j];
             double v = r != VALUE ? s->sum[i * d + j] / signals[i].over : (s->x[j] - s->origin[j]) / scale;
             v = v > SVI_FORECAST_MOST ? SVI_FORECAST_MOST : v < -SVI_FORECAST_MOST ? -SVI_FORECAST_MOST : v;
             const bool none = early || isnan(known[j]) || !(scale > 0) || s->category[j];
@@ -309,6 +311,8 @@ static void sensors_find(struct svi_sensors *s, struct svi_finding *findings) {
         for (int k = 2 * i * d; k < 2 * (i + 1) * d; k++) {
             if (!(s->signal[k] > s->tails.telling[k]))
                 continue;
+            if (svi_block_tails_held(&s->tails, k) * s->tails.length < ENOUGH * signals[i].over)
+                continue;                            /* it came late */
             const double over = f->surprise + price; /* or odd */
             const double surprise = svi_block_tails_surprise(&s->tails, k, s->signal[k],
                                                              over < ODD || s->odd[k % d] ? over : ODD);
@@ -344,8 +348,6 @@ static void sensors_learn_steps(struct svi_sensors *s) {
             s->before_before[j] = FADES * s->before_before[j] + before * before;
         }
         s->before[j] = isnan(now) ? 0 : now;
-        if (s->pace.rows < WARM)
-            s->origin[j] = s->forecast.level[j];
     }
 }
 
