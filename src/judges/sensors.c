@@ -202,6 +202,11 @@ static void sensors_regress(const struct svi_sensors *s, const double *x, double
     }
 }
 
+/* 0 for none; its square is a float. */
+static float sensors_residual(double r) {
+    return isnan(r) ? 0 : (float)fmax(-SVI_FORECAST_MOST, fmin(r, SVI_FORECAST_MOST));
+}
+
 static void sensors_residuals(struct svi_sensors *s, const double *x, const double *c) {
     const int d = s->d;
     float *by_context = s->residual + BY_CONTEXT * d, *by_step = s->residual + BY_STEP * d,
@@ -213,9 +218,9 @@ static void sensors_residuals(struct svi_sensors *s, const double *x, const doub
     for (int j = 0; j < d; j++) {
         const double r = s->by_context[j], last = s->before_before[j];
         const double step = r - (last > 0 ? s->now_before[j] / last : 0) * s->before[j];
-        by_context[j] = isnan(r) ? 0 : (float)r;
-        by_step[j] = isnan(r) ? 0 : (float)step;
-        by_others[j] = isnan(s->by_others[j]) ? 0 : (float)s->by_others[j];
+        by_context[j] = sensors_residual(r);
+        by_step[j] = sensors_residual(step);
+        by_others[j] = sensors_residual(s->by_others[j]);
     }
 }
 
