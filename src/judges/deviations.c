@@ -1,10 +1,12 @@
 #include "judges/deviations.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/wide.h"
 
 #define HALF   (SVI_CONTEXT_BINS / 2)
 #define VISITS 1000 /* rows that a bin remembers */
@@ -37,18 +39,25 @@ void svi_deviations_turn_to(struct svi_deviations *v, int bin) {
     v->bin = bin;
 }
 
-void svi_deviations_learn(struct svi_deviations *v, int bin, const float *residual, float share) {
-    const float keep = v->visits[bin] >= VISITS ? 1 - 1.0f / VISITS : 1;
-    float *sum = v->square + (size_t)bin * (size_t)v->series;
-    v->visits[bin] = v->visits[bin] * keep + 1;
-    for (int j = 0; j < v->series; j++) {
-        const float square = residual[j] * residual[j], now = MOST * v->now[j] * v->now[j];
-        const float overall = MOST * v->overall[j];
-        const float most = share > 1.0f / 64 ? INFINITY : now > overall ? now : overall;
+/* Squares count up to MOST times those of now or of all times, but for the first rows. */
+SVI_WIDE
+static void deviations_add(float *restrict sum, float *restrict overall, const float *restrict now,
+                           const float *restrict residual, float keep, float share, int n) {
+    const bool early = share > 1.0f / 64;
+    for (int j = 0; j < n; j++) {
+        const float square = residual[j] * residual[j], a = MOST * now[j] * now[j], b = MOST * overall[j];
+        const float most = early ? INFINITY : a > b ? a : b;
         const float counted = square < most ? square : most;
         sum[j] = sum[j] * keep + counted;
-        v->overall[j] += share * (counted - v->overall[j]);
+        overall[j] += share * (counted - overall[j]);
     }
+}
+
+void svi_deviations_learn(struct svi_deviations *v, int bin, const float *residual, float share) {
+    const float keep = v->visits[bin] >= VISITS ? 1 - 1.0f / VISITS : 1;
+    v->visits[bin] = v->visits[bin] * keep + 1;
+    deviations_add(v->square + (size_t)bin * (size_t)v->series, v->overall, v->now, residual, keep, share,
+                   v->series);
 }
 
 void svi_deviations_forget(struct svi_deviations *v, int parts, int column) {
