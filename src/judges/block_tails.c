@@ -42,6 +42,8 @@ static struct svi_block_shape tails_shape_of(const struct svi_block_tails *t, in
     struct svi_block_shape shape = {.count = count, .length = length};
     if (k < 1)
         return shape;
+    shape.begins = log((double)k / (count + 1) / (double)length);
+    shape.over = NAN;
     shape.telling = (float)tails_excess_at(pow(10, -t->least) * (double)length, k, count + 1);
     shape.most = (float)tails_excess_at(0.25 / count, k, count);
     return shape;
@@ -79,7 +81,7 @@ void svi_block_tails_clear(struct svi_block_tails *t) {
 }
 
 /* The blocks that a series has: one that waits for its turn has those of before. */
-static const struct svi_block_shape *tails_shape(const struct svi_block_tails *t, int series) {
+static struct svi_block_shape *tails_shape(struct svi_block_tails *t, int series) {
     return series < t->done ? &t->shape : &t->before;
 }
 
@@ -122,7 +124,30 @@ static void tails_fit(struct svi_block_tails *t, int series) {
         t->most[series] = least + mean * shape->most;
 }
 
-/* The shapes xi of a series, see novelty/calibration.h: slope, total, and the logarithm of the weight. */
+/* The natural logarithms of SHAPES numbers from 1 to 2^1000, at once: x = 2^e m with m near 1, log m = 2
+ * atanh((m - 1) / (m + 1)) by its series; to a few units in 1e-16. */
+SVI_WIDE
+static void tails_logs(double *restrict x) {
+    uint64_t bits[SHAPES], power[SHAPES];
+    double m[SHAPES], e[SHAPES];
+    memcpy(bits, x, sizeof bits);
+    for (int i = 0; i < SHAPES; i++) {
+        power[i] = (bits[i] - UINT64_C(0x3fe6a09e667f3bcd)) >> 52; /* so that m lies in [sqrt 1/2, sqrt 2) */
+        bits[i] -= power[i] << 52;
+        power[i] |= UINT64_C(0x4330000000000000); /* 2^52 + e */
+    }
+    memcpy(m, bits, sizeof m);
+    memcpy(e, power, sizeof e);
+    for (int i = 0; i < SHAPES; i++) {
+        const double s = (m[i] - 1) / (m[i] + 1), t = s * s;
+        double p = 1.0 / 21;
+        for (int k = 19; k > 0; k -= 2)
+            p = p * t + 1.0 / k;
+        x[i] = (e[i] - 0x1p52) * M_LN2 + 2 * s * p;
+    }
+}
+
+/* The shapes xi of a series, see novelty/calibration.h: slope, total and weight. */
 static void tails_mix(const struct svi_block_tails *t, int series, int n) {
     struct svi_block_mixture *m = &t->mixtures[series];
     const double mean = t->excess[series];
@@ -146,46 +171,46 @@ static void tails_mix(const struct svi_block_tails *t, int series, int n) {
         m->each[i] = 1 / total;
     }
     for (int i = 0; i < SHAPES; i++)
-        all += exp(weight[i] - most);
+        all += m->weight[i] = exp(weight[i] - most);
     for (int i = 0; i < SHAPES; i++)
-        m->weight[i] = weight[i] - most - log(all);
+        m->weight[i] /= all;
     m->known = true;
 }
 
-static double tails_part(const struct svi_block_mixture *m, int i, int k, double excess) {
-    return m->weight[i] - k * log1p(log1p(m->slope[i] * excess) * m->each[i]);
-}
-
-/* log of the predictive probability of an excess, a mean over shapes; one shape alone says that it is at
- * least that of `never`: 0, and the others need no look. */
-static double tails_mixture(const struct svi_block_mixture *m, int k, double excess, double never) {
-    double part[SHAPES], most = part[SHAPES - 1] = tails_part(m, SHAPES - 1, k, excess), sum = 0;
-    if (most >= never)
-        return 0;
-    for (int i = 0; i < SHAPES - 1; i++) {
-        part[i] = tails_part(m, i, k, excess);
-        most = fmax(most, part[i]);
-    }
+/* Log of the predictive probability of an excess, a mean over shapes. */
+static double tails_mixture(const struct svi_block_mixture *m, int k, double excess) {
+    double x[SHAPES], sum = 0;
     for (int i = 0; i < SHAPES; i++)
-        sum += exp(part[i] - most);
-    return most + log(sum);
+        x[i] = 1 + m->slope[i] * excess;
+    tails_logs(x);
+    for (int i = 0; i < SHAPES; i++) {
+        double base = 1 + x[i] * m->each[i], power = 1;
+        for (int left = k; left > 0; left >>= 1, base *= base)
+            if (left & 1)
+                power *= base;
+        sum += m->weight[i] / power;
+    }
+    return log(sum);
 }
 
-double svi_block_tails_surprise(const struct svi_block_tails *t, int series, float v, double over) {
+double svi_block_tails_surprise(struct svi_block_tails *t, int series, float v, double over) {
     if (!(v > t->telling[series]))
         return 0;
-    const struct svi_block_shape *shape = tails_shape(t, series);
+    struct svi_block_shape *shape = tails_shape(t, series);
     const int n = shape->count + 1, k = tails_top(shape->count);
     const double excess = v - t->above[series], mean = t->excess[series];
     if (!(mean > 0)) /* all alike: what is beyond them has a rank and no tail */
         return log10((double)n * (double)shape->length);
-    const double begins = log((double)k / n / (double)shape->length), never = -over * M_LN10 - begins;
-    if (-k * log1p(excess / mean / k) >= never)
+    const double never = -over * M_LN10 - shape->begins;
+    if (shape->over != over) {
+        shape->over = over;
+        shape->far = k * expm1(-never / k);
+    }
+    if (excess <= mean * shape->far) /* not even by the lightest shape */
         return 0;
     if (!t->mixtures[series].known)
         tails_mix(t, series, shape->count);
-    const double p = tails_mixture(&t->mixtures[series], k, excess, never);
-    return p < 0 ? -(begins + p) / M_LN10 : 0;
+    return -(shape->begins + tails_mixture(&t->mixtures[series], k, excess)) / M_LN10;
 }
 
 static bool tails_merge(const struct svi_block_tails *t) {

@@ -41,6 +41,8 @@ struct svi_block_shape {
     int count;
     int64_t length;      /* rows of a block */
     float telling, most; /* mean excesses: see below */
+    double begins;       /* log of the probability of being above u in a row: k / (n + 1) / length */
+    double over, far;    /* the last surprise asked for, and mean excesses that are needed for it */
 };
 
 /* The laws over the upper maxima of a series, by shape. */
@@ -71,7 +73,7 @@ svs_code svi_block_tails_init(struct svi_block_tails *t, int series, double leas
 void svi_block_tails_clear(struct svi_block_tails *t); /* frees */
 
 /* -log10 p of value v of a series; 0 where it cannot be above `over`, or v is not above its `telling`. */
-double svi_block_tails_surprise(const struct svi_block_tails *t, int series, float v, double over);
+double svi_block_tails_surprise(struct svi_block_tails *t, int series, float v, double over);
 
 /* The row's values, -INFINITY for none, become part of the past. */
 void svi_block_tails_add(struct svi_block_tails *t, const float *v);

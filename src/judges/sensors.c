@@ -361,7 +361,8 @@ static void sensors_find(struct svi_sensors *s, struct svi_finding *findings) {
     for (int i = 0; i < SIGNALS; i++) {
         struct svi_finding *f = &findings[signals[i].judge];
         const double price = log10(series[signals[i].judge]);
-        if (s->tails.shape.count * s->tails.shape.length < ENOUGH * signals[i].over)
+        if (s->tails.shape.count * s->tails.shape.length < ENOUGH * signals[i].over ||
+            !sensors_beyond(s->signal + 2 * i * d, s->tails.telling + 2 * i * d, 2 * d))
             continue;
         for (int k = 2 * i * d; k < 2 * (i + 1) * d; k++) {
             if (!(s->signal[k] > s->tails.telling[k]))
