@@ -18,7 +18,7 @@
 #define SELDOM     256   /* rows between two solutions at most, for each SELDOM of unknowns or part of it */
 #define RIDGE      4.0   /* rows, on the coefficients of regressors, whose size is 1 at most */
 #define SHARE      0.4   /* rows, on those of sensors, each of its own mean square */
-#define CLIP       100.0 /* scales: a value is learned as so far from its level at most */
+#define CLIP       1e6   /* scales: what is further from its level is not learned */
 #define HUGE_VALUE 1e150 /* its square is a number */
 #define TINY       1e-9  /* of the largest diagonal entry there is by nature */
 
@@ -30,7 +30,7 @@ static size_t forecast_side(int k, int d) {
 
 static size_t forecast_room(int k, int d) {
     const size_t n = forecast_side(k, d);
-    return 6 * (size_t)d + 3 * n * n + 2 * (size_t)k * (size_t)d + 2 * (size_t)(k + d);
+    return 7 * (size_t)d + 3 * n * n + 2 * (size_t)k * (size_t)d + 2 * (size_t)(k + d);
 }
 
 svs_code svi_forecast_init(struct svi_forecast *f, int k, int d, double memory, svs_error *err) {
@@ -41,7 +41,8 @@ svs_code svi_forecast_init(struct svi_forecast *f, int k, int d, double memory, 
         return svi_fail_memory(err, "the forecasts of the sensors");
     f->scale = f->level + d;
     f->known = f->scale + d;
-    f->square = f->known + d;
+    f->mean = f->known + d;
+    f->square = f->mean + d;
     f->out = f->square + d;
     f->expected = f->out + d;
     f->moments = f->expected + d;
@@ -97,7 +98,8 @@ void svi_forecast_residuals(struct svi_forecast *f, const double *c, const doubl
         const double value = far > SVI_FORECAST_MOST    ? SVI_FORECAST_MOST
                              : far < -SVI_FORECAST_MOST ? -SVI_FORECAST_MOST
                                                         : far;
-        const double residual = value - f->out[j], most = deviation ? SVI_FORECAST_FAR * deviation[j] : CLIP;
+        const double residual = value - f->out[j],
+                     most = deviation ? SVI_FORECAST_FAR * deviation[j] : INFINITY;
         by_context[j] = residual;
         by_others[j] = residual > most ? most : residual < -most ? -most : residual;
         f->expected[j] = f->out[j];
@@ -126,22 +128,25 @@ int svi_forecast_owes(const struct svi_forecast *f, int j) {
 
 /* ---- learning */
 
-/* The first level and scale of a sensor: mean and deviation of its first FIRST values, from the last one
- * before it moved on. */
+/* The level of a sensor is its first value, so that rows in which it rested there are 0 of it, as they were
+ * learned; its scale is the deviation of FIRST values from when it moves. */
 static void forecast_start(struct svi_forecast *f, const double *x) {
     for (int j = 0; j < f->d; j++) {
         if (f->scale[j] > 0 || isnan(x[j]))
             continue;
         const double v = fmax(-HUGE_VALUE, fmin(x[j], HUGE_VALUE));
-        const double n = ++f->known[j], gap = v - f->level[j];
-        f->level[j] += gap / n;
-        f->square[j] += gap * (v - f->level[j]);
+        if (f->known[j] == 0)
+            f->level[j] = f->mean[j] = v;
+        const double n = ++f->known[j], gap = v - f->mean[j];
+        f->mean[j] += gap / n;
+        f->square[j] += gap * (v - f->mean[j]);
         const double deviation = sqrt(f->square[j] / n);
         if (deviation <= 1e-12 * fabs(f->level[j])) {
             f->known[j] = 1;
             f->square[j] = 0;
-        } else if (n >= FIRST)
+        } else if (n >= FIRST) {
             f->scale[j] = deviation;
+        }
     }
 }
 
@@ -227,10 +232,9 @@ void svi_forecast_learn(struct svi_forecast *f, const double *x, const double *b
                         const uint8_t *odd) {
     const int k = f->k, d = f->d;
     for (int j = 0; j < d; j++) {
-        double *z = &f->z[k + j];
-        if (odd[j] && !isnan(by_context[j]))
-            *z = f->expected[j];
-        *z = *z > CLIP ? CLIP : *z < -CLIP ? -CLIP : *z;
+        const double value = f->expected[j] + by_context[j];
+        const bool learned = !odd[j] && value > -CLIP && value < CLIP; /* a number, then */
+        f->z[k + j] = learned ? value : f->expected[j];
     }
     forecast_sum(f);
     forecast_start(f, x);
@@ -247,7 +251,7 @@ void svi_forecast_learn(struct svi_forecast *f, const double *x, const double *b
 
 void svi_forecast_forget(struct svi_forecast *f, int sensor) {
     const size_t k = (size_t)f->k, d = (size_t)f->d, n = forecast_side(f->k, f->d), j = (size_t)sensor;
-    f->level[j] = f->scale[j] = f->known[j] = f->square[j] = 0;
+    f->level[j] = f->scale[j] = f->known[j] = f->mean[j] = f->square[j] = 0;
     for (size_t i = 0; i < k; i++)
         f->cross[i * d + j] = f->coefficients[i * d + j] = 0;
     if (!f->others)
@@ -264,8 +268,8 @@ void svi_forecast_forget(struct svi_forecast *f, int sensor) {
 void svi_forecast_widen(struct svi_forecast *to, const struct svi_forecast *from) {
     const size_t k = (size_t)from->k, d = (size_t)from->d, wide = (size_t)to->d;
     const size_t n = forecast_side(from->k, from->d), m = forecast_side(to->k, to->d);
-    const double *const v[] = {from->level, from->scale, from->known, from->square};
-    double *const w[] = {to->level, to->scale, to->known, to->square};
+    const double *const v[] = {from->level, from->scale, from->known, from->mean, from->square};
+    double *const w[] = {to->level, to->scale, to->known, to->mean, to->square};
     for (size_t i = 0; i < sizeof v / sizeof *v; i++)
         memcpy(w[i], v[i], d * sizeof **w);
     for (size_t i = 0; i < n && i < m; i++)
@@ -290,6 +294,7 @@ void svi_forecast_archive(struct svi_archive *a, struct svi_forecast *f) {
     svi_archive_finite(a, "level", f->level, d);
     svi_archive_finite(a, "scale", f->scale, d);
     svi_archive_finite(a, "known", f->known, d);
+    svi_archive_finite(a, "mean", f->mean, d);
     svi_archive_finite(a, "square", f->square, d);
     svi_archive_finite(a, "moments", f->moments, n * n);
     svi_archive_finite(a, "cross", f->cross, cross);

@@ -32,16 +32,16 @@ struct svi_forecast {
     double memory;         /* rows */
     int64_t rows, next;    /* learned; row at which it is solved again */
     double *level, *scale; /* d: of the sensors; scale 0: not known yet, the sensor is not forecast */
-    double *known,
-        *square; /* d: values of each since it moved, and their squared deviations, until it has a scale */
-    double *moments;      /* S_cc and S_xx: n x n, lower half, n = k + d with `others`, else k ... */
-    double *cross;        /* ... and S_cx: k x d */
-    double *coefficients; /* T: k x d */
-    double *inverse;      /* P: n x n, with `others` */
-    double *z;            /* k + d: the row at hand */
-    double *out;          /* d */
-    double *expected;     /* d: of the row at hand, by context */
-    double *work;         /* n x n, and k + d */
+    double *known, *mean;  /* d: values of each since it moved, their mean ... */
+    double *square;        /* ... and squared deviations, until it has a scale */
+    double *moments;       /* S_cc and S_xx: n x n, lower half, n = k + d with `others`, else k ... */
+    double *cross;         /* ... and S_cx: k x d */
+    double *coefficients;  /* T: k x d */
+    double *inverse;       /* P: n x n, with `others` */
+    double *z;             /* k + d: the row at hand */
+    double *out;           /* d */
+    double *expected;      /* d: of the row at hand, by context */
+    double *work;          /* n x n, and k + d */
 };
 
 svs_code svi_forecast_init(struct svi_forecast *f, int k, int d, double memory, svs_error *err);
@@ -49,8 +49,8 @@ void svi_forecast_clear(struct svi_forecast *f); /* frees */
 
 /* c: k regressors, x: d values, NaN where missing. Residuals, d each, in units of the scale; NaN: there is no
  * forecast. deviation: how far residuals by context usually lie from 0, d of them, NULL while not known: what
- * lies SVI_FORECAST_FAR times as far counts so far in forecasts of other sensors, and when it is learned, so
- * that a sensor that has gone mad accuses no other one. */
+ * lies SVI_FORECAST_FAR times as far counts so far in forecasts of other sensors, so that one that has gone
+ * mad accuses no other. */
 void svi_forecast_residuals(struct svi_forecast *f, const double *c, const double *x, const float *deviation,
                             double *by_context, double *by_others);
 

@@ -451,7 +451,7 @@ void svi_sensors_step(svi_sensors *s, const double *x, double time, struct svi_f
     sensors_settle(s);
     svi_block_tails_add(&s->tails, s->signal);
     svi_deviations_learn(&s->deviations, m.bin, s->residual,
-                         (float)fmax(1 / (double)(s->pace.rows + 1), 1 / s->forecast.memory));
+                         (float)fmax(1 / (double)(s->pace.rows + 1), 1 / s->pace.memory));
     svi_forecast_learn(&s->forecast, x, s->by_context, s->unlearned);
     sensors_learn_steps(s);
     if (!svi_pace_row(&s->pace, time))
