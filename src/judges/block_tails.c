@@ -103,6 +103,14 @@ static float tails_largest_but(const float *restrict v, int n, int k, float *res
     return least;
 }
 
+/* What follows from the fit and the number of blocks. */
+static void tails_levels(struct svi_block_tails *t, int series) {
+    const struct svi_block_shape *shape = tails_shape(t, series);
+    const float least = t->above[series], mean = t->excess[series];
+    t->telling[series] = least + mean * shape->telling;
+    t->most[series] = mean > 0 ? least + mean * shape->most : INFINITY;
+}
+
 static void tails_fit(struct svi_block_tails *t, int series) {
     float over[SVI_BLOCKS], sum = 0;
     const struct svi_block_shape *shape = tails_shape(t, series);
@@ -116,12 +124,9 @@ static void tails_fit(struct svi_block_tails *t, int series) {
         return;
     for (int i = 0; i < n; i++)
         sum += over[i];
-    const float mean = sum / (float)k;
-    t->excess[series] = mean;
+    t->excess[series] = sum / (float)k;
     t->above[series] = least;
-    t->telling[series] = least + mean * shape->telling;
-    if (sum > 0)
-        t->most[series] = least + mean * shape->most;
+    tails_levels(t, series);
 }
 
 /* The natural logarithms of SHAPES numbers from 1 to 2^1000, at once: x = 2^e m with m near 1, log m = 2
@@ -230,10 +235,13 @@ static void tails_take(struct svi_block_tails *t, int j) {
     const bool full = t->before.count == SVI_BLOCKS;
     const float old = t->maxima[(size_t)j * SVI_BLOCKS + (size_t)t->place];
     const bool above = t->last[j] > t->above[j] || (full && old >= t->above[j]);
+    const bool other = tails_merge(t) || tails_top(t->before.count) != tails_top(t->shape.count);
     tails_place(t, j);
     t->done = j + 1;
-    if (above || !full || tails_merge(t) || t->above[j] == INFINITY) /* !full: the shares change */
+    if (above || other || t->above[j] == INFINITY)
         tails_fit(t, j);
+    else if (!full)
+        tails_levels(t, j);
 }
 
 static void tails_go_on(struct svi_block_tails *t) {
