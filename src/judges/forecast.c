@@ -75,28 +75,41 @@ static void forecast_add_rows(double *restrict out, const double *restrict row, 
             out[j] += *v * row[j];
 }
 
-static void forecast_by_others(struct svi_forecast *f, const double *by_context, double *by_others) {
+SVI_WIDE
+static void forecast_by_others(struct svi_forecast *f, const double *restrict by_context,
+                               double *restrict by_others) {
     const int k = f->k, d = f->d, n = k + d;
     const size_t side = (size_t)n, first = side * (size_t)k + (size_t)k;
+    const double *restrict out = f->out, *restrict diagonal = f->inverse + first;
     forecast_add_rows(f->out, f->inverse + k, side, f->z, n, d); /* P is symmetric */
-    for (int j = 0; j < d; j++)
-        by_others[j] = isnan(by_context[j]) ? NAN : f->out[j] / f->inverse[first + (size_t)j * (side + 1)];
+    for (size_t j = 0; j < (size_t)d; j++) {
+        const double left = out[j] / diagonal[j * (side + 1)];
+        by_others[j] = by_context[j] == by_context[j] ? left : NAN;
+    }
+}
+
+/* What the regressors do not say, and the row at hand. */
+SVI_WIDE
+static void forecast_by_context(struct svi_forecast *f, const double *restrict x, double *restrict by_context,
+                                double *restrict by_others) {
+    const double *restrict level = f->level, *restrict scale = f->scale, *restrict out = f->out;
+    double *restrict z = f->z + f->k;
+    for (int j = 0; j < f->d; j++) {
+        double value = (x[j] - level[j]) / (scale[j] > 0 ? scale[j] : NAN);
+        value = value > SVI_FORECAST_MOST    ? SVI_FORECAST_MOST
+                : value < -SVI_FORECAST_MOST ? -SVI_FORECAST_MOST
+                                             : value;
+        by_context[j] = value - out[j];
+        z[j] = value == value ? value : out[j];
+        by_others[j] = NAN;
+    }
 }
 
 void svi_forecast_residuals(struct svi_forecast *f, const double *c, const double *x, double *by_context,
                             double *by_others) {
-    const int k = f->k, d = f->d;
-    memcpy(f->z, c, (size_t)k * sizeof *c);
-    forecast_add_rows(f->out, f->coefficients, (size_t)d, c, k, d); /* what the regressors say */
-    for (int j = 0; j < d; j++) {
-        const double far = f->scale[j] > 0 ? (x[j] - f->level[j]) / f->scale[j] : NAN;
-        const double value = far > SVI_FORECAST_MOST    ? SVI_FORECAST_MOST
-                             : far < -SVI_FORECAST_MOST ? -SVI_FORECAST_MOST
-                                                        : far;
-        by_context[j] = value - f->out[j];
-        f->z[k + j] = isnan(value) ? f->out[j] : value;
-        by_others[j] = NAN;
-    }
+    memcpy(f->z, c, (size_t)f->k * sizeof *c);
+    forecast_add_rows(f->out, f->coefficients, (size_t)f->d, c, f->k, f->d); /* what the regressors say */
+    forecast_by_context(f, x, by_context, by_others);
     if (f->solved)
         forecast_by_others(f, by_context, by_others);
 }
@@ -212,15 +225,20 @@ static void forecast_sum(struct svi_forecast *f) {
         forecast_fade(f->moments + i * n + k, keep, z[i], z + k, i - k + 1);
 }
 
+/* What is not to be learned counts as its forecast. */
+SVI_WIDE
+static void forecast_clip(double *restrict z, const double *restrict by_context, const uint8_t *restrict odd,
+                          int d) {
+    for (int j = 0; j < d; j++) {
+        const double r = by_context[j], v = odd[j] && r == r ? z[j] - r : z[j];
+        z[j] = v > CLIP ? CLIP : v < -CLIP ? -CLIP : v;
+    }
+}
+
 void svi_forecast_learn(struct svi_forecast *f, const double *x, const double *by_context,
                         const uint8_t *odd) {
     const int k = f->k, d = f->d;
-    for (int j = 0; j < d; j++) {
-        double *z = &f->z[k + j];
-        if (odd[j] && !isnan(by_context[j]))
-            *z -= by_context[j];
-        *z = *z > CLIP ? CLIP : *z < -CLIP ? -CLIP : *z;
-    }
+    forecast_clip(f->z + k, by_context, odd, d);
     forecast_sum(f);
     forecast_start(f, x);
     if (++f->rows < f->next)
