@@ -119,10 +119,17 @@ static struct svi_block_shape tails_own_shape(struct svi_block_tails *t, int ser
     return held == shape->count ? *shape : tails_shape_of(t, held, shape->length);
 }
 
+/* What follows from the fit and the number of blocks. */
+static void tails_levels(struct svi_block_tails *t, int series, const struct svi_block_shape *shape) {
+    const float least = t->above[series], mean = t->excess[series];
+    t->telling[series] = least + mean * shape->telling;
+    t->most[series] = mean > 0 ? least + mean * shape->most : INFINITY;
+}
+
 static void tails_fit(struct svi_block_tails *t, int series) {
     float over[SVI_BLOCKS], sum = 0;
     const int n = tails_shape(t, series)->count;
-    const struct svi_block_shape own = tails_own_shape(t, series), *shape = &own;
+    const struct svi_block_shape own = tails_own_shape(t, series);
     const int k = own.count >= LEAST ? tails_top(own.count) : 0;
     const float least =
         k > 0 ? tails_largest_but(t->maxima + (size_t)series * SVI_BLOCKS, n, k, over) : -INFINITY;
@@ -133,12 +140,9 @@ static void tails_fit(struct svi_block_tails *t, int series) {
         return;
     for (int i = 0; i < n; i++)
         sum += over[i];
-    const float mean = sum / (float)k;
-    t->excess[series] = mean;
+    t->excess[series] = sum / (float)k;
     t->above[series] = least;
-    t->telling[series] = least + mean * shape->telling;
-    if (sum > 0)
-        t->most[series] = least + mean * shape->most;
+    tails_levels(t, series, &own);
 }
 
 /* The natural logarithms of SHAPES numbers from 1 to 2^1000, at once: x = 2^e m with m near 1, log m = 2
@@ -249,11 +253,15 @@ static void tails_take(struct svi_block_tails *t, int j) {
     const bool full = t->before.count == SVI_BLOCKS;
     const float old = t->maxima[(size_t)j * SVI_BLOCKS + (size_t)t->place];
     const bool above = t->last[j] > t->above[j] || (full && old >= t->above[j]);
+    const bool other = tails_merge(t) || tails_top(t->before.count) != tails_top(t->shape.count);
     tails_place(t, j);
     t->done = j + 1;
-    if (above || !full || (old == -INFINITY) != (t->last[j] == -INFINITY) || tails_merge(t) ||
-        t->above[j] == INFINITY) /* !full: the shares change */
+    if (above || other || (old == -INFINITY) != (t->last[j] == -INFINITY) || t->above[j] == INFINITY) {
         tails_fit(t, j);
+    } else if (!full) {
+        const struct svi_block_shape own = tails_own_shape(t, j);
+        tails_levels(t, j, &own);
+    }
 }
 
 static void tails_go_on(struct svi_block_tails *t) {

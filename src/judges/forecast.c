@@ -78,36 +78,49 @@ static void forecast_add_rows(double *restrict out, const double *restrict row, 
 }
 
 /* by_others: at first the residuals by context, as far as they count. */
-static void forecast_by_others(struct svi_forecast *f, const double *by_context, double *by_others) {
+SVI_WIDE
+static void forecast_by_others(struct svi_forecast *f, const double *restrict by_context,
+                               double *restrict by_others) {
     const int k = f->k, d = f->d, n = k + d;
     const size_t side = (size_t)n, first = side * (size_t)k + (size_t)k;
+    const double *restrict out = f->out, *restrict diagonal = f->inverse + first;
     forecast_add_rows(f->out, f->inverse + k, side, f->z, n, d); /* P is symmetric */
-    for (int j = 0; j < d; j++) {
+    for (size_t j = 0; j < (size_t)d; j++) {
         const double left = by_context[j] - by_others[j]; /* what z does not have of it */
-        by_others[j] = f->out[j] / f->inverse[first + (size_t)j * (side + 1)] + left;
+        by_others[j] = out[j] / diagonal[j * (side + 1)] + left;
+    }
+}
+
+/* What the regressors do not say, and the row at hand. */
+SVI_WIDE
+static void forecast_by_context(struct svi_forecast *f, const double *restrict x,
+                                const float *restrict deviation, double *restrict by_context,
+                                double *restrict by_others) {
+    const double *restrict level = f->level, *restrict scale = f->scale, *restrict out = f->out;
+    double *restrict z = f->z + f->k, *restrict expected = f->expected;
+    for (int j = 0; j < f->d; j++) {
+        const double most = deviation ? SVI_FORECAST_FAR * (double)deviation[j] : INFINITY;
+        double value = (x[j] - level[j]) / (scale[j] > 0 ? scale[j] : NAN);
+        value = value > SVI_FORECAST_MOST    ? SVI_FORECAST_MOST
+                : value < -SVI_FORECAST_MOST ? -SVI_FORECAST_MOST
+                                             : value;
+        const double residual = value - out[j];
+        const double counted = residual > most ? most : residual < -most ? -most : residual;
+        by_context[j] = residual;
+        by_others[j] = counted;
+        expected[j] = out[j];
+        z[j] = out[j] + (counted == counted ? counted : 0);
     }
 }
 
 void svi_forecast_residuals(struct svi_forecast *f, const double *c, const double *x, const float *deviation,
                             double *by_context, double *by_others) {
-    const int k = f->k, d = f->d;
-    memcpy(f->z, c, (size_t)k * sizeof *c);
-    forecast_add_rows(f->out, f->coefficients, (size_t)d, c, k, d); /* what the regressors say */
-    for (int j = 0; j < d; j++) {
-        const double far = f->scale[j] > 0 ? (x[j] - f->level[j]) / f->scale[j] : NAN;
-        const double value = far > SVI_FORECAST_MOST    ? SVI_FORECAST_MOST
-                             : far < -SVI_FORECAST_MOST ? -SVI_FORECAST_MOST
-                                                        : far;
-        const double residual = value - f->out[j],
-                     most = deviation ? SVI_FORECAST_FAR * deviation[j] : INFINITY;
-        by_context[j] = residual;
-        by_others[j] = residual > most ? most : residual < -most ? -most : residual;
-        f->expected[j] = f->out[j];
-        f->z[k + j] = f->out[j] + (isnan(residual) ? 0 : by_others[j]);
-    }
+    memcpy(f->z, c, (size_t)f->k * sizeof *c);
+    forecast_add_rows(f->out, f->coefficients, (size_t)f->d, c, f->k, f->d); /* what the regressors say */
+    forecast_by_context(f, x, deviation, by_context, by_others);
     if (f->solved)
         forecast_by_others(f, by_context, by_others);
-    for (int j = 0; j < d && !f->solved; j++)
+    for (int j = 0; j < f->d && !f->solved; j++)
         by_others[j] = NAN;
 }
 
@@ -228,14 +241,21 @@ static void forecast_sum(struct svi_forecast *f) {
         forecast_fade(f->moments + i * n + k, keep, z[i], z + k, i - k + 1);
 }
 
+/* What is not to be learned counts as its forecast. */
+SVI_WIDE
+static void forecast_learn_values(double *restrict z, const double *restrict expected,
+                                  const double *restrict by_context, const uint8_t *restrict odd, int d) {
+    for (int j = 0; j < d; j++) {
+        const double value = expected[j] + by_context[j];
+        const bool learned = !odd[j] && value > -CLIP && value < CLIP; /* a number, then */
+        z[j] = learned ? value : expected[j];
+    }
+}
+
 void svi_forecast_learn(struct svi_forecast *f, const double *x, const double *by_context,
                         const uint8_t *odd) {
     const int k = f->k, d = f->d;
-    for (int j = 0; j < d; j++) {
-        const double value = f->expected[j] + by_context[j];
-        const bool learned = !odd[j] && value > -CLIP && value < CLIP; /* a number, then */
-        f->z[k + j] = learned ? value : f->expected[j];
-    }
+    forecast_learn_values(f->z + k, f->expected, by_context, odd, d);
     forecast_sum(f);
     forecast_start(f, x);
     if (++f->rows < f->next)

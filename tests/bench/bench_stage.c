@@ -137,6 +137,10 @@ static void measure(const char *name, const struct nov_set *set, int runs) {
     }
     printf("  %-8s %7.2f us", "all", sum);
     slowest(us, set->n, 0, PARTS);
+    double later = 0;
+    for (int64_t i = set->n / 2; i < set->n; i++)
+        later += part_sum(us + i * PARTS) / (double)(set->n - set->n / 2);
+    printf("  the second half of the rows, where refreshes are rare: %.2f us a sample\n", later);
     float most = 0;
     int64_t at = 0;
     for (int64_t i = 0; i < set->n; i++)
