@@ -13,9 +13,10 @@
  * A sensor that surprises is not learned, for a quarter of the memory at most; then its new level is taken as
  * the usual one. The memory is a week of rows, 2000 at least and 20000 at most.
  *
- * FALSE ALARMS. On rows that are exchangeable P(surprise >= s) <= 10^-s for each row and judge, as far as the
- * law of the tails holds (tests/property/test_sensors.c: six laws); where rows hang together, 10^-s is how
- * often an episode of such rows begins. */
+ * FALSE ALARMS. For each judge an episode of rows with a surprise of s or more begins in at most a share
+ * 10^-s of the rows, as far as the law of the tails holds (tests/property/test_sensors.c: six laws, and rows
+ * that hang together). Of VALUE that is so of single rows, too, where they are exchangeable; successive means
+ * have most of their rows in common. */
 #ifndef SVI_SENSORS_H
 #define SVI_SENSORS_H
 
