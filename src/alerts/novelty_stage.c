@@ -53,6 +53,7 @@ static struct svi_desk_options novelty_stage_desk(const struct svi_settings *s) 
 static void novelty_stage_drop_judges(struct svi_novelty_stage *s) {
     svi_sensors_free(&s->sensors);
     svi_row_judges_clear(&s->row_judges);
+    s->context_d = 0;
 }
 
 svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_settings *settings,

@@ -49,9 +49,10 @@ struct svi_novelty_stage {
     struct svi_verdicts verdicts;     /* likewise */
     struct svi_row_judges row_judges; /* with a budget, from the first row on */
     svi_sensors *sensors; /* with a budget, from the first column on; NULL: too many columns, or none */
-    bool with_context;    /* there may be columns of context */
-    bool judged;          /* the last sample was */
-    struct svi_judgement judgement;          /* of it */
+    int context_d, context_names;   /* columns that were looked at for context, and names that they had */
+    bool with_context;              /* there may be columns of context */
+    bool judged;                    /* the last sample was */
+    struct svi_judgement judgement; /* of it */
     struct svi_finding findings[SVI_JUDGES]; /* of it, by judge */
     double grade;
     double alarm, surprise; /* of it: see struct svi_novelty_said */

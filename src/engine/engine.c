@@ -220,8 +220,10 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
         code = svi_publish_reserve(e, m->d, err);
     if (code == SVS_OK && changes)
         code = svi_engine_grow(e, m, err);
-    if (code == SVS_OK)
+    if (code == SVS_OK) {
         svi_engine_tell_categories(e);
+        svi_engine_tell_context(e, m->d);
+    }
     return code;
 }
 

@@ -1,10 +1,12 @@
 /* What the engine does about columns: values that are missing, and features that come or change hands. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/text.h"
+#include "data/cell.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_held.h"
 #include "learner/learner_renew.h"
@@ -111,6 +113,31 @@ void svi_engine_tell_categories(struct svi_engine *e) {
             svi_engine_settle(e);
             svi_novelty_stage_category(&e->novelty, e->schema.hot[i]);
         }
+}
+
+/* Is it a column of the setting `context`, by its name, the column of its category, or its number where it
+ * has no name? */
+static bool columns_context(const struct svi_engine *e, int feature) {
+    char number[16];
+    const char *name = svi_schema_name(&e->schema, feature);
+    snprintf(number, sizeof number, "%d", feature);
+    name = name ? name : number;
+    const char *value = strchr(name, '=');
+    const struct svi_span whole = {name, name + strlen(name)}, column = {name, value};
+    return svi_span_listed(whole, e->s.context) || (value && svi_span_listed(column, e->s.context));
+}
+
+void svi_engine_tell_context(struct svi_engine *e, int d) {
+    const int names = e->schema.shape.names_kept;
+    struct svi_novelty_stage *n = &e->novelty;
+    if (!e->s.context[0] || !n->sensors || (d == n->context_d && names == n->context_names))
+        return;
+    svi_engine_settle(e);
+    for (int j = 0; j < d; j++)
+        if (columns_context(e, j))
+            (void)svi_novelty_stage_set_context(&e->novelty, j);
+    n->context_d = d;
+    n->context_names = names;
 }
 
 void svi_engine_note_held(struct svi_engine *e) {

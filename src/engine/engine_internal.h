@@ -97,6 +97,9 @@ svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_
 /* The values of categories in this sample are that to novelty. */
 void svi_engine_tell_categories(struct svi_engine *e);
 
+/* The columns of the setting `context` are that to novelty; names may come after their columns. */
+void svi_engine_tell_context(struct svi_engine *e, int d);
+
 /* What holds samples has changed: the schema goes by it. */
 void svi_engine_note_held(struct svi_engine *e);
 

@@ -25,7 +25,7 @@ struct svi_pending_row {
     double time;   /* of the engine */
     int d;
     bool gapped, labelled, timed;
-    uint8_t change;               /* enum svi_alert_change; from here on the thread's, until it is done */
+    uint8_t change; /* enum svi_alert_change; from here on the thread's, until it is done */
     struct svi_novelty_said said;
 };
 

@@ -46,9 +46,17 @@ void svi_block_tails_clear(struct svi_block_tails *t) {
     *t = (struct svi_block_tails){0};
 }
 
-/* The k + 1 largest of the maxima of a series, descending; returns k, 0: too few are known. */
-static int tails_largest(const struct svi_block_tails *t, int series, float *top) {
-    const int k = tails_top(t->count);
+/* Blocks in which the series had a value: one that came late has fewer than others. */
+int svi_block_tails_held(const struct svi_block_tails *t, int series) {
+    const float *v = t->maxima + (size_t)series * SVI_BLOCKS;
+    int held = 0;
+    for (int i = 0; i < t->count; i++)
+        held += v[i] != -INFINITY;
+    return held;
+}
+
+/* The k + 1 largest of the maxima of a series, descending. */
+static void tails_largest(const struct svi_block_tails *t, int series, int k, float *top) {
     int held = 0;
     for (int i = 0; i < t->count; i++) {
         const float v = t->maxima[(size_t)series * SVI_BLOCKS + (size_t)i];
@@ -59,7 +67,6 @@ static int tails_largest(const struct svi_block_tails *t, int series, float *top
             top[at] = top[at - 1];
         top[at] = v;
     }
-    return held == k + 1 ? k : 0;
 }
 
 /* A law without a heavy tail says at most how surprising a value is: k / n (1 + b / k)^-k for an excess of b
@@ -71,8 +78,10 @@ static double tails_excess_at(double p, int k, int n) {
 
 static void tails_fit(struct svi_block_tails *t, int series) {
     float top[SVI_BLOCKS / 4 + 1];
-    const int n = t->count, k = n >= LEAST ? tails_largest(t, series, top) : 0;
+    const int n = svi_block_tails_held(t, series), k = n >= LEAST ? tails_top(n) : 0;
     float sum = 0;
+    if (k > 0)
+        tails_largest(t, series, k, top);
     for (int i = 0; i < k; i++)
         sum += top[i] - top[k];
     const float mean = k > 0 ? sum / (float)k : 0;
@@ -82,7 +91,7 @@ static void tails_fit(struct svi_block_tails *t, int series) {
         return;
     t->above[series] = top[k];
     t->telling[series] =
-        top[k] + mean * (float)tails_excess_at(pow(10, -t->least) * (double)t->length, k, n + 1);
+        top[k] + mean * (float)tails_excess_at(-expm1(-pow(10, -t->least) * (double)t->length), k, n + 1);
     if (sum > 0)
         t->most[series] = top[k] + mean * (float)tails_excess_at(0.25 / n, k, n);
 }
@@ -112,17 +121,19 @@ double svi_block_tails_surprise(const struct svi_block_tails *t, int series, flo
     float top[SVI_BLOCKS / 4 + 1];
     if (!(v > t->telling[series]))
         return 0;
-    const int n = t->count + 1, k = tails_top(t->count);
+    const int held = svi_block_tails_held(t, series), n = held + 1, k = tails_top(held);
     const double excess = v - t->above[series], mean = t->excess[series];
     if (!(mean > 0)) /* all alike: what is beyond them has a rank and no tail */
         return log10((double)n * (double)t->length);
     const double begins = log((double)k / n / (double)t->length);
     if (k * log1p(excess / mean / k) - begins <= over * M_LN10)
         return 0;
-    (void)tails_largest(t, series, top);
+    tails_largest(t, series, k, top);
     for (int i = 0; i < k; i++)
         top[i] -= top[k];
-    return -(begins + tails_mixture(top, k, mean, excess)) / M_LN10;
+    const double even = 1 - excess / (2 * mean); /* a law that ends says less of what lies at the beginning */
+    const double block = (double)k / n * fmax(exp(tails_mixture(top, k, mean, excess)), even);
+    return -log10(-log1p(-block) / (double)t->length);
 }
 
 static void tails_merge(struct svi_block_tails *t) {
@@ -141,10 +152,11 @@ static void tails_end_block(struct svi_block_tails *t) {
     const bool full = t->count == SVI_BLOCKS;
     t->at = (t->at + 1) % SVI_BLOCKS;
     t->count += !full;
-    const bool grows = !full; /* the shares change: as a fit that is made again of what was kept */
     for (int j = 0; j < t->series; j++) {
         float *v = &place[(size_t)j * SVI_BLOCKS];
         const bool above = t->now[j] > t->above[j] || (full && *v >= t->above[j]);
+        /* the shares change: as a fit that is made again of what was kept */
+        const bool grows = !full || (*v == -INFINITY) != (t->now[j] == -INFINITY);
         *v = t->now[j];
         t->now[j] = -INFINITY;
         if (above || grows || t->above[j] == INFINITY)

@@ -10,13 +10,14 @@
  * and a block is shorter than `longest`, pairs become one and blocks are twice as long from then on. So from
  * the first rows on all the past is covered, and later the last SVI_BLOCKS longest rows.
  *
- * THE TAIL. With the k largest of the n maxima above the next one, u, and excesses y_i over it: above u a
- * generalised Pareto law (Pickands 1975); its predictive probability is a mixture over shapes as in
- * novelty/calibration.h. p of a value v > u:
+ * THE TAIL. With the k largest of the n maxima that the series has, above the next one, u, and excesses y_i
+ * over it: above u a generalised Pareto law (Pickands 1975); its predictive probability is a mixture over
+ * shapes as in novelty/calibration.h. p of a value v > u:
  *
- *     p(v) = k / (n + 1) x P(next excess > v - u) / length
+ *     p(v) = -ln(1 - k / (n + 1) x P(next excess > v - u)) / length
  *
- * the probability that an episode with such a value begins at a row; 1 for v <= u.
+ * how often a row has such a value where rows are independent, and how often an episode with one begins where
+ * they come in runs; 1 for v <= u.
  *
  * ONE EVENT DOES NOT BLIND. In the maxima a value counts at most as one that comes once in 4 n blocks; so a
  * single gross event moves the tail a little, and one that comes again and again soon counts as usual. */
@@ -50,6 +51,9 @@ void svi_block_tails_clear(struct svi_block_tails *t); /* frees */
 
 /* -log10 p of value v of a series; 0 where it cannot be above `over`, or v is not above its `telling`. */
 double svi_block_tails_surprise(const struct svi_block_tails *t, int series, float v, double over);
+
+/* Blocks in which a series had a value, of those that are held. */
+int svi_block_tails_held(const struct svi_block_tails *t, int series);
 
 /* The row's values, -INFINITY for none, become part of the past. */
 void svi_block_tails_add(struct svi_block_tails *t, const float *v);

@@ -7,8 +7,9 @@
 #include "base/fail.h"
 
 #define HALF   (SVI_CONTEXT_BINS / 2)
-#define VISITS 1000 /* rows that a bin remembers */
-#define MOST   25   /* squared deviations that one residual counts as */
+#define VISITS 90        /* rows that a bin remembers */
+#define MOST   25          /* squared deviations that one residual counts as, but for ... */
+#define EARLY  (1.0f / 64) /* ... as long as its share is above this */
 
 svs_code svi_deviations_init(struct svi_deviations *v, int series, svs_error *err) {
     *v = (struct svi_deviations){.series = series, .bin = -1};
@@ -31,20 +32,32 @@ void svi_deviations_turn_to(struct svi_deviations *v, int bin) {
     const float *b = v->square + (size_t)before * (size_t)n, *at = v->square + (size_t)bin * (size_t)n,
                 *a = v->square + (size_t)after * (size_t)n;
     const float rows = SVI_DEVIATION_STEADY + v->visits[bin] + (v->visits[before] + v->visits[after]) / 2;
-    for (int j = 0; j < n; j++)
-        v->now[j] = fmaxf(SVI_DEVIATION_LEAST,
-                          sqrtf((SVI_DEVIATION_STEADY * v->overall[j] + at[j] + (b[j] + a[j]) / 2) / rows));
+    for (int j = 0; j < n; j++) {
+        const float square = (SVI_DEVIATION_STEADY * v->overall[j] + at[j] + (b[j] + a[j]) / 2) / rows;
+        v->now[j] = v->overall[j] > 0 ? fmaxf(SVI_DEVIATION_LEAST, sqrtf(square)) : 1;
+    }
     v->bin = bin;
+}
+
+/* A series that comes late: as if it had always had the deviation 1, or that would grow for thousands of rows
+ * from nothing, and what it showed meanwhile be far beyond all that follows. */
+static void deviations_begin(struct svi_deviations *v, int j) {
+    v->overall[j] = v->now[j] = 1;
+    for (size_t b = 0; b < SVI_CONTEXT_BINS; b++)
+        v->square[b * (size_t)v->series + (size_t)j] = v->visits[b];
 }
 
 void svi_deviations_learn(struct svi_deviations *v, int bin, const float *residual, float share) {
     const float keep = v->visits[bin] >= VISITS ? 1 - 1.0f / VISITS : 1;
     float *sum = v->square + (size_t)bin * (size_t)v->series;
+    for (int j = 0; j < v->series && share <= EARLY; j++)
+        if (v->overall[j] == 0 && residual[j] != 0)
+            deviations_begin(v, j);
     v->visits[bin] = v->visits[bin] * keep + 1;
     for (int j = 0; j < v->series; j++) {
         const float square = residual[j] * residual[j], now = MOST * v->now[j] * v->now[j];
         const float overall = MOST * v->overall[j];
-        const float most = share > 1.0f / 64 ? INFINITY : now > overall ? now : overall;
+        const float most = share > EARLY ? INFINITY : now > overall ? now : overall;
         const float counted = square < most ? square : most;
         sum[j] = sum[j] * keep + counted;
         v->overall[j] += share * (counted - v->overall[j]);
@@ -56,7 +69,7 @@ void svi_deviations_forget(struct svi_deviations *v, int parts, int column) {
         for (size_t b = 0; b < SVI_CONTEXT_BINS; b++)
             v->square[b * (size_t)v->series + (size_t)j] = 0;
         v->overall[j] = 0;
-        v->now[j] = SVI_DEVIATION_LEAST;
+        v->now[j] = 1;
     }
 }
 
@@ -64,6 +77,8 @@ void svi_deviations_widen(struct svi_deviations *to, const struct svi_deviations
     const size_t narrow = (size_t)(from->series / parts), wide = (size_t)(to->series / parts);
     for (size_t i = 0; i < (size_t)(SVI_CONTEXT_BINS + 2) * (size_t)parts; i++)
         memcpy(to->square + i * wide, from->square + i * narrow, narrow * sizeof *to->square);
+    for (int j = 0; j < to->series; j++)
+        to->now[j] = to->now[j] > 0 ? to->now[j] : 1;
     memcpy(to->visits, from->visits, sizeof to->visits);
     to->bin = from->bin;
 }

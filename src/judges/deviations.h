@@ -4,7 +4,8 @@
  * faults of the night behind those swings, or report each swing. So squared residuals are summed by bins of
  * half an hour, apart for working days and weekends (context.h); the deviation of a bin takes in half of the
  * bins beside it, and as many rows of all times as count for SVI_DEVIATION_STEADY rows, which decide while a
- * bin is new. One residual counts as five deviations at most. */
+ * bin is new. A series that comes after the first 64 rows begins with the deviation 1. One residual counts as
+ * five deviations at most. */
 #ifndef SVI_DEVIATIONS_H
 #define SVI_DEVIATIONS_H
 

@@ -126,8 +126,8 @@ int svi_forecast_owes(const struct svi_forecast *f, int j) {
 
 /* ---- learning */
 
-/* The first level and scale of a sensor: mean and deviation of its first FIRST values, or more until it has
- * moved. */
+/* The first level and scale of a sensor: mean and deviation of its first FIRST values, from the last one
+ * before it moved on. */
 static void forecast_start(struct svi_forecast *f, const double *x) {
     for (int j = 0; j < f->d; j++) {
         if (f->scale[j] > 0 || isnan(x[j]))
@@ -137,7 +137,10 @@ static void forecast_start(struct svi_forecast *f, const double *x) {
         f->level[j] += gap / n;
         f->square[j] += gap * (v - f->level[j]);
         const double deviation = sqrt(f->square[j] / n);
-        if (n >= FIRST && deviation > 1e-12 * fabs(f->level[j]))
+        if (deviation <= 1e-12 * fabs(f->level[j])) {
+            f->known[j] = 1;
+            f->square[j] = 0;
+        } else if (n >= FIRST)
             f->scale[j] = deviation;
     }
 }

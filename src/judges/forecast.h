@@ -32,7 +32,7 @@ struct svi_forecast {
     double memory;          /* rows */
     int64_t rows, next;     /* learned; row at which it is solved again */
     double *level, *scale;  /* d: of the sensors; scale 0: not known yet, the sensor is not forecast */
-    double *known, *square; /* d: values of each so far, and their squared deviations, until it has a scale */
+    double *known, *square; /* d: values of each since it moved, and their squared deviations, until it has a scale */
     double *moments;        /* S_cc and S_xx: n x n, lower half, n = k + d with `others`, else k ... */
     double *cross;          /* ... and S_cx: k x d */
     double *coefficients;   /* T: k x d */

@@ -10,6 +10,7 @@
 enum { ROW, LASTING, SERIES };
 
 svs_code svi_row_judges_init(struct svi_row_judges *j, svs_error *err) {
+    *j = (struct svi_row_judges){0}; /* to be cleared, whichever part finds no room */
     svi_lasting_init(&j->lasting);
     svi_pace_init(&j->pace);
     if (svi_deviations_init(&j->deviations, SERIES, err) == SVS_OK &&

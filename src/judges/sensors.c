@@ -27,7 +27,7 @@
 #define WARM    64    /* rows before residuals count */
 #define REFRESH 64    /* rows after which the deviations of a bin are worked out again */
 #define FADES   0.999 /* of the moments of successive residuals */
-#define FAR     10.0  /* deviations that a column of context counts as at most */
+#define FAR     1e3   /* scales that a column of context counts as at most */
 #define FEW     1.5   /* a judge of one series tells no surprise below it */
 #define TELLING 1.645 /* deviations: 5 % of a normal law lie above */
 
@@ -202,6 +202,11 @@ static void sensors_regress(const struct svi_sensors *s, const double *x, double
     }
 }
 
+/* 0 for none; its square is a float. */
+static float sensors_residual(double r) {
+    return isnan(r) ? 0 : (float)fmax(-SVI_FORECAST_MOST, fmin(r, SVI_FORECAST_MOST));
+}
+
 static void sensors_residuals(struct svi_sensors *s, const double *x, const double *c) {
     const int d = s->d;
     float *by_context = s->residual + BY_CONTEXT * d, *by_step = s->residual + BY_STEP * d,
@@ -215,9 +220,9 @@ static void sensors_residuals(struct svi_sensors *s, const double *x, const doub
     for (int j = 0; j < d; j++) {
         const double r = s->by_context[j], last = s->before_before[j];
         const double step = r - (last > 0 ? s->now_before[j] / last : 0) * s->before[j];
-        by_context[j] = isnan(r) ? 0 : (float)r;
-        by_step[j] = isnan(r) ? 0 : (float)step;
-        by_others[j] = isnan(s->by_others[j]) ? 0 : (float)s->by_others[j];
+        by_context[j] = sensors_residual(r);
+        by_step[j] = sensors_residual(step);
+        by_others[j] = sensors_residual(s->by_others[j]);
     }
 }
 
@@ -252,6 +257,8 @@ static void sensors_signals(struct svi_sensors *s) {
         const double *known = r == VALUE ? s->x : r == BY_OTHERS ? s->by_others : s->by_context;
         for (int j = 0; j < d; j++) {
             const double scale = s->forecast.scale[j];
+            if (!(scale > 0)) /* not known yet, however late that is */
+                s->origin[j] = s->forecast.level[j];
             double v = r != VALUE ? s->sum[i * d + j] / signals[i].over : (s->x[j] - s->origin[j]) / scale;
             v = v > SVI_FORECAST_MOST ? SVI_FORECAST_MOST : v < -SVI_FORECAST_MOST ? -SVI_FORECAST_MOST : v;
             const bool none = early || isnan(known[j]) || !(scale > 0) || s->category[j];
@@ -311,6 +318,8 @@ static void sensors_find(struct svi_sensors *s, struct svi_finding *findings) {
         for (int k = 2 * i * d; k < 2 * (i + 1) * d; k++) {
             if (!(s->signal[k] > s->tails.telling[k]))
                 continue;
+            if (svi_block_tails_held(&s->tails, k) * s->tails.length < ENOUGH * signals[i].over)
+                continue;                            /* it came late */
             const double over = f->surprise + price; /* or odd */
             const double surprise = svi_block_tails_surprise(&s->tails, k, s->signal[k],
                                                              over < ODD || s->odd[k % d] ? over : ODD);
@@ -346,8 +355,6 @@ static void sensors_learn_steps(struct svi_sensors *s) {
             s->before_before[j] = FADES * s->before_before[j] + before * before;
         }
         s->before[j] = isnan(now) ? 0 : now;
-        if (s->pace.rows < WARM)
-            s->origin[j] = s->forecast.level[j];
     }
 }
 

@@ -1,0 +1,240 @@
+/* Block maxima and their tails: which rows they cover, what is promised on independent rows of six laws, a
+ * series that comes late, one gross event, and that they are kept. */
+#include "support/archived.h"
+#include "support/laws.h"
+#include "support/quick.h"
+
+#include "judges/block_tails.h"
+
+#define SERIES 6
+
+static struct svi_block_tails begin(int series, double least, int64_t longest) {
+    struct svi_block_tails t;
+    assert_int_equal(svi_block_tails_init(&t, series, least, NULL), SVS_OK);
+    t.longest = longest;
+    return t;
+}
+
+/* ---- what they cover */
+
+/* The largest of what rows first to first + length counted as. */
+static float largest(const float *counted, int64_t first, int64_t length) {
+    float most = -INFINITY;
+    for (int64_t i = first; i < first + length; i++)
+        most = fmaxf(most, counted[i]);
+    return most;
+}
+
+static void check_cover(const struct svi_block_tails *t, int series, const float *counted, int64_t rows) {
+    const int64_t ended = rows - t->row;
+    assert_int_equal(ended % t->length, 0);
+    assert_true(t->count == SVI_BLOCKS || t->count * t->length == ended); /* all, while there is room */
+    for (int back = 1; back <= t->count; back++) {
+        const int place = (t->at - back + 2 * SVI_BLOCKS) % SVI_BLOCKS;
+        const float block = largest(counted, ended - back * t->length, t->length);
+        assert_true(t->maxima[series * SVI_BLOCKS + place] == block);
+    }
+    assert_true(t->now[series] == largest(counted, ended, t->row));
+}
+
+static void blocks_cover_all_rows(void **state) {
+    (void)state;
+    enum { ROWS = 12000 };
+    static float counted[2][ROWS];
+    struct svi_block_tails t = begin(2, 0, SVI_BLOCK_LEAST);
+    uint64_t seed = 5;
+    for (int i = 0; i < ROWS; i++) {
+        float v[2] = {(float)test_normal(&seed), test_uniform(&seed) < 0.7 ? -INFINITY : (float)(i % 97)};
+        if (i == 1000)
+            t.longest = 128;
+        for (int j = 0; j < 2; j++)
+            counted[j][i] = fminf(v[j], t.most[j]);
+        svi_block_tails_add(&t, v);
+        for (int j = 0; j < 2 && (i % 13 == 0 || t.row == 0); j++)
+            check_cover(&t, j, counted[j], i + 1);
+    }
+    assert_int_equal(t.length, 128);
+    svi_block_tails_clear(&t);
+}
+
+/* ---- what is promised */
+
+/* Rows from the first on; those of one stream are held against the same tail, so there are many. */
+static void each_surprise_is_as_rare_as_it_says(void **state) {
+    (void)state;
+    const int streams = often(60, 2), rows = often(6000, 3000);
+    double hits[LAWS][5] = {{0}};
+    for (int s = 0; s < streams; s++) {
+        struct svi_block_tails t = begin(LAWS, 1, 64);
+        uint64_t seed = 77 + 1000003 * (uint64_t)s;
+        for (int i = 0; i < rows; i++) {
+            float v[LAWS];
+            for (int law = 0; law < LAWS; law++) {
+                v[law] = (float)law_draw((enum law)law, &seed);
+                const double surprise = svi_block_tails_surprise(&t, law, v[law], 0);
+                for (int k = 2; k <= 4; k++)
+                    hits[law][k] += surprise >= k;
+            }
+            svi_block_tails_add(&t, v);
+        }
+        svi_block_tails_clear(&t);
+    }
+    for (int law = 0; law < LAWS; law++)
+        for (int k = 2; k <= 4; k++) {
+            /* t3 and the lognormal: what one event counts at most makes their tail a little shorter */
+            const double price = law == STUDENT || law == LOGNORMAL ? 1.5 : 1;
+            const double p = price * pow(10, -k), n = (double)streams * rows;
+            if (law_tail(n, p, hits[law][k]) < 1e-4)
+                fail_msg("%s: %g of %g rows have a surprise of %d", law_names[law], hits[law][k], n, k);
+        }
+}
+
+/* The blocks in which a series had no value do not count as its past. */
+static void a_series_that_comes_late_begins_anew(void **state) {
+    (void)state;
+    const int late = 16 * SVI_BLOCKS; /* then blocks are longer */
+    struct svi_block_tails t = begin(2, 0, SVI_BLOCK_LEAST), fresh = begin(1, 0, SVI_BLOCK_LEAST);
+    uint64_t seed = 9;
+    for (int i = 0; i < late; i++)
+        svi_block_tails_add(&t, (float[]){(float)test_normal(&seed), -INFINITY});
+    for (int i = 0; i < 60 * SVI_BLOCK_LEAST; i++) {
+        const float v = (float)test_normal(&seed), other = (float)test_normal(&seed);
+        for (float far = 1; far < 10; far += 2)
+            assert_true(svi_block_tails_surprise(&t, 1, far, 0) ==
+                        svi_block_tails_surprise(&fresh, 0, far, 0));
+        if (i == 500) { /* and one that begins anew is as new */
+            svi_block_tails_forget(&t, 1);
+            svi_block_tails_clear(&fresh);
+            fresh = begin(1, 0, SVI_BLOCK_LEAST);
+            while (fresh.row != t.row)
+                svi_block_tails_add(&fresh, (float[]){-INFINITY});
+        }
+        svi_block_tails_add(&t, (float[]){other, v});
+        svi_block_tails_add(&fresh, &v);
+    }
+    svi_block_tails_clear(&t);
+    svi_block_tails_clear(&fresh);
+}
+
+/* One gross event is far beyond all, and again when it comes a second time; the eighth is less so. */
+static void one_event_does_not_blind(void **state) {
+    (void)state;
+    struct svi_block_tails t = begin(1, 0, 64);
+    uint64_t seed = 3;
+    double surprise[8];
+    for (int i = 0, event = 0; event < 8; i++) {
+        float v = (float)test_normal(&seed);
+        if (i % 300 == 299 && i > 3000) {
+            v = 1000;
+            surprise[event++] = svi_block_tails_surprise(&t, 0, v, 0);
+        }
+        svi_block_tails_add(&t, &v);
+    }
+    assert_true(surprise[0] > 6 && surprise[1] > 6 && surprise[7] < surprise[0] - 1);
+    svi_block_tails_clear(&t);
+}
+
+static void alike_and_few(void **state) {
+    (void)state;
+    struct svi_block_tails t = begin(1, 0, SVI_BLOCK_LEAST);
+    const float one = 1;
+    for (int i = 0; i < 4 * SVI_BLOCK_LEAST; i++) {
+        assert_true(svi_block_tails_surprise(&t, 0, 1e9f, 0) == 0); /* too few blocks */
+        svi_block_tails_add(&t, &one);
+    }
+    assert_true(svi_block_tails_surprise(&t, 0, 1, 0) == 0);
+    assert_true(svi_block_tails_surprise(&t, 0, 2, 0) == log10(5 * SVI_BLOCK_LEAST));
+    assert_true(svi_block_tails_surprise(&t, 0, -INFINITY, 0) == 0);
+    svi_block_tails_clear(&t);
+}
+
+/* A bound that cannot be reached costs nothing and hides nothing. */
+static void over_hides_nothing(void **state) {
+    (void)state;
+    struct svi_block_tails t = begin(1, 1, 64);
+    uint64_t seed = 4;
+    for (int i = 0; i < 5000; i++) {
+        const float v = (float)law_draw((enum law)(i / 1000), &seed);
+        const double all = svi_block_tails_surprise(&t, 0, v, 0);
+        for (double over = 0.5; over < 8; over++) {
+            const double told = svi_block_tails_surprise(&t, 0, v, over);
+            assert_true(told == all || (told == 0 && all <= over));
+        }
+        svi_block_tails_add(&t, &v);
+    }
+    svi_block_tails_clear(&t);
+}
+
+/* ---- kept */
+
+static void archive_tails(struct svi_archive *a, void *of) {
+    svi_block_tails_archive(a, of);
+}
+
+static void kept_tails_go_on_bit_for_bit(void **state) {
+    (void)state;
+    struct svi_block_tails t = begin(SERIES, 1, 64);
+    struct svi_bytes bytes = {0}, again = {0};
+    uint64_t seed = 8;
+    svs_error err = {0};
+    for (int i = 0; i < 6000; i++) {
+        float v[SERIES];
+        for (int j = 0; j < SERIES; j++)
+            v[j] = j == 5 && i < 2500 ? -INFINITY : (float)law_draw((enum law)j, &seed);
+        svi_block_tails_add(&t, v);
+        if (test_random(&seed) % 50)
+            continue;
+        struct svi_block_tails other = begin(SERIES, 1, SVI_BLOCK_LEAST);
+        assert_int_equal(archived_save(archive_tails, &t, &bytes, &err), SVS_OK);
+        assert_int_equal(archived_load(archive_tails, &other, bytes.data, bytes.size, &err), SVS_OK);
+        assert_int_equal(archived_save(archive_tails, &other, &again, &err), SVS_OK);
+        assert_true(archived_same(&bytes, &again));
+        assert_memory_equal(other.maxima, t.maxima, (size_t)svi_block_tails_memory(SERIES)); /* and fits */
+        svi_block_tails_clear(&t);
+        t = other;
+    }
+    struct svi_block_tails other = begin(SERIES, 1, SVI_BLOCK_LEAST);
+    t.row = t.length; /* overdue */
+    assert_int_equal(archived_save(archive_tails, &t, &bytes, &err), SVS_OK);
+    assert_int_equal(archived_load(archive_tails, &other, bytes.data, bytes.size, &err), SVS_DAMAGED);
+    svi_block_tails_clear(&other);
+    svi_bytes_clear(&bytes);
+    svi_bytes_clear(&again);
+    svi_block_tails_clear(&t);
+}
+
+/* Series of three sensors in two parts, then of five: those that are new have no past. */
+static void wider_tails_keep_all(void **state) {
+    (void)state;
+    struct svi_block_tails t = begin(6, 1, 64), wide = begin(10, 1, 16), all = begin(10, 1, 64);
+    uint64_t seed = 12;
+    for (int i = 0; i < 3000; i++) {
+        float v[6], w[10];
+        for (int j = 0; j < 10; j++)
+            w[j] = -INFINITY;
+        for (int j = 0; j < 6; j++)
+            v[j] = w[j / 3 * 5 + j % 3] = (float)law_draw((enum law)j, &seed);
+        svi_block_tails_add(&t, v);
+        svi_block_tails_add(&all, w);
+    }
+    svi_block_tails_widen(&wide, &t, 2);
+    assert_memory_equal(wide.maxima, all.maxima, (size_t)svi_block_tails_memory(10));
+    assert_true(wide.length == all.length && wide.count == all.count && wide.at == all.at);
+    svi_block_tails_clear(&t);
+    svi_block_tails_clear(&wide);
+    svi_block_tails_clear(&all);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_cover_all_rows),
+        cmocka_unit_test(each_surprise_is_as_rare_as_it_says),
+        cmocka_unit_test(a_series_that_comes_late_begins_anew),
+        cmocka_unit_test(one_event_does_not_blind),
+        cmocka_unit_test(alike_and_few),
+        cmocka_unit_test(over_hides_nothing),
+        cmocka_unit_test(kept_tails_go_on_bit_for_bit),
+        cmocka_unit_test(wider_tails_keep_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

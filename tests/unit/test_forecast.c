@@ -1,0 +1,293 @@
+/* Forecasts of sensors: what they say is what plain weighted least squares says, row for row, with missing
+ * values, with columns that come later, and after a sensor has begun anew. */
+#include "support/problem.h"
+
+#include "judges/forecast.h"
+
+#define K     4
+#define MOST  5
+#define WIDE  (K + MOST)
+#define ROWS  900
+#define START 32 /* values that give level and scale */
+
+/* ---- the same, plainly */
+
+struct plain {
+    int d;
+    double memory;
+    int rows;
+    long double z[ROWS][WIDE]; /* as learned */
+    int known[MOST];
+    long double sum[MOST], values[MOST][START], level[MOST], scale[MOST]; /* scale 0: not known */
+    long double t[K][MOST];
+    long double by_others[MOST][WIDE]; /* coefficients on all others */
+    bool solved;
+};
+
+/* a x = b by elimination; a: n x n of stride WIDE. */
+static void eliminate(int n, long double a[WIDE][WIDE], long double *b) {
+    for (int i = 0; i < n; i++)
+        for (int r = i + 1; r < n; r++) {
+            const long double f = a[r][i] / a[i][i];
+            for (int c = i; c < n; c++)
+                a[r][c] -= f * a[i][c];
+            b[r] -= f * b[i];
+        }
+    for (int i = n - 1; i >= 0; i--) {
+        for (int c = i + 1; c < n; c++)
+            b[i] -= a[i][c] * b[c];
+        b[i] /= a[i][i];
+    }
+}
+
+/* Weighted sums of products with their ridge. */
+static void plain_moments(const struct plain *p, long double s[WIDE][WIDE]) {
+    const int n = K + p->d;
+    memset(s, 0, sizeof(long double) * WIDE * WIDE);
+    for (int i = 0; i < p->rows; i++) {
+        const long double w = powl(1 - 1 / p->memory, p->rows - 1 - i);
+        for (int a = 0; a < n; a++)
+            for (int b = 0; b < n; b++)
+                s[a][b] += w * p->z[i][a] * p->z[i][b];
+    }
+}
+
+static long double plain_ridge(long double s[WIDE][WIDE], int i) {
+    return i == 0 ? 1e-9L * s[0][0] : i < K ? 4 : 0.4L * s[i][i] / s[0][0] + 1e-9L * s[0][0];
+}
+
+static void plain_solve_context(struct plain *p) {
+    static long double s[WIDE][WIDE], a[WIDE][WIDE];
+    plain_moments(p, s);
+    for (int j = 0; j < p->d; j++) {
+        long double b[WIDE];
+        memcpy(a, s, sizeof a);
+        for (int i = 0; i < K; i++) {
+            a[i][i] += plain_ridge(s, i);
+            b[i] = s[i][K + j];
+        }
+        eliminate(K, a, b);
+        for (int i = 0; i < K; i++)
+            p->t[i][j] = b[i];
+    }
+}
+
+/* Each sensor on all else. */
+static void plain_solve_others(struct plain *p) {
+    static long double s[WIDE][WIDE], a[WIDE][WIDE];
+    const int n = K + p->d;
+    plain_moments(p, s);
+    for (int j = 0; j < p->d; j++) {
+        long double b[WIDE];
+        int which[WIDE], m = 0;
+        for (int i = 0; i < n; i++)
+            if (i != K + j)
+                which[m++] = i;
+        for (int r = 0; r < m; r++) {
+            for (int c = 0; c < m; c++)
+                a[r][c] = s[which[r]][which[c]];
+            a[r][r] += plain_ridge(s, which[r]);
+            b[r] = s[which[r]][K + j];
+        }
+        eliminate(m, a, b);
+        memset(p->by_others[j], 0, sizeof p->by_others[j]);
+        for (int r = 0; r < m; r++)
+            p->by_others[j][which[r]] = b[r];
+    }
+    p->solved = true;
+}
+
+/* Fills z of the row at hand; the residuals, NaN where there is none. */
+static void plain_residuals(struct plain *p, const double *c, const double *x, double *by_context,
+                            double *by_others) {
+    long double *z = p->z[p->rows];
+    for (int i = 0; i < K; i++)
+        z[i] = c[i];
+    for (int j = 0; j < p->d; j++) {
+        long double out = 0;
+        for (int i = 0; i < K; i++)
+            out += p->t[i][j] * z[i];
+        const bool none = isnan(x[j]) || !(p->scale[j] > 0);
+        z[K + j] = none ? out : (x[j] - p->level[j]) / p->scale[j];
+        by_context[j] = none ? NAN : (double)(z[K + j] - out);
+    }
+    for (int j = 0; j < p->d; j++) {
+        long double r = z[K + j];
+        for (int i = 0; i < K + p->d; i++)
+            r -= p->by_others[j][i] * z[i];
+        by_others[j] = p->solved && !isnan(by_context[j]) ? (double)r : NAN;
+    }
+}
+
+static void plain_learn(struct plain *p, const double *x, const double *by_context, const uint8_t *odd) {
+    for (int j = 0; j < p->d; j++) {
+        if (odd[j] && !isnan(by_context[j]))
+            p->z[p->rows][K + j] -= by_context[j];
+        if (isnan(x[j]) || p->scale[j] > 0)
+            continue;
+        p->values[j][p->known[j]++] = x[j];
+        if (p->known[j] < START)
+            continue;
+        long double mean = 0, square = 0;
+        for (int i = 0; i < START; i++)
+            mean += p->values[j][i] / START;
+        for (int i = 0; i < START; i++)
+            square += (p->values[j][i] - mean) * (p->values[j][i] - mean) / START;
+        p->level[j] = mean;
+        p->scale[j] = sqrtl(square);
+    }
+    p->rows++;
+}
+
+/* ---- side by side */
+
+static void near(double a, double b, int row, const char *what) {
+    if (isnan(a) != isnan(b) || fabs(a - b) > 1e-8 * (1 + fabs(b)))
+        fail_msg("row %d, %s: %.15g, plainly %.15g", row, what, a, b);
+}
+
+static void row_of(int i, uint64_t *seed, double *c, double *x) {
+    const double turn = 6.283185307179586 * i / 60, common = test_normal(seed);
+    c[0] = 1;
+    c[1] = sin(turn);
+    c[2] = cos(turn);
+    c[3] = i % 300 >= 200;
+    for (int j = 0; j < MOST; j++) {
+        x[j] = 100 * j + (2 + j) * c[1] - j * c[3] + (j % 2 ? -1 : 1) * common + 0.3 * test_normal(seed);
+        if (test_uniform(seed) < 0.1)
+            x[j] = NAN;
+    }
+}
+
+struct pair {
+    struct svi_forecast f;
+    struct plain p;
+};
+
+static void step(struct pair *at, int row, uint64_t *seed) {
+    double c[K], x[MOST], r[2][MOST], s[2][MOST];
+    uint8_t odd[MOST];
+    row_of(row, seed, c, x);
+    for (int j = 0; j < MOST; j++)
+        odd[j] = test_uniform(seed) < 0.05;
+    svi_forecast_residuals(&at->f, c, x, r[0], r[1]);
+    plain_residuals(&at->p, c, x, s[0], s[1]);
+    for (int j = 0; j < at->p.d; j++) {
+        near(r[0][j], s[0][j], row, "by context");
+        near(r[1][j], s[1][j], row, "by others");
+        if (row > 2 * START && at->p.d == 2 && !isnan(x[1 - j])) /* by the only other one */
+            assert_int_equal(svi_forecast_owes(&at->f, j), 1 - j);
+    }
+    const int64_t next = at->f.next;
+    svi_forecast_learn(&at->f, x, r[0], odd);
+    plain_learn(&at->p, x, s[0], odd);
+    if (at->f.next == next)
+        return;
+    plain_solve_context(&at->p);
+    plain_solve_others(&at->p);
+}
+
+static void begin(struct pair *at, int d) {
+    *at = (struct pair){.p.d = d, .p.memory = 300};
+    assert_int_equal(svi_forecast_init(&at->f, K, d, 300, NULL), SVS_OK);
+}
+
+static void residuals_are_those_of_least_squares(void **state) {
+    (void)state;
+    static struct pair at;
+    for (int d = 2; d <= MOST; d++) {
+        uint64_t seed = 50 + (uint64_t)d;
+        begin(&at, d);
+        for (int i = 0; i < 600; i++)
+            step(&at, i, &seed);
+        assert_true(at.f.solved && at.f.next > at.f.rows);
+        svi_forecast_clear(&at.f);
+    }
+}
+
+/* Columns that were absent so far. */
+static void columns_may_come(void **state) {
+    (void)state;
+    static struct pair at;
+    uint64_t seed = 7;
+    begin(&at, 3);
+    for (int i = 0; i < 400; i++)
+        step(&at, i, &seed);
+    struct svi_forecast wide;
+    assert_int_equal(svi_forecast_init(&wide, K, MOST, 300, NULL), SVS_OK);
+    svi_forecast_widen(&wide, &at.f);
+    svi_forecast_clear(&at.f);
+    at.f = wide;
+    at.p.d = MOST;
+    plain_solve_others(&at.p);
+    for (int i = 400; i < ROWS; i++)
+        step(&at, i, &seed);
+    svi_forecast_clear(&at.f);
+}
+
+/* A sensor begins anew: from the next solution on as if it had been absent before. */
+static void a_sensor_may_begin_anew(void **state) {
+    (void)state;
+    static struct pair at;
+    uint64_t seed = 8;
+    begin(&at, 3);
+    for (int i = 0; i < 400 || at.f.next != at.f.rows + 1; i++)
+        step(&at, i, &seed);
+    svi_forecast_forget(&at.f, 1);
+    for (int i = 0; i < at.p.rows; i++)
+        at.p.z[i][K + 1] = 0;
+    at.p.known[1] = 0;
+    at.p.level[1] = at.p.scale[1] = 0;
+    double c[K], x[MOST], r[2][MOST];
+    const uint8_t odd[MOST] = {0};
+    row_of(at.p.rows, &seed, c, x);
+    x[0] = x[2] = NAN;
+    x[1] = 1e9; /* the first value of a new one */
+    svi_forecast_residuals(&at.f, c, x, r[0], r[1]);
+    for (int j = 0; j < 3; j++)
+        assert_true(isnan(r[0][j]) && isnan(r[1][j]));
+    svi_forecast_learn(&at.f, x, r[0], odd);
+    for (int i = 0; i < K; i++)
+        at.p.t[i][1] = 0;
+    plain_residuals(&at.p, c, x, r[0], r[1]);
+    plain_learn(&at.p, x, r[0], odd);
+    plain_solve_context(&at.p);
+    plain_solve_others(&at.p);
+    for (int i = at.p.rows; i < ROWS; i++)
+        step(&at, i, &seed);
+    assert_true(at.f.scale[1] > 1e8);
+    svi_forecast_clear(&at.f);
+}
+
+/* A value beyond all numbers, and then what was before. */
+static void gross_values_leave_numbers(void **state) {
+    (void)state;
+    struct svi_forecast f;
+    const double c[1] = {1}, gross[] = {1e300, -1e300, 1.7e308, 1e-300, 0};
+    uint64_t seed = 2;
+    assert_int_equal(svi_forecast_init(&f, 1, 3, 100, NULL), SVS_OK);
+    for (int i = 0; i < 2000; i++) {
+        double x[3] = {test_normal(&seed), 5, gross[i % 5]}, r[3], s[3];
+        const uint8_t odd[3] = {0};
+        if (i % 100 == 50)
+            x[0] = gross[i / 100 % 5];
+        svi_forecast_residuals(&f, c, x, r, s);
+        for (int j = 0; j < 3; j++)
+            assert_true(!isinf(r[j]) && !isinf(s[j]));
+        assert_true(isnan(r[1])); /* it never moved */
+        svi_forecast_learn(&f, x, r, odd);
+    }
+    for (size_t i = 0; i < (size_t)(svi_forecast_memory(1, 3) / sizeof(double)); i++)
+        assert_true(isfinite(f.level[i]));
+    svi_forecast_clear(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(residuals_are_those_of_least_squares),
+        cmocka_unit_test(columns_may_come),
+        cmocka_unit_test(a_sensor_may_begin_anew),
+        cmocka_unit_test(gross_values_leave_numbers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,93 @@
+/* The judges of sensors when memory runs out, and how much they take. Linked with --wrap for svi_alloc and
+ * svi_realloc. */
+#include "support/archived.h"
+#include "support/problem.h"
+
+#include "judges/row_judges.h"
+#include "judges/sensors.h"
+#include "support/nomem.h"
+
+static void feed(svi_sensors *s, int d, int rows, uint64_t *seed) {
+    double x[64];
+    struct svi_finding f[SVI_JUDGES] = {{0}};
+    for (int i = 0; i < rows; i++) {
+        for (int j = 0; j < d; j++)
+            x[j] = test_normal(seed);
+        svi_sensors_step(s, x, 1.7e9 + 60.0 * i, f);
+    }
+}
+
+static void archive_sensors(struct svi_archive *a, void *of) {
+    svi_sensors_archive(a, of);
+}
+
+/* Without room for a wider copy the narrow one is as it was. */
+static void a_refusal_changes_nothing(void **state) {
+    (void)state;
+    struct svi_bytes before = {0}, after = {0};
+    svs_error err = {0};
+    uint64_t seed = 3;
+    svi_sensors *s = NULL, *wide = NULL;
+    int refused = 0;
+    for (; !s; refused++) {
+        left = refused;
+        s = svi_sensors_new(3, true, &err);
+        left = -1;
+        assert_true(s || strstr(err.text, "sensors"));
+    }
+    assert_int_equal(refused, 6);
+    feed(s, 3, 300, &seed);
+    assert_int_equal(archived_save(archive_sensors, s, &before, &err), SVS_OK);
+    for (refused = 0; !wide; refused++) {
+        left = refused;
+        wide = svi_sensors_widened(s, 40, &err);
+        left = -1;
+        assert_int_equal(archived_save(archive_sensors, s, &after, &err), SVS_OK);
+        assert_true(archived_same(&before, &after));
+    }
+    assert_int_equal(refused, 6);
+    svi_sensors_free(&s);
+    svi_sensors_free(&wide);
+    svi_bytes_clear(&before);
+    svi_bytes_clear(&after);
+}
+
+static void judges_of_the_row_are_refused(void **state) {
+    (void)state;
+    struct svi_row_judges j;
+    for (int n = 0; n < 2; n++) {
+        left = n;
+        assert_int_equal(svi_row_judges_init(&j, NULL), SVS_NO_MEMORY);
+        left = -1;
+        svi_row_judges_clear(&j); /* nothing is held twice */
+    }
+    assert_int_equal(svi_row_judges_init(&j, NULL), SVS_OK);
+    svi_row_judges_clear(&j);
+}
+
+/* And no row takes any. */
+static void memory_is_as_stated(void **state) {
+    (void)state;
+    static const int widths[] = {1, 2, 38, 64, 65, SVI_SENSORS_MAX};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        for (int context = 0; context < 2; context++) {
+            uint64_t seed = 1;
+            taken = 0;
+            svi_sensors *s = svi_sensors_new(widths[i], context, NULL);
+            assert_non_null(s);
+            assert_true(taken == svi_sensors_memory(widths[i], context));
+            if (widths[i] <= 64)
+                feed(s, widths[i], 200, &seed);
+            assert_true(taken == svi_sensors_memory(widths[i], context));
+            svi_sensors_free(&s);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_refusal_changes_nothing),
+        cmocka_unit_test(judges_of_the_row_are_refused),
+        cmocka_unit_test(memory_is_as_stated),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
