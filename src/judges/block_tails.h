@@ -10,6 +10,9 @@
  * and a block is shorter than `longest`, pairs become one and blocks are twice as long from then on. So from
  * the first rows on all the past is covered, and later the last SVI_BLOCKS longest rows.
  *
+ * A block that is over counts from its last row on for the first 32 series, then for 32 more with each row
+ * (or as many as are needed for all to have it when the next one ends), so that no row pays for all fits.
+ *
  * THE TAIL. With the k largest of the n maxima that the series has, above the next one, u, and excesses y_i
  * over it: above u a generalised Pareto law (Pickands 1975); its predictive probability is a mixture over
  * shapes as in novelty/calibration.h. p of a value v > u:
@@ -24,33 +27,54 @@
 #ifndef SVI_BLOCK_TAILS_H
 #define SVI_BLOCK_TAILS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/archive.h"
 #include "svmstream/error.h"
 
-#define SVI_BLOCKS      64
-#define SVI_BLOCK_LEAST 16 /* rows of the first blocks */
+#define SVI_BLOCKS       64
+#define SVI_BLOCK_LEAST  16 /* rows of the first blocks */
+#define SVI_BLOCK_SHAPES 8
+
+/* Blocks that are held, and what follows from their number for every fit. */
+struct svi_block_shape {
+    int count;
+    int64_t length;      /* rows of a block */
+    float telling, most; /* mean excesses: see below */
+    double begins;       /* log of the probability of being above u in a row: k / (n + 1) / length */
+    double over, far;    /* the last surprise asked for, and mean excesses that are needed for it */
+};
+
+/* The laws over the upper maxima of a series, by shape. */
+struct svi_block_mixture {
+    bool known; /* since the last fit */
+    double slope[SVI_BLOCK_SHAPES], each[SVI_BLOCK_SHAPES], weight[SVI_BLOCK_SHAPES];
+};
 
 struct svi_block_tails {
-    int series;          /* values a row */
-    double least;        /* a smaller surprise is not told */
-    int64_t longest;     /* rows of a block at most; a power of 2, the caller's to raise */
-    int64_t length, row; /* of a block; rows of the present one */
-    int count, at;       /* blocks that are held; the place of the next one */
-    float *maxima;       /* series x SVI_BLOCKS, by the place of the block */
-    float *now;          /* series: the largest of the present block */
-    float *above;        /* series: u; infinite while there are too few blocks */
-    float *excess;       /* series: mean excess over it */
-    float *telling;      /* series: a value has to be above this to surprise by `least` or more */
-    float *most;         /* series: what a value counts as at most in a maximum */
+    int series;      /* values a row */
+    double least;    /* a smaller surprise is not told */
+    int64_t longest; /* rows of a block at most; a power of 2, the caller's to raise */
+    int64_t row;     /* of the present block */
+    int at;          /* the place of the next block */
+    int place, done; /* the place of the last one; series that have it: the others follow soon ... */
+    struct svi_block_shape shape, before; /* ... of those that have it; of the others */
+    float *maxima;                        /* series x SVI_BLOCKS, by the place of the block */
+    float *now;                           /* series: the largest of the present block */
+    float *above;                         /* series: u; infinite while there are too few blocks */
+    float *excess;                        /* series: mean excess over it */
+    float *telling; /* series: a value has to be above this to surprise by `least` or more */
+    float *most;    /* series: what a value counts as at most in a maximum */
+    float *last;    /* series: the largest of the last block */
+    struct svi_block_mixture *mixtures; /* series */
 };
 
 svs_code svi_block_tails_init(struct svi_block_tails *t, int series, double least, svs_error *err);
 void svi_block_tails_clear(struct svi_block_tails *t); /* frees */
 
 /* -log10 p of value v of a series; 0 where it cannot be above `over`, or v is not above its `telling`. */
-double svi_block_tails_surprise(const struct svi_block_tails *t, int series, float v, double over);
+double svi_block_tails_surprise(struct svi_block_tails *t, int series, float v, double over);
 
 /* Blocks in which a series had a value, of those that are held. */
 int svi_block_tails_held(const struct svi_block_tails *t, int series);

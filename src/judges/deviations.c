@@ -1,13 +1,15 @@
 #include "judges/deviations.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/wide.h"
 
 #define HALF   (SVI_CONTEXT_BINS / 2)
-#define VISITS 90        /* rows that a bin remembers */
+#define VISITS 90          /* rows that a bin remembers */
 #define MOST   25          /* squared deviations that one residual counts as, but for ... */
 #define EARLY  (1.0f / 64) /* ... as long as its share is above this */
 
@@ -47,21 +49,28 @@ static void deviations_begin(struct svi_deviations *v, int j) {
         v->square[b * (size_t)v->series + (size_t)j] = v->visits[b];
 }
 
+/* Squares count up to MOST times those of now or of all times, but for the first rows. */
+SVI_WIDE
+static void deviations_add(float *restrict sum, float *restrict overall, const float *restrict now,
+                           const float *restrict residual, float keep, float share, int n) {
+    const bool early = share > EARLY;
+    for (int j = 0; j < n; j++) {
+        const float square = residual[j] * residual[j], a = MOST * now[j] * now[j], b = MOST * overall[j];
+        const float most = early ? INFINITY : a > b ? a : b;
+        const float counted = square < most ? square : most;
+        sum[j] = sum[j] * keep + counted;
+        overall[j] += share * (counted - overall[j]);
+    }
+}
+
 void svi_deviations_learn(struct svi_deviations *v, int bin, const float *residual, float share) {
     const float keep = v->visits[bin] >= VISITS ? 1 - 1.0f / VISITS : 1;
-    float *sum = v->square + (size_t)bin * (size_t)v->series;
     for (int j = 0; j < v->series && share <= EARLY; j++)
         if (v->overall[j] == 0 && residual[j] != 0)
             deviations_begin(v, j);
     v->visits[bin] = v->visits[bin] * keep + 1;
-    for (int j = 0; j < v->series; j++) {
-        const float square = residual[j] * residual[j], now = MOST * v->now[j] * v->now[j];
-        const float overall = MOST * v->overall[j];
-        const float most = share > EARLY ? INFINITY : now > overall ? now : overall;
-        const float counted = square < most ? square : most;
-        sum[j] = sum[j] * keep + counted;
-        v->overall[j] += share * (counted - v->overall[j]);
-    }
+    deviations_add(v->square + (size_t)bin * (size_t)v->series, v->overall, v->now, residual, keep, share,
+                   v->series);
 }
 
 void svi_deviations_forget(struct svi_deviations *v, int parts, int column) {

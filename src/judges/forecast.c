@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "linalg/cholesky.h"
+#include "base/wide.h"
 
 #define FIRST      32    /* rows before the first solution */
 #define SELDOM     256   /* rows between two solutions at most, for each SELDOM of unknowns or part of it */
@@ -60,30 +60,30 @@ void svi_forecast_clear(struct svi_forecast *f) {
 
 /* ---- residuals */
 
-/* What the regressors say, into f->out. */
-static void forecast_by_context(struct svi_forecast *f, const double *c) {
-    double *out = f->out;
-    memset(out, 0, (size_t)f->d * sizeof *out);
-    for (int i = 0; i < f->k; i++) {
-        const double *t = f->coefficients + (size_t)i * (size_t)f->d, v = c[i];
-        for (int j = 0; j < f->d; j++)
-            out[j] += v * t[j];
+/* out = sum_i v_i row_i over `count` rows of n numbers, in order; four at a time. */
+SVI_WIDE
+static void forecast_add_rows(double *restrict out, const double *restrict row, size_t stride,
+                              const double *restrict v, int count, int n) {
+    memset(out, 0, (size_t)n * sizeof *out);
+    for (; count >= 4; count -= 4, v += 4, row += 4 * stride) {
+        const double a = v[0], b = v[1], c = v[2], d = v[3];
+        const double *restrict r = row + stride, *restrict s = r + stride, *restrict t = s + stride;
+        for (int j = 0; j < n; j++)
+            out[j] = (((out[j] + a * row[j]) + b * r[j]) + c * s[j]) + d * t[j];
     }
+    for (; count > 0; count--, v++, row += stride)
+        for (int j = 0; j < n; j++)
+            out[j] += *v * row[j];
 }
 
 /* by_others: at first the residuals by context, as far as they count. */
 static void forecast_by_others(struct svi_forecast *f, const double *by_context, double *by_others) {
     const int k = f->k, d = f->d, n = k + d;
-    double *out = f->out;
-    memset(out, 0, (size_t)d * sizeof *out);
-    for (int i = 0; i < n; i++) { /* P is symmetric */
-        const double *row = f->inverse + (size_t)i * (size_t)n + k, v = f->z[i];
-        for (int j = 0; j < d; j++)
-            out[j] += v * row[j];
-    }
+    const size_t side = (size_t)n, first = side * (size_t)k + (size_t)k;
+    forecast_add_rows(f->out, f->inverse + k, side, f->z, n, d); /* P is symmetric */
     for (int j = 0; j < d; j++) {
         const double left = by_context[j] - by_others[j]; /* what z does not have of it */
-        by_others[j] = out[j] / f->inverse[(size_t)(k + j) * (size_t)n + (size_t)(k + j)] + left;
+        by_others[j] = f->out[j] / f->inverse[first + (size_t)j * (side + 1)] + left;
     }
 }
 
@@ -91,7 +91,7 @@ void svi_forecast_residuals(struct svi_forecast *f, const double *c, const doubl
                             double *by_context, double *by_others) {
     const int k = f->k, d = f->d;
     memcpy(f->z, c, (size_t)k * sizeof *c);
-    forecast_by_context(f, c);
+    forecast_add_rows(f->out, f->coefficients, (size_t)d, c, k, d); /* what the regressors say */
     for (int j = 0; j < d; j++) {
         const double far = f->scale[j] > 0 ? (x[j] - f->level[j]) / f->scale[j] : NAN;
         const double value = far > SVI_FORECAST_MOST    ? SVI_FORECAST_MOST
@@ -145,37 +145,59 @@ static void forecast_start(struct svi_forecast *f, const double *x) {
     }
 }
 
-/* S_cc and its ridge, whole rows, into a: k x k. */
-static void forecast_solve_context(struct svi_forecast *f) {
-    const int k = f->k, d = f->d;
-    const size_t n = forecast_side(k, d);
-    double *a = f->work, *column = f->work + n * n;
-    for (int i = 0; i < k; i++)
-        memcpy(a + (size_t)i * (size_t)k, f->moments + (size_t)i * n, (size_t)k * sizeof *a);
-    for (int i = 0; i < k; i++)
-        a[(size_t)i * (size_t)k + (size_t)i] += i == 0 ? TINY * a[0] : RIDGE;
-    if (!svi_factor_spd(a, k))
-        return;
-    for (int j = 0; j < d; j++) {
-        for (int i = 0; i < k; i++)
-            column[i] = f->cross[(size_t)i * (size_t)d + (size_t)j];
-        svi_solve_factor(a, k, column);
-        for (int i = 0; i < k; i++)
-            f->coefficients[(size_t)i * (size_t)d + (size_t)j] = column[i];
+/* The inverse of a symmetric positive matrix, whole, by n exchanges (Gauss and Jordan), without pivoting.
+ * False: it is not positive enough. */
+SVI_WIDE
+static bool forecast_invert(double *restrict a, size_t n) {
+    for (size_t p = 0; p < n; p++) {
+        double *restrict pivot = a + p * n;
+        const double inverse = 1 / pivot[p];
+        if (!(pivot[p] > 0 && inverse > 0 && inverse < INFINITY))
+            return false;
+        pivot[p] = 1;
+        for (size_t j = 0; j < n; j++)
+            pivot[j] *= inverse;
+        for (size_t i = 0; i < n; i++) {
+            double *restrict row = a + i * n;
+            const double v = row[p];
+            if (i == p || v == 0)
+                continue;
+            row[p] = 0;
+            for (size_t j = 0; j < n; j++)
+                row[j] -= v * pivot[j];
+        }
     }
+    for (size_t i = 0; i < n; i++)
+        if (!(a[i * n + i] > 0 && a[i * n + i] < INFINITY))
+            return false;
+    return true;
+}
+
+/* S_cc and its ridge, whole, into a: k x k. */
+static void forecast_solve_context(struct svi_forecast *f) {
+    const size_t k = (size_t)f->k, d = (size_t)f->d, n = forecast_side(f->k, f->d);
+    double *a = f->work;
+    for (size_t i = 0; i < k; i++) {
+        for (size_t l = 0; l <= i; l++)
+            a[i * k + l] = a[l * k + i] = f->moments[i * n + l];
+        a[i * k + i] += i == 0 ? TINY * a[0] : RIDGE;
+    }
+    if (!forecast_invert(a, k))
+        return;
+    for (size_t i = 0; i < k; i++)
+        forecast_add_rows(f->coefficients + i * d, f->cross, d, a + i * k, (int)k, (int)d);
 }
 
 static void forecast_solve_others(struct svi_forecast *f) {
     const size_t k = (size_t)f->k, d = (size_t)f->d, n = k + d;
     double *a = f->work;
-    memcpy(a, f->moments, n * n * sizeof *a);
-    for (size_t j = 0; j < d; j++) /* S_xc, which is kept across */
-        for (size_t i = 0; i < k; i++)
-            a[(k + j) * n + i] = f->cross[i * d + j];
+    for (size_t i = 0; i < n; i++)
+        for (size_t l = 0; l <= i; l++) /* S_xc is kept across */
+            a[i * n + l] = a[l * n + i] = i >= k && l < k ? f->cross[l * d + i - k] : f->moments[i * n + l];
     const double rows = a[0];
     for (size_t i = 0; i < n; i++)
         a[i * n + i] += i == 0 ? TINY * rows : i < k ? RIDGE : SHARE * (a[i * n + i] / rows) + TINY * rows;
-    if (!svi_invert_spd(a, (int)n))
+    if (!forecast_invert(a, n))
         return;
     for (size_t i = 0; i < n; i++)
         for (size_t l = 0; l <= i; l++)
@@ -183,23 +205,22 @@ static void forecast_solve_others(struct svi_forecast *f) {
     f->solved = true;
 }
 
+/* row = keep row + v z */
+SVI_WIDE
+static void forecast_fade(double *restrict row, double keep, double v, const double *restrict z, size_t n) {
+    for (size_t j = 0; j < n; j++)
+        row[j] = keep * row[j] + v * z[j];
+}
+
 static void forecast_sum(struct svi_forecast *f) {
     const size_t k = (size_t)f->k, d = (size_t)f->d, n = forecast_side(f->k, f->d);
     const double keep = 1 - 1 / f->memory, *z = f->z;
     for (size_t i = 0; i < k; i++) {
-        double *row = f->moments + i * n, *across = f->cross + i * d;
-        const double v = z[i];
-        for (size_t l = 0; l <= i; l++)
-            row[l] = keep * row[l] + v * z[l];
-        for (size_t j = 0; j < d; j++)
-            across[j] = keep * across[j] + v * z[k + j];
+        forecast_fade(f->moments + i * n, keep, z[i], z, i + 1);
+        forecast_fade(f->cross + i * d, keep, z[i], z + k, d);
     }
-    for (size_t i = k; i < n; i++) {
-        double *row = f->moments + i * n + k;
-        const double v = z[i];
-        for (size_t l = 0; l <= i - k; l++)
-            row[l] = keep * row[l] + v * z[k + l];
-    }
+    for (size_t i = k; i < n; i++)
+        forecast_fade(f->moments + i * n + k, keep, z[i], z + k, i - k + 1);
 }
 
 void svi_forecast_learn(struct svi_forecast *f, const double *x, const double *by_context,

@@ -26,21 +26,22 @@
 #define SVI_FORECAST_MOST   1e9 /* scales: a value counts as so far from its level at most */
 
 struct svi_forecast {
-    int k, d;               /* regressors, the first of which is 1; sensors */
-    bool others;            /* sensors are forecast from each other */
-    bool solved;            /* that was possible at least once */
-    double memory;          /* rows */
-    int64_t rows, next;     /* learned; row at which it is solved again */
-    double *level, *scale;  /* d: of the sensors; scale 0: not known yet, the sensor is not forecast */
-    double *known, *square; /* d: values of each since it moved, and their squared deviations, until it has a scale */
-    double *moments;        /* S_cc and S_xx: n x n, lower half, n = k + d with `others`, else k ... */
-    double *cross;          /* ... and S_cx: k x d */
-    double *coefficients;   /* T: k x d */
-    double *inverse;        /* P: n x n, with `others` */
-    double *z;              /* k + d: the row at hand */
-    double *out;            /* d */
-    double *expected;       /* d: of the row at hand, by context */
-    double *work;           /* n x n, and k + d */
+    int k, d;              /* regressors, the first of which is 1; sensors */
+    bool others;           /* sensors are forecast from each other */
+    bool solved;           /* that was possible at least once */
+    double memory;         /* rows */
+    int64_t rows, next;    /* learned; row at which it is solved again */
+    double *level, *scale; /* d: of the sensors; scale 0: not known yet, the sensor is not forecast */
+    double *known,
+        *square; /* d: values of each since it moved, and their squared deviations, until it has a scale */
+    double *moments;      /* S_cc and S_xx: n x n, lower half, n = k + d with `others`, else k ... */
+    double *cross;        /* ... and S_cx: k x d */
+    double *coefficients; /* T: k x d */
+    double *inverse;      /* P: n x n, with `others` */
+    double *z;            /* k + d: the row at hand */
+    double *out;          /* d */
+    double *expected;     /* d: of the row at hand, by context */
+    double *work;         /* n x n, and k + d */
 };
 
 svs_code svi_forecast_init(struct svi_forecast *f, int k, int d, double memory, svs_error *err);

@@ -19,6 +19,7 @@
 #include "judges/pace.h"
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/wide.h"
 
 #define MEANS   180   /* rows of the longest mean */
 #define ENOUGH  10    /* times as many rows as a mean has, before it counts */
@@ -63,6 +64,8 @@ struct svi_sensors {
     float *residual;                     /* RESIDUALS x d: ... and 0 for none */
     float *ring;                         /* MEANS x RESIDUALS x d: in deviations */
     float *signal;                       /* SIGNALS x 2 x d */
+    float *fresh;                        /* RESIDUALS x d: what goes into the ring */
+    float *gate;                         /* 2 x d: -INFINITY where there is no residual, else 0 */
     uint8_t *odd, *category, *unlearned; /* d flags */
 };
 
@@ -73,7 +76,7 @@ static size_t sensors_doubles(int d) {
 }
 
 static size_t sensors_floats(int d) {
-    return (size_t)(RESIDUALS + MEANS * RESIDUALS + 2 * SIGNALS) * (size_t)d;
+    return (size_t)(RESIDUALS + MEANS * RESIDUALS + 2 * SIGNALS + RESIDUALS + 2) * (size_t)d;
 }
 
 static size_t sensors_bytes(int d) {
@@ -93,7 +96,9 @@ static void sensors_place(struct svi_sensors *s) {
     s->residual = (float *)(s->x + sensors_doubles(s->d));
     s->ring = s->residual + (size_t)RESIDUALS * (size_t)s->d;
     s->signal = s->ring + (size_t)MEANS * RESIDUALS * (size_t)s->d;
-    s->odd = (uint8_t *)(s->signal + (size_t)2 * (size_t)SIGNALS * (size_t)s->d);
+    s->gate = s->signal + (size_t)2 * (size_t)SIGNALS * (size_t)s->d;
+    s->fresh = s->gate + (size_t)2 * (size_t)s->d;
+    s->odd = (uint8_t *)(s->fresh + (size_t)RESIDUALS * (size_t)s->d);
     s->category = s->odd + s->d;
     s->unlearned = s->category + s->d;
 }
@@ -202,70 +207,113 @@ static void sensors_regress(const struct svi_sensors *s, const double *x, double
     }
 }
 
-/* 0 for none; its square is a float. */
-static float sensors_residual(double r) {
-    return isnan(r) ? 0 : (float)fmax(-SVI_FORECAST_MOST, fmin(r, SVI_FORECAST_MOST));
+/* Its square is a float. */
+static inline float sensors_float(double r) {
+    return (float)(r > SVI_FORECAST_MOST    ? SVI_FORECAST_MOST
+                   : r < -SVI_FORECAST_MOST ? -SVI_FORECAST_MOST
+                                            : r);
+}
+
+/* What of residuals the rows before do not tell; as floats, 0 for none. */
+SVI_WIDE
+static void sensors_take(struct svi_sensors *s) {
+    const int d = s->d;
+    const double *restrict by_context = s->by_context, *restrict by_others = s->by_others,
+                           *restrict before = s->before, *restrict now_before = s->now_before,
+                           *restrict last = s->before_before;
+    float *restrict to = s->residual, *restrict step = to + BY_STEP * d,
+                    *restrict others = to + BY_OTHERS * d;
+    float *restrict gate = s->gate, *restrict far = gate + d;
+    for (int j = 0; j < d; j++) {
+        const double share = now_before[j] / (last[j] > 0 ? last[j] : 1), r = by_context[j];
+        const double left = r - (last[j] > 0 ? share : 0) * before[j];
+        to[j] = r == r ? sensors_float(r) : 0;
+        step[j] = r == r ? sensors_float(left) : 0;
+        gate[j] = r == r ? 0 : -INFINITY;
+    }
+    for (int j = 0; j < d; j++) {
+        const double r = by_others[j];
+        others[j] = r == r ? sensors_float(r) : 0;
+        far[j] = r == r ? 0 : -INFINITY;
+    }
 }
 
 static void sensors_residuals(struct svi_sensors *s, const double *x, const double *c) {
-    const int d = s->d;
-    float *by_context = s->residual + BY_CONTEXT * d, *by_step = s->residual + BY_STEP * d,
-          *by_others = s->residual + BY_OTHERS * d;
-    memcpy(s->x, x, (size_t)d * sizeof *x);
+    memcpy(s->x, x, (size_t)s->d * sizeof *x);
     for (int i = 0; i < s->contexts; i++)
         s->x[s->context[i]] = NAN;
     svi_forecast_residuals(&s->forecast, c, s->x,
                            s->pace.rows < WARM ? NULL : s->deviations.now + BY_CONTEXT * s->d, s->by_context,
                            s->by_others);
+    sensors_take(s);
+    for (int j = 0; j < s->d; j++)
+        if (s->category[j])
+            s->gate[j] = s->gate[s->d + j] = -INFINITY;
+}
+
+/* Residuals in deviations. */
+SVI_WIDE
+static void sensors_measure(float *restrict u, const float *restrict residual,
+                            const float *restrict deviation, int n) {
+    for (int j = 0; j < n; j++) {
+        float v = residual[j] / deviation[j];
+        v = v > LARGEST ? LARGEST : v < -LARGEST ? -LARGEST : v;
+        u[j] = v == v ? v : 0;
+    }
+}
+
+/* The sum of the last residuals goes on; up and down are their mean. */
+SVI_WIDE
+static void sensors_slide(double *restrict sum, const float *restrict old, const float *restrict now,
+                          double share, const float *restrict gate, float *restrict up, int d) {
+    float *restrict down = up + d;
     for (int j = 0; j < d; j++) {
-        const double r = s->by_context[j], last = s->before_before[j];
-        const double step = r - (last > 0 ? s->now_before[j] / last : 0) * s->before[j];
-        by_context[j] = sensors_residual(r);
-        by_step[j] = sensors_residual(step);
-        by_others[j] = sensors_residual(s->by_others[j]);
+        sum[j] = sum[j] - (double)old[j] + (double)now[j];
+        const float v = (float)(sum[j] * share);
+        up[j] = v + gate[j];
+        down[j] = gate[j] - v;
     }
 }
 
-/* Into the ring, and the means of each signal. */
-static void sensors_means(struct svi_sensors *s) {
-    const int d = s->d, at = (int)(s->pace.rows % MEANS);
-    const float *deviation = s->deviations.now;
-    float *now = s->ring + (size_t)at * (size_t)(RESIDUALS * d);
-    for (int i = 0; i < SIGNALS; i++) {
-        if (signals[i].residual == VALUE)
-            continue;
-        const size_t place = (size_t)((at - signals[i].over + MEANS) % MEANS);
-        const float *old = s->ring + (place * RESIDUALS + (size_t)signals[i].residual) * (size_t)d;
-        for (int j = 0; j < d; j++)
-            s->sum[i * d + j] -= old[j];
+SVI_WIDE
+static void sensors_values(const double *restrict x, const double *restrict origin,
+                           const double *restrict scale, const uint8_t *restrict category, float *restrict up,
+                           int d) {
+    float *restrict down = up + d;
+    for (int j = 0; j < d; j++) {
+        double v = (x[j] - origin[j]) / (scale[j] > 0 ? scale[j] : NAN);
+        v = v > SVI_FORECAST_MOST ? SVI_FORECAST_MOST : v < -SVI_FORECAST_MOST ? -SVI_FORECAST_MOST : v;
+        const bool none = v != v || category[j];
+        up[j] = none ? -INFINITY : (float)v;
+        down[j] = none ? -INFINITY : (float)-v;
     }
-    for (int j = 0; j < RESIDUALS * d; j++) {
-        const float u = s->residual[j] / deviation[j];
-        now[j] = s->pace.rows < WARM || isnan(u) ? 0 : u > LARGEST ? LARGEST : u < -LARGEST ? -LARGEST : u;
-    }
-    for (int i = 0; i < SIGNALS; i++)
-        for (int j = 0; j < d && signals[i].residual != VALUE; j++)
-            s->sum[i * d + j] += now[signals[i].residual * d + j];
 }
 
+/* Into the ring, the means, and what of each signal there is. */
 static void sensors_signals(struct svi_sensors *s) {
-    const int d = s->d;
+    const int d = s->d, at = (int)(s->pace.rows % MEANS);
+    const size_t row = (size_t)RESIDUALS * (size_t)d;
+    float *now = s->fresh; /* its place in the ring still holds the oldest one */
+    for (int j = 0; j < d; j++)
+        if (!(s->forecast.scale[j] > 0)) /* not known yet, however late that is */
+            s->origin[j] = s->forecast.level[j];
+    memset(now, 0, row * sizeof *now);
+    if (s->pace.rows >= WARM)
+        sensors_measure(now, s->residual, s->deviations.now, (int)row);
     for (int i = 0; i < SIGNALS; i++) {
-        float *up = s->signal + 2 * i * d, *down = up + d;
-        const int r = signals[i].residual;
-        const bool early = r != VALUE && s->pace.rows < WARM + signals[i].over;
-        const double *known = r == VALUE ? s->x : r == BY_OTHERS ? s->by_others : s->by_context;
-        for (int j = 0; j < d; j++) {
-            const double scale = s->forecast.scale[j];
-            if (!(scale > 0)) /* not known yet, however late that is */
-                s->origin[j] = s->forecast.level[j];
-            double v = r != VALUE ? s->sum[i * d + j] / signals[i].over : (s->x[j] - s->origin[j]) / scale;
-            v = v > SVI_FORECAST_MOST ? SVI_FORECAST_MOST : v < -SVI_FORECAST_MOST ? -SVI_FORECAST_MOST : v;
-            const bool none = early || isnan(known[j]) || !(scale > 0) || s->category[j];
-            up[j] = none ? -INFINITY : (float)v;
-            down[j] = none ? -INFINITY : (float)-v;
+        const int r = signals[i].residual, over = signals[i].over;
+        float *up = s->signal + (size_t)(2 * i) * (size_t)d;
+        if (r == VALUE) {
+            sensors_values(s->x, s->origin, s->forecast.scale, s->category, up, d);
+            continue;
         }
+        const float *old = s->ring + (size_t)((at - over + MEANS) % MEANS) * row + (size_t)r * (size_t)d;
+        sensors_slide(s->sum + (size_t)i * (size_t)d, old, now + (size_t)r * (size_t)d, 1.0 / over,
+                      r == BY_OTHERS ? s->gate + d : s->gate, up, d);
+        for (int j = 0; j < 2 * d && s->pace.rows < WARM + over; j++)
+            up[j] = -INFINITY;
     }
+    memcpy(s->ring + (size_t)at * row, now, row * sizeof *now);
 }
 
 /* ---- findings */
@@ -305,20 +353,33 @@ static int sensors_judged(const struct svi_sensors *s) {
     return count > 0 ? count : 1;
 }
 
+/* Is any value above what tells something? Mostly none is. */
+SVI_WIDE
+static bool sensors_beyond(const float *restrict v, const float *restrict telling, int n) {
+    int beyond = 0;
+    for (int k = 0; k < n; k++)
+        beyond |= v[k] > telling[k];
+    return beyond != 0;
+}
+
 static void sensors_find(struct svi_sensors *s, struct svi_finding *findings) {
-    const int d = s->d, judged = sensors_judged(s);
+    const int d = s->d;
+    if (!sensors_beyond(s->signal, s->tails.telling, 2 * SIGNALS * d))
+        return;
+    const int judged = sensors_judged(s);
     double series[SVI_JUDGES] = {0};
     for (int i = 0; i < SIGNALS; i++)
         series[signals[i].judge] += 2 * judged;
     for (int i = 0; i < SIGNALS; i++) {
         struct svi_finding *f = &findings[signals[i].judge];
         const double price = log10(series[signals[i].judge]);
-        if (s->tails.count * s->tails.length < ENOUGH * signals[i].over)
+        if (s->tails.shape.count * s->tails.shape.length < ENOUGH * signals[i].over ||
+            !sensors_beyond(s->signal + 2 * i * d, s->tails.telling + 2 * i * d, 2 * d))
             continue;
         for (int k = 2 * i * d; k < 2 * (i + 1) * d; k++) {
             if (!(s->signal[k] > s->tails.telling[k]))
                 continue;
-            if (svi_block_tails_held(&s->tails, k) * s->tails.length < ENOUGH * signals[i].over)
+            if (svi_block_tails_held(&s->tails, k) * s->tails.shape.length < ENOUGH * signals[i].over)
                 continue;                            /* it came late */
             const double over = f->surprise + price; /* or odd */
             const double surprise = svi_block_tails_surprise(&s->tails, k, s->signal[k],
@@ -333,8 +394,22 @@ static void sensors_find(struct svi_sensors *s, struct svi_finding *findings) {
 
 /* ---- learning */
 
+SVI_WIDE
+static bool sensors_odd(const uint8_t *restrict odd, const double *restrict rows, int d) {
+    int some = 0;
+    for (int j = 0; j < d; j++)
+        some |= odd[j];
+    for (int j = 0; j < d; j++)
+        some |= rows[j] > 0;
+    return some != 0;
+}
+
 /* A sensor that has been odd for long: its level is the usual one from now on. */
 static void sensors_settle(struct svi_sensors *s) {
+    if (!sensors_odd(s->odd, s->odd_rows, s->d)) {
+        memset(s->unlearned, 0, (size_t)s->d);
+        return;
+    }
     for (int j = 0; j < s->d; j++) {
         s->odd_rows[j] = s->odd[j] ? s->odd_rows[j] + 1 : s->odd_rows[j] > 0 ? s->odd_rows[j] - 1 : 0;
         s->unlearned[j] = s->odd[j];
@@ -347,14 +422,17 @@ static void sensors_settle(struct svi_sensors *s) {
     }
 }
 
+SVI_WIDE
 static void sensors_learn_steps(struct svi_sensors *s) {
+    const double *restrict by_context = s->by_context;
+    double *restrict before = s->before, *restrict now_before = s->now_before,
+                     *restrict before_before = s->before_before;
     for (int j = 0; j < s->d; j++) {
-        const double now = s->by_context[j], before = s->before[j];
-        if (!isnan(now)) {
-            s->now_before[j] = FADES * s->now_before[j] + now * before;
-            s->before_before[j] = FADES * s->before_before[j] + before * before;
-        }
-        s->before[j] = isnan(now) ? 0 : now;
+        const double now = by_context[j] == by_context[j] ? by_context[j] : 0, last = before[j];
+        const bool known = by_context[j] == by_context[j];
+        now_before[j] = known ? FADES * now_before[j] + now * last : now_before[j];
+        before_before[j] = known ? FADES * before_before[j] + last * last : before_before[j];
+        before[j] = now;
     }
 }
 
@@ -367,7 +445,6 @@ void svi_sensors_step(svi_sensors *s, const double *x, double time, struct svi_f
     if (m.bin != s->deviations.bin || s->pace.rows % REFRESH == 0)
         svi_deviations_turn_to(&s->deviations, m.bin);
     sensors_residuals(s, x, c);
-    sensors_means(s);
     sensors_signals(s);
     memset(s->odd, 0, (size_t)s->d);
     sensors_find(s, findings);

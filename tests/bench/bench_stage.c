@@ -1,0 +1,194 @@
+/* What each part of the novelty stage and the rules costs a sample, with the settings of now: CPU time of the
+ * thread, and the slowest samples. A stream is taken `runs` times; a sample's time in a part is the least of
+ * them, as all do the same, so what the machine does besides is left out.
+ *
+ * usage: bench_stage [RUNS [NAME]]  (NAME: smd, 3, 10, 38, 500; random rows of as many columns hang together
+ * and share a factor) */
+#include <time.h>
+
+#include "bench/novelty_sets.h"
+
+#include "alerts/novelty_stage.h"
+#include "alerts/rules.h"
+
+enum { SENSORS, JUDGE, ROWS, DESK, LEARN, RULES, PARTS, SLOWEST = 3 };
+static const char *const parts[PARTS] = {"sensors", "judge", "row", "desk", "learn", "rules"};
+
+static double cpu_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e6 + 1e-3 * (double)t.tv_nsec;
+}
+
+static double clock_cost(void) {
+    double least = INFINITY;
+    for (int k = 0; k < 20; k++) {
+        const double start = cpu_now();
+        for (int i = 0; i < 1000; i++)
+            (void)cpu_now();
+        least = fmin(least, (cpu_now() - start) / 1001);
+    }
+    return least;
+}
+
+/* As svi_novelty_stage_judge and _learn do. us[PARTS] becomes the least of what it was and now. */
+static void take_sample(struct svi_novelty_stage *s, struct svi_rules *rules, const double *x, int d,
+                        double time, float *us) {
+    double at[PARTS + 1] = {0};
+    const bool look = us != NULL;
+    for (int i = 0; i < SVI_JUDGES; i++)
+        s->findings[i] = (struct svi_finding){
+            .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
+    at[SENSORS] = look ? cpu_now() : 0;
+    if (s->sensors)
+        svi_sensors_step(s->sensors, x, time, s->findings);
+    at[JUDGE] = look ? cpu_now() : 0;
+    svi_detector_judge(s->detector, x, &s->judgement);
+    at[ROWS] = look ? cpu_now() : 0;
+    const struct svi_judgement *j = &s->judgement;
+    const struct svi_lasting_rank rank = {j->above, j->p, j->scores, j->calibrates, j->disturbed};
+    svi_row_judges_step(&s->row_judges, j->extreme, &rank, time, s->findings);
+    at[DESK] = look ? cpu_now() : 0;
+    svi_desk_step(&s->desk, &s->alert, s->findings, time, true);
+    at[LEARN] = look ? cpu_now() : 0;
+    svi_detector_learn(s->detector, false);
+    at[RULES] = look ? cpu_now() : 0;
+    svi_rules_row(rules, x, NULL, d, time, time);
+    at[PARTS] = look ? cpu_now() : 0;
+    for (int k = 0; k < PARTS && look; k++)
+        us[k] = fminf(us[k], (float)(at[k + 1] - at[k]));
+}
+
+static void run_stream(const struct nov_set *set, float *us) {
+    struct svi_settings settings;
+    struct svi_novelty_stage stage;
+    struct svi_rules rules;
+    svi_settings_default(&settings);
+    svi_rules_init(&rules);
+    svi_rules_configure(&rules, &settings);
+    struct svi_message m = {.op = SVI_LEARN, .kind = SVI_DENSE, .has_x = true, .d = set->d, .ts = NAN};
+    if (svi_novelty_stage_new(&stage, &settings, NULL) != SVS_OK ||
+        svi_novelty_stage_reserve(&stage, &m, NULL) != SVS_OK ||
+        svi_rules_reserve(&rules, set->d, NULL) != SVS_OK)
+        bench_die("no novelty stage");
+    svi_detector_set_columns(stage.detector, set->d);
+    for (int j = 0; j < set->d; j++)
+        svi_rules_bind(&rules, j, SVI_RULES_JUDGED | SVI_RULES_MISSED, -INFINITY, INFINITY);
+    svi_rules_bound(&rules, set->d);
+    for (int64_t i = 0; i < set->n; i++)
+        take_sample(&stage, &rules, set->x + i * set->d, set->d, 1.7e9 + 60.0 * (double)i,
+                    us ? us + i * PARTS : NULL);
+    svi_novelty_stage_free(&stage);
+    svi_rules_clear(&rules);
+}
+
+static float part_sum(const float *us) {
+    float sum = 0;
+    for (int k = 0; k < PARTS; k++)
+        sum += us[k];
+    return sum;
+}
+
+static int by_size(const void *a, const void *b) {
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static void slowest(const float *us, int64_t n, int from, int count) {
+    float *sorted = malloc((size_t)n * sizeof *sorted);
+    for (int64_t i = 0; i < n; i++) {
+        sorted[i] = 0;
+        for (int k = from; k < from + count; k++)
+            sorted[i] += us[i * PARTS + k];
+    }
+    qsort(sorted, (size_t)n, sizeof *sorted, by_size);
+    printf("  median %.2f, p99 %.2f, p99.9 %.1f, slowest", (double)sorted[n / 2],
+           (double)sorted[n * 99 / 100], (double)sorted[n * 999 / 1000]);
+    for (int i = 1; i <= SLOWEST; i++)
+        printf(" %.0f", (double)sorted[n - i]);
+    printf(" us\n");
+    free(sorted);
+}
+
+static void measure(const char *name, const struct nov_set *set, int runs) {
+    const double cost = clock_cost();
+    float *us = malloc((size_t)(set->n * PARTS) * sizeof *us);
+    double sum = 0, part[PARTS] = {0}, whole = INFINITY;
+    for (int64_t i = 0; i < set->n * PARTS; i++)
+        us[i] = INFINITY;
+    for (int r = 0; r < runs; r++) {
+        run_stream(set, us);
+        const double start = cpu_now();
+        run_stream(set, NULL); /* a look at the clock costs more than some parts */
+        whole = fmin(whole, (cpu_now() - start) / (double)set->n);
+    }
+    for (int64_t i = 0; i < set->n; i++)
+        for (int k = 0; k < PARTS; k++) {
+            us[i * PARTS + k] = fmaxf(0, us[i * PARTS + k] - (float)cost);
+            part[k] += us[i * PARTS + k] / (double)set->n;
+        }
+    for (int k = 0; k < PARTS; k++)
+        sum += part[k];
+    printf("%s: d %d, %lld rows: %.2f us a sample, %.0f a second\n", name, set->d, (long long)set->n, whole,
+           1e6 / whole);
+    for (int k = 0; k < PARTS; k++) {
+        printf("  %-8s %7.2f us", parts[k], part[k]);
+        slowest(us, set->n, k, 1);
+    }
+    printf("  %-8s %7.2f us", "all", sum);
+    slowest(us, set->n, 0, PARTS);
+    float most = 0;
+    int64_t at = 0;
+    for (int64_t i = 0; i < set->n; i++)
+        if (part_sum(us + i * PARTS) > most) {
+            most = part_sum(us + i * PARTS);
+            at = i;
+        }
+    printf("  slowest at row %lld:", (long long)at);
+    for (int k = 0; k < PARTS; k++)
+        printf(" %s %.0f", parts[k], (double)us[at * PARTS + k]);
+    printf("\n");
+    fflush(stdout);
+    free(us);
+}
+
+static struct nov_set random_rows(int d, int64_t n) {
+    struct nov_set s = {.d = d, .n = n};
+    struct svi_random random = {5};
+    double factor = 0, *before = calloc((size_t)d, sizeof *before);
+    s.x = malloc((size_t)(n * d) * sizeof *s.x);
+    for (int64_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (int k = 0; k < 12; k++)
+            sum += (double)(svi_random_next(&random) >> 11) * 0x1p-53 - 0.5;
+        factor = 0.9 * factor + sum;
+        for (int j = 0; j < d; j++) {
+            double own = 0;
+            for (int k = 0; k < 4; k++)
+                own += (double)(svi_random_next(&random) >> 11) * 0x1p-53 - 0.5;
+            before[j] = 0.5 * before[j] + own;
+            s.x[i * d + j] = before[j] + factor * (j % 3 == 0);
+        }
+    }
+    free(before);
+    return s;
+}
+
+int main(int argc, char **argv) {
+    static const int wide[] = {3, 10, 38, 500};
+    const int runs = argc > 1 ? atoi(argv[1]) : 3;
+    const char *only = argc > 2 ? argv[2] : "";
+    struct nov_set s;
+    if ((!*only || strcmp(only, "smd") == 0) && nov_load(&s, "smd_machine-1-6", 1)) {
+        measure("smd_machine-1-6", &s, runs);
+        nov_free(&s);
+    }
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
+        if (*only && atoi(only) != wide[i])
+            continue;
+        s = random_rows(wide[i], wide[i] > 100 ? 6000 : 20000);
+        measure("random", &s, runs);
+        nov_free(&s);
+    }
+    return 0;
+}
