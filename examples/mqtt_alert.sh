@@ -1,7 +1,7 @@
 #!/bin/bash
 # A sensor feed on MQTT, svmstream beside it, and a line of text only when something is new: a room's sensor sends
 # temperature, humidity, light and CO2 once a minute. Three and a half days of it are real (one message a minute, as fast as
-# they go through); then, at three in the morning, light and CO2 are what they never were at night.
+# they go through); then, at three in the morning, the light goes on and CO2 climbs to what it never was.
 #
 #   examples/mqtt_alert.sh
 set -u
@@ -86,21 +86,23 @@ measured() {
             temperature = $1
             humidity = $2
         }
+        NR == first + 1 + minutes { co2 = $4 }
         END { # what has not been there before
-            for (k = 0; k < 8; k++)
-                tell(start + 60 * n++, temperature, humidity, 430, 1500)
+            for (k = 1; k <= 20; k++)
+                tell(start + 60 * n++, temperature, humidity, 430, co2 + 200 * k)
         }'
 }
 measured | mosquitto_pub -p "$port" -q 1 -t room/sensor -l || exit 1
 
 # What a person gets: the room has its own surprises too, and one of them may still be going on at three.
 end=$((SECONDS + 60)) text=
-while [ $SECONDS -lt $end ] && [[ ! $text =~ 'co2 1500' ]] && IFS= read -r -t 60 line <&5; do
+night='co2 .*since 03:[0-9]+ UTC'
+while [ $SECONDS -lt $end ] && [[ ! $text =~ $night ]] && IFS= read -r -t 60 line <&5; do
     [[ $line =~ ^svmstream/room/alert ]] || continue
     text=$(sed 's/.*"text":"\([^"]*\)".*/\1/' <<<"$line")
     echo "alert: $text"
 done
-[[ $text =~ 'co2 1500' ]] || {
+[[ $text =~ $night ]] || {
     echo "no alert came" >&2
     exit 1
 }

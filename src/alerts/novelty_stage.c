@@ -264,6 +264,13 @@ bool svi_novelty_stage_set_context(struct svi_novelty_stage *s, int feature) {
     return s->sensors && feature < s->rows.d && svi_sensors_set_context(s->sensors, feature);
 }
 
+/* What judges take for the time: rows whose arrival says nothing (alert.interval) are as far apart as it
+ * says, so that the same file gives the same bytes at any speed. */
+static double novelty_stage_clock(const struct svi_novelty_stage *s, const struct svi_message *m,
+                                  double time) {
+    return isnan(m->ts) && s->desk.budget.interval > 0 ? s->desk.budget.days * 86400 : time;
+}
+
 /* The judges of single sensors; context is no part of the row that the detector judges. */
 static void novelty_stage_sense(struct svi_novelty_stage *s, double time) {
     for (int i = 0; i < SVI_JUDGES; i++)
@@ -327,7 +334,7 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     memset(r->x + m->d, 0, (size_t)(r->d - m->d) * sizeof *r->x);
     for (int j = 0; m->gaps && j < m->d; j++)
         r->x[j] = m->gaps[j] ? NAN : r->x[j]; /* what took the place of a missing value tells nothing */
-    novelty_stage_sense(s, time);
+    novelty_stage_sense(s, novelty_stage_clock(s, m, time));
     if (!svi_lags_push(&r->history, r->x, r->row))
         return SVI_ALERT_NONE;
     s->judged = true;
@@ -337,7 +344,7 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
         return SVI_ALERT_NONE;
     const struct svi_lasting_rank rank = {j->above, j->p, j->scores, j->calibrates, j->disturbed};
     if (s->row_judges.tails.series > 0)
-        svi_row_judges_step(&s->row_judges, j->extreme, &rank, time, s->findings);
+        svi_row_judges_step(&s->row_judges, j->extreme, &rank, novelty_stage_clock(s, m, time), s->findings);
     return novelty_stage_alarm(s, time, !isnan(m->ts));
 }
 struct svi_novelty_said svi_novelty_stage_said(const struct svi_novelty_stage *s) {

@@ -63,7 +63,7 @@ static void small_settings(struct svi_settings *s, const char *folder) {
         "journal.segment", "4096", "checkpoint.seconds", "0", "max.features", "4", "max.classes", "3",
         "max.sources", "4", "labels.max", "4", "novelty.max", "3", "novelty.window", "0",
         "novelty.calibration", "8", "novelty.warmup", "2", "novelty.confirm", "2", "alert.p", "0.2",
-        "alert.clear", "0.3", NULL};
+        "alert.clear", "0.3", "alert.budget", "none", "alert.rules", "none", NULL};
     /* clang-format on */
     svi_settings_default(s);
     set(s, pairs);

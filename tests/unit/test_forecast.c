@@ -170,7 +170,7 @@ static void step(struct pair *at, int row, uint64_t *seed) {
     row_of(row, seed, c, x);
     for (int j = 0; j < MOST; j++)
         odd[j] = test_uniform(seed) < 0.05;
-    svi_forecast_residuals(&at->f, c, x, r[0], r[1]);
+    svi_forecast_residuals(&at->f, c, x, NULL, r[0], r[1]);
     plain_residuals(&at->p, c, x, s[0], s[1]);
     for (int j = 0; j < at->p.d; j++) {
         near(r[0][j], s[0][j], row, "by context");
@@ -243,7 +243,7 @@ static void a_sensor_may_begin_anew(void **state) {
     row_of(at.p.rows, &seed, c, x);
     x[0] = x[2] = NAN;
     x[1] = 1e9; /* the first value of a new one */
-    svi_forecast_residuals(&at.f, c, x, r[0], r[1]);
+    svi_forecast_residuals(&at.f, c, x, NULL, r[0], r[1]);
     for (int j = 0; j < 3; j++)
         assert_true(isnan(r[0][j]) && isnan(r[1][j]));
     svi_forecast_learn(&at.f, x, r[0], odd);
@@ -271,7 +271,7 @@ static void gross_values_leave_numbers(void **state) {
         const uint8_t odd[3] = {0};
         if (i % 100 == 50)
             x[0] = gross[i / 100 % 5];
-        svi_forecast_residuals(&f, c, x, r, s);
+        svi_forecast_residuals(&f, c, x, NULL, r, s);
         for (int j = 0; j < 3; j++)
             assert_true(!isinf(r[j]) && !isinf(s[j]));
         assert_true(isnan(r[1])); /* it never moved */
