@@ -20,9 +20,8 @@
 #define LEAST  4 /* blocks before anything is beyond them */
 #define SHAPES SVI_BLOCK_SHAPES
 #define ROWS   6 /* of series, beside the maxima */
-#define AT_ONCE                                                                                              \
-    32 /* series that take over their maxima in a row, or more: all have before the block ends               \
-        */
+/* Series that take over their maxima in a row, or more: all have before the block ends. */
+#define AT_ONCE 32
 
 /* k of n maxima make the tail. */
 static int tails_top(int n) {
