@@ -20,9 +20,8 @@
 #define LEAST  4 /* blocks before anything is beyond them */
 #define SHAPES SVI_BLOCK_SHAPES
 #define ROWS   6 /* of series, beside the maxima */
-#define AT_ONCE                                                                                              \
-    32 /* series that take over their maxima in a row, or more: all have before the block ends               \
-        */
+/* Series that take over their maxima in a row, or more: all have before the block ends. */
+#define AT_ONCE 32
 
 /* k of n maxima make the tail. */
 static int tails_top(int n) {
@@ -248,17 +247,18 @@ static void tails_place(struct svi_block_tails *t, int j) {
         m[i] = m[2 * i] > m[2 * i + 1] ? m[2 * i] : m[2 * i + 1];
 }
 
-/* And so does this one, which keeps its fit if its upper maxima stay what they are. */
+/* And so does this one, which keeps its fit if its upper maxima stay what they are, and as many. */
 static void tails_take(struct svi_block_tails *t, int j) {
     const bool full = t->before.count == SVI_BLOCKS;
     const float old = t->maxima[(size_t)j * SVI_BLOCKS + (size_t)t->place];
     const bool above = t->last[j] > t->above[j] || (full && old >= t->above[j]);
-    const bool other = tails_merge(t) || tails_top(t->before.count) != tails_top(t->shape.count);
+    const int had = svi_block_tails_held(t, j);
     tails_place(t, j);
     t->done = j + 1;
-    if (above || other || (old == -INFINITY) != (t->last[j] == -INFINITY) || t->above[j] == INFINITY) {
+    const int has = svi_block_tails_held(t, j); /* of its own: one that came late has fewer than others */
+    if (above || tails_merge(t) || tails_top(had) != tails_top(has) || t->above[j] == INFINITY) {
         tails_fit(t, j);
-    } else if (!full) {
+    } else if (had != has) {
         const struct svi_block_shape own = tails_own_shape(t, j);
         tails_levels(t, j, &own);
     }

@@ -65,7 +65,8 @@ static double by_definition(const struct svi_block_tails *t, int series, float v
         sum += exp(weight[i] - most + p[i]);
         all += exp(weight[i] - most);
     }
-    return -log10((double)k / (n + 1) / (double)s->length * sum / all);
+    const double even = 1 - (double)(v - top[k]) / (2 * mean), block = fmax(sum / all, even) * k / (n + 1);
+    return -log10(-log1p(-block) / (double)s->length);
 }
 
 static void says_what_it_is_defined_to_say(void **state) {

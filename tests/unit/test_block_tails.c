@@ -25,35 +25,50 @@ static float largest(const float *counted, int64_t first, int64_t length) {
     return most;
 }
 
+/* A series that waits for its turn has the blocks of before; the last one waits with it. */
 static void check_cover(const struct svi_block_tails *t, int series, const float *counted, int64_t rows) {
-    const int64_t ended = rows - t->row;
-    assert_int_equal(ended % t->length, 0);
-    assert_true(t->count == SVI_BLOCKS || t->count * t->length == ended); /* all, while there is room */
-    for (int back = 1; back <= t->count; back++) {
-        const int place = (t->at - back + 2 * SVI_BLOCKS) % SVI_BLOCKS;
-        const float block = largest(counted, ended - back * t->length, t->length);
+    const bool waits = series >= t->done;
+    const struct svi_block_shape *shape = waits ? &t->before : &t->shape;
+    const int64_t over = rows - t->row, ended = over - (waits ? shape->length : 0);
+    const int next = waits ? t->place : t->at;
+    assert_int_equal(over % t->shape.length, 0);
+    assert_true(shape->count == SVI_BLOCKS ||
+                shape->count * shape->length == ended); /* all, while there is room */
+    for (int back = 1; back <= shape->count; back++) {
+        const int place = (next - back + 2 * SVI_BLOCKS) % SVI_BLOCKS;
+        const float block = largest(counted, ended - back * shape->length, shape->length);
         assert_true(t->maxima[series * SVI_BLOCKS + place] == block);
     }
-    assert_true(t->now[series] == largest(counted, ended, t->row));
+    if (waits)
+        assert_true(t->last[series] == largest(counted, ended, shape->length));
+    assert_true(t->now[series] == largest(counted, over, t->row));
 }
 
+/* Of 50 series 18 take their maxima one row after the others. */
 static void blocks_cover_all_rows(void **state) {
     (void)state;
-    enum { ROWS = 12000 };
-    static float counted[2][ROWS];
-    struct svi_block_tails t = begin(2, 0, SVI_BLOCK_LEAST);
+    enum { MANY = 50, ROWS = 12000 };
+    static const int looked_at[] = {0, 31, 32, MANY - 1};
+    static float counted[MANY][ROWS];
+    struct svi_block_tails t = begin(MANY, 0, SVI_BLOCK_LEAST);
     uint64_t seed = 5;
+    int waited = 0;
     for (int i = 0; i < ROWS; i++) {
-        float v[2] = {(float)test_normal(&seed), test_uniform(&seed) < 0.7 ? -INFINITY : (float)(i % 97)};
+        float v[MANY];
+        for (int j = 0; j < MANY; j++)
+            v[j] = j % 2 == 0                  ? (float)test_normal(&seed)
+                   : test_uniform(&seed) < 0.7 ? -INFINITY
+                                               : (float)(i % 97);
         if (i == 1000)
             t.longest = 128;
-        for (int j = 0; j < 2; j++)
+        for (int j = 0; j < MANY; j++)
             counted[j][i] = fminf(v[j], t.most[j]);
         svi_block_tails_add(&t, v);
-        for (int j = 0; j < 2 && (i % 13 == 0 || t.row == 0); j++)
-            check_cover(&t, j, counted[j], i + 1);
+        waited += t.done < MANY;
+        for (size_t k = 0; k < 4 && (i % 13 == 0 || t.row < 2); k++)
+            check_cover(&t, looked_at[k], counted[looked_at[k]], i + 1);
     }
-    assert_int_equal(t.length, 128);
+    assert_true(t.shape.length == 128 && waited > ROWS / 128);
     svi_block_tails_clear(&t);
 }
 
@@ -171,8 +186,23 @@ static void archive_tails(struct svi_archive *a, void *of) {
     svi_block_tails_archive(a, of);
 }
 
+/* Maxima, fits and mixtures. */
+static void same_tails(struct svi_block_tails *a, struct svi_block_tails *b) {
+    const size_t row = (size_t)a->series * sizeof(float);
+    const float *const of_a[] = {a->now, a->above, a->excess, a->most, a->telling, a->last};
+    const float *const of_b[] = {b->now, b->above, b->excess, b->most, b->telling, b->last};
+    assert_int_equal(a->series, b->series);
+    assert_memory_equal(a->maxima, b->maxima, SVI_BLOCKS * row);
+    for (size_t i = 0; i < sizeof of_a / sizeof *of_a; i++)
+        assert_memory_equal(of_a[i], of_b[i], row);
+    for (int j = 0; j < a->series; j++)
+        for (float far = 2; far < 100; far *= 3)
+            assert_true(svi_block_tails_surprise(a, j, far, 0) == svi_block_tails_surprise(b, j, far, 0));
+}
+
 static void kept_tails_go_on_bit_for_bit(void **state) {
     (void)state;
+    static const int late[SERIES] = {0, 0, 0, 64, 244, 2500};
     struct svi_block_tails t = begin(SERIES, 1, 64);
     struct svi_bytes bytes = {0}, again = {0};
     uint64_t seed = 8;
@@ -180,7 +210,7 @@ static void kept_tails_go_on_bit_for_bit(void **state) {
     for (int i = 0; i < 6000; i++) {
         float v[SERIES];
         for (int j = 0; j < SERIES; j++)
-            v[j] = j == 5 && i < 2500 ? -INFINITY : (float)law_draw((enum law)j, &seed);
+            v[j] = i < late[j] ? -INFINITY : (float)law_draw((enum law)j, &seed);
         svi_block_tails_add(&t, v);
         if (test_random(&seed) % 50)
             continue;
@@ -189,12 +219,12 @@ static void kept_tails_go_on_bit_for_bit(void **state) {
         assert_int_equal(archived_load(archive_tails, &other, bytes.data, bytes.size, &err), SVS_OK);
         assert_int_equal(archived_save(archive_tails, &other, &again, &err), SVS_OK);
         assert_true(archived_same(&bytes, &again));
-        assert_memory_equal(other.maxima, t.maxima, (size_t)svi_block_tails_memory(SERIES)); /* and fits */
+        same_tails(&other, &t);
         svi_block_tails_clear(&t);
         t = other;
     }
     struct svi_block_tails other = begin(SERIES, 1, SVI_BLOCK_LEAST);
-    t.row = t.length; /* overdue */
+    t.row = t.shape.length; /* overdue */
     assert_int_equal(archived_save(archive_tails, &t, &bytes, &err), SVS_OK);
     assert_int_equal(archived_load(archive_tails, &other, bytes.data, bytes.size, &err), SVS_DAMAGED);
     svi_block_tails_clear(&other);
@@ -218,11 +248,46 @@ static void wider_tails_keep_all(void **state) {
         svi_block_tails_add(&all, w);
     }
     svi_block_tails_widen(&wide, &t, 2);
-    assert_memory_equal(wide.maxima, all.maxima, (size_t)svi_block_tails_memory(10));
-    assert_true(wide.length == all.length && wide.count == all.count && wide.at == all.at);
+    same_tails(&wide, &all);
+    assert_true(wide.shape.length == all.shape.length && wide.shape.count == all.shape.count);
+    assert_true(wide.at == all.at && wide.done == all.done);
     svi_block_tails_clear(&t);
     svi_block_tails_clear(&wide);
     svi_block_tails_clear(&all);
+}
+
+/* Those that wait for their maxima have them at once, as those that were not widened have them some rows
+ * later, also where blocks become twice as long. */
+static void widening_ends_the_wait(void **state) {
+    (void)state;
+    enum { MANY = 100, WIDE = 150 };
+    struct svi_block_tails t = begin(MANY, 1, 64);
+    float v[MANY], none[WIDE];
+    uint64_t seed = 13;
+    int waited = 0, merged = 0;
+    for (int j = 0; j < WIDE; j++)
+        none[j] = -INFINITY;
+    for (int i = 0; i < 5000; i++) {
+        for (int j = 0; j < MANY; j++)
+            v[j] = (float)law_draw((enum law)(j % LAWS), &seed);
+        svi_block_tails_add(&t, v);
+        if (t.done == MANY)
+            continue;
+        struct svi_block_tails soon = begin(WIDE, 1, 16), later = begin(WIDE, 1, 16);
+        waited++;
+        merged += t.shape.length != t.before.length;
+        svi_block_tails_widen(&soon, &t, 2);
+        while (t.done < MANY) { /* rows without values */
+            svi_block_tails_add(&t, none);
+            svi_block_tails_add(&soon, none);
+        }
+        svi_block_tails_widen(&later, &t, 2);
+        same_tails(&soon, &later);
+        svi_block_tails_clear(&soon);
+        svi_block_tails_clear(&later);
+    }
+    assert_true(waited > 50 && merged > 1);
+    svi_block_tails_clear(&t);
 }
 
 int main(void) {
@@ -235,6 +300,7 @@ int main(void) {
         cmocka_unit_test(over_hides_nothing),
         cmocka_unit_test(kept_tails_go_on_bit_for_bit),
         cmocka_unit_test(wider_tails_keep_all),
+        cmocka_unit_test(widening_ends_the_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@ struct plain {
     double memory;
     int rows;
     long double z[ROWS][WIDE]; /* as learned */
+    long double said[MOST];    /* of the row at hand by context */
     int known[MOST];
     long double sum[MOST], values[MOST][START], level[MOST], scale[MOST]; /* scale 0: not known */
     long double t[K][MOST];
@@ -97,44 +98,56 @@ static void plain_solve_others(struct plain *p) {
     p->solved = true;
 }
 
-/* Fills z of the row at hand; the residuals, NaN where there is none. */
-static void plain_residuals(struct plain *p, const double *c, const double *x, double *by_context,
-                            double *by_others) {
-    long double *z = p->z[p->rows];
+/* Fills z of the row at hand; the residuals, NaN where there is none. What lies further than SVI_FORECAST_FAR
+ * deviations from what the context says counts so far for the others. */
+static void plain_residuals(struct plain *p, const double *c, const double *x, const float *deviation,
+                            double *by_context, double *by_others) {
+    long double *z = p->z[p->rows], counted[WIDE];
     for (int i = 0; i < K; i++)
-        z[i] = c[i];
+        counted[i] = z[i] = c[i];
     for (int j = 0; j < p->d; j++) {
         long double out = 0;
         for (int i = 0; i < K; i++)
             out += p->t[i][j] * z[i];
         const bool none = isnan(x[j]) || !(p->scale[j] > 0);
+        const long double far = deviation ? SVI_FORECAST_FAR * (long double)deviation[j] : INFINITY;
+        p->said[j] = out;
         z[K + j] = none ? out : (x[j] - p->level[j]) / p->scale[j];
+        counted[K + j] = fmaxl(out - far, fminl(z[K + j], out + far));
         by_context[j] = none ? NAN : (double)(z[K + j] - out);
     }
     for (int j = 0; j < p->d; j++) {
         long double r = z[K + j];
         for (int i = 0; i < K + p->d; i++)
-            r -= p->by_others[j][i] * z[i];
+            r -= p->by_others[j][i] * counted[i];
         by_others[j] = p->solved && !isnan(by_context[j]) ? (double)r : NAN;
     }
 }
 
-static void plain_learn(struct plain *p, const double *x, const double *by_context, const uint8_t *odd) {
+/* The level is the first value, the scale the deviation of START values from the one on before it moved. */
+static void plain_start(struct plain *p, int j, double x) {
+    if (p->known[j] == 1 && x == p->values[j][0])
+        return;
+    p->values[j][p->known[j]++] = x;
+    p->level[j] = p->values[j][0];
+    if (p->known[j] < START)
+        return;
+    long double mean = 0, square = 0;
+    for (int i = 0; i < START; i++)
+        mean += p->values[j][i] / START;
+    for (int i = 0; i < START; i++)
+        square += (p->values[j][i] - mean) * (p->values[j][i] - mean) / START;
+    p->scale[j] = sqrtl(square);
+}
+
+/* What is odd, or a million scales away, counts as what the context says. */
+static void plain_learn(struct plain *p, const double *x, const uint8_t *odd) {
     for (int j = 0; j < p->d; j++) {
-        if (odd[j] && !isnan(by_context[j]))
-            p->z[p->rows][K + j] -= by_context[j];
-        if (isnan(x[j]) || p->scale[j] > 0)
-            continue;
-        p->values[j][p->known[j]++] = x[j];
-        if (p->known[j] < START)
-            continue;
-        long double mean = 0, square = 0;
-        for (int i = 0; i < START; i++)
-            mean += p->values[j][i] / START;
-        for (int i = 0; i < START; i++)
-            square += (p->values[j][i] - mean) * (p->values[j][i] - mean) / START;
-        p->level[j] = mean;
-        p->scale[j] = sqrtl(square);
+        long double *z = &p->z[p->rows][K + j];
+        if (odd[j] || fabsl(*z) >= 1e6L)
+            *z = p->said[j];
+        if (!isnan(x[j]) && !(p->scale[j] > 0))
+            plain_start(p, j, x[j]);
     }
     p->rows++;
 }
@@ -154,6 +167,10 @@ static void row_of(int i, uint64_t *seed, double *c, double *x) {
     c[3] = i % 300 >= 200;
     for (int j = 0; j < MOST; j++) {
         x[j] = 100 * j + (2 + j) * c[1] - j * c[3] + (j % 2 ? -1 : 1) * common + 0.3 * test_normal(seed);
+        if (j == MOST - 2 && i < 45) /* it rests at first */
+            x[j] = 300;
+        if (test_uniform(seed) < 0.005 && i > 2 * START)
+            x[j] += 3e7;
         if (test_uniform(seed) < 0.1)
             x[j] = NAN;
     }
@@ -166,12 +183,16 @@ struct pair {
 
 static void step(struct pair *at, int row, uint64_t *seed) {
     double c[K], x[MOST], r[2][MOST], s[2][MOST];
+    float near_by[MOST]; /* so that 30 of them are soon exceeded */
+    const float *deviation = row % 3 == 2 ? near_by : NULL;
     uint8_t odd[MOST];
     row_of(row, seed, c, x);
-    for (int j = 0; j < MOST; j++)
+    for (int j = 0; j < MOST; j++) {
         odd[j] = test_uniform(seed) < 0.05;
-    svi_forecast_residuals(&at->f, c, x, NULL, r[0], r[1]);
-    plain_residuals(&at->p, c, x, s[0], s[1]);
+        near_by[j] = (float)(test_uniform(seed) / 20);
+    }
+    svi_forecast_residuals(&at->f, c, x, deviation, r[0], r[1]);
+    plain_residuals(&at->p, c, x, deviation, s[0], s[1]);
     for (int j = 0; j < at->p.d; j++) {
         near(r[0][j], s[0][j], row, "by context");
         near(r[1][j], s[1][j], row, "by others");
@@ -180,7 +201,7 @@ static void step(struct pair *at, int row, uint64_t *seed) {
     }
     const int64_t next = at->f.next;
     svi_forecast_learn(&at->f, x, r[0], odd);
-    plain_learn(&at->p, x, s[0], odd);
+    plain_learn(&at->p, x, odd);
     if (at->f.next == next)
         return;
     plain_solve_context(&at->p);
@@ -249,8 +270,8 @@ static void a_sensor_may_begin_anew(void **state) {
     svi_forecast_learn(&at.f, x, r[0], odd);
     for (int i = 0; i < K; i++)
         at.p.t[i][1] = 0;
-    plain_residuals(&at.p, c, x, r[0], r[1]);
-    plain_learn(&at.p, x, r[0], odd);
+    plain_residuals(&at.p, c, x, NULL, r[0], r[1]);
+    plain_learn(&at.p, x, odd);
     plain_solve_context(&at.p);
     plain_solve_others(&at.p);
     for (int i = at.p.rows; i < ROWS; i++)

@@ -35,7 +35,7 @@ static void a_refusal_changes_nothing(void **state) {
         left = -1;
         assert_true(s || strstr(err.text, "sensors"));
     }
-    assert_int_equal(refused, 6);
+    assert_int_equal(refused, 7);
     feed(s, 3, 300, &seed);
     assert_int_equal(archived_save(archive_sensors, s, &before, &err), SVS_OK);
     for (refused = 0; !wide; refused++) {
@@ -45,7 +45,7 @@ static void a_refusal_changes_nothing(void **state) {
         assert_int_equal(archived_save(archive_sensors, s, &after, &err), SVS_OK);
         assert_true(archived_same(&before, &after));
     }
-    assert_int_equal(refused, 6);
+    assert_int_equal(refused, 7);
     svi_sensors_free(&s);
     svi_sensors_free(&wide);
     svi_bytes_clear(&before);
