@@ -62,12 +62,15 @@ static bool weights_reserve(struct svi_bank_weights *w, size_t count) {
     return true;
 }
 
-/* Those of a first-order model of the row. */
+/* Those of a first-order model of the row, if all parts have all of it: where memory was refused while
+ * features were added, a block may have features that the standardiser has not, and raw units are its to
+ * know. */
 static void describe_head(const struct svi_bank_parts *p, int head, struct svi_bank_weights *w,
                           const struct svi_bank_told *t, struct svi_member_told *m) {
     const size_t rows = (size_t)t->rows, d = (size_t)t->d;
     double *own = w->of + (size_t)head * rows * (d + 1);
-    if (svi_block_rows(p->raw) != t->rows || p->raw->d != t->d) /* no sample of the newest class yet */
+    if (svi_block_rows(p->raw) != t->rows || p->raw->d != t->d || /* no sample of the newest class yet */
+        p->standard->d < t->d)
         return;
     for (int r = 0; r < t->rows; r++)
         own[rows * d + (size_t)r] = svi_block_weights(p->raw, head, r, p->standard, own + (size_t)r * d);

@@ -4,6 +4,7 @@
 #include "support/nomem.h"
 #include "support/quick.h"
 
+#include "bank/describe.h"
 #include "bank/stack.h"
 #include "base/random.h"
 #include "engine/engine_internal.h"
@@ -36,6 +37,49 @@ static void build_row(struct speaker *f, struct svi_random *random, int i) {
         speaker_build(f, "{'x':{%s},'y':%d.5,'id':%d}", row, k, i % 20);
     else
         speaker_build(f, "{'x':{%s},'y':'class %d','id':%d}", row, k, i % 20);
+}
+
+/* At any time weights are told in raw units only where all features have a mean and a deviation. */
+static void assert_told_weights_have_scales(struct speaker *f, struct svi_bank_weights *w, int *scaleless) {
+    struct svi_bank_told t;
+    svs_error err;
+    if (svi_bank_describe(f->e->bank, f->e->learner, w, &t, &err) != SVS_OK)
+        return;
+    *scaleless += !t.scale;
+    for (int i = 0; i < t.count; i++) /* members with a window have models in raw units of their own */
+        if (strcmp(t.member[i].kind, "pa") == 0 || strcmp(t.member[i].kind, "adagrad") == 0 ||
+            strcmp(t.member[i].kind, "nlms") == 0)
+            assert_true(!t.member[i].W || t.scale);
+}
+
+/* The standardiser grows last: refused there, the blocks have features that it has not. */
+static void what_is_told_has_scales(void **unused) {
+    (void)unused;
+    static const char *const tasks[] = {"classify", "regress"};
+    for (int task = 0; task < 2; task++) {
+        int scaleless = 0;
+        bool failed = true;
+        for (int n = 0; failed; n++) {
+            struct speaker f;
+            struct svi_bank_weights w = {0};
+            open_quiet(&f, (const char *[]){"method", "auto", "novelty", "none", "task", tasks[task], NULL});
+            for (int i = 0; i < 6; i++) {
+                speaker_build(&f, "{'x':{'a':%d},'y':%d}", i * 5 % 7, i % 2);
+                apply_bytes(f.e, f.frame.data, f.frame.size, NOW, false, NULL);
+            }
+            speaker_build(&f, "{'x':{'a':1,'b':2,'c':3,'d':4,'e':5,'f':6,'g':7,'h':8,'i':9},'y':1}");
+            left = n;
+            from_then_on = true; /* the bank tries again in the same step */
+            apply_bytes(f.e, f.frame.data, f.frame.size, NOW, false, NULL);
+            failed = left == 0;
+            left = -1;
+            from_then_on = false;
+            assert_told_weights_have_scales(&f, &w, &scaleless);
+            svi_bank_weights_clear(&w);
+            speaker_close(&f);
+        }
+        assert_true(scaleless > 0);
+    }
 }
 
 /* How many allocations failed. */
@@ -167,6 +211,7 @@ static void stacks_without_memory(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_told_has_scales),
         cmocka_unit_test(members_follow_when_memory_is_back),
         cmocka_unit_test(commands_are_all_or_nothing),
         cmocka_unit_test(stacks_without_memory),
