@@ -143,44 +143,24 @@ void svi_novelty_stage_replace(struct svi_novelty_stage *s, const struct svi_set
     *s = fresh;
 }
 
-/* The judges of the sensors for d columns: new ones, or a wider copy. NULL, SVS_OK: there are to be none. */
-static svs_code novelty_stage_sensors(const struct svi_novelty_stage *s, int d, svi_sensors **sensors,
-                                      svs_error *err) {
-    *sensors = NULL;
-    if (!svi_desk_works(&s->desk) || d > SVI_SENSORS_MAX)
-        return SVS_OK;
-    *sensors =
-        s->sensors ? svi_sensors_widened(s->sensors, d, err) : svi_sensors_new(d, s->with_context, err);
-    for (int j = 0; *sensors && !s->sensors && s->detector && j < s->rows.d; j++)
-        if (svi_detector_knows_category(s->detector, s->lags, j))
-            svi_sensors_set_category(*sensors, j);
-    return *sensors ? SVS_OK : SVS_NO_MEMORY;
-}
-
 svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *err) {
     const size_t columns = (size_t)d * (size_t)s->lags;
     struct svi_novelty_stage_rows rows = {.d = d};
     struct svi_detector_options o = s->options;
     o.d = (int)columns;
-    svi_sensors *sensors = NULL;
     rows.x = svi_alloc_array((size_t)d + 2 * columns, sizeof *rows.x);
     svs_code code = svi_verdicts_reserve(&s->verdicts, (int)columns, err);
     if (code == SVS_OK)
         code = rows.x ? svi_lags_init(&rows.history, d, s->lags, s->differences, err)
                       : svi_fail_memory(err, "the novelty of the stream");
-    if (code == SVS_OK)
-        code = novelty_stage_sensors(s, d, &sensors, err);
     if (code == SVS_OK && s->detector)
         code = svi_detector_widen(&s->detector, s->lags, d, err);
     else if (code == SVS_OK && !(s->detector = svi_detector_new(&o, err)))
         code = SVS_NO_MEMORY;
     if (code != SVS_OK) {
-        svi_sensors_free(&sensors);
         drop_rows(&rows);
         return code;
     }
-    svi_sensors_free(&s->sensors);
-    s->sensors = sensors;
     rows.row = rows.x + d;
     rows.adds = rows.row + columns;
     struct svi_lags *to = &rows.history; /* the samples before this one, with 0 in the columns that are new */
@@ -205,6 +185,27 @@ static int room_for(const struct svi_message *m, int most) {
     return room < most ? room : most;
 }
 
+/* The judges of the sensors have the columns of the stream and no room for more, so that they say the same in
+ * whatever form rows come. Too many columns: there are none. */
+static svs_code novelty_stage_sensors(struct svi_novelty_stage *s, int d, svs_error *err) {
+    if (d < 1 || (s->sensors && svi_sensors_columns(s->sensors) >= d))
+        return SVS_OK;
+    if (d > SVI_SENSORS_MAX) {
+        svi_sensors_free(&s->sensors);
+        return SVS_OK;
+    }
+    svi_sensors *sensors =
+        s->sensors ? svi_sensors_widened(s->sensors, d, err) : svi_sensors_new(d, s->with_context, err);
+    if (!sensors)
+        return SVS_NO_MEMORY;
+    for (int j = 0; !s->sensors && s->detector && j < d && j < s->rows.d; j++)
+        if (svi_detector_knows_category(s->detector, s->lags, j))
+            svi_sensors_set_category(sensors, j);
+    svi_sensors_free(&s->sensors);
+    s->sensors = sensors;
+    return SVS_OK;
+}
+
 /* Judges that are not there yet: of the first row, or of the first since there is a budget. */
 static svs_code novelty_stage_judges(struct svi_novelty_stage *s, const struct svi_message *m,
                                      svs_error *err) {
@@ -212,9 +213,7 @@ static svs_code novelty_stage_judges(struct svi_novelty_stage *s, const struct s
         return SVS_OK;
     if (s->row_judges.tails.series == 0 && svi_row_judges_init(&s->row_judges, err) != SVS_OK)
         return SVS_NO_MEMORY;
-    return s->detector && !s->sensors && s->rows.d >= m->d
-               ? novelty_stage_sensors(s, s->rows.d, &s->sensors, err)
-               : SVS_OK;
+    return novelty_stage_sensors(s, m->d, err);
 }
 
 svs_code svi_novelty_stage_reserve(struct svi_novelty_stage *s, const struct svi_message *m, svs_error *err) {
@@ -241,7 +240,7 @@ void svi_novelty_stage_category(struct svi_novelty_stage *s, int feature) {
     if (!s->on || !s->detector || feature >= s->rows.d)
         return;
     svi_detector_category(s->detector, s->lags, feature);
-    if (s->sensors)
+    if (s->sensors && feature < svi_sensors_columns(s->sensors))
         svi_sensors_set_category(s->sensors, feature);
 }
 
@@ -255,13 +254,14 @@ void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature) {
         return;
     svi_lags_renew(s->rows.history.ring, s->rows.d, s->lags, feature);
     svi_detector_renew(s->detector, s->lags, feature);
-    if (s->sensors)
+    if (s->sensors && feature < svi_sensors_columns(s->sensors))
         svi_sensors_forget(s->sensors, feature);
     svi_verdicts_renew(&s->verdicts);
 }
 
 bool svi_novelty_stage_set_context(struct svi_novelty_stage *s, int feature) {
-    return s->sensors && feature < s->rows.d && svi_sensors_set_context(s->sensors, feature);
+    return s->sensors && feature < svi_sensors_columns(s->sensors) &&
+           svi_sensors_set_context(s->sensors, feature);
 }
 
 /* What judges take for the time: rows whose arrival says nothing (alert.interval) are as far apart as it
@@ -401,18 +401,23 @@ void svi_novelty_stage_desk_archive(struct svi_archive *a, struct svi_novelty_st
 }
 
 void svi_novelty_stage_judges_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
-    bool has_rows = s->row_judges.tails.series > 0, has_sensors = s->sensors;
+    bool has_rows = s->row_judges.tails.series > 0;
+    int columns = s->sensors ? svi_sensors_columns(s->sensors) : 0;
     svi_archive_bool(a, "row judges", &has_rows);
-    svi_archive_bool(a, "sensors", &has_sensors);
+    svi_archive_int(a, "columns", &columns, 0, SVI_SENSORS_MAX);
     if (svi_archive_loading(a) && has_rows && s->row_judges.tails.series == 0 && svi_archive_ok(a))
         (void)svi_row_judges_init(&s->row_judges, a->err);
     if (has_rows && svi_archive_ok(a))
         svi_row_judges_archive(a, &s->row_judges);
-    if (!has_sensors || !svi_archive_ok(a)) {
-        svi_sensors_free(&s->sensors);
+    if (columns == 0 || !svi_archive_ok(a))
+        return;
+    if (svi_archive_loading(a) && svi_archive_left(a) < columns) {
+        svi_archive_fail(a, SVS_DAMAGED, "there are fewer bytes than judges of sensors");
         return;
     }
-    if (svi_archive_check(a, s->sensors, "there are judges of sensors without a sensor"))
+    if (!s->sensors)
+        s->sensors = svi_sensors_new(columns, s->with_context, a->err);
+    if (s->sensors)
         svi_sensors_archive(a, s->sensors);
 }
 

@@ -165,6 +165,10 @@ svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err) {
     return w;
 }
 
+int svi_sensors_columns(const svi_sensors *s) {
+    return s->d;
+}
+
 bool svi_sensors_is_context(const svi_sensors *s, int column) {
     for (int i = 0; i < s->contexts; i++)
         if (s->context[i] == column)

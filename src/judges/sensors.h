@@ -34,6 +34,8 @@ typedef struct svi_sensors svi_sensors;
 svi_sensors *svi_sensors_new(int d, bool context, svs_error *err);
 void svi_sensors_free(svi_sensors **s);
 
+int svi_sensors_columns(const svi_sensors *s);
+
 /* A copy with more columns. SVS_NO_MEMORY: NULL. */
 svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err);
 

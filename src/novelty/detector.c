@@ -57,21 +57,21 @@ enum slice_kind {
 };
 
 /* So many a slice; a solution of `points` takes a step or little more for each. */
-#define FEATURES_A_SLICE 4
-#define POINTS_A_SLICE   64
-#define STEPS_A_SLICE    16
-#define ROWS_A_SLICE     128
-#define AT_ONCE          64 /* with so many calibration rows a refresh is little work */
+#define FEATURE_SLICES 16 /* whatever room there is for columns, so that it does not show */
+#define POINTS_A_SLICE 64
+#define STEPS_A_SLICE  16
+#define ROWS_A_SLICE   128
+#define AT_ONCE        64 /* with so many calibration rows a refresh is little work */
 
 /* Of one member; its last one goes on to the end. */
 static int detector_solve_slices(int points) {
     return (points + points / 4) / STEPS_A_SLICE + 2;
 }
 
-static int64_t slices_of(enum slice_kind kind, int d, int members, int points, int64_t rows) {
+static int64_t slices_of(enum slice_kind kind, int members, int points, int64_t rows) {
     switch (kind) {
     case SLICE_FEATURES:
-        return (d + FEATURES_A_SLICE - 1) / FEATURES_A_SLICE;
+        return FEATURE_SLICES;
     case SLICE_POINTS:
         return (points + POINTS_A_SLICE - 1) / POINTS_A_SLICE;
     case SLICE_SOLVE:
@@ -83,10 +83,10 @@ static int64_t slices_of(enum slice_kind kind, int d, int members, int points, i
     }
 }
 
-static int64_t detector_slices(int d, int members, int points, int64_t rows) {
+static int64_t detector_slices(int members, int points, int64_t rows) {
     int64_t sum = 0;
     for (int kind = 0; kind < SLICE_KINDS; kind++)
-        sum += slices_of((enum slice_kind)kind, d, members, points, rows);
+        sum += slices_of((enum slice_kind)kind, members, points, rows);
     return sum;
 }
 
@@ -148,7 +148,7 @@ static bool detector_take_room(struct svi_detector *d) {
 /* Calibration rows that may change while a refresh goes on: every second sample's, and those of a run that
  * were held back. */
 static int detector_changes(const struct svi_detector_options *o, int members) {
-    const int64_t slices = detector_slices(o->d, members, o->model.max, o->calibration);
+    const int64_t slices = detector_slices(members, o->model.max, o->calibration);
     const int64_t most = slices / 2 + 2 + 2 * (int64_t)o->confirm;
     return (int)(most < o->calibration ? most : o->calibration);
 }
@@ -558,14 +558,16 @@ static void renewal_solve(struct svi_detector *d, int g, int k) {
 static void renewal_do(struct svi_detector *d, enum slice_kind kind, int k) {
     struct svi_renewal *r = &d->renewal;
     const int rows = d->calibration.count, points = d->now.points;
-    const int from = k * (kind == SLICE_FEATURES ? FEATURES_A_SLICE
+    const int features = (d->o.d + FEATURE_SLICES - 1) / FEATURE_SLICES;
+    const int from = k * (kind == SLICE_FEATURES ? features
                           : kind == SLICE_POINTS ? POINTS_A_SLICE
                                                  : ROWS_A_SLICE);
     const int each = detector_solve_slices(points);
     switch (kind) {
     case SLICE_FEATURES:
-        svi_coordinates_fit_some(&d->coordinates, d->rows, d->o.d, rows, d->work, from,
-                                 from + FEATURES_A_SLICE < d->o.d ? from + FEATURES_A_SLICE : d->o.d);
+        if (from < d->o.d)
+            svi_coordinates_fit_some(&d->coordinates, d->rows, d->o.d, rows, d->work, from,
+                                     from + features < d->o.d ? from + features : d->o.d);
         break;
     case SLICE_GAMMA:
         d->now.random = r->random;
@@ -622,8 +624,8 @@ static void renewal_go_on(struct svi_detector *d) {
     for (; r->done < r->due; r->done++) {
         int k = r->done;
         enum slice_kind kind = SLICE_FEATURES;
-        for (; k >= slices_of(kind, d->o.d, d->members, d->now.points, d->calibration.count); kind++)
-            k -= (int)slices_of(kind, d->o.d, d->members, d->now.points, d->calibration.count);
+        for (; k >= slices_of(kind, d->members, d->now.points, d->calibration.count); kind++)
+            k -= (int)slices_of(kind, d->members, d->now.points, d->calibration.count);
         renewal_do(d, kind, k);
     }
     renewal_swap(d);
@@ -652,7 +654,7 @@ static void renewal_begin(struct svi_detector *d) {
     r->count = d->calibration.count;
     r->columns = d->similarity.columns;
     r->random = d->now.random;
-    r->slices = (int)detector_slices(d->o.d, d->members, d->now.points, r->count);
+    r->slices = (int)detector_slices(d->members, d->now.points, r->count);
 }
 
 /* The calibration row at this place is about to change. */
@@ -1266,7 +1268,7 @@ static void detector_archive_renewal(struct svi_archive *a, struct svi_detector 
     svi_archive_known(a, "refresh old", r->old, (int64_t)r->changed * d->o.d);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
-    r->slices = (int)detector_slices(d->o.d, d->members, d->now.points, r->count);
+    r->slices = (int)detector_slices(d->members, d->now.points, r->count);
     r->done = 0;
     svi_archive_check(a, r->due < r->slices, "a refresh is overdue");
 }
