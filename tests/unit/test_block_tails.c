@@ -1,12 +1,13 @@
-/* Block maxima and their tails: which rows they cover, what is promised on independent rows of six laws, a
- * series that comes late, one gross event, and that they are kept. */
+/* Block maxima and their tails: which rows they cover, that they say what they are defined to say, what is
+ * promised on independent rows of six laws, a series that comes late, one gross event, and that they are kept
+ * and widened at any row, also while series wait for their maxima. */
 #include "support/archived.h"
 #include "support/laws.h"
 #include "support/quick.h"
 
 #include "judges/block_tails.h"
 
-#define SERIES 6
+#define SERIES 150 /* most wait for their maxima when a block ends */
 
 static struct svi_block_tails begin(int series, double least, int64_t longest) {
     struct svi_block_tails t;
@@ -69,6 +70,78 @@ static void blocks_cover_all_rows(void **state) {
             check_cover(&t, looked_at[k], counted[looked_at[k]], i + 1);
     }
     assert_true(t.shape.length == 128 && waited > ROWS / 128);
+    svi_block_tails_clear(&t);
+}
+
+/* ---- what they say */
+
+static int descending(const void *a, const void *b) {
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x < y) - (x > y);
+}
+
+/* The surprise by block_tails.h, from the maxima themselves. */
+static double by_definition(const struct svi_block_tails *t, int series, float v) {
+    const struct svi_block_shape *s = series < t->done ? &t->shape : &t->before;
+    const int n = svi_block_tails_held(t, series), k = n >= 16 ? n / 4 : n >= 8 ? 4 : n / 2;
+    float top[SVI_BLOCKS]; /* those it does not have come last */
+    double weight[SVI_BLOCK_SHAPES], p[SVI_BLOCK_SHAPES], mean = 0, most = -INFINITY, sum = 0, all = 0;
+    memcpy(top, t->maxima + (size_t)series * SVI_BLOCKS, (size_t)s->count * sizeof *top);
+    qsort(top, (size_t)s->count, sizeof *top, descending);
+    for (int i = 0; i < k; i++)
+        mean += (double)(top[i] - top[k]) / k;
+    for (int i = 0; i < SVI_BLOCK_SHAPES; i++) {
+        const double xi = (i + 0.5) / SVI_BLOCK_SHAPES, b = xi / ((1 - xi) * mean);
+        double total = 0;
+        for (int j = 0; j < k; j++)
+            total += log1p(b * (double)(top[j] - top[k]));
+        weight[i] = k * log(b / total) - total;
+        p[i] = -k * log1p(log1p(b * (double)(v - top[k])) / total);
+        most = fmax(most, weight[i]);
+    }
+    for (int i = 0; i < SVI_BLOCK_SHAPES; i++) {
+        sum += exp(weight[i] - most + p[i]);
+        all += exp(weight[i] - most);
+    }
+    const double even = 1 - (double)(v - top[k]) / (2 * mean), block = fmax(sum / all, even) * k / (n + 1);
+    return -log10(-log1p(-block) / (double)s->length);
+}
+
+/* Laws of several weights; coarse ones have ties. One of four series comes late. */
+static void draw_all(float *v, int row, uint64_t *seed) {
+    for (int j = 0; j < SERIES; j++) {
+        const double u = test_uniform(seed) + 0x1p-54;
+        const double x = j % 3 == 0 ? -log(u) : j % 3 == 1 ? pow(u, -0.3) : floor(-4 * log(u));
+        const bool none = test_uniform(seed) < 0.02 || (j % 4 == 3 && row < 8 * j);
+        v[j] = none ? -INFINITY : (float)x;
+    }
+}
+
+/* Whatever was asked for before. */
+static void says_what_it_is_defined_to_say(void **state) {
+    (void)state;
+    struct svi_block_tails t = begin(SERIES, 1, 64);
+    uint64_t seed = 7;
+    int asked = 0;
+    for (int row = 0; row < 9000; row++) {
+        float v[SERIES];
+        draw_all(v, row, &seed);
+        svi_block_tails_add(&t, v);
+        const int j = (int)(test_random(&seed) % SERIES);
+        if (row < 100 || !(t.excess[j] > 0) || !isfinite(t.above[j]))
+            continue;
+        const float far = t.telling[j] + t.excess[j] * (float)(test_random(&seed) % 1000) / 10;
+        const double full = svi_block_tails_surprise(&t, j, far, 0), over = 8 * test_uniform(&seed);
+        const double beyond = svi_block_tails_surprise(&t, j, far, over);
+        if (!(far > t.telling[j])) {
+            assert_true(full == 0 && beyond == 0);
+            continue;
+        }
+        asked++;
+        assert_true(fabs(full - by_definition(&t, j, far)) <= 1e-5 * (1 + full));
+        assert_true(beyond == full || (beyond == 0 && full <= over + 1e-5));
+    }
+    assert_true(asked > 4000);
     svi_block_tails_clear(&t);
 }
 
@@ -202,18 +275,20 @@ static void same_tails(struct svi_block_tails *a, struct svi_block_tails *b) {
 
 static void kept_tails_go_on_bit_for_bit(void **state) {
     (void)state;
-    static const int late[SERIES] = {0, 0, 0, 64, 244, 2500};
+    static const int late[LAWS] = {0, 0, 0, 64, 244, 2500};
+    int waited = 0;
     struct svi_block_tails t = begin(SERIES, 1, 64);
     struct svi_bytes bytes = {0}, again = {0};
     uint64_t seed = 8;
     svs_error err = {0};
-    for (int i = 0; i < 6000; i++) {
+    for (int i = 0; i < often(6000, 3000); i++) {
         float v[SERIES];
         for (int j = 0; j < SERIES; j++)
-            v[j] = i < late[j] ? -INFINITY : (float)law_draw((enum law)j, &seed);
+            v[j] = i < late[j % LAWS] ? -INFINITY : (float)law_draw((enum law)(j % LAWS), &seed);
         svi_block_tails_add(&t, v);
-        if (test_random(&seed) % 50)
+        if (test_random(&seed) % (t.row < 4 ? 5 : 50))
             continue;
+        waited += t.done < SERIES;
         struct svi_block_tails other = begin(SERIES, 1, SVI_BLOCK_LEAST);
         assert_int_equal(archived_save(archive_tails, &t, &bytes, &err), SVS_OK);
         assert_int_equal(archived_load(archive_tails, &other, bytes.data, bytes.size, &err), SVS_OK);
@@ -223,6 +298,7 @@ static void kept_tails_go_on_bit_for_bit(void **state) {
         svi_block_tails_clear(&t);
         t = other;
     }
+    assert_true(waited > 20);
     struct svi_block_tails other = begin(SERIES, 1, SVI_BLOCK_LEAST);
     t.row = t.shape.length; /* overdue */
     assert_int_equal(archived_save(archive_tails, &t, &bytes, &err), SVS_OK);
@@ -293,6 +369,7 @@ static void widening_ends_the_wait(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_cover_all_rows),
+        cmocka_unit_test(says_what_it_is_defined_to_say),
         cmocka_unit_test(each_surprise_is_as_rare_as_it_says),
         cmocka_unit_test(a_series_that_comes_late_begins_anew),
         cmocka_unit_test(one_event_does_not_blind),
