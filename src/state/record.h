@@ -25,7 +25,7 @@ enum svi_record_kind {
     SVI_RECORD_MODEL,  /* a control request `load` with a model */
     SVI_RECORD_CONFIG, /* a control request `config` that may change all that may change at any time: one that
                          is kept as SVI_RECORD_CONTROL only rows of SVI_CHANGE_LIVE */
-    SVI_RECORD_TIME,     /* nothing: time passed, and brought something about (svi_engine_pass) */
+    SVI_RECORD_TIME,   /* nothing: time passed, and brought something about (svi_engine_pass) */
     SVI_RECORD_KINDS
 };
 

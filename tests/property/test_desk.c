@@ -79,7 +79,7 @@ static void stays_within_its_budget(void **state) {
             print_message("%-16s %d judges: %.2f alerts a day in the first 3 days, %.2f after them\n",
                           law_names[law], judges, sum.early, sum.late);
             assert_true(sum.late <= 1.1); /* of 125 days */
-            assert_true(sum.early <= 4); /* six judges, each with records of its own */
+            assert_true(sum.early <= 4);  /* six judges, each with records of its own */
             if (law == HONEST)
                 assert_true(sum.late <= 1.5 * SVI_BUDGET_PROMISE * judges / SVI_JUDGES);
         }

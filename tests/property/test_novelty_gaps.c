@@ -214,7 +214,8 @@ static void archive(struct svi_archive *a, void *stage) {
 static void open_stage(struct svi_novelty_stage *s, int lags, int kernel) {
     struct svi_settings settings;
     svi_settings_default(&settings);
-    strcpy(settings.alert_budget, "none"); /* by p: what judges and the desk keep is no part of this archive */
+    strcpy(settings.alert_budget,
+           "none"); /* by p: what judges and the desk keep is no part of this archive */
     settings.novelty_lags = lags;
     settings.novelty_differences = lags > 2;
     settings.novelty_kernel = kernel;

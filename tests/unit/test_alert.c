@@ -217,8 +217,9 @@ static void test_lines_of_the_three_states(void **state) {
     l.top = &beyond;
     l.count = 1;
     l.state = SVI_ALERT_OPEN;
-    assert_line(l, "pump1 vibration 4.1 (usual 0.9 to 1.3, earlier 0.64 to 2.1), novelty 0.82, p 0.0005, since "
-                   "10:43 UTC");
+    assert_line(l,
+                "pump1 vibration 4.1 (usual 0.9 to 1.3, earlier 0.64 to 2.1), novelty 0.82, p 0.0005, since "
+                "10:43 UTC");
 }
 
 static void test_the_day_and_times_that_are_none(void **state) {
