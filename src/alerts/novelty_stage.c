@@ -232,6 +232,10 @@ svs_code svi_novelty_stage_reserve(struct svi_novelty_stage *s, const struct svi
     return SVS_OK;
 }
 
+int svi_novelty_stage_columns(const struct svi_novelty_stage *s) {
+    return s->sensors ? svi_sensors_columns(s->sensors) : s->rows.d;
+}
+
 void svi_novelty_stage_gap(struct svi_novelty_stage *s) {
     svi_lags_empty(&s->rows.history);
 }

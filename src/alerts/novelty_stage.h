@@ -86,6 +86,9 @@ void svi_novelty_stage_reset(struct svi_novelty_stage *s); /* as new, but for th
  * without novelty, and the stats say why. SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_novelty_stage_reserve(struct svi_novelty_stage *s, const struct svi_message *m, svs_error *err);
 
+/* Columns that a sample may have without a look at rooms and judges before it is judged. */
+int svi_novelty_stage_columns(const struct svi_novelty_stage *s);
+
 /* A detector for d features, d x lags <= SVI_NOVELTY_STAGE_COLUMNS: a new one, or the old one with more
  * columns. SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *err);

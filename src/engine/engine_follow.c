@@ -81,7 +81,7 @@ static struct svi_novelty_queue *follow_queue(struct svi_engine *e) {
         e->queue = svi_novelty_queue_new(&e->novelty);
     e->two_threads = e->queue != NULL;
     if (e->queue)
-        e->queue->columns = e->novelty.rows.d;
+        e->queue->columns = svi_novelty_stage_columns(&e->novelty);
     return e->queue;
 }
 
