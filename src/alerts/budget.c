@@ -238,6 +238,10 @@ void svi_budget_archive(struct svi_archive *a, struct svi_budget *b) {
     svi_archive_int64(a, "rows", &b->rows, 0, MOST);
     svi_archive_finite(a, "days", &b->days, 1);
     svi_archive_finite(a, "last", &b->last, 1);
-    for (int i = 0; i < SVI_JUDGES; i++)
+    for (int i = 0; i < SVI_JUDGES && svi_archive_ok(a); i++) {
+        const struct svi_budget_judge *j = &b->judge[i];
         budget_judge_archive(a, &b->judge[i]);
+        for (int k = 0; k < j->held && svi_archive_ok(a); k++)
+            svi_archive_check(a, j->number[budget_place(j, k)] <= b->rows, "a surprise is of a row to come");
+    }
 }

@@ -217,14 +217,14 @@ static svs_code novelty_stage_judges(struct svi_novelty_stage *s, const struct s
 }
 
 svs_code svi_novelty_stage_reserve(struct svi_novelty_stage *s, const struct svi_message *m, svs_error *err) {
-    svs_code code = s->on ? novelty_stage_judges(s, m, err) : SVS_OK;
-    if (code != SVS_OK)
-        return code;
-    if (!s->on || (s->detector && m->d <= s->rows.d)) /* the first sample may have no feature at all */
+    if (!s->on)
         return SVS_OK;
     const int most = SVI_NOVELTY_STAGE_COLUMNS / s->lags;
-    if (m->d <= most)
-        return svi_novelty_stage_build(s, room_for(m, most), err);
+    if (m->d <= most) { /* rows first: they may be wider than judges, but not the other way round */
+        const bool fits = s->detector && m->d <= s->rows.d; /* the first sample may have no feature at all */
+        svs_code code = fits ? SVS_OK : svi_novelty_stage_build(s, room_for(m, most), err);
+        return code == SVS_OK ? novelty_stage_judges(s, m, err) : code;
+    }
     svi_novelty_stage_free(s);
     snprintf(s->reason, sizeof s->reason,
              "novelty is off: %d features times novelty.lags %d are more than %d columns", m->d, s->lags,
@@ -233,7 +233,10 @@ svs_code svi_novelty_stage_reserve(struct svi_novelty_stage *s, const struct svi
 }
 
 int svi_novelty_stage_columns(const struct svi_novelty_stage *s) {
-    return s->sensors ? svi_sensors_columns(s->sensors) : s->rows.d;
+    if (!s->sensors) /* they may be due */
+        return svi_desk_works(&s->desk) && s->rows.d <= SVI_SENSORS_MAX ? 0 : s->rows.d;
+    const int columns = svi_sensors_columns(s->sensors);
+    return columns < s->rows.d ? columns : s->rows.d;
 }
 
 void svi_novelty_stage_gap(struct svi_novelty_stage *s) {
@@ -260,6 +263,7 @@ void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature) {
     svi_detector_renew(s->detector, s->lags, feature);
     if (s->sensors && feature < svi_sensors_columns(s->sensors))
         svi_sensors_forget(s->sensors, feature);
+    s->context_d = 0; /* it may be one of context, or no more */
     svi_verdicts_renew(&s->verdicts);
 }
 
@@ -291,8 +295,8 @@ static void novelty_stage_sense(struct svi_novelty_stage *s, double time) {
 /* What a verdict will be about. */
 static void novelty_stage_note(struct svi_novelty_stage *s) {
     const int64_t tag = s->alert.opened;
-    if (!s->alert.open || s->desk.calm > 0)
-        return;
+    if (!s->alert.open || s->desk.calm > 0 || s->verdicts.columns != s->lags * s->rows.d)
+        return; /* or there was no memory for wider ones of both */
     svi_verdicts_row(&s->verdicts, tag, s->rows.row);
     for (int i = 0; i < SVI_JUDGES; i++)
         if (s->desk.ratio[i] >= 1)
@@ -344,6 +348,7 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     s->judged = true;
     svi_detector_set_columns(s->detector, m->d > 0 ? s->lags * m->d : s->lags * r->d);
     svi_detector_judge(s->detector, r->row, &s->judgement);
+    s->alarm = s->surprise = 0;
     if (j->unknown) /* an alert goes on as it is */
         return SVI_ALERT_NONE;
     const struct svi_lasting_rank rank = {j->above, j->p, j->scores, j->calibrates, j->disturbed};
@@ -413,7 +418,8 @@ void svi_novelty_stage_judges_archive(struct svi_archive *a, struct svi_novelty_
         (void)svi_row_judges_init(&s->row_judges, a->err);
     if (has_rows && svi_archive_ok(a))
         svi_row_judges_archive(a, &s->row_judges);
-    if (columns == 0 || !svi_archive_ok(a))
+    if (columns == 0 || !svi_archive_check(a, s->detector && columns <= s->rows.d,
+                                           "there are more columns to judge than rows have"))
         return;
     if (svi_archive_loading(a) && svi_archive_left(a) < columns) {
         svi_archive_fail(a, SVS_DAMAGED, "there are fewer bytes than judges of sensors");

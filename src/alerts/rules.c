@@ -820,21 +820,29 @@ static void rules_archive_alert(struct svi_archive *a, struct svi_rules *r, stru
 }
 
 static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
-    int members = 0;
+    int members = 0, silent = 0, of[SVI_RULES * SVI_RULES_ALERTS] = {0};
     for (int i = 0; i < SVI_RULES * SVI_RULES_ALERTS && svi_archive_ok(a); i++)
         rules_archive_alert(a, r, &r->alerts[i]);
     svi_archive_int(a, "sensors", &r->open_count, 0, r->open_room);
     for (int i = 0; i < r->open_count && svi_archive_ok(a); i++) {
+        const struct svi_rules_member *m = &r->open[i];
         rules_archive_member(a, r, &r->open[i]);
-        if (svi_archive_ok(a) && svi_archive_loading(a) && r->open[i].feature >= 0)
-            r->told[r->open[i].feature] |= (uint8_t)(1U << r->open[i].rule);
+        if (!svi_archive_loading(a) || !svi_archive_ok(a))
+            continue;
+        silent += m->feature < 0;
+        const bool twice = m->feature < 0 ? silent > 1 : r->told[m->feature] >> m->rule & 1;
+        if (svi_archive_check(a, !twice, "a rule is of a sensor twice") && m->feature >= 0)
+            r->told[m->feature] |= (uint8_t)(1U << m->rule);
     }
-    for (int i = 0; i < SVI_RULES * SVI_RULES_ALERTS; i++)
-        members += r->alerts[i].members;
     for (int i = 0; i < r->open_count && svi_archive_ok(a); i++)
-        svi_archive_check(a, r->alerts[r->open[i].alert].open, "a rule is of no alert");
+        of[r->open[i].alert]++;
+    for (int i = 0; i < SVI_RULES * SVI_RULES_ALERTS && svi_archive_ok(a); i++) {
+        svi_archive_check(a, of[i] == (r->alerts[i].open ? r->alerts[i].members : 0),
+                          "the sensors of an alert are others");
+        members += of[i];
+    }
     if (svi_archive_ok(a))
-        svi_archive_check(a, members == r->open_count, "the sensors of an alert are others");
+        svi_archive_check(a, members == r->open_count, "a rule is of no alert");
 }
 
 void svi_rules_archive(struct svi_archive *a, struct svi_rules *r) {
@@ -850,6 +858,7 @@ void svi_rules_archive(struct svi_archive *a, struct svi_rules *r) {
     if (!svi_archive_ok(a))
         return;
     const int64_t values = (int64_t)r->d * (SVI_RULES_PARTS + 3 * SVI_RECORDS_BLOCKS);
+    svi_archive_check(a, r->rows > 0 || r->d == 0, "there are columns without a row");
     if (svi_archive_loading(a) && r->rows > 0 &&
         (!svi_archive_check(a, values <= svi_archive_left(a), "the columns are truncated") ||
          svi_rules_reserve(r, r->d, a->err) != SVS_OK))

@@ -301,7 +301,13 @@ void svi_forecast_widen(struct svi_forecast *to, const struct svi_forecast *from
     to->memory = from->memory;
     to->rows = from->rows;
     to->next = from->next;
-    if (from->rows >= FIRST && to->others)
+    if (to->others &&
+        !from->others) { /* one sensor's squares were not kept: all begins anew but the forecasts */
+        memset(to->moments, 0, m * m * sizeof *to->moments);
+        memset(to->cross, 0, k * wide * sizeof *to->cross);
+        to->rows = 0;
+        to->next = FIRST;
+    } else if (from->rows >= FIRST && to->others)
         forecast_solve_others(to);
 }
 

@@ -2,10 +2,11 @@
 
 #include <math.h>
 
-#define FEW     1.0  /* no smaller surprise is told */
-#define WARM    64   /* rows before anything is */
-#define REFRESH 64   /* rows after which the usual size of a time of day is worked out again */
-#define LEAST   0.3f /* the usual size is no smaller: that of -log10 p is 0.6 on exchangeable rows */
+#define FEW      1.0  /* no smaller surprise is told */
+#define WARM     64   /* rows before anything is */
+#define REFRESH  64   /* rows after which the usual size of a time of day is worked out again */
+#define GREATEST 300  /* -log10 p: beyond any p */
+#define LEAST    0.3f /* the usual size is no smaller: that of -log10 p is 0.6 on exchangeable rows */
 
 enum { ROW, LASTING, SERIES };
 
@@ -35,7 +36,7 @@ void svi_row_judges_step(struct svi_row_judges *j, double p, const struct svi_la
         svi_deviations_turn_to(&j->deviations, m.bin);
     svi_lasting_add(&j->lasting, rank);
     const bool early = j->pace.rows < SVI_BLOCKS * SVI_BLOCK_LEAST;
-    const float v[SERIES] = {(float)-log10(p), (float)svi_lasting_surprise(&j->lasting)};
+    const float v[SERIES] = {(float)fmin(-log10(p), GREATEST), (float)svi_lasting_surprise(&j->lasting)};
     for (int i = 0; i < SERIES; i++) {
         u[i] = j->pace.rows < WARM ? 0 : v[i] / fmaxf(j->deviations.now[i], LEAST);
         const double episode = svi_block_tails_surprise(&j->tails, i, u[i], 0);

@@ -30,6 +30,7 @@
 #define FADES   0.999 /* of the moments of successive residuals */
 #define FAR     1e3   /* scales that a column of context counts as at most */
 #define FEW     1.5   /* a judge of one series tells no surprise below it */
+#define NONE    (-1)  /* a place of context whose column has changed hands */
 #define TELLING 1.645 /* deviations: 5 % of a normal law lie above */
 
 enum { BY_CONTEXT, BY_STEP, BY_OTHERS, RESIDUALS, VALUE = RESIDUALS };
@@ -188,6 +189,8 @@ void svi_sensors_set_category(svi_sensors *s, int column) {
 }
 
 void svi_sensors_forget(svi_sensors *s, int column) {
+    for (int i = 0; i < s->contexts; i++) /* its place is not given to another: forecasts know it */
+        s->context[i] = s->context[i] == column ? NONE : s->context[i];
     svi_forecast_forget(&s->forecast, column);
     svi_deviations_forget(&s->deviations, RESIDUALS, column);
     for (int j = column; j < s->tails.series; j += s->d)
@@ -205,6 +208,8 @@ void svi_sensors_forget(svi_sensors *s, int column) {
 static void sensors_regress(const struct svi_sensors *s, const double *x, double *c) {
     for (int i = 0; i < s->contexts; i++) {
         const int j = s->context[i];
+        if (j == NONE)
+            continue;
         const double far =
             s->forecast.scale[j] > 0 ? (x[j] - s->forecast.level[j]) / s->forecast.scale[j] : 0;
         c[SVI_CONTEXT_TIME + i] = isnan(far) ? 0 : fmax(-FAR, fmin(far, FAR));
@@ -245,7 +250,8 @@ static void sensors_take(struct svi_sensors *s) {
 static void sensors_residuals(struct svi_sensors *s, const double *x, const double *c) {
     memcpy(s->x, x, (size_t)s->d * sizeof *x);
     for (int i = 0; i < s->contexts; i++)
-        s->x[s->context[i]] = NAN;
+        if (s->context[i] != NONE)
+            s->x[s->context[i]] = NAN;
     svi_forecast_residuals(&s->forecast, c, s->x,
                            s->pace.rows < WARM ? NULL : s->deviations.now + BY_CONTEXT * s->d, s->by_context,
                            s->by_others);
@@ -353,7 +359,7 @@ static int sensors_judged(const struct svi_sensors *s) {
     for (int j = 0; j < s->d; j++)
         count += s->forecast.scale[j] > 0 && !s->category[j];
     for (int i = 0; i < s->contexts; i++)
-        count -= s->forecast.scale[s->context[i]] > 0 && !s->category[s->context[i]];
+        count -= s->context[i] != NONE && s->forecast.scale[s->context[i]] > 0 && !s->category[s->context[i]];
     return count > 0 ? count : 1;
 }
 
@@ -473,7 +479,7 @@ void svi_sensors_archive(struct svi_archive *a, svi_sensors *s) {
         context[i] = s->context[i];
     svi_pace_archive(a, &s->pace);
     svi_archive_int(a, "contexts", &s->contexts, 0, s->with_context ? SVI_CONTEXT_COLUMNS : 0);
-    svi_archive_ints(a, "context", context, SVI_CONTEXT_COLUMNS, 0, s->d - 1);
+    svi_archive_ints(a, "context", context, SVI_CONTEXT_COLUMNS, NONE, s->d - 1);
     for (int i = 0; i < SVI_CONTEXT_COLUMNS; i++)
         s->context[i] = context[i];
     svi_forecast_archive(a, &s->forecast);

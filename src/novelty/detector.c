@@ -633,7 +633,7 @@ static void renewal_go_on(struct svi_detector *d) {
         renewal_take(d);
 }
 
-static void renewal_finish(struct svi_detector *d) {
+void svi_detector_finish_renewal(struct svi_detector *d) {
     if (!d->renewal.on)
         return;
     d->renewal.due = d->renewal.slices;
@@ -664,7 +664,7 @@ static void renewal_keep_row(struct svi_detector *d, int place) {
         if (r->place[i] == place)
             return;
     if (r->changed == r->room) { /* novelty.confirm was raised meanwhile */
-        renewal_finish(d);
+        svi_detector_finish_renewal(d);
         return;
     }
     r->place[r->changed] = place;
@@ -1032,7 +1032,7 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
     struct svi_detector *w = svi_detector_new(&o, err);
     if (!w)
         return SVS_NO_MEMORY;
-    renewal_finish(d);
+    svi_detector_finish_renewal(d);
     const struct svi_calibration empty = w->calibration;
     w->calibration = d->calibration;
     d->calibration = empty;
@@ -1124,14 +1124,14 @@ static void detector_renew_points(struct svi_detector *d, int lags, int feature)
 
 void svi_detector_category(svi_detector *d, int lags, int feature) {
     if (!svi_detector_knows_category(d, lags, feature))
-        renewal_finish(d);
+        svi_detector_finish_renewal(d);
     for (int column = feature; column < d->o.d; column += d->o.d / lags)
         d->category[column] = 1;
     d->coordinates.category = d->category;
 }
 
 bool svi_detector_knows_category(const svi_detector *d, int lags, int feature) {
-    bool knows = d->coordinates.category != NULL;
+    bool knows = true; /* by the flags alone, which no refresh writes on another thread */
     for (int column = feature; column < d->o.d; column += d->o.d / lags)
         knows = knows && d->category[column];
     return knows;
@@ -1139,7 +1139,7 @@ bool svi_detector_knows_category(const svi_detector *d, int lags, int feature) {
 
 void svi_detector_renew(svi_detector *d, int lags, int feature) {
     const int features = d->o.d / lags;
-    renewal_finish(d);
+    svi_detector_finish_renewal(d);
     svi_lags_renew(d->raw, features, (int64_t)lags * d->now.points, feature);
     svi_lags_renew(d->rows, features, (int64_t)lags * d->calibration.count, feature);
     svi_lags_renew(d->held, features, (int64_t)lags * d->now.held_count, feature);

@@ -194,6 +194,9 @@ void svi_detector_archive(struct svi_archive *a, svi_detector *d);
 void svi_detector_range_archive(struct svi_archive *a, svi_detector *d);
 void svi_detector_range_rebuild(svi_detector *d);
 
+/* A refresh that goes on in slices is brought to its end. */
+void svi_detector_finish_renewal(svi_detector *d);
+
 /* ---- private: for detector.c, and for tests that look inside */
 
 /* What changes with samples, but for the arrays. */
