@@ -5,7 +5,7 @@
  * The level is the larger of two:
  *
  * PROMISE. With R rows a day, p <= SVI_BUDGET_PROMISE x a_day / SVI_JUDGES / R: were the rows exchangeable
- * and the judges' p-values honest, that part of the budget is all that would be used.
+ * and the judges' p-values honest, they would reach it so many times as often as the budget allows.
  *
  * A stream of its first hours would hardly ever say anything so, least of all one of many rows a day. So p up
  * to SVI_BUDGET_EARLY / n / SVI_JUDGES is enough at row n, if that is more: which exchangeable rows use
@@ -39,7 +39,7 @@
 #include "base/archive.h"
 
 /* What may be tuned. */
-#define SVI_BUDGET_PROMISE 1.5 /* part of the budget that exchangeable rows would use */
+#define SVI_BUDGET_PROMISE 1.5 /* times the budget that exchangeable rows would use, without a past */
 #define SVI_BUDGET_EARLY                                                                                     \
     0.3                        /* alerts that rows may have besides, each time that they are e times as many \
                                 */

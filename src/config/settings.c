@@ -248,11 +248,13 @@ const struct svi_setting svi_settings_table[] = {
          "how the novelty model is kept: present, or before, as states of before there was this setting go "
          "on"),
     NUMBER("alert.p", alert_p, "0.001", LIVE, 1e-6, 0.999, "",
-           "an alert opens at p-values up to this: the fraction of false alarms among normal samples"),
+           "without alert.budget an alert opens at p-values up to this: the fraction of false alarms among "
+           "normal "
+           "samples; choosing it turns the budget off"),
     NUMBER("alert.clear", alert_clear, "0.05", LIVE, 1e-6, 0.999, "",
-           "an alert closes at p-values above this"),
+           "an alert closes at p-values above this; under alert.budget such p-values keep none open"),
     NUMBER("alert.cooldown", alert_cooldown, "60", LIVE, 0, FOREVER, "seconds",
-           "time after an alert closed in which no other opens"),
+           "time after an alert closed in which no other opens; not used with alert.budget"),
     NUMBER(
         "alert.fdr", alert_fdr, "0", ONWARD, 0, 0.999, "",
         "open alerts so that only this fraction of them is false, instead of by alert.p; 0 goes by alert.p"),
@@ -269,9 +271,10 @@ const struct svi_setting svi_settings_table[] = {
          "rules that open alerts of kind rule, for each feature: beyond (far outside all it ever showed), "
          "stuck (unchanged for longer than ever), absent (no value), rate (changes faster than ever), or "
          "none"),
-    TEXT("alert.absent", alert_absent, "auto", ONWARD,
-         "time without a value after which a feature, or the stream, is absent: seconds, or auto (many times "
-         "its usual interval)"),
+    TEXT(
+        "alert.absent", alert_absent, "auto", ONWARD,
+        "time without a value after which a feature, or the stream, is absent: seconds, auto (many times its "
+        "usual interval) or none"),
     TEXT("limits", limits, "", ONWARD,
          "COLUMN:LOW..HIGH, separated by commas: a value outside is an alert of kind rule; one side may be "
          "left out"),
