@@ -110,7 +110,7 @@ static const char *alert_text_moment(char out[NUMBER], double since, double now)
 
 /* ---- the line */
 
-static size_t alert_text_append(char *out, size_t at, const char *text, size_t reserved) {
+size_t svi_alert_append(char *out, size_t at, const char *text, size_t reserved) {
     const size_t length = strlen(text);
     if (at + length + reserved >= SVI_ALERT_TEXT)
         return at;
@@ -149,12 +149,12 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) 
         snprintf(end, END, "%snovelty %s, p %s, since %s", count > 0 ? ", " : before,
                  alert_text_number(a, l->novelty, 0, 2), alert_text_number(b, l->p, 0, 2), since);
     svi_escape(name, sizeof name, l->stream, strlen(l->stream));
-    size_t at = alert_text_append(out, 0, name, 0);
+    size_t at = svi_alert_append(out, 0, name, 0);
     for (int i = 0; i < count; i++) {
         feature_text(part, &l->top[i], i > 0 ? ", " : before);
-        at = alert_text_append(out, at, part, strlen(end));
+        at = svi_alert_append(out, at, part, strlen(end));
     }
-    return alert_text_append(out, at, end, 0);
+    return svi_alert_append(out, at, end, 0);
 }
 
 /* ---- the line of an alert under a budget */
@@ -255,20 +255,19 @@ static size_t episode_facts(char *out, size_t at, const struct svi_episode_line 
     const bool together = l->combination && l->count >= 2, dated = l->since >= EPOCH_LEAST;
     const int count = together ? 2 : l->count < SVI_ALERT_TOP ? l->count : SVI_ALERT_TOP;
     if (l->lasting)
-        at =
-            alert_text_append(out, at, count > 0 ? "unusual for a while: " : "unusual for a while", reserved);
+        at = svi_alert_append(out, at, count > 0 ? "unusual for a while: " : "unusual for a while", reserved);
     else if (count == 0)
-        at = alert_text_append(out, at, "unusual rows", reserved);
+        at = svi_alert_append(out, at, "unusual rows", reserved);
     if (together)
-        at = alert_text_append(out, at, "unusual combination of ", reserved);
+        at = svi_alert_append(out, at, "unusual combination of ", reserved);
     for (int i = 0; i < count; i++) {
         episode_fact(part, &l->facts[i], together, dated);
         if (at + strlen(part) + 8 + reserved >= SVI_ALERT_TEXT)
             break;
-        at = alert_text_append(out, at, i == 0 ? "" : together ? " and " : "; ", reserved);
-        at = alert_text_append(out, at, part, reserved);
+        at = svi_alert_append(out, at, i == 0 ? "" : together ? " and " : "; ", reserved);
+        at = svi_alert_append(out, at, part, reserved);
     }
-    return together ? alert_text_append(out, at, " (each within its usual range)", reserved) : at;
+    return together ? svi_alert_append(out, at, " (each within its usual range)", reserved) : at;
 }
 
 size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line *l) {
@@ -286,14 +285,14 @@ size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line 
     else
         snprintf(end, END, ", %s, since %s", rarity, since);
     svi_escape(name, sizeof name, l->stream, strlen(l->stream));
-    size_t at = alert_text_append(out, 0, name, 0);
-    at = alert_text_append(out, at, " ", 0);
+    size_t at = svi_alert_append(out, 0, name, 0);
+    at = svi_alert_append(out, at, " ", 0);
     if (!closes) {
-        at = alert_text_append(out, at, svi_severity_name(l->severity), 0);
-        at = alert_text_append(out, at, l->state == SVI_ALERT_UPDATE ? news[l->news] : ": ", 0);
+        at = svi_alert_append(out, at, svi_severity_name(l->severity), 0);
+        at = svi_alert_append(out, at, l->state == SVI_ALERT_UPDATE ? news[l->news] : ": ", 0);
         at = episode_facts(out, at, l, strlen(end) + 40);
     }
-    return alert_text_append(out, at, end, 0);
+    return svi_alert_append(out, at, end, 0);
 }
 
 /* ---- the line of a quality alert */
@@ -331,22 +330,22 @@ size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line 
     char name[NAME], part[PART], before[NUMBER], after[NUMBER], since[NUMBER], count[NUMBER];
     const char *figure = l->regress ? "rmse" : "errors";
     svi_escape(name, sizeof name, l->stream, strlen(l->stream));
-    size_t at = alert_text_append(out, 0, name, 0);
-    at = alert_text_append(out, at, " quality", 0);
+    size_t at = svi_alert_append(out, 0, name, 0);
+    at = svi_alert_append(out, at, " quality", 0);
     if (l->state == SVI_ALERT_CLOSE) {
         quality_end_text(part, l, figure);
-        at = alert_text_append(out, at, " ", 0);
-        return alert_text_append(out, at, part, 0);
+        at = svi_alert_append(out, at, " ", 0);
+        return svi_alert_append(out, at, part, 0);
     }
     snprintf(part, PART, "%s: %s %s -> %s since %s (after sample %s)",
              l->state == SVI_ALERT_UPDATE ? " worse" : "", figure,
              quality_level_text(before, l->before, l->regress),
              quality_level_text(after, l->after, l->regress), alert_text_moment(since, l->since, l->time),
              alert_text_count(count, l->number));
-    at = alert_text_append(out, at, part, 0);
+    at = svi_alert_append(out, at, part, 0);
     for (int i = 0; i < l->count && i < SVI_ALERT_TOP; i++) {
         quality_feature_text(part, &l->top[i], i > 0 ? ", " : "; moved most: ");
-        at = alert_text_append(out, at, part, 0);
+        at = svi_alert_append(out, at, part, 0);
     }
     return at;
 }

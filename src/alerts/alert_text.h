@@ -57,7 +57,7 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *lin
  * "one in N" is the p of the judge that leads: what goes on as before surprises as much once in N samples.
  * The day is named where it is not that of the sample; times are in the zone that the calendar has taken. */
 struct svi_alert_fact {
-    enum svi_judge judge; /* says how it is told */
+    enum svi_judge judge; /* says how it is reported */
     const char *name;     /* as in svi_alert_feature */
     int column;
     double value;     /* of the sample, or the mean of the last `seconds` */
@@ -119,5 +119,8 @@ size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line 
 const char *svi_alert_number(char out[SVI_ALERT_NUMBER], double v, double spread);
 const char *svi_alert_duration(char out[SVI_ALERT_NUMBER], double seconds);
 const char *svi_alert_moment(char out[SVI_ALERT_NUMBER], double since, double now);
+
+/* Appends a text whole, if `reserved` bytes of SVI_ALERT_TEXT stay free behind it. Returns the length. */
+size_t svi_alert_append(char *out, size_t at, const char *text, size_t reserved);
 
 #endif

@@ -42,8 +42,8 @@ struct svi_verdicts {
     int64_t said_true, said_false;
 };
 
-/* Room for rows of so many columns; those that were kept are gone, unless they have as many. SVS_NO_MEMORY:
- * nothing has changed. */
+/* Room for rows of that number of columns; those that were kept are gone, unless they have as many.
+ * SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_verdicts_reserve(struct svi_verdicts *v, int columns, svs_error *err);
 void svi_verdicts_clear(struct svi_verdicts *v); /* frees; what was said stays */
 

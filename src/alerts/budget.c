@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#define EARLIEST  64 /* rows: before there are so many nothing is told */
+#define EARLIEST  64 /* rows: before that nothing is reported */
 #define DAY       86400.0
 #define MANY_ROWS 1e9 /* a day: where no time has gone by */
 #define EARLY     1024
@@ -66,11 +66,6 @@ static bool budget_is_record(struct svi_budget_judge *j, int64_t number, double 
     j->recent[at] = surprise;
     j->number[at] = number;
     return j->held == 1;
-}
-
-double svi_budget_record(const struct svi_budget *b, enum svi_judge judge) {
-    const struct svi_budget_judge *j = &b->judge[judge];
-    return j->held > 0 ? j->recent[j->first] : 0;
 }
 
 /* ---- excursions */

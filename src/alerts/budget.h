@@ -5,7 +5,7 @@
  * The level is the larger of two:
  *
  * PROMISE. With R rows a day, p <= SVI_BUDGET_PROMISE x a_day / SVI_JUDGES / R: were the rows exchangeable
- * and the judges' p-values honest, they would reach it so many times as often as the budget allows.
+ * and the judges' p-values honest, they would reach it that many times as often as the budget allows.
  *
  * A stream of its first hours would hardly ever say anything so, least of all one of many rows a day. So p up
  * to SVI_BUDGET_EARLY / n / SVI_JUDGES is enough at row n, if that is more: which exchangeable rows use
@@ -91,9 +91,6 @@ void svi_budget_row(struct svi_budget *b, double time, bool timed);
 
 /* What a judge says of that row, once for each. True: a record over the last SVI_BUDGET_APART rows. */
 bool svi_budget_surprise(struct svi_budget *b, enum svi_judge judge, double surprise);
-
-/* The largest of the judge's last SVI_BUDGET_APART rows. */
-double svi_budget_record(const struct svi_budget *b, enum svi_judge judge);
 
 /* The row is of an alert: so are the excursions that are under way. */
 void svi_budget_mark(struct svi_budget *b, int64_t episode);

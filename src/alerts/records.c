@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/statistics.h"
 
 #define FIRST_LENGTH 8 /* rows of the first blocks */
 #define EXCESSES     8
@@ -68,31 +69,6 @@ struct records_tail {
     int k;
     double slope[SHAPES], total[SHAPES], weight[SHAPES];
 };
-
-/* The k-th smallest goes to its place, what is larger behind it (Hoare's selection). */
-static void records_select(double *v, int n, int k) {
-    for (int low = 0, high = n - 1; low < high;) {
-        const double pivot = v[(low + high) / 2];
-        int i = low, j = high;
-        while (i <= j) {
-            while (v[i] < pivot)
-                i++;
-            while (v[j] > pivot)
-                j--;
-            if (i <= j) {
-                const double t = v[i];
-                v[i++] = v[j];
-                v[j--] = t;
-            }
-        }
-        if (k <= j)
-            high = j;
-        else if (k >= i)
-            low = i;
-        else
-            return;
-    }
-}
 
 /* sum log(1 + b y_i). No factor is above 1 + k, so that some of them can share a logarithm. */
 static double records_logs(const double *excess, int k, double slope) {
@@ -156,7 +132,7 @@ double svi_records_bound(const struct svi_records *r, const struct svi_records_c
     }
     if (m < SVI_RECORDS_LEAST || all < 1)
         return INFINITY;
-    records_select(of, m, m / 2);
+    (void)svi_select_rank(of, m, m / 2);
     const double middle = of[m / 2];
     for (int b = m / 2; b < m; b++)
         if (of[b] > middle) {

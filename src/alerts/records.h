@@ -23,11 +23,11 @@
  *     P(Y > y | b) = (1 + log(1 + b y) / S(b))^(-k),   weight (b / S(b))^k exp(-S(b)) / xi
  *
  * for the four shapes xi = 1/16, 3/16, 5/16, 7/16 with the mean excess seen: not knowing the shape makes it
- * heavy. A value is told if (k + 1) / (m + 1) x P(Y > x - Q) <= share / (4 x series x m), m blocks. Fewer
+ * heavy. A value is reported if (k + 1) / (m + 1) x P(Y > x - Q) <= share / (4 x series x m), m blocks. Fewer
  * than 64 blocks (512 rows), or 8 excesses (a series that shows few values), tell nothing.
  *
  * Cost: a comparison and a maximum for each value; a fit (2 us) when a record is broken, at most once
- * in 32 blocks unless it is told. A lower side is the upper side of the negated values. */
+ * in 32 blocks unless it is reported. A lower side is the upper side of the negated values. */
 #ifndef SVI_RECORDS_H
 #define SVI_RECORDS_H
 
@@ -64,7 +64,7 @@ void svi_records_clear(struct svi_records *r);
 void svi_records_begin(struct svi_records *r, int series); /* as one that has shown nothing */
 double svi_records_memory(int series);
 
-/* What is told of a series: above this. INFINITY: nothing. all: series that share the false ones. */
+/* What is reported a series: above this. INFINITY: nothing. all: series that share the false ones. */
 double svi_records_bound(const struct svi_records *r, const struct svi_records_clock *c, int series, int all);
 
 /* The record so far; -INFINITY: none. */

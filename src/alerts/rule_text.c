@@ -69,37 +69,29 @@ static void rule_end_text(char out[PART], const struct svi_rule_line *l) {
              svi_alert_duration(lasted, l->time - l->since));
 }
 
-static size_t rule_text_append(char *out, size_t at, const char *text, size_t reserved) {
-    const size_t length = strlen(text);
-    if (at + length + reserved >= SVI_ALERT_TEXT)
-        return at;
-    memcpy(out + at, text, length + 1);
-    return at + length;
-}
-
 size_t svi_rule_text(char out[SVI_ALERT_TEXT], const struct svi_rule_line *l) {
     char name[NAME], part[PART], more[NUMBER], end[2 * NUMBER], moment[NUMBER];
     const bool all = l->members > 1 && l->members >= l->sensors &&
                      (l->rule == SVI_RULE_ABSENT || l->rule == SVI_RULE_STUCK);
     snprintf(end, sizeof end, ", since %s", svi_alert_moment(moment, l->since, l->time));
     svi_escape(name, sizeof name, l->stream, strlen(l->stream));
-    size_t at = rule_text_append(out, 0, name, 0);
-    at = rule_text_append(out, at, " ", 0);
+    size_t at = svi_alert_append(out, 0, name, 0);
+    at = svi_alert_append(out, at, " ", 0);
     if (l->state == SVI_ALERT_CLOSE) {
         rule_end_text(part, l);
-        at = rule_text_append(out, at, part, 0);
+        at = svi_alert_append(out, at, part, 0);
     } else if (all) {
         snprintf(part, PART, "all %d sensors %s", l->members, svi_rule_name(l->rule));
-        at = rule_text_append(out, at, part, 0);
+        at = svi_alert_append(out, at, part, 0);
     } else {
         int shown = 0;
         for (; shown < l->count && shown < SHOWN; shown++) {
             rule_sensor_text(part, l, &l->top[shown]);
-            at = rule_text_append(out, at, shown > 0 ? ", " : "", 0);
-            at = rule_text_append(out, at, part, 2 * NUMBER + sizeof end);
+            at = svi_alert_append(out, at, shown > 0 ? ", " : "", 0);
+            at = svi_alert_append(out, at, part, 2 * NUMBER + sizeof end);
         }
         snprintf(more, sizeof more, " and %d more", l->members - shown);
-        at = rule_text_append(out, at, l->members > shown ? more : "", 0);
+        at = svi_alert_append(out, at, l->members > shown ? more : "", 0);
     }
-    return rule_text_append(out, at, end, 0);
+    return svi_alert_append(out, at, end, 0);
 }

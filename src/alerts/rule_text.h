@@ -14,7 +14,7 @@
 #include "alerts/alert_text.h"
 #include "alerts/rules.h"
 
-/* A sensor that is told of. */
+/* A sensor that is reported. */
 struct svi_rule_sensor {
     const char *name; /* as in svi_alert_feature */
     int column;
@@ -28,7 +28,7 @@ struct svi_rule_line {
     const char *stream;
     const struct svi_rule_sensor *top; /* `count`; of an alert that closes the first that it had */
     int count;
-    int members, sensors; /* that are told of, or have been; of the stream */
+    int members, sensors; /* that are reported, or have been; of the stream */
     double since, time;   /* seconds */
 };
 

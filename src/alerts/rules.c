@@ -2,11 +2,11 @@
  * second pass makes it part of what was seen. Otherwise rules_look goes through the columns one by one, opens
  * what there is to open and takes out of a copy of the row what must not count as seen.
  *
- * Who is told of is a member: a sensor under a rule. Members of a rule that opened together share an alert.
+ * Who is reported is a member: a sensor under a rule. Members of a rule that opened together share an alert.
  * The list of members is short, and only they are looked at again in each row (rules_watch).
  *
  * Invariants: told[j] has bit `rule` if and only if there is one member (rule, j); an alert is open if and
- * only if it has members; what is beyond is never part of the records while its sensor is told of. */
+ * only if it has members; what is beyond is never part of the records while its sensor is reported. */
 #include "alerts/rules.h"
 
 #include <float.h>
@@ -480,7 +480,7 @@ static bool rules_look_step(struct svi_rules *r, int j, double v, double time) {
     return out || (rules_told(r, SVI_RULE_RATE, j) && step > svi_records_most(&r->steps, j));
 }
 
-/* ---- those that are told of */
+/* ---- those that are reported */
 
 static void rules_settle(struct svi_rules *r, struct svi_rules_member *m) {
     const int j = m->feature;

@@ -19,14 +19,14 @@
  *
  * SILENT goes by arrival, and is the only rule that the passing of time opens: svi_rules_deadline says when,
  * svi_rules_pass says that it is. After 60 s, 8 times the mean and 3 times the longest interval, of 30; or
- * the given seconds. A start of the process begins anew what it waits for.
+ * the given seconds. A start of the process starts again what it waits for.
  *
- * NOTHING FLAPS. What is told stays open until it has been well for 10 rows and a minute, or 3 rows and an
- * hour, or 1000 rows, running. While it is open, one sensor makes an update only when its excess has doubled.
- * What opens for more sensors within `group` seconds is one alert, and its updates name them.
+ * NOTHING FLAPS. What is reported stays open until it has been well for 10 rows and a minute, or 3 rows and
+ * an hour, or 1000 rows, running. While it is open, one sensor makes an update only when its excess has
+ * doubled. What opens for more sensors within `group` seconds is one alert, and its updates name them.
  *
- * NOTHING IS MASKED BY A FAULT. What is told does not count as seen, except for what has come twice: from the
- * third time on it is usual. Beyond what lasts for 1000 rows is taken for usual, and the alert closes.
+ * NOTHING IS MASKED BY A FAULT. What is reported does not count as seen, except for what has come twice: from
+ * the third time on it is usual. Beyond what lasts for 1000 rows is taken for usual, and the alert closes.
  *
  * A function of the calls alone. */
 #ifndef SVI_RULES_H
@@ -37,7 +37,7 @@
 #include "config/rule_settings.h"
 #include "config/settings.h"
 
-#define SVI_RULES_FEATURES 4096 /* columns with rules; of those beyond nothing is told */
+#define SVI_RULES_FEATURES 4096 /* columns with rules; of those beyond nothing is reported */
 #define SVI_RULES_ALERTS   8    /* open at once of one rule; more sensors join the last one */
 #define SVI_RULES_TOP      5    /* sensors shown of an alert */
 
@@ -64,7 +64,7 @@ enum svi_rules_part {
     SVI_RULES_PARTS
 };
 
-/* A sensor, or the stream, that is told of now. */
+/* A sensor, or the stream, that is reported now. */
 struct svi_rules_member {
     int rule, feature; /* -1: the stream */
     int alert;         /* its place */
@@ -74,7 +74,7 @@ struct svi_rules_member {
     double value;         /* the worst */
     double low, high;     /* limits, or what it showed before; rows before, of stuck and absent in high */
     double excess, shown; /* the largest, and the largest reported */
-    double rows;          /* stuck and absent: for so many */
+    double rows;          /* stuck and absent: for that number */
 };
 
 struct svi_rules_alert {

@@ -40,7 +40,7 @@ struct svi_engine {
     struct svi_quality_stage quality_stage;
     struct svi_rules rules;
     bool rules_follow; /* they are of the columns as they are, as far as their number tells, and */
-    int rules_names;   /* with so many names */
+    int rules_names;   /* with that number of names */
     int rules_d;
     svi_sources *sources;
     struct svi_schema schema;

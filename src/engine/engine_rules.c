@@ -1,5 +1,5 @@
-/* The plain rules (alerts/rules.h) as the engine has them: they run on the first thread, whoever judges
- * novelty.
+/* The plain rules (alerts/rules.h) as the engine has them: they run on the first thread, no matter which
+ * thread judges novelty.
  */
 #include <math.h>
 

@@ -35,7 +35,7 @@ static double tails_excess_at(double p, int k, int n) {
     return p >= share ? 0 : k * (pow(share / p, 1.0 / k) - 1);
 }
 
-/* What all fits to so many blocks share. */
+/* What all fits to that number of blocks share. */
 static struct svi_block_shape tails_shape_of(const struct svi_block_tails *t, int count, int64_t length) {
     const int k = count >= LEAST ? tails_top(count) : 0;
     struct svi_block_shape shape = {.count = count, .length = length};

@@ -83,7 +83,7 @@ int svi_block_tails_held(const struct svi_block_tails *t, int series);
 /* The row's values, -INFINITY for none, become part of the past. */
 void svi_block_tails_add(struct svi_block_tails *t, const float *v);
 
-/* A series begins anew. */
+/* A series starts again. */
 void svi_block_tails_forget(struct svi_block_tails *t, int series);
 
 /* All of `from` in the first columns of each of `parts` parts of `to`, which has wider ones. */

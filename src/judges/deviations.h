@@ -21,7 +21,7 @@
 struct svi_deviations {
     int series;
     float *square;                  /* bins x series: sums of squared residuals ... */
-    float visits[SVI_CONTEXT_BINS]; /* ... of so many rows */
+    float visits[SVI_CONTEXT_BINS]; /* ... of that number of rows */
     float *overall;                 /* series: their mean over all times, which fades */
     float *now;                     /* series: the deviation of the present bin */
     int bin;                        /* -1: none yet */
@@ -36,7 +36,7 @@ void svi_deviations_turn_to(struct svi_deviations *v, int bin);
 /* A row's residuals, 0 for none, are learned for that bin; share: of them in `overall`, 1 at first. */
 void svi_deviations_learn(struct svi_deviations *v, int bin, const float *residual, float share);
 
-/* The column of that number of each of `parts` parts of the series begins anew. */
+/* The column of that number of each of `parts` parts of the series starts again. */
 void svi_deviations_forget(struct svi_deviations *v, int parts, int column);
 
 /* All of `from` in the first columns of each part of `to`, which has wider ones. */

@@ -302,7 +302,7 @@ void svi_forecast_widen(struct svi_forecast *to, const struct svi_forecast *from
     to->rows = from->rows;
     to->next = from->next;
     if (to->others &&
-        !from->others) { /* one sensor's squares were not kept: all begins anew but the forecasts */
+        !from->others) { /* one sensor's squares were not kept: all starts again but the forecasts */
         memset(to->moments, 0, m * m * sizeof *to->moments);
         memset(to->cross, 0, k * wide * sizeof *to->cross);
         to->rows = 0;

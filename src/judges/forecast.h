@@ -61,7 +61,7 @@ int svi_forecast_owes(const struct svi_forecast *f, int j);
 void svi_forecast_learn(struct svi_forecast *f, const double *x, const double *by_context,
                         const uint8_t *odd);
 
-/* A sensor begins anew. */
+/* A sensor starts again. */
 void svi_forecast_forget(struct svi_forecast *f, int sensor);
 
 /* All of `from` in one of more sensors that is as new. */

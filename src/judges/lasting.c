@@ -8,7 +8,7 @@
 #define FALL          6.907755278982137  /* ln 1000 */
 #define MOST_ODD      2.0 /* a log f above this counts as this for tau: a fault is not what hangs together */
 #define FEW           8   /* calibration scores, for a rank to say anything */
-#define MANY          500 /* from so many on, scores that are shared by several ranks do not matter */
+#define MANY          500 /* from that number on, scores that are shared by several ranks do not matter */
 #define BLOCKS        30  /* for a variance */
 #define MEMORY        512 /* blocks that a scale remembers, about */
 #define MOST          (INT64_MAX / 8)

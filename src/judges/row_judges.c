@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#define FEW      1.0  /* no smaller surprise is told */
+#define FEW      1.0  /* no smaller surprise is reported */
 #define WARM     64   /* rows before anything is */
 #define REFRESH  64   /* rows after which the usual size of a time of day is worked out again */
 #define GREATEST 300  /* -log10 p: beyond any p */

@@ -4,8 +4,8 @@
  * Both p-values hold for rows that are exchangeable. Rows of a machine are not: each morning is a little like
  * nothing before, and small p come in runs. So either measure, as -log10 of its p, is divided by its usual
  * size at that time of day (deviations.h), held against the largest of its own past in blocks of rows
- * (block_tails.h), and what is told is how often such an episode begins: never more than the p-value says.
- * Before there are SVI_BLOCKS blocks LASTING has hardly a past, and speaks by its p alone. */
+ * (block_tails.h), and what is reported is how often such an episode begins: never more than the p-value
+ * says. Before there are SVI_BLOCKS blocks LASTING has hardly a past, and speaks by its p alone. */
 #ifndef SVI_ROW_JUDGES_H
 #define SVI_ROW_JUDGES_H
 

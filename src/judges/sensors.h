@@ -47,7 +47,7 @@ bool svi_sensors_is_context(const svi_sensors *s, int column);
 /* A column belongs to a value of a category: it is not judged. */
 void svi_sensors_set_category(svi_sensors *s, int column);
 
-/* A column changes hands: it begins anew. */
+/* A column changes hands: it starts again. */
 void svi_sensors_forget(svi_sensors *s, int column);
 
 /* Judges a row of d values, NaN where one is missing, and learns it. Fills the findings (SVI_JUDGES of them,

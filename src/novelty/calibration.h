@@ -91,7 +91,7 @@ double svi_calibration_level(const struct svi_calibration *c, double p);
  */
 double svi_calibration_tail(struct svi_calibration *c, double score);
 
-/* The same, and with 30 to 199 scores by a fit to their upper half, at most 20 of them; made anew by each
+/* The same, and with 30 to 199 scores by a fit to their upper half, at most 20 of them; made again by each
  * score above all others. A function of its own because svi_calibration_tail is what kept streams were judged
  * by. */
 double svi_calibration_tail_early(struct svi_calibration *c, double score);

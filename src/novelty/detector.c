@@ -61,7 +61,7 @@ enum slice_kind {
 #define POINTS_A_SLICE 64
 #define STEPS_A_SLICE  16
 #define ROWS_A_SLICE   128
-#define AT_ONCE        64 /* with so many calibration rows a refresh is little work */
+#define AT_ONCE        64 /* with that number of calibration rows a refresh is little work */
 
 /* Of one member; its last one goes on to the end. */
 static int detector_solve_slices(int points) {

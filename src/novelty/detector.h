@@ -213,7 +213,7 @@ struct svi_detector_state {
     struct svi_random random;
 };
 
-/* A model of the points that there are: what a refresh makes anew. */
+/* A model of the points that there are: what a refresh makes again. */
 struct svi_detector_model {
     struct svi_similarity similarity;
     struct svi_coordinates coordinates;

@@ -1,7 +1,7 @@
 /* Every byte of a small state folder flipped, one at a time: the state comes back as it was, or an earlier
- * one of the same stream does and that is told, or it is refused with a text; never another state, and never
- * less without a word. FAULT_FLIPS=3 flips each byte in three ways instead of one; a sanitized build takes a
- * sample of the bytes. */
+ * one of the same stream does and that is reported, or it is refused with a text; never another state, and
+ * never less without a word. FAULT_FLIPS=3 flips each byte in three ways instead of one; a sanitized build
+ * takes a sample of the bytes. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -243,7 +243,7 @@ static enum outcome judge(const struct kept *k, const struct svi_state_dir *f, b
     if (strcmp(hash, k->state[k->states - 1]) == 0)
         return SAME;
     if (!told(&r))
-        fail_msg("%s: another state, and nothing is told (state %d of %d)", where, state_number(k, hash),
+        fail_msg("%s: another state, and nothing is reported (state %d of %d)", where, state_number(k, hash),
                  k->states);
     if (!accept_loss && state_number(k, hash) < 0)
         fail_msg("%s: a state that never was", where);
@@ -352,7 +352,7 @@ static void go_on(const struct kept *k, const char *folder, const char *where) {
     hash_of(e, before);
     svi_write_ahead_free(&keeper);
     svi_engine_free(&e);
-    small_settings(&s, folder); /* what was lost is told once: the second start is an ordinary one */
+    small_settings(&s, folder); /* what was lost is reported once: the second start is an ordinary one */
     keeper = svi_write_ahead_open(&s, sink, NULL, NULL, &e, &err);
     if (!keeper)
         fail_msg("%s, second start: %s", where, err.text);

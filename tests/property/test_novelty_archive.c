@@ -171,7 +171,7 @@ static void assert_same_state(struct svi_novelty_stage *a, struct svi_novelty_st
     svi_bytes_clear(&other);
 }
 
-/* What is told of the two besides judgements. */
+/* What is reported the two besides judgements. */
 static void assert_same_figures(struct svi_novelty_stage *a, struct svi_novelty_stage *b) {
     struct svi_detector_health one = {0}, other = {0};
     const struct svi_alert *x = &a->alert, *y = &b->alert;

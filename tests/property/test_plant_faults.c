@@ -11,7 +11,8 @@
 #define WITHIN 5                  /* rows of it */
 #define BEGAN  345600.0           /* a Monday */
 
-/* The row of the fault at which an alert opens, or one that is open is told anew; -1: none of the first. */
+/* The row of the fault at which an alert opens, or one that is open is reported again; -1: none of the first.
+ */
 static int found_at(int seed, int sensor, int *before) {
     struct plant p = plant_of(seed);
     struct svi_settings settings;

@@ -5,7 +5,7 @@
  * What holds for all of them: no row is refused, every figure of every event is finite, p is in (0, 1], an
  * episode has one open and at most one close in this order, and no text has a figure that is none. Where rows
  * are exchangeable, alerts open no more often than the budget and the rules promise, with room for luck. And
- * a fault of half a unit on one of three sensors is told of within five rows, whatever rare swings were
+ * a fault of half a unit on one of three sensors is reported within five rows, whatever rare swings were
  * normal before. SHAPES=1 shows what was said. */
 #include "support/engine.h"
 #include "support/plant.h"

@@ -39,7 +39,7 @@ static void build_row(struct speaker *f, struct svi_random *random, int i) {
         speaker_build(f, "{'x':{%s},'y':'class %d','id':%d}", row, k, i % 20);
 }
 
-/* At any time weights are told in raw units only where all features have a mean and a deviation. */
+/* At any time weights are reported in raw units only where all features have a mean and a deviation. */
 static void assert_told_weights_have_scales(struct speaker *f, struct svi_bank_weights *w, int *scaleless) {
     struct svi_bank_told t;
     svs_error err;

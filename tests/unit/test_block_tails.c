@@ -190,7 +190,7 @@ static void a_series_that_comes_late_begins_anew(void **state) {
         for (float far = 1; far < 10; far += 2)
             assert_true(svi_block_tails_surprise(&t, 1, far, 0) ==
                         svi_block_tails_surprise(&fresh, 0, far, 0));
-        if (i == 500) { /* and one that begins anew is as new */
+        if (i == 500) { /* and one that starts again is as new */
             svi_block_tails_forget(&t, 1);
             svi_block_tails_clear(&fresh);
             fresh = begin(1, 0, SVI_BLOCK_LEAST);

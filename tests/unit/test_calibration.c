@@ -231,7 +231,7 @@ static double tail_score(struct svi_calibration *c, double p) {
     return high;
 }
 
-/* The mean, over fits, of the true probability at the score where `p` is told. */
+/* The mean, over fits, of the true probability at the score where `p` is reported. */
 static double true_over_told(double (*draw)(struct svi_random *), double (*above)(double), double p) {
     const int fits = quick() ? 10 : 60;
     struct svi_random r = {9};

@@ -38,7 +38,7 @@ static void hash_of(struct speaker *f, char *hash) {
     assert_int_equal(svi_engine_hash(f->e, hash, NULL), SVS_OK);
 }
 
-/* Nothing is changed by it, and nobody is told but who asked. */
+/* Nothing is changed by it, and nobody is reported but who asked. */
 static void refused(struct speaker *f, const char *what, svs_code code, const char *part) {
     char before[SVI_HASH_TEXT], after[SVI_HASH_TEXT];
     const int errors = f->count[SVI_TOPIC_ERROR];

@@ -176,7 +176,7 @@ static void pair_act(struct pair *p) {
     }
 }
 
-/* How long it took is told, too: that is the same. */
+/* How long it took is reported, too: that is the same. */
 static void both_refit(struct pair *p) {
     struct svi_refit *a = svi_engine_refit_take(p->one.e), *b = svi_engine_refit_take(p->two.e);
     assert_true((a == NULL) == (b == NULL));

@@ -1,5 +1,5 @@
 /* Forecasts of sensors: what they say is what plain weighted least squares says, row for row, with missing
- * values, with columns that come later, and after a sensor has begun anew. */
+ * values, with columns that come later, and after a sensor has started again. */
 #include "support/problem.h"
 
 #include "judges/forecast.h"
@@ -246,7 +246,7 @@ static void columns_may_come(void **state) {
     svi_forecast_clear(&at.f);
 }
 
-/* A sensor begins anew: from the next solution on as if it had been absent before. */
+/* A sensor starts again: from the next solution on as if it had been absent before. */
 static void a_sensor_may_begin_anew(void **state) {
     (void)state;
     static struct pair at;

@@ -56,7 +56,8 @@ static double plant_figure(struct plant *p, const char *name) {
     return svi_figure_value(f, count, name);
 }
 
-/* Two like excursions of so many rows, with a verdict between them. Returns the alerts of the second. */
+/* Two like excursions of that number of rows, with a verdict between them. Returns the alerts of the second.
+ */
 static int twice(const char *verdict, const char *budget, int rows, bool again) {
     struct plant p;
     plant_open(&p);
