@@ -14,6 +14,7 @@ extern "C" {
 #endif
 
 #define SVS_NAME_MAX 64 /* longest id, string label or feature name, in bytes (no NUL counted) */
+#define SVS_KEY_MAX  64 /* longest key of a stream, likewise */
 
 enum svs_value_kind { SVS_NONE = 0, SVS_INT, SVS_REAL, SVS_STR };
 

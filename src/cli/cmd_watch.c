@@ -188,7 +188,7 @@ static void cmd_watch_take_events(struct watch *w) {
 static const char *watch_topic(const struct cli_args *a, const char *word, char *topic) {
     for (int t = 0; t < SVI_TOPIC_COUNT && cli_given(a, "stream"); t++)
         if (strcmp(word, svi_topic_name((enum svi_topic)t)) == 0) {
-            svi_topic_write((enum svi_topic)t, a->settings.stream, topic);
+            svi_topic_write((enum svi_topic)t, a->settings.stream, NULL, topic);
             return topic;
         }
     return word;
@@ -205,7 +205,7 @@ static svs_code cmd_watch_subscribe(struct watch *w, svs_error *err) {
     for (int i = 0; i < count && code == SVS_OK; i++)
         code = subscription_add(&w->subscription, watch_topic(a, a->positional[i], topic), err);
     for (int t = 0; count == 0 && t < SVI_TOPIC_COUNT && code == SVS_OK; t++) {
-        svi_topic_write((enum svi_topic)t, a->settings.stream, topic);
+        svi_topic_write((enum svi_topic)t, a->settings.stream, NULL, topic);
         code = subscription_add(&w->subscription, topic, err);
     }
     return code;

@@ -31,7 +31,9 @@ struct command_line {
     const char *common[COMMON_COUNT], *setting[SVI_SETTING_MAX]; /* values by row; NULL = not given */
 };
 
-enum flag_kind { FLAG_ALONE, FLAG_VALUE, FLAG_YES_NO, FLAG_0_1 };
+static const char setting_key[] = "key"; /* may stand alone, for its own name */
+
+enum flag_kind { FLAG_ALONE, FLAG_VALUE, FLAG_YES_NO, FLAG_0_1, FLAG_KEY };
 
 bool cli_holds(const char *list, const char *word) {
     for (size_t length; *list; list += length) {
@@ -92,10 +94,11 @@ static svs_code take_value(struct command_line *l, const char *flag, const char 
         return svi_fail(err, SVS_SETTING, "%.*s takes no value", (int)(inside - 1 - flag), flag);
     if (kind == FLAG_VALUE && !inside && strncmp(next, "--", 2) == 0)
         return svi_fail(err, SVS_SETTING, "%s needs a value (%s VALUE)", flag, flag);
-    const bool answered = kind == FLAG_0_1 ? strcmp(next, "0") == 0 || strcmp(next, "1") == 0
+    const bool answered = kind == FLAG_KEY   ? next[0] != '-'
+                          : kind == FLAG_0_1 ? strcmp(next, "0") == 0 || strcmp(next, "1") == 0
                                            : strcmp(next, "yes") == 0 || strcmp(next, "no") == 0;
     const bool follows = !inside && (kind == FLAG_VALUE || (kind >= FLAG_YES_NO && answered));
-    const char *given = inside ? inside : follows ? next : kind == FLAG_YES_NO ? "yes" : "";
+    const char *given = inside ? inside : follows ? next : kind == FLAG_YES_NO ? "yes" : kind == FLAG_KEY ? setting_key : "";
     *value = kind == FLAG_0_1 && strcmp(given, "0") == 0 ? NULL : given;
     l->at += follows;
     l->left -= follows;
@@ -150,7 +153,11 @@ static svs_code take_flag(struct command_line *l, const char *flag, svs_error *e
     if (!cli_lists(l->a->command, setting))
         return svi_fail(err, SVS_SETTING, "--%s does nothing for `svmstream %s`: leave it out", name,
                         l->a->command->name);
-    return take_value(l, flag, inside, svi_settings_switch(setting) ? FLAG_YES_NO : FLAG_VALUE,
+    const bool key = strcmp(name, setting_key) == 0;
+    return take_value(l, flag, inside,
+                      key                            ? FLAG_KEY
+                      : svi_settings_switch(setting) ? FLAG_YES_NO
+                                                     : FLAG_VALUE,
                       &l->setting[setting - svi_settings_table], err);
 }
 

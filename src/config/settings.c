@@ -310,6 +310,21 @@ const struct svi_setting svi_settings_table[] = {
         "max.sources"),
     INTEGER("max.connections", max_connections, "1000", START, 1, 10000, "connections",
             "maximum number of connections to all sockets together; beyond it, idle ones are closed"),
+    TEXT("key", key, "", MODEL,
+         "a model for each key: the column of text rows that holds the key (messages have it as `key`; --key "
+         "alone is --key key); empty is one model for all"),
+    INTEGER("keys.max", keys_max, "1000000", LIMIT, 1, 1e9, "keys",
+            "maximum number of keys; a sample of one more is refused"),
+    INTEGER("keys.memory", keys_memory, "100000", START, 1, 1e9, "keys",
+            "keys whose models are in memory; those unused the longest are on disk"),
+    NUMBER("keys.idle", keys_idle, "0", LIVE, 0, FOREVER, "seconds",
+           "a key that has had no sample for longer than this is forgotten, with its model; 0 is never"),
+    INTEGER("keys.quota", keys_quota, "0", ONWARD, 0, 1e9, "keys",
+            "keys that one source may have begun (of messages without src, all together); 0 is nine tenths of "
+            "keys.max"),
+    NUMBER("key.prior", key_prior, "10", MODEL, 0, 1e6, "samples",
+           "a new key begins with the model of all keys, which counts as much as this many samples of its "
+           "own; 0 begins from nothing"),
     INTEGER("threads", threads, "0", MODEL, 0, 64, "threads",
             "0 judges novelty on a second thread, with the same results; 1 does everything on one thread (0 "
             "and 1 may be "

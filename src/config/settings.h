@@ -114,6 +114,9 @@ struct svi_settings {
     int64_t max_features, max_classes, max_sources, max_connections;
     double sources_idle; /* seconds; below 0: svi_settings_old */
     int64_t sources_quota;
+    char key[SVI_TEXT_MAX];  /* see svi_settings_keyed */
+    int64_t keys_max, keys_memory, keys_quota;
+    double keys_idle, key_prior;
     int64_t threads; /* see svi_settings_blas_threads, svi_settings_two_threads */
     int64_t seed;
     char state_dir[SVI_TEXT_MAX];
@@ -148,6 +151,17 @@ static inline bool svi_settings_without_words(const struct svi_settings *s) {
  * probabilities, intervals and quality alarms. */
 static inline bool svi_settings_uncalibrated(const struct svi_settings *s) {
     return s->interval < 0;
+}
+
+/* Has the stream keys, with a model for each? `key` is the column of text rows that holds them; a message has
+ * them as `key`. */
+static inline bool svi_settings_keyed(const struct svi_settings *s) {
+    return s->key[0] != '\0';
+}
+
+/* Are they those of a record of before there were keys? What is repeated under them passes over `key`. */
+static inline bool svi_settings_keyless(const struct svi_settings *s) {
+    return s->keys_max < 1;
 }
 
 enum svi_setting_type {

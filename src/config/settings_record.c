@@ -6,7 +6,7 @@
 
 #include "base/fail.h"
 
-#define NOT_RECORDED (-1) /* see svi_settings_old, svi_settings_without_words, svi_settings_uncalibrated */
+#define NOT_RECORDED (-1) /* see svi_settings_old, ..._without_words, ..._uncalibrated, ..._keyless */
 
 /* The value as a kept state knows it: of threads what decides about bits, as it always was. */
 static char *settings_record_value(const struct svi_settings *s, const struct svi_setting *row, char *out,
@@ -38,6 +38,7 @@ svs_code svi_settings_unpack(struct svi_settings *s, const char *from, const voi
     s->sources_idle = NOT_RECORDED;
     s->categories_max = NOT_RECORDED;
     s->interval = NOT_RECORDED;
+    s->keys_max = NOT_RECORDED;
     /* What was the default before there was a bank, a desk, rules; later records name it. */
     s->method = SVI_METHOD_ALSVM;
     snprintf(s->alert_budget, sizeof s->alert_budget, "none");
@@ -117,7 +118,8 @@ static bool settings_record_lower(const struct svi_settings *a, const struct svi
 static bool settings_record_has(const struct svi_settings *kept, const struct svi_setting *row) {
     return !(strcmp(row->key, "sources.idle") == 0 && svi_settings_old(kept)) &&
            !(strcmp(row->key, "categories.max") == 0 && svi_settings_without_words(kept)) &&
-           !(strcmp(row->key, "interval") == 0 && svi_settings_uncalibrated(kept));
+           !(strcmp(row->key, "interval") == 0 && svi_settings_uncalibrated(kept)) &&
+           !(strcmp(row->key, "keys.max") == 0 && svi_settings_keyless(kept));
 }
 
 svs_code svi_settings_merge(struct svi_settings *s, const struct svi_settings *kept, svs_error *err) {

@@ -28,6 +28,29 @@
 #include "learner/learner_held.h"
 #include "wire/decode.h"
 
+struct svi_settings *svi_held_settings_new(const struct svi_settings *s, svs_error *err) {
+    struct svi_held_settings *held = svi_alloc(sizeof *held);
+    if (!held) {
+        svi_fail_memory(err, "the settings");
+        return NULL;
+    }
+    held->s = *s;
+    held->users = 1;
+    return &held->s;
+}
+
+struct svi_settings *svi_held_settings_use(struct svi_settings *s) {
+    ((struct svi_held_settings *)s)->users++;
+    return s;
+}
+
+void svi_held_settings_leave(struct svi_settings **s) {
+    struct svi_held_settings *held = (struct svi_held_settings *)*s;
+    if (held && --held->users == 0)
+        svi_free(held);
+    *s = NULL;
+}
+
 void svi_engine_free(svi_engine **e) {
     if (!*e)
         return;
@@ -50,6 +73,7 @@ void svi_engine_free(svi_engine **e) {
     svi_bytes_clear(&(*e)->columns_of_model);
     svi_bytes_clear(&(*e)->last_model);
     svi_bank_weights_clear(&(*e)->bank_weights);
+    svi_held_settings_leave(&(*e)->s);
     svi_free(*e);
     *e = NULL;
 }
@@ -74,28 +98,28 @@ static bool engine_new_bank(struct svi_engine *e, const svs_options *host, svs_e
     e->host_scores = svi_alloc_array((size_t)host->max_classes, sizeof *e->host_scores);
     if (!e->host_scores)
         svi_fail_memory(err, "the scores of a bank");
-    return e->host_scores && (e->bank = svi_engine_make_bank(&e->s, host, e->schema.shape.d, err));
+    return e->host_scores && (e->bank = svi_engine_make_bank(e->s, host, e->schema.shape.d, err));
 }
 
 static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
     svs_options o;
     struct svi_class_weights weights;
-    if (svi_settings_learning(&e->s, &weights, &o, err) != SVS_OK)
+    if (svi_settings_learning(e->s, &weights, &o, err) != SVS_OK)
         return false;
     struct svi_schema_options schema;
-    svi_settings_schema(&e->s, &schema);
+    svi_settings_schema(e->s, &schema);
     return svi_schema_init(&e->schema, &schema, err) == SVS_OK &&
-           svi_columns_init(&e->columns, (int)e->s.max_features, err) == SVS_OK &&
-           (e->s.missing != SVI_MISSING_CARRY ||
-            svi_engine_new_carried(&e->carried, (int)e->s.max_features, err) == SVS_OK) &&
+           svi_columns_init(&e->columns, (int)e->s->max_features, err) == SVS_OK &&
+           (e->s->missing != SVI_MISSING_CARRY ||
+            svi_engine_new_carried(&e->carried, (int)e->s->max_features, err) == SVS_OK) &&
            svi_publish_reserve(e, e->schema.shape.d, err) == SVS_OK &&
-           svi_refit_policy_new(&e->refit, &e->s, err) == SVS_OK &&
-           svi_novelty_stage_new(&e->novelty, &e->s, err) == SVS_OK &&
-           svi_quality_stage_new(&e->quality_stage, &e->s, err) == SVS_OK &&
+           svi_refit_policy_new(&e->refit, e->s, err) == SVS_OK &&
+           svi_novelty_stage_new(&e->novelty, e->s, err) == SVS_OK &&
+           svi_quality_stage_new(&e->quality_stage, e->s, err) == SVS_OK &&
            (e->learner = svs_learner_new(&o, e->schema.shape.d, err)) &&
-           (e->s.method != SVI_METHOD_AUTO || engine_new_bank(e, &o, err)) &&
-           (e->metrics = svi_metrics_new(o.task, svi_quality_window(&e->s), o.max_classes, err)) &&
-           (e->sources = svi_sources_new(e->s.max_sources, err));
+           (e->s->method != SVI_METHOD_AUTO || engine_new_bank(e, &o, err)) &&
+           (e->metrics = svi_metrics_new(o.task, svi_quality_window(e->s), o.max_classes, err)) &&
+           (e->sources = svi_sources_new(e->s->max_sources, err));
 }
 
 svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sink *sink, void *user,
@@ -106,7 +130,10 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
         return NULL;
     }
     openblas_set_num_threads(svi_settings_blas_threads(s)); /* another number gives other bits */
-    e->s = *s;
+    if (!(e->s = svi_held_settings_new(s, err))) {
+        svi_free(e);
+        return NULL;
+    }
     e->epoch = epoch;
     e->sink = sink;
     e->user = user;
@@ -138,7 +165,7 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
     const double name = 2 * sizeof(char *) + SVS_NAME_MAX; /* in the registry, and as models point to it */
     struct svi_schema_options schema;
     svi_settings_schema(s, &schema);
-    return sizeof(struct svi_engine) + svi_schema_memory(&schema, d) + svs_learner_memory(&o, d, classes) +
+    return sizeof(struct svi_engine) + sizeof(struct svi_held_settings) + svi_schema_memory(&schema, d) + svs_learner_memory(&o, d, classes) +
            svi_engine_bank_memory(s, &o, d, classes) +
            svi_metrics_memory(o.task, svi_quality_window(s), o.max_classes) +
            svi_sources_memory(s->max_sources) + svi_novelty_stage_memory(s, d) +
@@ -157,19 +184,19 @@ static svs_code check_origin(const struct svi_engine *e, const struct svi_messag
                              svs_error *err) {
     char shown[80];
     if (m->stream.kind == SVS_STR &&
-        (m->stream.length != e->stream_length || memcmp(m->stream.as.s, e->s.stream, e->stream_length) != 0))
+        (m->stream.length != e->stream_length || memcmp(m->stream.as.s, e->s->stream, e->stream_length) != 0))
         return svi_fail(err, SVS_OTHER_STREAM, "the sample is for stream '%s', this process serves '%s'",
-                        svi_escape(shown, sizeof shown, m->stream.as.s, m->stream.length), e->s.stream);
-    if (m->ts > now + e->s.ts_ahead)
+                        svi_escape(shown, sizeof shown, m->stream.as.s, m->stream.length), e->s->stream);
+    if (m->ts > now + e->s->ts_ahead)
         return svi_fail(err, SVS_TS_AHEAD,
                         "ts %.3f lies %.3f s ahead of the clock, ts.ahead allows %g: is it in seconds?",
-                        m->ts, m->ts - now, e->s.ts_ahead);
+                        m->ts, m->ts - now, e->s->ts_ahead);
     return SVS_OK;
 }
 
 static svs_code engine_check_label(const struct svi_engine *e, svs_value y, svs_error *err) {
     char shown[80];
-    bool regress = e->s.task == SVS_REGRESS;
+    bool regress = e->s->task == SVS_REGRESS;
     bool good = regress ? y.kind != SVS_STR : y.kind != SVS_REAL;
     if (good || y.kind == SVS_NONE)
         return SVS_OK;
@@ -197,9 +224,9 @@ static svs_code check_before_growth(const struct svi_engine *e, const struct svi
                             "feature %d is %g; values beyond 1e100 cannot be computed with", j, m->x[j]);
     if (m->y.kind == SVS_REAL && !(fabs(m->y.as.r) <= SVI_VALUE_MAX)) /* of a regression */
         return svi_fail(err, SVS_BAD_LABEL, "the target of a regression is a finite number of at most 1e100");
-    bool full = svs_learner_class_count(e->learner) >= e->s.max_classes;
-    if (e->s.task == SVS_CLASSIFY && m->y.kind != SVS_NONE && full && !class_is_known(e, m->y))
-        return svi_fail(err, SVS_LIMIT, "y is one class more than max.classes (%d)", (int)e->s.max_classes);
+    bool full = svs_learner_class_count(e->learner) >= e->s->max_classes;
+    if (e->s->task == SVS_CLASSIFY && m->y.kind != SVS_NONE && full && !class_is_known(e, m->y))
+        return svi_fail(err, SVS_LIMIT, "y is one class more than max.classes (%d)", (int)e->s->max_classes);
     return SVS_OK;
 }
 
@@ -234,7 +261,7 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
 static enum svi_alert_change engine_judge(struct svi_engine *e, const svs_step *step, bool refit,
                                           const double *x, int d) {
     double error = step->label != step->predicted;
-    if (e->s.task == SVS_REGRESS) {
+    if (e->s->task == SVS_REGRESS) {
         if (isnan(step->target))
             return SVI_ALERT_NONE;
         error = step->target - step->scores[0];
@@ -259,13 +286,13 @@ static void engine_alarm(struct svi_engine *e, enum svi_alert_change change, svs
     struct svi_alert_report report;
     svs_error err;
     svi_engine_settle(e); /* alerts are numbered as they come */
-    svi_drift_stage_report(s, id, &e->schema.shape, e->s.stream, e->event_ts, change, &report);
+    svi_drift_stage_report(s, id, &e->schema.shape, e->s->stream, e->event_ts, change, &report);
     svi_publish_alert(e, &report, e->event_ts);
     if (change == SVI_ALERT_CLOSE)
         return;
-    if (e->s.drift_action == SVI_DRIFT_SHRINK)
+    if (e->s->drift_action == SVI_DRIFT_SHRINK)
         svi_learner_shrink(e->learner, s->span, some > SVI_DRIFT_STAGE_KEPT ? some : SVI_DRIFT_STAGE_KEPT);
-    else if (e->s.drift_action == SVI_DRIFT_REFIT)
+    else if (e->s->drift_action == SVI_DRIFT_REFIT)
         e->out_of_memory = svi_engine_refit(e, &err) == SVS_NO_MEMORY || e->out_of_memory;
     /* off, or one runs: the alert says enough */
 }
@@ -278,7 +305,7 @@ static void engine_tell(struct svi_engine *e, const struct svi_message *m, const
     struct svi_score score;
     struct svi_alert_report report;
     if (due)
-        e->next_score += e->s.scores;
+        e->next_score += e->s->scores;
     if (scored)
         svi_fill_score(e, m, step, &score);
     const bool lasts =
@@ -290,7 +317,7 @@ static void engine_tell(struct svi_engine *e, const struct svi_message *m, const
     const struct svi_novelty_said said = svi_novelty_stage_said(&e->novelty);
     if (scored)
         svi_publish_score(e, &score, &said);
-    if (svi_novelty_report(&e->novelty, m, &e->schema, e->s.stream, e->event_ts, change, &report))
+    if (svi_novelty_report(&e->novelty, m, &e->schema, e->s->stream, e->event_ts, change, &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_learn(&e->novelty, m);
 }
@@ -311,10 +338,10 @@ static void engine_accept(struct svi_engine *e, const struct svi_message *m, con
     if (svi_refit_policy_step(&e->refit, e->learner, seen, e->time))
         svi_engine_publish_model(e, true);
     const bool due =
-        e->by_engine_time && e->s.publish_seconds > 0 && e->time - e->published_time >= e->s.publish_seconds;
+        e->by_engine_time && e->s->publish_seconds > 0 && e->time - e->published_time >= e->s->publish_seconds;
     const bool reached = seen == e->next_publish;
     if (reached)
-        e->next_publish += e->s.publish_every;
+        e->next_publish += e->s->publish_every;
     if (due || reached)
         svi_engine_publish_model(e, false);
 }
@@ -358,7 +385,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
         return code;
     svs_step step;
     svs_sample sample = {.x = m->x, .d = m->d, .id = m->id, .y = m->y, .weight = m->weight};
-    if (e->s.method == SVI_METHOD_NONE) /* nothing to learn, nothing to wait for */
+    if (e->s->method == SVI_METHOD_NONE) /* nothing to learn, nothing to wait for */
         sample.id = sample.y = svs_none();
     const double own = isnan(m->ts) ? now : m->ts, time = fmax(e->time, own);
     code = svs_learner_step(e->learner, &sample, time, &step, err);
@@ -389,7 +416,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
 static svs_code check_command(const struct svi_engine *e, const char *op, svs_value id, svs_error *err) {
     if (id.kind == SVS_NONE)
         return svi_fail(err, SVS_BAD_ID, "%s needs the id of the sample", op);
-    if (e->s.method == SVI_METHOD_NONE)
+    if (e->s->method == SVI_METHOD_NONE)
         return svi_fail(err, SVS_UNKNOWN_ID, "method none keeps no samples: send y with x, or choose alsvm");
     return SVS_OK;
 }
@@ -531,7 +558,7 @@ static svs_code refuse_forgotten(const struct svi_receipt *r, svs_error *err) {
 
 static struct svi_source *engine_add_source(struct svi_engine *e, const struct svi_envelope *env, double now,
                                             svs_error *err) {
-    return svi_sources_add(e->sources, env->src, env->src_length, now, e->s.sources_idle, err);
+    return svi_sources_add(e->sources, env->src, env->src_length, now, e->s->sources_idle, err);
 }
 
 /* Holds the message's number against the table of sources. *skip: its first elements that were taken before.
@@ -593,7 +620,7 @@ static svs_code engine_greet(struct svi_engine *e, const struct svi_envelope *en
 
 /* May columns be missing from the list that the message begins with? Its samples are asked one by one. */
 static bool engine_may_leave_out(const struct svi_engine *e, const struct svi_envelope *env) {
-    const int missing = e->s.missing;
+    const int missing = e->s->missing;
     if (e->schema.shape.without_words)
         return false;
     return missing == SVI_MISSING_AUTO ? env->first.seen >> SVI_KEY_MISSING & 1
@@ -651,7 +678,7 @@ uint64_t *svi_engine_source_owner(svi_engine *e, const char *src, size_t length)
 }
 
 int64_t svi_engine_sources_owned(const svi_engine *e, uint64_t owner, double now) {
-    return svi_sources_owned(e->sources, owner, now, e->s.sources_idle);
+    return svi_sources_owned(e->sources, owner, now, e->s->sources_idle);
 }
 
 int64_t svi_engine_sources(const svi_engine *e) {
@@ -685,11 +712,11 @@ void svi_engine_reset(svi_engine *e) {
     if (e->bank)
         svi_bank_reset(e->bank);
     svi_metrics_reset(e->metrics);
-    if (svi_drift_stage_end(&e->quality_stage.drift, e->s.stream, "the stream was reset", &report))
+    if (svi_drift_stage_end(&e->quality_stage.drift, e->s->stream, "the stream was reset", &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_quality_stage_reset(&e->quality_stage);
     svi_refit_policy_reset(&e->refit);
-    if (svi_novelty_report_end(&e->novelty, e->s.stream, "the stream was reset", &report))
+    if (svi_novelty_report_end(&e->novelty, e->s->stream, "the stream was reset", &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_reset(&e->novelty);
     svi_engine_rules_forget(e);
@@ -757,7 +784,7 @@ svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct s
         svi_engine_reset(e);
         return c->keeps_shape ? SVS_OK : svi_engine_prune(e, err);
     case SVI_COMMAND_PRUNE:
-        return e->s.method != SVI_METHOD_NONE
+        return e->s->method != SVI_METHOD_NONE
                    ? svi_engine_prune(e, err)
                    : svi_fail(err, SVS_UNAVAILABLE,
                               "method none holds no samples: only reset drops features");

@@ -48,7 +48,7 @@ static void archive_core(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_int64(a, "labelled", &e->counters.of[SVI_COUNTER_LABELLED].count, 0, MOST);
     svi_archive_int64(a, "next publish", &e->next_publish, -1, MOST);
     svi_archive_int64(a, "next score", &e->next_score, -1, MOST);
-    archive_published(a, e, e->s.publish_seconds > 0 && !e->by_engine_time);
+    archive_published(a, e, e->s->publish_seconds > 0 && !e->by_engine_time);
     svi_archive_uint64(a, "score events", &e->seq[SVI_TOPIC_SCORE]);
     svi_archive_uint64(a, "alert events", &e->seq[SVI_TOPIC_ALERT]);
     svi_archive_check(a, !isnan(e->time), "the time is none");
@@ -285,13 +285,13 @@ svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err
     svi_engine_settle(e);
     snprintf(c->program, sizeof c->program, "%s", svs_version());
     snprintf(c->isa, sizeof c->isa, "%s", svi_kernels_get(SVS_ISA_BEST)->name);
-    snprintf(c->stream, sizeof c->stream, "%s", e->s.stream);
+    snprintf(c->stream, sizeof c->stream, "%s", e->s->stream);
     c->epoch = e->epoch;
     c->bodies.size = c->settings.size = 0;
     c->sections = 0;
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++)
         code = save_section(e, i, c, err);
-    return code == SVS_OK ? svi_settings_pack(&e->s, &c->settings, err) : code;
+    return code == SVS_OK ? svi_settings_pack(e->s, &c->settings, err) : code;
 }
 
 size_t svi_engine_size(svi_engine *e) {
@@ -341,7 +341,7 @@ svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_erro
     if (!limits)
         return svi_fail_memory(err, "the settings");
     *limits = *s;
-    svi_settings_adopt(limits, &(*e)->s); /* what else changes is the business of svi_engine_configure */
+    svi_settings_adopt(limits, (*e)->s); /* what else changes is the business of svi_engine_configure */
     svs_code code = svi_engine_save(*e, &c, err);
     svi_engine *wider =
         code == SVS_OK ? svi_engine_new(limits, (*e)->epoch, (*e)->sink, (*e)->user, err) : NULL;

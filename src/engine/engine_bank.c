@@ -28,13 +28,13 @@ double svi_engine_bank_memory(const struct svi_settings *s, const svs_options *h
 
 /* The scores of the step become those that are served. */
 static void bank_serve(struct svi_engine *e, const struct svi_bank_scored *scored, svs_step *step) {
-    if (e->s.serve != SVI_SERVE_LINEAR) {
+    if (e->s->serve != SVI_SERVE_LINEAR) {
         step->scores = scored->scores;
         step->predicted = scored->predicted;
         return;
     }
     step->scores = svi_bank_member_scores(e->bank, e->linear, NULL, NULL);
-    step->predicted = svi_predicted((svs_task)e->s.task, step->class_count, step->scores);
+    step->predicted = svi_predicted((svs_task)e->s->task, step->class_count, step->scores);
 }
 
 static void bank_learn(struct svi_engine *e, const svs_sample *s, double time) {
@@ -164,8 +164,8 @@ svs_code svi_engine_spare_bank(const struct svi_engine *e, const bool *features,
         return SVS_OK;
     for (int j = 0; j < svs_learner_dimension(e->learner); j++)
         d += features[j];
-    svs_code code = svi_settings_learning(&e->s, &weights, &o, err);
-    if (code == SVS_OK && !(*spare = svi_engine_make_bank(&e->s, &o, d, err)))
+    svs_code code = svi_settings_learning(e->s, &weights, &o, err);
+    if (code == SVS_OK && !(*spare = svi_engine_make_bank(e->s, &o, d, err)))
         code = err->code;
     for (int j = 0, to = 0; code == SVS_OK && j < svs_learner_dimension(e->learner); to += features[j++])
         if (features[j] && svi_schema_unscaled(&e->schema, j))
@@ -187,7 +187,7 @@ void svi_engine_replace_bank(struct svi_engine *e, svi_bank **spare) {
     e->bank = *spare;
     *spare = NULL;
     struct bank_class class = {.bank = e->bank, .numbered = e->learner, .code = SVS_OK, .err = &err};
-    svs_code code = svi_settings_learning(&e->s, &weights, &o, &err);
+    svs_code code = svi_settings_learning(e->s, &weights, &o, &err);
     if (code == SVS_OK)
         code = svi_learner_prepare(e->learner, &o, bank_watch, &class, &fresh, &err);
     svs_learner_free(&fresh);
@@ -215,16 +215,16 @@ svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *er
     svs_learner_health(e->learner, &h);
     m->version = svs_learner_version(e->learner);
     m->learned = h.learned;
-    m->elsewhere = e->s.serve != SVI_SERVE_LINEAR;
+    m->elsewhere = e->s->serve != SVI_SERVE_LINEAR;
     return SVS_OK;
 }
 
 /* ---- what it tells */
 
 bool svi_engine_bank_said(const struct svi_engine *e, struct svi_members_said *said) {
-    if (e->bank && e->s.score_members)
+    if (e->bank && e->s->score_members)
         svi_bank_said(e->bank, said);
-    return e->bank && e->s.score_members;
+    return e->bank && e->s->score_members;
 }
 
 svs_code svi_engine_bank_event(svi_engine *e, struct svi_bank_told *told, struct svi_event *event,
@@ -232,15 +232,15 @@ svs_code svi_engine_bank_event(svi_engine *e, struct svi_bank_told *told, struct
     const uint64_t models = e->seq[SVI_TOPIC_MODEL];
     if (!e->bank)
         return svi_fail(err, SVS_UNAVAILABLE, "method %s has no bank: it is what method auto learns with",
-                        svi_settings_word("method", e->s.method));
+                        svi_settings_word("method", e->s->method));
     *event = (struct svi_event){.topic = SVI_TOPIC_BANK,
-                                .stream = e->s.stream,
+                                .stream = e->s->stream,
                                 .epoch = e->epoch,
                                 .seq = models > 0 ? models - 1 : 0,
                                 .ts = e->event_ts,
                                 .as.bank = told};
     svs_code code = svi_bank_describe(e->bank, e->learner, &e->bank_weights, told, err);
     told->version = svs_learner_version(e->learner);
-    told->serves = e->s.serve != SVI_SERVE_LINEAR;
+    told->serves = e->s->serve != SVI_SERVE_LINEAR;
     return code;
 }

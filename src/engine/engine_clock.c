@@ -25,7 +25,7 @@ void svi_engine_move_times(struct svi_engine *e, double from, double step) {
 bool svi_engine_ahead(const svi_engine *e, double now, double *step) {
     const double ahead = e->time - now;
     *step = e->by_arrival && ahead > SVI_CLOCK_TOLERANCE ? -ahead : 0;
-    return ahead > (e->by_arrival ? SVI_CLOCK_TOLERANCE : e->s.ts_ahead);
+    return ahead > (e->by_arrival ? SVI_CLOCK_TOLERANCE : e->s->ts_ahead);
 }
 
 void svi_engine_move_clock(svi_engine *e, double step, double now) {
@@ -41,7 +41,7 @@ void svi_engine_move_clock(svi_engine *e, double step, double now) {
         svi_engine_move_times(e, -INFINITY, step);
     }
     /* Time stamps of producers are true whatever the clock here says, unless it says that they cannot be. */
-    if (e->time > now + e->s.ts_ahead)
+    if (e->time > now + e->s->ts_ahead)
         svi_engine_move_times(e, now, now - e->time);
     e->started += step;
     e->rate_since += step;

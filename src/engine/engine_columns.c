@@ -37,7 +37,7 @@ static double engine_replacement(struct svi_engine *e, enum svi_missing policy, 
 
 svs_code svi_engine_fill_missing(struct svi_engine *e, struct svi_message *m, svs_error *err) {
     const enum svi_missing policy = svi_schema_policy(&e->schema, m);
-    if (!e->gaps && !(e->gaps = svi_alloc((size_t)e->s.max_features)))
+    if (!e->gaps && !(e->gaps = svi_alloc((size_t)e->s->max_features)))
         return svi_fail_memory(err, "which values are missing");
     for (int j = 0; j < m->d; j++) {
         e->gaps[j] = isnan(m->x[j]);
@@ -124,13 +124,13 @@ static bool columns_context(const struct svi_engine *e, int feature) {
     name = name ? name : number;
     const char *value = strchr(name, '=');
     const struct svi_span whole = {name, name + strlen(name)}, column = {name, value};
-    return svi_span_listed(whole, e->s.context) || (value && svi_span_listed(column, e->s.context));
+    return svi_span_listed(whole, e->s->context) || (value && svi_span_listed(column, e->s->context));
 }
 
 void svi_engine_tell_context(struct svi_engine *e, int d) {
     const int names = e->schema.shape.names_kept;
     struct svi_novelty_stage *n = &e->novelty;
-    if (!e->s.context[0] || !n->sensors || (d == n->context_d && names == n->context_names))
+    if (!e->s->context[0] || !n->sensors || (d == n->context_d && names == n->context_names))
         return;
     svi_engine_settle(e);
     for (int j = 0; j < d; j++)
@@ -145,6 +145,6 @@ void svi_engine_note_held(struct svi_engine *e) {
     if (!e->schema.columns)
         return;
     svi_learner_span(e->learner, &span);
-    e->schema.held = (struct svi_held){span.window, e->s.window == 0 && !e->bank ? -1 : span.window_oldest,
+    e->schema.held = (struct svi_held){span.window, e->s->window == 0 && !e->bank ? -1 : span.window_oldest,
                                        span.waiting, span.waiting_oldest};
 }

@@ -54,25 +54,24 @@ static void configuring_end(struct svi_engine_change *c) {
     svi_refit_policy_free(&c->refit);
     svi_detector_clear_room(&c->room);
     svi_free(c->carried);
-    svi_free(c->to);
+    svi_held_settings_leave(&c->to);
 }
 
 /* The settings to go on with. */
 static svs_code configuring_begin(struct svi_engine_change *c, const struct svi_engine *e,
                                   const struct svi_settings *s, svs_error *err) {
-    *c = (struct svi_engine_change){.to = svi_alloc(sizeof *c->to)};
+    *c = (struct svi_engine_change){.to = svi_held_settings_new(e->s, err)};
     if (!c->to)
-        return svi_fail_memory(err, "the settings");
-    *c->to = e->s;
+        return SVS_NO_MEMORY;
     svi_settings_adopt(c->to, s);
     if (svi_settings_without_words(c->to)) /* what was recorded is repeated: words come from here on */
         c->to->categories_max = s->categories_max;
     if (svi_settings_uncalibrated(c->to)) /* so do probabilities */
         c->to->interval = s->interval;
-    c->relearn = svi_settings_differ_in(&e->s, c->to, SVI_CHANGE_RELEARN);
-    c->renew = svi_settings_differ_in(&e->s, c->to, SVI_CHANGE_RENEW);
-    c->refits = c->relearn || (e->s.refit == SVI_REFIT_NONE) != (c->to->refit == SVI_REFIT_NONE);
-    c->window = svi_quality_window(&e->s) != svi_quality_window(c->to);
+    c->relearn = svi_settings_differ_in(e->s, c->to, SVI_CHANGE_RELEARN);
+    c->renew = svi_settings_differ_in(e->s, c->to, SVI_CHANGE_RENEW);
+    c->refits = c->relearn || (e->s->refit == SVI_REFIT_NONE) != (c->to->refit == SVI_REFIT_NONE);
+    c->window = svi_quality_window(e->s) != svi_quality_window(c->to);
     c->carries = c->to->missing == SVI_MISSING_CARRY;
     return SVS_OK;
 }
@@ -131,7 +130,7 @@ static void configure_novelty(struct svi_engine *e, struct svi_engine_change *c)
         svi_novelty_stage_configure(&e->novelty, c->to, &c->room);
         return;
     }
-    if (svi_novelty_report_end(&e->novelty, e->s.stream, "the settings of novelty have changed", &report))
+    if (svi_novelty_report_end(&e->novelty, e->s->stream, "the settings of novelty have changed", &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_replace(&e->novelty, c->to);
 }
@@ -167,9 +166,9 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
     const bool again = c->learner != NULL; /* it was not the sums alone */
     struct svi_alert_report report;
-    if (c->to->publish_every != e->s.publish_every)
+    if (c->to->publish_every != e->s->publish_every)
         e->next_publish = next_due(seen, c->to->publish_every);
-    if (c->to->scores != e->s.scores)
+    if (c->to->scores != e->s->scores)
         e->next_score = next_due(seen, c->to->scores);
     if (c->relearn) {
         svi_learner_take(e->learner, &c->options, &c->learner);
@@ -188,14 +187,15 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
         c->metrics = NULL;
         svi_quality_stage_take_window(&e->quality_stage, &c->figures);
     }
-    if ((e->s.serve == SVI_SERVE_LINEAR) != (c->to->serve == SVI_SERVE_LINEAR)) /* scores of another scale */
+    if ((e->s->serve == SVI_SERVE_LINEAR) != (c->to->serve == SVI_SERVE_LINEAR)) /* scores of another scale */
         svi_quality_stage_forget_online(&e->quality_stage);
-    e->s = *c->to;
+    svi_held_settings_leave(&e->s);
+    e->s = svi_held_settings_use(c->to);
     svi_engine_repeat_old(e);
-    if (!(e->s.drift_rate > 0) &&
-        svi_drift_stage_end(&e->quality_stage.drift, e->s.stream, "drift.rate is 0", &report))
+    if (!(e->s->drift_rate > 0) &&
+        svi_drift_stage_end(&e->quality_stage.drift, e->s->stream, "drift.rate is 0", &report))
         svi_publish_alert(e, &report, e->event_ts);
-    svi_quality_stage_configure(&e->quality_stage, &e->s);
+    svi_quality_stage_configure(&e->quality_stage, e->s);
     svi_engine_rules_configure(e);
     svi_metrics_leave_loss(e->metrics, e->quality_stage.on);
     if (c->relearn)
@@ -224,7 +224,7 @@ svs_code svi_engine_configurable(const svi_engine *e, const struct svi_settings 
     struct svi_class_weights weights;
     svs_code code = configuring_begin(&c, e, s, err);
     if (code == SVS_OK)
-        code = svi_settings_change_allowed(&e->s, c.to, err);
+        code = svi_settings_change_allowed(e->s, c.to, err);
     if (code == SVS_OK && c.relearn && (code = svi_settings_learning(c.to, &weights, &o, err)) == SVS_OK)
         code = svs_learner_configurable(e->learner, &o, err);
     configuring_end(&c);
@@ -238,7 +238,7 @@ svs_code svi_engine_prepare(const svi_engine *e, const struct svi_settings *s,
         return svi_fail_memory(err, "a change of settings");
     svs_code code = configuring_begin(c, e, s, err);
     if (code == SVS_OK)
-        code = svi_settings_change_allowed(&e->s, c->to, err);
+        code = svi_settings_change_allowed(e->s, c->to, err);
     if (code == SVS_OK)
         code = configuring_make(c, e, err);
     if (code != SVS_OK)
@@ -260,7 +260,7 @@ void svi_engine_take(svi_engine *e, struct svi_engine_change **change, double no
     svs_health h;
     char differences[160];
     svi_engine_settle(e);
-    svi_settings_differences(&e->s, c->to, differences, sizeof differences);
+    svi_settings_differences(e->s, c->to, differences, sizeof differences);
     configure_take(e, c);
     svs_learner_health(e->learner, &h);
     done->samples = c->relearn ? h.held : -1;

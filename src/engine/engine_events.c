@@ -22,7 +22,7 @@
 /* What waits for novelty goes out before it. */
 void svi_publish(struct svi_engine *e, struct svi_event *event) {
     svi_engine_settle(e);
-    event->stream = e->s.stream;
+    event->stream = e->s->stream;
     event->epoch = e->epoch;
     event->seq = e->seq[event->topic]++;
     if (e->keeps_model && event->topic == SVI_TOPIC_MODEL &&
@@ -39,15 +39,15 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
     event->as.score.id = m->id;
     event->as.score.y = m->y;
     event->as.score.scores = step->scores;
-    event->as.score.rows = e->s.method == SVI_METHOD_NONE ? 0 : step->rows;
-    event->as.score.learner = e->s.method == SVI_METHOD_NONE || e->s.task == SVS_REGRESS ? NULL : e->learner;
+    event->as.score.rows = e->s->method == SVI_METHOD_NONE ? 0 : step->rows;
+    event->as.score.learner = e->s->method == SVI_METHOD_NONE || e->s->task == SVS_REGRESS ? NULL : e->learner;
     event->as.score.proba = e->quality_stage.proba;
     event->as.score.proba_count = e->quality_stage.proba_count;
     event->as.score.class_count = step->rows > 1          ? step->rows
                                   : step->class_count < 2 ? step->class_count
                                                           : 2; /* a refit that serves may know fewer */
     event->as.score.version = step->version;
-    event->as.score.bank = e->bank && e->s.serve != SVI_SERVE_LINEAR;
+    event->as.score.bank = e->bank && e->s->serve != SVI_SERVE_LINEAR;
     event->as.score.members = svi_engine_bank_said(e, &e->said) ? &e->said : NULL;
     if (e->quality_stage.ranged) {
         svi_interval_around(e->quality_stage.ends, step->scores[0], step->leverage, score->interval);
@@ -67,9 +67,9 @@ void svi_publish_score(struct svi_engine *e, struct svi_score *score, const stru
     event->as.score.p = said->p;
     event->as.score.alarm = said->alarm;
     event->as.score.surprise = said->surprise;
-    if (e->s.method == SVI_METHOD_NONE)
+    if (e->s->method == SVI_METHOD_NONE)
         event->as.score.yhat = svs_none();
-    else if (e->s.task == SVS_REGRESS)
+    else if (e->s->task == SVS_REGRESS)
         event->as.score.yhat = svs_real(event->as.score.scores[0]);
     else
         event->as.score.yhat = svs_learner_class(e->learner, score->predicted);
@@ -147,13 +147,13 @@ static svs_code engine_describe(struct svi_engine *e, svs_model *m, svs_error *e
     const bool means = s->o.missing == SVI_MISSING_MEAN || s->o.missing == SVI_MISSING_AUTO;
     if (!m->features || !svi_schema_matters(s, filled))
         return SVS_OK;
-    if (means && !e->means && !(e->means = svi_alloc_array((size_t)e->s.max_features, sizeof *e->means)))
+    if (means && !e->means && !(e->means = svi_alloc_array((size_t)e->s->max_features, sizeof *e->means)))
         return svi_fail_memory(err, "the means of the features");
     for (int j = 0; means && j < m->d; j++)
         if (!s->columns || (!s->one_hot[j] && s->owner[j] >= 0))
             e->means[j] = svi_learner_mean(e->learner, j);
     e->columns_of_model.size = 0;
-    if (svi_schema_encode(s, m->d, means ? e->means : NULL, e->s.zone, &e->columns_of_model) != SVS_OK)
+    if (svi_schema_encode(s, m->d, means ? e->means : NULL, e->s->zone, &e->columns_of_model) != SVS_OK)
         return svi_fail_memory(err, "the schema of a model");
     m->schema = e->columns_of_model.data;
     m->schema_size = e->columns_of_model.size;
@@ -200,7 +200,7 @@ svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure *
 svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *event, svs_error *err) {
     uint64_t sent = e->seq[SVI_TOPIC_MODEL];
     *event = (struct svi_event){.topic = SVI_TOPIC_MODEL,
-                                .stream = e->s.stream,
+                                .stream = e->s->stream,
                                 .epoch = e->epoch,
                                 .seq = sent > 0 ? sent - 1 : 0,
                                 .ts = e->event_ts};
@@ -335,7 +335,7 @@ static void take_novelty(struct svi_engine *e) {
 /* Words among the figures: who serves, why the last refit failed, why there is no novelty. */
 static int put_words(const struct svi_engine *e, struct svi_figure *out) {
     const struct svi_refit_policy *b = &e->refit;
-    const char *const online = !e->bank ? "online" : e->s.serve == SVI_SERVE_LINEAR ? "linear" : "bank";
+    const char *const online = !e->bank ? "online" : e->s->serve == SVI_SERVE_LINEAR ? "linear" : "bank";
     const char *const words[][2] = {{"serving", !b->serves  ? online
                                                 : b->loaded ? "loaded"
                                                             : "refit"},
@@ -369,8 +369,8 @@ int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figu
     of[SVI_COUNTER_UPTIME].number = now - e->started;
     const int d = (int)of[SVI_COUNTER_D].count, classes = (int)of[SVI_COUNTER_CLASSES].count;
     of[SVI_COUNTER_MEMORY_PREDICTED].number =
-        svi_engine_memory(&e->s, d, classes) +
-        (e->kept_fixed + e->kept_share * svi_engine_state_memory(&e->s, d, classes));
+        svi_engine_memory(e->s, d, classes) +
+        (e->kept_fixed + e->kept_share * svi_engine_state_memory(e->s, d, classes));
     int filled = svi_counters_figures(&e->counters, e->figures);
     filled += engine_quality(e, e->figures + filled);
     if (e->quality_stage.on)

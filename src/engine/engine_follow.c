@@ -31,7 +31,7 @@ static void follow_alert(struct svi_engine *e, uint64_t n) {
     struct svi_alert_report report;
     m.id = p->id;
     follow_publish(e, n);
-    if (svi_novelty_report(&e->novelty, &m, &e->schema, e->s.stream, p->ts, change, &report))
+    if (svi_novelty_report(&e->novelty, &m, &e->schema, e->s->stream, p->ts, change, &report))
         svi_publish_alert(e, &report, p->ts);
     svi_novelty_stage_learn(&e->novelty, &m);
 }

@@ -9,10 +9,10 @@
 #include "stats/counters.h"
 #include "engine/engine.h"
 #include "stats/metrics.h"
-#include "engine/sources.h"
-#include "engine/novelty_queue.h"
+#include "stages/sources.h"
+#include "stages/novelty_queue.h"
 #include "alerts/novelty_report.h"
-#include "engine/quality_stage.h"
+#include "stages/quality_stage.h"
 #include "wire/columns.h"
 
 #define SVI_GAUGES_MAX 24
@@ -20,8 +20,14 @@
     (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_QUALITY_FIGURES + SVI_PROBABILITY_FIGURES +            \
      SVI_GAUGES_MAX + 3)
 
-struct svi_engine {
+/* Settings, and how many engines have them: those of the keys of a stream share them. */
+struct svi_held_settings {
     struct svi_settings s;
+    int64_t users;
+};
+
+struct svi_engine {
+    struct svi_settings *s; /* of a struct svi_held_settings */
     uint64_t epoch;
     svi_sink *sink;
     void *user;
@@ -83,6 +89,11 @@ struct svi_engine {
     int gauge_count;
     struct svi_figure figures[SVI_FIGURES_MAX], quality[SVI_METRICS_FIGURES + SVI_PROBABILITY_FIGURES];
 };
+
+/* A copy with one user; NULL: SVS_NO_MEMORY. Another user; one user less, and *s is NULL then. */
+struct svi_settings *svi_held_settings_new(const struct svi_settings *s, svs_error *err);
+struct svi_settings *svi_held_settings_use(struct svi_settings *s);
+void svi_held_settings_leave(struct svi_settings **s);
 
 /* Puts something in the place of missing values, as the setting or the message says. SVS_MISSING_VALUE,
  * SVS_NO_MEMORY. */

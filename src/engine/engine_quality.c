@@ -3,7 +3,7 @@
 
 void svi_engine_class_table(svi_engine *e, bool matrices, struct svi_class_table *out) {
     *out = (struct svi_class_table){0};
-    if (e->quality_stage.on && e->s.method != SVI_METHOD_NONE)
+    if (e->quality_stage.on && e->s->method != SVI_METHOD_NONE)
         svi_quality_figures_table(e->quality_stage.figures, e->metrics, e->learner, matrices, out);
 }
 

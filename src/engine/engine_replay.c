@@ -5,13 +5,13 @@
 #include "learner/learner_archive.h"
 
 const struct svi_settings *svi_engine_settings(const svi_engine *e) {
-    return &e->s;
+    return e->s;
 }
 
 void svi_engine_repeat_old(struct svi_engine *e) {
-    e->schema.shape.empty_fixes = svi_settings_old(&e->s);
-    e->schema.shape.without_words = svi_settings_without_words(&e->s);
-    svi_learner_repeat_old(e->learner, svi_settings_old(&e->s));
+    e->schema.shape.empty_fixes = svi_settings_old(e->s);
+    e->schema.shape.without_words = svi_settings_without_words(e->s);
+    svi_learner_repeat_old(e->learner, svi_settings_old(e->s));
 }
 
 void svi_engine_mute(svi_engine *e, bool muted) {

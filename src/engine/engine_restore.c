@@ -45,7 +45,7 @@ static svs_code load_then(const struct svi_engine *e, const struct svi_checkpoin
                           svi_engine **then, svs_error *err) {
     svs_code code = svi_settings_unpack(s, "the settings of then", c->settings.data, c->settings.size, err);
     if (code == SVS_OK)
-        svi_settings_keep_limits(s, &e->s);
+        svi_settings_keep_limits(s, e->s);
     if (code == SVS_OK && !(*then = svi_engine_new(s, e->epoch, e->sink, e->user, err)))
         return err->code;
     if (code != SVS_OK)
@@ -55,13 +55,13 @@ static svs_code load_then(const struct svi_engine *e, const struct svi_checkpoin
     if (code == SVS_OK)
         code = check_then(e, *then, err);
     svi_engine_publish_by_engine_time(*then, false);
-    svi_settings_adopt_live(s, &e->s);
+    svi_settings_adopt_live(s, e->s);
     return code == SVS_OK ? svi_engine_configure(*then, s, e->time, NULL, err) : code;
 }
 
 svi_engine *svi_engine_then(const svi_engine *e, const struct svi_checkpoint *c, svs_error *err) {
     svi_engine *then = NULL;
-    if (c->epoch != e->epoch || strcmp(c->stream, e->s.stream) != 0) {
+    if (c->epoch != e->epoch || strcmp(c->stream, e->s->stream) != 0) {
         svi_fail(err, SVS_UNAVAILABLE, "it is a state of another stream, or of another epoch of this one");
         return NULL;
     }
@@ -79,9 +79,9 @@ static void end_alerts(struct svi_engine *e, struct svi_engine *then) {
     struct svi_alert_report report;
     struct svi_alert *alert = &then->novelty.alert;
     struct svi_drift_stage *drift = &then->quality_stage.drift;
-    if (svi_novelty_report_end(&e->novelty, e->s.stream, why, &report))
+    if (svi_novelty_report_end(&e->novelty, e->s->stream, why, &report))
         svi_publish_alert(e, &report, e->event_ts);
-    if (svi_drift_stage_end(&e->quality_stage.drift, e->s.stream, why, &report))
+    if (svi_drift_stage_end(&e->quality_stage.drift, e->s->stream, why, &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_engine_rules_forget(e);
     svi_rules_end(&then->rules);
@@ -112,7 +112,7 @@ void svi_engine_go_back(svi_engine *e, svi_engine **then, const char *reason, do
     for (size_t i = 0; i < sizeof goes_back / sizeof *goes_back; i++)
         exchange_bytes((char *)e + goes_back[i].offset, (char *)t + goes_back[i].offset, goes_back[i].size);
     svi_quality_stage_moved(&e->quality_stage);
-    svi_settings_go_back(&e->s, &t->s);
+    svi_settings_go_back(e->s, t->s);
     e->published_version = 0;
     svi_publish_error(e, SVS_STATE_LOADED, reason, NULL, 0, now);
     svi_engine_publish_model(e, true);

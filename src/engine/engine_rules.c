@@ -11,7 +11,7 @@ static void rules_tell(struct svi_engine *e, svs_value id, double ts) {
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = ts};
     if (svi_rules_pending(&e->rules))
         svi_engine_settle(e); /* alerts are numbered as they come */
-    while (svi_rule_report(&e->rules, &e->schema, e->s.stream, id, ts, &e->quality_stage.drift.episodes.count,
+    while (svi_rule_report(&e->rules, &e->schema, e->s->stream, id, ts, &e->quality_stage.drift.episodes.count,
                            &report)) {
         event.as.alert = report.event;
         svi_publish(e, &event);
@@ -32,7 +32,7 @@ void svi_engine_rules_row(struct svi_engine *e, const struct svi_message *m, dou
     if (!r->any)
         return;
     if (!e->rules_follow || m->d != e->rules_d || e->rules_names != e->schema.shape.names_kept) {
-        svi_rules_follow(r, &e->s, &e->schema, m->d); /* names may come after their columns */
+        svi_rules_follow(r, e->s, &e->schema, m->d); /* names may come after their columns */
         e->rules_d = m->d;
         e->rules_names = e->schema.shape.names_kept;
         e->rules_follow = true;
@@ -47,7 +47,7 @@ void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m,
     if (!r->any || r->d == 0) /* nothing is known of its columns */
         return;
     if (!e->rules_follow)
-        svi_rules_follow(r, &e->s, &e->schema, r->d);
+        svi_rules_follow(r, e->s, &e->schema, r->d);
     svi_rules_row(r, m->x, svi_rules_holes(r, m->x, m->d), m->d, fmax(e->time, own), now);
     rules_tell(e, m->id, own);
 }
@@ -58,7 +58,7 @@ void svi_engine_rules_renew(struct svi_engine *e, int feature) {
 }
 
 void svi_engine_rules_configure(struct svi_engine *e) {
-    svi_rules_configure(&e->rules, &e->s);
+    svi_rules_configure(&e->rules, e->s);
     e->rules_follow = false;
     rules_tell(e, svs_none(), e->event_ts);
 }

@@ -43,7 +43,7 @@ static svs_code engine_score_score(struct svi_engine *e, const struct svi_messag
         const int class = svi_quality_stage_peek(&e->quality_stage, e->learner, &model, scores,
                                                  scores + model.rows, &out->proba_count);
         out->yhat = class >= 0                 ? model.classes[class]
-                    : e->s.task == SVS_REGRESS ? svs_real(scores[0])
+                    : e->s->task == SVS_REGRESS ? svs_real(scores[0])
                                                : svs_none();
     }
     double ends[2];
@@ -58,7 +58,7 @@ static svs_code engine_score_score(struct svi_engine *e, const struct svi_messag
                   svi_detector_peek(e->novelty.detector, x, &out->novelty, &out->p);
     svi_free(x);
     out->scores = scores;
-    out->rows = e->s.method == SVI_METHOD_NONE ? 0 : model.rows;
+    out->rows = e->s->method == SVI_METHOD_NONE ? 0 : model.rows;
     out->version = model.version;
     out->bank = model.elsewhere;
     return x && scores ? SVS_OK : svi_fail_memory(err, "a sample to score");
@@ -94,7 +94,7 @@ svs_code svi_engine_score(svi_engine *e, const void *bytes, size_t length, struc
 }
 
 svs_code svi_engine_tune(svi_engine *e, double most, svs_tuning *out, svs_error *err) {
-    if (e->s.method == SVI_METHOD_NONE)
+    if (e->s->method == SVI_METHOD_NONE)
         return svi_fail(err, SVS_UNAVAILABLE, "method none learns nothing: there is no C to choose");
     if (e->bank)
         return svi_fail(err, SVS_UNAVAILABLE,

@@ -73,10 +73,10 @@ static void place_weights(const svs_model *m, const int *place, const int *colum
 }
 
 static svs_code take_check(const struct svi_engine *e, const svs_model *m, svs_error *err) {
-    if (m->task != (svs_task)e->s.task)
+    if (m->task != (svs_task)e->s->task)
         return svi_fail(err, SVS_UNAVAILABLE, "the model is one of task %s, the stream one of task %s",
                         m->task == SVS_REGRESS ? "regress" : "classify",
-                        e->s.task == SVS_REGRESS ? "regress" : "classify");
+                        e->s->task == SVS_REGRESS ? "regress" : "classify");
     for (int k = 0; k < m->rows; k++)
         for (int j = 0; j <= m->d; j++) {
             const double w = j < m->d ? m->W[(size_t)k * (size_t)m->d + (size_t)j] : m->b[k];
@@ -85,7 +85,7 @@ static svs_code take_check(const struct svi_engine *e, const svs_model *m, svs_e
                                 "a weight of the model is %g; values beyond 1e100 cannot be computed with",
                                 w);
         }
-    if (e->schema.shape.d < 1 || (e->s.task == SVS_CLASSIFY && svs_learner_class_count(e->learner) < 2))
+    if (e->schema.shape.d < 1 || (e->s->task == SVS_CLASSIFY && svs_learner_class_count(e->learner) < 2))
         return svi_fail(err, SVS_UNAVAILABLE,
                         "the stream has seen no samples of two classes yet, so it is not known what the "
                         "model would say of it");
@@ -136,7 +136,7 @@ svs_code svi_engine_take_model(svi_engine *e, const void *bytes, size_t size, st
     svs_model_free(&m);
     if (code != SVS_OK)
         return code;
-    e->s.serve = s->serve = SVI_SERVE_REFIT;
+    e->s->serve = s->serve = SVI_SERVE_REFIT;
     svi_quality_stage_forget_refit(&e->quality_stage);
     svi_publish_error(e, SVS_STATE_LOADED, reason, NULL, 0, now);
     svi_engine_publish_model(e, true);

@@ -37,7 +37,7 @@ static void name_topics(svi_publisher *p, const char *stream) {
 #undef X
     };
     for (int t = 0; t < SVI_TOPIC_COUNT; t++) {
-        p->topics[t].length = svi_topic_write((enum svi_topic)t, stream, p->topics[t].name);
+        p->topics[t].length = svi_topic_write((enum svi_topic)t, stream, NULL, p->topics[t].name);
         p->topics[t].retained = retained[t];
     }
 }

@@ -32,6 +32,8 @@ static const struct {
     [SVI_COMMAND_TUNE] = {"tune", NEVER},
     [SVI_COMMAND_BANK] = {"bank", NEVER},
     [SVI_COMMAND_ALERT] = {"alert", ALWAYS},
+    [SVI_COMMAND_DROP] = {"drop", ALWAYS},
+    [SVI_COMMAND_KEYS] = {"keys", NEVER},
 };
 
 const char *svi_command_name(enum svi_command_op op) {
@@ -78,6 +80,8 @@ static void command_take(struct svi_command *c, struct svi_item *op, const struc
         *op = item;
     } else if (svi_item_is(key, "id") && c->id.type == SVI_ITEM_TYPE_COUNT) {
         c->id = item;
+    } else if (svi_item_is(key, "key") && c->key.type == SVI_ITEM_TYPE_COUNT) {
+        c->key = item;
     } else if (svi_item_is(key, "y") && c->y.type == SVI_ITEM_TYPE_COUNT) {
         c->y = item;
     } else if (svi_item_is(key, "alert") && c->alert.type == SVI_ITEM_TYPE_COUNT) {
@@ -113,6 +117,7 @@ svs_code svi_command_read(struct svi_command *c, const void *bytes, size_t size,
                               .size = size,
                               .id = op,
                               .y = op,
+                              .key = op,
                               .alert = op,
                               .verdict = op,
                               .checkpoint = op,

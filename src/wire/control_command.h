@@ -25,6 +25,8 @@ enum svi_command_op {
     SVI_COMMAND_TUNE,
     SVI_COMMAND_BANK,
     SVI_COMMAND_ALERT,
+    SVI_COMMAND_DROP,
+    SVI_COMMAND_KEYS,
     SVI_COMMAND_COUNT
 };
 
@@ -32,7 +34,7 @@ struct svi_command {
     enum svi_command_op op;
     const uint8_t *bytes;
     size_t size;
-    struct svi_item id, y;               /* SVI_NIL: not there */
+    struct svi_item id, y, key;          /* SVI_ITEM_TYPE_COUNT: not there */
     struct svi_item alert, verdict;      /* likewise */
     bool yes;                            /* of reset: true was given */
     struct svi_item checkpoint, without; /* of load: which, and the source that is left out */

@@ -555,6 +555,12 @@ static svs_code decode_take_missing(struct reading *r, const struct svi_item *it
     return decode_wrong_type(r, SVI_KEY_MISSING, item, "mean, zero, drop or refuse");
 }
 
+/* Whose sample it is was found out before (svi_envelope_key). */
+static svs_code decode_take_key(struct reading *r, const struct svi_item *item) {
+    (void)r, (void)item;
+    return SVS_OK;
+}
+
 static svs_code (*const decode_table[SVI_KEY_COUNT])(struct reading *, const struct svi_item *) = {
     [SVI_KEY_X] = decode_take_x,
     [SVI_KEY_Y] = decode_take_y,
@@ -567,6 +573,7 @@ static svs_code (*const decode_table[SVI_KEY_COUNT])(struct reading *, const str
     [SVI_KEY_SRC] = decode_take_src,
     [SVI_KEY_COLUMNS] = decode_take_columns,
     [SVI_KEY_MISSING] = decode_take_missing,
+    [SVI_KEY_KEY] = decode_take_key,
 };
 
 /* Is there what the operation needs? */
@@ -630,7 +637,7 @@ static void clear_message(struct svi_message *m, double *row) {
     m->listed = m->in_order = false;
     m->absent = SVI_MISSING_AUTO;
     m->gaps = NULL;
-    m->id = m->y = m->stream = m->src = (svs_value){.kind = SVS_NONE};
+    m->id = m->y = m->stream = m->src = m->key = (svs_value){.kind = SVS_NONE};
     m->ts = NAN;
     m->weight = 1;
     m->n = -1;
@@ -639,8 +646,7 @@ static void clear_message(struct svi_message *m, double *row) {
 svs_code svi_envelope_next(struct svi_envelope *e, struct svi_schema *schema, struct svi_message *m,
                            svs_error *err) {
     const uint8_t *end = e->bytes + e->size;
-    if (e->next) /* the form was checked */
-        svi_element_read(e->next, end, SVI_DEPTH_MAX - 1, &e->first);
+    svi_envelope_peek(e);
     const struct svi_element *el = &e->first;
     e->columns = svi_element_columns(el, e->columns);
     struct reading r = {.end = end,

@@ -1,7 +1,7 @@
 /* The one place that looks for keys in incoming messages.
  *
  * svi_element_read walks over one map with bounds checked at each step and notes where the values of the
- * eleven known keys stand; values are only passed over (svi_walk, which takes runs of doubles in strides).
+ * twelve known keys stand; values are only passed over (svi_walk, which takes runs of doubles in strides).
  * That is the whole parse of a message with one sample: its form is checked and its keys are found in one
  * pass over the bytes. Of a batch the first element is read so and the others are passed over; their keys are
  * read when their turn comes (decode.c), by the same function.
@@ -11,6 +11,7 @@
 #include "wire/envelope.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
@@ -19,7 +20,8 @@
 #include "wire/fields.h"
 
 static const char *const key_names[SVI_KEY_COUNT + 1] = {"x",  "y",   "id", "ts",      "w",       "stream",
-                                                         "op", "src", "n",  "columns", "missing", ""};
+                                                         "op", "src", "n",  "columns", "missing", "key",
+                                                         ""};
 
 const char *svi_key_name(enum svi_key key) {
     return key_names[key];
@@ -52,7 +54,9 @@ static enum svi_key key_of(const uint8_t *s, uint32_t length) {
     if (length == 2)
         return key_of_two(s);
     if (length == 3)
-        return memcmp(s, "src", 3) == 0 ? SVI_KEY_SRC : SVI_KEY_UNKNOWN;
+        return memcmp(s, "src", 3) == 0   ? SVI_KEY_SRC
+               : memcmp(s, "key", 3) == 0 ? SVI_KEY_KEY
+                                          : SVI_KEY_UNKNOWN;
     if (length == 7)
         return memcmp(s, "columns", 7) == 0   ? SVI_KEY_COLUMNS
                : memcmp(s, "missing", 7) == 0 ? SVI_KEY_MISSING
@@ -246,4 +250,41 @@ svs_code svi_envelope_check_source(const struct svi_envelope *e, svs_error *err)
     if (e->n < 0)
         return svi_fail(err, SVS_NO_SOURCE, "n must be a whole number from 0");
     return SVS_OK;
+}
+
+void svi_envelope_peek(struct svi_envelope *e) {
+    if (e->next) /* the form was checked */
+        svi_element_read(e->next, e->bytes + e->size, SVI_DEPTH_MAX - 1, &e->first);
+    e->next = NULL;
+}
+
+svs_code svi_item_key(const struct svi_item *item, char *out, svs_error *err) {
+    out[0] = '\0';
+    switch (item->type) {
+    case SVI_NIL:
+        return SVS_OK;
+    case SVI_INT:
+        snprintf(out, SVS_KEY_MAX + 1, "%lld", (long long)item->i);
+        return SVS_OK;
+    case SVI_STRING:
+        if (item->length > SVS_KEY_MAX)
+            return svi_fail(err, SVS_BAD_KEY, "key is a string of %u bytes: at most %d are taken",
+                            item->length, SVS_KEY_MAX);
+        if (memchr(item->body, 0, item->length) ||
+            !svi_utf8_valid((const char *)item->body, item->length))
+            return svi_fail(err, SVS_BAD_KEY, "key is not valid UTF-8 text");
+        memcpy(out, item->body, item->length);
+        out[item->length] = '\0';
+        return SVS_OK;
+    default:
+        return svi_fail(err, SVS_BAD_KEY, "key is %s: it must be a string or an integer (below 2^63)",
+                        svi_item_name(item));
+    }
+}
+
+svs_code svi_element_key(const struct svi_element *el, char *out, svs_error *err) {
+    struct svi_item item = {.type = SVI_NIL};
+    if (el->seen >> SVI_KEY_KEY & 1)
+        svi_item_read(el->value[SVI_KEY_KEY], &item);
+    return svi_item_key(&item, out, err);
 }

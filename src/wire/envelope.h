@@ -28,6 +28,7 @@ enum svi_key {
     SVI_KEY_N,
     SVI_KEY_COLUMNS,
     SVI_KEY_MISSING,
+    SVI_KEY_KEY,
     SVI_KEY_COUNT,
     SVI_KEY_UNKNOWN = SVI_KEY_COUNT
 };
@@ -95,6 +96,14 @@ const uint8_t *svi_element_read(const uint8_t *at, const uint8_t *end, int depth
 
 /* The value of the element's `columns`; `before` when it has none. */
 const uint8_t *svi_element_columns(const struct svi_element *el, const uint8_t *before);
+
+/* The key that the element is of (SVI_KEY_KEY): an integer is its digits; nil, or none, is empty. `out`:
+ * SVS_KEY_MAX + 1 bytes. SVS_BAD_KEY. */
+svs_code svi_element_key(const struct svi_element *el, char *out, svs_error *err);
+svs_code svi_item_key(const struct svi_item *item, char *out, svs_error *err);
+
+/* Reads the keys of the next element into e->first (e->left > 0), which svi_envelope_next decodes. */
+void svi_envelope_peek(struct svi_envelope *e);
 
 /* The name of a key. */
 const char *svi_key_name(enum svi_key key);

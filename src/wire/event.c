@@ -14,7 +14,7 @@
 #include "wire/tuning.h"
 
 #define PROTOCOL    1 /* key `v` */
-#define COMMON_KEYS 5 /* v, stream, epoch, seq, ts */
+#define COMMON_KEYS 5 /* v, stream, epoch, seq, ts; and key, where the stream has keys */
 
 void svi_put_figure(struct svi_pack *p, const struct svi_figure *f) {
     svi_pack_text(p, f->name);
@@ -114,9 +114,11 @@ svs_code svi_model_encode(const svs_model *m, const struct svi_figure *quality, 
 /* ---- events: one function a topic, after the keys that all have */
 
 static void put_common(struct svi_pack *p, const struct svi_event *e, int further) {
-    svi_pack_map(p, COMMON_KEYS + (size_t)further);
+    svi_pack_map(p, COMMON_KEYS + (e->key != NULL) + (size_t)further);
     svi_put_int(p, "v", PROTOCOL);
     svi_put_text(p, "stream", e->stream);
+    if (e->key)
+        svi_put_text(p, "key", e->key);
     svi_put_uint(p, "epoch", e->epoch);
     svi_put_uint(p, "seq", e->seq);
     svi_put_real(p, "ts", e->ts);
@@ -256,9 +258,26 @@ const char *svi_topic_name(enum svi_topic topic) {
     return topics[topic].name;
 }
 
-size_t svi_topic_write(enum svi_topic topic, const char *stream, char *out) {
-    int n = snprintf(out, SVI_TOPIC_MAX, "%s.%.*s.", topics[topic].name, SVI_STREAM_MAX, stream);
-    return (size_t)n;
+size_t svi_topic_write(enum svi_topic topic, const char *stream, const char *key, char *out) {
+    static const char hex[] = "0123456789ABCDEF";
+    size_t n = (size_t)snprintf(out, SVI_TOPIC_MAX, "%s.%.*s.", topics[topic].name, SVI_STREAM_MAX, stream);
+    const size_t stem = n;
+    for (const char *c = key ? key : ""; *c && n + 4 < SVI_TOPIC_MAX; c++) {
+        const uint8_t byte = (uint8_t)*c;
+        const bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+                           (byte >= '0' && byte <= '9') || byte == '_' || byte == '-';
+        if (plain) {
+            out[n++] = (char)byte;
+            continue;
+        }
+        out[n++] = '%';
+        out[n++] = hex[byte >> 4];
+        out[n++] = hex[byte & 15];
+    }
+    if (n > stem)
+        out[n++] = '.';
+    out[n] = '\0';
+    return n;
 }
 
 svs_code svi_event_encode(const struct svi_event *e, struct svi_bytes *out) {
@@ -366,6 +385,7 @@ svs_code svi_message_encode(const struct svi_message *m, const svs_features *nam
                  {"w", m->weight == 1 ? svs_none() : svs_real(m->weight)},
                  {"stream", m->stream},
                  {"src", m->src},
+                 {"key", m->key},
                  {"n", m->n < 0 ? svs_none() : svs_int(m->n)},
                  {"missing", message_absent(m) ? svs_str(message_absent(m)) : svs_none()}};
     const size_t most = sizeof pairs / sizeof *pairs;

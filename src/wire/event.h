@@ -16,7 +16,7 @@
 
 #define SVI_STREAM_MAX    64 /* length of a stream name */
 #define SVI_STATS_CLASSES 32 /* a stream with more tells of them on request only */
-#define SVI_TOPIC_MAX     (SVI_STREAM_MAX + 16)
+#define SVI_TOPIC_MAX     (SVI_STREAM_MAX + 3 * SVS_KEY_MAX + 17)
 
 /* X(CONSTANT, name, retained, "what it tells") */
 #define SVI_TOPICS(X)                                                                                        \
@@ -83,7 +83,8 @@ struct svi_event {
     enum svi_topic topic;
     const char *stream;
     uint64_t epoch;
-    uint64_t seq; /* of this topic, from 0 */
+    uint64_t seq; /* of this topic, and of this key, from 0 */
+    const char *key; /* UTF-8, at most SVS_KEY_MAX bytes and NUL; NULL: the stream has no keys */
     double ts;
     union {
         struct {
@@ -143,8 +144,9 @@ void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores
 
 const char *svi_topic_name(enum svi_topic topic); /* "model" */
 
-/* "model.pump1." into `out` (SVI_TOPIC_MAX bytes). Returns its length. */
-size_t svi_topic_write(enum svi_topic topic, const char *stream, char *out);
+/* "model.pump1." into `out` (SVI_TOPIC_MAX bytes). Returns its length. With a key that is not empty
+ * "model.pump1.mixer%207.": what is neither a letter, a digit, _ nor - is percent-encoded. */
+size_t svi_topic_write(enum svi_topic topic, const char *stream, const char *key, char *out);
 
 /* Replaces the content of `out` by the payload. SVS_NO_MEMORY. No allocation once `out` has grown. */
 svs_code svi_event_encode(const struct svi_event *e, struct svi_bytes *out);

@@ -6,7 +6,7 @@
 
 #include "data/shape.h"
 #include "refit/refit_policy.h"
-#include "engine/sources.h"
+#include "stages/sources.h"
 #include "alerts/novelty_stage.h"
 
 /* One kind of object: made, filled, archived, freed. */

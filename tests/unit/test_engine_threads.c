@@ -26,7 +26,7 @@ static void pair_sink(void *user, const struct svi_event *event) {
     char topic[SVI_TOPIC_MAX];
     const int which = user == &now_at->two;
     assert_int_equal(svi_event_encode(event, &bytes), SVS_OK);
-    const size_t length = svi_topic_write(event->topic, event->stream, topic);
+    const size_t length = svi_topic_write(event->topic, event->stream, event->key, topic);
     assert_int_equal(svi_bytes_append(&now_at->told[which], topic, length), SVS_OK);
     assert_int_equal(svi_bytes_append(&now_at->told[which], bytes.data, bytes.size), SVS_OK);
     now_at->alerts += event->topic == SVI_TOPIC_ALERT;

@@ -72,10 +72,10 @@ static void test_topics(void **state) {
     char out[SVI_TOPIC_MAX], longest[SVI_STREAM_MAX + 1];
     memset(longest, 's', SVI_STREAM_MAX);
     longest[SVI_STREAM_MAX] = 0;
-    assert_int_equal(svi_topic_write(SVI_TOPIC_MODEL, "pump1", out), 12);
+    assert_int_equal(svi_topic_write(SVI_TOPIC_MODEL, "pump1", NULL, out), 12);
     assert_string_equal(out, "model.pump1.");
     for (int t = 0; t < SVI_TOPIC_COUNT; t++) {
-        size_t n = svi_topic_write((enum svi_topic)t, longest, out);
+        size_t n = svi_topic_write((enum svi_topic)t, longest, NULL, out);
         assert_int_equal(n, strlen(out));
         assert_int_equal(n, strlen(svi_topic_name((enum svi_topic)t)) + SVI_STREAM_MAX + 2);
     }

@@ -1,4 +1,4 @@
-#include "engine/novelty_queue.h"
+#include "stages/novelty_queue.h"
 
 #include <math.h>
 #include <string.h>

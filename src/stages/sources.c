@@ -4,7 +4,7 @@
  * name, and the order stays the one that checkpoints have. Who gives way for want of room is found by a walk
  * over all entries, which is made only when somebody may have been silent for long enough: `oldest` is a
  * lower bound of the times at which they were heard, so what is found does not depend on it. */
-#include "engine/sources.h"
+#include "stages/sources.h"
 
 #include <inttypes.h>
 #include <math.h>

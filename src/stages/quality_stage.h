@@ -12,7 +12,7 @@
 
 #include "base/archive.h"
 #include "config/settings.h"
-#include "engine/drift_stage.h"
+#include "stages/drift_stage.h"
 #include "stats/calibrator.h"
 #include "stats/decision.h"
 #include "stats/quality_figures.h"
