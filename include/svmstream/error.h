@@ -70,7 +70,8 @@ extern "C" {
     X(CONFIG_CHANGED, config_changed,                                                                        \
       "settings were changed while the stream runs; the model is made again from what is held, or novelty "  \
       "begins again")                                                                                        \
-    X(BAD_KEY, bad_key, "the `key` is no integer and no string of up to 64 bytes, or the stream has no keys") \
+    X(BAD_KEY, bad_key,                                                                                      \
+      "the `key` is no integer and no string of up to 64 bytes, or the stream has no keys")                  \
     X(MISSING_KEY, missing_key, "a label or a removal does not carry the `key` of its sample")               \
     X(UNKNOWN_KEY, unknown_key, "the stream has no such key (any more)")
 

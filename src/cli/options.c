@@ -96,9 +96,13 @@ static svs_code take_value(struct command_line *l, const char *flag, const char 
         return svi_fail(err, SVS_SETTING, "%s needs a value (%s VALUE)", flag, flag);
     const bool answered = kind == FLAG_KEY   ? next[0] != '-'
                           : kind == FLAG_0_1 ? strcmp(next, "0") == 0 || strcmp(next, "1") == 0
-                                           : strcmp(next, "yes") == 0 || strcmp(next, "no") == 0;
+                                             : strcmp(next, "yes") == 0 || strcmp(next, "no") == 0;
     const bool follows = !inside && (kind == FLAG_VALUE || (kind >= FLAG_YES_NO && answered));
-    const char *given = inside ? inside : follows ? next : kind == FLAG_YES_NO ? "yes" : kind == FLAG_KEY ? setting_key : "";
+    const char *given = inside                ? inside
+                        : follows             ? next
+                        : kind == FLAG_YES_NO ? "yes"
+                        : kind == FLAG_KEY    ? setting_key
+                                              : "";
     *value = kind == FLAG_0_1 && strcmp(given, "0") == 0 ? NULL : given;
     l->at += follows;
     l->left -= follows;
@@ -298,6 +302,8 @@ svs_code cli_settings_again(const struct cli_args *a, struct svi_settings *s, sv
     }
     if (a->settled && !svi_settings_given(s, svi_settings_row("method")))
         s->method = SVI_METHOD_ALSVM;
+    if (svi_settings_keyed(s))
+        svi_settings_settle_method(s);
     if (a->no_budget)
         strcpy(s->alert_budget, "none");
     return code;

@@ -319,9 +319,10 @@ const struct svi_setting svi_settings_table[] = {
             "keys whose models are in memory; those unused the longest are on disk"),
     NUMBER("keys.idle", keys_idle, "0", LIVE, 0, FOREVER, "seconds",
            "a key that has had no sample for longer than this is forgotten, with its model; 0 is never"),
-    INTEGER("keys.quota", keys_quota, "0", ONWARD, 0, 1e9, "keys",
-            "keys that one source may have begun (of messages without src, all together); 0 is nine tenths of "
-            "keys.max"),
+    INTEGER(
+        "keys.quota", keys_quota, "0", ONWARD, 0, 1e9, "keys",
+        "keys that one source may have begun (of messages without src, all together); 0 is nine tenths of "
+        "keys.max"),
     NUMBER("key.prior", key_prior, "10", MODEL, 0, 1e6, "samples",
            "a new key begins with the model of all keys, which counts as much as this many samples of its "
            "own; 0 begins from nothing"),

@@ -114,7 +114,7 @@ struct svi_settings {
     int64_t max_features, max_classes, max_sources, max_connections;
     double sources_idle; /* seconds; below 0: svi_settings_old */
     int64_t sources_quota;
-    char key[SVI_TEXT_MAX];  /* see svi_settings_keyed */
+    char key[SVI_TEXT_MAX]; /* see svi_settings_keyed */
     int64_t keys_max, keys_memory, keys_quota;
     double keys_idle, key_prior;
     int64_t threads; /* see svi_settings_blas_threads, svi_settings_two_threads */
@@ -307,7 +307,7 @@ enum svi_fsync svi_settings_fsync(const struct svi_settings *s);
 /* `threads`: those of one computation (bits depend on it), and is there one more that judges novelty (they do
  * not). */
 static inline int svi_settings_blas_threads(const struct svi_settings *s) {
-    return s->threads > 1 ? (int)s->threads : 1;
+    return s->threads > 1 && !svi_settings_keyed(s) ? (int)s->threads : 1;
 }
 static inline bool svi_settings_two_threads(const struct svi_settings *s) {
     return s->threads != 1;

@@ -104,7 +104,17 @@ static const char *settings_chosen_of_alsvm(const struct svi_settings *s) {
     return refit && svi_settings_chosen(s, "serve") ? "serve" : NULL;
 }
 
+/* What each of many models is by default: small. */
+static void settings_settle_keys(struct svi_settings *s) {
+    if (!svi_settings_given(s, svi_settings_row("method")))
+        s->method = SVI_METHOD_ALSVM;
+    if (!svi_settings_given(s, svi_settings_row("refit")))
+        s->refit = SVI_REFIT_NONE;
+}
+
 const char *svi_settings_settle_method(struct svi_settings *s) {
+    if (svi_settings_keyed(s))
+        settings_settle_keys(s);
     const char *key = s->method == SVI_METHOD_AUTO && !svi_settings_given(s, svi_settings_row("method"))
                           ? settings_chosen_of_alsvm(s)
                           : NULL;
@@ -145,6 +155,19 @@ static svs_code settings_check_auto(const struct svi_settings *s, svs_error *err
         return svi_fail(err, SVS_SETTING,
                         "serve linear is for method auto; the model of method %s is linear: set serve online",
                         svi_settings_word("method", s->method));
+    return SVS_OK;
+}
+
+static svs_code settings_check_keys(const struct svi_settings *s, svs_error *err) {
+    if (!svi_settings_keyed(s))
+        return SVS_OK;
+    if (s->refit != SVI_REFIT_NONE)
+        return svi_fail(err, SVS_SETTING,
+                        "refit is not for a stream with keys, whose models are exact at any time: set refit "
+                        "none, or leave out key");
+    if (s->keys_quota > s->keys_max)
+        return svi_fail(err, SVS_SETTING, "keys.quota is %lld, but keys.max is %lld: it cannot be reached",
+                        (long long)s->keys_quota, (long long)s->keys_max);
     return SVS_OK;
 }
 
@@ -248,6 +271,7 @@ svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
     svs_code code = svi_settings_check_start(s, err);
     code = code == SVS_OK ? settings_check_auto(s, err) : code;
     code = code == SVS_OK ? settings_check_learner(s, err) : code;
+    code = code == SVS_OK ? settings_check_keys(s, err) : code;
     code = code == SVS_OK ? settings_check_classes(s, err) : code;
     code = code == SVS_OK ? settings_check_novelty(s, err) : code;
     code = code == SVS_OK ? svi_rule_settings_read(s->alert_rules, s->alert_absent, s->limits, &rules, err)

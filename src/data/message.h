@@ -64,7 +64,7 @@ struct svi_message {
     double weight;    /* > 0, finite; 1 when absent */
     svs_value stream; /* SVS_NONE or SVS_STR */
     svs_value src;    /* SVS_NONE or SVS_STR */
-    svs_value key; /* of a row of text: SVS_NONE, or SVS_STR of at most SVS_KEY_MAX bytes */
+    svs_value key;    /* of a row of text: SVS_NONE, or SVS_STR of at most SVS_KEY_MAX bytes */
     int64_t n;        /* -1 = none */
 };
 

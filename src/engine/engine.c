@@ -51,13 +51,23 @@ void svi_held_settings_leave(struct svi_settings **s) {
     *s = NULL;
 }
 
+static void stream_free(struct svi_stream **of) {
+    if (!*of)
+        return;
+    svi_sources_free(&(*of)->sources);
+    svi_free(*of);
+    *of = NULL;
+}
+
 void svi_engine_free(svi_engine **e) {
     if (!*e)
         return;
+    struct svi_stream *of = svi_engine_is_root(*e) ? (*e)->of : NULL;
+    if (of)
+        svi_fleet_free(*e);
     svi_novelty_queue_free(&(*e)->queue); /* first: it may be at work */
     svs_learner_free(&(*e)->learner);
     svi_metrics_free(&(*e)->metrics);
-    svi_sources_free(&(*e)->sources);
     svi_refit_policy_free(&(*e)->refit);
     svi_novelty_stage_free(&(*e)->novelty);
     svi_quality_stage_free(&(*e)->quality_stage);
@@ -75,6 +85,7 @@ void svi_engine_free(svi_engine **e) {
     svi_bank_weights_clear(&(*e)->bank_weights);
     svi_held_settings_leave(&(*e)->s);
     svi_free(*e);
+    stream_free(&of);
     *e = NULL;
 }
 
@@ -118,32 +129,27 @@ static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
            svi_quality_stage_new(&e->quality_stage, e->s, err) == SVS_OK &&
            (e->learner = svs_learner_new(&o, e->schema.shape.d, err)) &&
            (e->s->method != SVI_METHOD_AUTO || engine_new_bank(e, &o, err)) &&
-           (e->metrics = svi_metrics_new(o.task, svi_quality_window(e->s), o.max_classes, err)) &&
-           (e->sources = svi_sources_new(e->s->max_sources, err));
+           (e->metrics = svi_metrics_new(o.task, svi_quality_window(e->s), o.max_classes, err));
 }
 
-svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sink *sink, void *user,
-                           svs_error *err) {
+/* `held` is a user's of his own, and is left when it fails. */
+static struct svi_engine *engine_make(struct svi_settings *held, struct svi_stream *of, const char *key,
+                                      svs_error *err) {
     struct svi_engine *e = svi_alloc(sizeof *e);
     if (!e) {
         svi_fail_memory(err, "the engine");
+        svi_held_settings_leave(&held);
         return NULL;
     }
-    openblas_set_num_threads(svi_settings_blas_threads(s)); /* another number gives other bits */
-    if (!(e->s = svi_held_settings_new(s, err))) {
-        svi_free(e);
-        return NULL;
-    }
-    e->epoch = epoch;
-    e->sink = sink;
-    e->user = user;
-    e->stream_length = strlen(s->stream);
+    e->s = held;
+    e->of = of;
+    e->key = key;
     e->time = -DBL_MAX;
-    e->started = e->rate_since = e->counters.of[SVI_COUNTER_RATE].number = NAN;
-    e->next_publish = s->publish_every > 0 ? s->publish_every : -1;
-    e->next_score = s->scores > 0 ? s->scores : -1;
+    e->counters.of[SVI_COUNTER_RATE].number = NAN;
+    e->next_publish = held->publish_every > 0 ? held->publish_every : -1;
+    e->next_score = held->scores > 0 ? held->scores : -1;
     svi_rules_init(&e->rules);
-    svi_rules_configure(&e->rules, s);
+    svi_rules_configure(&e->rules, held);
     if (engine_new_parts(e, err)) {
         svi_learner_relax(e->learner, e->bank);
         svi_engine_repeat_old(e);
@@ -156,6 +162,46 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
     return e;
 }
 
+struct svi_engine *svi_engine_new_key(struct svi_engine *root, const char *key, svs_error *err) {
+    return engine_make(svi_held_settings_use(root->s), root->of, key, err);
+}
+
+static struct svi_stream *stream_new(const struct svi_settings *s, svs_error *err) {
+    struct svi_stream *of = svi_alloc(sizeof *of);
+    if (!of) {
+        svi_fail_memory(err, "the stream");
+        return NULL;
+    }
+    of->name_length = strlen(s->stream);
+    of->started = of->rate_since = NAN;
+    if (!(of->sources = svi_sources_new(s->max_sources, err)))
+        stream_free(&of);
+    return of;
+}
+
+svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sink *sink, void *user,
+                           svs_error *err) {
+    struct svi_settings *held = svi_held_settings_new(s, err);
+    struct svi_stream *of = held ? stream_new(s, err) : NULL;
+    openblas_set_num_threads(svi_settings_blas_threads(s)); /* another number gives other bits */
+    if (!of) {
+        svi_held_settings_leave(&held);
+        return NULL;
+    }
+    of->epoch = epoch;
+    of->sink = sink;
+    of->user = user;
+    struct svi_engine *e = engine_make(held, of, svi_settings_keyed(s) ? "" : NULL, err);
+    if (!e) {
+        stream_free(&of);
+        return NULL;
+    }
+    of->root = e;
+    if (svi_settings_keyed(s) && svi_fleet_new(e, err) != SVS_OK)
+        svi_engine_free(&e);
+    return e;
+}
+
 double svi_engine_state_memory(const struct svi_settings *s, int d, int classes) {
     svs_options o;
     struct svi_class_weights weights;
@@ -165,8 +211,8 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
     const double name = 2 * sizeof(char *) + SVS_NAME_MAX; /* in the registry, and as models point to it */
     struct svi_schema_options schema;
     svi_settings_schema(s, &schema);
-    return sizeof(struct svi_engine) + sizeof(struct svi_held_settings) + svi_schema_memory(&schema, d) + svs_learner_memory(&o, d, classes) +
-           svi_engine_bank_memory(s, &o, d, classes) +
+    return sizeof(struct svi_engine) + sizeof(struct svi_held_settings) + svi_schema_memory(&schema, d) +
+           svs_learner_memory(&o, d, classes) + svi_engine_bank_memory(s, &o, d, classes) +
            svi_metrics_memory(o.task, svi_quality_window(s), o.max_classes) +
            svi_sources_memory(s->max_sources) + svi_novelty_stage_memory(s, d) +
            svi_quality_stage_memory(s, d) + svi_rules_memory(s, d) + (double)s->max_features * column +
@@ -183,8 +229,8 @@ double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
 static svs_code check_origin(const struct svi_engine *e, const struct svi_message *m, double now,
                              svs_error *err) {
     char shown[80];
-    if (m->stream.kind == SVS_STR &&
-        (m->stream.length != e->stream_length || memcmp(m->stream.as.s, e->s->stream, e->stream_length) != 0))
+    if (m->stream.kind == SVS_STR && (m->stream.length != e->of->name_length ||
+                                      memcmp(m->stream.as.s, e->s->stream, e->of->name_length) != 0))
         return svi_fail(err, SVS_OTHER_STREAM, "the sample is for stream '%s', this process serves '%s'",
                         svi_escape(shown, sizeof shown, m->stream.as.s, m->stream.length), e->s->stream);
     if (m->ts > now + e->s->ts_ahead)
@@ -301,7 +347,7 @@ static void engine_alarm(struct svi_engine *e, enum svi_alert_change change, svs
  * thread. */
 static void engine_tell(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
                         int64_t seen) {
-    const bool due = seen == e->next_score, scored = due || e->scores_all;
+    const bool due = seen == e->next_score, scored = due || e->of->scores_all;
     struct svi_score score;
     struct svi_alert_report report;
     if (due)
@@ -337,8 +383,8 @@ static void engine_accept(struct svi_engine *e, const struct svi_message *m, con
         engine_alarm(e, quality, m->id);
     if (svi_refit_policy_step(&e->refit, e->learner, seen, e->time))
         svi_engine_publish_model(e, true);
-    const bool due =
-        e->by_engine_time && e->s->publish_seconds > 0 && e->time - e->published_time >= e->s->publish_seconds;
+    const bool due = e->of->by_engine_time && e->s->publish_seconds > 0 &&
+                     e->time - e->published_time >= e->s->publish_seconds;
     const bool reached = seen == e->next_publish;
     if (reached)
         e->next_publish += e->s->publish_every;
@@ -486,6 +532,8 @@ svs_code svi_engine_message(svi_engine *e, struct svi_message *m, const void *by
                             double now, svs_error *err) {
     svs_error local;
     err = err ? err : &local;
+    if (e->of->fleet && svi_engine_is_root(e) && m->key.kind == SVS_STR && m->key.length > 0)
+        return svi_fleet_take_row(e, m, bytes, length, now, err);
     svi_engine_note_held(e); /* a sample may have been forgotten */
     svs_code code = engine_take(e, m, now, err);
     if (code != SVS_OK)
@@ -523,29 +571,42 @@ static svs_code engine_order(struct svi_engine *e, const struct svi_envelope *en
     return code;
 }
 
-static void engine_take_element(struct svi_engine *e, struct svi_envelope *env, bool duplicate, double now,
-                                struct svi_receipt *r) {
+svs_code svi_engine_take_element(struct svi_engine *e, struct svi_envelope *env, double now, svs_error *err) {
     struct svi_message m;
-    svs_error err;
-    err.text[0] = '\0';
+    bool named = false;
     env->order = &e->columns;
     svi_engine_note_held(e); /* a sample may have been forgotten */
-    svs_code code = svi_envelope_next(env, &e->schema, &m, &err);
-    if (duplicate) {
-        svi_schema_restore(&e->schema);
-        e->counters.of[SVI_COUNTER_DUPLICATES].count++;
-        r->duplicates++;
-        return;
-    }
-    bool named = false;
+    svs_code code = svi_envelope_next(env, &e->schema, &m, err);
     if (code == SVS_OK)
-        code = engine_order(e, env, &m, &named, &err);
-    if (code == SVS_OK && !named)
-        code = engine_take(e, &m, now, &err);
+        code = engine_order(e, env, &m, &named, err);
+    return code == SVS_OK && !named ? engine_take(e, &m, now, err) : code;
+}
+
+void svi_engine_refuse_element(struct svi_engine *e, const struct svi_envelope *env, svs_code code,
+                               const svs_error *err, double now, struct svi_receipt *r) {
+    engine_refuse(e, env, code, err, env->element, env->element_size, now, r);
+}
+
+/* It was taken before: it is only passed over. */
+static void engine_pass_element(struct svi_engine *e, struct svi_envelope *env, struct svi_receipt *r) {
+    struct svi_message m;
+    svs_error err;
+    env->order = &e->columns;
+    svi_envelope_next(env, &e->schema, &m, &err);
+    svi_schema_restore(&e->schema);
+    e->counters.of[SVI_COUNTER_DUPLICATES].count++;
+    r->duplicates++;
+}
+
+static void engine_next_element(struct svi_engine *e, struct svi_envelope *env, double now,
+                                struct svi_receipt *r) {
+    svs_error err;
+    err.text[0] = '\0';
+    const svs_code code = svi_engine_take_element(e, env, now, &err);
     if (code == SVS_OK)
         r->accepted++;
     else
-        engine_refuse(e, env, code, &err, env->element, env->element_size, now, r);
+        svi_engine_refuse_element(e, env, code, &err, now, r);
 }
 
 static svs_code refuse_forgotten(const struct svi_receipt *r, svs_error *err) {
@@ -558,7 +619,7 @@ static svs_code refuse_forgotten(const struct svi_receipt *r, svs_error *err) {
 
 static struct svi_source *engine_add_source(struct svi_engine *e, const struct svi_envelope *env, double now,
                                             svs_error *err) {
-    return svi_sources_add(e->sources, env->src, env->src_length, now, e->s->sources_idle, err);
+    return svi_sources_add(e->of->sources, env->src, env->src_length, now, e->s->sources_idle, err);
 }
 
 /* Holds the message's number against the table of sources. *skip: its first elements that were taken before.
@@ -574,24 +635,24 @@ static svs_code engine_enter(struct svi_engine *e, const struct svi_envelope *en
     r->first = env->n;
     memcpy(r->src, env->src, env->src_length);
     r->src[env->src_length] = '\0';
-    *source = svi_sources_find(e->sources, env->src, env->src_length);
+    *source = svi_sources_find(e->of->sources, env->src, env->src_length);
     int64_t next = *source ? (*source)->next : 0;
     r->n = next - 1;
-    const bool may_jump =
-        e->gaps_allowed && r->first <= SVI_NEXT_MAX / 2 && (*source ? (*source)->losses : 0) < e->losses;
+    const bool may_jump = e->of->gaps_allowed && r->first <= SVI_NEXT_MAX / 2 &&
+                          (*source ? (*source)->losses : 0) < e->of->losses;
     if (r->first > next && !may_jump)
         return *source ? svi_fail(err, SVS_GAP, "n is %lld, but %lld comes next: send again from there",
                                   (long long)r->first, (long long)next)
                        : refuse_forgotten(r, err);
     if (!*source && !(*source = engine_add_source(e, env, now, err)))
         return err->code;
-    svi_sources_hear(e->sources, *source, now);
+    svi_sources_hear(e->of->sources, *source, now);
     if (r->first > next) {
         r->jumped_from = next;
         (*source)->next = next = r->first;
     }
     if (r->first + env->left > next) /* not all of it was taken before */
-        (*source)->losses = e->losses;
+        (*source)->losses = e->of->losses;
     *skip = next - r->first < env->left ? next - r->first : env->left;
     return SVS_OK;
 }
@@ -602,10 +663,10 @@ static svs_code engine_greet(struct svi_engine *e, const struct svi_envelope *en
     if (!env->src_good)
         return svi_fail(err, SVS_NO_SOURCE, "%s needs src, a name of 1 to %d bytes of UTF-8",
                         env->bye ? "bye" : "hello", SVS_NAME_MAX);
-    struct svi_source *source = svi_sources_find(e->sources, env->src, env->src_length);
+    struct svi_source *source = svi_sources_find(e->of->sources, env->src, env->src_length);
     if (env->bye && source)
-        svi_sources_remove(e->sources, source);
-    if (env->bye && svi_sources_count(e->sources) == 0)
+        svi_sources_remove(e->of->sources, source);
+    if (env->bye && svi_sources_count(e->of->sources) == 0)
         svi_rules_rest(&e->rules);
     if (env->bye || source)
         return SVS_OK;
@@ -613,8 +674,8 @@ static svs_code engine_greet(struct svi_engine *e, const struct svi_envelope *en
         return svi_fail(err, SVS_NO_SOURCE, "hello of a source that goes on needs n, a whole number from 1");
     if (!(source = engine_add_source(e, env, now, err)))
         return err->code;
-    svi_source_take(source, env->n, e->fsync_generation);
-    source->losses = e->losses;
+    svi_source_take(source, env->n, e->of->fsync_generation);
+    source->losses = e->of->losses;
     return SVS_OK;
 }
 
@@ -646,43 +707,48 @@ svs_code svi_engine_apply(svi_engine *e, struct svi_envelope *env, double now, b
         code = engine_greet(e, env, now, &err);
     else if (code == SVS_OK && sourced && env->left > 0)
         code = engine_enter(e, env, now, r, &source, &skip, &err);
-    if (code == SVS_OK && !greets &&
+    if (code == SVS_OK && !greets && !e->of->fleet &&
         skip < env->left) /* before its number is used up: it may come again with others */
         code = svi_columns_match(&e->columns, &e->schema, env, engine_may_leave_out(e, env), &err);
     const int64_t count = code == SVS_OK && !greets ? env->left : 0;
     for (int64_t i = 0; i < count; i++)
-        engine_take_element(e, env, i < skip, now, r);
+        if (i < skip)
+            engine_pass_element(e, env, r);
+        else if (e->of->fleet)
+            svi_fleet_take_element(e, env, now, r);
+        else
+            engine_next_element(e, env, now, r);
     if (code != SVS_OK)
         engine_refuse(e, env, code, &err, env->bytes, env->size, now, r);
     if (source && code == SVS_OK && r->first + count > source->next)
-        svi_source_take(source, r->first + count, e->fsync_generation);
+        svi_source_take(source, r->first + count, e->of->fsync_generation);
     r->n = source ? source->next - 1 : r->n;
-    r->seq = e->counters.of[SVI_COUNTER_SEEN].count - 1;
+    r->seq = svi_engine_seen(e) - 1;
     svi_engine_end_message(e);
     return code;
 }
 
 int64_t svi_engine_source_durable(const svi_engine *e, const char *src) {
-    const struct svi_source *p = svi_sources_find(e->sources, src, strlen(src));
-    return p ? svi_source_durable(p, e->fsync_generation_durable) : -1;
+    const struct svi_source *p = svi_sources_find(e->of->sources, src, strlen(src));
+    return p ? svi_source_durable(p, e->of->fsync_generation_durable) : -1;
 }
 
 int64_t svi_engine_source_next(const svi_engine *e, const char *src) {
-    const struct svi_source *p = svi_sources_find(e->sources, src, strlen(src));
+    const struct svi_source *p = svi_sources_find(e->of->sources, src, strlen(src));
     return p ? p->next : 0;
 }
 
 uint64_t *svi_engine_source_owner(svi_engine *e, const char *src, size_t length) {
-    struct svi_source *p = svi_sources_find(e->sources, src, length);
+    struct svi_source *p = svi_sources_find(e->of->sources, src, length);
     return p ? &p->owner : NULL;
 }
 
 int64_t svi_engine_sources_owned(const svi_engine *e, uint64_t owner, double now) {
-    return svi_sources_owned(e->sources, owner, now, e->s->sources_idle);
+    return svi_sources_owned(e->of->sources, owner, now, e->s->sources_idle);
 }
 
 int64_t svi_engine_sources(const svi_engine *e) {
-    return svi_sources_count(e->sources);
+    return svi_sources_count(e->of->sources);
 }
 
 /* ---- commands from outside the stream */
@@ -766,8 +832,8 @@ static svs_code engine_command_config(svi_engine *e, const struct svi_command *c
     return code;
 }
 
-svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct svi_settings *s, double now,
-                            int *count, svs_error *err) {
+static svs_code engine_command(svi_engine *e, const struct svi_command *c, struct svi_settings *s, double now,
+                               int *count, svs_error *err) {
     switch (c->op) {
     case SVI_COMMAND_CONFIG:
         return engine_command_config(e, c, s, now, count, err);
@@ -795,6 +861,52 @@ svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct s
     default:
         return svi_fail(err, SVS_INVALID, "%s does not change the state", svi_command_name(c->op));
     }
+}
+
+/* Of which key a command speaks; where it names none, the stream. */
+static svs_code command_key(const svi_engine *e, const struct svi_command *c, char *key, svs_error *err) {
+    const bool named = c->key.type != SVI_ITEM_TYPE_COUNT;
+    const bool about = c->op == SVI_COMMAND_LABEL || c->op == SVI_COMMAND_FORGET;
+    key[0] = '\0';
+    if (named && !e->of->fleet)
+        return svi_settings_keyless(e->s)
+                   ? SVS_OK
+                   : svi_fail(err, SVS_BAD_KEY, "the stream has no keys: start it with --key");
+    if (!named && e->of->fleet && about)
+        return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
+                        svi_command_name(c->op));
+    return named ? svi_item_key(&c->key, key, err) : SVS_OK;
+}
+
+svi_engine *svi_engine_of_key(svi_engine *e, const struct svi_command *c, svs_error *err) {
+    char key[SVS_KEY_MAX + 1];
+    struct svi_key_entry *entry;
+    if (command_key(e, c, key, err) != SVS_OK)
+        return NULL;
+    return key[0] ? svi_fleet_find(e, key, false, 0, &entry, err) : e;
+}
+
+svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct svi_settings *s, double now,
+                            int *count, svs_error *err) {
+    char key[SVS_KEY_MAX + 1];
+    struct svi_key_entry *entry = NULL;
+    svs_code code = command_key(e, c, key, err);
+    if (code != SVS_OK)
+        return code;
+    if (c->op == SVI_COMMAND_DROP)
+        return e->of->fleet ? svi_fleet_drop(e, key, err)
+                            : svi_fail(err, SVS_BAD_KEY, "the stream has no keys: there is none to drop");
+    if (!key[0])
+        return engine_command(e, c, s, now, count, err);
+    if (c->op == SVI_COMMAND_CONFIG || c->op == SVI_COMMAND_LOAD || c->op == SVI_COMMAND_REFIT)
+        return svi_fail(err, SVS_NOT_SUPPORTED, "%s is for the stream as a whole: leave out key",
+                        svi_command_name(c->op));
+    svi_engine *of = svi_fleet_find(e, key, false, 0, &entry, err);
+    if (!of)
+        return err->code;
+    code = engine_command(of, c, s, now, count, err);
+    svi_fleet_done(e, entry, false, now);
+    return code;
 }
 
 /* ---- refits */

@@ -104,6 +104,10 @@ svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, 
 svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct svi_settings *s, double now,
                             int *count, svs_error *err);
 
+/* The engine of the key that a command names; that of the stream where it names none, or "". Valid until the
+ * next call that is not about this key. NULL: SVS_BAD_KEY, SVS_MISSING_KEY, SVS_UNKNOWN_KEY. */
+svi_engine *svi_engine_of_key(svi_engine *e, const struct svi_command *c, svs_error *err);
+
 /* The arrival clock was moved by `step` seconds and shows `now`. Engine time that was read from it moves
  * along, and with it the times of all that is held (window, waiting samples, alerts, the next refit), so that
  * what is to last some seconds lasts as long. Engine time that came from time stamps stays, unless it lies

@@ -9,6 +9,7 @@
  * p-values.
  *
  * The names of sections and fields are in the checkpoints of users: they never change. */
+#include <endian.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static void archive_core(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_int64(a, "labelled", &e->counters.of[SVI_COUNTER_LABELLED].count, 0, MOST);
     svi_archive_int64(a, "next publish", &e->next_publish, -1, MOST);
     svi_archive_int64(a, "next score", &e->next_score, -1, MOST);
-    archive_published(a, e, e->s->publish_seconds > 0 && !e->by_engine_time);
+    archive_published(a, e, e->s->publish_seconds > 0 && !e->of->by_engine_time);
     svi_archive_uint64(a, "score events", &e->seq[SVI_TOPIC_SCORE]);
     svi_archive_uint64(a, "alert events", &e->seq[SVI_TOPIC_ALERT]);
     svi_archive_check(a, !isnan(e->time), "the time is none");
@@ -152,12 +153,12 @@ static bool has_rules(const struct svi_engine *e) {
 }
 
 static void archive_sources(struct svi_archive *a, struct svi_engine *e) {
-    svi_sources_archive(a, e->sources);
+    svi_sources_archive(a, e->of->sources);
 }
 
 /* Not hashed, so that a state of before there were these has the fingerprint that it had. */
 static void archive_source_times(struct svi_archive *a, struct svi_engine *e) {
-    svi_sources_times_archive(a, e->sources);
+    svi_sources_times_archive(a, e->of->sources);
 }
 
 /* Counted here rather than found in the parts when figures are asked for. */
@@ -209,7 +210,7 @@ static void archive_last_model(struct svi_archive *a, struct svi_engine *e) {
  * published. */
 static void archive_clock(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_bool(a, "by arrival", &e->by_arrival);
-    svi_archive_bool(a, "by engine time", &e->by_engine_time);
+    svi_archive_bool(a, "by engine time", &e->of->by_engine_time);
     archive_published(a, e, false);
 }
 
@@ -226,6 +227,22 @@ static void begin_episodes(struct svi_engine *e) {
 
 static void leave_empty(struct svi_engine *e) {
     (void)e;
+}
+
+static bool is_root(const struct svi_engine *e) {
+    return svi_engine_is_root(e);
+}
+
+static bool has_keys(const struct svi_engine *e) {
+    return is_root(e) && e->of->fleet;
+}
+
+static void archive_keys(struct svi_archive *a, struct svi_engine *e) {
+    svi_fleet_archive(a, e, true);
+}
+
+static void archive_key_tallies(struct svi_archive *a, struct svi_engine *e) {
+    svi_fleet_archive(a, e, false);
 }
 
 static const struct {
@@ -248,8 +265,8 @@ static const struct {
     {"judges", true, archive_judges, leave_empty, has_desk},
     {"quality", true, archive_quality, begin_episodes, has_quality},
     {"rules", true, archive_rules, leave_empty, has_rules},
-    {"sources", true, archive_sources, NULL, NULL},
-    {"source times", false, archive_source_times, leave_empty, NULL},
+    {"sources", true, archive_sources, leave_empty, is_root},
+    {"source times", false, archive_source_times, leave_empty, is_root},
     {"tallies", false, archive_tallies, NULL, NULL},
     {"later tallies", false, archive_later_tallies, leave_empty, NULL},
     {"last model", false, archive_last_model, leave_empty, NULL},
@@ -257,6 +274,8 @@ static const struct {
     {"novelty range", false, archive_range, rebuild_range, NULL},
     {"silence", false, archive_silence, leave_empty, has_rules},
     {"filled", false, archive_filled, leave_empty, has_filled},
+    {"keys", true, archive_keys, leave_empty, has_keys},
+    {"key tallies", false, archive_key_tallies, leave_empty, has_keys},
 };
 
 #define SECTIONS ((int)(sizeof sections / sizeof sections[0]))
@@ -286,12 +305,88 @@ svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err
     snprintf(c->program, sizeof c->program, "%s", svs_version());
     snprintf(c->isa, sizeof c->isa, "%s", svi_kernels_get(SVS_ISA_BEST)->name);
     snprintf(c->stream, sizeof c->stream, "%s", e->s->stream);
-    c->epoch = e->epoch;
+    c->epoch = e->of->epoch;
     c->bodies.size = c->settings.size = 0;
     c->sections = 0;
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++)
         code = save_section(e, i, c, err);
     return code == SVS_OK ? svi_settings_pack(e->s, &c->settings, err) : code;
+}
+
+/* Do the parts fit each other? */
+static svs_code engine_check_loaded(struct svi_engine *e, svs_error *err) {
+    svi_engine_note_held(e);
+    e->out_of_memory_before = e->counters.refused[SVS_NO_MEMORY];
+    if (svs_learner_dimension(e->learner) > e->schema.shape.d)
+        return svi_fail(err, SVS_DAMAGED, "the learner has more features than the stream");
+    if (e->refit.have && e->refit.model.d > e->schema.shape.d)
+        return svi_fail(err, SVS_DAMAGED, "the refit has more features than the stream");
+    return SVS_OK;
+}
+
+/* One after another: the length of its name, its name, the size of its body, its body. */
+svs_code svi_engine_pack(struct svi_engine *e, bool hashed, struct svi_bytes *out, svs_error *err) {
+    svs_code code = SVS_OK;
+    svi_engine_settle(e);
+    for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
+        struct svi_archive_out to;
+        if (sections[i].hashed != hashed || (sections[i].present && !sections[i].present(e)))
+            continue;
+        const uint8_t length = (uint8_t)strlen(sections[i].name);
+        const uint64_t none = 0;
+        if (svi_bytes_append(out, &length, 1) != SVS_OK ||
+            svi_bytes_append(out, sections[i].name, length) != SVS_OK ||
+            svi_bytes_append(out, &none, sizeof none) != SVS_OK)
+            return svi_fail_memory(err, "the state of a key");
+        const size_t offset = out->size;
+        svi_archive_out_begin(&to, out, sections[i].name, err);
+        sections[i].archive(&to.archive, e);
+        code = svi_archive_out_end(&to);
+        const uint64_t size = htole64(out->size - offset);
+        memcpy(out->data + offset - sizeof size, &size, sizeof size);
+    }
+    return code;
+}
+
+/* The body of a section of a packed state; NULL: it is not there. */
+static const uint8_t *packed_find(const uint8_t *at, const uint8_t *end, const char *name, size_t *size) {
+    const size_t length = strlen(name);
+    uint64_t left;
+    while (end - at > (ptrdiff_t)sizeof left && end - at > *at + 1 + (ptrdiff_t)sizeof left) {
+        const bool found = *at == length && memcmp(at + 1, name, length) == 0;
+        at += *at + 1;
+        memcpy(&left, at, sizeof left);
+        at += sizeof left;
+        *size = (size_t)le64toh(left);
+        if (*size > (size_t)(end - at))
+            return NULL;
+        if (found)
+            return at;
+        at += *size;
+    }
+    return NULL;
+}
+
+svs_code svi_engine_unpack(struct svi_engine *e, bool hashed, const uint8_t *bytes, size_t size,
+                           svs_error *err) {
+    svs_code code = SVS_OK;
+    for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
+        struct svi_archive_in in;
+        size_t body_size;
+        if (sections[i].hashed != hashed || (sections[i].present && !sections[i].present(e)))
+            continue;
+        const uint8_t *body = packed_find(bytes, bytes + size, sections[i].name, &body_size);
+        if (!body && !sections[i].absent)
+            return svi_fail(err, SVS_DAMAGED, "a key has no section %s", sections[i].name);
+        if (!body) {
+            sections[i].absent(e);
+            continue;
+        }
+        svi_archive_in_begin(&in, body, body_size, sections[i].name, err);
+        sections[i].archive(&in.archive, e);
+        code = svi_archive_in_end(&in);
+    }
+    return code == SVS_OK ? engine_check_loaded(e, err) : code;
 }
 
 size_t svi_engine_size(svi_engine *e) {
@@ -325,14 +420,7 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
         sections[i].archive(&in.archive, e);
         code = svi_archive_in_end(&in);
     }
-    if (code == SVS_OK)
-        svi_engine_note_held(e);
-    if (code == SVS_OK && svs_learner_dimension(e->learner) > e->schema.shape.d)
-        code = svi_fail(err, SVS_DAMAGED, "the learner has more features than the stream");
-    if (code == SVS_OK && e->refit.have && e->refit.model.d > e->schema.shape.d)
-        code = svi_fail(err, SVS_DAMAGED, "the refit has more features than the stream");
-    e->out_of_memory_before = e->counters.refused[SVS_NO_MEMORY];
-    return code;
+    return code == SVS_OK ? engine_check_loaded(e, err) : code;
 }
 
 svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_error *err) {
@@ -344,7 +432,7 @@ svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_erro
     svi_settings_adopt(limits, (*e)->s); /* what else changes is the business of svi_engine_configure */
     svs_code code = svi_engine_save(*e, &c, err);
     svi_engine *wider =
-        code == SVS_OK ? svi_engine_new(limits, (*e)->epoch, (*e)->sink, (*e)->user, err) : NULL;
+        code == SVS_OK ? svi_engine_new(limits, (*e)->of->epoch, (*e)->of->sink, (*e)->of->user, err) : NULL;
     svi_free(limits);
     if (wider)
         code = svi_engine_load(wider, &c, err);
@@ -357,11 +445,11 @@ svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_erro
     }
     wider->two_threads = (*e)->two_threads;
     wider->open = (*e)->open;
-    wider->muted = (*e)->muted;
-    wider->scores_all = (*e)->scores_all;
+    wider->of->muted = (*e)->of->muted;
+    wider->of->scores_all = (*e)->of->scores_all;
     wider->keeps_model = (*e)->keeps_model;
-    wider->gaps_allowed = (*e)->gaps_allowed;
-    wider->losses = (*e)->losses;
+    wider->of->gaps_allowed = (*e)->of->gaps_allowed;
+    wider->of->losses = (*e)->of->losses;
     svi_engine_free(e);
     *e = wider;
     return SVS_OK;

@@ -33,7 +33,7 @@ void svi_engine_move_clock(svi_engine *e, double step, double now) {
         "the state that was kept is of a later time than the clock of this machine shows: "
         "its times were brought back";
     svi_engine_settle(e);
-    svi_sources_move_times(e->sources, -INFINITY, step); /* arrival times, whatever the engine's are */
+    svi_sources_move_times(e->of->sources, -INFINITY, step); /* arrival times, whatever the engine's are */
     svi_rules_move_arrival(&e->rules, step);
     if (e->by_arrival) {
         if (e->event_ts == e->time)
@@ -43,8 +43,8 @@ void svi_engine_move_clock(svi_engine *e, double step, double now) {
     /* Time stamps of producers are true whatever the clock here says, unless it says that they cannot be. */
     if (e->time > now + e->s->ts_ahead)
         svi_engine_move_times(e, now, now - e->time);
-    e->started += step;
-    e->rate_since += step;
+    e->of->started += step;
+    e->of->rate_since += step;
     if (step != 0)
         snprintf(reason, sizeof reason,
                  "the clock of this machine was moved by %+.3f s after sample %" PRId64

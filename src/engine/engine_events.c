@@ -23,13 +23,14 @@
 void svi_publish(struct svi_engine *e, struct svi_event *event) {
     svi_engine_settle(e);
     event->stream = e->s->stream;
-    event->epoch = e->epoch;
+    event->key = e->key;
+    event->epoch = e->of->epoch;
     event->seq = e->seq[event->topic]++;
     if (e->keeps_model && event->topic == SVI_TOPIC_MODEL &&
         svi_event_encode(event, &e->last_model) != SVS_OK)
         e->last_model.size = 0; /* late subscribers wait for the next */
-    if (!e->muted)
-        e->sink(e->user, event);
+    if (!e->of->muted)
+        e->of->sink(e->of->user, event);
 }
 
 void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
@@ -40,7 +41,8 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
     event->as.score.y = m->y;
     event->as.score.scores = step->scores;
     event->as.score.rows = e->s->method == SVI_METHOD_NONE ? 0 : step->rows;
-    event->as.score.learner = e->s->method == SVI_METHOD_NONE || e->s->task == SVS_REGRESS ? NULL : e->learner;
+    event->as.score.learner =
+        e->s->method == SVI_METHOD_NONE || e->s->task == SVS_REGRESS ? NULL : e->learner;
     event->as.score.proba = e->quality_stage.proba;
     event->as.score.proba_count = e->quality_stage.proba_count;
     event->as.score.class_count = step->rows > 1          ? step->rows
@@ -53,7 +55,7 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
         svi_interval_around(e->quality_stage.ends, step->scores[0], step->leverage, score->interval);
         event->as.score.interval = score->interval;
     }
-    event->as.score.mark = e->mark;
+    event->as.score.mark = e->of->mark;
     event->as.score.x = m->x;
     event->as.score.d = m->d;
     score->predicted = step->predicted;
@@ -192,8 +194,8 @@ svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure *
     if (code != SVS_OK)
         return code;
     m->features = names_of(e, m->d);
-    *quality = e->quality;
-    *quality_count = engine_quality(e, e->quality);
+    *quality = e->of->quality;
+    *quality_count = engine_quality(e, e->of->quality);
     return engine_describe(e, m, err);
 }
 
@@ -201,7 +203,7 @@ svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *e
     uint64_t sent = e->seq[SVI_TOPIC_MODEL];
     *event = (struct svi_event){.topic = SVI_TOPIC_MODEL,
                                 .stream = e->s->stream,
-                                .epoch = e->epoch,
+                                .epoch = e->of->epoch,
                                 .seq = sent > 0 ? sent - 1 : 0,
                                 .ts = e->event_ts};
     event->as.model.model = m;
@@ -212,7 +214,7 @@ svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *e
 static void publish_bank(struct svi_engine *e) {
     struct svi_bank_told told;
     struct svi_event event;
-    if (!e->muted && svi_engine_bank_event(e, &told, &event, NULL) == SVS_OK) {
+    if (!e->of->muted && svi_engine_bank_event(e, &told, &event, NULL) == SVS_OK) {
         e->seq[SVI_TOPIC_BANK] = event.seq;
         svi_publish(e, &event);
     }
@@ -259,12 +261,12 @@ void svi_publish_refit(struct svi_engine *e) {
 
 void svi_engine_set_gauge(svi_engine *e, const char *name, double value) {
     int i = 0;
-    while (i < e->gauge_count && strcmp(e->gauges[i].name, name) != 0)
+    while (i < e->of->gauge_count && strcmp(e->of->gauges[i].name, name) != 0)
         i++;
     if (i == SVI_GAUGES_MAX)
         return;
-    e->gauge_count += i == e->gauge_count;
-    e->gauges[i] = (struct svi_figure){.name = name, .type = SVI_NUMBER, .as.number = value};
+    e->of->gauge_count += i == e->of->gauge_count;
+    e->of->gauges[i] = (struct svi_figure){.name = name, .type = SVI_NUMBER, .as.number = value};
 }
 
 /* What the learner counts itself. */
@@ -354,32 +356,32 @@ int svi_engine_features(const svi_engine *e) {
 }
 
 void svi_engine_set_kept_memory(svi_engine *e, double share, double fixed) {
-    e->kept_share = share;
-    e->kept_fixed = fixed;
+    e->of->kept_share = share;
+    e->of->kept_fixed = fixed;
 }
 
 int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figures) {
     union svi_amount *of = e->counters.of;
     svi_engine_settle(e);
-    e->started = isnan(e->started) ? now : e->started;
+    e->of->started = isnan(e->of->started) ? now : e->of->started;
     take_health(e);
     take_refits(e);
     take_novelty(e);
-    of[SVI_COUNTER_SOURCES].count = svi_sources_count(e->sources);
-    of[SVI_COUNTER_UPTIME].number = now - e->started;
+    of[SVI_COUNTER_SOURCES].count = svi_sources_count(e->of->sources);
+    of[SVI_COUNTER_UPTIME].number = now - e->of->started;
     const int d = (int)of[SVI_COUNTER_D].count, classes = (int)of[SVI_COUNTER_CLASSES].count;
     of[SVI_COUNTER_MEMORY_PREDICTED].number =
         svi_engine_memory(e->s, d, classes) +
-        (e->kept_fixed + e->kept_share * svi_engine_state_memory(e->s, d, classes));
-    int filled = svi_counters_figures(&e->counters, e->figures);
-    filled += engine_quality(e, e->figures + filled);
+        (e->of->kept_fixed + e->of->kept_share * svi_engine_state_memory(e->s, d, classes));
+    int filled = svi_counters_figures(&e->counters, e->of->figures);
+    filled += engine_quality(e, e->of->figures + filled);
     if (e->quality_stage.on)
         filled +=
-            svi_quality_figures_list(e->quality_stage.figures, e->metrics, classes, e->figures + filled);
-    filled += put_words(e, e->figures + filled);
-    memcpy(e->figures + filled, e->gauges, (size_t)e->gauge_count * sizeof *e->gauges);
-    *figures = e->figures;
-    return filled + e->gauge_count;
+            svi_quality_figures_list(e->quality_stage.figures, e->metrics, classes, e->of->figures + filled);
+    filled += put_words(e, e->of->figures + filled);
+    memcpy(e->of->figures + filled, e->of->gauges, (size_t)e->of->gauge_count * sizeof *e->of->gauges);
+    *figures = e->of->figures;
+    return filled + e->of->gauge_count;
 }
 
 void svi_engine_progress(svi_engine *e, struct svi_engine_progress *out) {
@@ -387,27 +389,27 @@ void svi_engine_progress(svi_engine *e, struct svi_engine_progress *out) {
     *out = (struct svi_engine_progress){.seen = e->counters.of[SVI_COUNTER_SEEN].count,
                                         .alerts = e->novelty.alert.opened,
                                         .sums = svi_metrics_sums(e->metrics),
-                                        .quality = e->quality,
-                                        .quality_count = engine_quality(e, e->quality)};
+                                        .quality = e->of->quality,
+                                        .quality_count = engine_quality(e, e->of->quality)};
 }
 
 /* Samples per second since the stats before, smoothed. */
 static void take_rate(struct svi_engine *e, double now) {
     int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
     double *rate = &e->counters.of[SVI_COUNTER_RATE].number,
-           since = isnan(e->rate_since) ? e->started : e->rate_since;
+           since = isnan(e->of->rate_since) ? e->of->started : e->of->rate_since;
     if (!(now > since))
         return;
-    double newest = (double)(seen - e->rate_seen) / (now - since);
+    double newest = (double)(seen - e->of->rate_seen) / (now - since);
     *rate = isnan(*rate) ? newest : *rate + RATE_SMOOTH * (newest - *rate);
-    e->rate_since = now;
-    e->rate_seen = seen;
+    e->of->rate_since = now;
+    e->of->rate_seen = seen;
 }
 
 void svi_engine_publish_stats(svi_engine *e, double now) {
     struct svi_event event = {.topic = SVI_TOPIC_STATS, .ts = now};
     svi_engine_settle(e);
-    e->started = isnan(e->started) ? now : e->started;
+    e->of->started = isnan(e->of->started) ? now : e->of->started;
     take_rate(e, now);
     event.as.stats.count = svi_engine_figures(e, now, &event.as.stats.figures);
     svi_engine_class_table(e, false, &event.as.stats.classes);
@@ -422,19 +424,20 @@ void svi_engine_publish_due(svi_engine *e, double now) {
 }
 
 void svi_engine_mark(svi_engine *e, int64_t mark) {
-    e->mark = mark;
+    e->of->mark = mark;
 }
 
 void svi_engine_score_all(svi_engine *e, bool all) {
-    e->scores_all = all;
+    e->of->scores_all = all;
 }
 
 uint64_t svi_engine_epoch(const svi_engine *e) {
-    return e->epoch;
+    return e->of->epoch;
 }
 
 int64_t svi_engine_seen(const svi_engine *e) {
-    return e->counters.of[SVI_COUNTER_SEEN].count;
+    const struct svi_fleet *fleet = svi_engine_is_root(e) ? e->of->fleet : NULL;
+    return e->counters.of[SVI_COUNTER_SEEN].count + (fleet ? fleet->seen : 0);
 }
 
 uint64_t svi_engine_version(const svi_engine *e) {

@@ -3,11 +3,13 @@
 #define SVI_ENGINE_INTERNAL_H
 
 #include "alerts/rules.h"
+#include "base/archive.h"
 #include "bank/bank.h"
 #include "bank/describe.h"
 #include "refit/refit_policy.h"
 #include "stats/counters.h"
 #include "engine/engine.h"
+#include "fleet/key_table.h"
 #include "stats/metrics.h"
 #include "stages/sources.h"
 #include "stages/novelty_queue.h"
@@ -26,11 +28,36 @@ struct svi_held_settings {
     int64_t users;
 };
 
-struct svi_engine {
-    struct svi_settings *s; /* of a struct svi_held_settings */
+/* What there is once for a stream, however many keys it has. */
+struct svi_stream {
+    struct svi_engine *root; /* of the samples without a key */
+    struct svi_fleet *fleet; /* of the others; NULL: the stream has no keys */
     uint64_t epoch;
     svi_sink *sink;
     void *user;
+    size_t name_length;
+    svi_sources *sources;
+    bool by_engine_time; /* svi_engine_publish_by_engine_time */
+    int64_t mark;        /* of score events */
+    bool scores_all;     /* svi_engine_score_all */
+    bool muted;          /* events are numbered, not sent */
+    bool gaps_allowed;   /* a source may skip numbers once after each loss: they are lost */
+    uint64_t losses;
+    uint64_t fsync_generation,
+        fsync_generation_durable;  /* of the disk: the present one, the last one that is on it */
+    double kept_share, kept_fixed; /* svi_engine_set_kept_memory */
+    double started;                /* arrival clock at the first call, NAN before */
+    double rate_since;             /* arrival clock at the last stats */
+    int64_t rate_seen;
+    struct svi_figure gauges[SVI_GAUGES_MAX];
+    int gauge_count;
+    struct svi_figure figures[SVI_FIGURES_MAX], quality[SVI_METRICS_FIGURES + SVI_PROBABILITY_FIGURES];
+};
+
+struct svi_engine {
+    struct svi_settings *s; /* of a struct svi_held_settings */
+    struct svi_stream *of;
+    const char *key; /* "" of the root; NULL: the stream has no keys */
     svs_learner *learner;
     svi_bank *bank;                       /* method auto; else NULL */
     double *host_scores;                  /* room for the scores of the host, where there is a bank */
@@ -48,11 +75,9 @@ struct svi_engine {
     bool rules_follow; /* they are of the columns as they are, as far as their number tells, and */
     int rules_names;   /* with that number of names */
     int rules_d;
-    svi_sources *sources;
     struct svi_schema schema;
     struct svi_columns columns; /* how the arrays of producers that name their columns are ordered */
-    size_t stream_length;
-    uint8_t *gaps;      /* by column: where the sample in hand has no value; made when first needed */
+    uint8_t *gaps;              /* by column: where the sample in hand has no value; made when first needed */
     double *carried;    /* missing == carry: the last accepted value of each column, NAN = none; else NULL */
     const char **names; /* of the columns, as a model event points to them */
     int name_room, name_count;
@@ -64,7 +89,6 @@ struct svi_engine {
     double event_ts;                  /* of the last sample: its own ts, or its arrival */
     int64_t next_publish, next_score; /* `seen` at which they are due, -1 = never */
     double published_time;            /* engine time */
-    bool by_engine_time;              /* svi_engine_publish_by_engine_time */
     uint64_t published_version;
     uint64_t seq[SVI_TOPIC_COUNT]; /* of the next event */
 
@@ -72,22 +96,8 @@ struct svi_engine {
     struct svi_bytes last_model; /* empty: none did */
 
     struct svi_counters counters;
-    int64_t mark;      /* of score events */
-    bool scores_all;   /* svi_engine_score_all */
-    bool muted;        /* events are numbered, not sent */
-    bool gaps_allowed; /* a source may skip numbers once after each loss: they are lost */
-    uint64_t losses;
     int64_t out_of_memory_before; /* refusals for want of memory when it was unmuted, and those of others */
     bool out_of_memory;           /* a refit was not taken over for want of memory */
-    uint64_t fsync_generation,
-        fsync_generation_durable;  /* of the disk: the present one, the last one that is on it */
-    double kept_share, kept_fixed; /* svi_engine_set_kept_memory */
-    double started;                /* arrival clock at the first call, NAN before */
-    double rate_since;             /* arrival clock at the last stats */
-    int64_t rate_seen;
-    struct svi_figure gauges[SVI_GAUGES_MAX];
-    int gauge_count;
-    struct svi_figure figures[SVI_FIGURES_MAX], quality[SVI_METRICS_FIGURES + SVI_PROBABILITY_FIGURES];
 };
 
 /* A copy with one user; NULL: SVS_NO_MEMORY. Another user; one user less, and *s is NULL then. */
@@ -163,6 +173,57 @@ bool svi_engine_bank_said(const struct svi_engine *e, struct svi_members_said *s
 
 /* The model of the best linear member. */
 svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *err);
+
+/* ---- engine_fleet.c: an engine for each key */
+
+struct svi_fleet {
+    svi_key_table *table;
+    int64_t seen; /* samples of all keys but "" */
+};
+
+static inline bool svi_engine_is_root(const struct svi_engine *e) {
+    return e->of->root == e;
+}
+
+/* The engine of a key, with the settings and the stream of its root. NULL: codes of svi_engine_new. */
+struct svi_engine *svi_engine_new_key(struct svi_engine *root, const char *key, svs_error *err);
+
+/* The table of keys; frees them all. */
+svs_code svi_fleet_new(struct svi_engine *root, svs_error *err);
+void svi_fleet_free(struct svi_engine *root);
+
+/* The engine of that key; `make`: is begun where there is none, by this source. *entry: NULL for "", whose
+ * engine is the root. NULL: SVS_UNKNOWN_KEY, SVS_LIMIT (keys.max, keys.quota), SVS_NO_MEMORY. */
+struct svi_engine *svi_fleet_find(struct svi_engine *root, const char *key, bool make, uint64_t owner,
+                                  struct svi_key_entry **entry, svs_error *err);
+
+/* After something was done with it: of an accepted sample, or not. A key that has begun with something
+ * that was refused is none. */
+void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry, bool sample, double now);
+
+/* One element of a message, and one row of text: of whichever key. */
+void svi_fleet_take_element(struct svi_engine *root, struct svi_envelope *env, double now,
+                            struct svi_receipt *r);
+svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, const void *bytes, size_t length,
+                            double now, svs_error *err);
+
+/* A key goes, with its engine. SVS_UNKNOWN_KEY. */
+svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err);
+
+/* What all keys hold, as two sections of a checkpoint: what is hashed, and the rest. */
+void svi_fleet_archive(struct svi_archive *a, struct svi_engine *root, bool hashed);
+
+/* ---- engine_archive.c: the state of one key as bytes, appended to `out`; what is hashed, or the rest. Into
+ * an engine of svi_engine_new_key: first what is hashed. SVS_DAMAGED, SVS_NO_MEMORY: it is fit to be freed.
+ */
+svs_code svi_engine_pack(struct svi_engine *e, bool hashed, struct svi_bytes *out, svs_error *err);
+svs_code svi_engine_unpack(struct svi_engine *e, bool hashed, const uint8_t *bytes, size_t size,
+                           svs_error *err);
+
+/* ---- engine.c: one element, decoded and applied */
+svs_code svi_engine_take_element(struct svi_engine *e, struct svi_envelope *env, double now, svs_error *err);
+void svi_engine_refuse_element(struct svi_engine *e, const struct svi_envelope *env, svs_code code,
+                               const svs_error *err, double now, struct svi_receipt *r);
 
 /* ---- engine_rules.c: the plain rules */
 

@@ -16,11 +16,11 @@ void svi_engine_repeat_old(struct svi_engine *e) {
 
 void svi_engine_mute(svi_engine *e, bool muted) {
     svi_engine_settle(e);
-    e->muted = muted;
+    e->of->muted = muted;
     if (muted)
         return;
-    e->started = e->rate_since = e->counters.of[SVI_COUNTER_RATE].number = NAN;
-    e->rate_seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    e->of->started = e->of->rate_since = e->counters.of[SVI_COUNTER_RATE].number = NAN;
+    e->of->rate_seen = e->counters.of[SVI_COUNTER_SEEN].count;
     e->out_of_memory_before = e->counters.refused[SVS_NO_MEMORY];
 }
 
@@ -37,17 +37,17 @@ const struct svi_bytes *svi_engine_last_model(const svi_engine *e) {
 }
 
 void svi_engine_allow_gaps(svi_engine *e, bool allowed) {
-    e->gaps_allowed = allowed;
-    e->losses += allowed;
+    e->of->gaps_allowed = allowed;
+    e->of->losses += allowed;
 }
 
 void svi_engine_publish_by_engine_time(svi_engine *e, bool on) {
-    e->by_engine_time = on;
+    e->of->by_engine_time = on;
 }
 
 void svi_engine_set_fsync_generation(svi_engine *e, uint64_t fsync_generation, uint64_t kept) {
-    e->fsync_generation = fsync_generation;
-    e->fsync_generation_durable = kept;
+    e->of->fsync_generation = fsync_generation;
+    e->of->fsync_generation_durable = kept;
 }
 
 svs_code svi_engine_refit_repeat(svi_engine *e, const void *record, size_t size, svs_error *err) {

@@ -46,7 +46,7 @@ static svs_code load_then(const struct svi_engine *e, const struct svi_checkpoin
     svs_code code = svi_settings_unpack(s, "the settings of then", c->settings.data, c->settings.size, err);
     if (code == SVS_OK)
         svi_settings_keep_limits(s, e->s);
-    if (code == SVS_OK && !(*then = svi_engine_new(s, e->epoch, e->sink, e->user, err)))
+    if (code == SVS_OK && !(*then = svi_engine_new(s, e->of->epoch, e->of->sink, e->of->user, err)))
         return err->code;
     if (code != SVS_OK)
         return code;
@@ -61,7 +61,7 @@ static svs_code load_then(const struct svi_engine *e, const struct svi_checkpoin
 
 svi_engine *svi_engine_then(const svi_engine *e, const struct svi_checkpoint *c, svs_error *err) {
     svi_engine *then = NULL;
-    if (c->epoch != e->epoch || strcmp(c->stream, e->s->stream) != 0) {
+    if (c->epoch != e->of->epoch || strcmp(c->stream, e->s->stream) != 0) {
         svi_fail(err, SVS_UNAVAILABLE, "it is a state of another stream, or of another epoch of this one");
         return NULL;
     }

@@ -11,8 +11,8 @@ static void rules_tell(struct svi_engine *e, svs_value id, double ts) {
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = ts};
     if (svi_rules_pending(&e->rules))
         svi_engine_settle(e); /* alerts are numbered as they come */
-    while (svi_rule_report(&e->rules, &e->schema, e->s->stream, id, ts, &e->quality_stage.drift.episodes.count,
-                           &report)) {
+    while (svi_rule_report(&e->rules, &e->schema, e->s->stream, id, ts,
+                           &e->quality_stage.drift.episodes.count, &report)) {
         event.as.alert = report.event;
         svi_publish(e, &event);
     }

@@ -42,9 +42,9 @@ static svs_code engine_score_score(struct svi_engine *e, const struct svi_messag
         out->proba = scores + model.rows;
         const int class = svi_quality_stage_peek(&e->quality_stage, e->learner, &model, scores,
                                                  scores + model.rows, &out->proba_count);
-        out->yhat = class >= 0                 ? model.classes[class]
+        out->yhat = class >= 0                  ? model.classes[class]
                     : e->s->task == SVS_REGRESS ? svs_real(scores[0])
-                                               : svs_none();
+                                                : svs_none();
     }
     double ends[2];
     out->ranged = x && scores && model.d > 0 && svi_quality_stage_ends(&e->quality_stage, ends);

@@ -350,12 +350,12 @@ static svs_code op_load(struct request *r) {
 }
 
 static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
-    [SVI_COMMAND_STATUS] = op_status, [SVI_COMMAND_CONFIG] = op_config, [SVI_COMMAND_MODEL] = op_model,
-    [SVI_COMMAND_PUBLISH] = op_apply, [SVI_COMMAND_FORGET] = op_apply,  [SVI_COMMAND_LABEL] = op_apply,
-    [SVI_COMMAND_ALERT] = op_apply,   [SVI_COMMAND_RESET] = op_apply,   [SVI_COMMAND_STOP] = op_stop,
-    [SVI_COMMAND_REFIT] = op_apply,   [SVI_COMMAND_SAVE] = op_save,     [SVI_COMMAND_SCORE] = op_score,
-    [SVI_COMMAND_LOAD] = op_load,     [SVI_COMMAND_PRUNE] = op_prune,   [SVI_COMMAND_COLUMNS] = op_columns,
-    [SVI_COMMAND_TUNE] = op_tune,     [SVI_COMMAND_BANK] = op_bank,
+    [SVI_COMMAND_STATUS] = op_status,   [SVI_COMMAND_CONFIG] = op_config, [SVI_COMMAND_MODEL] = op_model,
+    [SVI_COMMAND_PUBLISH] = op_apply,   [SVI_COMMAND_FORGET] = op_apply,  [SVI_COMMAND_LABEL] = op_apply,
+    [SVI_COMMAND_ALERT] = op_apply,     [SVI_COMMAND_DROP] = op_apply,    [SVI_COMMAND_RESET] = op_apply,
+    [SVI_COMMAND_STOP] = op_stop,       [SVI_COMMAND_REFIT] = op_apply,   [SVI_COMMAND_SAVE] = op_save,
+    [SVI_COMMAND_SCORE] = op_score,     [SVI_COMMAND_LOAD] = op_load,     [SVI_COMMAND_PRUNE] = op_prune,
+    [SVI_COMMAND_COLUMNS] = op_columns, [SVI_COMMAND_TUNE] = op_tune,     [SVI_COMMAND_BANK] = op_bank,
 };
 
 /* A slip of the fingers is not to drop what a directory was made to keep. Asked here and not where it takes

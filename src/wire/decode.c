@@ -646,9 +646,8 @@ static void clear_message(struct svi_message *m, double *row) {
 svs_code svi_envelope_next(struct svi_envelope *e, struct svi_schema *schema, struct svi_message *m,
                            svs_error *err) {
     const uint8_t *end = e->bytes + e->size;
-    svi_envelope_peek(e);
+    svi_envelope_pass(e);
     const struct svi_element *el = &e->first;
-    e->columns = svi_element_columns(el, e->columns);
     struct reading r = {.end = end,
                         .schema = schema,
                         .shape = &schema->shape,
@@ -657,10 +656,6 @@ svs_code svi_envelope_next(struct svi_envelope *e, struct svi_schema *schema, st
                         .err = err,
                         .names_come = e->columns};
     clear_message(m, schema->shape.row);
-    e->element = el->at;
-    e->element_size = (size_t)(el->end - el->at);
-    e->next = el->end;
-    e->left--;
     svs_code code = decode_element(&r, el);
     e->array = r.array;
     return code;

@@ -19,9 +19,8 @@
 #include "base/text.h"
 #include "wire/fields.h"
 
-static const char *const key_names[SVI_KEY_COUNT + 1] = {"x",  "y",   "id", "ts",      "w",       "stream",
-                                                         "op", "src", "n",  "columns", "missing", "key",
-                                                         ""};
+static const char *const key_names[SVI_KEY_COUNT + 1] = {
+    "x", "y", "id", "ts", "w", "stream", "op", "src", "n", "columns", "missing", "key", ""};
 
 const char *svi_key_name(enum svi_key key) {
     return key_names[key];
@@ -258,6 +257,15 @@ void svi_envelope_peek(struct svi_envelope *e) {
     e->next = NULL;
 }
 
+void svi_envelope_pass(struct svi_envelope *e) {
+    svi_envelope_peek(e);
+    e->columns = svi_element_columns(&e->first, e->columns);
+    e->element = e->first.at;
+    e->element_size = (size_t)(e->first.end - e->first.at);
+    e->next = e->first.end;
+    e->left--;
+}
+
 svs_code svi_item_key(const struct svi_item *item, char *out, svs_error *err) {
     out[0] = '\0';
     switch (item->type) {
@@ -270,8 +278,7 @@ svs_code svi_item_key(const struct svi_item *item, char *out, svs_error *err) {
         if (item->length > SVS_KEY_MAX)
             return svi_fail(err, SVS_BAD_KEY, "key is a string of %u bytes: at most %d are taken",
                             item->length, SVS_KEY_MAX);
-        if (memchr(item->body, 0, item->length) ||
-            !svi_utf8_valid((const char *)item->body, item->length))
+        if (memchr(item->body, 0, item->length) || !svi_utf8_valid((const char *)item->body, item->length))
             return svi_fail(err, SVS_BAD_KEY, "key is not valid UTF-8 text");
         memcpy(out, item->body, item->length);
         out[item->length] = '\0';

@@ -105,6 +105,9 @@ svs_code svi_item_key(const struct svi_item *item, char *out, svs_error *err);
 /* Reads the keys of the next element into e->first (e->left > 0), which svi_envelope_next decodes. */
 void svi_envelope_peek(struct svi_envelope *e);
 
+/* Passes over the next element instead of decoding it. */
+void svi_envelope_pass(struct svi_envelope *e);
+
 /* The name of a key. */
 const char *svi_key_name(enum svi_key key);
 

@@ -83,7 +83,7 @@ struct svi_event {
     enum svi_topic topic;
     const char *stream;
     uint64_t epoch;
-    uint64_t seq; /* of this topic, and of this key, from 0 */
+    uint64_t seq;    /* of this topic, and of this key, from 0 */
     const char *key; /* UTF-8, at most SVS_KEY_MAX bytes and NUL; NULL: the stream has no keys */
     double ts;
     union {

@@ -1,0 +1,191 @@
+/* A stream with keys: an engine for each, behind the engine of the stream.
+ *
+ * The engine that the world holds is the root: it has what there is once (sources and their numbers, the
+ * table of keys, what couples them) and the model of the samples without a key. An element of a message goes
+ * to the engine of its key, which is begun by the first sample of it; from there on it goes the way of every
+ * sample (engine.c), and what the key's engine has to say carries its name and numbers of its own. So a key
+ * comes to the same bits as an engine that has had its samples alone.
+ *
+ * Read svi_fleet_take_element first. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "engine/engine_internal.h"
+#include "wire/fields.h"
+
+svs_code svi_fleet_new(struct svi_engine *root, svs_error *err) {
+    struct svi_fleet *f = svi_alloc(sizeof *f);
+    if (!f)
+        return svi_fail_memory(err, "the keys");
+    root->of->fleet = f;
+    return (f->table = svi_key_table_new(err)) ? SVS_OK : SVS_NO_MEMORY;
+}
+
+void svi_fleet_free(struct svi_engine *root) {
+    struct svi_fleet *f = root->of->fleet;
+    if (!f)
+        return;
+    for (struct svi_key_entry *n = f->table ? svi_key_table_first(f->table) : NULL; n; n = n->after)
+        svi_engine_free(&n->engine);
+    svi_key_table_free(&f->table);
+    svi_free(f);
+    root->of->fleet = NULL;
+}
+
+/* ---- which engine */
+
+/* Keys that one source may begin, so that it leaves some to others. */
+static int64_t fleet_quota(const struct svi_settings *s) {
+    const int64_t most = s->keys_max - s->keys_max / 10;
+    return s->keys_quota > 0 ? s->keys_quota : most;
+}
+
+static struct svi_key_entry *fleet_begin(struct svi_engine *root, const char *key, uint64_t owner,
+                                         svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    if (svi_key_table_count(f->table) >= root->s->keys_max) {
+        svi_fail(err, SVS_LIMIT, "key %s is one more than keys.max (%lld)", key,
+                 (long long)root->s->keys_max);
+        return NULL;
+    }
+    if (svi_key_table_owned(f->table, owner) >= fleet_quota(root->s)) {
+        svi_fail(err, SVS_LIMIT, "key %s is one more than keys.quota (%lld) lets %s begin", key,
+                 (long long)fleet_quota(root->s), owner ? "this source" : "messages without src");
+        return NULL;
+    }
+    struct svi_key_entry *entry = svi_key_table_add(f->table, key, strlen(key), owner, err);
+    if (!entry)
+        return NULL;
+    entry->begun = svi_engine_seen(root);
+    if (!(entry->engine = svi_engine_new_key(root, entry->name, err))) {
+        svi_key_table_remove(f->table, entry);
+        return NULL;
+    }
+    return entry;
+}
+
+struct svi_engine *svi_fleet_find(struct svi_engine *root, const char *key, bool make, uint64_t owner,
+                                  struct svi_key_entry **entry, svs_error *err) {
+    *entry = NULL;
+    if (!key[0])
+        return root;
+    *entry = svi_key_table_find(root->of->fleet->table, key, strlen(key));
+    if (!*entry && make)
+        *entry = fleet_begin(root, key, owner, err);
+    else if (!*entry)
+        svi_fail(err, SVS_UNKNOWN_KEY, "there is no key %s", key);
+    if (!*entry)
+        return NULL;
+    svi_key_table_use(root->of->fleet->table, *entry);
+    return (*entry)->engine;
+}
+
+static void fleet_remove(struct svi_engine *root, struct svi_key_entry *entry) {
+    svi_engine_free(&entry->engine);
+    svi_key_table_remove(root->of->fleet->table, entry);
+}
+
+void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry, bool sample, double now) {
+    if (!entry)
+        return;
+    const int64_t rows = entry->engine->counters.of[SVI_COUNTER_SEEN].count;
+    root->of->fleet->seen += rows - entry->rows;
+    entry->rows = rows;
+    if (sample)
+        entry->heard = now;
+    else if (rows == 0 && entry->heard == 0)
+        fleet_remove(root, entry);
+}
+
+svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err) {
+    struct svi_key_entry *entry;
+    if (!svi_fleet_find(root, key, false, 0, &entry, err))
+        return err->code;
+    if (!entry)
+        return svi_fail(err, SVS_UNKNOWN_KEY, "drop needs a key: reset is for the samples without one");
+    fleet_remove(root, entry);
+    return SVS_OK;
+}
+
+/* ---- what comes in */
+
+/* Of which key is it, and may it be of one? */
+static svs_code fleet_read(const struct svi_envelope *env, char *key, svs_error *err) {
+    const struct svi_element *el = &env->first;
+    struct svi_item op = {.type = SVI_NIL};
+    svs_code code = svi_element_key(el, key, err);
+    if (el->seen >> SVI_KEY_OP & 1)
+        svi_item_read(el->value[SVI_KEY_OP], &op);
+    const bool about = svi_item_is(&op, "label") || svi_item_is(&op, "forget");
+    if (code == SVS_OK && about && !(el->seen >> SVI_KEY_KEY & 1))
+        return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
+                        svi_item_is(&op, "label") ? "label" : "forget");
+    return code;
+}
+
+void svi_fleet_take_element(struct svi_engine *root, struct svi_envelope *env, double now,
+                            struct svi_receipt *r) {
+    char key[SVS_KEY_MAX + 1];
+    struct svi_key_entry *entry = NULL;
+    struct svi_engine *e = NULL;
+    svs_error err;
+    err.text[0] = '\0';
+    svi_envelope_peek(env);
+    const uint64_t owner = env->has_src ? svi_key_hash(env->src, env->src_length) : 0;
+    svs_code code = env->first.is_map ? fleet_read(env, key, &err) : SVS_OK;
+    if (code == SVS_OK && !env->first.is_map)
+        e = root;
+    else if (code == SVS_OK &&
+             !(e = svi_fleet_find(root, key, !(env->first.seen >> SVI_KEY_OP & 1), owner, &entry, &err)))
+        code = err.code;
+    if (code != SVS_OK) {
+        svi_envelope_pass(env);
+        svi_engine_refuse_element(root, env, code, &err, now, r);
+        return;
+    }
+    code = svi_engine_take_element(e, env, now, &err);
+    if (code == SVS_OK)
+        r->accepted++;
+    else /* one that would begin a key has none to say so */
+        svi_engine_refuse_element(entry && entry->rows == 0 && entry->heard == 0 ? root : e, env, code, &err,
+                                  now, r);
+    svi_fleet_done(root, entry, code == SVS_OK, now);
+}
+
+/* What a row in the root's shape needs to be one of this engine's. */
+static svs_code fleet_move_row(const struct svi_engine *e, struct svi_message *m, svs_error *err) {
+    double *row = e->schema.shape.row;
+    if (!m->has_x || m->cells)
+        return SVS_OK;
+    if (m->kind == SVI_NAMED)
+        return svi_fail(err, SVS_NOT_SUPPORTED, "rows of this format cannot have keys: use CSV or JSON");
+    memcpy(row, m->x, (size_t)m->d * sizeof *row);
+    m->x = row;
+    for (; m->kind == SVI_SPARSE && m->d < e->schema.shape.d; m->d++)
+        row[m->d] = 0;
+    return SVS_OK;
+}
+
+svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, const void *bytes, size_t length,
+                            double now, svs_error *err) {
+    char key[SVS_KEY_MAX + 1];
+    struct svi_key_entry *entry = NULL;
+    struct svi_engine *e = NULL;
+    svs_code code = SVS_OK;
+    if (m->key.length > SVS_KEY_MAX)
+        code = svi_fail(err, SVS_BAD_KEY, "the key has %u bytes: at most %d are taken", m->key.length,
+                        SVS_KEY_MAX);
+    else
+        snprintf(key, sizeof key, "%.*s", (int)m->key.length, m->key.as.s);
+    if (code == SVS_OK && !(e = svi_fleet_find(root, key, true, 0, &entry, err)))
+        code = err->code;
+    if (code == SVS_OK)
+        code = fleet_move_row(e, m, err);
+    if (code == SVS_OK && e != root)
+        code = svi_engine_message(e, m, bytes, length, now, err);
+    else if (code != SVS_OK)
+        svi_publish_error(root, code, err->text, bytes, length, now);
+    svi_fleet_done(root, entry, code == SVS_OK, now);
+    return code;
+}

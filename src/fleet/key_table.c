@@ -1,0 +1,228 @@
+/* Keys by name: open addressing over pointers, with lists through the entries.
+ *
+ * Places are taken by linear probing and given up by moving what follows back (no marks of removed entries,
+ * so a stream whose keys come and go does not slow down). At most 3/4 of the places are taken. How many keys
+ * each source began is counted in a table of the same kind, of numbers. */
+#include "fleet/key_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#define PLACES_LEAST 64 /* a power of 2 */
+
+struct owner_count {
+    uint64_t owner;
+    int64_t keys; /* 0: the place is free */
+};
+
+struct svi_key_table {
+    struct svi_key_entry **place;
+    size_t places; /* a power of 2 */
+    struct owner_count *owners;
+    size_t owner_places, owner_count;
+    int64_t count, in_memory;
+    double bytes; /* of entries */
+    struct svi_key_entry *first, *last, *newest, *oldest;
+};
+
+uint64_t svi_key_hash(const char *name, size_t length) {
+    return XXH3_64bits(name, length);
+}
+
+svi_key_table *svi_key_table_new(svs_error *err) {
+    svi_key_table *t = svi_alloc(sizeof *t);
+    if (t)
+        t->place = svi_alloc_array(t->places = PLACES_LEAST, sizeof *t->place);
+    if (t)
+        t->owners = svi_alloc_array(t->owner_places = PLACES_LEAST, sizeof *t->owners);
+    if (!t || !t->place || !t->owners) {
+        svi_fail_memory(err, "the table of keys");
+        svi_key_table_free(&t);
+    }
+    return t;
+}
+
+void svi_key_table_free(svi_key_table **t) {
+    if (!*t)
+        return;
+    for (struct svi_key_entry *k = (*t)->first, *after; k; k = after) {
+        after = k->after;
+        svi_free(k);
+    }
+    svi_free((*t)->place);
+    svi_free((*t)->owners);
+    svi_free(*t);
+    *t = NULL;
+}
+
+/* ---- who began how many */
+
+static struct owner_count *owner_find(const svi_key_table *t, uint64_t owner) {
+    size_t i = owner & (t->owner_places - 1);
+    while (t->owners[i].keys > 0 && t->owners[i].owner != owner)
+        i = (i + 1) & (t->owner_places - 1);
+    return &t->owners[i];
+}
+
+static bool owners_reserve(svi_key_table *t) {
+    struct owner_count *old = t->owners;
+    const size_t places = t->owner_places;
+    if (4 * (t->owner_count + 1) <= 3 * places)
+        return true;
+    struct owner_count *wider = svi_alloc_array(2 * places, sizeof *wider);
+    if (!wider)
+        return false;
+    t->owners = wider;
+    t->owner_places = 2 * places;
+    for (size_t i = 0; i < places; i++)
+        if (old[i].keys > 0)
+            *owner_find(t, old[i].owner) = old[i];
+    svi_free(old);
+    return true;
+}
+
+static void owner_leave(svi_key_table *t, uint64_t owner) {
+    struct owner_count *gone = owner_find(t, owner);
+    if (gone->keys == 0 || --gone->keys > 0)
+        return;
+    t->owner_count--;
+    const size_t mask = t->owner_places - 1;
+    size_t hole = (size_t)(gone - t->owners);
+    for (size_t i = (hole + 1) & mask; t->owners[i].keys > 0; i = (i + 1) & mask) {
+        const size_t home = t->owners[i].owner & mask;
+        if (((i - home) & mask) < ((i - hole) & mask))
+            continue;
+        t->owners[hole] = t->owners[i];
+        hole = i;
+    }
+    t->owners[hole] = (struct owner_count){0};
+}
+
+int64_t svi_key_table_owned(const svi_key_table *t, uint64_t owner) {
+    return owner_find(t, owner)->keys;
+}
+
+/* ---- keys */
+
+static size_t place_of(const svi_key_table *t, uint64_t hash, const char *name, size_t length) {
+    size_t i = hash & (t->places - 1);
+    for (const struct svi_key_entry *k; (k = t->place[i]); i = (i + 1) & (t->places - 1))
+        if (k->hash == hash && k->length == length && memcmp(k->name, name, length) == 0)
+            break;
+    return i;
+}
+
+struct svi_key_entry *svi_key_table_find(const svi_key_table *t, const char *name, size_t length) {
+    return t->place[place_of(t, svi_key_hash(name, length), name, length)];
+}
+
+static bool places_reserve(svi_key_table *t) {
+    if (4 * (t->count + 1) <= 3 * (int64_t)t->places)
+        return true;
+    struct svi_key_entry **wider = svi_alloc_array(2 * t->places, sizeof *wider);
+    if (!wider)
+        return false;
+    svi_free(t->place);
+    t->place = wider;
+    t->places *= 2;
+    for (struct svi_key_entry *k = t->first; k; k = k->after)
+        t->place[place_of(t, k->hash, k->name, k->length)] = k;
+    return true;
+}
+
+static size_t entry_size(size_t length) {
+    return sizeof(struct svi_key_entry) + length + 1;
+}
+
+struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size_t length, uint64_t owner,
+                                        svs_error *err) {
+    struct svi_key_entry *k = places_reserve(t) && owners_reserve(t) ? svi_alloc(entry_size(length)) : NULL;
+    if (!k) {
+        svi_fail_memory(err, "one more key");
+        return NULL;
+    }
+    k->hash = svi_key_hash(name, length);
+    k->length = (uint8_t)length;
+    memcpy(k->name, name, length);
+    k->owner = owner;
+    k->before = t->last;
+    *(t->last ? &t->last->after : &t->first) = k;
+    t->last = k;
+    t->place[place_of(t, k->hash, name, length)] = k;
+    struct owner_count *o = owner_find(t, owner);
+    t->owner_count += o->keys == 0;
+    o->owner = owner;
+    o->keys++;
+    t->count++;
+    t->bytes += (double)entry_size(length);
+    return k;
+}
+
+void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
+    const size_t mask = t->places - 1;
+    size_t hole = place_of(t, k->hash, k->name, k->length);
+    svi_key_table_leave(t, k);
+    for (size_t i = (hole + 1) & mask; t->place[i]; i = (i + 1) & mask) {
+        const size_t home = t->place[i]->hash & mask;
+        if (((i - home) & mask) < ((i - hole) & mask))
+            continue;
+        t->place[hole] = t->place[i];
+        hole = i;
+    }
+    t->place[hole] = NULL;
+    *(k->before ? &k->before->after : &t->first) = k->after;
+    *(k->after ? &k->after->before : &t->last) = k->before;
+    owner_leave(t, k->owner);
+    t->count--;
+    t->bytes -= (double)entry_size(k->length);
+    svi_free(k);
+}
+
+int64_t svi_key_table_count(const svi_key_table *t) {
+    return t->count;
+}
+
+int64_t svi_key_table_in_memory(const svi_key_table *t) {
+    return t->in_memory;
+}
+
+struct svi_key_entry *svi_key_table_first(const svi_key_table *t) {
+    return t->first;
+}
+
+double svi_key_table_memory(const svi_key_table *t) {
+    return (double)sizeof *t + (double)t->places * (double)sizeof *t->place +
+           (double)t->owner_places * (double)sizeof *t->owners + t->bytes;
+}
+
+/* ---- last use */
+
+void svi_key_table_leave(svi_key_table *t, struct svi_key_entry *k) {
+    if (!k->listed)
+        return;
+    *(k->newer ? &k->newer->older : &t->newest) = k->older;
+    *(k->older ? &k->older->newer : &t->oldest) = k->newer;
+    k->newer = k->older = NULL;
+    k->listed = false;
+    t->in_memory--;
+}
+
+void svi_key_table_use(svi_key_table *t, struct svi_key_entry *k) {
+    if (t->newest == k)
+        return;
+    svi_key_table_leave(t, k);
+    k->older = t->newest;
+    *(t->newest ? &t->newest->newer : &t->oldest) = k;
+    t->newest = k;
+    k->listed = true;
+    t->in_memory++;
+}
+
+struct svi_key_entry *svi_key_table_oldest(const svi_key_table *t) {
+    return t->oldest;
+}

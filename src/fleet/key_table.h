@@ -1,0 +1,65 @@
+/* key_table.h: the keys of a stream by name: in the order in which they began, and those in memory in the
+ * order of their last use. What a key holds is its user's; the table knows its name, who began it and how to
+ * find it.
+ *
+ * Nothing that is computed depends on the order of last use: it only says which key goes to the disk first.
+ */
+#ifndef SVI_KEY_TABLE_H
+#define SVI_KEY_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "svmstream/error.h"
+
+struct svi_engine;
+
+/* One key. Read by its user; written by the table but for the members from `engine` on. */
+struct svi_key_entry {
+    uint64_t hash;
+    struct svi_key_entry *before, *after; /* in the order of their beginning */
+    struct svi_key_entry *newer, *older;  /* of those in memory, by last use */
+    uint64_t owner;                       /* hash of the source that began it; 0: of messages without src */
+    struct svi_engine *engine;            /* NULL: it is out of memory */
+    int64_t begun;                        /* sample of the stream, from 0, that began it */
+    int64_t rows;                         /* samples of its own */
+    double heard;                         /* arrival clock of the last one */
+    double deadline;                      /* svi_engine_deadline of its engine when it was used last */
+    bool listed;                          /* it is in the order of last use */
+    uint8_t length;
+    char name[]; /* UTF-8, 1 to SVS_KEY_MAX bytes and NUL */
+};
+
+typedef struct svi_key_table svi_key_table;
+
+/* NULL: SVS_NO_MEMORY. Owner: the caller, who frees the engines of all entries before. */
+svi_key_table *svi_key_table_new(svs_error *err);
+void svi_key_table_free(svi_key_table **t);
+
+/* The hash that decides about places, shards and threads: the same in every process. */
+uint64_t svi_key_hash(const char *name, size_t length);
+
+struct svi_key_entry *svi_key_table_find(const svi_key_table *t, const char *name, size_t length);
+
+/* A key that is not there yet, with engine NULL. NULL: SVS_NO_MEMORY, nothing has changed. */
+struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size_t length, uint64_t owner,
+                                        svs_error *err);
+
+/* It is gone, and freed; its engine is NULL. */
+void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k);
+
+int64_t svi_key_table_count(const svi_key_table *t);
+int64_t svi_key_table_in_memory(const svi_key_table *t);             /* of those listed */
+int64_t svi_key_table_owned(const svi_key_table *t, uint64_t owner); /* keys that it began */
+struct svi_key_entry *svi_key_table_first(const svi_key_table *t);   /* then ->after; NULL: none */
+
+/* In memory and used now; out of memory; the one unused the longest of those in memory (NULL: none). */
+void svi_key_table_use(svi_key_table *t, struct svi_key_entry *k);
+void svi_key_table_leave(svi_key_table *t, struct svi_key_entry *k);
+struct svi_key_entry *svi_key_table_oldest(const svi_key_table *t);
+
+/* Bytes of the table and its entries, without what they hold. */
+double svi_key_table_memory(const svi_key_table *t);
+
+#endif
