@@ -376,7 +376,7 @@ static void ingest_zmq_settle(struct svi_ingest_zmq *in, struct svi_batch *b, in
 static void ingest_zmq_apply(struct svi_ingest_zmq *in, const struct svi_batch *b, int i) {
     struct svi_envelope *env = &b->envelope[i];
     if (b->verdict[i] == APPLY)
-        svi_engine_apply(in->control->engine, env, b->now, false, NULL);
+        svi_engine_apply_later(in->control->engine, env, b->now, false, NULL);
     else if (b->verdict[i] == UNREADABLE)
         ingest_zmq_refuse(in, env, &env->form, b->now);
 }
