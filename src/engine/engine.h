@@ -78,6 +78,9 @@ svs_code svi_engine_apply(svi_engine *e, struct svi_envelope *env, double now, b
 svs_code svi_engine_apply_later(svi_engine *e, struct svi_envelope *env, double now, bool sourced,
                                 struct svi_receipt *r);
 
+/* Are the samples of keys learned on several threads? */
+bool svi_engine_has_crew(const svi_engine *e);
+
 /* With threads: topics (a bit each) of which events are sent with their payload. At first all. Events of
  * keys that come from another thread have nothing else of models, scores and stats to be looked at. */
 void svi_engine_encode(svi_engine *e, unsigned topics);

@@ -128,7 +128,7 @@ static svs_code fleet_read(const struct svi_envelope *env, char *key, svs_error 
 
 /* The threads, where there are to be any; they begin when they are first needed. */
 static struct svi_crew *fleet_crew(struct svi_engine *root) {
-    if (!root->open || !root->of->later || root->s->threads < 2)
+    if (!root->open || !svi_engine_has_crew(root))
         return NULL;
     if (!root->of->crew) {
         root->of->crew = svi_crew_new((int)root->s->threads);

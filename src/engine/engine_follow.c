@@ -122,6 +122,10 @@ void svi_engine_second_thread(svi_engine *e) {
     e->of->later = e->of->fleet;
 }
 
+bool svi_engine_has_crew(const svi_engine *e) {
+    return e->of->later && e->s->threads > 1;
+}
+
 void svi_engine_encode(svi_engine *e, unsigned topics) {
     e->of->encoded = topics;
 }
