@@ -28,6 +28,19 @@ struct svi_held_settings {
     int64_t users;
 };
 
+/* What an engine needs while it is called and not between two calls: those of a stream share it, one for each
+ * thread. */
+struct svi_engine_scratch {
+    struct svi_figure quality[SVI_METRICS_FIGURES + SVI_PROBABILITY_FIGURES];
+};
+
+/* NULL: SVS_NO_MEMORY. */
+struct svi_engine_scratch *svi_engine_scratch_new(svs_error *err);
+void svi_engine_scratch_free(struct svi_engine_scratch **s);
+
+/* The engine, which nobody is calling, goes on with this one. */
+void svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch *s);
+
 /* What there is once for a stream, however many keys it has. */
 struct svi_stream {
     struct svi_engine *root; /* of the samples without a key */
@@ -55,15 +68,17 @@ struct svi_stream {
     int64_t rate_seen;
     struct svi_figure gauges[SVI_GAUGES_MAX];
     int gauge_count;
-    struct svi_figure figures[SVI_FIGURES_MAX], quality[SVI_METRICS_FIGURES + SVI_PROBABILITY_FIGURES];
+    struct svi_figure figures[SVI_FIGURES_MAX];
+    struct svi_engine_scratch *scratch; /* of its own thread */
 };
 
 struct svi_engine {
     struct svi_settings *s; /* of a struct svi_held_settings */
     struct svi_stream *of;
-    const char *key;                   /* "" of the root; NULL: the stream has no keys */
-    struct svi_bytes *recorded, *room; /* where a thread of its own keeps its events, and its room for
-                                          payloads; NULL: they are sent */
+    struct svi_engine_scratch *scratch; /* of the thread that calls it */
+    const char *key;                    /* "" of the root; NULL: the stream has no keys */
+    struct svi_bytes *recorded, *room;  /* where a thread of its own keeps its events, and its room for
+                                           payloads; NULL: they are sent */
     svs_learner *learner;
     svi_bank *bank;                       /* method auto; else NULL */
     double *host_scores;                  /* room for the scores of the host, where there is a bank */
