@@ -937,7 +937,7 @@ svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct s
     if (!of)
         return err->code;
     code = engine_command(of, c, s, now, count, err);
-    svi_fleet_done(e, entry, false, now);
+    svi_fleet_done_here(e, entry, false, now);
     return code;
 }
 

@@ -54,7 +54,7 @@ static void fleet_archive_one(struct svi_archive *a, struct svi_engine *root, st
         return;
     if (hashed) {
         svi_archive_int64(a, "begun", &n->begun, 0, INT64_MAX);
-        n->rows = n->engine->counters.of[SVI_COUNTER_SEEN].count;
+        svi_fleet_figures(n->engine, &n->last);
     } else {
         svi_archive_double(a, "heard", &n->heard);
     }

@@ -34,6 +34,7 @@ struct crew_task {
     svs_code code;
     struct svi_receipt *receipt; /* of its message, or NULL */
     svs_error error;
+    struct svi_key_figures figures;
     struct svi_bytes events, room;
 };
 
@@ -73,6 +74,7 @@ static void crew_work(struct crew_task *t, struct svi_engine_scratch *scratch) {
     t->code = svi_engine_take_element(t->engine, &env, t->now, &t->error);
     if (t->code != SVS_OK)
         svi_engine_refuse_element(t->engine, &env, t->code, &t->error, t->now, &receipt);
+    svi_fleet_figures(t->engine, &t->figures);
     t->error.code = t->code;
     svi_engine_use_scratch(t->engine, t->engine->of->scratch);
     t->engine->recorded = NULL;
@@ -133,7 +135,7 @@ static void crew_close(struct svi_engine *root, struct crew_task *t) {
         t->receipt->refused++;
         t->receipt->error = t->error;
     }
-    svi_fleet_done(root, t->entry, t->code == SVS_OK, t->now);
+    svi_fleet_done(root, t->entry, &t->figures, t->code == SVS_OK, t->now);
     if (t->receipt)
         t->receipt->seq = svi_engine_seen(root) - 1;
     if (t->events.capacity > CREW_BYTES)

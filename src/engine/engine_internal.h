@@ -220,7 +220,14 @@ struct svi_engine *svi_fleet_find(struct svi_engine *root, const char *key, bool
 
 /* After something was done with it: of an accepted sample, or not. A key that has begun with something
  * that was refused is none. */
-void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry, bool sample, double now);
+void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
+                    const struct svi_key_figures *figures, bool sample, double now);
+
+/* Where the engine is at rest. */
+void svi_fleet_done_here(struct svi_engine *root, struct svi_key_entry *entry, bool sample, double now);
+
+/* What `figures` are now: on the thread that calls the engine. */
+void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figures);
 
 /* One element of a message, and one row of text: of whichever key. */
 void svi_fleet_take_element(struct svi_engine *root, struct svi_envelope *env, double now,
