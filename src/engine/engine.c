@@ -64,6 +64,8 @@ void svi_engine_free(svi_engine **e) {
         return;
     struct svi_stream *of = svi_engine_is_root(*e) ? (*e)->of : NULL;
     if (of)
+        svi_crew_free(&of->crew);
+    if (of)
         svi_fleet_free(*e);
     svi_novelty_queue_free(&(*e)->queue); /* first: it may be at work */
     svs_learner_free(&(*e)->learner);
@@ -174,6 +176,7 @@ static struct svi_stream *stream_new(const struct svi_settings *s, svs_error *er
     }
     of->name_length = strlen(s->stream);
     of->started = of->rate_since = NAN;
+    of->encoded = ~0u;
     if (!(of->sources = svi_sources_new(s->max_sources, err)))
         stream_free(&of);
     return of;
@@ -691,10 +694,19 @@ static bool engine_may_leave_out(const struct svi_engine *e, const struct svi_en
 svs_code svi_engine_apply(svi_engine *e, struct svi_envelope *env, double now, bool sourced,
                           struct svi_receipt *r) {
     struct svi_receipt scratch;
+    const svs_code code = svi_engine_apply_later(e, env, now, sourced, r ? r : &scratch);
+    svi_crew_settle(e);
+    return code;
+}
+
+svs_code svi_engine_apply_later(svi_engine *e, struct svi_envelope *env, double now, bool sourced,
+                                struct svi_receipt *r) {
+    struct svi_receipt scratch;
+    e->of->receipt = r;
+    r = r ? r : &scratch;
     struct svi_source *source = NULL;
     int64_t skip = 0;
     svs_error err;
-    r = r ? r : &scratch;
     r->accepted = r->refused = r->duplicates = 0;
     r->error.code = SVS_OK;
     r->error.text[0] = r->src[0] = '\0';
@@ -881,6 +893,7 @@ static svs_code command_key(const svi_engine *e, const struct svi_command *c, ch
 svi_engine *svi_engine_of_key(svi_engine *e, const struct svi_command *c, svs_error *err) {
     char key[SVS_KEY_MAX + 1];
     struct svi_key_entry *entry;
+    svi_crew_settle(e);
     if (command_key(e, c, key, err) != SVS_OK)
         return NULL;
     return key[0] ? svi_fleet_find(e, key, false, 0, &entry, err) : e;
@@ -891,6 +904,7 @@ svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct s
     char key[SVS_KEY_MAX + 1];
     struct svi_key_entry *entry = NULL;
     svs_code code = command_key(e, c, key, err);
+    svi_crew_settle(e);
     if (code != SVS_OK)
         return code;
     if (c->op == SVI_COMMAND_DROP)

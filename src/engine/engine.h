@@ -72,6 +72,19 @@ struct svi_receipt {
 svs_code svi_engine_apply(svi_engine *e, struct svi_envelope *env, double now, bool sourced,
                           struct svi_receipt *r);
 
+/* The same while the engine is open (svi_engine_leave_open): elements of keys may be at work on other threads
+ * when it returns. Who is accepted or refused is in the receipt, which must stay where it is, after the next
+ * svi_engine_settle; `seq` is that of the samples before those. */
+svs_code svi_engine_apply_later(svi_engine *e, struct svi_envelope *env, double now, bool sourced,
+                                struct svi_receipt *r);
+
+/* Are the samples of keys learned on several threads? */
+bool svi_engine_has_crew(const svi_engine *e);
+
+/* With threads: topics (a bit each) of which events are sent with their payload. At first all. Events of
+ * keys that come from another thread have nothing else of models, scores and stats to be looked at. */
+void svi_engine_encode(svi_engine *e, unsigned topics);
+
 /* The first number of a source that was not taken yet; 0 for one that is not known (any more). */
 int64_t svi_engine_source_next(const svi_engine *e, const char *src);
 

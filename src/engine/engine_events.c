@@ -14,6 +14,7 @@
 #include "base/fail.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_held.h"
+#include "wire/event_record.h"
 #include "wire/schema_map.h"
 
 #define SAMPLE_BYTES 64  /* of a refused element are shown */
@@ -29,6 +30,14 @@ void svi_publish(struct svi_engine *e, struct svi_event *event) {
     if (e->keeps_model && event->topic == SVI_TOPIC_MODEL &&
         svi_event_encode(event, &e->last_model) != SVS_OK)
         e->last_model.size = 0; /* late subscribers wait for the next */
+    if (!e->recorded)
+        svi_send(e, event);
+    else if (!e->of->muted &&
+             svi_event_record(event, e->of->encoded >> event->topic & 1, e->room, e->recorded) != SVS_OK)
+        e->out_of_memory = true; /* lost, as `seq` shows */
+}
+
+void svi_send(struct svi_engine *e, const struct svi_event *event) {
     if (!e->of->muted)
         e->of->sink(e->of->user, event);
 }

@@ -54,6 +54,7 @@ static struct svi_key_entry *fleet_begin(struct svi_engine *root, const char *ke
                  (long long)fleet_quota(root->s), owner ? "this source" : "messages without src");
         return NULL;
     }
+    svi_crew_settle(root);
     struct svi_key_entry *entry = svi_key_table_add(f->table, key, strlen(key), owner, err);
     if (!entry)
         return NULL;
@@ -92,6 +93,7 @@ void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry, bool s
     const int64_t rows = entry->engine->counters.of[SVI_COUNTER_SEEN].count;
     root->of->fleet->seen += rows - entry->rows;
     entry->rows = rows;
+    root->out_of_memory = root->out_of_memory || entry->engine->out_of_memory;
     if (sample)
         entry->heard = now;
     else if (rows == 0 && entry->heard == 0)
@@ -124,6 +126,17 @@ static svs_code fleet_read(const struct svi_envelope *env, char *key, svs_error 
     return code;
 }
 
+/* The threads, where there are to be any; they begin when they are first needed. */
+static struct svi_crew *fleet_crew(struct svi_engine *root) {
+    if (!root->open || !svi_engine_has_crew(root))
+        return NULL;
+    if (!root->of->crew) {
+        root->of->crew = svi_crew_new((int)root->s->threads);
+        root->of->later = root->of->crew != NULL;
+    }
+    return root->of->crew;
+}
+
 void svi_fleet_take_element(struct svi_engine *root, struct svi_envelope *env, double now,
                             struct svi_receipt *r) {
     char key[SVS_KEY_MAX + 1];
@@ -140,10 +153,14 @@ void svi_fleet_take_element(struct svi_engine *root, struct svi_envelope *env, d
              !(e = svi_fleet_find(root, key, !(env->first.seen >> SVI_KEY_OP & 1), owner, &entry, &err)))
         code = err.code;
     if (code != SVS_OK) {
+        svi_crew_settle(root);
         svi_envelope_pass(env);
         svi_engine_refuse_element(root, env, code, &err, now, r);
         return;
     }
+    if (entry && entry->rows > 0 && fleet_crew(root) && svi_crew_hand(root, entry, env, now))
+        return;
+    svi_crew_settle(root);
     code = svi_engine_take_element(e, env, now, &err);
     if (code == SVS_OK)
         r->accepted++;
@@ -173,6 +190,7 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
     struct svi_key_entry *entry = NULL;
     struct svi_engine *e = NULL;
     svs_code code = SVS_OK;
+    svi_crew_settle(root);
     if (m->key.length > SVS_KEY_MAX)
         code = svi_fail(err, SVS_BAD_KEY, "the key has %u bytes: at most %d are taken", m->key.length,
                         SVS_KEY_MAX);

@@ -52,6 +52,8 @@ static void follow_tell(struct svi_engine *e, struct svi_follower_state state) {
 /* Nobody waits after it: what the other thread has not begun is done here. */
 void svi_engine_settle(svi_engine *e) {
     struct svi_novelty_queue *q = e->queue;
+    if (e->of->crew && svi_engine_is_root(e))
+        svi_crew_settle(e);
     if (!svi_novelty_queue_waits(q) || q->telling)
         return;
     struct svi_follower_state state;
@@ -116,7 +118,16 @@ bool svi_engine_queue(struct svi_engine *e, const struct svi_message *m, const s
 /* ---- what callers say */
 
 void svi_engine_second_thread(svi_engine *e) {
-    e->two_threads = true;
+    e->two_threads = !e->of->fleet;
+    e->of->later = e->of->fleet;
+}
+
+bool svi_engine_has_crew(const svi_engine *e) {
+    return e->of->later && e->s->threads > 1;
+}
+
+void svi_engine_encode(svi_engine *e, unsigned topics) {
+    e->of->encoded = topics;
 }
 
 void svi_engine_leave_open(svi_engine *e, bool open) {

@@ -31,17 +31,21 @@ struct svi_held_settings {
 /* What there is once for a stream, however many keys it has. */
 struct svi_stream {
     struct svi_engine *root; /* of the samples without a key */
+    struct svi_crew *crew;   /* threads for the keys; NULL: there are none (yet) */
     struct svi_fleet *fleet; /* of the others; NULL: the stream has no keys */
     uint64_t epoch;
     svi_sink *sink;
     void *user;
     size_t name_length;
     svi_sources *sources;
-    bool by_engine_time; /* svi_engine_publish_by_engine_time */
-    int64_t mark;        /* of score events */
-    bool scores_all;     /* svi_engine_score_all */
-    bool muted;          /* events are numbered, not sent */
-    bool gaps_allowed;   /* a source may skip numbers once after each loss: they are lost */
+    bool by_engine_time;         /* svi_engine_publish_by_engine_time */
+    int64_t mark;                /* of score events */
+    bool scores_all;             /* svi_engine_score_all */
+    bool later;                  /* svi_engine_apply_later may leave elements to other threads */
+    struct svi_receipt *receipt; /* of the message in hand, or NULL */
+    bool muted;                  /* events are numbered, not sent */
+    unsigned encoded;            /* topics of which events of other threads have a payload: a bit each */
+    bool gaps_allowed;           /* a source may skip numbers once after each loss: they are lost */
     uint64_t losses;
     uint64_t fsync_generation,
         fsync_generation_durable;  /* of the disk: the present one, the last one that is on it */
@@ -57,7 +61,9 @@ struct svi_stream {
 struct svi_engine {
     struct svi_settings *s; /* of a struct svi_held_settings */
     struct svi_stream *of;
-    const char *key; /* "" of the root; NULL: the stream has no keys */
+    const char *key;                   /* "" of the root; NULL: the stream has no keys */
+    struct svi_bytes *recorded, *room; /* where a thread of its own keeps its events, and its room for
+                                          payloads; NULL: they are sent */
     svs_learner *learner;
     svi_bank *bank;                       /* method auto; else NULL */
     double *host_scores;                  /* room for the scores of the host, where there is a bank */
@@ -213,6 +219,24 @@ svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err
 /* What all keys hold, as two sections of a checkpoint: what is hashed, and the rest. */
 void svi_fleet_archive(struct svi_archive *a, struct svi_engine *root, bool hashed);
 
+/* ---- engine_fleet_threads.c: the keys on several threads */
+
+#define SVI_CREW_MOST 64 /* threads */
+struct svi_crew;
+
+/* NULL: no memory, or no thread. */
+struct svi_crew *svi_crew_new(int hands);
+void svi_crew_free(struct svi_crew **crew);
+
+/* The element (peeked at) of a key that has an engine goes to its thread; what becomes of it is in the
+ * receipt of the message, and out, after svi_crew_settle. False: no memory, nothing was done. */
+bool svi_crew_hand(struct svi_engine *root, struct svi_key_entry *entry, struct svi_envelope *env,
+                   double now);
+
+/* Nobody is at work after it, and all events are out. */
+void svi_crew_settle(struct svi_engine *root);
+uint64_t svi_crew_given(const struct svi_crew *c); /* elements so far */
+
 /* ---- engine_archive.c: the state of one key as bytes, appended to `out`; what is hashed, or the rest. Into
  * an engine of svi_engine_new_key: first what is hashed. SVS_DAMAGED, SVS_NO_MEMORY: it is fit to be freed.
  */
@@ -243,8 +267,9 @@ void svi_engine_repeat_old(struct svi_engine *e);
 /* The engine's times after `from` move by `step`, and those of all that it holds. */
 void svi_engine_move_times(struct svi_engine *e, double from, double step);
 
-/* Sends one event: fills in stream, epoch and seq. */
+/* Sends one event: fills in stream, epoch and seq; and one that has these. */
 void svi_publish(struct svi_engine *e, struct svi_event *event);
+void svi_send(struct svi_engine *e, const struct svi_event *event);
 /* Sends what an alert says. */
 void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r, double ts);
 /* A score event but for what novelty says, which points into step and m; and sends it with that. */

@@ -160,7 +160,9 @@ svs_code svi_publisher_publish(svi_publisher *p, const struct svi_event *e) {
     if (!t->retained && t->prefixes == 0)
         return SVS_OK;
     struct svi_bytes *payload = t->retained ? &t->last : &p->payload;
-    svs_code code = svi_event_encode(e, payload);
+    payload->size = 0;
+    svs_code code = e->payload ? svi_bytes_append(payload, e->payload->data, e->payload->size)
+                               : svi_event_encode(e, payload);
     if (code != SVS_OK) {
         payload->size = 0;
         return code;

@@ -36,6 +36,7 @@
 #define FIRST_COST    1e-7 /* seconds a byte, before anything was measured */
 #define OVERHEAD      256  /* bytes of a message besides its own, in a queue or a journal */
 #define PIECE         8    /* messages between two looks at the socket */
+#define PIECE_OF_CREW 128  /* with keys on several threads, which wait for each other then */
 #define RETRY_SECONDS 0.25 /* with a full disk */
 #define AHEAD         1.25 /* times as long as a recent sync, it is begun before it is waited for */
 
@@ -63,7 +64,8 @@ svs_code svi_ingest_zmq_new(struct svi_ingest_zmq *in, svs_error *err) {
         good = good && b->queue && b->envelope && b->verdict && b->owner && b->place;
     }
     in->replies = svi_alloc_array(TURN_MESSAGES, sizeof *in->replies);
-    good = good && in->replies;
+    in->later = svi_alloc_array(TURN_MESSAGES, sizeof *in->later);
+    good = good && in->replies && in->later;
     in->first = &in->batch[0];
     in->second = &in->batch[1];
     in->cost = FIRST_COST;
@@ -89,6 +91,7 @@ void svi_ingest_zmq_free(struct svi_ingest_zmq *in) {
         svi_bytes_clear(&in->batch[i].converted);
     }
     svi_free(in->replies);
+    svi_free(in->later);
     svi_bytes_clear(&in->replies_held);
     svi_bytes_clear(&in->reply);
     svi_bytes_clear(&in->text);
@@ -376,20 +379,54 @@ static void ingest_zmq_settle(struct svi_ingest_zmq *in, struct svi_batch *b, in
 static void ingest_zmq_apply(struct svi_ingest_zmq *in, const struct svi_batch *b, int i) {
     struct svi_envelope *env = &b->envelope[i];
     if (b->verdict[i] == APPLY)
-        svi_engine_apply(in->control->engine, env, b->now, false, NULL);
+        svi_engine_apply_later(in->control->engine, env, b->now, false, NULL);
     else if (b->verdict[i] == UNREADABLE)
         ingest_zmq_refuse(in, env, &env->form, b->now);
+}
+
+/* The replies to those that were at work on other threads. */
+static void ingest_zmq_answer_later(struct svi_ingest_zmq *in, struct svi_batch *b) {
+    svi_engine_settle(in->control->engine);
+    for (int k = 0; k < in->later_count && !out_of_memory(in); k++) {
+        const int i = in->later[k].message;
+        const struct svi_envelope *env = &b->envelope[i];
+        uint64_t *missing = b->owner[i] != 0 ? missing_owner(in, env) : NULL;
+        if (missing) /* the message has made its source */
+            *missing = b->owner[i];
+        const svs_code code = svi_router_reply(in->control, env, &in->later[k].receipt, &in->reply);
+        svi_ingest_zmq_reply(in, in->socket, &b->queue[i], code);
+    }
+    in->later_count = 0;
+}
+
+/* With keys on several threads samples are handed out first and answered together. False: the message is of
+ * another kind. */
+static bool ingest_zmq_hand_out(struct svi_ingest_zmq *in, struct svi_batch *b, int i) {
+    struct svi_envelope *env = &b->envelope[i];
+    if (!svi_engine_has_crew(in->control->engine) || b->verdict[i] != APPLY || b->full || env->hello ||
+        env->bye)
+        return false;
+    struct svi_later_reply *later = &in->later[in->later_count++];
+    later->message = i;
+    svi_engine_apply_later(in->control->engine, env, b->now, true, &later->receipt);
+    return true;
 }
 
 /* `most` more of the batch; true: all of it is done. */
 static bool settle_some(struct svi_ingest_zmq *in, struct svi_batch *b, int most) {
     svi_engine_leave_open(in->control->engine, true);
     for (; b->done < b->count && most > 0 && !out_of_memory(in); b->done++, most--) {
+        if (ingest_zmq_answers(in) && ingest_zmq_hand_out(in, b, b->done))
+            continue;
+        if (in->later_count > 0)
+            ingest_zmq_answer_later(in, b);
         if (ingest_zmq_answers(in))
             ingest_zmq_settle(in, b, b->done);
         else
             ingest_zmq_apply(in, b, b->done);
     }
+    if (in->later_count > 0)
+        ingest_zmq_answer_later(in, b);
     svi_engine_leave_open(in->control->engine, false);
     ingest_zmq_send_held(in, b);
     if (b->done < b->count)
@@ -417,11 +454,15 @@ static void look_at_room(struct svi_ingest_zmq *in, const struct svi_batch *b) {
         svi_engine_refuse(in->control->engine, in->why.code, in->why.text, NULL, 0, b->now);
 }
 
+static int piece_of(const struct svi_ingest_zmq *in) {
+    return svi_engine_has_crew(in->control->engine) ? PIECE_OF_CREW : PIECE;
+}
+
 /* Is it time to write the second batch down? Too early, and it is small and the disk has to sync more often;
  * too late, and the stream waits for the disk: it is asked again after a piece only. Senders that wait for
  * replies get those to half of the first batch before. */
 static bool is_time(const struct svi_ingest_zmq *in, const struct svi_batch *a, const struct svi_batch *b) {
-    const double left = (a->count - a->done - PIECE) * in->each; /* when it is asked next */
+    const double left = (a->count - a->done - piece_of(in)) * in->each; /* when it is asked next */
     const bool last = left <= AHEAD * svi_write_ahead_sync_seconds(in->control->write_ahead);
     return b->count >= a->count || (last && (a->done == 0 || 2 * a->done >= a->count));
 }
@@ -444,7 +485,7 @@ static svs_code settle_flow(struct svi_ingest_zmq *in, size_t *bytes, svs_error 
             code = ingest_zmq_write_ahead(in, b, svi_write_ahead_begin, err);
             begun = true;
         }
-        if (code != SVS_OK || !settle_some(in, a, PIECE))
+        if (code != SVS_OK || !settle_some(in, a, piece_of(in)))
             continue;
         in->each = 0.5 * (in->each + (svi_monotonic() - since) / count);
         if (b->count == 0)
@@ -508,7 +549,8 @@ double svi_ingest_zmq_memory(const struct svi_settings *s) {
     return 2 * (svi_ingest_zmq_batch_memory(s) +
                 TURN_MESSAGES * (sizeof(struct svi_request) + sizeof(struct svi_envelope) + sizeof(uint64_t) +
                                  sizeof(size_t) + 1.0)) +
-           TURN_MESSAGES * (sizeof(struct svi_held_reply) + (double)OVERHEAD);
+           TURN_MESSAGES *
+               (sizeof(struct svi_held_reply) + sizeof(struct svi_later_reply) + (double)OVERHEAD);
 }
 
 double svi_ingest_zmq_converted(const struct svi_ingest_zmq *in) {

@@ -29,6 +29,12 @@ struct svi_held_reply {
     uint64_t after; /* svi_engine_told */
 };
 
+/* A message whose samples are at work on other threads. */
+struct svi_later_reply {
+    int message; /* in its batch */
+    struct svi_receipt receipt;
+};
+
 struct svi_ingest_zmq {
     /* the server's */
     void *socket;
@@ -52,6 +58,8 @@ struct svi_ingest_zmq {
     struct svi_held_reply *replies; /* of the messages that are being settled: to samples whose events wait */
     struct svi_bytes replies_held;  /* their bytes */
     int replies_first, replies_count;
+    struct svi_later_reply *later;
+    int later_count;
 };
 
 /* The fields of the server are set. SVS_NO_MEMORY. */

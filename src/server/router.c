@@ -94,24 +94,29 @@ svs_code svi_router_answer(struct svi_control *c, const struct svi_envelope *env
     return svi_pack_end(&p);
 }
 
+svs_code svi_router_reply(const struct svi_control *c, const struct svi_envelope *env,
+                          const struct svi_receipt *r, struct svi_bytes *out) {
+    struct svi_pack p;
+    out->size = 0;
+    svi_pack_begin(&p, out);
+    if (env->hello && r->refused == 0)
+        reply_hello(&p, c, env);
+    else if (env->bye && r->refused == 0)
+        reply_bye(&p);
+    else if (r->refused > 0 && r->accepted == 0 && r->duplicates == 0)
+        reply_refusal(&p, r, true, r->first <= r->n);
+    else
+        reply_taken(&p, c, r);
+    return svi_pack_end(&p);
+}
+
 svs_code svi_router_handle(struct svi_control *c, struct svi_envelope *env, double now,
                            struct svi_bytes *out) {
     struct svi_receipt r;
-    struct svi_pack p;
     if (!svi_router_changes(c, env))
         return svi_router_answer(c, env, out);
-    out->size = 0;
-    svi_pack_begin(&p, out);
     svi_engine_apply(c->engine, env, now, true, &r);
-    if (env->hello && r.refused == 0)
-        reply_hello(&p, c, env);
-    else if (env->bye && r.refused == 0)
-        reply_bye(&p);
-    else if (r.refused > 0 && r.accepted == 0 && r.duplicates == 0)
-        reply_refusal(&p, &r, true, r.first <= r.n);
-    else
-        reply_taken(&p, c, &r);
-    return svi_pack_end(&p);
+    return svi_router_reply(c, env, &r, out);
 }
 
 svs_code svi_router_decline(struct svi_control *c, const struct svi_envelope *env, const svs_error *why,

@@ -10,6 +10,10 @@
 svs_code svi_router_handle(struct svi_control *c, struct svi_envelope *env, double now,
                            struct svi_bytes *out);
 
+/* The reply to one that was applied. */
+svs_code svi_router_reply(const struct svi_control *c, const struct svi_envelope *env,
+                          const struct svi_receipt *r, struct svi_bytes *out);
+
 /* Does the message change the state, so that it is to be written ahead? A hello only asks, unless it brings
  * back a source that was forgotten (`n`). */
 bool svi_router_changes(const struct svi_control *c, const struct svi_envelope *env);

@@ -335,6 +335,14 @@ static long server_wait_ms(const struct server *p) {
     return left <= 0 ? 0 : left > 60 ? 60000 : (long)(1000 * left) + 1;
 }
 
+/* Threads of keys make payloads of what somebody wants to have. */
+static void encode_wanted(const struct server *p) {
+    unsigned wanted = 0;
+    for (int t = 0; p->out && t < SVI_TOPIC_COUNT; t++)
+        wanted |= (unsigned)svi_publisher_wanted(p->out, (enum svi_topic)t) << t;
+    svi_engine_encode(p->engine, wanted);
+}
+
 static void server_serve(struct server *p, const zmq_pollitem_t *items) {
     if (items[ITEM_CTL].revents || items[ITEM_ACCESS].revents) /* `status` reports what access counts */
         report_access(p, server_now(p));
@@ -412,6 +420,7 @@ static svs_code server_turn(struct server *p, svs_error *err) {
     if ((code = follow_clock(p, err)) != SVS_OK)
         return code;
     server_serve(p, items); /* first: control goes before samples */
+    encode_wanted(p);
     if (items[ITEM_RELOAD].revents && svi_signals_came(p->signals.reload))
         svi_reload(&p->reload, &p->control, &p->access, server_now(p));
     if (items[ITEM_END].revents)

@@ -86,6 +86,7 @@ struct svi_event {
     uint64_t seq;    /* of this topic, and of this key, from 0 */
     const char *key; /* UTF-8, at most SVS_KEY_MAX bytes and NUL; NULL: the stream has no keys */
     double ts;
+    const struct svi_bytes *payload; /* its msgpack form, where that was made already; else NULL */
     union {
         struct {
             const svs_model *model;

@@ -1,0 +1,139 @@
+/* Events as they are kept for another thread: the structure itself, then what it points to, in one order that
+ * recording and reading share. An entry begins with the sizes; all of it is aligned as the structure is. */
+#include "wire/event_record.h"
+
+#include <string.h>
+
+enum { PART_PAYLOAD, PART_KEY, PART_ONE, PART_TWO, PART_TOP, PARTS };
+
+struct record_head {
+    size_t size; /* of the whole entry */
+    size_t part[PARTS];
+    struct svi_event event;
+};
+
+#define ALIGNED(n) (((n) + 15) & ~(size_t)15)
+
+/* Strings of an alert, one after another with their NULs; an empty one stands for NULL. */
+#define ALERT_TEXTS 7
+static void record_texts(struct svi_alert_event *a, const char **text[ALERT_TEXTS]) {
+    text[0] = &a->kind;
+    text[1] = &a->state;
+    text[2] = &a->judge;
+    text[3] = &a->severity;
+    text[4] = &a->measure;
+    text[5] = &a->rule;
+    text[6] = &a->text;
+}
+
+static svs_code record_text(struct svi_bytes *out, const char *text) {
+    return svi_bytes_append(out, text ? text : "", text ? strlen(text) + 1 : 1);
+}
+
+/* Strings, then the id where it is one. */
+static svs_code record_alert(const struct svi_alert_event *alert, struct svi_bytes *out) {
+    struct svi_alert_event a = *alert;
+    const char **text[ALERT_TEXTS];
+    svs_code code = SVS_OK;
+    record_texts(&a, text);
+    for (int i = 0; i < ALERT_TEXTS && code == SVS_OK; i++)
+        code = record_text(out, *text[i]);
+    for (int i = 0; i < a.count && code == SVS_OK; i++)
+        code = record_text(out, a.top[i].feature);
+    if (code == SVS_OK && a.id.kind == SVS_STR)
+        code = svi_bytes_append(out, a.id.as.s, a.id.length);
+    return code;
+}
+
+static const char *recorded_text(const char **at) {
+    const char *text = *at;
+    *at += strlen(text) + 1;
+    return *text ? text : NULL;
+}
+
+static void recorded_alert(struct svi_alert_event *a, const char *at, struct svi_contribution *top) {
+    const char **text[ALERT_TEXTS];
+    record_texts(a, text);
+    for (int i = 0; i < ALERT_TEXTS; i++)
+        *text[i] = recorded_text(&at);
+    a->top = top;
+    for (int i = 0; i < a->count; i++)
+        top[i].feature = recorded_text(&at);
+    if (a->id.kind == SVS_STR)
+        a->id.as.s = at;
+}
+
+/* Ends the part that began at `from`, and fills up to the next boundary. */
+static svs_code record_end(struct svi_bytes *out, size_t from, size_t *part) {
+    static const uint8_t zeros[16];
+    *part = out->size - from;
+    return svi_bytes_append(out, zeros, ALIGNED(*part) - *part);
+}
+
+static svs_code record_parts(const struct svi_event *e, bool encode, struct svi_bytes *room,
+                             struct svi_bytes *out, struct record_head *h) {
+    svs_code code = encode ? svi_event_encode(e, room) : SVS_OK;
+    for (int i = 0; i < PARTS && code == SVS_OK; i++) {
+        const size_t from = out->size;
+        if (i == PART_PAYLOAD && encode)
+            code = svi_bytes_append(out, room->data, room->size);
+        else if (i == PART_KEY && e->key)
+            code = record_text(out, e->key);
+        else if (i == PART_ONE && e->topic == SVI_TOPIC_ALERT)
+            code = record_alert(&e->as.alert, out);
+        else if (i == PART_ONE && e->topic == SVI_TOPIC_ERROR)
+            code = record_text(out, e->as.error.reason);
+        else if (i == PART_TWO && e->topic == SVI_TOPIC_ERROR)
+            code = svi_bytes_append(out, e->as.error.sample, e->as.error.sample_size);
+        else if (i == PART_TOP && e->topic == SVI_TOPIC_ALERT)
+            code =
+                svi_bytes_append(out, e->as.alert.top, (size_t)e->as.alert.count * sizeof *e->as.alert.top);
+        if (code == SVS_OK)
+            code = record_end(out, from, &h->part[i]);
+    }
+    return code;
+}
+
+svs_code svi_event_record(const struct svi_event *e, bool encode, struct svi_bytes *room,
+                          struct svi_bytes *out) {
+    struct record_head h = {.event = *e};
+    const size_t before = out->size;
+    svs_code code = svi_bytes_reserve(out, ALIGNED(sizeof h));
+    out->size += code == SVS_OK ? ALIGNED(sizeof h) : 0;
+    if (code == SVS_OK)
+        code = record_parts(e, encode, room, out, &h);
+    if (code != SVS_OK) {
+        out->size = before;
+        return code;
+    }
+    h.size = out->size - before;
+    memcpy(out->data + before, &h, sizeof h);
+    return SVS_OK;
+}
+
+bool svi_event_recorded(const struct svi_bytes *from, size_t *at, struct svi_recorded *out) {
+    struct record_head h;
+    uint8_t *part[PARTS];
+    if (*at >= from->size)
+        return false;
+    memcpy(&h, from->data + *at, sizeof h);
+    uint8_t *next = from->data + *at + ALIGNED(sizeof h);
+    *at += h.size;
+    for (int i = 0; i < PARTS; i++) {
+        part[i] = next;
+        next += ALIGNED(h.part[i]);
+    }
+    out->event = h.event;
+    out->payload = (struct svi_bytes){part[PART_PAYLOAD], h.part[PART_PAYLOAD], h.part[PART_PAYLOAD]};
+    out->event.payload = h.part[PART_PAYLOAD] > 0 ? &out->payload : NULL;
+    if (h.part[PART_KEY] > 0)
+        out->event.key = (const char *)part[PART_KEY];
+    if (h.event.topic == SVI_TOPIC_ALERT)
+        recorded_alert(&out->event.as.alert, (const char *)part[PART_ONE],
+                       (struct svi_contribution *)(void *)part[PART_TOP]);
+    if (h.event.topic == SVI_TOPIC_ERROR) {
+        out->event.as.error.reason = (const char *)part[PART_ONE];
+        out->event.as.error.sample = part[PART_TWO];
+    }
+    return true;
+}
