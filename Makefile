@@ -15,7 +15,7 @@ SONAME   = libsvmstream.so.0
 
 # Every Debian package that building, demo, test, fuzz, metrics and format need.
 PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-dev liblapacke-dev libyaml-dev \
-           libjansson-dev zlib1g-dev libxxhash-dev libcmocka-dev clang lld libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
+           libjansson-dev zlib1g-dev libxxhash-dev liblmdb-dev libcmocka-dev clang lld libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
            python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags gnuplot-nox libmosquitto-dev mosquitto \
            mosquitto-clients openssl libsvm-dev afl++ gcovr man-db libfaketime
 # What `make bench` needs besides: the peers it compares with.
@@ -26,7 +26,7 @@ WARN     = -Wall -Wextra -Wpedantic -Werror
 CPPFLAGS_ALL = -Iinclude -Isrc -D_GNU_SOURCE $(CPPFLAGS)
 CFLAGS_ALL   = -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno $(CFLAGS)
 LDLIBS_LIB   = -lmsgpackc -lz -lxxhash -llapacke -lopenblas -lm
-LDLIBS_ALL   = -lzmq -lyaml $(LDLIBS_LIB) -lpthread
+LDLIBS_ALL   = -lzmq -lyaml -llmdb $(LDLIBS_LIB) -lpthread
 
 LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data features model learner solver solver/papers novelty wire formats store))) $(wildcard src/client/outbox*.c)
 APP_SRC := $(filter-out src/client/outbox%,$(wildcard $(addprefix src/,$(addsuffix /*.c,config stats judges alerts bank refit stages fleet engine state net client server report manual cli))))

@@ -1,0 +1,198 @@
+/* Bytes by number in LMDB, which is there for its B+ tree alone: one writer, no syncs, no locks, no name.
+ *
+ * Pages are written with write, not through the map: a disk that is full is an error then, and no signal. The
+ * map is address space of which the file takes what is used; where it is full it is doubled, and all is put
+ * again. Reading has one transaction that is renewed when something was put. */
+#include "fleet/key_cache.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <lmdb.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#define MAP_FIRST ((size_t)1 << 28) /* bytes */
+#define FLAGS     (MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD | MDB_NOMEMINIT)
+
+struct svi_key_cache {
+    MDB_env *env;
+    MDB_dbi table;
+    MDB_txn *reader; /* NULL: there is none */
+    bool reading;    /* it is of the newest state */
+    size_t map;
+    uint64_t *gone; /* numbers to be removed at the next put */
+    size_t gone_count, gone_room;
+    double pages, page; /* in use, after the last put; bytes of one */
+    char path[256];
+};
+
+static svs_code fail_cache(svs_error *err, const svi_key_cache *c, const char *what, int error) {
+    const svs_code code = error == ENOMEM                                          ? SVS_NO_MEMORY
+                          : error == ENOSPC || error == EDQUOT || error == EFBIG ? SVS_DISK_FULL
+                                                                                   : SVS_IO;
+    return svi_fail(err, code, "the keys that are out of memory cannot be %s in %.150s: %s", what, c->path,
+                    mdb_strerror(error));
+}
+
+/* The file has a name only while it is opened. */
+static int cache_open(svi_key_cache *c) {
+    const int fd = mkstemps(c->path, (int)strlen(".tmp")); /* which the next start removes, at worst */
+    int error = fd < 0 ? errno : 0;
+    if (fd >= 0)
+        close(fd);
+    if (!error)
+        error = mdb_env_create(&c->env);
+    if (!error)
+        error = mdb_env_set_mapsize(c->env, c->map = MAP_FIRST);
+    if (!error)
+        error = mdb_env_open(c->env, c->path, FLAGS, 0600);
+    if (fd >= 0)
+        (void)unlink(c->path);
+    return error;
+}
+
+static int cache_make_table(svi_key_cache *c) {
+    MDB_txn *txn;
+    MDB_stat stat;
+    int error = mdb_txn_begin(c->env, NULL, 0, &txn);
+    if (error)
+        return error;
+    error = mdb_dbi_open(txn, NULL, MDB_INTEGERKEY, &c->table);
+    if (error)
+        mdb_txn_abort(txn);
+    else
+        error = mdb_txn_commit(txn);
+    if (!error && !(error = mdb_env_stat(c->env, &stat)))
+        c->page = stat.ms_psize;
+    return error;
+}
+
+svi_key_cache *svi_key_cache_new(const char *folder, svs_error *err) {
+    svi_key_cache *c = svi_alloc(sizeof *c);
+    const char *temporary = getenv("TMPDIR");
+    if (!c) {
+        svi_fail_memory(err, "the keys that are out of memory");
+        return NULL;
+    }
+    if (!folder)
+        folder = temporary && temporary[0] ? temporary : "/tmp";
+    const int length = snprintf(c->path, sizeof c->path, "%s/keys-XXXXXX.tmp", folder);
+    int error = length < (int)sizeof c->path ? 0 : ENAMETOOLONG;
+    if (!error)
+        error = cache_open(c);
+    if (!error)
+        error = cache_make_table(c);
+    if (error) {
+        fail_cache(err, c, "kept", error);
+        svi_key_cache_free(&c);
+    }
+    return c;
+}
+
+void svi_key_cache_free(svi_key_cache **c) {
+    if (!*c)
+        return;
+    if ((*c)->reader)
+        mdb_txn_abort((*c)->reader);
+    if ((*c)->env)
+        mdb_env_close((*c)->env);
+    svi_free((*c)->gone);
+    svi_free(*c);
+    *c = NULL;
+}
+
+static void cache_stop_reading(svi_key_cache *c) {
+    if (c->reading)
+        mdb_txn_reset(c->reader);
+    c->reading = false;
+}
+
+/* ---- writing */
+
+static int cache_write(svi_key_cache *c, const struct svi_key_bytes *items, int count, const uint8_t *bytes) {
+    MDB_txn *txn;
+    int error = mdb_txn_begin(c->env, NULL, 0, &txn);
+    if (error)
+        return error;
+    for (size_t i = 0; i < c->gone_count && !error; i++) {
+        MDB_val key = {sizeof c->gone[i], &c->gone[i]};
+        error = mdb_del(txn, c->table, &key, NULL);
+        error = error == MDB_NOTFOUND ? 0 : error;
+    }
+    for (int i = 0; i < count && !error; i++) {
+        uint64_t number = items[i].number;
+        MDB_val key = {sizeof number, &number}, value = {items[i].size, (void *)(bytes + items[i].offset)};
+        error = mdb_put(txn, c->table, &key, &value, 0);
+    }
+    if (!error)
+        return mdb_txn_commit(txn);
+    mdb_txn_abort(txn);
+    return error;
+}
+
+static void cache_count(svi_key_cache *c) {
+    MDB_envinfo info;
+    if (mdb_env_info(c->env, &info) == 0)
+        c->pages = (double)info.me_last_pgno + 1;
+}
+
+svs_code svi_key_cache_put(svi_key_cache *c, const struct svi_key_bytes *items, int count,
+                           const uint8_t *bytes, svs_error *err) {
+    int error;
+    cache_stop_reading(c);
+    while ((error = cache_write(c, items, count, bytes)) == MDB_MAP_FULL) {
+        error = c->map > SIZE_MAX / 4 ? ENOSPC : mdb_env_set_mapsize(c->env, 2 * c->map);
+        if (error)
+            break;
+        c->map *= 2;
+    }
+    if (error)
+        return fail_cache(err, c, "written", error);
+    c->gone_count = 0;
+    cache_count(c);
+    return SVS_OK;
+}
+
+void svi_key_cache_drop(svi_key_cache *c, uint64_t number) {
+    if (c->gone_count == c->gone_room) {
+        const size_t room = c->gone_room ? 2 * c->gone_room : 64;
+        uint64_t *more = svi_realloc(c->gone, c->gone_room * sizeof *more, room * sizeof *more);
+        if (!more) /* its bytes stay, of which nobody knows */
+            return;
+        c->gone = more;
+        c->gone_room = room;
+    }
+    c->gone[c->gone_count++] = number;
+}
+
+double svi_key_cache_size(const svi_key_cache *c) {
+    return c->pages * c->page;
+}
+
+/* ---- reading */
+
+static int cache_read(svi_key_cache *c) {
+    int error = 0;
+    if (!c->reading)
+        error = c->reader ? mdb_txn_renew(c->reader) : mdb_txn_begin(c->env, NULL, MDB_RDONLY, &c->reader);
+    c->reading = !error;
+    return error;
+}
+
+svs_code svi_key_cache_get(svi_key_cache *c, uint64_t number, const uint8_t **bytes, size_t *size,
+                           svs_error *err) {
+    MDB_val key = {sizeof number, &number}, value;
+    int error = cache_read(c);
+    if (!error)
+        error = mdb_get(c->reader, c->table, &key, &value);
+    if (error)
+        return fail_cache(err, c, "read", error);
+    *bytes = value.mv_data;
+    *size = value.mv_size;
+    return SVS_OK;
+}
