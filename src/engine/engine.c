@@ -549,16 +549,21 @@ static void engine_undo(struct svi_engine *e, svs_code code, const svs_error *er
     svi_publish_error(e, code, err->text, bytes, length, now);
 }
 
-svs_code svi_engine_message(svi_engine *e, struct svi_message *m, const void *bytes, size_t length,
-                            double now, svs_error *err) {
-    svs_error local;
-    err = err ? err : &local;
-    if (e->of->fleet && svi_engine_is_root(e) && m->key.kind == SVS_STR && m->key.length > 0)
-        return svi_fleet_take_row(e, m, bytes, length, now, err);
+svs_code svi_engine_row(struct svi_engine *e, struct svi_message *m, const void *bytes, size_t length,
+                        double now, svs_error *err) {
     svi_engine_note_held(e); /* a sample may have been forgotten */
     svs_code code = engine_take(e, m, now, err);
     if (code != SVS_OK)
         engine_undo(e, code, err, bytes, length, now);
+    return code;
+}
+
+svs_code svi_engine_message(svi_engine *e, struct svi_message *m, const void *bytes, size_t length,
+                            double now, svs_error *err) {
+    svs_error local;
+    err = err ? err : &local;
+    const svs_code code = e->of->fleet ? svi_fleet_take_row(e, m, bytes, length, now, err)
+                                       : svi_engine_row(e, m, bytes, length, now, err);
     svi_engine_end_message(e);
     return code;
 }

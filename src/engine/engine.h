@@ -81,8 +81,8 @@ svs_code svi_engine_apply_later(svi_engine *e, struct svi_envelope *env, double 
 /* Are the samples of keys learned on several threads? */
 bool svi_engine_has_crew(const svi_engine *e);
 
-/* With threads: topics (a bit each) of which events are sent with their payload. At first all. Events of
- * keys that come from another thread have nothing else of models, scores and stats to be looked at. */
+/* With threads: topics (a bit each) of which events are sent with their payload. At first all. Of models,
+ * scores and stats of keys others are not sent, for they have nothing else to be looked at. */
 void svi_engine_encode(svi_engine *e, unsigned topics);
 
 /* The first number of a source that was not taken yet; 0 for one that is not known (any more). */

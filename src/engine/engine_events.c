@@ -20,6 +20,11 @@
 #define SAMPLE_BYTES 64  /* of a refused element are shown */
 #define RATE_SMOOTH  0.5 /* weight of the newest stretch */
 
+/* Without their payload alerts and errors are still something to look at. */
+static bool is_wanted(const struct svi_stream *of, enum svi_topic topic) {
+    return of->encoded >> topic & 1 || topic == SVI_TOPIC_ALERT || topic == SVI_TOPIC_ERROR;
+}
+
 /* What waits for novelty goes out before it. */
 void svi_publish(struct svi_engine *e, struct svi_event *event) {
     svi_engine_settle(e);
@@ -32,7 +37,7 @@ void svi_publish(struct svi_engine *e, struct svi_event *event) {
         e->last_model.size = 0; /* late subscribers wait for the next */
     if (!e->recorded)
         svi_send(e, event);
-    else if (!e->of->muted &&
+    else if (!e->of->muted && is_wanted(e->of, event->topic) &&
              svi_event_record(event, e->of->encoded >> event->topic & 1, e->room, e->recorded) != SVS_OK)
         e->out_of_memory = true; /* lost, as `seq` shows */
 }

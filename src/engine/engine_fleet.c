@@ -126,15 +126,15 @@ void svi_fleet_done_here(struct svi_engine *root, struct svi_key_entry *entry, b
 
 /* ---- what comes in */
 
-/* Of which key is it, and may it be of one? */
-static svs_code fleet_read(const struct svi_envelope *env, char *key, svs_error *err) {
+/* Of which key is it, and is it about a sample that came before? */
+static svs_code fleet_read(const struct svi_envelope *env, char *key, bool *about, svs_error *err) {
     const struct svi_element *el = &env->first;
     struct svi_item op = {.type = SVI_NIL};
     svs_code code = svi_element_key(el, key, err);
     if (el->seen >> SVI_KEY_OP & 1)
         svi_item_read(el->value[SVI_KEY_OP], &op);
-    const bool about = svi_item_is(&op, "label") || svi_item_is(&op, "forget");
-    if (code == SVS_OK && about && !(el->seen >> SVI_KEY_KEY & 1))
+    *about = svi_item_is(&op, "label") || svi_item_is(&op, "forget");
+    if (code == SVS_OK && *about && !(el->seen >> SVI_KEY_KEY & 1))
         return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
                         svi_item_is(&op, "label") ? "label" : "forget");
     return code;
@@ -151,37 +151,57 @@ static struct svi_crew *fleet_crew(struct svi_engine *root) {
     return root->of->crew;
 }
 
-void svi_fleet_take_element(struct svi_engine *root, struct svi_envelope *env, double now,
-                            struct svi_receipt *r) {
-    char key[SVS_KEY_MAX + 1];
+/* What couples the keys takes effect at these numbers of what came, whatever became of it. */
+static bool is_coupled(int64_t taken) {
+    const bool early = taken < SVI_FLEET_COUPLE && taken >= SVI_FLEET_COUPLE / 16;
+    return taken % SVI_FLEET_COUPLE == 0 || (early && (taken & (taken - 1)) == 0);
+}
+
+static void fleet_count(struct svi_engine *root) {
+    if (!is_coupled(++root->of->fleet->taken))
+        return;
+    svi_crew_settle(root);
+    svi_fleet_couple(root);
+}
+
+void svi_fleet_couple(struct svi_engine *root) {
+    (void)root;
+}
+
+static void fleet_take(struct svi_engine *root, struct svi_envelope *env, double now, struct svi_receipt *r) {
+    char key[SVS_KEY_MAX + 1] = "";
     struct svi_key_entry *entry = NULL;
-    struct svi_engine *e = NULL;
+    struct svi_engine *e = root;
+    bool about = false;
     svs_error err;
     err.text[0] = '\0';
     svi_envelope_peek(env);
     const uint64_t owner = env->has_src ? svi_key_hash(env->src, env->src_length) : 0;
-    svs_code code = env->first.is_map ? fleet_read(env, key, &err) : SVS_OK;
-    if (code == SVS_OK && !env->first.is_map)
-        e = root;
-    else if (code == SVS_OK &&
-             !(e = svi_fleet_find(root, key, !(env->first.seen >> SVI_KEY_OP & 1), owner, &entry, &err)))
+    svs_code code = env->first.is_map ? fleet_read(env, key, &about, &err) : SVS_OK;
+    if (code == SVS_OK && !(e = svi_fleet_find(root, key, !about, owner, &entry, &err)))
         code = err.code;
-    if (code != SVS_OK) {
-        svi_crew_settle(root);
-        svi_envelope_pass(env);
-        svi_engine_refuse_element(root, env, code, &err, now, r);
-        return;
-    }
-    if (entry && entry->last.rows > 0 && fleet_crew(root) && svi_crew_hand(root, entry, env, now))
+    if (code == SVS_OK && entry && entry->last.rows > 0 && fleet_crew(root) &&
+        svi_crew_hand(root, entry, env, now))
         return;
     svi_crew_settle(root);
-    code = svi_engine_take_element(e, env, now, &err);
+    if (code != SVS_OK) {
+        svi_envelope_pass(env);
+        e = root;
+    } else {
+        code = svi_engine_take_element(e, env, now, &err);
+    }
     if (code == SVS_OK)
         r->accepted++;
     else /* one that would begin a key has none to say so */
         svi_engine_refuse_element(entry && entry->last.rows == 0 && entry->heard == 0 ? root : e, env, code,
                                   &err, now, r);
     svi_fleet_done_here(root, entry, code == SVS_OK, now);
+}
+
+void svi_fleet_take_element(struct svi_engine *root, struct svi_envelope *env, double now,
+                            struct svi_receipt *r) {
+    fleet_take(root, env, now, r);
+    fleet_count(root);
 }
 
 /* What a row in the root's shape needs to be one of this engine's. */
@@ -200,24 +220,25 @@ static svs_code fleet_move_row(const struct svi_engine *e, struct svi_message *m
 
 svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, const void *bytes, size_t length,
                             double now, svs_error *err) {
-    char key[SVS_KEY_MAX + 1];
+    char key[SVS_KEY_MAX + 1] = "";
     struct svi_key_entry *entry = NULL;
     struct svi_engine *e = NULL;
     svs_code code = SVS_OK;
     svi_crew_settle(root);
-    if (m->key.length > SVS_KEY_MAX)
+    if (m->key.kind == SVS_STR && m->key.length > SVS_KEY_MAX)
         code = svi_fail(err, SVS_BAD_KEY, "the key has %u bytes: at most %d are taken", m->key.length,
                         SVS_KEY_MAX);
-    else
+    else if (m->key.kind == SVS_STR)
         snprintf(key, sizeof key, "%.*s", (int)m->key.length, m->key.as.s);
     if (code == SVS_OK && !(e = svi_fleet_find(root, key, true, 0, &entry, err)))
         code = err->code;
-    if (code == SVS_OK)
-        code = fleet_move_row(e, m, err);
     if (code == SVS_OK && e != root)
-        code = svi_engine_message(e, m, bytes, length, now, err);
-    else if (code != SVS_OK)
+        code = fleet_move_row(e, m, err);
+    if (code == SVS_OK)
+        code = svi_engine_row(e, m, bytes, length, now, err);
+    else
         svi_publish_error(root, code, err->text, bytes, length, now);
     svi_fleet_done_here(root, entry, code == SVS_OK, now);
+    fleet_count(root);
     return code;
 }

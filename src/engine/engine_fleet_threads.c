@@ -144,6 +144,11 @@ static void crew_close(struct svi_engine *root, struct crew_task *t) {
         svi_bytes_clear(&t->element);
 }
 
+/* How far it is to be when it is waited for: a wake-up costs as much as some elements. */
+static uint64_t crew_next(const struct crew_hand *h) {
+    return h->given - h->closed < 4 * CREW_LOT ? h->given : h->closed + 4 * CREW_LOT;
+}
+
 /* Takes up those below `until`; who has to do them knows of them. */
 static void crew_take_up(struct svi_engine *root, struct svi_crew *c, uint64_t until) {
     for (int i = 0; i < c->hands; i++) {
@@ -155,7 +160,7 @@ static void crew_take_up(struct svi_engine *root, struct svi_crew *c, uint64_t u
         struct crew_task *t = &c->task[c->taken_up % CREW_TASKS];
         struct crew_hand *h = &c->hand[t->hand];
         if (h->done <= h->closed)
-            h->done = svi_follower_wait(h->follower, h->closed + 1).done;
+            h->done = svi_follower_wait(h->follower, crew_next(h)).done;
         h->closed++;
         crew_close(root, t);
     }

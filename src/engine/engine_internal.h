@@ -197,9 +197,12 @@ svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *er
 
 /* ---- engine_fleet.c: an engine for each key */
 
+#define SVI_FLEET_COUPLE 1024 /* elements; at first after fewer */
+
 struct svi_fleet {
     svi_key_table *table;
-    int64_t seen; /* samples of all keys but "" */
+    int64_t seen;  /* samples of all keys but "" */
+    int64_t taken; /* elements and rows that came, of all keys, refused ones too */
 };
 
 static inline bool svi_engine_is_root(const struct svi_engine *e) {
@@ -235,6 +238,9 @@ void svi_fleet_take_element(struct svi_engine *root, struct svi_envelope *env, d
 svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, const void *bytes, size_t length,
                             double now, svs_error *err);
 
+/* What all keys come to takes effect in each of them: nobody is at work. */
+void svi_fleet_couple(struct svi_engine *root);
+
 /* A key goes, with its engine. SVS_UNKNOWN_KEY. */
 svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err);
 
@@ -266,7 +272,9 @@ svs_code svi_engine_pack(struct svi_engine *e, bool hashed, struct svi_bytes *ou
 svs_code svi_engine_unpack(struct svi_engine *e, bool hashed, const uint8_t *bytes, size_t size,
                            svs_error *err);
 
-/* ---- engine.c: one element, decoded and applied */
+/* ---- engine.c: one row, as svi_engine_message, of this engine; one element, decoded and applied */
+svs_code svi_engine_row(struct svi_engine *e, struct svi_message *m, const void *bytes, size_t length,
+                        double now, svs_error *err);
 svs_code svi_engine_take_element(struct svi_engine *e, struct svi_envelope *env, double now, svs_error *err);
 void svi_engine_refuse_element(struct svi_engine *e, const struct svi_envelope *env, svs_code code,
                                const svs_error *err, double now, struct svi_receipt *r);
