@@ -615,11 +615,7 @@ void svi_engine_refuse_element(struct svi_engine *e, const struct svi_envelope *
 
 /* It was taken before: it is only passed over. */
 static void engine_pass_element(struct svi_engine *e, struct svi_envelope *env, struct svi_receipt *r) {
-    struct svi_message m;
-    svs_error err;
-    env->order = &e->columns;
-    svi_envelope_next(env, &e->schema, &m, &err);
-    svi_schema_restore(&e->schema);
+    svi_envelope_pass(env);
     e->counters.of[SVI_COUNTER_DUPLICATES].count++;
     r->duplicates++;
 }

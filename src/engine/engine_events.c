@@ -21,7 +21,7 @@
 #define RATE_SMOOTH  0.5 /* weight of the newest stretch */
 
 /* Without their payload alerts and errors are still something to look at. */
-static bool is_wanted(const struct svi_stream *of, enum svi_topic topic) {
+static bool events_wanted(const struct svi_stream *of, enum svi_topic topic) {
     return of->encoded >> topic & 1 || topic == SVI_TOPIC_ALERT || topic == SVI_TOPIC_ERROR;
 }
 
@@ -37,7 +37,7 @@ void svi_publish(struct svi_engine *e, struct svi_event *event) {
         e->last_model.size = 0; /* late subscribers wait for the next */
     if (!e->recorded)
         svi_send(e, event);
-    else if (!e->of->muted && is_wanted(e->of, event->topic) &&
+    else if (!e->of->muted && events_wanted(e->of, event->topic) &&
              svi_event_record(event, e->of->encoded >> event->topic & 1, e->room, e->recorded) != SVS_OK)
         e->out_of_memory = true; /* lost, as `seq` shows */
 }

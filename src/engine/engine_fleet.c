@@ -129,14 +129,12 @@ void svi_fleet_done_here(struct svi_engine *root, struct svi_key_entry *entry, b
 /* Of which key is it, and is it about a sample that came before? */
 static svs_code fleet_read(const struct svi_envelope *env, char *key, bool *about, svs_error *err) {
     const struct svi_element *el = &env->first;
-    struct svi_item op = {.type = SVI_NIL};
+    const bool labels = svi_element_is(el, SVI_KEY_OP, "label");
     svs_code code = svi_element_key(el, key, err);
-    if (el->seen >> SVI_KEY_OP & 1)
-        svi_item_read(el->value[SVI_KEY_OP], &op);
-    *about = svi_item_is(&op, "label") || svi_item_is(&op, "forget");
-    if (code == SVS_OK && *about && !(el->seen >> SVI_KEY_KEY & 1))
+    *about = labels || svi_element_is(el, SVI_KEY_OP, "forget");
+    if (code == SVS_OK && *about && !svi_element_has(el, SVI_KEY_KEY))
         return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
-                        svi_item_is(&op, "label") ? "label" : "forget");
+                        labels ? "label" : "forget");
     return code;
 }
 

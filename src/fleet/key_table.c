@@ -109,7 +109,7 @@ int64_t svi_key_table_owned(const svi_key_table *t, uint64_t owner) {
 
 /* ---- keys */
 
-static size_t place_of(const svi_key_table *t, uint64_t hash, const char *name, size_t length) {
+static size_t key_place(const svi_key_table *t, uint64_t hash, const char *name, size_t length) {
     size_t i = hash & (t->places - 1);
     for (const struct svi_key_entry *k; (k = t->place[i]); i = (i + 1) & (t->places - 1))
         if (k->hash == hash && k->length == length && memcmp(k->name, name, length) == 0)
@@ -118,7 +118,7 @@ static size_t place_of(const svi_key_table *t, uint64_t hash, const char *name, 
 }
 
 struct svi_key_entry *svi_key_table_find(const svi_key_table *t, const char *name, size_t length) {
-    return t->place[place_of(t, svi_key_hash(name, length), name, length)];
+    return t->place[key_place(t, svi_key_hash(name, length), name, length)];
 }
 
 static bool places_reserve(svi_key_table *t) {
@@ -131,7 +131,7 @@ static bool places_reserve(svi_key_table *t) {
     t->place = wider;
     t->places *= 2;
     for (struct svi_key_entry *k = t->first; k; k = k->after)
-        t->place[place_of(t, k->hash, k->name, k->length)] = k;
+        t->place[key_place(t, k->hash, k->name, k->length)] = k;
     return true;
 }
 
@@ -153,7 +153,7 @@ struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size
     k->before = t->last;
     *(t->last ? &t->last->after : &t->first) = k;
     t->last = k;
-    t->place[place_of(t, k->hash, name, length)] = k;
+    t->place[key_place(t, k->hash, name, length)] = k;
     struct owner_count *o = owner_find(t, owner);
     t->owner_count += o->keys == 0;
     o->owner = owner;
@@ -165,7 +165,7 @@ struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size
 
 void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
     const size_t mask = t->places - 1;
-    size_t hole = place_of(t, k->hash, k->name, k->length);
+    size_t hole = key_place(t, k->hash, k->name, k->length);
     svi_key_table_leave(t, k);
     for (size_t i = (hole + 1) & mask; t->place[i]; i = (i + 1) & mask) {
         const size_t home = t->place[i]->hash & mask;

@@ -289,6 +289,14 @@ svs_code svi_item_key(const struct svi_item *item, char *out, svs_error *err) {
     }
 }
 
+bool svi_element_is(const struct svi_element *el, enum svi_key key, const char *text) {
+    struct svi_item item;
+    if (!svi_element_has(el, key))
+        return false;
+    svi_item_read(el->value[key], &item);
+    return svi_item_is(&item, text);
+}
+
 svs_code svi_element_key(const struct svi_element *el, char *out, svs_error *err) {
     struct svi_item item = {.type = SVI_NIL};
     if (el->seen >> SVI_KEY_KEY & 1)

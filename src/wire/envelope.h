@@ -102,6 +102,12 @@ const uint8_t *svi_element_columns(const struct svi_element *el, const uint8_t *
 svs_code svi_element_key(const struct svi_element *el, char *out, svs_error *err);
 svs_code svi_item_key(const struct svi_item *item, char *out, svs_error *err);
 
+/* Is the key there; and is its value this string? */
+static inline bool svi_element_has(const struct svi_element *el, enum svi_key key) {
+    return el->seen >> key & 1;
+}
+bool svi_element_is(const struct svi_element *el, enum svi_key key, const char *text);
+
 /* Reads the keys of the next element into e->first (e->left > 0), which svi_envelope_next decodes. */
 void svi_envelope_peek(struct svi_envelope *e);
 

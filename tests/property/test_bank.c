@@ -181,7 +181,7 @@ static void go_back(struct walk *w, const struct svi_checkpoint *c) {
         if (!then)
             fail_msg("%s", err.text);
         svi_engine_go_back(each[i]->e, &then, "test", NOW);
-        each[i]->s = each[i]->e->s;
+        each[i]->s = *each[i]->e->s;
     }
 }
 

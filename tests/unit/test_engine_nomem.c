@@ -241,7 +241,7 @@ static void test_values_leave_nothing(void **unused) {
     for (int n = 0; failed; n++) {
         struct speaker f;
         speaker_open(&f, settings);
-        f.e->sink = quiet_sink;
+        f.e->of->sink = quiet_sink;
         say(&f, "{'x':{'a':1},'y':1}");
         speaker_build(&f, "{'x':{'k':'one','a':2,'j':'two','i':'three','h':'four','g':'five','e':'six','f':'"
                           "seven'},'y':0}");
