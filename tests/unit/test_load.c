@@ -160,7 +160,7 @@ static void weights_are_the_same(void **state) {
         double novelty[2] = {0};
         for (int round = 0; round < 2; round++) {
             send_some(l, "a", 100, 160);
-            novelty[round] = l->engine->novelty.judgement.novelty;
+            novelty[round] = l->engine->novelty->judgement.novelty;
             assert_int_equal(svi_engine_model(l->engine, &m, &figures, &count, NULL), SVS_OK);
             const size_t size = (size_t)m.rows * (size_t)m.d * sizeof(double);
             if (round == 0) {
