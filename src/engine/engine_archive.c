@@ -24,6 +24,7 @@
 #include "linalg/kernels.h"
 #include "svmstream/svmstream.h"
 #include "wire/archive_file.h"
+#include "wire/archive_packed.h"
 
 #define MOST (INT64_MAX / 4) /* of what is counted: sums of two stay in range */
 
@@ -210,13 +211,17 @@ static void archive_last_model(struct svi_archive *a, struct svi_engine *e) {
  * published. */
 static void archive_clock(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_bool(a, "by arrival", &e->by_arrival);
-    svi_archive_bool(a, "by engine time", &e->of->by_engine_time);
+    bool by_engine_time = e->of->by_engine_time;
+    svi_archive_bool(a, "by engine time", &by_engine_time);
+    if (svi_engine_is_root(e))
+        e->of->by_engine_time = by_engine_time;
     archive_published(a, e, false);
 }
 
 /* As the program published that wrote no such section. */
 static void begin_by_engine_time(struct svi_engine *e) {
-    svi_engine_publish_by_engine_time(e, true);
+    if (svi_engine_is_root(e))
+        svi_engine_publish_by_engine_time(e, true);
 }
 
 /* Each alert so far was one of novelty. */
@@ -238,13 +243,18 @@ static bool has_keys(const struct svi_engine *e) {
 }
 
 static void archive_keys(struct svi_archive *a, struct svi_engine *e) {
-    svi_fleet_archive(a, e, true);
+    svi_fleet_archive(a, e);
 }
 
-static void archive_key_tallies(struct svi_archive *a, struct svi_engine *e) {
-    svi_fleet_archive(a, e, false);
+static void archive_key_states(struct svi_archive *a, struct svi_engine *e) {
+    svi_fleet_states_archive(a, e);
 }
 
+static void archive_key_sum(struct svi_archive *a, struct svi_engine *e) {
+    svi_fleet_sum_archive(a, e);
+}
+
+/* States of keys name a section by its place here: new ones come at the end. */
 static const struct {
     const char *name;
     bool hashed;
@@ -275,9 +285,11 @@ static const struct {
     {"silence", false, archive_silence, leave_empty, has_rules},
     {"filled", false, archive_filled, leave_empty, has_filled},
     {"keys", true, archive_keys, leave_empty, has_keys},
-    {"key tallies", false, archive_key_tallies, leave_empty, has_keys},
+    {"key states", false, archive_key_states, leave_empty, has_keys},
+    {"key sum", true, archive_key_sum, leave_empty, has_keys},
 };
 
+#define PACKED_HEAD 5 /* bytes */
 #define SECTIONS ((int)(sizeof sections / sizeof sections[0]))
 _Static_assert(sizeof sections / sizeof sections[0] <= SVI_SECTIONS_MAX, "a checkpoint has room for all");
 
@@ -324,40 +336,45 @@ static svs_code engine_check_loaded(struct svi_engine *e, svs_error *err) {
     return SVS_OK;
 }
 
-/* One after another: the length of its name, its name, the size of its body, its body. */
-svs_code svi_engine_pack(struct svi_engine *e, bool hashed, struct svi_bytes *out, svs_error *err) {
+/* Of each: its place in the table, the size of its body (4 bytes, little-endian), its body. */
+static svs_code pack_sections(struct svi_engine *e, bool hashed, struct svi_bytes *out, svs_error *err) {
     svs_code code = SVS_OK;
-    svi_engine_settle(e);
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
-        struct svi_archive_out to;
+        struct svi_packed_out to;
+        const uint8_t head[PACKED_HEAD] = {(uint8_t)i};
         if (sections[i].hashed != hashed || (sections[i].present && !sections[i].present(e)))
             continue;
-        const uint8_t length = (uint8_t)strlen(sections[i].name);
-        const uint64_t none = 0;
-        if (svi_bytes_append(out, &length, 1) != SVS_OK ||
-            svi_bytes_append(out, sections[i].name, length) != SVS_OK ||
-            svi_bytes_append(out, &none, sizeof none) != SVS_OK)
+        if (svi_bytes_append(out, head, sizeof head) != SVS_OK)
             return svi_fail_memory(err, "the state of a key");
         const size_t offset = out->size;
-        svi_archive_out_begin(&to, out, sections[i].name, err);
+        svi_packed_out_begin(&to, out, sections[i].name, err);
         sections[i].archive(&to.archive, e);
-        code = svi_archive_out_end(&to);
-        const uint64_t size = htole64(out->size - offset);
-        memcpy(out->data + offset - sizeof size, &size, sizeof size);
+        code = err->code;
+        const size_t size = out->size - offset;
+        const uint32_t stored = htole32((uint32_t)size);
+        if (code == SVS_OK && size > UINT32_MAX)
+            code = svi_fail(err, SVS_TOO_LARGE, "the state of a key has more than 4 GiB");
+        memcpy(out->data + offset - sizeof stored, &stored, sizeof stored);
     }
     return code;
 }
 
+svs_code svi_engine_pack(struct svi_engine *e, struct svi_bytes *out, size_t *hashed, svs_error *err) {
+    const size_t begin = out->size;
+    svi_engine_settle(e);
+    svs_code code = pack_sections(e, true, out, err);
+    *hashed = out->size - begin;
+    return code == SVS_OK ? pack_sections(e, false, out, err) : code;
+}
+
 /* The body of a section of a packed state; NULL: it is not there. */
-static const uint8_t *packed_find(const uint8_t *at, const uint8_t *end, const char *name, size_t *size) {
-    const size_t length = strlen(name);
-    uint64_t left;
-    while (end - at > (ptrdiff_t)sizeof left && end - at > *at + 1 + (ptrdiff_t)sizeof left) {
-        const bool found = *at == length && memcmp(at + 1, name, length) == 0;
-        at += *at + 1;
-        memcpy(&left, at, sizeof left);
-        at += sizeof left;
-        *size = (size_t)le64toh(left);
+static const uint8_t *packed_find(const uint8_t *at, const uint8_t *end, int section, size_t *size) {
+    uint32_t stored;
+    while (end - at >= PACKED_HEAD) {
+        const bool found = *at == section;
+        memcpy(&stored, at + 1, sizeof stored);
+        at += PACKED_HEAD;
+        *size = le32toh(stored);
         if (*size > (size_t)(end - at))
             return NULL;
         if (found)
@@ -367,24 +384,21 @@ static const uint8_t *packed_find(const uint8_t *at, const uint8_t *end, const c
     return NULL;
 }
 
-svs_code svi_engine_unpack(struct svi_engine *e, bool hashed, const uint8_t *bytes, size_t size,
-                           svs_error *err) {
+svs_code svi_engine_unpack(struct svi_engine *e, const uint8_t *bytes, size_t size, svs_error *err) {
     svs_code code = SVS_OK;
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
-        struct svi_archive_in in;
+        struct svi_packed_in in;
         size_t body_size;
-        if (sections[i].hashed != hashed || (sections[i].present && !sections[i].present(e)))
-            continue;
-        const uint8_t *body = packed_find(bytes, bytes + size, sections[i].name, &body_size);
+        const uint8_t *body = packed_find(bytes, bytes + size, i, &body_size);
         if (!body && !sections[i].absent)
             return svi_fail(err, SVS_DAMAGED, "a key has no section %s", sections[i].name);
         if (!body) {
             sections[i].absent(e);
             continue;
         }
-        svi_archive_in_begin(&in, body, body_size, sections[i].name, err);
+        svi_packed_in_begin(&in, body, body_size, sections[i].name, err);
         sections[i].archive(&in.archive, e);
-        code = svi_archive_in_end(&in);
+        code = svi_packed_in_end(&in);
     }
     return code == SVS_OK ? engine_check_loaded(e, err) : code;
 }
@@ -465,6 +479,7 @@ double svi_engine_residual(svi_engine *e) {
 
 void svi_engine_rebuild(svi_engine *e) {
     svi_learner_rebuild(e->learner);
+    svi_fleet_note(e, SVI_NOTE_REBUILD, 0, 0);
 }
 
 svs_code svi_engine_hash(svi_engine *e, char *hash, svs_error *err) {

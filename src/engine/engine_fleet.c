@@ -19,7 +19,10 @@ svs_code svi_fleet_new(struct svi_engine *root, svs_error *err) {
     if (!f)
         return svi_fail_memory(err, "the keys");
     root->of->fleet = f;
-    return (f->table = svi_key_table_new(err)) ? SVS_OK : SVS_NO_MEMORY;
+    svs_code code = (f->table = svi_key_table_new(err)) ? svi_fleet_reserve_note(root, err) : SVS_NO_MEMORY;
+    if (code == SVS_OK)
+        svi_fleet_note(root, SVI_NOTE_CONFIG, 0, 0);
+    return code;
 }
 
 void svi_fleet_free(struct svi_engine *root) {
@@ -29,6 +32,11 @@ void svi_fleet_free(struct svi_engine *root) {
     for (struct svi_key_entry *n = f->table ? svi_key_table_first(f->table) : NULL; n; n = n->after)
         svi_engine_free(&n->engine);
     svi_key_table_free(&f->table);
+    svi_fleet_notes_clear(f);
+    svi_key_cache_free(&f->cache);
+    svi_bytes_clear(&f->raw);
+    svi_bytes_clear(&f->packed);
+    svi_free(f->folder);
     svi_free(f);
     root->of->fleet = NULL;
 }
@@ -59,10 +67,12 @@ static struct svi_key_entry *fleet_begin(struct svi_engine *root, const char *ke
     if (!entry)
         return NULL;
     entry->begun = svi_engine_seen(root);
-    if (!(entry->engine = svi_engine_new_key(root, entry->name, err))) {
+    if (!(entry->engine = svi_engine_new_key(root, root->s, entry->name, err))) {
         svi_key_table_remove(f->table, entry);
         return NULL;
     }
+    entry->number = f->begun++;
+    svi_fleet_join(f, entry);
     return entry;
 }
 
@@ -76,15 +86,19 @@ struct svi_engine *svi_fleet_find(struct svi_engine *root, const char *key, bool
         *entry = fleet_begin(root, key, owner, err);
     else if (!*entry)
         svi_fail(err, SVS_UNKNOWN_KEY, "there is no key %s", key);
-    if (!*entry)
+    if (!*entry || (!(*entry)->engine && svi_fleet_return(root, *entry, err) != SVS_OK))
         return NULL;
     svi_key_table_use(root->of->fleet->table, *entry);
     return (*entry)->engine;
 }
 
 static void fleet_remove(struct svi_engine *root, struct svi_key_entry *entry) {
+    struct svi_fleet *f = root->of->fleet;
     svi_engine_free(&entry->engine);
-    svi_key_table_remove(root->of->fleet->table, entry);
+    svi_fleet_leave(f, entry);
+    if (f->cache)
+        svi_key_cache_drop(f->cache, entry->number);
+    svi_key_table_remove(f->table, entry);
 }
 
 void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry, bool sample, double now) {
@@ -96,8 +110,10 @@ void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry, bool s
     root->out_of_memory = root->out_of_memory || entry->engine->out_of_memory;
     if (sample)
         entry->heard = now;
-    else if (rows == 0 && entry->heard == 0)
+    else if (rows == 0 && entry->heard == 0) {
+        root->of->fleet->begun -= entry->number + 1 == root->of->fleet->begun;
         fleet_remove(root, entry);
+    }
 }
 
 svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err) {
@@ -152,12 +168,15 @@ void svi_fleet_take_element(struct svi_engine *root, struct svi_envelope *env, d
     else if (code == SVS_OK &&
              !(e = svi_fleet_find(root, key, !(env->first.seen >> SVI_KEY_OP & 1), owner, &entry, &err)))
         code = err.code;
+    if (code == SVS_OK && entry)
+        code = svi_fleet_touch(root, entry, &err);
     if (code != SVS_OK) {
         svi_crew_settle(root);
         svi_envelope_pass(env);
         svi_engine_refuse_element(root, env, code, &err, now, r);
         return;
     }
+    e = entry ? entry->engine : e; /* it may be another since the touch */
     if (entry && entry->rows > 0 && fleet_crew(root) && svi_crew_hand(root, entry, env, now))
         return;
     svi_crew_settle(root);
@@ -198,12 +217,13 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
         snprintf(key, sizeof key, "%.*s", (int)m->key.length, m->key.as.s);
     if (code == SVS_OK && !(e = svi_fleet_find(root, key, true, 0, &entry, err)))
         code = err->code;
-    if (code == SVS_OK)
-        code = fleet_move_row(e, m, err);
+    if (code == SVS_OK && entry && (code = svi_fleet_touch(root, entry, err)) == SVS_OK)
+        code = fleet_move_row(e = entry->engine, m, err);
     if (code == SVS_OK && e != root)
         code = svi_engine_message(e, m, bytes, length, now, err);
     else if (code != SVS_OK)
         svi_publish_error(root, code, err->text, bytes, length, now);
     svi_fleet_done(root, entry, code == SVS_OK, now);
+    svi_fleet_evict(root);
     return code;
 }

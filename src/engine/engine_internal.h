@@ -9,6 +9,7 @@
 #include "refit/refit_policy.h"
 #include "stats/counters.h"
 #include "engine/engine.h"
+#include "fleet/key_cache.h"
 #include "fleet/key_table.h"
 #include "stats/metrics.h"
 #include "stages/sources.h"
@@ -182,17 +183,50 @@ svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *er
 
 /* ---- engine_fleet.c: an engine for each key */
 
+/* What reaches all keys: each at its next touch, whether it is in memory or not, so that nothing depends on
+ * that. The numbers are in the states of users. */
+enum svi_note_kind {
+    SVI_NOTE_CONFIG = 0, /* other settings */
+    SVI_NOTE_CLOCK,      /* the arrival clock was moved by `step`, and shows `now` */
+    SVI_NOTE_BEGIN,      /* a process began at `now` */
+    SVI_NOTE_REBUILD     /* the bits of the model were made by another program or instruction set */
+};
+
+struct svi_note {
+    enum svi_note_kind kind;
+    double step, now;
+    struct svi_settings *s; /* from it on; NULL where no key needs it: of a struct svi_held_settings */
+    int64_t keys;           /* of which it is the last that they know of */
+};
+
+/* Hashes of keys, added up as numbers of 128 bits. */
+struct svi_key_sum {
+    uint64_t low, high;
+};
+
 struct svi_fleet {
     svi_key_table *table;
-    int64_t seen; /* samples of all keys but "" */
+    int64_t seen;             /* samples of all keys but "" */
+    uint64_t begun;           /* keys so far */
+    struct svi_note *notes;   /* those that some key does not know of, and the newest */
+    uint64_t noted, dropped;  /* so far; of these before the first of `notes` */
+    size_t note_room;         /* places in `notes` */
+    svi_key_cache *cache;     /* of those out of memory; made when it is first needed */
+    char *folder;             /* for it; NULL: that of temporary files */
+    struct svi_bytes raw, packed; /* room */
+    struct svi_key_sum sum;   /* of those that were archived last */
+    bool told;                /* that keys cannot leave memory */
+    int patience;             /* calls until it is tried again */
 };
 
 static inline bool svi_engine_is_root(const struct svi_engine *e) {
     return e->of->root == e;
 }
 
-/* The engine of a key, with the settings and the stream of its root. NULL: codes of svi_engine_new. */
-struct svi_engine *svi_engine_new_key(struct svi_engine *root, const char *key, svs_error *err);
+/* The engine of a key, with the stream of its root and settings of a struct svi_held_settings. NULL: codes of
+ * svi_engine_new. */
+struct svi_engine *svi_engine_new_key(struct svi_engine *root, struct svi_settings *s, const char *key,
+                                      svs_error *err);
 
 /* The table of keys; frees them all. */
 svs_code svi_fleet_new(struct svi_engine *root, svs_error *err);
@@ -216,8 +250,42 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
 /* A key goes, with its engine. SVS_UNKNOWN_KEY. */
 svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err);
 
-/* What all keys hold, as two sections of a checkpoint: what is hashed, and the rest. */
-void svi_fleet_archive(struct svi_archive *a, struct svi_engine *root, bool hashed);
+/* ---- engine_fleet_notes.c: what reaches all keys */
+
+/* Room for one more; svi_fleet_note takes it, and has none left: it cannot fail. SVS_NO_MEMORY. */
+svs_code svi_fleet_reserve_note(struct svi_engine *root, svs_error *err);
+void svi_fleet_note(struct svi_engine *root, enum svi_note_kind kind, double step, double now);
+
+/* A key knows of all, or of so many; the key goes. */
+void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry);
+void svi_fleet_join_at(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note);
+void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry);
+
+/* The settings that its engine has. */
+struct svi_settings *svi_fleet_settings(const struct svi_fleet *f, const struct svi_key_entry *entry);
+
+/* Before anything is done that changes a key: what it does not know of yet reaches it. Codes of
+ * svi_engine_configure; what it knows of it has then, and nothing else. */
+svs_code svi_fleet_touch(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
+
+/* The notes as a part of the state; settings as text. */
+void svi_fleet_notes_archive(struct svi_archive *a, struct svi_engine *root);
+void svi_fleet_notes_clear(struct svi_fleet *f);
+
+/* ---- engine_fleet_state.c: keys out of memory, and in the state */
+
+/* A key that is out of memory comes back. SVS_NO_MEMORY, SVS_IO. */
+svs_code svi_fleet_return(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
+
+/* Those beyond keys.memory leave it, the ones unused the longest; where that fails they stay. Nothing that a
+ * caller has of a key's engine is valid after it. */
+void svi_fleet_evict(struct svi_engine *root);
+
+/* The keys as sections of a checkpoint: what there is once; each of them; the sum of their hashes, which the
+ * states have made when they were archived before it. */
+void svi_fleet_archive(struct svi_archive *a, struct svi_engine *root);
+void svi_fleet_states_archive(struct svi_archive *a, struct svi_engine *root);
+void svi_fleet_sum_archive(struct svi_archive *a, struct svi_engine *root);
 
 /* ---- engine_fleet_threads.c: the keys on several threads */
 
@@ -237,12 +305,10 @@ bool svi_crew_hand(struct svi_engine *root, struct svi_key_entry *entry, struct 
 void svi_crew_settle(struct svi_engine *root);
 uint64_t svi_crew_given(const struct svi_crew *c); /* elements so far */
 
-/* ---- engine_archive.c: the state of one key as bytes, appended to `out`; what is hashed, or the rest. Into
- * an engine of svi_engine_new_key: first what is hashed. SVS_DAMAGED, SVS_NO_MEMORY: it is fit to be freed.
- */
-svs_code svi_engine_pack(struct svi_engine *e, bool hashed, struct svi_bytes *out, svs_error *err);
-svs_code svi_engine_unpack(struct svi_engine *e, bool hashed, const uint8_t *bytes, size_t size,
-                           svs_error *err);
+/* ---- engine_archive.c: the state of one key as bytes, appended to `out`: first what is hashed, *hashed
+ * bytes. Into an engine of svi_engine_new_key: SVS_DAMAGED, SVS_NO_MEMORY: it is fit to be freed. */
+svs_code svi_engine_pack(struct svi_engine *e, struct svi_bytes *out, size_t *hashed, svs_error *err);
+svs_code svi_engine_unpack(struct svi_engine *e, const uint8_t *bytes, size_t size, svs_error *err);
 
 /* ---- engine.c: one element, decoded and applied */
 svs_code svi_engine_take_element(struct svi_engine *e, struct svi_envelope *env, double now, svs_error *err);
@@ -263,6 +329,9 @@ void svi_engine_rules_forget(struct svi_engine *e);
 
 /* What follows from svi_settings_old. */
 void svi_engine_repeat_old(struct svi_engine *e);
+
+/* The arrival clock was moved (svi_engine_move_clock), for one engine. */
+void svi_engine_move_own_clock(struct svi_engine *e, double step, double now);
 
 /* The engine's times after `from` move by `step`, and those of all that it holds. */
 void svi_engine_move_times(struct svi_engine *e, double from, double step);

@@ -22,11 +22,14 @@ struct svi_key_entry {
     struct svi_key_entry *newer, *older;  /* of those in memory, by last use */
     uint64_t owner;                       /* hash of the source that began it; 0: of messages without src */
     struct svi_engine *engine;            /* NULL: it is out of memory */
+    uint64_t number;                      /* of keys that began before it */
+    uint64_t note;                        /* of what reaches all keys: those that it knows of */
     int64_t begun;                        /* sample of the stream, from 0, that began it */
     int64_t rows;                         /* samples of its own */
     double heard;                         /* arrival clock of the last one */
     double deadline;                      /* svi_engine_deadline of its engine when it was used last */
     bool listed;                          /* it is in the order of last use */
+    bool cached;                          /* svi_key_cache has its state as it is */
     uint8_t length;
     char name[]; /* UTF-8, 1 to SVS_KEY_MAX bytes and NUL */
 };
