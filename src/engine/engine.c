@@ -51,10 +51,27 @@ void svi_held_settings_leave(struct svi_settings **s) {
     *s = NULL;
 }
 
+struct svi_engine_scratch *svi_engine_scratch_new(svs_error *err) {
+    struct svi_engine_scratch *s = svi_alloc(sizeof *s);
+    if (!s)
+        svi_fail_memory(err, "the room of a thread");
+    return s;
+}
+
+void svi_engine_scratch_free(struct svi_engine_scratch **s) {
+    svi_free(*s);
+    *s = NULL;
+}
+
+void svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch *s) {
+    e->scratch = s;
+}
+
 static void stream_free(struct svi_stream **of) {
     if (!*of)
         return;
     svi_sources_free(&(*of)->sources);
+    svi_engine_scratch_free(&(*of)->scratch);
     svi_free(*of);
     *of = NULL;
 }
@@ -145,6 +162,7 @@ static struct svi_engine *engine_make(struct svi_settings *held, struct svi_stre
     }
     e->s = held;
     e->of = of;
+    e->scratch = of->scratch;
     e->key = key;
     e->time = -DBL_MAX;
     e->counters.of[SVI_COUNTER_RATE].number = NAN;
@@ -178,7 +196,7 @@ static struct svi_stream *stream_new(const struct svi_settings *s, svs_error *er
     of->name_length = strlen(s->stream);
     of->started = of->rate_since = NAN;
     of->encoded = ~0u;
-    if (!(of->sources = svi_sources_new(s->max_sources, err)))
+    if (!(of->scratch = svi_engine_scratch_new(err)) || !(of->sources = svi_sources_new(s->max_sources, err)))
         stream_free(&of);
     return of;
 }
@@ -921,7 +939,7 @@ svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct s
     if (!svi_fleet_find(e, key, false, 0, &entry, err) || svi_fleet_touch(e, entry, err) != SVS_OK)
         return err->code;
     code = engine_command(entry->engine, c, s, now, count, err);
-    svi_fleet_done(e, entry, false, now);
+    svi_fleet_done_here(e, entry, false, now);
     return code;
 }
 

@@ -203,8 +203,8 @@ svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure *
     if (code != SVS_OK)
         return code;
     m->features = names_of(e, m->d);
-    *quality = e->of->quality;
-    *quality_count = engine_quality(e, e->of->quality);
+    *quality = e->scratch->quality;
+    *quality_count = engine_quality(e, e->scratch->quality);
     return engine_describe(e, m, err);
 }
 
@@ -398,8 +398,8 @@ void svi_engine_progress(svi_engine *e, struct svi_engine_progress *out) {
     *out = (struct svi_engine_progress){.seen = e->counters.of[SVI_COUNTER_SEEN].count,
                                         .alerts = e->novelty.alert.opened,
                                         .sums = svi_metrics_sums(e->metrics),
-                                        .quality = e->of->quality,
-                                        .quality_count = engine_quality(e, e->of->quality)};
+                                        .quality = e->scratch->quality,
+                                        .quality_count = engine_quality(e, e->scratch->quality)};
 }
 
 /* Samples per second since the stats before, smoothed. */

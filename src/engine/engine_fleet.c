@@ -101,16 +101,22 @@ static void fleet_remove(struct svi_engine *root, struct svi_key_entry *entry) {
     svi_key_table_remove(f->table, entry);
 }
 
-void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry, bool sample, double now) {
+void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figures) {
+    figures->rows = e->counters.of[SVI_COUNTER_SEEN].count;
+    figures->deadline = svi_engine_deadline(e);
+    figures->out_of_memory = svi_engine_out_of_memory(e);
+}
+
+void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
+                    const struct svi_key_figures *figures, bool sample, double now) {
     if (!entry)
         return;
-    const int64_t rows = entry->engine->counters.of[SVI_COUNTER_SEEN].count;
-    root->of->fleet->seen += rows - entry->rows;
-    entry->rows = rows;
-    root->out_of_memory = root->out_of_memory || entry->engine->out_of_memory;
+    root->of->fleet->seen += figures->rows - entry->last.rows;
+    root->out_of_memory = root->out_of_memory || figures->out_of_memory;
+    entry->last = *figures;
     if (sample)
         entry->heard = now;
-    else if (rows == 0 && entry->heard == 0) {
+    else if (figures->rows == 0 && entry->heard == 0) {
         root->of->fleet->begun -= entry->number + 1 == root->of->fleet->begun;
         fleet_remove(root, entry);
     }
@@ -124,6 +130,14 @@ svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err
         return svi_fail(err, SVS_UNKNOWN_KEY, "drop needs a key: reset is for the samples without one");
     fleet_remove(root, entry);
     return SVS_OK;
+}
+
+void svi_fleet_done_here(struct svi_engine *root, struct svi_key_entry *entry, bool sample, double now) {
+    struct svi_key_figures figures;
+    if (!entry)
+        return;
+    svi_fleet_figures(entry->engine, &figures);
+    svi_fleet_done(root, entry, &figures, sample, now);
 }
 
 /* ---- what comes in */
@@ -177,16 +191,16 @@ void svi_fleet_take_element(struct svi_engine *root, struct svi_envelope *env, d
         return;
     }
     e = entry ? entry->engine : e; /* it may be another since the touch */
-    if (entry && entry->rows > 0 && fleet_crew(root) && svi_crew_hand(root, entry, env, now))
+    if (entry && entry->last.rows > 0 && fleet_crew(root) && svi_crew_hand(root, entry, env, now))
         return;
     svi_crew_settle(root);
     code = svi_engine_take_element(e, env, now, &err);
     if (code == SVS_OK)
         r->accepted++;
     else /* one that would begin a key has none to say so */
-        svi_engine_refuse_element(entry && entry->rows == 0 && entry->heard == 0 ? root : e, env, code, &err,
-                                  now, r);
-    svi_fleet_done(root, entry, code == SVS_OK, now);
+        svi_engine_refuse_element(entry && entry->last.rows == 0 && entry->heard == 0 ? root : e, env, code,
+                                  &err, now, r);
+    svi_fleet_done_here(root, entry, code == SVS_OK, now);
 }
 
 /* What a row in the root's shape needs to be one of this engine's. */
@@ -223,7 +237,7 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
         code = svi_engine_message(e, m, bytes, length, now, err);
     else if (code != SVS_OK)
         svi_publish_error(root, code, err->text, bytes, length, now);
-    svi_fleet_done(root, entry, code == SVS_OK, now);
+    svi_fleet_done_here(root, entry, code == SVS_OK, now);
     svi_fleet_evict(root);
     return code;
 }

@@ -173,7 +173,8 @@ static void fleet_record(const struct svi_key_entry *n, struct svi_key_record *r
                                  .owner = n->owner,
                                  .note = n->note,
                                  .begun = n->begun,
-                                 .rows = n->rows,
+                                 .rows = n->last.rows,
+                                 .deadline = n->last.deadline,
                                  .heard = n->heard};
     memcpy(r->name, n->name, n->length + 1u);
 }
@@ -214,7 +215,8 @@ static svs_code fleet_load_record(struct svi_engine *root, const struct svi_key_
         return SVS_NO_MEMORY;
     n->number = r->number;
     n->begun = r->begun;
-    n->rows = r->rows;
+    n->last.rows = r->rows;
+    n->last.deadline = r->deadline;
     n->heard = r->heard;
     svi_fleet_join_at(f, n, r->note);
     if (!svi_fleet_settings(f, n))

@@ -34,12 +34,14 @@ struct crew_task {
     svs_code code;
     struct svi_receipt *receipt; /* of its message, or NULL */
     svs_error error;
+    struct svi_key_figures figures;
     struct svi_bytes events, room;
 };
 
 struct crew_hand {
     svi_follower *follower;
     struct svi_crew *crew;
+    struct svi_engine_scratch *scratch;
     uint32_t *task;                        /* by piece % CREW_TASKS: which one it is */
     uint64_t given, offered, done, closed; /* pieces; done: as far as is known; closed: taken up */
 };
@@ -54,7 +56,7 @@ struct svi_crew {
 
 /* ---- on its own thread */
 
-static void crew_work(struct crew_task *t) {
+static void crew_work(struct crew_task *t, struct svi_engine_scratch *scratch) {
     struct svi_envelope env;
     struct svi_receipt receipt = {0};
     svi_envelope_read(&env, t->element.data, t->size);
@@ -68,16 +70,19 @@ static void crew_work(struct crew_task *t) {
     t->error.text[0] = '\0';
     t->engine->recorded = &t->events;
     t->engine->room = &t->room;
+    svi_engine_use_scratch(t->engine, scratch);
     t->code = svi_engine_take_element(t->engine, &env, t->now, &t->error);
     if (t->code != SVS_OK)
         svi_engine_refuse_element(t->engine, &env, t->code, &t->error, t->now, &receipt);
+    svi_fleet_figures(t->engine, &t->figures);
     t->error.code = t->code;
+    svi_engine_use_scratch(t->engine, t->engine->of->scratch);
     t->engine->recorded = NULL;
 }
 
 static bool crew_piece(void *user, uint64_t n) {
     struct crew_hand *h = user;
-    crew_work(&h->crew->task[h->task[n % CREW_TASKS]]);
+    crew_work(&h->crew->task[h->task[n % CREW_TASKS]], h->scratch);
     return true;
 }
 
@@ -90,6 +95,7 @@ void svi_crew_free(struct svi_crew **crew) {
     for (int i = 0; i < c->hands; i++) {
         svi_follower_free(&c->hand[i].follower);
         svi_free(c->hand[i].task);
+        svi_engine_scratch_free(&c->hand[i].scratch);
     }
     for (int i = 0; c->task && i < CREW_TASKS; i++) {
         svi_bytes_clear(&c->task[i].element);
@@ -105,9 +111,11 @@ struct svi_crew *svi_crew_new(int hands) {
     svs_error err;
     struct svi_crew *c = svi_alloc(sizeof *c + (size_t)hands * sizeof c->hand[0]);
     bool good = c && (c->task = svi_alloc_array(CREW_TASKS, sizeof *c->task));
-    for (int i = 0; good && i < hands; i++, c->hands++) {
+    for (int i = 0; good && i < hands; i++) {
+        c->hands++;
         c->hand[i].crew = c;
-        good = (c->hand[i].task = svi_alloc_array(CREW_TASKS, sizeof(uint32_t))) &&
+        good = (c->hand[i].scratch = svi_engine_scratch_new(&err)) &&
+               (c->hand[i].task = svi_alloc_array(CREW_TASKS, sizeof(uint32_t))) &&
                (c->hand[i].follower = svi_follower_new("the keys", crew_piece, &c->hand[i], &err));
     }
     if (!good)
@@ -127,7 +135,7 @@ static void crew_close(struct svi_engine *root, struct crew_task *t) {
         t->receipt->refused++;
         t->receipt->error = t->error;
     }
-    svi_fleet_done(root, t->entry, t->code == SVS_OK, t->now);
+    svi_fleet_done(root, t->entry, &t->figures, t->code == SVS_OK, t->now);
     if (t->receipt)
         t->receipt->seq = svi_engine_seen(root) - 1;
     if (t->events.capacity > CREW_BYTES)

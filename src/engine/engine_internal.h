@@ -29,6 +29,19 @@ struct svi_held_settings {
     int64_t users;
 };
 
+/* What an engine needs while it is called and not between two calls: those of a stream share it, one for each
+ * thread. */
+struct svi_engine_scratch {
+    struct svi_figure quality[SVI_METRICS_FIGURES + SVI_PROBABILITY_FIGURES];
+};
+
+/* NULL: SVS_NO_MEMORY. */
+struct svi_engine_scratch *svi_engine_scratch_new(svs_error *err);
+void svi_engine_scratch_free(struct svi_engine_scratch **s);
+
+/* The engine, which nobody is calling, goes on with this one. */
+void svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch *s);
+
 /* What there is once for a stream, however many keys it has. */
 struct svi_stream {
     struct svi_engine *root; /* of the samples without a key */
@@ -56,15 +69,17 @@ struct svi_stream {
     int64_t rate_seen;
     struct svi_figure gauges[SVI_GAUGES_MAX];
     int gauge_count;
-    struct svi_figure figures[SVI_FIGURES_MAX], quality[SVI_METRICS_FIGURES + SVI_PROBABILITY_FIGURES];
+    struct svi_figure figures[SVI_FIGURES_MAX];
+    struct svi_engine_scratch *scratch; /* of its own thread */
 };
 
 struct svi_engine {
     struct svi_settings *s; /* of a struct svi_held_settings */
     struct svi_stream *of;
-    const char *key;                   /* "" of the root; NULL: the stream has no keys */
-    struct svi_bytes *recorded, *room; /* where a thread of its own keeps its events, and its room for
-                                          payloads; NULL: they are sent */
+    struct svi_engine_scratch *scratch; /* of the thread that calls it */
+    const char *key;                    /* "" of the root; NULL: the stream has no keys */
+    struct svi_bytes *recorded, *room;  /* where a thread of its own keeps its events, and its room for
+                                           payloads; NULL: they are sent */
     svs_learner *learner;
     svi_bank *bank;                       /* method auto; else NULL */
     double *host_scores;                  /* room for the scores of the host, where there is a bank */
@@ -239,7 +254,14 @@ struct svi_engine *svi_fleet_find(struct svi_engine *root, const char *key, bool
 
 /* After something was done with it: of an accepted sample, or not. A key that has begun with something
  * that was refused is none. */
-void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry, bool sample, double now);
+void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
+                    const struct svi_key_figures *figures, bool sample, double now);
+
+/* Where the engine is at rest. */
+void svi_fleet_done_here(struct svi_engine *root, struct svi_key_entry *entry, bool sample, double now);
+
+/* What `figures` are now: on the thread that calls the engine. */
+void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figures);
 
 /* One element of a message, and one row of text: of whichever key. */
 void svi_fleet_take_element(struct svi_engine *root, struct svi_envelope *env, double now,

@@ -15,6 +15,14 @@
 
 struct svi_engine;
 
+/* What the engine of a key says of it after each of its elements, for those who do not ask it: it may be at
+ * work on the next one. */
+struct svi_key_figures {
+    int64_t rows;       /* samples of its own */
+    double deadline;    /* svi_engine_deadline */
+    bool out_of_memory; /* svi_engine_out_of_memory */
+};
+
 /* One key. Read by its user; written by the table but for the members from `engine` on. */
 struct svi_key_entry {
     uint64_t hash;
@@ -25,11 +33,10 @@ struct svi_key_entry {
     uint64_t number;                      /* of keys that began before it */
     uint64_t note;                        /* of what reaches all keys: those that it knows of */
     int64_t begun;                        /* sample of the stream, from 0, that began it */
-    int64_t rows;                         /* samples of its own */
     double heard;                         /* arrival clock of the last one */
-    double deadline;                      /* svi_engine_deadline of its engine when it was used last */
-    bool listed;                          /* it is in the order of last use */
-    bool cached;                          /* svi_key_cache has its state as it is */
+    struct svi_key_figures last;
+    bool listed; /* it is in the order of last use */
+    bool cached; /* svi_key_cache has its state as it is */
     uint8_t length;
     char name[]; /* UTF-8, 1 to SVS_KEY_MAX bytes and NUL */
 };

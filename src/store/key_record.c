@@ -19,6 +19,7 @@ static void record_archive(struct svi_archive *a, struct svi_key_record *r) {
     svi_archive_uint64(a, "note", &r->note);
     svi_archive_int64(a, "rows", &r->rows, 0, INT64_MAX / 4);
     svi_archive_double(a, "heard", &r->heard);
+    svi_archive_double(a, "deadline", &r->deadline);
     svi_archive_bytes(a, "hash", r->hash, sizeof r->hash);
     svi_archive_bool(a, "gone", &r->gone);
     svi_archive_check(a, r->name[0] || r->gone, "a key has no name");

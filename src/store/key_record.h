@@ -1,7 +1,8 @@
 /* key_record.h: the state of one key as a record of bytes.
  *
  *   length   4 bytes, little-endian: of the whole record
- *   head     as wire/archive_packed.h packs it: name, number, owner, begun, note, rows, heard, hash, gone
+ *   head     as wire/archive_packed.h packs it: name, number, owner, begun, note, rows, heard, deadline,
+ *            hash, gone
  *   state    what is left: the key's own bytes (engine/engine_fleet_state.c); none of a key that is gone
  *   check    8 bytes, little-endian: XXH3 (64 bits) of all before it, seeded with `seed` */
 #ifndef SVI_KEY_RECORD_H
@@ -23,6 +24,7 @@ struct svi_key_record {
     int64_t begun;   /* sample of the stream that began it */
     int64_t rows;    /* samples of its own */
     double heard;    /* arrival clock of the last one */
+    double deadline; /* when the passing of time brings something about, arrival clock; INFINITY: never */
     uint8_t hash[16];
     bool gone; /* the key is no more */
     const uint8_t *state;
