@@ -250,6 +250,18 @@ static void archive_key_states(struct svi_archive *a, struct svi_engine *e) {
     svi_fleet_states_archive(a, e);
 }
 
+static void archive_key_files(struct svi_archive *a, struct svi_engine *e) {
+    svi_fleet_files_archive(a, e);
+}
+
+static bool has_key_states(const struct svi_engine *e) {
+    return has_keys(e) && !e->of->fleet->kept.apart;
+}
+
+static bool has_key_files(const struct svi_engine *e) {
+    return has_keys(e) && e->of->fleet->kept.apart;
+}
+
 static void archive_key_sum(struct svi_archive *a, struct svi_engine *e) {
     svi_fleet_sum_archive(a, e);
 }
@@ -262,31 +274,33 @@ static const struct {
     /* Instead, for a checkpoint of before there was one; NULL: refused. */
     void (*absent)(struct svi_engine *);
     bool (*present)(const struct svi_engine *); /* NULL: always; else only then it is written */
+    bool late;                                  /* svi_engine_save_late */
 } sections[] = {
-    {"engine", true, archive_core, NULL, NULL},
-    {"shape", true, archive_shape, NULL, NULL},
-    {"schema", true, archive_schema, leave_empty, has_schema},
-    {"learner", true, archive_learner, NULL, NULL},
-    {"bank", true, archive_bank, leave_empty, has_bank},
-    {"metrics", true, archive_metrics, NULL, NULL},
-    {"refit", true, archive_refit, NULL, NULL},
-    {"novelty", true, archive_novelty, NULL, NULL},
-    {"desk", true, archive_desk, leave_empty, has_desk},
-    {"judges", true, archive_judges, leave_empty, has_desk},
-    {"quality", true, archive_quality, begin_episodes, has_quality},
-    {"rules", true, archive_rules, leave_empty, has_rules},
-    {"sources", true, archive_sources, leave_empty, is_root},
-    {"source times", false, archive_source_times, leave_empty, is_root},
-    {"tallies", false, archive_tallies, NULL, NULL},
-    {"later tallies", false, archive_later_tallies, leave_empty, NULL},
-    {"last model", false, archive_last_model, leave_empty, NULL},
-    {"clock", false, archive_clock, begin_by_engine_time, NULL},
-    {"novelty range", false, archive_range, rebuild_range, NULL},
-    {"silence", false, archive_silence, leave_empty, has_rules},
-    {"filled", false, archive_filled, leave_empty, has_filled},
-    {"keys", true, archive_keys, leave_empty, has_keys},
-    {"key states", false, archive_key_states, leave_empty, has_keys},
-    {"key sum", true, archive_key_sum, leave_empty, has_keys},
+    {"engine", true, archive_core, NULL, NULL, false},
+    {"shape", true, archive_shape, NULL, NULL, false},
+    {"schema", true, archive_schema, leave_empty, has_schema, false},
+    {"learner", true, archive_learner, NULL, NULL, false},
+    {"bank", true, archive_bank, leave_empty, has_bank, false},
+    {"metrics", true, archive_metrics, NULL, NULL, false},
+    {"refit", true, archive_refit, NULL, NULL, false},
+    {"novelty", true, archive_novelty, NULL, NULL, false},
+    {"desk", true, archive_desk, leave_empty, has_desk, false},
+    {"judges", true, archive_judges, leave_empty, has_desk, false},
+    {"quality", true, archive_quality, begin_episodes, has_quality, false},
+    {"rules", true, archive_rules, leave_empty, has_rules, false},
+    {"sources", true, archive_sources, leave_empty, is_root, false},
+    {"source times", false, archive_source_times, leave_empty, is_root, false},
+    {"tallies", false, archive_tallies, NULL, NULL, false},
+    {"later tallies", false, archive_later_tallies, leave_empty, NULL, false},
+    {"last model", false, archive_last_model, leave_empty, NULL, false},
+    {"clock", false, archive_clock, begin_by_engine_time, NULL, false},
+    {"novelty range", false, archive_range, rebuild_range, NULL, false},
+    {"silence", false, archive_silence, leave_empty, has_rules, false},
+    {"filled", false, archive_filled, leave_empty, has_filled, false},
+    {"keys", true, archive_keys, leave_empty, has_keys, false},
+    {"key states", false, archive_key_states, leave_empty, has_key_states, true},
+    {SVI_KEY_FILES, false, archive_key_files, leave_empty, has_key_files, true},
+    {"key sum", true, archive_key_sum, leave_empty, has_keys, true},
 };
 
 #define PACKED_HEAD 5 /* bytes */
@@ -309,10 +323,8 @@ static svs_code save_section(struct svi_engine *e, int i, struct svi_checkpoint 
     return code;
 }
 
-svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err) {
+svs_code svi_engine_save_early(struct svi_engine *e, struct svi_checkpoint *c, svs_error *err) {
     svs_code code = SVS_OK;
-    svs_error local;
-    err = err ? err : &local;
     svi_engine_settle(e);
     snprintf(c->program, sizeof c->program, "%s", svs_version());
     snprintf(c->isa, sizeof c->isa, "%s", svi_kernels_get(SVS_ISA_BEST)->name);
@@ -321,8 +333,24 @@ svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err
     c->bodies.size = c->settings.size = 0;
     c->sections = 0;
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++)
-        code = save_section(e, i, c, err);
+        if (!sections[i].late)
+            code = save_section(e, i, c, err);
     return code == SVS_OK ? svi_settings_pack(e->s, &c->settings, err) : code;
+}
+
+svs_code svi_engine_save_late(struct svi_engine *e, struct svi_checkpoint *c, svs_error *err) {
+    svs_code code = SVS_OK;
+    for (int i = 0; i < SECTIONS && code == SVS_OK; i++)
+        if (sections[i].late)
+            code = save_section(e, i, c, err);
+    return code;
+}
+
+svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err) {
+    svs_error local;
+    err = err ? err : &local;
+    const svs_code code = svi_engine_save_early(e, c, err);
+    return code == SVS_OK ? svi_engine_save_late(e, c, err) : code;
 }
 
 /* Do the parts fit each other? */
@@ -406,9 +434,12 @@ svs_code svi_engine_unpack(struct svi_engine *e, const uint8_t *bytes, size_t si
 size_t svi_engine_size(svi_engine *e) {
     size_t size = 0;
     svs_error err;
+    const bool apart = has_keys(e) && e->of->fleet->kept.on;
     svi_engine_settle(e);
     for (int i = 0; i < SECTIONS; i++) {
         struct svi_archive_out out;
+        if (apart && sections[i].late)
+            continue;
         svi_archive_out_begin(&out, NULL, sections[i].name, &err);
         if (!sections[i].present || sections[i].present(e))
             sections[i].archive(&out.archive, e);
@@ -421,6 +452,8 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
     svs_code code = SVS_OK;
     svs_error local;
     err = err ? err : &local;
+    if (has_keys(e))
+        e->of->fleet->kept.from = c->dir;
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
         struct svi_archive_in in;
         const struct svi_section *s = svi_checkpoint_find(c, sections[i].name);
@@ -482,9 +515,16 @@ void svi_engine_rebuild(svi_engine *e) {
     svi_fleet_note(e, SVI_NOTE_REBUILD, 0, 0);
 }
 
+/* As that of svi_engine_save, without the states of keys, of which only the sum of their hashes counts. */
 svs_code svi_engine_hash(svi_engine *e, char *hash, svs_error *err) {
     struct svi_checkpoint c = {0};
-    svs_code code = svi_engine_save(e, &c, err);
+    svs_error local;
+    err = err ? err : &local;
+    svs_code code = svi_engine_save_early(e, &c, err);
+    if (code == SVS_OK && has_keys(e))
+        code = svi_fleet_add_up(e, err);
+    if (code == SVS_OK && has_keys(e))
+        code = save_section(e, SECTIONS - 1, &c, err);
     if (code == SVS_OK) {
         svi_checkpoint_hash(&c);
         svi_hash_text(c.hash, hash);

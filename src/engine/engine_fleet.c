@@ -35,7 +35,9 @@ void svi_fleet_free(struct svi_engine *root) {
     svi_fleet_notes_clear(f);
     svi_key_cache_free(&f->cache);
     svi_bytes_clear(&f->raw);
+    svi_bytes_clear(&f->state);
     svi_bytes_clear(&f->packed);
+    svi_fleet_kept_clear(f);
     svi_free(f->folder);
     svi_free(f);
     root->of->fleet = NULL;
@@ -68,6 +70,11 @@ static struct svi_key_entry *fleet_begin(struct svi_engine *root, const char *ke
         return NULL;
     entry->begun = svi_engine_seen(root);
     if (!(entry->engine = svi_engine_new_key(root, root->s, entry->name, err))) {
+        svi_key_table_remove(f->table, entry);
+        return NULL;
+    }
+    if (svi_fleet_change(root, entry, err) != SVS_OK) {
+        svi_engine_free(&entry->engine);
         svi_key_table_remove(f->table, entry);
         return NULL;
     }
@@ -118,16 +125,19 @@ void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
         entry->heard = now;
     else if (figures->rows == 0 && entry->heard == 0) {
         root->of->fleet->begun -= entry->number + 1 == root->of->fleet->begun;
+        (void)svi_fleet_end(root, entry, NULL); /* no record is of it, so it takes no memory */
         fleet_remove(root, entry);
     }
 }
 
 svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err) {
-    struct svi_key_entry *entry;
-    if (!svi_fleet_find(root, key, false, 0, &entry, err))
-        return err->code;
-    if (!entry)
+    struct svi_key_entry *entry = svi_key_table_find(root->of->fleet->table, key, strlen(key));
+    if (!key[0])
         return svi_fail(err, SVS_UNKNOWN_KEY, "drop needs a key: reset is for the samples without one");
+    if (!entry)
+        return svi_fail(err, SVS_UNKNOWN_KEY, "there is no key %s", key);
+    if (svi_fleet_end(root, entry, err) != SVS_OK)
+        return err->code;
     fleet_remove(root, entry);
     return SVS_OK;
 }

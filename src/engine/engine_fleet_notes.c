@@ -81,6 +81,10 @@ void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry) {
     svi_fleet_join_at(f, entry, f->noted);
 }
 
+void svi_fleet_unjoin(struct svi_fleet *f, struct svi_key_entry *entry) {
+    note_at(f, entry->note - 1)->keys--;
+}
+
 void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry) {
     struct svi_note *last = note_at(f, entry->note - 1);
     if (--last->keys > 0 || entry->note == f->noted)
@@ -133,7 +137,8 @@ static svs_code touch_configure(struct svi_engine *root, struct svi_key_entry *e
 svs_code svi_fleet_touch(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err) {
     struct svi_fleet *f = root->of->fleet;
     const struct svi_note *config = NULL;
-    entry->cached = false;
+    if (svi_fleet_change(root, entry, err) != SVS_OK)
+        return err->code;
     if (entry->note == f->noted)
         return SVS_OK;
     svi_crew_settle(root); /* what it has to say comes after what was before */

@@ -48,7 +48,7 @@ static void key_hash(const struct svi_key_entry *n, const uint8_t *hashed, size_
     memcpy(out, hash.digest, sizeof hash.digest);
 }
 
-/* Appends its state to `out`; *hash (may be NULL). */
+/* Appends its state to `out`; hash may be NULL. */
 static svs_code key_pack(struct svi_fleet *f, struct svi_key_entry *n, struct svi_bytes *out, uint8_t *hash,
                          svs_error *err) {
     size_t hashed;
@@ -104,14 +104,19 @@ static svs_code key_unpack(struct svi_engine *root, struct svi_key_entry *n, con
 /* ---- out of memory and back */
 
 svs_code svi_fleet_return(struct svi_engine *root, struct svi_key_entry *n, svs_error *err) {
-    const uint8_t *bytes;
-    size_t size;
-    svs_code code = svi_key_cache_get(root->of->fleet->cache, n->number, &bytes, &size, err);
-    return code == SVS_OK ? key_unpack(root, n, bytes, size, err) : code;
+    struct svi_fleet *f = root->of->fleet;
+    struct svi_key_record r;
+    if (svi_fleet_written(n)) {
+        if (svi_key_files_read(f->kept.files, &n->place, &f->packed, &r, err) != SVS_OK)
+            return err->code;
+    } else if (svi_key_cache_get(f->cache, n->number, &r.state, &r.size, err) != SVS_OK) {
+        return err->code;
+    }
+    return key_unpack(root, n, r.state, r.size, err);
 }
 
 static void key_leave(struct svi_fleet *f, struct svi_key_entry *n) {
-    n->cached = true;
+    n->cached = !svi_fleet_written(n);
     svi_engine_free(&n->engine);
     svi_key_table_leave(f->table, n);
 }
@@ -124,7 +129,7 @@ static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
     f->packed.size = 0;
     for (; out < count && n && code == SVS_OK; out++, n = n->newer) {
         const size_t offset = f->packed.size;
-        if (n->cached)
+        if (n->cached || svi_fleet_written(n))
             continue;
         code = key_pack(f, n, &f->packed, NULL, err);
         put[puts++] = (struct svi_key_bytes){n->number, offset, f->packed.size - offset};
@@ -138,15 +143,15 @@ static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
 
 void svi_fleet_evict(struct svi_engine *root) {
     struct svi_fleet *f = root->of->fleet;
-    const int64_t most = root->s->keys_memory, some = most / 16;
+    const int64_t most = root->s->keys_memory;
+    const int64_t some = most / 16 < EVICT_MOST / 2 ? most / 16 : EVICT_MOST / 2; /* not one by one */
     svs_error err = {0};
     if (!f || svi_key_table_in_memory(f->table) <= most || (f->patience > 0 && --f->patience > 0))
         return;
     svi_crew_settle(root);
     while (svi_key_table_in_memory(f->table) > most) {
-        const int64_t beyond = svi_key_table_in_memory(f->table) - most + (some < EVICT_MOST / 2 ? some : EVICT_MOST / 2);
+        const int64_t beyond = svi_key_table_in_memory(f->table) - most + some;
         if (evict_some(f, beyond < EVICT_MOST ? (int)beyond : EVICT_MOST, &err) == SVS_OK) {
-            f->patience = 0;
             f->told = false;
             continue;
         }
@@ -158,102 +163,141 @@ void svi_fleet_evict(struct svi_engine *root) {
     }
 }
 
-/* ---- in the state, all of it */
+/* ---- in the state */
 
-/* The sum of the hashes of keys, as numbers of 128 bits. */
-static void sum_add(struct svi_key_sum *sum, const uint8_t hash[16]) {
+void svi_key_sum_add(struct svi_key_sum *sum, const uint8_t hash[16]) {
     uint64_t part[2];
     memcpy(part, hash, sizeof part);
     sum->low += le64toh(part[0]);
     sum->high += le64toh(part[1]) + (sum->low < le64toh(part[0]));
 }
 
-static void fleet_record(const struct svi_key_entry *n, struct svi_key_record *r) {
-    *r = (struct svi_key_record){.number = n->number,
-                                 .owner = n->owner,
-                                 .note = n->note,
-                                 .begun = n->begun,
-                                 .rows = n->last.rows,
-                                 .deadline = n->last.deadline,
-                                 .heard = n->heard};
-    memcpy(r->name, n->name, n->length + 1u);
+void svi_key_sum_take(struct svi_key_sum *sum, const uint8_t hash[16]) {
+    uint64_t part[2];
+    memcpy(part, hash, sizeof part);
+    sum->high -= le64toh(part[1]) + (sum->low < le64toh(part[0]));
+    sum->low -= le64toh(part[0]);
 }
 
-/* The record of a key into f->packed. */
-static svs_code fleet_pack_record(struct svi_fleet *f, struct svi_key_entry *n, struct svi_key_record *r,
-                                  svs_error *err) {
-    struct svi_bytes state = {0};
+/* Its state as it is, and the hash of that: *r points to it. */
+static svs_code key_state(struct svi_engine *root, struct svi_key_entry *n, struct svi_key_record *r,
+                          svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
     size_t hashed;
     svs_code code = SVS_OK;
-    fleet_record(n, r);
-    f->packed.size = 0;
     if (n->engine) {
-        code = key_pack(f, n, &state, r->hash, err);
-        r->state = state.data;
-        r->size = state.size;
-    } else if ((code = svi_key_cache_get(f->cache, n->number, &r->state, &r->size, err)) == SVS_OK &&
-               (code = key_open(f, r->state, r->size, &hashed, err)) == SVS_OK) {
-        key_hash(n, f->raw.data, hashed, r->hash);
+        f->state.size = 0;
+        code = key_pack(f, n, &f->state, r->hash, err);
+        r->state = f->state.data;
+        r->size = f->state.size;
+        return code;
     }
-    if (code == SVS_OK)
-        code = svi_key_record_append(&f->packed, r, 0, err);
-    svi_bytes_clear(&state);
+    if (svi_fleet_written(n)) {
+        struct svi_key_record read;
+        code = svi_key_files_read(f->kept.files, &n->place, &f->state, &read, err);
+        r->state = read.state;
+        r->size = read.size;
+        memcpy(r->hash, n->kept_hash, sizeof r->hash);
+        return code;
+    }
+    if ((code = svi_key_cache_get(f->cache, n->number, &r->state, &r->size, err)) == SVS_OK &&
+        (code = key_open(f, r->state, r->size, &hashed, err)) == SVS_OK)
+        key_hash(n, f->raw.data, hashed, r->hash);
     return code;
 }
 
-/* A key of a state: in memory, then out of it again where there are too many. */
+svs_code svi_fleet_record(struct svi_engine *root, struct svi_key_entry *n, struct svi_bytes *out,
+                          uint8_t hash[16], svs_error *err) {
+    struct svi_key_record r = {.number = n->number,
+                               .owner = n->owner,
+                               .note = n->note,
+                               .begun = n->begun,
+                               .rows = n->last.rows,
+                               .heard = n->heard,
+                               .deadline = n->last.deadline};
+    memcpy(r.name, n->name, n->length + 1u);
+    svs_code code = key_state(root, n, &r, err);
+    memcpy(hash, r.hash, sizeof r.hash);
+    return code == SVS_OK ? svi_key_record_append(out, &r, 0, err) : code;
+}
+
+svs_code svi_fleet_add_up(struct svi_engine *root, svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    svs_code code = SVS_OK;
+    if (!f)
+        return SVS_OK;
+    f->sum = (struct svi_key_sum){0};
+    for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after) {
+        struct svi_key_record r;
+        if (svi_fleet_written(n))
+            memcpy(r.hash, n->kept_hash, sizeof r.hash);
+        else
+            code = key_state(root, n, &r, err);
+        if (code == SVS_OK)
+            svi_key_sum_add(&f->sum, r.hash);
+    }
+    return code;
+}
+
+svs_code svi_fleet_enter(struct svi_engine *root, struct svi_key_entry *n, const struct svi_key_record *r,
+                         svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    if (r->number >= f->begun || r->note <= f->dropped || r->note > f->noted)
+        return svi_fail(err, SVS_DAMAGED, "key %s does not belong here", r->name);
+    n->number = r->number;
+    n->begun = r->begun;
+    n->last = (struct svi_key_figures){.rows = r->rows, .deadline = r->deadline};
+    n->heard = r->heard;
+    svi_fleet_join_at(f, n, r->note);
+    return svi_fleet_settings(f, n)
+               ? SVS_OK
+               : svi_fail(err, SVS_DAMAGED, "the settings of key %s are missing", r->name);
+}
+
+/* A key of a state that has all in it: in memory, then out of it again where there are too many. */
 static svs_code fleet_load_record(struct svi_engine *root, const struct svi_key_record *r, svs_error *err) {
     struct svi_fleet *f = root->of->fleet;
     uint8_t hash[16];
     const size_t length = strlen(r->name);
     size_t hashed;
-    if (r->gone || length > SVS_KEY_MAX || svi_key_table_find(f->table, r->name, length) ||
-        r->number >= f->begun || r->note <= f->dropped || r->note > f->noted)
-        return svi_fail(err, SVS_DAMAGED, "key %s is there twice, or does not belong here", r->name);
+    if (r->gone || length > SVS_KEY_MAX || svi_key_table_find(f->table, r->name, length))
+        return svi_fail(err, SVS_DAMAGED, "key %s is there twice, or is none", r->name);
     struct svi_key_entry *n = svi_key_table_add(f->table, r->name, length, r->owner, err);
     if (!n)
         return SVS_NO_MEMORY;
-    n->number = r->number;
-    n->begun = r->begun;
-    n->last.rows = r->rows;
-    n->last.deadline = r->deadline;
-    n->heard = r->heard;
-    svi_fleet_join_at(f, n, r->note);
-    if (!svi_fleet_settings(f, n))
-        return svi_fail(err, SVS_DAMAGED, "the settings of key %s are missing", r->name);
-    svs_code code = key_unpack(root, n, r->state, r->size, err);
+    svs_code code = svi_fleet_enter(root, n, r, err);
+    if (code == SVS_OK)
+        code = key_unpack(root, n, r->state, r->size, err);
     if (code != SVS_OK)
         return code;
     svi_key_table_use(f->table, n);
-    key_open(f, r->state, r->size, &hashed, err);
+    if (key_open(f, r->state, r->size, &hashed, err) != SVS_OK)
+        return err->code;
     key_hash(n, f->raw.data, hashed, hash);
     if (memcmp(hash, r->hash, sizeof hash) != 0)
         return svi_fail(err, SVS_DAMAGED, "key %s has another hash", r->name);
-    sum_add(&f->sum, hash);
+    svi_key_sum_add(&f->sum, hash);
     svi_fleet_evict(root);
     return SVS_OK;
 }
 
 static void fleet_archive_one(struct svi_archive *a, struct svi_engine *root, struct svi_key_entry *n) {
-    struct svi_fleet *f = root->of->fleet;
+    struct svi_bytes record = {0};
     struct svi_key_record r;
-    struct svi_bytes copy = {0}; /* f->packed is used when keys leave memory */
+    uint8_t hash[16];
     size_t length;
-    if (n && fleet_pack_record(f, n, &r, a->err) == SVS_OK)
-        sum_add(&f->sum, r.hash);
-    int64_t size = n ? (int64_t)f->packed.size : 0;
+    if (n && svi_fleet_record(root, n, &record, hash, a->err) == SVS_OK)
+        svi_key_sum_add(&root->of->fleet->sum, hash);
+    int64_t size = (int64_t)record.size;
     svi_archive_int64(a, "size", &size, 0, SVI_KEY_RECORD_MOST);
-    if (n) {
-        svi_archive_bytes(a, "key", f->packed.data, size);
-        return;
-    }
-    if (svi_archive_ok(a) && svi_archive_check(a, size <= svi_archive_left(a), "a key is truncated") &&
-        svi_bytes_reserve(&copy, (size_t)size) != SVS_OK)
+    if (!n && svi_archive_ok(a) && svi_archive_check(a, size <= svi_archive_left(a), "a key is truncated") &&
+        svi_bytes_reserve(&record, (size_t)size) != SVS_OK)
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a key");
-    svi_archive_bytes(a, "key", copy.data, size);
-    if (svi_archive_ok(a) && svi_key_record_read(copy.data, (size_t)size, 0, &r, &length, a->err) == SVS_OK)
+    svi_archive_bytes(a, "key", record.data, size);
+    if (!n && svi_archive_ok(a) &&
+        svi_key_record_read(record.data, (size_t)size, 0, &r, &length, a->err) == SVS_OK)
         fleet_load_record(root, &r, a->err);
-    svi_bytes_clear(&copy);
+    svi_bytes_clear(&record);
 }
 
 void svi_fleet_archive(struct svi_archive *a, struct svi_engine *root) {

@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "fleet/key_cache.h"
 #include "fleet/key_table.h"
+#include "store/key_files.h"
 #include "stats/metrics.h"
 #include "stages/sources.h"
 #include "stages/novelty_queue.h"
@@ -219,6 +220,35 @@ struct svi_key_sum {
     uint64_t low, high;
 };
 
+struct svi_key_list {
+    struct svi_key_entry **at; /* NULL: it is not in it any more */
+    size_t count, room;
+};
+
+/* Keys that are no more, as records. */
+struct svi_keys_gone {
+    struct svi_bytes records;
+    struct svi_key_sum sum; /* of the hashes they had */
+};
+
+/* The keys in files beside the checkpoints (engine_fleet_keep.c). */
+struct svi_fleet_kept {
+    const struct svi_state_dir *from; /* of a checkpoint that is loaded */
+    svi_key_files *files;             /* NULL: there are none */
+    bool on;                          /* and changes are written there */
+    bool apart;                       /* a checkpoint has the list of files, not the states */
+    bool saving;                      /* what is pending is being written */
+    svs_code failed;                  /* it could not be */
+    uint32_t generation;              /* of changes: grows with each checkpoint */
+    struct svi_key_list changed, pending; /* since the last one; those that are to be written for it */
+    struct svi_keys_gone gone, going;     /* likewise */
+    size_t next;                          /* of those pending */
+    struct svi_key_sum sum;               /* of the records that count */
+    uint64_t alive;                       /* bytes of these */
+    bool tidying;                         /* the oldest file is written again */
+    uint64_t tidied;                      /* bytes of it */
+};
+
 struct svi_fleet {
     svi_key_table *table;
     int64_t seen;             /* samples of all keys but "" */
@@ -228,8 +258,9 @@ struct svi_fleet {
     size_t note_room;         /* places in `notes` */
     svi_key_cache *cache;     /* of those out of memory; made when it is first needed */
     char *folder;             /* for it; NULL: that of temporary files */
-    struct svi_bytes raw, packed; /* room */
+    struct svi_bytes raw, state, packed; /* room */
     struct svi_key_sum sum;   /* of those that were archived last */
+    struct svi_fleet_kept kept;
     bool told;                /* that keys cannot leave memory */
     int patience;             /* calls until it is tried again */
 };
@@ -282,6 +313,7 @@ void svi_fleet_note(struct svi_engine *root, enum svi_note_kind kind, double ste
 void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry);
 void svi_fleet_join_at(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note);
 void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry);
+void svi_fleet_unjoin(struct svi_fleet *f, struct svi_key_entry *entry); /* and what it needed stays */
 
 /* The settings that its engine has. */
 struct svi_settings *svi_fleet_settings(const struct svi_fleet *f, const struct svi_key_entry *entry);
@@ -295,6 +327,21 @@ void svi_fleet_notes_archive(struct svi_archive *a, struct svi_engine *root);
 void svi_fleet_notes_clear(struct svi_fleet *f);
 
 /* ---- engine_fleet_state.c: keys out of memory, and in the state */
+
+/* Its record, into `out`: f->raw and f->state are used. Codes of svi_fleet_return. */
+struct svi_key_record;
+svs_code svi_fleet_record(struct svi_engine *root, struct svi_key_entry *entry, struct svi_bytes *out,
+                          uint8_t hash[16], svs_error *err);
+
+void svi_key_sum_add(struct svi_key_sum *sum, const uint8_t hash[16]);
+void svi_key_sum_take(struct svi_key_sum *sum, const uint8_t hash[16]);
+
+/* The sum of the hashes of all keys as they are now, into f->sum. */
+svs_code svi_fleet_add_up(struct svi_engine *root, svs_error *err);
+
+/* What a record says of a key, but for its state. SVS_DAMAGED: it cannot be one of this stream. */
+svs_code svi_fleet_enter(struct svi_engine *root, struct svi_key_entry *entry, const struct svi_key_record *r,
+                         svs_error *err);
 
 /* A key that is out of memory comes back. SVS_NO_MEMORY, SVS_IO. */
 svs_code svi_fleet_return(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
@@ -326,6 +373,29 @@ bool svi_crew_hand(struct svi_engine *root, struct svi_key_entry *entry, struct 
 /* Nobody is at work after it, and all events are out. */
 void svi_crew_settle(struct svi_engine *root);
 uint64_t svi_crew_given(const struct svi_crew *c); /* elements so far */
+
+/* ---- engine_fleet_keep.c: keys in files beside the checkpoints */
+
+/* Its state is that of its record there. */
+static inline bool svi_fleet_written(const struct svi_key_entry *entry) {
+    return entry->slot == 0 && entry->place.file > 0;
+}
+
+/* It is going to change: what a checkpoint needs of it is written, and that it has changed is noted.
+ * SVS_NO_MEMORY: it may not. */
+svs_code svi_fleet_change(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
+
+/* It is going to be no more; likewise. */
+svs_code svi_fleet_end(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
+
+/* The list of files as a section, and all that they hold. */
+void svi_fleet_files_archive(struct svi_archive *a, struct svi_engine *root);
+void svi_fleet_kept_clear(struct svi_fleet *f);
+
+/* ---- engine_archive.c: a checkpoint in two parts: all that is there at its mark; the states of keys, or the
+ * list of their files, and the sum of their hashes (f->sum). */
+svs_code svi_engine_save_early(struct svi_engine *e, struct svi_checkpoint *c, svs_error *err);
+svs_code svi_engine_save_late(struct svi_engine *e, struct svi_checkpoint *c, svs_error *err);
 
 /* ---- engine_archive.c: the state of one key as bytes, appended to `out`: first what is hashed, *hashed
  * bytes. Into an engine of svi_engine_new_key: SVS_DAMAGED, SVS_NO_MEMORY: it is fit to be freed. */
