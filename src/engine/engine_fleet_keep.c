@@ -139,9 +139,9 @@ static void keep_image(struct svi_engine *root, struct svi_key_entry *n) {
 
 svs_code svi_fleet_change(struct svi_engine *root, struct svi_key_entry *n, svs_error *err) {
     struct svi_fleet_kept *k = &root->of->fleet->kept;
-    if (k->on && k->saving && k->failed == SVS_OK && key_pending(k, n))
+    if (k->saving && k->failed == SVS_OK && key_pending(k, n))
         keep_image(root, n);
-    if (k->on && n->slot == 0 && list_add(&k->changed, n, k->generation, err) != SVS_OK)
+    if (k->files && n->slot == 0 && list_add(&k->changed, n, k->generation, err) != SVS_OK)
         return SVS_NO_MEMORY;
     n->cached = false;
     return SVS_OK;
@@ -150,9 +150,9 @@ svs_code svi_fleet_change(struct svi_engine *root, struct svi_key_entry *n, svs_
 svs_code svi_fleet_end(struct svi_engine *root, struct svi_key_entry *n, svs_error *err) {
     struct svi_fleet_kept *k = &root->of->fleet->kept;
     struct svi_key_record r = {.number = n->number, .gone = true};
-    if (k->on && k->saving && k->failed == SVS_OK && key_pending(k, n))
+    if (k->saving && k->failed == SVS_OK && key_pending(k, n))
         keep_image(root, n);
-    if (k->on && n->place.file > 0) {
+    if (k->files && n->place.file > 0) {
         memcpy(r.name, n->name, n->length + 1u);
         if (svi_key_record_append(&k->gone.records, &r, 0, err) != SVS_OK)
             return err->code;
@@ -362,7 +362,6 @@ static svs_code keep_enter(void *user, const struct svi_key_record *r, const str
     if (n) {
         svi_key_sum_take(&f->kept.sum, n->kept_hash);
         f->kept.alive -= n->place.size;
-        svi_fleet_unjoin(f, n);
         n->place.file = 0;
     }
     if (n && (r->gone || n->owner != r->owner))
@@ -374,8 +373,7 @@ static svs_code keep_enter(void *user, const struct svi_key_record *r, const str
     n = svi_key_table_find(f->table, r->name, length);
     if (!n && !(n = svi_key_table_add(f->table, r->name, length, r->owner, err)))
         return SVS_NO_MEMORY;
-    if (svi_fleet_enter(root, n, r, err) != SVS_OK)
-        return err->code;
+    svi_fleet_enter(n, r);
     key_place(&f->kept, n, at, r->hash);
     return SVS_OK;
 }
@@ -392,7 +390,10 @@ void svi_fleet_files_archive(struct svi_archive *a, struct svi_engine *root) {
     svi_key_files_archive(a, k->files);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
-    if (svi_key_files_visit(k->files, keep_enter, root, a->err) == SVS_OK)
-        svi_key_table_sort(f->table, a->err);
+    svs_code code = svi_key_files_visit(k->files, keep_enter, root, a->err);
+    if (code == SVS_OK)
+        code = svi_key_table_sort(f->table, a->err);
+    for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after)
+        code = svi_fleet_join_entered(f, n, a->err);
     f->sum = k->sum;
 }

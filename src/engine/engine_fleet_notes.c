@@ -81,10 +81,6 @@ void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry) {
     svi_fleet_join_at(f, entry, f->noted);
 }
 
-void svi_fleet_unjoin(struct svi_fleet *f, struct svi_key_entry *entry) {
-    note_at(f, entry->note - 1)->keys--;
-}
-
 void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry) {
     struct svi_note *last = note_at(f, entry->note - 1);
     if (--last->keys > 0 || entry->note == f->noted)

@@ -239,19 +239,21 @@ svs_code svi_fleet_add_up(struct svi_engine *root, svs_error *err) {
     return code;
 }
 
-svs_code svi_fleet_enter(struct svi_engine *root, struct svi_key_entry *n, const struct svi_key_record *r,
-                         svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
-    if (r->number >= f->begun || r->note <= f->dropped || r->note > f->noted)
-        return svi_fail(err, SVS_DAMAGED, "key %s does not belong here", r->name);
+void svi_fleet_enter(struct svi_key_entry *n, const struct svi_key_record *r) {
     n->number = r->number;
+    n->note = r->note;
     n->begun = r->begun;
     n->last = (struct svi_key_figures){.rows = r->rows, .deadline = r->deadline};
     n->heard = r->heard;
-    svi_fleet_join_at(f, n, r->note);
+}
+
+svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *n, svs_error *err) {
+    if (n->number >= f->begun || n->note <= f->dropped || n->note > f->noted)
+        return svi_fail(err, SVS_DAMAGED, "key %s does not belong here", n->name);
+    svi_fleet_join_at(f, n, n->note);
     return svi_fleet_settings(f, n)
                ? SVS_OK
-               : svi_fail(err, SVS_DAMAGED, "the settings of key %s are missing", r->name);
+               : svi_fail(err, SVS_DAMAGED, "the settings of key %s are missing", n->name);
 }
 
 /* A key of a state that has all in it: in memory, then out of it again where there are too many. */
@@ -265,7 +267,8 @@ static svs_code fleet_load_record(struct svi_engine *root, const struct svi_key_
     struct svi_key_entry *n = svi_key_table_add(f->table, r->name, length, r->owner, err);
     if (!n)
         return SVS_NO_MEMORY;
-    svs_code code = svi_fleet_enter(root, n, r, err);
+    svi_fleet_enter(n, r);
+    svs_code code = svi_fleet_join_entered(f, n, err);
     if (code == SVS_OK)
         code = key_unpack(root, n, r->state, r->size, err);
     if (code != SVS_OK)

@@ -313,7 +313,6 @@ void svi_fleet_note(struct svi_engine *root, enum svi_note_kind kind, double ste
 void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry);
 void svi_fleet_join_at(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note);
 void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry);
-void svi_fleet_unjoin(struct svi_fleet *f, struct svi_key_entry *entry); /* and what it needed stays */
 
 /* The settings that its engine has. */
 struct svi_settings *svi_fleet_settings(const struct svi_fleet *f, const struct svi_key_entry *entry);
@@ -339,9 +338,10 @@ void svi_key_sum_take(struct svi_key_sum *sum, const uint8_t hash[16]);
 /* The sum of the hashes of all keys as they are now, into f->sum. */
 svs_code svi_fleet_add_up(struct svi_engine *root, svs_error *err);
 
-/* What a record says of a key, but for its state. SVS_DAMAGED: it cannot be one of this stream. */
-svs_code svi_fleet_enter(struct svi_engine *root, struct svi_key_entry *entry, const struct svi_key_record *r,
-                         svs_error *err);
+/* What a record says of a key, but for its state; and, when all are read, that it is one of this stream:
+ * SVS_DAMAGED. */
+void svi_fleet_enter(struct svi_key_entry *entry, const struct svi_key_record *r);
+svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err);
 
 /* A key that is out of memory comes back. SVS_NO_MEMORY, SVS_IO. */
 svs_code svi_fleet_return(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
