@@ -228,8 +228,9 @@ static struct svi_engine *engine_make(struct svi_settings *held, struct svi_stre
     return e;
 }
 
-struct svi_engine *svi_engine_new_key(struct svi_engine *root, const char *key, svs_error *err) {
-    return engine_make(svi_held_settings_use(root->s), root->of, key, err);
+struct svi_engine *svi_engine_new_key(struct svi_engine *root, struct svi_settings *s, const char *key,
+                                      svs_error *err) {
+    return engine_make(svi_held_settings_use(s), root->of, key, err);
 }
 
 static struct svi_stream *stream_new(const struct svi_settings *s, svs_error *err) {
@@ -801,6 +802,7 @@ svs_code svi_engine_apply_later(svi_engine *e, struct svi_envelope *env, double 
     r->n = source ? source->next - 1 : r->n;
     r->seq = svi_engine_seen(e) - 1;
     svi_engine_end_message(e);
+    svi_fleet_evict(e);
     return code;
 }
 
@@ -958,6 +960,7 @@ svi_engine *svi_engine_of_key(svi_engine *e, const struct svi_command *c, svs_er
     char key[SVS_KEY_MAX + 1];
     struct svi_key_entry *entry;
     svi_crew_settle(e);
+    svi_fleet_evict(e);
     if (command_key(e, c, key, err) != SVS_OK)
         return NULL;
     return key[0] ? svi_fleet_find(e, key, false, 0, &entry, err) : e;
@@ -979,10 +982,9 @@ svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct s
     if (c->op == SVI_COMMAND_CONFIG || c->op == SVI_COMMAND_LOAD || c->op == SVI_COMMAND_REFIT)
         return svi_fail(err, SVS_NOT_SUPPORTED, "%s is for the stream as a whole: leave out key",
                         svi_command_name(c->op));
-    svi_engine *of = svi_fleet_find(e, key, false, 0, &entry, err);
-    if (!of)
+    if (!svi_fleet_find(e, key, false, 0, &entry, err) || svi_fleet_touch(e, entry, err) != SVS_OK)
         return err->code;
-    code = engine_command(of, c, s, now, count, err);
+    code = engine_command(entry->engine, c, s, now, count, err);
     svi_fleet_done_here(e, entry, false, now);
     return code;
 }

@@ -337,6 +337,21 @@ struct svi_checkpoint;
 /* Fills everything but `position` of *c, whose buffers keep their room; the engine does not change. */
 svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err);
 
+/* The same in pieces, for a stream with keys whose states are kept in files of this directory from here on
+ * (svi_engine_keep_keys): what has changed of them since the last one is written bit by bit, between other
+ * calls, and *c is the state at svi_engine_save_begin. Codes of svi_key_files_append: it is given up. Without
+ * keys the first call does all. sync, which another thread may call between the end and the next begin, makes
+ * durable what *c needs. */
+struct svi_state_dir;
+svs_code svi_engine_keep_keys(svi_engine *e, const struct svi_state_dir *dir, svs_error *err);
+svs_code svi_engine_save_begin(svi_engine *e, struct svi_checkpoint *c, svs_error *err);
+svs_code svi_engine_save_on(svi_engine *e, double seconds, bool *done, svs_error *err);
+svs_code svi_engine_save_end(svi_engine *e, struct svi_checkpoint *c, svs_error *err);
+svs_code svi_engine_sync_keys(svi_engine *e, svs_error *err);
+
+/* Before one begins: files of which much is dead are written again, for about so long; *done: it is. */
+svs_code svi_engine_tidy_keys(svi_engine *e, double seconds, bool *done, svs_error *err);
+
 /* Bytes that the sections take now. */
 size_t svi_engine_size(svi_engine *e);
 

@@ -24,6 +24,7 @@
 #include "linalg/kernels.h"
 #include "svmstream/svmstream.h"
 #include "wire/archive_file.h"
+#include "wire/archive_packed.h"
 
 #define MOST (INT64_MAX / 4) /* of what is counted: sums of two stay in range */
 
@@ -210,13 +211,17 @@ static void archive_last_model(struct svi_archive *a, struct svi_engine *e) {
  * published. */
 static void archive_clock(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_bool(a, "by arrival", &e->by_arrival);
-    svi_archive_bool(a, "by engine time", &e->of->by_engine_time);
+    bool by_engine_time = e->of->by_engine_time;
+    svi_archive_bool(a, "by engine time", &by_engine_time);
+    if (svi_engine_is_root(e))
+        e->of->by_engine_time = by_engine_time;
     archive_published(a, e, false);
 }
 
 /* As the program published that wrote no such section. */
 static void begin_by_engine_time(struct svi_engine *e) {
-    svi_engine_publish_by_engine_time(e, true);
+    if (svi_engine_is_root(e))
+        svi_engine_publish_by_engine_time(e, true);
 }
 
 /* Each alert so far was one of novelty. */
@@ -238,13 +243,30 @@ static bool has_keys(const struct svi_engine *e) {
 }
 
 static void archive_keys(struct svi_archive *a, struct svi_engine *e) {
-    svi_fleet_archive(a, e, true);
+    svi_fleet_archive(a, e);
 }
 
-static void archive_key_tallies(struct svi_archive *a, struct svi_engine *e) {
-    svi_fleet_archive(a, e, false);
+static void archive_key_states(struct svi_archive *a, struct svi_engine *e) {
+    svi_fleet_states_archive(a, e);
 }
 
+static void archive_key_files(struct svi_archive *a, struct svi_engine *e) {
+    svi_fleet_files_archive(a, e);
+}
+
+static bool has_key_states(const struct svi_engine *e) {
+    return has_keys(e) && !e->of->fleet->kept.apart;
+}
+
+static bool has_key_files(const struct svi_engine *e) {
+    return has_keys(e) && e->of->fleet->kept.apart;
+}
+
+static void archive_key_sum(struct svi_archive *a, struct svi_engine *e) {
+    svi_fleet_sum_archive(a, e);
+}
+
+/* States of keys name a section by its place here: new ones come at the end. */
 static const struct {
     const char *name;
     bool hashed;
@@ -252,32 +274,36 @@ static const struct {
     /* Instead, for a checkpoint of before there was one; NULL: refused. */
     void (*absent)(struct svi_engine *);
     bool (*present)(const struct svi_engine *); /* NULL: always; else only then it is written */
+    bool late;                                  /* svi_engine_save_late */
 } sections[] = {
-    {"engine", true, archive_core, NULL, NULL},
-    {"shape", true, archive_shape, NULL, NULL},
-    {"schema", true, archive_schema, leave_empty, has_schema},
-    {"learner", true, archive_learner, NULL, NULL},
-    {"bank", true, archive_bank, leave_empty, has_bank},
-    {"metrics", true, archive_metrics, NULL, NULL},
-    {"refit", true, archive_refit, NULL, NULL},
-    {"novelty", true, archive_novelty, NULL, NULL},
-    {"desk", true, archive_desk, leave_empty, has_desk},
-    {"judges", true, archive_judges, leave_empty, has_desk},
-    {"quality", true, archive_quality, begin_episodes, has_quality},
-    {"rules", true, archive_rules, leave_empty, has_rules},
-    {"sources", true, archive_sources, leave_empty, is_root},
-    {"source times", false, archive_source_times, leave_empty, is_root},
-    {"tallies", false, archive_tallies, NULL, NULL},
-    {"later tallies", false, archive_later_tallies, leave_empty, NULL},
-    {"last model", false, archive_last_model, leave_empty, NULL},
-    {"clock", false, archive_clock, begin_by_engine_time, NULL},
-    {"novelty range", false, archive_range, rebuild_range, NULL},
-    {"silence", false, archive_silence, leave_empty, has_rules},
-    {"filled", false, archive_filled, leave_empty, has_filled},
-    {"keys", true, archive_keys, leave_empty, has_keys},
-    {"key tallies", false, archive_key_tallies, leave_empty, has_keys},
+    {"engine", true, archive_core, NULL, NULL, false},
+    {"shape", true, archive_shape, NULL, NULL, false},
+    {"schema", true, archive_schema, leave_empty, has_schema, false},
+    {"learner", true, archive_learner, NULL, NULL, false},
+    {"bank", true, archive_bank, leave_empty, has_bank, false},
+    {"metrics", true, archive_metrics, NULL, NULL, false},
+    {"refit", true, archive_refit, NULL, NULL, false},
+    {"novelty", true, archive_novelty, NULL, NULL, false},
+    {"desk", true, archive_desk, leave_empty, has_desk, false},
+    {"judges", true, archive_judges, leave_empty, has_desk, false},
+    {"quality", true, archive_quality, begin_episodes, has_quality, false},
+    {"rules", true, archive_rules, leave_empty, has_rules, false},
+    {"sources", true, archive_sources, leave_empty, is_root, false},
+    {"source times", false, archive_source_times, leave_empty, is_root, false},
+    {"tallies", false, archive_tallies, NULL, NULL, false},
+    {"later tallies", false, archive_later_tallies, leave_empty, NULL, false},
+    {"last model", false, archive_last_model, leave_empty, NULL, false},
+    {"clock", false, archive_clock, begin_by_engine_time, NULL, false},
+    {"novelty range", false, archive_range, rebuild_range, NULL, false},
+    {"silence", false, archive_silence, leave_empty, has_rules, false},
+    {"filled", false, archive_filled, leave_empty, has_filled, false},
+    {"keys", true, archive_keys, leave_empty, has_keys, false},
+    {"key states", false, archive_key_states, leave_empty, has_key_states, true},
+    {SVI_KEY_FILES, false, archive_key_files, leave_empty, has_key_files, true},
+    {"key sum", true, archive_key_sum, leave_empty, has_keys, true},
 };
 
+#define PACKED_HEAD 5 /* bytes */
 #define SECTIONS ((int)(sizeof sections / sizeof sections[0]))
 _Static_assert(sizeof sections / sizeof sections[0] <= SVI_SECTIONS_MAX, "a checkpoint has room for all");
 
@@ -297,10 +323,8 @@ static svs_code save_section(struct svi_engine *e, int i, struct svi_checkpoint 
     return code;
 }
 
-svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err) {
+svs_code svi_engine_save_early(struct svi_engine *e, struct svi_checkpoint *c, svs_error *err) {
     svs_code code = SVS_OK;
-    svs_error local;
-    err = err ? err : &local;
     svi_engine_settle(e);
     snprintf(c->program, sizeof c->program, "%s", svs_version());
     snprintf(c->isa, sizeof c->isa, "%s", svi_kernels_get(SVS_ISA_BEST)->name);
@@ -309,8 +333,24 @@ svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err
     c->bodies.size = c->settings.size = 0;
     c->sections = 0;
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++)
-        code = save_section(e, i, c, err);
+        if (!sections[i].late)
+            code = save_section(e, i, c, err);
     return code == SVS_OK ? svi_settings_pack(e->s, &c->settings, err) : code;
+}
+
+svs_code svi_engine_save_late(struct svi_engine *e, struct svi_checkpoint *c, svs_error *err) {
+    svs_code code = SVS_OK;
+    for (int i = 0; i < SECTIONS && code == SVS_OK; i++)
+        if (sections[i].late)
+            code = save_section(e, i, c, err);
+    return code;
+}
+
+svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err) {
+    svs_error local;
+    err = err ? err : &local;
+    const svs_code code = svi_engine_save_early(e, c, err);
+    return code == SVS_OK ? svi_engine_save_late(e, c, err) : code;
 }
 
 /* Do the parts fit each other? */
@@ -324,40 +364,45 @@ static svs_code engine_check_loaded(struct svi_engine *e, svs_error *err) {
     return SVS_OK;
 }
 
-/* One after another: the length of its name, its name, the size of its body, its body. */
-svs_code svi_engine_pack(struct svi_engine *e, bool hashed, struct svi_bytes *out, svs_error *err) {
+/* Of each: its place in the table, the size of its body (4 bytes, little-endian), its body. */
+static svs_code pack_sections(struct svi_engine *e, bool hashed, struct svi_bytes *out, svs_error *err) {
     svs_code code = SVS_OK;
-    svi_engine_settle(e);
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
-        struct svi_archive_out to;
+        struct svi_packed_out to;
+        const uint8_t head[PACKED_HEAD] = {(uint8_t)i};
         if (sections[i].hashed != hashed || (sections[i].present && !sections[i].present(e)))
             continue;
-        const uint8_t length = (uint8_t)strlen(sections[i].name);
-        const uint64_t none = 0;
-        if (svi_bytes_append(out, &length, 1) != SVS_OK ||
-            svi_bytes_append(out, sections[i].name, length) != SVS_OK ||
-            svi_bytes_append(out, &none, sizeof none) != SVS_OK)
+        if (svi_bytes_append(out, head, sizeof head) != SVS_OK)
             return svi_fail_memory(err, "the state of a key");
         const size_t offset = out->size;
-        svi_archive_out_begin(&to, out, sections[i].name, err);
+        svi_packed_out_begin(&to, out, sections[i].name, err);
         sections[i].archive(&to.archive, e);
-        code = svi_archive_out_end(&to);
-        const uint64_t size = htole64(out->size - offset);
-        memcpy(out->data + offset - sizeof size, &size, sizeof size);
+        code = err->code;
+        const size_t size = out->size - offset;
+        const uint32_t stored = htole32((uint32_t)size);
+        if (code == SVS_OK && size > UINT32_MAX)
+            code = svi_fail(err, SVS_TOO_LARGE, "the state of a key has more than 4 GiB");
+        memcpy(out->data + offset - sizeof stored, &stored, sizeof stored);
     }
     return code;
 }
 
+svs_code svi_engine_pack(struct svi_engine *e, struct svi_bytes *out, size_t *hashed, svs_error *err) {
+    const size_t begin = out->size;
+    svi_engine_settle(e);
+    svs_code code = pack_sections(e, true, out, err);
+    *hashed = out->size - begin;
+    return code == SVS_OK ? pack_sections(e, false, out, err) : code;
+}
+
 /* The body of a section of a packed state; NULL: it is not there. */
-static const uint8_t *packed_find(const uint8_t *at, const uint8_t *end, const char *name, size_t *size) {
-    const size_t length = strlen(name);
-    uint64_t left;
-    while (end - at > (ptrdiff_t)sizeof left && end - at > *at + 1 + (ptrdiff_t)sizeof left) {
-        const bool found = *at == length && memcmp(at + 1, name, length) == 0;
-        at += *at + 1;
-        memcpy(&left, at, sizeof left);
-        at += sizeof left;
-        *size = (size_t)le64toh(left);
+static const uint8_t *packed_find(const uint8_t *at, const uint8_t *end, int section, size_t *size) {
+    uint32_t stored;
+    while (end - at >= PACKED_HEAD) {
+        const bool found = *at == section;
+        memcpy(&stored, at + 1, sizeof stored);
+        at += PACKED_HEAD;
+        *size = le32toh(stored);
         if (*size > (size_t)(end - at))
             return NULL;
         if (found)
@@ -367,24 +412,21 @@ static const uint8_t *packed_find(const uint8_t *at, const uint8_t *end, const c
     return NULL;
 }
 
-svs_code svi_engine_unpack(struct svi_engine *e, bool hashed, const uint8_t *bytes, size_t size,
-                           svs_error *err) {
+svs_code svi_engine_unpack(struct svi_engine *e, const uint8_t *bytes, size_t size, svs_error *err) {
     svs_code code = SVS_OK;
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
-        struct svi_archive_in in;
+        struct svi_packed_in in;
         size_t body_size;
-        if (sections[i].hashed != hashed || (sections[i].present && !sections[i].present(e)))
-            continue;
-        const uint8_t *body = packed_find(bytes, bytes + size, sections[i].name, &body_size);
+        const uint8_t *body = packed_find(bytes, bytes + size, i, &body_size);
         if (!body && !sections[i].absent)
             return svi_fail(err, SVS_DAMAGED, "a key has no section %s", sections[i].name);
         if (!body) {
             sections[i].absent(e);
             continue;
         }
-        svi_archive_in_begin(&in, body, body_size, sections[i].name, err);
+        svi_packed_in_begin(&in, body, body_size, sections[i].name, err);
         sections[i].archive(&in.archive, e);
-        code = svi_archive_in_end(&in);
+        code = svi_packed_in_end(&in);
     }
     return code == SVS_OK ? engine_check_loaded(e, err) : code;
 }
@@ -392,9 +434,12 @@ svs_code svi_engine_unpack(struct svi_engine *e, bool hashed, const uint8_t *byt
 size_t svi_engine_size(svi_engine *e) {
     size_t size = 0;
     svs_error err;
+    const bool apart = has_keys(e) && e->of->fleet->kept.on;
     svi_engine_settle(e);
     for (int i = 0; i < SECTIONS; i++) {
         struct svi_archive_out out;
+        if (apart && sections[i].late)
+            continue;
         svi_archive_out_begin(&out, NULL, sections[i].name, &err);
         if (!sections[i].present || sections[i].present(e))
             sections[i].archive(&out.archive, e);
@@ -407,6 +452,8 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
     svs_code code = SVS_OK;
     svs_error local;
     err = err ? err : &local;
+    if (has_keys(e))
+        e->of->fleet->kept.from = c->dir;
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
         struct svi_archive_in in;
         const struct svi_section *s = svi_checkpoint_find(c, sections[i].name);
@@ -465,11 +512,19 @@ double svi_engine_residual(svi_engine *e) {
 
 void svi_engine_rebuild(svi_engine *e) {
     svi_learner_rebuild(e->learner);
+    svi_fleet_note(e, SVI_NOTE_REBUILD, 0, 0);
 }
 
+/* As that of svi_engine_save, without the states of keys, of which only the sum of their hashes counts. */
 svs_code svi_engine_hash(svi_engine *e, char *hash, svs_error *err) {
     struct svi_checkpoint c = {0};
-    svs_code code = svi_engine_save(e, &c, err);
+    svs_error local;
+    err = err ? err : &local;
+    svs_code code = svi_engine_save_early(e, &c, err);
+    if (code == SVS_OK && has_keys(e))
+        code = svi_fleet_add_up(e, err);
+    if (code == SVS_OK && has_keys(e))
+        code = save_section(e, SECTIONS - 1, &c, err);
     if (code == SVS_OK) {
         svi_checkpoint_hash(&c);
         svi_hash_text(c.hash, hash);

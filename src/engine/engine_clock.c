@@ -28,12 +28,7 @@ bool svi_engine_ahead(const svi_engine *e, double now, double *step) {
     return ahead > (e->by_arrival ? SVI_CLOCK_TOLERANCE : e->s->ts_ahead);
 }
 
-void svi_engine_move_clock(svi_engine *e, double step, double now) {
-    char reason[SVS_ERROR_TEXT] =
-        "the state that was kept is of a later time than the clock of this machine shows: "
-        "its times were brought back";
-    svi_engine_settle(e);
-    svi_sources_move_times(e->of->sources, -INFINITY, step); /* arrival times, whatever the engine's are */
+void svi_engine_move_own_clock(struct svi_engine *e, double step, double now) {
     svi_rules_move_arrival(e->rules, step);
     if (e->by_arrival) {
         if (e->event_ts == e->time)
@@ -43,6 +38,16 @@ void svi_engine_move_clock(svi_engine *e, double step, double now) {
     /* Time stamps of producers are true whatever the clock here says, unless it says that they cannot be. */
     if (e->time > now + e->s->ts_ahead)
         svi_engine_move_times(e, now, now - e->time);
+}
+
+void svi_engine_move_clock(svi_engine *e, double step, double now) {
+    char reason[SVS_ERROR_TEXT] =
+        "the state that was kept is of a later time than the clock of this machine shows: "
+        "its times were brought back";
+    svi_engine_settle(e);
+    svi_sources_move_times(e->of->sources, -INFINITY, step); /* arrival times, whatever the engine's are */
+    svi_engine_move_own_clock(e, step, now);
+    svi_fleet_note(e, SVI_NOTE_CLOCK, step, now);
     e->of->started += step;
     e->of->rate_since += step;
     if (step != 0)

@@ -19,7 +19,10 @@ svs_code svi_fleet_new(struct svi_engine *root, svs_error *err) {
     if (!f)
         return svi_fail_memory(err, "the keys");
     root->of->fleet = f;
-    return (f->table = svi_key_table_new(err)) ? SVS_OK : SVS_NO_MEMORY;
+    svs_code code = (f->table = svi_key_table_new(err)) ? svi_fleet_reserve_note(root, err) : SVS_NO_MEMORY;
+    if (code == SVS_OK)
+        svi_fleet_note(root, SVI_NOTE_CONFIG, 0, 0);
+    return code;
 }
 
 void svi_fleet_free(struct svi_stream *of) {
@@ -29,6 +32,13 @@ void svi_fleet_free(struct svi_stream *of) {
     for (struct svi_key_entry *n = f->table ? svi_key_table_first(f->table) : NULL; n; n = n->after)
         svi_engine_free(&n->engine);
     svi_key_table_free(&f->table);
+    svi_fleet_notes_clear(f);
+    svi_key_cache_free(&f->cache);
+    svi_bytes_clear(&f->raw);
+    svi_bytes_clear(&f->state);
+    svi_bytes_clear(&f->packed);
+    svi_fleet_kept_clear(f);
+    svi_free(f->folder);
     svi_free(f);
     of->fleet = NULL;
 }
@@ -59,10 +69,17 @@ static struct svi_key_entry *fleet_begin(struct svi_engine *root, const char *ke
     if (!entry)
         return NULL;
     entry->begun = svi_engine_seen(root);
-    if (!(entry->engine = svi_engine_new_key(root, entry->name, err))) {
+    if (!(entry->engine = svi_engine_new_key(root, root->s, entry->name, err))) {
         svi_key_table_remove(f->table, entry);
         return NULL;
     }
+    if (svi_fleet_change(root, entry, err) != SVS_OK) {
+        svi_engine_free(&entry->engine);
+        svi_key_table_remove(f->table, entry);
+        return NULL;
+    }
+    entry->number = f->begun++;
+    svi_fleet_join(f, entry);
     return entry;
 }
 
@@ -76,15 +93,19 @@ struct svi_engine *svi_fleet_find(struct svi_engine *root, const char *key, bool
         *entry = fleet_begin(root, key, owner, err);
     else if (!*entry)
         svi_fail(err, SVS_UNKNOWN_KEY, "there is no key %s", key);
-    if (!*entry)
+    if (!*entry || (!(*entry)->engine && svi_fleet_return(root, *entry, err) != SVS_OK))
         return NULL;
     svi_key_table_use(root->of->fleet->table, *entry);
     return (*entry)->engine;
 }
 
 static void fleet_remove(struct svi_engine *root, struct svi_key_entry *entry) {
+    struct svi_fleet *f = root->of->fleet;
     svi_engine_free(&entry->engine);
-    svi_key_table_remove(root->of->fleet->table, entry);
+    svi_fleet_leave(f, entry);
+    if (f->cache)
+        svi_key_cache_drop(f->cache, entry->number);
+    svi_key_table_remove(f->table, entry);
 }
 
 void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figures) {
@@ -102,16 +123,21 @@ void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
     entry->last = *figures;
     if (sample)
         entry->heard = now;
-    else if (figures->rows == 0 && entry->heard == 0)
+    else if (figures->rows == 0 && entry->heard == 0) {
+        root->of->fleet->begun -= entry->number + 1 == root->of->fleet->begun;
+        (void)svi_fleet_end(root, entry, NULL); /* no record is of it, so it takes no memory */
         fleet_remove(root, entry);
+    }
 }
 
 svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err) {
-    struct svi_key_entry *entry;
-    if (!svi_fleet_find(root, key, false, 0, &entry, err))
-        return err->code;
-    if (!entry)
+    struct svi_key_entry *entry = svi_key_table_find(root->of->fleet->table, key, strlen(key));
+    if (!key[0])
         return svi_fail(err, SVS_UNKNOWN_KEY, "drop needs a key: reset is for the samples without one");
+    if (!entry)
+        return svi_fail(err, SVS_UNKNOWN_KEY, "there is no key %s", key);
+    if (svi_fleet_end(root, entry, err) != SVS_OK)
+        return err->code;
     fleet_remove(root, entry);
     return SVS_OK;
 }
@@ -160,6 +186,7 @@ static void fleet_count(struct svi_engine *root) {
         return;
     svi_crew_settle(root);
     svi_fleet_couple(root);
+    svi_fleet_evict(root);
 }
 
 void svi_fleet_couple(struct svi_engine *root) {
@@ -178,6 +205,8 @@ static void fleet_take(struct svi_engine *root, struct svi_envelope *env, double
     svs_code code = env->first.is_map ? fleet_read(env, key, &about, &err) : SVS_OK;
     if (code == SVS_OK && !(e = svi_fleet_find(root, key, !about, owner, &entry, &err)))
         code = err.code;
+    if (code == SVS_OK && entry && (code = svi_fleet_touch(root, entry, &err)) == SVS_OK)
+        e = entry->engine; /* it may be another since the touch */
     if (code == SVS_OK && entry && entry->last.rows > 0 && fleet_crew(root) &&
         svi_crew_hand(root, entry, env, now))
         return;
@@ -230,6 +259,8 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
         snprintf(key, sizeof key, "%.*s", (int)m->key.length, m->key.as.s);
     if (code == SVS_OK && !(e = svi_fleet_find(root, key, true, 0, &entry, err)))
         code = err->code;
+    if (code == SVS_OK && entry && (code = svi_fleet_touch(root, entry, err)) == SVS_OK)
+        e = entry->engine;
     if (code == SVS_OK && e != root)
         code = fleet_move_row(e, m, err);
     if (code == SVS_OK)
@@ -238,5 +269,6 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
         svi_publish_error(root, code, err->text, bytes, length, now);
     svi_fleet_done_here(root, entry, code == SVS_OK, now);
     fleet_count(root);
+    svi_fleet_evict(root);
     return code;
 }

@@ -1,78 +1,331 @@
-/* The keys of a stream in its state: what each engine holds, in the order in which the keys began. */
+/* The keys of a stream out of memory, and in its state.
+ *
+ * An engine that was packed and made again goes on with the same bits, so which keys are in memory decides
+ * about time and room alone: those unused the longest leave it, into a cache on disk (fleet/key_cache.h), and
+ * come back when they are asked for.
+ *
+ * The state of a key as bytes: how many of them are hashed and how many there are in all (4 bytes each,
+ * little-endian), then the sections of its engine, zeros packed (wire/archive_packed.h). Its hash is XXH3 (128
+ * bits) of what the record says of it and of the sections that are hashed; the sum of these of all keys is
+ * what the fingerprint of the stream has of them, whatever order they were written in. */
+#define XXH_STATIC_LINKING_ONLY /* states on the stack: no memory except through the gate */
+#include <endian.h>
 #include <string.h>
 
+#include <xxhash.h>
+
+#include "base/alloc.h"
 #include "base/fail.h"
 #include "engine/engine_internal.h"
+#include "store/key_record.h"
+#include "wire/archive_packed.h"
 
-/* One key that is read is there already when it is the rest of it that is read. */
-static struct svi_key_entry *fleet_load_entry(struct svi_archive *a, struct svi_engine *root,
-                                              const char *name, uint64_t owner, bool hashed) {
-    struct svi_fleet *f = root->of->fleet;
-    const size_t length = strlen(name);
-    struct svi_key_entry *n = svi_key_table_find(f->table, name, length);
-    if (!svi_archive_check(a, length > 0 && !n == hashed, "a key is there twice, or not at all"))
-        return NULL;
-    if (!hashed)
-        return n;
-    n = svi_key_table_add(f->table, name, length, owner, a->err);
-    if (n && !(n->engine = svi_engine_new_key(root, n->name, a->err)))
-        svi_key_table_remove(f->table, n);
-    if (svi_archive_ok(a))
-        svi_key_table_use(f->table, n);
-    return svi_archive_ok(a) ? n : NULL;
+#define EVICT_MOST 128            /* keys that leave memory at once */
+#define PATIENCE   4096           /* calls after a failure */
+#define STATE_MOST ((size_t)1 << 31) /* bytes of a key */
+#define STATE_HEAD 8
+
+/* ---- one key as bytes */
+
+static void hash_number(XXH3_state_t *state, uint64_t v) {
+    v = htole64(v);
+    XXH3_128bits_update(state, &v, sizeof v);
 }
 
-static void fleet_archive_one(struct svi_archive *a, struct svi_engine *root, struct svi_key_entry *n,
-                              bool hashed, struct svi_bytes *packed) {
-    char name[SVS_KEY_MAX + 1] = "";
-    uint64_t owner = n ? n->owner : 0;
-    packed->size = 0;
-    if (n) {
-        memcpy(name, n->name, n->length + 1u);
-        if (svi_engine_pack(n->engine, hashed, packed, a->err) != SVS_OK)
-            return;
+/* Of what does not change while the key is not touched. */
+static void key_hash(const struct svi_key_entry *n, const uint8_t *hashed, size_t size, uint8_t out[16]) {
+    XXH3_state_t state;
+    XXH128_canonical_t hash;
+    XXH3_INITSTATE(&state);
+    XXH3_128bits_reset(&state);
+    XXH3_128bits_update(&state, n->name, n->length + 1u);
+    hash_number(&state, n->number);
+    hash_number(&state, n->owner);
+    hash_number(&state, (uint64_t)n->begun);
+    hash_number(&state, n->note);
+    XXH3_128bits_update(&state, hashed, size);
+    XXH128_canonicalFromHash(&hash, XXH3_128bits_digest(&state));
+    memcpy(out, hash.digest, sizeof hash.digest);
+}
+
+/* Appends its state to `out`; hash may be NULL. */
+static svs_code key_pack(struct svi_fleet *f, struct svi_key_entry *n, struct svi_bytes *out, uint8_t *hash,
+                         svs_error *err) {
+    size_t hashed;
+    f->raw.size = 0;
+    svs_code code = svi_engine_pack(n->engine, &f->raw, &hashed, err);
+    const uint32_t head[2] = {htole32((uint32_t)hashed), htole32((uint32_t)f->raw.size)};
+    if (code == SVS_OK && f->raw.size > STATE_MOST)
+        code = svi_fail(err, SVS_TOO_LARGE, "the state of key %s has %zu bytes", n->name, f->raw.size);
+    if (code != SVS_OK)
+        return code;
+    if (svi_bytes_append(out, head, sizeof head) != SVS_OK ||
+        svi_pack_zeros(f->raw.data, f->raw.size, out) != SVS_OK)
+        return svi_fail_memory(err, "the state of a key");
+    if (hash)
+        key_hash(n, f->raw.data, hashed, hash);
+    return SVS_OK;
+}
+
+/* Its sections, into f->raw. */
+static svs_code key_open(struct svi_fleet *f, const uint8_t *bytes, size_t size, size_t *hashed,
+                         svs_error *err) {
+    uint32_t head[2];
+    if (size < STATE_HEAD)
+        return svi_fail(err, SVS_DAMAGED, "the state of a key is truncated");
+    memcpy(head, bytes, sizeof head);
+    const size_t raw = le32toh(head[1]);
+    svs_code code = raw > STATE_MOST
+                        ? SVS_DAMAGED
+                        : svi_unpack_zeros(bytes + STATE_HEAD, size - STATE_HEAD, raw, &f->raw);
+    *hashed = le32toh(head[0]);
+    if (code == SVS_NO_MEMORY)
+        return svi_fail_memory(err, "the state of a key");
+    if (code != SVS_OK || f->raw.size != raw || *hashed > raw)
+        return svi_fail(err, SVS_DAMAGED, "the state of a key has another length");
+    return SVS_OK;
+}
+
+static svs_code key_unpack(struct svi_engine *root, struct svi_key_entry *n, const uint8_t *bytes,
+                           size_t size, svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    size_t hashed;
+    svs_code code = key_open(f, bytes, size, &hashed, err);
+    if (code != SVS_OK)
+        return code;
+    struct svi_engine *e = svi_engine_new_key(root, svi_fleet_settings(f, n), n->name, err);
+    code = e ? svi_engine_unpack(e, f->raw.data, f->raw.size, err) : err->code;
+    if (code != SVS_OK)
+        svi_engine_free(&e);
+    n->engine = e;
+    return code;
+}
+
+/* ---- out of memory and back */
+
+svs_code svi_fleet_return(struct svi_engine *root, struct svi_key_entry *n, svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    struct svi_key_record r;
+    if (svi_fleet_written(n)) {
+        if (svi_key_files_read(f->kept.files, &n->place, &f->packed, &r, err) != SVS_OK)
+            return err->code;
+    } else if (svi_key_cache_get(f->cache, n->number, &r.state, &r.size, err) != SVS_OK) {
+        return err->code;
     }
-    int64_t size = (int64_t)packed->size;
-    svi_archive_text(a, "key", name, sizeof name);
-    svi_archive_uint64(a, "owner", &owner);
-    svi_archive_int64(a, "size", &size, 0, INT64_MAX);
-    if (svi_archive_loading(a) && svi_archive_ok(a)) {
-        if (!svi_archive_check(a, size <= svi_archive_left(a), "a key is truncated") ||
-            !(n = fleet_load_entry(a, root, name, owner, hashed)))
-            return;
-        if (svi_bytes_reserve(packed, (size_t)size) != SVS_OK) {
-            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a key");
-            return;
+    return key_unpack(root, n, r.state, r.size, err);
+}
+
+static void key_leave(struct svi_fleet *f, struct svi_key_entry *n) {
+    n->cached = !svi_fleet_written(n);
+    svi_engine_free(&n->engine);
+    svi_key_table_leave(f->table, n);
+}
+
+static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
+    struct svi_key_bytes put[EVICT_MOST];
+    struct svi_key_entry *n = svi_key_table_oldest(f->table);
+    svs_code code = f->cache || (f->cache = svi_key_cache_new(f->folder, err)) ? SVS_OK : err->code;
+    int puts = 0, out = 0;
+    f->packed.size = 0;
+    for (; out < count && n && code == SVS_OK; out++, n = n->newer) {
+        const size_t offset = f->packed.size;
+        if (n->cached || svi_fleet_written(n))
+            continue;
+        code = key_pack(f, n, &f->packed, NULL, err);
+        put[puts++] = (struct svi_key_bytes){n->number, offset, f->packed.size - offset};
+    }
+    if (code == SVS_OK && puts > 0)
+        code = svi_key_cache_put(f->cache, put, puts, f->packed.data, err);
+    for (int i = 0; i < out && code == SVS_OK; i++)
+        key_leave(f, svi_key_table_oldest(f->table));
+    return code;
+}
+
+void svi_fleet_evict(struct svi_engine *root) {
+    struct svi_fleet *f = root->of->fleet;
+    const int64_t most = root->s->keys_memory;
+    const int64_t some = most / 16 < EVICT_MOST / 2 ? most / 16 : EVICT_MOST / 2; /* not one by one */
+    svs_error err = {0};
+    if (!f || svi_key_table_in_memory(f->table) <= most || (f->patience > 0 && --f->patience > 0))
+        return;
+    svi_crew_settle(root);
+    while (svi_key_table_in_memory(f->table) > most) {
+        const int64_t beyond = svi_key_table_in_memory(f->table) - most + some;
+        if (evict_some(f, beyond < EVICT_MOST ? (int)beyond : EVICT_MOST, &err) == SVS_OK) {
+            f->told = false;
+            continue;
         }
-    }
-    svi_archive_bytes(a, "state", packed->data, size);
-    if (!svi_archive_ok(a))
+        if (!f->told)
+            svi_publish_error(root, err.code, err.text, NULL, 0, root->event_ts);
+        f->told = true;
+        f->patience = PATIENCE;
         return;
-    if (svi_archive_loading(a))
-        svi_engine_unpack(n->engine, hashed, packed->data, (size_t)size, a->err);
-    if (!svi_archive_ok(a))
-        return;
-    if (hashed) {
-        svi_archive_int64(a, "begun", &n->begun, 0, INT64_MAX);
-        svi_fleet_figures(n->engine, &n->last);
-    } else {
-        svi_archive_double(a, "heard", &n->heard);
     }
 }
 
-void svi_fleet_archive(struct svi_archive *a, struct svi_engine *root, bool hashed) {
+/* ---- in the state */
+
+void svi_key_sum_add(struct svi_key_sum *sum, const uint8_t hash[16]) {
+    uint64_t part[2];
+    memcpy(part, hash, sizeof part);
+    sum->low += le64toh(part[0]);
+    sum->high += le64toh(part[1]) + (sum->low < le64toh(part[0]));
+}
+
+void svi_key_sum_take(struct svi_key_sum *sum, const uint8_t hash[16]) {
+    uint64_t part[2];
+    memcpy(part, hash, sizeof part);
+    sum->high -= le64toh(part[1]) + (sum->low < le64toh(part[0]));
+    sum->low -= le64toh(part[0]);
+}
+
+/* Its state as it is, and the hash of that: *r points to it. */
+static svs_code key_state(struct svi_engine *root, struct svi_key_entry *n, struct svi_key_record *r,
+                          svs_error *err) {
     struct svi_fleet *f = root->of->fleet;
-    struct svi_bytes packed = {0};
+    size_t hashed;
+    svs_code code = SVS_OK;
+    if (n->engine) {
+        f->state.size = 0;
+        code = key_pack(f, n, &f->state, r->hash, err);
+        r->state = f->state.data;
+        r->size = f->state.size;
+        return code;
+    }
+    if (svi_fleet_written(n)) {
+        struct svi_key_record read;
+        code = svi_key_files_read(f->kept.files, &n->place, &f->state, &read, err);
+        r->state = read.state;
+        r->size = read.size;
+        memcpy(r->hash, n->kept_hash, sizeof r->hash);
+        return code;
+    }
+    if ((code = svi_key_cache_get(f->cache, n->number, &r->state, &r->size, err)) == SVS_OK &&
+        (code = key_open(f, r->state, r->size, &hashed, err)) == SVS_OK)
+        key_hash(n, f->raw.data, hashed, r->hash);
+    return code;
+}
+
+svs_code svi_fleet_record(struct svi_engine *root, struct svi_key_entry *n, struct svi_bytes *out,
+                          uint8_t hash[16], svs_error *err) {
+    struct svi_key_record r = {.number = n->number,
+                               .owner = n->owner,
+                               .note = n->note,
+                               .begun = n->begun,
+                               .rows = n->last.rows,
+                               .heard = n->heard,
+                               .deadline = n->last.deadline};
+    memcpy(r.name, n->name, n->length + 1u);
+    svs_code code = key_state(root, n, &r, err);
+    memcpy(hash, r.hash, sizeof r.hash);
+    return code == SVS_OK ? svi_key_record_append(out, &r, 0, err) : code;
+}
+
+svs_code svi_fleet_add_up(struct svi_engine *root, svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    svs_code code = SVS_OK;
+    if (!f)
+        return SVS_OK;
+    f->sum = (struct svi_key_sum){0};
+    for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after) {
+        struct svi_key_record r;
+        if (svi_fleet_written(n))
+            memcpy(r.hash, n->kept_hash, sizeof r.hash);
+        else
+            code = key_state(root, n, &r, err);
+        if (code == SVS_OK)
+            svi_key_sum_add(&f->sum, r.hash);
+    }
+    return code;
+}
+
+void svi_fleet_enter(struct svi_key_entry *n, const struct svi_key_record *r) {
+    n->number = r->number;
+    n->note = r->note;
+    n->begun = r->begun;
+    n->last = (struct svi_key_figures){.rows = r->rows, .deadline = r->deadline};
+    n->heard = r->heard;
+}
+
+svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *n, svs_error *err) {
+    if (n->number >= f->begun || n->note <= f->dropped || n->note > f->noted)
+        return svi_fail(err, SVS_DAMAGED, "key %s does not belong here", n->name);
+    svi_fleet_join_at(f, n, n->note);
+    return svi_fleet_settings(f, n)
+               ? SVS_OK
+               : svi_fail(err, SVS_DAMAGED, "the settings of key %s are missing", n->name);
+}
+
+/* A key of a state that has all in it: in memory, then out of it again where there are too many. */
+static svs_code fleet_load_record(struct svi_engine *root, const struct svi_key_record *r, svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    uint8_t hash[16];
+    const size_t length = strlen(r->name);
+    size_t hashed;
+    if (r->gone || length > SVS_KEY_MAX || svi_key_table_find(f->table, r->name, length))
+        return svi_fail(err, SVS_DAMAGED, "key %s is there twice, or is none", r->name);
+    struct svi_key_entry *n = svi_key_table_add(f->table, r->name, length, r->owner, err);
+    if (!n)
+        return SVS_NO_MEMORY;
+    svi_fleet_enter(n, r);
+    svs_code code = svi_fleet_join_entered(f, n, err);
+    if (code == SVS_OK)
+        code = key_unpack(root, n, r->state, r->size, err);
+    if (code != SVS_OK)
+        return code;
+    svi_key_table_use(f->table, n);
+    if (key_open(f, r->state, r->size, &hashed, err) != SVS_OK)
+        return err->code;
+    key_hash(n, f->raw.data, hashed, hash);
+    if (memcmp(hash, r->hash, sizeof hash) != 0)
+        return svi_fail(err, SVS_DAMAGED, "key %s has another hash", r->name);
+    svi_key_sum_add(&f->sum, hash);
+    svi_fleet_evict(root);
+    return SVS_OK;
+}
+
+static void fleet_archive_one(struct svi_archive *a, struct svi_engine *root, struct svi_key_entry *n) {
+    struct svi_bytes record = {0};
+    struct svi_key_record r;
+    uint8_t hash[16];
+    size_t length;
+    if (n && svi_fleet_record(root, n, &record, hash, a->err) == SVS_OK)
+        svi_key_sum_add(&root->of->fleet->sum, hash);
+    int64_t size = (int64_t)record.size;
+    svi_archive_int64(a, "size", &size, 0, SVI_KEY_RECORD_MOST);
+    if (!n && svi_archive_ok(a) && svi_archive_check(a, size <= svi_archive_left(a), "a key is truncated") &&
+        svi_bytes_reserve(&record, (size_t)size) != SVS_OK)
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a key");
+    svi_archive_bytes(a, "key", record.data, size);
+    if (!n && svi_archive_ok(a) &&
+        svi_key_record_read(record.data, (size_t)size, 0, &r, &length, a->err) == SVS_OK)
+        fleet_load_record(root, &r, a->err);
+    svi_bytes_clear(&record);
+}
+
+void svi_fleet_archive(struct svi_archive *a, struct svi_engine *root) {
+    struct svi_fleet *f = root->of->fleet;
+    svi_archive_int64(a, "seen", &f->seen, 0, INT64_MAX / 4);
+    svi_archive_int64(a, "taken", &f->taken, 0, INT64_MAX / 4);
+    svi_archive_uint64(a, "begun", &f->begun);
+    svi_fleet_notes_archive(a, root);
+}
+
+void svi_fleet_states_archive(struct svi_archive *a, struct svi_engine *root) {
+    struct svi_fleet *f = root->of->fleet;
     struct svi_key_entry *n = svi_key_table_first(f->table);
     int64_t count = svi_key_table_count(f->table);
-    svi_archive_int64(a, "keys", &count, 0, root->s->keys_max);
-    if (hashed)
-        svi_archive_int64(a, "seen", &f->seen, 0, INT64_MAX / 4);
-    if (hashed)
-        svi_archive_int64(a, "taken", &f->taken, 0, INT64_MAX / 4);
+    svi_archive_int64(a, "keys", &count, 0, INT64_MAX);
+    f->sum = (struct svi_key_sum){0};
     for (int64_t i = 0; i < count && svi_archive_ok(a); i++) {
-        fleet_archive_one(a, root, svi_archive_loading(a) ? NULL : n, hashed, &packed);
+        fleet_archive_one(a, root, svi_archive_loading(a) ? NULL : n);
         n = n ? n->after : NULL;
     }
-    svi_bytes_clear(&packed);
+}
+
+void svi_fleet_sum_archive(struct svi_archive *a, struct svi_engine *root) {
+    struct svi_key_sum sum = root->of->fleet->sum;
+    svi_archive_uint64(a, "low", &sum.low);
+    svi_archive_uint64(a, "high", &sum.high);
+    svi_archive_check(a, memcmp(&sum, &root->of->fleet->sum, sizeof sum) == 0, "keys are missing");
 }

@@ -9,7 +9,9 @@
 #include "refit/refit_policy.h"
 #include "stats/counters.h"
 #include "engine/engine.h"
+#include "fleet/key_cache.h"
 #include "fleet/key_table.h"
+#include "store/key_files.h"
 #include "stats/metrics.h"
 #include "stages/sources.h"
 #include "stages/novelty_queue.h"
@@ -213,18 +215,81 @@ svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *er
 
 #define SVI_FLEET_COUPLE 1024 /* elements; at first after fewer */
 
+/* What reaches all keys: each at its next touch, whether it is in memory or not, so that nothing depends on
+ * that. The numbers are in the states of users. */
+enum svi_note_kind {
+    SVI_NOTE_CONFIG = 0, /* other settings */
+    SVI_NOTE_CLOCK,      /* the arrival clock was moved by `step`, and shows `now` */
+    SVI_NOTE_BEGIN,      /* a process began at `now` */
+    SVI_NOTE_REBUILD     /* the bits of the model were made by another program or instruction set */
+};
+
+struct svi_note {
+    enum svi_note_kind kind;
+    double step, now;
+    struct svi_settings *s; /* from it on; NULL where no key needs it: of a struct svi_held_settings */
+    int64_t keys;           /* of which it is the last that they know of */
+};
+
+/* Hashes of keys, added up as numbers of 128 bits. */
+struct svi_key_sum {
+    uint64_t low, high;
+};
+
+struct svi_key_list {
+    struct svi_key_entry **at; /* NULL: it is not in it any more */
+    size_t count, room;
+};
+
+/* Keys that are no more, as records. */
+struct svi_keys_gone {
+    struct svi_bytes records;
+    struct svi_key_sum sum; /* of the hashes they had */
+};
+
+/* The keys in files beside the checkpoints (engine_fleet_keep.c). */
+struct svi_fleet_kept {
+    const struct svi_state_dir *from; /* of a checkpoint that is loaded */
+    svi_key_files *files;             /* NULL: there are none */
+    bool on;                          /* and changes are written there */
+    bool apart;                       /* a checkpoint has the list of files, not the states */
+    bool saving;                      /* what is pending is being written */
+    svs_code failed;                  /* it could not be */
+    uint32_t generation;              /* of changes: grows with each checkpoint */
+    struct svi_key_list changed, pending; /* since the last one; those that are to be written for it */
+    struct svi_keys_gone gone, going;     /* likewise */
+    size_t next;                          /* of those pending */
+    struct svi_key_sum sum;               /* of the records that count */
+    uint64_t alive;                       /* bytes of these */
+    bool tidying;                         /* the oldest file is written again */
+    uint64_t tidied;                      /* bytes of it */
+};
+
 struct svi_fleet {
     svi_key_table *table;
-    int64_t seen;  /* samples of all keys but "" */
-    int64_t taken; /* elements and rows that came, of all keys, refused ones too */
+    int64_t seen;             /* samples of all keys but "" */
+    int64_t taken;            /* elements and rows that came, of all keys, refused ones too */
+    uint64_t begun;           /* keys so far */
+    struct svi_note *notes;   /* those that some key does not know of, and the newest */
+    uint64_t noted, dropped;  /* so far; of these before the first of `notes` */
+    size_t note_room;         /* places in `notes` */
+    svi_key_cache *cache;     /* of those out of memory; made when it is first needed */
+    char *folder;             /* for it; NULL: that of temporary files */
+    struct svi_bytes raw, state, packed; /* room */
+    struct svi_key_sum sum;   /* of those that were archived last */
+    struct svi_fleet_kept kept;
+    bool told;                /* that keys cannot leave memory */
+    int patience;             /* calls until it is tried again */
 };
 
 static inline bool svi_engine_is_root(const struct svi_engine *e) {
     return e->of->root == e;
 }
 
-/* The engine of a key, with the settings and the stream of its root. NULL: codes of svi_engine_new. */
-struct svi_engine *svi_engine_new_key(struct svi_engine *root, const char *key, svs_error *err);
+/* The engine of a key, with the stream of its root and settings of a struct svi_held_settings. NULL: codes of
+ * svi_engine_new. */
+struct svi_engine *svi_engine_new_key(struct svi_engine *root, struct svi_settings *s, const char *key,
+                                      svs_error *err);
 
 /* The table of keys; frees them all. */
 svs_code svi_fleet_new(struct svi_engine *root, svs_error *err);
@@ -258,8 +323,58 @@ void svi_fleet_couple(struct svi_engine *root);
 /* A key goes, with its engine. SVS_UNKNOWN_KEY. */
 svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err);
 
-/* What all keys hold, as two sections of a checkpoint: what is hashed, and the rest. */
-void svi_fleet_archive(struct svi_archive *a, struct svi_engine *root, bool hashed);
+/* ---- engine_fleet_notes.c: what reaches all keys */
+
+/* Room for one more; svi_fleet_note takes it, and has none left: it cannot fail. SVS_NO_MEMORY. */
+svs_code svi_fleet_reserve_note(struct svi_engine *root, svs_error *err);
+void svi_fleet_note(struct svi_engine *root, enum svi_note_kind kind, double step, double now);
+
+/* A key knows of all, or of so many; the key goes. */
+void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry);
+void svi_fleet_join_at(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note);
+void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry);
+
+/* The settings that its engine has. */
+struct svi_settings *svi_fleet_settings(const struct svi_fleet *f, const struct svi_key_entry *entry);
+
+/* Before anything is done that changes a key: what it does not know of yet reaches it. Codes of
+ * svi_engine_configure; what it knows of it has then, and nothing else. */
+svs_code svi_fleet_touch(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
+
+/* The notes as a part of the state; settings as text. */
+void svi_fleet_notes_archive(struct svi_archive *a, struct svi_engine *root);
+void svi_fleet_notes_clear(struct svi_fleet *f);
+
+/* ---- engine_fleet_state.c: keys out of memory, and in the state */
+
+/* Its record, into `out`: f->raw and f->state are used. Codes of svi_fleet_return. */
+struct svi_key_record;
+svs_code svi_fleet_record(struct svi_engine *root, struct svi_key_entry *entry, struct svi_bytes *out,
+                          uint8_t hash[16], svs_error *err);
+
+void svi_key_sum_add(struct svi_key_sum *sum, const uint8_t hash[16]);
+void svi_key_sum_take(struct svi_key_sum *sum, const uint8_t hash[16]);
+
+/* The sum of the hashes of all keys as they are now, into f->sum. */
+svs_code svi_fleet_add_up(struct svi_engine *root, svs_error *err);
+
+/* What a record says of a key, but for its state; and, when all are read, that it is one of this stream:
+ * SVS_DAMAGED. */
+void svi_fleet_enter(struct svi_key_entry *entry, const struct svi_key_record *r);
+svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err);
+
+/* A key that is out of memory comes back. SVS_NO_MEMORY, SVS_IO. */
+svs_code svi_fleet_return(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
+
+/* Those beyond keys.memory leave it, the ones unused the longest; where that fails they stay. Nothing that a
+ * caller has of a key's engine is valid after it. */
+void svi_fleet_evict(struct svi_engine *root);
+
+/* The keys as sections of a checkpoint: what there is once; each of them; the sum of their hashes, which the
+ * states have made when they were archived before it. */
+void svi_fleet_archive(struct svi_archive *a, struct svi_engine *root);
+void svi_fleet_states_archive(struct svi_archive *a, struct svi_engine *root);
+void svi_fleet_sum_archive(struct svi_archive *a, struct svi_engine *root);
 
 /* ---- engine_fleet_threads.c: the keys on several threads */
 
@@ -279,12 +394,33 @@ bool svi_crew_hand(struct svi_engine *root, struct svi_key_entry *entry, struct 
 void svi_crew_settle(struct svi_engine *root);
 uint64_t svi_crew_given(const struct svi_crew *c); /* elements so far */
 
-/* ---- engine_archive.c: the state of one key as bytes, appended to `out`; what is hashed, or the rest. Into
- * an engine of svi_engine_new_key: first what is hashed. SVS_DAMAGED, SVS_NO_MEMORY: it is fit to be freed.
- */
-svs_code svi_engine_pack(struct svi_engine *e, bool hashed, struct svi_bytes *out, svs_error *err);
-svs_code svi_engine_unpack(struct svi_engine *e, bool hashed, const uint8_t *bytes, size_t size,
-                           svs_error *err);
+/* ---- engine_fleet_keep.c: keys in files beside the checkpoints */
+
+/* Its state is that of its record there. */
+static inline bool svi_fleet_written(const struct svi_key_entry *entry) {
+    return entry->slot == 0 && entry->place.file > 0;
+}
+
+/* It is going to change: what a checkpoint needs of it is written, and that it has changed is noted.
+ * SVS_NO_MEMORY: it may not. */
+svs_code svi_fleet_change(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
+
+/* It is going to be no more; likewise. */
+svs_code svi_fleet_end(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
+
+/* The list of files as a section, and all that they hold. */
+void svi_fleet_files_archive(struct svi_archive *a, struct svi_engine *root);
+void svi_fleet_kept_clear(struct svi_fleet *f);
+
+/* ---- engine_archive.c: a checkpoint in two parts: all that is there at its mark; the states of keys, or the
+ * list of their files, and the sum of their hashes (f->sum). */
+svs_code svi_engine_save_early(struct svi_engine *e, struct svi_checkpoint *c, svs_error *err);
+svs_code svi_engine_save_late(struct svi_engine *e, struct svi_checkpoint *c, svs_error *err);
+
+/* ---- engine_archive.c: the state of one key as bytes, appended to `out`: first what is hashed, *hashed
+ * bytes. Into an engine of svi_engine_new_key: SVS_DAMAGED, SVS_NO_MEMORY: it is fit to be freed. */
+svs_code svi_engine_pack(struct svi_engine *e, struct svi_bytes *out, size_t *hashed, svs_error *err);
+svs_code svi_engine_unpack(struct svi_engine *e, const uint8_t *bytes, size_t size, svs_error *err);
 
 /* ---- engine.c: one row, as svi_engine_message, of this engine; one element, decoded and applied */
 svs_code svi_engine_row(struct svi_engine *e, struct svi_message *m, const void *bytes, size_t length,
@@ -307,6 +443,9 @@ void svi_engine_rules_forget(struct svi_engine *e);
 
 /* What follows from svi_settings_old. */
 void svi_engine_repeat_old(struct svi_engine *e);
+
+/* The arrival clock was moved (svi_engine_move_clock), for one engine. */
+void svi_engine_move_own_clock(struct svi_engine *e, double step, double now);
 
 /* The engine's times after `from` move by `step`, and those of all that it holds. */
 void svi_engine_move_times(struct svi_engine *e, double from, double step);

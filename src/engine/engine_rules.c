@@ -81,4 +81,5 @@ void svi_engine_pass(svi_engine *e, double now) {
 
 void svi_engine_begin(svi_engine *e, double now) {
     svi_rules_begin(e->rules, now);
+    svi_fleet_note(e, SVI_NOTE_BEGIN, 0, now);
 }

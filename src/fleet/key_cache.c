@@ -6,6 +6,8 @@
 #include "fleet/key_cache.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +43,7 @@ static svs_code fail_cache(svs_error *err, const svi_key_cache *c, const char *w
 
 /* The file has a name only while it is opened. */
 static int cache_open(svi_key_cache *c) {
-    const int fd = mkstemps(c->path, (int)strlen(".tmp")); /* which the next start removes, at worst */
+    const int fd = open(c->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     int error = fd < 0 ? errno : 0;
     if (fd >= 0)
         close(fd);
@@ -81,7 +83,9 @@ svi_key_cache *svi_key_cache_new(const char *folder, svs_error *err) {
     }
     if (!folder)
         folder = temporary && temporary[0] ? temporary : "/tmp";
-    const int length = snprintf(c->path, sizeof c->path, "%s/keys-XXXXXX.tmp", folder);
+    /* Should the process end just here: names of this kind are removed from a folder of states. */
+    const uint64_t number = (uint64_t)getpid() << 32 ^ (uint64_t)(uintptr_t)c;
+    const int length = snprintf(c->path, sizeof c->path, "%s/keys-%016" PRIx64 ".tmp", folder, number);
     int error = length < (int)sizeof c->path ? 0 : ENAMETOOLONG;
     if (!error)
         error = cache_open(c);

@@ -183,6 +183,31 @@ void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
     svi_free(k);
 }
 
+static int compare_entries(const void *a, const void *b) {
+    const struct svi_key_entry *const *one = a, *const *other = b;
+    return ((*one)->number > (*other)->number) - ((*one)->number < (*other)->number);
+}
+
+svs_code svi_key_table_sort(svi_key_table *t, svs_error *err) {
+    struct svi_key_entry **all = svi_alloc_array((size_t)t->count, sizeof *all);
+    int64_t count = 0;
+    if (t->count > 0 && !all)
+        return svi_fail_memory(err, "the order of keys");
+    for (struct svi_key_entry *k = t->first; k; k = k->after)
+        all[count++] = k;
+    if (count > 0)
+        qsort(all, (size_t)count, sizeof *all, compare_entries);
+    t->first = t->last = NULL;
+    for (int64_t i = 0; i < count; i++) {
+        all[i]->before = t->last;
+        all[i]->after = NULL;
+        *(t->last ? &t->last->after : &t->first) = all[i];
+        t->last = all[i];
+    }
+    svi_free(all);
+    return SVS_OK;
+}
+
 int64_t svi_key_table_count(const svi_key_table *t) {
     return t->count;
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "store/key_files.h"
 #include "svmstream/error.h"
 
 struct svi_engine;
@@ -30,10 +31,16 @@ struct svi_key_entry {
     struct svi_key_entry *newer, *older;  /* of those in memory, by last use */
     uint64_t owner;                       /* hash of the source that began it; 0: of messages without src */
     struct svi_engine *engine;            /* NULL: it is out of memory */
+    uint64_t number;                      /* of keys that began before it */
+    uint64_t note;                        /* of what reaches all keys: those that it knows of */
     int64_t begun;                        /* sample of the stream, from 0, that began it */
     double heard;                         /* arrival clock of the last one */
     struct svi_key_figures last;
+    struct svi_key_place place; /* of its last record in the files of the state */
+    uint8_t kept_hash[16];      /* of what it holds there */
+    uint32_t slot, generation;  /* in the list of those that have changed since, from 1; 0: it has not */
     bool listed; /* it is in the order of last use */
+    bool cached; /* svi_key_cache has its state as it is */
     uint8_t length;
     char name[]; /* UTF-8, 1 to SVS_KEY_MAX bytes and NUL */
 };
@@ -55,6 +62,9 @@ struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size
 
 /* It is gone, and freed; its engine is NULL. */
 void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k);
+
+/* In the order of their numbers from now on, whatever order they were added in. SVS_NO_MEMORY. */
+svs_code svi_key_table_sort(svi_key_table *t, svs_error *err);
 
 int64_t svi_key_table_count(const svi_key_table *t);
 int64_t svi_key_table_in_memory(const svi_key_table *t);             /* of those listed */

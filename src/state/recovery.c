@@ -37,6 +37,8 @@ struct recovering {
 
 static svs_code make_engine(struct recovering *w, svs_error *err) {
     struct svi_recovery *r = w->r;
+    if (w->o->otherwise) /* not recorded: of this start */
+        r->settings.keys_memory = w->o->otherwise->keys_memory;
     r->engine = svi_engine_new(&r->settings, r->epoch, w->sink, w->user, err);
     if (!r->engine)
         return err->code;

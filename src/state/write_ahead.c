@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "state/recovery.h"
+#include "store/key_files.h"
 #include "config/settings_record.h"
 #include "base/worker.h"
 
@@ -32,6 +33,15 @@
 #define SLACK            65536              /* bytes */
 #define PIECE            (1024 * 1024)      /* bytes of a state that are gathered at once, at most */
 #define CHECKPOINT_SHARE 1.25               /* of a state's size its room has */
+#define SLICE_MOST       0.002              /* seconds of a turn that go into the states of keys */
+#define SLICE_LEAST      0.0002
+
+/* Where a checkpoint stands of which the states of keys are written bit by bit. */
+enum write_ahead_phase {
+    CHECKPOINT_NONE = 0,
+    CHECKPOINT_TIDIES, /* before its mark */
+    CHECKPOINT_SAVES   /* after it */
+};
 
 struct svi_write_ahead {
     struct svi_state_dir dir;
@@ -61,7 +71,9 @@ struct svi_write_ahead {
     double since;       /* monotonic: when the oldest record that is not on disk was written; 0 = all are */
     uint64_t newest;    /* records in the newest checkpoint */
     bool any;           /* there is one */
-    double stall;       /* seconds that taking the last one took */
+    double stall;       /* seconds that taking the last one took, at a time */
+    double spent;       /* and in all */
+    enum write_ahead_phase phase;
     int64_t written, failed;
 };
 
@@ -83,6 +95,31 @@ static int write_ahead_spare(const uint64_t *numbers, int count) {
     return spare;
 }
 
+/* The files of keys that none of these checkpoints names go. One that cannot be read names them all. */
+static svs_code clear_keys(svi_write_ahead *w, const uint64_t *checkpoints, int count, svs_error *err) {
+    struct svi_checkpoint c = {0};
+    uint64_t *files = NULL;
+    int left = 0;
+    svs_error unread;
+    svs_code code = svi_state_dir_list(&w->dir, SVI_KEYS, &files, &left, err);
+    for (int i = 0; i < count && left > 0 && code == SVS_OK; i++) {
+        svi_key_files *named = svi_key_files_new(&w->dir, err);
+        code = named ? SVS_OK : err->code;
+        if (code == SVS_OK && (svi_checkpoint_read(&w->dir, checkpoints[i], &c, &unread) != SVS_OK ||
+                               svi_key_files_of(named, &c, &unread) != SVS_OK))
+            left = 0;
+        for (int j = left - 1; j >= 0 && code == SVS_OK; j--)
+            if (svi_key_files_has(named, files[j]))
+                memmove(files + j, files + j + 1, (size_t)(left-- - j - 1) * sizeof *files);
+        svi_key_files_free(&named);
+    }
+    if (code == SVS_OK && left > 0)
+        code = svi_state_dir_clear(&w->dir, SVI_KEYS, files, left, err);
+    svi_free(files);
+    svi_checkpoint_clear(&c);
+    return code;
+}
+
 /* Checkpoints that are too many go, then the part of the journal before the newest two: for good, since a
  * checkpoint that a power cut brought back without its journal would make the directory a damaged one. */
 static svs_code clear_away(svi_write_ahead *w, svs_error *err) {
@@ -96,6 +133,8 @@ static svs_code clear_away(svi_write_ahead *w, svs_error *err) {
     }
     if (code == SVS_OK && !w->keep_all && count >= NEEDED)
         code = svi_journal_trim(&w->dir, numbers[count - NEEDED], w->checkpoint.position.segment, err);
+    if (code == SVS_OK)
+        code = clear_keys(w, numbers, count, err);
     svi_free(numbers);
     return code;
 }
@@ -111,7 +150,9 @@ static void write_down(void *job) {
         b->capacity = b->data ? w->room : 0;
         return;
     }
-    w->result.code = svi_checkpoint_write(&w->dir, &w->checkpoint, &w->size, &w->result);
+    w->result.code = svi_engine_sync_keys(w->engine, &w->result);
+    if (w->result.code == SVS_OK)
+        w->result.code = svi_checkpoint_write(&w->dir, &w->checkpoint, &w->size, &w->result);
     if (w->result.code == SVS_OK)
         w->result.code = clear_away(w, &w->result);
 }
@@ -148,34 +189,70 @@ static svs_code write_ahead_hand_over(svi_write_ahead *w, svs_error *err) {
     return SVS_OK;
 }
 
-static svs_code begin_checkpoint(svi_write_ahead *w, svs_error *err) {
+/* Writes states of keys for so long; when all are, the rest goes to its thread. */
+static svs_code go_on_saving(svi_write_ahead *w, double seconds, svs_error *err) {
+    const double began = svi_monotonic();
+    bool done = false;
+    svs_code code = svi_engine_save_on(w->engine, seconds, &done, err);
+    if (code == SVS_OK && done)
+        code = svi_engine_save_end(w->engine, &w->checkpoint, err);
+    if (code != SVS_OK || done)
+        w->phase = CHECKPOINT_NONE;
+    w->failed += code != SVS_OK;
+    w->waits = code == SVS_OK && done;
+    if (w->waits)
+        code = write_ahead_hand_over(w, err);
+    const double took = svi_monotonic() - began;
+    w->stall = fmax(w->stall, took);
+    w->spent += took;
+    return code;
+}
+
+static svs_code begin_checkpoint(svi_write_ahead *w, double seconds, svs_error *err) {
     const double began = svi_monotonic();
     const struct svi_position at = svi_journal_position(w->journal);
+    w->phase = CHECKPOINT_NONE;
     w->work = 0;
     w->bytes_at = svi_journal_bytes(w->journal);
     if (w->any && at.number == w->newest)
         return SVS_OK;
     w->size_before = w->checkpoint.bodies.size;
-    svs_code code = svi_engine_save(w->engine, &w->checkpoint, err);
+    svs_code code = svi_engine_save_begin(w->engine, &w->checkpoint, err);
     w->failed += code != SVS_OK;
-    w->waits = code == SVS_OK;
+    w->phase = code == SVS_OK ? CHECKPOINT_SAVES : CHECKPOINT_NONE;
     w->checkpoint.position = at;
-    if (code == SVS_OK)
-        code = write_ahead_hand_over(w, err);
-    w->stall = svi_monotonic() - began;
-    return code;
+    w->stall = w->spent = svi_monotonic() - began;
+    return code == SVS_OK ? go_on_saving(w, seconds, err) : code;
+}
+
+static svs_code begin_tidying(svi_write_ahead *w) {
+    w->phase = CHECKPOINT_TIDIES;
+    return SVS_OK;
 }
 
 /* One is due: at once, unless its room has to be made first. */
-static svs_code prepare_checkpoint(svi_write_ahead *w, svs_error *err) {
+static void prepare_checkpoint(svi_write_ahead *w) {
     const struct svi_bytes *b = &w->checkpoint.bodies;
     const bool steady = b->size > 0 && b->size == w->size_before; /* as with a full window */
     const size_t size = steady ? b->size : svi_engine_size(w->engine);
-    if (size + SLACK <= b->capacity)
-        return begin_checkpoint(w, err);
+    if (size + SLACK <= b->capacity) {
+        begin_tidying(w);
+        return;
+    }
     w->room = (size_t)(CHECKPOINT_SHARE * (double)size) + 2 * SLACK;
     svi_worker_submit(w->checkpoint_thread, w);
-    return SVS_OK;
+}
+
+/* A turn's part of a checkpoint of which the states of keys are written bit by bit. */
+static svs_code advance_checkpoint(svi_write_ahead *w, double work, svs_error *err) {
+    const double seconds = fmin(fmax(work, SLICE_LEAST), SLICE_MOST);
+    bool done = false;
+    if (w->phase == CHECKPOINT_SAVES)
+        return go_on_saving(w, seconds, err);
+    svs_code code = svi_engine_tidy_keys(w->engine, seconds, &done, err);
+    if (code != SVS_OK)
+        w->phase = CHECKPOINT_NONE;
+    return code == SVS_OK && done ? begin_checkpoint(w, seconds, err) : code;
 }
 
 /* Was that all that the checkpoint_thread did? */
@@ -220,10 +297,16 @@ static svs_code write_ahead_settled(svi_write_ahead *w, svs_error *err) {
 svs_code svi_write_ahead_save(svi_write_ahead *w, uint64_t *record, char *hash, svs_error *err) {
     svs_code code = write_ahead_settled(w, err);
     w->waits = false; /* a newer one takes its place */
+    if (code == SVS_OK && w->phase == CHECKPOINT_SAVES) { /* what it has begun is of use for that */
+        code = unless_full(go_on_saving(w, INFINITY, err));
+        w->waits = false;
+        if (code == SVS_OK)
+            code = write_ahead_settled(w, err);
+    }
     if (code == SVS_OK && (code = svi_journal_sync(w->journal, err)) == SVS_OK)
         end_generation(w);
     if (code == SVS_OK)
-        code = begin_checkpoint(w, err);
+        code = begin_checkpoint(w, INFINITY, err);
     if (code == SVS_OK && svi_worker_wait(w->checkpoint_thread))
         code = end_checkpoint(w, err);
     if (code == SVS_OK && record)
@@ -359,7 +442,7 @@ int64_t svi_write_ahead_durable(const svi_write_ahead *w, const char *src) {
 /* Has there been work enough for another checkpoint? One that held the stream up for long comes later, such
  * that fewer samples meet it; a restart repeats that much more. */
 static bool has_worked(const svi_write_ahead *w) {
-    return w->every > 0 && w->work >= w->every && w->work * STALL_MOST >= w->stall &&
+    return w->every > 0 && w->work >= w->every && w->work * STALL_MOST >= fmax(w->stall, w->spent) &&
            (w->work * STALL_SHARE >= w->stall || w->work >= RATHER * w->every);
 }
 
@@ -371,16 +454,19 @@ svs_code svi_write_ahead_turn(svi_write_ahead *w, double work, svs_error *err) {
         code = sync_in_background(w, now, err);
     look_at_disk(w);
     if (code == SVS_OK && svi_worker_busy(w->checkpoint_thread) && svi_worker_collect(w->checkpoint_thread))
-        code = unless_full(made_room(w) ? begin_checkpoint(w, err) : end_checkpoint(w, err));
+        code = made_room(w) ? begin_tidying(w) : unless_full(end_checkpoint(w, err));
     const bool grown = svi_journal_bytes(w->journal) - w->bytes_at >= JOURNAL_MOST;
-    if (code == SVS_OK && (grown || has_worked(w)) && !w->waits && !svi_worker_busy(w->checkpoint_thread))
-        code = unless_full(prepare_checkpoint(w, err));
+    const bool idle = !w->waits && !svi_worker_busy(w->checkpoint_thread);
+    if (code == SVS_OK && idle && w->phase == CHECKPOINT_NONE && (grown || has_worked(w)))
+        prepare_checkpoint(w);
+    if (code == SVS_OK && idle && w->phase != CHECKPOINT_NONE && !svi_worker_busy(w->checkpoint_thread))
+        code = unless_full(advance_checkpoint(w, work, err));
     return code;
 }
 
 double svi_write_ahead_wait(const svi_write_ahead *w) {
     const double left = w->due - svi_monotonic();
-    return left > 0 ? left : 0;
+    return left > 0 && w->phase == CHECKPOINT_NONE ? left : 0;
 }
 
 int svi_write_ahead_fd(const svi_write_ahead *w) {
@@ -505,6 +591,10 @@ static svs_code take_up(svi_write_ahead *w, struct svi_settings *s, svi_sink *si
     if (!(w->journal = svi_journal_new(&w->dir, &j, &r.found.end, err)))
         return err->code;
     w->engine = *engine;
+    if ((code = svi_engine_keep_keys(w->engine, &w->dir, err)) != SVS_OK)
+        return code;
+    if (svi_settings_keyed(s)) /* those that a restart needs: going back is not for keys */
+        w->keep = NEEDED;
     svi_engine_set_fsync_generation(w->engine, w->fsync_generation, w->fsync_generation_durable);
     w->any = r.checkpointed;
     w->newest = r.checkpoint;

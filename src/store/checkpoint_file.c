@@ -415,6 +415,7 @@ svs_code svi_checkpoint_read(const struct svi_state_dir *dir, uint64_t number, s
         code = svi_read_buffer_at(&b, 0, (size_t)b.size, &bytes, err);
     if (code == SVS_OK)
         code = svi_checkpoint_parse(bytes, (size_t)b.size, dir->path, name, c, err);
+    c->dir = dir;
     svi_read_buffer_clear(&b);
     if (code == SVS_OK && c->position.number != number) {
         empty_checkpoint(c);

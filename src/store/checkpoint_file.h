@@ -19,7 +19,7 @@
 #include "store/journal.h"
 
 #define SVI_CHECKPOINT_VERSION 2
-#define SVI_SECTIONS_MAX       24
+#define SVI_SECTIONS_MAX       32
 #define SVI_OBJECTS_MAX        1024                  /* pieces of sections */
 #define SVI_CHECKPOINT_MAX     ((uint64_t)256 << 30) /* bytes; more is not written, and not believed */
 #define SVI_HASH_TEXT          33                    /* 32 hex digits and NUL */
@@ -32,6 +32,7 @@ struct svi_section {
 
 /* A checkpoint in memory. Zero-initialised is empty. */
 struct svi_checkpoint {
+    const struct svi_state_dir *dir; /* from which it was read, where the files are that it names; or NULL */
     char program[16], isa[16]; /* version of the program, instruction set of its kernels */
     char stream[65];
     uint64_t epoch;

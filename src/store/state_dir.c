@@ -191,7 +191,8 @@ static svs_code remove_unfinished(const struct svi_state_dir *dir, svs_error *er
         return code;
     for (const char *name; (name = next_name(dir, names, &code, err));)
         if ((name_is(name, SVI_JOURNAL, SVI_UNFINISHED, &number) ||
-             name_is(name, SVI_CHECKPOINT, SVI_UNFINISHED, &number)) &&
+             name_is(name, SVI_CHECKPOINT, SVI_UNFINISHED, &number) ||
+             name_is(name, SVI_KEYS, SVI_UNFINISHED, &number)) &&
             unlinkat(dir->fd, name, 0) != 0 && errno != ENOENT)
             code = svi_fail_io(err, dir->path, name, "removed", errno);
     closedir(names);

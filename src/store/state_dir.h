@@ -5,6 +5,7 @@
  *   journal-<16 hex digits>       segment; the number of its first record
  *   begun-<16 hex digits>         empty: the newest segment that is on disk, so that its loss is noticed
  *   checkpoint-<16 hex digits>    state after that many records (checkpoint_file.h)
+ *   keys-<16 hex digits>          states of keys (key_files.h)
  *   *.tmp                         unfinished, or on its way out; removed by svi_state_dir_open when locked
  *   *.damaged                     set aside by --accept-loss; never read again */
 #ifndef SVI_STATE_DIR_H
@@ -18,6 +19,7 @@
 #define SVI_JOURNAL    "journal"
 #define SVI_CHECKPOINT "checkpoint"
 #define SVI_BEGUN      "begun"
+#define SVI_KEYS       "keys"
 
 struct svi_state_dir {
     int fd;                            /* of the directory, -1 = not open */

@@ -1,6 +1,6 @@
 /* A stream with keys comes, for each of them, to what an engine comes to that has the samples of that key
  * alone, bit for bit: scores, models, alerts, errors, states. Whatever the number of threads, how samples are
- * cut into messages, and when the state is written and taken up again. */
+ * cut into messages, how many keys are in memory, and when the state is written and taken up again. */
 #include "support/engine.h"
 
 #include "base/random.h"
@@ -186,7 +186,7 @@ static void resume(struct walk *w) {
     w->open = 0;
 }
 
-static void walk(const char *threads, const char *novelty, uint64_t seed) {
+static void walk(const char *threads, const char *novelty, const char *memory, uint64_t seed) {
     struct walk w = {.random = {seed}, .now = NOW};
     const char *const settings[] = {
         "novelty",     novelty, "window",    "40", "publish.every",   "25", "alert.budget", "none",
@@ -200,6 +200,7 @@ static void walk(const char *threads, const char *novelty, uint64_t seed) {
     svi_settings_settle_method(&w.without);
     w.with = w.without;
     svi_settings_set(&w.with, "threads", threads, &err);
+    svi_settings_set(&w.with, "keys.memory", memory, &err);
     begin_fleet(&w);
     begin_alone(&w, 0);
     for (int i = 0; i < ACTIONS; i++) {
@@ -235,17 +236,25 @@ static void walk(const char *threads, const char *novelty, uint64_t seed) {
 
 static void test_one_thread(void **state) {
     (void)state;
-    walk("1", "none", 1);
-    walk("1", "fosvm1", 2);
+    walk("1", "none", "100", 1);
+    walk("1", "fosvm1", "100", 2);
 }
 
 static void test_threads(void **state) {
     (void)state;
-    walk("2", "none", 3);
-    walk("3", "fosvm1", 4);
+    walk("2", "none", "100", 3);
+    walk("3", "fosvm1", "100", 4);
+}
+
+static void test_out_of_memory(void **state) {
+    (void)state;
+    walk("1", "none", "1", 5);
+    walk("1", "fosvm1", "3", 6);
+    walk("2", "fosvm1", "4", 7);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_thread), cmocka_unit_test(test_threads)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_thread), cmocka_unit_test(test_threads),
+                                       cmocka_unit_test(test_out_of_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

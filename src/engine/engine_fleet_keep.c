@@ -1,0 +1,399 @@
+/* The keys in files beside the checkpoints, so that a checkpoint writes what has changed since the one before.
+ *
+ * A checkpoint is the state at its mark. At the mark the keys that have changed become those pending, which
+ * takes no time; then they are written bit by bit between turns, and one that is about to change before it was
+ * its turn is written first. When all are, the checkpoint gets the list of files and the sum of the hashes.
+ *
+ * A key is in one of two lists, or has not changed since its last record (svi_fleet_written). Files of which
+ * more than a third is dead are tidied before a mark: what is alive of the oldest is written again at the end,
+ * bit by bit too, and it goes.
+ *
+ * Where a write fails the checkpoint is given up, what is pending stays so, and the next mark adds to it.
+ *
+ * Read svi_engine_save_begin, svi_engine_save_on and svi_fleet_change first. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "engine/engine_internal.h"
+#include "store/key_record.h"
+
+#define BATCH      16                    /* keys of one write */
+#define FILE_LEAST ((uint64_t)1 << 20)   /* bytes */
+#define FILE_SHARE 8                     /* files for what is alive */
+#define TIDY_PIECE ((uint64_t)128 << 10) /* bytes that are looked at at once */
+
+static void list_free(struct svi_key_list *l) {
+    svi_free(l->at);
+    *l = (struct svi_key_list){0};
+}
+
+void svi_fleet_kept_clear(struct svi_fleet *f) {
+    struct svi_fleet_kept *k = &f->kept;
+    svi_key_files_free(&k->files);
+    list_free(&k->changed);
+    list_free(&k->pending);
+    svi_bytes_clear(&k->gone.records);
+    svi_bytes_clear(&k->going.records);
+}
+
+static svs_code list_add(struct svi_key_list *l, struct svi_key_entry *n, uint32_t generation,
+                         svs_error *err) {
+    if (l->count == l->room) {
+        const size_t room = l->room ? 2 * l->room : 256;
+        struct svi_key_entry **more = svi_realloc(l->at, l->room * sizeof(void *), room * sizeof(void *));
+        if (!more)
+            return svi_fail_memory(err, "the list of keys that have changed");
+        l->at = more;
+        l->room = room;
+    }
+    l->at[l->count++] = n;
+    n->slot = (uint32_t)l->count;
+    n->generation = generation;
+    return SVS_OK;
+}
+
+static bool key_pending(const struct svi_fleet_kept *k, const struct svi_key_entry *n) {
+    return n->slot > 0 && n->generation != k->generation;
+}
+
+static void list_leave(struct svi_fleet_kept *k, struct svi_key_entry *n) {
+    struct svi_key_list *l = key_pending(k, n) ? &k->pending : &k->changed;
+    if (n->slot > 0)
+        l->at[n->slot - 1] = NULL;
+    n->slot = 0;
+}
+
+/* ---- records */
+
+struct keep_batch {
+    struct svi_key_entry *key[BATCH];
+    size_t size[BATCH];
+    uint8_t hash[BATCH][16];
+    int count;
+};
+
+static svs_code batch_add(struct svi_engine *root, struct keep_batch *b, struct svi_key_entry *n,
+                          svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    const size_t before = f->packed.size;
+    svs_code code = svi_fleet_record(root, n, &f->packed, b->hash[b->count], err);
+    if (code != SVS_OK)
+        return code;
+    b->key[b->count] = n;
+    b->size[b->count++] = f->packed.size - before;
+    return SVS_OK;
+}
+
+static void batch_begin(struct svi_fleet *f, struct keep_batch *b) {
+    b->count = 0;
+    f->packed.size = 0;
+}
+
+static void key_place(struct svi_fleet_kept *k, struct svi_key_entry *n, const struct svi_key_place *at,
+                      const uint8_t hash[16]) {
+    if (n->place.file > 0) {
+        svi_key_sum_take(&k->sum, n->kept_hash);
+        k->alive -= n->place.size;
+    }
+    n->place = *at;
+    memcpy(n->kept_hash, hash, sizeof n->kept_hash);
+    svi_key_sum_add(&k->sum, hash);
+    k->alive += at->size;
+}
+
+/* What was gathered is written. */
+static svs_code batch_write(struct svi_fleet *f, struct keep_batch *b, svs_error *err) {
+    struct svi_fleet_kept *k = &f->kept;
+    const uint64_t share = k->alive / FILE_SHARE;
+    struct svi_key_place at;
+    if (f->packed.size == 0)
+        return SVS_OK;
+    svs_code code =
+        svi_key_files_append(k->files, &f->packed, share > FILE_LEAST ? share : FILE_LEAST, &at, err);
+    for (int i = 0; i < b->count && code == SVS_OK; i++) {
+        at.size = (uint32_t)b->size[i];
+        key_place(k, b->key[i], &at, b->hash[i]);
+        at.offset += b->size[i];
+    }
+    return code;
+}
+
+/* ---- changes */
+
+/* The checkpoint needs it as it is. */
+static void keep_image(struct svi_engine *root, struct svi_key_entry *n) {
+    struct svi_fleet *f = root->of->fleet;
+    struct keep_batch b;
+    svs_error err = {0};
+    batch_begin(f, &b);
+    svs_code code = batch_add(root, &b, n, &err);
+    if (code == SVS_OK)
+        code = batch_write(f, &b, &err);
+    if (code == SVS_OK)
+        list_leave(&f->kept, n);
+    else
+        f->kept.failed = code;
+}
+
+svs_code svi_fleet_change(struct svi_engine *root, struct svi_key_entry *n, svs_error *err) {
+    struct svi_fleet_kept *k = &root->of->fleet->kept;
+    if (k->saving && k->failed == SVS_OK && key_pending(k, n))
+        keep_image(root, n);
+    if (k->files && n->slot == 0 && list_add(&k->changed, n, k->generation, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    n->cached = false;
+    return SVS_OK;
+}
+
+svs_code svi_fleet_end(struct svi_engine *root, struct svi_key_entry *n, svs_error *err) {
+    struct svi_fleet_kept *k = &root->of->fleet->kept;
+    struct svi_key_record r = {.number = n->number, .gone = true};
+    if (k->saving && k->failed == SVS_OK && key_pending(k, n))
+        keep_image(root, n);
+    if (k->files && n->place.file > 0) {
+        memcpy(r.name, n->name, n->length + 1u);
+        if (svi_key_record_append(&k->gone.records, &r, 0, err) != SVS_OK)
+            return err->code;
+        svi_key_sum_add(&k->gone.sum, n->kept_hash);
+        k->alive -= n->place.size;
+    }
+    list_leave(k, n);
+    return SVS_OK;
+}
+
+/* ---- a checkpoint */
+
+svs_code svi_engine_keep_keys(svi_engine *root, const struct svi_state_dir *dir, svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    const size_t length = strlen(dir->path) + 1;
+    if (!f)
+        return SVS_OK;
+    struct svi_fleet_kept *k = &f->kept;
+    if (!f->folder && (f->folder = svi_alloc(length)))
+        memcpy(f->folder, dir->path, length);
+    if (!f->folder)
+        return svi_fail_memory(err, "the folder of keys");
+    if (!k->files && !(k->files = svi_key_files_new(dir, err)))
+        return err->code;
+    k->on = true;
+    svs_code code = SVS_OK;
+    for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after)
+        if (n->slot == 0 && n->place.file == 0)
+            code = list_add(&k->changed, n, k->generation, err);
+    return code;
+}
+
+/* What has changed is to be written, and what was left of a checkpoint that was given up. */
+static svs_code keep_mark(struct svi_fleet_kept *k, svs_error *err) {
+    const struct svi_key_list spare = k->pending;
+    const struct svi_keys_gone unused = k->going;
+    bool left = k->going.records.size > 0;
+    for (size_t i = k->next; i < spare.count && !left; i++)
+        left = spare.at[i] != NULL;
+    k->generation++; /* those changed are pending from here on */
+    if (!left) {
+        k->pending = k->changed;
+        k->changed = (struct svi_key_list){spare.at, 0, spare.room};
+        k->going = k->gone;
+        k->gone = (struct svi_keys_gone){.records = unused.records};
+        k->gone.records.size = 0;
+    } else {
+        for (size_t i = 0; i < k->changed.count; i++)
+            if (k->changed.at[i] &&
+                list_add(&k->pending, k->changed.at[i], k->generation - 1, err) != SVS_OK)
+                return err->code;
+        k->changed.count = 0;
+        if (svi_bytes_append(&k->going.records, k->gone.records.data, k->gone.records.size) != SVS_OK)
+            return svi_fail_memory(err, "the keys that are no more");
+        const uint64_t low = k->going.sum.low + k->gone.sum.low;
+        k->going.sum.high += k->gone.sum.high + (low < k->gone.sum.low);
+        k->going.sum.low = low;
+        k->gone.records.size = 0;
+        k->gone.sum = (struct svi_key_sum){0};
+    }
+    k->next = 0;
+    k->saving = true;
+    k->failed = SVS_OK;
+    return SVS_OK;
+}
+
+svs_code svi_engine_save_begin(svi_engine *root, struct svi_checkpoint *c, svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    if (!f || !f->kept.on)
+        return svi_engine_save(root, c, err);
+    svi_engine_settle(root);
+    svs_code code = svi_engine_save_early(root, c, err);
+    return code == SVS_OK ? keep_mark(&f->kept, err) : code;
+}
+
+static svs_code keep_gone(struct svi_fleet *f, svs_error *err) {
+    struct svi_fleet_kept *k = &f->kept;
+    struct svi_key_place at;
+    if (k->going.records.size == 0)
+        return SVS_OK;
+    if (svi_key_files_append(k->files, &k->going.records, UINT64_MAX, &at, err) != SVS_OK)
+        return err->code;
+    k->sum.high -= k->going.sum.high + (k->sum.low < k->going.sum.low);
+    k->sum.low -= k->going.sum.low;
+    k->going.records.size = 0;
+    k->going.sum = (struct svi_key_sum){0};
+    return SVS_OK;
+}
+
+static svs_code keep_some(struct svi_engine *root, double until, svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    struct svi_fleet_kept *k = &f->kept;
+    struct keep_batch b;
+    svs_code code = SVS_OK;
+    size_t at = k->next;
+    batch_begin(f, &b);
+    for (; code == SVS_OK && at < k->pending.count && b.count < BATCH && svi_monotonic() < until; at++)
+        if (k->pending.at[at])
+            code = batch_add(root, &b, k->pending.at[at], err);
+    if (code == SVS_OK)
+        code = batch_write(f, &b, err);
+    for (int i = 0; i < b.count && code == SVS_OK; i++)
+        list_leave(k, b.key[i]);
+    k->next = code == SVS_OK ? at : k->next;
+    return code;
+}
+
+svs_code svi_engine_save_on(svi_engine *root, double seconds, bool *done, svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    const double until = svi_monotonic() + seconds;
+    *done = !f || !f->kept.saving;
+    if (*done)
+        return SVS_OK;
+    struct svi_fleet_kept *k = &f->kept;
+    svi_engine_settle(root);
+    svs_code code = k->failed == SVS_OK ? keep_gone(f, err)
+                                        : svi_fail(err, k->failed, "a key could not be written");
+    while (code == SVS_OK && k->next < k->pending.count && svi_monotonic() < until)
+        code = keep_some(root, until, err);
+    *done = code == SVS_OK && k->next == k->pending.count;
+    k->saving = code == SVS_OK;
+    return code;
+}
+
+svs_code svi_engine_save_end(svi_engine *root, struct svi_checkpoint *c, svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    if (!f || !f->kept.on)
+        return SVS_OK;
+    struct svi_fleet_kept *k = &f->kept;
+    k->saving = false;
+    k->pending.count = k->next = 0;
+    f->sum = k->sum;
+    k->apart = true;
+    const svs_code code = svi_engine_save_late(root, c, err);
+    k->apart = false;
+    return code;
+}
+
+svs_code svi_engine_sync_keys(svi_engine *root, svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    return f && f->kept.files ? svi_key_files_sync(f->kept.files, err) : SVS_OK;
+}
+
+/* ---- tidying */
+
+struct tidying {
+    struct svi_engine *root;
+    struct keep_batch b;
+};
+
+static svs_code tidy_one(void *user, const struct svi_key_record *r, const struct svi_key_place *at,
+                         svs_error *err) {
+    struct tidying *t = user;
+    struct svi_fleet *f = t->root->of->fleet;
+    struct svi_key_entry *n = r->gone ? NULL : svi_key_table_find(f->table, r->name, strlen(r->name));
+    if (!n || n->slot > 0 || n->place.file != at->file || n->place.offset != at->offset)
+        return SVS_OK;
+    if (t->b.count == BATCH) {
+        if (batch_write(f, &t->b, err) != SVS_OK)
+            return err->code;
+        batch_begin(f, &t->b);
+    }
+    const size_t before = f->packed.size;
+    if (svi_key_record_append(&f->packed, r, 0, err) != SVS_OK)
+        return err->code;
+    memcpy(t->b.hash[t->b.count], r->hash, sizeof r->hash);
+    t->b.key[t->b.count] = n;
+    t->b.size[t->b.count++] = f->packed.size - before;
+    return SVS_OK;
+}
+
+svs_code svi_engine_tidy_keys(svi_engine *root, double seconds, bool *done, svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    const double until = svi_monotonic() + seconds;
+    svs_code code = SVS_OK;
+    uint64_t length = 0;
+    *done = !f || !f->kept.on;
+    while (!*done && code == SVS_OK && svi_monotonic() < until) {
+        struct svi_fleet_kept *k = &f->kept;
+        struct tidying t = {.root = root};
+        const bool much = svi_key_files_bytes(k->files) > k->alive + k->alive / 2 + FILE_LEAST;
+        *done = svi_key_files_oldest(k->files, &length) == 0 || (k->tidied == 0 && !much);
+        if (*done)
+            break;
+        batch_begin(f, &t.b);
+        code = svi_key_files_visit_oldest(k->files, &k->tidied, TIDY_PIECE, tidy_one, &t, err);
+        if (code == SVS_OK)
+            code = batch_write(f, &t.b, err);
+        if (code == SVS_OK && k->tidied >= length) {
+            svi_key_files_leave_oldest(k->files);
+            k->tidied = 0;
+        }
+    }
+    return code;
+}
+
+/* ---- loading */
+
+static svs_code keep_enter(void *user, const struct svi_key_record *r, const struct svi_key_place *at,
+                           svs_error *err) {
+    struct svi_engine *root = user;
+    struct svi_fleet *f = root->of->fleet;
+    const size_t length = strlen(r->name);
+    struct svi_key_entry *n = svi_key_table_find(f->table, r->name, length);
+    if (n && n->number > r->number)
+        return SVS_OK;
+    if (n) {
+        svi_key_sum_take(&f->kept.sum, n->kept_hash);
+        f->kept.alive -= n->place.size;
+        n->place.file = 0;
+    }
+    if (n && (r->gone || n->owner != r->owner))
+        svi_key_table_remove(f->table, n);
+    if (r->gone)
+        return SVS_OK;
+    if (length > SVS_KEY_MAX)
+        return svi_fail(err, SVS_DAMAGED, "the name of a key is too long");
+    n = svi_key_table_find(f->table, r->name, length);
+    if (!n && !(n = svi_key_table_add(f->table, r->name, length, r->owner, err)))
+        return SVS_NO_MEMORY;
+    svi_fleet_enter(n, r);
+    key_place(&f->kept, n, at, r->hash);
+    return SVS_OK;
+}
+
+void svi_fleet_files_archive(struct svi_archive *a, struct svi_engine *root) {
+    struct svi_fleet *f = root->of->fleet;
+    struct svi_fleet_kept *k = &f->kept;
+    if (svi_archive_loading(a) && !k->from) {
+        svi_archive_fail(a, SVS_UNAVAILABLE, "the states of keys are in files, and this is none");
+        return;
+    }
+    if (svi_archive_loading(a) && !(k->files = svi_key_files_new(k->from, a->err)))
+        return;
+    svi_key_files_archive(a, k->files);
+    if (!svi_archive_loading(a) || !svi_archive_ok(a))
+        return;
+    svs_code code = svi_key_files_visit(k->files, keep_enter, root, a->err);
+    if (code == SVS_OK)
+        code = svi_key_table_sort(f->table, a->err);
+    for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after)
+        code = svi_fleet_join_entered(f, n, a->err);
+    f->sum = k->sum;
+}

@@ -1,0 +1,223 @@
+/* What reaches all keys of a stream: other settings, a clock that was moved, the begin of a process.
+ *
+ * It is noted in a list, and reaches a key when that is touched next, whether it is in memory or not: so it
+ * takes no time however many keys there are, and no result depends on which of them are in memory. Of several
+ * changes of the settings a key takes only the last. Each key knows how many notes have reached it; a note
+ * holds the settings of the keys of which it is the last, so that one that is out of memory can come back
+ * under them. Notes that have reached all keys are dropped from the front of the list.
+ *
+ * Read svi_fleet_touch first. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "config/settings_record.h"
+#include "engine/engine_internal.h"
+#include "learner/learner_archive.h"
+
+#define NOTES_FIRST 16             /* places */
+#define NOTES_MOST  ((int64_t)1 << 24)
+#define TEXT_MOST   ((int64_t)1 << 20) /* bytes of settings */
+
+static struct svi_note *note_at(const struct svi_fleet *f, uint64_t number) {
+    return &f->notes[number - f->dropped];
+}
+
+svs_code svi_fleet_reserve_note(struct svi_engine *root, svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    if (!f || f->noted - f->dropped < f->note_room)
+        return SVS_OK;
+    const size_t room = f->note_room ? 2 * f->note_room : NOTES_FIRST;
+    struct svi_note *more = svi_realloc(f->notes, f->note_room * sizeof *more, room * sizeof *more);
+    if (!more)
+        return svi_fail_memory(err, "what reaches all keys");
+    f->notes = more;
+    f->note_room = room;
+    return SVS_OK;
+}
+
+/* Settings that no key needs go, and notes that all know of. */
+static void notes_tidy(struct svi_fleet *f) {
+    uint64_t gone = 0;
+    const uint64_t count = f->noted - f->dropped;
+    while (gone + 1 < count && f->notes[gone].keys == 0)
+        svi_held_settings_leave(&f->notes[gone++].s);
+    if (gone == 0)
+        return;
+    memmove(f->notes, f->notes + gone, (size_t)(count - gone) * sizeof *f->notes);
+    f->dropped += gone;
+}
+
+void svi_fleet_note(struct svi_engine *e, enum svi_note_kind kind, double step, double now) {
+    struct svi_fleet *f = svi_engine_is_root(e) ? e->of->fleet : NULL;
+    if (!f)
+        return;
+    if (svi_fleet_reserve_note(e, NULL) != SVS_OK) {
+        e->out_of_memory = true;
+        return;
+    }
+    if (f->noted > f->dropped && note_at(f, f->noted - 1)->keys == 0)
+        svi_held_settings_leave(&note_at(f, f->noted - 1)->s);
+    *note_at(f, f->noted++) =
+        (struct svi_note){.kind = kind, .step = step, .now = now, .s = svi_held_settings_use(e->s)};
+    notes_tidy(f);
+    (void)svi_fleet_reserve_note(e, NULL);
+}
+
+void svi_fleet_notes_clear(struct svi_fleet *f) {
+    for (uint64_t i = f->dropped; i < f->noted; i++)
+        svi_held_settings_leave(&note_at(f, i)->s);
+    svi_free(f->notes);
+    f->notes = NULL;
+    f->noted = f->dropped = f->note_room = 0;
+}
+
+void svi_fleet_join_at(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note) {
+    entry->note = note;
+    note_at(f, note - 1)->keys++;
+}
+
+void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry) {
+    svi_fleet_join_at(f, entry, f->noted);
+}
+
+void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry) {
+    struct svi_note *last = note_at(f, entry->note - 1);
+    if (--last->keys > 0 || entry->note == f->noted)
+        return;
+    svi_held_settings_leave(&last->s);
+    notes_tidy(f);
+}
+
+struct svi_settings *svi_fleet_settings(const struct svi_fleet *f, const struct svi_key_entry *entry) {
+    return note_at(f, entry->note - 1)->s;
+}
+
+/* ---- a key hears of it */
+
+/* The same with higher limits: another engine takes its place. */
+static svs_code touch_widen(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    struct svi_settings *limits = svi_held_settings_new(root->s, err);
+    size_t hashed;
+    if (!limits)
+        return SVS_NO_MEMORY;
+    svi_settings_adopt(limits, entry->engine->s);
+    struct svi_engine *wider = svi_engine_new_key(root, limits, entry->name, err);
+    svs_code code = wider ? SVS_OK : err->code;
+    f->raw.size = 0;
+    if (wider)
+        code = svi_engine_pack(entry->engine, &f->raw, &hashed, err);
+    if (code == SVS_OK)
+        code = svi_engine_unpack(wider, f->raw.data, f->raw.size, err);
+    svi_held_settings_leave(&limits);
+    svi_engine_free(code == SVS_OK ? &entry->engine : &wider);
+    if (code == SVS_OK)
+        entry->engine = wider;
+    return code;
+}
+
+static svs_code touch_configure(struct svi_engine *root, struct svi_key_entry *entry, double now,
+                                svs_error *err) {
+    svs_code code =
+        svi_settings_raised(root->s, entry->engine->s) ? touch_widen(root, entry, err) : SVS_OK;
+    if (code == SVS_OK)
+        code = svi_engine_configure(entry->engine, root->s, now, NULL, err);
+    if (code != SVS_OK)
+        return code;
+    svi_held_settings_leave(&entry->engine->s); /* one copy for all */
+    entry->engine->s = svi_held_settings_use(root->s);
+    return SVS_OK;
+}
+
+svs_code svi_fleet_touch(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    const struct svi_note *config = NULL;
+    if (svi_fleet_change(root, entry, err) != SVS_OK)
+        return err->code;
+    if (entry->note == f->noted)
+        return SVS_OK;
+    svi_crew_settle(root); /* what it has to say comes after what was before */
+    for (uint64_t i = entry->note; i < f->noted; i++)
+        config = note_at(f, i)->kind == SVI_NOTE_CONFIG ? note_at(f, i) : config;
+    if (config && touch_configure(root, entry, config->now, err) != SVS_OK)
+        return err->code;
+    for (uint64_t i = entry->note; i < f->noted; i++) {
+        const struct svi_note *n = note_at(f, i);
+        if (n->kind == SVI_NOTE_CLOCK)
+            svi_engine_move_own_clock(entry->engine, n->step, n->now);
+        else if (n->kind == SVI_NOTE_BEGIN)
+            svi_rules_begin(entry->engine->rules, n->now);
+        else if (n->kind == SVI_NOTE_REBUILD)
+            svi_learner_rebuild(entry->engine->learner);
+    }
+    svi_fleet_leave(f, entry);
+    svi_fleet_join(f, entry);
+    return SVS_OK;
+}
+
+/* ---- in the state */
+
+static void note_archive_settings(struct svi_archive *a, struct svi_note *n) {
+    struct svi_bytes text = {0};
+    struct svi_settings *read = NULL;
+    if (!svi_archive_loading(a))
+        svi_settings_pack(n->s, &text, a->err);
+    int64_t size = (int64_t)text.size;
+    svi_archive_int64(a, "settings size", &size, 0, TEXT_MOST);
+    if (svi_archive_loading(a) && svi_archive_ok(a) &&
+        svi_archive_check(a, size <= svi_archive_left(a), "settings are truncated")) {
+        read = svi_alloc(sizeof *read);
+        if (!read || svi_bytes_reserve(&text, (size_t)size + 1) != SVS_OK)
+            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for settings");
+    }
+    svi_archive_bytes(a, "settings", text.data, size);
+    if (svi_archive_loading(a) && svi_archive_ok(a)) {
+        text.data[size] = '\0';
+        if (svi_settings_unpack(read, "the settings of keys", text.data, (size_t)size, a->err) == SVS_OK)
+            n->s = svi_held_settings_new(read, a->err);
+    }
+    svi_free(read);
+    svi_bytes_clear(&text);
+}
+
+static void note_archive(struct svi_archive *a, struct svi_engine *root, uint64_t number) {
+    struct svi_fleet *f = root->of->fleet;
+    struct svi_note *n = note_at(f, number);
+    const bool newest = number + 1 == f->noted;
+    bool has = n->s && !newest;
+    int kind = (int)n->kind;
+    svi_archive_int(a, "note", &kind, SVI_NOTE_CONFIG, SVI_NOTE_REBUILD);
+    svi_archive_double(a, "step", &n->step);
+    svi_archive_double(a, "now", &n->now);
+    svi_archive_bool(a, "has settings", &has);
+    n->kind = (enum svi_note_kind)kind;
+    if (!svi_archive_ok(a))
+        return;
+    if (has)
+        note_archive_settings(a, n);
+    else if (newest && svi_archive_loading(a))
+        n->s = svi_held_settings_use(root->s);
+}
+
+void svi_fleet_notes_archive(struct svi_archive *a, struct svi_engine *root) {
+    struct svi_fleet *f = root->of->fleet;
+    uint64_t noted = f->noted, dropped = f->dropped;
+    svi_archive_uint64(a, "noted", &noted);
+    svi_archive_uint64(a, "dropped", &dropped);
+    if (!svi_archive_check(a, noted > dropped && noted - dropped < (uint64_t)NOTES_MOST, "notes are missing"))
+        return;
+    if (svi_archive_loading(a)) {
+        svi_fleet_notes_clear(f);
+        f->dropped = dropped;
+        f->noted = noted;
+        f->note_room = (size_t)(noted - dropped) + NOTES_FIRST;
+        if (!(f->notes = svi_alloc_array(f->note_room, sizeof *f->notes))) {
+            f->noted = f->dropped;
+            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for notes");
+            return;
+        }
+    }
+    for (uint64_t i = dropped; i < noted && svi_archive_ok(a); i++)
+        note_archive(a, root, i);
+}

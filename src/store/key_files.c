@@ -1,0 +1,345 @@
+#include "store/key_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "store/checkpoint_file.h"
+#include "store/io.h"
+#include "wire/archive_file.h"
+
+#define FILES_MOST 4096
+#define PIECE      ((size_t)4 << 20) /* bytes that are read at once */
+
+struct key_file {
+    uint32_t number;
+    int fd; /* locked for reading, so that it stays whole */
+    uint64_t length;
+    bool unsynced;
+};
+
+struct svi_key_files {
+    struct svi_state_dir dir; /* its descriptor alone */
+    struct key_file *file;    /* ascending */
+    int count, room;
+    int current; /* the one that is appended to, -1 = a new one is to begin */
+    uint64_t bytes;
+    bool new_names;
+};
+
+svi_key_files *svi_key_files_new(const struct svi_state_dir *dir, svs_error *err) {
+    svi_key_files *f = svi_alloc(sizeof *f);
+    if (!f) {
+        svi_fail_memory(err, "the files of keys");
+        return NULL;
+    }
+    f->current = -1;
+    f->dir = (struct svi_state_dir){.fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), .lock = -1};
+    const size_t length = strlen(dir->path) + 1;
+    f->dir.path = svi_alloc(length);
+    if (f->dir.path)
+        memcpy(f->dir.path, dir->path, length);
+    if (f->dir.fd < 0 || !f->dir.path) {
+        svi_fail(err, f->dir.fd < 0 ? SVS_IO : SVS_NO_MEMORY, "the folder of keys cannot be opened");
+        svi_key_files_free(&f);
+    }
+    return f;
+}
+
+void svi_key_files_free(svi_key_files **f) {
+    if (!*f)
+        return;
+    for (int i = 0; i < (*f)->count; i++)
+        if ((*f)->file[i].fd >= 0)
+            close((*f)->file[i].fd);
+    if ((*f)->dir.fd >= 0)
+        close((*f)->dir.fd);
+    svi_free((*f)->dir.path);
+    svi_free((*f)->file);
+    svi_free(*f);
+    *f = NULL;
+}
+
+static struct key_file *files_add(svi_key_files *f) {
+    if (f->count == FILES_MOST)
+        return NULL;
+    if (f->count == f->room) {
+        const int room = f->room ? 2 * f->room : 16;
+        struct key_file *more = svi_realloc(f->file, (size_t)f->room * sizeof *more, (size_t)room * sizeof *more);
+        if (!more)
+            return NULL;
+        f->file = more;
+        f->room = room;
+    }
+    return &f->file[f->count++];
+}
+
+static struct key_file *files_find(const svi_key_files *f, uint64_t number) {
+    for (int i = f->count - 1; i >= 0; i--)
+        if (f->file[i].number == number)
+            return &f->file[i];
+    return NULL;
+}
+
+bool svi_key_files_has(const svi_key_files *f, uint64_t number) {
+    return files_find(f, number);
+}
+
+static svs_code file_open(svi_key_files *f, struct key_file *k, svs_error *err) {
+    char name[SVI_FILE_NAME];
+    struct stat s;
+    svi_state_dir_name(name, SVI_KEYS, k->number);
+    k->fd = openat(f->dir.fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (k->fd < 0 && errno == ENOENT)
+        return svi_fail_file(err, SVS_DAMAGED, f->dir.path, name, "is missing: a checkpoint needs it");
+    if (k->fd < 0)
+        return svi_fail_io(err, f->dir.path, name, "opened", errno);
+    /* Locked, and by its name still: nothing of it has gone, nor will. */
+    if ((flock(k->fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) ||
+        faccessat(f->dir.fd, name, F_OK, 0) != 0)
+        return svi_fail_file(err, SVS_IO, f->dir.path, name, "is just being removed by another process");
+    if (fstat(k->fd, &s) != 0)
+        return svi_fail_io(err, f->dir.path, name, "read", errno);
+    if (!S_ISREG(s.st_mode) || (uint64_t)s.st_size < k->length)
+        return svi_fail_file(err, SVS_DAMAGED, f->dir.path, name, "has %llu bytes, and the checkpoint %llu",
+                             (unsigned long long)s.st_size, (unsigned long long)k->length);
+    return SVS_OK;
+}
+
+void svi_key_files_archive(struct svi_archive *a, svi_key_files *f) {
+    int count = f->count;
+    svi_archive_int(a, "files", &count, 0, FILES_MOST);
+    for (int i = 0; i < count && svi_archive_ok(a); i++) {
+        char key[SVI_KEY_MAX];
+        struct key_file *k = svi_archive_loading(a) ? files_add(f) : &f->file[i];
+        if (!k) {
+            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the files of keys");
+            return;
+        }
+        int64_t number = k->number, length = (int64_t)k->length;
+        svi_archive_int64(a, svi_archive_key(key, "file", i), &number, 1, UINT32_MAX);
+        svi_archive_int64(a, svi_archive_key(key, "length", i), &length, 0, INT64_MAX / 4);
+        if (!svi_archive_loading(a))
+            continue;
+        *k = (struct key_file){.number = (uint32_t)number, .fd = -1, .length = (uint64_t)length};
+        f->bytes += k->length;
+        if (!svi_archive_ok(a) ||
+            !svi_archive_check(a, i == 0 || k->number > k[-1].number, "the files of keys have another order"))
+            return;
+        file_open(f, k, a->err);
+    }
+}
+
+svs_code svi_key_files_of(svi_key_files *f, const struct svi_checkpoint *c, svs_error *err) {
+    const struct svi_section *s = svi_checkpoint_find(c, SVI_KEY_FILES);
+    struct svi_archive_in in;
+    if (!s)
+        return SVS_OK;
+    svi_archive_in_begin(&in, c->bodies.data + s->offset, s->size, SVI_KEY_FILES, err);
+    svi_key_files_archive(&in.archive, f);
+    return svi_archive_in_end(&in);
+}
+
+/* ---- reading */
+
+static svs_code fail_record(const svi_key_files *f, const struct key_file *k, uint64_t offset,
+                            svs_error *err) {
+    char name[SVI_FILE_NAME], why[SVS_ERROR_TEXT];
+    snprintf(why, sizeof why, "%s", err->text);
+    return svi_fail_file(err, err->code, f->dir.path, svi_state_dir_name(name, SVI_KEYS, k->number),
+                         "is damaged at byte %llu: %s", (unsigned long long)offset, why);
+}
+
+static svs_code files_read_at(const svi_key_files *f, const struct key_file *k, void *to, size_t size,
+                              uint64_t offset, svs_error *err) {
+    char name[SVI_FILE_NAME];
+    size_t got = 0;
+    const int error = svi_read_at(k->fd, to, size, offset, &got);
+    svi_state_dir_name(name, SVI_KEYS, k->number);
+    if (error)
+        return svi_fail_io(err, f->dir.path, name, "read", error);
+    return got == size ? SVS_OK
+                       : svi_fail_file(err, SVS_DAMAGED, f->dir.path, name, "became shorter");
+}
+
+/* From *offset on, which moves on: until `budget` bytes were given. */
+static svs_code visit_file(svi_key_files *f, const struct key_file *k, struct svi_bytes *room,
+                           uint64_t *offset, uint64_t budget, svi_key_visitor *visit, void *user,
+                           svs_error *err) {
+    svs_code code = SVS_OK;
+    uint64_t start = *offset; /* of what is in `room` */
+    const uint64_t end = budget < k->length - start ? start + budget : k->length;
+    const size_t piece = budget < PIECE ? (size_t)budget + sizeof(uint32_t) : PIECE;
+    size_t at = 0;
+    room->size = 0;
+    while (code == SVS_OK && start + at < end) {
+        struct svi_key_record r;
+        uint32_t need = 0;
+        size_t length;
+        const uint64_t left = k->length - start - at;
+        if (room->size - at >= sizeof need)
+            memcpy(&need, room->data + at, sizeof need);
+        if (room->size - at < sizeof need || room->size - at < need) { /* the rest of it, and some more */
+            const size_t kept = room->size - at, wanted = (need > piece ? need : piece) - kept;
+            const size_t size = left - kept < wanted ? (size_t)(left - kept) : wanted;
+            memmove(room->data, room->data + at, kept);
+            start += at;
+            at = 0;
+            room->size = kept;
+            if (size == 0 || need > left)
+                code = svi_fail(err, SVS_DAMAGED, "the record of a key is truncated");
+            else if (svi_bytes_reserve(room, size) != SVS_OK)
+                return svi_fail_memory(err, "the records of keys");
+            else if ((code = files_read_at(f, k, room->data + kept, size, start + kept, err)) != SVS_OK)
+                return code;
+            room->size += size;
+            if (code == SVS_OK)
+                continue;
+        }
+        if (code == SVS_OK)
+            code = svi_key_record_read(room->data + at, room->size - at, 0, &r, &length, err);
+        if (code != SVS_OK)
+            return fail_record(f, k, start + at, err);
+        const struct svi_key_place place = {k->number, (uint32_t)length, start + at};
+        code = visit(user, &r, &place, err);
+        at += length;
+        *offset = start + at;
+    }
+    return code;
+}
+
+svs_code svi_key_files_visit(svi_key_files *f, svi_key_visitor *visit, void *user, svs_error *err) {
+    struct svi_bytes room = {0};
+    svs_code code = svi_bytes_reserve(&room, PIECE) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the records of keys");
+    for (int i = 0; i < f->count && code == SVS_OK; i++) {
+        uint64_t offset = 0;
+        code = visit_file(f, &f->file[i], &room, &offset, UINT64_MAX, visit, user, err);
+    }
+    svi_bytes_clear(&room);
+    return code;
+}
+
+svs_code svi_key_files_visit_oldest(svi_key_files *f, uint64_t *offset, uint64_t budget,
+                                    svi_key_visitor *visit, void *user, svs_error *err) {
+    struct svi_bytes room = {0};
+    svs_code code = visit_file(f, &f->file[0], &room, offset, budget, visit, user, err);
+    svi_bytes_clear(&room);
+    return code;
+}
+
+svs_code svi_key_files_read(svi_key_files *f, const struct svi_key_place *at, struct svi_bytes *room,
+                            struct svi_key_record *r, svs_error *err) {
+    const struct key_file *k = files_find(f, at->file);
+    size_t length;
+    if (!k || at->offset + at->size > k->length)
+        return svi_fail(err, SVS_IO, "the state of a key is not where it should be");
+    room->size = 0;
+    if (svi_bytes_reserve(room, at->size) != SVS_OK)
+        return svi_fail_memory(err, "the record of a key");
+    svs_code code = files_read_at(f, k, room->data, at->size, at->offset, err);
+    room->size = at->size;
+    if (code == SVS_OK && svi_key_record_read(room->data, at->size, 0, r, &length, err) != SVS_OK)
+        code = fail_record(f, k, at->offset, err);
+    return code;
+}
+
+/* ---- writing */
+
+static svs_code files_begin(svi_key_files *f, svs_error *err) {
+    uint64_t *numbers = NULL, last = f->count ? f->file[f->count - 1].number : 0;
+    char name[SVI_FILE_NAME];
+    int count = 0;
+    svs_code code = svi_state_dir_list(&f->dir, SVI_KEYS, &numbers, &count, err);
+    if (code == SVS_OK && count > 0 && numbers[count - 1] > last)
+        last = numbers[count - 1];
+    svi_free(numbers);
+    if (code != SVS_OK)
+        return code;
+    struct key_file *k = files_add(f);
+    if (!k)
+        return svi_fail(err, SVS_NO_MEMORY, "there are too many files of keys");
+    *k = (struct key_file){.number = (uint32_t)last + 1};
+    svi_state_dir_name(name, SVI_KEYS, k->number);
+    k->fd = openat(f->dir.fd, name, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (k->fd < 0) {
+        const int error = errno;
+        f->count--;
+        return svi_no_room(error) ? svi_fail_full(err, f->dir.path, name, 0, error)
+                                  : svi_fail_io(err, f->dir.path, name, "opened", error);
+    }
+    (void)flock(k->fd, LOCK_SH | LOCK_NB);
+    f->current = f->count - 1;
+    f->new_names = true;
+    return SVS_OK;
+}
+
+svs_code svi_key_files_append(svi_key_files *f, const struct svi_bytes *records, uint64_t most,
+                              struct svi_key_place *at, svs_error *err) {
+    char name[SVI_FILE_NAME];
+    if (f->current < 0 || f->file[f->current].length >= most) {
+        const svs_code code = files_begin(f, err);
+        if (code != SVS_OK)
+            return code;
+    }
+    struct key_file *k = &f->file[f->current];
+    int error = svi_write_all(k->fd, records->data, records->size);
+    svi_state_dir_name(name, SVI_KEYS, k->number);
+    if (error) { /* a part of it may be there: what comes next must follow on what is of the file */
+        if (svi_truncate(k->fd, k->length) != 0)
+            f->current = -1;
+        return svi_no_room(error) ? svi_fail_full(err, f->dir.path, name, records->size, error)
+                                  : svi_fail_io(err, f->dir.path, name, "written", error);
+    }
+    *at = (struct svi_key_place){.file = k->number, .offset = k->length};
+    k->length += records->size;
+    k->unsynced = true;
+    f->bytes += records->size;
+    return SVS_OK;
+}
+
+svs_code svi_key_files_sync(svi_key_files *f, svs_error *err) {
+    char name[SVI_FILE_NAME];
+    for (int i = 0; i < f->count; i++) {
+        struct key_file *k = &f->file[i];
+        if (!k->unsynced)
+            continue;
+        const int error = svi_sync_file(k->fd);
+        if (error)
+            return svi_fail_io(err, f->dir.path, svi_state_dir_name(name, SVI_KEYS, k->number), "synced", error);
+        k->unsynced = false;
+    }
+    const int error = f->new_names ? svi_sync_file(f->dir.fd) : 0;
+    if (error)
+        return svi_fail_io(err, f->dir.path, "", "made durable", error);
+    f->new_names = false;
+    return SVS_OK;
+}
+
+uint64_t svi_key_files_bytes(const svi_key_files *f) {
+    return f->bytes;
+}
+
+int svi_key_files_count(const svi_key_files *f) {
+    return f->count;
+}
+
+uint32_t svi_key_files_oldest(const svi_key_files *f, uint64_t *length) {
+    if (f->count == 0 || f->current == 0)
+        return 0;
+    *length = f->file[0].length;
+    return f->file[0].number;
+}
+
+void svi_key_files_leave_oldest(svi_key_files *f) {
+    if (f->file[0].fd >= 0)
+        close(f->file[0].fd);
+    f->bytes -= f->file[0].length;
+    memmove(f->file, f->file + 1, (size_t)--f->count * sizeof *f->file);
+    f->current -= f->current >= 0;
+}

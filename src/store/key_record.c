@@ -1,0 +1,77 @@
+#include "store/key_record.h"
+
+#include <endian.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "base/fail.h"
+#include "wire/archive_packed.h"
+
+#define LENGTH_SIZE 4
+#define CHECK_SIZE  8
+
+static void record_archive(struct svi_archive *a, struct svi_key_record *r) {
+    svi_archive_text(a, "name", r->name, sizeof r->name);
+    svi_archive_uint64(a, "number", &r->number);
+    svi_archive_uint64(a, "owner", &r->owner);
+    svi_archive_int64(a, "begun", &r->begun, 0, INT64_MAX / 4);
+    svi_archive_uint64(a, "note", &r->note);
+    svi_archive_int64(a, "rows", &r->rows, 0, INT64_MAX / 4);
+    svi_archive_double(a, "heard", &r->heard);
+    svi_archive_double(a, "deadline", &r->deadline);
+    svi_archive_bytes(a, "hash", r->hash, sizeof r->hash);
+    svi_archive_bool(a, "gone", &r->gone);
+    svi_archive_check(a, r->name[0] || r->gone, "a key has no name");
+}
+
+svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_record *r, uint64_t seed,
+                               svs_error *err) {
+    struct svi_packed_out to;
+    struct svi_key_record head = *r;
+    const size_t begin = out->size;
+    svs_error local;
+    err = err ? err : &local;
+    svs_code code = svi_bytes_append(out, "\0\0\0", LENGTH_SIZE);
+    svi_packed_out_begin(&to, out, "key", err);
+    if (code == SVS_OK)
+        record_archive(&to.archive, &head);
+    if (code == SVS_OK)
+        code = err->code;
+    if (code == SVS_OK && r->size > SVI_KEY_RECORD_MOST / 2)
+        code = svi_fail(err, SVS_TOO_LARGE, "the state of key %s has %zu bytes", r->name, r->size);
+    if (code == SVS_OK)
+        code = svi_bytes_reserve(out, r->size + CHECK_SIZE);
+    if (code != SVS_OK) {
+        out->size = begin;
+        return code == SVS_NO_MEMORY ? svi_fail_memory(err, "the record of a key") : code;
+    }
+    if (r->size > 0)
+        svi_bytes_append(out, r->state, r->size);
+    const uint32_t length = htole32((uint32_t)(out->size - begin + CHECK_SIZE));
+    memcpy(out->data + begin, &length, sizeof length);
+    const uint64_t check = htole64(XXH3_64bits_withSeed(out->data + begin, out->size - begin, seed));
+    return svi_bytes_append(out, &check, sizeof check);
+}
+
+svs_code svi_key_record_read(const uint8_t *bytes, size_t size, uint64_t seed, struct svi_key_record *r,
+                             size_t *length, svs_error *err) {
+    struct svi_packed_in in;
+    uint32_t stored = 0;
+    uint64_t check;
+    if (size >= LENGTH_SIZE)
+        memcpy(&stored, bytes, sizeof stored);
+    *length = le32toh(stored);
+    if (*length < LENGTH_SIZE + CHECK_SIZE || *length > size || *length > SVI_KEY_RECORD_MOST)
+        return svi_fail(err, SVS_DAMAGED, "the record of a key is truncated");
+    const size_t body = *length - CHECK_SIZE;
+    memcpy(&check, bytes + body, sizeof check);
+    if (le64toh(check) != XXH3_64bits_withSeed(bytes, body, seed))
+        return svi_fail(err, SVS_DAMAGED, "the check of the record of a key is wrong");
+    *r = (struct svi_key_record){0};
+    svi_packed_in_begin(&in, bytes + LENGTH_SIZE, body - LENGTH_SIZE, "key", err);
+    record_archive(&in.archive, r);
+    r->state = in.at;
+    r->size = (size_t)(in.end - in.at);
+    return err->code;
+}

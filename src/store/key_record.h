@@ -1,0 +1,43 @@
+/* key_record.h: the state of one key as a record of bytes.
+ *
+ *   length   4 bytes, little-endian: of the whole record
+ *   head     as wire/archive_packed.h packs it: name, number, owner, begun, note, rows, heard, deadline,
+ *            hash, gone
+ *   state    what is left: the key's own bytes (engine/engine_fleet_state.c); none of a key that is gone
+ *   check    8 bytes, little-endian: XXH3 (64 bits) of all before it, seeded with `seed` */
+#ifndef SVI_KEY_RECORD_H
+#define SVI_KEY_RECORD_H
+
+#include <stdbool.h>
+
+#include "base/bytes.h"
+#include "svmstream/value.h"
+
+#define SVI_KEY_RECORD_MOST ((uint32_t)1 << 31) /* bytes */
+#define SVI_KEY_NAME        72                  /* room for a name: SVS_KEY_MAX bytes and NUL */
+
+struct svi_key_record {
+    char name[SVI_KEY_NAME];
+    uint64_t number; /* of keys that began before it */
+    uint64_t owner;  /* hash of the source that began it */
+    uint64_t note;   /* of what reaches all keys: those that it knows of */
+    int64_t begun;   /* sample of the stream that began it */
+    int64_t rows;    /* samples of its own */
+    double heard;    /* arrival clock of the last one */
+    double deadline; /* when the passing of time brings something about, arrival clock; INFINITY: never */
+    uint8_t hash[16];
+    bool gone; /* the key is no more */
+    const uint8_t *state;
+    size_t size; /* of its state */
+};
+
+/* Appends it. SVS_NO_MEMORY, SVS_TOO_LARGE: nothing is appended. */
+svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_record *r, uint64_t seed,
+                               svs_error *err);
+
+/* Reads the one that begins `bytes`, into which r->state points; *length: its own. SVS_DAMAGED: there is none,
+ * or it is not whole. */
+svs_code svi_key_record_read(const uint8_t *bytes, size_t size, uint64_t seed, struct svi_key_record *r,
+                             size_t *length, svs_error *err);
+
+#endif
