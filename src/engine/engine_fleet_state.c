@@ -70,6 +70,10 @@ void svi_fleet_archive(struct svi_archive *a, struct svi_engine *root, bool hash
         svi_archive_int64(a, "seen", &f->seen, 0, INT64_MAX / 4);
     if (hashed)
         svi_archive_int64(a, "taken", &f->taken, 0, INT64_MAX / 4);
+    if (!hashed) {
+        svi_archive_int64s(a, "totals", &f->total.labelled, 6, 0, INT64_MAX / 4);
+        svi_archive_double(a, "squares", &f->total.squares);
+    }
     for (int64_t i = 0; i < count && svi_archive_ok(a); i++) {
         fleet_archive_one(a, root, svi_archive_loading(a) ? NULL : n, hashed, &packed);
         n = n ? n->after : NULL;

@@ -17,10 +17,11 @@
 #include "stages/quality_stage.h"
 #include "wire/columns.h"
 
-#define SVI_GAUGES_MAX 24
+#define SVI_GAUGES_MAX    24
+#define SVI_FLEET_FIGURES 5
 #define SVI_FIGURES_MAX                                                                                      \
     (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_QUALITY_FIGURES + SVI_PROBABILITY_FIGURES +            \
-     SVI_GAUGES_MAX + 3)
+     SVI_GAUGES_MAX + 3 + SVI_FLEET_FIGURES)
 
 /* Settings, and how many engines have them: those of the keys of a stream share them. */
 struct svi_held_settings {
@@ -199,9 +200,17 @@ svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *er
 
 #define SVI_FLEET_COUPLE 1024 /* elements; at first after fewer */
 
+/* What all keys but "" came to, those that went too. */
+struct svi_fleet_total {
+    int64_t labelled, refused, judged, right, alerts;
+    int64_t open;   /* of the keys that there are */
+    double squares; /* of errors */
+};
+
 struct svi_fleet {
     svi_key_table *table;
-    int64_t seen;  /* samples of all keys but "" */
+    int64_t seen; /* samples of all keys but "" */
+    struct svi_fleet_total total;
     int64_t taken; /* elements and rows that came, of all keys, refused ones too */
 };
 
@@ -231,6 +240,13 @@ void svi_fleet_done_here(struct svi_engine *root, struct svi_key_entry *entry, b
 
 /* What `figures` are now: on the thread that calls the engine. */
 void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figures);
+
+/* Of the root: what is counted is of all keys, in the figures of svi_counters_figures; and figures that only
+ * a stream with keys has, SVI_FLEET_FIGURES at most. Returns how many. */
+int svi_fleet_sum_up(const struct svi_engine *root, struct svi_figure *counted, struct svi_figure *further);
+
+/* Likewise what svi_engine_progress tells: of the quality, what is known of all keys. */
+void svi_fleet_progress(const struct svi_engine *root, struct svi_engine_progress *p);
 
 /* One element of a message, and one row of text: of whichever key. */
 void svi_fleet_take_element(struct svi_engine *root, struct svi_envelope *env, double now,

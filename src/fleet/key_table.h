@@ -18,9 +18,13 @@ struct svi_engine;
 /* What the engine of a key says of it after each of its elements, for those who do not ask it: it may be at
  * work on the next one. */
 struct svi_key_figures {
-    int64_t rows;       /* samples of its own */
-    double deadline;    /* svi_engine_deadline */
-    bool out_of_memory; /* svi_engine_out_of_memory */
+    int64_t rows, labelled, refused; /* samples of its own; of these with a label; what was not taken */
+    int64_t judged, right;           /* since its last reset: of these with a score before, right ones */
+    double squares;                  /* of errors, in a regression */
+    double quality;                  /* accuracy or, of a regression, rmse over the window; NAN: none yet */
+    int32_t alerts, open;            /* of all kinds: opened so far, open now */
+    double deadline;                 /* svi_engine_deadline */
+    bool out_of_memory;              /* svi_engine_out_of_memory */
 };
 
 /* One key. Read by its user; written by the table but for the members from `engine` on. */
