@@ -922,10 +922,12 @@ static svs_code command_key(const svi_engine *e, const struct svi_command *c, ch
 
 svi_engine *svi_engine_of_key(svi_engine *e, const struct svi_command *c, svs_error *err) {
     char key[SVS_KEY_MAX + 1];
+    return command_key(e, c, key, err) == SVS_OK ? svi_engine_named(e, key, err) : NULL;
+}
+
+svi_engine *svi_engine_named(svi_engine *e, const char *key, svs_error *err) {
     struct svi_key_entry *entry;
     svi_crew_settle(e);
-    if (command_key(e, c, key, err) != SVS_OK)
-        return NULL;
     return key[0] ? svi_fleet_find(e, key, false, 0, &entry, err) : e;
 }
 
