@@ -110,6 +110,12 @@ static void settings_settle_keys(struct svi_settings *s) {
         s->method = SVI_METHOD_ALSVM;
     if (!svi_settings_given(s, svi_settings_row("refit")))
         s->refit = SVI_REFIT_NONE;
+    if (!svi_settings_given(s, svi_settings_row("max.classes")))
+        s->max_classes = 8;
+    if (!svi_settings_given(s, svi_settings_row("max.features")))
+        s->max_features = 64;
+    if (!svi_settings_given(s, svi_settings_row("drift.rate")))
+        s->drift_rate = 0;
 }
 
 const char *svi_settings_settle_method(struct svi_settings *s) {

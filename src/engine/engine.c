@@ -79,18 +79,18 @@ static void stream_free(struct svi_stream **of) {
 void svi_engine_free(svi_engine **e) {
     if (!*e)
         return;
-    struct svi_stream *of = svi_engine_is_root(*e) ? (*e)->of : NULL;
+    struct svi_stream *of = svi_engine_is_root(*e) || !(*e)->of->root ? (*e)->of : NULL;
     if (of)
         svi_crew_free(&of->crew);
     if (of)
-        svi_fleet_free(*e);
+        svi_fleet_free(of);
     svi_novelty_queue_free(&(*e)->queue); /* first: it may be at work */
     svs_learner_free(&(*e)->learner);
     svi_metrics_free(&(*e)->metrics);
     svi_refit_policy_free(&(*e)->refit);
-    svi_novelty_stage_free(&(*e)->novelty);
+    svi_engine_free_novelty(*e);
     svi_quality_stage_free(&(*e)->quality_stage);
-    svi_rules_clear(&(*e)->rules);
+    svi_engine_free_rules(*e);
     svi_schema_clear(&(*e)->schema);
     svi_columns_clear(&(*e)->columns);
     svi_free((*e)->carried);
@@ -117,6 +117,46 @@ svs_code svi_engine_new_carried(double **carried, int max_features, svs_error *e
     return SVS_OK;
 }
 
+svs_code svi_engine_new_novelty(const struct svi_engine *e, const struct svi_settings *s,
+                                struct svi_novelty_stage **made, svs_error *err) {
+    if (e->of->root && s->novelty == SVI_NOVELTY_NONE) {
+        *made = &e->of->no_novelty;
+        return SVS_OK;
+    }
+    *made = svi_alloc(sizeof **made);
+    return *made ? svi_novelty_stage_new(*made, s, err) : svi_fail_memory(err, "the novelty of a stream");
+}
+
+svs_code svi_engine_new_rules(const struct svi_engine *e, const struct svi_settings *s,
+                              struct svi_rules **made, svs_error *err) {
+    struct svi_rules none;
+    svi_rules_init(&none);
+    svi_rules_configure(&none, s);
+    if (e->of->root && !none.any) {
+        *made = &e->of->no_rules;
+        return SVS_OK;
+    }
+    *made = svi_alloc(sizeof **made);
+    if (!*made)
+        return svi_fail_memory(err, "the rules of a stream");
+    **made = none;
+    return SVS_OK;
+}
+
+void svi_engine_free_novelty(struct svi_engine *e) {
+    if (!e->novelty || e->novelty == &e->of->no_novelty)
+        return;
+    svi_novelty_stage_free(e->novelty);
+    svi_free(e->novelty);
+}
+
+void svi_engine_free_rules(struct svi_engine *e) {
+    if (!e->rules || e->rules == &e->of->no_rules)
+        return;
+    svi_rules_clear(e->rules);
+    svi_free(e->rules);
+}
+
 /* Of fixed columns it is known from the start which are never scaled. */
 static void engine_unscale(struct svi_engine *e) {
     for (int j = 0; j < e->schema.shape.d; j++)
@@ -131,6 +171,11 @@ static bool engine_new_bank(struct svi_engine *e, const svs_options *host, svs_e
     return e->host_scores && (e->bank = svi_engine_make_bank(e->s, host, e->schema.shape.d, err));
 }
 
+svi_metrics *svi_engine_new_metrics(const struct svi_settings *s, svs_error *err) {
+    return (svi_settings_keyed(s) ? svi_metrics_new_lean : svi_metrics_new)(
+        (svs_task)s->task, svi_quality_window(s), (int)s->max_classes, err);
+}
+
 static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
     svs_options o;
     struct svi_class_weights weights;
@@ -138,17 +183,18 @@ static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
         return false;
     struct svi_schema_options schema;
     svi_settings_schema(e->s, &schema);
+    svi_columns_init(&e->columns, (int)e->s->max_features);
     return svi_schema_init(&e->schema, &schema, err) == SVS_OK &&
-           svi_columns_init(&e->columns, (int)e->s->max_features, err) == SVS_OK &&
            (e->s->missing != SVI_MISSING_CARRY ||
             svi_engine_new_carried(&e->carried, (int)e->s->max_features, err) == SVS_OK) &&
            svi_publish_reserve(e, e->schema.shape.d, err) == SVS_OK &&
            svi_refit_policy_new(&e->refit, e->s, err) == SVS_OK &&
-           svi_novelty_stage_new(&e->novelty, e->s, err) == SVS_OK &&
+           svi_engine_new_novelty(e, e->s, &e->novelty, err) == SVS_OK &&
+           svi_engine_new_rules(e, e->s, &e->rules, err) == SVS_OK &&
            svi_quality_stage_new(&e->quality_stage, e->s, err) == SVS_OK &&
            (e->learner = svs_learner_new(&o, e->schema.shape.d, err)) &&
            (e->s->method != SVI_METHOD_AUTO || engine_new_bank(e, &o, err)) &&
-           (e->metrics = svi_metrics_new(o.task, svi_quality_window(e->s), o.max_classes, err));
+           (e->metrics = svi_engine_new_metrics(e->s, err));
 }
 
 /* `held` is a user's of his own, and is left when it fails. */
@@ -158,6 +204,8 @@ static struct svi_engine *engine_make(struct svi_settings *held, struct svi_stre
     if (!e) {
         svi_fail_memory(err, "the engine");
         svi_held_settings_leave(&held);
+        if (!of->root)
+            stream_free(&of);
         return NULL;
     }
     e->s = held;
@@ -168,8 +216,6 @@ static struct svi_engine *engine_make(struct svi_settings *held, struct svi_stre
     e->counters.of[SVI_COUNTER_RATE].number = NAN;
     e->next_publish = held->publish_every > 0 ? held->publish_every : -1;
     e->next_score = held->scores > 0 ? held->scores : -1;
-    svi_rules_init(&e->rules);
-    svi_rules_configure(&e->rules, held);
     if (engine_new_parts(e, err)) {
         svi_learner_relax(e->learner, e->bank);
         svi_engine_repeat_old(e);
@@ -195,6 +241,7 @@ static struct svi_stream *stream_new(const struct svi_settings *s, svs_error *er
     of->name_length = strlen(s->stream);
     of->started = of->rate_since = NAN;
     of->encoded = ~0u;
+    svi_rules_init(&of->no_rules);
     if (!(of->scratch = svi_engine_scratch_new(err)) || !(of->sources = svi_sources_new(s->max_sources, err)))
         stream_free(&of);
     return of;
@@ -213,10 +260,8 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
     of->sink = sink;
     of->user = user;
     struct svi_engine *e = engine_make(held, of, svi_settings_keyed(s) ? "" : NULL, err);
-    if (!e) {
-        stream_free(&of);
+    if (!e)
         return NULL;
-    }
     of->root = e;
     if (svi_settings_keyed(s) && svi_fleet_new(e, err) != SVS_OK)
         svi_engine_free(&e);
@@ -234,7 +279,7 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
     svi_settings_schema(s, &schema);
     return sizeof(struct svi_engine) + sizeof(struct svi_held_settings) + svi_schema_memory(&schema, d) +
            svs_learner_memory(&o, d, classes) + svi_engine_bank_memory(s, &o, d, classes) +
-           svi_metrics_memory(o.task, svi_quality_window(s), o.max_classes) +
+           svi_metrics_memory(o.task, svi_quality_window(s), o.max_classes, svi_settings_keyed(s)) +
            svi_sources_memory(s->max_sources) + svi_novelty_stage_memory(s, d) +
            svi_quality_stage_memory(s, d) + svi_rules_memory(s, d) + (double)s->max_features * column +
            d * name;
@@ -305,11 +350,11 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
     if (changes || !fits || svi_schema_has_new_names(&e->schema))
         svi_engine_settle(e);
     if (code == SVS_OK && !fits)
-        code = svi_novelty_stage_reserve(&e->novelty, m, err);
+        code = svi_novelty_stage_reserve(e->novelty, m, err);
     if (code == SVS_OK)
         code = svi_drift_stage_reserve(&e->quality_stage.drift, m->d, err);
     if (code == SVS_OK)
-        code = svi_rules_reserve(&e->rules, m->d, err);
+        code = svi_rules_reserve(e->rules, m->d, err);
     if (code == SVS_OK)
         code = svi_publish_reserve(e, m->d, err);
     if (code == SVS_OK && changes)
@@ -380,13 +425,13 @@ static void engine_tell(struct svi_engine *e, const struct svi_message *m, const
     if (lasts && svi_engine_queue(e, m, scored ? &score : NULL))
         return;
     svi_engine_settle(e);
-    const enum svi_alert_change change = svi_novelty_stage_judge(&e->novelty, m, e->time);
-    const struct svi_novelty_said said = svi_novelty_stage_said(&e->novelty);
+    const enum svi_alert_change change = svi_novelty_stage_judge(e->novelty, m, e->time);
+    const struct svi_novelty_said said = svi_novelty_stage_said(e->novelty);
     if (scored)
         svi_publish_score(e, &score, &said);
-    if (svi_novelty_report(&e->novelty, m, &e->schema, e->s->stream, e->event_ts, change, &report))
+    if (svi_novelty_report(e->novelty, m, &e->schema, e->s->stream, e->event_ts, change, &report))
         svi_publish_alert(e, &report, e->event_ts);
-    svi_novelty_stage_learn(&e->novelty, m);
+    svi_novelty_stage_learn(e->novelty, m);
 }
 
 static void engine_accept(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
@@ -437,7 +482,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
         e->counters.of[SVI_COUNTER_DROPPED_MISSING].count++;
         svi_schema_restore(&e->schema);
         svi_engine_settle(e);
-        svi_novelty_stage_gap(&e->novelty);
+        svi_novelty_stage_gap(e->novelty);
         svi_engine_rules_dropped(e, m, now);
         return SVS_OK;
     }
@@ -700,7 +745,7 @@ static svs_code engine_greet(struct svi_engine *e, const struct svi_envelope *en
     if (env->bye && source)
         svi_sources_remove(e->of->sources, source);
     if (env->bye && svi_sources_count(e->of->sources) == 0)
-        svi_rules_rest(&e->rules);
+        svi_rules_rest(e->rules);
     if (env->bye || source)
         return SVS_OK;
     if (env->n < 1 || env->n > SVI_NEXT_MAX / 2)
@@ -824,9 +869,9 @@ void svi_engine_reset(svi_engine *e) {
         svi_publish_alert(e, &report, e->event_ts);
     svi_quality_stage_reset(&e->quality_stage);
     svi_refit_policy_reset(&e->refit);
-    if (svi_novelty_report_end(&e->novelty, e->s->stream, "the stream was reset", &report))
+    if (svi_novelty_report_end(e->novelty, e->s->stream, "the stream was reset", &report))
         svi_publish_alert(e, &report, e->event_ts);
-    svi_novelty_stage_reset(&e->novelty);
+    svi_novelty_stage_reset(e->novelty);
     svi_engine_rules_forget(e);
 }
 
@@ -852,7 +897,7 @@ static svs_code engine_command_alert(svi_engine *e, const struct svi_command *c,
     bool is_true;
     svs_code code = svi_command_verdict(c, &number, &is_true, err);
     svi_engine_settle(e);
-    return code == SVS_OK ? svi_novelty_stage_verdict(&e->novelty, number, is_true, err) : code;
+    return code == SVS_OK ? svi_novelty_stage_verdict(e->novelty, number, is_true, err) : code;
 }
 
 /* All or nothing: the process's settings follow the engine's. */

@@ -108,27 +108,27 @@ static void archive_refit(struct svi_archive *a, struct svi_engine *e) {
 }
 
 static void archive_novelty(struct svi_archive *a, struct svi_engine *e) {
-    svi_novelty_stage_archive(a, &e->novelty);
+    svi_novelty_stage_archive(a, e->novelty);
 }
 
 static void archive_range(struct svi_archive *a, struct svi_engine *e) {
-    svi_novelty_stage_range_archive(a, &e->novelty);
+    svi_novelty_stage_range_archive(a, e->novelty);
 }
 
 static void rebuild_range(struct svi_engine *e) {
-    svi_novelty_stage_range_rebuild(&e->novelty);
+    svi_novelty_stage_range_rebuild(e->novelty);
 }
 
 static void archive_desk(struct svi_archive *a, struct svi_engine *e) {
-    svi_novelty_stage_desk_archive(a, &e->novelty);
+    svi_novelty_stage_desk_archive(a, e->novelty);
 }
 
 static bool has_desk(const struct svi_engine *e) {
-    return svi_novelty_stage_has_desk(&e->novelty);
+    return svi_novelty_stage_has_desk(e->novelty);
 }
 
 static void archive_judges(struct svi_archive *a, struct svi_engine *e) {
-    svi_novelty_stage_judges_archive(a, &e->novelty);
+    svi_novelty_stage_judges_archive(a, e->novelty);
 }
 
 static void archive_quality(struct svi_archive *a, struct svi_engine *e) {
@@ -140,16 +140,16 @@ static bool has_quality(const struct svi_engine *e) {
 }
 
 static void archive_rules(struct svi_archive *a, struct svi_engine *e) {
-    svi_rules_archive(a, &e->rules);
+    svi_rules_archive(a, e->rules);
 }
 
 /* Not hashed: two runs over the same samples differ in when they came. */
 static void archive_silence(struct svi_archive *a, struct svi_engine *e) {
-    svi_rules_silence_archive(a, &e->rules);
+    svi_rules_silence_archive(a, e->rules);
 }
 
 static bool has_rules(const struct svi_engine *e) {
-    return e->rules.any;
+    return e->rules->any;
 }
 
 static void archive_sources(struct svi_archive *a, struct svi_engine *e) {
@@ -222,7 +222,7 @@ static void begin_by_engine_time(struct svi_engine *e) {
 /* Each alert so far was one of novelty. */
 static void begin_episodes(struct svi_engine *e) {
     struct svi_episodes *n = &e->quality_stage.drift.episodes;
-    n->count = n->novelty = e->novelty.alert.opened;
+    n->count = n->novelty = e->novelty->alert.opened;
 }
 
 static void leave_empty(struct svi_engine *e) {

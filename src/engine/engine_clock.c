@@ -16,10 +16,10 @@ void svi_engine_move_times(struct svi_engine *e, double from, double step) {
     if (e->bank)
         svi_bank_move_times(e->bank, from, step);
     svi_refit_policy_move_times(&e->refit, from, step);
-    svi_alert_move_times(&e->novelty.alert, from, step);
-    svi_budget_move_times(&e->novelty.desk.budget, from, step);
+    svi_alert_move_times(&e->novelty->alert, from, step);
+    svi_budget_move_times(&e->novelty->desk.budget, from, step);
     svi_drift_stage_move_times(&e->quality_stage.drift, from, step);
-    svi_rules_move_times(&e->rules, from, step);
+    svi_rules_move_times(e->rules, from, step);
 }
 
 bool svi_engine_ahead(const svi_engine *e, double now, double *step) {
@@ -34,7 +34,7 @@ void svi_engine_move_clock(svi_engine *e, double step, double now) {
         "its times were brought back";
     svi_engine_settle(e);
     svi_sources_move_times(e->of->sources, -INFINITY, step); /* arrival times, whatever the engine's are */
-    svi_rules_move_arrival(&e->rules, step);
+    svi_rules_move_arrival(e->rules, step);
     if (e->by_arrival) {
         if (e->event_ts == e->time)
             e->event_ts += step;

@@ -37,6 +37,9 @@ struct svi_engine_change {
     struct svi_refit_policy refit;
     struct svi_detector_room room;
     double *carried;
+    struct svi_novelty_stage *own_novelty; /* where it was off, and is on */
+    struct svi_rules *own_rules;           /* likewise */
+    struct svi_prices *prices;             /* where there were none */
 };
 
 /* The next multiple of `every`; -1 = never. */
@@ -45,6 +48,9 @@ static int64_t next_due(int64_t seen, int64_t every) {
 }
 
 static void configuring_end(struct svi_engine_change *c) {
+    svi_free(c->own_novelty);
+    svi_free(c->own_rules);
+    svi_prices_free(&c->prices);
     svs_learner_free(&c->learner);
     svi_bank_free(&c->bank);
     svi_free(c->host_scores);
@@ -85,11 +91,28 @@ static void configuring_calibrate(void *user, const svs_learner *fresh, const sv
         svi_calibrator_learn(c->calibrator, step->scores, step->rows, step->class_count, step->label, NULL);
 }
 
+/* A key has no novelty, or rules, of its own while they are off. */
+static svs_code configuring_make_own(struct svi_engine_change *c, const struct svi_engine *e,
+                                     svs_error *err) {
+    svs_code code = SVS_OK;
+    struct svi_novelty_stage *novelty = NULL;
+    struct svi_rules *rules = NULL;
+    if (e->novelty == &e->of->no_novelty)
+        code = svi_engine_new_novelty(e, c->to, &novelty, err);
+    c->own_novelty = novelty == &e->of->no_novelty ? NULL : novelty;
+    if (code == SVS_OK && e->rules == &e->of->no_rules)
+        code = svi_engine_new_rules(e, c->to, &rules, err);
+    c->own_rules = rules == &e->of->no_rules ? NULL : rules;
+    if (code == SVS_OK && !e->quality_stage.prices)
+        code = svi_prices_new(&c->prices, c->to, err);
+    return code;
+}
+
 static svs_code configuring_make(struct svi_engine_change *c, const struct svi_engine *e, svs_error *err) {
-    svs_code code = c->renew ? SVS_OK : svi_novelty_stage_make_room(&e->novelty, c->to, &c->room, err);
-    if (code == SVS_OK && c->window &&
-        !(c->metrics = svi_metrics_new((svs_task)c->to->task, svi_quality_window(c->to),
-                                       (int)c->to->max_classes, err)))
+    svs_code code = configuring_make_own(c, e, err);
+    if (code == SVS_OK && !c->renew)
+        code = svi_novelty_stage_make_room(e->novelty, c->to, &c->room, err);
+    if (code == SVS_OK && c->window && !(c->metrics = svi_engine_new_metrics(c->to, err)))
         code = SVS_NO_MEMORY;
     if (code == SVS_OK && c->window)
         code = svi_quality_window_make(&c->figures, c->to, err);
@@ -126,13 +149,19 @@ static void configure_renumber(struct svi_engine *e) {
 
 static void configure_novelty(struct svi_engine *e, struct svi_engine_change *c) {
     struct svi_alert_report report;
+    if (c->own_novelty)
+        e->novelty = c->own_novelty;
+    const bool fresh = c->own_novelty;
+    c->own_novelty = NULL;
+    if (fresh || e->novelty == &e->of->no_novelty)
+        return;
     if (!c->renew) {
-        svi_novelty_stage_configure(&e->novelty, c->to, &c->room);
+        svi_novelty_stage_configure(e->novelty, c->to, &c->room);
         return;
     }
-    if (svi_novelty_report_end(&e->novelty, e->s->stream, "the settings of novelty have changed", &report))
+    if (svi_novelty_report_end(e->novelty, e->s->stream, "the settings of novelty have changed", &report))
         svi_publish_alert(e, &report, e->event_ts);
-    svi_novelty_stage_replace(&e->novelty, c->to);
+    svi_novelty_stage_replace(e->novelty, c->to);
 }
 
 static void configure_schema(struct svi_engine *e, struct svi_engine_change *c) {
@@ -195,8 +224,15 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     if (!(e->s->drift_rate > 0) &&
         svi_drift_stage_end(&e->quality_stage.drift, e->s->stream, "drift.rate is 0", &report))
         svi_publish_alert(e, &report, e->event_ts);
+    if (c->prices)
+        e->quality_stage.prices = c->prices;
+    c->prices = NULL;
     svi_quality_stage_configure(&e->quality_stage, e->s);
-    svi_engine_rules_configure(e);
+    if (c->own_rules)
+        e->rules = c->own_rules;
+    c->own_rules = NULL;
+    if (e->rules != &e->of->no_rules)
+        svi_engine_rules_configure(e);
     svi_metrics_leave_loss(e->metrics, e->quality_stage.on);
     if (c->relearn)
         configure_renumber(e);

@@ -99,8 +99,8 @@ static void alert_number(struct svi_engine *e, struct svi_alert_event *a) {
     int64_t *own = a->measure ? &n->quality : &n->novelty;
     if (strcmp(a->state, "open") == 0)
         *own = ++n->count;
-    if (strcmp(a->state, "open") == 0 && !a->measure && svi_novelty_stage_has_desk(&e->novelty))
-        svi_verdicts_number(&e->novelty.verdicts, e->novelty.alert.opened, *own);
+    if (strcmp(a->state, "open") == 0 && !a->measure && svi_novelty_stage_has_desk(e->novelty))
+        svi_verdicts_number(&e->novelty->verdicts, e->novelty->alert.opened, *own);
     a->alert = *own;
     if (!a->measure)
         a->kind = e->quality_stage.on ? "novelty" : NULL;
@@ -322,7 +322,7 @@ static void take_refits(struct svi_engine *e) {
 }
 
 static void take_novelty(struct svi_engine *e) {
-    const struct svi_novelty_stage *s = &e->novelty;
+    const struct svi_novelty_stage *s = e->novelty;
     union svi_amount *of = e->counters.of;
     struct svi_detector_health h = {0};
     if (s->detector)
@@ -338,8 +338,8 @@ static void take_novelty(struct svi_engine *e) {
     of[SVI_COUNTER_ALERT_LEVEL].number = svi_desk_level(&s->desk);
     of[SVI_COUNTER_QUALITY_ALERTS].count = e->quality_stage.drift.opened;
     of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.drift.open;
-    of[SVI_COUNTER_RULE_ALERTS].count = e->rules.opened;
-    of[SVI_COUNTER_RULE_ALERTS_OPEN].count = svi_rules_open(&e->rules);
+    of[SVI_COUNTER_RULE_ALERTS].count = e->rules->opened;
+    of[SVI_COUNTER_RULE_ALERTS_OPEN].count = svi_rules_open(e->rules);
     of[SVI_COUNTER_NOVELTY_POINTS].count = h.points;
     of[SVI_COUNTER_NOVELTY_JOINED].count = h.joined;
     of[SVI_COUNTER_NOVELTY_REFUSED].count = s->refused;
@@ -357,7 +357,7 @@ static int put_words(const struct svi_engine *e, struct svi_figure *out) {
                                                 : b->loaded ? "loaded"
                                                             : "refit"},
                                     {"refit_error", b->reason},
-                                    {"novelty_error", e->novelty.reason}};
+                                    {"novelty_error", e->novelty->reason}};
     int filled = 0;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (words[i][1][0])
@@ -405,7 +405,7 @@ int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figu
 void svi_engine_progress(svi_engine *e, struct svi_engine_progress *out) {
     svi_engine_settle(e);
     *out = (struct svi_engine_progress){.seen = e->counters.of[SVI_COUNTER_SEEN].count,
-                                        .alerts = e->novelty.alert.opened,
+                                        .alerts = e->novelty->alert.opened,
                                         .sums = svi_metrics_sums(e->metrics),
                                         .quality = e->scratch->quality,
                                         .quality_count = engine_quality(e, e->scratch->quality)};

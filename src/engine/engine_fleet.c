@@ -24,15 +24,15 @@ svs_code svi_fleet_new(struct svi_engine *root, svs_error *err) {
     return (f->table = svi_key_table_new(err)) ? SVS_OK : SVS_NO_MEMORY;
 }
 
-void svi_fleet_free(struct svi_engine *root) {
-    struct svi_fleet *f = root->of->fleet;
+void svi_fleet_free(struct svi_stream *of) {
+    struct svi_fleet *f = of->fleet;
     if (!f)
         return;
     for (struct svi_key_entry *n = f->table ? svi_key_table_first(f->table) : NULL; n; n = n->after)
         svi_engine_free(&n->engine);
     svi_key_table_free(&f->table);
     svi_free(f);
-    root->of->fleet = NULL;
+    of->fleet = NULL;
 }
 
 /* ---- which engine */

@@ -64,8 +64,10 @@ static void crew_work(struct crew_task *t, struct svi_engine_scratch *scratch) {
         env.shown = t->element.data + t->size;
         env.shown_size = t->shown;
     }
-    if (t->columns > 0 && !env.columns)
+    if (t->columns > 0 && !env.columns) {
         env.columns = t->element.data + t->size + t->shown;
+        env.size = t->element.size; /* the list is looked for before the end */
+    }
     t->events.size = 0;
     t->error.text[0] = '\0';
     t->engine->recorded = &t->events;

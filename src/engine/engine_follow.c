@@ -31,9 +31,9 @@ static void follow_alert(struct svi_engine *e, uint64_t n) {
     struct svi_alert_report report;
     m.id = p->id;
     follow_publish(e, n);
-    if (svi_novelty_report(&e->novelty, &m, &e->schema, e->s->stream, p->ts, change, &report))
+    if (svi_novelty_report(e->novelty, &m, &e->schema, e->s->stream, p->ts, change, &report))
         svi_publish_alert(e, &report, p->ts);
-    svi_novelty_stage_learn(&e->novelty, &m);
+    svi_novelty_stage_learn(e->novelty, &m);
 }
 
 /* Publishes what is done. Where the other thread has stopped, it goes on. */
@@ -77,13 +77,13 @@ void svi_engine_settle(svi_engine *e) {
 /* Nobody waits. The thread starts when it is first needed; without novelty it is not. What the stage has room
  * for is noted, so that nothing that the thread writes is looked at while it works, not even beside it. */
 static struct svi_novelty_queue *follow_queue(struct svi_engine *e) {
-    if (!e->two_threads || !e->novelty.on || !e->novelty.detector)
+    if (!e->two_threads || !e->novelty->on || !e->novelty->detector)
         return NULL;
     if (!e->queue)
-        e->queue = svi_novelty_queue_new(&e->novelty);
+        e->queue = svi_novelty_queue_new(e->novelty);
     e->two_threads = e->queue != NULL;
     if (e->queue)
-        e->queue->columns = svi_novelty_stage_columns(&e->novelty);
+        e->queue->columns = svi_novelty_stage_columns(e->novelty);
     return e->queue;
 }
 

@@ -70,7 +70,9 @@ struct svi_stream {
     struct svi_figure gauges[SVI_GAUGES_MAX];
     int gauge_count;
     struct svi_figure figures[SVI_FIGURES_MAX];
-    struct svi_engine_scratch *scratch; /* of its own thread */
+    struct svi_engine_scratch *scratch;  /* of its own thread */
+    struct svi_novelty_stage no_novelty; /* of each key where it is off: nothing changes them */
+    struct svi_rules no_rules;
 };
 
 struct svi_engine {
@@ -87,13 +89,13 @@ struct svi_engine {
     struct svi_bank_weights bank_weights; /* of what is published of it */
     int linear; /* the member of it whose linear model was the best before the sample at hand */
     svi_metrics *metrics;
-    struct svi_refit_policy refit;    /* in the background */
-    struct svi_novelty_stage novelty; /* and alerts */
-    struct svi_novelty_queue *queue;  /* to the thread that judges it; NULL = there is none (yet) */
-    bool two_threads;                 /* there is to be one, when novelty is first judged */
-    bool open;                        /* svi_engine_leave_open */
+    struct svi_refit_policy refit;     /* in the background */
+    struct svi_novelty_stage *novelty; /* and alerts */
+    struct svi_novelty_queue *queue;   /* to the thread that judges it; NULL = there is none (yet) */
+    bool two_threads;                  /* there is to be one, when novelty is first judged */
+    bool open;                         /* svi_engine_leave_open */
     struct svi_quality_stage quality_stage;
-    struct svi_rules rules;
+    struct svi_rules *rules;
     bool rules_follow; /* they are of the columns as they are, as far as their number tells, and */
     int rules_names;   /* with that number of names */
     int rules_d;
@@ -142,6 +144,18 @@ void svi_engine_tell_categories(struct svi_engine *e);
 
 /* The columns of the setting `context` are that to novelty; names may come after their columns. */
 void svi_engine_tell_context(struct svi_engine *e, int d);
+
+/* A novelty stage and rules of its own, unless they are off by *s; *made: not to be freed twice. A key has
+ * those of its stream then. SVS_NO_MEMORY. */
+svs_code svi_engine_new_novelty(const struct svi_engine *e, const struct svi_settings *s,
+                                struct svi_novelty_stage **made, svs_error *err);
+svs_code svi_engine_new_rules(const struct svi_engine *e, const struct svi_settings *s,
+                              struct svi_rules **made, svs_error *err);
+void svi_engine_free_novelty(struct svi_engine *e);
+void svi_engine_free_rules(struct svi_engine *e);
+
+/* NULL: SVS_NO_MEMORY. */
+svi_metrics *svi_engine_new_metrics(const struct svi_settings *s, svs_error *err);
 
 /* What holds samples has changed: the schema goes by it. */
 void svi_engine_note_held(struct svi_engine *e);
@@ -223,7 +237,7 @@ struct svi_engine *svi_engine_new_key(struct svi_engine *root, const char *key, 
 
 /* The table of keys; frees them all. */
 svs_code svi_fleet_new(struct svi_engine *root, svs_error *err);
-void svi_fleet_free(struct svi_engine *root);
+void svi_fleet_free(struct svi_stream *of);
 
 /* The engine of that key; `make`: is begun where there is none, by this source. *entry: NULL for "", whose
  * engine is the root. NULL: SVS_UNKNOWN_KEY, SVS_LIMIT (keys.max, keys.quota), SVS_NO_MEMORY. */

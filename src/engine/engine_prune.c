@@ -47,9 +47,9 @@ static void engine_drop_features(struct svi_engine *e, const bool *features, svs
     svi_schema_keep(&e->schema, features, names, columns);
     svi_columns_forget(&e->columns);
     e->name_count = 0;
-    if (svi_novelty_report_end(&e->novelty, e->s->stream, "features were dropped", &report))
+    if (svi_novelty_report_end(e->novelty, e->s->stream, "features were dropped", &report))
         svi_publish_alert(e, &report, e->event_ts);
-    svi_novelty_stage_reset(&e->novelty);
+    svi_novelty_stage_reset(e->novelty);
     if (svi_drift_stage_end(&e->quality_stage.drift, e->s->stream, "features were dropped", &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_drift_stage_prune(&e->quality_stage.drift);

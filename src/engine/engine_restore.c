@@ -77,26 +77,26 @@ svi_engine *svi_engine_then(const svi_engine *e, const struct svi_checkpoint *c,
 static void end_alerts(struct svi_engine *e, struct svi_engine *then) {
     static const char why[] = "the stream went back to an older state";
     struct svi_alert_report report;
-    struct svi_alert *alert = &then->novelty.alert;
+    struct svi_alert *alert = &then->novelty->alert;
     struct svi_drift_stage *drift = &then->quality_stage.drift;
-    if (svi_novelty_report_end(&e->novelty, e->s->stream, why, &report))
+    if (svi_novelty_report_end(e->novelty, e->s->stream, why, &report))
         svi_publish_alert(e, &report, e->event_ts);
     if (svi_drift_stage_end(&e->quality_stage.drift, e->s->stream, why, &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_engine_rules_forget(e);
-    svi_rules_end(&then->rules);
-    memset(then->rules.alerts, 0, sizeof then->rules.alerts);
-    then->rules.opened = e->rules.opened;
-    then->rules.arrived = e->rules.arrived;
+    svi_rules_end(then->rules);
+    memset(then->rules->alerts, 0, sizeof then->rules->alerts);
+    then->rules->opened = e->rules->opened;
+    then->rules->arrived = e->rules->arrived;
     drift->open = false;
     drift->opened = e->quality_stage.drift.opened;
     drift->episodes = e->quality_stage.drift.episodes;
     alert->open = false;
     alert->lasted = 0;
-    alert->closed = fmax(alert->closed, e->novelty.alert.closed);
-    alert->opened = e->novelty.alert.opened;
-    alert->suppressed = e->novelty.alert.suppressed;
-    then->novelty.judged = false;
+    alert->closed = fmax(alert->closed, e->novelty->alert.closed);
+    alert->opened = e->novelty->alert.opened;
+    alert->suppressed = e->novelty->alert.suppressed;
+    then->novelty->judged = false;
 }
 
 void svi_engine_go_back(svi_engine *e, svi_engine **then, const char *reason, double now) {
@@ -112,6 +112,8 @@ void svi_engine_go_back(svi_engine *e, svi_engine **then, const char *reason, do
     for (size_t i = 0; i < sizeof goes_back / sizeof *goes_back; i++)
         exchange_bytes((char *)e + goes_back[i].offset, (char *)t + goes_back[i].offset, goes_back[i].size);
     svi_quality_stage_moved(&e->quality_stage);
+    if (e->queue)
+        e->queue->stage = e->novelty;
     svi_settings_go_back(e->s, t->s);
     e->published_version = 0;
     svi_publish_error(e, SVS_STATE_LOADED, reason, NULL, 0, now);

@@ -9,10 +9,10 @@
 static void rules_tell(struct svi_engine *e, svs_value id, double ts) {
     struct svi_rule_report report;
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = ts};
-    if (svi_rules_pending(&e->rules))
+    if (svi_rules_pending(e->rules))
         svi_engine_settle(e); /* alerts are numbered as they come */
-    while (svi_rule_report(&e->rules, &e->schema, e->s->stream, id, ts,
-                           &e->quality_stage.drift.episodes.count, &report)) {
+    while (svi_rule_report(e->rules, &e->schema, e->s->stream, id, ts, &e->quality_stage.drift.episodes.count,
+                           &report)) {
         event.as.alert = report.event;
         svi_publish(e, &event);
     }
@@ -24,11 +24,11 @@ static const uint8_t *rules_gaps_of(struct svi_engine *e, const struct svi_messa
     const uint8_t *missing = m->missing > 0 ? e->gaps : NULL;
     if (m->kind != SVI_NAMED || m->cells || e->schema.columns)
         return missing;
-    return svi_rules_left_out(&e->rules, shape->marks, shape->round, missing, m->d);
+    return svi_rules_left_out(e->rules, shape->marks, shape->round, missing, m->d);
 }
 
 void svi_engine_rules_row(struct svi_engine *e, const struct svi_message *m, double now) {
-    struct svi_rules *r = &e->rules;
+    struct svi_rules *r = e->rules;
     if (!r->any)
         return;
     if (!e->rules_follow || m->d != e->rules_d || e->rules_names != e->schema.shape.names_kept) {
@@ -42,7 +42,7 @@ void svi_engine_rules_row(struct svi_engine *e, const struct svi_message *m, dou
 }
 
 void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m, double now) {
-    struct svi_rules *r = &e->rules;
+    struct svi_rules *r = e->rules;
     const double own = isnan(m->ts) ? now : m->ts;
     if (!r->any || r->d == 0) /* nothing is known of its columns */
         return;
@@ -53,32 +53,32 @@ void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m,
 }
 
 void svi_engine_rules_renew(struct svi_engine *e, int feature) {
-    svi_rules_renew(&e->rules, feature);
+    svi_rules_renew(e->rules, feature);
     e->rules_follow = false;
 }
 
 void svi_engine_rules_configure(struct svi_engine *e) {
-    svi_rules_configure(&e->rules, e->s);
+    svi_rules_configure(e->rules, e->s);
     e->rules_follow = false;
     rules_tell(e, svs_none(), e->event_ts);
 }
 
 void svi_engine_rules_forget(struct svi_engine *e) {
-    svi_rules_end(&e->rules);
+    svi_rules_end(e->rules);
     rules_tell(e, svs_none(), e->event_ts);
-    svi_rules_clear(&e->rules);
+    svi_rules_clear(e->rules);
     e->rules_follow = false;
 }
 
 double svi_engine_deadline(const svi_engine *e) {
-    return svi_rules_deadline(&e->rules);
+    return svi_rules_deadline(e->rules);
 }
 
 void svi_engine_pass(svi_engine *e, double now) {
-    svi_rules_pass(&e->rules, now);
+    svi_rules_pass(e->rules, now);
     rules_tell(e, svs_none(), now);
 }
 
 void svi_engine_begin(svi_engine *e, double now) {
-    svi_rules_begin(&e->rules, now);
+    svi_rules_begin(e->rules, now);
 }

@@ -17,7 +17,7 @@ static int engine_score_known(const struct svi_engine *e, const struct svi_messa
 
 /* All that both the model and the novelty model look at, 0 where the sample has nothing. */
 static double *engine_score_widen(const struct svi_engine *e, const struct svi_message *m, int d) {
-    const int room = d > e->novelty.rows.d ? d : e->novelty.rows.d, known = engine_score_known(e, m);
+    const int room = d > e->novelty->rows.d ? d : e->novelty->rows.d, known = engine_score_known(e, m);
     double *x = svi_alloc_array((size_t)(room > known ? room : known) + 1, sizeof *x);
     if (x)
         memcpy(x, m->x, (size_t)known * sizeof *x);
@@ -54,8 +54,8 @@ static svs_code engine_score_score(struct svi_engine *e, const struct svi_messag
          j++) /* novelty leaves out what is missing */
         x[j] = m->gaps[j] ? NAN : x[j];
     /* One sample alone has no history: with lags there is nothing to judge. */
-    out->judged = x && e->novelty.on && e->novelty.detector && e->novelty.lags == 1 &&
-                  svi_detector_peek(e->novelty.detector, x, &out->novelty, &out->p);
+    out->judged = x && e->novelty->on && e->novelty->detector && e->novelty->lags == 1 &&
+                  svi_detector_peek(e->novelty->detector, x, &out->novelty, &out->p);
     svi_free(x);
     out->scores = scores;
     out->rows = e->s->method == SVI_METHOD_NONE ? 0 : model.rows;

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "alerts/alert_text.h"
+#include "base/alloc.h"
+#include "base/fail.h"
 
 #define ERROR_MAX  1e140 /* squares are summed */
 #define NEAR       0.25  /* of the way from before to the worst */
@@ -24,26 +26,38 @@ void svi_drift_stage_configure(struct svi_drift_stage *s, const struct svi_setti
     const bool was = s->on;
     s->on = !svi_settings_uncalibrated(settings) && settings->drift_rate > 0 &&
             settings->method != SVI_METHOD_NONE;
-    svi_drift_set_rate(&s->errors, settings->drift_rate);
+    s->rate = settings->drift_rate;
+    if (s->errors)
+        svi_drift_set_rate(s->errors, s->rate);
     if (was && !s->on) {
-        svi_drift_renew(&s->errors);
+        if (s->errors)
+            svi_drift_renew(s->errors);
         svi_drift_moments_free(&s->moments);
     }
 }
 
 void svi_drift_stage_new(struct svi_drift_stage *s, const struct svi_settings *settings) {
     *s = (struct svi_drift_stage){.regress = settings->task == SVS_REGRESS};
-    svi_drift_init(&s->errors, s->regress, settings->drift_rate);
     svi_drift_stage_configure(s, settings);
 }
 
 void svi_drift_stage_free(struct svi_drift_stage *s) {
     svi_drift_moments_free(&s->moments);
+    svi_free(s->errors);
+    s->errors = NULL;
     s->on = false;
 }
 
+svs_code svi_drift_stage_make(struct svi_drift_stage *s, svs_error *err) {
+    if (!(s->errors = svi_alloc(sizeof *s->errors)))
+        return svi_fail_memory(err, "the quality alarm");
+    svi_drift_init(s->errors, s->regress, s->rate);
+    return SVS_OK;
+}
+
 void svi_drift_stage_prune(struct svi_drift_stage *s) {
-    svi_drift_renew(&s->errors);
+    if (s->errors)
+        svi_drift_renew(s->errors);
     svi_drift_moments_free(&s->moments);
 }
 
@@ -52,10 +66,8 @@ void svi_drift_stage_renew(struct svi_drift_stage *s, int feature) {
 }
 
 void svi_drift_stage_reset(struct svi_drift_stage *s) {
-    const double threshold = s->errors.threshold, floor = s->errors.floor;
-    svi_drift_init(&s->errors, s->regress, 0);
-    s->errors.threshold = threshold;
-    s->errors.floor = floor;
+    if (s->errors)
+        svi_drift_init(s->errors, s->regress, s->rate);
     svi_drift_moments_free(&s->moments);
     s->open = false;
 }
@@ -69,9 +81,9 @@ static double drift_stage_figure(const struct svi_drift_stage *s, const struct s
 }
 
 static enum svi_alert_change drift_stage_rise(struct svi_drift_stage *s) {
-    const struct svi_drift_found *f = &s->errors.found;
+    const struct svi_drift_found *f = &s->errors->found;
     const enum svi_alert_change change = s->open ? SVI_ALERT_UPDATE : SVI_ALERT_OPEN;
-    s->count = svi_drift_moments_top(&s->moments, &s->errors, f, SVI_ALERT_TOP_MAX, s->top);
+    s->count = svi_drift_moments_top(&s->moments, s->errors, f, SVI_ALERT_TOP_MAX, s->top);
     s->after = drift_stage_figure(s, &f->after);
     s->span = f->after.n;
     if (!s->open) {
@@ -85,7 +97,7 @@ static enum svi_alert_change drift_stage_rise(struct svi_drift_stage *s) {
     s->adapted = false;
     s->worst_share = fmax(s->worst_share, svi_drift_share(&f->after));
     s->worst = fmax(s->worst, s->after);
-    svi_drift_cut(&s->errors, f);
+    svi_drift_cut(s->errors, f);
     return change;
 }
 
@@ -96,13 +108,13 @@ static enum svi_alert_change drift_stage_close(struct svi_drift_stage *s, const 
     s->adapted = adapted;
     s->count = 0;
     if (s->regress)
-        svi_drift_renew(&s->errors);
+        svi_drift_renew(s->errors);
     return SVI_ALERT_CLOSE;
 }
 
 /* While an alert is open: may it close? */
 static enum svi_alert_change drift_stage_watch(struct svi_drift_stage *s, bool fell) {
-    struct svi_drift_stretch now = fell ? s->errors.found.after : s->errors.all;
+    struct svi_drift_stretch now = fell ? s->errors->found.after : s->errors->all;
     const double near = s->share + NEAR * (s->worst_share - s->share);
     if ((fell || now.n >= CALM) && svi_drift_share(&now) <= near)
         return drift_stage_close(s, &now, false);
@@ -115,10 +127,10 @@ enum svi_alert_change svi_drift_stage_judge(struct svi_drift_stage *s, double er
                                             double time, int64_t number) {
     const double size = fabs(error) <= ERROR_MAX ? fabs(error) : ERROR_MAX;
     const struct svi_drift_sample sample = {size, time, number};
-    if (!s->on)
+    if (!s->on || !s->errors)
         return SVI_ALERT_NONE;
-    const enum svi_drift_change change = svi_drift_step(&s->errors, &sample);
-    svi_drift_moments_step(&s->moments, &s->errors, x, x ? d : 0);
+    const enum svi_drift_change change = svi_drift_step(s->errors, &sample);
+    svi_drift_moments_step(&s->moments, s->errors, x, x ? d : 0);
     if (change == SVI_DRIFT_RISE)
         return drift_stage_rise(s);
     return s->open ? drift_stage_watch(s, change == SVI_DRIFT_FALL) : SVI_ALERT_NONE;
@@ -195,12 +207,28 @@ bool svi_drift_stage_end(struct svi_drift_stage *s, const char *stream, const ch
 }
 
 void svi_drift_stage_move_times(struct svi_drift_stage *s, double from, double step) {
-    svi_drift_move_times(&s->errors, from, step);
+    if (s->errors)
+        svi_drift_move_times(s->errors, from, step);
     if (s->since > from)
         s->since += step;
 }
 
 /* ---- archive */
+
+/* Where none are made yet they are as new; and read, they stay away where the alarm is off. */
+static void drift_stage_archive_errors(struct svi_archive *a, struct svi_drift_stage *s) {
+    struct svi_drift fresh;
+    svs_error err;
+    svi_drift_init(&fresh, s->regress, s->rate);
+    if (!s->errors && s->on && svi_archive_loading(a) && svi_drift_stage_make(s, &err) != SVS_OK) {
+        svi_archive_fail(a, SVS_NO_MEMORY, err.text);
+        return;
+    }
+    struct svi_drift *errors = s->errors ? s->errors : &fresh;
+    svi_drift_archive(a, errors);
+    if (svi_archive_ok(a))
+        svi_drift_moments_archive(a, &s->moments, errors);
+}
 
 void svi_drift_stage_archive(struct svi_archive *a, struct svi_drift_stage *s) {
     svi_archive_int64(a, "episodes", &s->episodes.count, 0, COUNT_MOST);
@@ -215,14 +243,12 @@ void svi_drift_stage_archive(struct svi_archive *a, struct svi_drift_stage *s) {
     svi_archive_double(a, "worst", &s->worst);
     svi_archive_finite(a, "since", &s->since, 1);
     svi_archive_int64(a, "number", &s->number, -1, COUNT_MOST);
-    svi_drift_archive(a, &s->errors);
-    if (svi_archive_ok(a))
-        svi_drift_moments_archive(a, &s->moments, &s->errors);
+    drift_stage_archive_errors(a, s);
 }
 
 double svi_drift_stage_memory(const struct svi_settings *settings, int d) {
     if (svi_settings_uncalibrated(settings) || !(settings->drift_rate > 0) ||
         settings->method == SVI_METHOD_NONE)
         return 0;
-    return svi_drift_moments_memory(d);
+    return (double)sizeof(struct svi_drift) + svi_drift_moments_memory(d);
 }

@@ -22,7 +22,8 @@ struct svi_episodes {
 struct svi_drift_stage {
     bool on;
     bool regress;
-    struct svi_drift errors;
+    double rate;              /* the setting */
+    struct svi_drift *errors; /* NULL: none yet */
     struct svi_drift_moments moments;
     struct svi_episodes episodes;
     bool open, adapted;          /* an alert is; it closed because the stream has settled */
@@ -47,8 +48,13 @@ void svi_drift_stage_prune(struct svi_drift_stage *s);
 /* A feature changes hands, between two samples. */
 void svi_drift_stage_renew(struct svi_drift_stage *s, int feature);
 
+/* The errors, of which there are none. SVS_NO_MEMORY. */
+svs_code svi_drift_stage_make(struct svi_drift_stage *s, svs_error *err);
+
 /* Room for the row of a sample. SVS_NO_MEMORY: nothing has changed. */
 static inline svs_code svi_drift_stage_reserve(struct svi_drift_stage *s, int d, svs_error *err) {
+    if (s->on && !s->errors && svi_drift_stage_make(s, err) != SVS_OK)
+        return SVS_NO_MEMORY;
     return s->on && d > s->moments.room ? svi_drift_moments_reserve(&s->moments, d, err) : SVS_OK;
 }
 

@@ -24,19 +24,45 @@ void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_s
     q->on = !svi_settings_uncalibrated(s);
     svi_drift_stage_configure(&q->drift, s);
     svi_quality_figures_level(q->figures, q->on ? s->interval : 0);
-    if (!q->proba || strcmp(q->decision_cost, s->decision_cost) == 0)
+    if (!q->prices || strcmp(q->prices->cost, s->decision_cost) == 0)
         return;
-    memcpy(q->decision_cost, s->decision_cost, sizeof q->decision_cost);
-    svi_decision_set(&q->decision, q->decision_cost);
+    memcpy(q->prices->cost, s->decision_cost, sizeof q->prices->cost);
+    svi_decision_set(&q->prices->decision, q->prices->cost);
+}
+
+static svi_quality_figures *quality_new_figures(const struct svi_settings *s, svs_error *err) {
+    const bool lean = svi_settings_keyed(s);
+    return (lean ? svi_quality_figures_new_lean : svi_quality_figures_new)(
+        (svs_task)s->task, svi_quality_window(s), (int)s->max_classes, err);
+}
+
+void svi_prices_free(struct svi_prices **p) {
+    if (*p)
+        svi_decision_free(&(*p)->decision);
+    svi_free(*p);
+    *p = NULL;
+}
+
+svs_code svi_prices_new(struct svi_prices **p, const struct svi_settings *s, svs_error *err) {
+    *p = NULL;
+    if (!quality_has_classes(s) || (svi_settings_keyed(s) && strcmp(s->decision_cost, "none") == 0))
+        return SVS_OK;
+    *p = svi_alloc(sizeof **p);
+    svs_code code = *p ? svi_decision_new(&(*p)->decision, (int)s->max_classes, err)
+                       : svi_fail_memory(err, "the prices of decisions");
+    if (code != SVS_OK)
+        svi_prices_free(p);
+    return code;
 }
 
 static svs_code quality_new_probabilities(struct svi_quality_stage *q, const struct svi_settings *s,
                                           svs_error *err) {
     const int classes = (int)s->max_classes;
-    const bool got = (q->calibrator[0] = svi_calibrator_new(classes, err)) &&
-                     (q->calibrator[1] = svi_calibrator_new(classes, err)) &&
-                     (q->reliability = svi_reliability_new(svi_quality_window(s), err)) &&
-                     svi_decision_new(&q->decision, classes, err) == SVS_OK;
+    const bool got =
+        (q->calibrator[0] = svi_calibrator_new(classes, err)) &&
+        (svi_settings_keyed(s) || (q->calibrator[1] = svi_calibrator_new(classes, err))) &&
+        (svi_settings_keyed(s) || (q->reliability = svi_reliability_new(svi_quality_window(s), err))) &&
+        svi_prices_new(&q->prices, s, err) == SVS_OK;
     if (!got)
         return SVS_NO_MEMORY;
     q->proba = svi_alloc_array((size_t)classes, sizeof *q->proba);
@@ -46,7 +72,7 @@ static svs_code quality_new_probabilities(struct svi_quality_stage *q, const str
 svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_settings *s, svs_error *err) {
     q->task = (svs_task)s->task;
     svi_drift_stage_new(&q->drift, s);
-    q->figures = svi_quality_figures_new(q->task, svi_quality_window(s), (int)s->max_classes, err);
+    q->figures = quality_new_figures(s, err);
     if (!q->figures)
         return SVS_NO_MEMORY;
     svs_code code = quality_has_classes(s) ? quality_new_probabilities(q, s, err) : SVS_OK;
@@ -55,8 +81,8 @@ svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_set
 }
 
 void svi_quality_stage_moved(struct svi_quality_stage *q) {
-    if (q->proba)
-        svi_decision_set(&q->decision, q->decision_cost);
+    if (q->prices)
+        svi_decision_set(&q->prices->decision, q->prices->cost);
 }
 
 void svi_quality_stage_forget_online(struct svi_quality_stage *q) {
@@ -65,7 +91,7 @@ void svi_quality_stage_forget_online(struct svi_quality_stage *q) {
 }
 
 void svi_quality_stage_forget_refit(struct svi_quality_stage *q) {
-    if (q->proba)
+    if (q->calibrator[1])
         svi_calibrator_reset(q->calibrator[1]);
 }
 
@@ -80,10 +106,11 @@ void svi_quality_stage_take_calibrator(struct svi_quality_stage *q, svi_calibrat
 
 svs_code svi_quality_window_make(struct svi_quality_window *w, const struct svi_settings *s, svs_error *err) {
     const int64_t window = svi_quality_window(s);
-    w->figures = svi_quality_figures_new((svs_task)s->task, window, (int)s->max_classes, err);
-    if (w->figures && quality_has_classes(s))
+    w->figures = quality_new_figures(s, err);
+    const bool needed = quality_has_classes(s) && !svi_settings_keyed(s);
+    if (w->figures && needed)
         w->reliability = svi_reliability_new(window, err);
-    return w->figures && (w->reliability || !quality_has_classes(s)) ? SVS_OK : SVS_NO_MEMORY;
+    return w->figures && (w->reliability || !needed) ? SVS_OK : SVS_NO_MEMORY;
 }
 
 void svi_quality_window_clear(struct svi_quality_window *w) {
@@ -108,7 +135,7 @@ void svi_quality_stage_free(struct svi_quality_stage *q) {
     svi_calibrator_free(&q->calibrator[0]);
     svi_calibrator_free(&q->calibrator[1]);
     svi_reliability_free(&q->reliability);
-    svi_decision_free(&q->decision);
+    svi_prices_free(&q->prices);
     svi_free(q->proba);
     q->proba = NULL;
     q->on = false;
@@ -121,9 +148,11 @@ void svi_quality_stage_reset(struct svi_quality_stage *q) {
     if (!q->proba)
         return;
     svi_calibrator_reset(q->calibrator[0]);
-    svi_calibrator_reset(q->calibrator[1]);
-    svi_reliability_reset(q->reliability);
-    svi_decision_forget(&q->decision); /* classes may have other numbers from here on */
+    svi_quality_stage_forget_refit(q);
+    if (q->reliability)
+        svi_reliability_reset(q->reliability);
+    if (q->prices)
+        svi_decision_forget(&q->prices->decision); /* classes may have other numbers from here on */
 }
 
 bool svi_quality_stage_ends(const struct svi_quality_stage *q, double *ends) {
@@ -142,11 +171,12 @@ static int quality_decide(struct svi_quality_stage *q, const svs_learner *learne
     const svs_calibration law = svi_calibrator_law(q->calibrator[refit], class_count);
     svi_probabilities(&law, scores, rows, proba);
     *count = class_count;
-    if (!svi_decision_set_up(&q->decision))
+    struct svi_decision *d = q->prices ? &q->prices->decision : NULL;
+    if (!d || !svi_decision_set_up(d))
         return usual;
-    while (q->decision.known < class_count)
-        svi_decision_know(&q->decision, svs_learner_class(learner, q->decision.known));
-    return svi_decision_of(&q->decision, proba, class_count, usual);
+    while (d->known < class_count)
+        svi_decision_know(d, svs_learner_class(learner, d->known));
+    return svi_decision_of(d, proba, class_count, usual);
 }
 
 void svi_quality_stage_score(struct svi_quality_stage *q, const svs_learner *learner, svs_step *served,
@@ -180,14 +210,14 @@ void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served
     (void)refit;
     if (q->on)
         svi_quality_figures_judge(q->figures, served);
-    if (q->on && q->proba_count > 0 && served->label >= 0)
+    if (q->on && q->reliability && q->proba_count > 0 && served->label >= 0)
         svi_reliability_add(q->reliability, q->proba, q->proba_count, served->label);
 }
 
 int svi_quality_stage_figures(const struct svi_quality_stage *q, struct svi_figure *figures, int count) {
     struct svi_figure mine[SVI_RELIABILITY_FIGURES];
     const int before = count;
-    if (!q->on || !q->proba)
+    if (!q->on || !q->reliability)
         return count;
     svi_reliability_figures(q->reliability, mine);
     for (int i = 0; i < SVI_RELIABILITY_FIGURES; i++) {
@@ -210,8 +240,10 @@ void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *
         !classes)
         return;
     svi_calibrator_archive(a, q->calibrator[0]);
-    svi_calibrator_archive(a, q->calibrator[1]);
-    svi_reliability_archive(a, q->reliability);
+    if (q->calibrator[1])
+        svi_calibrator_archive(a, q->calibrator[1]);
+    if (q->reliability)
+        svi_reliability_archive(a, q->reliability);
 }
 
 double svi_quality_stage_memory(const struct svi_settings *s, int d) {

@@ -22,6 +22,16 @@
 #define SVI_METRICS_WINDOW 1000    /* samples of windowed quality, when nothing is held */
 #define SVI_METRICS_LONG   1000000 /* at most */
 
+/* The setting decision.cost of now, and what it decides. */
+struct svi_prices {
+    struct svi_decision decision;
+    char cost[SVI_TEXT_MAX];
+};
+
+/* NULL: none are needed: no classes, or keys and no prices. SVS_NO_MEMORY. */
+svs_code svi_prices_new(struct svi_prices **p, const struct svi_settings *s, svs_error *err);
+void svi_prices_free(struct svi_prices **p);
+
 struct svi_quality_stage {
     bool on;
     svs_task task;
@@ -33,11 +43,10 @@ struct svi_quality_stage {
     /* Probabilities: NULL for a regression, and where nothing is learned. */
     svi_calibrator *calibrator[2]; /* of the online model, of the refit */
     svi_reliability *reliability;
-    struct svi_decision decision;
-    char decision_cost[SVI_TEXT_MAX]; /* the setting of now */
-    double *proba;                    /* of the sample in hand, by class */
-    int proba_count;                  /* 0: it has none */
-    const double *scored;             /* its scores, which are only compared with others */
+    struct svi_prices *prices; /* NULL: there are none (of a stream with keys) */
+    double *proba;             /* of the sample in hand, by class */
+    int proba_count;           /* 0: it has none */
+    const double *scored;      /* its scores, which are only compared with others */
 };
 
 /* Samples of windowed quality: those that are held, within the limits above. */

@@ -86,7 +86,7 @@ static inline void metrics_count(struct counts *c, struct judged j, int directio
     c->of[j.truth].support += direction;
     c->of[j.truth].hits += hit;
     c->of[j.predicted].predicted += direction;
-    if (j.bin != NO_BIN)
+    if (j.bin != NO_BIN && c->ranks)
         c->ranks->count[j.bin][j.truth] += direction;
 }
 
@@ -101,23 +101,27 @@ void svi_metrics_free(svi_metrics **pm) {
     *pm = NULL;
 }
 
-static svs_code metrics_new_parts(svi_metrics *m, svs_error *err) {
+static svs_code metrics_new_parts(svi_metrics *m, bool lean, svs_error *err) {
     const size_t window = (size_t)m->window, classes = (size_t)m->max_classes + 1;
     if (m->task == SVS_REGRESS) {
         m->errors = svi_alloc_array(window, sizeof *m->errors);
         return m->errors ? SVS_OK : svi_fail_memory(err, "the window of errors");
     }
     m->judged = svi_alloc_array(window, sizeof *m->judged);
-    m->losses = svi_alloc_array(window, sizeof *m->losses);
     m->all.of = svi_alloc_array(classes, sizeof *m->all.of);
-    m->all.ranks = svi_alloc(sizeof *m->all.ranks);
     m->recent.of = svi_alloc_array(classes, sizeof *m->recent.of);
-    m->recent.ranks = svi_alloc(sizeof *m->recent.ranks);
-    const bool got = m->judged && m->losses && m->all.of && m->all.ranks && m->recent.of && m->recent.ranks;
-    return got ? SVS_OK : svi_fail_memory(err, "the prequential counts");
+    m->lossless = lean;
+    if (!lean) {
+        m->losses = svi_alloc_array(window, sizeof *m->losses);
+        m->all.ranks = svi_alloc(sizeof *m->all.ranks);
+        m->recent.ranks = svi_alloc(sizeof *m->recent.ranks);
+    }
+    const bool more = lean || (m->all.ranks && m->recent.ranks && m->losses);
+    return m->judged && m->all.of && m->recent.of && more ? SVS_OK
+                                                          : svi_fail_memory(err, "the prequential counts");
 }
 
-svi_metrics *svi_metrics_new(svs_task task, int64_t window, int max_classes, svs_error *err) {
+static svi_metrics *metrics_make(svs_task task, int64_t window, int max_classes, bool lean, svs_error *err) {
     if (window < 1 || max_classes < 1 || max_classes > CLASS_MAX) {
         svi_fail(err, SVS_INVALID,
                  "quality needs a window of 1 sample or more and 1 to %d classes, not %lld and %d", CLASS_MAX,
@@ -133,9 +137,17 @@ svi_metrics *svi_metrics_new(svs_task task, int64_t window, int max_classes, svs
     m->window = window;
     m->max_classes = max_classes;
     m->last = -1;
-    if (metrics_new_parts(m, err) != SVS_OK)
+    if (metrics_new_parts(m, lean, err) != SVS_OK)
         svi_metrics_free(&m);
     return m;
+}
+
+svi_metrics *svi_metrics_new(svs_task task, int64_t window, int max_classes, svs_error *err) {
+    return metrics_make(task, window, max_classes, false, err);
+}
+
+svi_metrics *svi_metrics_new_lean(svs_task task, int64_t window, int max_classes, svs_error *err) {
+    return metrics_make(task, window, max_classes, true, err);
 }
 
 static void metrics_clear_counts(struct counts *c, int max_classes) {
@@ -236,14 +248,15 @@ void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *s
     m->classes = truth >= m->classes ? truth + 1 : m->classes;
     if (m->filled == m->window)
         metrics_count(&m->recent, m->judged[m->slot], -1);
-    if (ranks)
+    if (ranks && m->all.ranks)
         m->all.ranks->touched[j.bin / SVI_AUC_BLOCK] = m->recent.ranks->touched[j.bin / SVI_AUC_BLOCK] = 1;
     metrics_count(&m->all, j, 1);
     metrics_count(&m->recent, j, 1);
     metrics_sum_add(&m->loss, loss);
     m->fresh_loss += loss;
     m->judged[m->slot] = j;
-    m->losses[m->slot] = loss;
+    if (m->losses)
+        m->losses[m->slot] = loss;
     metrics_advance(m);
 }
 
@@ -292,13 +305,34 @@ static const char *const class_names[][CLASS_FIGURES] = {
 enum { MAE, RMSE, R2, VALUE_FIGURES };
 static const char *const value_names[][VALUE_FIGURES] = {{"mae", "rmse", "r2"}, {"mae.w", "rmse.w", "r2.w"}};
 
-static void metrics_class_figures(const struct counts *c, double loss, int classes, double *value) {
+/* An area by the ranks of all or of the window. Lean metrics have those of the window alone, in its ring. */
+static double metrics_area(const svi_metrics *m, const struct counts *c,
+                           double (*area)(const struct svi_auc *)) {
+    if (m->classes > 2 || (!c->ranks && c == &m->all))
+        return NAN;
+    if (c->ranks)
+        return area(c->ranks);
+    struct svi_auc *ranks = svi_alloc(sizeof *ranks);
+    for (int64_t i = 0; ranks && i < m->filled; i++) {
+        const struct judged j = m->judged[i];
+        if (j.bin == NO_BIN)
+            continue;
+        ranks->count[j.bin][j.truth]++;
+        ranks->touched[j.bin / SVI_AUC_BLOCK] = 1;
+    }
+    const double found = ranks ? area(ranks) : NAN;
+    svi_free(ranks);
+    return found;
+}
+
+static void metrics_class_figures(const svi_metrics *m, const struct counts *c, double loss, double *value) {
+    const int classes = m->classes;
     double n = (double)c->n; /* 0: every figure comes out as NAN */
     value[ACCURACY] = (double)c->hits / n;
     value[KAPPA] = c->n > 0 ? metrics_kappa(c, classes) : NAN;
     value[KAPPA_T] = c->n > 0 ? metrics_beyond_chance((double)c->hits / n, (double)c->same / n) : NAN;
     value[F1] = metrics_macro_f1(c, classes);
-    value[AUC] = classes <= 2 ? svi_auc_area(c->ranks) : NAN;
+    value[AUC] = metrics_area(m, c, svi_auc_area);
     value[LOGLOSS] = loss / n;
 }
 
@@ -333,9 +367,9 @@ int svi_metrics_figures(const svi_metrics *m, struct svi_figure *out) {
         metrics_value_figures(m->absolute.sum, m->square.sum, &m->truth, value[0]);
         metrics_value_figures(recent.absolute, recent.square, &recent.truth, value[1]);
     } else {
-        double recent = m->fresh_loss + (m->filled == m->window ? m->losses[m->slot] : 0);
-        metrics_class_figures(&m->all, m->loss.sum, m->classes, value[0]);
-        metrics_class_figures(&m->recent, recent, m->classes, value[1]);
+        double recent = m->fresh_loss + (m->losses && m->filled == m->window ? m->losses[m->slot] : 0);
+        metrics_class_figures(m, &m->all, m->loss.sum, value[0]);
+        metrics_class_figures(m, &m->recent, recent, value[1]);
     }
     for (int w = 0; w < 2; w++)
         for (int i = 0; i < each; i++)
@@ -376,15 +410,16 @@ struct svi_metrics_more svi_metrics_more(const svi_metrics *m, bool window) {
     if (m->task != SVS_CLASSIFY)
         return (struct svi_metrics_more){NAN, NAN};
     return (struct svi_metrics_more){.same = (double)c->same / (double)c->n,
-                                     .ap = m->classes <= 2 ? svi_auc_precision(c->ranks) : NAN};
+                                     .ap = metrics_area(m, c, svi_auc_precision)};
 }
 
-double svi_metrics_memory(svs_task task, int64_t window, int max_classes) {
+double svi_metrics_memory(svs_task task, int64_t window, int max_classes, bool lean) {
     double bytes = sizeof(svi_metrics);
     if (task == SVS_REGRESS)
         return bytes + (double)window * sizeof(struct errors);
-    bytes += (double)window * (sizeof(struct judged) + sizeof(double));
-    return bytes + 2 * ((max_classes + 1.0) * sizeof(struct svi_class_count) + sizeof(struct svi_auc));
+    bytes += (double)window * (sizeof(struct judged) + (lean ? 0 : sizeof(double)));
+    return bytes +
+           2 * ((max_classes + 1.0) * sizeof(struct svi_class_count) + (lean ? 0 : sizeof(struct svi_auc)));
 }
 
 /* ---- archive */
@@ -448,7 +483,7 @@ static void metrics_recount(struct svi_archive *a, svi_metrics *m) {
                                "a sample has a class beyond the last one"))
             return;
         metrics_count(&m->recent, j, 1);
-        if (j.bin != NO_BIN)
+        if (j.bin != NO_BIN && m->recent.ranks)
             m->recent.ranks->touched[j.bin / SVI_AUC_BLOCK] = 1;
     }
 }
@@ -460,11 +495,13 @@ static void metrics_archive_classes(struct svi_archive *a, svi_metrics *m) {
     svi_archive_int64(a, "hits", &m->all.hits, 0, COUNT_MAX);
     svi_archive_int64(a, "same as before", &m->all.same, 0, COUNT_MAX);
     metrics_archive_counts(a, &m->all, m->max_classes);
-    metrics_archive_rank(a, m->all.ranks, m->all.n);
+    if (m->all.ranks)
+        metrics_archive_rank(a, m->all.ranks, m->all.n);
     svi_archive_doubles(a, "loss", (double *)&m->loss, 2);
     svi_archive_double(a, "fresh loss", &m->fresh_loss);
     svi_archive_bytes(a, "judged", m->judged, m->filled * (int64_t)sizeof *m->judged);
-    svi_archive_doubles(a, "losses", m->losses, m->filled);
+    if (m->losses)
+        svi_archive_doubles(a, "losses", m->losses, m->filled);
     if (svi_archive_loading(a) && svi_archive_ok(a))
         metrics_recount(a, m);
 }

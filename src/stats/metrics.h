@@ -20,6 +20,10 @@ typedef struct svi_metrics svi_metrics;
 
 /* window, max_classes >= 1. NULL: SVS_INVALID, SVS_NO_MEMORY. Owner: the caller. */
 svi_metrics *svi_metrics_new(svs_task task, int64_t window, int max_classes, svs_error *err);
+
+/* The same without the ranks of all scores: auc and ap of all that was judged are not known, those of the
+ * window are. */
+svi_metrics *svi_metrics_new_lean(svs_task task, int64_t window, int max_classes, svs_error *err);
 void svi_metrics_free(svi_metrics **m);
 void svi_metrics_reset(svi_metrics *m);
 
@@ -69,6 +73,6 @@ struct svi_metrics_more svi_metrics_more(const svi_metrics *m, bool window);
  * bytes a sample of the window, 40 for a regression. */
 void svi_metrics_archive(struct svi_archive *a, svi_metrics *m);
 
-double svi_metrics_memory(svs_task task, int64_t window, int max_classes); /* bytes */
+double svi_metrics_memory(svs_task task, int64_t window, int max_classes, bool lean); /* bytes */
 
 #endif

@@ -31,24 +31,33 @@ static size_t quality_matrix_size(int max_classes) {
     return n * n;
 }
 
-static bool quality_figures_parts(svi_quality_figures *f, int64_t window, svs_error *err) {
+/* Room for what is reported. False: no memory. */
+static bool quality_room(svi_quality_figures *f) {
     const size_t n = (size_t)f->max_classes, entries = quality_matrix_size(f->max_classes);
+    if (!f->classes)
+        f->classes = svi_alloc_array(n, sizeof *f->classes);
+    if (!f->all)
+        f->all = svi_alloc_array(n, sizeof *f->all);
+    if (!f->window)
+        f->window = svi_alloc_array(n, sizeof *f->window);
+    for (int i = 0; i < 2; i++)
+        if (!f->matrix[i])
+            f->matrix[i] = svi_alloc_array(entries, sizeof *f->matrix[i]);
+    return f->classes && f->all && f->window && f->matrix[0] && f->matrix[1];
+}
+
+static bool quality_figures_parts(svi_quality_figures *f, int64_t window, bool lean, svs_error *err) {
     if (!(f->baseline = svi_baseline_new(f->task, window, err)))
         return false;
     if (f->task == SVS_REGRESS)
         return (f->interval = svi_interval_new(window, err));
-    f->classes = svi_alloc_array(n, sizeof *f->classes);
-    f->all = svi_alloc_array(n, sizeof *f->all);
-    f->window = svi_alloc_array(n, sizeof *f->window);
-    for (int i = 0; i < 2; i++)
-        f->matrix[i] = svi_alloc_array(entries, sizeof *f->matrix[i]);
-    if (f->classes && f->all && f->window && f->matrix[0] && f->matrix[1])
-        return (f->confusion = svi_confusion_new(f->max_classes, err));
-    svi_fail_memory(err, "the figures of classes");
-    return false;
+    if (!lean && !quality_room(f))
+        return svi_fail_memory(err, "the figures of classes") == SVS_OK;
+    return (f->confusion = svi_confusion_new(f->max_classes, err));
 }
 
-svi_quality_figures *svi_quality_figures_new(svs_task task, int64_t window, int max_classes, svs_error *err) {
+static svi_quality_figures *quality_figures_make(svs_task task, int64_t window, int max_classes, bool lean,
+                                                 svs_error *err) {
     svi_quality_figures *f = svi_alloc(sizeof *f);
     if (!f) {
         svi_fail_memory(err, "the figures of quality");
@@ -56,9 +65,18 @@ svi_quality_figures *svi_quality_figures_new(svs_task task, int64_t window, int 
     }
     f->task = task;
     f->max_classes = max_classes;
-    if (!quality_figures_parts(f, window, err))
+    if (!quality_figures_parts(f, window, lean, err))
         svi_quality_figures_free(&f);
     return f;
+}
+
+svi_quality_figures *svi_quality_figures_new(svs_task task, int64_t window, int max_classes, svs_error *err) {
+    return quality_figures_make(task, window, max_classes, false, err);
+}
+
+svi_quality_figures *svi_quality_figures_new_lean(svs_task task, int64_t window, int max_classes,
+                                                  svs_error *err) {
+    return quality_figures_make(task, window, max_classes, true, err);
 }
 
 void svi_quality_figures_free(svi_quality_figures **pf) {
@@ -169,6 +187,8 @@ int svi_quality_figures_list(svi_quality_figures *f, const svi_metrics *metrics,
     struct svi_figure *const first = out;
     if (f->task == SVS_REGRESS)
         return quality_value_figures(f, out);
+    if (!quality_room(f))
+        return 0;
     svi_metrics_class_counts(metrics, classes, f->all, f->window);
     for (int window = 0; window < 2; window++) {
         quality_classes(metrics, window, window ? f->window : f->all, classes, value);
@@ -181,7 +201,7 @@ int svi_quality_figures_list(svi_quality_figures *f, const svi_metrics *metrics,
 void svi_quality_figures_table(svi_quality_figures *f, const svi_metrics *metrics, const svs_learner *learner,
                                bool matrices, struct svi_class_table *out) {
     *out = (struct svi_class_table){0};
-    if (f->task == SVS_REGRESS)
+    if (f->task == SVS_REGRESS || !quality_room(f))
         return;
     const int n = svs_learner_class_count(learner);
     svi_metrics_class_counts(metrics, n, f->all, f->window);
@@ -202,6 +222,8 @@ struct svi_standing svi_quality_figures_standing(svi_quality_figures *f, const s
         s.mean = svi_baseline_mean(f->baseline);
         return s;
     }
+    if (!quality_room(f))
+        return s;
     svi_metrics_class_counts(metrics, classes, f->all, f->window);
     const struct svi_class_averages a = svi_class_averages(f->all, classes);
     s.commonest_class = a.commonest;

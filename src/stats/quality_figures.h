@@ -19,6 +19,11 @@ typedef struct svi_quality_figures svi_quality_figures;
 
 /* As svi_metrics_new. NULL: SVS_NO_MEMORY. Owner: the caller. */
 svi_quality_figures *svi_quality_figures_new(svs_task task, int64_t window, int max_classes, svs_error *err);
+
+/* The same, with room for reports made when the first one is asked for; without memory then it has no figures
+ * of classes. */
+svi_quality_figures *svi_quality_figures_new_lean(svs_task task, int64_t window, int max_classes,
+                                                  svs_error *err);
 void svi_quality_figures_free(svi_quality_figures **f);
 void svi_quality_figures_reset(svi_quality_figures *f); /* as new, but for the level */
 

@@ -5,20 +5,23 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-svs_code svi_columns_init(struct svi_columns *c, int max_features, svs_error *err) {
-    *c = (struct svi_columns){.place = svi_alloc_array((size_t)max_features, sizeof *c->place),
-                              .row = svi_alloc_array((size_t)max_features, sizeof *c->row)};
-    if (c->place && c->row)
-        return SVS_OK;
-    svi_columns_clear(c);
-    return svi_fail_memory(err, "the order of columns");
+void svi_columns_init(struct svi_columns *c, int max_features) {
+    *c = (struct svi_columns){.room = max_features};
+}
+
+static svs_code columns_reserve(struct svi_columns *c, svs_error *err) {
+    if (!c->place)
+        c->place = svi_alloc_array((size_t)c->room, sizeof *c->place);
+    if (!c->row)
+        c->row = svi_alloc_array((size_t)c->room, sizeof *c->row);
+    return c->place && c->row ? SVS_OK : svi_fail_memory(err, "the order of columns");
 }
 
 void svi_columns_clear(struct svi_columns *c) {
     svi_bytes_clear(&c->list);
     svi_free(c->place);
     svi_free(c->row);
-    *c = (struct svi_columns){0};
+    *c = (struct svi_columns){.room = c->room};
 }
 
 void svi_columns_forget(struct svi_columns *c) {
@@ -138,7 +141,9 @@ svs_code svi_columns_match(struct svi_columns *c, struct svi_schema *s, const st
                    memcmp(value, c->list.data, c->list.size) == 0))
         return SVS_OK;
     c->list.size = 0;
-    svs_code code = columns_match_list(c, s, value, part, err);
+    svs_code code = columns_reserve(c, err);
+    if (code == SVS_OK)
+        code = columns_match_list(c, s, value, part, err);
     if (code != SVS_OK)
         return code;
     svi_walk(&after, end, SVI_DEPTH_MAX);

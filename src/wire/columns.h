@@ -19,11 +19,11 @@ struct svi_columns {
     int count;             /* names of the list */
     bool in_order;         /* they are in the order of the stream */
     int32_t *place;        /* by place in the list: the stream's column */
-    double *row;           /* for reordering; both have room for max_features; owned */
+    double *row;           /* for reordering; both have room for so many, once there is a list; owned */
+    int room;
 };
 
-/* SVS_NO_MEMORY: cleared. */
-svs_code svi_columns_init(struct svi_columns *c, int max_features, svs_error *err);
+void svi_columns_init(struct svi_columns *c, int max_features);
 void svi_columns_clear(struct svi_columns *c);
 
 /* The stream's columns are others now: the next list is matched again. */

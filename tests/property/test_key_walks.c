@@ -114,8 +114,8 @@ static void send_batch(struct walk *w) {
 
 /* The message without its key, to the engine that has this key alone; and with it, to the fleet. */
 static void give(struct walk *w, struct svi_message *m, int k) {
-    m->key = svs_none();
     struct svi_envelope env;
+    m->key = svs_str("");
     w->frame.size = 0;
     assert_int_equal(svi_message_encode(m, NULL, false, &w->frame), SVS_OK);
     assert_int_equal(svi_envelope_read(&env, w->frame.data, w->frame.size), SVS_OK);
@@ -196,10 +196,9 @@ static void walk(const char *threads, const char *novelty, uint64_t seed) {
     svi_settings_default(&w.without);
     for (int i = 0; settings[i]; i += 2)
         assert_int_equal(svi_settings_set(&w.without, settings[i], settings[i + 1], &err), SVS_OK);
-    svi_settings_set(&w.without, "refit", "none", &err);
+    svi_settings_set(&w.without, "key", "key", &err); /* and its samples have none */
     svi_settings_settle_method(&w.without);
     w.with = w.without;
-    svi_settings_set(&w.with, "key", "key", &err);
     svi_settings_set(&w.with, "threads", threads, &err);
     begin_fleet(&w);
     begin_alone(&w, 0);

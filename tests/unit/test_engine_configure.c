@@ -301,18 +301,18 @@ static void test_novelty(void **unused) {
     set(&f, "{'novelty.warmup': 50, 'alert.p': 0.002}");
     feed(&f, &random, 0, 2500, false);
     say(&f, "{'x': [1e6, -1e6]}");
-    assert_true(f.e->novelty.alert.open);
-    svi_detector *detector = f.e->novelty.detector;
+    assert_true(f.e->novelty->alert.open);
+    svi_detector *detector = f.e->novelty->detector;
     set(&f, "{'novelty.trim': 0.3, 'novelty.persist': 7, 'novelty.learn': 'all'}");
-    assert_ptr_equal(detector, f.e->novelty.detector);
-    assert_true(f.e->novelty.alert.open);
+    assert_ptr_equal(detector, f.e->novelty->detector);
+    assert_true(f.e->novelty->alert.open);
     const double alerts = stat(&f, "alerts");
     set(&f, "{'novelty.max': 50}");
-    assert_null(f.e->novelty.detector);
+    assert_null(f.e->novelty->detector);
     assert_string_equal(text_of(f.last[SVI_TOPIC_ALERT], "state"), "close");
     assert_true(stat(&f, "alerts") == alerts);
     feed(&f, &random, 2500, 100, false);
-    assert_int_equal(f.e->novelty.detector->o.model.max, 50);
+    assert_int_equal(f.e->novelty->detector->o.model.max, 50);
     speaker_close(&f);
 }
 

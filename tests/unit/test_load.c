@@ -160,7 +160,7 @@ static void weights_are_the_same(void **state) {
         double novelty[2] = {0};
         for (int round = 0; round < 2; round++) {
             send_some(l, "a", 100, 160);
-            novelty[round] = l->engine->novelty.judgement.novelty;
+            novelty[round] = l->engine->novelty->judgement.novelty;
             assert_int_equal(svi_engine_model(l->engine, &m, &figures, &count, NULL), SVS_OK);
             const size_t size = (size_t)m.rows * (size_t)m.d * sizeof(double);
             if (round == 0) {
@@ -525,7 +525,7 @@ static void prices_and_a_refit_that_is_away(void **state) {
         fail_msg("%s", text_of(reply, "error"));
     json_decref(reply);
     send_words(l, 80, 90); /* by prices, and a class of its own for each is asked for again */
-    assert_int_equal(l->engine->quality_stage.decision.known, 2);
+    assert_int_equal(l->engine->quality_stage.prices->decision.known, 2);
     svi_refit_run(job);
     assert_true(svi_engine_refit_left(l->engine, job));
     send_words(l, 90, 100);

@@ -372,11 +372,11 @@ static void test_area_of_endless_streams(void **unused) {
 
 static void test_memory_grows_with_what_is_held(void **unused) {
     (void)unused;
-    double small = svi_metrics_memory(SVS_CLASSIFY, 1000, 2),
-           more = svi_metrics_memory(SVS_CLASSIFY, 2000, 2);
+    double small = svi_metrics_memory(SVS_CLASSIFY, 1000, 2, false),
+           more = svi_metrics_memory(SVS_CLASSIFY, 2000, 2, false);
     assert_true(more - small >= 1000 * 8 && more - small <= 1000 * 64);
-    assert_true(svi_metrics_memory(SVS_CLASSIFY, 1000, 100) > small);
-    assert_true(svi_metrics_memory(SVS_REGRESS, 1000, 2) < svi_metrics_memory(SVS_REGRESS, 2000, 2));
+    assert_true(svi_metrics_memory(SVS_CLASSIFY, 1000, 100, false) > small);
+    assert_true(svi_metrics_memory(SVS_REGRESS, 1000, 2, false) < svi_metrics_memory(SVS_REGRESS, 2000, 2, false));
 }
 
 /* The quality of a stretch is the difference of two sums, whatever the window is. */
