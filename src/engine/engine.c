@@ -643,12 +643,23 @@ static svs_code engine_order(struct svi_engine *e, const struct svi_envelope *en
     return code;
 }
 
+/* Of a stream without keys. */
+static svs_code engine_refuse_key(const struct svi_engine *e, const struct svi_element *el, svs_error *err) {
+    struct svi_item key;
+    svi_item_read(el->value[SVI_KEY_KEY], &key);
+    if (key.type == SVI_NIL || svi_settings_keyless(e->s))
+        return SVS_OK;
+    return svi_fail(err, SVS_BAD_KEY, "the stream has no keys: start it with --key");
+}
+
 svs_code svi_engine_take_element(struct svi_engine *e, struct svi_envelope *env, double now, svs_error *err) {
     struct svi_message m;
     bool named = false;
     env->order = &e->columns;
     svi_engine_note_held(e); /* a sample may have been forgotten */
     svs_code code = svi_envelope_next(env, &e->schema, &m, err);
+    if (code == SVS_OK && svi_element_has(&env->first, SVI_KEY_KEY) && !e->of->fleet)
+        code = engine_refuse_key(e, &env->first, err);
     if (code == SVS_OK)
         code = engine_order(e, env, &m, &named, err);
     return code == SVS_OK && !named ? engine_take(e, &m, now, err) : code;
@@ -958,11 +969,13 @@ static svs_code command_key(const svi_engine *e, const struct svi_command *c, ch
 
 svi_engine *svi_engine_of_key(svi_engine *e, const struct svi_command *c, svs_error *err) {
     char key[SVS_KEY_MAX + 1];
+    return command_key(e, c, key, err) == SVS_OK ? svi_engine_named(e, key, err) : NULL;
+}
+
+svi_engine *svi_engine_named(svi_engine *e, const char *key, svs_error *err) {
     struct svi_key_entry *entry;
     svi_crew_settle(e);
     svi_fleet_evict(e);
-    if (command_key(e, c, key, err) != SVS_OK)
-        return NULL;
     return key[0] ? svi_fleet_find(e, key, false, 0, &entry, err) : e;
 }
 

@@ -121,6 +121,18 @@ svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct s
  * next call that is not about this key. NULL: SVS_BAD_KEY, SVS_MISSING_KEY, SVS_UNKNOWN_KEY. */
 svi_engine *svi_engine_of_key(svi_engine *e, const struct svi_command *c, svs_error *err);
 
+/* Likewise of that name. */
+svi_engine *svi_engine_named(svi_engine *e, const char *key, svs_error *err);
+
+/* The keys of the stream that are wanted, the first ones in that order, q->limit at most: entries is room for
+ * as many. Returns how many; *matching: of how many. 0 where the stream has no keys. What they hold may be
+ * out of memory: svi_key_entry's `last` says what is to be known. */
+struct svi_key_query;
+struct svi_key_entry;
+int svi_engine_keys(svi_engine *e, const struct svi_key_query *q, const struct svi_key_entry **entries,
+                    int64_t *matching);
+int64_t svi_engine_key_count(const svi_engine *e);
+
 /* The arrival clock was moved by `step` seconds and shows `now`. Engine time that was read from it moves
  * along, and with it the times of all that is held (window, waiting samples, alerts, the next refit), so that
  * what is to last some seconds lasts as long. Engine time that came from time stamps stays, unless it lies

@@ -262,6 +262,10 @@ static bool has_key_files(const struct svi_engine *e) {
     return has_keys(e) && e->of->fleet->kept.apart;
 }
 
+static void archive_key_totals(struct svi_archive *a, struct svi_engine *e) {
+    svi_fleet_totals_archive(a, e);
+}
+
 static void archive_key_sum(struct svi_archive *a, struct svi_engine *e) {
     svi_fleet_sum_archive(a, e);
 }
@@ -301,10 +305,11 @@ static const struct {
     {"key states", false, archive_key_states, leave_empty, has_key_states, true},
     {SVI_KEY_FILES, false, archive_key_files, leave_empty, has_key_files, true},
     {"key sum", true, archive_key_sum, leave_empty, has_keys, true},
+    {"key totals", false, archive_key_totals, leave_empty, has_keys, false},
 };
 
 #define PACKED_HEAD 5 /* bytes */
-#define SECTIONS ((int)(sizeof sections / sizeof sections[0]))
+#define SECTIONS    ((int)(sizeof sections / sizeof sections[0]))
 _Static_assert(sizeof sections / sizeof sections[0] <= SVI_SECTIONS_MAX, "a checkpoint has room for all");
 
 static svs_code save_section(struct svi_engine *e, int i, struct svi_checkpoint *c, svs_error *err) {

@@ -217,6 +217,7 @@ svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *e
     uint64_t sent = e->seq[SVI_TOPIC_MODEL];
     *event = (struct svi_event){.topic = SVI_TOPIC_MODEL,
                                 .stream = e->s->stream,
+                                .key = e->key,
                                 .epoch = e->of->epoch,
                                 .seq = sent > 0 ? sent - 1 : 0,
                                 .ts = e->event_ts};
@@ -388,13 +389,16 @@ int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figu
         svi_engine_memory(e->s, d, classes) +
         (e->of->kept_fixed + e->of->kept_share * svi_engine_state_memory(e->s, d, classes));
     int filled = svi_counters_figures(&e->counters, e->of->figures);
+    filled += svi_fleet_sum_up(e, e->of->figures, e->of->figures + filled);
     filled += engine_quality(e, e->of->figures + filled);
     if (e->quality_stage.on)
         filled +=
             svi_quality_figures_list(e->quality_stage.figures, e->metrics, classes, e->of->figures + filled);
     filled += put_words(e, e->of->figures + filled);
-    memcpy(e->of->figures + filled, e->of->gauges, (size_t)e->of->gauge_count * sizeof *e->of->gauges);
     *figures = e->of->figures;
+    if (!svi_engine_is_root(e)) /* gauges are of the stream */
+        return filled;
+    memcpy(e->of->figures + filled, e->of->gauges, (size_t)e->of->gauge_count * sizeof *e->of->gauges);
     return filled + e->of->gauge_count;
 }
 
@@ -405,14 +409,15 @@ void svi_engine_progress(svi_engine *e, struct svi_engine_progress *out) {
                                         .sums = svi_metrics_sums(e->metrics),
                                         .quality = e->scratch->quality,
                                         .quality_count = engine_quality(e, e->scratch->quality)};
+    svi_fleet_progress(e, out);
 }
 
-/* Samples per second since the stats before, smoothed. */
+/* Samples of the stream per second since the stats before, smoothed. */
 static void take_rate(struct svi_engine *e, double now) {
-    int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    int64_t seen = svi_engine_seen(e);
     double *rate = &e->counters.of[SVI_COUNTER_RATE].number,
            since = isnan(e->of->rate_since) ? e->of->started : e->of->rate_since;
-    if (!(now > since))
+    if (!(now > since) || !svi_engine_is_root(e))
         return;
     double newest = (double)(seen - e->of->rate_seen) / (now - since);
     *rate = isnan(*rate) ? newest : *rate + RATE_SMOOTH * (newest - *rate);
@@ -459,7 +464,8 @@ uint64_t svi_engine_version(const svi_engine *e) {
 }
 
 int64_t svi_engine_errors(const svi_engine *e) {
-    return e->counters.of[SVI_COUNTER_REFUSED].count;
+    const struct svi_fleet *fleet = svi_engine_is_root(e) ? e->of->fleet : NULL;
+    return e->counters.of[SVI_COUNTER_REFUSED].count + (fleet ? fleet->total.refused : 0);
 }
 
 const int64_t *svi_engine_refusals(const svi_engine *e) {

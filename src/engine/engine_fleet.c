@@ -7,11 +7,13 @@
  * comes to the same bits as an engine that has had its samples alone.
  *
  * Read svi_fleet_take_element first. */
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "engine/engine_internal.h"
+#include "fleet/key_list.h"
 #include "wire/fields.h"
 
 svs_code svi_fleet_new(struct svi_engine *root, svs_error *err) {
@@ -101,6 +103,7 @@ struct svi_engine *svi_fleet_find(struct svi_engine *root, const char *key, bool
 
 static void fleet_remove(struct svi_engine *root, struct svi_key_entry *entry) {
     struct svi_fleet *f = root->of->fleet;
+    f->total.open -= entry->last.open;
     svi_engine_free(&entry->engine);
     svi_fleet_leave(f, entry);
     if (f->cache)
@@ -109,9 +112,87 @@ static void fleet_remove(struct svi_engine *root, struct svi_key_entry *entry) {
 }
 
 void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figures) {
+    const struct svi_metrics_sums sums = svi_metrics_sums(e->metrics);
+    const struct svi_drift_stage *drift = &e->quality_stage.drift;
     figures->rows = e->counters.of[SVI_COUNTER_SEEN].count;
+    figures->labelled = e->counters.of[SVI_COUNTER_LABELLED].count;
+    figures->refused = e->counters.of[SVI_COUNTER_REFUSED].count;
+    figures->judged = sums.judged;
+    figures->right = sums.right;
+    figures->squares = sums.squares;
+    figures->quality = svi_metrics_windowed(e->metrics);
+    figures->alerts = (int32_t)(e->novelty->alert.opened + drift->opened + e->rules->opened);
+    figures->open = (int32_t)e->novelty->alert.open + (int32_t)drift->open + svi_rules_open(e->rules);
     figures->deadline = svi_engine_deadline(e);
     figures->out_of_memory = svi_engine_out_of_memory(e);
+}
+
+/* What has come to it since `before`. After a reset what was judged is counted from 0. */
+static void fleet_add(struct svi_fleet_total *t, const struct svi_key_figures *before,
+                      const struct svi_key_figures *now) {
+    static const struct svi_key_figures none;
+    const struct svi_key_figures *judged = now->judged < before->judged ? &none : before;
+    t->labelled += now->labelled - before->labelled;
+    t->refused += now->refused - before->refused;
+    t->alerts += now->alerts - before->alerts;
+    t->open += now->open - before->open;
+    t->judged += now->judged - judged->judged;
+    t->right += now->right - judged->right;
+    t->squares += now->squares - judged->squares;
+}
+
+int svi_fleet_sum_up(const struct svi_engine *root, struct svi_figure *counted, struct svi_figure *further) {
+    const struct svi_fleet *f = svi_engine_is_root(root) ? root->of->fleet : NULL;
+    if (!f)
+        return 0;
+    const struct svi_fleet_total *t = &f->total;
+    const struct svi_metrics_sums own = svi_metrics_sums(root->metrics);
+    const double judged = (double)(t->judged + own.judged);
+    struct svi_key_figures last;
+    svi_fleet_figures(root, &last);
+    counted[SVI_COUNTER_SEEN].as.count += f->seen;
+    counted[SVI_COUNTER_LABELLED].as.count += t->labelled;
+    counted[SVI_COUNTER_REFUSED].as.count += t->refused;
+    const struct svi_figure all[SVI_FLEET_FIGURES] = {
+        {"keys", SVI_COUNT, .as.count = svi_key_table_count(f->table)},
+        {"keys_in_memory", SVI_COUNT, .as.count = svi_key_table_in_memory(f->table)},
+        {"keys_alerts", SVI_COUNT, .as.count = t->alerts + last.alerts},
+        {"keys_alerts_open", SVI_COUNT, .as.count = t->open + last.open},
+        root->s->task == SVS_REGRESS
+            ? (struct svi_figure){"keys_rmse", SVI_NUMBER,
+                                  .as.number = sqrt((t->squares + own.squares) / judged)}
+            : (struct svi_figure){"keys_accuracy", SVI_NUMBER,
+                                  .as.number = (double)(t->right + own.right) / judged}};
+    memcpy(further, all, sizeof all);
+    return SVI_FLEET_FIGURES;
+}
+
+void svi_fleet_progress(const struct svi_engine *root, struct svi_engine_progress *p) {
+    const struct svi_fleet *f = svi_engine_is_root(root) ? root->of->fleet : NULL;
+    if (!f)
+        return;
+    p->seen += f->seen;
+    p->alerts += f->total.alerts;
+    p->sums.judged += f->total.judged;
+    p->sums.right += f->total.right;
+    p->sums.squares += f->total.squares;
+    const double n = (double)p->sums.judged;
+    struct svi_figure *quality = root->scratch->quality;
+    for (int i = 0; i < p->quality_count; i++)
+        quality[i].as.number = strcmp(quality[i].name, "accuracy") == 0 ? (double)p->sums.right / n
+                               : strcmp(quality[i].name, "rmse") == 0   ? sqrt(p->sums.squares / n)
+                                                                        : NAN;
+}
+
+int svi_engine_keys(svi_engine *e, const struct svi_key_query *q, const struct svi_key_entry **entries,
+                    int64_t *matching) {
+    *matching = 0;
+    svi_crew_settle(e);
+    return e->of->fleet ? svi_key_list(e->of->fleet->table, q, entries, matching) : 0;
+}
+
+int64_t svi_engine_key_count(const svi_engine *e) {
+    return e->of->fleet ? svi_key_table_count(e->of->fleet->table) : 0;
 }
 
 void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
@@ -119,6 +200,7 @@ void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
     if (!entry)
         return;
     root->of->fleet->seen += figures->rows - entry->last.rows;
+    fleet_add(&root->of->fleet->total, &entry->last, figures);
     root->out_of_memory = root->out_of_memory || figures->out_of_memory;
     entry->last = *figures;
     if (sample)

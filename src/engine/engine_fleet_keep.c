@@ -1,12 +1,14 @@
-/* The keys in files beside the checkpoints, so that a checkpoint writes what has changed since the one before.
+/* The keys in files beside the checkpoints, so that a checkpoint writes what has changed since the one
+ * before.
  *
  * A checkpoint is the state at its mark. At the mark the keys that have changed become those pending, which
- * takes no time; then they are written bit by bit between turns, and one that is about to change before it was
- * its turn is written first. When all are, the checkpoint gets the list of files and the sum of the hashes.
+ * takes no time; then they are written bit by bit between turns, and one that is about to change before it
+ * was its turn is written first. When all are, the checkpoint gets the list of files and the sum of the
+ * hashes.
  *
  * A key is in one of two lists, or has not changed since its last record (svi_fleet_written). Files of which
- * more than a third is dead are tidied before a mark: what is alive of the oldest is written again at the end,
- * bit by bit too, and it goes.
+ * more than a third is dead are tidied before a mark: what is alive of the oldest is written again at the
+ * end, bit by bit too, and it goes.
  *
  * Where a write fails the checkpoint is given up, what is pending stays so, and the next mark adds to it.
  *
@@ -201,8 +203,7 @@ static svs_code keep_mark(struct svi_fleet_kept *k, svs_error *err) {
         k->gone.records.size = 0;
     } else {
         for (size_t i = 0; i < k->changed.count; i++)
-            if (k->changed.at[i] &&
-                list_add(&k->pending, k->changed.at[i], k->generation - 1, err) != SVS_OK)
+            if (k->changed.at[i] && list_add(&k->pending, k->changed.at[i], k->generation - 1, err) != SVS_OK)
                 return err->code;
         k->changed.count = 0;
         if (svi_bytes_append(&k->going.records, k->gone.records.data, k->gone.records.size) != SVS_OK)
@@ -268,8 +269,8 @@ svs_code svi_engine_save_on(svi_engine *root, double seconds, bool *done, svs_er
         return SVS_OK;
     struct svi_fleet_kept *k = &f->kept;
     svi_engine_settle(root);
-    svs_code code = k->failed == SVS_OK ? keep_gone(f, err)
-                                        : svi_fail(err, k->failed, "a key could not be written");
+    svs_code code =
+        k->failed == SVS_OK ? keep_gone(f, err) : svi_fail(err, k->failed, "a key could not be written");
     while (code == SVS_OK && k->next < k->pending.count && svi_monotonic() < until)
         code = keep_some(root, until, err);
     *done = code == SVS_OK && k->next == k->pending.count;

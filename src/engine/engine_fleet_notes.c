@@ -15,7 +15,7 @@
 #include "engine/engine_internal.h"
 #include "learner/learner_archive.h"
 
-#define NOTES_FIRST 16             /* places */
+#define NOTES_FIRST 16 /* places */
 #define NOTES_MOST  ((int64_t)1 << 24)
 #define TEXT_MOST   ((int64_t)1 << 20) /* bytes of settings */
 
@@ -119,8 +119,7 @@ static svs_code touch_widen(struct svi_engine *root, struct svi_key_entry *entry
 
 static svs_code touch_configure(struct svi_engine *root, struct svi_key_entry *entry, double now,
                                 svs_error *err) {
-    svs_code code =
-        svi_settings_raised(root->s, entry->engine->s) ? touch_widen(root, entry, err) : SVS_OK;
+    svs_code code = svi_settings_raised(root->s, entry->engine->s) ? touch_widen(root, entry, err) : SVS_OK;
     if (code == SVS_OK)
         code = svi_engine_configure(entry->engine, root->s, now, NULL, err);
     if (code != SVS_OK)

@@ -5,9 +5,9 @@
  * come back when they are asked for.
  *
  * The state of a key as bytes: how many of them are hashed and how many there are in all (4 bytes each,
- * little-endian), then the sections of its engine, zeros packed (wire/archive_packed.h). Its hash is XXH3 (128
- * bits) of what the record says of it and of the sections that are hashed; the sum of these of all keys is
- * what the fingerprint of the stream has of them, whatever order they were written in. */
+ * little-endian), then the sections of its engine, zeros packed (wire/archive_packed.h). Its hash is XXH3
+ * (128 bits) of what the record says of it and of the sections that are hashed; the sum of these of all keys
+ * is what the fingerprint of the stream has of them, whatever order they were written in. */
 #define XXH_STATIC_LINKING_ONLY /* states on the stack: no memory except through the gate */
 #include <endian.h>
 #include <string.h>
@@ -20,8 +20,8 @@
 #include "store/key_record.h"
 #include "wire/archive_packed.h"
 
-#define EVICT_MOST 128            /* keys that leave memory at once */
-#define PATIENCE   4096           /* calls after a failure */
+#define EVICT_MOST 128               /* keys that leave memory at once */
+#define PATIENCE   4096              /* calls after a failure */
 #define STATE_MOST ((size_t)1 << 31) /* bytes of a key */
 #define STATE_HEAD 8
 
@@ -75,9 +75,8 @@ static svs_code key_open(struct svi_fleet *f, const uint8_t *bytes, size_t size,
         return svi_fail(err, SVS_DAMAGED, "the state of a key is truncated");
     memcpy(head, bytes, sizeof head);
     const size_t raw = le32toh(head[1]);
-    svs_code code = raw > STATE_MOST
-                        ? SVS_DAMAGED
-                        : svi_unpack_zeros(bytes + STATE_HEAD, size - STATE_HEAD, raw, &f->raw);
+    svs_code code = raw > STATE_MOST ? SVS_DAMAGED
+                                     : svi_unpack_zeros(bytes + STATE_HEAD, size - STATE_HEAD, raw, &f->raw);
     *hashed = le32toh(head[0]);
     if (code == SVS_NO_MEMORY)
         return svi_fail_memory(err, "the state of a key");
@@ -212,9 +211,8 @@ svs_code svi_fleet_record(struct svi_engine *root, struct svi_key_entry *n, stru
                                .owner = n->owner,
                                .note = n->note,
                                .begun = n->begun,
-                               .rows = n->last.rows,
                                .heard = n->heard,
-                               .deadline = n->last.deadline};
+                               .last = n->last};
     memcpy(r.name, n->name, n->length + 1u);
     svs_code code = key_state(root, n, &r, err);
     memcpy(hash, r.hash, sizeof r.hash);
@@ -243,7 +241,7 @@ void svi_fleet_enter(struct svi_key_entry *n, const struct svi_key_record *r) {
     n->number = r->number;
     n->note = r->note;
     n->begun = r->begun;
-    n->last = (struct svi_key_figures){.rows = r->rows, .deadline = r->deadline};
+    n->last = r->last;
     n->heard = r->heard;
 }
 
@@ -309,6 +307,17 @@ void svi_fleet_archive(struct svi_archive *a, struct svi_engine *root) {
     svi_archive_int64(a, "taken", &f->taken, 0, INT64_MAX / 4);
     svi_archive_uint64(a, "begun", &f->begun);
     svi_fleet_notes_archive(a, root);
+}
+
+void svi_fleet_totals_archive(struct svi_archive *a, struct svi_engine *root) {
+    struct svi_fleet_total *t = &root->of->fleet->total;
+    svi_archive_int64(a, "labelled", &t->labelled, 0, INT64_MAX / 4);
+    svi_archive_int64(a, "refused", &t->refused, 0, INT64_MAX / 4);
+    svi_archive_int64(a, "judged", &t->judged, 0, INT64_MAX / 4);
+    svi_archive_int64(a, "right", &t->right, 0, INT64_MAX / 4);
+    svi_archive_int64(a, "alerts", &t->alerts, 0, INT64_MAX / 4);
+    svi_archive_int64(a, "open", &t->open, 0, INT64_MAX / 4);
+    svi_archive_double(a, "squares", &t->squares);
 }
 
 void svi_fleet_states_archive(struct svi_archive *a, struct svi_engine *root) {

@@ -19,10 +19,11 @@
 #include "stages/quality_stage.h"
 #include "wire/columns.h"
 
-#define SVI_GAUGES_MAX 24
+#define SVI_GAUGES_MAX    24
+#define SVI_FLEET_FIGURES 5
 #define SVI_FIGURES_MAX                                                                                      \
     (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_QUALITY_FIGURES + SVI_PROBABILITY_FIGURES +            \
-     SVI_GAUGES_MAX + 3)
+     SVI_GAUGES_MAX + 3 + SVI_FLEET_FIGURES)
 
 /* Settings, and how many engines have them: those of the keys of a stream share them. */
 struct svi_held_settings {
@@ -249,13 +250,13 @@ struct svi_keys_gone {
 
 /* The keys in files beside the checkpoints (engine_fleet_keep.c). */
 struct svi_fleet_kept {
-    const struct svi_state_dir *from; /* of a checkpoint that is loaded */
-    svi_key_files *files;             /* NULL: there are none */
-    bool on;                          /* and changes are written there */
-    bool apart;                       /* a checkpoint has the list of files, not the states */
-    bool saving;                      /* what is pending is being written */
-    svs_code failed;                  /* it could not be */
-    uint32_t generation;              /* of changes: grows with each checkpoint */
+    const struct svi_state_dir *from;     /* of a checkpoint that is loaded */
+    svi_key_files *files;                 /* NULL: there are none */
+    bool on;                              /* and changes are written there */
+    bool apart;                           /* a checkpoint has the list of files, not the states */
+    bool saving;                          /* what is pending is being written */
+    svs_code failed;                      /* it could not be */
+    uint32_t generation;                  /* of changes: grows with each checkpoint */
     struct svi_key_list changed, pending; /* since the last one; those that are to be written for it */
     struct svi_keys_gone gone, going;     /* likewise */
     size_t next;                          /* of those pending */
@@ -265,21 +266,29 @@ struct svi_fleet_kept {
     uint64_t tidied;                      /* bytes of it */
 };
 
+/* What all keys but "" came to, those that went too. */
+struct svi_fleet_total {
+    int64_t labelled, refused, judged, right, alerts;
+    int64_t open;   /* of the keys that there are */
+    double squares; /* of errors */
+};
+
 struct svi_fleet {
     svi_key_table *table;
-    int64_t seen;             /* samples of all keys but "" */
-    int64_t taken;            /* elements and rows that came, of all keys, refused ones too */
-    uint64_t begun;           /* keys so far */
-    struct svi_note *notes;   /* those that some key does not know of, and the newest */
-    uint64_t noted, dropped;  /* so far; of these before the first of `notes` */
-    size_t note_room;         /* places in `notes` */
-    svi_key_cache *cache;     /* of those out of memory; made when it is first needed */
-    char *folder;             /* for it; NULL: that of temporary files */
+    int64_t seen; /* samples of all keys but "" */
+    struct svi_fleet_total total;
+    int64_t taken;                       /* elements and rows that came, of all keys, refused ones too */
+    uint64_t begun;                      /* keys so far */
+    struct svi_note *notes;              /* those that some key does not know of, and the newest */
+    uint64_t noted, dropped;             /* so far; of these before the first of `notes` */
+    size_t note_room;                    /* places in `notes` */
+    svi_key_cache *cache;                /* of those out of memory; made when it is first needed */
+    char *folder;                        /* for it; NULL: that of temporary files */
     struct svi_bytes raw, state, packed; /* room */
-    struct svi_key_sum sum;   /* of those that were archived last */
+    struct svi_key_sum sum;              /* of those that were archived last */
     struct svi_fleet_kept kept;
-    bool told;                /* that keys cannot leave memory */
-    int patience;             /* calls until it is tried again */
+    bool told;    /* that keys cannot leave memory */
+    int patience; /* calls until it is tried again */
 };
 
 static inline bool svi_engine_is_root(const struct svi_engine *e) {
@@ -310,6 +319,13 @@ void svi_fleet_done_here(struct svi_engine *root, struct svi_key_entry *entry, b
 
 /* What `figures` are now: on the thread that calls the engine. */
 void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figures);
+
+/* Of the root: what is counted is of all keys, in the figures of svi_counters_figures; and figures that only
+ * a stream with keys has, SVI_FLEET_FIGURES at most. Returns how many. */
+int svi_fleet_sum_up(const struct svi_engine *root, struct svi_figure *counted, struct svi_figure *further);
+
+/* Likewise what svi_engine_progress tells: of the quality, what is known of all keys. */
+void svi_fleet_progress(const struct svi_engine *root, struct svi_engine_progress *p);
 
 /* One element of a message, and one row of text: of whichever key. */
 void svi_fleet_take_element(struct svi_engine *root, struct svi_envelope *env, double now,
@@ -373,6 +389,7 @@ void svi_fleet_evict(struct svi_engine *root);
 /* The keys as sections of a checkpoint: what there is once; each of them; the sum of their hashes, which the
  * states have made when they were archived before it. */
 void svi_fleet_archive(struct svi_archive *a, struct svi_engine *root);
+void svi_fleet_totals_archive(struct svi_archive *a, struct svi_engine *root);
 void svi_fleet_states_archive(struct svi_archive *a, struct svi_engine *root);
 void svi_fleet_sum_archive(struct svi_archive *a, struct svi_engine *root);
 

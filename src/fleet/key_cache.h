@@ -1,5 +1,6 @@
-/* key_cache.h: bytes by number, on disk: where keys are that are out of memory. It is a cache: its file has no
- * name any more once it is open, so that it goes with the process, however that ends, and nothing is synced.
+/* key_cache.h: bytes by number, on disk: where keys are that are out of memory. It is a cache: its file has
+ * no name any more once it is open, so that it goes with the process, however that ends, and nothing is
+ * synced.
  *
  * Used by one thread at a time. */
 #ifndef SVI_KEY_CACHE_H

@@ -16,14 +16,6 @@
 
 struct svi_engine;
 
-/* What the engine of a key says of it after each of its elements, for those who do not ask it: it may be at
- * work on the next one. */
-struct svi_key_figures {
-    int64_t rows;       /* samples of its own */
-    double deadline;    /* svi_engine_deadline */
-    bool out_of_memory; /* svi_engine_out_of_memory */
-};
-
 /* One key. Read by its user; written by the table but for the members from `engine` on. */
 struct svi_key_entry {
     uint64_t hash;
@@ -39,8 +31,8 @@ struct svi_key_entry {
     struct svi_key_place place; /* of its last record in the files of the state */
     uint8_t kept_hash[16];      /* of what it holds there */
     uint32_t slot, generation;  /* in the list of those that have changed since, from 1; 0: it has not */
-    bool listed; /* it is in the order of last use */
-    bool cached; /* svi_key_cache has its state as it is */
+    bool listed;                /* it is in the order of last use */
+    bool cached;                /* svi_key_cache has its state as it is */
     uint8_t length;
     char name[]; /* UTF-8, 1 to SVS_KEY_MAX bytes and NUL */
 };

@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "wire/event.h"
 
-#define SUBSCRIPTION_MAX 128 /* bytes */
+#define SUBSCRIPTION_MAX SVI_TOPIC_MAX /* bytes */
 #define REPORT_SECONDS   1.0 /* between two reports of refused messages */
 
 svs_code svi_access_open(struct svi_access *a, const struct svi_settings *s, void *context, svs_error *err) {

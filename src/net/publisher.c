@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "net/prefixes.h"
 
 #define LINGER_MS 2000 /* that a subscriber which has stopped reading may delay the end */
 #define COMMAND_MAX                                                                                          \
@@ -11,6 +12,7 @@
                        */
 #define COMMANDS 1000 /* of one subscriber that may wait here */
 #define TURN     1000 /* commands that are taken at once */
+#define SHOWN    50   /* keys of which a subscriber is shown the present state in a turn */
 
 struct topic {
     char name[SVI_TOPIC_MAX];
@@ -20,6 +22,7 @@ struct topic {
     int prefixes;                   /* how many are set */
     bool resend;                    /* a subscription came for which the retained message is due */
     struct svi_bytes last;          /* retained payload, empty = none yet */
+    struct svi_prefixes keys;       /* subscribers to some keys only: what goes on where `name` ends */
 };
 
 struct svi_publisher {
@@ -28,6 +31,9 @@ struct svi_publisher {
     int queue; /* present limit, messages */
     struct topic topics[SVI_TOPIC_COUNT];
     struct svi_bytes payload;
+    svi_present *present; /* of keys; NULL: the stream has none */
+    void *user;
+    int shown; /* keys in this turn */
 };
 
 static void name_topics(svi_publisher *p, const char *stream) {
@@ -68,8 +74,10 @@ void svi_publisher_free(svi_publisher **p) {
     if (!*p)
         return;
     svi_socket_close(&(*p)->socket);
-    for (int t = 0; t < SVI_TOPIC_COUNT; t++)
+    for (int t = 0; t < SVI_TOPIC_COUNT; t++) {
         svi_bytes_clear(&(*p)->topics[t].last);
+        svi_prefixes_clear(&(*p)->topics[t].keys);
+    }
     svi_bytes_clear(&(*p)->payload);
     svi_free(*p);
     *p = NULL;
@@ -83,18 +91,58 @@ static bool publisher_matches(const struct topic *t, const char *prefix, size_t 
     return length <= t->length && memcmp(prefix, t->name, length) == 0;
 }
 
-static void publisher_subscribe(struct topic *t, bool on, const char *prefix, size_t length) {
-    if (!publisher_matches(t, prefix, length))
+/* Is it of some keys of this topic? What no topic can have after its stream is of none. */
+static bool is_of_keys(const svi_publisher *p, const struct topic *t, const char *prefix, size_t length) {
+    if (!p->present || length <= t->length || length >= SVI_TOPIC_MAX ||
+        memcmp(prefix, t->name, t->length) != 0)
+        return false;
+    for (size_t i = t->length; i < length; i++) {
+        const char c = prefix[i];
+        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        const bool ends = c == '.' && i == length - 1;
+        if (!plain && c != '_' && c != '-' && c != '%' && !ends)
+            return false;
+    }
+    return true;
+}
+
+static void send_message(svi_publisher *p, const char *name, size_t length, const struct svi_bytes *payload) {
+    /* XPUB drops what a full queue cannot take and never says EAGAIN; nothing else can be mended here. */
+    if (zmq_send(p->socket, name, length, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0)
+        zmq_send(p->socket, payload->data, payload->size, ZMQ_DONTWAIT);
+}
+
+/* Who subscribes to what a key has to say is told how it stands. */
+static void show_key(svi_publisher *p, const struct topic *t, const char *name, size_t length) {
+    char key[SVS_KEY_MAX + 1];
+    const enum svi_topic topic = (enum svi_topic)(t - p->topics);
+    if (!t->retained || !svi_topic_key(name + t->length, length - t->length, key))
         return;
-    t->prefixes += (int)on - (int)t->prefix[length];
-    t->prefix[length] = on;
-    t->resend = t->resend || (on && t->retained);
+    p->shown++;
+    p->payload.size = 0;
+    if (p->present(p->user, topic, key, &p->payload) == SVS_OK && p->payload.size > 0)
+        send_message(p, name, length, &p->payload);
+}
+
+static void publisher_subscribe(svi_publisher *p, struct topic *t, bool on, const char *prefix,
+                                size_t length) {
+    if (publisher_matches(t, prefix, length)) {
+        t->prefixes += (int)on - (int)t->prefix[length];
+        t->prefix[length] = on;
+        t->resend = t->resend || (on && t->retained);
+    } else if (is_of_keys(p, t, prefix, length) && on) {
+        svi_prefixes_add(&t->keys, prefix, length);
+        show_key(p, t, prefix, length);
+    } else if (is_of_keys(p, t, prefix, length)) {
+        svi_prefixes_remove(&t->keys, prefix, length);
+    }
 }
 
 static bool is_useful(const svi_publisher *p, const char *prefix, size_t length) {
     bool any = false;
     for (int t = 0; t < SVI_TOPIC_COUNT && !any; t++)
-        any = publisher_matches(&p->topics[t], prefix, length);
+        any =
+            publisher_matches(&p->topics[t], prefix, length) || is_of_keys(p, &p->topics[t], prefix, length);
     return any;
 }
 
@@ -107,13 +155,7 @@ static void take_subscription(svi_publisher *p, zmq_msg_t *m) {
         !svi_access_subscription(p->access, m, is_useful(p, bytes + 1, n - 1)))
         return;
     for (int t = 0; t < SVI_TOPIC_COUNT; t++)
-        publisher_subscribe(&p->topics[t], bytes[0] == 1, bytes + 1, n - 1);
-}
-
-static void send_event(svi_publisher *p, const struct topic *t, const struct svi_bytes *payload) {
-    /* XPUB drops what a full queue cannot take and never says EAGAIN; nothing else can be mended here. */
-    if (zmq_send(p->socket, t->name, t->length, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0)
-        zmq_send(p->socket, payload->data, payload->size, ZMQ_DONTWAIT);
+        publisher_subscribe(p, &p->topics[t], bytes[0] == 1, bytes + 1, n - 1);
 }
 
 /* Keeps the queue of a subscriber that does not read within SVI_PUBLISH_BYTES; halving, so that it is set
@@ -130,20 +172,27 @@ static void limit_queue(svi_publisher *p, size_t payload) {
 void svi_publisher_subscriptions(svi_publisher *p) {
     zmq_msg_t m;
     zmq_msg_init(&m);
-    for (int i = 0; i < TURN && zmq_msg_recv(&m, p->socket, ZMQ_DONTWAIT) >= 0; i++)
+    p->shown = 0;
+    for (int i = 0; i < TURN && p->shown < SHOWN && zmq_msg_recv(&m, p->socket, ZMQ_DONTWAIT) >= 0; i++)
         take_subscription(p, &m);
     zmq_msg_close(&m);
     for (int t = 0; t < SVI_TOPIC_COUNT; t++) {
         if (p->topics[t].resend && p->topics[t].last.size > 0) {
             limit_queue(p, p->topics[t].last.size);
-            send_event(p, &p->topics[t], &p->topics[t].last);
+            send_message(p, p->topics[t].name, p->topics[t].length, &p->topics[t].last);
         }
         p->topics[t].resend = false;
     }
 }
 
 bool svi_publisher_wanted(const svi_publisher *p, enum svi_topic topic) {
-    return p->topics[topic].prefixes > 0;
+    const struct topic *t = &p->topics[topic];
+    return t->prefixes > 0 || t->keys.count > 0 || t->keys.full;
+}
+
+void svi_publisher_show_keys(svi_publisher *p, svi_present *present, void *user) {
+    p->present = present;
+    p->user = user;
 }
 
 svs_code svi_publisher_retain(svi_publisher *p, enum svi_topic topic, const void *payload, size_t size) {
@@ -155,21 +204,44 @@ svs_code svi_publisher_retain(svi_publisher *p, enum svi_topic topic, const void
     return code;
 }
 
-svs_code svi_publisher_publish(svi_publisher *p, const struct svi_event *e) {
-    struct topic *t = &p->topics[e->topic];
-    if (!t->retained && t->prefixes == 0)
-        return SVS_OK;
-    struct svi_bytes *payload = t->retained ? &t->last : &p->payload;
+static svs_code publisher_encode(const struct svi_event *e, struct svi_bytes *payload) {
     payload->size = 0;
     svs_code code = e->payload ? svi_bytes_append(payload, e->payload->data, e->payload->size)
                                : svi_event_encode(e, payload);
-    if (code != SVS_OK) {
+    if (code != SVS_OK)
         payload->size = 0;
+    return code;
+}
+
+/* Of a key other than "": nothing of it is retained. */
+static svs_code publish_of_key(svi_publisher *p, const struct topic *t, const struct svi_event *e) {
+    char name[SVI_TOPIC_MAX];
+    if (t->prefixes == 0 && t->keys.count == 0 && !t->keys.full)
+        return SVS_OK;
+    const size_t length = svi_topic_write(e->topic, e->stream, e->key, name);
+    if (t->prefixes == 0 && !svi_prefixes_match(&t->keys, name, length))
+        return SVS_OK;
+    svs_code code = publisher_encode(e, &p->payload);
+    if (code != SVS_OK)
         return code;
-    }
+    limit_queue(p, p->payload.size);
+    send_message(p, name, length, &p->payload);
+    return SVS_OK;
+}
+
+svs_code svi_publisher_publish(svi_publisher *p, const struct svi_event *e) {
+    struct topic *t = &p->topics[e->topic];
+    if (e->key && e->key[0])
+        return publish_of_key(p, t, e);
+    if (!t->retained && t->prefixes == 0)
+        return SVS_OK;
+    struct svi_bytes *payload = t->retained ? &t->last : &p->payload;
+    svs_code code = publisher_encode(e, payload);
+    if (code != SVS_OK)
+        return code;
     if (e->topic != SVI_TOPIC_BANK || t->prefixes > 0) /* which is large, and few ask for it */
         limit_queue(p, payload->size);
     if (t->prefixes > 0)
-        send_event(p, t, payload);
+        send_message(p, t->name, t->length, payload);
     return SVS_OK;
 }

@@ -4,16 +4,18 @@
  * applied by svi_engine_command, the same call that a recovery makes for its record; the others only ask. Of
  * `config` the part that can fail, and may take long, is done before it is written (svi_engine_prepare).
  * Each operation writes a complete map into the reply or fails before it writes anything, so that an error
- * map can take its place. A new operation is a row here, one in control_command.c, and a case of the engine
- * if it changes the state. */
+ * map can take its place. One that names a key is about that key's engine (find_engine). A new operation is a
+ * row here, one in control_command.c, and a case of the engine if it changes the state. */
 #include "server/control.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "config/settings_change.h"
 #include "config/settings_record.h"
+#include "fleet/key_list.h"
 #include "state/write_ahead.h"
 #include "store/checkpoint_file.h"
 #include "svmstream/svmstream.h"
@@ -25,9 +27,12 @@
 #define LOO_MOST  1e9
 #define TUNE_MOST 1e11 /* and `tune` itself: some ten seconds */
 
+#define KEYS_SHOWN 100 /* by `keys`, where no limit is asked for */
+
 /* One request on its way to its reply. */
 struct request {
     struct svi_control *control;
+    svi_engine *engine; /* of the key that it names */
     struct svi_command command;
     struct svi_engine_change *change; /* of config with set: made, not yet taken */
     struct svi_settings *before;      /* room for settings */
@@ -45,13 +50,17 @@ static void reply_ok(const struct request *r, size_t further) {
 
 static svs_code op_status(struct request *r) {
     const struct svi_figure *f;
-    svi_engine *e = r->control->engine;
+    svi_engine *e = r->engine;
     int count = svi_engine_figures(e, r->now, &f), own = 0;
     for (int i = 0; i < count; i++)
         own += strcmp(f[i].name, "uptime") == 0;
     struct svi_class_table classes;
+    char key[SVS_KEY_MAX + 1];
+    const bool keyed = e != r->control->engine && svi_item_key(&r->command.key, key, r->err) == SVS_OK;
     svi_engine_class_table(e, true, &classes);
-    reply_ok(r, (size_t)(count - own + svi_class_table_keys(&classes)) + 5);
+    reply_ok(r, (size_t)(count - own + svi_class_table_keys(&classes)) + 5 + keyed);
+    if (keyed)
+        svi_put_text(r->reply, "key", key);
     svi_put_text(r->reply, "version", svs_version());
     svi_put_text(r->reply, "stream", r->control->settings->stream);
     svi_put_uint(r->reply, "epoch", svi_engine_epoch(e));
@@ -99,7 +108,7 @@ static svs_code op_apply(struct request *r) {
 }
 
 static svs_code op_prune(struct request *r) {
-    svi_engine *e = r->control->engine;
+    svi_engine *e = r->engine;
     const int features = svi_engine_schema(e)->shape.d, classes = svi_engine_classes(e);
     svs_code code = apply_to_engine(r, NULL);
     if (code != SVS_OK)
@@ -125,7 +134,7 @@ static void reply_column(const struct request *r, const struct svi_schema *s, in
 }
 
 static svs_code op_columns(struct request *r) {
-    const struct svi_schema *s = svi_engine_schema(r->control->engine);
+    const struct svi_schema *s = svi_engine_schema(r->engine);
     const int count = svi_schema_columns(s);
     reply_ok(r, 1);
     svi_pack_key(r->reply, "columns");
@@ -217,9 +226,9 @@ static svs_code op_model(struct request *r) {
     svs_model m;
     struct svi_event event;
     svs_tuning tuning;
-    svs_code code = svi_engine_model_event(r->control->engine, &m, &event, r->err);
+    svs_code code = svi_engine_model_event(r->engine, &m, &event, r->err);
     if (code == SVS_OK && r->command.loo && is_tuned(r, &m) &&
-        svi_engine_tune(r->control->engine, LOO_MOST, &tuning, NULL) == SVS_OK)
+        svi_engine_tune(r->engine, LOO_MOST, &tuning, NULL) == SVS_OK)
         event.as.model.tuning = &tuning;
     return code == SVS_OK ? reply_event(r, "model", &event) : code;
 }
@@ -227,13 +236,13 @@ static svs_code op_model(struct request *r) {
 static svs_code op_bank(struct request *r) {
     struct svi_bank_told told;
     struct svi_event event;
-    svs_code code = svi_engine_bank_event(r->control->engine, &told, &event, r->err);
+    svs_code code = svi_engine_bank_event(r->engine, &told, &event, r->err);
     return code == SVS_OK ? reply_event(r, "bank", &event) : code;
 }
 
 static svs_code op_tune(struct request *r) {
     svs_tuning tuning;
-    svs_code code = svi_engine_tune(r->control->engine, TUNE_MOST, &tuning, r->err);
+    svs_code code = svi_engine_tune(r->engine, TUNE_MOST, &tuning, r->err);
     if (code != SVS_OK)
         return code;
     reply_ok(r, SVI_TUNING_KEYS);
@@ -263,7 +272,7 @@ static svs_code op_score(struct request *r) {
     const struct svi_command *c = &r->command;
     if (!c->sample)
         return svi_fail(r->err, SVS_MISSING_X, "score needs a sample, as a producer would send it: {x: ...}");
-    svs_code code = svi_engine_score(r->control->engine, c->sample, c->sample_size, &scored, r->err);
+    svs_code code = svi_engine_score(r->engine, c->sample, c->sample_size, &scored, r->err);
     if (code == SVS_OK)
         reply_scored(r, &scored);
     svi_free(scored.scores);
@@ -349,6 +358,73 @@ static svs_code op_load(struct request *r) {
     return SVS_OK;
 }
 
+/* ---- the keys of the stream */
+
+static svs_code key_query_of(const struct request *r, struct svi_key_query *q) {
+    const struct svi_command *c = &r->command;
+    const svs_value silent = svi_item_value(&c->silent);
+    *q = (struct svi_key_query){
+        .larger_is_better = r->control->settings->task == SVS_CLASSIFY, .now = r->now, .limit = KEYS_SHOWN};
+    if (!svi_settings_keyed(svi_engine_settings(r->control->engine)))
+        return svi_fail(r->err, SVS_BAD_KEY, "the stream has no keys: start it with --key");
+    if (c->like.type != SVI_ITEM_TYPE_COUNT && c->like.type != SVI_STRING && c->like.type != SVI_INT)
+        return svi_fail(r->err, SVS_WRONG_TYPE, "like is a part of the names that are wanted, a string");
+    if (c->limit.type != SVI_ITEM_TYPE_COUNT &&
+        (c->limit.type != SVI_INT || c->limit.i < 0 || c->limit.i > SVI_KEY_LIST_MOST))
+        return svi_fail(r->err, SVS_WRONG_TYPE, "limit is a whole number from 0 to %d", SVI_KEY_LIST_MOST);
+    if (c->silent.type != SVI_ITEM_TYPE_COUNT &&
+        !((silent.kind == SVS_INT && silent.as.i >= 0) || (silent.kind == SVS_REAL && silent.as.r >= 0)))
+        return svi_fail(r->err, SVS_WRONG_TYPE, "silent is a number of seconds, at least 0");
+    if (c->sort.type == SVI_STRING)
+        q->order = svi_key_order_of((const char *)c->sort.body, c->sort.length);
+    if (q->order == SVI_KEY_ORDER_COUNT ||
+        (c->sort.type != SVI_ITEM_TYPE_COUNT && c->sort.type != SVI_STRING))
+        return svi_fail(r->err, SVS_WRONG_TYPE, "sort is one of quality, age, rows, alerts, name");
+    if (c->limit.type == SVI_INT)
+        q->limit = (int)c->limit.i;
+    q->silent = silent.kind == SVS_INT ? (double)silent.as.i : silent.kind == SVS_REAL ? silent.as.r : 0;
+    return SVS_OK;
+}
+
+static void reply_key(const struct request *r, const struct svi_key_entry *k) {
+    svi_pack_map(r->reply, 6);
+    svi_put_text(r->reply, "key", k->name);
+    svi_put_int(r->reply, "rows", k->last.rows);
+    svi_put_real(r->reply, "age", fmax(0, r->now - k->heard));
+    svi_put_real(r->reply, "quality", k->last.quality);
+    svi_put_int(r->reply, "alerts", k->last.alerts);
+    svi_put_int(r->reply, "open", k->last.open);
+}
+
+static svs_code op_keys(struct request *r) {
+    struct svi_key_query q;
+    char number[32];
+    int64_t matching;
+    svs_code code = key_query_of(r, &q);
+    if (code != SVS_OK)
+        return code;
+    q.like = (const char *)r->command.like.body;
+    q.like_length = r->command.like.type == SVI_STRING ? r->command.like.length : 0;
+    if (r->command.like.type == SVI_INT) {
+        q.like_length = (size_t)snprintf(number, sizeof number, "%lld", (long long)r->command.like.i);
+        q.like = number;
+    }
+    const struct svi_key_entry **shown = svi_alloc_array((size_t)q.limit + 1, sizeof *shown);
+    if (!shown)
+        return svi_fail_memory(r->err, "the list of keys");
+    const int count = svi_engine_keys(r->control->engine, &q, shown, &matching);
+    reply_ok(r, 4);
+    svi_put_int(r->reply, "count", svi_engine_key_count(r->control->engine));
+    svi_put_int(r->reply, "matching", matching);
+    svi_put_text(r->reply, "measure", q.larger_is_better ? "accuracy.w" : "rmse.w");
+    svi_pack_key(r->reply, "keys");
+    svi_pack_array(r->reply, (size_t)count);
+    for (int i = 0; i < count; i++)
+        reply_key(r, shown[i]);
+    svi_free(shown);
+    return SVS_OK;
+}
+
 static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
     [SVI_COMMAND_STATUS] = op_status,   [SVI_COMMAND_CONFIG] = op_config, [SVI_COMMAND_MODEL] = op_model,
     [SVI_COMMAND_PUBLISH] = op_apply,   [SVI_COMMAND_FORGET] = op_apply,  [SVI_COMMAND_LABEL] = op_apply,
@@ -356,7 +432,21 @@ static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
     [SVI_COMMAND_STOP] = op_stop,       [SVI_COMMAND_REFIT] = op_apply,   [SVI_COMMAND_SAVE] = op_save,
     [SVI_COMMAND_SCORE] = op_score,     [SVI_COMMAND_LOAD] = op_load,     [SVI_COMMAND_PRUNE] = op_prune,
     [SVI_COMMAND_COLUMNS] = op_columns, [SVI_COMMAND_TUNE] = op_tune,     [SVI_COMMAND_BANK] = op_bank,
+    [SVI_COMMAND_KEYS] = op_keys,
 };
+
+/* Which engine a request is about. What is of the stream as a whole takes no key; that of drop is asked for
+ * where it goes. */
+static svs_code find_engine(struct request *r) {
+    static const bool whole[SVI_COMMAND_COUNT] = {
+        [SVI_COMMAND_CONFIG] = true, [SVI_COMMAND_REFIT] = true, [SVI_COMMAND_LOAD] = true,
+        [SVI_COMMAND_SAVE] = true,   [SVI_COMMAND_STOP] = true,  [SVI_COMMAND_KEYS] = true};
+    r->engine = svi_engine_of_key(r->control->engine, &r->command, r->err);
+    if (r->engine && r->engine != r->control->engine && whole[r->command.op])
+        return svi_fail(r->err, SVS_NOT_SUPPORTED, "%s is for the stream as a whole: leave out key",
+                        svi_command_name(r->command.op));
+    return r->engine ? SVS_OK : r->err->code;
+}
 
 /* A slip of the fingers is not to drop what a directory was made to keep. Asked here and not where it takes
  * effect: the journals of earlier versions have resets without it. */
@@ -381,7 +471,9 @@ static enum svi_record_kind record_kind(const struct svi_command *c) {
 static svs_code control_run(struct request *r) {
     struct svi_control *c = r->control;
     const bool kept = c->write_ahead && svi_command_changes(&r->command);
-    svs_code code = require_consent(r);
+    svs_code code = find_engine(r);
+    if (code == SVS_OK)
+        code = require_consent(r);
     r->command.keeps_shape = c->text_rows;
     if (code == SVS_OK && r->command.op == SVI_COMMAND_PRUNE && c->text_rows)
         code = svi_fail(r->err, SVS_UNAVAILABLE,

@@ -545,11 +545,31 @@ static void retain_bank(struct server *p) {
     svi_bytes_clear(&bytes);
 }
 
+/* What somebody gets who subscribes to one key. */
+static svs_code server_present(void *user, enum svi_topic topic, const char *key, struct svi_bytes *out) {
+    struct server *p = user;
+    union {
+        svs_model model;
+        struct svi_bank_told bank;
+    } told;
+    struct svi_event event;
+    svs_error err;
+    svi_engine *e = svi_engine_named(p->engine, key, &err);
+    svs_code code = SVS_UNAVAILABLE;
+    if (e && topic == SVI_TOPIC_MODEL)
+        code = svi_engine_model_event(e, &told.model, &event, &err);
+    else if (e && topic == SVI_TOPIC_BANK)
+        code = svi_engine_bank_event(e, &told.bank, &event, &err);
+    return code == SVS_OK ? svi_event_encode(&event, out) : code;
+}
+
 static svs_code open_output(struct server *p, svs_error *err) {
     struct svi_settings *s = &p->settings;
     const struct svi_bytes *last = svi_engine_last_model(p->engine);
     if (!(p->out = svi_publisher_new(&p->access, s->out, s->stream, s->out, err)))
         return err->code;
+    if (svi_settings_keyed(s))
+        svi_publisher_show_keys(p->out, server_present, p);
     /* A new subscriber gets the model that a former process published last; without memory it waits for the
      * next. */
     if (last->size > 0) {

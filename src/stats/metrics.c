@@ -343,14 +343,27 @@ static void metrics_value_figures(double absolute, double square, const struct s
     value[R2] = truth->squares > 0 ? 1 - square / truth->squares : NAN;
 }
 
+/* The errors of the window of a regression. */
+static struct errors metrics_recent_errors(const svi_metrics *m) {
+    struct errors recent = m->fresh;
+    if (m->filled == m->window)
+        metrics_merge_errors(&recent, &m->errors[m->slot]);
+    return recent;
+}
+
+double svi_metrics_windowed(const svi_metrics *m) {
+    if (m->task != SVS_REGRESS)
+        return m->recent.n > 0 ? (double)m->recent.hits / (double)m->recent.n : NAN;
+    const struct errors recent = metrics_recent_errors(m);
+    return recent.truth.n > 0 ? sqrt(recent.square / recent.truth.n) : NAN;
+}
+
 int svi_metrics_figures(const svi_metrics *m, struct svi_figure *out) {
     double value[2][CLASS_FIGURES];
     bool regress = m->task == SVS_REGRESS;
     int each = regress ? VALUE_FIGURES : CLASS_FIGURES, filled = 0;
     if (regress) {
-        struct errors recent = m->fresh;
-        if (m->filled == m->window)
-            metrics_merge_errors(&recent, &m->errors[m->slot]);
+        const struct errors recent = metrics_recent_errors(m);
         metrics_value_figures(m->absolute.sum, m->square.sum, &m->truth, value[0]);
         metrics_value_figures(recent.absolute, recent.square, &recent.truth, value[1]);
     } else {

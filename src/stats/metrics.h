@@ -51,6 +51,9 @@ struct svi_metrics_sums {
 };
 struct svi_metrics_sums svi_metrics_sums(const svi_metrics *m);
 
+/* Accuracy, or of a regression the rmse, over the window, at little cost; NAN: nothing was judged. */
+double svi_metrics_windowed(const svi_metrics *m);
+
 /* What each class has, over all and over the window: `classes` counts each. Nothing for a regression. */
 void svi_metrics_class_counts(const svi_metrics *m, int classes, struct svi_class_count *all,
                               struct svi_class_count *window);

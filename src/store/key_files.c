@@ -40,7 +40,8 @@ svi_key_files *svi_key_files_new(const struct svi_state_dir *dir, svs_error *err
         return NULL;
     }
     f->current = -1;
-    f->dir = (struct svi_state_dir){.fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), .lock = -1};
+    f->dir =
+        (struct svi_state_dir){.fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), .lock = -1};
     const size_t length = strlen(dir->path) + 1;
     f->dir.path = svi_alloc(length);
     if (f->dir.path)
@@ -71,7 +72,8 @@ static struct key_file *files_add(svi_key_files *f) {
         return NULL;
     if (f->count == f->room) {
         const int room = f->room ? 2 * f->room : 16;
-        struct key_file *more = svi_realloc(f->file, (size_t)f->room * sizeof *more, (size_t)room * sizeof *more);
+        struct key_file *more =
+            svi_realloc(f->file, (size_t)f->room * sizeof *more, (size_t)room * sizeof *more);
         if (!more)
             return NULL;
         f->file = more;
@@ -164,8 +166,7 @@ static svs_code files_read_at(const svi_key_files *f, const struct key_file *k, 
     svi_state_dir_name(name, SVI_KEYS, k->number);
     if (error)
         return svi_fail_io(err, f->dir.path, name, "read", error);
-    return got == size ? SVS_OK
-                       : svi_fail_file(err, SVS_DAMAGED, f->dir.path, name, "became shorter");
+    return got == size ? SVS_OK : svi_fail_file(err, SVS_DAMAGED, f->dir.path, name, "became shorter");
 }
 
 /* From *offset on, which moves on: until `budget` bytes were given. */
@@ -216,7 +217,8 @@ static svs_code visit_file(svi_key_files *f, const struct key_file *k, struct sv
 
 svs_code svi_key_files_visit(svi_key_files *f, svi_key_visitor *visit, void *user, svs_error *err) {
     struct svi_bytes room = {0};
-    svs_code code = svi_bytes_reserve(&room, PIECE) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the records of keys");
+    svs_code code =
+        svi_bytes_reserve(&room, PIECE) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the records of keys");
     for (int i = 0; i < f->count && code == SVS_OK; i++) {
         uint64_t offset = 0;
         code = visit_file(f, &f->file[i], &room, &offset, UINT64_MAX, visit, user, err);
@@ -311,7 +313,8 @@ svs_code svi_key_files_sync(svi_key_files *f, svs_error *err) {
             continue;
         const int error = svi_sync_file(k->fd);
         if (error)
-            return svi_fail_io(err, f->dir.path, svi_state_dir_name(name, SVI_KEYS, k->number), "synced", error);
+            return svi_fail_io(err, f->dir.path, svi_state_dir_name(name, SVI_KEYS, k->number), "synced",
+                               error);
         k->unsynced = false;
     }
     const int error = f->new_names ? svi_sync_file(f->dir.fd) : 0;

@@ -2,11 +2,11 @@
  * each in the place of earlier ones of its key. A checkpoint names the files that it is of and how long each
  * of them was; what was appended later is not of it.
  *
- * keys-<16 hex digits>: numbers ascend. The oldest file goes when what is alive of it was written again at the
- * end. A process never goes on with a file of another.
+ * keys-<16 hex digits>: numbers ascend. The oldest file goes when what is alive of it was written again at
+ * the end. A process never goes on with a file of another.
  *
- * Appending, reading and removing are for one thread; svi_key_files_sync may be called by another while nothing
- * else is. */
+ * Appending, reading and removing are for one thread; svi_key_files_sync may be called by another while
+ * nothing else is. */
 #ifndef SVI_KEY_FILES_H
 #define SVI_KEY_FILES_H
 
@@ -36,8 +36,8 @@ void svi_key_files_archive(struct svi_archive *a, svi_key_files *f);
 struct svi_checkpoint;
 svs_code svi_key_files_of(svi_key_files *f, const struct svi_checkpoint *c, svs_error *err);
 
-/* Gives all records in the order in which they were written; what is not SVS_OK ends it. SVS_DAMAGED with file
- * and byte. */
+/* Gives all records in the order in which they were written; what is not SVS_OK ends it. SVS_DAMAGED with
+ * file and byte. */
 typedef svs_code svi_key_visitor(void *user, const struct svi_key_record *r, const struct svi_key_place *at,
                                  svs_error *err);
 svs_code svi_key_files_visit(svi_key_files *f, svi_key_visitor *visit, void *user, svs_error *err);
@@ -49,8 +49,8 @@ svs_code svi_key_files_visit_oldest(svi_key_files *f, uint64_t *offset, uint64_t
 svs_code svi_key_files_read(svi_key_files *f, const struct svi_key_place *at, struct svi_bytes *room,
                             struct svi_key_record *r, svs_error *err);
 
-/* Appends whole records; *at: the first of them, and so on. SVS_DISK_FULL, SVS_IO, SVS_NO_MEMORY: they are not
- * there. `most`: bytes after which a new file begins. */
+/* Appends whole records; *at: the first of them, and so on. SVS_DISK_FULL, SVS_IO, SVS_NO_MEMORY: they are
+ * not there. `most`: bytes after which a new file begins. */
 svs_code svi_key_files_append(svi_key_files *f, const struct svi_bytes *records, uint64_t most,
                               struct svi_key_place *at, svs_error *err);
 

@@ -11,15 +11,30 @@
 #define LENGTH_SIZE 4
 #define CHECK_SIZE  8
 
+static void record_archive_figures(struct svi_archive *a, struct svi_key_figures *f) {
+    int alerts = f->alerts, open = f->open;
+    svi_archive_int64(a, "rows", &f->rows, 0, INT64_MAX / 4);
+    svi_archive_int64(a, "labelled", &f->labelled, 0, INT64_MAX / 4);
+    svi_archive_int64(a, "refused", &f->refused, 0, INT64_MAX / 4);
+    svi_archive_int64(a, "judged", &f->judged, 0, INT64_MAX / 4);
+    svi_archive_int64(a, "right", &f->right, 0, INT64_MAX / 4);
+    svi_archive_double(a, "squares", &f->squares);
+    svi_archive_double(a, "quality", &f->quality);
+    svi_archive_int(a, "alerts", &alerts, 0, INT32_MAX);
+    svi_archive_int(a, "open", &open, 0, INT32_MAX);
+    svi_archive_double(a, "deadline", &f->deadline);
+    f->alerts = alerts;
+    f->open = open;
+}
+
 static void record_archive(struct svi_archive *a, struct svi_key_record *r) {
     svi_archive_text(a, "name", r->name, sizeof r->name);
     svi_archive_uint64(a, "number", &r->number);
     svi_archive_uint64(a, "owner", &r->owner);
     svi_archive_int64(a, "begun", &r->begun, 0, INT64_MAX / 4);
     svi_archive_uint64(a, "note", &r->note);
-    svi_archive_int64(a, "rows", &r->rows, 0, INT64_MAX / 4);
     svi_archive_double(a, "heard", &r->heard);
-    svi_archive_double(a, "deadline", &r->deadline);
+    record_archive_figures(a, &r->last);
     svi_archive_bytes(a, "hash", r->hash, sizeof r->hash);
     svi_archive_bool(a, "gone", &r->gone);
     svi_archive_check(a, r->name[0] || r->gone, "a key has no name");

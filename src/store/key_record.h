@@ -16,15 +16,26 @@
 #define SVI_KEY_RECORD_MOST ((uint32_t)1 << 31) /* bytes */
 #define SVI_KEY_NAME        72                  /* room for a name: SVS_KEY_MAX bytes and NUL */
 
+/* What the engine of a key says of it after each of its elements, for those who do not ask it: it may be at
+ * work on the next one. */
+struct svi_key_figures {
+    int64_t rows, labelled, refused; /* samples of its own; of these with a label; what was not taken */
+    int64_t judged, right;           /* since its last reset: of these with a score before, right ones */
+    double squares;                  /* of errors, in a regression */
+    double quality;                  /* accuracy or, of a regression, rmse over the window; NAN: none yet */
+    int32_t alerts, open;            /* of all kinds: opened so far, open now */
+    double deadline;                 /* svi_engine_deadline */
+    bool out_of_memory;              /* svi_engine_out_of_memory */
+};
+
 struct svi_key_record {
     char name[SVI_KEY_NAME];
     uint64_t number; /* of keys that began before it */
     uint64_t owner;  /* hash of the source that began it */
     uint64_t note;   /* of what reaches all keys: those that it knows of */
     int64_t begun;   /* sample of the stream that began it */
-    int64_t rows;    /* samples of its own */
     double heard;    /* arrival clock of the last one */
-    double deadline; /* when the passing of time brings something about, arrival clock; INFINITY: never */
+    struct svi_key_figures last;
     uint8_t hash[16];
     bool gone; /* the key is no more */
     const uint8_t *state;
@@ -35,8 +46,8 @@ struct svi_key_record {
 svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_record *r, uint64_t seed,
                                svs_error *err);
 
-/* Reads the one that begins `bytes`, into which r->state points; *length: its own. SVS_DAMAGED: there is none,
- * or it is not whole. */
+/* Reads the one that begins `bytes`, into which r->state points; *length: its own. SVS_DAMAGED: there is
+ * none, or it is not whole. */
 svs_code svi_key_record_read(const uint8_t *bytes, size_t size, uint64_t seed, struct svi_key_record *r,
                              size_t *length, svs_error *err);
 

@@ -1,7 +1,9 @@
 #include "wire/control_command.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/fail.h"
 #include "base/limits.h"
@@ -71,33 +73,44 @@ static svs_code unknown_command(const char *name, svs_error *err) {
                     similar ? similar : all);
 }
 
+/* What a request may have as it stands, and what it may ask for with true. */
+static const struct command_part {
+    const char *name;
+    size_t to; /* in struct svi_command */
+} items[] = {{"id", offsetof(struct svi_command, id)},
+             {"key", offsetof(struct svi_command, key)},
+             {"y", offsetof(struct svi_command, y)},
+             {"alert", offsetof(struct svi_command, alert)},
+             {"verdict", offsetof(struct svi_command, verdict)},
+             {"checkpoint", offsetof(struct svi_command, checkpoint)},
+             {"without", offsetof(struct svi_command, without)},
+             {"like", offsetof(struct svi_command, like)},
+             {"limit", offsetof(struct svi_command, limit)},
+             {"sort", offsetof(struct svi_command, sort)},
+             {"silent", offsetof(struct svi_command, silent)},
+             {NULL, 0}},
+  flags[] = {{"relearn", offsetof(struct svi_command, relearn)},
+             {"loo", offsetof(struct svi_command, loo)},
+             {"yes", offsetof(struct svi_command, yes)},
+             {NULL, 0}};
+
+static void *command_part(struct svi_command *c, const struct command_part *parts,
+                          const struct svi_item *key) {
+    while (parts->name && !svi_item_is(key, parts->name))
+        parts++;
+    return parts->name ? (char *)c + parts->to : NULL;
+}
+
 /* Of a key that is there twice the first one holds. */
 static void command_take(struct svi_command *c, struct svi_item *op, const struct svi_item *key,
                          const uint8_t *value, const uint8_t *end) {
-    struct svi_item item;
+    struct svi_item item, *to = svi_item_is(key, "op") ? op : command_part(c, items, key);
+    bool *flag = command_part(c, flags, key);
     svi_item_read(value, &item);
-    if (svi_item_is(key, "op") && op->type == SVI_ITEM_TYPE_COUNT) {
-        *op = item;
-    } else if (svi_item_is(key, "id") && c->id.type == SVI_ITEM_TYPE_COUNT) {
-        c->id = item;
-    } else if (svi_item_is(key, "key") && c->key.type == SVI_ITEM_TYPE_COUNT) {
-        c->key = item;
-    } else if (svi_item_is(key, "y") && c->y.type == SVI_ITEM_TYPE_COUNT) {
-        c->y = item;
-    } else if (svi_item_is(key, "alert") && c->alert.type == SVI_ITEM_TYPE_COUNT) {
-        c->alert = item;
-    } else if (svi_item_is(key, "verdict") && c->verdict.type == SVI_ITEM_TYPE_COUNT) {
-        c->verdict = item;
-    } else if (svi_item_is(key, "checkpoint") && c->checkpoint.type == SVI_ITEM_TYPE_COUNT) {
-        c->checkpoint = item;
-    } else if (svi_item_is(key, "without") && c->without.type == SVI_ITEM_TYPE_COUNT) {
-        c->without = item;
-    } else if (svi_item_is(key, "relearn")) {
-        c->relearn = item.type == SVI_BOOL && item.i != 0;
-    } else if (svi_item_is(key, "loo")) {
-        c->loo = item.type == SVI_BOOL && item.i != 0;
-    } else if (svi_item_is(key, "yes")) {
-        c->yes = item.type == SVI_BOOL && item.i != 0;
+    if (to && to->type == SVI_ITEM_TYPE_COUNT) {
+        *to = item;
+    } else if (flag) {
+        *flag = item.type == SVI_BOOL && item.i != 0;
     } else if (svi_item_is(key, "set") && !c->has_set) {
         c->has_set = true;
         c->set = item;
@@ -113,15 +126,9 @@ static void command_take(struct svi_command *c, struct svi_item *op, const struc
 svs_code svi_command_read(struct svi_command *c, const void *bytes, size_t size, svs_error *err) {
     char name[40];
     struct svi_item map, key, op = {.type = SVI_ITEM_TYPE_COUNT}; /* not met yet */
-    *c = (struct svi_command){.bytes = bytes,
-                              .size = size,
-                              .id = op,
-                              .y = op,
-                              .key = op,
-                              .alert = op,
-                              .verdict = op,
-                              .checkpoint = op,
-                              .without = op};
+    *c = (struct svi_command){.bytes = bytes, .size = size};
+    for (const struct command_part *i = items; i->name; i++)
+        memcpy((char *)c + i->to, &op, sizeof op);
     svs_code code = svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, err);
     if (code != SVS_OK)
         return code;

@@ -258,15 +258,19 @@ const char *svi_topic_name(enum svi_topic topic) {
     return topics[topic].name;
 }
 
+static const char hex[] = "0123456789ABCDEF";
+
+static bool is_plain(uint8_t byte) {
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
+           byte == '_' || byte == '-';
+}
+
 size_t svi_topic_write(enum svi_topic topic, const char *stream, const char *key, char *out) {
-    static const char hex[] = "0123456789ABCDEF";
     size_t n = (size_t)snprintf(out, SVI_TOPIC_MAX, "%s.%.*s.", topics[topic].name, SVI_STREAM_MAX, stream);
     const size_t stem = n;
     for (const char *c = key ? key : ""; *c && n + 4 < SVI_TOPIC_MAX; c++) {
         const uint8_t byte = (uint8_t)*c;
-        const bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-                           (byte >= '0' && byte <= '9') || byte == '_' || byte == '-';
-        if (plain) {
+        if (is_plain(byte)) {
             out[n++] = (char)byte;
             continue;
         }
@@ -278,6 +282,27 @@ size_t svi_topic_write(enum svi_topic topic, const char *stream, const char *key
         out[n++] = '.';
     out[n] = '\0';
     return n;
+}
+
+bool svi_topic_key(const char *encoded, size_t length, char *out) {
+    size_t n = 0;
+    if (length < 2 || encoded[--length] != '.')
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        uint8_t byte = (uint8_t)encoded[i];
+        if (!is_plain(byte)) {
+            const char *high = byte == '%' && length - i > 2 ? memchr(hex, encoded[i + 1], 16) : NULL;
+            const char *low = high ? memchr(hex, encoded[i + 2], 16) : NULL;
+            if (!low || is_plain(byte = (uint8_t)(16 * (high - hex) + (low - hex))) || byte == 0)
+                return false;
+            i += 2;
+        }
+        if (n == SVS_KEY_MAX)
+            return false;
+        out[n++] = (char)byte;
+    }
+    out[n] = '\0';
+    return true;
 }
 
 svs_code svi_event_encode(const struct svi_event *e, struct svi_bytes *out) {

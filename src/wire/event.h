@@ -149,6 +149,10 @@ const char *svi_topic_name(enum svi_topic topic); /* "model" */
  * "model.pump1.mixer%207.": what is neither a letter, a digit, _ nor - is percent-encoded. */
 size_t svi_topic_write(enum svi_topic topic, const char *stream, const char *key, char *out);
 
+/* The key from what follows "model.pump1.", with the dot at its end: into `out` (SVS_KEY_MAX + 1 bytes).
+ * False: svi_topic_write makes no such topic. */
+bool svi_topic_key(const char *encoded, size_t length, char *out);
+
 /* Replaces the content of `out` by the payload. SVS_NO_MEMORY. No allocation once `out` has grown. */
 svs_code svi_event_encode(const struct svi_event *e, struct svi_bytes *out);
 

@@ -368,6 +368,183 @@ static void test_malformed_requests(void **unused) {
     speaker_close(&f);
 }
 
+/* ---- keys */
+
+/* key k of `keys` has k + 1 samples, of which the first k / 10 of each ten are labelled wrongly: 1 a second.
+ */
+static void open_fleet(struct speaker *f, int keys) {
+    const char *settings[] = {"key", "key", "method", "alsvm", "window", "100", "novelty", "none", NULL};
+    speaker_open(f, settings);
+    for (int k = 0; k < keys; k++)
+        for (int i = 0; i <= 10 * k; i++, f->now++)
+            say(f, "{'key': 'k%d', 'x': [%d, 1], 'y': %d, 'id': %d}", k, i % 2 ? 1 : -1,
+                i % 10 < k ? (i / 10 + i) % 2 : i % 2, i);
+}
+
+static const char *key_at(const json_t *reply, size_t i) {
+    return text_of(json_array_get(json_object_get(reply, "keys"), i), "key");
+}
+
+/* Whoever asks about a key gets what the engine of that key knows; who asks without one, the totals. */
+static void test_requests_of_keys(void **unused) {
+    (void)unused;
+    struct speaker f;
+    open_fleet(&f, 5);
+    say(&f, "{'key': 'k2', 'x': [1, 2, 3]}");
+    json_t *all = ask(&f, "{'op': 'status'}"), *one = ask(&f, "{'op': 'status', 'key': 'k2'}");
+    assert_int_equal(number(all, "seen"), 1 + 11 + 21 + 31 + 41);
+    assert_int_equal(number(all, "labelled"), 1 + 11 + 21 + 31 + 41);
+    assert_int_equal(number(all, "refused"), 1);
+    assert_int_equal(number(all, "errors"), 1);
+    assert_int_equal(number(all, "keys"), 5);
+    assert_int_equal(number(all, "keys_in_memory"), 5);
+    assert_true(number(all, "keys_accuracy") > 0 && number(all, "keys_accuracy") < 1);
+    assert_int_equal(number(one, "seen"), 21);
+    assert_int_equal(number(one, "refused"), 1);
+    assert_string_equal(text_of(one, "key"), "k2");
+    assert_null(json_object_get(one, "keys"));
+    assert_null(json_object_get(all, "key"));
+    json_decref(all);
+    json_decref(one);
+    one = ask(&f, "{'op': 'model', 'key': 'k4'}");
+    const json_t *model = json_object_get(one, "model");
+    assert_int_equal(number(model, "seen"), 41);
+    assert_string_equal(text_of(model, "key"), "k4");
+    json_decref(one);
+    const char *good[] = {"columns",
+                          "tune",
+                          "publish",
+                          "score', 'sample': {'x': [1, 1]}, 'a': '",
+                          "forget', 'id': 3, 'a': '",
+                          "label', 'id': 'late', 'y': 1, 'a': '"};
+    say(&f, "{'key': 'k4', 'x': [1, 1], 'id': 'late'}");
+    for (int i = 0; i < 6; i++) {
+        one = ask(&f, "{'op': '%s', 'key': 'k4'}", good[i]);
+        if (!ok(one))
+            fail_msg("%s: %s", good[i], text_of(one, "error"));
+        json_decref(one);
+    }
+    json_decref(ask(&f, "{'op': 'reset', 'key': 'k4'}"));
+    one = ask(&f, "{'op': 'status', 'key': 'k4'}");
+    all = ask(&f, "{'op': 'status'}");
+    assert_int_equal(number(one, "held"), 0);
+    assert_int_equal(number(all, "seen"), 106);
+    json_decref(one);
+    json_decref(all);
+    one = ask(&f, "{'op': 'drop', 'key': 'k3'}");
+    assert_true(ok(one));
+    json_decref(one);
+    all = ask(&f, "{'op': 'status'}");
+    assert_int_equal(number(all, "keys"), 4);
+    assert_int_equal(number(all, "seen"), 106);
+    json_decref(all);
+    speaker_close(&f);
+}
+
+static void test_wrong_keys(void **unused) {
+    (void)unused;
+    struct speaker f, plain;
+    char request[200], name[SVS_KEY_MAX + 2];
+    open_fleet(&f, 2);
+    speaker_open(&plain, NULL);
+    memset(name, 'x', sizeof name);
+    name[SVS_KEY_MAX + 1] = '\0';
+    snprintf(request, sizeof request, "{'op': 'status', 'key': '%s'}", name);
+    refused(&f, request, SVS_BAD_KEY, "65");
+    const char *bad[] = {"1.5", "[]", "true", "'\\u0000'"};
+    for (int i = 0; i < 4; i++) {
+        snprintf(request, sizeof request, "{'op': 'model', 'key': %s}", bad[i]);
+        refused(&f, request, SVS_BAD_KEY, "key");
+    }
+    const char *every[] = {"status", "model", "columns", "score", "tune", "publish", "reset",
+                           "forget", "label", "alert",   "drop",  "bank", "prune"};
+    for (int i = 0; i < 13; i++) {
+        snprintf(request, sizeof request, "{'op': '%s', 'key': 'nobody'}", every[i]);
+        refused(&f, request, SVS_UNKNOWN_KEY, "nobody");
+        refused(&plain, request, SVS_BAD_KEY, "--key");
+    }
+    const char *whole[] = {"config", "refit", "load", "save", "stop", "keys"};
+    for (int i = 0; i < 6; i++) {
+        snprintf(request, sizeof request, "{'op': '%s', 'key': 'k1'}", whole[i]);
+        refused(&f, request, SVS_NOT_SUPPORTED, "leave out key");
+    }
+    assert_false(f.control.stop);
+    refused(&f, "{'op': 'label', 'id': 1, 'y': 1}", SVS_MISSING_KEY, "key");
+    refused(&f, "{'op': 'forget', 'id': 1}", SVS_MISSING_KEY, "key");
+    refused(&f, "{'op': 'drop'}", SVS_MISSING_KEY, "key");
+    refused(&plain, "{'op': 'keys'}", SVS_BAD_KEY, "--key");
+    say(&plain, "{'x': [1], 'key': null}");
+    assert_int_equal(svi_engine_seen(plain.e), 1);
+    say(&plain, "{'x': [1], 'key': 'a'}");
+    assert_int_equal(plain.error, SVS_BAD_KEY);
+    say(&plain, "[{'x': [1]}, {'x': [1], 'key': 7}, {'x': [1]}]");
+    assert_int_equal(svi_engine_seen(plain.e), 3);
+    assert_int_equal(stat(&plain, "refused.bad_key"), 2);
+    speaker_close(&f);
+    speaker_close(&plain);
+}
+
+/* In each order, with each filter, and fewer than there are: as all of them sorted would begin. */
+static void test_keys_are_listed(void **unused) {
+    (void)unused;
+    struct speaker f;
+    enum { KEYS = 8 };
+    open_fleet(&f, KEYS);
+    json_t *all = ask(&f, "{'op': 'keys'}"), *list = json_object_get(all, "keys");
+    assert_true(ok(all));
+    assert_int_equal(number(all, "count"), KEYS);
+    assert_int_equal(number(all, "matching"), KEYS);
+    assert_string_equal(text_of(all, "measure"), "accuracy.w");
+    assert_int_equal(json_array_size(list), KEYS);
+    for (size_t i = 1; i < KEYS; i++)
+        assert_true(number(json_array_get(list, i - 1), "quality") <=
+                    number(json_array_get(list, i), "quality"));
+    for (size_t i = 0; i < KEYS; i++) {
+        const json_t *key = json_array_get(list, i);
+        json_t *status = ask(&f, "{'op': 'status', 'key': '%s'}", text_of(key, "key"));
+        assert_true(number(key, "quality") == number(status, "accuracy.w"));
+        assert_true(number(key, "rows") == number(status, "seen"));
+        json_decref(status);
+    }
+    for (int limit = 0; limit <= KEYS; limit++) {
+        json_t *some = ask(&f, "{'op': 'keys', 'limit': %d}", limit);
+        assert_int_equal(json_array_size(json_object_get(some, "keys")), limit);
+        assert_int_equal(number(some, "matching"), KEYS);
+        for (size_t i = 0; i < (size_t)limit; i++)
+            assert_string_equal(key_at(some, i), key_at(all, i));
+        json_decref(some);
+    }
+    json_decref(all);
+    const struct {
+        const char *query, *first, *last;
+        int count;
+    } queries[] = {{"'sort': 'rows'", "k7", "k0", KEYS},
+                   {"'sort': 'age'", "k0", "k7", KEYS},
+                   {"'sort': 'name'", "k0", "k7", KEYS},
+                   {"'sort': 'alerts'", "k0", "k7", KEYS}, /* none: as they began */
+                   {"'sort': 'name', 'like': 'k3'", "k3", "k3", 1},
+                   {"'sort': 'name', 'like': 4", "k4", "k4", 1},
+                   {"'sort': 'name', 'like': ''", "k0", "k7", KEYS},
+                   {"'sort': 'name', 'silent': 100.5", "k0", "k5", 6},
+                   {"'sort': 'name', 'silent': 0", "k0", "k7", KEYS}};
+    for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
+        json_t *some = ask(&f, "{'op': 'keys', %s}", queries[i].query);
+        if (number(some, "matching") != queries[i].count)
+            fail_msg("%s: %g keys", queries[i].query, number(some, "matching"));
+        assert_string_equal(key_at(some, 0), queries[i].first);
+        assert_string_equal(key_at(some, (size_t)queries[i].count - 1), queries[i].last);
+        json_decref(some);
+    }
+    const char *bad[] = {"'sort': 'size'", "'sort': 1",   "'limit': -1",      "'limit': 10001",
+                         "'limit': 'a'",   "'like': [1]", "'silent': 'long'", "'silent': -1"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char request[100];
+        snprintf(request, sizeof request, "{'op': 'keys', %s}", bad[i]);
+        refused(&f, request, SVS_WRONG_TYPE, "is");
+    }
+    speaker_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_status),
@@ -384,6 +561,9 @@ int main(void) {
         cmocka_unit_test(test_config_is_set),
         cmocka_unit_test(test_what_cannot_be_done),
         cmocka_unit_test(test_malformed_requests),
+        cmocka_unit_test(test_requests_of_keys),
+        cmocka_unit_test(test_wrong_keys),
+        cmocka_unit_test(test_keys_are_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
+#include "net/prefixes.h"
 #include "net/publisher.h"
 #include "net/transport.h"
 
@@ -165,6 +167,147 @@ static void test_large_models_shorten_the_queue(void **state) {
     assert_in_range(queue, 64, SVI_PUBLISH_BYTES / (D * sizeof(double)));
 }
 
+/* ---- keys */
+
+static int shown; /* how often a key was asked for */
+
+static svs_code present(void *user, enum svi_topic topic, const char *key, struct svi_bytes *out) {
+    assert_string_equal(user, "mine");
+    shown++;
+    if (topic != SVI_TOPIC_MODEL || strcmp(key, "nobody") == 0)
+        return SVS_UNKNOWN_KEY;
+    return svi_bytes_append(out, key, strlen(key));
+}
+
+static void publish_of(struct fixture *f, enum svi_topic topic, const char *key) {
+    struct svi_event e = {.topic = topic, .stream = "pump1", .epoch = 1, .key = key};
+    svs_model m = {.method = "alsvm"};
+    if (topic == SVI_TOPIC_MODEL)
+        e.as.model.model = &m;
+    assert_int_equal(svi_publisher_publish(f->publisher, &e), SVS_OK);
+}
+
+/* Broad subscriptions get what all keys say, and what is retained of the stream; those to a key what it says,
+ * and how it stands. */
+static void test_topics_of_keys(void **state) {
+    struct fixture *f = *state;
+    shown = 0;
+    svi_publisher_show_keys(f->publisher, present, (char[]){"mine"});
+    publish_of(f, SVI_TOPIC_MODEL, "");
+    publish_of(f, SVI_TOPIC_MODEL, "a b");
+    void *all = subscriber(f, ""), *models = subscriber(f, "model.pump1.");
+    expect(all, "model.pump1.");
+    expect(all, "model.pump1.");
+    expect(models, "model.pump1.");
+    expect(models, "");
+    assert_int_equal(shown, 0);
+    publish_of(f, SVI_TOPIC_MODEL, "a b");
+    expect(models, "model.pump1.a%20b.");
+    expect(all, "model.pump1.a%20b.");
+    unsubscribe(f, all, "");
+    unsubscribe(f, models, "model.pump1.");
+    assert_false(svi_publisher_wanted(f->publisher, SVI_TOPIC_MODEL));
+    void *one = subscriber(f, "model.pump1.a%20b.");
+    assert_int_equal(shown, 1);
+    expect(one, "model.pump1.a%20b.");
+    expect(one, "");
+    assert_true(svi_publisher_wanted(f->publisher, SVI_TOPIC_MODEL));
+    assert_false(svi_publisher_wanted(f->publisher, SVI_TOPIC_SCORE));
+    publish_of(f, SVI_TOPIC_MODEL, "a b");
+    publish_of(f, SVI_TOPIC_MODEL, "a");
+    publish_of(f, SVI_TOPIC_MODEL, "");
+    publish_of(f, SVI_TOPIC_SCORE, "a b");
+    expect(one, "model.pump1.a%20b.");
+    expect(one, "");
+    void *scores = subscriber(f, "score.pump1.a"); /* of all keys that begin so */
+    expect(scores, "");
+    publish_of(f, SVI_TOPIC_SCORE, "a b");
+    publish_of(f, SVI_TOPIC_SCORE, "b");
+    publish_of(f, SVI_TOPIC_SCORE, "");
+    publish_of(f, SVI_TOPIC_SCORE, "a");
+    expect(scores, "score.pump1.a%20b.");
+    expect(scores, "score.pump1.a.");
+    expect(scores, "");
+    void *none = subscriber(f, "model.pump1.nobody."), *bank = subscriber(f, "bank.pump1.a.");
+    expect(none, "");
+    expect(bank, "");
+    assert_int_equal(shown, 3);
+    unsubscribe(f, one, "model.pump1.a%20b.");
+    unsubscribe(f, none, "model.pump1.nobody.");
+    assert_false(svi_publisher_wanted(f->publisher, SVI_TOPIC_MODEL));
+    void *const every[] = {all, models, one, scores, none, bank};
+    for (int i = 0; i < 6; i++)
+        zmq_close(every[i]);
+}
+
+/* What no topic is begins none, and nobody is asked. */
+static void test_topics_of_no_key(void **state) {
+    struct fixture *f = *state;
+    const char *wrong[] = {"model.pump1.a b.",  "model.pump1.%4.", "model.pump1.%zz.",   "model.pump1.%41.",
+                           "model.pump1.%20%.", "model.pump1..",   "model.pump10.a.", "model.pump1.%00."};
+    shown = 0;
+    svi_publisher_show_keys(f->publisher, present, (char[]){"mine"});
+    for (int i = 0; i < 8; i++)
+        zmq_close(subscriber(f, wrong[i]));
+    char longer[SVI_TOPIC_MAX + 40] = "model.pump1.";
+    memset(longer + 12, 'a', SVS_KEY_MAX + 1);
+    strcpy(longer + 12 + SVS_KEY_MAX + 1, ".");
+    zmq_close(subscriber(f, longer));
+    memset(longer + 12, 'a', SVI_TOPIC_MAX);
+    zmq_close(subscriber(f, longer));
+    assert_int_equal(shown, 0);
+}
+
+/* Keys come back from their topics, whatever bytes they have. */
+static void test_keys_of_topics(void **state) {
+    (void)state;
+    char topic[SVI_TOPIC_MAX], key[SVS_KEY_MAX + 1], back[SVS_KEY_MAX + 1];
+    for (int i = 0; i < 1000; i++) {
+        const int n = 1 + i % SVS_KEY_MAX;
+        for (int j = 0; j < n; j++)
+            key[j] = (char)(1 + (i * 37 + j * j * 11) % 255);
+        key[n] = '\0';
+        const size_t length = svi_topic_write(SVI_TOPIC_MODEL, "pump1", key, topic);
+        assert_in_range(length, 14, SVI_TOPIC_MAX - 1);
+        assert_true(svi_topic_key(topic + 12, length - 12, back));
+        assert_string_equal(key, back);
+        assert_false(svi_topic_key(topic + 12, length - 13, back));
+    }
+}
+
+/* Against a plain list: what is added, removed and asked for at random. */
+static void test_prefixes(void **state) {
+    enum { TEXTS = 200 };
+    static char text[TEXTS][12];
+    bool there[TEXTS] = {false};
+    struct svi_prefixes p = {0};
+    struct svi_random random = {7};
+    (void)state;
+    for (int i = 0; i < TEXTS; i++) /* "", a, b, c, ab, ...: of few letters, so that many begin others */
+        for (int j = 0, n = i % 6; j < n; j++)
+            text[i][j] = (char)('a' + svi_random_below(&random, 2));
+    for (int step = 0; step < 20000; step++) {
+        const int i = (int)svi_random_below(&random, TEXTS);
+        const bool on = (int)svi_random_below(&random, 5) < (step / 2000) % 2 * 3 + 1;
+        for (int j = 0; j < TEXTS; j++) /* equal texts are one */
+            there[j] = strcmp(text[i], text[j]) == 0 ? on : there[j];
+        (on ? svi_prefixes_add : svi_prefixes_remove)(&p, text[i], strlen(text[i]));
+        const char *name = text[svi_random_below(&random, TEXTS)];
+        bool expected = false;
+        for (int j = 0; j < TEXTS; j++)
+            expected = expected || (there[j] && strncmp(name, text[j], strlen(text[j])) == 0);
+        assert_int_equal(svi_prefixes_match(&p, name, strlen(name)), expected);
+    }
+    svi_prefixes_clear(&p);
+    for (int i = 0; i <= SVI_PREFIXES_MOST; i++) {
+        char name[20];
+        svi_prefixes_add(&p, name, (size_t)snprintf(name, sizeof name, "k%d.", i));
+        assert_int_equal(p.full, i == SVI_PREFIXES_MOST);
+    }
+    assert_true(svi_prefixes_match(&p, "other", 5)); /* nobody misses anything */
+    svi_prefixes_clear(&p);
+}
+
 /* Each in a context of its own: an access watches one publisher. */
 static svi_publisher *publish_at(const char *address, char *actual, struct svi_access *access, void **context,
                                  svs_error *err) {
@@ -253,6 +396,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_retained, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_nothing_retained_yet, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_large_models_shorten_the_queue, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_topics_of_keys, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_topics_of_no_key, set_up, tear_down),
+        cmocka_unit_test(test_keys_of_topics),
+        cmocka_unit_test(test_prefixes),
         cmocka_unit_test_setup_teardown(test_addresses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_requests, set_up, tear_down),
     };

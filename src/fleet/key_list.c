@@ -1,0 +1,94 @@
+#include "fleet/key_list.h"
+
+#include <math.h>
+#include <string.h>
+
+enum svi_key_order svi_key_order_of(const char *word, size_t length) {
+    static const char *const words[] = {
+#define X(constant, word) #word,
+        SVI_KEY_ORDERS(X)
+#undef X
+    };
+    int i = 0;
+    while (i < SVI_KEY_ORDER_COUNT && (strlen(words[i]) != length || memcmp(words[i], word, length) != 0))
+        i++;
+    return (enum svi_key_order)i;
+}
+
+static int compare_doubles(double a, double b) {
+    return (a > b) - (a < b);
+}
+
+/* < 0: a is shown before b. */
+static int compare_keys(const struct svi_key_query *q, const struct svi_key_entry *a,
+                        const struct svi_key_entry *b) {
+    int c = 0;
+    switch (q->order) {
+    case SVI_KEYS_BY_QUALITY:
+        c = (int)isnan(a->last.quality) - (int)isnan(b->last.quality);
+        if (c == 0)
+            c = q->larger_is_better ? compare_doubles(a->last.quality, b->last.quality)
+                                    : compare_doubles(b->last.quality, a->last.quality);
+        break;
+    case SVI_KEYS_BY_AGE:
+        c = compare_doubles(a->heard, b->heard);
+        break;
+    case SVI_KEYS_BY_ROWS:
+        c = (b->last.rows > a->last.rows) - (b->last.rows < a->last.rows);
+        break;
+    case SVI_KEYS_BY_ALERTS:
+        c = b->last.open != a->last.open ? b->last.open - a->last.open : b->last.alerts - a->last.alerts;
+        break;
+    default:
+        break;
+    }
+    if (c == 0 && q->order != SVI_KEYS_BY_NAME)
+        c = (a->begun > b->begun) - (a->begun < b->begun);
+    return c != 0 ? c : strcmp(a->name, b->name);
+}
+
+static bool key_matches(const struct svi_key_query *q, const struct svi_key_entry *k) {
+    return (q->like_length == 0 || memmem(k->name, k->length, q->like, q->like_length)) &&
+           (q->silent <= 0 || q->now - k->heard >= q->silent);
+}
+
+/* The place i of a heap with the last of those shown at its top gets a key that may be shown earlier. */
+static void heap_sink(const struct svi_key_query *q, const struct svi_key_entry **heap, int count, int i,
+                      const struct svi_key_entry *k) {
+    for (int child; (child = 2 * i + 1) < count; i = child) {
+        if (child + 1 < count && compare_keys(q, heap[child], heap[child + 1]) < 0)
+            child++;
+        if (compare_keys(q, k, heap[child]) >= 0)
+            break;
+        heap[i] = heap[child];
+    }
+    heap[i] = k;
+}
+
+static void heap_rise(const struct svi_key_query *q, const struct svi_key_entry **heap, int i,
+                      const struct svi_key_entry *k) {
+    for (int parent; i > 0 && compare_keys(q, heap[parent = (i - 1) / 2], k) < 0; i = parent)
+        heap[i] = heap[parent];
+    heap[i] = k;
+}
+
+int svi_key_list(const svi_key_table *t, const struct svi_key_query *q, const struct svi_key_entry **out,
+                 int64_t *matching) {
+    int count = 0;
+    *matching = 0;
+    for (const struct svi_key_entry *k = svi_key_table_first(t); k; k = k->after) {
+        if (!key_matches(q, k))
+            continue;
+        ++*matching;
+        if (count < q->limit)
+            heap_rise(q, out, count++, k);
+        else if (count > 0 && compare_keys(q, k, out[0]) < 0)
+            heap_sink(q, out, count, 0, k);
+    }
+    for (int end = count - 1; end > 0; end--) { /* the last one goes to the end, until the heap is empty */
+        const struct svi_key_entry *last = out[end], *top = out[0];
+        heap_sink(q, out, end, 0, last);
+        out[end] = top;
+    }
+    return count;
+}
