@@ -70,7 +70,11 @@ static int learner_waiting_slots(const svs_options *o) {
 
 /* False: no memory. */
 static bool learner_build(svs_learner *l, int d, svs_error *err) {
-    const int features = d < 1 ? 1 : d, waiting = learner_waiting_slots(&l->o);
+    const int features = d < 1 ? 1 : d;
+    const unsigned columns = SVI_RING_WINDOW | (l->o.task == SVS_REGRESS ? SVI_RING_HAS(TARGET) : 0) |
+                             (l->o.class_rule != SVS_CLASSES_ALIKE ? SVI_RING_HAS(FACTOR) : 0);
+    svi_ring_init(&l->window, (int32_t)l->o.window, features, columns);
+    svi_ring_init(&l->waiting, learner_waiting_slots(&l->o), features + 2, SVI_RING_WAITING);
     if (svi_class_weights_init(l, err) != SVS_OK)
         return false;
     l->classes = svi_alloc_array((size_t)l->o.max_classes, sizeof *l->classes);
@@ -79,8 +83,6 @@ static bool learner_build(svs_learner *l, int d, svs_error *err) {
         return false;
     }
     if (svi_scaler_init(&l->scaler, l->o.max_features, err) != SVS_OK ||
-        svi_ring_init(&l->window, (int32_t)l->o.window, features, err) != SVS_OK ||
-        svi_ring_init(&l->waiting, waiting, features + 2, err) != SVS_OK ||
         svi_scaler_grow(&l->scaler, d, err) != SVS_OK || svi_gram_init(&l->gram, d + 1, 2, err) != SVS_OK ||
         svi_room_for_rows(l, 1, err) != SVS_OK || svi_features_room_for_vectors(l, features, err) != SVS_OK)
         return false;
@@ -210,6 +212,13 @@ static svs_code learner_resolve(svs_learner *l, svs_value y, svs_step *out, bool
     return *fresh ? svi_class_reserve(l, y, err) : SVS_OK;
 }
 
+/* Room in the window. */
+static svs_code learner_reserve(svs_learner *l, svs_value id, const svs_step *out, struct svi_weight weight,
+                                svs_error *err) {
+    const struct svi_slot own = svi_slot_of(l, id, out, weight);
+    return svi_ring_reserve(&l->window, &own, err);
+}
+
 static void learner_make_scores(svs_learner *l, svs_step *out) {
     svi_scores_now(l, l->scores);
     out->scores = l->scores;
@@ -234,7 +243,7 @@ static inline void learner_take_label(svs_learner *l, const double *x, svs_value
 /* For one more that waits, which is reserved. */
 static void learner_make_place(svs_learner *l) {
     struct svi_ring *r = &l->waiting;
-    while (r->count > 0 && !r->slots[r->first].live)
+    while (r->count > 0 && !svi_ring_live(r, r->first))
         svi_ring_pop(r);
     if ((l->labelled_wait ? r->count : r->live) == l->o.labels_max) {
         l->health.labels_evicted++;
@@ -252,22 +261,23 @@ static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, doub
                                        svs_error *err) {
     if (l->waiting.max == 0 || s->id.kind == SVS_NONE)
         return SVS_OK;
-    svs_code code = svi_ring_reserve(&l->waiting, s->id, err);
+    const struct svi_slot own = {.time = time,
+                                 .weight = s->weight,
+                                 .factor = 1,
+                                 .label = -1,
+                                 .version = out->version,
+                                 .predicted = out->predicted,
+                                 .class_count = out->class_count,
+                                 .id = s->id};
+    svs_code code = svi_ring_reserve(&l->waiting, &own, err);
     if (code != SVS_OK)
         return code;
     learner_make_place(l);
-    int32_t slot = svi_ring_push(&l->waiting, s->id);
-    struct svi_slot *to = &l->waiting.slots[slot];
+    const int32_t slot = svi_ring_push(&l->waiting, &own);
     double *row = svi_ring_row(&l->waiting, slot);
     memcpy(row, s->x, (size_t)l->d * sizeof *row);
     memset(row + l->d, 0, (size_t)(l->feature_room - l->d) * sizeof *row);
     memcpy(row + l->feature_room, out->scores, (size_t)out->rows * sizeof *row);
-    to->time = time;
-    to->weight = s->weight;
-    to->version = out->version;
-    to->predicted = out->predicted;
-    to->rows = out->rows;
-    to->class_count = out->class_count;
     out->waiting = true;
     return SVS_OK;
 }
@@ -289,7 +299,7 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
     if (code == SVS_OK && labelled)
         code = svi_class_weigh(l, s->y, out->label, s->weight, &weight, err);
     if (code == SVS_OK && labelled && l->o.window)
-        code = svi_ring_reserve(&l->window, s->id, err);
+        code = learner_reserve(l, s->id, out, weight, err);
     if (code == SVS_OK && l->d < l->declared)
         code = learner_wake(l, s, fresh, err);
     if (code != SVS_OK)
@@ -320,25 +330,25 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     if (slot < 0)
         return learner_unknown_id(id, "waits for a label (it never came, was labelled, or waited too long)",
                                   err);
-    const double own = l->waiting.slots[slot].weight;
+    const double own = svi_ring_double(&l->waiting, SVI_RING_WEIGHT, slot, 1);
     svs_code code = learner_enter_row(l, svi_ring_row(&l->waiting, slot), err); /* by the deviations of now */
     if (code == SVS_OK)
         code = learner_resolve(l, y, out, &fresh, err);
     if (code == SVS_OK)
         code = svi_class_weigh(l, y, out->label, own, &weight, err);
     if (code == SVS_OK && l->o.window)
-        code = svi_ring_reserve(&l->window, id, err);
+        code = learner_reserve(l, id, out, weight, err);
     if (code != SVS_OK)
         return code;
     slot = svi_ring_find(&l->waiting, id); /* a new class may have moved the ring to more room */
-    const struct svi_slot *s = &l->waiting.slots[slot];
+    const struct svi_ring_scores *s = svi_ring_scored(&l->waiting, slot);
     const double *row = svi_ring_row(&l->waiting, slot);
-    out->rows = s->rows; /* and the scores as they were made when it came */
+    out->rows = svi_rows_of(s->class_count); /* and the scores as they were made when it came */
     out->class_count = s->class_count;
     out->predicted = s->predicted;
     out->version = s->version;
-    out->scores = memcpy(l->scores, row + l->feature_room, (size_t)s->rows * sizeof *row);
-    learner_take_label(l, row, s->id, y, fresh, weight, time, out);
+    out->scores = memcpy(l->scores, row + l->feature_room, (size_t)out->rows * sizeof *row);
+    learner_take_label(l, row, svi_ring_id(&l->waiting, slot), y, fresh, weight, time, out);
     svi_ring_kill(&l->waiting, slot);
     l->health.labels_joined++;
     out->removed += svi_expire(l, time);
@@ -434,8 +444,8 @@ void svs_learner_health(const svs_learner *l, svs_health *h) {
 
 double svs_learner_memory(const svs_options *o, int d, int classes) {
     double n = d + 1, rows = svi_rows_of(classes);
-    double waiting = svi_ring_memory(learner_waiting_slots(o), (int)(d + 2 * rows));
-    return svi_ring_memory((double)o->window, d) + waiting + svi_alsvm_memory(d + 1, (int)rows, o->isa) +
+    double waiting = svi_ring_memory(learner_waiting_slots(o), (int)(d + 2 * rows), SVI_RING_WAITING | SVI_RING_HAS(ID) | SVI_RING_HAS(WEIGHT));
+    return svi_ring_memory((double)o->window, d, SVI_RING_WINDOW | SVI_RING_HAS(ID) | SVI_RING_HAS(WEIGHT)) + waiting + svi_alsvm_memory(d + 1, (int)rows, o->isa) +
            svi_gram_memory(d + 1, classes) + svi_class_weights_memory(o) +
            8 * (n * n + 2 * rows * n + 12 * n);
 }

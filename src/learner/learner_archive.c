@@ -172,7 +172,7 @@ static void archive_rings(struct svi_archive *a, svs_learner *l) {
     if (!a->loading || !svi_archive_ok(a) || l->o.window == 0)
         return;
     int64_t learned = 0;
-    for (int32_t i = 0; svi_next_learned(l, &i);)
+    for (int32_t i = 0; svi_next_learned(l, &i) >= 0;)
         learned++;
     svi_archive_check(a, learned == l->held_learned, "the number of learned samples held is wrong");
 }

@@ -76,20 +76,20 @@ static svs_code configure_relearn(svs_learner *fresh, const svs_learner *l, svi_
     svs_step step;
     for (int32_t i = 0; i < l->window.count; i++) {
         const int32_t at = svi_ring_at(&l->window, i);
-        const struct svi_slot *s = &l->window.slots[at];
+        const struct svi_slot s = svi_ring_slot(&l->window, at);
         const svs_sample sample = {.x = svi_ring_row(&l->window, at),
                                    .d = l->declared,
-                                   .id = s->id,
-                                   .y = l->o.task == SVS_REGRESS ? svs_real(s->target)
-                                        : s->live                ? l->classes[s->label]
+                                   .id = s.id,
+                                   .y = l->o.task == SVS_REGRESS ? svs_real(s.target)
+                                        : s.live                 ? l->classes[s.label]
                                                                  : svs_none(),
-                                   .weight = s->weight};
+                                   .weight = s.weight};
         svs_error why = {0};
-        svs_code code = s->live ? svs_learner_step(fresh, &sample, s->time, &step, &why) : SVS_OK;
+        svs_code code = s.live ? svs_learner_step(fresh, &sample, s.time, &step, &why) : SVS_OK;
         if (code != SVS_OK)
             return svi_fail(err, code, "the model cannot be made again from what is held: %.180s", why.text);
-        if (watch && s->live)
-            watch(user, fresh, &sample, s->time, &step);
+        if (watch && s.live)
+            watch(user, fresh, &sample, s.time, &step);
     }
     return SVS_OK;
 }
@@ -99,28 +99,21 @@ static svs_code configure_keep_waiting(svs_learner *fresh, const svs_learner *l,
     int32_t most = fresh->waiting.max == 0 ? 0 : fresh->o.labels_max, left = l->waiting.live;
     for (int32_t i = 0; i < l->waiting.count; i++) {
         const int32_t at = svi_ring_at(&l->waiting, i);
-        const struct svi_slot *from = &l->waiting.slots[at];
+        const struct svi_slot from = svi_ring_slot(&l->waiting, at);
         const double *row = svi_ring_row(&l->waiting, at);
-        if (!from->live || left-- > most)
+        if (!from.live || left-- > most)
             continue;
         svs_code code = svi_features_wake(fresh, row, &widened, err);
         if (code == SVS_OK)
-            code = svi_ring_reserve(&fresh->waiting, from->id, err);
+            code = svi_ring_reserve(&fresh->waiting, &from, err);
         if (code != SVS_OK)
             return code;
-        const int32_t slot = svi_ring_push(&fresh->waiting, from->id);
-        struct svi_slot *to = &fresh->waiting.slots[slot];
+        const int32_t slot = svi_ring_push(&fresh->waiting, &from);
         double *copy = svi_ring_row(&fresh->waiting, slot);
         memset(copy, 0, (size_t)fresh->waiting.stride * sizeof *copy);
         memcpy(copy, row, (size_t)l->d * sizeof *copy);
-        memcpy(copy + fresh->feature_room, row + l->feature_room, (size_t)from->rows * sizeof *copy);
-        to->number = from->number;
-        to->time = from->time;
-        to->weight = from->weight;
-        to->version = from->version;
-        to->predicted = from->predicted;
-        to->rows = from->rows;
-        to->class_count = from->class_count;
+        memcpy(copy + fresh->feature_room, row + l->feature_room, (size_t)svi_rows_of(from.class_count) * sizeof *copy);
+        svi_ring_set_number(&fresh->waiting, slot, from.number);
     }
     fresh->waiting.pushed = l->waiting.pushed;
     return SVS_OK;

@@ -17,7 +17,7 @@ void svi_learner_span(const svs_learner *l, struct svi_learner_span *out) {
 const double *svi_learner_newest(const svs_learner *l) {
     for (int32_t i = l->window.count - 1; l->window.live && i >= 0; i--) {
         const int32_t slot = svi_ring_at(&l->window, i);
-        if (l->window.slots[slot].live)
+        if (svi_ring_live(&l->window, slot))
             return svi_ring_row(&l->window, slot);
     }
     return NULL;
@@ -27,8 +27,8 @@ bool svi_learner_held_row(const svs_learner *l, int64_t i, const double **row, i
     if (i >= l->window.count)
         return false;
     const int32_t slot = svi_ring_at(&l->window, (int32_t)i);
-    *row = l->window.slots[slot].live ? svi_ring_row(&l->window, slot) : NULL;
-    *number = l->window.slots[slot].number;
+    *row = svi_ring_live(&l->window, slot) ? svi_ring_row(&l->window, slot) : NULL;
+    *number = svi_ring_number(&l->window, slot);
     return true;
 }
 
@@ -39,19 +39,20 @@ const double *svi_learner_waiting_row(const svs_learner *l, svs_value id) {
 
 void svi_learner_rescore(svs_learner *l, const double *scores, int predicted) {
     const int32_t slot = svi_ring_at(&l->waiting, l->waiting.count - 1);
-    struct svi_slot *s = &l->waiting.slots[slot];
-    memcpy(svi_ring_row(&l->waiting, slot) + l->feature_room, scores, (size_t)s->rows * sizeof *scores);
+    struct svi_ring_scores *s = svi_ring_scored(&l->waiting, slot);
+    memcpy(svi_ring_row(&l->waiting, slot) + l->feature_room, scores,
+           (size_t)svi_rows_of(s->class_count) * sizeof *scores);
     s->predicted = predicted;
 }
 
 static struct svi_held_sample held_sample(const svs_learner *l, int32_t slot) {
-    const struct svi_slot *s = &l->window.slots[slot];
+    const struct svi_ring *r = &l->window;
     return (struct svi_held_sample){.x = svi_ring_row(&l->window, slot),
-                                    .number = s->number,
-                                    .label = l->o.task == SVS_REGRESS ? -1 : s->label,
-                                    .target = s->target,
-                                    .weight = svi_slot_weight(s),
-                                    .own = s->weight};
+                                    .number = svi_ring_number(r, slot),
+                                    .label = l->o.task == SVS_REGRESS ? -1 : svi_ring_label(r, slot),
+                                    .target = svi_ring_target(r, slot),
+                                    .weight = svi_ring_weight(r, slot),
+                                    .own = svi_ring_double(r, SVI_RING_WEIGHT, slot, 1)};
 }
 
 void svi_learner_each_held(const svs_learner *l, svs_value id,
@@ -107,7 +108,7 @@ static void held_add_up(const svs_learner *l, int feature, struct svi_exact_sum 
     *sum = (struct svi_exact_sum){0};
     for (int32_t i = 0; i < l->window.count; i++) {
         const int32_t slot = svi_ring_at(&l->window, i);
-        if (l->window.slots[slot].live)
+        if (svi_ring_live(&l->window, slot))
             svi_exact_add(sum, svi_ring_row(&l->window, slot)[feature], 1);
     }
 }

@@ -101,10 +101,7 @@ svs_code svi_class_names(svs_learner *l, svs_value y, svs_error *err);
 svs_code svi_class_room(svs_learner *l, int count, svs_error *err);
 /* Room in the buffers of the learner for `rows` rows of W. */
 svs_code svi_room_for_rows(svs_learner *l, int rows, svs_error *err);
-/* Rows of W for `classes` classes. */
-static inline int svi_rows_of(int classes) {
-    return classes < 3 ? 1 : classes;
-}
+/* Rows of W. */
 static inline int svi_rows(const svs_learner *l) {
     return svi_rows_of(l->class_count);
 }
@@ -152,6 +149,17 @@ static inline size_t svi_features_vector_room(int features) {
  * label or target is in *out, and removes what leaves. Everything is reserved. */
 void svi_slide(svs_learner *l, const double *x, svs_value id, struct svi_weight weight, double time,
                svs_step *out);
+/* What the window is to keep of a sample, but for its time; a label that is new gets the next index. */
+static inline struct svi_slot svi_slot_of(const svs_learner *l, svs_value id, const svs_step *out,
+                                          struct svi_weight weight) {
+    return (struct svi_slot){.weight = weight.own,
+                             .factor = weight.factor,
+                             .target = out->target,
+                             .order = l->order,
+                             .label = l->o.task == SVS_REGRESS || out->label >= 0 ? out->label
+                                                                                  : l->class_count,
+                             .id = id};
+}
 /* Removes what is older than window_seconds. */
 int svi_expire(svs_learner *l, double time);
 /* Takes one live slot of the window out of the model and kills it. */
@@ -204,14 +212,16 @@ bool svi_refine(svs_learner *l);
 
 /* A learned row of the window in the present coordinates (in scratch[1]). */
 struct svi_learned {
-    const struct svi_slot *slot;
+    int32_t slot;
+    int label;
+    double target;
     const double *z;
     double s; /* weight in hats */
 };
 
-/* The next slot of the window, from *i on, that is in the model, oldest first; NULL after the last. *i moves
+/* The next slot of the window, from *i on, that is in the model, oldest first; -1 after the last. *i moves
  * on. */
-const struct svi_slot *svi_next_learned(const svs_learner *l, int32_t *i);
+int32_t svi_next_learned(const svs_learner *l, int32_t *i);
 bool svi_next_row(svs_learner *l, int32_t *i, struct svi_learned *row);
 
 /* A fixed vector of n values +-1. */

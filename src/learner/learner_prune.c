@@ -11,14 +11,13 @@
 static void prune_mark_ring(const svs_learner *l, const struct svi_ring *r, bool *features, bool *classes) {
     for (int32_t i = 0; i < r->count; i++) {
         const int32_t slot = svi_ring_at(r, i);
-        const struct svi_slot *s = &r->slots[slot];
-        if (!s->live)
+        if (!svi_ring_live(r, slot))
             continue;
         const double *row = svi_ring_row(r, slot);
         for (int j = 0; j < l->d; j++)
             features[j] |= row[j] != 0;
         if (classes && l->class_count > 0)
-            classes[s->label] = true;
+            classes[svi_ring_label(r, slot)] = true;
     }
 }
 
@@ -51,7 +50,7 @@ static int prune_row(double *row, const bool *keep, int n) {
 static void prune_rows(const svs_learner *l, struct svi_ring *r, const bool *keep) {
     for (int32_t i = 0; i < r->capacity; i++) {
         const int32_t slot = svi_ring_at(r, i);
-        if (i < r->count && r->slots[slot].live)
+        if (i < r->count && svi_ring_live(r, slot))
             prune_row(svi_ring_row(r, slot), keep, l->d);
         else
             memset(svi_ring_row(r, slot), 0, (size_t)l->d * sizeof(double));
@@ -60,7 +59,8 @@ static void prune_rows(const svs_learner *l, struct svi_ring *r, const bool *kee
 
 /* The scores that a waiting sample got, for the classes that stay. One row stands for two classes: its score
  * is that of the second, and minus that of the first. */
-static void prune_scores(struct svi_slot *s, double *scores, const bool *keep) {
+static void prune_scores(struct svi_ring_scores *s, double *scores, const bool *keep) {
+    const int rows = svi_rows_of(s->class_count);
     const double one = scores[0];
     int kept = 0, first = -1, last = -1, predicted = -1;
     for (int k = 0; k < s->class_count; k++) {
@@ -69,16 +69,15 @@ static void prune_scores(struct svi_slot *s, double *scores, const bool *keep) {
         first = first < 0 ? k : first;
         last = k;
         predicted = k == s->predicted ? kept : predicted;
-        if (s->rows > 1)
+        if (rows > 1)
             scores[kept] = scores[k];
         kept++;
     }
-    if (kept < 3 && s->rows > 1 && kept > 0)
+    if (kept < 3 && rows > 1 && kept > 0)
         scores[0] = kept == 2 ? scores[1] : -scores[0];
-    else if (kept < 3 && s->rows == 1)
+    else if (kept < 3 && rows == 1)
         scores[0] = kept == 0 ? 0 : kept == 1 && first == 1 && last == 1 ? -one : one;
     s->class_count = kept;
-    s->rows = svi_rows_of(kept);
     s->predicted = predicted;
 }
 
@@ -87,8 +86,9 @@ static void prune_classes(svs_learner *l, const bool *keep, int32_t *place) {
     int32_t kept = 0;
     for (int32_t i = 0; i < l->waiting.count; i++) {
         const int32_t slot = svi_ring_at(&l->waiting, i);
-        if (l->waiting.slots[slot].live)
-            prune_scores(&l->waiting.slots[slot], svi_ring_row(&l->waiting, slot) + l->feature_room, keep);
+        if (svi_ring_live(&l->waiting, slot))
+            prune_scores(svi_ring_scored(&l->waiting, slot),
+                         svi_ring_row(&l->waiting, slot) + l->feature_room, keep);
     }
     for (int k = 0; k < l->class_count; k++) {
         if (!keep[k])
@@ -100,8 +100,9 @@ static void prune_classes(svs_learner *l, const bool *keep, int32_t *place) {
         place[k] = kept++;
     }
     for (int32_t i = 0; i < l->window.count && l->class_count > 0; i++) {
-        struct svi_slot *s = &l->window.slots[svi_ring_at(&l->window, i)];
-        s->label = s->live ? place[s->label] : -1;
+        const int32_t slot = svi_ring_at(&l->window, i);
+        const bool live = svi_ring_live(&l->window, slot);
+        svi_ring_set_label(&l->window, slot, live ? place[svi_ring_label(&l->window, slot)] : -1);
     }
     l->class_count = kept;
     l->last_class = 0;

@@ -30,23 +30,24 @@
 
 /* ---- sums over what is held */
 
-const struct svi_slot *svi_next_learned(const svs_learner *l, int32_t *i) {
+int32_t svi_next_learned(const svs_learner *l, int32_t *i) {
     while (*i < l->window.count) {
-        const struct svi_slot *s = &l->window.slots[svi_ring_at(&l->window, (*i)++)];
-        if (s->live && s->learned)
-            return s;
+        const int32_t slot = svi_ring_at(&l->window, (*i)++);
+        if (svi_ring_in(&l->window, slot))
+            return slot;
     }
-    return NULL;
+    return -1;
 }
 
 bool svi_next_row(svs_learner *l, int32_t *i, struct svi_learned *row) {
-    row->slot = svi_next_learned(l, i);
-    if (!row->slot)
+    const int32_t slot = row->slot = svi_next_learned(l, i);
+    if (slot < 0)
         return false;
-    svi_scaler_apply(&l->scaler, svi_ring_row(&l->window, (int32_t)(row->slot - l->window.slots)),
-                     l->scratch[1]);
+    svi_scaler_apply(&l->scaler, svi_ring_row(&l->window, slot), l->scratch[1]);
     row->z = l->scratch[1];
-    row->s = svi_hat(l, svi_slot_weight(row->slot), row->slot->order);
+    row->s = svi_hat(l, svi_ring_weight(&l->window, slot), svi_ring_order(&l->window, slot));
+    row->label = svi_ring_label(&l->window, slot);
+    row->target = svi_ring_target(&l->window, slot);
     return true;
 }
 
@@ -105,7 +106,7 @@ static void rebuild_residuals(svs_learner *l, double *residual) {
             residual[(size_t)k * n + j] *= -1;
     }
     for (int32_t i = 0; svi_next_row(l, &i, &row);) {
-        svi_targets(l, row.slot->label, row.slot->target, l->target[0]);
+        svi_targets(l, row.label, row.target, l->target[0]);
         for (int k = 0; k < rows; k++) {
             const double *wk = w + (size_t)k * padded;
             double e = l->target[0][k];
@@ -232,7 +233,7 @@ double svi_learner_residual(svs_learner *l) {
         struct svi_learned row;
         memset(b, 0, (size_t)n * sizeof *b);
         for (int32_t i = 0; svi_next_row(l, &i, &row);) {
-            svi_targets(l, row.slot->label, row.slot->target, l->target[0]);
+            svi_targets(l, row.label, row.target, l->target[0]);
             for (int j = 0; j < n; j++)
                 b[j] += row.s * l->target[0][k] * row.z[j];
         }
@@ -258,7 +259,7 @@ static void rebuild_gather(svs_learner *l) {
     struct svi_learned row;
     svi_gram_zero(&l->gram);
     for (int32_t i = 0; svi_next_row(l, &i, &row);)
-        svi_gram_add(&l->gram, l->m->kernels, row.z, row.s, row.slot->label, row.slot->target);
+        svi_gram_add(&l->gram, l->m->kernels, row.z, row.s, row.label, row.target);
     svi_gram_flush(&l->gram, l->m->kernels);
 }
 
