@@ -261,7 +261,7 @@ static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, doub
                                        svs_error *err) {
     if (l->waiting.max == 0 || s->id.kind == SVS_NONE)
         return SVS_OK;
-    const struct svi_slot own = {.time = time,
+    struct svi_slot own = {.time = time,
                                  .weight = s->weight,
                                  .factor = 1,
                                  .label = -1,

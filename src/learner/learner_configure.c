@@ -99,7 +99,7 @@ static svs_code configure_keep_waiting(svs_learner *fresh, const svs_learner *l,
     int32_t most = fresh->waiting.max == 0 ? 0 : fresh->o.labels_max, left = l->waiting.live;
     for (int32_t i = 0; i < l->waiting.count; i++) {
         const int32_t at = svi_ring_at(&l->waiting, i);
-        const struct svi_slot from = svi_ring_slot(&l->waiting, at);
+        struct svi_slot from = svi_ring_slot(&l->waiting, at);
         const double *row = svi_ring_row(&l->waiting, at);
         if (!from.live || left-- > most)
             continue;
@@ -108,12 +108,13 @@ static svs_code configure_keep_waiting(svs_learner *fresh, const svs_learner *l,
             code = svi_ring_reserve(&fresh->waiting, &from, err);
         if (code != SVS_OK)
             return code;
+        const int64_t number = from.number;
         const int32_t slot = svi_ring_push(&fresh->waiting, &from);
         double *copy = svi_ring_row(&fresh->waiting, slot);
         memset(copy, 0, (size_t)fresh->waiting.stride * sizeof *copy);
         memcpy(copy, row, (size_t)l->d * sizeof *copy);
         memcpy(copy + fresh->feature_room, row + l->feature_room, (size_t)svi_rows_of(from.class_count) * sizeof *copy);
-        svi_ring_set_number(&fresh->waiting, slot, from.number);
+        svi_ring_set_number(&fresh->waiting, slot, number);
     }
     fresh->waiting.pushed = l->waiting.pushed;
     return SVS_OK;

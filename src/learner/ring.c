@@ -206,26 +206,28 @@ void svi_ring_set_label(struct svi_ring *r, int32_t slot, int32_t label) {
         *state = (uint8_t)((*state & (SVI_SLOT_LIVE | SVI_SLOT_LEARNED)) | (unsigned)(label + 1) << 2);
 }
 
+static void ring_put_double(struct svi_ring *r, enum svi_ring_column column, int32_t slot, double value) {
+    if (svi_ring_has(r, column))
+        ((double *)svi_ring_column(r, column))[slot] = value;
+}
+
 /* Everything of s into the columns that there are. */
-static void ring_put(struct svi_ring *r, int32_t slot, const struct svi_slot *s) {
-    const struct {
-        enum svi_ring_column column;
-        double value;
-    } doubles[] = {
-        {SVI_RING_WEIGHT, s->weight}, {SVI_RING_FACTOR, s->factor}, {SVI_RING_TARGET, s->target}};
-    for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++)
-        if (svi_ring_has(r, doubles[i].column))
-            ((double *)svi_ring_column(r, doubles[i].column))[slot] = doubles[i].value;
+static inline void ring_put(struct svi_ring *r, int32_t slot, const struct svi_slot *s) {
     *svi_ring_time(r, slot) = s->time;
+    *svi_ring_state(r, slot) =
+        (uint8_t)((s->live ? SVI_SLOT_LIVE : 0) | (s->learned ? SVI_SLOT_LEARNED : 0));
+    svi_ring_set_label(r, slot, s->label);
+    if (r->has == SVI_RING_WINDOW)
+        return;
+    ring_put_double(r, SVI_RING_WEIGHT, slot, s->weight);
+    ring_put_double(r, SVI_RING_FACTOR, slot, s->factor);
+    ring_put_double(r, SVI_RING_TARGET, slot, s->target);
     if (svi_ring_has(r, SVI_RING_ORDER))
         ((int64_t *)svi_ring_column(r, SVI_RING_ORDER))[slot] = s->order;
     if (svi_ring_has(r, SVI_RING_NUMBER))
         svi_ring_set_number(r, slot, s->number);
     if (svi_ring_has(r, SVI_RING_SCORED))
         *svi_ring_scored(r, slot) = (struct svi_ring_scores){s->version, s->predicted, s->class_count};
-    *svi_ring_state(r, slot) =
-        (uint8_t)((s->live ? SVI_SLOT_LIVE : 0) | (s->learned ? SVI_SLOT_LEARNED : 0));
-    svi_ring_set_label(r, slot, s->label);
     ring_put_id(r, slot, s->id);
 }
 
@@ -310,16 +312,15 @@ svs_code svi_ring_restride(struct svi_ring *r, int32_t stride, int32_t keep, int
 
 /* ---- samples */
 
-int32_t svi_ring_push(struct svi_ring *r, const struct svi_slot *s) {
+int32_t svi_ring_push(struct svi_ring *r, struct svi_slot *s) {
     const int32_t slot = svi_ring_at(r, r->count);
-    struct svi_slot own = *s;
-    own.live = true;
-    own.number = r->pushed++;
+    s->live = true;
+    s->number = r->pushed++;
     if (r->live++ == 0)
-        r->ahead = own.order - own.number;
+        r->ahead = s->order - s->number;
     r->count++;
-    ring_put(r, slot, &own);
-    ring_chain(r, slot, own.id);
+    ring_put(r, slot, s);
+    ring_chain(r, slot, s->id);
     return slot;
 }
 

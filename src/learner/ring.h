@@ -195,9 +195,9 @@ static inline int64_t svi_ring_oldest(const struct svi_ring *r) {
 
 /* ---- changes */
 
-/* Appends a sample (the ring is not full, and has room for it): live, whatever s says; the row is the
- * caller's to fill. */
-int32_t svi_ring_push(struct svi_ring *r, const struct svi_slot *s);
+/* Appends a sample (the ring is not full, and has room for it), which is live and gets its number; the row is
+ * the caller's to fill. */
+int32_t svi_ring_push(struct svi_ring *r, struct svi_slot *s);
 
 /* Another label, at most as large as the largest so far; another factor, where the ring has them; another
  * number, where it has them; other scores. */

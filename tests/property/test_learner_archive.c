@@ -258,7 +258,7 @@ static void place_does_not_show(void **state) {
     for (int i = 0; i < 10; i++) {
         struct svi_ring *both[] = {&a, i >= 6 ? &b : NULL};
         for (int k = 0; k < 2 && both[k]; k++) {
-            const struct svi_slot s = {.weight = 1, .factor = 1, .id = svs_str(i % 2 ? "odd" : "x")};
+            struct svi_slot s = {.weight = 1, .factor = 1, .id = svs_str(i % 2 ? "odd" : "x")};
             assert_int_equal(svi_ring_reserve(both[k], &s, &err), SVS_OK);
             int32_t at = svi_ring_push(both[k], &s);
             svi_ring_row(both[k], at)[0] = i;
