@@ -68,30 +68,34 @@ static int learner_waiting_slots(const svs_options *o) {
     return o->labels_ttl > 0 ? o->labels_max + (o->labels_max + 3) / 4 : 0;
 }
 
-/* False: no memory. */
-static bool learner_build(svs_learner *l, int d, svs_error *err) {
-    const int features = d < 1 ? 1 : d;
-    const unsigned columns = SVI_RING_WINDOW | (l->o.task == SVS_REGRESS ? SVI_RING_HAS(TARGET) : 0) |
-                             (l->o.class_rule != SVS_CLASSES_ALIKE ? SVI_RING_HAS(FACTOR) : 0);
-    svi_ring_init(&l->window, (int32_t)l->o.window, features, columns);
-    svi_ring_init(&l->waiting, learner_waiting_slots(&l->o), features + 2, SVI_RING_WAITING);
-    if (svi_class_weights_init(l, err) != SVS_OK)
-        return false;
-    l->classes = svi_alloc_array((size_t)l->o.max_classes, sizeof *l->classes);
-    if (!l->classes) {
-        svi_fail_memory(err, "the classes");
-        return false;
-    }
-    if (svi_scaler_init(&l->scaler, l->o.max_features, err) != SVS_OK ||
-        svi_scaler_grow(&l->scaler, d, err) != SVS_OK || svi_gram_init(&l->gram, d + 1, 2, err) != SVS_OK ||
-        svi_room_for_rows(l, 1, err) != SVS_OK || svi_features_room_for_vectors(l, features, err) != SVS_OK)
-        return false;
-    l->feature_room = features;
-    l->m = svs_alsvm_new(d + 1, 1, l->nu, l->o.isa, err);
-    return l->m;
+unsigned svi_learner_columns(const svs_options *o) {
+    return SVI_RING_WINDOW | (o->task == SVS_REGRESS ? SVI_RING_HAS(TARGET) : 0) |
+           (o->class_rule != SVS_CLASSES_ALIKE ? SVI_RING_HAS(FACTOR) : 0);
 }
 
-svs_learner *svs_learner_new(const svs_options *o, int d, svs_error *err) {
+/* What is always with it. */
+static svs_code learner_build(svs_learner *l, int d, int features, svs_error *err) {
+    l->class_room = 2;
+    l->classes = svi_alloc_array((size_t)l->class_room, sizeof *l->classes);
+    if (!l->classes)
+        return svi_fail_memory(err, "the classes");
+    svs_code code = svi_class_weights_init(l, err);
+    if (code == SVS_OK)
+        code = svi_scaler_init(&l->scaler, l->o.max_features, err);
+    if (code == SVS_OK)
+        code = svi_scaler_grow(&l->scaler, d, err);
+    if (code == SVS_OK && l->o.forget < 1 &&
+        !(l->ridge = svi_alloc_array((size_t)features + 1, sizeof *l->ridge)))
+        code = svi_fail_memory(err, "the ridge");
+    if (code == SVS_OK && l->shared && svi_gram_lasts(&l->o)) {
+        l->own_gram = svi_alloc(sizeof *l->own_gram);
+        code = l->own_gram ? svi_gram_init(l->own_gram, d + 1, 2, err) : svi_fail_memory(err, "the sums");
+    }
+    return code;
+}
+
+svs_learner *svi_learner_new(const svs_options *o, int d, struct svi_learner_scratch *s, svs_error *err) {
+    const int features = d < 1 ? 1 : d;
     if (svi_learner_check_options(o, d, err) != SVS_OK)
         return NULL;
     svs_learner *l = svi_alloc(sizeof *l);
@@ -102,46 +106,60 @@ svs_learner *svs_learner_new(const svs_options *o, int d, svs_error *err) {
     l->o = *o;
     l->nu = 1 / (2 * o->C);
     l->d = l->declared = d;
-    if (!learner_build(l, d, err)) {
+    l->feature_room = features;
+    l->kernels = svi_kernels_get(o->isa);
+    l->shared = s;
+    l->work = s ? s : svi_learner_scratch_new(err);
+    svi_ring_init(&l->window, (int32_t)o->window, features, svi_learner_columns(o));
+    svi_ring_init(&l->waiting, learner_waiting_slots(o), features + 2, SVI_RING_WAITING);
+    if (!l->work || learner_build(l, d, features, err) != SVS_OK ||
+        svi_learner_reserve(l, features, 1, 2, err) != SVS_OK) {
         svs_learner_free(&l);
         return NULL;
     }
+    svi_learner_enter_empty(l);
     svs_learner_reset(l);
     return l;
+}
+
+svs_learner *svs_learner_new(const svs_options *o, int d, svs_error *err) {
+    return svi_learner_new(o, d, NULL, err);
 }
 
 void svs_learner_free(svs_learner **pl) {
     svs_learner *l = *pl;
     if (!l)
         return;
-    void *parts[] = {l->given,      l->class_held,    l->classes,    l->class_names, l->scores, l->target[0],
-                     l->target[1],  l->energy.energy, l->energy.sum, l->energy.peak, l->ridge,  l->scratch[0],
-                     l->scratch[1], l->scratch[2],    l->scratch[3], l->gram_copy,   l->W,      l->b};
+    for (int k = 0; k < l->class_count; k++)
+        svi_class_forget(&l->classes[k]);
+    void *const parts[] = {l->given, l->class_held, l->classes, l->next_name,
+                           l->ridge, l->packed,     l->kept.of, l->kept.place};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         svi_free(parts[i]);
-    svi_free(l->kept.of);
-    svi_free(l->kept.place);
     svi_ring_clear(&l->window);
     svi_ring_clear(&l->waiting);
     svi_scaler_clear(&l->scaler);
-    svi_gram_clear(&l->gram);
-    svs_alsvm_free(&l->m);
+    if (l->own_gram)
+        svi_gram_clear(l->own_gram);
+    svi_free(l->own_gram);
+    svi_learner_leave(l);
     svi_free(l);
     *pl = NULL;
 }
 
 void svs_learner_reset(svs_learner *l) {
+    svi_claim(l);
     if (l->snapshot)
         svi_snapshot_drop(l->snapshot, l);
     svi_kept_clear(l);
     svi_ring_empty(&l->window);
     svi_ring_empty(&l->waiting);
     svi_scaler_reset(&l->scaler);
-    svi_gram_zero(&l->gram);
+    svi_gram_zero(l->gram);
     svi_alsvm_reset(l->m, svi_rows(l), l->nu);
-    double *const sums[] = {l->energy.energy, l->energy.sum, l->energy.peak};
+    double *const sums[] = {l->energy->energy, l->energy->sum, l->energy->peak};
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
-        memset(sums[i], 0, svi_features_vector_room(l->feature_room) * sizeof(double));
+        memset(sums[i], 0, l->work->vectors * sizeof(double));
     l->bucket = l->drifts = false;
     l->held_learned = 0;
     l->arrivals = l->next_rebuild = l->order = l->base = 0;
@@ -286,6 +304,7 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
     *out = (svs_step){.label = -1, .target = NAN};
     bool labelled = s->y.kind != SVS_NONE, fresh = false;
     struct svi_weight weight = {s->weight, 1};
+    svi_claim(l);
     if (s->d != l->declared)
         return svi_fail(err, SVS_WRONG_DIMENSION, "the sample has %d features, the model %d", s->d,
                         l->declared);
@@ -325,6 +344,7 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
                            svs_error *err) {
     bool fresh = false;
     struct svi_weight weight;
+    svi_claim(l);
     *out = (svs_step){.label = -1, .target = NAN, .removed = svi_expire(l, time)};
     int32_t slot = svi_ring_find(&l->waiting, id);
     if (slot < 0)
@@ -369,6 +389,7 @@ static int learner_forget_in(svs_learner *l, struct svi_ring *r, svs_value id) {
 }
 
 svs_code svs_learner_forget(svs_learner *l, svs_value id, double time, int *count, svs_error *err) {
+    svi_claim(l);
     svi_expire(l, time);
     int taken = learner_forget_in(l, &l->window, id) + learner_forget_in(l, &l->waiting, id);
     l->health.forgotten += taken;
@@ -401,6 +422,7 @@ svs_value svs_learner_class(const svs_learner *l, int index) {
 
 void svs_learner_scores(svs_learner *l, const double *x, double *scores) {
     svs_step step;
+    svi_claim(l);
     svi_enter(l, 0, x);
     learner_make_scores(l, &step);
     memcpy(scores, step.scores, (size_t)step.rows * sizeof *scores);
@@ -409,6 +431,7 @@ void svs_learner_scores(svs_learner *l, const double *x, double *scores) {
 /* W_j = w_j / deviation_j, b = w_0 - sum W_j mean_j. */
 svs_code svs_learner_model(svs_learner *l, svs_model *m, svs_error *err) {
     (void)err;
+    svi_claim(l);
     int rows = svi_rows(l);
     for (int k = 0; k < rows; k++) {
         const double *w = svs_alsvm_weights(l->m, k);
@@ -443,9 +466,11 @@ void svs_learner_health(const svs_learner *l, svs_health *h) {
 }
 
 double svs_learner_memory(const svs_options *o, int d, int classes) {
-    double n = d + 1, rows = svi_rows_of(classes);
-    double waiting = svi_ring_memory(learner_waiting_slots(o), (int)(d + 2 * rows), SVI_RING_WAITING | SVI_RING_HAS(ID) | SVI_RING_HAS(WEIGHT));
-    return svi_ring_memory((double)o->window, d, SVI_RING_WINDOW | SVI_RING_HAS(ID) | SVI_RING_HAS(WEIGHT)) + waiting + svi_alsvm_memory(d + 1, (int)rows, o->isa) +
-           svi_gram_memory(d + 1, classes) + svi_class_weights_memory(o) +
-           8 * (n * n + 2 * rows * n + 12 * n);
+    const unsigned each = SVI_RING_HAS(ID) | SVI_RING_HAS(WEIGHT);
+    const int features = d < 1 ? 1 : d, scores = 2 * svi_rows_of(classes);
+    const double window = (double)o->window;
+    return svi_learner_lean_memory(o, d, classes) + svi_learner_scratch_memory(o, d, classes) +
+           svi_ring_memory(window, features, svi_learner_columns(o) | each) -
+           svi_ring_memory(window, features, svi_learner_columns(o)) +
+           svi_ring_memory(learner_waiting_slots(o), features + scores, SVI_RING_WAITING | each);
 }

@@ -34,7 +34,7 @@ static void check_factor(long double *g, int n) {
 
 /* Without a window: the sums as they are, and what is still gathered for g. */
 static void check_kept_sums(svs_learner *l, long double *g, long double *r) {
-    const struct svi_gram *kept = &l->gram;
+    const struct svi_gram *kept = l->gram;
     int n = l->d + 1, rows = svi_rows(l);
     for (int a = 0; a < n; a++)
         for (int b = 0; b <= a; b++) {
@@ -123,6 +123,7 @@ static void check_keep_worse(double *worst, double relative) {
 
 /* Of the rows of W and, if asked for, of P v for a fixed +-1 vector v. */
 static svs_code check_compare(svs_learner *l, double *weights, double *inverse, svs_error *err) {
+    svi_claim(l);
     int n = l->d + 1, rows = svi_rows(l);
     double *v = l->scratch[2], *pv = l->scratch[3];
     long double *g = svi_alloc_array((size_t)n * (size_t)(n + rows + 2), sizeof *g);

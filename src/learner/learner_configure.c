@@ -57,7 +57,7 @@ svs_code svs_learner_configurable(const svs_learner *l, const svs_options *o, sv
 static svs_code configure_announce(svs_learner *fresh, const svs_learner *l, svs_error *err) {
     svs_code code = SVS_OK;
     for (int j = 0; j < l->scaler.room && l->scaler.unscaled_count > 0; j++)
-        if (l->scaler.unscaled[j])
+        if (svi_scaler_unscaled(&l->scaler, j))
             svs_learner_unscaled(fresh, j);
     for (int k = 0; k < l->class_count && code == SVS_OK; k++) {
         code = svi_class_reserve(fresh, l->classes[k], err);
@@ -96,6 +96,7 @@ static svs_code configure_relearn(svs_learner *fresh, const svs_learner *l, svi_
 
 static svs_code configure_keep_waiting(svs_learner *fresh, const svs_learner *l, svs_error *err) {
     bool widened;
+    svi_claim(fresh);
     int32_t most = fresh->waiting.max == 0 ? 0 : fresh->o.labels_max, left = l->waiting.live;
     for (int32_t i = 0; i < l->waiting.count; i++) {
         const int32_t at = svi_ring_at(&l->waiting, i);
@@ -136,6 +137,7 @@ static void configure_count(svs_learner *fresh, const svs_learner *l) {
 
 static void configure_ridge(svs_learner *l, const svs_options *o) {
     const double nu = 1 / (2 * o->C), factor = nu / l->nu;
+    svi_claim(l);
     for (int j = 0; l->ridge && j <= l->d; j++)
         l->ridge[j] *= factor;
     l->nu = nu;
@@ -153,7 +155,7 @@ svs_code svi_learner_prepare(const svs_learner *l, const svs_options *o, svi_lea
     svs_code code = svs_learner_configurable(l, o, err);
     if (code != SVS_OK || (l->o.window == 0 && l->arrivals > 0))
         return code;
-    if (!(*fresh = svs_learner_new(o, l->declared, err)))
+    if (!(*fresh = svi_learner_new(o, l->declared, l->shared ? l->work : NULL, err)))
         return err->code;
     code = configure_announce(*fresh, l, err);
     if (code == SVS_OK)
@@ -173,9 +175,15 @@ void svi_learner_take(svs_learner *l, const svs_options *o, svs_learner **fresh)
     if (l->snapshot) /* of the window of before: whole, as its owner began it */
         svi_snapshot_copy(l->snapshot, l, INT64_MAX);
     configure_count(*fresh, l);
+    svi_learner_rest(l);
+    svi_learner_rest(*fresh);
     const svs_learner old = *l;
     *l = **fresh;
     **fresh = old;
+    if (!l->shared) /* each in its own */
+        l->work->owner = l;
+    if (!(*fresh)->shared)
+        (*fresh)->work->owner = *fresh;
     svs_learner_free(fresh);
 }
 

@@ -7,6 +7,8 @@
 #include "learner/learner_internal.h"
 #include "linalg/sparse_rows.h"
 
+#define KEPT_FROM 1024 /* rows: with fewer a sum is made again in the time of a sample, and is as large as 49 */
+
 void svi_learner_span(const svs_learner *l, struct svi_learner_span *out) {
     *out = (struct svi_learner_span){.window = l->window.pushed,
                                      .window_oldest = svi_ring_oldest(&l->window),
@@ -72,9 +74,10 @@ bool svi_learner_newest_sample(const svs_learner *l, struct svi_held_sample *out
 }
 
 void svi_learner_take_back(svs_learner *l, const struct svi_held_sample *s) {
+    svi_claim(l);
     svi_enter(l, 0, s->x);
-    svi_gram_take(&l->gram, l->m->kernels, l->m->r.x[0], s->weight, s->label, s->target);
-    l->m->kernels->energy_remove(&l->energy, l->m->r.x[0], s->weight, INFINITY, 0, l->m->r.padded);
+    svi_gram_take(l->gram, l->m->kernels, l->m->r.x[0], s->weight, s->label, s->target);
+    l->m->kernels->energy_remove(l->energy, l->m->r.x[0], s->weight, INFINITY, 0, l->m->r.padded);
     l->held_learned--;
     svi_solve_sums(l);
     l->version++;
@@ -85,6 +88,7 @@ void svi_learner_relax(svs_learner *l, bool relaxed) {
 }
 
 double svi_learner_leverage(svs_learner *l, const double *x) {
+    svi_claim(l);
     double *const z = l->scratch[0], *const product = l->scratch[1];
     l->m->kernels->standardise(z, x, l->scaler.mean, l->scaler.inverse, l->d);
     svi_alsvm_inverse_times(l->m, z, product);
@@ -100,8 +104,12 @@ void svi_kept_add(struct svi_kept_sums *k, const double *x, int sign) {
 
 void svi_kept_clear(svs_learner *l) {
     if (l->kept.count)
-        memset(l->kept.place, 0, (size_t)l->o.max_features * sizeof *l->kept.place);
+        memset(l->kept.place, 0, (size_t)l->kept.places * sizeof *l->kept.place);
     l->kept.count = 0;
+}
+
+double svi_kept_bytes(const struct svi_kept_sums *k) {
+    return (double)k->room * sizeof *k->of + (double)k->places * sizeof *k->place;
 }
 
 static void held_add_up(const svs_learner *l, int feature, struct svi_exact_sum *sum) {
@@ -113,12 +121,12 @@ static void held_add_up(const svs_learner *l, int feature, struct svi_exact_sum 
     }
 }
 
-/* The sum of a feature, kept from now on; NULL without memory. */
+/* The sum of a feature, kept from now on; NULL without memory, and for a small one of many learners. */
 static struct svi_exact_sum *held_keep(svs_learner *l, int feature) {
     struct svi_kept_sums *k = &l->kept;
-    if (!k->place)
-        k->place = svi_alloc_array((size_t)l->o.max_features, sizeof *k->place);
-    if (k->place && k->place[feature])
+    if (l->shared && l->window.count < KEPT_FROM)
+        return NULL;
+    if (feature < k->places && k->place[feature])
         return &k->of[k->place[feature] - 1].sum;
     if (k->count == k->room) {
         const size_t room = k->room ? 2 * (size_t)k->room : 4;
@@ -128,8 +136,14 @@ static struct svi_exact_sum *held_keep(svs_learner *l, int feature) {
         k->of = more;
         k->room = (int)room;
     }
-    if (!k->place)
-        return NULL;
+    if (feature >= k->places) {
+        const int places = l->feature_room;
+        int32_t *more = svi_realloc(k->place, (size_t)k->places * sizeof *more, (size_t)places * sizeof *more);
+        if (!more)
+            return NULL;
+        k->place = more;
+        k->places = places;
+    }
     struct svi_kept_sum *own = &k->of[k->count++];
     own->feature = feature;
     held_add_up(l, feature, &own->sum);
@@ -139,7 +153,7 @@ static struct svi_exact_sum *held_keep(svs_learner *l, int feature) {
 
 /* Of the sums of z = (x - mean) inverse, by the weights that are in them. */
 static double held_mean_of_sums(const svs_learner *l, int feature) {
-    const double *total = l->gram.sums;
+    const double *total = l->gram->sums;
     return total[0] > 0 ? l->scaler.mean[feature] + total[1 + feature] / total[0] / l->scaler.inverse[feature]
                         : 0;
 }

@@ -91,12 +91,11 @@ static void prune_classes(svs_learner *l, const bool *keep, int32_t *place) {
                          svi_ring_row(&l->waiting, slot) + l->feature_room, keep);
     }
     for (int k = 0; k < l->class_count; k++) {
-        if (!keep[k])
+        if (!keep[k]) {
+            svi_class_forget(&l->classes[k]);
             continue;
-        svs_value y = l->classes[k];
-        if (y.kind == SVS_STR)
-            y.as.s = memmove(l->class_names + (size_t)kept * SVS_NAME_MAX, y.as.s, y.length);
-        l->classes[kept] = y;
+        }
+        l->classes[kept] = l->classes[k];
         place[k] = kept++;
     }
     for (int32_t i = 0; i < l->window.count && l->class_count > 0; i++) {
@@ -112,17 +111,15 @@ static void prune_unscaled(struct svi_scaler *s, const bool *keep, int d) {
     int kept = 0;
     for (int j = 0; j < d; j++)
         if (keep[j])
-            s->unscaled[kept++] = s->unscaled[j];
-    memset(s->unscaled + kept, 0, (size_t)(s->room - kept));
-    s->unscaled_count = 0;
-    for (int j = 0; j < kept; j++)
-        s->unscaled_count += s->unscaled[j];
+            svi_scaler_flag(s, kept++, svi_scaler_unscaled(s, j));
+    for (int j = kept; j < s->room; j++)
+        svi_scaler_flag(s, j, false);
 }
 
 /* The sums of coordinates, the bias first, without those that go; they are made again with P, but for a
  * learner that has seen nothing. */
 static void prune_vectors(svs_learner *l, const bool *features) {
-    double *const all[] = {l->energy.energy, l->energy.sum, l->energy.peak, l->ridge};
+    double *const all[] = {l->energy->energy, l->energy->sum, l->energy->peak, l->ridge};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i])
             prune_row(all[i] + 1, features, l->d);
@@ -144,21 +141,17 @@ static int prune_count(const bool *flags, int n) {
 svs_code svi_learner_prune(svs_learner *l, const bool *features, const bool *classes, svs_error *err) {
     const int d = prune_count(features, l->d), declared = prune_count(features, l->declared),
               rows = svi_rows_of(prune_count(classes, l->class_count));
-    struct svi_gram gram = {0};
     int32_t *place = svi_alloc_array((size_t)l->class_count + 1, sizeof *place);
-    svs_alsvm *m = place ? svs_alsvm_new(d + 1, rows, l->nu, l->o.isa, NULL) : NULL;
-    if (!m || svi_gram_init(&gram, d + 1, l->gram.groups, NULL) != SVS_OK) {
-        svi_free(place);
-        svs_alsvm_free(&m);
+    if (!place)
         return svi_fail_memory(err, "a model of fewer features");
-    }
+    svi_claim(l);
     if (l->snapshot)
         svi_snapshot_drop(l->snapshot, l);
     svi_kept_clear(l);
-    svi_gram_clear(&l->gram);
-    svs_alsvm_free(&l->m);
-    l->gram = gram;
-    l->m = m;
+    svi_gram_zero(l->gram);
+    l->gram->n = d + 1;
+    l->m->r.rows = rows;
+    svi_alsvm_shrink(l->m, d + 1, l->nu);
     prune_classes(l, classes, place);
     svi_class_recount(l);
     svi_free(place);

@@ -128,14 +128,14 @@ static void slide_note_drift(svs_learner *l, const struct svi_change *c, const d
 /* Where features are unscaled: has one lost its energy that cost digits? The peak of others is that of now.
  */
 static bool slide_drop_counts(svs_learner *l) {
-    const struct svi_energy *e = &l->energy;
+    const struct svi_energy *e = l->energy;
     const double inverse = e->energy[0] > 0 ? 1 / e->energy[0] : 0;
     bool counts = false;
     for (int j = 1; j <= l->d; j++) {
         const double now = e->energy[j] - e->sum[j] * e->sum[j] * inverse;
         if (!(ENERGY_DROP * now < e->peak[j] && e->peak[j] > ENERGY_NOISE * e->energy[j]))
             continue;
-        if (l->scaler.unscaled[j - 1] && e->peak[j] <= ENERGY_SMALL * l->nu)
+        if (svi_scaler_unscaled(&l->scaler, j - 1) && e->peak[j] <= ENERGY_SMALL * l->nu)
             e->peak[j] = now;
         else
             counts = true;
@@ -150,7 +150,7 @@ static bool slide_removal_alarms(svs_learner *l, const struct svi_change *c, int
     double left = 1 + c->leverage / c->inverse_weight; /* 1 - s x'Px */
     slide_note_drift(l, c, l->m->r.y[i], energy, left);
     bool lost = !(DBL_EPSILON * energy * s < REMOVAL_ERROR_MAX * l->nu * left);
-    bool dropped = l->m->kernels->energy_remove(&l->energy, z, s, ENERGY_DROP, ENERGY_NOISE, l->m->r.padded);
+    bool dropped = l->m->kernels->energy_remove(l->energy, z, s, ENERGY_DROP, ENERGY_NOISE, l->m->r.padded);
     if (dropped && l->scaler.unscaled_count)
         dropped = slide_drop_counts(l);
     return dropped | lost;
@@ -175,7 +175,7 @@ static void slide_learned(svs_learner *l) {
     if (gain < GAIN_MAX)
         return;
     svi_alsvm_scale_inverse(l->m, gain);
-    svi_gram_scale(&l->gram, 1 / gain);
+    svi_gram_scale(l->gram, 1 / gain);
     for (int j = 0; j <= l->d; j++)
         l->ridge[j] /= gain;
     l->base = l->order;
@@ -195,15 +195,15 @@ static bool slide_add_and_remove(svs_learner *l, int32_t leaving, double weight,
     }
     bool good = svi_alsvm_step(l->m, change, count, NULL) == SVS_OK;
     out->leverage = change[0].leverage * svi_hat(l, 1, l->order);
-    l->m->kernels->energy_add(&l->energy, l->m->r.x[0], weight, l->o.forget, l->m->r.padded);
+    l->m->kernels->energy_add(l->energy, l->m->r.x[0], weight, l->o.forget, l->m->r.padded);
     if (leaving >= 0) {
         good &=
             !slide_removal_alarms(l, &change[1], 1, energy, slide_age_weight(l, leaving, l->order));
         good &= !slide_dwarfs_rest(l, leaving, weight, out->target);
     }
     l->drifts |= l->o.window && change[0].leverage > LEVERAGE_DRIFT * change[0].inverse_weight;
-    if (l->bucket || l->o.window == 0)
-        svi_gram_add(&l->gram, l->m->kernels, l->m->r.x[0], svi_hat(l, weight, l->order), out->label,
+    if (svi_gathers(l))
+        svi_gram_add(l->gram, l->m->kernels, l->m->r.x[0], svi_hat(l, weight, l->order), out->label,
                      out->target);
     return good && change[0].leverage < LEVERAGE_MAX * change[0].inverse_weight;
 }
@@ -313,6 +313,7 @@ void svi_remove_slot(svs_learner *l, int32_t slot) {
 int svi_learner_shrink(svs_learner *l, int64_t last, int64_t least) {
     const int64_t from = l->window.pushed - last;
     int removed = 0;
+    svi_claim(l);
     while (l->o.window && l->window.live > least && svi_ring_number(&l->window, l->window.first) < from) {
         if (svi_ring_live(&l->window, l->window.first)) {
             slide_release(l, l->window.first);

@@ -72,7 +72,7 @@ svs_code svi_class_weights_init(svs_learner *l, svs_error *err) {
     if (code == SVS_OK && rule == SVS_CLASSES_GIVEN)
         code = weights_copy(l, err);
     if (code == SVS_OK && rule == SVS_CLASSES_BALANCED &&
-        !(l->class_held = svi_alloc_array((size_t)l->o.max_classes, sizeof *l->class_held)))
+        !(l->class_held = svi_alloc_array((size_t)l->class_room, sizeof *l->class_held)))
         code = svi_fail_memory(err, "the sizes of the classes");
     l->o.class_weight = l->given; /* the caller's may go */
     if (!l->given)
@@ -170,7 +170,7 @@ void svi_class_left(svs_learner *l, int label) {
 void svi_class_recount(svs_learner *l) {
     if (!l->class_held)
         return;
-    memset(l->class_held, 0, (size_t)l->o.max_classes * sizeof *l->class_held);
+    memset(l->class_held, 0, (size_t)l->class_room * sizeof *l->class_held);
     for (int32_t i = 0; i < l->window.count; i++) {
         const int32_t slot = svi_ring_at(&l->window, i);
         if (svi_ring_live(&l->window, slot))
@@ -179,8 +179,7 @@ void svi_class_recount(svs_learner *l) {
 }
 
 double svi_class_weights_memory(const svs_options *o) {
-    return o->class_rule == SVS_CLASSES_BALANCED ? 8.0 * o->max_classes
-           : o->class_rule == SVS_CLASSES_GIVEN
+    return o->class_rule == SVS_CLASSES_GIVEN
                ? o->class_weight_count * (sizeof(svs_class_weight) + (double)SVS_NAME_MAX)
                : 0;
 }

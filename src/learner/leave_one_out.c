@@ -276,6 +276,7 @@ svs_code svi_leave_one_out(svs_learner *l, const double *C, int count, int prese
     struct loo_sums sums[SVS_TUNING_MAX] = {{0}};
     struct loo o = {.l = l, .n = l->d + 1, .rows = svi_rows(l), .count = count, .present = present};
     *out = (svs_tuning){0};
+    svi_claim(l);
     svs_code code = loo_refuse(l, err);
     if (code != SVS_OK)
         return code;

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 
 #define CONSTANT 1e-12 /* of the mean: a smaller deviation is rounding */
+#define LEAST_ROOM 8
 #define SMALLEST 1e-90 /* its inverse square can still be computed with */
 
 void svi_scaler_bound(struct svi_scaler *s) {
@@ -25,7 +26,7 @@ static void scaler_set_plain(struct svi_scaler *s, int first, int end) {
 }
 
 svs_code svi_scaler_init(struct svi_scaler *s, int room, svs_error *err) {
-    s->unscaled = svi_alloc((size_t)room);
+    s->unscaled = svi_alloc(((size_t)room + 7) / 8);
     s->room = room;
     return s->unscaled ? SVS_OK : svi_fail_memory(err, "the scaler");
 }
@@ -37,10 +38,18 @@ void svi_scaler_clear(struct svi_scaler *s) {
     *s = (struct svi_scaler){0};
 }
 
+double svi_scaler_memory(int room, int d) {
+    return (room + 7) / 8 + 16.0 * (d < LEAST_ROOM ? LEAST_ROOM : d);
+}
+
+double svi_scaler_bytes(const struct svi_scaler *s) {
+    return (s->room + 7) / 8 + 16.0 * s->capacity;
+}
+
 svs_code svi_scaler_grow(struct svi_scaler *s, int d, svs_error *err) {
     if (d > s->capacity || !s->mean) {
         int capacity = d > 2 * s->capacity ? d : 2 * s->capacity;
-        capacity = capacity ? capacity : 8;
+        capacity = capacity ? capacity : LEAST_ROOM;
         if (!svi_grow_doubles(&s->mean, (size_t)s->capacity, (size_t)capacity) ||
             !svi_grow_doubles(&s->inverse, (size_t)s->capacity, (size_t)capacity))
             return svi_fail_memory(err, "the scaler");
@@ -59,18 +68,25 @@ void svi_scaler_reset(struct svi_scaler *s) {
 
 static void scaler_keep_unscaled(struct svi_scaler *s) {
     for (int j = 0; s->unscaled_count && j < s->d; j++)
-        if (s->unscaled[j])
+        if (svi_scaler_unscaled(s, j))
             scaler_set_plain(s, j, j + 1);
 }
 
+void svi_scaler_flag(struct svi_scaler *s, int feature, bool unscaled) {
+    const uint8_t bit = (uint8_t)(1 << feature % 8);
+    if (svi_scaler_unscaled(s, feature) == unscaled)
+        return;
+    s->unscaled[feature / 8] ^= bit;
+    s->unscaled_count += unscaled ? 1 : -1;
+}
+
 bool svi_scaler_unscale(struct svi_scaler *s, int feature) {
-    s->unscaled_count += !s->unscaled[feature];
-    s->unscaled[feature] = true;
+    svi_scaler_flag(s, feature, true);
     return feature >= s->d || (s->mean[feature] == 0 && s->inverse[feature] == 1);
 }
 
 void svi_scaler_scale_all(struct svi_scaler *s) {
-    memset(s->unscaled, 0, (size_t)s->room);
+    memset(s->unscaled, 0, ((size_t)s->room + 7) / 8);
     s->unscaled_count = 0;
 }
 
@@ -121,16 +137,24 @@ void svi_scaler_archive(struct svi_archive *a, struct svi_scaler *s) {
 void svi_scaler_archive_unscaled(struct svi_archive *a, struct svi_scaler *s) {
     bool plain = true, flags = true;
     int count = s->room;
-    while (!a->loading && count > 0 && !s->unscaled[count - 1])
+    while (!a->loading && count > 0 && !svi_scaler_unscaled(s, count - 1))
         count--;
     svi_archive_int(a, "unscaled flags", &count, 0, s->room);
     if (!svi_archive_ok(a))
         return;
-    svi_archive_bytes(a, "unscaled", s->unscaled, count);
-    for (int j = 0; a->loading && svi_archive_ok(a) && j < count; j++) {
-        flags &= s->unscaled[j] <= 1;
-        plain &= !s->unscaled[j] || j >= s->d || (s->mean[j] == 0 && s->inverse[j] == 1);
-        s->unscaled_count += s->unscaled[j];
+    uint8_t *each = svi_alloc((size_t)count + 1);
+    if (!each) {
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the scaler");
+        return;
     }
+    for (int j = 0; j < count; j++)
+        each[j] = svi_scaler_unscaled(s, j);
+    svi_archive_bytes(a, "unscaled", each, count);
+    for (int j = 0; a->loading && svi_archive_ok(a) && j < count; j++) {
+        flags &= each[j] <= 1;
+        plain &= !each[j] || j >= s->d || (s->mean[j] == 0 && s->inverse[j] == 1);
+        svi_scaler_flag(s, j, each[j]);
+    }
+    svi_free(each);
     svi_archive_check(a, flags && plain, "an unscaled feature is scaled");
 }

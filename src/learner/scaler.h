@@ -13,7 +13,7 @@
 struct svi_scaler {
     double *mean, *inverse; /* capacity values: mean and 1/deviation of each feature */
     int d, capacity;
-    uint8_t *unscaled; /* room flags, whatever d is */
+    uint8_t *unscaled; /* room flags, eight to a byte, whatever d is */
     int room, unscaled_count;
     double safe; /* no raw value of a row with |z|^2 up to here is beyond SVI_VALUE_MAX */
 };
@@ -39,11 +39,21 @@ void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window, double 
  * caller has to make it plain, and P with it. */
 bool svi_scaler_unscale(struct svi_scaler *s, int feature);
 
+static inline bool svi_scaler_unscaled(const struct svi_scaler *s, int feature) {
+    return s->unscaled[feature / 8] >> feature % 8 & 1;
+}
+
+/* Only says so: the coordinate is what it was. */
+void svi_scaler_flag(struct svi_scaler *s, int feature, bool unscaled);
+
 /* No feature is unscaled any more. */
 void svi_scaler_scale_all(struct svi_scaler *s);
 
 /* Makes `safe` again: after mean or inverse were changed from outside. */
 void svi_scaler_bound(struct svi_scaler *s);
+
+double svi_scaler_memory(int room, int d); /* bytes at most */
+double svi_scaler_bytes(const struct svi_scaler *s);
 
 void svi_scaler_archive(struct svi_archive *a, struct svi_scaler *s);
 

@@ -57,7 +57,7 @@ static svs_learner *announced(const svs_learner *l, const svs_options *o) {
     double x[D] = {0};
     assert_non_null(n);
     for (int j = 0; j < D; j++)
-        if (l->scaler.unscaled[j])
+        if (svi_scaler_unscaled(&l->scaler, j))
             svs_learner_unscaled(n, j);
     for (int k = 0; k < l->class_count; k++) {
         const svs_sample s = {x, D, svs_none(), l->classes[k], 1};

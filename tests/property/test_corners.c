@@ -143,7 +143,7 @@ static double energy_error(const svs_learner *l) {
                   : 1;
             energy += s.weight * pow(l->o.forget, (double)(l->order - 1 - s.order)) * z * z;
         }
-        worst = fmax(worst, fabs(l->energy.energy[j] - energy) / (energy + 1e-3));
+        worst = fmax(worst, fabs(l->energy->energy[j] - energy) / (energy + 1e-3));
     }
     return worst;
 }
