@@ -75,18 +75,12 @@ unsigned svi_learner_columns(const svs_options *o) {
 
 /* What is always with it. */
 static svs_code learner_build(svs_learner *l, int d, int features, svs_error *err) {
-    l->class_room = 2;
-    l->classes = svi_alloc_array((size_t)l->class_room, sizeof *l->classes);
-    if (!l->classes)
-        return svi_fail_memory(err, "the classes");
     svs_code code = svi_class_weights_init(l, err);
+    l->scaler.room = l->o.max_features;
     if (code == SVS_OK)
-        code = svi_scaler_init(&l->scaler, l->o.max_features, err);
+        code = svi_store_reserve(l, features, 1, SVI_CLASSES_FIRST, l->shared, err);
     if (code == SVS_OK)
-        code = svi_scaler_grow(&l->scaler, d, err);
-    if (code == SVS_OK && l->o.forget < 1 &&
-        !(l->ridge = svi_alloc_array((size_t)features + 1, sizeof *l->ridge)))
-        code = svi_fail_memory(err, "the ridge");
+        svi_scaler_grow(&l->scaler, d);
     if (code == SVS_OK && l->shared && svi_gram_lasts(&l->o)) {
         l->own_gram = svi_alloc(sizeof *l->own_gram);
         code = l->own_gram ? svi_gram_init(l->own_gram, d + 1, 2, err) : svi_fail_memory(err, "the sums");
@@ -132,13 +126,11 @@ void svs_learner_free(svs_learner **pl) {
         return;
     for (int k = 0; k < l->class_count; k++)
         svi_class_forget(&l->classes[k]);
-    void *const parts[] = {l->given, l->class_held, l->classes, l->next_name,
-                           l->ridge, l->packed,     l->kept.of, l->kept.place};
+    void *const parts[] = {l->given, l->store, l->next_name, l->kept.of, l->kept.place};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         svi_free(parts[i]);
     svi_ring_clear(&l->window);
     svi_ring_clear(&l->waiting);
-    svi_scaler_clear(&l->scaler);
     if (l->own_gram)
         svi_gram_clear(l->own_gram);
     svi_free(l->own_gram);

@@ -20,27 +20,14 @@ int svi_class_find(svs_learner *l, svs_value y) {
 
 svs_code svi_class_table(svs_learner *l, svs_value y, svs_error *err) {
     if (l->class_count == l->class_room) {
-        const size_t old = (size_t)l->class_room, most = (size_t)l->o.max_classes,
-                     room = old > most / 2 ? most : old ? 2 * old : 2;
-        svs_value *more = svi_realloc(l->classes, old * sizeof *more, room * sizeof *more);
-        if (!more)
-            return svi_fail_memory(err, "the classes");
-        l->classes = more;
-        if (l->class_held && !svi_grow_doubles(&l->class_held, old, room))
-            return svi_fail_memory(err, "the sizes of the classes");
-        l->class_room = (int)room;
+        const int most = l->o.max_classes, room = l->class_room > most / 2 ? most : 2 * l->class_room;
+        svs_code code = svi_store_reserve(l, 0, 0, room, l->shared, err);
+        if (code != SVS_OK)
+            return code;
     }
     if (y.kind == SVS_STR && !l->next_name && !(l->next_name = svi_alloc(SVS_NAME_MAX)))
         return svi_fail_memory(err, "the name of a class");
     return SVS_OK;
-}
-
-double svi_classes_memory(const svs_options *o, int classes) {
-    double room = 2;
-    while (room < classes)
-        room *= 2;
-    return room * (sizeof(svs_value) + (o->class_rule == SVS_CLASSES_BALANCED ? 8 : 0)) +
-           (classes + 1.0) * SVS_NAME_MAX;
 }
 
 svs_code svi_class_room(svs_learner *l, int count, svs_error *err) {

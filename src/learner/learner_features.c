@@ -16,8 +16,6 @@
 svs_code svi_features_room(svs_learner *l, int features, svs_error *err) {
     const int old = l->feature_room, scores = l->waiting.stride - old;
     svs_code code = svi_learner_reserve(l, features, svi_rows(l), l->gram->groups, err);
-    if (code == SVS_OK && l->ridge && !svi_grow_doubles(&l->ridge, (size_t)old + 1, (size_t)features + 1))
-        code = svi_fail_memory(err, "the ridge of more features");
     if (code == SVS_OK)
         code = svi_ring_restride(&l->window, features, old, 0, 0, 0, err);
     if (code == SVS_OK)
@@ -42,17 +40,15 @@ svs_code svi_features_widen(svs_learner *l, int d, svs_error *err) {
     struct svi_gram wider = {0}; /* taken first and put in place last: all that can fail lies between */
     if (d <= l->d)
         return SVS_OK;
-    svs_code code = svi_scaler_grow(&l->scaler, d, err);
-    if (code == SVS_OK)
-        code = svi_gram_init_wider(&wider, d + 1, l->gram->groups, l->gram, err);
+    svs_code code = svi_gram_init_wider(&wider, d + 1, l->gram->groups, l->gram, err);
     if (code == SVS_OK)
         code = svs_alsvm_grow(l->m, d + 1, l->nu, err);
-    l->scaler.d = code == SVS_OK ? d : l->d;
     if (code != SVS_OK) {
         svi_gram_clear(&wider);
         return code;
     }
     svi_gram_adopt(l->gram, &wider);
+    svi_scaler_grow(&l->scaler, d);
     const int old = l->d;
     l->d = d;
     svi_ridge_grow(l, old);

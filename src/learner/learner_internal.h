@@ -65,8 +65,9 @@ struct svs_learner {
     struct svi_learner_scratch *work;
     bool shared, in;        /* others use it too; it is its owner */
     struct svi_packed form; /* while it is not in: its state, in `packed` */
-    double *packed;         /* energies, then svi_alsvm_pack; NULL unless shared */
-    size_t packed_room;
+    int packed_rows;        /* of W, that there is room for */
+    double *store;          /* the block of what is below from here on with "in store" */
+    double *packed;         /* in store: energies, then svi_alsvm_pack; NULL if it never shared */
     double nu;
     int d;            /* features that are in; the recursion has d + 1 */
     int declared;     /* features that there are: those from d on were 0 in every sample so far */
@@ -83,15 +84,15 @@ struct svs_learner {
     bool relaxed; /* svi_learner_relax */
     bool drifts;  /* a removal has cost P digits since the last rebuild: w is refined after each change */
 
-    svs_value *classes;
+    svs_value *classes; /* in store */
     char *next_name; /* room for that of a class that is to come, or NULL; the others have theirs */
     int class_room;  /* of classes and class_held */
     int class_count, last_class;
     svs_class_weight *given; /* what o.class_weight points to, the names behind it; NULL = none */
     double *class_held;      /* balanced: samples of each class that are held; without a window, that came, as
-                                they have faded; class_room values. NULL = not balanced */
-    double *ridge; /* per coordinate, in hats: the ridge is sum ridge_j v_j v_j' (forget < 1 only; NULL
-                      otherwise) */
+                                they have faded; class_room values, in store. NULL = not balanced */
+    double *ridge; /* per coordinate, in hats, in store: the ridge is sum ridge_j v_j v_j' (forget < 1 only;
+                      NULL otherwise) */
 
     /* Into the scratch, while it is in (svi_claim). */
     svs_alsvm *m;
@@ -128,7 +129,7 @@ svs_code svi_class_reserve(svs_learner *l, svs_value y, svs_error *err);
 svs_code svi_class_table(svs_learner *l, svs_value y, svs_error *err);
 /* Room in all parts but the table for `count` classes. */
 svs_code svi_class_room(svs_learner *l, int count, svs_error *err);
-double svi_classes_memory(const svs_options *o, int classes); /* bytes of the table */
+#define SVI_CLASSES_FIRST 2 /* room of the table of a new learner */
 /* Rows of W. */
 static inline int svi_rows(const svs_learner *l) {
     return svi_rows_of(l->class_count);
@@ -169,6 +170,17 @@ svs_code svi_features_wake(svs_learner *l, const double *x, bool *widened, svs_e
 
 static inline size_t svi_features_vector_room(int features) {
     return (size_t)svi_round_up(features + 1, 48);
+}
+
+/* ---- learner_store.c */
+/* Room in the store for so many features, rows of W (to be packed) and classes. What is packed is kept only
+ * if its room stays: else the learner is in. */
+svs_code svi_store_reserve(svs_learner *l, int features, int rows, int classes, bool packs, svs_error *err);
+double svi_store_bytes(const svs_learner *l);
+double svi_store_memory(const svs_options *o, int d, int classes); /* bytes at most */
+/* Doubles of `packed`. */
+static inline size_t svi_packed_room(int features, int rows) {
+    return svi_alsvm_packed(features + 1, rows) + 3 * ((size_t)features + 1);
 }
 
 /* ---- scratch.c */

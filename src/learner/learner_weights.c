@@ -71,9 +71,6 @@ svs_code svi_class_weights_init(svs_learner *l, svs_error *err) {
     svs_code code = weights_check(&l->o, err);
     if (code == SVS_OK && rule == SVS_CLASSES_GIVEN)
         code = weights_copy(l, err);
-    if (code == SVS_OK && rule == SVS_CLASSES_BALANCED &&
-        !(l->class_held = svi_alloc_array((size_t)l->class_room, sizeof *l->class_held)))
-        code = svi_fail_memory(err, "the sizes of the classes");
     l->o.class_weight = l->given; /* the caller's may go */
     if (!l->given)
         l->o.class_weight_count = 0;

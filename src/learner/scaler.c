@@ -7,7 +7,6 @@
 #include "base/fail.h"
 
 #define CONSTANT 1e-12 /* of the mean: a smaller deviation is rounding */
-#define LEAST_ROOM 8
 #define SMALLEST 1e-90 /* its inverse square can still be computed with */
 
 void svi_scaler_bound(struct svi_scaler *s) {
@@ -25,40 +24,10 @@ static void scaler_set_plain(struct svi_scaler *s, int first, int end) {
     }
 }
 
-svs_code svi_scaler_init(struct svi_scaler *s, int room, svs_error *err) {
-    s->unscaled = svi_alloc(((size_t)room + 7) / 8);
-    s->room = room;
-    return s->unscaled ? SVS_OK : svi_fail_memory(err, "the scaler");
-}
-
-void svi_scaler_clear(struct svi_scaler *s) {
-    svi_free(s->unscaled);
-    svi_free(s->mean);
-    svi_free(s->inverse);
-    *s = (struct svi_scaler){0};
-}
-
-double svi_scaler_memory(int room, int d) {
-    return (room + 7) / 8 + 16.0 * (d < LEAST_ROOM ? LEAST_ROOM : d);
-}
-
-double svi_scaler_bytes(const struct svi_scaler *s) {
-    return (s->room + 7) / 8 + 16.0 * s->capacity;
-}
-
-svs_code svi_scaler_grow(struct svi_scaler *s, int d, svs_error *err) {
-    if (d > s->capacity || !s->mean) {
-        int capacity = d > 2 * s->capacity ? d : 2 * s->capacity;
-        capacity = capacity ? capacity : LEAST_ROOM;
-        if (!svi_grow_doubles(&s->mean, (size_t)s->capacity, (size_t)capacity) ||
-            !svi_grow_doubles(&s->inverse, (size_t)s->capacity, (size_t)capacity))
-            return svi_fail_memory(err, "the scaler");
-        s->capacity = capacity;
-    }
+void svi_scaler_grow(struct svi_scaler *s, int d) {
     scaler_set_plain(s, s->d, d);
     s->d = d;
     svi_scaler_bound(s);
-    return SVS_OK;
 }
 
 void svi_scaler_reset(struct svi_scaler *s) {

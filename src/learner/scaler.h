@@ -11,19 +11,15 @@
 #include "learner/ring.h"
 
 struct svi_scaler {
-    double *mean, *inverse; /* capacity values: mean and 1/deviation of each feature */
+    double *mean, *inverse; /* capacity values, the owner's: mean and 1/deviation of each feature */
     int d, capacity;
     uint8_t *unscaled; /* room flags, eight to a byte, whatever d is */
     int room, unscaled_count;
     double safe; /* no raw value of a row with |z|^2 up to here is beyond SVI_VALUE_MAX */
 };
 
-/* For `room` features at most; s is zeroed. */
-svs_code svi_scaler_init(struct svi_scaler *s, int room, svs_error *err);
-void svi_scaler_clear(struct svi_scaler *s);
-
-/* More features than before, or the first ones: mean 0, deviation 1. */
-svs_code svi_scaler_grow(struct svi_scaler *s, int d, svs_error *err);
+/* More features than before, or the first ones, for which there is room: mean 0, deviation 1. */
+void svi_scaler_grow(struct svi_scaler *s, int d);
 
 /* Mean 0 and deviation 1 everywhere. */
 void svi_scaler_reset(struct svi_scaler *s);
@@ -51,9 +47,6 @@ void svi_scaler_scale_all(struct svi_scaler *s);
 
 /* Makes `safe` again: after mean or inverse were changed from outside. */
 void svi_scaler_bound(struct svi_scaler *s);
-
-double svi_scaler_memory(int room, int d); /* bytes at most */
-double svi_scaler_bytes(const struct svi_scaler *s);
 
 void svi_scaler_archive(struct svi_archive *a, struct svi_scaler *s);
 

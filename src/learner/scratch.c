@@ -95,25 +95,6 @@ static svs_code scratch_reserve(struct svi_learner_scratch *s, const svs_learner
     return svi_alsvm_reserve(s->m, l->kernels, (int)n, rows, err);
 }
 
-static size_t scratch_packed(int features, int rows) {
-    const int n = features + 1;
-    return svi_alsvm_packed(n, rows) + 3 * (size_t)n;
-}
-
-/* What is packed already is lost: the learner is in, or is coming to be. */
-static svs_code scratch_reserve_packed(svs_learner *l, int features, int rows, svs_error *err) {
-    const size_t room = scratch_packed(features, rows);
-    if (room <= l->packed_room)
-        return SVS_OK;
-    double *packed = svi_alloc_array(room, sizeof *packed);
-    if (!packed)
-        return svi_fail_memory(err, "the model of a learner");
-    svi_free(l->packed);
-    l->packed = packed;
-    l->packed_room = room;
-    return SVS_OK;
-}
-
 /* Where the learner that is in finds everything. */
 static void scratch_point(svs_learner *l) {
     struct svi_learner_scratch *s = l->work;
@@ -130,8 +111,8 @@ static void scratch_point(svs_learner *l) {
 
 svs_code svi_learner_reserve(svs_learner *l, int features, int rows, int groups, svs_error *err) {
     svs_code code = scratch_reserve(l->work, l, features, rows, groups, err);
-    if (code == SVS_OK && l->shared)
-        code = scratch_reserve_packed(l, features, rows, err);
+    if (code == SVS_OK)
+        code = svi_store_reserve(l, features, rows, l->class_room, l->shared, err);
     scratch_point(l); /* what could be had may lie elsewhere now */
     return code;
 }
@@ -234,8 +215,8 @@ svs_code svi_learner_use_scratch(svs_learner *l, struct svi_learner_scratch *s, 
     svs_code code = s ? scratch_keep_gram(l, err) : SVS_OK;
     if (code == SVS_OK)
         code = scratch_reserve(to, l, l->feature_room, svi_rows(l), groups, err);
-    if (code == SVS_OK && !l->shared)
-        code = scratch_reserve_packed(l, l->feature_room, svi_rows(l), err);
+    if (code == SVS_OK)
+        code = svi_store_reserve(l, l->feature_room, svi_rows(l), l->class_room, true, err);
     if (code != SVS_OK) {
         if (!s)
             svi_learner_scratch_free(&to);
@@ -269,11 +250,8 @@ double svi_learner_scratch_memory(const svs_options *o, int d, int classes) {
 }
 
 double svi_learner_bytes(const svs_learner *l) {
-    const double n = l->feature_room + 1, room = l->class_room;
     double bytes = (double)sizeof *l + svi_ring_bytes(&l->window) + svi_ring_bytes(&l->waiting) +
-                   svi_scaler_bytes(&l->scaler) + 8.0 * (double)l->packed_room +
-                   room * sizeof *l->classes + (l->class_held ? 8 * room : 0) +
-                   (l->ridge ? 8 * n : 0) + svi_kept_bytes(&l->kept) +
+                   svi_store_bytes(l) + svi_kept_bytes(&l->kept) +
                    l->o.class_weight_count * (sizeof *l->given + (double)SVS_NAME_MAX);
     for (int k = 0; k < l->class_count; k++)
         bytes += l->classes[k].kind == SVS_STR ? SVS_NAME_MAX : 0;
@@ -284,12 +262,11 @@ double svi_learner_bytes(const svs_learner *l) {
 }
 
 double svi_learner_lean_memory(const svs_options *o, int d, int classes) {
-    const int features = d < 1 ? 1 : d, rows = svi_rows_of(classes);
+    const int features = d < 1 ? 1 : d;
     double bytes = (double)sizeof(svs_learner) +
                    svi_ring_memory((double)o->window, features, svi_learner_columns(o)) +
-                   svi_scaler_memory(o->max_features, features) +
-                   8.0 * (double)scratch_packed(features, rows) + svi_classes_memory(o, classes) +
-                   svi_class_weights_memory(o) + (o->forget < 1 ? 8.0 * (features + 1) : 0);
+                   svi_store_memory(o, features, classes) + (classes + 1.0) * SVS_NAME_MAX +
+                   svi_class_weights_memory(o);
     if (svi_gram_lasts(o))
         bytes += (double)sizeof(struct svi_gram) + svi_gram_memory(features + 1, classes);
     return bytes;
