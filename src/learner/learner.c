@@ -74,13 +74,9 @@ unsigned svi_learner_columns(const svs_options *o) {
 }
 
 /* What is always with it. */
-static svs_code learner_build(svs_learner *l, int d, int features, svs_error *err) {
+static svs_code learner_build(svs_learner *l, int d, svs_error *err) {
     svs_code code = svi_class_weights_init(l, err);
-    l->scaler.room = l->o.max_features;
-    if (code == SVS_OK)
-        code = svi_store_reserve(l, features, 1, SVI_CLASSES_FIRST, l->shared, err);
-    if (code == SVS_OK)
-        svi_scaler_grow(&l->scaler, d);
+    svi_scaler_grow(&l->scaler, d);
     if (code == SVS_OK && l->shared && svi_gram_lasts(&l->o)) {
         l->own_gram = svi_alloc(sizeof *l->own_gram);
         code = l->own_gram ? svi_gram_init(l->own_gram, d + 1, 2, err) : svi_fail_memory(err, "the sums");
@@ -92,12 +88,11 @@ svs_learner *svi_learner_new(const svs_options *o, int d, struct svi_learner_scr
     const int features = d < 1 ? 1 : d;
     if (svi_learner_check_options(o, d, err) != SVS_OK)
         return NULL;
-    svs_learner *l = svi_alloc(sizeof *l);
+    svs_learner *l = svi_store_learner(o, features, s);
     if (!l) {
         svi_fail_memory(err, "a learner");
         return NULL;
     }
-    l->o = *o;
     l->nu = 1 / (2 * o->C);
     l->d = l->declared = d;
     l->feature_room = features;
@@ -106,7 +101,7 @@ svs_learner *svi_learner_new(const svs_options *o, int d, struct svi_learner_scr
     l->work = s ? s : svi_learner_scratch_new(err);
     svi_ring_init(&l->window, (int32_t)o->window, features, svi_learner_columns(o));
     svi_ring_init(&l->waiting, learner_waiting_slots(o), features + 2, SVI_RING_WAITING);
-    if (!l->work || learner_build(l, d, features, err) != SVS_OK ||
+    if (!l->work || learner_build(l, d, err) != SVS_OK ||
         svi_learner_reserve(l, features, 1, 2, err) != SVS_OK) {
         svs_learner_free(&l);
         return NULL;
@@ -126,9 +121,10 @@ void svs_learner_free(svs_learner **pl) {
         return;
     for (int k = 0; k < l->class_count; k++)
         svi_class_forget(&l->classes[k]);
-    void *const parts[] = {l->given, l->store, l->next_name, l->kept.of, l->kept.place};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        svi_free(parts[i]);
+    svi_kept_clear(l);
+    svi_store_free(l);
+    svi_free(l->given);
+    svi_free(l->next_name);
     svi_ring_clear(&l->window);
     svi_ring_clear(&l->waiting);
     if (l->own_gram)

@@ -157,7 +157,9 @@ svs_code svi_learner_prepare(const svs_learner *l, const svs_options *o, svi_lea
         return code;
     if (!(*fresh = svi_learner_new(o, l->declared, l->shared ? l->work : NULL, err)))
         return err->code;
-    code = configure_announce(*fresh, l, err);
+    code = svi_store_apart(*fresh, err);
+    if (code == SVS_OK)
+        code = configure_announce(*fresh, l, err);
     if (code == SVS_OK)
         code = configure_relearn(*fresh, l, watch, user, err);
     if (code == SVS_OK)

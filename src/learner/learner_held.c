@@ -103,13 +103,16 @@ void svi_kept_add(struct svi_kept_sums *k, const double *x, int sign) {
 }
 
 void svi_kept_clear(svs_learner *l) {
-    if (l->kept.count)
-        memset(l->kept.place, 0, (size_t)l->kept.places * sizeof *l->kept.place);
-    l->kept.count = 0;
+    if (l->kept) {
+        svi_free(l->kept->of);
+        svi_free(l->kept->place);
+    }
+    svi_free(l->kept);
+    l->kept = NULL;
 }
 
 double svi_kept_bytes(const struct svi_kept_sums *k) {
-    return (double)k->room * sizeof *k->of + (double)k->places * sizeof *k->place;
+    return k ? (double)sizeof *k + (double)k->room * sizeof *k->of + (double)k->places * sizeof *k->place : 0;
 }
 
 static void held_add_up(const svs_learner *l, int feature, struct svi_exact_sum *sum) {
@@ -123,8 +126,10 @@ static void held_add_up(const svs_learner *l, int feature, struct svi_exact_sum 
 
 /* The sum of a feature, kept from now on; NULL without memory, and for a small one of many learners. */
 static struct svi_exact_sum *held_keep(svs_learner *l, int feature) {
-    struct svi_kept_sums *k = &l->kept;
     if (l->shared && l->window.count < KEPT_FROM)
+        return NULL;
+    struct svi_kept_sums *k = l->kept ? l->kept : (l->kept = svi_alloc(sizeof *k));
+    if (!k)
         return NULL;
     if (feature < k->places && k->place[feature])
         return &k->of[k->place[feature] - 1].sum;

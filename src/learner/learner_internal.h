@@ -67,6 +67,7 @@ struct svs_learner {
     struct svi_packed form; /* while it is not in: its state, in `packed` */
     int packed_rows;        /* of W, that there is room for */
     double *store;          /* the block of what is below from here on with "in store" */
+    bool store_inside;      /* it is behind a learner, in its block */
     double *packed;         /* in store: energies, then svi_alsvm_pack; NULL if it never shared */
     double nu;
     int d;            /* features that are in; the recursion has d + 1 */
@@ -80,7 +81,7 @@ struct svs_learner {
     bool bucket; /* the gram holds every sample learned since arrival `bucket_from`, or would (svi_bucket_gather)
                   */
     int64_t bucket_from;
-    struct svi_kept_sums kept;
+    struct svi_kept_sums *kept; /* NULL until one is asked for */
     bool relaxed; /* svi_learner_relax */
     bool drifts;  /* a removal has cost P digits since the last rebuild: w is refined after each change */
 
@@ -176,6 +177,11 @@ static inline size_t svi_features_vector_room(int features) {
 /* Room in the store for so many features, rows of W (to be packed) and classes. What is packed is kept only
  * if its room stays: else the learner is in. */
 svs_code svi_store_reserve(svs_learner *l, int features, int rows, int classes, bool packs, svs_error *err);
+/* A new learner of zeros but for its options, with its store behind it; NULL: no memory. */
+svs_learner *svi_store_learner(const svs_options *o, int features, bool packs);
+/* In a block of its own, so that another learner can have it. */
+svs_code svi_store_apart(svs_learner *l, svs_error *err);
+void svi_store_free(svs_learner *l);
 double svi_store_bytes(const svs_learner *l);
 double svi_store_memory(const svs_options *o, int d, int classes); /* bytes at most */
 /* Doubles of `packed`. */

@@ -230,8 +230,8 @@ static bool slide_release(svs_learner *l, int32_t slot) {
         svi_snapshot_copy(l->snapshot, l, INT64_MAX);
     if (live && l->o.window && svi_ring_number(r, slot) >= l->bucket_from)
         l->bucket = false;
-    if (l->kept.count && live)
-        svi_kept_add(&l->kept, svi_ring_row(r, slot), -1);
+    if (l->kept && live)
+        svi_kept_add(l->kept, svi_ring_row(r, slot), -1);
     l->held_learned -= svi_ring_in(r, slot);
     if (live)
         svi_class_left(l, svi_ring_label(r, slot));
@@ -244,8 +244,8 @@ static void slide_remember(svs_learner *l, const double *x, svs_value id, struct
     s.time = time;
     s.learned = out->learned;
     memcpy(svi_ring_row(&l->window, svi_ring_push(&l->window, &s)), x, (size_t)l->d * sizeof *x);
-    if (l->kept.count)
-        svi_kept_add(&l->kept, x, 1);
+    if (l->kept)
+        svi_kept_add(l->kept, x, 1);
 }
 
 void svi_scores_now(const svs_learner *l, double *scores) {

@@ -251,7 +251,7 @@ double svi_learner_scratch_memory(const svs_options *o, int d, int classes) {
 
 double svi_learner_bytes(const svs_learner *l) {
     double bytes = (double)sizeof *l + svi_ring_bytes(&l->window) + svi_ring_bytes(&l->waiting) +
-                   svi_store_bytes(l) + svi_kept_bytes(&l->kept) +
+                   svi_store_bytes(l) + svi_kept_bytes(l->kept) +
                    l->o.class_weight_count * (sizeof *l->given + (double)SVS_NAME_MAX);
     for (int k = 0; k < l->class_count; k++)
         bytes += l->classes[k].kind == SVS_STR ? SVS_NAME_MAX : 0;
