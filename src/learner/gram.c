@@ -6,19 +6,44 @@
 
 #define BLAS_FROM 96 /* below, our own rank-4 loops are as fast as dsyrk */
 
-double svi_gram_memory(int n, int groups) {
-    return 8.0 * n * (n + 1 + groups + SVI_GRAM_BLOCK);
+#define POOL_HEADERS (3 * 64.0)
+
+static int gram_group_room(int groups) {
+    return groups < 4 ? 4 : 2 * groups;
 }
 
-svs_code svi_gram_init(struct svi_gram *g, int n, int groups, svs_error *err) {
-    *g = (struct svi_gram){.n = n, .groups = groups, .group_room = groups < 4 ? 4 : 2 * groups};
-    g->g = svi_pool_doubles(&g->pool, (size_t)n * (size_t)n);
-    g->sums = svi_pool_doubles(&g->pool, (size_t)n * (size_t)(1 + g->group_room));
-    g->block = svi_pool_doubles(&g->pool, (size_t)n * SVI_GRAM_BLOCK);
+double svi_gram_memory(int n, int groups) {
+    return 8.0 * n * (n + 1.0 + gram_group_room(groups) + SVI_GRAM_BLOCK) + POOL_HEADERS;
+}
+
+double svi_gram_bytes(const struct svi_gram *g) {
+    return g->g ? 8.0 * g->room * (g->room + 1.0 + g->group_room + SVI_GRAM_BLOCK) + POOL_HEADERS : 0;
+}
+
+static svs_code gram_allocate(struct svi_gram *g, svs_error *err) {
+    const size_t room = (size_t)g->room;
+    g->g = svi_pool_doubles(&g->pool, room * room);
+    g->sums = svi_pool_doubles(&g->pool, room * (size_t)(1 + g->group_room));
+    g->block = svi_pool_doubles(&g->pool, room * SVI_GRAM_BLOCK);
     svs_code code = svi_pool_code(&g->pool, "the Gram matrix", err);
     if (code != SVS_OK)
         svi_gram_clear(g);
     return code;
+}
+
+svs_code svi_gram_init(struct svi_gram *g, int n, int groups, svs_error *err) {
+    *g = (struct svi_gram){.n = n, .room = n, .groups = groups, .group_room = gram_group_room(groups)};
+    return gram_allocate(g, err);
+}
+
+svs_code svi_gram_init_wider(struct svi_gram *g, int n, int groups, const struct svi_gram *of,
+                             svs_error *err) {
+    *g = (struct svi_gram){.n = n, .room = n, .groups = groups, .group_room = of->group_room};
+    if (g->room < of->room)
+        g->room = of->room;
+    if (g->group_room < groups)
+        g->group_room = gram_group_room(groups);
+    return gram_allocate(g, err);
 }
 
 void svi_gram_clear(struct svi_gram *g) {
@@ -54,7 +79,7 @@ svs_code svi_gram_grow(struct svi_gram *g, int groups, svs_error *err) {
         g->groups = groups;
         return SVS_OK;
     }
-    svs_code code = svi_gram_init(&wider, g->n, groups, err);
+    svs_code code = svi_gram_init_wider(&wider, g->n, groups, g, err);
     if (code == SVS_OK)
         svi_gram_adopt(g, &wider);
     return code;

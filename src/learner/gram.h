@@ -15,7 +15,7 @@
 struct svi_gram {
     struct svi_pool pool;
     int n, groups; /* dimension; sums besides the total */
-    int group_room;
+    int room, group_room; /* the largest n and groups */
     double *g;     /* n x n, row-major, lower triangle */
     double *sums;  /* (1 + group_room) x n */
     double *block; /* SVI_GRAM_BLOCK x n */
@@ -26,6 +26,9 @@ struct svi_gram {
 svs_code svi_gram_init(struct svi_gram *g, int n, int groups, svs_error *err);
 void svi_gram_clear(struct svi_gram *g); /* frees */
 void svi_gram_zero(struct svi_gram *g);
+
+/* As svi_gram_init, with no less room than `of` has: for what is to take its place. */
+svs_code svi_gram_init_wider(struct svi_gram *g, int n, int groups, const struct svi_gram *of, svs_error *err);
 
 /* More groups (empty so far). */
 svs_code svi_gram_grow(struct svi_gram *g, int groups, svs_error *err);
@@ -57,6 +60,7 @@ void svi_gram_scale(struct svi_gram *g, double factor);
 void svi_gram_move(struct svi_gram *g, const double *shift, const double *inverse_spread);
 
 double svi_gram_memory(int n, int groups);
+double svi_gram_bytes(const struct svi_gram *g); /* that it takes now */
 
 /* The first `groups` sums; `room`: n (n + 1) / 2 values of scratch. Loading: n is set, with room. */
 void svi_gram_archive(struct svi_archive *a, struct svi_gram *g, int groups, double *room);

@@ -68,78 +68,86 @@ static int learner_waiting_slots(const svs_options *o) {
     return o->labels_ttl > 0 ? o->labels_max + (o->labels_max + 3) / 4 : 0;
 }
 
-/* False: no memory. */
-static bool learner_build(svs_learner *l, int d, svs_error *err) {
-    const int features = d < 1 ? 1 : d, waiting = learner_waiting_slots(&l->o);
-    if (svi_class_weights_init(l, err) != SVS_OK)
-        return false;
-    l->classes = svi_alloc_array((size_t)l->o.max_classes, sizeof *l->classes);
-    if (!l->classes) {
-        svi_fail_memory(err, "the classes");
-        return false;
-    }
-    if (svi_scaler_init(&l->scaler, l->o.max_features, err) != SVS_OK ||
-        svi_ring_init(&l->window, (int32_t)l->o.window, features, err) != SVS_OK ||
-        svi_ring_init(&l->waiting, waiting, features + 2, err) != SVS_OK ||
-        svi_scaler_grow(&l->scaler, d, err) != SVS_OK || svi_gram_init(&l->gram, d + 1, 2, err) != SVS_OK ||
-        svi_room_for_rows(l, 1, err) != SVS_OK || svi_features_room_for_vectors(l, features, err) != SVS_OK)
-        return false;
-    l->feature_room = features;
-    l->m = svs_alsvm_new(d + 1, 1, l->nu, l->o.isa, err);
-    return l->m;
+unsigned svi_learner_columns(const svs_options *o) {
+    return SVI_RING_WINDOW | (o->task == SVS_REGRESS ? SVI_RING_HAS(TARGET) : 0) |
+           (o->class_rule != SVS_CLASSES_ALIKE ? SVI_RING_HAS(FACTOR) : 0);
 }
 
-svs_learner *svs_learner_new(const svs_options *o, int d, svs_error *err) {
+/* What is always with it. */
+static svs_code learner_build(svs_learner *l, int d, svs_error *err) {
+    svs_code code = svi_class_weights_init(l, err);
+    svi_scaler_grow(&l->scaler, d);
+    if (code == SVS_OK && l->shared && svi_gram_lasts(&l->o)) {
+        l->own_gram = svi_alloc(sizeof *l->own_gram);
+        code = l->own_gram ? svi_gram_init(l->own_gram, d + 1, 2, err) : svi_fail_memory(err, "the sums");
+    }
+    return code;
+}
+
+svs_learner *svi_learner_new(const svs_options *o, int d, struct svi_learner_scratch *s, svs_error *err) {
+    const int features = d < 1 ? 1 : d;
     if (svi_learner_check_options(o, d, err) != SVS_OK)
         return NULL;
-    svs_learner *l = svi_alloc(sizeof *l);
+    svs_learner *l = svi_store_learner(o, features, s);
     if (!l) {
         svi_fail_memory(err, "a learner");
         return NULL;
     }
-    l->o = *o;
     l->nu = 1 / (2 * o->C);
     l->d = l->declared = d;
-    if (!learner_build(l, d, err)) {
+    l->feature_room = features;
+    l->kernels = svi_kernels_get(o->isa);
+    l->shared = s;
+    l->work = s ? s : svi_learner_scratch_new(err);
+    svi_ring_init(&l->window, (int32_t)o->window, features, svi_learner_columns(o));
+    svi_ring_init(&l->waiting, learner_waiting_slots(o), features + 2, SVI_RING_WAITING);
+    if (!l->work || learner_build(l, d, err) != SVS_OK ||
+        svi_learner_reserve(l, features, 1, 2, err) != SVS_OK) {
         svs_learner_free(&l);
         return NULL;
     }
+    svi_learner_enter_empty(l);
     svs_learner_reset(l);
     return l;
+}
+
+svs_learner *svs_learner_new(const svs_options *o, int d, svs_error *err) {
+    return svi_learner_new(o, d, NULL, err);
 }
 
 void svs_learner_free(svs_learner **pl) {
     svs_learner *l = *pl;
     if (!l)
         return;
-    void *parts[] = {l->given,      l->class_held,    l->classes,    l->class_names, l->scores, l->target[0],
-                     l->target[1],  l->energy.energy, l->energy.sum, l->energy.peak, l->ridge,  l->scratch[0],
-                     l->scratch[1], l->scratch[2],    l->scratch[3], l->gram_copy,   l->W,      l->b};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        svi_free(parts[i]);
-    svi_free(l->kept.of);
-    svi_free(l->kept.place);
+    for (int k = 0; k < l->class_count; k++)
+        svi_class_forget(&l->classes[k]);
+    svi_kept_clear(l);
+    svi_store_free(l);
+    svi_free(l->given);
+    svi_free(l->next_name);
     svi_ring_clear(&l->window);
     svi_ring_clear(&l->waiting);
-    svi_scaler_clear(&l->scaler);
-    svi_gram_clear(&l->gram);
-    svs_alsvm_free(&l->m);
+    if (l->own_gram)
+        svi_gram_clear(l->own_gram);
+    svi_free(l->own_gram);
+    svi_learner_leave(l);
     svi_free(l);
     *pl = NULL;
 }
 
 void svs_learner_reset(svs_learner *l) {
+    svi_claim(l);
     if (l->snapshot)
         svi_snapshot_drop(l->snapshot, l);
     svi_kept_clear(l);
     svi_ring_empty(&l->window);
     svi_ring_empty(&l->waiting);
     svi_scaler_reset(&l->scaler);
-    svi_gram_zero(&l->gram);
+    svi_gram_zero(l->gram);
     svi_alsvm_reset(l->m, svi_rows(l), l->nu);
-    double *const sums[] = {l->energy.energy, l->energy.sum, l->energy.peak};
+    double *const sums[] = {l->energy->energy, l->energy->sum, l->energy->peak};
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
-        memset(sums[i], 0, svi_features_vector_room(l->feature_room) * sizeof(double));
+        memset(sums[i], 0, l->work->vectors * sizeof(double));
     l->bucket = l->drifts = false;
     l->held_learned = 0;
     l->arrivals = l->next_rebuild = l->order = l->base = 0;
@@ -210,6 +218,13 @@ static svs_code learner_resolve(svs_learner *l, svs_value y, svs_step *out, bool
     return *fresh ? svi_class_reserve(l, y, err) : SVS_OK;
 }
 
+/* Room in the window. */
+static svs_code learner_reserve(svs_learner *l, svs_value id, const svs_step *out, struct svi_weight weight,
+                                svs_error *err) {
+    const struct svi_slot own = svi_slot_of(l, id, out, weight);
+    return svi_ring_reserve(&l->window, &own, err);
+}
+
 static void learner_make_scores(svs_learner *l, svs_step *out) {
     svi_scores_now(l, l->scores);
     out->scores = l->scores;
@@ -234,7 +249,7 @@ static inline void learner_take_label(svs_learner *l, const double *x, svs_value
 /* For one more that waits, which is reserved. */
 static void learner_make_place(svs_learner *l) {
     struct svi_ring *r = &l->waiting;
-    while (r->count > 0 && !r->slots[r->first].live)
+    while (r->count > 0 && !svi_ring_live(r, r->first))
         svi_ring_pop(r);
     if ((l->labelled_wait ? r->count : r->live) == l->o.labels_max) {
         l->health.labels_evicted++;
@@ -252,22 +267,23 @@ static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, doub
                                        svs_error *err) {
     if (l->waiting.max == 0 || s->id.kind == SVS_NONE)
         return SVS_OK;
-    svs_code code = svi_ring_reserve(&l->waiting, s->id, err);
+    struct svi_slot own = {.time = time,
+                                 .weight = s->weight,
+                                 .factor = 1,
+                                 .label = -1,
+                                 .version = out->version,
+                                 .predicted = out->predicted,
+                                 .class_count = out->class_count,
+                                 .id = s->id};
+    svs_code code = svi_ring_reserve(&l->waiting, &own, err);
     if (code != SVS_OK)
         return code;
     learner_make_place(l);
-    int32_t slot = svi_ring_push(&l->waiting, s->id);
-    struct svi_slot *to = &l->waiting.slots[slot];
+    const int32_t slot = svi_ring_push(&l->waiting, &own);
     double *row = svi_ring_row(&l->waiting, slot);
     memcpy(row, s->x, (size_t)l->d * sizeof *row);
     memset(row + l->d, 0, (size_t)(l->feature_room - l->d) * sizeof *row);
     memcpy(row + l->feature_room, out->scores, (size_t)out->rows * sizeof *row);
-    to->time = time;
-    to->weight = s->weight;
-    to->version = out->version;
-    to->predicted = out->predicted;
-    to->rows = out->rows;
-    to->class_count = out->class_count;
     out->waiting = true;
     return SVS_OK;
 }
@@ -276,6 +292,7 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
     *out = (svs_step){.label = -1, .target = NAN};
     bool labelled = s->y.kind != SVS_NONE, fresh = false;
     struct svi_weight weight = {s->weight, 1};
+    svi_claim(l);
     if (s->d != l->declared)
         return svi_fail(err, SVS_WRONG_DIMENSION, "the sample has %d features, the model %d", s->d,
                         l->declared);
@@ -289,7 +306,7 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
     if (code == SVS_OK && labelled)
         code = svi_class_weigh(l, s->y, out->label, s->weight, &weight, err);
     if (code == SVS_OK && labelled && l->o.window)
-        code = svi_ring_reserve(&l->window, s->id, err);
+        code = learner_reserve(l, s->id, out, weight, err);
     if (code == SVS_OK && l->d < l->declared)
         code = learner_wake(l, s, fresh, err);
     if (code != SVS_OK)
@@ -315,30 +332,31 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
                            svs_error *err) {
     bool fresh = false;
     struct svi_weight weight;
+    svi_claim(l);
     *out = (svs_step){.label = -1, .target = NAN, .removed = svi_expire(l, time)};
     int32_t slot = svi_ring_find(&l->waiting, id);
     if (slot < 0)
         return learner_unknown_id(id, "waits for a label (it never came, was labelled, or waited too long)",
                                   err);
-    const double own = l->waiting.slots[slot].weight;
+    const double own = svi_ring_double(&l->waiting, SVI_RING_WEIGHT, slot, 1);
     svs_code code = learner_enter_row(l, svi_ring_row(&l->waiting, slot), err); /* by the deviations of now */
     if (code == SVS_OK)
         code = learner_resolve(l, y, out, &fresh, err);
     if (code == SVS_OK)
         code = svi_class_weigh(l, y, out->label, own, &weight, err);
     if (code == SVS_OK && l->o.window)
-        code = svi_ring_reserve(&l->window, id, err);
+        code = learner_reserve(l, id, out, weight, err);
     if (code != SVS_OK)
         return code;
     slot = svi_ring_find(&l->waiting, id); /* a new class may have moved the ring to more room */
-    const struct svi_slot *s = &l->waiting.slots[slot];
+    const struct svi_ring_scores *s = svi_ring_scored(&l->waiting, slot);
     const double *row = svi_ring_row(&l->waiting, slot);
-    out->rows = s->rows; /* and the scores as they were made when it came */
+    out->rows = svi_rows_of(s->class_count); /* and the scores as they were made when it came */
     out->class_count = s->class_count;
     out->predicted = s->predicted;
     out->version = s->version;
-    out->scores = memcpy(l->scores, row + l->feature_room, (size_t)s->rows * sizeof *row);
-    learner_take_label(l, row, s->id, y, fresh, weight, time, out);
+    out->scores = memcpy(l->scores, row + l->feature_room, (size_t)out->rows * sizeof *row);
+    learner_take_label(l, row, svi_ring_id(&l->waiting, slot), y, fresh, weight, time, out);
     svi_ring_kill(&l->waiting, slot);
     l->health.labels_joined++;
     out->removed += svi_expire(l, time);
@@ -359,6 +377,7 @@ static int learner_forget_in(svs_learner *l, struct svi_ring *r, svs_value id) {
 }
 
 svs_code svs_learner_forget(svs_learner *l, svs_value id, double time, int *count, svs_error *err) {
+    svi_claim(l);
     svi_expire(l, time);
     int taken = learner_forget_in(l, &l->window, id) + learner_forget_in(l, &l->waiting, id);
     l->health.forgotten += taken;
@@ -391,6 +410,7 @@ svs_value svs_learner_class(const svs_learner *l, int index) {
 
 void svs_learner_scores(svs_learner *l, const double *x, double *scores) {
     svs_step step;
+    svi_claim(l);
     svi_enter(l, 0, x);
     learner_make_scores(l, &step);
     memcpy(scores, step.scores, (size_t)step.rows * sizeof *scores);
@@ -399,6 +419,7 @@ void svs_learner_scores(svs_learner *l, const double *x, double *scores) {
 /* W_j = w_j / deviation_j, b = w_0 - sum W_j mean_j. */
 svs_code svs_learner_model(svs_learner *l, svs_model *m, svs_error *err) {
     (void)err;
+    svi_claim(l);
     int rows = svi_rows(l);
     for (int k = 0; k < rows; k++) {
         const double *w = svs_alsvm_weights(l->m, k);
@@ -433,9 +454,11 @@ void svs_learner_health(const svs_learner *l, svs_health *h) {
 }
 
 double svs_learner_memory(const svs_options *o, int d, int classes) {
-    double n = d + 1, rows = svi_rows_of(classes);
-    double waiting = svi_ring_memory(learner_waiting_slots(o), (int)(d + 2 * rows));
-    return svi_ring_memory((double)o->window, d) + waiting + svi_alsvm_memory(d + 1, (int)rows, o->isa) +
-           svi_gram_memory(d + 1, classes) + svi_class_weights_memory(o) +
-           8 * (n * n + 2 * rows * n + 12 * n);
+    const unsigned each = SVI_RING_HAS(ID) | SVI_RING_HAS(WEIGHT);
+    const int features = d < 1 ? 1 : d, scores = 2 * svi_rows_of(classes);
+    const double window = (double)o->window;
+    return svi_learner_lean_memory(o, d, classes) + svi_learner_scratch_memory(o, d, classes) +
+           svi_ring_memory(window, features, svi_learner_columns(o) | each) -
+           svi_ring_memory(window, features, svi_learner_columns(o)) +
+           svi_ring_memory(learner_waiting_slots(o), features + scores, SVI_RING_WAITING | each);
 }

@@ -75,6 +75,8 @@ static svs_code alsvm_resize(svs_alsvm *m, int dim, int rows, svs_error *err) {
     r.padded = alsvm_padded(dim, r.strip);
     size_t size = alsvm_memory_doubles(r.padded, r.strip) * sizeof(double);
     size_t w_size = (size_t)r.padded * (size_t)rows * sizeof(double);
+    size = size > m->memory_size ? size : m->memory_size; /* what was reserved stays so */
+    w_size = w_size > m->w_size ? w_size : m->w_size;
     double *memory = svi_alloc(size), *w = svi_alloc(w_size);
     if (!memory || !w) {
         svi_free(memory);
@@ -128,6 +130,49 @@ double svi_alsvm_memory(int dim, int rows, svs_isa isa) {
     const struct svi_kernels *kernels = svi_kernels_get(isa);
     int strip = kernels ? kernels->strip(dim) : 8, padded = alsvm_padded(dim, strip);
     return sizeof(svs_alsvm) + 8.0 * ((double)alsvm_memory_doubles(padded, strip) + (double)padded * rows);
+}
+
+double svi_alsvm_bytes(const svs_alsvm *m) {
+    return (double)(sizeof *m + m->memory_size + m->w_size);
+}
+
+svs_code svi_alsvm_reserve(svs_alsvm *m, const struct svi_kernels *kernels, int dim, int rows,
+                           svs_error *err) {
+    const int strip = kernels->strip(dim), padded = alsvm_padded(dim, strip);
+    const size_t size = alsvm_memory_doubles(padded, strip) * sizeof(double),
+                 w_size = (size_t)padded * (size_t)rows * sizeof(double);
+    if (size > m->memory_size) {
+        double *memory = svi_realloc(m->memory, m->memory_size, size);
+        if (!memory)
+            return svi_fail_memory(err, "the matrix P");
+        m->memory = memory;
+        m->memory_size = size;
+        alsvm_lay_out(&m->r, memory);
+    }
+    if (w_size > m->w_size) {
+        double *w = svi_realloc(m->r.w, m->w_size, w_size);
+        if (!w)
+            return svi_fail_memory(err, "the weights");
+        m->r.w = w;
+        m->w_size = w_size;
+    }
+    return SVS_OK;
+}
+
+void svi_alsvm_begin(svs_alsvm *m, const struct svi_kernels *kernels, int dim, int rows) {
+    struct svi_recursion *r = &m->r;
+    const int strip = kernels->strip(dim);
+    if (dim != r->dim || strip != r->strip) {
+        r->dim = dim;
+        r->strip = strip;
+        r->padded = alsvm_padded(dim, strip);
+        alsvm_lay_out(r, m->memory);
+        memset(m->memory, 0, m->memory_size);
+        memset(r->w, 0, m->w_size);
+    }
+    m->kernels = kernels;
+    r->rows = rows;
+    r->pending = 0;
 }
 
 void svi_alsvm_reset(svs_alsvm *m, int rows, double nu) {
@@ -368,6 +413,65 @@ static void alsvm_move_triangle(svs_alsvm *m, double *room, bool out) {
                 *room = *alsvm_at(m, i, j);
             else
                 alsvm_set_entry(m, i, j, *room);
+}
+
+/* Most changes that wait between two steps: more only where P is far larger than the first-level cache. */
+static int alsvm_pending_most(int dim) {
+    return dim <= 64 ? SVI_PASS_MAX : SVI_PENDING_MAX;
+}
+
+size_t svi_alsvm_packed(int dim, int rows) {
+    return (size_t)svi_triangle(dim) + (size_t)(rows + alsvm_pending_most(dim)) * (size_t)dim;
+}
+
+static inline double *alsvm_copy(double *restrict to, const double *restrict from, int n) {
+    for (int i = 0; i < n; i++)
+        to[i] = from[i];
+    return to + n;
+}
+
+/* Column by column of each strip, what lies on the diagonal and below. */
+void svi_alsvm_pack(svs_alsvm *m, struct svi_packed *to, double *values) {
+    struct svi_recursion *r = &m->r;
+    if (r->pending > alsvm_pending_most(r->dim)) /* never between two steps of ours */
+        alsvm_flush(m);
+    *to = (struct svi_packed){.pending = (uint8_t)r->pending};
+    for (int row = 0; row < r->dim; row += r->strip) {
+        const int end = row + r->strip < r->dim ? row + r->strip : r->dim;
+        for (int j = 0; j < end; j++) {
+            const int first = j > row ? j : row;
+            values = alsvm_copy(values, alsvm_at(m, first, j), end - first);
+        }
+    }
+    for (int k = 0; k < r->pending; k++) {
+        to->adds |= (uint8_t)(alsvm_pending_adds(r, k) << k);
+        values = alsvm_copy(values, r->q[k], r->dim);
+    }
+    for (int k = 0; k < r->rows; k++)
+        values = alsvm_copy(values, alsvm_weights(m, k), r->dim);
+}
+
+void svi_alsvm_unpack(svs_alsvm *m, const struct svi_packed *from, const double *values) {
+    struct svi_recursion *r = &m->r;
+    for (int row = 0; row < r->dim; row += r->strip) {
+        const int end = row + r->strip < r->dim ? row + r->strip : r->dim;
+        for (int j = 0; j < end; j++) {
+            const int first = j > row ? j : row;
+            alsvm_copy(alsvm_at(m, first, j), values, end - first);
+            for (int i = first; j >= row && i < end; i++)
+                *alsvm_at(m, j, i) = values[i - first];
+            values += end - first;
+        }
+    }
+    r->pending = from->pending;
+    for (int k = 0; k < r->pending; k++, values += r->dim) {
+        const bool adds = from->adds >> k & 1;
+        alsvm_copy(r->q[k], values, r->dim);
+        for (int j = 0; j < r->dim; j++)
+            r->cq[k][j] = adds ? -values[j] : values[j];
+    }
+    for (int k = 0; k < r->rows; k++, values += r->dim)
+        alsvm_copy(alsvm_weights(m, k), values, r->dim);
 }
 
 static void alsvm_archive_pending(struct svi_archive *a, struct svi_recursion *r) {

@@ -21,6 +21,22 @@ svs_code svi_alsvm_step(svs_alsvm *m, struct svi_change *change, int count, svs_
 /* Room for `rows` rows of W before they are needed, so that svs_alsvm_add_row cannot fail. */
 svs_code svi_alsvm_reserve_rows(svs_alsvm *m, int rows, svs_error *err);
 
+/* Room for a model of this size, whatever the present one is, which stays as it is. */
+svs_code svi_alsvm_reserve(svs_alsvm *m, const struct svi_kernels *kernels, int dim, int rows, svs_error *err);
+
+/* Another model takes its place (there is room for it): with vectors of zeros from `dim` on, and else what
+ * svi_alsvm_unpack or svi_alsvm_reset puts there. */
+void svi_alsvm_begin(svs_alsvm *m, const struct svi_kernels *kernels, int dim, int rows);
+
+/* The state in few doubles: one triangle of P, the changes that are pending and W; each has `dim` values a
+ * row. */
+struct svi_packed {
+    uint8_t pending, adds; /* bit k of adds: change k is an addition */
+};
+size_t svi_alsvm_packed(int dim, int rows);
+void svi_alsvm_pack(svs_alsvm *m, struct svi_packed *to, double *values);
+void svi_alsvm_unpack(svs_alsvm *m, const struct svi_packed *from, const double *values);
+
 /* P = p (dim x dim, row-major, lower triangle read) and w_k = P r_k. */
 void svi_alsvm_set_inverse(svs_alsvm *m, const double *p, const double *r);
 
@@ -44,6 +60,8 @@ void svi_alsvm_set_alone(svs_alsvm *m, int j, double nu);
 /* Coordinate j becomes one that no sample has touched: P_jj = 1/nu, zeros beside it and in every row of w.
  * The rest is right if all samples that are in have 0 there. True: a weight was not 0. O(dim). */
 bool svi_alsvm_renew(svs_alsvm *m, int j, double nu);
+
+double svi_alsvm_bytes(const svs_alsvm *m); /* that it takes now */
 
 /* Bytes of an object of this size. */
 double svi_alsvm_memory(int dim, int rows, svs_isa isa);

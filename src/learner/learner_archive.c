@@ -18,9 +18,9 @@
 static void archive_energy(struct svi_archive *a, svs_learner *l) {
     bool positive = true;
     int n = l->d + 1;
-    svi_archive_doubles(a, "energy", l->energy.energy, n);
-    svi_archive_doubles(a, "energy sums", l->energy.sum, n);
-    svi_archive_doubles(a, "energy peaks", l->energy.peak, n);
+    svi_archive_doubles(a, "energy", l->energy->energy, n);
+    svi_archive_doubles(a, "energy sums", l->energy->sum, n);
+    svi_archive_doubles(a, "energy peaks", l->energy->peak, n);
     if (!l->ridge)
         return;
     svi_archive_finite(a, "ridge", l->ridge, n);
@@ -84,19 +84,16 @@ static bool archive_classes_distinct(struct svi_archive *a, const svs_learner *l
     return svi_archive_check(a, !equal, "two classes are the same");
 }
 
-static void archive_load_class(struct svi_archive *a, svs_learner *l, int k, const char *name) {
+static void archive_load_class(struct svi_archive *a, svs_learner *l, const char *name) {
     char bytes[SVS_NAME_MAX];
     svs_error err = {0};
     svs_value y = svs_none();
     svi_archive_value(a, name, &y, bytes);
     bool good = y.kind == SVS_INT || (y.kind == SVS_STR && y.length >= 1 && svi_utf8_valid(y.as.s, y.length));
     if (!svi_archive_check(a, good, "a class is neither an integer nor a name") ||
-        !archive_pass_on(a, svi_class_names(l, y, &err), &err))
+        !archive_pass_on(a, svi_class_table(l, y, &err), &err))
         return;
-    if (y.kind == SVS_STR)
-        y.as.s = memcpy(l->class_names + (size_t)k * SVS_NAME_MAX, bytes, y.length);
-    l->classes[k] = y;
-    l->class_count = k + 1;
+    svi_class_enter(l, y);
 }
 
 static bool archive_classes(struct svi_archive *a, svs_learner *l) {
@@ -106,7 +103,7 @@ static bool archive_classes(struct svi_archive *a, svs_learner *l) {
     svi_archive_int(a, "classes", &count, 0, l->o.task == SVS_REGRESS ? 0 : l->o.max_classes);
     for (int k = 0; k < count && svi_archive_ok(a); k++) {
         if (a->loading)
-            archive_load_class(a, l, k, svi_archive_key(text, "class", k));
+            archive_load_class(a, l, svi_archive_key(text, "class", k));
         else
             svi_archive_value(a, svi_archive_key(text, "class", k), &l->classes[k], NULL);
     }
@@ -172,7 +169,7 @@ static void archive_rings(struct svi_archive *a, svs_learner *l) {
     if (!a->loading || !svi_archive_ok(a) || l->o.window == 0)
         return;
     int64_t learned = 0;
-    for (int32_t i = 0; svi_next_learned(l, &i);)
+    for (int32_t i = 0; svi_next_learned(l, &i) >= 0;)
         learned++;
     svi_archive_check(a, learned == l->held_learned, "the number of learned samples held is wrong");
 }
@@ -184,8 +181,10 @@ static void archive_sums(struct svi_archive *a, svs_learner *l) {
                       "a bucket that these options do not have");
     if (l->bucket)
         svi_archive_int64(a, "bucket from", &l->bucket_from, 0, l->window.pushed);
+    if (!a->loading && l->shared)
+        svi_bucket_gather(l);
     if (svi_archive_ok(a) && (l->bucket || l->o.window == 0))
-        svi_gram_archive(a, &l->gram, l->class_count < 2 ? 2 : l->class_count, l->gram_copy);
+        svi_gram_archive(a, l->gram, l->class_count < 2 ? 2 : l->class_count, l->gram_copy);
 }
 
 /* Is there more? What only some have comes last, and a part that is there has all before it. The end of the
@@ -239,6 +238,7 @@ static void archive_rare(struct svi_archive *a, svs_learner *l) {
 
 void svi_learner_archive(struct svi_archive *a, svs_learner *l) {
     const int begun = l->declared;
+    svi_claim(l);
     if (!archive_features(a, l) || !archive_classes(a, l) || !archive_counters(a, l))
         return;
     svi_scaler_archive(a, &l->scaler);

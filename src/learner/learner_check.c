@@ -34,7 +34,7 @@ static void check_factor(long double *g, int n) {
 
 /* Without a window: the sums as they are, and what is still gathered for g. */
 static void check_kept_sums(svs_learner *l, long double *g, long double *r) {
-    const struct svi_gram *kept = &l->gram;
+    const struct svi_gram *kept = l->gram;
     int n = l->d + 1, rows = svi_rows(l);
     for (int a = 0; a < n; a++)
         for (int b = 0; b <= a; b++) {
@@ -51,14 +51,14 @@ static void check_kept_sums(svs_learner *l, long double *g, long double *r) {
 
 static void check_sums(svs_learner *l, long double *g, long double *r, long double *z) {
     int n = l->d + 1, rows = svi_rows(l);
-    const struct svi_slot *s;
-    for (int32_t i = 0; (s = svi_next_learned(l, &i)) != NULL;) {
-        long double weight = svi_hat(l, svi_slot_weight(s), s->order);
-        const double *x = svi_ring_row(&l->window, (int32_t)(s - l->window.slots));
+    const struct svi_ring *held = &l->window;
+    for (int32_t i = 0, s; (s = svi_next_learned(l, &i)) >= 0;) {
+        long double weight = svi_hat(l, svi_ring_weight(held, s), svi_ring_order(held, s));
+        const double *x = svi_ring_row(held, s);
         z[0] = 1;
         for (int j = 0; j < l->d; j++)
             z[1 + j] = ((long double)x[j] - l->scaler.mean[j]) * l->scaler.inverse[j];
-        svi_targets(l, s->label, s->target, l->target[0]);
+        svi_targets(l, svi_ring_label(held, s), svi_ring_target(held, s), l->target[0]);
         for (int a = 0; a < n; a++) {
             for (int b = 0; b <= a; b++)
                 g[a * n + b] += weight * z[a] * z[b];
@@ -123,6 +123,7 @@ static void check_keep_worse(double *worst, double relative) {
 
 /* Of the rows of W and, if asked for, of P v for a fixed +-1 vector v. */
 static svs_code check_compare(svs_learner *l, double *weights, double *inverse, svs_error *err) {
+    svi_claim(l);
     int n = l->d + 1, rows = svi_rows(l);
     double *v = l->scratch[2], *pv = l->scratch[3];
     long double *g = svi_alloc_array((size_t)n * (size_t)(n + rows + 2), sizeof *g);

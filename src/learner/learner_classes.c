@@ -18,33 +18,24 @@ int svi_class_find(svs_learner *l, svs_value y) {
     return -1;
 }
 
-svs_code svi_room_for_rows(svs_learner *l, int rows, svs_error *err) {
-    if (rows <= l->class_room)
-        return SVS_OK;
-    size_t old = (size_t)l->class_room, room = 2 * (size_t)rows, width = (size_t)l->feature_room + 1;
-    if (!svi_grow_doubles(&l->scores, old, room) || !svi_grow_doubles(&l->target[0], old, room) ||
-        !svi_grow_doubles(&l->target[1], old, room) || !svi_grow_doubles(&l->b, old, room) ||
-        !svi_grow_doubles(&l->W, old * width, room * width))
-        return svi_fail_memory(err, "the scores of a new class");
-    l->class_room = (int)room;
+svs_code svi_class_table(svs_learner *l, svs_value y, svs_error *err) {
+    if (l->class_count == l->class_room) {
+        const int most = l->o.max_classes, room = l->class_room > most / 2 ? most : 2 * l->class_room;
+        svs_code code = svi_store_reserve(l, 0, 0, room, l->shared, err);
+        if (code != SVS_OK)
+            return code;
+    }
+    if (y.kind == SVS_STR && !l->next_name && !(l->next_name = svi_alloc(SVS_NAME_MAX)))
+        return svi_fail_memory(err, "the name of a class");
     return SVS_OK;
-}
-
-svs_code svi_class_names(svs_learner *l, svs_value y, svs_error *err) {
-    if (y.kind != SVS_STR || l->class_names)
-        return SVS_OK;
-    l->class_names = svi_alloc_array((size_t)l->o.max_classes, SVS_NAME_MAX);
-    return l->class_names ? SVS_OK : svi_fail_memory(err, "the names of the classes");
 }
 
 svs_code svi_class_room(svs_learner *l, int count, svs_error *err) {
     const int rows = svi_rows_of(count);
-    svs_code code = svi_room_for_rows(l, rows, err);
+    svs_code code = svi_learner_reserve(l, l->feature_room, rows, count < 2 ? 2 : count, err);
     if (code == SVS_OK && l->waiting.stride < l->feature_room + rows) /* scores are kept after the row */
         code = svi_ring_restride(&l->waiting, l->feature_room + 2 * rows, l->waiting.stride, 0, 0, 0, err);
-    if (code == SVS_OK)
-        code = svi_gram_grow(&l->gram, count < 2 ? 2 : count, err);
-    return code == SVS_OK ? svi_alsvm_reserve_rows(l->m, rows, err) : code;
+    return code == SVS_OK ? svi_gram_grow(l->gram, count < 2 ? 2 : count, err) : code;
 }
 
 svs_code svi_class_reserve(svs_learner *l, svs_value y, svs_error *err) {
@@ -54,7 +45,7 @@ svs_code svi_class_reserve(svs_learner *l, svs_value y, svs_error *err) {
         return svi_fail(err, SVS_LIMIT, "label %s would be class number %d, but max.classes is %d",
                         svs_value_text(y, text, sizeof text), count, l->o.max_classes);
     }
-    svs_code code = svi_class_names(l, y, err);
+    svs_code code = svi_class_table(l, y, err);
     return code == SVS_OK ? svi_class_room(l, count, err) : code;
 }
 
@@ -64,7 +55,7 @@ static void classes_all_others(svs_learner *l, double *r) {
     memset(r, 0, (size_t)n * sizeof *r);
     if (l->o.window == 0) {
         for (int j = 0; j < n; j++)
-            r[j] = -l->gram.sums[j];
+            r[j] = -l->gram->sums[j];
         return;
     }
     struct svi_learned row;
@@ -86,11 +77,23 @@ static void classes_split_row(svs_learner *l) {
     svs_alsvm_set_weights(l->m, 0, w);
 }
 
+void svi_class_forget(svs_value *y) {
+    if (y->kind == SVS_STR)
+        svi_free((void *)(uintptr_t)y->as.s);
+    *y = svs_none();
+}
+
+int svi_class_enter(svs_learner *l, svs_value y) {
+    if (y.kind == SVS_STR) {
+        y.as.s = memcpy(l->next_name, y.as.s, y.length);
+        l->next_name = NULL;
+    }
+    l->classes[l->class_count] = y;
+    return l->class_count++;
+}
+
 int svi_class_add(svs_learner *l, svs_value y) {
-    int k = l->class_count;
-    if (y.kind == SVS_STR)
-        y.as.s = memcpy(l->class_names + (size_t)k * SVS_NAME_MAX, y.as.s, y.length);
-    l->classes[l->class_count++] = y;
+    const int k = svi_class_enter(l, y);
     if (k == 2)
         classes_split_row(l);
     if (k >= 2) {
@@ -111,6 +114,7 @@ void svi_targets(const svs_learner *l, int label, double target, double *t) {
 svs_code svi_learner_meet_class(svs_learner *l, svs_value y, svs_error *err) {
     if (svi_class_find(l, y) >= 0)
         return SVS_OK;
+    svi_claim(l);
     svs_code code = svi_class_reserve(l, y, err);
     if (code == SVS_OK) {
         svi_class_add(l, y);

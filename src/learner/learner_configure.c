@@ -57,7 +57,7 @@ svs_code svs_learner_configurable(const svs_learner *l, const svs_options *o, sv
 static svs_code configure_announce(svs_learner *fresh, const svs_learner *l, svs_error *err) {
     svs_code code = SVS_OK;
     for (int j = 0; j < l->scaler.room && l->scaler.unscaled_count > 0; j++)
-        if (l->scaler.unscaled[j])
+        if (svi_scaler_unscaled(&l->scaler, j))
             svs_learner_unscaled(fresh, j);
     for (int k = 0; k < l->class_count && code == SVS_OK; k++) {
         code = svi_class_reserve(fresh, l->classes[k], err);
@@ -76,51 +76,46 @@ static svs_code configure_relearn(svs_learner *fresh, const svs_learner *l, svi_
     svs_step step;
     for (int32_t i = 0; i < l->window.count; i++) {
         const int32_t at = svi_ring_at(&l->window, i);
-        const struct svi_slot *s = &l->window.slots[at];
+        const struct svi_slot s = svi_ring_slot(&l->window, at);
         const svs_sample sample = {.x = svi_ring_row(&l->window, at),
                                    .d = l->declared,
-                                   .id = s->id,
-                                   .y = l->o.task == SVS_REGRESS ? svs_real(s->target)
-                                        : s->live                ? l->classes[s->label]
+                                   .id = s.id,
+                                   .y = l->o.task == SVS_REGRESS ? svs_real(s.target)
+                                        : s.live                 ? l->classes[s.label]
                                                                  : svs_none(),
-                                   .weight = s->weight};
+                                   .weight = s.weight};
         svs_error why = {0};
-        svs_code code = s->live ? svs_learner_step(fresh, &sample, s->time, &step, &why) : SVS_OK;
+        svs_code code = s.live ? svs_learner_step(fresh, &sample, s.time, &step, &why) : SVS_OK;
         if (code != SVS_OK)
             return svi_fail(err, code, "the model cannot be made again from what is held: %.180s", why.text);
-        if (watch && s->live)
-            watch(user, fresh, &sample, s->time, &step);
+        if (watch && s.live)
+            watch(user, fresh, &sample, s.time, &step);
     }
     return SVS_OK;
 }
 
 static svs_code configure_keep_waiting(svs_learner *fresh, const svs_learner *l, svs_error *err) {
     bool widened;
+    svi_claim(fresh);
     int32_t most = fresh->waiting.max == 0 ? 0 : fresh->o.labels_max, left = l->waiting.live;
     for (int32_t i = 0; i < l->waiting.count; i++) {
         const int32_t at = svi_ring_at(&l->waiting, i);
-        const struct svi_slot *from = &l->waiting.slots[at];
+        struct svi_slot from = svi_ring_slot(&l->waiting, at);
         const double *row = svi_ring_row(&l->waiting, at);
-        if (!from->live || left-- > most)
+        if (!from.live || left-- > most)
             continue;
         svs_code code = svi_features_wake(fresh, row, &widened, err);
         if (code == SVS_OK)
-            code = svi_ring_reserve(&fresh->waiting, from->id, err);
+            code = svi_ring_reserve(&fresh->waiting, &from, err);
         if (code != SVS_OK)
             return code;
-        const int32_t slot = svi_ring_push(&fresh->waiting, from->id);
-        struct svi_slot *to = &fresh->waiting.slots[slot];
+        const int64_t number = from.number;
+        const int32_t slot = svi_ring_push(&fresh->waiting, &from);
         double *copy = svi_ring_row(&fresh->waiting, slot);
         memset(copy, 0, (size_t)fresh->waiting.stride * sizeof *copy);
         memcpy(copy, row, (size_t)l->d * sizeof *copy);
-        memcpy(copy + fresh->feature_room, row + l->feature_room, (size_t)from->rows * sizeof *copy);
-        to->number = from->number;
-        to->time = from->time;
-        to->weight = from->weight;
-        to->version = from->version;
-        to->predicted = from->predicted;
-        to->rows = from->rows;
-        to->class_count = from->class_count;
+        memcpy(copy + fresh->feature_room, row + l->feature_room, (size_t)svi_rows_of(from.class_count) * sizeof *copy);
+        svi_ring_set_number(&fresh->waiting, slot, number);
     }
     fresh->waiting.pushed = l->waiting.pushed;
     return SVS_OK;
@@ -142,6 +137,7 @@ static void configure_count(svs_learner *fresh, const svs_learner *l) {
 
 static void configure_ridge(svs_learner *l, const svs_options *o) {
     const double nu = 1 / (2 * o->C), factor = nu / l->nu;
+    svi_claim(l);
     for (int j = 0; l->ridge && j <= l->d; j++)
         l->ridge[j] *= factor;
     l->nu = nu;
@@ -159,9 +155,11 @@ svs_code svi_learner_prepare(const svs_learner *l, const svs_options *o, svi_lea
     svs_code code = svs_learner_configurable(l, o, err);
     if (code != SVS_OK || (l->o.window == 0 && l->arrivals > 0))
         return code;
-    if (!(*fresh = svs_learner_new(o, l->declared, err)))
+    if (!(*fresh = svi_learner_new(o, l->declared, l->shared ? l->work : NULL, err)))
         return err->code;
-    code = configure_announce(*fresh, l, err);
+    code = svi_store_apart(*fresh, err);
+    if (code == SVS_OK)
+        code = configure_announce(*fresh, l, err);
     if (code == SVS_OK)
         code = configure_relearn(*fresh, l, watch, user, err);
     if (code == SVS_OK)
@@ -179,9 +177,15 @@ void svi_learner_take(svs_learner *l, const svs_options *o, svs_learner **fresh)
     if (l->snapshot) /* of the window of before: whole, as its owner began it */
         svi_snapshot_copy(l->snapshot, l, INT64_MAX);
     configure_count(*fresh, l);
+    svi_learner_rest(l);
+    svi_learner_rest(*fresh);
     const svs_learner old = *l;
     *l = **fresh;
     **fresh = old;
+    if (!l->shared) /* each in its own */
+        l->work->owner = l;
+    if (!(*fresh)->shared)
+        (*fresh)->work->owner = *fresh;
     svs_learner_free(fresh);
 }
 

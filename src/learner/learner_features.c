@@ -13,32 +13,9 @@
 
 /* ---- more of them */
 
-svs_code svi_features_room_for_vectors(svs_learner *l, int features, svs_error *err) {
-    size_t n = (size_t)features + 1, old = l->feature_room ? svi_features_vector_room(l->feature_room) : 0,
-           padded = svi_features_vector_room(features);
-    double **vectors[] = {&l->energy.energy, &l->energy.sum, &l->energy.peak, &l->scratch[0],
-                          &l->scratch[1],    &l->scratch[2], &l->scratch[3],  &l->ridge};
-    size_t count = sizeof vectors / sizeof *vectors - (l->o.forget == 1); /* the ridge is last */
-    for (size_t i = 0; i < count; i++)
-        if (!svi_grow_doubles(vectors[i], old, padded))
-            return svi_fail_memory(err, "buffers for more features");
-    double *W = svi_alloc_array((size_t)l->class_room * n, sizeof *W),
-           *copy = svi_alloc_array(n * n, sizeof *copy);
-    if (!W || !copy) {
-        svi_free(W);
-        svi_free(copy);
-        return svi_fail_memory(err, "buffers for more features");
-    }
-    svi_free(l->W);
-    svi_free(l->gram_copy);
-    l->W = W;
-    l->gram_copy = copy;
-    return SVS_OK;
-}
-
 svs_code svi_features_room(svs_learner *l, int features, svs_error *err) {
-    svs_code code = svi_features_room_for_vectors(l, features, err);
-    int old = l->feature_room, scores = l->waiting.stride - old;
+    const int old = l->feature_room, scores = l->waiting.stride - old;
+    svs_code code = svi_learner_reserve(l, features, svi_rows(l), l->gram->groups, err);
     if (code == SVS_OK)
         code = svi_ring_restride(&l->window, features, old, 0, 0, 0, err);
     if (code == SVS_OK)
@@ -63,17 +40,15 @@ svs_code svi_features_widen(svs_learner *l, int d, svs_error *err) {
     struct svi_gram wider = {0}; /* taken first and put in place last: all that can fail lies between */
     if (d <= l->d)
         return SVS_OK;
-    svs_code code = svi_scaler_grow(&l->scaler, d, err);
-    if (code == SVS_OK)
-        code = svi_gram_init(&wider, d + 1, l->gram.groups, err);
+    svs_code code = svi_gram_init_wider(&wider, d + 1, l->gram->groups, l->gram, err);
     if (code == SVS_OK)
         code = svs_alsvm_grow(l->m, d + 1, l->nu, err);
-    l->scaler.d = code == SVS_OK ? d : l->d;
     if (code != SVS_OK) {
         svi_gram_clear(&wider);
         return code;
     }
-    svi_gram_adopt(&l->gram, &wider);
+    svi_gram_adopt(l->gram, &wider);
+    svi_scaler_grow(&l->scaler, d);
     const int old = l->d;
     l->d = d;
     svi_ridge_grow(l, old);
@@ -82,6 +57,7 @@ svs_code svi_features_widen(svs_learner *l, int d, svs_error *err) {
 
 svs_code svs_learner_grow(svs_learner *l, int d, svs_error *err) {
     const int before = l->declared;
+    svi_claim(l);
     if (d > l->o.max_features)
         return svi_fail(err, SVS_LIMIT, "%d features are more than max.features (%d)", d, l->o.max_features);
     if (d <= before)
@@ -114,16 +90,16 @@ static void features_make_sums_plain(svs_learner *l, int feature) {
     }
     shift[1 + feature] = -mean * inverse;
     inverse_spread[1 + feature] = 1 / inverse;
-    svi_gram_flush(&l->gram, l->m->kernels);
-    svi_gram_move(&l->gram, shift, inverse_spread);
+    svi_gram_flush(l->gram, l->m->kernels);
+    svi_gram_move(l->gram, shift, inverse_spread);
 }
 
 /* Nothing was learned and nothing waits: no feature is in any more, until its first value. */
 void svi_features_wait(svs_learner *l) {
     if (l->window.rows) /* rows of slots that are not in use have to be 0 beyond the features */
         memset(l->window.rows, 0, (size_t)l->window.capacity * (size_t)l->window.stride * sizeof(double));
-    svi_gram_zero(&l->gram);
-    l->gram.n = 1;
+    svi_gram_zero(l->gram);
+    l->gram->n = 1;
     svi_alsvm_shrink(l->m, 1, l->nu);
     l->d = l->scaler.d = 0;
     svi_scaler_bound(&l->scaler);
@@ -134,6 +110,7 @@ void svs_learner_unscaled(svs_learner *l, int feature) {
     struct svi_scaler *s = &l->scaler;
     if (feature < 0 || feature >= l->o.max_features)
         return;
+    svi_claim(l);
     const bool plain = svi_scaler_unscale(s, feature);
     if (l->d > 0 && l->arrivals == 0 && l->waiting.live == 0)
         svi_features_wait(l);

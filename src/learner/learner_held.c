@@ -7,6 +7,8 @@
 #include "learner/learner_internal.h"
 #include "linalg/sparse_rows.h"
 
+#define KEPT_FROM 1024 /* rows: with fewer a sum is made again in the time of a sample, and is as large as 49 */
+
 void svi_learner_span(const svs_learner *l, struct svi_learner_span *out) {
     *out = (struct svi_learner_span){.window = l->window.pushed,
                                      .window_oldest = svi_ring_oldest(&l->window),
@@ -17,7 +19,7 @@ void svi_learner_span(const svs_learner *l, struct svi_learner_span *out) {
 const double *svi_learner_newest(const svs_learner *l) {
     for (int32_t i = l->window.count - 1; l->window.live && i >= 0; i--) {
         const int32_t slot = svi_ring_at(&l->window, i);
-        if (l->window.slots[slot].live)
+        if (svi_ring_live(&l->window, slot))
             return svi_ring_row(&l->window, slot);
     }
     return NULL;
@@ -27,8 +29,8 @@ bool svi_learner_held_row(const svs_learner *l, int64_t i, const double **row, i
     if (i >= l->window.count)
         return false;
     const int32_t slot = svi_ring_at(&l->window, (int32_t)i);
-    *row = l->window.slots[slot].live ? svi_ring_row(&l->window, slot) : NULL;
-    *number = l->window.slots[slot].number;
+    *row = svi_ring_live(&l->window, slot) ? svi_ring_row(&l->window, slot) : NULL;
+    *number = svi_ring_number(&l->window, slot);
     return true;
 }
 
@@ -39,19 +41,20 @@ const double *svi_learner_waiting_row(const svs_learner *l, svs_value id) {
 
 void svi_learner_rescore(svs_learner *l, const double *scores, int predicted) {
     const int32_t slot = svi_ring_at(&l->waiting, l->waiting.count - 1);
-    struct svi_slot *s = &l->waiting.slots[slot];
-    memcpy(svi_ring_row(&l->waiting, slot) + l->feature_room, scores, (size_t)s->rows * sizeof *scores);
+    struct svi_ring_scores *s = svi_ring_scored(&l->waiting, slot);
+    memcpy(svi_ring_row(&l->waiting, slot) + l->feature_room, scores,
+           (size_t)svi_rows_of(s->class_count) * sizeof *scores);
     s->predicted = predicted;
 }
 
 static struct svi_held_sample held_sample(const svs_learner *l, int32_t slot) {
-    const struct svi_slot *s = &l->window.slots[slot];
+    const struct svi_ring *r = &l->window;
     return (struct svi_held_sample){.x = svi_ring_row(&l->window, slot),
-                                    .number = s->number,
-                                    .label = l->o.task == SVS_REGRESS ? -1 : s->label,
-                                    .target = s->target,
-                                    .weight = svi_slot_weight(s),
-                                    .own = s->weight};
+                                    .number = svi_ring_number(r, slot),
+                                    .label = l->o.task == SVS_REGRESS ? -1 : svi_ring_label(r, slot),
+                                    .target = svi_ring_target(r, slot),
+                                    .weight = svi_ring_weight(r, slot),
+                                    .own = svi_ring_double(r, SVI_RING_WEIGHT, slot, 1)};
 }
 
 void svi_learner_each_held(const svs_learner *l, svs_value id,
@@ -71,9 +74,10 @@ bool svi_learner_newest_sample(const svs_learner *l, struct svi_held_sample *out
 }
 
 void svi_learner_take_back(svs_learner *l, const struct svi_held_sample *s) {
+    svi_claim(l);
     svi_enter(l, 0, s->x);
-    svi_gram_take(&l->gram, l->m->kernels, l->m->r.x[0], s->weight, s->label, s->target);
-    l->m->kernels->energy_remove(&l->energy, l->m->r.x[0], s->weight, INFINITY, 0, l->m->r.padded);
+    svi_gram_take(l->gram, l->m->kernels, l->m->r.x[0], s->weight, s->label, s->target);
+    l->m->kernels->energy_remove(l->energy, l->m->r.x[0], s->weight, INFINITY, 0, l->m->r.padded);
     l->held_learned--;
     svi_solve_sums(l);
     l->version++;
@@ -84,6 +88,7 @@ void svi_learner_relax(svs_learner *l, bool relaxed) {
 }
 
 double svi_learner_leverage(svs_learner *l, const double *x) {
+    svi_claim(l);
     double *const z = l->scratch[0], *const product = l->scratch[1];
     l->m->kernels->standardise(z, x, l->scaler.mean, l->scaler.inverse, l->d);
     svi_alsvm_inverse_times(l->m, z, product);
@@ -98,26 +103,35 @@ void svi_kept_add(struct svi_kept_sums *k, const double *x, int sign) {
 }
 
 void svi_kept_clear(svs_learner *l) {
-    if (l->kept.count)
-        memset(l->kept.place, 0, (size_t)l->o.max_features * sizeof *l->kept.place);
-    l->kept.count = 0;
+    if (l->kept) {
+        svi_free(l->kept->of);
+        svi_free(l->kept->place);
+    }
+    svi_free(l->kept);
+    l->kept = NULL;
+}
+
+double svi_kept_bytes(const struct svi_kept_sums *k) {
+    return k ? (double)sizeof *k + (double)k->room * sizeof *k->of + (double)k->places * sizeof *k->place : 0;
 }
 
 static void held_add_up(const svs_learner *l, int feature, struct svi_exact_sum *sum) {
     *sum = (struct svi_exact_sum){0};
     for (int32_t i = 0; i < l->window.count; i++) {
         const int32_t slot = svi_ring_at(&l->window, i);
-        if (l->window.slots[slot].live)
+        if (svi_ring_live(&l->window, slot))
             svi_exact_add(sum, svi_ring_row(&l->window, slot)[feature], 1);
     }
 }
 
-/* The sum of a feature, kept from now on; NULL without memory. */
+/* The sum of a feature, kept from now on; NULL without memory, and for a small one of many learners. */
 static struct svi_exact_sum *held_keep(svs_learner *l, int feature) {
-    struct svi_kept_sums *k = &l->kept;
-    if (!k->place)
-        k->place = svi_alloc_array((size_t)l->o.max_features, sizeof *k->place);
-    if (k->place && k->place[feature])
+    if (l->shared && l->window.count < KEPT_FROM)
+        return NULL;
+    struct svi_kept_sums *k = l->kept ? l->kept : (l->kept = svi_alloc(sizeof *k));
+    if (!k)
+        return NULL;
+    if (feature < k->places && k->place[feature])
         return &k->of[k->place[feature] - 1].sum;
     if (k->count == k->room) {
         const size_t room = k->room ? 2 * (size_t)k->room : 4;
@@ -127,8 +141,14 @@ static struct svi_exact_sum *held_keep(svs_learner *l, int feature) {
         k->of = more;
         k->room = (int)room;
     }
-    if (!k->place)
-        return NULL;
+    if (feature >= k->places) {
+        const int places = l->feature_room;
+        int32_t *more = svi_realloc(k->place, (size_t)k->places * sizeof *more, (size_t)places * sizeof *more);
+        if (!more)
+            return NULL;
+        k->place = more;
+        k->places = places;
+    }
     struct svi_kept_sum *own = &k->of[k->count++];
     own->feature = feature;
     held_add_up(l, feature, &own->sum);
@@ -138,7 +158,7 @@ static struct svi_exact_sum *held_keep(svs_learner *l, int feature) {
 
 /* Of the sums of z = (x - mean) inverse, by the weights that are in them. */
 static double held_mean_of_sums(const svs_learner *l, int feature) {
-    const double *total = l->gram.sums;
+    const double *total = l->gram->sums;
     return total[0] > 0 ? l->scaler.mean[feature] + total[1 + feature] / total[0] / l->scaler.inverse[feature]
                         : 0;
 }

@@ -9,6 +9,7 @@
  *  - learner_configure.c: other options: the model made again from what is held
  *  - learner_refine.c: w corrected by the residual of the rows, where P has lost digits
  *  - learner_held.c: what is held: numbers, the newest row, means
+ *  - scratch.c: where a learner works, alone or in turns with others
  *  - learner_classes.c: labels and class indices, rows of W
  *  - learner_weights.c: the factors by which the samples of a class count
  *  - learner_check.c: w and P against a fresh solve
@@ -25,6 +26,7 @@
 #include "learner/gram.h"
 #include "learner/ring.h"
 #include "learner/scaler.h"
+#include "learner/scratch.h"
 #include "learner/snapshot.h"
 #include "svmstream/learner.h"
 
@@ -35,7 +37,8 @@ struct svi_kept_sums {
         struct svi_exact_sum sum;
     } * of;
     int count, room;
-    int32_t *place; /* of each feature: 0, or its place + 1; NULL until something is asked for */
+    int32_t *place; /* of each of `places` features: 0, or its place + 1; NULL until something is asked for */
+    int places;
 };
 
 /* Of a sample: its producer's, and the factor of its class. It counts their product. */
@@ -43,40 +46,64 @@ struct svi_weight {
     double own, factor;
 };
 
+struct svi_learner_scratch {
+    svs_learner *owner; /* the learner that is in; NULL: none */
+    svs_alsvm *m;       /* its P and W; NULL: no room was taken so far */
+    struct svi_energy energy;
+    double *vector[4];              /* padded */
+    size_t vectors, used;           /* entries of each, and of the energies; those that may not be 0 */
+    double *target[2], *scores, *b; /* `rows` values each */
+    size_t rows;
+    double *W, *gram_copy; /* rows x (features + 1), (features + 1)^2 of the largest that came */
+    size_t W_room, copy_room;
+    struct svi_gram gram;
+};
+
 struct svs_learner {
     svs_options o;
+    const struct svi_kernels *kernels;
+    struct svi_learner_scratch *work;
+    bool shared, in;        /* others use it too; it is its owner */
+    struct svi_packed form; /* while it is not in: its state, in `packed` */
+    int packed_rows;        /* of W, that there is room for */
+    double *store;          /* the block of what is below from here on with "in store" */
+    bool store_inside;      /* it is behind a learner, in its block */
+    double *packed;         /* in store: energies, then svi_alsvm_pack; NULL if it never shared */
     double nu;
     int d;            /* features that are in; the recursion has d + 1 */
     int declared;     /* features that there are: those from d on were 0 in every sample so far */
     int feature_room; /* features that rows, scaler and buffers have room for */
-    svs_alsvm *m;
     struct svi_scaler scaler;
     struct svi_ring window, waiting;
     bool labelled_wait;            /* svi_learner_repeat_old */
     struct svi_snapshot *snapshot; /* of the window, being copied; NULL = none */
-    struct svi_gram gram; /* window 0: all samples; else the bucket before a planned rebuild, and scratch */
-    bool bucket;          /* the gram holds every sample learned since arrival `bucket_from` */
+    struct svi_gram *own_gram; /* NULL: that of the scratch will do */
+    bool bucket; /* the gram holds every sample learned since arrival `bucket_from`, or would (svi_bucket_gather)
+                  */
     int64_t bucket_from;
-    struct svi_kept_sums kept;
+    struct svi_kept_sums *kept; /* NULL until one is asked for */
     bool relaxed; /* svi_learner_relax */
     bool drifts;  /* a removal has cost P digits since the last rebuild: w is refined after each change */
 
-    svs_value *classes;
-    char *class_names; /* max_classes x SVS_NAME_MAX, or NULL */
+    svs_value *classes; /* in store */
+    char *next_name; /* room for that of a class that is to come, or NULL; the others have theirs */
+    int class_room;  /* of classes and class_held */
     int class_count, last_class;
     svs_class_weight *given; /* what o.class_weight points to, the names behind it; NULL = none */
     double *class_held;      /* balanced: samples of each class that are held; without a window, that came, as
-                                they have faded; max_classes values. NULL = not balanced */
+                                they have faded; class_room values, in store. NULL = not balanced */
+    double *ridge; /* per coordinate, in hats, in store: the ridge is sum ridge_j v_j v_j' (forget < 1 only;
+                      NULL otherwise) */
 
-    double *scores, *target[2]; /* class_room values each */
-    int class_room;
-    struct svi_energy energy; /* of what is in; each vector has room for the padded dimension */
-    double *ridge;      /* per coordinate, in hats: the ridge is sum ridge_j v_j v_j' (forget < 1 only; NULL
-                           otherwise) */
-    double *scratch[4]; /* padded vectors */
-    double *gram_copy;  /* (d + 1)^2: destroyed by each solve */
-    double *W, *b; /* class_room x (feature_room + 1) and class_room: right-hand sides; the model in raw units
-                      on request */
+    /* Into the scratch, while it is in (svi_claim). */
+    svs_alsvm *m;
+    struct svi_gram *gram; /* window 0: all samples; else the bucket before a planned rebuild, and scratch */
+    struct svi_energy *energy; /* of what is in the model */
+    double **target;           /* 2, of a value for each row of W */
+    double **scratch;          /* 4 padded vectors */
+    double *scores;
+    double *gram_copy; /* (d + 1)^2: destroyed by each solve */
+    double *W, *b;     /* rows x (d + 1) and rows: right-hand sides; the model in raw units on request */
 
     int64_t arrivals;     /* labelled samples so far */
     int64_t next_rebuild; /* the arrival after which the next planned one comes */
@@ -93,18 +120,18 @@ svs_code svi_learner_check_options(const svs_options *o, int d, svs_error *err);
 /* ---- learner_classes.c */
 int svi_class_find(svs_learner *l, svs_value y); /* -1: never seen */
 int svi_class_add(svs_learner *l, svs_value y);
+/* Into the table alone, which has room. */
+int svi_class_enter(svs_learner *l, svs_value y);
+/* Frees its name. */
+void svi_class_forget(svs_value *y);
 /* Room, so that adding y cannot fail. */
 svs_code svi_class_reserve(svs_learner *l, svs_value y, svs_error *err);
-/* Room for names, if y is one. */
-svs_code svi_class_names(svs_learner *l, svs_value y, svs_error *err);
-/* Room in all parts for `count` classes. */
+/* Room in the table for a class more, and for its name. */
+svs_code svi_class_table(svs_learner *l, svs_value y, svs_error *err);
+/* Room in all parts but the table for `count` classes. */
 svs_code svi_class_room(svs_learner *l, int count, svs_error *err);
-/* Room in the buffers of the learner for `rows` rows of W. */
-svs_code svi_room_for_rows(svs_learner *l, int rows, svs_error *err);
-/* Rows of W for `classes` classes. */
-static inline int svi_rows_of(int classes) {
-    return classes < 3 ? 1 : classes;
-}
+#define SVI_CLASSES_FIRST 2 /* room of the table of a new learner */
+/* Rows of W. */
 static inline int svi_rows(const svs_learner *l) {
     return svi_rows_of(l->class_count);
 }
@@ -132,7 +159,6 @@ double svi_class_weights_memory(const svs_options *o);
 /* ---- learner_features.c */
 /* Room for `features` of them in all that has one entry for each. */
 svs_code svi_features_room(svs_learner *l, int features, svs_error *err);
-svs_code svi_features_room_for_vectors(svs_learner *l, int features, svs_error *err);
 /* There are d features, with room for them; what is in stays as it is. */
 svs_code svi_features_declare(svs_learner *l, int d, svs_error *err);
 /* Nothing was learned and nothing waits: no feature takes part any more, until its first value. */
@@ -147,11 +173,60 @@ static inline size_t svi_features_vector_room(int features) {
     return (size_t)svi_round_up(features + 1, 48);
 }
 
+/* ---- learner_store.c */
+/* Room in the store for so many features, rows of W (to be packed) and classes. What is packed is kept only
+ * if its room stays: else the learner is in. */
+svs_code svi_store_reserve(svs_learner *l, int features, int rows, int classes, bool packs, svs_error *err);
+/* A new learner of zeros but for its options, with its store behind it; NULL: no memory. */
+svs_learner *svi_store_learner(const svs_options *o, int features, bool packs);
+/* In a block of its own, so that another learner can have it. */
+svs_code svi_store_apart(svs_learner *l, svs_error *err);
+void svi_store_free(svs_learner *l);
+double svi_store_bytes(const svs_learner *l);
+double svi_store_memory(const svs_options *o, int d, int classes); /* bytes at most */
+/* Doubles of `packed`. */
+static inline size_t svi_packed_room(int features, int rows) {
+    return svi_alsvm_packed(features + 1, rows) + 3 * ((size_t)features + 1);
+}
+
+/* ---- scratch.c */
+/* The state as it is; from a new learner. */
+void svi_learner_enter(svs_learner *l);
+void svi_learner_enter_empty(svs_learner *l);
+/* Before anything is read or changed that lies in a scratch. */
+static inline void svi_claim(svs_learner *l) {
+    if (!l->in)
+        svi_learner_enter(l);
+}
+/* Room to work with so many features, rows of W and sums of classes; the learner is in. */
+svs_code svi_learner_reserve(svs_learner *l, int features, int rows, int groups, svs_error *err);
+/* It will not come back: its own scratch goes. */
+void svi_learner_leave(svs_learner *l);
+/* Sums that cannot be made again from rows. */
+static inline bool svi_gram_lasts(const svs_options *o) {
+    return o->window == 0 || o->forget < 1;
+}
+/* Are samples gathered one by one? */
+static inline bool svi_gathers(const svs_learner *l) {
+    return l->o.window == 0 || (l->bucket && (!l->shared || l->own_gram));
+}
+
 /* ---- learner_slide.c */
 /* Learns a sample whose raw row is x (not inside the window ring), whose z is in input 0 already and whose
  * label or target is in *out, and removes what leaves. Everything is reserved. */
 void svi_slide(svs_learner *l, const double *x, svs_value id, struct svi_weight weight, double time,
                svs_step *out);
+/* What the window is to keep of a sample, but for its time; a label that is new gets the next index. */
+static inline struct svi_slot svi_slot_of(const svs_learner *l, svs_value id, const svs_step *out,
+                                          struct svi_weight weight) {
+    return (struct svi_slot){.weight = weight.own,
+                             .factor = weight.factor,
+                             .target = out->target,
+                             .order = l->order,
+                             .label = l->o.task == SVS_REGRESS || out->label >= 0 ? out->label
+                                                                                  : l->class_count,
+                             .id = id};
+}
 /* Removes what is older than window_seconds. */
 int svi_expire(svs_learner *l, double time);
 /* Takes one live slot of the window out of the model and kills it. */
@@ -163,11 +238,15 @@ double svi_enter(svs_learner *l, int i, const double *x);
 /* The scores of the sample in input 0. */
 void svi_scores_now(const svs_learner *l, double *scores);
 
+/* The columns that its window has from the start. */
+unsigned svi_learner_columns(const svs_options *o);
+
 /* ---- learner_held.c */
 /* A row has come into the window, or leaves it. */
 void svi_kept_add(struct svi_kept_sums *k, const double *x, int sign);
 /* Nothing is kept any more, until it is asked for again. */
 void svi_kept_clear(svs_learner *l);
+double svi_kept_bytes(const struct svi_kept_sums *k);
 
 /* ---- learner_rebuild.c */
 void svi_rebuild(svs_learner *l, bool planned);
@@ -175,6 +254,8 @@ void svi_rebuild(svs_learner *l, bool planned);
 void svi_heal(svs_learner *l);
 /* Window 0: P and w again from the sums, in the coordinates of the present epoch: for another ridge. */
 void svi_solve_sums(svs_learner *l);
+/* The bucket, where its samples were not gathered one by one. */
+void svi_bucket_gather(svs_learner *l);
 /* The epoch before the first sample: centred there. */
 void svi_first_epoch(svs_learner *l, const double *x);
 /* After the l->arrivals-th labelled arrival: planned work at fixed sample numbers. */
@@ -204,14 +285,16 @@ bool svi_refine(svs_learner *l);
 
 /* A learned row of the window in the present coordinates (in scratch[1]). */
 struct svi_learned {
-    const struct svi_slot *slot;
+    int32_t slot;
+    int label;
+    double target;
     const double *z;
     double s; /* weight in hats */
 };
 
-/* The next slot of the window, from *i on, that is in the model, oldest first; NULL after the last. *i moves
+/* The next slot of the window, from *i on, that is in the model, oldest first; -1 after the last. *i moves
  * on. */
-const struct svi_slot *svi_next_learned(const svs_learner *l, int32_t *i);
+int32_t svi_next_learned(const svs_learner *l, int32_t *i);
 bool svi_next_row(svs_learner *l, int32_t *i, struct svi_learned *row);
 
 /* A fixed vector of n values +-1. */

@@ -11,14 +11,13 @@
 static void prune_mark_ring(const svs_learner *l, const struct svi_ring *r, bool *features, bool *classes) {
     for (int32_t i = 0; i < r->count; i++) {
         const int32_t slot = svi_ring_at(r, i);
-        const struct svi_slot *s = &r->slots[slot];
-        if (!s->live)
+        if (!svi_ring_live(r, slot))
             continue;
         const double *row = svi_ring_row(r, slot);
         for (int j = 0; j < l->d; j++)
             features[j] |= row[j] != 0;
         if (classes && l->class_count > 0)
-            classes[s->label] = true;
+            classes[svi_ring_label(r, slot)] = true;
     }
 }
 
@@ -51,7 +50,7 @@ static int prune_row(double *row, const bool *keep, int n) {
 static void prune_rows(const svs_learner *l, struct svi_ring *r, const bool *keep) {
     for (int32_t i = 0; i < r->capacity; i++) {
         const int32_t slot = svi_ring_at(r, i);
-        if (i < r->count && r->slots[slot].live)
+        if (i < r->count && svi_ring_live(r, slot))
             prune_row(svi_ring_row(r, slot), keep, l->d);
         else
             memset(svi_ring_row(r, slot), 0, (size_t)l->d * sizeof(double));
@@ -60,7 +59,8 @@ static void prune_rows(const svs_learner *l, struct svi_ring *r, const bool *kee
 
 /* The scores that a waiting sample got, for the classes that stay. One row stands for two classes: its score
  * is that of the second, and minus that of the first. */
-static void prune_scores(struct svi_slot *s, double *scores, const bool *keep) {
+static void prune_scores(struct svi_ring_scores *s, double *scores, const bool *keep) {
+    const int rows = svi_rows_of(s->class_count);
     const double one = scores[0];
     int kept = 0, first = -1, last = -1, predicted = -1;
     for (int k = 0; k < s->class_count; k++) {
@@ -69,16 +69,15 @@ static void prune_scores(struct svi_slot *s, double *scores, const bool *keep) {
         first = first < 0 ? k : first;
         last = k;
         predicted = k == s->predicted ? kept : predicted;
-        if (s->rows > 1)
+        if (rows > 1)
             scores[kept] = scores[k];
         kept++;
     }
-    if (kept < 3 && s->rows > 1 && kept > 0)
+    if (kept < 3 && rows > 1 && kept > 0)
         scores[0] = kept == 2 ? scores[1] : -scores[0];
-    else if (kept < 3 && s->rows == 1)
+    else if (kept < 3 && rows == 1)
         scores[0] = kept == 0 ? 0 : kept == 1 && first == 1 && last == 1 ? -one : one;
     s->class_count = kept;
-    s->rows = svi_rows_of(kept);
     s->predicted = predicted;
 }
 
@@ -87,21 +86,22 @@ static void prune_classes(svs_learner *l, const bool *keep, int32_t *place) {
     int32_t kept = 0;
     for (int32_t i = 0; i < l->waiting.count; i++) {
         const int32_t slot = svi_ring_at(&l->waiting, i);
-        if (l->waiting.slots[slot].live)
-            prune_scores(&l->waiting.slots[slot], svi_ring_row(&l->waiting, slot) + l->feature_room, keep);
+        if (svi_ring_live(&l->waiting, slot))
+            prune_scores(svi_ring_scored(&l->waiting, slot),
+                         svi_ring_row(&l->waiting, slot) + l->feature_room, keep);
     }
     for (int k = 0; k < l->class_count; k++) {
-        if (!keep[k])
+        if (!keep[k]) {
+            svi_class_forget(&l->classes[k]);
             continue;
-        svs_value y = l->classes[k];
-        if (y.kind == SVS_STR)
-            y.as.s = memmove(l->class_names + (size_t)kept * SVS_NAME_MAX, y.as.s, y.length);
-        l->classes[kept] = y;
+        }
+        l->classes[kept] = l->classes[k];
         place[k] = kept++;
     }
     for (int32_t i = 0; i < l->window.count && l->class_count > 0; i++) {
-        struct svi_slot *s = &l->window.slots[svi_ring_at(&l->window, i)];
-        s->label = s->live ? place[s->label] : -1;
+        const int32_t slot = svi_ring_at(&l->window, i);
+        const bool live = svi_ring_live(&l->window, slot);
+        svi_ring_set_label(&l->window, slot, live ? place[svi_ring_label(&l->window, slot)] : -1);
     }
     l->class_count = kept;
     l->last_class = 0;
@@ -111,17 +111,15 @@ static void prune_unscaled(struct svi_scaler *s, const bool *keep, int d) {
     int kept = 0;
     for (int j = 0; j < d; j++)
         if (keep[j])
-            s->unscaled[kept++] = s->unscaled[j];
-    memset(s->unscaled + kept, 0, (size_t)(s->room - kept));
-    s->unscaled_count = 0;
-    for (int j = 0; j < kept; j++)
-        s->unscaled_count += s->unscaled[j];
+            svi_scaler_flag(s, kept++, svi_scaler_unscaled(s, j));
+    for (int j = kept; j < s->room; j++)
+        svi_scaler_flag(s, j, false);
 }
 
 /* The sums of coordinates, the bias first, without those that go; they are made again with P, but for a
  * learner that has seen nothing. */
 static void prune_vectors(svs_learner *l, const bool *features) {
-    double *const all[] = {l->energy.energy, l->energy.sum, l->energy.peak, l->ridge};
+    double *const all[] = {l->energy->energy, l->energy->sum, l->energy->peak, l->ridge};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i])
             prune_row(all[i] + 1, features, l->d);
@@ -143,21 +141,17 @@ static int prune_count(const bool *flags, int n) {
 svs_code svi_learner_prune(svs_learner *l, const bool *features, const bool *classes, svs_error *err) {
     const int d = prune_count(features, l->d), declared = prune_count(features, l->declared),
               rows = svi_rows_of(prune_count(classes, l->class_count));
-    struct svi_gram gram = {0};
     int32_t *place = svi_alloc_array((size_t)l->class_count + 1, sizeof *place);
-    svs_alsvm *m = place ? svs_alsvm_new(d + 1, rows, l->nu, l->o.isa, NULL) : NULL;
-    if (!m || svi_gram_init(&gram, d + 1, l->gram.groups, NULL) != SVS_OK) {
-        svi_free(place);
-        svs_alsvm_free(&m);
+    if (!place)
         return svi_fail_memory(err, "a model of fewer features");
-    }
+    svi_claim(l);
     if (l->snapshot)
         svi_snapshot_drop(l->snapshot, l);
     svi_kept_clear(l);
-    svi_gram_clear(&l->gram);
-    svs_alsvm_free(&l->m);
-    l->gram = gram;
-    l->m = m;
+    svi_gram_zero(l->gram);
+    l->gram->n = d + 1;
+    l->m->r.rows = rows;
+    svi_alsvm_shrink(l->m, d + 1, l->nu);
     prune_classes(l, classes, place);
     svi_class_recount(l);
     svi_free(place);

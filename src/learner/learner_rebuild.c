@@ -30,23 +30,24 @@
 
 /* ---- sums over what is held */
 
-const struct svi_slot *svi_next_learned(const svs_learner *l, int32_t *i) {
+int32_t svi_next_learned(const svs_learner *l, int32_t *i) {
     while (*i < l->window.count) {
-        const struct svi_slot *s = &l->window.slots[svi_ring_at(&l->window, (*i)++)];
-        if (s->live && s->learned)
-            return s;
+        const int32_t slot = svi_ring_at(&l->window, (*i)++);
+        if (svi_ring_in(&l->window, slot))
+            return slot;
     }
-    return NULL;
+    return -1;
 }
 
 bool svi_next_row(svs_learner *l, int32_t *i, struct svi_learned *row) {
-    row->slot = svi_next_learned(l, i);
-    if (!row->slot)
+    const int32_t slot = row->slot = svi_next_learned(l, i);
+    if (slot < 0)
         return false;
-    svi_scaler_apply(&l->scaler, svi_ring_row(&l->window, (int32_t)(row->slot - l->window.slots)),
-                     l->scratch[1]);
+    svi_scaler_apply(&l->scaler, svi_ring_row(&l->window, slot), l->scratch[1]);
     row->z = l->scratch[1];
-    row->s = svi_hat(l, svi_slot_weight(row->slot), row->slot->order);
+    row->s = svi_hat(l, svi_ring_weight(&l->window, slot), svi_ring_order(&l->window, slot));
+    row->label = svi_ring_label(&l->window, slot);
+    row->target = svi_ring_target(&l->window, slot);
     return true;
 }
 
@@ -55,7 +56,7 @@ bool svi_next_row(svs_learner *l, int32_t *i, struct svi_learned *row) {
 /* The scaler and the sums in the coordinates of what the sums themselves hold. False: the shift is too large
  * to move them. */
 static bool rebuild_scaler_from_sums(svs_learner *l) {
-    struct svi_gram *g = &l->gram;
+    struct svi_gram *g = l->gram;
     double *shift = l->scratch[2], *inverse = l->scratch[3], total = g->g[0];
     if (!(total > 0))
         return true;
@@ -63,7 +64,7 @@ static bool rebuild_scaler_from_sums(svs_learner *l) {
         const double *row = g->g + (size_t)j * g->n;
         shift[j] = row[0] / total;
         double variance = row[j] / total - shift[j] * shift[j];
-        if (l->scaler.unscaled[j - 1]) {
+        if (svi_scaler_unscaled(&l->scaler, j - 1)) {
             shift[j] = 0;
             inverse[j] = 1;
             continue;
@@ -86,7 +87,7 @@ static bool rebuild_scaler_from_sums(svs_learner *l) {
 
 void svi_right_hand_sides(const svs_learner *l, double *r) {
     int n = l->d + 1, rows = svi_rows(l);
-    const double *total = l->gram.sums;
+    const double *total = l->gram->sums;
     for (int k = 0; k < rows; k++) {
         const double *own = total + (size_t)(l->o.task == SVS_REGRESS ? 1 : rows == 1 ? 2 : 1 + k) * n;
         for (int j = 0; j < n; j++)
@@ -105,7 +106,7 @@ static void rebuild_residuals(svs_learner *l, double *residual) {
             residual[(size_t)k * n + j] *= -1;
     }
     for (int32_t i = 0; svi_next_row(l, &i, &row);) {
-        svi_targets(l, row.slot->label, row.slot->target, l->target[0]);
+        svi_targets(l, row.label, row.target, l->target[0]);
         for (int k = 0; k < rows; k++) {
             const double *wk = w + (size_t)k * padded;
             double e = l->target[0][k];
@@ -140,7 +141,7 @@ static double rebuild_fill_copy(svs_learner *l, double jitter) {
     int n = l->d + 1;
     const bool raw = l->o.scale == SVS_SCALE_NONE;
     double trace = 0;
-    memcpy(l->gram_copy, l->gram.g, (size_t)n * (size_t)n * sizeof(double));
+    memcpy(l->gram_copy, l->gram->g, (size_t)n * (size_t)n * sizeof(double));
     for (int j = 0; j < n; j++) {
         double *entry = l->gram_copy + (size_t)j * n + j, v = raw && j > 0 ? l->scaler.inverse[j - 1] : 1;
         if (j > 0 || !raw)
@@ -183,7 +184,7 @@ static void rebuild_solve(svs_learner *l) {
     bool raw = l->o.scale == SVS_SCALE_NONE;
     double jitter = 0, mean = 0;
     svi_right_hand_sides(l, l->W);
-    if (raw && !(l->gram.g[0] > 0)) {
+    if (raw && !(l->gram->g[0] > 0)) {
         rebuild_solve_empty(l);
         return;
     }
@@ -213,7 +214,7 @@ static double rebuild_lost(svs_learner *l) {
     }
     for (int i = 0; !l->o.window && i < n; i++)
         for (int j = 0; j < n; j++)
-            gpv[i] += l->gram.g[j <= i ? (size_t)i * n + j : (size_t)j * n + i] * pv[j];
+            gpv[i] += l->gram->g[j <= i ? (size_t)i * n + j : (size_t)j * n + i] * pv[j];
     for (int j = 0; j < n; j++)
         sum += (gpv[j] - v[j]) * (gpv[j] - v[j]);
     return sqrt(sum / n);
@@ -221,9 +222,10 @@ static double rebuild_lost(svs_learner *l) {
 
 double svi_learner_residual(svs_learner *l) {
     int n = l->d + 1, rows = svi_rows(l);
-    double *b = l->scratch[3];
     if (l->o.window == 0 || l->arrivals == 0)
         return NAN;
+    svi_claim(l);
+    double *b = l->scratch[3];
     svi_signs(l->scratch[0], n);
     svi_alsvm_inverse_times(l->m, l->scratch[0], l->scratch[2]);
     double worst = rebuild_lost(l);
@@ -232,7 +234,7 @@ double svi_learner_residual(svs_learner *l) {
         struct svi_learned row;
         memset(b, 0, (size_t)n * sizeof *b);
         for (int32_t i = 0; svi_next_row(l, &i, &row);) {
-            svi_targets(l, row.slot->label, row.slot->target, l->target[0]);
+            svi_targets(l, row.label, row.target, l->target[0]);
             for (int j = 0; j < n; j++)
                 b[j] += row.s * l->target[0][k] * row.z[j];
         }
@@ -244,22 +246,22 @@ double svi_learner_residual(svs_learner *l) {
 }
 
 static void rebuild_measure_energy(svs_learner *l) {
-    const struct svi_gram *g = &l->gram;
+    const struct svi_gram *g = l->gram;
     double gain = svi_hat(l, 1, l->order - 1), total = g->g[0]; /* the newest counts fully */
     for (int j = 0; j <= l->d; j++) {
-        l->energy.energy[j] = g->g[(size_t)j * g->n + j] / gain;
-        l->energy.sum[j] = g->g[(size_t)j * g->n] / gain;
-        l->energy.peak[j] =
-            total > 0 ? l->energy.energy[j] - l->energy.sum[j] * l->energy.sum[j] * gain / total : 0;
+        l->energy->energy[j] = g->g[(size_t)j * g->n + j] / gain;
+        l->energy->sum[j] = g->g[(size_t)j * g->n] / gain;
+        l->energy->peak[j] =
+            total > 0 ? l->energy->energy[j] - l->energy->sum[j] * l->energy->sum[j] * gain / total : 0;
     }
 }
 
 static void rebuild_gather(svs_learner *l) {
     struct svi_learned row;
-    svi_gram_zero(&l->gram);
+    svi_gram_zero(l->gram);
     for (int32_t i = 0; svi_next_row(l, &i, &row);)
-        svi_gram_add(&l->gram, l->m->kernels, row.z, row.s, row.slot->label, row.slot->target);
-    svi_gram_flush(&l->gram, l->m->kernels);
+        svi_gram_add(l->gram, l->m->kernels, row.z, row.s, row.label, row.target);
+    svi_gram_flush(l->gram, l->m->kernels);
 }
 
 void svi_heal(svs_learner *l) {
@@ -271,14 +273,32 @@ void svi_heal(svs_learner *l) {
 }
 
 void svi_solve_sums(svs_learner *l) {
-    svi_gram_flush(&l->gram, l->m->kernels);
+    svi_gram_flush(l->gram, l->m->kernels);
     rebuild_solve(l);
     l->health.rebuilds++;
 }
 
+/* Exactly the bits that gathering them one by one would have given. */
+void svi_bucket_gather(svs_learner *l) {
+    const struct svi_ring *r = &l->window;
+    if (!l->bucket || l->own_gram)
+        return;
+    svi_gram_zero(l->gram);
+    for (int32_t i = 0; i < r->count; i++) {
+        const int32_t slot = svi_ring_at(r, i);
+        if (!svi_ring_in(r, slot) || svi_ring_number(r, slot) < l->bucket_from)
+            continue;
+        svi_scaler_apply(&l->scaler, svi_ring_row(r, slot), l->scratch[1]);
+        svi_gram_add(l->gram, l->m->kernels, l->scratch[1], svi_ring_weight(r, slot),
+                     svi_ring_label(r, slot), svi_ring_target(r, slot));
+    }
+}
+
 void svi_rebuild(svs_learner *l, bool planned) {
     const bool from_sums = l->o.window == 0 || (planned && l->bucket); /* unplanned, it holds but a part */
-    svi_gram_flush(&l->gram, l->m->kernels);
+    if (planned && l->shared)
+        svi_bucket_gather(l);
+    svi_gram_flush(l->gram, l->m->kernels);
     if (planned) {
         svi_signs(l->scratch[0], l->d + 1);
         svs_alsvm_apply(l->m, l->scratch[0], l->scratch[2]);
@@ -301,7 +321,7 @@ void svi_rebuild(svs_learner *l, bool planned) {
 
 void svi_first_epoch(svs_learner *l, const double *x) {
     svi_scaler_center(&l->scaler, x);
-    svi_gram_zero(&l->gram);
+    svi_gram_zero(l->gram);
     rebuild_solve(l);
     rebuild_measure_energy(l);
 }
@@ -327,13 +347,14 @@ void svi_guard(svs_learner *l) {
         l->next_rebuild = rebuild_after(l, l->arrivals);
     } else if (l->o.window && l->o.rule == SVS_ALSVM && l->arrivals > l->o.window &&
                l->arrivals == l->next_rebuild - l->o.window) {
-        svi_gram_zero(&l->gram);
+        svi_gram_zero(l->gram);
         l->bucket = true;
         l->bucket_from = l->window.pushed;
     }
 }
 
 void svi_learner_rebuild(svs_learner *l) {
+    svi_claim(l);
     if (l->arrivals == 0)
         return; /* P is the inverse of the ridge, w = 0: exact as they are */
     svi_rebuild(l, false);

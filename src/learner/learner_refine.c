@@ -18,10 +18,10 @@
 #define ROUNDS      3
 #define RELAXED     16 /* arrivals from one look to the next, where many learners share the time of a sample */
 
-static inline double refine_target(const svs_learner *l, const struct svi_slot *s, int k) {
+static inline double refine_target(const svs_learner *l, int32_t slot, int k) {
     if (l->o.task == SVS_REGRESS)
-        return s->target;
-    return s->label == (svi_rows(l) == 1 ? 1 : k) ? 1 : -1;
+        return svi_ring_target(&l->window, slot);
+    return svi_ring_label(&l->window, slot) == (svi_rows(l) == 1 ? 1 : k) ? 1 : -1;
 }
 
 /* b_k - G w_k, summed over the rows, into scratch[0]. */
@@ -30,15 +30,14 @@ static const double *refine_residual(svs_learner *l, int k) {
     const int n = l->d + 1, padded = l->m->r.padded;
     const double *w = l->m->r.w + (size_t)k * (size_t)padded;
     double *residual = l->scratch[0], *z = l->scratch[1];
-    const struct svi_slot *s;
     memset(residual, 0, (size_t)padded * sizeof *residual);
     svi_ridge_apply(l, w, residual);
     for (int j = 0; j < n; j++)
         residual[j] = -residual[j];
-    for (int32_t i = 0; (s = svi_next_learned(l, &i)) != NULL;) {
-        const double *x = svi_ring_row(&l->window, (int32_t)(s - l->window.slots));
+    for (int32_t i = 0, s; (s = svi_next_learned(l, &i)) >= 0;) {
+        const double *x = svi_ring_row(&l->window, s);
         kernels->standardise(z, x, l->scaler.mean, l->scaler.inverse, l->d);
-        const double weight = svi_hat(l, svi_slot_weight(s), s->order),
+        const double weight = svi_hat(l, svi_ring_weight(&l->window, s), svi_ring_order(&l->window, s)),
                      off = weight * (refine_target(l, s, k) - kernels->dot(w, z, padded));
         kernels->rows_add(z, 0, 1, n, &off, residual);
     }

@@ -3,10 +3,8 @@
 #include "learner/learner_internal.h"
 
 void svi_learner_scale_from(svs_learner *l, int first) {
-    for (int j = first > l->declared ? first : l->declared; j < l->scaler.room; j++) {
-        l->scaler.unscaled_count -= l->scaler.unscaled[j];
-        l->scaler.unscaled[j] = false;
-    }
+    for (int j = first > l->declared ? first : l->declared; j < l->scaler.room; j++)
+        svi_scaler_flag(&l->scaler, j, false);
 }
 
 void svi_learner_renew(svs_learner *l, int feature) {
@@ -14,8 +12,9 @@ void svi_learner_renew(svs_learner *l, int feature) {
     const int j = 1 + feature;
     if (feature < 0 || feature >= l->d)
         return;
+    svi_claim(l);
     bool rebuild = s->mean[feature] != 0; /* then z_j is a constant other than 0 */
-    if (l->o.window == 0 && svi_gram_clear_coordinate(&l->gram, l->m->kernels, j))
+    if (l->o.window == 0 && svi_gram_clear_coordinate(l->gram, l->m->kernels, j))
         rebuild = true; /* with a window the sums are of rows held, which have 0 there */
     s->mean[feature] = 0;
     s->inverse[feature] = 1;
@@ -23,6 +22,6 @@ void svi_learner_renew(svs_learner *l, int feature) {
     if (rebuild && l->arrivals > 0)
         svi_rebuild(l, false);
     bool changed = svi_alsvm_renew(l->m, j, svi_ridge_begin_alone(l, j));
-    l->energy.energy[j] = l->energy.sum[j] = l->energy.peak[j] = 0;
+    l->energy->energy[j] = l->energy->sum[j] = l->energy->peak[j] = 0;
     l->version += changed || rebuild;
 }

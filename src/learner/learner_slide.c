@@ -59,49 +59,56 @@ double svi_enter(svs_learner *l, int i, const double *x) {
 /* ---- operations */
 
 /* What a sample weighs where the one learned at `newest` counts fully: the unit of the energies. */
-static double slide_age_weight(const svs_learner *l, const struct svi_slot *s, int64_t newest) {
-    const double weight = svi_slot_weight(s);
-    return l->o.forget == 1 ? weight : weight * pow(l->o.forget, (double)(newest - s->order));
+static double slide_age_weight(const svs_learner *l, int32_t slot, int64_t newest) {
+    const double weight = svi_ring_weight(&l->window, slot);
+    return l->o.forget == 1
+               ? weight
+               : weight * pow(l->o.forget, (double)(newest - svi_ring_order(&l->window, slot)));
 }
 
 /* What the target of a regression adds to the sum of squares, before it fades. */
-static inline double slide_target_energy(const svs_learner *l, const struct svi_slot *s) {
-    return l->o.task == SVS_REGRESS ? svi_slot_weight(s) * s->target * s->target : 0;
+static inline double slide_target_energy(const svs_learner *l, double weight, double target) {
+    return l->o.task == SVS_REGRESS ? weight * target * target : 0;
+}
+
+static inline double slide_held_energy(const svs_learner *l, int32_t slot) {
+    return slide_target_energy(l, svi_ring_weight(&l->window, slot), svi_ring_target(&l->window, slot));
 }
 
 /* However heavy or large it was, it may have faded below rounding: the ridge is what it is measured by. */
 static inline bool slide_leaves_trace(svs_learner *l, int32_t slot) {
-    const struct svi_slot *s = &l->window.slots[slot];
-    if (!s->live || !s->learned)
+    if (!svi_ring_in(&l->window, slot))
         return false;
-    double weight = slide_age_weight(l, s, l->order), least = TRACE_MIN * l->nu;
+    double weight = slide_age_weight(l, slot, l->order), least = TRACE_MIN * l->nu;
     return l->o.forget == 1 || weight > least || /* |z| is 1 at least */
-           slide_target_energy(l, s) * (weight / svi_slot_weight(s)) > least ||
+           slide_held_energy(l, slot) * (weight / svi_ring_weight(&l->window, slot)) > least ||
            weight * svi_enter(l, 1, svi_ring_row(&l->window, slot)) > least;
 }
 
 /* Prepares the removal of a slot as change i of the next step; returns |z|^2. */
 static inline double slide_prepare_removal(svs_learner *l, int i, int32_t slot, struct svi_change *change) {
-    const struct svi_slot *s = &l->window.slots[slot];
-    double energy = svi_enter(l, i, svi_ring_row(&l->window, slot));
-    svi_targets(l, s->label, s->target, l->target[i]);
-    *change = (struct svi_change){l->target[i], -1 / svi_hat(l, svi_slot_weight(s), s->order), 0};
+    const struct svi_ring *r = &l->window;
+    double energy = svi_enter(l, i, svi_ring_row(r, slot));
+    svi_targets(l, svi_ring_label(r, slot), svi_ring_target(r, slot), l->target[i]);
+    *change = (struct svi_change){
+        l->target[i], -1 / svi_hat(l, svi_ring_weight(r, slot), svi_ring_order(r, slot)), 0};
     return energy;
 }
 
-/* True when the sample that leaves dwarfs, in weight or target, all that stay and the one that comes (or
- * NULL): then what they are in P or w is the rounding of it. Mostly one look at another sample tells. */
-static bool slide_dwarfs_rest(const svs_learner *l, int32_t leaving, const struct svi_slot *coming) {
-    const struct svi_slot *own = &l->window.slots[leaving], *s = coming;
-    double weight = DWARFED * svi_slot_weight(own), target = DWARFED * slide_target_energy(l, own);
-    int32_t next = 0;
-    bool any = false, heavy = false, large = false;
-    for (s = s ? s : svi_next_learned(l, &next); s && !(heavy && large); s = svi_next_learned(l, &next)) {
-        if (s == own)
+/* True when the sample that leaves dwarfs, in weight or target, all that stay and the one that comes (of
+ * weight 0: none does): then what they are in P or w is the rounding of it. Mostly one look at another sample
+ * tells. */
+static bool slide_dwarfs_rest(const svs_learner *l, int32_t leaving, double coming, double coming_target) {
+    const double weight = DWARFED * svi_ring_weight(&l->window, leaving),
+                 target = DWARFED * slide_held_energy(l, leaving);
+    bool any = coming > 0, heavy = any && coming >= weight,
+         large = any && slide_target_energy(l, coming, coming_target) >= target;
+    for (int32_t i = 0, s; !(heavy && large) && (s = svi_next_learned(l, &i)) >= 0;) {
+        if (s == leaving)
             continue;
         any = true;
-        heavy |= svi_slot_weight(s) >= weight;
-        large |= slide_target_energy(l, s) >= target;
+        heavy |= svi_ring_weight(&l->window, s) >= weight;
+        large |= slide_held_energy(l, s) >= target;
     }
     return any && !(heavy && large);
 }
@@ -121,14 +128,14 @@ static void slide_note_drift(svs_learner *l, const struct svi_change *c, const d
 /* Where features are unscaled: has one lost its energy that cost digits? The peak of others is that of now.
  */
 static bool slide_drop_counts(svs_learner *l) {
-    const struct svi_energy *e = &l->energy;
+    const struct svi_energy *e = l->energy;
     const double inverse = e->energy[0] > 0 ? 1 / e->energy[0] : 0;
     bool counts = false;
     for (int j = 1; j <= l->d; j++) {
         const double now = e->energy[j] - e->sum[j] * e->sum[j] * inverse;
         if (!(ENERGY_DROP * now < e->peak[j] && e->peak[j] > ENERGY_NOISE * e->energy[j]))
             continue;
-        if (l->scaler.unscaled[j - 1] && e->peak[j] <= ENERGY_SMALL * l->nu)
+        if (svi_scaler_unscaled(&l->scaler, j - 1) && e->peak[j] <= ENERGY_SMALL * l->nu)
             e->peak[j] = now;
         else
             counts = true;
@@ -143,7 +150,7 @@ static bool slide_removal_alarms(svs_learner *l, const struct svi_change *c, int
     double left = 1 + c->leverage / c->inverse_weight; /* 1 - s x'Px */
     slide_note_drift(l, c, l->m->r.y[i], energy, left);
     bool lost = !(DBL_EPSILON * energy * s < REMOVAL_ERROR_MAX * l->nu * left);
-    bool dropped = l->m->kernels->energy_remove(&l->energy, z, s, ENERGY_DROP, ENERGY_NOISE, l->m->r.padded);
+    bool dropped = l->m->kernels->energy_remove(l->energy, z, s, ENERGY_DROP, ENERGY_NOISE, l->m->r.padded);
     if (dropped && l->scaler.unscaled_count)
         dropped = slide_drop_counts(l);
     return dropped | lost;
@@ -153,9 +160,9 @@ static bool slide_removal_alarms(svs_learner *l, const struct svi_change *c, int
 static bool slide_remove_alone(svs_learner *l, int32_t slot) {
     struct svi_change change;
     double energy = slide_prepare_removal(l, 0, slot, &change);
-    double s = slide_age_weight(l, &l->window.slots[slot], l->order - 1); /* the newest is in already */
+    double s = slide_age_weight(l, slot, l->order - 1); /* the newest is in already */
     return svi_alsvm_step(l->m, &change, 1, NULL) == SVS_OK &&
-           !slide_removal_alarms(l, &change, 0, energy, s) && !slide_dwarfs_rest(l, slot, NULL);
+           !slide_removal_alarms(l, &change, 0, energy, s) && !slide_dwarfs_rest(l, slot, 0, 0);
 }
 
 static void slide_learned(svs_learner *l) {
@@ -168,7 +175,7 @@ static void slide_learned(svs_learner *l) {
     if (gain < GAIN_MAX)
         return;
     svi_alsvm_scale_inverse(l->m, gain);
-    svi_gram_scale(&l->gram, 1 / gain);
+    svi_gram_scale(l->gram, 1 / gain);
     for (int j = 0; j <= l->d; j++)
         l->ridge[j] /= gain;
     l->base = l->order;
@@ -188,16 +195,15 @@ static bool slide_add_and_remove(svs_learner *l, int32_t leaving, double weight,
     }
     bool good = svi_alsvm_step(l->m, change, count, NULL) == SVS_OK;
     out->leverage = change[0].leverage * svi_hat(l, 1, l->order);
-    l->m->kernels->energy_add(&l->energy, l->m->r.x[0], weight, l->o.forget, l->m->r.padded);
+    l->m->kernels->energy_add(l->energy, l->m->r.x[0], weight, l->o.forget, l->m->r.padded);
     if (leaving >= 0) {
-        const struct svi_slot coming = {.weight = weight, .factor = 1, .target = out->target};
-        good &= !slide_removal_alarms(l, &change[1], 1, energy,
-                                      slide_age_weight(l, &l->window.slots[leaving], l->order));
-        good &= !slide_dwarfs_rest(l, leaving, &coming);
+        good &=
+            !slide_removal_alarms(l, &change[1], 1, energy, slide_age_weight(l, leaving, l->order));
+        good &= !slide_dwarfs_rest(l, leaving, weight, out->target);
     }
     l->drifts |= l->o.window && change[0].leverage > LEVERAGE_DRIFT * change[0].inverse_weight;
-    if (l->bucket || l->o.window == 0)
-        svi_gram_add(&l->gram, l->m->kernels, l->m->r.x[0], svi_hat(l, weight, l->order), out->label,
+    if (svi_gathers(l))
+        svi_gram_add(l->gram, l->m->kernels, l->m->r.x[0], svi_hat(l, weight, l->order), out->label,
                      out->target);
     return good && change[0].leverage < LEVERAGE_MAX * change[0].inverse_weight;
 }
@@ -218,33 +224,28 @@ static void slide_mend(svs_learner *l, bool good) {
 /* Before a slot of the window leaves: a snapshot may want it; the bucket cannot hold it any more; and it is
  * no longer counted. True: P and w hold it too. */
 static bool slide_release(svs_learner *l, int32_t slot) {
-    const struct svi_slot *s = &l->window.slots[slot];
-    if (l->snapshot && s->number >= l->snapshot->next)
+    const struct svi_ring *r = &l->window;
+    const bool live = svi_ring_live(r, slot);
+    if (l->snapshot && svi_ring_number(r, slot) >= l->snapshot->next)
         svi_snapshot_copy(l->snapshot, l, INT64_MAX);
-    if (s->live && l->o.window && s->number >= l->bucket_from)
+    if (live && l->o.window && svi_ring_number(r, slot) >= l->bucket_from)
         l->bucket = false;
-    if (l->kept.count && s->live)
-        svi_kept_add(&l->kept, svi_ring_row(&l->window, slot), -1);
-    l->held_learned -= s->live && s->learned;
-    if (s->live)
-        svi_class_left(l, s->label);
+    if (l->kept && live)
+        svi_kept_add(l->kept, svi_ring_row(r, slot), -1);
+    l->held_learned -= svi_ring_in(r, slot);
+    if (live)
+        svi_class_left(l, svi_ring_label(r, slot));
     return slide_leaves_trace(l, slot);
 }
 
 static void slide_remember(svs_learner *l, const double *x, svs_value id, struct svi_weight weight,
                            double time, const svs_step *out) {
-    int32_t slot = svi_ring_push(&l->window, id);
-    struct svi_slot *s = &l->window.slots[slot];
-    memcpy(svi_ring_row(&l->window, slot), x, (size_t)l->d * sizeof *x);
-    s->time = time;
-    s->weight = weight.own;
-    s->factor = weight.factor;
-    s->label = out->label;
-    s->target = out->target;
-    s->order = l->order;
-    s->learned = out->learned;
-    if (l->kept.count)
-        svi_kept_add(&l->kept, x, 1);
+    struct svi_slot s = svi_slot_of(l, id, out, weight);
+    s.time = time;
+    s.learned = out->learned;
+    memcpy(svi_ring_row(&l->window, svi_ring_push(&l->window, &s)), x, (size_t)l->d * sizeof *x);
+    if (l->kept)
+        svi_kept_add(l->kept, x, 1);
 }
 
 void svi_scores_now(const svs_learner *l, double *scores) {
@@ -276,7 +277,7 @@ void svi_slide(svs_learner *l, const double *x, svs_value id, struct svi_weight 
     }
     bool good = true, full = l->o.window > 0 && svi_ring_full(&l->window);
     out->learned = !slide_falsvm_skips(l, out->label);
-    out->removed += full && l->window.slots[l->window.first].live;
+    out->removed += full && svi_ring_live(&l->window, l->window.first);
     int32_t leaving = full && slide_release(l, l->window.first) ? l->window.first : -1;
     if (out->learned)
         good = slide_add_and_remove(l, leaving, weight.own * weight.factor, out);
@@ -312,8 +313,9 @@ void svi_remove_slot(svs_learner *l, int32_t slot) {
 int svi_learner_shrink(svs_learner *l, int64_t last, int64_t least) {
     const int64_t from = l->window.pushed - last;
     int removed = 0;
-    while (l->o.window && l->window.live > least && l->window.slots[l->window.first].number < from) {
-        if (l->window.slots[l->window.first].live) {
+    svi_claim(l);
+    while (l->o.window && l->window.live > least && svi_ring_number(&l->window, l->window.first) < from) {
+        if (svi_ring_live(&l->window, l->window.first)) {
             slide_release(l, l->window.first);
             removed++;
         }
@@ -327,17 +329,17 @@ int svi_learner_shrink(svs_learner *l, int64_t last, int64_t least) {
 }
 
 static bool slide_expired(const struct svi_ring *r, double time, double seconds) {
-    return r->count && (!r->slots[r->first].live || r->slots[r->first].time < time - seconds);
+    return r->count && (!svi_ring_live(r, r->first) || *svi_ring_time(r, r->first) < time - seconds);
 }
 
 int svi_expire(svs_learner *l, double time) {
     int removed = 0;
     while (slide_expired(&l->waiting, time, l->o.labels_ttl)) {
-        l->health.labels_expired += l->waiting.slots[l->waiting.first].live;
+        l->health.labels_expired += svi_ring_live(&l->waiting, l->waiting.first);
         svi_ring_pop(&l->waiting);
     }
     while (l->o.window_seconds > 0 && slide_expired(&l->window, time, l->o.window_seconds)) {
-        if (l->window.slots[l->window.first].live) {
+        if (svi_ring_live(&l->window, l->window.first)) {
             svi_remove_slot(l, l->window.first);
             removed++;
         }

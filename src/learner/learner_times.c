@@ -7,10 +7,11 @@
 static void ring_move_times(struct svi_ring *r, double from, double step) {
     double latest = INFINITY;
     for (int32_t i = r->count - 1; i >= 0; i--) {
-        struct svi_slot *s = &r->slots[svi_ring_at(r, i)];
-        if (!s->live) /* whose time is not kept */
+        const int32_t slot = svi_ring_at(r, i);
+        double *time = svi_ring_time(r, slot);
+        if (!svi_ring_live(r, slot)) /* whose time is not kept */
             continue;
-        s->time = latest = fmin(s->time > from ? s->time + step : s->time, latest);
+        *time = latest = fmin(*time > from ? *time + step : *time, latest);
     }
 }
 

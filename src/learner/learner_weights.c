@@ -71,9 +71,6 @@ svs_code svi_class_weights_init(svs_learner *l, svs_error *err) {
     svs_code code = weights_check(&l->o, err);
     if (code == SVS_OK && rule == SVS_CLASSES_GIVEN)
         code = weights_copy(l, err);
-    if (code == SVS_OK && rule == SVS_CLASSES_BALANCED &&
-        !(l->class_held = svi_alloc_array((size_t)l->o.max_classes, sizeof *l->class_held)))
-        code = svi_fail_memory(err, "the sizes of the classes");
     l->o.class_weight = l->given; /* the caller's may go */
     if (!l->given)
         l->o.class_weight_count = 0;
@@ -89,7 +86,7 @@ static double weights_fade(const svs_learner *l) {
 static double weights_balanced(const svs_learner *l, int label) {
     const struct svi_ring *r = &l->window;
     const bool full = l->o.window > 0 && svi_ring_full(r);
-    const int leaving = full && r->slots[r->first].live ? r->slots[r->first].label : -1;
+    const int leaving = full && svi_ring_live(r, r->first) ? svi_ring_label(r, r->first) : -1;
     const double fade = weights_fade(l);
     double n = 1, own = 1, classes = 1;
     for (int k = 0; k < l->class_count; k++) {
@@ -121,9 +118,9 @@ void svi_class_weigh_again(svs_learner *l) {
         classes += l->class_held[k] > 0;
     }
     for (int32_t i = 0; i < l->window.count; i++) {
-        struct svi_slot *s = &l->window.slots[svi_ring_at(&l->window, i)];
-        if (s->live && l->class_held[s->label] >= WEIGH_LEAST)
-            s->factor = n / (classes * l->class_held[s->label]);
+        const int32_t slot = svi_ring_at(&l->window, i), label = svi_ring_label(&l->window, slot);
+        if (svi_ring_live(&l->window, slot) && l->class_held[label] >= WEIGH_LEAST)
+            svi_ring_set_factor(&l->window, slot, n / (classes * l->class_held[label]));
     }
 }
 
@@ -170,17 +167,16 @@ void svi_class_left(svs_learner *l, int label) {
 void svi_class_recount(svs_learner *l) {
     if (!l->class_held)
         return;
-    memset(l->class_held, 0, (size_t)l->o.max_classes * sizeof *l->class_held);
+    memset(l->class_held, 0, (size_t)l->class_room * sizeof *l->class_held);
     for (int32_t i = 0; i < l->window.count; i++) {
-        const struct svi_slot *s = &l->window.slots[svi_ring_at(&l->window, i)];
-        if (s->live)
-            l->class_held[s->label]++;
+        const int32_t slot = svi_ring_at(&l->window, i);
+        if (svi_ring_live(&l->window, slot))
+            l->class_held[svi_ring_label(&l->window, slot)]++;
     }
 }
 
 double svi_class_weights_memory(const svs_options *o) {
-    return o->class_rule == SVS_CLASSES_BALANCED ? 8.0 * o->max_classes
-           : o->class_rule == SVS_CLASSES_GIVEN
+    return o->class_rule == SVS_CLASSES_GIVEN
                ? o->class_weight_count * (sizeof(svs_class_weight) + (double)SVS_NAME_MAX)
                : 0;
 }

@@ -42,7 +42,8 @@ struct loo {
     double *leverage;          /* BLOCK_ROWS x count */
     double *left, *targets;    /* count x rows: scores of one sample, left out; rows */
     double weight[BLOCK_ROWS]; /* s */
-    const struct svi_slot *slot[BLOCK_ROWS];
+    int label[BLOCK_ROWS];
+    double target[BLOCK_ROWS];
     double counted, counted_square; /* sums of p and p^2 of those left out, see struct loo_sums */
 };
 
@@ -54,7 +55,8 @@ static int loo_take_block(struct loo *o, int32_t *i) {
     for (struct svi_learned row; m < BLOCK_ROWS && svi_next_row(o->l, i, &row); m++) {
         memcpy(o->block + (size_t)m * (size_t)o->n, row.z, (size_t)o->n * sizeof *row.z);
         o->weight[m] = row.s;
-        o->slot[m] = row.slot;
+        o->label[m] = row.label;
+        o->target[m] = row.target;
     }
     return m;
 }
@@ -67,7 +69,7 @@ static void loo_gather(struct loo *o) {
     for (int32_t i = 0; (m = loo_take_block(o, &i)) > 0;) {
         for (int r = 0; r < m; r++) {
             double *z = o->block + (size_t)r * (size_t)n, root = sqrt(o->weight[r]);
-            svi_targets(o->l, o->slot[r]->label, o->slot[r]->target, o->targets);
+            svi_targets(o->l, o->label[r], o->target[r], o->targets);
             for (int k = 0; k < o->rows; k++)
                 cblas_daxpy(n, o->weight[r] * o->targets[k], z, 1, o->right + (size_t)k * (size_t)n, 1);
             cblas_dscal(n, root, z, 1);
@@ -146,7 +148,7 @@ static bool loo_leave_out(struct loo *o, int r) {
     return true;
 }
 
-static void loo_count(struct loo *o, const struct svi_slot *slot, double p, struct loo_sums *sums) {
+static void loo_count(struct loo *o, int label, double p, struct loo_sums *sums) {
     const bool regress = o->l->o.task == SVS_REGRESS;
     double loss[SVS_TUNING_MAX];
     for (int g = 0; g < o->count; g++) {
@@ -154,7 +156,7 @@ static void loo_count(struct loo *o, const struct svi_slot *slot, double p, stru
         double squared = 0, wrong = 0;
         for (int k = 0; k < o->rows; k++)
             squared += (o->targets[k] - score[k]) * (o->targets[k] - score[k]) / o->rows;
-        wrong = svi_predicted(o->l->o.task, o->l->class_count, score) != slot->label;
+        wrong = svi_predicted(o->l->o.task, o->l->class_count, score) != label;
         sums[g].squared += p * squared;
         sums[g].wrong += p * wrong;
         loss[g] = regress ? squared : wrong;
@@ -185,7 +187,7 @@ static void loo_pass(struct loo *o, struct loo_sums *sums, svs_tuning *out) {
         loo_score_block(o, m);
         for (int r = 0; r < m; r++) {
             const double p = o->weight[r] / o->total;
-            svi_targets(o->l, o->slot[r]->label, o->slot[r]->target, o->targets);
+            svi_targets(o->l, o->label[r], o->target[r], o->targets);
             if (!loo_leave_out(o, r)) {
                 out->alone++;
                 continue;
@@ -193,7 +195,7 @@ static void loo_pass(struct loo *o, struct loo_sums *sums, svs_tuning *out) {
             out->samples++;
             o->counted += p;
             o->counted_square += p * p;
-            loo_count(o, o->slot[r], p, sums);
+            loo_count(o, o->label[r], p, sums);
         }
     }
 }
@@ -274,6 +276,7 @@ svs_code svi_leave_one_out(svs_learner *l, const double *C, int count, int prese
     struct loo_sums sums[SVS_TUNING_MAX] = {{0}};
     struct loo o = {.l = l, .n = l->d + 1, .rows = svi_rows(l), .count = count, .present = present};
     *out = (svs_tuning){0};
+    svi_claim(l);
     svs_code code = loo_refuse(l, err);
     if (code != SVS_OK)
         return code;

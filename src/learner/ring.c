@@ -1,14 +1,16 @@
 /* Samples held, found by id (ring.h), and how they are archived.
  *
  * Slots lie in a circle from `first` on, `count` of them, the oldest first; each has its row at the same
- * place in `rows`. Live slots with an id are chained in the bucket of its hash, the newest first, so that a
- * search meets the newest of several first. Invariants: numbers rise from slot to slot; exactly the live
- * slots with an id are chained; a string id points into `names` at the slot's place (svi_ring_check).
+ * place in `rows` and its facts at the same place of each column. Of a few slots an id is found by looking at
+ * all, from the newest on; a ring of more has them chained in the bucket of their hash, the newest first too.
+ * Invariants: numbers rise from slot to slot; exactly the live slots with an id are chained; a dead slot has
+ * no id; orders without a column are those of a learner that learns each sample (svi_ring_check).
  *
- * What can fail is in svi_ring_reserve, which moves everything to more room; push, pop and kill cannot. The
- * archive has a ring as pieces of a few thousand slots, oldest first, so that where a ring begins does not
- * show and the room to gather them in stays small. A piece is a handful of columns. A dead slot is all zero
- * there: a sample that was taken out is not kept. */
+ * What can fail is in svi_ring_reserve, which moves everything to a block with more room or more columns;
+ * push, pop and kill cannot. The archive has a ring as pieces of a few thousand slots, oldest first, so that
+ * where a ring begins does not show and the room to gather them in stays small. A piece is a handful of
+ * columns, the same whatever columns the ring has. A dead slot is all zero there: a sample that was taken out
+ * is not kept. */
 #include "learner/ring.h"
 
 #include <math.h>
@@ -21,7 +23,21 @@
 #include "base/text.h"
 
 #define NONE           (-1)
-#define FIRST_CAPACITY 1024
+#define FIRST_CAPACITY 16
+#define INDEX_FROM     128 /* a ring of more slots than these has an index of its ids */
+#define KIND_INT       255
+#define WIDTHS         4 /* of names: 8, 16, 32, 64 */
+
+static const uint8_t sizes[SVI_RING_COLUMNS] = {
+    [SVI_RING_TIME] = 8,    [SVI_RING_WEIGHT] = 8,
+    [SVI_RING_FACTOR] = 8,  [SVI_RING_TARGET] = 8,
+    [SVI_RING_ORDER] = 8,   [SVI_RING_NUMBER] = 8,
+    [SVI_RING_ID] = 8,      [SVI_RING_SCORED] = sizeof(struct svi_ring_scores),
+    [SVI_RING_LABEL] = 4,   [SVI_RING_CHAIN] = sizeof(struct svi_chain),
+    [SVI_RING_KIND] = 1,    [SVI_RING_STATE] = 1,
+};
+
+/* ---- ids */
 
 static uint32_t ring_hash_of(svs_value id) {
     const void *bytes = id.kind == SVS_STR ? (const void *)id.as.s : &id.as.i;
@@ -29,45 +45,63 @@ static uint32_t ring_hash_of(svs_value id) {
     return (uint32_t)svi_fnv_fold(svi_fnv(SVI_FNV_SEED, bytes, n));
 }
 
-static void ring_chain(struct svi_ring *r, int32_t slot) {
-    struct svi_slot *s = &r->slots[slot];
-    int32_t *head = &r->buckets[s->hash & r->bucket_mask];
-    s->older = *head;
-    s->newer = NONE;
+static uint8_t *ring_kind(const struct svi_ring *r, int32_t slot) {
+    return (uint8_t *)svi_ring_column(r, SVI_RING_KIND) + slot;
+}
+
+static int64_t *ring_number_id(const struct svi_ring *r, int32_t slot) {
+    return (int64_t *)svi_ring_column(r, SVI_RING_ID) + slot;
+}
+
+static char *ring_name(const struct svi_ring *r, int32_t slot) {
+    return (char *)svi_ring_column(r, SVI_RING_NAME) + (size_t)slot * r->name_width;
+}
+
+static struct svi_chain *ring_chain_of(const struct svi_ring *r, int32_t slot) {
+    return (struct svi_chain *)svi_ring_column(r, SVI_RING_CHAIN) + slot;
+}
+
+svs_value svi_ring_id(const struct svi_ring *r, int32_t slot) {
+    const uint8_t kind = svi_ring_has(r, SVI_RING_ID) ? *ring_kind(r, slot) : 0;
+    if (kind == 0)
+        return (svs_value){.kind = SVS_NONE};
+    if (kind == KIND_INT)
+        return (svs_value){.kind = SVS_INT, .as.i = *ring_number_id(r, slot)};
+    return (svs_value){.kind = SVS_STR, .length = kind, .as.s = ring_name(r, slot)};
+}
+
+static void ring_put_id(struct svi_ring *r, int32_t slot, svs_value id) {
+    if (!svi_ring_has(r, SVI_RING_ID))
+        return;
+    *ring_kind(r, slot) = id.kind == SVS_NONE ? 0 : id.kind == SVS_INT ? KIND_INT : (uint8_t)id.length;
+    if (id.kind == SVS_INT)
+        *ring_number_id(r, slot) = id.as.i;
+    if (id.kind == SVS_STR)
+        memmove(ring_name(r, slot), id.as.s, id.length);
+}
+
+/* A live slot with an id becomes the newest of its bucket. */
+static void ring_chain(struct svi_ring *r, int32_t slot, svs_value id) {
+    if (!r->buckets || id.kind == SVS_NONE)
+        return;
+    struct svi_chain *own = ring_chain_of(r, slot);
+    own->hash = ring_hash_of(id);
+    int32_t *head = &r->buckets[own->hash & r->bucket_mask];
+    own->older = *head;
+    own->newer = NONE;
     if (*head != NONE)
-        r->slots[*head].newer = slot;
+        ring_chain_of(r, *head)->newer = slot;
     *head = slot;
 }
 
-/* Allocates what `r` says: capacity, stride and, if asked for, names and buckets. */
-static svs_code ring_allocate(struct svi_ring *r, bool names, bool buckets, const char *what,
-                              svs_error *err) {
-    const size_t capacity = (size_t)r->capacity;
-    size_t bucket_count = 16;
-    while (bucket_count < capacity)
-        bucket_count *= 2;
-    r->slots = svi_alloc_array(capacity, sizeof *r->slots);
-    r->rows = svi_alloc_array(capacity * (size_t)r->stride, sizeof *r->rows);
-    r->names = names ? svi_alloc_array(capacity, SVS_NAME_MAX) : NULL;
-    r->buckets = buckets ? svi_alloc_array(bucket_count, sizeof *r->buckets) : NULL;
-    r->bucket_mask = (uint32_t)(bucket_count - 1);
-    if (r->slots && r->rows && (r->names || !names) && (r->buckets || !buckets))
-        return SVS_OK;
-    svi_ring_clear(r);
-    return svi_fail_memory(err, what);
-}
-
-svs_code svi_ring_init(struct svi_ring *r, int32_t max, int32_t stride, svs_error *err) {
-    *r = (struct svi_ring){.max = max, .stride = stride > 0 ? stride : 1};
-    r->capacity = max < FIRST_CAPACITY ? max : FIRST_CAPACITY;
-    return max == 0 ? SVS_OK : ring_allocate(r, false, false, "the samples held", err);
-}
-
-void svi_ring_clear(struct svi_ring *r) {
-    void *const all[] = {r->slots, r->rows, r->names, r->buckets};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        svi_free(all[i]);
-    *r = (struct svi_ring){0};
+static void ring_unchain(struct svi_ring *r, int32_t slot) {
+    const struct svi_chain *own = ring_chain_of(r, slot);
+    if (own->newer != NONE)
+        ring_chain_of(r, own->newer)->older = own->older;
+    else
+        r->buckets[own->hash & r->bucket_mask] = own->older;
+    if (own->older != NONE)
+        ring_chain_of(r, own->older)->newer = own->newer;
 }
 
 static void ring_clear_buckets(struct svi_ring *r) {
@@ -75,33 +109,148 @@ static void ring_clear_buckets(struct svi_ring *r) {
         memset(r->buckets, 0xff, ((size_t)r->bucket_mask + 1) * sizeof *r->buckets); /* all NONE */
 }
 
+/* ---- room */
+
+/* Where the columns begin; bytes of a slot. */
+static size_t ring_lay_out(struct svi_ring *r) {
+    size_t width = 0;
+    for (int c = 0; c < SVI_RING_COLUMNS; c++) {
+        r->at[c] = (uint8_t)width;
+        if (svi_ring_has(r, (enum svi_ring_column)c))
+            width += c == SVI_RING_NAME ? r->name_width : sizes[c];
+    }
+    return width;
+}
+
+static size_t ring_bucket_count(size_t capacity) {
+    size_t count = 16;
+    while (count < capacity)
+        count *= 2;
+    return count;
+}
+
+/* Allocates what `r` says: capacity, stride and columns. */
+static svs_code ring_allocate(struct svi_ring *r, const char *what, svs_error *err) {
+    const size_t capacity = (size_t)r->capacity, buckets = ring_bucket_count(capacity),
+                 row = (size_t)r->stride * sizeof(double);
+    r->rows = svi_alloc_array(capacity, row + ring_lay_out(r));
+    r->columns = r->rows ? (char *)r->rows + capacity * row : NULL;
+    r->buckets = NULL;
+    r->bucket_mask = (uint32_t)(buckets - 1);
+    if (svi_ring_has(r, SVI_RING_CHAIN))
+        r->buckets = svi_alloc_array(buckets, sizeof *r->buckets);
+    if (r->rows && (r->buckets || !svi_ring_has(r, SVI_RING_CHAIN)))
+        return SVS_OK;
+    svi_free(r->rows);
+    svi_free(r->buckets);
+    return svi_fail_memory(err, what);
+}
+
+void svi_ring_init(struct svi_ring *r, int32_t max, int32_t stride, unsigned columns) {
+    *r = (struct svi_ring){.max = max, .stride = stride > 0 ? stride : 1, .has = (uint16_t)columns};
+}
+
+void svi_ring_clear(struct svi_ring *r) {
+    svi_free(r->rows);
+    svi_free(r->buckets);
+    *r = (struct svi_ring){0};
+}
+
 void svi_ring_empty(struct svi_ring *r) {
     r->first = r->count = r->live = r->dead = 0;
     ring_clear_buckets(r);
 }
 
-/* ---- room */
+double svi_ring_memory(double max, int stride, unsigned columns) {
+    const bool ids = columns & SVI_RING_HAS(ID);
+    struct svi_ring r = {.has = (uint16_t)columns};
+    if (ids)
+        r.has |= SVI_RING_HAS(KIND) | (max > INDEX_FROM ? SVI_RING_HAS(CHAIN) : 0);
+    const double slot = (double)ring_lay_out(&r) + 8.0 * stride;
+    return max * slot + (ids && max > INDEX_FROM ? 4.0 * (double)ring_bucket_count((size_t)max) : 0);
+}
+
+double svi_ring_bytes(const struct svi_ring *r) {
+    struct svi_ring same = *r;
+    const double slot = (double)ring_lay_out(&same) + 8.0 * r->stride;
+    return r->capacity * slot + (r->buckets ? 4.0 * ((double)r->bucket_mask + 1) : 0);
+}
+
+/* ---- what is known of a slot */
+
+struct svi_slot svi_ring_slot(const struct svi_ring *r, int32_t slot) {
+    static const struct svi_ring_scores unscored = {0};
+    const uint8_t state = *svi_ring_state(r, slot);
+    const struct svi_ring_scores *scored =
+        svi_ring_has(r, SVI_RING_SCORED) ? svi_ring_scored(r, slot) : &unscored;
+    return (struct svi_slot){.time = *svi_ring_time(r, slot),
+                             .weight = svi_ring_double(r, SVI_RING_WEIGHT, slot, 1),
+                             .factor = svi_ring_double(r, SVI_RING_FACTOR, slot, 1),
+                             .target = svi_ring_target(r, slot),
+                             .number = svi_ring_number(r, slot),
+                             .order = svi_ring_order(r, slot),
+                             .version = scored->version,
+                             .label = svi_ring_label(r, slot),
+                             .predicted = scored->predicted,
+                             .class_count = scored->class_count,
+                             .live = state & SVI_SLOT_LIVE,
+                             .learned = state & SVI_SLOT_LEARNED,
+                             .id = svi_ring_id(r, slot)};
+}
+
+void svi_ring_set_label(struct svi_ring *r, int32_t slot, int32_t label) {
+    uint8_t *state = svi_ring_state(r, slot);
+    if (svi_ring_has(r, SVI_RING_LABEL))
+        ((int32_t *)svi_ring_column(r, SVI_RING_LABEL))[slot] = label;
+    else
+        *state = (uint8_t)((*state & (SVI_SLOT_LIVE | SVI_SLOT_LEARNED)) | (unsigned)(label + 1) << 2);
+}
+
+static void ring_put_double(struct svi_ring *r, enum svi_ring_column column, int32_t slot, double value) {
+    if (svi_ring_has(r, column))
+        ((double *)svi_ring_column(r, column))[slot] = value;
+}
+
+/* Everything of s into the columns that there are. */
+static inline void ring_put(struct svi_ring *r, int32_t slot, const struct svi_slot *s) {
+    *svi_ring_time(r, slot) = s->time;
+    *svi_ring_state(r, slot) =
+        (uint8_t)((s->live ? SVI_SLOT_LIVE : 0) | (s->learned ? SVI_SLOT_LEARNED : 0));
+    svi_ring_set_label(r, slot, s->label);
+    if (r->has == SVI_RING_WINDOW)
+        return;
+    ring_put_double(r, SVI_RING_WEIGHT, slot, s->weight);
+    ring_put_double(r, SVI_RING_FACTOR, slot, s->factor);
+    ring_put_double(r, SVI_RING_TARGET, slot, s->target);
+    if (svi_ring_has(r, SVI_RING_ORDER))
+        ((int64_t *)svi_ring_column(r, SVI_RING_ORDER))[slot] = s->order;
+    if (svi_ring_has(r, SVI_RING_NUMBER))
+        svi_ring_set_number(r, slot, s->number);
+    if (svi_ring_has(r, SVI_RING_SCORED))
+        *svi_ring_scored(r, slot) = (struct svi_ring_scores){s->version, s->predicted, s->class_count};
+    ring_put_id(r, slot, s->id);
+}
+
+/* ---- more room */
 
 /* What becomes of a row: `keep` doubles stay, `tail` doubles move. */
 struct ring_columns {
     int32_t stride, keep, from, to, tail;
 };
 
-/* Puts a string id's bytes into the ring's own room. */
-static void ring_own_name(struct svi_ring *r, int32_t slot) {
-    svs_value *id = &r->slots[slot].id;
-    if (id->kind == SVS_STR)
-        id->as.s = memcpy(r->names + (size_t)slot * SVS_NAME_MAX, id->as.s, id->length);
-}
-
-/* Everything moves to new room, oldest first, and the index is made again. */
-static svs_code ring_move(struct svi_ring *r, int32_t capacity, const struct ring_columns *c, bool names,
-                          bool buckets, svs_error *err) {
+/* Everything moves to new room, oldest first, and the index is made again. `now`: the columns, and the width
+ * of names. */
+static svs_code ring_move(struct svi_ring *r, int32_t capacity, const struct ring_columns *c, unsigned has,
+                          int name_width, svs_error *err) {
     struct svi_ring old = *r, now = *r;
     now.capacity = capacity;
     now.stride = c->stride;
     now.first = 0;
-    svs_code code = ring_allocate(&now, names, buckets, "more samples", err);
+    now.has = (uint16_t)has;
+    now.name_width = (uint8_t)name_width;
+    if (svi_ring_has(&now, SVI_RING_ID) && capacity > INDEX_FROM)
+        now.has |= SVI_RING_HAS(CHAIN);
+    svs_code code = ring_allocate(&now, "more samples", err);
     if (code != SVS_OK)
         return code;
     *r = now;
@@ -109,56 +258,74 @@ static svs_code ring_move(struct svi_ring *r, int32_t capacity, const struct rin
     for (int32_t i = 0; i < r->count; i++) {
         const int32_t from = svi_ring_at(&old, i);
         const double *row = svi_ring_row(&old, from);
-        r->slots[i] = old.slots[from];
+        const struct svi_slot s = svi_ring_slot(&old, from);
+        ring_put(r, i, &s);
         memcpy(svi_ring_row(r, i), row, (size_t)c->keep * sizeof *row);
         memcpy(svi_ring_row(r, i) + c->to, row + c->from, (size_t)c->tail * sizeof *row);
-        ring_own_name(r, i);
-        if (r->slots[i].live && r->slots[i].id.kind != SVS_NONE)
-            ring_chain(r, i);
+        ring_chain(r, i, s.id);
     }
     svi_ring_clear(&old);
     return SVS_OK;
 }
 
-svs_code svi_ring_reserve(struct svi_ring *r, svs_value id, svs_error *err) {
-    bool grow = r->count == r->capacity && r->capacity < r->max;
-    bool names = r->names || id.kind == SVS_STR, buckets = r->buckets || id.kind != SVS_NONE;
-    if (!grow && names == !!r->names && buckets == !!r->buckets)
+/* The columns that hold s as well. */
+static unsigned ring_columns_for(const struct svi_ring *r, const struct svi_slot *s) {
+    const bool ordered = r->live == 0 || r->has & (SVI_RING_HAS(ORDER) | SVI_RING_HAS(NUMBER)) ||
+                         s->order == r->pushed + r->ahead;
+    return r->has | (s->weight != 1 ? SVI_RING_HAS(WEIGHT) : 0) |
+           (s->factor != 1 ? SVI_RING_HAS(FACTOR) : 0) | (ordered ? 0 : SVI_RING_HAS(ORDER)) |
+           (s->label > SVI_SLOT_LABEL_MAX ? SVI_RING_HAS(LABEL) : 0) |
+           (s->id.kind != SVS_NONE ? SVI_RING_HAS(ID) | SVI_RING_HAS(KIND) : 0) |
+           (s->id.kind == SVS_STR ? SVI_RING_HAS(NAME) : 0);
+}
+
+/* Twice as many slots; at last exactly as many as there may be. */
+static int32_t ring_more(const struct svi_ring *r) {
+    const int32_t least = r->max < FIRST_CAPACITY ? r->max : FIRST_CAPACITY;
+    if (r->capacity > r->max / 2)
+        return r->max;
+    return 2 * r->capacity > least ? 2 * r->capacity : least;
+}
+
+svs_code svi_ring_reserve(struct svi_ring *r, const struct svi_slot *s, svs_error *err) {
+    const bool grow = r->count == r->capacity && r->capacity < r->max;
+    const unsigned has = ring_columns_for(r, s);
+    int width = r->name_width, capacity = r->capacity;
+    while (s->id.kind == SVS_STR && width < (int)s->id.length)
+        width = width ? 2 * width : SVS_NAME_MAX >> (WIDTHS - 1);
+    if (!grow && has == r->has && width == r->name_width)
         return SVS_OK;
-    int32_t capacity = !grow ? r->capacity : r->capacity > r->max / 2 ? r->max : 2 * r->capacity;
+    if (grow)
+        capacity = ring_more(r);
     struct ring_columns same = {.stride = r->stride, .keep = r->stride};
-    return ring_move(r, capacity, &same, names, buckets, err);
+    return ring_move(r, capacity, &same, has, width, err);
 }
 
 svs_code svi_ring_restride(struct svi_ring *r, int32_t stride, int32_t keep, int32_t from, int32_t to,
                            int32_t tail, svs_error *err) {
     struct ring_columns c = {stride, keep, from, to, tail};
-    return r->max ? ring_move(r, r->capacity, &c, r->names, r->buckets, err) : SVS_OK;
-}
-
-double svi_ring_memory(double max, int stride) {
-    return max * (sizeof(struct svi_slot) + 8.0 * stride);
+    if (r->capacity > 0)
+        return ring_move(r, r->capacity, &c, r->has, r->name_width, err);
+    r->stride = stride;
+    return SVS_OK;
 }
 
 /* ---- samples */
 
-int32_t svi_ring_push(struct svi_ring *r, svs_value id) {
-    int32_t slot = svi_ring_at(r, r->count);
-    struct svi_slot *s = &r->slots[slot];
-    *s = (struct svi_slot){
-        .live = true, .factor = 1, .id = id, .older = NONE, .newer = NONE, .number = r->pushed++};
+int32_t svi_ring_push(struct svi_ring *r, struct svi_slot *s) {
+    const int32_t slot = svi_ring_at(r, r->count);
+    s->live = true;
+    s->number = r->pushed++;
+    if (r->live++ == 0)
+        r->ahead = s->order - s->number;
     r->count++;
-    r->live++;
-    ring_own_name(r, slot);
-    if (id.kind != SVS_NONE) {
-        s->hash = ring_hash_of(id);
-        ring_chain(r, slot);
-    }
+    ring_put(r, slot, s);
+    ring_chain(r, slot, s->id);
     return slot;
 }
 
 void svi_ring_pop(struct svi_ring *r) {
-    if (r->slots[r->first].live)
+    if (svi_ring_live(r, r->first))
         svi_ring_kill(r, r->first);
     r->first = svi_ring_at(r, 1);
     r->count--;
@@ -166,19 +333,15 @@ void svi_ring_pop(struct svi_ring *r) {
 }
 
 void svi_ring_kill(struct svi_ring *r, int32_t slot) {
-    struct svi_slot *s = &r->slots[slot];
-    s->live = false;
+    *svi_ring_state(r, slot) &= (uint8_t)~SVI_SLOT_LIVE;
     r->live--;
-    while (r->dead < r->count && !r->slots[svi_ring_at(r, r->dead)].live)
+    while (r->dead < r->count && !svi_ring_live(r, svi_ring_at(r, r->dead)))
         r->dead++;
-    if (s->id.kind == SVS_NONE)
+    if (!svi_ring_has(r, SVI_RING_ID) || *ring_kind(r, slot) == 0)
         return;
-    if (s->newer != NONE)
-        r->slots[s->newer].older = s->older;
-    else
-        r->buckets[s->hash & r->bucket_mask] = s->older;
-    if (s->older != NONE)
-        r->slots[s->older].newer = s->newer;
+    if (r->buckets)
+        ring_unchain(r, slot);
+    *ring_kind(r, slot) = 0;
 }
 
 void svi_ring_squeeze(struct svi_ring *r) {
@@ -186,15 +349,14 @@ void svi_ring_squeeze(struct svi_ring *r) {
     ring_clear_buckets(r);
     for (int32_t i = 0; i < r->count; i++) {
         const int32_t from = svi_ring_at(r, i), to = svi_ring_at(r, kept);
-        if (!r->slots[from].live)
+        if (!svi_ring_live(r, from))
             continue;
+        const struct svi_slot s = svi_ring_slot(r, from);
         if (to != from) {
-            r->slots[to] = r->slots[from];
+            ring_put(r, to, &s);
             memcpy(svi_ring_row(r, to), svi_ring_row(r, from), (size_t)r->stride * sizeof *r->rows);
-            ring_own_name(r, to);
         }
-        if (r->slots[to].id.kind != SVS_NONE)
-            ring_chain(r, to);
+        ring_chain(r, to, s.id);
         kept++;
     }
     r->count = kept;
@@ -202,30 +364,50 @@ void svi_ring_squeeze(struct svi_ring *r) {
 }
 
 static int32_t ring_matching(const struct svi_ring *r, int32_t slot, svs_value id, uint32_t hash) {
-    while (slot != NONE && !(r->slots[slot].hash == hash && svs_value_equal(r->slots[slot].id, id)))
-        slot = r->slots[slot].older;
+    while (slot != NONE &&
+           !(ring_chain_of(r, slot)->hash == hash && svs_value_equal(svi_ring_id(r, slot), id)))
+        slot = ring_chain_of(r, slot)->older;
     return slot;
 }
 
+/* The newest of the `count` oldest slots that has the id. */
+static int32_t ring_look(const struct svi_ring *r, int32_t count, svs_value id) {
+    const uint8_t kind = id.kind == SVS_INT ? KIND_INT : (uint8_t)id.length;
+    for (int32_t i = count - 1; i >= 0; i--) {
+        const int32_t slot = svi_ring_at(r, i);
+        if (*ring_kind(r, slot) == kind && svs_value_equal(svi_ring_id(r, slot), id))
+            return slot;
+    }
+    return NONE;
+}
+
 int32_t svi_ring_find(const struct svi_ring *r, svs_value id) {
-    if (!r->buckets || id.kind == SVS_NONE)
+    if (!svi_ring_has(r, SVI_RING_ID) || !(id.kind == SVS_INT || id.kind == SVS_STR) ||
+        id.length > SVS_NAME_MAX)
         return NONE;
-    uint32_t hash = ring_hash_of(id);
+    if (!r->buckets)
+        return ring_look(r, r->count, id);
+    const uint32_t hash = ring_hash_of(id);
     return ring_matching(r, r->buckets[hash & r->bucket_mask], id, hash);
 }
 
 int32_t svi_ring_find_older(const struct svi_ring *r, int32_t slot) {
-    const struct svi_slot *s = &r->slots[slot];
-    return ring_matching(r, s->older, s->id, s->hash);
+    const svs_value id = svi_ring_id(r, slot);
+    if (r->buckets) {
+        const struct svi_chain *own = ring_chain_of(r, slot);
+        return ring_matching(r, own->older, id, own->hash);
+    }
+    return ring_look(r, slot < r->first ? slot - r->first + r->capacity : slot - r->first, id);
 }
 
 static const char *ring_check_chain(const struct svi_ring *r, int32_t slot) {
-    const struct svi_slot *s = &r->slots[slot];
-    if (s->hash != ring_hash_of(s->id))
+    const struct svi_chain *own = ring_chain_of(r, slot);
+    if (own->hash != ring_hash_of(svi_ring_id(r, slot)))
         return "a slot's hash is not its id's";
-    if (s->newer == NONE && r->buckets[s->hash & r->bucket_mask] != slot)
+    if (own->newer == NONE && r->buckets[own->hash & r->bucket_mask] != slot)
         return "the newest of a bucket is not its head";
-    if (s->older != NONE && (r->slots[s->older].newer != slot || r->slots[s->older].number >= s->number))
+    if (own->older != NONE && (ring_chain_of(r, own->older)->newer != slot ||
+                               svi_ring_number(r, own->older) >= svi_ring_number(r, slot)))
         return "a chain is broken or out of order";
     return NULL;
 }
@@ -234,26 +416,28 @@ const char *svi_ring_check(const struct svi_ring *r) {
     int32_t live = 0;
     int64_t chained = 0, ids = 0, last = -1;
     for (int32_t i = 0; i < r->count; i++) {
-        int32_t slot = svi_ring_at(r, i);
-        const bool has_id = r->slots[slot].live && r->slots[slot].id.kind != SVS_NONE;
-        const char *wrong = has_id ? ring_check_chain(r, slot) : NULL;
+        const int32_t slot = svi_ring_at(r, i);
+        const bool has_id = svi_ring_id(r, slot).kind != SVS_NONE;
+        const char *wrong = has_id && r->buckets ? ring_check_chain(r, slot) : NULL;
         if (wrong)
             return wrong;
-        live += r->slots[slot].live;
+        if (has_id && !svi_ring_live(r, slot))
+            return "a dead slot has an id";
+        live += svi_ring_live(r, slot);
         ids += has_id;
-        if (r->slots[slot].number <= last)
+        if (svi_ring_number(r, slot) <= last)
             return "numbers do not rise";
-        last = r->slots[slot].number;
+        last = svi_ring_number(r, slot);
     }
     for (size_t b = 0; r->buckets && b <= r->bucket_mask; b++)
-        for (int32_t s = r->buckets[b]; s != NONE && chained <= ids; s = r->slots[s].older)
+        for (int32_t s = r->buckets[b]; s != NONE && chained <= ids; s = ring_chain_of(r, s)->older)
             chained++;
     if (live != r->live)
         return "the live count is wrong";
     for (int32_t i = 0; i <= r->dead && i < r->count; i++)
-        if (r->slots[svi_ring_at(r, i)].live != (i == r->dead))
+        if (svi_ring_live(r, svi_ring_at(r, i)) != (i == r->dead))
             return "the count of dead ones before the oldest is wrong";
-    return chained == ids ? NULL : "the index does not hold exactly the live ids";
+    return !r->buckets || chained == ids ? NULL : "the index does not hold exactly the live ids";
 }
 
 /* ---- the archive */
@@ -342,7 +526,7 @@ static void ring_gather_slot(struct ring_piece *p, int i, const struct svi_slot 
     if (s->live) {
         memcpy(to, row, (size_t)p->kind->features * sizeof *to);
         memcpy(to + p->kind->features, row + p->kind->scores_at,
-               p->kind->waiting ? (size_t)s->rows * sizeof *to : 0);
+               p->kind->waiting ? (size_t)svi_rows_of(s->class_count) * sizeof *to : 0);
     }
 }
 
@@ -350,8 +534,9 @@ static void ring_gather(struct ring_piece *p, const struct svi_ring *r, int32_t 
     static const struct svi_slot dead = {0};
     p->names_size = 0;
     for (int i = 0; i < p->n; i++) {
-        int32_t at = svi_ring_at(r, from + i);
-        ring_gather_slot(p, i, r->slots[at].live ? &r->slots[at] : &dead, svi_ring_row(r, at));
+        const int32_t at = svi_ring_at(r, from + i);
+        const struct svi_slot s = svi_ring_live(r, at) ? svi_ring_slot(r, at) : dead;
+        ring_gather_slot(p, i, &s, svi_ring_row(r, at));
     }
 }
 
@@ -388,52 +573,57 @@ static bool ring_good_slot(const struct ring_piece *p, const struct svi_slot *s,
            (k->regress ? fabs(s->target) <= SVI_VALUE_MAX : s->label >= 0 && s->label < k->class_count);
 }
 
-/* Fills the slot that was pushed for entry i. False: it says what cannot be. */
-static bool ring_scatter(struct ring_piece *p, const struct svi_ring *r, int32_t at, int i) {
-    struct svi_slot *s = &r->slots[at];
-    const double *from = p->rows + (size_t)i * (size_t)p->width;
-    double *row = svi_ring_row(r, at);
+/* The facts of entry i, of an id that is known. False: they cannot be. */
+static bool ring_read_slot(struct ring_piece *p, int i, struct svi_slot *s) {
     for (int c = 0; c < COLUMNS; c++)
         if (columns[c].of & p->of)
             memcpy((char *)s + columns[c].offset, p->column[c] + (size_t)i * columns[c].size,
                    columns[c].size);
-    if (!ring_good_slot(p, s, from))
-        return false;
-    memcpy(row, from, (size_t)p->kind->features * sizeof *row);
     s->learned = p->state[i] & LEARNED;
-    if (p->kind->waiting) {
-        s->rows = s->class_count < 3 ? 1 : s->class_count;
-        memcpy(row + p->kind->scores_at, from + p->kind->features, (size_t)s->rows * sizeof *row);
-        return true;
-    }
-    if (p->kind->regress)
-        s->label = -1;
-    else
-        s->target = NAN;
-    p->last_order = s->order;
+    if (!ring_good_slot(p, s, p->rows + (size_t)i * (size_t)p->width))
+        return false;
+    if (!p->kind->waiting)
+        p->last_order = s->order;
     return true;
+}
+
+static void ring_fill_row(const struct ring_piece *p, int i, double *row, int class_count) {
+    const double *from = p->rows + (size_t)i * (size_t)p->width;
+    memcpy(row, from, (size_t)p->kind->features * sizeof *row);
+    if (p->kind->waiting)
+        memcpy(row + p->kind->scores_at, from + p->kind->features,
+               (size_t)svi_rows_of(class_count) * sizeof *row);
+}
+
+/* The id of entry i; false: its bytes are none. */
+static bool ring_read_id(const struct ring_piece *p, int i, const char **name, svs_value *id) {
+    *id = (svs_value){.kind = (uint8_t)KIND(p->state[i])};
+    if (id->kind == SVS_INT)
+        id->as.i = p->ids[i];
+    if (id->kind != SVS_STR)
+        return true;
+    id->length = (uint32_t)p->ids[i];
+    id->as.s = *name;
+    *name += id->length;
+    return svi_utf8_valid(id->as.s, id->length);
 }
 
 static void ring_push_all(struct svi_archive *a, struct svi_ring *r, struct ring_piece *p) {
     const char *name = p->names;
     for (int i = 0; i < p->n && svi_archive_ok(a); i++) {
-        svs_value id = {.kind = (uint8_t)KIND(p->state[i])};
-        if (id.kind == SVS_INT)
-            id.as.i = p->ids[i];
-        if (id.kind == SVS_STR) {
-            id.length = (uint32_t)p->ids[i];
-            id.as.s = name;
-            name += id.length;
-            if (!svi_archive_check(a, svi_utf8_valid(id.as.s, id.length), "an id is not valid UTF-8"))
-                return;
-        }
-        if (svi_ring_reserve(r, id, NULL) != SVS_OK) {
+        const bool live = p->state[i] & LIVE;
+        struct svi_slot s = {
+            .weight = 1, .factor = 1, .target = NAN, .label = -1, .order = r->pushed + r->ahead};
+        if (!svi_archive_check(a, ring_read_id(p, i, &name, &s.id), "an id is not valid UTF-8") ||
+            !svi_archive_check(a, !live || ring_read_slot(p, i, &s), "a sample is out of range"))
+            return;
+        if (svi_ring_reserve(r, &s, NULL) != SVS_OK) {
             svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the samples held");
             return;
         }
-        int32_t at = svi_ring_push(r, id);
-        if (p->state[i] & LIVE)
-            svi_archive_check(a, ring_scatter(p, r, at, i), "a sample is out of range");
+        const int32_t at = svi_ring_push(r, &s);
+        if (live)
+            ring_fill_row(p, i, svi_ring_row(r, at), s.class_count);
         else
             svi_ring_kill(r, at);
     }
@@ -496,11 +686,12 @@ void svi_ring_archive_numbers(struct svi_archive *a, struct svi_ring *r, const c
         return;
     }
     for (int32_t i = 0; i < r->count; i++)
-        numbers[i] = r->slots[svi_ring_at(r, i)].number;
+        numbers[i] = svi_ring_number(r, svi_ring_at(r, i));
     svi_archive_int64s(a, name, numbers, r->count, 0, r->pushed - 1);
     for (int32_t i = 0; a->loading && svi_archive_ok(a) && i < r->count; i++) {
         rising &= numbers[i] > last;
-        last = r->slots[svi_ring_at(r, i)].number = numbers[i];
+        last = numbers[i];
+        svi_ring_set_number(r, svi_ring_at(r, i), last);
     }
     svi_free(numbers);
     svi_archive_check(a, rising, "the numbers of the samples held do not rise");
@@ -513,16 +704,16 @@ void svi_ring_archive_factors(struct svi_archive *a, struct svi_ring *r, const c
         bool good = true;
         n = r->count - from < 256 ? r->count - from : 256;
         for (int32_t i = 0; i < n; i++) {
-            const struct svi_slot *s = &r->slots[svi_ring_at(r, from + i)];
-            piece[i] = s->live ? s->factor : 1;
+            const int32_t at = svi_ring_at(r, from + i);
+            piece[i] = svi_ring_live(r, at) ? svi_ring_double(r, SVI_RING_FACTOR, at, 1) : 1;
         }
         snprintf(text, sizeof text, "%s %d", name, from / 256);
         svi_archive_finite(a, text, piece, n);
         for (int32_t i = 0; a->loading && svi_archive_ok(a) && i < n; i++) {
-            struct svi_slot *s = &r->slots[svi_ring_at(r, from + i)];
-            s->factor = piece[i];
-            good &= s->factor > 0 && (!s->live || svi_slot_weight(s) > 0) &&
-                    (!s->live || svi_slot_weight(s) <= SVI_VALUE_MAX);
+            const int32_t at = svi_ring_at(r, from + i);
+            svi_ring_set_factor(r, at, piece[i]);
+            good &= piece[i] > 0 && (!svi_ring_live(r, at) || svi_ring_weight(r, at) > 0) &&
+                    (!svi_ring_live(r, at) || svi_ring_weight(r, at) <= SVI_VALUE_MAX);
         }
         svi_archive_check(a, good, "the factor of a sample's class is out of range");
     }

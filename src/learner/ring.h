@@ -1,13 +1,17 @@
-/* ring.h: samples in the order in which they came, each a raw row with what is known of it, found by id.
+/* ring.h: samples held in order of arrival, found by id: the window, and the samples that wait for a label.
  *
- * The window and the samples that wait for a label are both rings. A sample that is taken out before its turn
- * stays as a dead slot until it is the oldest, or until svi_ring_squeeze. Slots grow by doubling up to `max`;
- * the id index and the room for string ids appear with the first id that needs them. A slot's number is valid
- * until the next push. */
+ * A sample has a row of doubles and a slot of facts. What most samples have in common takes no place: facts
+ * lie in columns, and a column is made with the first sample that needs it (a weight other than 1, an id, a
+ * class index that its byte does not hold ...). A sample that is taken out before its turn stays as a dead
+ * slot until it is the oldest, or until svi_ring_squeeze. Room is taken as samples come, twice as much each
+ * time and `max` at last, in one block; the id index appears where it is faster than looking at all. A slot's
+ * index is valid until the next push. */
 #ifndef SVI_RING_H
 #define SVI_RING_H
 
+#include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/archive.h"
@@ -16,49 +20,84 @@
 /* Counts that are read back are at most this, so that they can go on counting. */
 #define SVI_COUNT_MAX ((int64_t)1 << 60)
 
+/* What can be known of a sample. */
 struct svi_slot {
     double time;      /* when it entered */
     double weight;    /* as its producer has it */
     double factor;    /* window: of its class when it was learned; 1 where classes count alike */
-    double target;    /* regression */
-    int64_t number;   /* how many entered this ring before it */
+    double target;    /* regression; else NAN */
+    int64_t number;   /* how many entered this ring before it; a push gives it */
     int64_t order;    /* learned samples before it was learned */
     uint64_t version; /* waiting: of the model that scored it */
-    int32_t label;    /* class index */
-    int32_t predicted, rows, class_count; /* waiting: its scores */
-    bool live;                            /* false: taken out before its turn */
+    int32_t label;    /* class index, -1 = none */
+    int32_t predicted, class_count; /* waiting: its scores */
+    bool live;                      /* false: taken out before its turn */
     bool learned;
-    svs_value id;         /* a string points into the ring */
+    svs_value id; /* a string points into the ring */
+};
+
+/* Columns: doubles and 64-bit integers first, bytes last, so that each is aligned. */
+enum svi_ring_column {
+    SVI_RING_TIME = 0,
+    SVI_RING_WEIGHT, /* absent: 1 */
+    SVI_RING_FACTOR, /* absent: 1 */
+    SVI_RING_TARGET, /* absent: NAN */
+    SVI_RING_ORDER,  /* absent: they rise by one from live slot to slot */
+    SVI_RING_NUMBER, /* absent: they rise by one from slot to slot */
+    SVI_RING_SCORED, /* struct svi_ring_scores; absent: 0 */
+    SVI_RING_ID,     /* an integer, or nothing that is looked at */
+    SVI_RING_CHAIN,  /* struct svi_chain, where there are buckets */
+    SVI_RING_LABEL,  /* absent: in the state */
+    SVI_RING_KIND,   /* of the id: 0 = none, 255 = an integer, else the length of a string */
+    SVI_RING_STATE,
+    SVI_RING_NAME, /* name_width bytes */
+    SVI_RING_COLUMNS
+};
+
+#define SVI_RING_HAS(column) (1u << SVI_RING_##column)
+/* What each ring of a kind has. */
+#define SVI_RING_WINDOW  (SVI_RING_HAS(TIME) | SVI_RING_HAS(STATE))
+#define SVI_RING_WAITING (SVI_RING_WINDOW | SVI_RING_HAS(NUMBER) | SVI_RING_HAS(SCORED))
+
+struct svi_ring_scores {
+    uint64_t version;
+    int32_t predicted, class_count;
+};
+
+struct svi_chain {
     uint32_t hash;        /* of the id */
     int32_t older, newer; /* slots of the same bucket, -1 = none */
 };
 
-/* What it counts in the minimum, before it fades. */
-static inline double svi_slot_weight(const struct svi_slot *s) {
-    return s->weight * s->factor;
-}
+#define SVI_SLOT_LIVE      1u
+#define SVI_SLOT_LEARNED   2u
+#define SVI_SLOT_LABEL_MAX 62 /* in the state: label + 1 in six bits */
 
 struct svi_ring {
-    struct svi_slot *slots;
-    double *rows;     /* capacity x stride */
-    char *names;      /* capacity x SVS_NAME_MAX, or NULL */
-    int32_t *buckets; /* newest slot of each, -1 = none; NULL until there is an id */
+    double *rows;     /* capacity x stride; behind them, in the same block, the columns */
+    char *columns;    /* capacity x width bytes */
+    int32_t *buckets; /* newest slot of each, -1 = none; NULL: no index */
     uint32_t bucket_mask;
+    uint16_t has;                  /* bits: columns that there are */
+    uint8_t at[SVI_RING_COLUMNS];  /* bytes of a slot before this column */
+    uint8_t name_width;
     int32_t capacity, max;
     int32_t first, count; /* the oldest slot; slots in use, dead ones too */
     int32_t live;
     int32_t dead; /* slots from the oldest on that are dead: the one after them, if any, is live */
     int32_t stride;
     int64_t pushed; /* samples that ever entered */
+    int64_t ahead;  /* without their column: an order minus the number of the sample */
 };
 
-/* Room for `max` samples of `stride` doubles at most; takes the first min(max, 1024) now. */
-svs_code svi_ring_init(struct svi_ring *r, int32_t max, int32_t stride, svs_error *err);
+/* For `max` samples of `stride` doubles at most, with these columns (SVI_RING_HAS) from the start. Takes no
+ * room yet. */
+void svi_ring_init(struct svi_ring *r, int32_t max, int32_t stride, unsigned columns);
 void svi_ring_clear(struct svi_ring *r); /* frees */
 void svi_ring_empty(struct svi_ring *r); /* forgets the samples, keeps the room */
 
-/* Makes sure that the next push of such an id cannot fail. */
-svs_code svi_ring_reserve(struct svi_ring *r, svs_value id, svs_error *err);
+/* Makes sure that the next push of such a sample cannot fail. */
+svs_code svi_ring_reserve(struct svi_ring *r, const struct svi_slot *s, svs_error *err);
 
 static inline bool svi_ring_full(const struct svi_ring *r) {
     return r->count == r->max;
@@ -74,14 +113,104 @@ static inline int32_t svi_ring_at(const struct svi_ring *r, int32_t i) {
     return at < r->capacity ? at : at - r->capacity;
 }
 
-/* The number of the oldest live slot, or of the next one when none is. */
-static inline int64_t svi_ring_oldest(const struct svi_ring *r) {
-    return r->dead < r->count ? r->slots[svi_ring_at(r, r->dead)].number : r->pushed;
+/* ---- what is known of a slot */
+
+static inline bool svi_ring_has(const struct svi_ring *r, enum svi_ring_column column) {
+    return r->has >> column & 1;
 }
 
-/* Appends a slot (not full, reserved): live, with this id, everything else zero; the row is the caller's to
- * fill. */
-int32_t svi_ring_push(struct svi_ring *r, svs_value id);
+/* Where a column that there is begins. */
+static inline void *svi_ring_column(const struct svi_ring *r, enum svi_ring_column column) {
+    return r->columns + (size_t)r->capacity * r->at[column];
+}
+
+static inline uint8_t *svi_ring_state(const struct svi_ring *r, int32_t slot) {
+    return (uint8_t *)svi_ring_column(r, SVI_RING_STATE) + slot;
+}
+
+static inline bool svi_ring_live(const struct svi_ring *r, int32_t slot) {
+    return *svi_ring_state(r, slot) & SVI_SLOT_LIVE;
+}
+
+/* It is in the model. */
+static inline bool svi_ring_in(const struct svi_ring *r, int32_t slot) {
+    return (*svi_ring_state(r, slot) & (SVI_SLOT_LIVE | SVI_SLOT_LEARNED)) ==
+           (SVI_SLOT_LIVE | SVI_SLOT_LEARNED);
+}
+
+static inline double *svi_ring_time(const struct svi_ring *r, int32_t slot) {
+    return (double *)svi_ring_column(r, SVI_RING_TIME) + slot;
+}
+
+static inline double svi_ring_double(const struct svi_ring *r, enum svi_ring_column column, int32_t slot,
+                                     double absent) {
+    return svi_ring_has(r, column) ? ((const double *)svi_ring_column(r, column))[slot] : absent;
+}
+
+/* What it counts, before it fades. */
+static inline double svi_ring_weight(const struct svi_ring *r, int32_t slot) {
+    return svi_ring_double(r, SVI_RING_WEIGHT, slot, 1) * svi_ring_double(r, SVI_RING_FACTOR, slot, 1);
+}
+
+static inline double svi_ring_target(const struct svi_ring *r, int32_t slot) {
+    return svi_ring_double(r, SVI_RING_TARGET, slot, NAN);
+}
+
+static inline int32_t svi_ring_label(const struct svi_ring *r, int32_t slot) {
+    return svi_ring_has(r, SVI_RING_LABEL) ? ((const int32_t *)svi_ring_column(r, SVI_RING_LABEL))[slot]
+                                           : (int32_t)(*svi_ring_state(r, slot) >> 2) - 1;
+}
+
+static inline int64_t svi_ring_number(const struct svi_ring *r, int32_t slot) {
+    const int32_t age = slot - r->first;
+    return svi_ring_has(r, SVI_RING_NUMBER) ? ((const int64_t *)svi_ring_column(r, SVI_RING_NUMBER))[slot]
+                                            : r->pushed - r->count + (age < 0 ? age + r->capacity : age);
+}
+
+static inline int64_t svi_ring_order(const struct svi_ring *r, int32_t slot) {
+    return svi_ring_has(r, SVI_RING_ORDER) ? ((const int64_t *)svi_ring_column(r, SVI_RING_ORDER))[slot]
+                                           : svi_ring_number(r, slot) + r->ahead;
+}
+
+/* None for a dead one. */
+svs_value svi_ring_id(const struct svi_ring *r, int32_t slot);
+
+/* All of it. */
+struct svi_slot svi_ring_slot(const struct svi_ring *r, int32_t slot);
+
+/* What it counts, before it fades. */
+static inline double svi_slot_weight(const struct svi_slot *s) {
+    return s->weight * s->factor;
+}
+
+/* Rows of W, and so scores, of so many classes. */
+static inline int svi_rows_of(int classes) {
+    return classes < 3 ? 1 : classes;
+}
+
+/* The number of the oldest live slot, or of the next one when none is. */
+static inline int64_t svi_ring_oldest(const struct svi_ring *r) {
+    return r->dead < r->count ? svi_ring_number(r, svi_ring_at(r, r->dead)) : r->pushed;
+}
+
+/* ---- changes */
+
+/* Appends a sample (the ring is not full, and has room for it), which is live and gets its number; the row is
+ * the caller's to fill. */
+int32_t svi_ring_push(struct svi_ring *r, struct svi_slot *s);
+
+/* Another label, at most as large as the largest so far; another factor, where the ring has them; another
+ * number, where it has them; other scores. */
+void svi_ring_set_label(struct svi_ring *r, int32_t slot, int32_t label);
+static inline void svi_ring_set_factor(struct svi_ring *r, int32_t slot, double factor) {
+    ((double *)svi_ring_column(r, SVI_RING_FACTOR))[slot] = factor;
+}
+static inline void svi_ring_set_number(struct svi_ring *r, int32_t slot, int64_t number) {
+    ((int64_t *)svi_ring_column(r, SVI_RING_NUMBER))[slot] = number;
+}
+static inline struct svi_ring_scores *svi_ring_scored(const struct svi_ring *r, int32_t slot) {
+    return (struct svi_ring_scores *)svi_ring_column(r, SVI_RING_SCORED) + slot;
+}
 
 /* Drops the oldest slot. */
 void svi_ring_pop(struct svi_ring *r);
@@ -89,7 +218,8 @@ void svi_ring_pop(struct svi_ring *r);
 /* Takes a slot out before its turn: dead, and no longer found. */
 void svi_ring_kill(struct svi_ring *r, int32_t slot);
 
-/* Moves the live slots together, so that the dead ones take no place. O(count). */
+/* Moves the live slots together, so that the dead ones take no place. O(count). For rings that have numbers.
+ */
 void svi_ring_squeeze(struct svi_ring *r);
 
 /* The newest live slot of that id, or the next older one after `slot`; -1 = none. */
@@ -101,8 +231,11 @@ int32_t svi_ring_find_older(const struct svi_ring *r, int32_t slot);
 svs_code svi_ring_restride(struct svi_ring *r, int32_t stride, int32_t keep, int32_t from, int32_t to,
                            int32_t tail, svs_error *err);
 
-/* Bytes of a full ring. */
-double svi_ring_memory(double max, int stride);
+/* Bytes of a full ring that has these columns; an id index is counted where there are ids. */
+double svi_ring_memory(double max, int stride, unsigned columns);
+
+/* Bytes that it takes now. */
+double svi_ring_bytes(const struct svi_ring *r);
 
 /* For tests: counts, chains and order agree; NULL, or what is wrong. */
 const char *svi_ring_check(const struct svi_ring *r);
@@ -132,7 +265,7 @@ void svi_ring_archive_numbers(struct svi_archive *a, struct svi_ring *r, const c
 void svi_ring_archive_factors(struct svi_archive *a, struct svi_ring *r, const char *name);
 
 static inline bool svi_ring_squeezed(const struct svi_ring *r) {
-    return r->count > 0 && r->slots[r->first].number != r->pushed - r->count;
+    return r->count > 0 && svi_ring_number(r, r->first) != r->pushed - r->count;
 }
 
 #endif

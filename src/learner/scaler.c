@@ -24,32 +24,10 @@ static void scaler_set_plain(struct svi_scaler *s, int first, int end) {
     }
 }
 
-svs_code svi_scaler_init(struct svi_scaler *s, int room, svs_error *err) {
-    s->unscaled = svi_alloc((size_t)room);
-    s->room = room;
-    return s->unscaled ? SVS_OK : svi_fail_memory(err, "the scaler");
-}
-
-void svi_scaler_clear(struct svi_scaler *s) {
-    svi_free(s->unscaled);
-    svi_free(s->mean);
-    svi_free(s->inverse);
-    *s = (struct svi_scaler){0};
-}
-
-svs_code svi_scaler_grow(struct svi_scaler *s, int d, svs_error *err) {
-    if (d > s->capacity || !s->mean) {
-        int capacity = d > 2 * s->capacity ? d : 2 * s->capacity;
-        capacity = capacity ? capacity : 8;
-        if (!svi_grow_doubles(&s->mean, (size_t)s->capacity, (size_t)capacity) ||
-            !svi_grow_doubles(&s->inverse, (size_t)s->capacity, (size_t)capacity))
-            return svi_fail_memory(err, "the scaler");
-        s->capacity = capacity;
-    }
+void svi_scaler_grow(struct svi_scaler *s, int d) {
     scaler_set_plain(s, s->d, d);
     s->d = d;
     svi_scaler_bound(s);
-    return SVS_OK;
 }
 
 void svi_scaler_reset(struct svi_scaler *s) {
@@ -59,18 +37,25 @@ void svi_scaler_reset(struct svi_scaler *s) {
 
 static void scaler_keep_unscaled(struct svi_scaler *s) {
     for (int j = 0; s->unscaled_count && j < s->d; j++)
-        if (s->unscaled[j])
+        if (svi_scaler_unscaled(s, j))
             scaler_set_plain(s, j, j + 1);
 }
 
+void svi_scaler_flag(struct svi_scaler *s, int feature, bool unscaled) {
+    const uint8_t bit = (uint8_t)(1 << feature % 8);
+    if (svi_scaler_unscaled(s, feature) == unscaled)
+        return;
+    s->unscaled[feature / 8] ^= bit;
+    s->unscaled_count += unscaled ? 1 : -1;
+}
+
 bool svi_scaler_unscale(struct svi_scaler *s, int feature) {
-    s->unscaled_count += !s->unscaled[feature];
-    s->unscaled[feature] = true;
+    svi_scaler_flag(s, feature, true);
     return feature >= s->d || (s->mean[feature] == 0 && s->inverse[feature] == 1);
 }
 
 void svi_scaler_scale_all(struct svi_scaler *s) {
-    memset(s->unscaled, 0, (size_t)s->room);
+    memset(s->unscaled, 0, ((size_t)s->room + 7) / 8);
     s->unscaled_count = 0;
 }
 
@@ -90,13 +75,13 @@ void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window, double 
     for (int32_t i = 0; i < window->count; i++) {
         int32_t slot = svi_ring_at(window, i);
         const double *x = svi_ring_row(window, slot);
-        for (int j = 0; window->slots[slot].live && j < s->d; j++)
+        for (int j = 0; svi_ring_live(window, slot) && j < s->d; j++)
             mean[j] += x[j] / n; /* divided first: rows may be as large as 1e100 */
     }
     for (int32_t i = 0; i < window->count; i++) {
         int32_t slot = svi_ring_at(window, i);
         const double *x = svi_ring_row(window, slot);
-        for (int j = 0; window->slots[slot].live && j < s->d; j++)
+        for (int j = 0; svi_ring_live(window, slot) && j < s->d; j++)
             square[j] += (x[j] - mean[j]) * (x[j] - mean[j]);
     }
     for (int j = 0; j < s->d; j++) {
@@ -121,16 +106,24 @@ void svi_scaler_archive(struct svi_archive *a, struct svi_scaler *s) {
 void svi_scaler_archive_unscaled(struct svi_archive *a, struct svi_scaler *s) {
     bool plain = true, flags = true;
     int count = s->room;
-    while (!a->loading && count > 0 && !s->unscaled[count - 1])
+    while (!a->loading && count > 0 && !svi_scaler_unscaled(s, count - 1))
         count--;
     svi_archive_int(a, "unscaled flags", &count, 0, s->room);
     if (!svi_archive_ok(a))
         return;
-    svi_archive_bytes(a, "unscaled", s->unscaled, count);
-    for (int j = 0; a->loading && svi_archive_ok(a) && j < count; j++) {
-        flags &= s->unscaled[j] <= 1;
-        plain &= !s->unscaled[j] || j >= s->d || (s->mean[j] == 0 && s->inverse[j] == 1);
-        s->unscaled_count += s->unscaled[j];
+    uint8_t *each = svi_alloc((size_t)count + 1);
+    if (!each) {
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the scaler");
+        return;
     }
+    for (int j = 0; j < count; j++)
+        each[j] = svi_scaler_unscaled(s, j);
+    svi_archive_bytes(a, "unscaled", each, count);
+    for (int j = 0; a->loading && svi_archive_ok(a) && j < count; j++) {
+        flags &= each[j] <= 1;
+        plain &= !each[j] || j >= s->d || (s->mean[j] == 0 && s->inverse[j] == 1);
+        svi_scaler_flag(s, j, each[j]);
+    }
+    svi_free(each);
     svi_archive_check(a, flags && plain, "an unscaled feature is scaled");
 }

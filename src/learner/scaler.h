@@ -11,19 +11,15 @@
 #include "learner/ring.h"
 
 struct svi_scaler {
-    double *mean, *inverse; /* capacity values: mean and 1/deviation of each feature */
+    double *mean, *inverse; /* capacity values, the owner's: mean and 1/deviation of each feature */
     int d, capacity;
-    uint8_t *unscaled; /* room flags, whatever d is */
+    uint8_t *unscaled; /* room flags, eight to a byte, whatever d is */
     int room, unscaled_count;
     double safe; /* no raw value of a row with |z|^2 up to here is beyond SVI_VALUE_MAX */
 };
 
-/* For `room` features at most; s is zeroed. */
-svs_code svi_scaler_init(struct svi_scaler *s, int room, svs_error *err);
-void svi_scaler_clear(struct svi_scaler *s);
-
-/* More features than before, or the first ones: mean 0, deviation 1. */
-svs_code svi_scaler_grow(struct svi_scaler *s, int d, svs_error *err);
+/* More features than before, or the first ones, for which there is room: mean 0, deviation 1. */
+void svi_scaler_grow(struct svi_scaler *s, int d);
 
 /* Mean 0 and deviation 1 everywhere. */
 void svi_scaler_reset(struct svi_scaler *s);
@@ -38,6 +34,13 @@ void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window, double 
 /* From now on this feature (below `room`) is unscaled. False: its coordinate is another one so far, and the
  * caller has to make it plain, and P with it. */
 bool svi_scaler_unscale(struct svi_scaler *s, int feature);
+
+static inline bool svi_scaler_unscaled(const struct svi_scaler *s, int feature) {
+    return s->unscaled[feature / 8] >> feature % 8 & 1;
+}
+
+/* Only says so: the coordinate is what it was. */
+void svi_scaler_flag(struct svi_scaler *s, int feature, bool unscaled);
 
 /* No feature is unscaled any more. */
 void svi_scaler_scale_all(struct svi_scaler *s);

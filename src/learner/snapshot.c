@@ -54,17 +54,16 @@ void svi_snapshot_copy(struct svi_snapshot *s, svs_learner *l, int64_t rows) {
     const int64_t stop = s->end - s->next < rows ? s->end : s->next + rows;
     for (; s->next < stop; s->next++) {
         const int32_t slot = svi_ring_at(&l->window, (int32_t)(s->next - oldest));
-        const struct svi_slot *from = &l->window.slots[slot];
         double *to = s->rows + s->count * s->stride;
-        if (!from->live)
+        if (!svi_ring_live(&l->window, slot))
             continue;
         memcpy(to, svi_ring_row(&l->window, slot), (size_t)s->d * sizeof *to);
         memset(to + s->d, 0, (size_t)(s->stride - s->d) * sizeof *to);
-        s->label[s->count] = from->label;
-        s->number[s->count] = from->number;
-        s->weight[s->count] = svi_slot_weight(from);
+        s->label[s->count] = svi_ring_label(&l->window, slot);
+        s->number[s->count] = svi_ring_number(&l->window, slot);
+        s->weight[s->count] = svi_ring_weight(&l->window, slot);
         if (l->o.forget < 1)
-            s->weight[s->count] *= pow(l->o.forget, (double)(s->order - from->order));
+            s->weight[s->count] *= pow(l->o.forget, (double)(s->order - svi_ring_order(&l->window, slot)));
         s->count++;
     }
     if (s->next < s->end)

@@ -144,8 +144,8 @@ static void held_weigh_so(const struct held *h, const svs_learner *l) {
         const int32_t slot = svi_ring_find(&l->window, svs_int(i));
         assert_true(h->live[i] == (slot >= 0));
         if (slot >= 0)
-            assert_true(l->window.slots[slot].weight == h->weight[i] &&
-                        l->window.slots[slot].factor == h->factor[i]);
+            assert_true(svi_ring_slot(&l->window, slot).weight == h->weight[i] &&
+                        svi_ring_slot(&l->window, slot).factor == h->factor[i]);
     }
 }
 
@@ -315,7 +315,7 @@ static void snapshots_keep_their_weights(void **state) {
                 assert_true(s.weight[k] == weight[k]);
             assert_int_equal(svi_snapshot_begin(&s, l, NULL), SVS_OK);
             for (int k = 0; k < 300; k++)
-                weight[k] = svi_slot_weight(&l->window.slots[svi_ring_at(&l->window, k)]);
+                weight[k] = svi_ring_weight(&l->window, svi_ring_at(&l->window, k));
             taken++;
         }
         x = ref_gauss(&seed);
@@ -345,8 +345,8 @@ static void late_labels_weigh_when_they_come(void **state) {
         assert_int_equal(svs_learner_step(l, &s, i, &out, NULL), SVS_OK);
     }
     assert_int_equal(svs_learner_label(l, svs_str("late"), svs_int(1), 9, &out, NULL), SVS_OK);
-    const struct svi_slot *s = &l->window.slots[svi_ring_find(&l->window, svs_str("late"))];
-    assert_true(s->weight == 2 && s->factor == 10.0 / (2 * 1));
+    const struct svi_slot s = svi_ring_slot(&l->window, svi_ring_find(&l->window, svs_str("late")));
+    assert_true(s.weight == 2 && s.factor == 10.0 / (2 * 1));
     svs_learner_free(&l);
 }
 
@@ -377,8 +377,8 @@ static void pruned_counts_go_on(void **state) {
         }
         assert_true(i < 100 || svs_learner_check(l) < 1e-10);
     }
-    const struct svi_slot *s = &l->window.slots[svi_ring_find(&l->window, svs_int(199))];
-    assert_true(s->factor == 1);
+    const struct svi_slot s = svi_ring_slot(&l->window, svi_ring_find(&l->window, svs_int(199)));
+    assert_true(s.factor == 1);
     svs_learner_free(&l);
 }
 

@@ -57,7 +57,7 @@ static svs_learner *announced(const svs_learner *l, const svs_options *o) {
     double x[D] = {0};
     assert_non_null(n);
     for (int j = 0; j < D; j++)
-        if (l->scaler.unscaled[j])
+        if (svi_scaler_unscaled(&l->scaler, j))
             svs_learner_unscaled(n, j);
     for (int k = 0; k < l->class_count; k++) {
         const svs_sample s = {x, D, svs_none(), l->classes[k], 1};
@@ -72,12 +72,12 @@ static void give_held(svs_learner *to, const svs_learner *l) {
     svs_step step;
     for (int32_t i = 0; i < l->window.count; i++) {
         const int32_t at = svi_ring_at(&l->window, i);
-        const struct svi_slot *s = &l->window.slots[at];
-        if (!s->live)
+        const struct svi_slot s = svi_ring_slot(&l->window, at);
+        if (!s.live)
             continue;
-        const svs_value y = l->o.task == SVS_REGRESS ? svs_real(s->target) : l->classes[s->label];
-        const svs_sample sample = {svi_ring_row(&l->window, at), l->declared, s->id, y, s->weight};
-        assert_int_equal(svs_learner_step(to, &sample, s->time, &step, NULL), SVS_OK);
+        const svs_value y = l->o.task == SVS_REGRESS ? svs_real(s.target) : l->classes[s.label];
+        const svs_sample sample = {svi_ring_row(&l->window, at), l->declared, s.id, y, s.weight};
+        assert_int_equal(svs_learner_step(to, &sample, s.time, &step, NULL), SVS_OK);
     }
 }
 
@@ -248,10 +248,10 @@ static void what_waits_goes_on_waiting(void **state) {
     double scores[8];
     svs_step step;
     const int32_t slot = svi_ring_at(&a.l->waiting, a.l->waiting.count - 1);
-    const struct svi_slot *s = &a.l->waiting.slots[slot];
-    const svs_value id = s->id;
-    const int rows = s->rows;
-    const uint64_t version = s->version;
+    const struct svi_slot s = svi_ring_slot(&a.l->waiting, slot);
+    const svs_value id = s.id;
+    const int rows = svi_rows_of(s.class_count);
+    const uint64_t version = s.version;
     memcpy(scores, svi_ring_row(&a.l->waiting, slot) + a.l->feature_room, (size_t)rows * sizeof *scores);
     to = o;
     to.C = 50;

@@ -54,7 +54,7 @@ static void late_label_of_a_new_class(void **state) {
         int32_t slot = svi_ring_find(&l->window, svs_int(i));
         assert_true(slot >= 0);
         assert_true(*svi_ring_row(&l->window, slot) == 100 + i);
-        assert_true(l->window.slots[slot].weight == 1 + i);
+        assert_true(svi_ring_weight(&l->window, slot) == 1 + i);
         assert_true(svi_ring_find(&l->waiting, svs_int(i)) < 0);
     }
     assert_null(svi_ring_check(&l->waiting));
@@ -136,14 +136,14 @@ static double energy_error(const svs_learner *l) {
         double energy = 0, z;
         for (int32_t i = 0; i < l->window.count; i++) {
             int32_t slot = svi_ring_at(&l->window, i);
-            const struct svi_slot *s = &l->window.slots[slot];
-            if (!s->live || !s->learned)
+            const struct svi_slot s = svi_ring_slot(&l->window, slot);
+            if (!s.live || !s.learned)
                 continue;
             z = j ? (svi_ring_row(&l->window, slot)[j - 1] - l->scaler.mean[j - 1]) * l->scaler.inverse[j - 1]
                   : 1;
-            energy += s->weight * pow(l->o.forget, (double)(l->order - 1 - s->order)) * z * z;
+            energy += s.weight * pow(l->o.forget, (double)(l->order - 1 - s.order)) * z * z;
         }
-        worst = fmax(worst, fabs(l->energy.energy[j] - energy) / (energy + 1e-3));
+        worst = fmax(worst, fabs(l->energy->energy[j] - energy) / (energy + 1e-3));
     }
     return worst;
 }

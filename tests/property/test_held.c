@@ -25,8 +25,8 @@ static void archive_learner(struct svi_archive *a, void *l) {
 static void check_ring(const struct svi_ring *r, int64_t entered, int64_t oldest) {
     int64_t first = r->pushed;
     for (int32_t i = r->count - 1; i >= 0; i--)
-        if (r->slots[svi_ring_at(r, i)].live)
-            first = r->slots[svi_ring_at(r, i)].number;
+        if (svi_ring_live(r, svi_ring_at(r, i)))
+            first = svi_ring_number(r, svi_ring_at(r, i));
     assert_int_equal(entered, r->pushed);
     assert_int_equal(oldest, first);
     assert_null(svi_ring_check(r));
@@ -40,7 +40,7 @@ static void check_span(const struct walk *w) {
     check_ring(&w->l->waiting, span.waiting, span.waiting_oldest);
     for (int32_t i = 0; i < w->l->window.count; i++) {
         const int32_t slot = svi_ring_at(&w->l->window, i);
-        if (w->l->window.slots[slot].live)
+        if (svi_ring_live(&w->l->window, slot))
             row = svi_ring_row(&w->l->window, slot);
     }
     assert_ptr_equal(newest, row);
@@ -129,7 +129,7 @@ static double plain_mean(const struct walk *w, int feature, double *largest) {
     *largest = 0;
     for (int32_t i = 0; i < w->l->window.count; i++) {
         const int32_t slot = svi_ring_at(&w->l->window, i);
-        if (!w->l->window.slots[slot].live)
+        if (!svi_ring_live(&w->l->window, slot))
             continue;
         const long double x = svi_ring_row(&w->l->window, slot)[feature], now = sum + x;
         lost += fabsl(sum) > fabsl(x) ? (sum - now) + x : (x - now) + sum;

@@ -313,11 +313,11 @@ static void errors_now(svs_learner *l, double *ours, double *fresh) {
     double *plain = calloc((size_t)(n * (n + 1)), sizeof *plain), *w = plain + n * n;
     struct svi_learned row;
     for (int32_t i = 0; svi_next_row(l, &i, &row);) {
-        ref_add(g, r, n, row.z, row.slot->target, row.s);
+        ref_add(g, r, n, row.z, row.target, row.s);
         for (int a = 0; a < n; a++) {
             for (int b = 0; b <= a; b++)
                 plain[a * n + b] += row.s * row.z[a] * row.z[b];
-            w[a] += row.s * row.slot->target * row.z[a];
+            w[a] += row.s * row.target * row.z[a];
         }
     }
     for (int j = 0; j < n; j++) {
@@ -395,7 +395,7 @@ static void checkers_notice(void **state) {
     l->m->r.w[0] += 1e-3;
     assert_true(svs_learner_check(l) > 1e-6);
     assert_null(svi_ring_check(&l->window));
-    l->window.slots[svi_ring_at(&l->window, 3)].live = false;
+    *svi_ring_state(&l->window, svi_ring_at(&l->window, 3)) &= (uint8_t)~SVI_SLOT_LIVE;
     assert_non_null(svi_ring_check(&l->window));
     svs_learner_free(&l);
 }

@@ -252,15 +252,15 @@ static void place_does_not_show(void **state) {
     struct svi_ring_kind kind = {
         .name = "window", .features = 2, .scores_at = 2, .class_count = 1, .order = 100};
     svs_error err;
-    assert_int_equal(svi_ring_init(&a, 5, 2, &err), SVS_OK);
-    assert_int_equal(svi_ring_init(&b, 5, 3, &err), SVS_OK);
+    svi_ring_init(&a, 5, 2, SVI_RING_WINDOW);
+    svi_ring_init(&b, 5, 3, SVI_RING_WINDOW);
     b.pushed = 6;
     for (int i = 0; i < 10; i++) {
         struct svi_ring *both[] = {&a, i >= 6 ? &b : NULL};
         for (int k = 0; k < 2 && both[k]; k++) {
-            assert_int_equal(svi_ring_reserve(both[k], svs_str(i % 2 ? "odd" : "x"), &err), SVS_OK);
-            int32_t at = svi_ring_push(both[k], svs_str(i % 2 ? "odd" : "x"));
-            both[k]->slots[at].weight = 1;
+            struct svi_slot s = {.weight = 1, .factor = 1, .id = svs_str(i % 2 ? "odd" : "x")};
+            assert_int_equal(svi_ring_reserve(both[k], &s, &err), SVS_OK);
+            int32_t at = svi_ring_push(both[k], &s);
             svi_ring_row(both[k], at)[0] = i;
             if (i < 6 && k == 0)
                 svi_ring_pop(&a);

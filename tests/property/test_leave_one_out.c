@@ -23,23 +23,23 @@ struct held {
 
 static void hold(svs_learner *l, struct held *h) {
     const bool standard = l->o.scale == SVS_SCALE_STANDARD;
-    const struct svi_slot *slot;
     h->n = l->d + 1;
     h->rows = svi_rows(l);
     h->count = 0;
     h->total = 0;
-    for (int32_t i = 0; (slot = svi_next_learned(l, &i)) != NULL; h->count++) {
-        const double *x = svi_ring_row(&l->window, (int32_t)(slot - l->window.slots));
+    for (int32_t i = 0, at; (at = svi_next_learned(l, &i)) >= 0; h->count++) {
+        const double *x = svi_ring_row(&l->window, at);
+        const struct svi_slot slot = svi_ring_slot(&l->window, at);
         assert_true(h->count < MOST_HELD && h->rows <= MOST_ROWS);
         h->z[h->count][0] = 1;
         for (int j = 0; j < l->d; j++)
             h->z[h->count][1 + j] =
                 standard ? ((long double)x[j] - l->scaler.mean[j]) * l->scaler.inverse[j] : x[j];
         h->s[h->count] =
-            (long double)slot->weight * slot->factor * powl(l->o.forget, l->order - 1 - slot->order);
+            (long double)slot.weight * slot.factor * powl(l->o.forget, l->order - 1 - slot.order);
         h->total += h->s[h->count];
-        svi_targets(l, slot->label, slot->target, h->t[h->count]);
-        h->label[h->count] = slot->label;
+        svi_targets(l, slot.label, slot.target, h->t[h->count]);
+        h->label[h->count] = slot.label;
     }
     for (int j = 0; j < h->n; j++)
         h->ridge[j] = l->ridge ? (long double)l->ridge[j] / svi_hat(l, 1, l->order - 1) : l->nu;

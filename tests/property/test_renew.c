@@ -86,7 +86,7 @@ static void assert_new(struct stream *s, int feature) {
     for (int k = 0; k < svs_learner_rows(s->l); k++)
         assert_true(svs_alsvm_weights(s->l->m, k)[1 + feature] == 0);
     assert_true(s->l->scaler.mean[feature] == 0 && s->l->scaler.inverse[feature] == 1);
-    assert_true(s->l->energy.energy[1 + feature] == 0 && s->l->energy.peak[1 + feature] == 0);
+    assert_true(s->l->energy->energy[1 + feature] == 0 && s->l->energy->peak[1 + feature] == 0);
 }
 
 static void check_solved(struct stream *s) {

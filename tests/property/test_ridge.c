@@ -68,11 +68,10 @@ static double distance_now(const struct stream *s) {
     const size_t size = (size_t)(n * n + rows * n);
     long double *g = calloc(2 * size + (size_t)n, sizeof *g), *copy = g + size, *x = copy + size;
     double t[MAX_ROWS], w[MAX_D + 1], worst = 0;
-    const struct svi_slot *slot;
-    for (int32_t i = 0; s->o.window && (slot = svi_next_learned(l, &i)) != NULL;) {
-        svi_targets(l, slot->label, slot->target, t);
-        add_row(s, svi_ring_row(&l->window, (int32_t)(slot - l->window.slots)), slot->order, slot->weight, t,
-                g);
+    for (int32_t i = 0, at; s->o.window && (at = svi_next_learned(l, &i)) >= 0;) {
+        const struct svi_slot slot = svi_ring_slot(&l->window, at);
+        svi_targets(l, slot.label, slot.target, t);
+        add_row(s, svi_ring_row(&l->window, at), slot.order, slot.weight, t, g);
     }
     for (int64_t i = 0; !s->o.window && i < s->n; i++) {
         svi_targets(l, s->all[i].label, s->all[i].target, t);

@@ -212,9 +212,9 @@ static void check_held(const struct walk *w) {
     for (int r = 0; r < 2; r++)
         for (int32_t i = 0; i < rings[r]->count; i++) {
             const int32_t slot = svi_ring_at(rings[r], i);
-            if (!rings[r]->slots[slot].live)
+            if (!svi_ring_live(rings[r], slot))
                 continue;
-            const int id = (int)rings[r]->slots[slot].id.as.i;
+            const int id = (int)svi_ring_id(rings[r], slot).as.i;
             check_row(w, svi_ring_row(rings[r], slot), id);
             check_numbers(w, svi_ring_row(rings[r], slot), id);
         }

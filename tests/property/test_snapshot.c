@@ -13,11 +13,11 @@ static void take_copy(const svs_learner *l, struct copy *c) {
     c->count = 0;
     for (int32_t i = 0; i < l->window.count; i++) {
         int32_t slot = svi_ring_at(&l->window, i);
-        const struct svi_slot *s = &l->window.slots[slot];
-        if (!s->live)
+        const struct svi_slot s = svi_ring_slot(&l->window, slot);
+        if (!s.live)
             continue;
-        c->number[c->count] = s->number;
-        c->label[c->count] = s->label;
+        c->number[c->count] = s.number;
+        c->label[c->count] = s.label;
         memcpy(c->x[c->count++], svi_ring_row(&l->window, slot), (size_t)l->d * sizeof(double));
     }
 }

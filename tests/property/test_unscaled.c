@@ -71,12 +71,16 @@ static void check_model(struct stream *s) {
     memset(r, 0, sizeof r);
     for (int j = 0; j < n; j++)
         g[j * n + j] = l->nu;
-    for (int32_t i = 0; (row.slot = svi_next_learned(l, &i)) != NULL;) {
-        const double *x = svi_ring_row(&l->window, (int32_t)(row.slot - l->window.slots));
+    for (int32_t i = 0; (row.slot = svi_next_learned(l, &i)) >= 0;) {
+        const double *x = svi_ring_row(&l->window, row.slot);
         double z[MOST + 1] = {1};
         for (int j = 0; j < l->d; j++)
             z[1 + j] = j < NUMBERS ? (x[j] - l->scaler.mean[j]) * l->scaler.inverse[j] : x[j];
-        ref_add(g, r, n, z, l->o.task == SVS_REGRESS ? row.slot->target : row.slot->label == 0 ? 1 : -1, 1);
+        ref_add(g, r, n, z,
+                l->o.task == SVS_REGRESS                    ? svi_ring_target(&l->window, row.slot)
+                : svi_ring_label(&l->window, row.slot) == 0 ? 1
+                                                            : -1,
+                1);
     }
     ref_solve(g, r, n, w);
     assert_int_equal(svs_learner_model(s->l, &m, NULL), SVS_OK);
@@ -116,7 +120,7 @@ static void walk(svs_options o, uint64_t seed) {
     begin(&again, o, 0, 1);
     assert_int_equal(archived_load(archive_learner, again.l, kept.data, kept.size, &err), SVS_OK);
     for (int j = 0; j < MOST; j++)
-        assert_int_equal(again.l->scaler.unscaled[j], s.l->scaler.unscaled[j]);
+        assert_int_equal(svi_scaler_unscaled(&again.l->scaler, j), svi_scaler_unscaled(&s.l->scaler, j));
     svs_learner_reset(again.l);
     again.d = s.d;
     for (int i = 0; i < 3 * WINDOW; i++)
@@ -270,10 +274,10 @@ static void test_refit(void **unused) {
     for (int32_t i = 0; i < s.l->window.count; i++) {
         const int32_t slot = svi_ring_at(&s.l->window, i);
         const double *x = svi_ring_row(&s.l->window, slot);
-        for (int j = 0; s.l->window.slots[slot].live && j < d; j++)
+        for (int j = 0; svi_ring_live(&s.l->window, slot) && j < d; j++)
             z[n * d + j] = j < NUMBERS ? (x[j] - s.l->scaler.mean[j]) * s.l->scaler.inverse[j] : x[j];
-        if (s.l->window.slots[slot].live)
-            y[n++] = s.l->window.slots[slot].label == 0 ? 1 : -1;
+        if (svi_ring_live(&s.l->window, slot))
+            y[n++] = svi_ring_label(&s.l->window, slot) == 0 ? 1 : -1;
     }
     svi_refit_run(job);
     assert_int_equal(job->error.code, SVS_OK);

@@ -253,7 +253,7 @@ static void test_values_leave_nothing(void **unused) {
         say(&f, "{'x':{'b':5,'a':2,'c':1},'y':1}");
         assert_int_equal(last, SVS_OK);
         for (int j = 0; j < f.e->schema.shape.d; j++)
-            assert_int_equal(f.e->learner->scaler.unscaled[j], svi_schema_unscaled(&f.e->schema, j));
+            assert_int_equal(svi_scaler_unscaled(&f.e->learner->scaler, j), svi_schema_unscaled(&f.e->schema, j));
         speaker_close(&f);
     }
 }
