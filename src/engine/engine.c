@@ -26,6 +26,7 @@
 #include "config/settings_record.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_held.h"
+#include "learner/scratch.h"
 #include "wire/decode.h"
 
 struct svi_settings *svi_held_settings_new(const struct svi_settings *s, svs_error *err) {
@@ -51,26 +52,40 @@ void svi_held_settings_leave(struct svi_settings **s) {
     *s = NULL;
 }
 
-struct svi_engine_scratch *svi_engine_scratch_new(svs_error *err) {
+struct svi_engine_scratch *svi_engine_scratch_new(bool keyed, svs_error *err) {
     struct svi_engine_scratch *s = svi_alloc(sizeof *s);
     if (!s)
         svi_fail_memory(err, "the room of a thread");
+    else if (keyed && !(s->learner = svi_learner_scratch_new(err)))
+        svi_engine_scratch_free(&s);
     return s;
 }
 
 void svi_engine_scratch_free(struct svi_engine_scratch **s) {
+    if (*s)
+        svi_learner_scratch_free(&(*s)->learner);
     svi_free(*s);
     *s = NULL;
 }
 
-void svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch *s) {
-    e->scratch = s;
+svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch *s, svs_error *err) {
+    if (e->scratch == s)
+        return SVS_OK;
+    svs_code code = svi_learner_use_scratch(e->learner, s->learner, err);
+    if (code == SVS_OK)
+        e->scratch = s;
+    return code;
+}
+
+void svi_engine_rest(struct svi_engine *e) {
+    svi_learner_rest(e->learner);
 }
 
 static void stream_free(struct svi_stream **of) {
     if (!*of)
         return;
     svi_sources_free(&(*of)->sources);
+    svi_crew_free(&(*of)->crew);
     svi_engine_scratch_free(&(*of)->scratch);
     svi_free(*of);
     *of = NULL;
@@ -81,7 +96,7 @@ void svi_engine_free(svi_engine **e) {
         return;
     struct svi_stream *of = svi_engine_is_root(*e) || !(*e)->of->root ? (*e)->of : NULL;
     if (of)
-        svi_crew_free(&of->crew);
+        svi_crew_stop(of->crew);
     if (of)
         svi_fleet_free(of);
     svi_novelty_queue_free(&(*e)->queue); /* first: it may be at work */
@@ -192,7 +207,8 @@ static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
            svi_engine_new_novelty(e, e->s, &e->novelty, err) == SVS_OK &&
            svi_engine_new_rules(e, e->s, &e->rules, err) == SVS_OK &&
            svi_quality_stage_new(&e->quality_stage, e->s, err) == SVS_OK &&
-           (e->learner = svs_learner_new(&o, e->schema.shape.d, err)) &&
+           (e->learner =
+                svi_learner_new(&o, e->schema.shape.d, e->of->root ? e->scratch->learner : NULL, err)) &&
            (e->s->method != SVI_METHOD_AUTO || engine_new_bank(e, &o, err)) &&
            (e->metrics = svi_engine_new_metrics(e->s, err));
 }
@@ -243,7 +259,8 @@ static struct svi_stream *stream_new(const struct svi_settings *s, svs_error *er
     of->started = of->rate_since = NAN;
     of->encoded = ~0u;
     svi_rules_init(&of->no_rules);
-    if (!(of->scratch = svi_engine_scratch_new(err)) || !(of->sources = svi_sources_new(s->max_sources, err)))
+    if (!(of->scratch = svi_engine_scratch_new(svi_settings_keyed(s), err)) ||
+        !(of->sources = svi_sources_new(s->max_sources, err)))
         stream_free(&of);
     return of;
 }

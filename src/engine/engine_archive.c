@@ -302,10 +302,10 @@ static const struct {
     {"silence", false, archive_silence, leave_empty, has_rules, false},
     {"filled", false, archive_filled, leave_empty, has_filled, false},
     {"keys", true, archive_keys, leave_empty, has_keys, false},
+    {"key totals", false, archive_key_totals, leave_empty, has_keys, false},
     {"key states", false, archive_key_states, leave_empty, has_key_states, true},
     {SVI_KEY_FILES, false, archive_key_files, leave_empty, has_key_files, true},
     {"key sum", true, archive_key_sum, leave_empty, has_keys, true},
-    {"key totals", false, archive_key_totals, leave_empty, has_keys, false},
 };
 
 #define PACKED_HEAD 5 /* bytes */

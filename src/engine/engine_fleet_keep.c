@@ -141,8 +141,10 @@ static void keep_image(struct svi_engine *root, struct svi_key_entry *n) {
 
 svs_code svi_fleet_change(struct svi_engine *root, struct svi_key_entry *n, svs_error *err) {
     struct svi_fleet_kept *k = &root->of->fleet->kept;
-    if (k->saving && k->failed == SVS_OK && key_pending(k, n))
+    if (k->saving && k->failed == SVS_OK && key_pending(k, n)) {
+        svi_crew_settle(root); /* its thread may be at work where it does */
         keep_image(root, n);
+    }
     if (k->files && n->slot == 0 && list_add(&k->changed, n, k->generation, err) != SVS_OK)
         return SVS_NO_MEMORY;
     n->cached = false;
@@ -152,8 +154,10 @@ svs_code svi_fleet_change(struct svi_engine *root, struct svi_key_entry *n, svs_
 svs_code svi_fleet_end(struct svi_engine *root, struct svi_key_entry *n, svs_error *err) {
     struct svi_fleet_kept *k = &root->of->fleet->kept;
     struct svi_key_record r = {.number = n->number, .gone = true};
-    if (k->saving && k->failed == SVS_OK && key_pending(k, n))
+    if (k->saving && k->failed == SVS_OK && key_pending(k, n)) {
+        svi_crew_settle(root); /* its thread may be at work where it does */
         keep_image(root, n);
+    }
     if (k->files && n->place.file > 0) {
         memcpy(r.name, n->name, n->length + 1u);
         if (svi_key_record_append(&k->gone.records, &r, 0, err) != SVS_OK)

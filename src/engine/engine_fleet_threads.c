@@ -72,13 +72,13 @@ static void crew_work(struct crew_task *t, struct svi_engine_scratch *scratch) {
     t->error.text[0] = '\0';
     t->engine->recorded = &t->events;
     t->engine->room = &t->room;
-    svi_engine_use_scratch(t->engine, scratch);
-    t->code = svi_engine_take_element(t->engine, &env, t->now, &t->error);
+    t->code = svi_engine_use_scratch(t->engine, scratch, &t->error);
+    if (t->code == SVS_OK)
+        t->code = svi_engine_take_element(t->engine, &env, t->now, &t->error);
     if (t->code != SVS_OK)
         svi_engine_refuse_element(t->engine, &env, t->code, &t->error, t->now, &receipt);
     svi_fleet_figures(t->engine, &t->figures);
     t->error.code = t->code;
-    svi_engine_use_scratch(t->engine, t->engine->of->scratch);
     t->engine->recorded = NULL;
 }
 
@@ -90,12 +90,17 @@ static bool crew_piece(void *user, uint64_t n) {
 
 /* ---- on the stream's */
 
+void svi_crew_stop(struct svi_crew *c) {
+    for (int i = 0; c && i < c->hands; i++)
+        svi_follower_free(&c->hand[i].follower);
+}
+
 void svi_crew_free(struct svi_crew **crew) {
     struct svi_crew *c = *crew;
     if (!c)
         return;
+    svi_crew_stop(c);
     for (int i = 0; i < c->hands; i++) {
-        svi_follower_free(&c->hand[i].follower);
         svi_free(c->hand[i].task);
         svi_engine_scratch_free(&c->hand[i].scratch);
     }
@@ -116,7 +121,7 @@ struct svi_crew *svi_crew_new(int hands) {
     for (int i = 0; good && i < hands; i++) {
         c->hands++;
         c->hand[i].crew = c;
-        good = (c->hand[i].scratch = svi_engine_scratch_new(&err)) &&
+        good = (c->hand[i].scratch = svi_engine_scratch_new(true, &err)) &&
                (c->hand[i].task = svi_alloc_array(CREW_TASKS, sizeof(uint32_t))) &&
                (c->hand[i].follower = svi_follower_new("the keys", crew_piece, &c->hand[i], &err));
     }
@@ -206,6 +211,8 @@ bool svi_crew_hand(struct svi_engine *root, struct svi_key_entry *entry, struct 
     if (crew_copy(t, env) != SVS_OK)
         return false;
     svi_envelope_pass(env);
+    if (entry->engine->scratch == root->of->scratch) /* where others work while its thread does */
+        svi_engine_rest(entry->engine);
     t->entry = entry;
     t->engine = entry->engine;
     t->now = now;

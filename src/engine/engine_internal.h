@@ -34,15 +34,18 @@ struct svi_held_settings {
 /* What an engine needs while it is called and not between two calls: those of a stream share it, one for each
  * thread. */
 struct svi_engine_scratch {
+    struct svi_learner_scratch *learner; /* NULL: those who use it have their own */
     struct svi_figure quality[SVI_METRICS_FIGURES + SVI_PROBABILITY_FIGURES];
 };
 
-/* NULL: SVS_NO_MEMORY. */
-struct svi_engine_scratch *svi_engine_scratch_new(svs_error *err);
+/* `keyed`: for engines of keys. NULL: SVS_NO_MEMORY. */
+struct svi_engine_scratch *svi_engine_scratch_new(bool keyed, svs_error *err);
 void svi_engine_scratch_free(struct svi_engine_scratch **s);
 
-/* The engine, which nobody is calling, goes on with this one. */
-void svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch *s);
+/* The engine of a key, which nobody is calling, goes on with this one: nobody may be using the one that it
+ * leaves, unless it rests. SVS_NO_MEMORY: it goes on with that. */
+svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch *s, svs_error *err);
+void svi_engine_rest(struct svi_engine *e);
 
 /* What there is once for a stream, however many keys it has. */
 struct svi_stream {
@@ -400,7 +403,9 @@ struct svi_crew;
 
 /* NULL: no memory, or no thread. */
 struct svi_crew *svi_crew_new(int hands);
-void svi_crew_free(struct svi_crew **crew);
+void svi_crew_stop(
+    struct svi_crew *crew); /* nobody works any more; what was not taken up is lost. NULL is fine */
+void svi_crew_free(struct svi_crew **crew); /* after the engines that it worked with */
 
 /* The element (peeked at) of a key that has an engine goes to its thread; what becomes of it is in the
  * receipt of the message, and out, after svi_crew_settle. False: no memory, nothing was done. */
