@@ -26,6 +26,16 @@ void svi_budget_init(struct svi_budget *b, double a_day, double interval) {
         b->judge[i].level = INFINITY;
 }
 
+/* ---- its part */
+
+void svi_budget_share(struct svi_budget *b, double desks) {
+    b->desks = desks;
+}
+
+static double budget_part(const struct svi_budget *b, double of_all) {
+    return b->desks > 1 ? of_all / b->desks : of_all;
+}
+
 /* ---- time */
 
 void svi_budget_row(struct svi_budget *b, double time, bool timed) {
@@ -115,14 +125,15 @@ static void budget_drop(struct svi_budget_judge *j, double before, int64_t episo
 /* ---- levels */
 
 static double budget_promise(const struct svi_budget *b) {
-    const double lasting = SVI_BUDGET_PROMISE * b->a_day / svi_budget_rows_a_day(b);
-    const double early = SVI_BUDGET_EARLY / (double)(b->rows + 1);
+    const double lasting = SVI_BUDGET_PROMISE * budget_part(b, b->a_day) / svi_budget_rows_a_day(b);
+    const double early = budget_part(b, SVI_BUDGET_EARLY) / (double)(b->rows + 1);
     return fmax(SVI_BUDGET_LEAST, -log10(fmin(1, fmax(lasting, early) / SVI_JUDGES)));
 }
 
 /* Alerts that the past may have had. */
 static double budget_total(const struct svi_budget *b, double days) {
-    return SVI_BUDGET_SPENT * (b->a_day * days + SVI_BUDGET_EARLY * log1p((double)b->rows / EARLIEST));
+    return SVI_BUDGET_SPENT *
+           budget_part(b, b->a_day * days + SVI_BUDGET_EARLY * log1p((double)b->rows / EARLIEST));
 }
 
 /* Where excursions come `m` times in the days of the past, by those of the ranks h to k. */
@@ -174,7 +185,7 @@ static double budget_share_out(const struct svi_budget *b, double promise, doubl
 }
 
 static void budget_levels(struct svi_budget *b) {
-    const double memory = fmin(SVI_BUDGET_MEMORY, SVI_BUDGET_PEAKS / 2 / b->a_day);
+    const double memory = fmin(SVI_BUDGET_MEMORY, SVI_BUDGET_PEAKS / 2 / budget_part(b, b->a_day));
     const double promise = budget_promise(b);
     for (int i = 0; i < SVI_JUDGES; i++)
         budget_drop(&b->judge[i], b->days - memory, 0);

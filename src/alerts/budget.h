@@ -27,7 +27,8 @@
  *
  * Levels are set again at fixed numbers of samples. Days are engine time, of which a gap counts as
  * SVI_BUDGET_GAP mean intervals: while no row comes there is neither a false alert nor a past without one.
- * Rows without a time of their own count as `interval` seconds, if that is not 0. A function of the calls
+ * Rows without a time of their own count as `interval` seconds, if that is not 0. Where several desks share a
+ * budget, each takes its part of `a_day` and of what young streams may have besides. A function of the calls
  * alone. */
 #ifndef SVI_BUDGET_H
 #define SVI_BUDGET_H
@@ -74,6 +75,7 @@ struct svi_budget_judge {
 
 struct svi_budget {
     double a_day;    /* alerts; 0 = there is no budget */
+    double desks;    /* that share it, each alike; at most 1: this one alone */
     double interval; /* seconds of a row without a time, 0: it has that of its arrival */
     int64_t rows;
     double days; /* so far */
@@ -85,6 +87,9 @@ void svi_budget_init(struct svi_budget *b, double a_day, double interval);
 
 /* Another budget: levels follow at once from the past that there is. */
 void svi_budget_set(struct svi_budget *b, double a_day, double interval);
+
+/* The budget is shared by so many, from the next time on that levels are set. */
+void svi_budget_share(struct svi_budget *b, double desks);
 
 /* A row at that engine time in seconds; `timed`: it has a time of its own. */
 void svi_budget_row(struct svi_budget *b, double time, bool timed);

@@ -443,6 +443,7 @@ static void engine_tell(struct svi_engine *e, const struct svi_message *m, const
     if (lasts && svi_engine_queue(e, m, scored ? &score : NULL))
         return;
     svi_engine_settle(e);
+    svi_fleet_share(e);
     const enum svi_alert_change change = svi_novelty_stage_judge(e->novelty, m, e->time);
     const struct svi_novelty_said said = svi_novelty_stage_said(e->novelty);
     if (scored)
@@ -916,6 +917,7 @@ static svs_code engine_command_alert(svi_engine *e, const struct svi_command *c,
     bool is_true;
     svs_code code = svi_command_verdict(c, &number, &is_true, err);
     svi_engine_settle(e);
+    svi_fleet_share(e);
     return code == SVS_OK ? svi_novelty_stage_verdict(e->novelty, number, is_true, err) : code;
 }
 

@@ -156,6 +156,7 @@ static void configure_novelty(struct svi_engine *e, struct svi_engine_change *c)
     if (fresh || e->novelty == &e->of->no_novelty)
         return;
     if (!c->renew) {
+        svi_fleet_share(e);
         svi_novelty_stage_configure(e->novelty, c->to, &c->room);
         return;
     }

@@ -272,7 +272,7 @@ static void fleet_count(struct svi_engine *root) {
 }
 
 void svi_fleet_couple(struct svi_engine *root) {
-    (void)root;
+    svi_fleet_share_out(root);
 }
 
 static void fleet_take(struct svi_engine *root, struct svi_envelope *env, double now, struct svi_receipt *r) {

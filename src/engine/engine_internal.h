@@ -282,6 +282,7 @@ struct svi_fleet {
     struct svi_fleet_total total;
     int64_t taken;                       /* elements and rows that came, of all keys, refused ones too */
     uint64_t begun;                      /* keys so far */
+    int64_t desks;                       /* that share alert.budget, as of the last coupling; 0: none yet */
     struct svi_note *notes;              /* those that some key does not know of, and the newest */
     uint64_t noted, dropped;             /* so far; of these before the first of `notes` */
     size_t note_room;                    /* places in `notes` */
@@ -338,6 +339,19 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
 
 /* What all keys come to takes effect in each of them: nobody is at work. */
 void svi_fleet_couple(struct svi_engine *root);
+
+/* ---- engine_fleet_alerts.c: alerts of all keys together */
+
+/* Before anything that sets the level of an alert: the engine's share of alert.budget is that of now. */
+void svi_fleet_share(struct svi_engine *e);
+
+/* The part of it that is the engine's: of the root, all of it. */
+double svi_fleet_budget(const struct svi_engine *e, double a_day);
+
+/* Those that there are share it from here on. */
+void svi_fleet_share_out(struct svi_engine *root);
+
+/* ---- engine_fleet.c again */
 
 /* A key goes, with its engine. SVS_UNKNOWN_KEY. */
 svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err);
