@@ -333,7 +333,7 @@ static void take_novelty(struct svi_engine *e) {
     of[SVI_COUNTER_ALERTS_TRUE].count = s->verdicts.said_true;
     of[SVI_COUNTER_ALERTS_FALSE].count = s->verdicts.said_false;
     of[SVI_COUNTER_ALERT_PRECISION].number = svi_verdicts_precision(&s->verdicts);
-    of[SVI_COUNTER_ALERT_BUDGET].number = svi_fleet_budget(e, s->desk.o.a_day);
+    of[SVI_COUNTER_ALERT_BUDGET].number = s->desk.o.a_day;
     of[SVI_COUNTER_ALERTS_A_DAY].number = svi_desk_alerts_a_day(&s->desk);
     of[SVI_COUNTER_ALERT_LEVEL].number = svi_desk_level(&s->desk);
     of[SVI_COUNTER_QUALITY_ALERTS].count = e->quality_stage.drift.opened;

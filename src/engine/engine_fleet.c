@@ -124,6 +124,7 @@ void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figur
     figures->alerts = (int32_t)(e->novelty->alert.opened + drift->opened + e->rules->opened);
     figures->open = (int32_t)e->novelty->alert.open + (int32_t)drift->open + svi_rules_open(e->rules);
     figures->deadline = svi_engine_deadline(e);
+    svi_fleet_finds(e, &figures->finds);
     figures->out_of_memory = svi_engine_out_of_memory(e);
 }
 
@@ -197,9 +198,15 @@ int64_t svi_engine_key_count(const svi_engine *e) {
 
 void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
                     const struct svi_key_figures *figures, bool sample, double now) {
-    if (!entry)
+    if (!entry) {
+        struct svi_key_finds own;
+        svi_fleet_finds(root, &own);
+        svi_fleet_find_alike(root->of->fleet, &root->of->fleet->found, &own);
+        root->of->fleet->found = own;
         return;
+    }
     root->of->fleet->seen += figures->rows - entry->last.rows;
+    svi_fleet_find_alike(root->of->fleet, &entry->last.finds, &figures->finds);
     fleet_add(&root->of->fleet->total, &entry->last, figures);
     root->out_of_memory = root->out_of_memory || figures->out_of_memory;
     entry->last = *figures;
@@ -226,9 +233,8 @@ svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err
 
 void svi_fleet_done_here(struct svi_engine *root, struct svi_key_entry *entry, bool sample, double now) {
     struct svi_key_figures figures;
-    if (!entry)
-        return;
-    svi_fleet_figures(entry->engine, &figures);
+    if (entry)
+        svi_fleet_figures(entry->engine, &figures);
     svi_fleet_done(root, entry, &figures, sample, now);
 }
 

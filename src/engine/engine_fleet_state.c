@@ -306,7 +306,7 @@ void svi_fleet_archive(struct svi_archive *a, struct svi_engine *root) {
     svi_archive_int64(a, "seen", &f->seen, 0, INT64_MAX / 4);
     svi_archive_int64(a, "taken", &f->taken, 0, INT64_MAX / 4);
     svi_archive_uint64(a, "begun", &f->begun);
-    svi_archive_int64(a, "desks", &f->desks, 0, INT64_MAX / 4);
+    svi_fleet_pool_archive(a, f);
     svi_fleet_notes_archive(a, root);
 }
 

@@ -2,6 +2,7 @@
 #ifndef SVI_ENGINE_INTERNAL_H
 #define SVI_ENGINE_INTERNAL_H
 
+#include "alerts/budget_pool.h"
 #include "alerts/rules.h"
 #include "base/archive.h"
 #include "bank/bank.h"
@@ -280,14 +281,17 @@ struct svi_fleet {
     svi_key_table *table;
     int64_t seen; /* samples of all keys but "" */
     struct svi_fleet_total total;
-    int64_t taken;                       /* elements and rows that came, of all keys, refused ones too */
-    uint64_t begun;                      /* keys so far */
-    int64_t desks;                       /* that share alert.budget, as of the last coupling; 0: none yet */
-    struct svi_note *notes;              /* those that some key does not know of, and the newest */
-    uint64_t noted, dropped;             /* so far; of these before the first of `notes` */
-    size_t note_room;                    /* places in `notes` */
-    svi_key_cache *cache;                /* of those out of memory; made when it is first needed */
-    char *folder;                        /* for it; NULL: that of temporary files */
+    int64_t taken;               /* elements and rows that came, of all keys, refused ones too */
+    uint64_t begun;              /* keys so far */
+    int64_t desks;               /* that share alert.budget, and ... */
+    double asked;                /* ... the factor of their levels: as of the last coupling; 0: none yet */
+    struct svi_budget_pool pool; /* of them */
+    struct svi_key_finds found;  /* of the root, as of its last sample */
+    struct svi_note *notes;      /* those that some key does not know of, and the newest */
+    uint64_t noted, dropped;     /* so far; of these before the first of `notes` */
+    size_t note_room;            /* places in `notes` */
+    svi_key_cache *cache;        /* of those out of memory; made when it is first needed */
+    char *folder;                /* for it; NULL: that of temporary files */
     struct svi_bytes raw, state, packed; /* room */
     struct svi_key_sum sum;              /* of those that were archived last */
     struct svi_fleet_kept kept;
@@ -345,8 +349,11 @@ void svi_fleet_couple(struct svi_engine *root);
 /* Before anything that sets the level of an alert: the engine's share of alert.budget is that of now. */
 void svi_fleet_share(struct svi_engine *e);
 
-/* The part of it that is the engine's: of the root, all of it. */
-double svi_fleet_budget(const struct svi_engine *e, double a_day);
+/* What an engine's desk has found since it was asked last goes to all of them. */
+void svi_fleet_find_alike(struct svi_fleet *f, const struct svi_key_finds *before,
+                          const struct svi_key_finds *now);
+void svi_fleet_finds(const struct svi_engine *e, struct svi_key_finds *out);
+void svi_fleet_pool_archive(struct svi_archive *a, struct svi_fleet *f);
 
 /* Those that there are share it from here on. */
 void svi_fleet_share_out(struct svi_engine *root);

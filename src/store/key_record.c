@@ -23,6 +23,9 @@ static void record_archive_figures(struct svi_archive *a, struct svi_key_figures
     svi_archive_int(a, "alerts", &alerts, 0, INT32_MAX);
     svi_archive_int(a, "open", &open, 0, INT32_MAX);
     svi_archive_double(a, "deadline", &f->deadline);
+    svi_archive_double(a, "found", &f->finds.found);
+    svi_archive_double(a, "found in days", &f->finds.days);
+    svi_archive_int64(a, "finds", &f->finds.count, 0, INT64_MAX / 4);
     f->alerts = alerts;
     f->open = open;
 }

@@ -16,6 +16,12 @@
 #define SVI_KEY_RECORD_MOST ((uint32_t)1 << 31) /* bytes */
 #define SVI_KEY_NAME        72                  /* room for a name: SVS_KEY_MAX bytes and NUL */
 
+/* What a key's desk found, as if it were alone (alerts/budget.h). */
+struct svi_key_finds {
+    double found, days; /* the last one; days that it has been looking */
+    int64_t count;
+};
+
 /* What the engine of a key says of it after each of its elements, for those who do not ask it: it may be at
  * work on the next one. */
 struct svi_key_figures {
@@ -25,7 +31,8 @@ struct svi_key_figures {
     double quality;                  /* accuracy or, of a regression, rmse over the window; NAN: none yet */
     int32_t alerts, open;            /* of all kinds: opened so far, open now */
     double deadline;                 /* svi_engine_deadline */
-    bool out_of_memory;              /* svi_engine_out_of_memory */
+    struct svi_key_finds finds;
+    bool out_of_memory; /* svi_engine_out_of_memory */
 };
 
 struct svi_key_record {
