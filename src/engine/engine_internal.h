@@ -11,6 +11,7 @@
 #include "stats/counters.h"
 #include "engine/engine.h"
 #include "fleet/key_cache.h"
+#include "fleet/key_queue.h"
 #include "fleet/key_table.h"
 #include "store/key_files.h"
 #include "stats/metrics.h"
@@ -283,6 +284,8 @@ struct svi_fleet {
     struct svi_fleet_total total;
     int64_t taken;               /* elements and rows that came, of all keys, refused ones too */
     uint64_t begun;              /* keys so far */
+    uint64_t rests;              /* times that all sources had gone */
+    struct svi_key_queue queue;  /* of those that time alone will make something of */
     int64_t desks;               /* that share alert.budget, and ... */
     double asked;                /* ... the factor of their levels: as of the last coupling; 0: none yet */
     struct svi_budget_pool pool; /* of them */
@@ -343,6 +346,20 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
 
 /* What all keys come to takes effect in each of them: nobody is at work. */
 void svi_fleet_couple(struct svi_engine *root);
+
+/* ---- engine_fleet_time.c: what time brings about in keys */
+
+/* When the first of them falls due, INFINITY: none will; those that are due hear of it, in order, some at a
+ * time: the others are due still. */
+double svi_fleet_deadline(const struct svi_engine *root);
+void svi_fleet_pass(struct svi_engine *root, double now);
+
+/* All sources have gone. */
+void svi_fleet_rest(struct svi_engine *root);
+
+/* Its figures are others; all of them are there: SVS_NO_MEMORY. */
+void svi_fleet_queue(struct svi_fleet *f, struct svi_key_entry *entry);
+svs_code svi_fleet_queue_all(struct svi_fleet *f, svs_error *err);
 
 /* ---- engine_fleet_alerts.c: alerts of all keys together */
 
@@ -483,6 +500,13 @@ void svi_engine_rules_configure(struct svi_engine *e);
 
 /* All that they know goes; alerts end. */
 void svi_engine_rules_forget(struct svi_engine *e);
+
+/* Time passes for this engine alone. */
+void svi_engine_rules_pass(struct svi_engine *e, double now);
+
+/* What lines for people begin with: the stream, and its key. */
+#define SVI_SUBJECT (SVI_STREAM_MAX + SVS_KEY_MAX + 2)
+const char *svi_engine_subject(const struct svi_engine *e, char out[SVI_SUBJECT]);
 
 /* What follows from svi_settings_old. */
 void svi_engine_repeat_old(struct svi_engine *e);
