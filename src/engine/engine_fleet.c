@@ -21,7 +21,9 @@ svs_code svi_fleet_new(struct svi_engine *root, svs_error *err) {
     if (!f)
         return svi_fail_memory(err, "the keys");
     root->of->fleet = f;
-    svs_code code = (f->table = svi_key_table_new(err)) ? svi_fleet_reserve_note(root, err) : SVS_NO_MEMORY;
+    svs_code code = (f->table = svi_key_table_new(err)) && (f->groups = svi_alert_groups_new(err))
+                        ? svi_fleet_reserve_note(root, err)
+                        : SVS_NO_MEMORY;
     if (code == SVS_OK)
         svi_fleet_note(root, SVI_NOTE_CONFIG, 0, 0);
     return code;
@@ -37,6 +39,7 @@ void svi_fleet_free(struct svi_stream *of) {
     svi_fleet_notes_clear(f);
     svi_key_cache_free(&f->cache);
     svi_key_queue_clear(&f->queue);
+    svi_alert_groups_free(&f->groups);
     svi_bytes_clear(&f->raw);
     svi_bytes_clear(&f->state);
     svi_bytes_clear(&f->packed);
@@ -108,6 +111,7 @@ struct svi_engine *svi_fleet_find(struct svi_engine *root, const char *key, bool
 static void fleet_remove(struct svi_engine *root, struct svi_key_entry *entry) {
     struct svi_fleet *f = root->of->fleet;
     f->total.open -= entry->last.open;
+    svi_fleet_groups_drop(root, entry);
     svi_engine_free(&entry->engine);
     svi_key_queue_leave(&f->queue, entry);
     svi_fleet_leave(f, entry);
@@ -306,6 +310,7 @@ static void fleet_take(struct svi_engine *root, struct svi_envelope *env, double
         svi_crew_hand(root, entry, env, now))
         return;
     svi_crew_settle(root);
+    root->of->fleet->arrival = now;
     if (code != SVS_OK) {
         svi_envelope_pass(env);
         e = root;
@@ -347,6 +352,7 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
     struct svi_engine *e = NULL;
     svs_code code = SVS_OK;
     svi_crew_settle(root);
+    root->of->fleet->arrival = now;
     if (m->key.kind == SVS_STR && m->key.length > SVS_KEY_MAX)
         code = svi_fail(err, SVS_BAD_KEY, "the key has %u bytes: at most %d are taken", m->key.length,
                         SVS_KEY_MAX);

@@ -44,6 +44,7 @@ static void key_hash(const struct svi_key_entry *n, const uint8_t *hashed, size_
     hash_number(&state, (uint64_t)n->begun);
     hash_number(&state, n->note);
     hash_number(&state, n->rests);
+    hash_number(&state, n->told);
     XXH3_128bits_update(&state, hashed, size);
     XXH128_canonicalFromHash(&hash, XXH3_128bits_digest(&state));
     memcpy(out, hash.digest, sizeof hash.digest);
@@ -214,6 +215,7 @@ svs_code svi_fleet_record(struct svi_engine *root, struct svi_key_entry *n, stru
                                .rests = n->rests,
                                .begun = n->begun,
                                .heard = n->heard,
+                               .told = n->told,
                                .last = n->last};
     memcpy(r.name, n->name, n->length + 1u);
     svs_code code = key_state(root, n, &r, err);
@@ -242,6 +244,7 @@ svs_code svi_fleet_add_up(struct svi_engine *root, svs_error *err) {
 void svi_fleet_enter(struct svi_key_entry *n, const struct svi_key_record *r) {
     n->number = r->number;
     n->note = r->note;
+    n->told = r->told;
     n->rests = r->rests;
     n->begun = r->begun;
     n->last = r->last;

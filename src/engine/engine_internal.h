@@ -10,6 +10,7 @@
 #include "refit/refit_policy.h"
 #include "stats/counters.h"
 #include "engine/engine.h"
+#include "fleet/alert_groups.h"
 #include "fleet/key_cache.h"
 #include "fleet/key_queue.h"
 #include "fleet/key_table.h"
@@ -289,6 +290,8 @@ struct svi_fleet {
     int64_t desks;               /* that share alert.budget, and ... */
     double asked;                /* ... the factor of their levels: as of the last coupling; 0: none yet */
     struct svi_budget_pool pool; /* of them */
+    svi_alert_groups *groups;    /* alerts of one cause */
+    double arrival;              /* of the input in hand */
     struct svi_key_finds found;  /* of the root, as of its last sample */
     struct svi_note *notes;      /* those that some key does not know of, and the newest */
     uint64_t noted, dropped;     /* so far; of these before the first of `notes` */
@@ -374,6 +377,18 @@ void svi_fleet_pool_archive(struct svi_archive *a, struct svi_fleet *f);
 
 /* Those that there are share it from here on. */
 void svi_fleet_share_out(struct svi_engine *root);
+
+/* ---- engine_fleet_groups.c: alerts of one cause in many keys */
+
+/* An alert event of an engine goes out, or becomes part of one of another key. */
+void svi_fleet_tell_alert(struct svi_engine *e, const struct svi_event *event);
+
+/* When a group is to be told of again, INFINITY: none is; those that are due are; the arrival clock was
+ * moved; a key is going to be no more. */
+double svi_fleet_groups_due(const struct svi_fleet *f);
+void svi_fleet_groups_pass(struct svi_engine *root, double now);
+void svi_fleet_groups_move(struct svi_fleet *f, double step);
+void svi_fleet_groups_drop(struct svi_engine *root, struct svi_key_entry *entry);
 
 /* ---- engine_fleet.c again */
 

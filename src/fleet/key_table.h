@@ -27,6 +27,7 @@ struct svi_key_entry {
     uint64_t note;                        /* of what reaches all keys: those that it knows of */
     int64_t begun;                        /* sample of the stream, from 0, that began it */
     double heard;                         /* arrival clock of the last one */
+    uint64_t told;                        /* alert events that went out in its name */
     struct svi_key_figures last;
     struct svi_key_place place; /* of its last record in the files of the state */
     uint8_t kept_hash[16];      /* of what it holds there */

@@ -42,6 +42,7 @@ struct svi_key_record {
     uint32_t rests;  /* times that all sources had gone, likewise */
     int64_t begun;   /* sample of the stream that began it */
     double heard;    /* arrival clock of the last one */
+    uint64_t told;   /* alert events that went out in its name */
     struct svi_key_figures last;
     uint8_t hash[16];
     bool gone; /* the key is no more */
