@@ -1,6 +1,11 @@
-/* Groups stand in the order in which they began. The alerts of all of them are in one pool: each in a list of
- * its group, in the order in which they joined, and in one of those whose keys have the same hash. Those that
- * have closed stay until the group ends, so that a key that comes again is not counted twice. */
+/* Groups stand in the order in which they began.
+ *
+ * The alerts of all of them are in one pool: each is in a list of its group, in the order in which they
+ * joined, and in one of those whose keys have the same hash. Those that have closed stay until the group
+ * ends, so that a key that comes again is not counted twice. Places that were given back are used again, the
+ * last one first: no result depends on which place an alert has.
+ *
+ * Read svi_alert_groups_open first. */
 #include "fleet/alert_groups.h"
 
 #include <math.h>
@@ -301,10 +306,10 @@ static void group_archive(struct svi_archive *a, struct svi_alert_group *group) 
     svi_archive_uint64(a, "leader", &group->leader);
     svi_archive_int64(a, "alert", &group->alert, 0, MOST);
     svi_archive_int64(a, "keys", &group->keys, 1, MOST);
-    svi_archive_int64(a, "told", &group->told, 0, MOST);
+    svi_archive_int64(a, "reported", &group->told, 0, MOST);
     svi_archive_double(a, "due", &group->due);
     svi_archive_int(a, "severity", &group->severity, 0, 2);
-    svi_archive_int(a, "severity told", &group->severity_told, 0, 2);
+    svi_archive_int(a, "severity reported", &group->severity_told, 0, 2);
     svi_archive_int(a, "named", &group->named, 0, SVI_GROUP_NAMES);
     for (int i = 0; i < group->named && svi_archive_ok(a); i++) {
         svi_archive_text(a, "name", group->name[i], SVI_GROUP_KEY);
