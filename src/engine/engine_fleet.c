@@ -26,7 +26,7 @@ svs_code svi_fleet_new(struct svi_engine *root, svs_error *err) {
                         : SVS_NO_MEMORY;
     if (code == SVS_OK)
         svi_fleet_note(root, SVI_NOTE_CONFIG, 0, 0);
-    return code;
+    return code == SVS_OK ? svi_fleet_prior_new(root, err) : code;
 }
 
 void svi_fleet_free(struct svi_stream *of) {
@@ -44,6 +44,7 @@ void svi_fleet_free(struct svi_stream *of) {
     svi_bytes_clear(&f->state);
     svi_bytes_clear(&f->packed);
     svi_fleet_kept_clear(f);
+    svi_fleet_prior_free(f);
     svi_free(f->folder);
     svi_free(f);
     of->fleet = NULL;
@@ -268,7 +269,8 @@ static struct svi_crew *fleet_crew(struct svi_engine *root) {
     if (!root->open || !svi_engine_has_crew(root))
         return NULL;
     if (!root->of->crew) {
-        root->of->crew = svi_crew_new((int)root->s->threads);
+        root->of->crew =
+            svi_crew_new(root->s->threads < SVI_CREW_MOST ? (int)root->s->threads : SVI_CREW_MOST);
         root->of->later = root->of->crew != NULL;
     }
     return root->of->crew;
@@ -290,6 +292,7 @@ static void fleet_count(struct svi_engine *root) {
 
 void svi_fleet_couple(struct svi_engine *root) {
     svi_fleet_share_out(root);
+    svi_fleet_prior_couple(root);
 }
 
 static void fleet_take(struct svi_engine *root, struct svi_envelope *env, double now, struct svi_receipt *r) {

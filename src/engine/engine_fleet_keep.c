@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "engine/engine_internal.h"
+#include "learner/learner_prior.h"
 #include "store/key_record.h"
 
 #define BATCH      16                    /* keys of one write */
@@ -154,6 +155,8 @@ svs_code svi_fleet_change(struct svi_engine *root, struct svi_key_entry *n, svs_
 svs_code svi_fleet_end(struct svi_engine *root, struct svi_key_entry *n, svs_error *err) {
     struct svi_fleet_kept *k = &root->of->fleet->kept;
     struct svi_key_record r = {.number = n->number, .gone = true};
+    if (svi_fleet_prior_end(root, n, err) != SVS_OK)
+        return err->code;
     if (k->saving && k->failed == SVS_OK && key_pending(k, n)) {
         svi_crew_settle(root); /* its thread may be at work where it does */
         keep_image(root, n);
@@ -166,6 +169,7 @@ svs_code svi_fleet_end(struct svi_engine *root, struct svi_key_entry *n, svs_err
         k->alive -= n->place.size;
     }
     list_leave(k, n);
+    svi_learner_count_held(n->engine->learner, -1);
     return SVS_OK;
 }
 

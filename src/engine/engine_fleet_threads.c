@@ -218,7 +218,7 @@ bool svi_crew_hand(struct svi_engine *root, struct svi_key_entry *entry, struct 
     t->engine = entry->engine;
     t->now = now;
     t->receipt = root->of->receipt;
-    t->hand = (int)(entry->hash % (uint64_t)c->hands);
+    t->hand = svi_fleet_part(entry->hash) % c->hands;
     struct crew_hand *h = &c->hand[t->hand];
     h->task[h->given++ % CREW_TASKS] = (uint32_t)(c->given++ % CREW_TASKS);
     if (h->given - h->offered >= CREW_LOT)

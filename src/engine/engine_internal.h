@@ -301,8 +301,9 @@ struct svi_fleet {
     struct svi_bytes raw, state, packed; /* room */
     struct svi_key_sum sum;              /* of those that were archived last */
     struct svi_fleet_kept kept;
-    bool told;    /* that keys cannot leave memory */
-    int patience; /* calls until it is tried again */
+    struct svi_fleet_prior *prior; /* NULL: it is off */
+    bool told;                     /* that keys cannot leave memory */
+    int patience;                  /* calls until it is tried again */
 };
 
 static inline bool svi_engine_is_root(const struct svi_engine *e) {
@@ -449,9 +450,38 @@ void svi_fleet_totals_archive(struct svi_archive *a, struct svi_engine *root);
 void svi_fleet_states_archive(struct svi_archive *a, struct svi_engine *root);
 void svi_fleet_sum_archive(struct svi_archive *a, struct svi_engine *root);
 
+/* ---- engine_fleet_prior.c: what all keys hold, as a prior of each */
+
+#define SVI_FLEET_PARTS 32 /* of the keys, by their hash */
+struct svi_fleet_prior;
+
+static inline int svi_fleet_part(uint64_t hash) {
+    return (int)(hash % SVI_FLEET_PARTS);
+}
+
+/* Off (f->prior NULL) if the setting key.prior is 0. SVS_NO_MEMORY. */
+svs_code svi_fleet_prior_new(struct svi_engine *root, svs_error *err);
+void svi_fleet_prior_free(struct svi_fleet *f);
+
+/* A new engine of a key takes part. SVS_NO_MEMORY. */
+svs_code svi_fleet_prior_join(struct svi_engine *e, svs_error *err);
+
+/* The d features that the learner has by now are known to it; and one that has become another. SVS_NO_MEMORY.
+ */
+svs_code svi_engine_place(struct svi_engine *e, int d, svs_error *err);
+svs_code svi_engine_place_again(struct svi_engine *e, int feature, svs_error *err);
+
+/* A key that is going to be no more is in memory after it, and nobody is at work. Codes of svi_fleet_return.
+ */
+svs_code svi_fleet_prior_end(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
+
+/* Of what all keys hold now a new prior is made; nobody is at work. */
+void svi_fleet_prior_couple(struct svi_engine *root);
+void svi_fleet_prior_archive(struct svi_archive *a, struct svi_engine *root);
+
 /* ---- engine_fleet_threads.c: the keys on several threads */
 
-#define SVI_CREW_MOST 64 /* threads */
+#define SVI_CREW_MOST SVI_FLEET_PARTS /* threads */
 struct svi_crew;
 
 /* NULL: no memory, or no thread. */
