@@ -169,7 +169,8 @@ svs_code svi_fleet_end(struct svi_engine *root, struct svi_key_entry *n, svs_err
         k->alive -= n->place.size;
     }
     list_leave(k, n);
-    svi_learner_count_held(n->engine->learner, -1);
+    if (n->engine) /* it counts for the prior alone */
+        svi_learner_count_held(n->engine->learner, -1);
     return SVS_OK;
 }
 
