@@ -391,6 +391,9 @@ void svi_fleet_groups_pass(struct svi_engine *root, double now);
 void svi_fleet_groups_move(struct svi_fleet *f, double step);
 void svi_fleet_groups_drop(struct svi_engine *root, struct svi_key_entry *entry);
 
+/* Its alerts end before that; it may have to come back for it. Codes of svi_fleet_return. */
+svs_code svi_fleet_end_alerts(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
+
 /* ---- engine_fleet.c again */
 
 /* A key goes, with its engine. SVS_UNKNOWN_KEY. */
@@ -545,6 +548,9 @@ void svi_engine_rules_configure(struct svi_engine *e);
 
 /* All that they know goes; alerts end. */
 void svi_engine_rules_forget(struct svi_engine *e);
+
+/* All open alerts end, of whatever kind, and say why. */
+void svi_engine_end_alerts(struct svi_engine *e, const char *why);
 
 /* Time passes for this engine alone. */
 void svi_engine_rules_pass(struct svi_engine *e, double now);
