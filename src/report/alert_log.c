@@ -1,6 +1,10 @@
-/* Events become lines and counts. An alert is known by its number from its open to its close, which is how
- * its duration is found and which incident it was reported before; a close without an open is of an alert
- * that was open when the log began. */
+/* Events become lines and counts.
+ *
+ * An alert is known by its key and its number from its open to its close, which is how its duration is found
+ * and which incident it was reported before; a close without an open is of an alert that was open when the
+ * log began. One that names many keys is that of the key in whose name it goes out.
+ *
+ * Read svi_alert_log_take first. */
 #include "report/alert_log.h"
 
 #include <inttypes.h>
