@@ -513,7 +513,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     if (code == SVS_OK)
         code = engine_check_label(e, m->y, err);
     const bool changes = m->d > svs_learner_dimension(e->learner) || e->schema.renewed_count > 0 ||
-                         m->d > svi_learner_placed(e->learner);
+                         e->unplaced;
     if (code == SVS_OK)
         code = engine_make_room(e, m, changes, err);
     if (code != SVS_OK)

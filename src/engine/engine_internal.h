@@ -101,6 +101,7 @@ struct svi_engine {
     bool open;                         /* svi_engine_leave_open */
     struct svi_quality_stage quality_stage;
     struct svi_rules *rules;
+    bool unplaced;     /* svi_engine_place failed */
     bool rules_follow; /* they are of the columns as they are, as far as their number tells, and */
     int rules_names;   /* with that number of names */
     int rules_d;
