@@ -28,6 +28,7 @@ struct command_line {
     struct cli_args *a;
     int left;
     char *const *at;
+    const char *key_word; /* the word after --key, which was taken as its value; NULL: none was */
     const char *common[COMMON_COUNT], *setting[SVI_SETTING_MAX]; /* values by row; NULL = not given */
 };
 
@@ -104,6 +105,7 @@ static svs_code take_value(struct command_line *l, const char *flag, const char 
                         : kind == FLAG_KEY    ? setting_key
                                               : "";
     *value = kind == FLAG_0_1 && strcmp(given, "0") == 0 ? NULL : given;
+    l->key_word = follows && kind == FLAG_KEY ? next : l->key_word;
     l->at += follows;
     l->left -= follows;
     return SVS_OK;
@@ -262,6 +264,12 @@ static svs_code check_positionals(struct cli_args *a, svs_error *err) {
                     svi_escape(shown, sizeof shown, extra, strlen(extra)));
 }
 
+/* `--key FILE`: the file that is missed. */
+static svs_code tell_key_word(const char *word, svs_error *err) {
+    const svs_error before = *err;
+    return svi_fail(err, before.code, "%.200s; --key took %.60s as the name of a column", before.text, word);
+}
+
 svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
                    const struct cli_command *const *all, int count, char *const *argv,
                    const char **positional, bool *in_file, svs_error *err) {
@@ -276,6 +284,8 @@ svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
     if (code != SVS_OK || a->help || a->version)
         return code;
     code = check_positionals(a, err);
+    if (code != SVS_OK && l.key_word && a->positional_count == 0)
+        code = tell_key_word(l.key_word, err);
     if (code == SVS_OK)
         code = check_option_values(a, err);
     if (code == SVS_OK && a->config) {

@@ -366,7 +366,7 @@ static svs_code key_query_of(const struct request *r, struct svi_key_query *q) {
     *q = (struct svi_key_query){
         .larger_is_better = r->control->settings->task == SVS_CLASSIFY, .now = r->now, .limit = KEYS_SHOWN};
     if (!svi_settings_keyed(svi_engine_settings(r->control->engine)))
-        return svi_fail(r->err, SVS_BAD_KEY, "the stream has no keys: start it with --key");
+        return svi_fail(r->err, SVS_BAD_KEY, "this stream has one model and no keys: start it with --key");
     if (c->like.type != SVI_ITEM_TYPE_COUNT && c->like.type != SVI_STRING && c->like.type != SVI_INT)
         return svi_fail(r->err, SVS_WRONG_TYPE, "like is a part of the names that are wanted, a string");
     if (c->limit.type != SVI_ITEM_TYPE_COUNT &&
