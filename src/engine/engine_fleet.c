@@ -195,6 +195,10 @@ int64_t svi_engine_key_count(const svi_engine *e) {
     return e->of->fleet ? svi_key_table_count(e->of->fleet->table) : 0;
 }
 
+int64_t svi_engine_unkeyed(const svi_engine *e) {
+    return e->counters.of[SVI_COUNTER_SEEN].count;
+}
+
 void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
                     const struct svi_key_figures *figures, bool sample, double now) {
     if (!entry)
