@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "client/outbox_internal.h"
 #include "net/transport.h"
 #include "wire/pack.h"
 
@@ -61,6 +62,12 @@ static void await_gone(void *events, double end) {
             return;
 }
 
+/* Who refused to end does not go. */
+static bool is_granted(const struct svi_bytes *reply) {
+    struct svi_answer answer;
+    return svi_answer_read(&answer, reply->data, reply->size, NULL) == SVS_OK && answer.ok;
+}
+
 svs_code client_ask(const struct svi_settings *s, const struct client_question *q, struct svi_bytes *reply,
                     svs_error *err) {
     const struct svi_socket_plan plan = {"ctl", ZMQ_REQ, false, 10, LINGER_MS, -1, 0};
@@ -82,7 +89,7 @@ svs_code client_ask(const struct svi_settings *s, const struct client_question *
     code = monitor ? svi_socket_connect(socket, &plan, &id, s->ctl, err) : err->code;
     if (code == SVS_OK)
         code = request_converse(socket, monitor, id.on, s->ctl, q, reply, err);
-    if (code == SVS_OK && q->until_gone)
+    if (code == SVS_OK && q->until_gone && is_granted(reply))
         await_gone(monitor, end);
     svi_monitor_free(&monitor, socket);
     svi_socket_close(&socket);
