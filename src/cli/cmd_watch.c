@@ -343,7 +343,7 @@ static int cmd_watch_run(const struct cli_args *a) {
 }
 
 static const struct cli_option options[] = {
-    CLI_OPTION("key", 0, "KEY", NULL, "only what is about this key, its present model first"),
+    CLI_OPTION("key", 0, "KEY", NULL, "only what is about this key, its current model first"),
     CLI_SWITCH("json", 0, "events as JSON lines, with their topic"),
     CLI_INTEGER("count", 'n', "N", "0", 0, CLI_UNLIMITED, "stop after N events; 0 goes on"),
     CLI_NUMBER(

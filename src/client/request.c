@@ -108,3 +108,22 @@ svs_code client_operation(const char *name, struct svi_bytes *request) {
     svi_pack_text(&p, name);
     return svi_pack_end(&p);
 }
+
+svs_code client_keys_request(const struct client_keys *k, struct svi_bytes *request) {
+    const char *const texts[][2] = {{"sort", k->sort}, {"like", k->like}, {"prefix", k->prefix}};
+    struct svi_pack p;
+    size_t count = 4;
+    for (int i = 0; i < 3; i++)
+        count += texts[i][1] != NULL;
+    request->size = 0;
+    svi_pack_begin(&p, request);
+    svi_pack_map(&p, count);
+    svi_put_text(&p, "op", "keys");
+    svi_put_int(&p, "limit", k->limit);
+    svi_put_real(&p, "silent", k->silent);
+    svi_put_bool(&p, "open", k->open);
+    for (int i = 0; i < 3; i++)
+        if (texts[i][1])
+            svi_put_text(&p, texts[i][0], texts[i][1]);
+    return svi_pack_end(&p);
+}

@@ -238,16 +238,19 @@ void svi_fleet_done_here(struct svi_engine *root, struct svi_key_entry *entry, b
 
 /* ---- what comes in */
 
+static svs_code fleet_fail_missing(bool labels, svs_error *err) {
+    return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
+                    labels ? "label" : "forget");
+}
+
 /* Of which key is it, and is it about a sample that came before? */
 static svs_code fleet_read(const struct svi_envelope *env, char *key, bool *about, svs_error *err) {
     const struct svi_element *el = &env->first;
     const bool labels = svi_element_is(el, SVI_KEY_OP, "label");
     svs_code code = svi_element_key(el, key, err);
     *about = labels || svi_element_is(el, SVI_KEY_OP, "forget");
-    if (code == SVS_OK && *about && !svi_element_has(el, SVI_KEY_KEY))
-        return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
-                        labels ? "label" : "forget");
-    return code;
+    return code == SVS_OK && *about && !svi_element_has(el, SVI_KEY_KEY) ? fleet_fail_missing(labels, err)
+                                                                         : code;
 }
 
 /* The threads, where there are to be any; they begin when they are first needed. */
@@ -344,9 +347,11 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
     if (m->key.kind == SVS_STR && m->key.length > SVS_KEY_MAX)
         code = svi_fail(err, SVS_BAD_KEY, "the key has %u bytes: at most %d are taken", m->key.length,
                         SVS_KEY_MAX);
+    else if (m->key.kind == SVS_NONE && m->op != SVI_LEARN)
+        code = fleet_fail_missing(m->op == SVI_LABEL, err);
     else if (m->key.kind == SVS_STR)
         snprintf(key, sizeof key, "%.*s", (int)m->key.length, m->key.as.s);
-    if (code == SVS_OK && !(e = svi_fleet_find(root, key, true, 0, &entry, err)))
+    if (code == SVS_OK && !(e = svi_fleet_find(root, key, m->op == SVI_LEARN, 0, &entry, err)))
         code = err->code;
     if (code == SVS_OK && entry && (code = svi_fleet_touch(root, entry, err)) == SVS_OK)
         e = entry->engine;
