@@ -259,6 +259,10 @@ static bool has_prior(const struct svi_engine *e) {
     return svi_learner_has_prior(e->learner);
 }
 
+static void archive_groups(struct svi_archive *a, struct svi_engine *e) {
+    svi_alert_groups_archive(a, e->of->fleet->groups);
+}
+
 static void archive_key_states(struct svi_archive *a, struct svi_engine *e) {
     svi_fleet_states_archive(a, e);
 }
@@ -281,6 +285,14 @@ static void archive_key_totals(struct svi_archive *a, struct svi_engine *e) {
 
 static void archive_key_sum(struct svi_archive *a, struct svi_engine *e) {
     svi_fleet_sum_archive(a, e);
+}
+
+static bool has_shared_desk(const struct svi_engine *e) {
+    return e->of->fleet && has_desk(e);
+}
+
+static void archive_shared_desk(struct svi_archive *a, struct svi_engine *e) {
+    svi_novelty_stage_share_archive(a, e->novelty);
 }
 
 /* States of keys name a section by its place here: new ones come at the end. */
@@ -314,6 +326,8 @@ static const struct {
     {"novelty range", false, archive_range, rebuild_range, NULL, false},
     {"silence", false, archive_silence, leave_empty, has_rules, false},
     {"filled", false, archive_filled, leave_empty, has_filled, false},
+    {"shared desk", true, archive_shared_desk, leave_empty, has_shared_desk, false},
+    {"alert groups", true, archive_groups, leave_empty, has_keys, false},
     {"keys", true, archive_keys, leave_empty, has_keys, false},
     {"key prior", true, svi_fleet_prior_archive, leave_empty, has_key_prior, false},
     {"prior", true, archive_prior, leave_empty, has_prior, false},

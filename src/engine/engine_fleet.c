@@ -21,7 +21,9 @@ svs_code svi_fleet_new(struct svi_engine *root, svs_error *err) {
     if (!f)
         return svi_fail_memory(err, "the keys");
     root->of->fleet = f;
-    svs_code code = (f->table = svi_key_table_new(err)) ? svi_fleet_reserve_note(root, err) : SVS_NO_MEMORY;
+    svs_code code = (f->table = svi_key_table_new(err)) && (f->groups = svi_alert_groups_new(err))
+                        ? svi_fleet_reserve_note(root, err)
+                        : SVS_NO_MEMORY;
     if (code == SVS_OK)
         svi_fleet_note(root, SVI_NOTE_CONFIG, 0, 0);
     return code == SVS_OK ? svi_fleet_prior_new(root, err) : code;
@@ -36,6 +38,8 @@ void svi_fleet_free(struct svi_stream *of) {
     svi_key_table_free(&f->table);
     svi_fleet_notes_clear(f);
     svi_key_cache_free(&f->cache);
+    svi_key_queue_clear(&f->queue);
+    svi_alert_groups_free(&f->groups);
     svi_bytes_clear(&f->raw);
     svi_bytes_clear(&f->state);
     svi_bytes_clear(&f->packed);
@@ -68,6 +72,8 @@ static struct svi_key_entry *fleet_begin(struct svi_engine *root, const char *ke
         return NULL;
     }
     svi_crew_settle(root);
+    if (svi_key_queue_reserve(&f->queue, svi_key_table_count(f->table) + 1, err) != SVS_OK)
+        return NULL;
     struct svi_key_entry *entry = svi_key_table_add(f->table, key, strlen(key), owner, err);
     if (!entry)
         return NULL;
@@ -82,6 +88,7 @@ static struct svi_key_entry *fleet_begin(struct svi_engine *root, const char *ke
         return NULL;
     }
     entry->number = f->begun++;
+    entry->rests = (uint32_t)f->rests;
     svi_fleet_join(f, entry);
     return entry;
 }
@@ -105,7 +112,9 @@ struct svi_engine *svi_fleet_find(struct svi_engine *root, const char *key, bool
 static void fleet_remove(struct svi_engine *root, struct svi_key_entry *entry) {
     struct svi_fleet *f = root->of->fleet;
     f->total.open -= entry->last.open;
+    svi_fleet_groups_drop(root, entry);
     svi_engine_free(&entry->engine);
+    svi_key_queue_leave(&f->queue, entry);
     svi_fleet_leave(f, entry);
     if (f->cache)
         svi_key_cache_drop(f->cache, entry->number);
@@ -125,6 +134,8 @@ void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figur
     figures->alerts = (int32_t)(e->novelty->alert.opened + drift->opened + e->rules->opened);
     figures->open = (int32_t)e->novelty->alert.open + (int32_t)drift->open + svi_rules_open(e->rules);
     figures->deadline = svi_engine_deadline(e);
+    figures->quiet = isinf(figures->deadline) ? 0 : svi_rules_quiet(e->rules);
+    svi_fleet_finds(e, &figures->finds);
     figures->out_of_memory = svi_engine_out_of_memory(e);
 }
 
@@ -196,14 +207,25 @@ int64_t svi_engine_key_count(const svi_engine *e) {
     return e->of->fleet ? svi_key_table_count(e->of->fleet->table) : 0;
 }
 
+int64_t svi_engine_unkeyed(const svi_engine *e) {
+    return e->counters.of[SVI_COUNTER_SEEN].count;
+}
+
 void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
                     const struct svi_key_figures *figures, bool sample, double now) {
-    if (!entry)
+    if (!entry) {
+        struct svi_key_finds own;
+        svi_fleet_finds(root, &own);
+        svi_fleet_find_alike(root->of->fleet, &root->of->fleet->found, &own);
+        root->of->fleet->found = own;
         return;
+    }
     root->of->fleet->seen += figures->rows - entry->last.rows;
+    svi_fleet_find_alike(root->of->fleet, &entry->last.finds, &figures->finds);
     fleet_add(&root->of->fleet->total, &entry->last, figures);
     root->out_of_memory = root->out_of_memory || figures->out_of_memory;
     entry->last = *figures;
+    svi_fleet_queue(root->of->fleet, entry);
     if (sample)
         entry->heard = now;
     else if (figures->rows == 0 && entry->heard == 0) {
@@ -216,7 +238,7 @@ void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
 svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err) {
     struct svi_key_entry *entry = svi_key_table_find(root->of->fleet->table, key, strlen(key));
     if (!key[0])
-        return svi_fail(err, SVS_UNKNOWN_KEY, "drop needs a key: reset is for the samples without one");
+        return svi_fail(err, SVS_MISSING_KEY, "drop needs a key: reset is for the samples without one");
     if (!entry)
         return svi_fail(err, SVS_UNKNOWN_KEY, "there is no key %s", key);
     if (svi_fleet_end(root, entry, err) != SVS_OK)
@@ -227,13 +249,17 @@ svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err
 
 void svi_fleet_done_here(struct svi_engine *root, struct svi_key_entry *entry, bool sample, double now) {
     struct svi_key_figures figures;
-    if (!entry)
-        return;
-    svi_fleet_figures(entry->engine, &figures);
+    if (entry)
+        svi_fleet_figures(entry->engine, &figures);
     svi_fleet_done(root, entry, &figures, sample, now);
 }
 
 /* ---- what comes in */
+
+static svs_code fleet_fail_missing(bool labels, svs_error *err) {
+    return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
+                    labels ? "label" : "forget");
+}
 
 /* Of which key is it, and is it about a sample that came before? */
 static svs_code fleet_read(const struct svi_envelope *env, char *key, bool *about, svs_error *err) {
@@ -241,10 +267,8 @@ static svs_code fleet_read(const struct svi_envelope *env, char *key, bool *abou
     const bool labels = svi_element_is(el, SVI_KEY_OP, "label");
     svs_code code = svi_element_key(el, key, err);
     *about = labels || svi_element_is(el, SVI_KEY_OP, "forget");
-    if (code == SVS_OK && *about && !svi_element_has(el, SVI_KEY_KEY))
-        return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
-                        labels ? "label" : "forget");
-    return code;
+    return code == SVS_OK && *about && !svi_element_has(el, SVI_KEY_KEY) ? fleet_fail_missing(labels, err)
+                                                                         : code;
 }
 
 /* The threads, where there are to be any; they begin when they are first needed. */
@@ -275,6 +299,7 @@ static void fleet_count(struct svi_engine *root) {
 
 void svi_fleet_couple(struct svi_engine *root) {
     svi_fleet_prior_couple(root);
+    svi_fleet_share_out(root);
 }
 
 static void fleet_take(struct svi_engine *root, struct svi_envelope *env, double now, struct svi_receipt *r) {
@@ -295,6 +320,7 @@ static void fleet_take(struct svi_engine *root, struct svi_envelope *env, double
         svi_crew_hand(root, entry, env, now))
         return;
     svi_crew_settle(root);
+    root->of->fleet->arrival = now;
     if (code != SVS_OK) {
         svi_envelope_pass(env);
         e = root;
@@ -322,7 +348,10 @@ static svs_code fleet_move_row(const struct svi_engine *e, struct svi_message *m
         return SVS_OK;
     if (m->kind == SVI_NAMED)
         return svi_fail(err, SVS_NOT_SUPPORTED, "rows of this format cannot have keys: use CSV or JSON");
-    memcpy(row, m->x, (size_t)m->d * sizeof *row);
+    if (svi_shape_fits(&e->schema.shape, m, err) != SVS_OK)
+        return err->code;
+    if (m->x != row)
+        memcpy(row, m->x, (size_t)m->d * sizeof *row);
     m->x = row;
     for (; m->kind == SVI_SPARSE && m->d < e->schema.shape.d; m->d++)
         row[m->d] = 0;
@@ -336,16 +365,19 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
     struct svi_engine *e = NULL;
     svs_code code = SVS_OK;
     svi_crew_settle(root);
+    root->of->fleet->arrival = now;
     if (m->key.kind == SVS_STR && m->key.length > SVS_KEY_MAX)
         code = svi_fail(err, SVS_BAD_KEY, "the key has %u bytes: at most %d are taken", m->key.length,
                         SVS_KEY_MAX);
+    else if (m->key.kind == SVS_NONE && m->op != SVI_LEARN)
+        code = fleet_fail_missing(m->op == SVI_LABEL, err);
     else if (m->key.kind == SVS_STR)
         snprintf(key, sizeof key, "%.*s", (int)m->key.length, m->key.as.s);
-    if (code == SVS_OK && !(e = svi_fleet_find(root, key, true, 0, &entry, err)))
+    if (code == SVS_OK && !(e = svi_fleet_find(root, key, m->op == SVI_LEARN, 0, &entry, err)))
         code = err->code;
     if (code == SVS_OK && entry && (code = svi_fleet_touch(root, entry, err)) == SVS_OK)
         e = entry->engine;
-    if (code == SVS_OK && e != root)
+    if (code == SVS_OK)
         code = fleet_move_row(e, m, err);
     if (code == SVS_OK)
         code = svi_engine_row(e, m, bytes, length, now, err);

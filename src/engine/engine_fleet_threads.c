@@ -134,6 +134,7 @@ struct svi_crew *svi_crew_new(int hands) {
 static void crew_close(struct svi_engine *root, struct crew_task *t) {
     struct svi_recorded r;
     size_t at = 0;
+    root->of->fleet->arrival = t->now;
     while (svi_event_recorded(&t->events, &at, &r))
         svi_send(t->engine, &r.event);
     if (t->receipt && t->code == SVS_OK) {

@@ -191,6 +191,7 @@ static void walk(const char *threads, const char *novelty, const char *memory, u
     const char *const settings[] = {
         "novelty",     novelty, "window",    "40", "publish.every",   "25", "alert.budget", "none",
         "alert.rules", "none",  "key.prior", "0",  "publish.seconds", "0",  "ts.ahead",     "1e9",
+        "alert.group", "0",
         NULL};
     svs_error err = {0};
     svi_settings_default(&w.without);
