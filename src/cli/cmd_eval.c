@@ -354,7 +354,7 @@ const struct cli_command cli_eval = {
     .keys = "in.format stream task method C window window.seconds forget scale class.weight decision.cost "
             "interval "
             "features label "
-            "id ts weight "
+            "id ts weight key keys. key.prior "
             "columns no-header categories numbers ignore missing.words unscaled categories.max hash calendar "
             "zone drift. "
             "columns.new missing refit refit. serve novelty novelty. alert. limits context labels. ts.ahead "

@@ -108,6 +108,7 @@ struct cli_command {
     const char *keys;
     const struct cli_option *options; /* NULL = none */
     const struct cli_verb *verbs;     /* what the first positional may be; NULL = anything */
+    const char *bare;                 /* with verbs: what stands there without one; NULL = one must be */
     bool hidden;                      /* not in the list of commands */
     bool unchecked; /* run even when settings contradict each other, though `keys` lists the learner's */
     int (*run)(const struct cli_args *a); /* returns enum cli_exit; not called when there is a verb */

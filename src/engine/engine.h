@@ -132,6 +132,7 @@ struct svi_key_entry;
 int svi_engine_keys(svi_engine *e, const struct svi_key_query *q, const struct svi_key_entry **entries,
                     int64_t *matching);
 int64_t svi_engine_key_count(const svi_engine *e);
+int64_t svi_engine_unkeyed(const svi_engine *e); /* samples that had no key */
 
 /* The arrival clock was moved by `step` seconds and shows `now`. Engine time that was read from it moves
  * along, and with it the times of all that is held (window, waiting samples, alerts, the next refit), so that

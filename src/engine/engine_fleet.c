@@ -195,6 +195,10 @@ int64_t svi_engine_key_count(const svi_engine *e) {
     return e->of->fleet ? svi_key_table_count(e->of->fleet->table) : 0;
 }
 
+int64_t svi_engine_unkeyed(const svi_engine *e) {
+    return e->counters.of[SVI_COUNTER_SEEN].count;
+}
+
 void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
                     const struct svi_key_figures *figures, bool sample, double now) {
     if (!entry)
@@ -215,7 +219,7 @@ void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
 svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err) {
     struct svi_key_entry *entry = svi_key_table_find(root->of->fleet->table, key, strlen(key));
     if (!key[0])
-        return svi_fail(err, SVS_UNKNOWN_KEY, "drop needs a key: reset is for the samples without one");
+        return svi_fail(err, SVS_MISSING_KEY, "drop needs a key: reset is for the samples without one");
     if (!entry)
         return svi_fail(err, SVS_UNKNOWN_KEY, "there is no key %s", key);
     if (svi_fleet_end(root, entry, err) != SVS_OK)
@@ -320,7 +324,10 @@ static svs_code fleet_move_row(const struct svi_engine *e, struct svi_message *m
         return SVS_OK;
     if (m->kind == SVI_NAMED)
         return svi_fail(err, SVS_NOT_SUPPORTED, "rows of this format cannot have keys: use CSV or JSON");
-    memcpy(row, m->x, (size_t)m->d * sizeof *row);
+    if (svi_shape_fits(&e->schema.shape, m, err) != SVS_OK)
+        return err->code;
+    if (m->x != row)
+        memcpy(row, m->x, (size_t)m->d * sizeof *row);
     m->x = row;
     for (; m->kind == SVI_SPARSE && m->d < e->schema.shape.d; m->d++)
         row[m->d] = 0;
@@ -343,7 +350,7 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
         code = err->code;
     if (code == SVS_OK && entry && (code = svi_fleet_touch(root, entry, err)) == SVS_OK)
         e = entry->engine;
-    if (code == SVS_OK && e != root)
+    if (code == SVS_OK)
         code = fleet_move_row(e, m, err);
     if (code == SVS_OK)
         code = svi_engine_row(e, m, bytes, length, now, err);

@@ -525,6 +525,10 @@ static void test_keys_are_listed(void **unused) {
                    {"'sort': 'name', 'like': 'k3'", "k3", "k3", 1},
                    {"'sort': 'name', 'like': 4", "k4", "k4", 1},
                    {"'sort': 'name', 'like': ''", "k0", "k7", KEYS},
+                   {"'sort': 'name', 'prefix': 'k'", "k0", "k7", KEYS},
+                   {"'sort': 'name', 'prefix': 'k6'", "k6", "k6", 1},
+                   {"'sort': 'name', 'prefix': 'k', 'like': 6", "k6", "k6", 1},
+                   {"'sort': 'name', 'open': false", "k0", "k7", KEYS},
                    {"'sort': 'name', 'silent': 100.5", "k0", "k5", 6},
                    {"'sort': 'name', 'silent': 0", "k0", "k7", KEYS}};
     for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
@@ -535,8 +539,18 @@ static void test_keys_are_listed(void **unused) {
         assert_string_equal(key_at(some, (size_t)queries[i].count - 1), queries[i].last);
         json_decref(some);
     }
-    const char *bad[] = {"'sort': 'size'", "'sort': 1",   "'limit': -1",      "'limit': 10001",
-                         "'limit': 'a'",   "'like': [1]", "'silent': 'long'", "'silent': -1"};
+    json_t *none = ask(&f, "{'op': 'keys', 'prefix': '7'}"), *open = ask(&f, "{'op': 'keys', 'open': true}");
+    assert_int_equal(number(none, "matching"), 0);
+    assert_int_equal(number(open, "matching"), 0);
+    json_decref(none);
+    json_decref(open);
+    say(&f, "{'x': [1, 2], 'y': 1}");
+    none = ask(&f, "{'op': 'keys', 'limit': 0}");
+    assert_int_equal(number(none, "unkeyed"), 1);
+    json_decref(none);
+    const char *bad[] = {"'sort': 'size'", "'sort': 1",        "'limit': -1",
+                         "'limit': 10001", "'prefix': 1.5",    "'limit': 'a'",
+                         "'like': [1]",    "'silent': 'long'", "'silent': -1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char request[100];
         snprintf(request, sizeof request, "{'op': 'keys', %s}", bad[i]);

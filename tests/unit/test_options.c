@@ -130,9 +130,23 @@ static void test_every_setting_is_a_flag(void **state) {
         assert_true(cli_given(&p.a, table[i].key));
         is_ok(PARSE(&p, &sample, "x", joined));
         assert_true(cli_given(&p.a, table[i].key));
-        if (!svi_settings_switch(&table[i]))
+        if (!svi_settings_switch(&table[i]) && strcmp(table[i].key, "key") != 0)
             says(PARSE(&p, &sample, "x", flag), "needs a value");
     }
+}
+
+/* --key alone stands for its own name; a word after it that is no flag is its value. */
+static void test_key_alone(void **state) {
+    struct parsed p;
+    (void)state;
+    is_ok(PARSE(&p, &sample, "x", "--key"));
+    assert_string_equal(p.a.settings.key, "key");
+    is_ok(PARSE(&p, &sample, "--key", "-q", "x"));
+    assert_string_equal(p.a.settings.key, "key");
+    is_ok(PARSE(&p, &sample, "--key", "machine", "x"));
+    assert_string_equal(p.a.settings.key, "machine");
+    says(PARSE(&p, &sample, "--key", "x"), "missing argument: FILE");
+    says(PARSE(&p, &sample, "--key", "x"), "--key took x as the name of a column");
 }
 
 /* Of each command: a setting is a flag if its help lists it, else it does nothing there and is refused; in a
@@ -444,6 +458,7 @@ int main(void) {
         cmocka_unit_test(test_nothing_but_positionals),
         cmocka_unit_test(test_flags_in_both_spellings),
         cmocka_unit_test(test_every_setting_is_a_flag),
+        cmocka_unit_test(test_key_alone),
         cmocka_unit_test(test_useless_flags),
         cmocka_unit_test(test_pairs_and_0_or_1),
         cmocka_unit_test(test_a_switch_alone_is_yes),
