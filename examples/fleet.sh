@@ -125,9 +125,9 @@ exec 5< <(exec stdbuf -oL mosquitto_sub -p "$port" -q 1 -t 'svmstream/#' -F '%t 
 children+=($!)
 
 # Between the two: the press that a reading names is its key. Where each press has topics of its own, plant/press-07/temp, it is
-# --template 'plant/{machine}/{sensor}' --key '{machine}'.
+# --template 'plant/{machine}/{sensor}' --key '{machine}'. Eight days come in a few seconds: they may wait, and none is dropped.
 exec 6< <(exec "$adapter" --port "$port" --in "${in% *}" --out "$out" --topic gateway --key '{machine}' --feature '{key}' --ts at \
-    --publish alert,stats 2>&1)
+    --buffer 100000 --publish alert,stats 2>&1)
 bridge=$!
 children+=("$bridge")
 wait_for 'svmstream/plant/stats ' 5 "the adapter does not come up"
@@ -136,20 +136,24 @@ mosquitto_pub -p "$port" -q 1 -t gateway -l <"$folder/readings" &
 children+=($!)
 
 # What a person gets. In the first days all is new to the models; the last one is shown line by line.
-last=$((start + (days - 1) * 86400)) earlier=0 end=$((SECONDS + 60)) stopped=
+last=$((start + (days - 1) * 86400)) earlier=0 end=$((SECONDS + 60)) stopped='' open=''
 while [ $SECONDS -lt $end ] && IFS= read -r -t 60 line <&5; do
     if [[ $line =~ ^svmstream/plant/alert.*\"ts\":([0-9]+) ]]; then
         [[ ${BASH_REMATCH[1]} -ge $last ]] && sed 's/.*"text":"\([^"]*\)".*/\1/' <<<"$line"
         [[ ${BASH_REMATCH[1]} -lt $last ]] && [[ $line =~ \"state\":\"open\" ]] && earlier=$((earlier + 1))
     elif [[ $line =~ ^svmstream/plant/stats\ .*\"seen\":$total, ]]; then
         [ -n "$stopped" ] && break
+        open=$("$svmstream" keys --ctl "$ctl" --open --sort name)
         "$svmstream" ctl --ctl "$ctl" stop >/dev/null && stopped=1
     fi
 done
 [ -n "$stopped" ] || {
-    echo "not all readings came through" >&2
+    echo "not all readings came through:" >&2
+    kill "$bridge"
+    tail -n 1 <&6 >&2
     exit 1
 }
+echo "$open"
 echo "$total readings of 20 presses; alerts in the days before: $earlier"
 
 # The adapter counts what it does, and says so at the end.
