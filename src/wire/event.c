@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/fail.h"
 #include "wire/calibration_map.h"
 #include "wire/pack.h"
 #include "wire/tuning.h"
@@ -194,19 +193,6 @@ static void put_judge(struct svi_pack *p, const struct svi_alert_event *a) {
     svi_put_int(p, "over", a->over);
 }
 
-/* The line for a person begins with the stream; where there is a key, it names that next. */
-static void put_alert_text(struct svi_pack *p, const struct svi_event *e) {
-    const char *text = e->as.alert.text;
-    const size_t stream = strlen(e->stream);
-    char key[4 * SVS_KEY_MAX + 1], line[2 * SVS_ERROR_TEXT + sizeof key];
-    if (e->key && e->key[0] && strncmp(text, e->stream, stream) == 0 && text[stream] == ' ') {
-        svi_escape(key, sizeof key, e->key, strlen(e->key));
-        snprintf(line, sizeof line, "%s %s%s", e->stream, key, text + stream);
-        text = line;
-    }
-    svi_put_text(p, "text", text);
-}
-
 static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
     const struct svi_alert_event *a = &e->as.alert;
     put_common(p, e, 5 + (a->kind ? 2 : 0) + (a->judge ? 5 : 0) + (a->rule ? 2 : a->measure ? 3 : 4));
@@ -236,7 +222,7 @@ static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
     svi_pack_array(p, (size_t)a->count);
     for (int i = 0; i < a->count; i++)
         put_contribution(p, &a->top[i]);
-    put_alert_text(p, e);
+    svi_put_text(p, "text", a->text);
 }
 
 static void put_stats_event(struct svi_pack *p, const struct svi_event *e) {

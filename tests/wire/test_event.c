@@ -234,33 +234,6 @@ static void test_alert(void **state) {
     svi_bytes_clear(&b);
 }
 
-/* The line for a person names the key after the stream. */
-static void test_alert_of_a_key(void **state) {
-    (void)state;
-    static const struct {
-        const char *key, *text, *line;
-    } rows[] = {{"press-07", "pump1 serious: hot", "pump1 press-07 serious: hot"},
-                {"a\033[b", "pump1 alert ended: reset", "pump1 a\\x1b[b alert ended: reset"},
-                {"", "pump1 serious: hot", "pump1 serious: hot"},
-                {NULL, "pump1 serious: hot", "pump1 serious: hot"},
-                {"x", "pump17 serious: hot", "pump17 serious: hot"},
-                {"x", "3 of 20 keys", "3 of 20 keys"}};
-    struct svi_bytes b = {0};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        msgpack_unpacked u;
-        struct svi_event e = event_of(SVI_TOPIC_ALERT);
-        e.stream = "pump1";
-        e.key = rows[i].key;
-        e.as.alert.state = "open";
-        e.as.alert.text = rows[i].text;
-        const msgpack_object *text = oracle_get(encode(&e, &b, &u), "text");
-        assert_int_equal(text->via.str.size, strlen(rows[i].line));
-        assert_memory_equal(text->via.str.ptr, rows[i].line, text->via.str.size);
-        msgpack_unpacked_destroy(&u);
-    }
-    svi_bytes_clear(&b);
-}
-
 /* Novelty and p stand in a score only when the sample was judged. */
 static void test_judged_score(void **state) {
     (void)state;
@@ -433,7 +406,6 @@ int main(void) {
         cmocka_unit_test(test_stats),
         cmocka_unit_test(test_error),
         cmocka_unit_test(test_alert),
-        cmocka_unit_test(test_alert_of_a_key),
         cmocka_unit_test(test_judged_score),
         cmocka_unit_test(test_model),
         cmocka_unit_test(test_messages_round_trip),
