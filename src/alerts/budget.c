@@ -21,9 +21,35 @@
 #define FARTHEST  2.0 /* extrapolated at most, times the largest seen */
 
 void svi_budget_init(struct svi_budget *b, double a_day, double interval) {
-    *b = (struct svi_budget){.a_day = a_day, .interval = interval, .last = -DBL_MAX};
+    *b = (struct svi_budget){.a_day = a_day, .interval = interval, .last = -DBL_MAX, .share.factor = 1};
     for (int i = 0; i < SVI_JUDGES; i++)
         b->judge[i].level = INFINITY;
+}
+
+/* ---- several desks */
+
+void svi_budget_share(struct svi_budget *b, double desks, double asked) {
+    b->share.desks = desks;
+    b->share.asked = asked;
+}
+
+/* Of `of_all`, one desk's. */
+static double budget_part(const struct svi_budget *b, double of_all) {
+    return b->share.desks > 1 ? of_all / b->share.desks : of_all;
+}
+
+/* What it would have found alone, at the end of a row. */
+static void budget_find(struct svi_budget *b) {
+    struct svi_budget_share *s = &b->share;
+    if (s->most >= 1) {
+        s->reached = fmax(s->reached, s->most);
+        s->calm = 0;
+    } else if (s->reached > 0 && ++s->calm >= SVI_BUDGET_APART) {
+        s->found = s->reached;
+        s->count++;
+        s->reached = 0;
+        s->calm = 0;
+    }
 }
 
 /* ---- time */
@@ -36,8 +62,10 @@ void svi_budget_row(struct svi_budget *b, double time, bool timed) {
     if (b->rows > SVI_BUDGET_GAP && mean > 0)
         seconds = fmin(seconds, SVI_BUDGET_GAP * mean);
     b->last = time;
+    b->share.most = 0;
     b->rows++;
     b->days += b->rows > 1 ? seconds / DAY : 0;
+    b->share.days += b->share.desks > 0 && b->rows > EARLY ? seconds / DAY : 0;
 }
 
 double svi_budget_rows_a_day(const struct svi_budget *b) {
@@ -83,6 +111,7 @@ static void budget_keep(struct svi_budget_judge *j, struct svi_budget_peak peak)
 bool svi_budget_surprise(struct svi_budget *b, enum svi_judge judge, double surprise) {
     struct svi_budget_judge *j = &b->judge[judge];
     const bool runs = j->now.surprise > 0;
+    b->share.most = fmax(b->share.most, surprise / j->level * b->share.factor);
     if (runs ? surprise > j->now.surprise : surprise >= SVI_BUDGET_BASE) {
         j->now.surprise = surprise;
         j->now.at = b->days;
@@ -114,10 +143,19 @@ static void budget_drop(struct svi_budget_judge *j, double before, int64_t episo
 
 /* ---- levels */
 
-static double budget_promise(const struct svi_budget *b) {
-    const double lasting = SVI_BUDGET_PROMISE * b->a_day / svi_budget_rows_a_day(b);
-    const double early = SVI_BUDGET_EARLY / (double)(b->rows + 1);
+/* With the whole budget, or its share. */
+static double budget_promise(const struct svi_budget *b, bool shared) {
+    const double a_day = shared ? budget_part(b, b->a_day) : b->a_day;
+    const double lasting = SVI_BUDGET_PROMISE * a_day / svi_budget_rows_a_day(b);
+    const double few = shared ? budget_part(b, SVI_BUDGET_EARLY) : SVI_BUDGET_EARLY;
+    const double early = few / (double)(b->rows + 1);
     return fmax(SVI_BUDGET_LEAST, -log10(fmin(1, fmax(lasting, early) / SVI_JUDGES)));
+}
+
+static double budget_factor(const struct svi_budget *b, double promise) {
+    if (b->share.asked > 0 && b->rows > EARLY)
+        return fmax(1, b->share.asked);
+    return b->share.desks > 1 ? fmax(1, budget_promise(b, true) / promise) : 1;
 }
 
 /* Alerts that the past may have had. */
@@ -175,12 +213,13 @@ static double budget_share_out(const struct svi_budget *b, double promise, doubl
 
 static void budget_levels(struct svi_budget *b) {
     const double memory = fmin(SVI_BUDGET_MEMORY, SVI_BUDGET_PEAKS / 2 / b->a_day);
-    const double promise = budget_promise(b);
+    const double promise = budget_promise(b, false);
     for (int i = 0; i < SVI_JUDGES; i++)
         budget_drop(&b->judge[i], b->days - memory, 0);
     const double m = fmax(DBL_MIN, budget_share_out(b, promise, budget_total(b, fmin(b->days, memory))));
+    b->share.factor = budget_factor(b, promise);
     for (int i = 0; i < SVI_JUDGES; i++)
-        b->judge[i].level = fmax(promise, budget_past(&b->judge[i], m, promise));
+        b->judge[i].level = b->share.factor * fmax(promise, budget_past(&b->judge[i], m, promise));
 }
 
 void svi_budget_leave_out(struct svi_budget *b, int64_t episode) {
@@ -193,6 +232,8 @@ void svi_budget_leave_out(struct svi_budget *b, int64_t episode) {
 }
 
 void svi_budget_end(struct svi_budget *b) {
+    if (b->share.desks > 0 && b->rows > EARLY)
+        budget_find(b);
     if (b->rows % (b->rows <= EARLY ? 16 : 64) == 0)
         budget_levels(b);
 }
@@ -227,6 +268,17 @@ static void budget_judge_archive(struct svi_archive *a, struct svi_budget_judge 
         svi_archive_finite(a, "recent", &j->recent[budget_place(j, k)], 1);
         svi_archive_int64(a, "number", &j->number[budget_place(j, k)], 0, MOST);
     }
+}
+
+void svi_budget_share_archive(struct svi_archive *a, struct svi_budget *b) {
+    struct svi_budget_share *s = &b->share;
+    svi_archive_finite(a, "factor", &s->factor, 1);
+    svi_archive_check(a, s->factor >= 1, "a factor of levels is below 1");
+    svi_archive_finite(a, "reached", &s->reached, 1);
+    svi_archive_int(a, "calm", &s->calm, 0, SVI_BUDGET_APART);
+    svi_archive_finite(a, "found", &s->found, 1);
+    svi_archive_int64(a, "finds", &s->count, 0, MOST);
+    svi_archive_finite(a, "days", &s->days, 1);
 }
 
 void svi_budget_archive(struct svi_archive *a, struct svi_budget *b) {

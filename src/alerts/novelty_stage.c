@@ -356,6 +356,15 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
         svi_row_judges_step(&s->row_judges, j->extreme, &rank, novelty_stage_clock(s, m, time), s->findings);
     return novelty_stage_alarm(s, time, !isnan(m->ts));
 }
+
+void svi_novelty_stage_share(struct svi_novelty_stage *s, double desks, double asked) {
+    svi_budget_share(&s->desk.budget, desks, asked);
+}
+
+void svi_novelty_stage_share_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
+    svi_budget_share_archive(a, &s->desk.budget);
+}
+
 struct svi_novelty_said svi_novelty_stage_said(const struct svi_novelty_stage *s) {
     return (struct svi_novelty_said){s->judged, s->judgement.novelty, s->judgement.p, s->alarm, s->surprise};
 }

@@ -661,7 +661,7 @@ void svi_rules_row(struct svi_rules *r, const double *x, const uint8_t *gaps, in
 
 /* ---- time passes */
 
-static double rules_quiet(const struct svi_rules *r) {
+double svi_rules_quiet(const struct svi_rules *r) {
     if (r->o.absent > 0)
         return r->o.absent;
     if (r->intervals < SILENT_COUNT)
@@ -674,7 +674,7 @@ double svi_rules_deadline(const struct svi_rules *r) {
     const struct svi_rules_member *m = rules_member(r, SVI_RULE_SILENT, -1);
     if (!r->any || !r->o.on[SVI_RULE_SILENT] || !r->waits || r->room == 0 || (m && m->bad == 0))
         return INFINITY;
-    return r->arrived + rules_quiet(r);
+    return r->arrived + svi_rules_quiet(r);
 }
 
 void svi_rules_pass(struct svi_rules *r, double now) {

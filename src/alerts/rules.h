@@ -136,6 +136,7 @@ void svi_rules_row(struct svi_rules *r, const double *x, const uint8_t *gaps, in
 
 /* When the stream falls silent, on the arrival clock; INFINITY: never. And it has become that late. */
 double svi_rules_deadline(const struct svi_rules *r);
+double svi_rules_quiet(const struct svi_rules *r); /* seconds after its last row */
 void svi_rules_pass(struct svi_rules *r, double now);
 
 /* A process begins; all producers have said good-bye. */

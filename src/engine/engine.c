@@ -414,9 +414,11 @@ static void engine_alarm(struct svi_engine *e, enum svi_alert_change change, svs
     const struct svi_drift_stage *s = &e->quality_stage.drift;
     const int64_t some = 2 * ((int64_t)svs_learner_dimension(e->learner) + 1);
     struct svi_alert_report report;
+    char subject[SVI_SUBJECT];
     svs_error err;
     svi_engine_settle(e); /* alerts are numbered as they come */
-    svi_drift_stage_report(s, id, &e->schema.shape, e->s->stream, e->event_ts, change, &report);
+    svi_drift_stage_report(s, id, &e->schema.shape, svi_engine_subject(e, subject), e->event_ts, change,
+                           &report);
     svi_publish_alert(e, &report, e->event_ts);
     if (change == SVI_ALERT_CLOSE)
         return;
@@ -434,6 +436,7 @@ static void engine_tell(struct svi_engine *e, const struct svi_message *m, const
     const bool due = seen == e->next_score, scored = due || e->of->scores_all;
     struct svi_score score;
     struct svi_alert_report report;
+    char subject[SVI_SUBJECT];
     if (due)
         e->next_score += e->s->scores;
     if (scored)
@@ -443,11 +446,13 @@ static void engine_tell(struct svi_engine *e, const struct svi_message *m, const
     if (lasts && svi_engine_queue(e, m, scored ? &score : NULL))
         return;
     svi_engine_settle(e);
+    svi_fleet_share(e);
     const enum svi_alert_change change = svi_novelty_stage_judge(e->novelty, m, e->time);
     const struct svi_novelty_said said = svi_novelty_stage_said(e->novelty);
     if (scored)
         svi_publish_score(e, &score, &said);
-    if (svi_novelty_report(e->novelty, m, &e->schema, e->s->stream, e->event_ts, change, &report))
+    if (svi_novelty_report(e->novelty, m, &e->schema, svi_engine_subject(e, subject), e->event_ts, change,
+                           &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_learn(e->novelty, m);
 }
@@ -768,7 +773,7 @@ static svs_code engine_greet(struct svi_engine *e, const struct svi_envelope *en
     if (env->bye && source)
         svi_sources_remove(e->of->sources, source);
     if (env->bye && svi_sources_count(e->of->sources) == 0)
-        svi_rules_rest(e->rules);
+        svi_fleet_rest(e);
     if (env->bye || source)
         return SVS_OK;
     if (env->n < 1 || env->n > SVI_NEXT_MAX / 2)
@@ -884,16 +889,18 @@ svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, 
 
 void svi_engine_reset(svi_engine *e) {
     struct svi_alert_report report;
+    char subject[SVI_SUBJECT];
     svi_engine_settle(e);
     svs_learner_reset(e->learner);
     if (e->bank)
         svi_bank_reset(e->bank);
     svi_metrics_reset(e->metrics);
-    if (svi_drift_stage_end(&e->quality_stage.drift, e->s->stream, "the stream was reset", &report))
+    if (svi_drift_stage_end(&e->quality_stage.drift, svi_engine_subject(e, subject), "the stream was reset",
+                            &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_quality_stage_reset(&e->quality_stage);
     svi_refit_policy_reset(&e->refit);
-    if (svi_novelty_report_end(e->novelty, e->s->stream, "the stream was reset", &report))
+    if (svi_novelty_report_end(e->novelty, svi_engine_subject(e, subject), "the stream was reset", &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_reset(e->novelty);
     svi_engine_rules_forget(e);
@@ -921,6 +928,7 @@ static svs_code engine_command_alert(svi_engine *e, const struct svi_command *c,
     bool is_true;
     svs_code code = svi_command_verdict(c, &number, &is_true, err);
     svi_engine_settle(e);
+    svi_fleet_share(e);
     return code == SVS_OK ? svi_novelty_stage_verdict(e->novelty, number, is_true, err) : code;
 }
 

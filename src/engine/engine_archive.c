@@ -270,6 +270,14 @@ static void archive_key_sum(struct svi_archive *a, struct svi_engine *e) {
     svi_fleet_sum_archive(a, e);
 }
 
+static bool has_shared_desk(const struct svi_engine *e) {
+    return e->of->fleet && has_desk(e);
+}
+
+static void archive_shared_desk(struct svi_archive *a, struct svi_engine *e) {
+    svi_novelty_stage_share_archive(a, e->novelty);
+}
+
 /* States of keys name a section by its place here: new ones come at the end. */
 static const struct {
     const char *name;
@@ -301,6 +309,7 @@ static const struct {
     {"novelty range", false, archive_range, rebuild_range, NULL, false},
     {"silence", false, archive_silence, leave_empty, has_rules, false},
     {"filled", false, archive_filled, leave_empty, has_filled, false},
+    {"shared desk", true, archive_shared_desk, leave_empty, has_shared_desk, false},
     {"keys", true, archive_keys, leave_empty, has_keys, false},
     {"key totals", false, archive_key_totals, leave_empty, has_keys, false},
     {"key states", false, archive_key_states, leave_empty, has_key_states, true},

@@ -36,6 +36,7 @@ void svi_fleet_free(struct svi_stream *of) {
     svi_key_table_free(&f->table);
     svi_fleet_notes_clear(f);
     svi_key_cache_free(&f->cache);
+    svi_key_queue_clear(&f->queue);
     svi_bytes_clear(&f->raw);
     svi_bytes_clear(&f->state);
     svi_bytes_clear(&f->packed);
@@ -67,6 +68,8 @@ static struct svi_key_entry *fleet_begin(struct svi_engine *root, const char *ke
         return NULL;
     }
     svi_crew_settle(root);
+    if (svi_key_queue_reserve(&f->queue, svi_key_table_count(f->table) + 1, err) != SVS_OK)
+        return NULL;
     struct svi_key_entry *entry = svi_key_table_add(f->table, key, strlen(key), owner, err);
     if (!entry)
         return NULL;
@@ -81,6 +84,7 @@ static struct svi_key_entry *fleet_begin(struct svi_engine *root, const char *ke
         return NULL;
     }
     entry->number = f->begun++;
+    entry->rests = (uint32_t)f->rests;
     svi_fleet_join(f, entry);
     return entry;
 }
@@ -105,6 +109,7 @@ static void fleet_remove(struct svi_engine *root, struct svi_key_entry *entry) {
     struct svi_fleet *f = root->of->fleet;
     f->total.open -= entry->last.open;
     svi_engine_free(&entry->engine);
+    svi_key_queue_leave(&f->queue, entry);
     svi_fleet_leave(f, entry);
     if (f->cache)
         svi_key_cache_drop(f->cache, entry->number);
@@ -124,6 +129,8 @@ void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figur
     figures->alerts = (int32_t)(e->novelty->alert.opened + drift->opened + e->rules->opened);
     figures->open = (int32_t)e->novelty->alert.open + (int32_t)drift->open + svi_rules_open(e->rules);
     figures->deadline = svi_engine_deadline(e);
+    figures->quiet = isinf(figures->deadline) ? 0 : svi_rules_quiet(e->rules);
+    svi_fleet_finds(e, &figures->finds);
     figures->out_of_memory = svi_engine_out_of_memory(e);
 }
 
@@ -201,12 +208,19 @@ int64_t svi_engine_unkeyed(const svi_engine *e) {
 
 void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
                     const struct svi_key_figures *figures, bool sample, double now) {
-    if (!entry)
+    if (!entry) {
+        struct svi_key_finds own;
+        svi_fleet_finds(root, &own);
+        svi_fleet_find_alike(root->of->fleet, &root->of->fleet->found, &own);
+        root->of->fleet->found = own;
         return;
+    }
     root->of->fleet->seen += figures->rows - entry->last.rows;
+    svi_fleet_find_alike(root->of->fleet, &entry->last.finds, &figures->finds);
     fleet_add(&root->of->fleet->total, &entry->last, figures);
     root->out_of_memory = root->out_of_memory || figures->out_of_memory;
     entry->last = *figures;
+    svi_fleet_queue(root->of->fleet, entry);
     if (sample)
         entry->heard = now;
     else if (figures->rows == 0 && entry->heard == 0) {
@@ -230,9 +244,8 @@ svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err
 
 void svi_fleet_done_here(struct svi_engine *root, struct svi_key_entry *entry, bool sample, double now) {
     struct svi_key_figures figures;
-    if (!entry)
-        return;
-    svi_fleet_figures(entry->engine, &figures);
+    if (entry)
+        svi_fleet_figures(entry->engine, &figures);
     svi_fleet_done(root, entry, &figures, sample, now);
 }
 
@@ -276,7 +289,7 @@ static void fleet_count(struct svi_engine *root) {
 }
 
 void svi_fleet_couple(struct svi_engine *root) {
-    (void)root;
+    svi_fleet_share_out(root);
 }
 
 static void fleet_take(struct svi_engine *root, struct svi_envelope *env, double now, struct svi_receipt *r) {

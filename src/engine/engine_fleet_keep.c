@@ -400,5 +400,7 @@ void svi_fleet_files_archive(struct svi_archive *a, struct svi_engine *root) {
         code = svi_key_table_sort(f->table, a->err);
     for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after)
         code = svi_fleet_join_entered(f, n, a->err);
+    if (code == SVS_OK)
+        (void)svi_fleet_queue_all(f, a->err);
     f->sum = k->sum;
 }

@@ -2,6 +2,7 @@
 #ifndef SVI_ENGINE_INTERNAL_H
 #define SVI_ENGINE_INTERNAL_H
 
+#include "alerts/budget_pool.h"
 #include "alerts/rules.h"
 #include "base/archive.h"
 #include "bank/bank.h"
@@ -10,6 +11,7 @@
 #include "stats/counters.h"
 #include "engine/engine.h"
 #include "fleet/key_cache.h"
+#include "fleet/key_queue.h"
 #include "fleet/key_table.h"
 #include "store/key_files.h"
 #include "stats/metrics.h"
@@ -280,13 +282,19 @@ struct svi_fleet {
     svi_key_table *table;
     int64_t seen; /* samples of all keys but "" */
     struct svi_fleet_total total;
-    int64_t taken;                       /* elements and rows that came, of all keys, refused ones too */
-    uint64_t begun;                      /* keys so far */
-    struct svi_note *notes;              /* those that some key does not know of, and the newest */
-    uint64_t noted, dropped;             /* so far; of these before the first of `notes` */
-    size_t note_room;                    /* places in `notes` */
-    svi_key_cache *cache;                /* of those out of memory; made when it is first needed */
-    char *folder;                        /* for it; NULL: that of temporary files */
+    int64_t taken;               /* elements and rows that came, of all keys, refused ones too */
+    uint64_t begun;              /* keys so far */
+    uint64_t rests;              /* times that all sources had gone */
+    struct svi_key_queue queue;  /* of those that time alone will make something of */
+    int64_t desks;               /* that share alert.budget, and ... */
+    double asked;                /* ... the factor of their levels: as of the last coupling; 0: none yet */
+    struct svi_budget_pool pool; /* of them */
+    struct svi_key_finds found;  /* of the root, as of its last sample */
+    struct svi_note *notes;      /* those that some key does not know of, and the newest */
+    uint64_t noted, dropped;     /* so far; of these before the first of `notes` */
+    size_t note_room;            /* places in `notes` */
+    svi_key_cache *cache;        /* of those out of memory; made when it is first needed */
+    char *folder;                /* for it; NULL: that of temporary files */
     struct svi_bytes raw, state, packed; /* room */
     struct svi_key_sum sum;              /* of those that were archived last */
     struct svi_fleet_kept kept;
@@ -338,6 +346,36 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
 
 /* What all keys come to takes effect in each of them: nobody is at work. */
 void svi_fleet_couple(struct svi_engine *root);
+
+/* ---- engine_fleet_time.c: what time brings about in keys */
+
+/* When the first of them falls due, INFINITY: none will; those that are due hear of it, in order, some at a
+ * time: the others are due still. */
+double svi_fleet_deadline(const struct svi_engine *root);
+void svi_fleet_pass(struct svi_engine *root, double now);
+
+/* All sources have gone. */
+void svi_fleet_rest(struct svi_engine *root);
+
+/* Its figures are others; all of them are there: SVS_NO_MEMORY. */
+void svi_fleet_queue(struct svi_fleet *f, struct svi_key_entry *entry);
+svs_code svi_fleet_queue_all(struct svi_fleet *f, svs_error *err);
+
+/* ---- engine_fleet_alerts.c: alerts of all keys together */
+
+/* Before anything that sets the level of an alert: the engine's share of alert.budget is that of now. */
+void svi_fleet_share(struct svi_engine *e);
+
+/* What an engine's desk has found since it was asked last goes to all of them. */
+void svi_fleet_find_alike(struct svi_fleet *f, const struct svi_key_finds *before,
+                          const struct svi_key_finds *now);
+void svi_fleet_finds(const struct svi_engine *e, struct svi_key_finds *out);
+void svi_fleet_pool_archive(struct svi_archive *a, struct svi_fleet *f);
+
+/* Those that there are share it from here on. */
+void svi_fleet_share_out(struct svi_engine *root);
+
+/* ---- engine_fleet.c again */
 
 /* A key goes, with its engine. SVS_UNKNOWN_KEY. */
 svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err);
@@ -462,6 +500,13 @@ void svi_engine_rules_configure(struct svi_engine *e);
 
 /* All that they know goes; alerts end. */
 void svi_engine_rules_forget(struct svi_engine *e);
+
+/* Time passes for this engine alone. */
+void svi_engine_rules_pass(struct svi_engine *e, double now);
+
+/* What lines for people begin with: the stream, and its key. */
+#define SVI_SUBJECT (SVI_STREAM_MAX + SVS_KEY_MAX + 2)
+const char *svi_engine_subject(const struct svi_engine *e, char out[SVI_SUBJECT]);
 
 /* What follows from svi_settings_old. */
 void svi_engine_repeat_old(struct svi_engine *e);

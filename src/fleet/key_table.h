@@ -30,6 +30,8 @@ struct svi_key_entry {
     struct svi_key_figures last;
     struct svi_key_place place; /* of its last record in the files of the state */
     uint8_t kept_hash[16];      /* of what it holds there */
+    uint32_t rests;             /* times that all sources had gone, of those that it knows of */
+    uint32_t queued;            /* place among those that fall due (key_queue.h), from 1; 0: it does not */
     uint32_t slot, generation;  /* in the list of those that have changed since, from 1; 0: it has not */
     bool listed;                /* it is in the order of last use */
     bool cached;                /* svi_key_cache has its state as it is */
