@@ -93,7 +93,7 @@ static void batch_begin(struct svi_fleet *f, struct keep_batch *b) {
     f->packed.size = 0;
 }
 
-static void key_place(struct svi_fleet_kept *k, struct svi_key_entry *n, const struct svi_key_place *at,
+static void keep_place(struct svi_fleet_kept *k, struct svi_key_entry *n, const struct svi_key_place *at,
                       const uint8_t hash[16]) {
     if (n->place.file > 0) {
         svi_key_sum_take(&k->sum, n->kept_hash);
@@ -116,7 +116,7 @@ static svs_code batch_write(struct svi_fleet *f, struct keep_batch *b, svs_error
         svi_key_files_append(k->files, &f->packed, share > FILE_LEAST ? share : FILE_LEAST, &at, err);
     for (int i = 0; i < b->count && code == SVS_OK; i++) {
         at.size = (uint32_t)b->size[i];
-        key_place(k, b->key[i], &at, b->hash[i]);
+        keep_place(k, b->key[i], &at, b->hash[i]);
         at.offset += b->size[i];
     }
     return code;
@@ -379,7 +379,7 @@ static svs_code keep_enter(void *user, const struct svi_key_record *r, const str
     if (!n && !(n = svi_key_table_add(f->table, r->name, length, r->owner, err)))
         return SVS_NO_MEMORY;
     svi_fleet_enter(n, r);
-    key_place(&f->kept, n, at, r->hash);
+    keep_place(&f->kept, n, at, r->hash);
     return SVS_OK;
 }
 
