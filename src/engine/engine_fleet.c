@@ -106,8 +106,7 @@ static void fleet_remove(struct svi_engine *root, struct svi_key_entry *entry) {
     f->total.open -= entry->last.open;
     svi_engine_free(&entry->engine);
     svi_fleet_leave(f, entry);
-    if (f->cache)
-        svi_key_cache_drop(f->cache, entry->number);
+    svi_fleet_uncache(f, entry);
     svi_key_table_remove(f->table, entry);
 }
 

@@ -120,6 +120,12 @@ static void key_leave(struct svi_fleet *f, struct svi_key_entry *n) {
     svi_key_table_leave(f->table, n);
 }
 
+void svi_fleet_uncache(struct svi_fleet *f, struct svi_key_entry *n) {
+    if (n->in_cache)
+        svi_key_cache_drop(f->cache, n->number);
+    n->in_cache = n->cached = false;
+}
+
 static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
     struct svi_key_bytes put[EVICT_MOST];
     struct svi_key_entry *n = svi_key_table_oldest(f->table);
@@ -131,6 +137,7 @@ static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
         if (n->cached || svi_fleet_written(n))
             continue;
         code = key_pack(f, n, &f->packed, NULL, err);
+        n->in_cache = true;
         put[puts++] = (struct svi_key_bytes){n->number, offset, f->packed.size - offset};
     }
     if (code == SVS_OK && puts > 0)

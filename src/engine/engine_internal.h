@@ -265,6 +265,7 @@ struct svi_fleet_kept {
     size_t next;                          /* of those pending */
     struct svi_key_sum sum;               /* of the records that count */
     uint64_t alive;                       /* bytes of these */
+    uint64_t stale;                       /* of keys that have changed, or are pending */
     bool tidying;                         /* the oldest file is written again */
     uint64_t tidied;                      /* bytes of it */
 };
@@ -384,6 +385,9 @@ svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *entry
 
 /* A key that is out of memory comes back. SVS_NO_MEMORY, SVS_IO. */
 svs_code svi_fleet_return(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
+
+/* Its state is in a file: the cache needs it no more. */
+void svi_fleet_uncache(struct svi_fleet *f, struct svi_key_entry *entry);
 
 /* Those beyond keys.memory leave it, the ones unused the longest; where that fails they stay. Nothing that a
  * caller has of a key's engine is valid after it. */

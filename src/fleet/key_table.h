@@ -33,6 +33,7 @@ struct svi_key_entry {
     uint32_t slot, generation;  /* in the list of those that have changed since, from 1; 0: it has not */
     bool listed;                /* it is in the order of last use */
     bool cached;                /* svi_key_cache has its state as it is */
+    bool in_cache;              /* or as it was */
     uint8_t length;
     char name[]; /* UTF-8, 1 to SVS_KEY_MAX bytes and NUL */
 };

@@ -332,6 +332,10 @@ int svi_key_files_count(const svi_key_files *f) {
     return f->count;
 }
 
+uint32_t svi_key_files_newest(const svi_key_files *f) {
+    return f->count ? f->file[f->count - 1].number : 0;
+}
+
 uint32_t svi_key_files_oldest(const svi_key_files *f, uint64_t *length) {
     if (f->count == 0 || f->current == 0)
         return 0;

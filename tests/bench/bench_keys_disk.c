@@ -20,6 +20,7 @@
 
 #define BATCH 64 /* samples a message */
 #define NOW   1e6
+#define PARTS 5 /* of what a message takes: in all, of the processor, journal, models, turn */
 
 struct fleet_run {
     int64_t keys, samples;
@@ -31,7 +32,7 @@ struct fleet_run {
     struct svi_bytes frame;
     uint64_t seed;
     int64_t n, done;
-    double worked, took[4], longest; /* longest: of a message with its turn; took: the longest ones */
+    double worked, took[PARTS], peak; /* took: the longest ones; peak: files for what is alive */
 };
 
 static void sink(void *user, const struct svi_event *event) {
@@ -67,6 +68,25 @@ static double on_disk(const char *path, const char *kind) {
     if (d)
         closedir(d);
     return bytes / 1048576;
+}
+
+/* Bytes with files that a checkpoint still needs, for each that counts. */
+static double disk_share(const struct fleet_run *r) {
+    return (on_disk(r->path, "keys-") + on_disk(r->path, "checkpoint-")) /
+           ((double)r->e->of->fleet->kept.alive / 1048576);
+}
+
+/* MiB of memory that no file has. */
+static double anonymous(void) {
+    char line[128];
+    double kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "RssAnon: %lf", &kib) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return kib / 1024;
 }
 
 static void begin(struct fleet_run *r, FILE *log) {
@@ -126,16 +146,18 @@ static void one_message(struct fleet_run *r) {
     const double start = bench_now(), before = worked(), now = NOW + 1e-4 * (double)r->n;
     if (svi_write_ahead_write(r->keeper, SVI_RECORD_FRAME, now, r->frame.data, r->frame.size, &err) != SVS_OK)
         bench_die(err.text);
+    const double written = bench_now();
     svi_envelope_read(&env, r->frame.data, r->frame.size);
     svi_engine_apply(r->e, &env, now, false, &receipt);
     r->done += receipt.accepted;
     const double applied = bench_now();
     if (svi_write_ahead_turn(r->keeper, worked() - before, &err) != SVS_OK)
         bench_die(err.text);
-    const double end = bench_now(), part[] = {end - start, applied - start, end - applied};
-    for (int i = 0; i < 3; i++)
-        if (part[i] > r->took[i])
-            r->took[i] = part[i];
+    const double end = bench_now();
+    const double part[PARTS] = {end - start, worked() - before, written - start, applied - written,
+                                end - applied};
+    for (int i = 0; i < PARTS; i++)
+        r->took[i] = fmax(r->took[i], part[i]);
     r->worked += end - start;
 }
 
@@ -143,14 +165,18 @@ static void feed(struct fleet_run *r, int64_t until, const char *what) {
     const int64_t from = r->n, done = r->done;
     r->worked = 0;
     memset(r->took, 0, sizeof r->took);
-    while (r->n < until)
+    while (r->n < until) {
         one_message(r);
+        if (r->n > r->keys && r->n / BATCH % 256 == 0)
+            r->peak = fmax(r->peak, disk_share(r));
+    }
     if (r->done - done != r->n - from)
         bench_die("samples were refused");
     svi_write_ahead_figures(r->keeper);
-    printf("  %-28s %8.0f samples/s; longest message %.2f ms (taken %.2f, turn %.2f); resident %.0f MiB\n",
-           what, (double)(r->n - from) / r->worked, 1000 * r->took[0], 1000 * r->took[1], 1000 * r->took[2],
-           resident());
+    printf("  %-22s %7.0f samples/s; resident %.0f MiB, %.0f without the cache\n", what,
+           (double)(r->n - from) / r->worked, resident(), anonymous());
+    printf("    longest message %.1f ms, of the processor %.1f (journal %.1f, models %.1f, turn %.1f)\n",
+           1000 * r->took[0], 1000 * r->took[1], 1000 * r->took[2], 1000 * r->took[3], 1000 * r->took[4]);
 }
 
 static void tell_disk(struct fleet_run *r) {
@@ -158,10 +184,10 @@ static void tell_disk(struct fleet_run *r) {
     const double alive = (double)f->kept.alive / 1048576, keys = on_disk(r->path, "keys-"),
                  checkpoints = on_disk(r->path, "checkpoint-");
     printf("  on disk: packed state %.0f MiB (%.0f bytes a key), files of keys %.0f and checkpoints %.1f: "
-           "%.2f times; "
+           "%.2f times, at most %.2f; "
            "journal %.0f; cache %.0f\n",
            alive, (double)f->kept.alive / (double)r->keys, keys, checkpoints, (keys + checkpoints) / alive,
-           on_disk(r->path, "journal-"), f->cache ? svi_key_cache_size(f->cache) / 1048576 : 0);
+           r->peak, on_disk(r->path, "journal-"), f->cache ? svi_key_cache_size(f->cache) / 1048576 : 0);
 }
 
 /* As a kill does: nothing more is written. */
@@ -211,6 +237,16 @@ static void measure(int64_t keys, int d, const char *window, const char *memory,
     const double ended = bench_now();
     begin(&r, stdout);
     printf("  ended in %.2f s; after a kill: ready in %.2f s\n", ended - start, bench_now() - ended);
+    svs_error err = {0};
+    const double before = bench_now();
+    if (svi_write_ahead_save(r.keeper, NULL, NULL, &err) != SVS_OK)
+        bench_die(err.text);
+    const double saved = bench_now();
+    end(&r);
+    const double again = bench_now();
+    begin(&r, stdout);
+    printf("  saved in %.2f s; from that checkpoint alone: ready in %.2f s; resident %.0f MiB\n",
+           saved - before, bench_now() - again, resident());
     end(&r);
     if (getenv("SVMSTREAM"))
         by_socket(&r);
