@@ -21,6 +21,7 @@
 #include "wire/archive_packed.h"
 
 #define EVICT_MOST 128               /* keys that leave memory at once */
+#define EVICT_MORE 24                /* than are too many */
 #define PATIENCE   4096              /* calls after a failure */
 #define STATE_MOST ((size_t)1 << 31) /* bytes of a key */
 #define STATE_HEAD 8
@@ -150,7 +151,7 @@ static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
 void svi_fleet_evict(struct svi_engine *root) {
     struct svi_fleet *f = root->of->fleet;
     const int64_t most = root->s->keys_memory;
-    const int64_t some = most / 16 < EVICT_MOST / 2 ? most / 16 : EVICT_MOST / 2; /* not one by one */
+    const int64_t some = most / 16 < EVICT_MORE ? most / 16 : EVICT_MORE; /* not one by one */
     svs_error err = {0};
     if (!f || svi_key_table_in_memory(f->table) <= most || (f->patience > 0 && --f->patience > 0))
         return;
