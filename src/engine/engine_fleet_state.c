@@ -220,6 +220,7 @@ svs_code svi_fleet_record(struct svi_engine *root, struct svi_key_entry *n, stru
                                .note = n->note,
                                .begun = n->begun,
                                .heard = n->heard,
+                               .turn = n->turn,
                                .last = n->last};
     memcpy(r.name, n->name, n->length + 1u);
     svs_code code = key_state(root, n, &r, err);
@@ -251,6 +252,7 @@ void svi_fleet_enter(struct svi_key_entry *n, const struct svi_key_record *r) {
     n->begun = r->begun;
     n->last = r->last;
     n->heard = r->heard;
+    n->turn = r->turn;
 }
 
 svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *n, svs_error *err) {
@@ -269,7 +271,7 @@ static svs_code fleet_load_record(struct svi_engine *root, const struct svi_key_
     const size_t length = strlen(r->name);
     size_t hashed;
     if (r->gone || length > SVS_KEY_MAX || svi_key_table_find(f->table, r->name, length))
-        return svi_fail(err, SVS_DAMAGED, "key %s is there twice, or is none", r->name);
+        return svi_fail(err, SVS_DAMAGED, "key %s is a duplicate, or is none", r->name);
     struct svi_key_entry *n = svi_key_table_add(f->table, r->name, length, r->owner, err);
     if (!n)
         return SVS_NO_MEMORY;
@@ -338,6 +340,8 @@ void svi_fleet_states_archive(struct svi_archive *a, struct svi_engine *root) {
         fleet_archive_one(a, root, svi_archive_loading(a) ? NULL : n);
         n = n ? n->after : NULL;
     }
+    if (svi_archive_loading(a) && svi_archive_ok(a))
+        svi_key_table_sort(f->table, a->err);
 }
 
 void svi_fleet_sum_archive(struct svi_archive *a, struct svi_engine *root) {

@@ -291,7 +291,10 @@ struct svi_fleet {
     struct svi_bytes raw, state, packed; /* room */
     struct svi_key_sum sum;              /* of those that were archived last */
     struct svi_fleet_kept kept;
-    bool told;    /* that keys cannot leave memory */
+    struct svi_key_entry *silent; /* the one that was silent the longest when it was looked at last, */
+    uint64_t silent_turn, silent_noted; /* and whether that is so still; */
+    double silent_since;                /* svi_fleet_heard of it */
+    bool told;                          /* that keys cannot leave memory */
     int patience; /* calls until it is tried again */
 };
 
@@ -353,6 +356,9 @@ void svi_fleet_note(struct svi_engine *root, enum svi_note_kind kind, double ste
 void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry);
 void svi_fleet_join_at(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note);
 void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry);
+
+/* When it was heard last, by the arrival clock as it is. */
+double svi_fleet_heard(const struct svi_fleet *f, const struct svi_key_entry *entry);
 
 /* The settings that its engine has. */
 struct svi_settings *svi_fleet_settings(const struct svi_fleet *f, const struct svi_key_entry *entry);

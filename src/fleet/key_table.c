@@ -35,9 +35,11 @@ struct svi_key_table {
     size_t places; /* of all parts */
     struct owner_count *owners;
     size_t owner_places, owner_count;
+    int64_t part_of_owner, beyond; /* keys of owners beyond that many each */
     int64_t count, in_memory;
-    double bytes; /* of entries */
-    struct svi_key_entry *first, *last, *newest, *oldest;
+    double bytes;                                                          /* of entries */
+    struct svi_key_entry *first, *last, *newest, *oldest, *silent, *heard; /* heard: the last one */
+    uint64_t turns;
 };
 
 uint64_t svi_key_hash(const char *name, size_t length) {
@@ -97,6 +99,7 @@ static bool owners_reserve(svi_key_table *t) {
 
 static void owner_leave(svi_key_table *t, uint64_t owner) {
     struct owner_count *gone = owner_find(t, owner);
+    t->beyond -= gone->keys > t->part_of_owner;
     if (gone->keys == 0 || --gone->keys > 0)
         return;
     t->owner_count--;
@@ -110,6 +113,16 @@ static void owner_leave(svi_key_table *t, uint64_t owner) {
         hole = i;
     }
     t->owners[hole] = (struct owner_count){0};
+}
+
+int64_t svi_key_table_beyond(svi_key_table *t, int64_t part) {
+    if (part == t->part_of_owner)
+        return t->beyond;
+    t->part_of_owner = part;
+    t->beyond = 0;
+    for (size_t i = 0; i < t->owner_places; i++)
+        t->beyond += t->owners[i].keys > part ? t->owners[i].keys - part : 0;
+    return t->beyond;
 }
 
 int64_t svi_key_table_owned(const svi_key_table *t, uint64_t owner) {
@@ -155,6 +168,32 @@ static size_t entry_size(size_t length) {
     return sizeof(struct svi_key_entry) + length + 1;
 }
 
+/* ---- when they were heard */
+
+static void turn_append(svi_key_table *t, struct svi_key_entry *k) {
+    k->sooner = t->heard;
+    k->later = NULL;
+    *(t->heard ? &t->heard->later : &t->silent) = k;
+    t->heard = k;
+}
+
+static void turn_leave(svi_key_table *t, struct svi_key_entry *k) {
+    *(k->sooner ? &k->sooner->later : &t->silent) = k->later;
+    *(k->later ? &k->later->sooner : &t->heard) = k->sooner;
+}
+
+void svi_key_table_hear(svi_key_table *t, struct svi_key_entry *k) {
+    k->turn = ++t->turns;
+    turn_leave(t, k);
+    turn_append(t, k);
+}
+
+struct svi_key_entry *svi_key_table_silent(const svi_key_table *t) {
+    return t->silent;
+}
+
+/* ---- they come and go */
+
 struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size_t length, uint64_t owner,
                                         svs_error *err) {
     const uint64_t hash = svi_key_hash(name, length);
@@ -174,10 +213,11 @@ struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size
     t->last = k;
     part->place[table_place(part, hash, name, length)] = k;
     part->taken++;
+    turn_append(t, k);
     struct owner_count *o = owner_find(t, owner);
     t->owner_count += o->keys == 0;
     o->owner = owner;
-    o->keys++;
+    t->beyond += ++o->keys > t->part_of_owner;
     t->count++;
     t->bytes += (double)entry_size(length);
     return k;
@@ -199,6 +239,7 @@ void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
     part->taken--;
     *(k->before ? &k->before->after : &t->first) = k->after;
     *(k->after ? &k->after->before : &t->last) = k->before;
+    turn_leave(t, k);
     owner_leave(t, k->owner);
     t->count--;
     t->bytes -= (double)entry_size(k->length);
@@ -208,6 +249,12 @@ void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
 static int compare_entries(const void *a, const void *b) {
     const struct svi_key_entry *const *one = a, *const *other = b;
     return ((*one)->number > (*other)->number) - ((*one)->number < (*other)->number);
+}
+
+static int compare_turns(const void *a, const void *b) {
+    const struct svi_key_entry *const *one = a, *const *other = b;
+    const int c = ((*one)->turn > (*other)->turn) - ((*one)->turn < (*other)->turn);
+    return c != 0 ? c : compare_entries(a, b);
 }
 
 svs_code svi_key_table_sort(svi_key_table *t, svs_error *err) {
@@ -226,6 +273,12 @@ svs_code svi_key_table_sort(svi_key_table *t, svs_error *err) {
         *(t->last ? &t->last->after : &t->first) = all[i];
         t->last = all[i];
     }
+    if (count > 0)
+        qsort(all, (size_t)count, sizeof *all, compare_turns);
+    t->silent = t->heard = NULL;
+    for (int64_t i = 0; i < count; i++)
+        turn_append(t, all[i]);
+    t->turns = t->heard && t->heard->turn > t->turns ? t->heard->turn : t->turns;
     svi_free(all);
     return SVS_OK;
 }

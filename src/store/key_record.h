@@ -1,7 +1,7 @@
 /* key_record.h: the state of one key as a record of bytes.
  *
  *   length   4 bytes, little-endian: of the whole record
- *   head     as wire/archive_packed.h packs it: name, number, owner, begun, note, rows, heard, deadline,
+ *   head     as wire/archive_packed.h packs it: name, number, owner, begun, note, heard, turn, figures,
  *            hash, gone
  *   state    what is left: the key's own bytes (engine/engine_fleet_state.c); none of a key that is gone
  *   check    8 bytes, little-endian: XXH3 (64 bits) of all before it, seeded with `seed` */
@@ -35,6 +35,7 @@ struct svi_key_record {
     uint64_t note;   /* of what reaches all keys: those that it knows of */
     int64_t begun;   /* sample of the stream that began it */
     double heard;    /* arrival clock of the last one */
+    uint64_t turn;   /* of what was heard of all keys, the last of this one */
     struct svi_key_figures last;
     uint8_t hash[16];
     bool gone; /* the key is no more */
