@@ -111,6 +111,13 @@ struct svi_engine *svi_fleet_find(struct svi_engine *root, const char *key, bool
     return (*entry)->engine;
 }
 
+/* It was not read back for what it is to take: that must be taken by a restart. */
+static void fleet_lose(struct svi_engine *root, const struct svi_key_entry *entry, const svs_error *err) {
+    svs_error *lost = &root->of->fleet->lost;
+    if (entry && !entry->engine && lost->code == SVS_OK && err->code != SVS_NO_MEMORY)
+        svi_fail(lost, err->code, "key %s: %.180s", entry->name, err->text);
+}
+
 static void fleet_remove(struct svi_engine *root, struct svi_key_entry *entry) {
     struct svi_fleet *f = root->of->fleet;
     f->total.open -= entry->last.open;
@@ -333,8 +340,11 @@ static void fleet_take(struct svi_engine *root, struct svi_envelope *env, double
     const uint64_t owner = env->has_src ? svi_key_hash(env->src, env->src_length) : 0;
     svs_code code = env->first.is_map ? fleet_read(env, key, &about, &err) : SVS_OK;
     fleet_forget_idle(root, code == SVS_OK ? key : "", now);
-    if (code == SVS_OK && !(e = svi_fleet_find(root, key, !about, owner, &entry, &err)))
+    if (code == SVS_OK && !(e = svi_fleet_find(root, key, !about, owner, &entry, &err))) {
         code = err.code;
+        fleet_lose(root, entry, &err);
+        entry = NULL;
+    }
     if (code == SVS_OK && entry && (code = svi_fleet_touch(root, entry, &err)) == SVS_OK)
         e = entry->engine; /* it may be another since the touch */
     if (code == SVS_OK && entry && entry->last.rows > 0 && fleet_crew(root) &&
@@ -388,8 +398,11 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
     else if (m->key.kind == SVS_STR)
         snprintf(key, sizeof key, "%.*s", (int)m->key.length, m->key.as.s);
     fleet_forget_idle(root, key, now);
-    if (code == SVS_OK && !(e = svi_fleet_find(root, key, true, 0, &entry, err)))
+    if (code == SVS_OK && !(e = svi_fleet_find(root, key, true, 0, &entry, err))) {
         code = err->code;
+        fleet_lose(root, entry, err);
+        entry = NULL;
+    }
     if (code == SVS_OK && entry && (code = svi_fleet_touch(root, entry, err)) == SVS_OK)
         e = entry->engine;
     if (code == SVS_OK && e != root)

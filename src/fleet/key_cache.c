@@ -14,10 +14,12 @@
 #include <unistd.h>
 
 #include <lmdb.h>
+#include <xxhash.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
 
+#define CHECK     sizeof(uint64_t) /* bytes after those that were put: XXH3 of them, seeded with their number */
 #define MAP_FIRST ((size_t)1 << 28) /* bytes */
 #define FLAGS     (MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD | MDB_NOMEMINIT)
 
@@ -130,8 +132,13 @@ static int cache_write(svi_key_cache *c, const struct svi_key_bytes *items, int 
     }
     for (int i = 0; i < count && !error; i++) {
         uint64_t number = items[i].number;
-        MDB_val key = {sizeof number, &number}, value = {items[i].size, (void *)(bytes + items[i].offset)};
-        error = mdb_put(txn, c->table, &key, &value, 0);
+        const uint8_t *from = bytes + items[i].offset;
+        const uint64_t check = XXH3_64bits_withSeed(from, items[i].size, number);
+        MDB_val key = {sizeof number, &number}, value = {items[i].size + CHECK, NULL};
+        if ((error = mdb_put(txn, c->table, &key, &value, MDB_RESERVE)) == 0) {
+            memcpy(value.mv_data, from, items[i].size);
+            memcpy((uint8_t *)value.mv_data + items[i].size, &check, CHECK);
+        }
     }
     if (!error)
         return mdb_txn_commit(txn);
@@ -196,7 +203,12 @@ svs_code svi_key_cache_get(svi_key_cache *c, uint64_t number, const uint8_t **by
         error = mdb_get(c->reader, c->table, &key, &value);
     if (error)
         return fail_cache(err, c, "read", error);
+    uint64_t check;
     *bytes = value.mv_data;
-    *size = value.mv_size;
+    *size = value.mv_size < CHECK ? 0 : value.mv_size - CHECK;
+    if (value.mv_size >= CHECK)
+        memcpy(&check, *bytes + *size, CHECK);
+    if (value.mv_size < CHECK || check != XXH3_64bits_withSeed(*bytes, *size, number))
+        return svi_fail(err, SVS_DAMAGED, "what is out of memory was damaged in %.150s", c->path);
     return SVS_OK;
 }
