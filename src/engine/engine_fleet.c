@@ -314,6 +314,7 @@ static double fleet_silent(struct svi_fleet *f) {
  */
 static void fleet_forget_idle(struct svi_engine *root, const char *key, double now) {
     struct svi_fleet *f = root->of->fleet;
+    f->now = now;
     const double idle = root->s->keys_idle;
     if (idle <= 0 || !(now - fleet_silent(f) > idle))
         return;

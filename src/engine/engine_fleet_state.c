@@ -163,7 +163,7 @@ void svi_fleet_evict(struct svi_engine *root) {
             continue;
         }
         if (!f->told)
-            svi_publish_error(root, err.code, err.text, NULL, 0, root->event_ts);
+            svi_publish_error(root, err.code, err.text, NULL, 0, f->now);
         f->told = true;
         f->patience = PATIENCE;
         return;

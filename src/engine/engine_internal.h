@@ -294,6 +294,7 @@ struct svi_fleet {
     struct svi_key_entry *silent; /* the one that was silent the longest when it was looked at last, */
     uint64_t silent_turn, silent_noted; /* and whether that is so still; */
     double silent_since;                /* svi_fleet_heard of it */
+    double now;     /* arrival clock of the element in hand, or the last one */
     svs_error lost; /* why a key did not come back for what it was to take; code SVS_OK: each did */
     bool told;      /* that keys cannot leave memory */
     int patience; /* calls until it is tried again */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <lmdb.h>
@@ -21,6 +22,7 @@
 
 #define CHECK     sizeof(uint64_t) /* bytes after those that were put: XXH3 of them, seeded with their number */
 #define MAP_FIRST ((size_t)1 << 28) /* bytes */
+#define PROBE     (1 << 20)         /* bytes: more than there is room for where there was none */
 #define FLAGS     (MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD | MDB_NOMEMINIT)
 
 struct svi_key_cache {
@@ -41,6 +43,15 @@ static svs_code fail_cache(svs_error *err, const svi_key_cache *c, const char *w
                                                                                  : SVS_IO;
     return svi_fail(err, code, "the keys that are out of memory cannot be %s in %.150s: %s", what, c->path,
                     mdb_strerror(error));
+}
+
+/* A write of which a part had room is EIO to LMDB: is it that? */
+static int full_or_io(const svi_key_cache *c) {
+    struct stat s;
+    int fd;
+    const bool asked = mdb_env_get_fd(c->env, &fd) == 0 && fstat(fd, &s) == 0;
+    const int error = asked ? posix_fallocate(fd, s.st_size, PROBE) : 0;
+    return error == ENOSPC || error == EDQUOT || error == EFBIG ? error : EIO;
 }
 
 /* The file has a name only while it is opened. */
@@ -163,7 +174,7 @@ svs_code svi_key_cache_put(svi_key_cache *c, const struct svi_key_bytes *items, 
         c->map *= 2;
     }
     if (error)
-        return fail_cache(err, c, "written", error);
+        return fail_cache(err, c, "written", error == EIO ? full_or_io(c) : error);
     c->gone_count = 0;
     cache_count(c);
     return SVS_OK;
