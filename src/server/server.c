@@ -403,6 +403,8 @@ static svs_code server_keep(struct server *p, svs_error *err) {
         return svi_fail(err, p->control.failure.code, "%s", p->control.failure.text);
     if (!p->write_ahead)
         return SVS_OK;
+    if (svi_engine_lost_key(p->engine, err) != SVS_OK)
+        return err->code;
     if (svi_engine_out_of_memory(p->engine))
         return svi_fail(err, SVS_NO_MEMORY,
                         "memory ran out for what was written down already: a restart takes it");
