@@ -518,7 +518,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     if (code == SVS_OK)
         code = engine_check_label(e, m->y, err);
     const bool changes = m->d > svs_learner_dimension(e->learner) || e->schema.renewed_count > 0 ||
-                         m->d > svi_learner_placed(e->learner);
+                         e->unplaced;
     if (code == SVS_OK)
         code = engine_make_room(e, m, changes, err);
     if (code != SVS_OK)
@@ -622,10 +622,15 @@ static void engine_undo(struct svi_engine *e, svs_code code, const svs_error *er
     svi_publish_error(e, code, err->text, bytes, length, now);
 }
 
+static svs_code engine_fail_keyless(svs_error *err) {
+    return svi_fail(err, SVS_BAD_KEY, "this stream has one model and no keys: start it with --key");
+}
+
 svs_code svi_engine_row(struct svi_engine *e, struct svi_message *m, const void *bytes, size_t length,
                         double now, svs_error *err) {
     svi_engine_note_held(e); /* a sample may have been forgotten */
-    svs_code code = engine_take(e, m, now, err);
+    svs_code code =
+        m->key.kind != SVS_NONE && !e->of->fleet ? engine_fail_keyless(err) : engine_take(e, m, now, err);
     if (code != SVS_OK)
         engine_undo(e, code, err, bytes, length, now);
     return code;
@@ -676,7 +681,7 @@ static svs_code engine_refuse_key(const struct svi_engine *e, const struct svi_e
     svi_item_read(el->value[SVI_KEY_KEY], &key);
     if (key.type == SVI_NIL || svi_settings_keyless(e->s))
         return SVS_OK;
-    return svi_fail(err, SVS_BAD_KEY, "the stream has no keys: start it with --key");
+    return engine_fail_keyless(err);
 }
 
 svs_code svi_engine_take_element(struct svi_engine *e, struct svi_envelope *env, double now, svs_error *err) {
@@ -988,9 +993,7 @@ static svs_code command_key(const svi_engine *e, const struct svi_command *c, ch
     const bool about = c->op == SVI_COMMAND_LABEL || c->op == SVI_COMMAND_FORGET;
     key[0] = '\0';
     if (named && !e->of->fleet)
-        return svi_settings_keyless(e->s)
-                   ? SVS_OK
-                   : svi_fail(err, SVS_BAD_KEY, "the stream has no keys: start it with --key");
+        return svi_settings_keyless(e->s) ? SVS_OK : engine_fail_keyless(err);
     if (!named && e->of->fleet && about)
         return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
                         svi_command_name(c->op));

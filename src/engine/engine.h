@@ -132,6 +132,7 @@ struct svi_key_entry;
 int svi_engine_keys(svi_engine *e, const struct svi_key_query *q, const struct svi_key_entry **entries,
                     int64_t *matching);
 int64_t svi_engine_key_count(const svi_engine *e);
+int64_t svi_engine_unkeyed(const svi_engine *e); /* samples that had no key */
 
 /* The arrival clock was moved by `step` seconds and shows `now`. Engine time that was read from it moves
  * along, and with it the times of all that is held (window, waiting samples, alerts, the next refit), so that
@@ -296,8 +297,10 @@ svs_code svi_engine_configurable(const svi_engine *e, const struct svi_settings 
  * and uptime again. */
 void svi_engine_mute(svi_engine *e, bool muted);
 
-/* Was something refused because memory ran out? Then a repetition may come to another state. */
+/* Was something refused because memory ran out, or because a key could not be read back? Then a repetition may
+ * come to another state. The second says why if it was a key: SVS_IO, SVS_DAMAGED; SVS_OK: it was none. */
 bool svi_engine_out_of_memory(const svi_engine *e);
+svs_code svi_engine_lost_key(const svi_engine *e, svs_error *err);
 
 /* Keeps the bytes of the last model event from here on, also while it is muted, for subscribers of a
  * later process. Size 0: there was none. Valid until the next call. */

@@ -247,10 +247,6 @@ static void archive_keys(struct svi_archive *a, struct svi_engine *e) {
     svi_fleet_archive(a, e);
 }
 
-static void archive_groups(struct svi_archive *a, struct svi_engine *e) {
-    svi_alert_groups_archive(a, e->of->fleet->groups);
-}
-
 static bool has_key_prior(const struct svi_engine *e) {
     return has_keys(e) && e->of->fleet->prior;
 }
@@ -261,6 +257,10 @@ static void archive_prior(struct svi_archive *a, struct svi_engine *e) {
 
 static bool has_prior(const struct svi_engine *e) {
     return svi_learner_has_prior(e->learner);
+}
+
+static void archive_groups(struct svi_archive *a, struct svi_engine *e) {
+    svi_alert_groups_archive(a, e->of->fleet->groups);
 }
 
 static void archive_key_states(struct svi_archive *a, struct svi_engine *e) {

@@ -62,6 +62,7 @@ svs_code svi_engine_place(struct svi_engine *e, int d, svs_error *err) {
     svs_code code = SVS_OK;
     for (int j = svi_learner_placed(e->learner); j < d && code == SVS_OK; j++)
         code = prior_place_one(e, j, err);
+    e->unplaced = code != SVS_OK;
     return code;
 }
 

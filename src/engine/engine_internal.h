@@ -104,6 +104,7 @@ struct svi_engine {
     bool open;                         /* svi_engine_leave_open */
     struct svi_quality_stage quality_stage;
     struct svi_rules *rules;
+    bool unplaced;     /* svi_engine_place failed */
     bool rules_follow; /* they are of the columns as they are, as far as their number tells, and */
     int rules_names;   /* with that number of names */
     int rules_d;
@@ -268,6 +269,7 @@ struct svi_fleet_kept {
     size_t next;                          /* of those pending */
     struct svi_key_sum sum;               /* of the records that count */
     uint64_t alive;                       /* bytes of these */
+    uint64_t stale;                       /* of keys that have changed, or are pending */
     bool tidying;                         /* the oldest file is written again */
     uint64_t tidied;                      /* bytes of it */
 };
@@ -302,8 +304,13 @@ struct svi_fleet {
     struct svi_key_sum sum;              /* of those that were archived last */
     struct svi_fleet_kept kept;
     struct svi_fleet_prior *prior; /* NULL: it is off */
-    bool told;                     /* that keys cannot leave memory */
-    int patience;                  /* calls until it is tried again */
+    struct svi_key_entry *silent; /* the one that was silent the longest when it was looked at last, */
+    uint64_t silent_turn, silent_noted; /* and whether that is so still; */
+    double silent_since;                /* svi_fleet_heard of it */
+    double now;     /* arrival clock of the element in hand, or the last one */
+    svs_error lost; /* why a key did not come back for what it was to take; code SVS_OK: each did */
+    bool told;      /* that keys cannot leave memory */
+    int patience; /* calls until it is tried again */
 };
 
 static inline bool svi_engine_is_root(const struct svi_engine *e) {
@@ -410,6 +417,9 @@ void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry);
 void svi_fleet_join_at(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note);
 void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry);
 
+/* When it was heard last, by the arrival clock as it is. */
+double svi_fleet_heard(const struct svi_fleet *f, const struct svi_key_entry *entry);
+
 /* The settings that its engine has. */
 struct svi_settings *svi_fleet_settings(const struct svi_fleet *f, const struct svi_key_entry *entry);
 
@@ -441,6 +451,9 @@ svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *entry
 
 /* A key that is out of memory comes back. SVS_NO_MEMORY, SVS_IO. */
 svs_code svi_fleet_return(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
+
+/* Its state is in a file: the cache needs it no more. */
+void svi_fleet_uncache(struct svi_fleet *f, struct svi_key_entry *entry);
 
 /* Those beyond keys.memory leave it, the ones unused the longest; where that fails they stay. Nothing that a
  * caller has of a key's engine is valid after it. */

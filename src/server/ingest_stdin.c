@@ -53,6 +53,7 @@ struct svi_reader_options svi_ingest_stdin_options(const struct svi_settings *s)
         .id = s->id,
         .ts = s->ts,
         .weight = s->weight,
+        .key = s->key,
         .ignore = s->ignore,
         .categories = s->categories,
         .numbers = s->numbers,
@@ -194,6 +195,10 @@ static svs_code ingest_stdin_order(svi_ingest_stdin *in, struct svi_message *m, 
     struct svi_schema *s = svi_engine_schema(in->engine);
     bool gaps;
     svs_code code = svi_cells_choose(&in->cells, &s->shape, m, err);
+    if (svi_settings_keyed(in->settings)) { /* each key has an order of its own */
+        m->listed = false;
+        return code;
+    }
     if (code == SVS_OK && m->listed && m->cell_count > 0 && svi_schema_columns(s) == 0)
         code = ingest_stdin_tell_names(in, m, now, err);
     if (code == SVS_OK && m->listed)

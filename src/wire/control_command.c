@@ -85,6 +85,7 @@ static const struct command_part {
              {"checkpoint", offsetof(struct svi_command, checkpoint)},
              {"without", offsetof(struct svi_command, without)},
              {"like", offsetof(struct svi_command, like)},
+             {"prefix", offsetof(struct svi_command, prefix)},
              {"limit", offsetof(struct svi_command, limit)},
              {"sort", offsetof(struct svi_command, sort)},
              {"silent", offsetof(struct svi_command, silent)},
@@ -92,6 +93,7 @@ static const struct command_part {
   flags[] = {{"relearn", offsetof(struct svi_command, relearn)},
              {"loo", offsetof(struct svi_command, loo)},
              {"yes", offsetof(struct svi_command, yes)},
+             {"open", offsetof(struct svi_command, open)},
              {NULL, 0}};
 
 static void *command_part(struct svi_command *c, const struct command_part *parts,
