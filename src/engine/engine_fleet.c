@@ -120,7 +120,7 @@ struct svi_engine *svi_fleet_find(struct svi_engine *root, const char *key, bool
 }
 
 /* It was not read back for what it is to take: that must be taken by a restart. */
-static void fleet_lose(struct svi_engine *root, const struct svi_key_entry *entry, const svs_error *err) {
+void svi_fleet_lose(struct svi_engine *root, const struct svi_key_entry *entry, const svs_error *err) {
     svs_error *lost = &root->of->fleet->lost;
     if (entry && !entry->engine && lost->code == SVS_OK && err->code != SVS_NO_MEMORY)
         svi_fail(lost, err->code, "key %s: %.180s", entry->name, err->text);
@@ -370,7 +370,7 @@ static void fleet_take(struct svi_engine *root, struct svi_envelope *env, double
     fleet_forget_idle(root, code == SVS_OK ? key : "", now);
     if (code == SVS_OK && !(e = svi_fleet_find(root, key, !about, owner, &entry, &err))) {
         code = err.code;
-        fleet_lose(root, entry, &err);
+        svi_fleet_lose(root, entry, &err);
         entry = NULL;
     }
     if (code == SVS_OK && entry && (code = svi_fleet_touch(root, entry, &err)) == SVS_OK)
@@ -435,7 +435,7 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
     fleet_forget_idle(root, key, now);
     if (code == SVS_OK && !(e = svi_fleet_find(root, key, m->op == SVI_LEARN, 0, &entry, err))) {
         code = err->code;
-        fleet_lose(root, entry, err);
+        svi_fleet_lose(root, entry, err);
         entry = NULL;
     }
     if (code == SVS_OK && entry && (code = svi_fleet_touch(root, entry, err)) == SVS_OK)

@@ -163,7 +163,7 @@ static bool group_speaker(struct svi_engine *root, const struct svi_alert_group 
         svi_fleet_change(root, *entry, &err) == SVS_OK)
         return true;
     root->out_of_memory = root->out_of_memory || err.code == SVS_NO_MEMORY;
-    svi_publish_error(root, err.code, err.text, NULL, 0, root->of->fleet->arrival);
+    svi_fleet_lose(root, *entry, &err);
     return false;
 }
 

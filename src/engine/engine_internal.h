@@ -322,6 +322,9 @@ static inline bool svi_engine_is_root(const struct svi_engine *e) {
 struct svi_engine *svi_engine_new_key(struct svi_engine *root, struct svi_settings *s, const char *key,
                                       svs_error *err);
 
+/* A key could not be brought back for what it was to take (svs_code of *err): a restart repeats that. */
+void svi_fleet_lose(struct svi_engine *root, const struct svi_key_entry *entry, const svs_error *err);
+
 /* The table of keys; frees them all. */
 svs_code svi_fleet_new(struct svi_engine *root, svs_error *err);
 void svi_fleet_free(struct svi_stream *of);
