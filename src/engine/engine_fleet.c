@@ -232,12 +232,12 @@ void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
     if (!entry) {
         struct svi_key_finds own;
         svi_fleet_finds(root, &own);
-        svi_fleet_find_alike(root->of->fleet, &root->of->fleet->found, &own);
+        svi_fleet_find_alike(root, &root->of->fleet->found, &own);
         root->of->fleet->found = own;
         return;
     }
     root->of->fleet->seen += figures->rows - entry->last.rows;
-    svi_fleet_find_alike(root->of->fleet, &entry->last.finds, &figures->finds);
+    svi_fleet_find_alike(root, &entry->last.finds, &figures->finds);
     fleet_add(&root->of->fleet->total, &entry->last, figures);
     root->out_of_memory = root->out_of_memory || figures->out_of_memory;
     entry->last = *figures;

@@ -303,14 +303,14 @@ struct svi_fleet {
     struct svi_bytes raw, state, packed; /* room */
     struct svi_key_sum sum;              /* of those that were archived last */
     struct svi_fleet_kept kept;
-    struct svi_fleet_prior *prior; /* NULL: it is off */
-    struct svi_key_entry *silent; /* the one that was silent the longest when it was looked at last, */
+    struct svi_fleet_prior *prior;      /* NULL: it is off */
+    struct svi_key_entry *silent;       /* the one that was silent the longest when it was looked at last, */
     uint64_t silent_turn, silent_noted; /* and whether that is so still; */
     double silent_since;                /* svi_fleet_heard of it */
-    double now;     /* arrival clock of the element in hand, or the last one */
+    double now;                         /* arrival clock of the element in hand, or the last one */
     svs_error lost; /* why a key did not come back for what it was to take; code SVS_OK: each did */
     bool told;      /* that keys cannot leave memory */
-    int patience; /* calls until it is tried again */
+    int patience;   /* calls until it is tried again */
 };
 
 static inline bool svi_engine_is_root(const struct svi_engine *e) {
@@ -381,7 +381,7 @@ svs_code svi_fleet_queue_all(struct svi_fleet *f, svs_error *err);
 void svi_fleet_share(struct svi_engine *e);
 
 /* What an engine's desk has found since it was asked last goes to all of them. */
-void svi_fleet_find_alike(struct svi_fleet *f, const struct svi_key_finds *before,
+void svi_fleet_find_alike(struct svi_engine *root, const struct svi_key_finds *before,
                           const struct svi_key_finds *now);
 void svi_fleet_finds(const struct svi_engine *e, struct svi_key_finds *out);
 void svi_fleet_pool_archive(struct svi_archive *a, struct svi_fleet *f);
