@@ -133,7 +133,9 @@ bridge=$!
 children+=("$bridge")
 wait_for 'svmstream/plant/stats ' 5 "the adapter does not come up"
 
-mosquitto_pub -p "$port" -q 1 -t gateway -l <"$folder/readings" &
+# Piece by piece: mosquitto ends the connection of a client that sends far ahead of what it hears back.
+split -l 5000 "$folder/readings" "$folder/piece."
+(for piece in "$folder"/piece.*; do mosquitto_pub -p "$port" -q 1 -t gateway -l <"$piece" || exit; done) &
 children+=($!)
 
 # What a person gets. In the first days all is new to the models; the last one is shown line by line.
