@@ -23,7 +23,16 @@ int64_t svi_archive_left(const struct svi_archive *a) {
 }
 
 const char *svi_archive_key(char *text, const char *name, int k) {
-    snprintf(text, SVI_KEY_MAX, "%s %d", name, k);
+    char digits[12]; /* by hand: printing them was a part of what a small state costs */
+    size_t count = 0;
+    for (unsigned left = (unsigned)k; left > 0 || count == 0; left /= 10)
+        digits[count++] = (char)('0' + left % 10);
+    size_t length = strnlen(name, SVI_KEY_MAX - 2 - count);
+    memcpy(text, name, length);
+    text[length++] = ' ';
+    while (count > 0)
+        text[length++] = digits[--count];
+    text[length] = '\0';
     return text;
 }
 

@@ -7,30 +7,8 @@
 #include "client/request.h"
 #include "net/acl.h"
 #include "report/key_report.h"
-#include "wire/pack.h"
 
 /* ---- the keys of a stream */
-
-/* The options that are given, as what they are in the request. */
-static svs_code cmd_keys_build(const struct cli_args *a, struct svi_bytes *request) {
-    static const char *const texts[] = {"like", "prefix", "sort"};
-    struct svi_pack p;
-    size_t count = 2 + cli_has(a, "open") + cli_has(a, "silent");
-    for (int i = 0; i < 3; i++)
-        count += cli_has(a, texts[i]);
-    svi_pack_begin(&p, request);
-    svi_pack_map(&p, count);
-    svi_put_text(&p, "op", "keys");
-    svi_put_int(&p, "limit", cli_integer(a, "limit"));
-    for (int i = 0; i < 3; i++)
-        if (cli_has(a, texts[i]))
-            svi_put_text(&p, texts[i], cli_value(a, texts[i]));
-    if (cli_has(a, "open"))
-        svi_put_bool(&p, "open", true);
-    if (cli_has(a, "silent"))
-        svi_put_real(&p, "silent", cli_number(a, "silent"));
-    return svi_pack_end(&p);
-}
 
 static int cmd_keys_run(const struct cli_args *a) {
     struct svi_settings s = a->settings;
@@ -38,8 +16,14 @@ static int cmd_keys_run(const struct cli_args *a) {
     svs_error err = {0};
     if (cli_has(a, "name") || cli_has(a, "role"))
         return cli_usage(a, "--name and --role belong to allow");
+    const struct client_keys wanted = {.sort = cli_value(a, "sort"),
+                                       .like = cli_value(a, "like"),
+                                       .prefix = cli_value(a, "prefix"),
+                                       .limit = cli_integer(a, "limit"),
+                                       .silent = cli_has(a, "silent") ? cli_number(a, "silent") : 0,
+                                       .open = cli_has(a, "open")};
     svs_code code = a->positional_count > 0 ? svi_settings_set(&s, "ctl", a->positional[0], &err) : SVS_OK;
-    if (code == SVS_OK && cmd_keys_build(a, &request) != SVS_OK)
+    if (code == SVS_OK && client_keys_request(&wanted, &request) != SVS_OK)
         code = svi_fail_memory(&err, "the request");
     if (code == SVS_OK)
         code = client_ask(

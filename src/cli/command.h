@@ -39,7 +39,8 @@
 enum cli_exit { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
 /* An option of one command only. Settings, --config, --help, --version and --quiet are taken by all and not
- * listed here; a name must not be that of a setting. The frame checks the value that is given. */
+ * listed here; a name must not be that of a setting which the command lists. The frame checks the value that
+ * is given. */
 struct cli_option {
     const char *name;     /* without dashes; NULL ends the array */
     char letter;          /* short form (-n), 0 = none; not f, h or q */

@@ -321,8 +321,8 @@ const struct svi_setting svi_settings_table[] = {
            "a key that has had no sample for longer than this is forgotten, with its model; 0 is never"),
     INTEGER(
         "keys.quota", keys_quota, "0", ONWARD, 0, 1e9, "keys",
-        "keys that one source may have begun (of messages without src, all together); 0 is nine tenths of "
-        "keys.max"),
+        "keys that one source may have begun (of messages without src, all together); 0 shares: nine tenths "
+        "of keys.max are for all, and of the rest each of max.sources has a part of its own"),
     NUMBER("key.prior", key_prior, "10", MODEL, 0, 1e6, "samples",
            "a new key begins with the model of all keys, which counts as much as this many samples of its "
            "own; 0 begins from nothing"),

@@ -160,8 +160,10 @@ static svs_code jsonl_take_key_of(struct jsonl_row *r, const char *value) {
     int64_t i = 0;
     if (type == SVI_JSON_STRING) {
         svi_json_string_at(value, &raw);
-        if (raw.at == raw.end || jsonl_is_missing_word(r, value))
+        if (jsonl_is_missing_word(r, value))
             return SVS_OK;
+        if (raw.at == raw.end) /* which says so */
+            return r->m->key = svs_str(""), SVS_OK;
         return jsonl_take_string(r, value, ROOM_KEY, &r->m->key, SVS_BAD_KEY, SVS_BAD_KEY);
     }
     if (type != SVI_JSON_NUMBER || !jsonl_is_integer(value, &i))

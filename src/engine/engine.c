@@ -26,6 +26,7 @@
 #include "config/settings_record.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_held.h"
+#include "learner/learner_prior.h"
 #include "learner/scratch.h"
 #include "wire/decode.h"
 
@@ -246,7 +247,10 @@ static struct svi_engine *engine_make(struct svi_settings *held, struct svi_stre
 
 struct svi_engine *svi_engine_new_key(struct svi_engine *root, struct svi_settings *s, const char *key,
                                       svs_error *err) {
-    return engine_make(svi_held_settings_use(s), root->of, key, err);
+    struct svi_engine *e = engine_make(svi_held_settings_use(s), root->of, key, err);
+    if (e && svi_fleet_prior_join(e, err) != SVS_OK)
+        svi_engine_free(&e);
+    return e;
 }
 
 static struct svi_stream *stream_new(const struct svi_settings *s, svs_error *err) {
@@ -513,7 +517,8 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
         code = svi_engine_fill_missing(e, m, err);
     if (code == SVS_OK)
         code = engine_check_label(e, m->y, err);
-    const bool changes = m->d > svs_learner_dimension(e->learner) || e->schema.renewed_count > 0;
+    const bool changes = m->d > svs_learner_dimension(e->learner) || e->schema.renewed_count > 0 ||
+                         e->unplaced;
     if (code == SVS_OK)
         code = engine_make_room(e, m, changes, err);
     if (code != SVS_OK)

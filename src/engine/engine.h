@@ -297,8 +297,10 @@ svs_code svi_engine_configurable(const svi_engine *e, const struct svi_settings 
  * and uptime again. */
 void svi_engine_mute(svi_engine *e, bool muted);
 
-/* Was something refused because memory ran out? Then a repetition may come to another state. */
+/* Was something refused because memory ran out, or because a key could not be read back? Then a repetition may
+ * come to another state. The second says why if it was a key: SVS_IO, SVS_DAMAGED; SVS_OK: it was none. */
 bool svi_engine_out_of_memory(const svi_engine *e);
+svs_code svi_engine_lost_key(const svi_engine *e, svs_error *err);
 
 /* Keeps the bytes of the last model event from here on, also while it is muted, for subscribers of a
  * later process. Size 0: there was none. Valid until the next call. */

@@ -20,6 +20,7 @@
 #include "engine/engine_internal.h"
 #include "config/settings_record.h"
 #include "learner/learner_archive.h"
+#include "learner/learner_prior.h"
 #include "store/checkpoint_file.h"
 #include "linalg/kernels.h"
 #include "svmstream/svmstream.h"
@@ -246,6 +247,22 @@ static void archive_keys(struct svi_archive *a, struct svi_engine *e) {
     svi_fleet_archive(a, e);
 }
 
+static bool has_key_prior(const struct svi_engine *e) {
+    return has_keys(e) && e->of->fleet->prior;
+}
+
+static void archive_prior(struct svi_archive *a, struct svi_engine *e) {
+    svi_learner_prior_archive(a, e->learner);
+}
+
+static bool has_prior(const struct svi_engine *e) {
+    return svi_learner_has_prior(e->learner);
+}
+
+static void archive_groups(struct svi_archive *a, struct svi_engine *e) {
+    svi_alert_groups_archive(a, e->of->fleet->groups);
+}
+
 static void archive_key_states(struct svi_archive *a, struct svi_engine *e) {
     svi_fleet_states_archive(a, e);
 }
@@ -310,7 +327,10 @@ static const struct {
     {"silence", false, archive_silence, leave_empty, has_rules, false},
     {"filled", false, archive_filled, leave_empty, has_filled, false},
     {"shared desk", true, archive_shared_desk, leave_empty, has_shared_desk, false},
+    {"alert groups", true, archive_groups, leave_empty, has_keys, false},
     {"keys", true, archive_keys, leave_empty, has_keys, false},
+    {"key prior", true, svi_fleet_prior_archive, leave_empty, has_key_prior, false},
+    {"prior", true, archive_prior, leave_empty, has_prior, false},
     {"key totals", false, archive_key_totals, leave_empty, has_keys, false},
     {"key states", false, archive_key_states, leave_empty, has_key_states, true},
     {SVI_KEY_FILES, false, archive_key_files, leave_empty, has_key_files, true},

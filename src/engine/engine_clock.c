@@ -48,6 +48,8 @@ void svi_engine_move_clock(svi_engine *e, double step, double now) {
     svi_sources_move_times(e->of->sources, -INFINITY, step); /* arrival times, whatever the engine's are */
     svi_engine_move_own_clock(e, step, now);
     svi_fleet_note(e, SVI_NOTE_CLOCK, step, now);
+    if (e->of->fleet)
+        svi_fleet_groups_move(e->of->fleet, step);
     e->of->started += step;
     e->of->rate_since += step;
     if (step != 0)

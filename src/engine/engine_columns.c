@@ -90,11 +90,14 @@ svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_
     svs_code code = m->d > before ? engine_widen(e, m->d, err) : SVS_OK;
     if (code != SVS_OK)
         engine_scale_from(e, before);
+    if (code == SVS_OK)
+        code = svi_engine_place(e, m->d, err);
     for (int i = 0; i < e->schema.renewed_count && code == SVS_OK; i++) {
         const int j = e->schema.renewed[i].feature;
         if (j >= before)
             continue;
         svi_learner_renew(e->learner, j);
+        code = svi_engine_place_again(e, j, err);
         if (e->bank)
             svi_bank_renew(e->bank, j);
         svi_engine_leave_unscaled(e, j);

@@ -20,8 +20,15 @@
 #define SAMPLE_BYTES 64  /* of a refused element are shown */
 #define RATE_SMOOTH  0.5 /* weight of the newest stretch */
 
+/* Alerts of a stream with keys are numbered as they go out, and may become others there. */
+static bool events_settle_later(const struct svi_stream *of, enum svi_topic topic) {
+    return topic == SVI_TOPIC_ALERT && of->fleet;
+}
+
 /* Without their payload alerts and errors are still something to look at. */
 static bool events_wanted(const struct svi_stream *of, enum svi_topic topic) {
+    if (of->muted)
+        return events_settle_later(of, topic);
     return of->encoded >> topic & 1 || topic == SVI_TOPIC_ALERT || topic == SVI_TOPIC_ERROR;
 }
 
@@ -31,19 +38,23 @@ void svi_publish(struct svi_engine *e, struct svi_event *event) {
     event->stream = e->s->stream;
     event->key = e->key;
     event->epoch = e->of->epoch;
-    event->seq = e->seq[event->topic]++;
+    const bool later = events_settle_later(e->of, event->topic);
+    event->seq = later ? 0 : e->seq[event->topic]++;
     if (e->keeps_model && event->topic == SVI_TOPIC_MODEL &&
         svi_event_encode(event, &e->last_model) != SVS_OK)
         e->last_model.size = 0; /* late subscribers wait for the next */
     if (!e->recorded)
         svi_send(e, event);
-    else if (!e->of->muted && events_wanted(e->of, event->topic) &&
-             svi_event_record(event, e->of->encoded >> event->topic & 1, e->room, e->recorded) != SVS_OK)
+    else if (events_wanted(e->of, event->topic) &&
+             svi_event_record(event, !later && e->of->encoded >> event->topic & 1, e->room, e->recorded) !=
+                 SVS_OK)
         e->out_of_memory = true; /* lost, as `seq` shows */
 }
 
 void svi_send(struct svi_engine *e, const struct svi_event *event) {
-    if (!e->of->muted)
+    if (events_settle_later(e->of, event->topic))
+        svi_fleet_tell_alert(e, event);
+    else if (!e->of->muted)
         e->of->sink(e->of->user, event);
 }
 

@@ -16,15 +16,19 @@
 #include "fleet/key_list.h"
 #include "wire/fields.h"
 
+#define FORGET_MOST 16 /* keys that are forgotten before an element */
+
 svs_code svi_fleet_new(struct svi_engine *root, svs_error *err) {
     struct svi_fleet *f = svi_alloc(sizeof *f);
     if (!f)
         return svi_fail_memory(err, "the keys");
     root->of->fleet = f;
-    svs_code code = (f->table = svi_key_table_new(err)) ? svi_fleet_reserve_note(root, err) : SVS_NO_MEMORY;
+    svs_code code = (f->table = svi_key_table_new(err)) && (f->groups = svi_alert_groups_new(err))
+                        ? svi_fleet_reserve_note(root, err)
+                        : SVS_NO_MEMORY;
     if (code == SVS_OK)
         svi_fleet_note(root, SVI_NOTE_CONFIG, 0, 0);
-    return code;
+    return code == SVS_OK ? svi_fleet_prior_new(root, err) : code;
 }
 
 void svi_fleet_free(struct svi_stream *of) {
@@ -37,10 +41,12 @@ void svi_fleet_free(struct svi_stream *of) {
     svi_fleet_notes_clear(f);
     svi_key_cache_free(&f->cache);
     svi_key_queue_clear(&f->queue);
+    svi_alert_groups_free(&f->groups);
     svi_bytes_clear(&f->raw);
     svi_bytes_clear(&f->state);
     svi_bytes_clear(&f->packed);
     svi_fleet_kept_clear(f);
+    svi_fleet_prior_free(f);
     svi_free(f->folder);
     svi_free(f);
     of->fleet = NULL;
@@ -48,23 +54,31 @@ void svi_fleet_free(struct svi_stream *of) {
 
 /* ---- which engine */
 
-/* Keys that one source may begin, so that it leaves some to others. */
-static int64_t fleet_quota(const struct svi_settings *s) {
-    const int64_t most = s->keys_max - s->keys_max / 10;
-    return s->keys_quota > 0 ? s->keys_quota : most;
+/* May this source begin one more key? Without keys.quota nine tenths of keys.max are for all, and
+ * each source that there may be has its part of the last tenth to itself, one key at least: so a client that
+ * begins keys without end, under as many names as it may have, takes nothing from others. */
+static bool fleet_may_begin(const struct svi_engine *root, uint64_t owner) {
+    const struct svi_settings *s = root->s;
+    svi_key_table *table = root->of->fleet->table;
+    const int64_t tenth = s->keys_max / 10, part = tenth / s->max_sources > 1 ? tenth / s->max_sources : 1;
+    const int64_t owned = svi_key_table_owned(table, owner);
+    if (s->keys_quota > 0)
+        return owned < s->keys_quota;
+    return owned < part || svi_key_table_beyond(table, part) < s->keys_max - tenth;
 }
 
 static struct svi_key_entry *fleet_begin(struct svi_engine *root, const char *key, uint64_t owner,
                                          svs_error *err) {
     struct svi_fleet *f = root->of->fleet;
     if (svi_key_table_count(f->table) >= root->s->keys_max) {
-        svi_fail(err, SVS_LIMIT, "key %s is one more than keys.max (%lld)", key,
-                 (long long)root->s->keys_max);
+        svi_fail(err, SVS_LIMIT, "key %s is one more than keys.max (%lld): drop keys, or start with more",
+                 key, (long long)root->s->keys_max);
         return NULL;
     }
-    if (svi_key_table_owned(f->table, owner) >= fleet_quota(root->s)) {
-        svi_fail(err, SVS_LIMIT, "key %s is one more than keys.quota (%lld) lets %s begin", key,
-                 (long long)fleet_quota(root->s), owner ? "this source" : "messages without src");
+    if (!fleet_may_begin(root, owner)) {
+        svi_fail(err, SVS_LIMIT, "key %s is one more than keys.quota lets %s begin, which began %lld", key,
+                 owner ? "this source" : "messages without src",
+                 (long long)svi_key_table_owned(f->table, owner));
         return NULL;
     }
     svi_crew_settle(root);
@@ -105,14 +119,21 @@ struct svi_engine *svi_fleet_find(struct svi_engine *root, const char *key, bool
     return (*entry)->engine;
 }
 
+/* It was not read back for what it is to take: that must be taken by a restart. */
+static void fleet_lose(struct svi_engine *root, const struct svi_key_entry *entry, const svs_error *err) {
+    svs_error *lost = &root->of->fleet->lost;
+    if (entry && !entry->engine && lost->code == SVS_OK && err->code != SVS_NO_MEMORY)
+        svi_fail(lost, err->code, "key %s: %.180s", entry->name, err->text);
+}
+
 static void fleet_remove(struct svi_engine *root, struct svi_key_entry *entry) {
     struct svi_fleet *f = root->of->fleet;
     f->total.open -= entry->last.open;
+    svi_fleet_groups_drop(root, entry);
     svi_engine_free(&entry->engine);
     svi_key_queue_leave(&f->queue, entry);
     svi_fleet_leave(f, entry);
-    if (f->cache)
-        svi_key_cache_drop(f->cache, entry->number);
+    svi_fleet_uncache(f, entry);
     svi_key_table_remove(f->table, entry);
 }
 
@@ -221,9 +242,10 @@ void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
     root->out_of_memory = root->out_of_memory || figures->out_of_memory;
     entry->last = *figures;
     svi_fleet_queue(root->of->fleet, entry);
-    if (sample)
+    if (sample) {
         entry->heard = now;
-    else if (figures->rows == 0 && entry->heard == 0) {
+        svi_key_table_hear(root->of->fleet->table, entry);
+    } else if (figures->rows == 0 && entry->heard == 0) {
         root->of->fleet->begun -= entry->number + 1 == root->of->fleet->begun;
         (void)svi_fleet_end(root, entry, NULL); /* no record is of it, so it takes no memory */
         fleet_remove(root, entry);
@@ -251,16 +273,19 @@ void svi_fleet_done_here(struct svi_engine *root, struct svi_key_entry *entry, b
 
 /* ---- what comes in */
 
+static svs_code fleet_fail_missing(bool labels, svs_error *err) {
+    return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
+                    labels ? "label" : "forget");
+}
+
 /* Of which key is it, and is it about a sample that came before? */
 static svs_code fleet_read(const struct svi_envelope *env, char *key, bool *about, svs_error *err) {
     const struct svi_element *el = &env->first;
     const bool labels = svi_element_is(el, SVI_KEY_OP, "label");
     svs_code code = svi_element_key(el, key, err);
     *about = labels || svi_element_is(el, SVI_KEY_OP, "forget");
-    if (code == SVS_OK && *about && !svi_element_has(el, SVI_KEY_KEY))
-        return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
-                        labels ? "label" : "forget");
-    return code;
+    return code == SVS_OK && *about && !svi_element_has(el, SVI_KEY_KEY) ? fleet_fail_missing(labels, err)
+                                                                         : code;
 }
 
 /* The threads, where there are to be any; they begin when they are first needed. */
@@ -268,7 +293,8 @@ static struct svi_crew *fleet_crew(struct svi_engine *root) {
     if (!root->open || !svi_engine_has_crew(root))
         return NULL;
     if (!root->of->crew) {
-        root->of->crew = svi_crew_new((int)root->s->threads);
+        root->of->crew =
+            svi_crew_new(root->s->threads < SVI_CREW_MOST ? (int)root->s->threads : SVI_CREW_MOST);
         root->of->later = root->of->crew != NULL;
     }
     return root->of->crew;
@@ -288,7 +314,46 @@ static void fleet_count(struct svi_engine *root) {
     svi_fleet_evict(root);
 }
 
+/* ---- keys.idle */
+
+static void fleet_forget(struct svi_engine *root, struct svi_key_entry *entry) {
+    svs_error err;
+    if (svi_fleet_end(root, entry, &err) == SVS_OK)
+        fleet_remove(root, entry);
+    else
+        root->out_of_memory = true;
+}
+
+/* Since when there is no key that is silent for longer. */
+static double fleet_silent(struct svi_fleet *f) {
+    struct svi_key_entry *silent = svi_key_table_silent(f->table);
+    if (silent && (silent != f->silent || silent->turn != f->silent_turn || f->noted != f->silent_noted))
+        f->silent_since = svi_fleet_heard(f, silent);
+    f->silent = silent;
+    f->silent_turn = silent ? silent->turn : 0;
+    f->silent_noted = f->noted;
+    return silent ? f->silent_since : INFINITY;
+}
+
+/* Before an element: keys that are silent for too long go, the one that it is of in any case, and of the
+ * others so few that it does not wait for them. All threads come to the same, for what is on its way counts.
+ */
+static void fleet_forget_idle(struct svi_engine *root, const char *key, double now) {
+    struct svi_fleet *f = root->of->fleet;
+    f->now = now;
+    const double idle = root->s->keys_idle;
+    if (idle <= 0 || !(now - fleet_silent(f) > idle))
+        return;
+    svi_crew_settle(root);
+    struct svi_key_entry *entry = key[0] ? svi_key_table_find(f->table, key, strlen(key)) : NULL;
+    if (entry && now - svi_fleet_heard(f, entry) > idle)
+        fleet_forget(root, entry);
+    for (int i = 0; i < FORGET_MOST && now - fleet_silent(f) > idle && !root->out_of_memory; i++)
+        fleet_forget(root, svi_key_table_silent(f->table));
+}
+
 void svi_fleet_couple(struct svi_engine *root) {
+    svi_fleet_prior_couple(root);
     svi_fleet_share_out(root);
 }
 
@@ -302,14 +367,19 @@ static void fleet_take(struct svi_engine *root, struct svi_envelope *env, double
     svi_envelope_peek(env);
     const uint64_t owner = env->has_src ? svi_key_hash(env->src, env->src_length) : 0;
     svs_code code = env->first.is_map ? fleet_read(env, key, &about, &err) : SVS_OK;
-    if (code == SVS_OK && !(e = svi_fleet_find(root, key, !about, owner, &entry, &err)))
+    fleet_forget_idle(root, code == SVS_OK ? key : "", now);
+    if (code == SVS_OK && !(e = svi_fleet_find(root, key, !about, owner, &entry, &err))) {
         code = err.code;
+        fleet_lose(root, entry, &err);
+        entry = NULL;
+    }
     if (code == SVS_OK && entry && (code = svi_fleet_touch(root, entry, &err)) == SVS_OK)
         e = entry->engine; /* it may be another since the touch */
     if (code == SVS_OK && entry && entry->last.rows > 0 && fleet_crew(root) &&
         svi_crew_hand(root, entry, env, now))
         return;
     svi_crew_settle(root);
+    root->of->fleet->arrival = now;
     if (code != SVS_OK) {
         svi_envelope_pass(env);
         e = root;
@@ -354,13 +424,20 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
     struct svi_engine *e = NULL;
     svs_code code = SVS_OK;
     svi_crew_settle(root);
+    root->of->fleet->arrival = now;
     if (m->key.kind == SVS_STR && m->key.length > SVS_KEY_MAX)
         code = svi_fail(err, SVS_BAD_KEY, "the key has %u bytes: at most %d are taken", m->key.length,
                         SVS_KEY_MAX);
+    else if (m->key.kind == SVS_NONE && m->op != SVI_LEARN)
+        code = fleet_fail_missing(m->op == SVI_LABEL, err);
     else if (m->key.kind == SVS_STR)
         snprintf(key, sizeof key, "%.*s", (int)m->key.length, m->key.as.s);
-    if (code == SVS_OK && !(e = svi_fleet_find(root, key, true, 0, &entry, err)))
+    fleet_forget_idle(root, key, now);
+    if (code == SVS_OK && !(e = svi_fleet_find(root, key, m->op == SVI_LEARN, 0, &entry, err))) {
         code = err->code;
+        fleet_lose(root, entry, err);
+        entry = NULL;
+    }
     if (code == SVS_OK && entry && (code = svi_fleet_touch(root, entry, err)) == SVS_OK)
         e = entry->engine;
     if (code == SVS_OK)

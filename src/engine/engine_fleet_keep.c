@@ -6,9 +6,9 @@
  * was its turn is written first. When all are, the checkpoint gets the list of files and the sum of the
  * hashes.
  *
- * A key is in one of two lists, or has not changed since its last record (svi_fleet_written). Files of which
- * more than a third is dead are tidied before a mark: what is alive of the oldest is written again at the
- * end, bit by bit too, and it goes.
+ * A key is in one of two lists, or has not changed since its last record (svi_fleet_written). Where much of
+ * the files is dead they are tidied before a mark: what is alive of the oldest, and has not changed, is
+ * written again at the end, bit by bit too, and it goes.
  *
  * Where a write fails the checkpoint is given up, what is pending stays so, and the next mark adds to it.
  *
@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "engine/engine_internal.h"
+#include "learner/learner_prior.h"
 #include "store/key_record.h"
 
 #define BATCH      16                    /* keys of one write */
@@ -62,9 +63,11 @@ static bool key_pending(const struct svi_fleet_kept *k, const struct svi_key_ent
 
 static void list_leave(struct svi_fleet_kept *k, struct svi_key_entry *n) {
     struct svi_key_list *l = key_pending(k, n) ? &k->pending : &k->changed;
-    if (n->slot > 0)
-        l->at[n->slot - 1] = NULL;
+    if (n->slot == 0)
+        return;
+    l->at[n->slot - 1] = NULL;
     n->slot = 0;
+    k->stale -= n->place.size;
 }
 
 /* ---- records */
@@ -93,8 +96,10 @@ static void batch_begin(struct svi_fleet *f, struct keep_batch *b) {
     f->packed.size = 0;
 }
 
-static void key_place(struct svi_fleet_kept *k, struct svi_key_entry *n, const struct svi_key_place *at,
-                      const uint8_t hash[16]) {
+static void keep_place(struct svi_fleet_kept *k, struct svi_key_entry *n, const struct svi_key_place *at,
+                       const uint8_t hash[16]) {
+    if (n->slot > 0)
+        k->stale += (uint64_t)at->size - n->place.size;
     if (n->place.file > 0) {
         svi_key_sum_take(&k->sum, n->kept_hash);
         k->alive -= n->place.size;
@@ -116,7 +121,8 @@ static svs_code batch_write(struct svi_fleet *f, struct keep_batch *b, svs_error
         svi_key_files_append(k->files, &f->packed, share > FILE_LEAST ? share : FILE_LEAST, &at, err);
     for (int i = 0; i < b->count && code == SVS_OK; i++) {
         at.size = (uint32_t)b->size[i];
-        key_place(k, b->key[i], &at, b->hash[i]);
+        keep_place(k, b->key[i], &at, b->hash[i]);
+        svi_fleet_uncache(f, b->key[i]);
         at.offset += b->size[i];
     }
     return code;
@@ -145,15 +151,21 @@ svs_code svi_fleet_change(struct svi_engine *root, struct svi_key_entry *n, svs_
         svi_crew_settle(root); /* its thread may be at work where it does */
         keep_image(root, n);
     }
-    if (k->files && n->slot == 0 && list_add(&k->changed, n, k->generation, err) != SVS_OK)
-        return SVS_NO_MEMORY;
+    if (k->files && n->slot == 0) {
+        if (list_add(&k->changed, n, k->generation, err) != SVS_OK)
+            return SVS_NO_MEMORY;
+        k->stale += n->place.size;
+    }
     n->cached = false;
     return SVS_OK;
 }
 
 svs_code svi_fleet_end(struct svi_engine *root, struct svi_key_entry *n, svs_error *err) {
-    struct svi_fleet_kept *k = &root->of->fleet->kept;
+    struct svi_fleet *f = root->of->fleet;
+    struct svi_fleet_kept *k = &f->kept;
     struct svi_key_record r = {.number = n->number, .gone = true};
+    if (svi_fleet_prior_end(root, n, err) != SVS_OK)
+        return err->code;
     if (k->saving && k->failed == SVS_OK && key_pending(k, n)) {
         svi_crew_settle(root); /* its thread may be at work where it does */
         keep_image(root, n);
@@ -166,6 +178,8 @@ svs_code svi_fleet_end(struct svi_engine *root, struct svi_key_entry *n, svs_err
         k->alive -= n->place.size;
     }
     list_leave(k, n);
+    if (f->prior)
+        svi_learner_count_held(n->engine->learner, -1);
     return SVS_OK;
 }
 
@@ -303,6 +317,13 @@ svs_code svi_engine_sync_keys(svi_engine *root, svs_error *err) {
 
 /* ---- tidying */
 
+/* Bytes that the files may have before a mark. They are there until a checkpoint after the next has taken
+ * their place, and what has changed comes to them with each of the two: in all, twice of what is alive. */
+static uint64_t keep_most(const struct svi_fleet_kept *k) {
+    const uint64_t twice = 2 * k->alive, others = k->alive - k->stale, room = 2 * k->stale + k->alive / 4;
+    return (room < twice && twice - room > others ? twice - room : others) + FILE_LEAST;
+}
+
 struct tidying {
     struct svi_engine *root;
     struct keep_batch b;
@@ -338,7 +359,7 @@ svs_code svi_engine_tidy_keys(svi_engine *root, double seconds, bool *done, svs_
     while (!*done && code == SVS_OK && svi_monotonic() < until) {
         struct svi_fleet_kept *k = &f->kept;
         struct tidying t = {.root = root};
-        const bool much = svi_key_files_bytes(k->files) > k->alive + k->alive / 2 + FILE_LEAST;
+        const bool much = svi_key_files_bytes(k->files) > keep_most(k);
         *done = svi_key_files_oldest(k->files, &length) == 0 || (k->tidied == 0 && !much);
         if (*done)
             break;
@@ -379,7 +400,7 @@ static svs_code keep_enter(void *user, const struct svi_key_record *r, const str
     if (!n && !(n = svi_key_table_add(f->table, r->name, length, r->owner, err)))
         return SVS_NO_MEMORY;
     svi_fleet_enter(n, r);
-    key_place(&f->kept, n, at, r->hash);
+    keep_place(&f->kept, n, at, r->hash);
     return SVS_OK;
 }
 

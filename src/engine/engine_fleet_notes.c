@@ -89,6 +89,13 @@ void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry) {
     notes_tidy(f);
 }
 
+double svi_fleet_heard(const struct svi_fleet *f, const struct svi_key_entry *entry) {
+    double heard = entry->heard;
+    for (uint64_t i = entry->note; i < f->noted; i++)
+        heard += note_at(f, i)->kind == SVI_NOTE_CLOCK ? note_at(f, i)->step : 0;
+    return heard;
+}
+
 struct svi_settings *svi_fleet_settings(const struct svi_fleet *f, const struct svi_key_entry *entry) {
     return note_at(f, entry->note - 1)->s;
 }
@@ -148,9 +155,10 @@ svs_code svi_fleet_touch(struct svi_engine *root, struct svi_key_entry *entry, s
         return err->code;
     for (uint64_t i = entry->note; i < f->noted; i++) {
         const struct svi_note *n = note_at(f, i);
-        if (n->kind == SVI_NOTE_CLOCK)
+        if (n->kind == SVI_NOTE_CLOCK) {
             svi_engine_move_own_clock(entry->engine, n->step, n->now);
-        else if (n->kind == SVI_NOTE_BEGIN)
+            entry->heard += n->step;
+        } else if (n->kind == SVI_NOTE_BEGIN)
             svi_rules_begin(entry->engine->rules, n->now);
         else if (n->kind == SVI_NOTE_REBUILD)
             svi_learner_rebuild(entry->engine->learner);

@@ -21,6 +21,7 @@
 #include "wire/archive_packed.h"
 
 #define EVICT_MOST 128               /* keys that leave memory at once */
+#define EVICT_MORE 24                /* than are too many */
 #define PATIENCE   4096              /* calls after a failure */
 #define STATE_MOST ((size_t)1 << 31) /* bytes of a key */
 #define STATE_HEAD 8
@@ -44,6 +45,7 @@ static void key_hash(const struct svi_key_entry *n, const uint8_t *hashed, size_
     hash_number(&state, (uint64_t)n->begun);
     hash_number(&state, n->note);
     hash_number(&state, n->rests);
+    hash_number(&state, n->told);
     XXH3_128bits_update(&state, hashed, size);
     XXH128_canonicalFromHash(&hash, XXH3_128bits_digest(&state));
     memcpy(out, hash.digest, sizeof hash.digest);
@@ -121,6 +123,12 @@ static void key_leave(struct svi_fleet *f, struct svi_key_entry *n) {
     svi_key_table_leave(f->table, n);
 }
 
+void svi_fleet_uncache(struct svi_fleet *f, struct svi_key_entry *n) {
+    if (n->in_cache)
+        svi_key_cache_drop(f->cache, n->number);
+    n->in_cache = n->cached = false;
+}
+
 static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
     struct svi_key_bytes put[EVICT_MOST];
     struct svi_key_entry *n = svi_key_table_oldest(f->table);
@@ -132,6 +140,7 @@ static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
         if (n->cached || svi_fleet_written(n))
             continue;
         code = key_pack(f, n, &f->packed, NULL, err);
+        n->in_cache = true;
         put[puts++] = (struct svi_key_bytes){n->number, offset, f->packed.size - offset};
     }
     if (code == SVS_OK && puts > 0)
@@ -144,7 +153,7 @@ static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
 void svi_fleet_evict(struct svi_engine *root) {
     struct svi_fleet *f = root->of->fleet;
     const int64_t most = root->s->keys_memory;
-    const int64_t some = most / 16 < EVICT_MOST / 2 ? most / 16 : EVICT_MOST / 2; /* not one by one */
+    const int64_t some = most / 16 < EVICT_MORE ? most / 16 : EVICT_MORE; /* not one by one */
     svs_error err = {0};
     if (!f || svi_key_table_in_memory(f->table) <= most || (f->patience > 0 && --f->patience > 0))
         return;
@@ -156,7 +165,7 @@ void svi_fleet_evict(struct svi_engine *root) {
             continue;
         }
         if (!f->told)
-            svi_publish_error(root, err.code, err.text, NULL, 0, root->event_ts);
+            svi_publish_error(root, err.code, err.text, NULL, 0, f->now);
         f->told = true;
         f->patience = PATIENCE;
         return;
@@ -214,6 +223,8 @@ svs_code svi_fleet_record(struct svi_engine *root, struct svi_key_entry *n, stru
                                .rests = n->rests,
                                .begun = n->begun,
                                .heard = n->heard,
+                               .told = n->told,
+                               .turn = n->turn,
                                .last = n->last};
     memcpy(r.name, n->name, n->length + 1u);
     svs_code code = key_state(root, n, &r, err);
@@ -242,10 +253,12 @@ svs_code svi_fleet_add_up(struct svi_engine *root, svs_error *err) {
 void svi_fleet_enter(struct svi_key_entry *n, const struct svi_key_record *r) {
     n->number = r->number;
     n->note = r->note;
+    n->told = r->told;
     n->rests = r->rests;
     n->begun = r->begun;
     n->last = r->last;
     n->heard = r->heard;
+    n->turn = r->turn;
 }
 
 svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *n, svs_error *err) {
@@ -264,7 +277,7 @@ static svs_code fleet_load_record(struct svi_engine *root, const struct svi_key_
     const size_t length = strlen(r->name);
     size_t hashed;
     if (r->gone || length > SVS_KEY_MAX || svi_key_table_find(f->table, r->name, length))
-        return svi_fail(err, SVS_DAMAGED, "key %s is there twice, or is none", r->name);
+        return svi_fail(err, SVS_DAMAGED, "key %s is a duplicate, or is none", r->name);
     struct svi_key_entry *n = svi_key_table_add(f->table, r->name, length, r->owner, err);
     if (!n)
         return SVS_NO_MEMORY;
@@ -335,7 +348,7 @@ void svi_fleet_states_archive(struct svi_archive *a, struct svi_engine *root) {
         fleet_archive_one(a, root, svi_archive_loading(a) ? NULL : n);
         n = n ? n->after : NULL;
     }
-    if (svi_archive_loading(a) && svi_archive_ok(a))
+    if (svi_archive_loading(a) && svi_archive_ok(a) && svi_key_table_sort(f->table, a->err) == SVS_OK)
         (void)svi_fleet_queue_all(f, a->err);
 }
 

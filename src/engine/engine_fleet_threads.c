@@ -134,6 +134,7 @@ struct svi_crew *svi_crew_new(int hands) {
 static void crew_close(struct svi_engine *root, struct crew_task *t) {
     struct svi_recorded r;
     size_t at = 0;
+    root->of->fleet->arrival = t->now;
     while (svi_event_recorded(&t->events, &at, &r))
         svi_send(t->engine, &r.event);
     if (t->receipt && t->code == SVS_OK) {
@@ -217,7 +218,7 @@ bool svi_crew_hand(struct svi_engine *root, struct svi_key_entry *entry, struct 
     t->engine = entry->engine;
     t->now = now;
     t->receipt = root->of->receipt;
-    t->hand = (int)(entry->hash % (uint64_t)c->hands);
+    t->hand = svi_fleet_part(entry->hash) % c->hands;
     struct crew_hand *h = &c->hand[t->hand];
     h->task[h->given++ % CREW_TASKS] = (uint32_t)(c->given++ % CREW_TASKS);
     if (h->given - h->offered >= CREW_LOT)

@@ -59,7 +59,7 @@ double svi_fleet_deadline(const struct svi_engine *e) {
     double due = INFINITY;
     if (svi_engine_is_root(e) && e->of->fleet)
         (void)time_first(e->of->fleet, &due);
-    return due;
+    return svi_engine_is_root(e) && e->of->fleet ? fmin(due, svi_fleet_groups_due(e->of->fleet)) : due;
 }
 
 static svs_code time_pass_key(struct svi_engine *root, struct svi_key_entry *n, double now, svs_error *err) {
@@ -75,7 +75,10 @@ void svi_fleet_pass(struct svi_engine *root, double now) {
     struct svi_fleet *f = root->of->fleet;
     double due = INFINITY;
     svs_error err;
-    for (int i = 0; f && i < PASS_MOST; i++) {
+    if (!f)
+        return;
+    svi_fleet_groups_pass(root, now);
+    for (int i = 0; i < PASS_MOST; i++) {
         struct svi_key_entry *n = time_first(f, &due);
         if (!n || due > now)
             break;

@@ -10,6 +10,7 @@
 #include "refit/refit_policy.h"
 #include "stats/counters.h"
 #include "engine/engine.h"
+#include "fleet/alert_groups.h"
 #include "fleet/key_cache.h"
 #include "fleet/key_queue.h"
 #include "fleet/key_table.h"
@@ -103,6 +104,7 @@ struct svi_engine {
     bool open;                         /* svi_engine_leave_open */
     struct svi_quality_stage quality_stage;
     struct svi_rules *rules;
+    bool unplaced;     /* svi_engine_place failed */
     bool rules_follow; /* they are of the columns as they are, as far as their number tells, and */
     int rules_names;   /* with that number of names */
     int rules_d;
@@ -267,6 +269,7 @@ struct svi_fleet_kept {
     size_t next;                          /* of those pending */
     struct svi_key_sum sum;               /* of the records that count */
     uint64_t alive;                       /* bytes of these */
+    uint64_t stale;                       /* of keys that have changed, or are pending */
     bool tidying;                         /* the oldest file is written again */
     uint64_t tidied;                      /* bytes of it */
 };
@@ -289,6 +292,8 @@ struct svi_fleet {
     int64_t desks;               /* that share alert.budget, and ... */
     double asked;                /* ... the factor of their levels: as of the last coupling; 0: none yet */
     struct svi_budget_pool pool; /* of them */
+    svi_alert_groups *groups;    /* alerts of one cause */
+    double arrival;              /* of the input in hand */
     struct svi_key_finds found;  /* of the root, as of its last sample */
     struct svi_note *notes;      /* those that some key does not know of, and the newest */
     uint64_t noted, dropped;     /* so far; of these before the first of `notes` */
@@ -298,7 +303,13 @@ struct svi_fleet {
     struct svi_bytes raw, state, packed; /* room */
     struct svi_key_sum sum;              /* of those that were archived last */
     struct svi_fleet_kept kept;
-    bool told;    /* that keys cannot leave memory */
+    struct svi_fleet_prior *prior; /* NULL: it is off */
+    struct svi_key_entry *silent; /* the one that was silent the longest when it was looked at last, */
+    uint64_t silent_turn, silent_noted; /* and whether that is so still; */
+    double silent_since;                /* svi_fleet_heard of it */
+    double now;     /* arrival clock of the element in hand, or the last one */
+    svs_error lost; /* why a key did not come back for what it was to take; code SVS_OK: each did */
+    bool told;      /* that keys cannot leave memory */
     int patience; /* calls until it is tried again */
 };
 
@@ -375,6 +386,18 @@ void svi_fleet_pool_archive(struct svi_archive *a, struct svi_fleet *f);
 /* Those that there are share it from here on. */
 void svi_fleet_share_out(struct svi_engine *root);
 
+/* ---- engine_fleet_groups.c: alerts of one cause in many keys */
+
+/* An alert event of an engine goes out, or becomes part of one of another key. */
+void svi_fleet_tell_alert(struct svi_engine *e, const struct svi_event *event);
+
+/* When a group is to be told of again, INFINITY: none is; those that are due are; the arrival clock was
+ * moved; a key is going to be no more. */
+double svi_fleet_groups_due(const struct svi_fleet *f);
+void svi_fleet_groups_pass(struct svi_engine *root, double now);
+void svi_fleet_groups_move(struct svi_fleet *f, double step);
+void svi_fleet_groups_drop(struct svi_engine *root, struct svi_key_entry *entry);
+
 /* ---- engine_fleet.c again */
 
 /* A key goes, with its engine. SVS_UNKNOWN_KEY. */
@@ -390,6 +413,9 @@ void svi_fleet_note(struct svi_engine *root, enum svi_note_kind kind, double ste
 void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry);
 void svi_fleet_join_at(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note);
 void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry);
+
+/* When it was heard last, by the arrival clock as it is. */
+double svi_fleet_heard(const struct svi_fleet *f, const struct svi_key_entry *entry);
 
 /* The settings that its engine has. */
 struct svi_settings *svi_fleet_settings(const struct svi_fleet *f, const struct svi_key_entry *entry);
@@ -423,6 +449,9 @@ svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *entry
 /* A key that is out of memory comes back. SVS_NO_MEMORY, SVS_IO. */
 svs_code svi_fleet_return(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
 
+/* Its state is in a file: the cache needs it no more. */
+void svi_fleet_uncache(struct svi_fleet *f, struct svi_key_entry *entry);
+
 /* Those beyond keys.memory leave it, the ones unused the longest; where that fails they stay. Nothing that a
  * caller has of a key's engine is valid after it. */
 void svi_fleet_evict(struct svi_engine *root);
@@ -434,9 +463,38 @@ void svi_fleet_totals_archive(struct svi_archive *a, struct svi_engine *root);
 void svi_fleet_states_archive(struct svi_archive *a, struct svi_engine *root);
 void svi_fleet_sum_archive(struct svi_archive *a, struct svi_engine *root);
 
+/* ---- engine_fleet_prior.c: what all keys hold, as a prior of each */
+
+#define SVI_FLEET_PARTS 32 /* of the keys, by their hash */
+struct svi_fleet_prior;
+
+static inline int svi_fleet_part(uint64_t hash) {
+    return (int)(hash % SVI_FLEET_PARTS);
+}
+
+/* Off (f->prior NULL) if the setting key.prior is 0. SVS_NO_MEMORY. */
+svs_code svi_fleet_prior_new(struct svi_engine *root, svs_error *err);
+void svi_fleet_prior_free(struct svi_fleet *f);
+
+/* A new engine of a key takes part. SVS_NO_MEMORY. */
+svs_code svi_fleet_prior_join(struct svi_engine *e, svs_error *err);
+
+/* The d features that the learner has by now are known to it; and one that has become another. SVS_NO_MEMORY.
+ */
+svs_code svi_engine_place(struct svi_engine *e, int d, svs_error *err);
+svs_code svi_engine_place_again(struct svi_engine *e, int feature, svs_error *err);
+
+/* A key that is going to be no more is in memory after it, and nobody is at work. Codes of svi_fleet_return.
+ */
+svs_code svi_fleet_prior_end(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
+
+/* Of what all keys hold now a new prior is made; nobody is at work. */
+void svi_fleet_prior_couple(struct svi_engine *root);
+void svi_fleet_prior_archive(struct svi_archive *a, struct svi_engine *root);
+
 /* ---- engine_fleet_threads.c: the keys on several threads */
 
-#define SVI_CREW_MOST 64 /* threads */
+#define SVI_CREW_MOST SVI_FLEET_PARTS /* threads */
 struct svi_crew;
 
 /* NULL: no memory, or no thread. */

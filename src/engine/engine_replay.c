@@ -1,6 +1,7 @@
 /* What a kept state needs of the engine when it is taken up again. */
 #include <math.h>
 
+#include "base/fail.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_archive.h"
 
@@ -25,7 +26,14 @@ void svi_engine_mute(svi_engine *e, bool muted) {
 }
 
 bool svi_engine_out_of_memory(const svi_engine *e) {
-    return e->out_of_memory || e->counters.refused[SVS_NO_MEMORY] > e->out_of_memory_before;
+    const struct svi_fleet *f = svi_engine_is_root(e) ? e->of->fleet : NULL;
+    return e->out_of_memory || (f && f->lost.code != SVS_OK) ||
+           e->counters.refused[SVS_NO_MEMORY] > e->out_of_memory_before;
+}
+
+svs_code svi_engine_lost_key(const svi_engine *e, svs_error *err) {
+    const struct svi_fleet *f = e->of->fleet;
+    return f && f->lost.code != SVS_OK ? svi_fail(err, f->lost.code, "%s", f->lost.text) : SVS_OK;
 }
 
 void svi_engine_keep_model(svi_engine *e) {

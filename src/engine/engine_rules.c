@@ -92,6 +92,8 @@ double svi_engine_deadline(const svi_engine *e) {
 
 void svi_engine_pass(svi_engine *e, double now) {
     svi_engine_settle(e);
+    if (e->of->fleet)
+        e->of->fleet->arrival = now;
     svi_engine_rules_pass(e, now);
     svi_fleet_pass(e, now);
 }

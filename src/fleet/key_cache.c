@@ -11,14 +11,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <lmdb.h>
+#include <xxhash.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
 
+#define CHECK     sizeof(uint64_t) /* bytes after those that were put: XXH3 of them, seeded with their number */
 #define MAP_FIRST ((size_t)1 << 28) /* bytes */
+#define PROBE     (1 << 20)         /* bytes: more than there is room for where there was none */
 #define FLAGS     (MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD | MDB_NOMEMINIT)
 
 struct svi_key_cache {
@@ -39,6 +43,15 @@ static svs_code fail_cache(svs_error *err, const svi_key_cache *c, const char *w
                                                                                  : SVS_IO;
     return svi_fail(err, code, "the keys that are out of memory cannot be %s in %.150s: %s", what, c->path,
                     mdb_strerror(error));
+}
+
+/* A write of which a part had room is EIO to LMDB: is it that? */
+static int full_or_io(const svi_key_cache *c) {
+    struct stat s;
+    int fd;
+    const bool asked = mdb_env_get_fd(c->env, &fd) == 0 && fstat(fd, &s) == 0;
+    const int error = asked ? posix_fallocate(fd, s.st_size, PROBE) : 0;
+    return error == ENOSPC || error == EDQUOT || error == EFBIG ? error : EIO;
 }
 
 /* The file has a name only while it is opened. */
@@ -130,8 +143,13 @@ static int cache_write(svi_key_cache *c, const struct svi_key_bytes *items, int 
     }
     for (int i = 0; i < count && !error; i++) {
         uint64_t number = items[i].number;
-        MDB_val key = {sizeof number, &number}, value = {items[i].size, (void *)(bytes + items[i].offset)};
-        error = mdb_put(txn, c->table, &key, &value, 0);
+        const uint8_t *from = bytes + items[i].offset;
+        const uint64_t check = XXH3_64bits_withSeed(from, items[i].size, number);
+        MDB_val key = {sizeof number, &number}, value = {items[i].size + CHECK, NULL};
+        if ((error = mdb_put(txn, c->table, &key, &value, MDB_RESERVE)) == 0) {
+            memcpy(value.mv_data, from, items[i].size);
+            memcpy((uint8_t *)value.mv_data + items[i].size, &check, CHECK);
+        }
     }
     if (!error)
         return mdb_txn_commit(txn);
@@ -156,7 +174,7 @@ svs_code svi_key_cache_put(svi_key_cache *c, const struct svi_key_bytes *items, 
         c->map *= 2;
     }
     if (error)
-        return fail_cache(err, c, "written", error);
+        return fail_cache(err, c, "written", error == EIO ? full_or_io(c) : error);
     c->gone_count = 0;
     cache_count(c);
     return SVS_OK;
@@ -196,7 +214,12 @@ svs_code svi_key_cache_get(svi_key_cache *c, uint64_t number, const uint8_t **by
         error = mdb_get(c->reader, c->table, &key, &value);
     if (error)
         return fail_cache(err, c, "read", error);
+    uint64_t check;
     *bytes = value.mv_data;
-    *size = value.mv_size;
+    *size = value.mv_size < CHECK ? 0 : value.mv_size - CHECK;
+    if (value.mv_size >= CHECK)
+        memcpy(&check, *bytes + *size, CHECK);
+    if (value.mv_size < CHECK || check != XXH3_64bits_withSeed(*bytes, *size, number))
+        return svi_fail(err, SVS_DAMAGED, "what is out of memory was damaged in %.150s", c->path);
     return SVS_OK;
 }

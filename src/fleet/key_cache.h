@@ -28,7 +28,8 @@ struct svi_key_bytes {
 svs_code svi_key_cache_put(svi_key_cache *c, const struct svi_key_bytes *items, int count,
                            const uint8_t *bytes, svs_error *err);
 
-/* Valid until the next call. SVS_IO: it is not there, or cannot be read. */
+/* Valid until the next call. SVS_IO: it is not there, or cannot be read; SVS_DAMAGED: it is not what was put.
+ */
 svs_code svi_key_cache_get(svi_key_cache *c, uint64_t number, const uint8_t **bytes, size_t *size,
                            svs_error *err);
 

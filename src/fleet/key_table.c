@@ -1,5 +1,7 @@
 /* Keys by name: open addressing over pointers, with lists through the entries.
  *
+ * The first bits of a hash say which of several small tables a key is in, and each of these grows by itself:
+ * of a million keys some thousands at once move to other places, so that no sample waits for all of them.
  * Places are taken by linear probing and given up by moving what follows back (no marks of removed entries,
  * so a stream whose keys come and go does not slow down). At most 3/4 of the places are taken. How many keys
  * each source began is counted in a table of the same kind, of numbers. */
@@ -13,21 +15,31 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define PLACES_LEAST 64 /* a power of 2 */
+#define OWNERS_LEAST 64 /* places; a power of 2 */
+#define PLACES_LEAST 8  /* of a part; a power of 2 */
+#define PARTS        256
+#define PART_SHIFT   56 /* of a hash: what is left says which part */
 
 struct owner_count {
     uint64_t owner;
     int64_t keys; /* 0: the place is free */
 };
 
+struct table_part {
+    struct svi_key_entry **place; /* NULL: no key was in it yet */
+    size_t places, taken;         /* places: a power of 2 */
+};
+
 struct svi_key_table {
-    struct svi_key_entry **place;
-    size_t places; /* a power of 2 */
+    struct table_part part[PARTS];
+    size_t places; /* of all parts */
     struct owner_count *owners;
     size_t owner_places, owner_count;
+    int64_t part_of_owner, beyond; /* keys of owners beyond that many each */
     int64_t count, in_memory;
-    double bytes; /* of entries */
-    struct svi_key_entry *first, *last, *newest, *oldest;
+    double bytes;                                                          /* of entries */
+    struct svi_key_entry *first, *last, *newest, *oldest, *silent, *heard; /* heard: the last one */
+    uint64_t turns;
 };
 
 uint64_t svi_key_hash(const char *name, size_t length) {
@@ -37,10 +49,8 @@ uint64_t svi_key_hash(const char *name, size_t length) {
 svi_key_table *svi_key_table_new(svs_error *err) {
     svi_key_table *t = svi_alloc(sizeof *t);
     if (t)
-        t->place = svi_alloc_array(t->places = PLACES_LEAST, sizeof *t->place);
-    if (t)
-        t->owners = svi_alloc_array(t->owner_places = PLACES_LEAST, sizeof *t->owners);
-    if (!t || !t->place || !t->owners) {
+        t->owners = svi_alloc_array(t->owner_places = OWNERS_LEAST, sizeof *t->owners);
+    if (!t || !t->owners) {
         svi_fail_memory(err, "the table of keys");
         svi_key_table_free(&t);
     }
@@ -54,7 +64,8 @@ void svi_key_table_free(svi_key_table **t) {
         after = k->after;
         svi_free(k);
     }
-    svi_free((*t)->place);
+    for (int i = 0; i < PARTS; i++)
+        svi_free((*t)->part[i].place);
     svi_free((*t)->owners);
     svi_free(*t);
     *t = NULL;
@@ -88,6 +99,7 @@ static bool owners_reserve(svi_key_table *t) {
 
 static void owner_leave(svi_key_table *t, uint64_t owner) {
     struct owner_count *gone = owner_find(t, owner);
+    t->beyond -= gone->keys > t->part_of_owner;
     if (gone->keys == 0 || --gone->keys > 0)
         return;
     t->owner_count--;
@@ -103,35 +115,52 @@ static void owner_leave(svi_key_table *t, uint64_t owner) {
     t->owners[hole] = (struct owner_count){0};
 }
 
+int64_t svi_key_table_beyond(svi_key_table *t, int64_t part) {
+    if (part == t->part_of_owner)
+        return t->beyond;
+    t->part_of_owner = part;
+    t->beyond = 0;
+    for (size_t i = 0; i < t->owner_places; i++)
+        t->beyond += t->owners[i].keys > part ? t->owners[i].keys - part : 0;
+    return t->beyond;
+}
+
 int64_t svi_key_table_owned(const svi_key_table *t, uint64_t owner) {
     return owner_find(t, owner)->keys;
 }
 
 /* ---- keys */
 
-static size_t key_place(const svi_key_table *t, uint64_t hash, const char *name, size_t length) {
-    size_t i = hash & (t->places - 1);
-    for (const struct svi_key_entry *k; (k = t->place[i]); i = (i + 1) & (t->places - 1))
+static size_t table_place(const struct table_part *part, uint64_t hash, const char *name, size_t length) {
+    const size_t mask = part->places - 1;
+    size_t i = hash & mask;
+    for (const struct svi_key_entry *k; (k = part->place[i]); i = (i + 1) & mask)
         if (k->hash == hash && k->length == length && memcmp(k->name, name, length) == 0)
             break;
     return i;
 }
 
 struct svi_key_entry *svi_key_table_find(const svi_key_table *t, const char *name, size_t length) {
-    return t->place[key_place(t, svi_key_hash(name, length), name, length)];
+    const uint64_t hash = svi_key_hash(name, length);
+    const struct table_part *part = &t->part[hash >> PART_SHIFT];
+    return part->place ? part->place[table_place(part, hash, name, length)] : NULL;
 }
 
-static bool places_reserve(svi_key_table *t) {
-    if (4 * (t->count + 1) <= 3 * (int64_t)t->places)
+static bool places_reserve(svi_key_table *t, struct table_part *part) {
+    const struct table_part old = *part;
+    if (4 * (old.taken + 1) <= 3 * old.places)
         return true;
-    struct svi_key_entry **wider = svi_alloc_array(2 * t->places, sizeof *wider);
+    const size_t places = old.places ? 2 * old.places : PLACES_LEAST;
+    struct svi_key_entry **wider = svi_alloc_array(places, sizeof *wider);
     if (!wider)
         return false;
-    svi_free(t->place);
-    t->place = wider;
-    t->places *= 2;
-    for (struct svi_key_entry *k = t->first; k; k = k->after)
-        t->place[key_place(t, k->hash, k->name, k->length)] = k;
+    *part = (struct table_part){wider, places, old.taken};
+    for (size_t i = 0; i < old.places; i++)
+        if (old.place[i])
+            wider[table_place(part, old.place[i]->hash, old.place[i]->name, old.place[i]->length)] =
+                old.place[i];
+    t->places += places - old.places;
+    svi_free(old.place);
     return true;
 }
 
@@ -139,44 +168,78 @@ static size_t entry_size(size_t length) {
     return sizeof(struct svi_key_entry) + length + 1;
 }
 
+/* ---- when they were heard */
+
+static void turn_append(svi_key_table *t, struct svi_key_entry *k) {
+    k->sooner = t->heard;
+    k->later = NULL;
+    *(t->heard ? &t->heard->later : &t->silent) = k;
+    t->heard = k;
+}
+
+static void turn_leave(svi_key_table *t, struct svi_key_entry *k) {
+    *(k->sooner ? &k->sooner->later : &t->silent) = k->later;
+    *(k->later ? &k->later->sooner : &t->heard) = k->sooner;
+}
+
+void svi_key_table_hear(svi_key_table *t, struct svi_key_entry *k) {
+    k->turn = ++t->turns;
+    turn_leave(t, k);
+    turn_append(t, k);
+}
+
+struct svi_key_entry *svi_key_table_silent(const svi_key_table *t) {
+    return t->silent;
+}
+
+/* ---- they come and go */
+
 struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size_t length, uint64_t owner,
                                         svs_error *err) {
-    struct svi_key_entry *k = places_reserve(t) && owners_reserve(t) ? svi_alloc(entry_size(length)) : NULL;
+    const uint64_t hash = svi_key_hash(name, length);
+    struct table_part *part = &t->part[hash >> PART_SHIFT];
+    struct svi_key_entry *k =
+        places_reserve(t, part) && owners_reserve(t) ? svi_alloc(entry_size(length)) : NULL;
     if (!k) {
         svi_fail_memory(err, "one more key");
         return NULL;
     }
-    k->hash = svi_key_hash(name, length);
+    k->hash = hash;
     k->length = (uint8_t)length;
     memcpy(k->name, name, length);
     k->owner = owner;
     k->before = t->last;
     *(t->last ? &t->last->after : &t->first) = k;
     t->last = k;
-    t->place[key_place(t, k->hash, name, length)] = k;
+    part->place[table_place(part, hash, name, length)] = k;
+    part->taken++;
+    turn_append(t, k);
     struct owner_count *o = owner_find(t, owner);
     t->owner_count += o->keys == 0;
     o->owner = owner;
-    o->keys++;
+    t->beyond += ++o->keys > t->part_of_owner;
     t->count++;
     t->bytes += (double)entry_size(length);
     return k;
 }
 
 void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
-    const size_t mask = t->places - 1;
-    size_t hole = key_place(t, k->hash, k->name, k->length);
+    struct table_part *part = &t->part[k->hash >> PART_SHIFT];
+    const size_t mask = part->places - 1;
+    size_t hole = table_place(part, k->hash, k->name, k->length);
     svi_key_table_leave(t, k);
-    for (size_t i = (hole + 1) & mask; t->place[i]; i = (i + 1) & mask) {
-        const size_t home = t->place[i]->hash & mask;
+    for (size_t i = (hole + 1) & mask; part->place[i]; i = (i + 1) & mask) {
+        const size_t home = part->place[i]->hash & mask;
         if (((i - home) & mask) < ((i - hole) & mask))
             continue;
-        t->place[hole] = t->place[i];
+        part->place[hole] = part->place[i];
         hole = i;
     }
-    t->place[hole] = NULL;
+    part->place[hole] = NULL;
+    part->taken--;
     *(k->before ? &k->before->after : &t->first) = k->after;
     *(k->after ? &k->after->before : &t->last) = k->before;
+    turn_leave(t, k);
     owner_leave(t, k->owner);
     t->count--;
     t->bytes -= (double)entry_size(k->length);
@@ -186,6 +249,12 @@ void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
 static int compare_entries(const void *a, const void *b) {
     const struct svi_key_entry *const *one = a, *const *other = b;
     return ((*one)->number > (*other)->number) - ((*one)->number < (*other)->number);
+}
+
+static int compare_turns(const void *a, const void *b) {
+    const struct svi_key_entry *const *one = a, *const *other = b;
+    const int c = ((*one)->turn > (*other)->turn) - ((*one)->turn < (*other)->turn);
+    return c != 0 ? c : compare_entries(a, b);
 }
 
 svs_code svi_key_table_sort(svi_key_table *t, svs_error *err) {
@@ -204,6 +273,12 @@ svs_code svi_key_table_sort(svi_key_table *t, svs_error *err) {
         *(t->last ? &t->last->after : &t->first) = all[i];
         t->last = all[i];
     }
+    if (count > 0)
+        qsort(all, (size_t)count, sizeof *all, compare_turns);
+    t->silent = t->heard = NULL;
+    for (int64_t i = 0; i < count; i++)
+        turn_append(t, all[i]);
+    t->turns = t->heard && t->heard->turn > t->turns ? t->heard->turn : t->turns;
     svi_free(all);
     return SVS_OK;
 }
@@ -221,7 +296,7 @@ struct svi_key_entry *svi_key_table_first(const svi_key_table *t) {
 }
 
 double svi_key_table_memory(const svi_key_table *t) {
-    return (double)sizeof *t + (double)t->places * (double)sizeof *t->place +
+    return (double)sizeof *t + (double)t->places * (double)sizeof(void *) +
            (double)t->owner_places * (double)sizeof *t->owners + t->bytes;
 }
 

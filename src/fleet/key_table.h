@@ -1,8 +1,9 @@
-/* key_table.h: the keys of a stream by name: in the order in which they began, and those in memory in the
- * order of their last use. What a key holds is its user's; the table knows its name, who began it and how to
- * find it.
+/* key_table.h: the keys of a stream by name: in the order in which they began, in that in which they were
+ * heard last, and those in memory in the order of their last use. What a key holds is its user's; the table
+ * knows its name, who began it and how to find it.
  *
  * Nothing that is computed depends on the order of last use: it only says which key goes to the disk first.
+ * Which key is forgotten first is said by the order in which they were heard.
  */
 #ifndef SVI_KEY_TABLE_H
 #define SVI_KEY_TABLE_H
@@ -21,12 +22,15 @@ struct svi_key_entry {
     uint64_t hash;
     struct svi_key_entry *before, *after; /* in the order of their beginning */
     struct svi_key_entry *newer, *older;  /* of those in memory, by last use */
+    struct svi_key_entry *sooner, *later; /* by when they were heard last */
+    uint64_t turn;                        /* of what was heard of all keys, the last of this one */
     uint64_t owner;                       /* hash of the source that began it; 0: of messages without src */
     struct svi_engine *engine;            /* NULL: it is out of memory */
     uint64_t number;                      /* of keys that began before it */
     uint64_t note;                        /* of what reaches all keys: those that it knows of */
     int64_t begun;                        /* sample of the stream, from 0, that began it */
     double heard;                         /* arrival clock of the last one */
+    uint64_t told;                        /* alert events that went out in its name */
     struct svi_key_figures last;
     struct svi_key_place place; /* of its last record in the files of the state */
     uint8_t kept_hash[16];      /* of what it holds there */
@@ -35,6 +39,7 @@ struct svi_key_entry {
     uint32_t slot, generation;  /* in the list of those that have changed since, from 1; 0: it has not */
     bool listed;                /* it is in the order of last use */
     bool cached;                /* svi_key_cache has its state as it is */
+    bool in_cache;              /* or as it was */
     uint8_t length;
     char name[]; /* UTF-8, 1 to SVS_KEY_MAX bytes and NUL */
 };
@@ -57,13 +62,20 @@ struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size
 /* It is gone, and freed; its engine is NULL. */
 void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k);
 
-/* In the order of their numbers from now on, whatever order they were added in. SVS_NO_MEMORY. */
+/* In the order of their numbers and of their turns from now on, whatever order they were added in.
+ * SVS_NO_MEMORY. */
 svs_code svi_key_table_sort(svi_key_table *t, svs_error *err);
 
 int64_t svi_key_table_count(const svi_key_table *t);
 int64_t svi_key_table_in_memory(const svi_key_table *t);             /* of those listed */
 int64_t svi_key_table_owned(const svi_key_table *t, uint64_t owner); /* keys that it began */
+/* Those that sources began beyond `part` keys each; it takes a while when `part` is another one. */
+int64_t svi_key_table_beyond(svi_key_table *t, int64_t part);
 struct svi_key_entry *svi_key_table_first(const svi_key_table *t);   /* then ->after; NULL: none */
+
+/* Heard now. The one that was silent the longest (NULL: there is no key), then ->later. */
+void svi_key_table_hear(svi_key_table *t, struct svi_key_entry *k);
+struct svi_key_entry *svi_key_table_silent(const svi_key_table *t);
 
 /* In memory and used now; out of memory; the one unused the longest of those in memory (NULL: none). */
 void svi_key_table_use(svi_key_table *t, struct svi_key_entry *k);

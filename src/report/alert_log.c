@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "fleet/key_table.h"
 #include "report/moment.h"
 
 #define EVENT_KEYS 8
@@ -36,14 +37,46 @@ static void alert_log_count(struct svi_alert_kind *kinds, const char *kind) {
     }
 }
 
-static struct svi_alert_episode *alert_log_find(struct svi_alert_log *l, int64_t alert) {
+/* Which key it is of, 0: the stream has none. */
+static uint64_t alert_log_key(const struct svi_event *event) {
+    return event->key ? svi_key_hash(event->key, strlen(event->key)) | 1 : 0;
+}
+
+static void alert_log_count_key(struct svi_alert_log *l, const struct svi_event *event) {
+    const uint64_t hash = alert_log_key(event);
+    int64_t i = 0;
+    while (i < l->key_count && !(l->keys[i].hash == hash && strcmp(l->keys[i].name, event->key) == 0))
+        i++;
+    if (i == SVI_ALERT_LOG_KEYS) {
+        l->keys_left_out++;
+        return;
+    }
+    if (i == l->key_room) {
+        const int64_t room = l->key_room > 0 ? 2 * l->key_room : 16;
+        struct svi_alert_key *more =
+            svi_realloc(l->keys, (size_t)l->key_room * sizeof *more, (size_t)room * sizeof *more);
+        l->failed = l->failed || !more;
+        if (!more)
+            return;
+        l->keys = more;
+        l->key_room = room;
+    }
+    if (i == l->key_count) {
+        l->keys[l->key_count++] = (struct svi_alert_key){.hash = hash};
+        snprintf(l->keys[i].name, sizeof l->keys[i].name, "%s", event->key);
+    }
+    l->keys[i].count++;
+}
+
+static struct svi_alert_episode *alert_log_find(struct svi_alert_log *l, uint64_t key, int64_t alert) {
     for (int64_t i = 0; i < l->open_count; i++)
-        if (l->open[i].alert == alert)
+        if (l->open[i].alert == alert && l->open[i].key == key)
             return &l->open[i];
     return NULL;
 }
 
-static struct svi_alert_episode *alert_log_open(struct svi_alert_log *l, int64_t alert, double at) {
+static struct svi_alert_episode *alert_log_open(struct svi_alert_log *l, uint64_t key, int64_t alert,
+                                                double at) {
     if (l->open_count == l->open_room) {
         const int64_t room = l->open_room > 0 ? 2 * l->open_room : 16;
         struct svi_alert_episode *more =
@@ -54,7 +87,7 @@ static struct svi_alert_episode *alert_log_open(struct svi_alert_log *l, int64_t
         l->open = more;
         l->open_room = room;
     }
-    l->open[l->open_count] = (struct svi_alert_episode){alert, at, -1};
+    l->open[l->open_count] = (struct svi_alert_episode){alert, key, at, -1};
     return &l->open[l->open_count++];
 }
 
@@ -116,14 +149,19 @@ static void alert_log_print(struct svi_alert_log *l, const struct svi_alert_even
     fprintf(l->lines, "%-19s  #%" PRId64 " %s: %s\n", when, a->alert, state, a->text ? a->text : "");
 }
 
-static void alert_log_keep(struct svi_alert_log *l, const struct svi_alert_event *a, double at) {
+static void alert_log_keep(struct svi_alert_log *l, const struct svi_event *event, double at) {
+    const struct svi_alert_event *a = &event->as.alert;
     struct svi_pack p;
     if (l->event_count == SVI_ALERT_LOG_EVENTS) {
         l->events_left_out++;
         return;
     }
     svi_pack_begin(&p, &l->events);
-    svi_pack_map(&p, EVENT_KEYS);
+    svi_pack_map(&p, EVENT_KEYS + (event->key != NULL) + (a->keys > 0));
+    if (event->key)
+        svi_put_text(&p, "key", event->key);
+    if (a->keys > 0)
+        svi_put_int(&p, "keys_count", a->keys);
     svi_put_int(&p, "alert", a->alert);
     svi_put_text(&p, "kind", alert_log_kind(a));
     svi_pack_key(&p, "judge");
@@ -144,11 +182,15 @@ static void alert_log_alert(struct svi_alert_log *l, const struct svi_event *eve
     const struct svi_alert_event *a = &event->as.alert;
     const double at = l->by_rows ? (double)l->rows : event->ts;
     const bool opens = strcmp(a->state, "open") == 0, closes = strcmp(a->state, "close") == 0;
-    struct svi_alert_episode *episode = opens ? alert_log_open(l, a->alert, at) : alert_log_find(l, a->alert);
+    const uint64_t key = alert_log_key(event);
+    struct svi_alert_episode *episode =
+        opens ? alert_log_open(l, key, a->alert, at) : alert_log_find(l, key, a->alert);
+    if (opens && event->key)
+        alert_log_count_key(l, event);
     if (l->lines)
         alert_log_print(l, a, at, closes && episode ? at - episode->opened : NAN);
     if (l->keeps)
-        alert_log_keep(l, a, at);
+        alert_log_keep(l, event, at);
     if (l->plot && opens)
         svi_alert_plot_mark(l->plot, a);
     if (closes)
@@ -184,6 +226,8 @@ void svi_alert_log_reset(struct svi_alert_log *l) {
                                   .by_rows = l->by_rows,
                                   .open = l->open,
                                   .open_room = l->open_room,
+                                  .keys = l->keys,
+                                  .key_room = l->key_room,
                                   .events = l->events};
     empty.events.size = 0;
     *l = empty;
@@ -195,6 +239,7 @@ void svi_alert_log_reset(struct svi_alert_log *l) {
 
 void svi_alert_log_clear(struct svi_alert_log *l) {
     svi_free(l->open);
+    svi_free(l->keys);
     svi_bytes_clear(&l->events);
     *l = (struct svi_alert_log){0};
 }

@@ -454,9 +454,11 @@ static svs_code find_engine(struct request *r) {
         [SVI_COMMAND_CONFIG] = true, [SVI_COMMAND_REFIT] = true, [SVI_COMMAND_LOAD] = true,
         [SVI_COMMAND_SAVE] = true,   [SVI_COMMAND_STOP] = true,  [SVI_COMMAND_KEYS] = true};
     r->engine = svi_engine_of_key(r->control->engine, &r->command, r->err);
-    if (r->engine && r->engine != r->control->engine && whole[r->command.op])
-        return svi_fail(r->err, SVS_NOT_SUPPORTED, "%s is for the stream as a whole: leave out key",
-                        svi_command_name(r->command.op));
+    const bool reads = r->command.op == SVI_COMMAND_CONFIG && !r->command.has_set; /* they are the same */
+    if (r->engine && r->engine != r->control->engine && whole[r->command.op] && !reads)
+        return svi_fail(r->err, SVS_NOT_SUPPORTED, "%s is for the stream as a whole%s: leave out key",
+                        svi_command_name(r->command.op),
+                        r->command.op == SVI_COMMAND_CONFIG ? ", all its keys have the same settings" : "");
     return r->engine ? SVS_OK : r->err->code;
 }
 

@@ -6,20 +6,8 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
-#include "base/text.h"
 
 #define BETWEEN 1.0 /* seconds between two lines */
-
-static void event_log_key(const struct svi_event *e, char *out, size_t size) {
-    const char *key = e->key ? e->key : "";
-    svi_escape(out, size, key, strlen(key));
-}
-
-void svi_event_log_alert(FILE *to, const struct svi_event *e) {
-    char key[4 * SVS_KEY_MAX + 4];
-    event_log_key(e, key, sizeof key);
-    fprintf(to, "alert%s%s: %s\n", key[0] ? " " : "", key, e->as.alert.text);
-}
 
 void svi_event_log_count(struct svi_event_log *l, const struct svi_event *e) {
     if (!l->to)
@@ -27,7 +15,6 @@ void svi_event_log_count(struct svi_event_log *l, const struct svi_event *e) {
     if (e->topic == SVI_TOPIC_ALERT) {
         l->alerts++;
         snprintf(l->alert, sizeof l->alert, "%s", e->as.alert.text);
-        event_log_key(e, l->key, sizeof l->key);
     } else if (e->topic == SVI_TOPIC_ERROR) {
         l->refused[e->as.error.code]++;
         if (!l->reason[0])
@@ -56,10 +43,9 @@ void svi_event_log_turn(struct svi_event_log *l, bool last) {
         return;
     event_log_refusals(l);
     if (l->alerts == 1)
-        fprintf(l->to, "alert%s%s: %s", l->key[0] ? " " : "", l->key, l->alert);
+        fprintf(l->to, "alert: %s", l->alert);
     else if (l->alerts > 1)
-        fprintf(l->to, "%" PRId64 " alerts, the last one%s%s: %s", l->alerts, l->key[0] ? " of " : "", l->key,
-                l->alert);
+        fprintf(l->to, "%" PRId64 " alerts, the last one: %s", l->alerts, l->alert);
     fputc('\n', l->to);
     fflush(l->to);
     *l = (struct svi_event_log){.to = l->to, .logged = svi_monotonic()};

@@ -11,15 +11,11 @@ struct svi_event_log {
     FILE *to;                        /* NULL = nowhere */
     int64_t refused[SVS_CODE_COUNT]; /* since the last line */
     int64_t alerts;
-    bool due;                      /* there is something to log */
-    double logged;                 /* svi_monotonic of the last line */
-    char reason[SVS_ERROR_TEXT];   /* of the first refusal since then */
-    char alert[SVS_ERROR_TEXT];    /* text of the newest alert */
-    char key[4 * SVS_KEY_MAX + 4]; /* and its key, escaped; "" = none */
+    bool due;                    /* there is something to log */
+    double logged;               /* svi_monotonic of the last line */
+    char reason[SVS_ERROR_TEXT]; /* of the first refusal since then */
+    char alert[SVS_ERROR_TEXT];  /* text of the newest alert */
 };
-
-/* The line of an alert, with its key where it has one. */
-void svi_event_log_alert(FILE *to, const struct svi_event *e);
 
 /* Counts an event; those that are neither an error nor an alert are none of its business. */
 void svi_event_log_count(struct svi_event_log *l, const struct svi_event *e);

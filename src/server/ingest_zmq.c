@@ -524,7 +524,8 @@ svs_code svi_ingest_zmq_turn(struct svi_ingest_zmq *in, double now, bool *took, 
         code = settle_flow(in, &bytes, err);
     else
         settle_some(in, in->first, TURN_MESSAGES);
-    if (code == SVS_OK && out_of_memory(in))
+    if (code == SVS_OK && out_of_memory(in) &&
+        (code = svi_engine_lost_key(in->control->engine, err)) == SVS_OK)
         code = svi_fail(err, SVS_NO_MEMORY,
                         "memory ran out for a sample that was written down already: a restart takes it");
     if (bytes > 0 && !full)

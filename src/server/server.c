@@ -137,7 +137,7 @@ static void server_sink(void *user, const struct svi_event *e) {
     if (p->rows && e->topic == SVI_TOPIC_SCORE)
         svi_score_lines_score(&p->lines, e, e->as.score.mark);
     if (p->rows && e->topic == SVI_TOPIC_ALERT && p->hooks->log)
-        svi_event_log_alert(p->hooks->log, e);
+        fprintf(p->hooks->log, "alert: %s\n", e->as.alert.text);
     const svs_code code = e->topic == SVI_TOPIC_ERROR ? e->as.error.code : SVS_OK;
     const char *what = code == SVS_CLOCK_MOVED      ? "clock"
                        : code == SVS_CONFIG_CHANGED ? "config"
@@ -403,6 +403,8 @@ static svs_code server_keep(struct server *p, svs_error *err) {
         return svi_fail(err, p->control.failure.code, "%s", p->control.failure.text);
     if (!p->write_ahead)
         return SVS_OK;
+    if (svi_engine_lost_key(p->engine, err) != SVS_OK)
+        return err->code;
     if (svi_engine_out_of_memory(p->engine))
         return svi_fail(err, SVS_NO_MEMORY,
                         "memory ran out for what was written down already: a restart takes it");

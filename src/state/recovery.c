@@ -196,6 +196,8 @@ static svs_code recovery_apply(struct recovering *w, const struct svi_record *re
     svi_engine_leave_open(w->r->engine, true);
     code = svi_record_apply(&w->r->engine, &w->r->settings, record, &receipt,
                             err); /* a start may raise a limit */
+    if (code == SVS_OK)
+        code = svi_engine_lost_key(w->r->engine, err);
     if (code == SVS_OK && svi_engine_out_of_memory(w->r->engine))
         code = svi_fail(err, SVS_NO_MEMORY, "memory ran out for record %" PRIu64 " of the journal",
                         record->number);

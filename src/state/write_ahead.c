@@ -49,6 +49,7 @@ struct svi_write_ahead {
     svi_engine *engine;
     bool keep_all;
     int64_t keep; /* checkpoints */
+    bool keyed;   /* states of keys are in files beside them */
     bool always;  /* every commit is synced, so whatever took effect is on disk */
     double every; /* seconds of work between checkpoints, 0 = none */
     double work;  /* since the last */
@@ -62,7 +63,8 @@ struct svi_write_ahead {
 
     svi_worker *checkpoint_thread;
     struct svi_checkpoint checkpoint; /* the checkpoint thread's while it is busy, as the next three */
-    size_t room;                      /* that it shall make for the next one; 0 = it writes this one */
+    bool prepares;                    /* it makes way for the next one, and does not write this one */
+    size_t room;                      /* that it shall make for it; 0 = there is enough */
     int64_t size;
     svs_error result;
     size_t size_before; /* of the bodies of the one before */
@@ -95,10 +97,11 @@ static int write_ahead_spare(const uint64_t *numbers, int count) {
     return spare;
 }
 
-/* The files of keys that none of these checkpoints names go. One that cannot be read names them all. */
+/* The files of keys that none of these checkpoints names go. One that cannot be read names them all, and a
+ * file that is newer than all that they name may be of the checkpoint that is begun. */
 static svs_code clear_keys(svi_write_ahead *w, const uint64_t *checkpoints, int count, svs_error *err) {
     struct svi_checkpoint c = {0};
-    uint64_t *files = NULL;
+    uint64_t *files = NULL, newest = 0;
     int left = 0;
     svs_error unread;
     svs_code code = svi_state_dir_list(&w->dir, SVI_KEYS, &files, &left, err);
@@ -108,11 +111,15 @@ static svs_code clear_keys(svi_write_ahead *w, const uint64_t *checkpoints, int 
         if (code == SVS_OK && (svi_checkpoint_read(&w->dir, checkpoints[i], &c, &unread) != SVS_OK ||
                                svi_key_files_of(named, &c, &unread) != SVS_OK))
             left = 0;
+        if (code == SVS_OK && svi_key_files_newest(named) > newest)
+            newest = svi_key_files_newest(named);
         for (int j = left - 1; j >= 0 && code == SVS_OK; j--)
             if (svi_key_files_has(named, files[j]))
                 memmove(files + j, files + j + 1, (size_t)(left-- - j - 1) * sizeof *files);
         svi_key_files_free(&named);
     }
+    while (left > 0 && files[left - 1] > newest)
+        left--;
     if (code == SVS_OK && left > 0)
         code = svi_state_dir_clear(&w->dir, SVI_KEYS, files, left, err);
     svi_free(files);
@@ -122,11 +129,11 @@ static svs_code clear_keys(svi_write_ahead *w, const uint64_t *checkpoints, int 
 
 /* Checkpoints that are too many go, then the part of the journal before the newest two: for good, since a
  * checkpoint that a power cut brought back without its journal would make the directory a damaged one. */
-static svs_code clear_away(svi_write_ahead *w, svs_error *err) {
+static svs_code clear_away(svi_write_ahead *w, int64_t keep, svs_error *err) {
     uint64_t *numbers = NULL;
     int count = 0;
     svs_code code = svi_state_dir_list(&w->dir, "checkpoint", &numbers, &count, err);
-    while (code == SVS_OK && count > w->keep) {
+    while (code == SVS_OK && count > keep) {
         const int spare = write_ahead_spare(numbers, count);
         code = svi_state_dir_clear(&w->dir, "checkpoint", numbers + spare, 1, err);
         memmove(numbers + spare, numbers + spare + 1, (size_t)(--count - spare) * sizeof *numbers);
@@ -139,22 +146,34 @@ static svs_code clear_away(svi_write_ahead *w, svs_error *err) {
     return code;
 }
 
-/* All that may wait for the disk is done here. */
-static void write_down(void *job) {
-    svi_write_ahead *w = job;
+/* Room for the next checkpoint: touched for the first time, for which the stream would wait longer than for
+ * copying. Of a stream with keys the newest checkpoint is the only one while the next is written: of their
+ * states there are two then. */
+static void make_way(svi_write_ahead *w) {
     struct svi_bytes *b = &w->checkpoint.bodies;
-    if (w->room >
-        0) { /* touched for the first time: the stream would wait for that longer than for copying */
+    svs_error err;
+    if (w->room > 0) {
         svi_bytes_clear(b);
         b->data = svi_alloc(w->room);
         b->capacity = b->data ? w->room : 0;
+        w->room = 0;
+    }
+    if (w->keyed)
+        (void)clear_away(w, 1, &err); /* what could not go goes the next time */
+}
+
+/* All that may wait for the disk is done here. */
+static void write_down(void *job) {
+    svi_write_ahead *w = job;
+    if (w->prepares) {
+        make_way(w);
         return;
     }
     w->result.code = svi_engine_sync_keys(w->engine, &w->result);
     if (w->result.code == SVS_OK)
         w->result.code = svi_checkpoint_write(&w->dir, &w->checkpoint, &w->size, &w->result);
     if (w->result.code == SVS_OK)
-        w->result.code = clear_away(w, &w->result);
+        w->result.code = clear_away(w, w->keep, &w->result);
 }
 
 static const struct svi_worker_task checkpoint_task = {"checkpoints", write_down, NULL, true};
@@ -235,11 +254,13 @@ static void prepare_checkpoint(svi_write_ahead *w) {
     const struct svi_bytes *b = &w->checkpoint.bodies;
     const bool steady = b->size > 0 && b->size == w->size_before; /* as with a full window */
     const size_t size = steady ? b->size : svi_engine_size(w->engine);
-    if (size + SLACK <= b->capacity) {
+    const bool enough = size + SLACK <= b->capacity;
+    if (enough && !w->keyed) {
         begin_tidying(w);
         return;
     }
-    w->room = (size_t)(CHECKPOINT_SHARE * (double)size) + 2 * SLACK;
+    w->room = enough ? 0 : (size_t)(CHECKPOINT_SHARE * (double)size) + 2 * SLACK;
+    w->prepares = true;
     svi_worker_submit(w->checkpoint_thread, w);
 }
 
@@ -257,8 +278,8 @@ static svs_code advance_checkpoint(svi_write_ahead *w, double work, svs_error *e
 
 /* Was that all that the checkpoint_thread did? */
 static bool made_room(svi_write_ahead *w) {
-    const bool made = w->room > 0;
-    w->room = 0;
+    const bool made = w->prepares;
+    w->prepares = false;
     return made;
 }
 
@@ -296,7 +317,7 @@ static svs_code write_ahead_settled(svi_write_ahead *w, svs_error *err) {
 
 svs_code svi_write_ahead_save(svi_write_ahead *w, uint64_t *record, char *hash, svs_error *err) {
     svs_code code = write_ahead_settled(w, err);
-    w->waits = false; /* a newer one takes its place */
+    w->waits = false;                                     /* a newer one takes its place */
     if (code == SVS_OK && w->phase == CHECKPOINT_SAVES) { /* what it has begun is of use for that */
         code = unless_full(go_on_saving(w, INFINITY, err));
         w->waits = false;
@@ -593,7 +614,8 @@ static svs_code take_up(svi_write_ahead *w, struct svi_settings *s, svi_sink *si
     w->engine = *engine;
     if ((code = svi_engine_keep_keys(w->engine, &w->dir, err)) != SVS_OK)
         return code;
-    if (svi_settings_keyed(s)) /* those that a restart needs: going back is not for keys */
+    w->keyed = svi_settings_keyed(s);
+    if (w->keyed) /* those that a restart needs: going back is not for keys */
         w->keep = NEEDED;
     svi_engine_set_fsync_generation(w->engine, w->fsync_generation, w->fsync_generation_durable);
     w->any = r.checkpointed;

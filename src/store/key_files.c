@@ -1,3 +1,12 @@
+/* Files of records that are only ever appended to, and go as a whole.
+ *
+ * A list of them in the order of their numbers, each with the length that counts: what a failed write left
+ * behind that is cut off, or the file is not appended to any more. A new one begins where the last is long
+ * enough, with a number that no file in the folder has, so that what a process of before left there is never
+ * gone on with. Each is open and locked (shared) while it is named: who removes files needs that lock.
+ *
+ * Reading checks every record. Nothing is synced here but by svi_key_files_sync, which a checkpoint waits
+ * for. */
 #include "store/key_files.h"
 
 #include <errno.h>
@@ -330,6 +339,10 @@ uint64_t svi_key_files_bytes(const svi_key_files *f) {
 
 int svi_key_files_count(const svi_key_files *f) {
     return f->count;
+}
+
+uint32_t svi_key_files_newest(const svi_key_files *f) {
+    return f->count ? f->file[f->count - 1].number : 0;
 }
 
 uint32_t svi_key_files_oldest(const svi_key_files *f, uint64_t *length) {

@@ -59,6 +59,7 @@ svs_code svi_key_files_sync(svi_key_files *f, svs_error *err);
 
 uint64_t svi_key_files_bytes(const svi_key_files *f); /* of all that are named */
 int svi_key_files_count(const svi_key_files *f);
+uint32_t svi_key_files_newest(const svi_key_files *f); /* 0: there is none */
 /* The oldest, and its length; 0: there is none, or it is the one that is appended to. */
 uint32_t svi_key_files_oldest(const svi_key_files *f, uint64_t *length);
 /* It is named no more; checkpoints of before need it. */

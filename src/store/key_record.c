@@ -41,6 +41,8 @@ static void record_archive(struct svi_archive *a, struct svi_key_record *r) {
     svi_archive_int64(a, "rests", &rests, 0, UINT32_MAX);
     r->rests = (uint32_t)rests;
     svi_archive_double(a, "heard", &r->heard);
+    svi_archive_uint64(a, "reported", &r->told);
+    svi_archive_uint64(a, "turn", &r->turn);
     record_archive_figures(a, &r->last);
     svi_archive_bytes(a, "hash", r->hash, sizeof r->hash);
     svi_archive_bool(a, "gone", &r->gone);

@@ -1,7 +1,8 @@
 /* key_record.h: the state of one key as a record of bytes.
  *
  *   length   4 bytes, little-endian: of the whole record
- *   head     as wire/archive_packed.h packs it: name, number, owner, begun, note, figures, hash, gone
+ *   head     as wire/archive_packed.h packs it: name, number, owner, begun, note, heard, reported, turn, figures,
+ *            hash, gone
  *   state    what is left: the key's own bytes (engine/engine_fleet_state.c); none of a key that is gone
  *   check    8 bytes, little-endian: XXH3 (64 bits) of all before it, seeded with `seed` */
 #ifndef SVI_KEY_RECORD_H
@@ -42,6 +43,8 @@ struct svi_key_record {
     uint32_t rests;  /* times that all sources had gone, likewise */
     int64_t begun;   /* sample of the stream that began it */
     double heard;    /* arrival clock of the last one */
+    uint64_t told;   /* alert events that went out in its name */
+    uint64_t turn;   /* of what was heard of all keys, the last of this one */
     struct svi_key_figures last;
     uint8_t hash[16];
     bool gone; /* the key is no more */

@@ -1,6 +1,7 @@
 /* A stream with keys comes, for each of them, to what an engine comes to that has the samples of that key
  * alone, bit for bit: scores, models, alerts, errors, states. Whatever the number of threads, how samples are
- * cut into messages, how many keys are in memory, and when the state is written and taken up again. */
+ * cut into messages, how many keys are in memory, and when the state is written and taken up again. One that
+ * is silent for longer than keys.idle is another engine when it comes again. */
 #include "support/engine.h"
 
 #include "base/random.h"
@@ -24,8 +25,8 @@ struct walk {
     struct told of_fleet[KEYS], of_alone[KEYS];
     struct svi_bytes event, frame, batch;
     struct svi_receipt receipt[OPEN];
-    int open, elements, sent[KEYS];
-    double now;
+    int open, elements, sent[KEYS], forgotten;
+    double now, heard[KEYS], idle; /* 0: none is forgotten */
 };
 
 static int key_of(const char *name) {
@@ -115,13 +116,15 @@ static void send_batch(struct walk *w) {
 /* The message without its key, to the engine that has this key alone; and with it, to the fleet. */
 static void give(struct walk *w, struct svi_message *m, int k) {
     struct svi_envelope env;
+    struct svi_receipt receipt;
     m->key = svs_str("");
     w->frame.size = 0;
     assert_int_equal(svi_message_encode(m, NULL, false, &w->frame), SVS_OK);
     assert_int_equal(svi_envelope_read(&env, w->frame.data, w->frame.size), SVS_OK);
     if (!w->alone[k])
         begin_alone(w, k);
-    svi_engine_apply(w->alone[k], &env, w->now, false, NULL);
+    svi_engine_apply(w->alone[k], &env, w->now, false, &receipt);
+    w->heard[k] = receipt.accepted > 0 ? w->now : w->heard[k];
     m->key = svs_str(names[k]);
     assert_int_equal(svi_message_encode(m, NULL, false, &w->batch), SVS_OK);
     w->elements++;
@@ -169,6 +172,15 @@ static void drop(struct walk *w, int k) {
     w->sent[k] = 0;
 }
 
+static void forget_idle(struct walk *w) {
+    for (int k = 1; k < KEYS && w->idle > 0; k++)
+        if (w->alone[k] && w->now - w->heard[k] > w->idle) {
+            svi_engine_free(&w->alone[k]);
+            w->sent[k] = 0;
+            w->forgotten++;
+        }
+}
+
 static void resume(struct walk *w) {
     struct svi_checkpoint c = {0};
     char before[SVI_HASH_TEXT], after[SVI_HASH_TEXT];
@@ -186,11 +198,13 @@ static void resume(struct walk *w) {
     w->open = 0;
 }
 
-static void walk(const char *threads, const char *novelty, const char *memory, uint64_t seed) {
-    struct walk w = {.random = {seed}, .now = NOW};
+static void walk(const char *threads, const char *novelty, const char *memory, const char *idle,
+                 uint64_t seed) {
+    struct walk w = {.random = {seed}, .now = NOW, .idle = atof(idle)};
     const char *const settings[] = {
         "novelty",     novelty, "window",    "40", "publish.every",   "25", "alert.budget", "none",
         "alert.rules", "none",  "key.prior", "0",  "publish.seconds", "0",  "ts.ahead",     "1e9",
+        "alert.group", "0",
         NULL};
     svs_error err = {0};
     svi_settings_default(&w.without);
@@ -201,15 +215,17 @@ static void walk(const char *threads, const char *novelty, const char *memory, u
     w.with = w.without;
     svi_settings_set(&w.with, "threads", threads, &err);
     svi_settings_set(&w.with, "keys.memory", memory, &err);
+    svi_settings_set(&w.with, "keys.idle", idle, &err);
     begin_fleet(&w);
     begin_alone(&w, 0);
     for (int i = 0; i < ACTIONS; i++) {
         const int k = (int)svi_random_below(&w.random, KEYS), what = (int)svi_random_below(&w.random, 400);
         send_batch(&w); /* messages have one time */
         w.now += 0.25;
+        forget_idle(&w);
         if (what == 0)
             resume(&w);
-        else if (what == 1 && k > 0)
+        else if (what == 1 && k > 0 && w.idle == 0)
             drop(&w, k);
         else if (what < 60 && w.alone[k])
             label(&w, k, what < 30 ? SVI_LABEL : SVI_FORGET);
@@ -228,6 +244,7 @@ static void walk(const char *threads, const char *novelty, const char *memory, u
         svi_bytes_clear(&w.of_alone[k].all);
         svi_engine_free(&w.alone[k]);
     }
+    assert_true(w.idle == 0 || w.forgotten > 50);
     svi_engine_free(&w.fleet);
     svi_bytes_clear(&w.event);
     svi_bytes_clear(&w.frame);
@@ -236,25 +253,32 @@ static void walk(const char *threads, const char *novelty, const char *memory, u
 
 static void test_one_thread(void **state) {
     (void)state;
-    walk("1", "none", "100", 1);
-    walk("1", "fosvm1", "100", 2);
+    walk("1", "none", "100", "0", 1);
+    walk("1", "fosvm1", "100", "0", 2);
 }
 
 static void test_threads(void **state) {
     (void)state;
-    walk("2", "none", "100", 3);
-    walk("3", "fosvm1", "100", 4);
+    walk("2", "none", "100", "0", 3);
+    walk("3", "fosvm1", "100", "0", 4);
 }
 
 static void test_out_of_memory(void **state) {
     (void)state;
-    walk("1", "none", "1", 5);
-    walk("1", "fosvm1", "3", 6);
-    walk("2", "fosvm1", "4", 7);
+    walk("1", "none", "1", "0", 5);
+    walk("1", "fosvm1", "3", "0", 6);
+    walk("2", "fosvm1", "4", "0", 7);
+}
+
+static void test_forgotten(void **state) {
+    (void)state;
+    walk("1", "none", "3", "4", 8);
+    walk("2", "none", "4", "4", 9);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_thread), cmocka_unit_test(test_threads),
-                                       cmocka_unit_test(test_out_of_memory)};
+                                       cmocka_unit_test(test_out_of_memory),
+                                       cmocka_unit_test(test_forgotten)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

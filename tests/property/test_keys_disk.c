@@ -42,7 +42,7 @@ static void sink(void *user, const struct svi_event *event) {
 static void set_all(struct svi_settings *s, const char *const *settings, const char *memory,
                     const char *path) {
     const char *const always[] = {"key",          "key",  "keys.memory",        memory, "refit",     "none",
-                                  "alert.rules",  "none", "checkpoint.seconds", "0.01", "key.prior", "0",
+                                  "alert.rules",  "none", "checkpoint.seconds", "0.01",
                                   "alert.budget", "none", "publish.seconds",    "0",    NULL};
     svs_error err = {0};
     svi_settings_default(s);
@@ -60,7 +60,8 @@ static void set_all(struct svi_settings *s, const char *const *settings, const c
 static void begin(struct run *r, const char *const *settings, const char *memory, bool again) {
     svs_error err = {0};
     set_all(&r->f.s, settings, memory, r->path);
-    for (int i = 0; again && i < SVI_SETTING_MAX; i++) /* the kept ones hold, `config` may have changed them */
+    for (int i = 0; again && i < SVI_SETTING_MAX;
+         i++) /* the kept ones hold, `config` may have changed them */
         r->f.s.given[i] = false;
     r->keeper = svi_write_ahead_open(&r->f.s, sink, r, NULL, &r->f.e, &err);
     if (!r->keeper)
@@ -110,9 +111,8 @@ static void learn(struct walk *w, int k) {
         speaker_build(f, "{'key': 'k%d', 'x': [%.17g, %.17g, %.17g], 'id': %d, 'src': 'a', 'n': %d}", k, x[0],
                       x[1], x[2], id, n);
     else
-        speaker_build(f,
-                      "{'key': 'k%d', 'x': [%.17g, %.17g, %.17g], 'y': %d, 'id': %d, 'src': 'a', 'n': %d}", k,
-                      x[0], x[1], x[2], x[0] + x[1] > 2 * (k % 7), id, n);
+        speaker_build(f, "{'key': 'k%d', 'x': [%.17g, %.17g, %.17g], 'y': %d, 'id': %d, 'src': 'a', 'n': %d}",
+                      k, x[0], x[1], x[2], x[0] + x[1] > 2 * (k % 7), id, n);
     both_frame(w);
 }
 
@@ -196,7 +196,10 @@ static void assert_kept_hash(struct walk *w, const char *const *settings, const 
     assert_string_equal(now, saved);
     struct svi_state_dir dir;
     assert_int_equal(svi_state_dir_open(&dir, w->kept.path, false, &err), SVS_OK);
-    const struct svi_recovery_options o = {.from = SVI_FROM_OLDEST, .until = record, .otherwise = &w->kept.f.s, .log = getenv("DEBUG") ? stderr : NULL};
+    const struct svi_recovery_options o = {.from = SVI_FROM_OLDEST,
+                                           .until = record,
+                                           .otherwise = &w->kept.f.s,
+                                           .log = getenv("DEBUG") ? stderr : NULL};
     struct svi_recovery *r = svi_recovery_new(&dir, &o, &err);
     if (!r)
         fail_msg("%s", err.text);
@@ -264,14 +267,18 @@ static void walk(const char *const *settings, const char *memory, uint64_t seed)
 }
 
 static const char *const plain[] = {"window", "20", "novelty", "none", "publish.every", "20", NULL};
-static const char *const judged[] = {"window", "30",   "publish.every", "20",  "novelty.calibration",
-                                     "60",     "alert.p", "0.05",          "novelty.window", "100", NULL};
+static const char *const forgets[] = {"window", "20",        "novelty", "none", "publish.every",
+                                      "20",     "keys.idle", "50",      NULL};
+static const char *const judged[] = {
+    "window", "30", "publish.every", "20", "novelty.calibration", "60", "alert.p", "0.05", "novelty.window",
+    "100",    NULL};
 
 static void test_walks(void **unused) {
     (void)unused;
     for (uint64_t seed = 1; seed <= 3; seed++)
         walk(plain, "5", seed);
     walk(plain, "1", 4);
+    walk(forgets, "4", 6);
     walk(judged, "7", 5);
 }
 

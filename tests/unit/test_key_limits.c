@@ -1,0 +1,151 @@
+/* Keys that are forgotten, and keys that are too many: by the clock of the stream and in the order of the
+ * elements, so that a repetition and any number of threads come to the same. */
+#include "support/engine.h"
+
+static const char *const small_settings[] = {
+    "key",       "key", "novelty",         "none", "window",    "10",  "alert.rules", "none", "refit", "none",
+    "key.prior", "0",   "publish.seconds", "0",    "keys.idle", "100", "threads",     "1",    NULL};
+
+static bool has_key(struct speaker *f, const char *key) {
+    json_t *reply = ask(f, "{'op': 'status', 'key': '%s'}", key);
+    const bool known = json_is_true(json_object_get(reply, "ok"));
+    if (!known)
+        assert_string_equal(text_of(reply, "code"), "unknown_key");
+    json_decref(reply);
+    return known;
+}
+
+static double rows_of(struct speaker *f, const char *key) {
+    json_t *reply = ask(f, "{'op': 'status', 'key': '%s'}", key);
+    const double rows = number(reply, "seen");
+    json_decref(reply);
+    return rows;
+}
+
+static void learn_one(struct speaker *f, const char *key) {
+    assert_int_equal(say(f, "{'key': '%s', 'x': [1, 2], 'y': 1}", key), SVS_OK);
+}
+
+static void test_forgotten(void **unused) {
+    (void)unused;
+    struct speaker f;
+    speaker_open(&f, small_settings);
+    learn_one(&f, "a");
+    learn_one(&f, "b");
+    learn_one(&f, "b");
+    f.now = NOW + 50;
+    learn_one(&f, "b");
+    f.now = NOW + 100; /* not longer than that */
+    learn_one(&f, "c");
+    assert_true(has_key(&f, "a"));
+    f.now = NOW + 100.5;
+    assert_true(has_key(&f, "a")); /* asking forgets nothing */
+    learn_one(&f, "c");
+    assert_false(has_key(&f, "a"));
+    assert_int_equal(rows_of(&f, "b"), 3);
+    f.now = NOW + 150.5; /* itself, though no other sample came between */
+    learn_one(&f, "b");
+    assert_int_equal(rows_of(&f, "b"), 1);
+    assert_int_equal(stat(&f, "keys"), 2);
+    assert_int_equal(stat(&f, "seen"), 7);
+    f.now = NOW + 1000; /* what is about a sample of it finds none */
+    say(&f, "{'op': 'forget', 'key': 'b', 'id': 1}");
+    assert_int_equal(f.error, SVS_UNKNOWN_KEY);
+    assert_int_equal(stat(&f, "keys"), 0);
+    speaker_close(&f);
+}
+
+/* A clock that is moved is no silence; nor is a setting of 0. */
+static void test_clock_moved(void **unused) {
+    (void)unused;
+    struct speaker f;
+    speaker_open(&f, small_settings);
+    learn_one(&f, "a");
+    f.now += 500;
+    svi_engine_move_clock(f.e, 500, f.now);
+    learn_one(&f, "b");
+    assert_true(has_key(&f, "a"));
+    speaker_take_up_again(&f);
+    f.now += 99;
+    learn_one(&f, "b");
+    assert_true(has_key(&f, "a"));
+    f.now += 2;
+    learn_one(&f, "b");
+    assert_false(has_key(&f, "a"));
+    json_decref(ask(&f, "{'op': 'config', 'set': {'keys.idle': 0}}"));
+    f.now += 1e6;
+    learn_one(&f, "c");
+    assert_true(has_key(&f, "b"));
+    json_decref(ask(&f, "{'op': 'config', 'set': {'keys.idle': 1000}}"));
+    learn_one(&f, "c");
+    assert_false(has_key(&f, "b"));
+    speaker_close(&f);
+}
+
+/* Where all are silent no sample waits for all of them to go: those that were heard first go first, from a
+ * state that was written between, too. */
+static void test_bit_by_bit(void **unused) {
+    (void)unused;
+    struct speaker f;
+    char key[16];
+    speaker_open(&f, small_settings);
+    for (int i = 0; i < 100; i++) {
+        snprintf(key, sizeof key, "k%d", i * 37 % 100);
+        learn_one(&f, key);
+    }
+    learn_one(&f, "k0"); /* the first of them is the last now */
+    f.now += 101;
+    learn_one(&f, "k50");
+    assert_int_equal(rows_of(&f, "k50"), 1);
+    const double left = stat(&f, "keys");
+    assert_in_range((int)left, 50, 99);
+    assert_false(has_key(&f, "k37"));
+    speaker_take_up_again(&f);
+    for (int i = 0; i < 100 && stat(&f, "keys") > 1; i++) {
+        assert_true(stat(&f, "keys") == 2 || has_key(&f, "k0"));
+        learn_one(&f, "k50");
+    }
+    assert_int_equal(stat(&f, "keys"), 1);
+    assert_true(has_key(&f, "k50"));
+    speaker_close(&f);
+}
+
+/* One source that begins keys without end, and then many of them, push nobody out: what there was learns on,
+ * and there is room for the next one. */
+static void test_too_many(void **unused) {
+    (void)unused;
+    struct speaker f;
+    const char *const settings[] = {"key",     "key",  "keys.max",        "1000", "window", "10",
+                                    "novelty", "none", "publish.seconds", "0",    NULL};
+    int64_t n = 0;
+    speaker_open(&f, settings);
+    json_decref(route(&f, "{'key': 'mine', 'x': [1], 'src': 'good', 'n': 0}"));
+    for (int i = 0; i < 1100; i++, n++)
+        json_decref(route(&f, "{'key': 'a%d', 'x': [1], 'src': 'bad', 'n': %d}", i, (int)n));
+    assert_in_range((int)stat(&f, "keys"), 890, 902);
+    json_t *reply = route(&f, "{'key': 'more', 'x': [1], 'src': 'bad', 'n': %d}", (int)n);
+    assert_string_equal(text_of(reply, "code"), "limit");
+    assert_non_null(strstr(text_of(reply, "error"), "keys.quota lets this source begin"));
+    json_decref(reply);
+    for (int source = 0; source < 50; source++)
+        for (int i = 0; i < 60; i++)
+            json_decref(
+                route(&f, "{'key': 'b%d-%d', 'x': [1], 'src': 'bad%d', 'n': %d}", source, i, source, i));
+    assert_true(stat(&f, "keys") < 1000);
+    reply = route(&f, "{'key': 'mine', 'x': [1], 'src': 'good', 'n': 1}");
+    assert_string_equal(text_of(reply, "code"), "(none)");
+    json_decref(reply);
+    reply = route(&f, "{'key': 'mine too', 'x': [1], 'src': 'late', 'n': 0}");
+    assert_string_equal(text_of(reply, "code"), "(none)");
+    json_decref(reply);
+    assert_int_equal(rows_of(&f, "mine"), 2);
+    assert_int_equal(rows_of(&f, "mine too"), 1);
+    assert_int_equal(rows_of(&f, "a0"), 1);
+    speaker_close(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forgotten), cmocka_unit_test(test_clock_moved),
+                                       cmocka_unit_test(test_bit_by_bit), cmocka_unit_test(test_too_many)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
