@@ -23,7 +23,7 @@
 #include "base/fail.h"
 #include "engine/engine_internal.h"
 
-#define GROUP_WAIT   10.0 /* seconds of arrival */
+#define GROUP_WAIT   5.0 /* seconds of arrival */
 #define GROUP_SILENT 8    /* part of a silence that keys may fall silent apart */
 #define GROUP_LISTED 3    /* keys in a line */
 #define GROUP_NAME   48   /* bytes of a name in a line */

@@ -71,6 +71,7 @@ static svs_code quality_new_probabilities(struct svi_quality_stage *q, const str
 
 svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_settings *s, svs_error *err) {
     q->task = (svs_task)s->task;
+    q->classes = (int)s->max_classes;
     svi_drift_stage_new(&q->drift, s);
     q->figures = quality_new_figures(s, err);
     if (!q->figures)
@@ -166,7 +167,7 @@ static int quality_decide(struct svi_quality_stage *q, const svs_learner *learne
                           const double *scores, int rows, int class_count, int usual, double *proba,
                           int *count) {
     *count = 0;
-    if (!q->on || !q->proba || class_count < 2)
+    if (!q->on || !q->proba || class_count < 2 || !q->calibrator[refit])
         return usual;
     const svs_calibration law = svi_calibrator_law(q->calibrator[refit], class_count);
     svi_probabilities(&law, scores, rows, proba);
@@ -193,17 +194,25 @@ int svi_quality_stage_peek(struct svi_quality_stage *q, const svs_learner *learn
                           proba, count);
 }
 
+/* Without memory its scores have no probabilities for the time being. */
+static bool quality_has_calibrator(struct svi_quality_stage *q, bool refit) {
+    svs_error err;
+    if (!q->calibrator[refit])
+        q->calibrator[refit] = svi_calibrator_new(q->classes, &err);
+    return q->calibrator[refit];
+}
+
 void svi_quality_stage_calibrate(struct svi_quality_stage *q, bool refit, const double *scores, int rows,
                                  int class_count, int label) {
-    if (q->on && q->proba && label >= 0)
+    if (q->on && q->proba && label >= 0 && quality_has_calibrator(q, refit))
         svi_calibrator_learn(q->calibrator[refit], scores, rows, class_count, label,
                              scores == q->scored && class_count == q->proba_count ? q->proba : NULL);
 }
 
 svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const svs_model *m) {
-    return q->on && q->proba && m->class_count > 1
-               ? svi_calibrator_law(q->calibrator[m->refit || m->elsewhere], m->class_count)
-               : (svs_calibration){0};
+    const svi_calibrator *c = q->calibrator[m->refit || m->elsewhere];
+    return q->on && q->proba && c && m->class_count > 1 ? svi_calibrator_law(c, m->class_count)
+                                                        : (svs_calibration){0};
 }
 
 void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served, bool refit) {
@@ -240,7 +249,12 @@ void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *
         !classes)
         return;
     svi_calibrator_archive(a, q->calibrator[0]);
-    if (q->calibrator[1])
+    bool second = q->calibrator[1] != NULL;
+    if (!q->reliability) /* with keys */
+        svi_archive_bool(a, "second", &second);
+    if (svi_archive_ok(a) && second && !quality_has_calibrator(q, true))
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the probabilities of a refit");
+    if (svi_archive_ok(a) && second)
         svi_calibrator_archive(a, q->calibrator[1]);
     if (q->reliability)
         svi_reliability_archive(a, q->reliability);

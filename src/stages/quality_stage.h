@@ -41,7 +41,9 @@ struct svi_quality_stage {
     double ends[2];
 
     /* Probabilities: NULL for a regression, and where nothing is learned. */
-    svi_calibrator *calibrator[2]; /* of the online model, of the refit */
+    svi_calibrator *calibrator[2]; /* of the online model, of the refit or the bank; with keys the second is
+                                      NULL until there is one */
+    int classes;                   /* at most */
     svi_reliability *reliability;
     struct svi_prices *prices; /* NULL: there are none (of a stream with keys) */
     double *proba;             /* of the sample in hand, by class */

@@ -241,7 +241,7 @@ static void test_same_bytes(void **state) {
                                             {"3", "4", "60", 0, 150},
                                             {"1", "2", "60", 30, 150},
                                             {"2", "5", "60", 20, 150}};
-    const int turns = often(3000, 400);
+    const int turns = often(1500, 400);
     for (uint64_t seed = 1; seed <= 2; seed++) {
         struct play first;
         play_all(&first, &courses[0], seed, turns);
@@ -264,8 +264,8 @@ static void test_each_once(void **state) {
     for (uint64_t seed = 1; seed <= 4; seed++) {
         struct play grouped, bare;
         int missing = 0;
-        play_all(&grouped, &with, seed, often(3000, 400));
-        play_all(&bare, &without, seed, often(3000, 400));
+        play_all(&grouped, &with, seed, often(1500, 400));
+        play_all(&bare, &without, seed, often(1500, 400));
         for (int i = 0; i < bare.count; i++) {
             const struct told *b = &bare.told[i];
             int own = 0, named = 0;
@@ -287,7 +287,94 @@ static void test_each_once(void **state) {
     }
 }
 
+/* ---- the budget */
+
+#define FLEET  25
+#define DAYS   5
+#define MINUTE 60.0
+#define FAULTY 7 /* for an hour, from 12 hours before the end on */
+
+struct fleet {
+    svi_engine *e;
+    double now, fault;
+    int falsely, found;
+    double delay;
+};
+
+static void fleet_sink(void *user, const struct svi_event *event) {
+    struct fleet *f = user;
+    if (event->topic != SVI_TOPIC_ALERT || strcmp(event->as.alert.state, "open") != 0)
+        return;
+    if (atoi(event->key) != FAULTY || event->ts < f->fault)
+        f->falsely++;
+    else if (f->found++ == 0)
+        f->delay = event->ts - f->fault;
+}
+
+static double fleet_normal(struct svi_random *r) {
+    double sum = -6;
+    for (int i = 0; i < 12; i++)
+        sum += svi_random_below(r, 1 << 20) / (double)(1 << 20);
+    return sum;
+}
+
+static void fleet_minute(struct fleet *f, struct svi_random *r, struct svi_bytes *frame) {
+    struct svi_envelope env;
+    struct svi_pack pack;
+    const bool fault = f->now >= f->fault && f->now < f->fault + 60 * MINUTE;
+    svi_pack_begin(&pack, frame);
+    frame->size = 0;
+    svi_pack_array(&pack, FLEET);
+    assert_int_equal(svi_pack_end(&pack), SVS_OK);
+    for (int k = 0; k < FLEET; k++) {
+        double x[2] = {k + fleet_normal(r), fleet_normal(r)};
+        x[1] += fault && k == FAULTY ? 9 : 0;
+        const struct svi_message m = {.has_x = true,
+                                      .kind = SVI_DENSE,
+                                      .d = 2,
+                                      .x = x,
+                                      .ts = f->now,
+                                      .weight = 1,
+                                      .n = -1,
+                                      .key = svs_int(k)};
+        assert_int_equal(svi_message_encode(&m, NULL, false, frame), SVS_OK);
+    }
+    assert_int_equal(svi_envelope_read(&env, frame->data, frame->size), SVS_OK);
+    svi_engine_apply_later(f->e, &env, f->now, false, NULL);
+    svi_engine_settle(f->e);
+}
+
+/* With nothing wrong, all keys together have no more alerts than the budget gives, and a fault in one of them
+ * is told. */
+static void test_budget(void **state) {
+    (void)state;
+    const char *const more[] = {"alert.rules", "none",   "alert.absent", "none", "limits",       "",
+                                "novelty",     "fosvm1", "threads",      "2",    "alert.budget", "1/day",
+                                NULL};
+    struct fleet f = {.now = 1.7e9};
+    struct svi_random r = {3};
+    struct svi_bytes frame = {0};
+    struct svi_settings s;
+    svs_error err = {0};
+    const int days = often(DAYS, 1);
+    f.fault = f.now + (days - 0.5) * 1440 * MINUTE;
+    play_set(&s, more);
+    f.e = svi_engine_new(&s, 77, fleet_sink, &f, &err);
+    if (!f.e)
+        fail_msg("%s", err.text);
+    svi_engine_second_thread(f.e);
+    svi_engine_leave_open(f.e, true);
+    for (int i = 0; i < days * 1440; i++, f.now += MINUTE)
+        fleet_minute(&f, &r, &frame);
+    assert_in_range(f.falsely, 0, days);
+    assert_true(f.found > 0);
+    assert_true(f.delay <= 10 * MINUTE);
+    svi_engine_free(&f.e);
+    svi_bytes_clear(&frame);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_each_once)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_each_once),
+                                       cmocka_unit_test(test_budget)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -373,7 +373,8 @@ static void test_malformed_requests(void **unused) {
 /* key k of `keys` has k + 1 samples, of which the first k / 10 of each ten are labelled wrongly: 1 a second.
  */
 static void open_fleet(struct speaker *f, int keys) {
-    const char *settings[] = {"key", "key", "method", "alsvm", "window", "100", "novelty", "none", NULL};
+    const char *settings[] = {"key",     "key",  "method",    "alsvm", "window", "100",
+                              "novelty", "none", "key.prior", "0",     NULL};
     speaker_open(f, settings);
     for (int k = 0; k < keys; k++)
         for (int i = 0; i <= 10 * k; i++, f->now++)
