@@ -46,6 +46,8 @@ gateway() {
                 temp = held
             if (m == 14 && t >= .30)            # a leak
                 pressure -= 2 * (t - .30)
+            if (t >= .80 && t < .84)            # the compressor: all of them
+                pressure -= .8
             if (m == 11)
                 held = temp
         }
@@ -133,7 +135,9 @@ bridge=$!
 children+=("$bridge")
 wait_for 'svmstream/plant/stats ' 5 "the adapter does not come up"
 
-mosquitto_pub -p "$port" -q 1 -t gateway -l <"$folder/readings" &
+# Piece by piece: mosquitto ends the connection of a client that sends far ahead of what it hears back.
+split -l 5000 "$folder/readings" "$folder/piece."
+(for piece in "$folder"/piece.*; do mosquitto_pub -p "$port" -q 1 -t gateway -l <"$piece" || exit; done) &
 children+=($!)
 
 # What a person gets. In the first days all is new to the models; the last one is shown line by line.
@@ -144,7 +148,7 @@ while [ $SECONDS -lt $end ] && IFS= read -r -t 60 line <&5; do
         [[ ${BASH_REMATCH[1]} -lt $last ]] && [[ $line =~ \"state\":\"open\" ]] && earlier=$((earlier + 1))
     elif [[ $line =~ ^svmstream/plant/stats\ .*\"seen\":$total, ]]; then
         [ -n "$stopped" ] && break
-        open=$("$svmstream" keys --ctl "$ctl" --open --sort name)
+        open=$("$svmstream" keys --ctl "$ctl" --open --sort alerts --limit 4)
         silent=$("$svmstream" keys --ctl "$ctl" --sort age --limit 1)
         "$svmstream" ctl --ctl "$ctl" stop >/dev/null && stopped=1
     fi
@@ -155,7 +159,7 @@ done
     tail -n 1 <&6 >&2
     exit 1
 }
-printf 'open alerts:\n%s\nthe longest silence:\n%s\n' "$open" "$silent"
+printf 'the most open alerts:\n%s\nthe longest silence:\n%s\n' "$open" "$silent"
 echo "$total readings of 20 presses; alerts in the days before: $earlier"
 
 # The adapter counts what it does, and says so at the end.

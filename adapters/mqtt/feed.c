@@ -26,7 +26,7 @@ static void mqtt_feed_hear(void *user, const svs_outbox_event *e) {
     f->answered = true;
     if (e->kind == SVS_OUTBOX_REFUSED) {
         char key[4 * SVS_KEY_MAX + 1];
-        struct join *j = mqtt_joins_find(f->joins, e->key, false);
+        struct join *j = mqtt_joins_find(f->joins, e->key);
         mqtt_log_few(++f->refusals, "svmstream refuses a sample%s%s: %s (%s)%s", e->key[0] ? " of key " : "",
                      svi_escape(key, sizeof key, e->key, strlen(e->key)), e->reason, e->code,
                      mqtt_feed_hint(e->code));

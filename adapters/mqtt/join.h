@@ -44,12 +44,13 @@ struct join {
     int sensors, room;
     bool learning; /* all: the first round, in which sensors become known */
     int fresh;
-    double newest;       /* time of the newest value since the last sample */
-    int64_t number;      /* of the period that these belong to */
-    double due;          /* svi_monotonic: the period ends, if anything came */
-    struct sample_id id; /* the last one since the last sample */
-    struct join *after;  /* for joins.c: that of the key that came next */
-    int64_t place;       /* among those whose periods end, from 1; 0: nothing is due */
+    double newest;               /* time of the newest value since the last sample */
+    int64_t number;              /* of the period that these belong to */
+    double due;                  /* svi_monotonic: the period ends, if anything came */
+    struct sample_id id;         /* the last one since the last sample */
+    struct join *before, *after; /* for joins.c: in the order of their last use, ... */
+    double used;                 /* ... svi_monotonic */
+    int64_t place;               /* among those whose periods end, from 1; 0: nothing is due */
     char key[SVS_KEY_MAX + 1];
 };
 

@@ -33,20 +33,53 @@ void mqtt_joins_clear(struct joins *all) {
     *all = (struct joins){0};
 }
 
-struct join *mqtt_joins_find(struct joins *all, const char *key, bool make) {
+static void mqtt_joins_unlink(struct joins *all, struct join *j) {
+    *(j->before ? &j->before->after : &all->first) = j->after;
+    *(j->after ? &j->after->before : &all->last) = j->before;
+}
+
+static void mqtt_joins_append(struct joins *all, struct join *j) {
+    j->before = all->last;
+    j->after = NULL;
+    *(all->last ? &all->last->after : &all->first) = j;
+    all->last = j;
+}
+
+/* The key that has been silent longest, if it may go. */
+static bool mqtt_joins_make_room(struct joins *all, double now) {
+    struct join *j = all->first;
+    if (all->count < all->limit)
+        return true;
+    if (now - j->used < MQTT_JOINS_SILENT || j->place)
+        return false;
+    tdelete(j, &all->tree, mqtt_joins_order);
+    mqtt_joins_unlink(all, j);
+    mqtt_join_free(&j);
+    all->count--;
+    return true;
+}
+
+struct join *mqtt_joins_find(const struct joins *all, const char *key) {
     struct join sought;
     strcpy(sought.key, key);
     struct join **found = tfind(&sought, &all->tree, mqtt_joins_order);
-    if (found)
-        return *found;
-    if (!make || all->count == all->limit)
+    return found ? *found : NULL;
+}
+
+struct join *mqtt_joins_use(struct joins *all, const char *key, double now) {
+    struct join *j = mqtt_joins_find(all, key);
+    if (!j && !mqtt_joins_make_room(all, now))
         return NULL;
-    struct join *j = mqtt_join_new(&all->plan, key);
-    if (!tsearch(j, &all->tree, mqtt_joins_order))
-        mqtt_no_memory(sizeof *j);
-    *(all->last ? &all->last->after : &all->first) = j;
-    all->last = j;
-    all->count++;
+    if (j) {
+        mqtt_joins_unlink(all, j);
+    } else {
+        j = mqtt_join_new(&all->plan, key);
+        if (!tsearch(j, &all->tree, mqtt_joins_order))
+            mqtt_no_memory(sizeof *j);
+        all->count++;
+    }
+    j->used = now;
+    mqtt_joins_append(all, j);
     return j;
 }
 

@@ -1,17 +1,20 @@
 /* joins.h: a join for each key, found by its name; without keys there is one, of key "".
  *
- * A key is begun by its first message and stays; there are --keys of them at most, so that topics that
- * somebody makes up take no more memory than that. Periods end in the order in which they are due, whatever
- * number of keys there is. */
+ * A key is begun by its first message. There are --keys of them at most, so that topics that somebody makes
+ * up take no more memory than that; where there is no place for a new one, the key that has been silent
+ * longest gives way, if that is longer than an hour: what it said last is forgotten. Periods end in the order
+ * in which they are due, whatever number of keys there is. */
 #ifndef MQTT_JOINS_H
 #define MQTT_JOINS_H
 
 #include "join.h"
 
+#define MQTT_JOINS_SILENT 3600.0 /* seconds */
+
 struct joins {
     struct join_plan plan;
     void *tree;                /* by key */
-    struct join *first, *last; /* in the order of their beginning */
+    struct join *first, *last; /* in the order of their last use */
     int64_t count, limit;
     struct join **due; /* a heap: due[0] ends first */
     int64_t pending, room;
@@ -22,8 +25,12 @@ int mqtt_joins_open(struct joins *all, const struct options *o, struct counters 
                     void *context);
 void mqtt_joins_clear(struct joins *all);
 
-/* The join of that key. NULL: it is not known, and not to be made, or there are `limit`. */
-struct join *mqtt_joins_find(struct joins *all, const char *key, bool make);
+/* The join of that key. NULL: it is not known. */
+struct join *mqtt_joins_find(const struct joins *all, const char *key);
+
+/* The same for a message of the key at that time (svi_monotonic): it is made if there is none. NULL: there
+ * are `limit`. */
+struct join *mqtt_joins_use(struct joins *all, const char *key, double now);
 
 /* Its period has begun, ended, or ends at another time. */
 void mqtt_joins_note(struct joins *all, struct join *j);

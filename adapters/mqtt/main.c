@@ -152,8 +152,8 @@ static void take_message(void *context, const struct mosquitto_message *m) {
         mqtt_main_bad(a, m, why);
     else if (!name_fields(a, m, &tokens))
         return;
-    else if (!(j = mqtt_joins_find(&a->joins, key, true)))
-        mqtt_main_bad(a, m, "there are as many keys as --keys lets in");
+    else if (!(j = mqtt_joins_use(&a->joins, key, svi_monotonic())))
+        mqtt_main_bad(a, m, "there are as many keys as --keys lets in, and none was silent for an hour");
     else
         take_fields(a, m, j);
 }

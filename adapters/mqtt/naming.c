@@ -129,9 +129,12 @@ static bool read_pattern(struct naming *n, struct pattern *p, const char *text, 
     char what[60];
     for (const char *at = text; *at;) {
         size_t plain = strcspn(at, "{"), token = strcspn(at + plain, "}");
+        const bool stray = p == &n->key && memchr(at, '}', plain);
         snprintf(what, sizeof what, "%s has %s", p->option,
-                 p->pieces + 2 > 2 * LEVELS_MAX ? "too many tokens" : "a { without }");
-        if (p->pieces + 2 > 2 * LEVELS_MAX)
+                 p->pieces + 2 > 2 * LEVELS_MAX ? "too many tokens"
+                 : stray                        ? "a } without {"
+                                                : "a { without }");
+        if (p->pieces + 2 > 2 * LEVELS_MAX || stray)
             return mqtt_naming_fail(why, size, what, text);
         if (plain)
             add_piece(p, (struct piece){TEXT, at, plain, 0});
@@ -299,11 +302,14 @@ bool mqtt_naming_key(const struct naming *n, const struct topic_tokens *t, const
     struct text text = {out, SVS_KEY_MAX + 1, 0};
     out[0] = '\0';
     for (int i = 0; i < n->members.count; i++)
-        if (!said->text[i][0])
-            return mqtt_naming_fail(why, size,
-                                    "no key: neither --template has this token nor the payload a text (of up "
-                                    "to 64 bytes) or whole number of this name",
-                                    n->members.text[i]);
+        if (!said->text[i][0]) {
+            snprintf(
+                why, size,
+                "it has no key: {%s} of --key is neither a level of --template nor in the payload a whole "
+                "number or a text of up to 64 bytes",
+                n->members.text[i]);
+            return false;
+        }
     mqtt_naming_put(&text, &n->key, t, NULL, said);
     const char *wrong = text.length > SVS_KEY_MAX           ? "is longer than 64 bytes"
                         : !svi_utf8_valid(out, text.length) ? "is not UTF-8"
