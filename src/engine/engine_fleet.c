@@ -114,9 +114,9 @@ static void fleet_remove(struct svi_engine *root, struct svi_key_entry *entry) {
 void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figures) {
     const struct svi_metrics_sums sums = svi_metrics_sums(e->metrics);
     const struct svi_drift_stage *drift = &e->quality_stage.drift;
-    figures->rows = e->counters.of[SVI_COUNTER_SEEN].count;
-    figures->labelled = e->counters.of[SVI_COUNTER_LABELLED].count;
-    figures->refused = e->counters.of[SVI_COUNTER_REFUSED].count;
+    figures->rows = e->kept[SVI_KEPT_SEEN];
+    figures->labelled = e->kept[SVI_KEPT_LABELLED];
+    figures->refused = e->kept[SVI_KEPT_REFUSED];
     figures->judged = sums.judged;
     figures->right = sums.right;
     figures->squares = sums.squares;
@@ -228,6 +228,7 @@ void svi_fleet_done_here(struct svi_engine *root, struct svi_key_entry *entry, b
     struct svi_key_figures figures;
     if (!entry)
         return;
+    root->of->columns = svi_engine_features(entry->engine);
     svi_fleet_figures(entry->engine, &figures);
     svi_fleet_done(root, entry, &figures, sample, now);
 }
@@ -251,7 +252,7 @@ static struct svi_crew *fleet_crew(struct svi_engine *root) {
     if (!root->open || !svi_engine_has_crew(root))
         return NULL;
     if (!root->of->crew) {
-        root->of->crew = svi_crew_new((int)root->s->threads);
+        root->of->crew = svi_crew_new(root->s, (int)root->s->threads);
         root->of->later = root->of->crew != NULL;
     }
     return root->of->crew;
@@ -320,7 +321,8 @@ static svs_code fleet_move_row(const struct svi_engine *e, struct svi_message *m
         return SVS_OK;
     if (m->kind == SVI_NAMED)
         return svi_fail(err, SVS_NOT_SUPPORTED, "rows of this format cannot have keys: use CSV or JSON");
-    memcpy(row, m->x, (size_t)m->d * sizeof *row);
+    if (row != m->x)
+        memcpy(row, m->x, (size_t)m->d * sizeof *row);
     m->x = row;
     for (; m->kind == SVI_SPARSE && m->d < e->schema.shape.d; m->d++)
         row[m->d] = 0;

@@ -141,7 +141,8 @@ static size_t entry_size(size_t length) {
 
 struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size_t length, uint64_t owner,
                                         svs_error *err) {
-    struct svi_key_entry *k = places_reserve(t) && owners_reserve(t) ? svi_alloc(entry_size(length)) : NULL;
+    struct svi_key_entry *k =
+        places_reserve(t) && owners_reserve(t) ? svi_alloc_plain(entry_size(length)) : NULL;
     if (!k) {
         svi_fail_memory(err, "one more key");
         return NULL;

@@ -85,7 +85,12 @@ static svs_code learner_build(svs_learner *l, int d, svs_error *err) {
 }
 
 svs_learner *svi_learner_new(const svs_options *o, int d, struct svi_learner_scratch *s, svs_error *err) {
-    const int features = d < 1 ? 1 : d;
+    return svi_learner_new_for(o, d, d, s, err);
+}
+
+svs_learner *svi_learner_new_for(const svs_options *o, int d, int room, struct svi_learner_scratch *s,
+                                 svs_error *err) {
+    const int features = room < 1 ? 1 : room;
     if (svi_learner_check_options(o, d, err) != SVS_OK)
         return NULL;
     svs_learner *l = svi_store_learner(o, features, s);
@@ -268,13 +273,13 @@ static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, doub
     if (l->waiting.max == 0 || s->id.kind == SVS_NONE)
         return SVS_OK;
     struct svi_slot own = {.time = time,
-                                 .weight = s->weight,
-                                 .factor = 1,
-                                 .label = -1,
-                                 .version = out->version,
-                                 .predicted = out->predicted,
-                                 .class_count = out->class_count,
-                                 .id = s->id};
+                           .weight = s->weight,
+                           .factor = 1,
+                           .label = -1,
+                           .version = out->version,
+                           .predicted = out->predicted,
+                           .class_count = out->class_count,
+                           .id = s->id};
     svs_code code = svi_ring_reserve(&l->waiting, &own, err);
     if (code != SVS_OK)
         return code;
