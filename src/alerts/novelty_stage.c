@@ -71,9 +71,35 @@ svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_set
     return svi_novelty_stage_options(settings, 0, &s->options, err);
 }
 
+void svi_novelty_stage_share(struct svi_novelty_stage *s, struct svi_novelty_rooms *rooms) {
+    s->rooms_of_thread = rooms;
+    s->options.shared = &rooms->detector;
+}
+
+svs_code svi_novelty_stage_use_rooms(struct svi_novelty_stage *s, struct svi_novelty_rooms *rooms,
+                                     svs_error *err) {
+    if (!s->on || !s->rooms_of_thread || s->rooms_of_thread == rooms)
+        return SVS_OK;
+    svs_code code = s->detector ? svi_detector_use_room(s->detector, &rooms->detector, err) : SVS_OK;
+    if (code == SVS_OK)
+        svi_novelty_stage_share(s, rooms);
+    return code;
+}
+
+void svi_novelty_stage_rest(struct svi_novelty_stage *s) {
+    struct svi_novelty_rooms *rooms = s->rooms_of_thread;
+    if (rooms && rooms->detector.owner && rooms->detector.owner == s->detector)
+        svi_shared_room_rest(&rooms->detector);
+}
+
+void svi_novelty_rooms_clear(struct svi_novelty_rooms *rooms) {
+    svi_shared_room_clear(&rooms->detector);
+    svi_shared_room_clear(&rooms->sensors);
+}
+
 svs_code svi_novelty_stage_make_room(const struct svi_novelty_stage *s, const struct svi_settings *settings,
                                      struct svi_detector_room *room, svs_error *err) {
-    struct svi_detector_options o;
+    struct svi_detector_options o = {0};
     svs_code code = s->detector ? svi_novelty_stage_options(settings, 0, &o, err) : SVS_OK;
     if (!s->detector || code != SVS_OK)
         return code;
@@ -95,6 +121,7 @@ void svi_novelty_stage_configure(struct svi_novelty_stage *s, const struct svi_s
     if (other && settings->alert_fdr > 0)
         svi_discovery_init(&s->alert.discovery, settings->alert_fdr);
     (void)svi_novelty_stage_options(settings, 0, &s->options, NULL); /* which were checked */
+    s->options.shared = s->rooms_of_thread ? &s->rooms_of_thread->detector : NULL;
     if (!s->detector)
         return;
     svi_detector_set_levels(s->detector, settings->alert_p, settings->alert_clear);
@@ -139,6 +166,8 @@ void svi_novelty_stage_replace(struct svi_novelty_stage *s, const struct svi_set
         fresh.verdicts.said_true = s->verdicts.said_true;
         fresh.verdicts.said_false = s->verdicts.said_false;
     }
+    if (s->rooms_of_thread)
+        svi_novelty_stage_share(&fresh, s->rooms_of_thread);
     svi_novelty_stage_free(s);
     *s = fresh;
 }
@@ -223,6 +252,8 @@ svs_code svi_novelty_stage_reserve(struct svi_novelty_stage *s, const struct svi
     if (m->d <= most) { /* rows first: they may be wider than judges, but not the other way round */
         const bool fits = s->detector && m->d <= s->rows.d; /* the first sample may have no feature at all */
         svs_code code = fits ? SVS_OK : svi_novelty_stage_build(s, room_for(m, most), err);
+        if (code == SVS_OK)
+            code = svi_detector_reserve(s->detector, 0, err);
         return code == SVS_OK ? novelty_stage_judges(s, m, err) : code;
     }
     svi_novelty_stage_free(s);
@@ -306,6 +337,9 @@ static void novelty_stage_note(struct svi_novelty_stage *s) {
 
 svs_code svi_novelty_stage_verdict(struct svi_novelty_stage *s, int64_t number, bool is_true,
                                    svs_error *err) {
+    if (svi_novelty_stage_has_desk(s) && s->detector &&
+        svi_detector_reserve(s->detector, SVI_VERDICT_ROWS, err) != SVS_OK)
+        return SVS_NO_MEMORY;
     if (svi_novelty_stage_has_desk(s))
         return svi_verdicts_say(&s->verdicts, &s->desk, s->detector, number, is_true, err);
     return svi_fail(err, SVS_UNAVAILABLE,

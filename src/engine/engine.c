@@ -67,6 +67,7 @@ void svi_engine_scratch_free(struct svi_engine_scratch **s) {
     if (*s) {
         svi_learner_scratch_free(&(*s)->learner);
         svi_shape_room_clear(&(*s)->row);
+        svi_novelty_rooms_clear(&(*s)->novelty);
     }
     svi_free(*s);
     *s = NULL;
@@ -76,6 +77,8 @@ svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch 
     if (e->scratch == s)
         return SVS_OK;
     svs_code code = svi_learner_use_scratch(e->learner, s->learner, err);
+    if (code == SVS_OK)
+        code = svi_novelty_stage_use_rooms(e->novelty, &s->novelty, err);
     if (code != SVS_OK)
         return code;
     e->scratch = s;
@@ -85,6 +88,7 @@ svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch 
 
 void svi_engine_rest(struct svi_engine *e) {
     svi_learner_rest(e->learner);
+    svi_novelty_stage_rest(e->novelty);
 }
 
 static void stream_free(struct svi_stream **of) {
@@ -151,8 +155,13 @@ svs_code svi_engine_new_novelty(const struct svi_engine *e, const struct svi_set
         *made = &e->of->no_novelty;
         return SVS_OK;
     }
-    *made = svi_alloc(sizeof **made);
-    return *made ? svi_novelty_stage_new(*made, s, err) : svi_fail_memory(err, "the novelty of a stream");
+    *made = svi_alloc_plain(sizeof **made);
+    if (!*made)
+        return svi_fail_memory(err, "the novelty of a stream");
+    svs_code code = svi_novelty_stage_new(*made, s, err);
+    if (svi_settings_keyed(s))
+        svi_novelty_stage_share(*made, &e->scratch->novelty);
+    return code;
 }
 
 svs_code svi_engine_new_rules(const struct svi_engine *e, const struct svi_settings *s,
