@@ -81,6 +81,8 @@ svs_code svi_novelty_stage_use_rooms(struct svi_novelty_stage *s, struct svi_nov
     if (!s->on || !s->rooms_of_thread || s->rooms_of_thread == rooms)
         return SVS_OK;
     svs_code code = s->detector ? svi_detector_use_room(s->detector, &rooms->detector, err) : SVS_OK;
+    if (code == SVS_OK && s->sensors)
+        code = svi_sensors_use_room(s->sensors, &rooms->sensors, err);
     if (code == SVS_OK)
         svi_novelty_stage_share(s, rooms);
     return code;
@@ -90,6 +92,8 @@ void svi_novelty_stage_rest(struct svi_novelty_stage *s) {
     struct svi_novelty_rooms *rooms = s->rooms_of_thread;
     if (rooms && rooms->detector.owner && rooms->detector.owner == s->detector)
         svi_shared_room_rest(&rooms->detector);
+    if (rooms && rooms->sensors.owner && rooms->sensors.owner == s->sensors)
+        svi_shared_room_rest(&rooms->sensors);
 }
 
 void svi_novelty_rooms_clear(struct svi_novelty_rooms *rooms) {
@@ -214,17 +218,24 @@ static int room_for(const struct svi_message *m, int most) {
     return room < most ? room : most;
 }
 
+static svi_sensors *novelty_stage_new_sensors(const struct svi_novelty_stage *s, int d, svs_error *err) {
+    return s->rooms_of_thread ? svi_sensors_new_in(&s->rooms_of_thread->sensors, d, s->with_context, err)
+                              : svi_sensors_new(d, s->with_context, err);
+}
+
 /* The judges of the sensors have the columns of the stream and no room for more, so that they say the same in
  * whatever form rows come. Too many columns: there are none. */
 static svs_code novelty_stage_sensors(struct svi_novelty_stage *s, int d, svs_error *err) {
-    if (d < 1 || (s->sensors && svi_sensors_columns(s->sensors) >= d))
+    if (s->sensors && svi_sensors_columns(s->sensors) >= d)
+        return svi_sensors_reserve(s->sensors, err);
+    if (d < 1)
         return SVS_OK;
     if (d > SVI_SENSORS_MAX) {
         svi_sensors_free(&s->sensors);
         return SVS_OK;
     }
     svi_sensors *sensors =
-        s->sensors ? svi_sensors_widened(s->sensors, d, err) : svi_sensors_new(d, s->with_context, err);
+        s->sensors ? svi_sensors_widened(s->sensors, d, err) : novelty_stage_new_sensors(s, d, err);
     if (!sensors)
         return SVS_NO_MEMORY;
     for (int j = 0; !s->sensors && s->detector && j < d && j < s->rows.d; j++)
@@ -460,9 +471,13 @@ void svi_novelty_stage_judges_archive(struct svi_archive *a, struct svi_novelty_
         return;
     }
     if (!s->sensors)
-        s->sensors = svi_sensors_new(columns, s->with_context, a->err);
+        s->sensors = novelty_stage_new_sensors(s, columns, a->err);
     if (s->sensors)
         svi_sensors_archive(a, s->sensors);
+}
+
+svs_code svi_novelty_stage_reserve_context(struct svi_novelty_stage *s, svs_error *err) {
+    return s->sensors ? svi_sensors_reserve(s->sensors, err) : SVS_OK;
 }
 
 double svi_novelty_stage_memory(const struct svi_settings *s, int d) {

@@ -139,6 +139,9 @@ bool svi_novelty_stage_knows_category(const struct svi_novelty_stage *s,
  * already, or cannot be. */
 bool svi_novelty_stage_set_context(struct svi_novelty_stage *s, int feature);
 
+/* After that: room for what columns of context bring. SVS_NO_MEMORY. */
+svs_code svi_novelty_stage_reserve_context(struct svi_novelty_stage *s, svs_error *err);
+
 /* A feature changes hands, between two samples: what is held, the last samples included, has 0 there, as if
  * it had never shown anything. */
 void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature);

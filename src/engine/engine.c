@@ -425,6 +425,7 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
     if (code == SVS_OK) {
         svi_engine_tell_categories(e);
         svi_engine_tell_context(e, m->d);
+        code = svi_novelty_stage_reserve_context(e->novelty, err);
     }
     return code;
 }

@@ -48,29 +48,72 @@ static struct svi_block_shape tails_shape_of(const struct svi_block_tails *t, in
     return shape;
 }
 
-svs_code svi_block_tails_init(struct svi_block_tails *t, int series, double least, svs_error *err) {
+size_t svi_block_tails_room(int series) {
+    return (size_t)(SVI_BLOCKS + ROWS) * (size_t)series;
+}
+
+void svi_block_tails_place(struct svi_block_tails *t, float *block) {
+    t->maxima = block;
+    t->now = t->maxima + (size_t)SVI_BLOCKS * (size_t)t->series;
+    t->above = t->now + t->series;
+    t->excess = t->above + t->series;
+    t->most = t->excess + t->series;
+    t->telling = t->most + t->series;
+    t->last = t->telling + t->series;
+}
+
+void svi_block_tails_begin(struct svi_block_tails *t, int series, double least, float *block) {
     *t = (struct svi_block_tails){
         .series = series, .least = least, .longest = SVI_BLOCK_LEAST, .done = series};
     t->shape = t->before = tails_shape_of(t, 0, SVI_BLOCK_LEAST);
-    t->maxima = svi_alloc_array((size_t)(SVI_BLOCKS + ROWS), (size_t)series * sizeof *t->maxima);
-    if (!t->maxima)
+    if (!block)
+        return;
+    svi_block_tails_place(t, block);
+    for (int j = 0; j < series; j++) {
+        t->now[j] = t->last[j] = -INFINITY;
+        t->above[j] = t->most[j] = t->telling[j] = INFINITY;
+    }
+}
+
+svs_code svi_block_tails_init(struct svi_block_tails *t, int series, double least, svs_error *err) {
+    float *block = svi_alloc_array(svi_block_tails_room(series), sizeof *block);
+    svi_block_tails_begin(t, series, least, block);
+    if (!block)
         return svi_fail_memory(err, "the tails of the sensors");
-    t->now = t->maxima + (size_t)SVI_BLOCKS * (size_t)series;
-    t->above = t->now + series;
-    t->excess = t->above + series;
-    t->most = t->excess + series;
-    t->telling = t->most + series;
-    t->last = t->telling + series;
     t->mixtures = svi_alloc_array((size_t)series, sizeof *t->mixtures);
     if (!t->mixtures) {
         svi_block_tails_clear(t);
         return svi_fail_memory(err, "the tails of the sensors");
     }
-    for (int j = 0; j < series; j++) {
-        t->now[j] = t->last[j] = -INFINITY;
-        t->above[j] = t->most[j] = t->telling[j] = INFINITY;
-    }
     return SVS_OK;
+}
+
+static void tails_part(char **at, float *array, int count, bool out) {
+    const size_t size = (size_t)count * sizeof *array;
+    memcpy(out ? (void *)*at : (void *)array, out ? (void *)array : (void *)*at, size);
+    *at += size;
+}
+
+int svi_block_tails_blocks(const struct svi_block_tails *t) {
+    return t->before.count > t->shape.count ? t->before.count : t->shape.count;
+}
+
+void svi_block_tails_move(struct svi_block_tails *t, char **at, bool out) {
+    const int blocks = svi_block_tails_blocks(t);
+    for (int j = 0; j < t->series; j++)
+        tails_part(at, t->maxima + (size_t)j * SVI_BLOCKS, blocks, out);
+    tails_part(at, t->now, ROWS * t->series, out);
+}
+
+size_t svi_block_tails_packed(int series, int blocks) {
+    return (size_t)series * (size_t)(blocks + ROWS) * sizeof(float);
+}
+
+void svi_block_tails_tidy(struct svi_block_tails *t) {
+    const int blocks = svi_block_tails_blocks(t);
+    for (int j = 0; j < t->series; j++)
+        memset(t->maxima + (size_t)j * SVI_BLOCKS + blocks, 0,
+               (size_t)(SVI_BLOCKS - blocks) * sizeof *t->maxima);
 }
 
 void svi_block_tails_clear(struct svi_block_tails *t) {
@@ -132,7 +175,8 @@ static void tails_fit(struct svi_block_tails *t, int series) {
     const int k = own.count >= LEAST ? tails_top(own.count) : 0;
     const float least =
         k > 0 ? tails_largest_but(t->maxima + (size_t)series * SVI_BLOCKS, n, k, over) : -INFINITY;
-    t->mixtures[series].known = false;
+    if (t->mixtures)
+        t->mixtures[series].known = false;
     t->excess[series] = 0;
     t->above[series] = t->telling[series] = t->most[series] = INFINITY;
     if (least == -INFINITY) /* too few are known */
@@ -168,8 +212,7 @@ static void tails_logs(double *restrict x) {
 }
 
 /* The shapes xi of a series, see novelty/calibration.h: slope, total and weight. */
-static void tails_mix(struct svi_block_tails *t, int series, int k) {
-    struct svi_block_mixture *m = &t->mixtures[series];
+static void tails_mix(struct svi_block_tails *t, int series, int k, struct svi_block_mixture *m) {
     const double mean = t->excess[series];
     float y[SVI_BLOCKS];
     double weight[SHAPES], most = -INFINITY, all = 0;
@@ -228,10 +271,12 @@ double svi_block_tails_surprise(struct svi_block_tails *t, int series, float v, 
     }
     if (excess <= mean * shape->far) /* not even by the lightest shape */
         return 0;
-    if (!t->mixtures[series].known)
-        tails_mix(t, series, k);
+    struct svi_block_mixture own_mixture = {.known = false},
+                             *mixture = t->mixtures ? &t->mixtures[series] : &own_mixture;
+    if (!mixture->known)
+        tails_mix(t, series, k, mixture);
     const double even = 1 - excess / (2 * mean); /* a law that ends says less of what lies at the beginning */
-    const double block = (double)k / n * fmax(exp(tails_mixture(&t->mixtures[series], k, excess)), even);
+    const double block = (double)k / n * fmax(exp(tails_mixture(mixture, k, excess)), even);
     return -log10(-log1p(-block) / (double)own.length);
 }
 

@@ -13,14 +13,47 @@
 #define MOST   25          /* squared deviations that one residual counts as, but for ... */
 #define EARLY  (1.0f / 64) /* ... as long as its share is above this */
 
+size_t svi_deviations_room(int series) {
+    return (size_t)(SVI_CONTEXT_BINS + 2) * (size_t)series;
+}
+
+void svi_deviations_place(struct svi_deviations *v, float *block) {
+    v->square = block;
+    v->overall = v->square + (size_t)SVI_CONTEXT_BINS * (size_t)v->series;
+    v->now = v->overall + v->series;
+}
+
 svs_code svi_deviations_init(struct svi_deviations *v, int series, svs_error *err) {
     *v = (struct svi_deviations){.series = series, .bin = -1};
     v->square = svi_alloc_array(SVI_CONTEXT_BINS + 2, (size_t)series * sizeof *v->square);
     if (!v->square)
         return svi_fail_memory(err, "the deviations of the sensors");
-    v->overall = v->square + (size_t)SVI_CONTEXT_BINS * (size_t)series;
-    v->now = v->overall + series;
+    svi_deviations_place(v, v->square);
     return SVS_OK;
+}
+
+static void deviations_part(char **at, float *array, int count, bool out) {
+    const size_t size = (size_t)count * sizeof *array;
+    memcpy(out ? (void *)*at : (void *)array, out ? (void *)array : (void *)*at, size);
+    *at += size;
+}
+
+void svi_deviations_move(struct svi_deviations *v, char **at, bool out) {
+    for (int b = 0; b < SVI_CONTEXT_BINS; b++)
+        if (v->visits[b] > 0)
+            deviations_part(at, v->square + (size_t)b * (size_t)v->series, v->series, out);
+    deviations_part(at, v->overall, 2 * v->series, out);
+}
+
+int svi_deviations_bins(const struct svi_deviations *v) {
+    int bins = 0;
+    for (int b = 0; b < SVI_CONTEXT_BINS; b++)
+        bins += v->visits[b] > 0;
+    return bins;
+}
+
+size_t svi_deviations_packed(int series, int bins) {
+    return (size_t)(bins + 2) * (size_t)series * sizeof(float);
 }
 
 void svi_deviations_clear(struct svi_deviations *v) {

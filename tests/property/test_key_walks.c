@@ -186,12 +186,28 @@ static void resume(struct walk *w) {
     w->open = 0;
 }
 
-static void walk(const char *threads, const char *novelty, const char *memory, uint64_t seed) {
+/* watched: with a budget of alerts, rules and a column of context. */
+static void walk(const char *threads, const char *novelty, const char *memory, bool watched, uint64_t seed) {
     struct walk w = {.random = {seed}, .now = NOW};
-    const char *const settings[] = {
-        "novelty",     novelty, "window",    "40", "publish.every",   "25", "alert.budget", "none",
-        "alert.rules", "none",  "key.prior", "0",  "publish.seconds", "0",  "ts.ahead",     "1e9",
-        NULL};
+    const char *const settings[] = {"novelty",
+                                    novelty,
+                                    "window",
+                                    "40",
+                                    "publish.every",
+                                    "25",
+                                    "alert.budget",
+                                    watched ? "100/hour" : "none",
+                                    "alert.rules",
+                                    watched ? "beyond,stuck,rate" : "none",
+                                    "context",
+                                    watched ? "2" : "",
+                                    "key.prior",
+                                    "0",
+                                    "publish.seconds",
+                                    "0",
+                                    "ts.ahead",
+                                    "1e9",
+                                    NULL};
     svs_error err = {0};
     svi_settings_default(&w.without);
     for (int i = 0; settings[i]; i += 2)
@@ -236,21 +252,22 @@ static void walk(const char *threads, const char *novelty, const char *memory, u
 
 static void test_one_thread(void **state) {
     (void)state;
-    walk("1", "none", "100", 1);
-    walk("1", "fosvm1", "100", 2);
+    walk("1", "none", "100", false, 1);
+    walk("1", "fosvm1", "100", false, 2);
+    walk("1", "fosvm1", "100", true, 8);
 }
 
 static void test_threads(void **state) {
     (void)state;
-    walk("2", "none", "100", 3);
-    walk("3", "fosvm1", "100", 4);
+    walk("2", "none", "100", false, 3);
+    walk("3", "fosvm1", "100", true, 4);
 }
 
 static void test_out_of_memory(void **state) {
     (void)state;
-    walk("1", "none", "1", 5);
-    walk("1", "fosvm1", "3", 6);
-    walk("2", "fosvm1", "4", 7);
+    walk("1", "none", "1", false, 5);
+    walk("1", "fosvm1", "3", true, 6);
+    walk("2", "fosvm1", "4", true, 7);
 }
 
 int main(void) {
