@@ -138,12 +138,17 @@ static void drop_rows(struct svi_novelty_stage_rows *r) {
     *r = (struct svi_novelty_stage_rows){0};
 }
 
-void svi_novelty_stage_free(struct svi_novelty_stage *s) {
+static void novelty_stage_turn_off(struct svi_novelty_stage *s) {
     svi_detector_free(&s->detector);
     novelty_stage_drop_judges(s);
     drop_rows(&s->rows);
     svi_verdicts_clear(&s->verdicts);
     s->on = s->judged = false;
+}
+
+void svi_novelty_stage_free(struct svi_novelty_stage *s) {
+    novelty_stage_turn_off(s);
+    svi_desk_clear(&s->desk);
 }
 
 void svi_novelty_stage_reset(struct svi_novelty_stage *s) {
@@ -155,6 +160,7 @@ void svi_novelty_stage_reset(struct svi_novelty_stage *s) {
     s->judged = false;
     svi_verdicts_clear(&s->verdicts);
     svi_alert_init(&s->alert, &before.o);
+    svi_desk_clear(&s->desk);
     svi_desk_init(&s->desk, &options);
     s->alert.opened = before.opened;
     s->alert.suppressed = before.suppressed;
@@ -182,10 +188,8 @@ svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *
     struct svi_detector_options o = s->options;
     o.d = (int)columns;
     rows.x = svi_alloc_array((size_t)d + 2 * columns, sizeof *rows.x);
-    svs_code code = svi_verdicts_reserve(&s->verdicts, (int)columns, err);
-    if (code == SVS_OK)
-        code = rows.x ? svi_lags_init(&rows.history, d, s->lags, s->differences, err)
-                      : svi_fail_memory(err, "the novelty of the stream");
+    svs_code code = rows.x ? svi_lags_init(&rows.history, d, s->lags, s->differences, err)
+                           : svi_fail_memory(err, "the novelty of the stream");
     if (code == SVS_OK && s->detector)
         code = svi_detector_widen(&s->detector, s->lags, d, err);
     else if (code == SVS_OK && !(s->detector = svi_detector_new(&o, err)))
@@ -194,6 +198,7 @@ svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *
         drop_rows(&rows);
         return code;
     }
+    svi_verdicts_set_columns(&s->verdicts, (int)columns);
     rows.row = rows.x + d;
     rows.adds = rows.row + columns;
     struct svi_lags *to = &rows.history; /* the samples before this one, with 0 in the columns that are new */
@@ -265,9 +270,11 @@ svs_code svi_novelty_stage_reserve(struct svi_novelty_stage *s, const struct svi
         svs_code code = fits ? SVS_OK : svi_novelty_stage_build(s, room_for(m, most), err);
         if (code == SVS_OK)
             code = svi_detector_reserve(s->detector, 0, err);
+        if (code == SVS_OK)
+            code = svi_desk_reserve(&s->desk, false, err);
         return code == SVS_OK ? novelty_stage_judges(s, m, err) : code;
     }
-    svi_novelty_stage_free(s);
+    novelty_stage_turn_off(s);
     snprintf(s->reason, sizeof s->reason,
              "novelty is off: %d features times novelty.lags %d are more than %d columns", m->d, s->lags,
              SVI_NOVELTY_STAGE_COLUMNS);
@@ -349,7 +356,8 @@ static void novelty_stage_note(struct svi_novelty_stage *s) {
 svs_code svi_novelty_stage_verdict(struct svi_novelty_stage *s, int64_t number, bool is_true,
                                    svs_error *err) {
     if (svi_novelty_stage_has_desk(s) && s->detector &&
-        svi_detector_reserve(s->detector, SVI_VERDICT_ROWS, err) != SVS_OK)
+        (svi_detector_reserve(s->detector, SVI_VERDICT_ROWS, err) != SVS_OK ||
+         svi_desk_reserve(&s->desk, true, err) != SVS_OK))
         return SVS_NO_MEMORY;
     if (svi_novelty_stage_has_desk(s))
         return svi_verdicts_say(&s->verdicts, &s->desk, s->detector, number, is_true, err);
