@@ -30,6 +30,11 @@ void svi_budget_init(struct svi_budget *b, double a_day, double interval) {
         b->judge[i].level = INFINITY;
 }
 
+double svi_budget_memory(void) {
+    return SVI_JUDGES * (SVI_BUDGET_PEAKS / 2 * (double)sizeof(struct svi_budget_peak) +
+                         SVI_BUDGET_WINDOW / 4 * (double)sizeof(struct svi_budget_recent));
+}
+
 void svi_budget_clear(struct svi_budget *b) {
     for (int i = 0; i < SVI_JUDGES; i++) {
         svi_free(b->judge[i].peaks);

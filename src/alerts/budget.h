@@ -92,6 +92,7 @@ void svi_budget_init(struct svi_budget *b, double a_day, double interval);
 
 /* Before each row: room for what it may bring. SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_budget_reserve(struct svi_budget *b, svs_error *err);
+double svi_budget_memory(void);              /* bytes besides the struct, of a past of some days */
 void svi_budget_clear(struct svi_budget *b); /* frees; nothing is kept but the budget */
 
 /* Another budget: levels follow at once from the past that there is. */

@@ -488,6 +488,23 @@ svs_code svi_novelty_stage_reserve_context(struct svi_novelty_stage *s, svs_erro
     return s->sensors ? svi_sensors_reserve(s->sensors, err) : SVS_OK;
 }
 
+double svi_novelty_stage_lean_memory(const struct svi_settings *s, int d, int contexts) {
+    struct svi_detector_options o;
+    struct svi_shared_room room = {0};
+    const double columns = (double)d * (double)s->novelty_lags;
+    if (s->novelty == SVI_NOVELTY_NONE)
+        return 0;
+    if (columns > SVI_NOVELTY_STAGE_COLUMNS || svi_novelty_stage_options(s, (int)columns, &o, NULL) != SVS_OK)
+        return sizeof(struct svi_novelty_stage);
+    o.shared = &room;
+    const bool desk = strcmp(s->alert_budget, "none") != 0;
+    const double sensors =
+        desk && d >= 1 && d <= SVI_SENSORS_MAX ? svi_sensors_lean_memory(d, contexts, s->context[0]) : 0;
+    return sizeof(struct svi_novelty_stage) + svi_detector_memory(&o) + sensors +
+           (desk ? svi_row_judges_memory() + svi_budget_memory() : 0) +
+           sizeof(double) * (2 * columns + d + s->novelty_lags * (double)d);
+}
+
 double svi_novelty_stage_memory(const struct svi_settings *s, int d) {
     struct svi_detector_options o;
     const double columns = (double)d * (double)s->novelty_lags;

@@ -167,13 +167,16 @@ svs_code svi_engine_new_novelty(const struct svi_engine *e, const struct svi_set
 svs_code svi_engine_new_rules(const struct svi_engine *e, const struct svi_settings *s,
                               struct svi_rules **made, svs_error *err) {
     struct svi_rules none;
-    svi_rules_init(&none);
+    if (svi_settings_keyed(s))
+        svi_rules_init_lean(&none);
+    else
+        svi_rules_init(&none);
     svi_rules_configure(&none, s);
     if (e->of->root && !none.any) {
         *made = &e->of->no_rules;
         return SVS_OK;
     }
-    *made = svi_alloc(sizeof **made);
+    *made = svi_alloc_plain(sizeof **made);
     if (!*made)
         return svi_fail_memory(err, "the rules of a stream");
     **made = none;
@@ -336,6 +339,30 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
            svi_sources_memory(s->max_sources) + svi_novelty_stage_memory(s, d) +
            svi_quality_stage_memory(s, d, classes) + svi_rules_memory(s, d) +
            (double)s->max_features * column + d * name;
+}
+
+#define BLOCK_HEAD 16 /* bytes that the heap adds to a block, about */
+
+double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, int classes) {
+    svs_options o;
+    struct svi_class_weights weights;
+    struct svi_rules rules;
+    int blocks = 20;
+    svi_settings_learning(s, &weights, &o, NULL);
+    svi_rules_init_lean(&rules);
+    svi_rules_configure(&rules, s);
+    const bool novelty = s->novelty != SVI_NOVELTY_NONE, desk = strcmp(s->alert_budget, "none") != 0;
+    svs_options few = o; /* of a bank, too, what is of classes comes with them */
+    few.max_classes = classes;
+    blocks += (novelty ? 26 : 0) + (novelty && desk ? 16 : 0) + (rules.any ? 6 : 0);
+    return sizeof(struct svi_engine) + sizeof(struct svi_key_entry) + SVS_KEY_MAX / 4 +
+           svi_learner_lean_memory(&o, d, classes) - (classes + 1.0) * SVS_NAME_MAX +
+           svi_engine_bank_memory(s, &few, d, classes) +
+           svi_metrics_memory(o.task, svi_quality_window(s), o.max_classes, true) +
+           svi_quality_stage_memory(s, d, classes) - sizeof(struct svi_quality_stage) + d * sizeof(char *) +
+           svi_novelty_stage_lean_memory(s, d, contexts) +
+           (rules.any ? sizeof rules + svi_rules_memory(s, d) : 0) + blocks * BLOCK_HEAD +
+           (s->missing == SVI_MISSING_CARRY ? (double)s->max_features * sizeof(double) : 0);
 }
 
 double svi_engine_memory(const struct svi_settings *s, int d, int classes) {

@@ -85,7 +85,7 @@ static void end_alerts(struct svi_engine *e, struct svi_engine *then) {
         svi_publish_alert(e, &report, e->event_ts);
     svi_engine_rules_forget(e);
     svi_rules_end(then->rules);
-    memset(then->rules->alerts, 0, sizeof then->rules->alerts);
+    svi_rules_drop_alerts(then->rules);
     then->rules->opened = e->rules->opened;
     then->rules->arrived = e->rules->arrived;
     drift->open = false;

@@ -231,7 +231,7 @@ svs_code svi_sensors_reserve(svi_sensors *s, svs_error *err) {
     const int blocks = svi_block_tails_blocks(&s->tails) + 1, bins = svi_deviations_bins(&s->deviations) + 1;
     if (!s->shared || (s->packed && blocks <= s->blocks && bins <= s->bins && s->contexts <= s->used))
         return SVS_OK;
-    int more = (blocks + 7) / 8 * 8, wider = (bins + 3) / 4 * 4;
+    int more = (blocks + 1) / 2 * 2, wider = (bins + 1) / 2 * 2;
     more = more < SVI_BLOCKS ? more : SVI_BLOCKS;
     wider = wider < SVI_CONTEXT_BINS ? wider : SVI_CONTEXT_BINS;
     sensors_enter(s); /* what is packed is not needed then */
