@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/wide.h"
+#include "judges/floats_move.h"
 
 #define LEAST  4 /* blocks before anything is beyond them */
 #define SHAPES SVI_BLOCK_SHAPES
@@ -88,21 +89,41 @@ svs_code svi_block_tails_init(struct svi_block_tails *t, int series, double leas
     return SVS_OK;
 }
 
-static void tails_part(char **at, float *array, int count, bool out) {
-    const size_t size = (size_t)count * sizeof *array;
-    memcpy(out ? (void *)*at : (void *)array, out ? (void *)array : (void *)*at, size);
-    *at += size;
-}
-
 int svi_block_tails_blocks(const struct svi_block_tails *t) {
     return t->before.count > t->shape.count ? t->before.count : t->shape.count;
 }
 
-void svi_block_tails_move(struct svi_block_tails *t, char **at, bool out) {
-    const int blocks = svi_block_tails_blocks(t);
+/* Blocks of a series: one that waits for its turn has those of before. */
+static int tails_count(const struct svi_block_tails *t, int series) {
+    return (series < t->done ? &t->shape : &t->before)->count;
+}
+
+/* A series that never had a value. */
+static void tails_empty(struct svi_block_tails *t, int j) {
+    for (int i = 0; i < tails_count(t, j); i++)
+        t->maxima[(size_t)j * SVI_BLOCKS + (size_t)i] = -INFINITY;
+    t->now[j] = t->last[j] = -INFINITY;
+    t->above[j] = t->most[j] = t->telling[j] = INFINITY;
+    t->excess[j] = 0;
+}
+
+bool svi_block_tails_empty(const struct svi_block_tails *t, int series) {
+    bool empty = t->now[series] == -INFINITY && t->last[series] == -INFINITY &&
+                 t->above[series] == INFINITY && t->most[series] == INFINITY &&
+                 t->telling[series] == INFINITY && t->excess[series] == 0;
+    for (int i = 0; i < tails_count(t, series); i++)
+        empty = empty && t->maxima[(size_t)series * SVI_BLOCKS + (size_t)i] == -INFINITY;
+    return empty;
+}
+
+void svi_block_tails_move(struct svi_block_tails *t, const uint8_t *skip, char **at, bool out) {
     for (int j = 0; j < t->series; j++)
-        tails_part(at, t->maxima + (size_t)j * SVI_BLOCKS, blocks, out);
-    tails_part(at, t->now, ROWS * t->series, out);
+        if (!skip || !skip[j])
+            svi_floats_move(t->maxima + (size_t)j * SVI_BLOCKS, tails_count(t, j), NULL, at, out);
+        else if (!out)
+            tails_empty(t, j);
+    for (int i = 0; i < ROWS; i++)
+        svi_floats_move(t->now + (size_t)i * (size_t)t->series, t->series, skip, at, out);
 }
 
 size_t svi_block_tails_packed(int series, int blocks) {
@@ -110,10 +131,9 @@ size_t svi_block_tails_packed(int series, int blocks) {
 }
 
 void svi_block_tails_tidy(struct svi_block_tails *t) {
-    const int blocks = svi_block_tails_blocks(t);
     for (int j = 0; j < t->series; j++)
-        memset(t->maxima + (size_t)j * SVI_BLOCKS + blocks, 0,
-               (size_t)(SVI_BLOCKS - blocks) * sizeof *t->maxima);
+        memset(t->maxima + (size_t)j * SVI_BLOCKS + tails_count(t, j), 0,
+               (size_t)(SVI_BLOCKS - tails_count(t, j)) * sizeof *t->maxima);
 }
 
 void svi_block_tails_clear(struct svi_block_tails *t) {
@@ -129,7 +149,7 @@ static struct svi_block_shape *tails_shape(struct svi_block_tails *t, int series
 
 int svi_block_tails_held(const struct svi_block_tails *t, int series) {
     const float *v = t->maxima + (size_t)series * SVI_BLOCKS;
-    const int count = (series < t->done ? &t->shape : &t->before)->count;
+    const int count = tails_count(t, series);
     int held = 0;
     for (int i = 0; i < count; i++)
         held += v[i] != -INFINITY;

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/wide.h"
+#include "judges/floats_move.h"
 
 #define HALF   (SVI_CONTEXT_BINS / 2)
 #define VISITS 90          /* rows that a bin remembers */
@@ -32,17 +33,14 @@ svs_code svi_deviations_init(struct svi_deviations *v, int series, svs_error *er
     return SVS_OK;
 }
 
-static void deviations_part(char **at, float *array, int count, bool out) {
-    const size_t size = (size_t)count * sizeof *array;
-    memcpy(out ? (void *)*at : (void *)array, out ? (void *)array : (void *)*at, size);
-    *at += size;
-}
-
-void svi_deviations_move(struct svi_deviations *v, char **at, bool out) {
+void svi_deviations_move(struct svi_deviations *v, const uint8_t *skip, char **at, bool out) {
     for (int b = 0; b < SVI_CONTEXT_BINS; b++)
         if (v->visits[b] > 0)
-            deviations_part(at, v->square + (size_t)b * (size_t)v->series, v->series, out);
-    deviations_part(at, v->overall, 2 * v->series, out);
+            svi_floats_move(v->square + (size_t)b * (size_t)v->series, v->series, skip, at, out);
+    svi_floats_move(v->overall, v->series, skip, at, out);
+    svi_floats_move(v->now, v->series, skip, at, out);
+    for (int j = 0; !out && skip && v->bin >= 0 && j < v->series; j++)
+        v->now[j] = skip[j] ? 1 : v->now[j];
 }
 
 int svi_deviations_bins(const struct svi_deviations *v) {

@@ -15,6 +15,7 @@
 #include "judges/block_tails.h"
 #include "judges/context.h"
 #include "judges/deviations.h"
+#include "judges/floats_move.h"
 #include "judges/forecast.h"
 #include "judges/pace.h"
 #include "base/alloc.h"
@@ -72,7 +73,8 @@ struct svi_sensors {
 
     struct svi_shared_room *shared; /* where all of these are, while it is in; NULL: they are its own */
     char *packed;                   /* what it holds while it is not in, with room for ... */
-    int blocks, bins, used;         /* ... so many blocks, bins and columns of context */
+    int blocks, bins, used;         /* ... so many blocks, bins and columns of context, of which ... */
+    int idle_at[SVI_CONTEXT_COLUMNS], idle; /* ... these columns never had anything to be judged */
 };
 
 /* ---- set-up */
@@ -187,32 +189,65 @@ static void sensors_part(char **at, void *array, size_t size, bool out) {
 }
 
 /* Rows of the ring that a residual is still needed of: `over`, up to the last one. */
-static void sensors_move_ring(struct svi_sensors *s, int residual, int over, char **at, bool out) {
-    const size_t d = (size_t)s->d;
+static void sensors_move_ring(struct svi_sensors *s, int residual, int over, const uint8_t *skip, char **at,
+                              bool out) {
     const int64_t rows = s->pace.rows < over ? s->pace.rows : over;
     for (int64_t i = s->pace.rows - rows; i < s->pace.rows; i++)
-        sensors_part(at, s->ring + ((size_t)(i % MEANS) * RESIDUALS + (size_t)residual) * d,
-                     d * sizeof *s->ring, out);
+        svi_floats_move(s->ring + ((size_t)(i % MEANS) * RESIDUALS + (size_t)residual) * (size_t)s->d, s->d,
+                        skip, at, out);
+}
+
+/* Flags of the series of idle columns; NULL: there are none. */
+static const uint8_t *sensors_skip(const struct svi_sensors *s, uint8_t *flags) {
+    memset(flags, 0, (size_t)(2 * SIGNALS) * (size_t)s->d);
+    for (int i = 0; i < s->idle; i++)
+        for (int part = 0; part < 2 * SIGNALS; part++)
+            flags[part * s->d + s->idle_at[i]] = 1;
+    return s->idle > 0 ? flags : NULL;
 }
 
 /* Into `packed`, or from there into arrays of zeros. */
 static void sensors_move(struct svi_sensors *s, char *at, bool out) {
     const size_t d = (size_t)s->d;
+    uint8_t flags[2 * SIGNALS * SVI_SENSORS_MAX];
+    const uint8_t *skip = sensors_skip(s, flags);
     sensors_part(&at, s->origin, (5 + SIGNALS) * d * sizeof *s->origin, out);
     sensors_part(&at, s->category, d, out);
-    sensors_move_ring(s, BY_CONTEXT, MEANS, &at, out);
-    sensors_move_ring(s, BY_STEP, STEP_MEANS, &at, out);
-    sensors_move_ring(s, BY_OTHERS, MEANS, &at, out);
+    sensors_move_ring(s, BY_CONTEXT, MEANS, skip, &at, out);
+    sensors_move_ring(s, BY_STEP, STEP_MEANS, skip, &at, out);
+    sensors_move_ring(s, BY_OTHERS, MEANS, skip, &at, out);
     svi_forecast_move(&s->forecast, sensors_used(s, s->used), &at, out);
-    svi_deviations_move(&s->deviations, &at, out);
-    svi_block_tails_move(&s->tails, &at, out);
+    svi_deviations_move(&s->deviations, skip, &at, out);
+    svi_block_tails_move(&s->tails, skip, &at, out);
 }
 
-static size_t sensors_packed(const struct svi_sensors *s, int blocks, int bins, int contexts) {
-    const size_t d = (size_t)s->d;
-    return ((5 + SIGNALS) * sizeof(double) + 1 + (2 * MEANS + STEP_MEANS) * sizeof(float)) * d +
+static size_t sensors_packed(const struct svi_sensors *s, int blocks, int bins, int contexts, int idle) {
+    const int judged = s->d - idle;
+    return ((5 + SIGNALS) * sizeof(double) + 1) * (size_t)s->d +
+           (2 * MEANS + STEP_MEANS) * sizeof(float) * (size_t)judged +
            svi_forecast_packed(s->forecast.k, s->d, sensors_used(s, contexts)) +
-           svi_deviations_packed(RESIDUALS * s->d, bins) + svi_block_tails_packed(SIGNALS * 2 * s->d, blocks);
+           svi_deviations_packed(RESIDUALS * judged, bins) +
+           svi_block_tails_packed(SIGNALS * 2 * judged, blocks);
+}
+
+/* Has the column, of context, never had anything to be judged? Then it never will. */
+static bool sensors_is_idle(const struct svi_sensors *s, int column) {
+    bool idle = column != NONE;
+    for (int j = column; idle && j < s->tails.series; j += s->d)
+        idle = svi_block_tails_empty(&s->tails, j);
+    for (int j = column; idle && j < s->deviations.series; j += s->d)
+        idle = s->deviations.overall[j] == 0;
+    for (size_t i = 0; idle && i < (size_t)MEANS * RESIDUALS; i++)
+        idle = s->ring[i * (size_t)s->d + (size_t)column] == 0;
+    return idle;
+}
+
+/* Are those still of context? One that has changed hands is empty, but not for long. */
+static bool sensors_stay_idle(const struct svi_sensors *s) {
+    bool idle = true;
+    for (int i = 0; i < s->idle; i++)
+        idle = idle && svi_sensors_is_context(s, s->idle_at[i]);
+    return idle;
 }
 
 static void sensors_put_out(void *sensors) {
@@ -229,15 +264,22 @@ static void sensors_enter(struct svi_sensors *s) {
 
 svs_code svi_sensors_reserve(svi_sensors *s, svs_error *err) {
     const int blocks = svi_block_tails_blocks(&s->tails) + 1, bins = svi_deviations_bins(&s->deviations) + 1;
-    if (!s->shared || (s->packed && blocks <= s->blocks && bins <= s->bins && s->contexts <= s->used))
+    if (!s->shared || (s->packed && blocks <= s->blocks && bins <= s->bins && s->contexts <= s->used &&
+                       sensors_stay_idle(s)))
         return SVS_OK;
     int more = (blocks + 1) / 2 * 2, wider = (bins + 1) / 2 * 2;
     more = more < SVI_BLOCKS ? more : SVI_BLOCKS;
     wider = wider < SVI_CONTEXT_BINS ? wider : SVI_CONTEXT_BINS;
     sensors_enter(s); /* what is packed is not needed then */
-    char *packed = svi_alloc_plain(sensors_packed(s, more, wider, s->contexts));
+    int idle_at[SVI_CONTEXT_COLUMNS], idle = 0;
+    for (int i = 0; i < s->contexts; i++)
+        if (sensors_is_idle(s, s->context[i]))
+            idle_at[idle++] = s->context[i];
+    char *packed = svi_alloc_plain(sensors_packed(s, more, wider, s->contexts, idle));
     if (!packed)
         return svi_fail_memory(err, "the judges of the sensors");
+    memcpy(s->idle_at, idle_at, sizeof idle_at);
+    s->idle = idle;
     svi_free(s->packed);
     s->packed = packed;
     s->blocks = more;
@@ -281,14 +323,14 @@ svs_code svi_sensors_use_room(svi_sensors *s, struct svi_shared_room *room, svs_
 }
 
 double svi_sensors_bytes(const svi_sensors *s) {
-    return s->shared ? (double)(sizeof *s + sensors_packed(s, s->blocks, s->bins, s->used))
+    return s->shared ? (double)(sizeof *s + sensors_packed(s, s->blocks, s->bins, s->used, s->idle))
                      : svi_sensors_memory(s->d, s->with_context);
 }
 
 double svi_sensors_lean_memory(int d, int contexts, bool context) {
     struct svi_sensors s = {.d = d, .with_context = context};
     svi_forecast_begin(&s.forecast, sensors_regressors(context), d, 0);
-    return (double)(sizeof s + sensors_packed(&s, SVI_BLOCKS, SVI_CONTEXT_BINS, contexts));
+    return (double)(sizeof s + sensors_packed(&s, SVI_BLOCKS, SVI_CONTEXT_BINS, contexts, contexts));
 }
 
 /* One with arrays of its own that holds the same; NULL: no memory. */
