@@ -89,11 +89,10 @@ svs_code svi_novelty_stage_use_rooms(struct svi_novelty_stage *s, struct svi_nov
 }
 
 void svi_novelty_stage_rest(struct svi_novelty_stage *s) {
-    struct svi_novelty_rooms *rooms = s->rooms_of_thread;
-    if (rooms && rooms->detector.owner && rooms->detector.owner == s->detector)
-        svi_shared_room_rest(&rooms->detector);
-    if (rooms && rooms->sensors.owner && rooms->sensors.owner == s->sensors)
-        svi_shared_room_rest(&rooms->sensors);
+    if (s->rooms_of_thread && s->detector)
+        svi_detector_rest(s->detector);
+    if (s->rooms_of_thread && s->sensors)
+        svi_sensors_rest(s->sensors);
 }
 
 void svi_novelty_rooms_clear(struct svi_novelty_rooms *rooms) {

@@ -72,8 +72,9 @@ struct svi_sensors {
     uint8_t *odd, *category, *unlearned; /* d flags */
 
     struct svi_shared_room *shared; /* where all of these are, while it is in; NULL: they are its own */
-    char *packed;                   /* what it holds while it is not in, with room for ... */
-    int blocks, bins, used;         /* ... so many blocks, bins and columns of context, of which ... */
+    bool in;
+    char *packed;           /* what it holds while it is not in, with room for ... */
+    int blocks, bins, used; /* ... so many blocks, bins and columns of context, of which ... */
     int idle_at[SVI_CONTEXT_COLUMNS], idle; /* ... these columns never had anything to be judged */
 };
 
@@ -139,7 +140,8 @@ void svi_sensors_free(svi_sensors **sensors) {
         return;
     *sensors = NULL;
     if (s->shared) {
-        svi_shared_room_leave(s->shared, s);
+        if (s->in)
+            svi_shared_room_leave(s->shared, s);
         svi_free(s->packed);
         svi_free(s);
         return;
@@ -252,12 +254,15 @@ static bool sensors_stay_idle(const struct svi_sensors *s) {
 
 static void sensors_put_out(void *sensors) {
     struct svi_sensors *s = sensors;
+    s->in = false;
     sensors_move(s, s->packed, true);
 }
 
 static void sensors_enter(struct svi_sensors *s) {
-    if (!s->shared || !svi_shared_room_enter(s->shared, s, sensors_put_out))
+    if (!s->shared || s->in)
         return;
+    (void)svi_shared_room_enter(s->shared, s, sensors_put_out);
+    s->in = true;
     sensors_place_all(s);
     sensors_move(s, s->packed, false);
 }
@@ -302,6 +307,7 @@ svi_sensors *svi_sensors_new_in(struct svi_shared_room *room, int d, bool contex
     svi_pace_init(&s->pace);
     if (svi_shared_room_reserve(room, sensors_block(s), err) == SVS_OK) {
         (void)svi_shared_room_enter(room, s, sensors_put_out);
+        s->in = true;
         sensors_place_all(s);
         svi_block_tails_begin(&s->tails, SIGNALS * 2 * d, log10(2.0 * d) + FEW, s->tails.maxima);
         if (svi_sensors_reserve(s, err) == SVS_OK)
@@ -311,13 +317,17 @@ svi_sensors *svi_sensors_new_in(struct svi_shared_room *room, int d, bool contex
     return NULL;
 }
 
+void svi_sensors_rest(svi_sensors *s) {
+    if (s->in)
+        svi_shared_room_rest(s->shared);
+}
+
 svs_code svi_sensors_use_room(svi_sensors *s, struct svi_shared_room *room, svs_error *err) {
     if (!s->shared || s->shared == room)
         return SVS_OK;
     if (svi_shared_room_reserve(room, sensors_block(s), err) != SVS_OK)
         return SVS_NO_MEMORY;
-    if (s->shared->owner == s)
-        svi_shared_room_rest(s->shared);
+    svi_sensors_rest(s);
     s->shared = room;
     return SVS_OK;
 }
@@ -341,6 +351,7 @@ static svi_sensors *sensors_copy(const struct svi_sensors *s, svs_error *err) {
     struct svi_sensors arrays = *copy;
     *copy = *s;
     copy->shared = NULL;
+    copy->in = false;
     copy->packed = NULL;
     copy->x = arrays.x;
     sensors_place(copy);
@@ -387,7 +398,7 @@ static svi_sensors *sensors_widened(const svi_sensors *s, int d, struct svi_shar
 svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err) {
     if (!s->shared)
         return sensors_widened(s, d, NULL, err);
-    svi_shared_room_rest(s->shared);
+    svi_shared_room_rest(s->shared); /* s, or another one */
     svi_sensors *copy = sensors_copy(s, err), *wide = copy ? sensors_widened(copy, d, s->shared, err) : NULL;
     svi_sensors_free(&copy);
     return wide;

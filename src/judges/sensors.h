@@ -39,6 +39,7 @@ svi_sensors *svi_sensors_new(int d, bool context, svs_error *err);
 svi_sensors *svi_sensors_new_in(struct svi_shared_room *room, int d, bool context, svs_error *err);
 svs_code svi_sensors_reserve(svi_sensors *s, svs_error *err);
 svs_code svi_sensors_use_room(svi_sensors *s, struct svi_shared_room *room, svs_error *err);
+void svi_sensors_rest(svi_sensors *s);          /* it is in no room until its next call */
 double svi_sensors_bytes(const svi_sensors *s); /* that it takes now, without the room */
 
 /* Bytes with so many columns of context; once all is full. */

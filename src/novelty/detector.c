@@ -125,7 +125,7 @@ void svi_detector_free(svi_detector **detector) {
         svi_free(own[i]);
     for (int g = 0; g < d->members && !d->o.shared; g++)
         svi_active_set_clear(&d->set[g]);
-    if (d->o.shared)
+    if (d->in)
         svi_shared_room_leave(d->o.shared, d);
     svi_free(d);
     *detector = NULL;
@@ -236,6 +236,7 @@ static size_t detector_packed(int members, int points) {
 static void detector_put_out(void *detector) {
     struct svi_detector *d = detector;
     double *to = d->packed;
+    d->in = false;
     if (!d->ready)
         return;
     for (int g = 0; g < d->members; g++, to += svi_active_set_packed(d->now.points))
@@ -245,8 +246,10 @@ static void detector_put_out(void *detector) {
 
 void svi_detector_enter(svi_detector *d) {
     const double *from = d->packed;
-    if (!d->o.shared || !svi_shared_room_enter(d->o.shared, d, detector_put_out))
+    if (!d->o.shared || d->in)
         return;
+    (void)svi_shared_room_enter(d->o.shared, d, detector_put_out);
+    d->in = true;
     detector_point(d);
     if (!d->ready)
         return;
@@ -318,14 +321,18 @@ svs_code svi_detector_reserve(svi_detector *d, int more, svs_error *err) {
     return code;
 }
 
+void svi_detector_rest(svi_detector *d) {
+    if (d->in)
+        svi_shared_room_rest(d->o.shared);
+}
+
 svs_code svi_detector_use_room(svi_detector *d, struct svi_shared_room *room, svs_error *err) {
     if (!d->o.shared || d->o.shared == room)
         return SVS_OK;
     svs_code code = room ? svi_shared_room_reserve(room, detector_block(d), err) : SVS_OK;
     if (code != SVS_OK)
         return code;
-    if (d->o.shared->owner == d)
-        svi_shared_room_rest(d->o.shared);
+    svi_detector_rest(d);
     d->o.shared = room;
     return SVS_OK;
 }

@@ -107,9 +107,11 @@ void svi_detector_reset(svi_detector *d); /* as new */
  * rows. SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_detector_reserve(svi_detector *d, int more, svs_error *err);
 
-/* It goes on in that room, with another thread, or rests in none: between two samples. SVS_NO_MEMORY: it
- * stays. */
+/* It goes on in that room, with another thread: between two samples. One that rests does not look at the room
+ * that it leaves. SVS_NO_MEMORY: it stays. */
 svs_code svi_detector_use_room(svi_detector *d, struct svi_shared_room *room, svs_error *err);
+
+void svi_detector_rest(svi_detector *d); /* it is in no room until its next call */
 
 /* What it holds is where it works, for the functions that want it so. */
 void svi_detector_enter(svi_detector *d);
@@ -269,6 +271,7 @@ struct svi_detector {
     bool ready;             /* a refresh has made a model */
     svs_novelty_model view; /* the model as others see it; points into what follows */
 
+    bool in;                  /* the shared room; so that one that is not in need not look there */
     int point_room, row_room; /* in a shared room: points and calibration rows that there is room for ... */
     double *packed;           /* ... and what of the points lies in the room, while it is not in */
     double *raw, *at, *norm2; /* o.model.max points: raw values (d), coordinates (stride), squared lengths:
