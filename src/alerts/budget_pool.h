@@ -6,7 +6,11 @@
  * lies above the finding of rank m, rounded down, by surprise over the level that the desk would have alone;
  * while m < SVI_BUDGET_FEW it is extrapolated besides, as levels are (budget.h). So it is set by what the
  * keys of this stream have shown, and not by a worst case, and what one key does not need is for the others.
- * Before m is 1 it is not known. A function of the calls alone. */
+ * Before m is 1 it is not known.
+ *
+ * What comes within a twentieth of the time of one alert (72 minutes at 1 a day) counts as one, the largest:
+ * else one disturbance of all keys at once would raise the factor for weeks. Of findings that are independent
+ * those that matter are far more rare than that. A function of the calls alone. */
 #ifndef SVI_BUDGET_POOL_H
 #define SVI_BUDGET_POOL_H
 
@@ -18,11 +22,13 @@ struct svi_budget_pool {
     double days;                                        /* so far, a desk */
     double found[SVI_BUDGET_POOL], at[SVI_BUDGET_POOL]; /* descending; on which day */
     int count;
+    double now;   /* the largest of those that count as one, not in the list yet; 0: none */
+    double since; /* the day of the first of them */
 };
 
 /* One of `desks` has gone through so many days more; it has found this. */
 void svi_budget_pool_pass(struct svi_budget_pool *p, double days, double desks);
-void svi_budget_pool_find(struct svi_budget_pool *p, double found);
+void svi_budget_pool_find(struct svi_budget_pool *p, double found, double a_day);
 
 /* At least 1; 0: it is not known yet. What is too old goes. */
 double svi_budget_pool_factor(struct svi_budget_pool *p, double a_day);

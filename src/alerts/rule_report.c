@@ -108,7 +108,10 @@ bool svi_rule_report(struct svi_rules *r, const struct svi_schema *schema, const
         report_sensor(r, schema, top[i], &sensors[i], &out->top[i]);
     if (closes && a->first >= 0)
         sensors[0] = (struct svi_rule_sensor){.name = svi_schema_name(schema, a->first), .column = a->first};
-    report_text(r, a, rule, about, sensors, closes ? a->first >= 0 : shown, out->text);
+    if (closes && about->ended)
+        snprintf(out->text, sizeof out->text, "%s alert ended: %s", about->name, about->ended);
+    else
+        report_text(r, a, rule, about, sensors, closes ? a->first >= 0 : shown, out->text);
     out->event = (struct svi_alert_event){
         .kind = "rule",
         .alert = a->number,

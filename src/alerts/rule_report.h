@@ -26,6 +26,7 @@ struct svi_rule_about {
     bool key;         /* it is of one of its keys: that is absent where a stream is silent */
     svs_value id;
     double ts;
+    const char *ended; /* why alerts end that would not have; NULL: they do by themselves */
 };
 
 /* The next change of an alert. *count: the number

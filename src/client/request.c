@@ -99,13 +99,15 @@ svs_code client_ask(const struct svi_settings *s, const struct client_question *
     return code;
 }
 
-svs_code client_operation(const char *name, struct svi_bytes *request) {
+svs_code client_model_request(const char *key, struct svi_bytes *request) {
     struct svi_pack p;
     request->size = 0;
     svi_pack_begin(&p, request);
-    svi_pack_map(&p, 1);
-    svi_pack_text(&p, "op");
-    svi_pack_text(&p, name);
+    svi_pack_map(&p, key ? 3 : 2);
+    svi_put_text(&p, "op", "model");
+    svi_put_bool(&p, "loo", true);
+    if (key)
+        svi_put_text(&p, "key", key);
     return svi_pack_end(&p);
 }
 

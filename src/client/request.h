@@ -32,7 +32,8 @@ struct client_keys {
 /* The request for their list into `request` (replaced). */
 svs_code client_keys_request(const struct client_keys *k, struct svi_bytes *request);
 
-/* {op: NAME} into `request` (replaced). */
-svs_code client_operation(const char *name, struct svi_bytes *request);
+/* The request for the current model, of a key unless it is NULL, with what leaving samples out says of it
+ * (replaced). */
+svs_code client_model_request(const char *key, struct svi_bytes *request);
 
 #endif

@@ -396,7 +396,7 @@ static svs_code apply_settings(svi_guess *g, svs_error *err) {
                {o->id, "id", SVI_USE_ID, true},
                {o->ts, "ts", SVI_USE_TIME, true},
                {o->weight, "weight", SVI_USE_WEIGHT, true},
-               {o->key, "key", SVI_USE_KEY, true}};
+               {o->key, "key", SVI_USE_KEY, !o->key_spare}};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         svs_code code = guess_assign(g, all[k].name, all[k].what, all[k].use, all[k].required, err);
         if (code != SVS_OK)

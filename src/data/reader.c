@@ -223,7 +223,7 @@ static const char *json_on_many_lines(struct svi_span line) {
 static svs_code refuse_keys(const struct svi_reader *r, svs_error *err) {
     const char *key = r->options.key;
     char shown[80];
-    if (!key || !*key || r->format == &svi_csv || r->format == &svi_jsonl)
+    if (!key || !*key || r->options.key_spare || r->format == &svi_csv || r->format == &svi_jsonl)
         return SVS_OK;
     return svi_fail(err, SVS_SETTING,
                     "%s has no column for the key (key is \"%s\"): rows with keys are CSV or JSON lines",

@@ -120,7 +120,7 @@ struct svi_engine *svi_fleet_find(struct svi_engine *root, const char *key, bool
 }
 
 /* It was not read back for what it is to take: that must be taken by a restart. */
-static void fleet_lose(struct svi_engine *root, const struct svi_key_entry *entry, const svs_error *err) {
+void svi_fleet_lose(struct svi_engine *root, const struct svi_key_entry *entry, const svs_error *err) {
     svs_error *lost = &root->of->fleet->lost;
     if (entry && !entry->engine && lost->code == SVS_OK && err->code != SVS_NO_MEMORY)
         svi_fail(lost, err->code, "key %s: %.180s", entry->name, err->text);
@@ -232,12 +232,12 @@ void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
     if (!entry) {
         struct svi_key_finds own;
         svi_fleet_finds(root, &own);
-        svi_fleet_find_alike(root->of->fleet, &root->of->fleet->found, &own);
+        svi_fleet_find_alike(root, &root->of->fleet->found, &own);
         root->of->fleet->found = own;
         return;
     }
     root->of->fleet->seen += figures->rows - entry->last.rows;
-    svi_fleet_find_alike(root->of->fleet, &entry->last.finds, &figures->finds);
+    svi_fleet_find_alike(root, &entry->last.finds, &figures->finds);
     fleet_add(&root->of->fleet->total, &entry->last, figures);
     root->out_of_memory = root->out_of_memory || figures->out_of_memory;
     entry->last = *figures;
@@ -370,7 +370,7 @@ static void fleet_take(struct svi_engine *root, struct svi_envelope *env, double
     fleet_forget_idle(root, code == SVS_OK ? key : "", now);
     if (code == SVS_OK && !(e = svi_fleet_find(root, key, !about, owner, &entry, &err))) {
         code = err.code;
-        fleet_lose(root, entry, &err);
+        svi_fleet_lose(root, entry, &err);
         entry = NULL;
     }
     if (code == SVS_OK && entry && (code = svi_fleet_touch(root, entry, &err)) == SVS_OK)
@@ -435,7 +435,7 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
     fleet_forget_idle(root, key, now);
     if (code == SVS_OK && !(e = svi_fleet_find(root, key, m->op == SVI_LEARN, 0, &entry, err))) {
         code = err->code;
-        fleet_lose(root, entry, err);
+        svi_fleet_lose(root, entry, err);
         entry = NULL;
     }
     if (code == SVS_OK && entry && (code = svi_fleet_touch(root, entry, err)) == SVS_OK)

@@ -19,12 +19,14 @@ void svi_fleet_finds(const struct svi_engine *e, struct svi_key_finds *out) {
     *out = (struct svi_key_finds){.found = s->found, .days = s->days, .count = s->count};
 }
 
-void svi_fleet_find_alike(struct svi_fleet *f, const struct svi_key_finds *before,
+void svi_fleet_find_alike(struct svi_engine *root, const struct svi_key_finds *before,
                           const struct svi_key_finds *now) {
+    struct svi_fleet *f = root->of->fleet;
+    const double a_day = root->novelty->desk.o.a_day;
     if (now->days > before->days) /* less after a reset */
         svi_budget_pool_pass(&f->pool, now->days - before->days, (double)f->desks);
-    if (now->count > before->count)
-        svi_budget_pool_find(&f->pool, now->found);
+    if (now->count > before->count && a_day > 0)
+        svi_budget_pool_find(&f->pool, now->found, a_day);
 }
 
 void svi_fleet_share_out(struct svi_engine *root) {

@@ -24,9 +24,9 @@
 #include "engine/engine_internal.h"
 
 #define GROUP_WAIT   5.0 /* seconds of arrival */
-#define GROUP_SILENT 8    /* part of a silence that keys may fall silent apart */
-#define GROUP_LISTED 3    /* keys in a line */
-#define GROUP_NAME   48   /* bytes of a name in a line */
+#define GROUP_SILENT 8   /* part of a silence that keys may fall silent apart */
+#define GROUP_LISTED 3   /* keys in a line */
+#define GROUP_NAME   48  /* bytes of a name in a line */
 #define GROUP_LINE   (SVI_ALERT_TEXT + 4 * GROUP_NAME + 80)
 
 static uint64_t group_key(const struct svi_key_entry *entry) {
@@ -163,7 +163,7 @@ static bool group_speaker(struct svi_engine *root, const struct svi_alert_group 
         svi_fleet_change(root, *entry, &err) == SVS_OK)
         return true;
     root->out_of_memory = root->out_of_memory || err.code == SVS_NO_MEMORY;
-    svi_publish_error(root, err.code, err.text, NULL, 0, root->of->fleet->arrival);
+    svi_fleet_lose(root, *entry, &err);
     return false;
 }
 
@@ -177,8 +177,8 @@ static void group_tell(struct svi_engine *root, struct svi_alert_group *g, const
     if (!group_speaker(root, g, &entry))
         return;
     if (closes) {
-        snprintf(end, sizeof end, "all back to normal after %s, since %s",
-                 svi_alert_duration(lasted, ts - f->since), svi_alert_moment(moment, f->since, ts));
+        snprintf(end, sizeof end, "over after %s, since %s", svi_alert_duration(lasted, ts - f->since),
+                 svi_alert_moment(moment, f->since, ts));
         rest = end;
     }
     struct svi_event event = {.topic = SVI_TOPIC_ALERT,
@@ -338,4 +338,14 @@ void svi_fleet_groups_drop(struct svi_engine *root, struct svi_key_entry *entry)
         svi_alert_groups_forget(g, entry->name);
         group_hand_over(root, g);
     }
+}
+
+svs_code svi_fleet_end_alerts(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err) {
+    struct svi_key_entry *found;
+    if (entry->last.open == 0)
+        return SVS_OK;
+    if (!svi_fleet_find(root, entry->name, false, 0, &found, err))
+        return err->code;
+    svi_engine_end_alerts(entry->engine, "the key is no more");
+    return SVS_OK;
 }

@@ -170,6 +170,8 @@ svs_code svi_fleet_end(struct svi_engine *root, struct svi_key_entry *n, svs_err
         svi_crew_settle(root); /* its thread may be at work where it does */
         keep_image(root, n);
     }
+    if (svi_fleet_end_alerts(root, n, err) != SVS_OK)
+        return err->code;
     if (k->files && n->place.file > 0) {
         memcpy(r.name, n->name, n->length + 1u);
         if (svi_key_record_append(&k->gone.records, &r, 0, err) != SVS_OK)

@@ -83,8 +83,10 @@ void svi_fleet_pass(struct svi_engine *root, double now) {
         if (!n || due > now)
             break;
         svi_key_queue_leave(&f->queue, n); /* what it has to say then puts it in again */
-        if (time_pass_key(root, n, now, &err) != SVS_OK)
-            svi_publish_error(root, err.code, err.text, NULL, 0, now);
+        if (time_pass_key(root, n, now, &err) == SVS_OK)
+            continue;
+        root->out_of_memory = root->out_of_memory || err.code == SVS_NO_MEMORY;
+        svi_fleet_lose(root, n, &err);
     }
     svi_fleet_evict(root);
 }

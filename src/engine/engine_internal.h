@@ -303,14 +303,14 @@ struct svi_fleet {
     struct svi_bytes raw, state, packed; /* room */
     struct svi_key_sum sum;              /* of those that were archived last */
     struct svi_fleet_kept kept;
-    struct svi_fleet_prior *prior; /* NULL: it is off */
-    struct svi_key_entry *silent; /* the one that was silent the longest when it was looked at last, */
+    struct svi_fleet_prior *prior;      /* NULL: it is off */
+    struct svi_key_entry *silent;       /* the one that was silent the longest when it was looked at last, */
     uint64_t silent_turn, silent_noted; /* and whether that is so still; */
     double silent_since;                /* svi_fleet_heard of it */
-    double now;     /* arrival clock of the element in hand, or the last one */
+    double now;                         /* arrival clock of the element in hand, or the last one */
     svs_error lost; /* why a key did not come back for what it was to take; code SVS_OK: each did */
     bool told;      /* that keys cannot leave memory */
-    int patience; /* calls until it is tried again */
+    int patience;   /* calls until it is tried again */
 };
 
 static inline bool svi_engine_is_root(const struct svi_engine *e) {
@@ -321,6 +321,9 @@ static inline bool svi_engine_is_root(const struct svi_engine *e) {
  * svi_engine_new. */
 struct svi_engine *svi_engine_new_key(struct svi_engine *root, struct svi_settings *s, const char *key,
                                       svs_error *err);
+
+/* A key could not be brought back for what it was to take (svs_code of *err): a restart repeats that. */
+void svi_fleet_lose(struct svi_engine *root, const struct svi_key_entry *entry, const svs_error *err);
 
 /* The table of keys; frees them all. */
 svs_code svi_fleet_new(struct svi_engine *root, svs_error *err);
@@ -378,7 +381,7 @@ svs_code svi_fleet_queue_all(struct svi_fleet *f, svs_error *err);
 void svi_fleet_share(struct svi_engine *e);
 
 /* What an engine's desk has found since it was asked last goes to all of them. */
-void svi_fleet_find_alike(struct svi_fleet *f, const struct svi_key_finds *before,
+void svi_fleet_find_alike(struct svi_engine *root, const struct svi_key_finds *before,
                           const struct svi_key_finds *now);
 void svi_fleet_finds(const struct svi_engine *e, struct svi_key_finds *out);
 void svi_fleet_pool_archive(struct svi_archive *a, struct svi_fleet *f);
@@ -397,6 +400,9 @@ double svi_fleet_groups_due(const struct svi_fleet *f);
 void svi_fleet_groups_pass(struct svi_engine *root, double now);
 void svi_fleet_groups_move(struct svi_fleet *f, double step);
 void svi_fleet_groups_drop(struct svi_engine *root, struct svi_key_entry *entry);
+
+/* Its alerts end before that; it may have to come back for it. Codes of svi_fleet_return. */
+svs_code svi_fleet_end_alerts(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
 
 /* ---- engine_fleet.c again */
 
@@ -558,6 +564,9 @@ void svi_engine_rules_configure(struct svi_engine *e);
 
 /* All that they know goes; alerts end. */
 void svi_engine_rules_forget(struct svi_engine *e);
+
+/* All open alerts end, of whatever kind, and say why. */
+void svi_engine_end_alerts(struct svi_engine *e, const char *why);
 
 /* Time passes for this engine alone. */
 void svi_engine_rules_pass(struct svi_engine *e, double now);

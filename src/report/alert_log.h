@@ -24,9 +24,11 @@
 /* An alert that is open. */
 struct svi_alert_episode {
     int64_t alert;  /* its number, of its key */
-    uint64_t key;   /* hash of that; 0: the stream has none */
     double opened;  /* where */
     int64_t before; /* incidents.h */
+    bool outside;   /* it belongs to no incident so far */
+    bool keyed;     /* the stream has keys: */
+    char key[SVS_KEY_MAX + 1];
 };
 
 struct svi_alert_kind {

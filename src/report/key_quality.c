@@ -18,10 +18,9 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "fleet/key_list.h"
+#include "report/key_report.h"
 #include "server/verdict.h"
 #include "wire/pack.h"
-
-#define NAME_WIDTH 24 /* columns of a name; a longer one moves its line */
 
 struct key_line {
     const char *name; /* the engine's */
@@ -149,7 +148,7 @@ static void key_quality_number(const struct svi_key_quality *k, double value) {
 static void key_quality_line(const struct svi_key_quality *k, const struct key_line *l) {
     char name[4 * SVS_KEY_MAX + 4];
     svi_escape(name, sizeof name, l->name, strlen(l->name));
-    printf("%-*s %10" PRId64, NAME_WIDTH, name[0] ? name : "''", l->rows);
+    printf("%-*s %10" PRId64, svi_key_width(name), name[0] ? name : "''", l->rows);
     key_quality_number(k, l->quality);
     key_quality_number(k, l->same);
     printf(" %8" PRId64, l->alerts);
@@ -166,7 +165,7 @@ void svi_key_quality_print(const struct svi_key_quality *k, int64_t limit) {
            r->rows, "refused", svi_engine_errors(r->engine), "seconds", r->seconds, "rows/s",
            r->seconds > 0 ? (double)r->rows / r->seconds : 0, "keys", svi_engine_key_count(r->engine));
     if (k->count > 0 && limit > 0)
-        printf("%-*s %10s %10s %10s %8s\n", NAME_WIDTH, "key", "rows", name, "same", "alerts");
+        printf("%-*s %10s %10s %10s %8s\n", svi_key_width("key"), "key", "rows", name, "same", "alerts");
     for (int64_t i = 0; i < k->count && i < limit; i++)
         key_quality_line(k, &k->lines[i]);
     if (k->count > limit)

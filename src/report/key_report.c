@@ -9,7 +9,7 @@
 #include "report/moment.h"
 #include "wire/fields.h"
 
-#define KEY_WIDTH 24 /* columns of a name; a longer one moves its line */
+#define KEY_WIDTH 24 /* characters */
 
 struct key_reply {
     int64_t count, matching, unkeyed;
@@ -23,6 +23,13 @@ struct key_line {
     double age, quality;
 };
 
+int svi_key_width(const char *name) {
+    int width = KEY_WIDTH;
+    for (; *name; name++)
+        width += (*name & 0xc0) == 0x80; /* a character goes on */
+    return width;
+}
+
 static void key_line_write(FILE *to, const struct key_line *k) {
     char name[4 * SVS_KEY_MAX + 4], age[SVI_MOMENT], quality[32] = "-", open[32] = "";
     svi_escape(name, sizeof name, k->key, strlen(k->key));
@@ -30,7 +37,7 @@ static void key_line_write(FILE *to, const struct key_line *k) {
         snprintf(quality, sizeof quality, "%.4g", k->quality);
     if (k->open > 0)
         snprintf(open, sizeof open, ", %" PRId64 " open", k->open);
-    fprintf(to, "%-*s %10" PRId64 " %16s %10s %8" PRId64 "%s\n", KEY_WIDTH, name, k->rows,
+    fprintf(to, "%-*s %10" PRId64 " %16s %10s %8" PRId64 "%s\n", svi_key_width(name), name, k->rows,
             svi_duration_text(age, k->age), quality, k->alerts, open);
 }
 

@@ -271,14 +271,17 @@ static void look_print_incidents(const struct svi_look *l) {
 static void look_print_each(const struct svi_look *l) {
     char a[SVI_MOMENT], b[SVI_MOMENT];
     int64_t shown = 0;
-    printf("\n%-20s %-23s %-14s %s\n", "incident", "start", "found after", "alerts");
+    printf("\n%s%-20s %-23s %-14s %s\n", l->incidents.keyed ? "key          " : "", "incident", "start",
+           "found after", "alerts");
     for (int64_t i = 0; i < l->incidents.count && shown < EACH_SHOWN; i++) {
         const struct svi_incident *one = &l->incidents.of[i];
         const double delay = svi_incident_delay(one, l->log.first);
         if (!svi_incident_inside(one, l->log.first, l->log.last))
             continue;
-        char place[SVI_MOMENT];
+        char place[SVI_MOMENT], key[2 * SVS_KEY_MAX];
         snprintf(place, sizeof place, "line %" PRId64, one->line);
+        if (l->incidents.keyed)
+            printf("%-12s ", one->key[0] ? svi_escape(key, sizeof key, one->key, strlen(one->key)) : "''");
         printf("%-20s %-23s %-14s %" PRId64 "\n", one->name[0] ? one->name : place,
                look_moment(l, a, one->start),
                !isnan(delay) ? look_span(l, b, delay)
@@ -348,7 +351,9 @@ static void look_put_each(const struct svi_look *l, struct svi_pack *p) {
         if (!svi_incident_inside(one, l->log.first, l->log.last))
             continue;
         const double delay = svi_incident_delay(one, l->log.first);
-        svi_pack_map(p, 7);
+        svi_pack_map(p, 7 + l->incidents.keyed);
+        if (l->incidents.keyed)
+            svi_put_text(p, "key", one->key);
         svi_put_text(p, "name", one->name);
         svi_put_real(p, "start", one->start);
         svi_put_real(p, "end", one->end);

@@ -1,3 +1,9 @@
+/* Control requests, parsed once: one pass over the map notes where the values of the known keys stand.
+ *
+ * What a request may have is in two tables, items and flags: a new one is a row there and a member of the
+ * structure. Nothing is judged here but the form, that the op is one of the table `commands`, and, where they
+ * are asked for, the values that several operations share (id, label, verdict); all else is for the operation
+ * to refuse. Of a key that is there twice the first one holds. */
 #include "wire/control_command.h"
 
 #include <math.h>

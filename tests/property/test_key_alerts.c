@@ -137,8 +137,10 @@ static void play_drop(struct play *p, int k) {
     if (svi_engine_command(p->e, &c, &p->s, p->now, NULL, &err) == SVS_OK) {
         p->seq[k] = 0; /* it begins anew */
         for (int i = 0; i < p->count; i++)
-            if (strcmp(p->told[i].key, key) == 0)
+            if (strcmp(p->told[i].key, key) == 0) { /* another speaks for a group of it */
+                assert_true(p->told[i].closed == 1 || p->told[i].keys > 1);
                 p->told[i].key[0] = 'x';
+            }
     }
     svi_bytes_clear(&frame);
 }

@@ -164,9 +164,17 @@ static void test_pool(void **state) {
         assert_true(factor == 0 || factor >= 1);
         over += i >= 100 * 30 && found >= factor;
         svi_budget_pool_pass(&p, 1, 100);
-        svi_budget_pool_find(&p, found);
+        svi_budget_pool_find(&p, found, 1);
     }
     assert_in_range(over, (days - 30) / 2, days - 30);
+    const double before = svi_budget_pool_factor(&p, 1);
+    for (int i = 0; i < 1000; i++) { /* one disturbance of all: one finding, however many they are */
+        svi_budget_pool_pass(&p, 0.01 / 100, 100);
+        svi_budget_pool_find(&p, 5 + i % 7, 1);
+    }
+    svi_budget_pool_pass(&p, 100, 100);
+    const double after = svi_budget_pool_factor(&p, 1);
+    assert_true(after >= before && after < before + 0.2);
 }
 
 int main(void) {
