@@ -16,8 +16,8 @@ TEST_LD   = $(if $(WRAP),,$(LLD))
 TEST_RUN  = $(wildcard tests/structure/test_* tests/cli/test_*) $(FAULT_RUN)
 # What runs nothing that a sanitizer sees, or has no room for one: in the plain build only.
 PLAIN_RUN = $(wildcard tests/structure/test_*) tests/fault/test_simulator tests/cli/test_address_space tests/cli/test_memory
-# Programs that make the n-th allocation fail take the place of the gate.
-WRAP      = $(if $(findstring _nomem,$@),-Wl$(comma)--wrap=svi_alloc$(comma)--wrap=svi_realloc)
+# Programs that make the n-th allocation fail, or count them, take the place of the gate.
+WRAP      = $(if $(findstring _nomem,$@)$(findstring key_memory,$@),-Wl$(comma)--wrap=svi_alloc$(comma)--wrap=svi_alloc_plain$(comma)--wrap=svi_realloc)$(if $(findstring key_memory,$@),$(comma)--wrap=svi_free)
 comma    := ,
 # A linear program and a one-class SVM are solved by peers; JSON is read by one, jansson, in many tests.
 PEER      = $(if $(findstring test_lpsvm,$@),-lglpk)$(if $(findstring test_fosvm,$@),-lsvm)

@@ -43,6 +43,7 @@
 
 #include "judges/finding.h"
 #include "base/archive.h"
+#include "svmstream/error.h"
 
 /* What may be tuned. */
 #define SVI_BUDGET_PROMISE 1.5 /* times the budget that exchangeable rows would use, without a past */
@@ -66,16 +67,22 @@ struct svi_budget_peak {
     int64_t episode;     /* alert that it was part of, 0: none */
 };
 
-/* One judge's. */
+struct svi_budget_recent {
+    double surprise;
+    int64_t number; /* of the sample */
+};
+
+/* One judge's. Its arrays grow: zero-initialised it has none. */
 struct svi_budget_judge {
-    double level;                                   /* INFINITY before the first one */
-    struct svi_budget_peak peaks[SVI_BUDGET_PEAKS]; /* descending */
-    int count;                                      /* of them */
-    struct svi_budget_peak now;                     /* of the excursion; surprise 0: there is none */
-    int calm;                                       /* samples since it was half as surprising */
-    double recent[SVI_BUDGET_WINDOW];               /* descending: those that may still be the largest ... */
-    int64_t number[SVI_BUDGET_WINDOW];              /* ... of the last SVI_BUDGET_APART, by their numbers */
-    int first, held;                                /* of these, in the ring */
+    double level;                     /* INFINITY before the first one */
+    struct svi_budget_peak *peaks;    /* descending ... */
+    int count, peak_room;             /* ... so many, and room for so many, SVI_BUDGET_PEAKS at most */
+    struct svi_budget_peak now;       /* of the excursion; surprise 0: there is none */
+    int calm;                         /* samples since it was half as surprising */
+    struct svi_budget_recent *recent; /* those that may still be the largest of the last SVI_BUDGET_APART,
+                                         descending: place i of the ring at i % window */
+    int first, held;                  /* of these, in the ring of SVI_BUDGET_WINDOW places */
+    int window;                       /* of which there are so many: a power of 2 */
 };
 
 /* What a desk among several has to do with the others. */
@@ -102,6 +109,11 @@ struct svi_budget {
 };
 
 void svi_budget_init(struct svi_budget *b, double a_day, double interval);
+
+/* Before each row: room for what it may bring. SVS_NO_MEMORY: nothing has changed. */
+svs_code svi_budget_reserve(struct svi_budget *b, svs_error *err);
+double svi_budget_memory(void);              /* bytes besides the struct, of a past of some days */
+void svi_budget_clear(struct svi_budget *b); /* frees; nothing is kept but the budget */
 
 /* Another budget: levels follow at once from the past that there is. */
 void svi_budget_set(struct svi_budget *b, double a_day, double interval);

@@ -133,6 +133,13 @@ static void settings_settle_keys(struct svi_settings *s) {
         s->drift_rate = 0;
     if (!svi_settings_given(s, svi_settings_row("key.prior")) && settings_without_prior(s))
         s->key_prior = 0;
+    if (!svi_settings_given(s, svi_settings_row("novelty.max")))
+        s->novelty_max = 24;
+    const bool by_p = strcmp(s->alert_budget, "none") == 0 ||
+                      svi_settings_given(s, svi_settings_row("alert.p")) ||
+                      svi_settings_given(s, svi_settings_row("alert.fdr"));
+    if (!by_p && !svi_settings_given(s, svi_settings_row("novelty.calibration")))
+        s->novelty_calibration = 200; /* as many as the fit to the highest ones needs */
 }
 
 const char *svi_settings_settle_method(struct svi_settings *s) {

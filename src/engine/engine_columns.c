@@ -53,10 +53,10 @@ svs_code svi_engine_fill_missing(struct svi_engine *e, struct svi_message *m, sv
 }
 
 void svi_engine_count_missing(struct svi_engine *e, const struct svi_message *m) {
-    static const int counters[] = {[SVI_MISSING_CARRY] = SVI_COUNTER_CARRIED_MISSING,
-                                   [SVI_MISSING_MEAN] = SVI_COUNTER_FILLED_MISSING,
-                                   [SVI_MISSING_ZERO] = SVI_COUNTER_FILLED_MISSING};
-    e->counters.of[counters[svi_schema_policy(&e->schema, m)]].count += m->missing;
+    static const int counters[] = {[SVI_MISSING_CARRY] = SVI_KEPT_CARRIED_MISSING,
+                                   [SVI_MISSING_MEAN] = SVI_KEPT_FILLED_MISSING,
+                                   [SVI_MISSING_ZERO] = SVI_KEPT_FILLED_MISSING};
+    e->kept[counters[svi_schema_policy(&e->schema, m)]] += m->missing;
 }
 
 void svi_engine_leave_unscaled(struct svi_engine *e, int feature) {
@@ -101,7 +101,7 @@ svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_
         if (e->bank)
             svi_bank_renew(e->bank, j);
         svi_engine_leave_unscaled(e, j);
-        svi_refit_policy_renew(&e->refit, e->learner, j);
+        svi_refit_policy_renew(e->refit, e->learner, j);
         svi_novelty_stage_renew(e->novelty, j);
         svi_drift_stage_renew(&e->quality_stage.drift, j);
         svi_engine_rules_renew(e, j);

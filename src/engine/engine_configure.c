@@ -195,7 +195,7 @@ static void configure_bank(struct svi_engine *e, struct svi_engine_change *c) {
 
 /* Nothing here can fail. */
 static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
-    const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    const int64_t seen = e->kept[SVI_KEPT_SEEN];
     const bool again = c->learner != NULL; /* it was not the sums alone */
     struct svi_alert_report report;
     char subject[SVI_SUBJECT];
@@ -209,10 +209,10 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     }
     configure_novelty(e, c);
     configure_schema(e, c);
-    if (c->refits)
-        svi_refit_policy_replace(&e->refit, &c->refit, e->learner, seen, e->time);
+    if (c->refits && e->refit != &e->of->no_refit)
+        svi_refit_policy_replace(e->refit, &c->refit, e->learner, seen, e->time);
     else
-        svi_refit_policy_configure(&e->refit, c->to, seen, e->time);
+        svi_refit_policy_configure(e->refit, c->to, seen, e->time);
     if (c->metrics) {
         svi_metrics_take_over(c->metrics, e->metrics);
         svi_metrics_free(&e->metrics);

@@ -140,9 +140,9 @@ static void fleet_remove(struct svi_engine *root, struct svi_key_entry *entry) {
 void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figures) {
     const struct svi_metrics_sums sums = svi_metrics_sums(e->metrics);
     const struct svi_drift_stage *drift = &e->quality_stage.drift;
-    figures->rows = e->counters.of[SVI_COUNTER_SEEN].count;
-    figures->labelled = e->counters.of[SVI_COUNTER_LABELLED].count;
-    figures->refused = e->counters.of[SVI_COUNTER_REFUSED].count;
+    figures->rows = e->kept[SVI_KEPT_SEEN];
+    figures->labelled = e->kept[SVI_KEPT_LABELLED];
+    figures->refused = e->kept[SVI_KEPT_REFUSED];
     figures->judged = sums.judged;
     figures->right = sums.right;
     figures->squares = sums.squares;
@@ -224,7 +224,7 @@ int64_t svi_engine_key_count(const svi_engine *e) {
 }
 
 int64_t svi_engine_unkeyed(const svi_engine *e) {
-    return e->counters.of[SVI_COUNTER_SEEN].count;
+    return e->kept[SVI_KEPT_SEEN];
 }
 
 void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
@@ -266,8 +266,10 @@ svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err
 
 void svi_fleet_done_here(struct svi_engine *root, struct svi_key_entry *entry, bool sample, double now) {
     struct svi_key_figures figures;
-    if (entry)
-        svi_fleet_figures(entry->engine, &figures);
+    if (!entry)
+        return;
+    root->of->columns = svi_engine_features(entry->engine);
+    svi_fleet_figures(entry->engine, &figures);
     svi_fleet_done(root, entry, &figures, sample, now);
 }
 
@@ -294,7 +296,7 @@ static struct svi_crew *fleet_crew(struct svi_engine *root) {
         return NULL;
     if (!root->of->crew) {
         root->of->crew =
-            svi_crew_new(root->s->threads < SVI_CREW_MOST ? (int)root->s->threads : SVI_CREW_MOST);
+            svi_crew_new(root->s, root->s->threads < SVI_CREW_MOST ? (int)root->s->threads : SVI_CREW_MOST);
         root->of->later = root->of->crew != NULL;
     }
     return root->of->crew;

@@ -32,7 +32,7 @@ void svi_fleet_find_alike(struct svi_engine *root, const struct svi_key_finds *b
 void svi_fleet_share_out(struct svi_engine *root) {
     struct svi_fleet *f = root->of->fleet;
     const double a_day = root->novelty->desk.o.a_day;
-    f->desks = svi_key_table_count(f->table) + (root->counters.of[SVI_COUNTER_SEEN].count > 0);
+    f->desks = svi_key_table_count(f->table) + (root->kept[SVI_KEPT_SEEN] > 0);
     f->asked = a_day > 0 ? svi_budget_pool_factor(&f->pool, a_day) : 0;
 }
 

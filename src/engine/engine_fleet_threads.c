@@ -114,14 +114,14 @@ void svi_crew_free(struct svi_crew **crew) {
     *crew = NULL;
 }
 
-struct svi_crew *svi_crew_new(int hands) {
+struct svi_crew *svi_crew_new(const struct svi_settings *s, int hands) {
     svs_error err;
     struct svi_crew *c = svi_alloc(sizeof *c + (size_t)hands * sizeof c->hand[0]);
     bool good = c && (c->task = svi_alloc_array(CREW_TASKS, sizeof *c->task));
     for (int i = 0; good && i < hands; i++) {
         c->hands++;
         c->hand[i].crew = c;
-        good = (c->hand[i].scratch = svi_engine_scratch_new(true, &err)) &&
+        good = (c->hand[i].scratch = svi_engine_scratch_new(s, &err)) &&
                (c->hand[i].task = svi_alloc_array(CREW_TASKS, sizeof(uint32_t))) &&
                (c->hand[i].follower = svi_follower_new("the keys", crew_piece, &c->hand[i], &err));
     }

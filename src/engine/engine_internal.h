@@ -39,10 +39,13 @@ struct svi_held_settings {
 struct svi_engine_scratch {
     struct svi_learner_scratch *learner; /* NULL: those who use it have their own */
     struct svi_figure quality[SVI_METRICS_FIGURES + SVI_PROBABILITY_FIGURES];
+    struct svi_members_said said; /* by the members, of the sample at hand */
+    struct svi_novelty_rooms novelty;
+    struct svi_shape_room row; /* of the sample at hand; empty: those who use it have their own */
 };
 
-/* `keyed`: for engines of keys. NULL: SVS_NO_MEMORY. */
-struct svi_engine_scratch *svi_engine_scratch_new(bool keyed, svs_error *err);
+/* For engines with these settings, of keys or not. NULL: SVS_NO_MEMORY. */
+struct svi_engine_scratch *svi_engine_scratch_new(const struct svi_settings *s, svs_error *err);
 void svi_engine_scratch_free(struct svi_engine_scratch **s);
 
 /* The engine of a key, which nobody is calling, goes on with this one: nobody may be using the one that it
@@ -75,12 +78,30 @@ struct svi_stream {
     double started;                /* arrival clock at the first call, NAN before */
     double rate_since;             /* arrival clock at the last stats */
     int64_t rate_seen;
+    double rate;                  /* samples a second, smoothed; NAN: not known yet */
+    struct svi_counters counters; /* of the engine whose figures were asked for last */
     struct svi_figure gauges[SVI_GAUGES_MAX];
     int gauge_count;
     struct svi_figure figures[SVI_FIGURES_MAX];
+    int columns;                         /* of the key that was the last to begin; 0: none has */
     struct svi_engine_scratch *scratch;  /* of its own thread */
     struct svi_novelty_stage no_novelty; /* of each key where it is off: nothing changes them */
     struct svi_rules no_rules;
+    struct svi_refit_policy no_refit; /* likewise */
+};
+
+/* What an engine counts itself; the other counters are found in its parts when figures are asked for. */
+enum svi_kept_counter {
+    SVI_KEPT_SEEN,
+    SVI_KEPT_LABELLED,
+    SVI_KEPT_REFUSED,
+    SVI_KEPT_DUPLICATES,
+    SVI_KEPT_DROPPED_MISSING,
+    SVI_KEPT_CARRIED_MISSING,
+    SVI_KEPT_FILLED_MISSING,
+    SVI_KEPT_PUBLISHED_MODELS,
+    SVI_KEPT_PUBLISHED_SCORES,
+    SVI_KEPT_COUNT
 };
 
 struct svi_engine {
@@ -93,11 +114,10 @@ struct svi_engine {
     svs_learner *learner;
     svi_bank *bank;                       /* method auto; else NULL */
     double *host_scores;                  /* room for the scores of the host, where there is a bank */
-    struct svi_members_said said;         /* by the members, of the sample at hand */
     struct svi_bank_weights bank_weights; /* of what is published of it */
     int linear; /* the member of it whose linear model was the best before the sample at hand */
     svi_metrics *metrics;
-    struct svi_refit_policy refit;     /* in the background */
+    struct svi_refit_policy *refit;    /* in the background */
     struct svi_novelty_stage *novelty; /* and alerts */
     struct svi_novelty_queue *queue;   /* to the thread that judges it; NULL = there is none (yet) */
     bool two_threads;                  /* there is to be one, when novelty is first judged */
@@ -128,7 +148,8 @@ struct svi_engine {
     bool keeps_model;            /* the bytes of the last model event, numbered as it went out: */
     struct svi_bytes last_model; /* empty: none did */
 
-    struct svi_counters counters;
+    int64_t kept[SVI_KEPT_COUNT];
+    int64_t refused[SVS_CODE_COUNT];
     int64_t out_of_memory_before; /* refusals for want of memory when it was unmuted, and those of others */
     bool out_of_memory;           /* a refit was not taken over for want of memory */
 };
@@ -504,7 +525,7 @@ void svi_fleet_prior_archive(struct svi_archive *a, struct svi_engine *root);
 struct svi_crew;
 
 /* NULL: no memory, or no thread. */
-struct svi_crew *svi_crew_new(int hands);
+struct svi_crew *svi_crew_new(const struct svi_settings *s, int hands);
 void svi_crew_stop(
     struct svi_crew *crew); /* nobody works any more; what was not taken up is lost. NULL is fine */
 void svi_crew_free(struct svi_crew **crew); /* after the engines that it worked with */

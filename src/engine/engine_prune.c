@@ -89,7 +89,7 @@ static svs_code prune_to(struct svi_engine *e, const bool *features, const bool 
         return code;
     }
     svi_engine_replace_bank(e, &spare);
-    svi_refit_policy_reset(&e->refit); /* it has the old columns */
+    svi_refit_policy_reset(e->refit); /* it has the old columns */
     if (fewer > 0)
         engine_reset_quality(e);
     if (without)

@@ -86,7 +86,12 @@ static svs_code learner_build(svs_learner *l, int d, svs_error *err) {
 }
 
 svs_learner *svi_learner_new(const svs_options *o, int d, struct svi_learner_scratch *s, svs_error *err) {
-    const int features = d < 1 ? 1 : d;
+    return svi_learner_new_for(o, d, d, s, err);
+}
+
+svs_learner *svi_learner_new_for(const svs_options *o, int d, int room, struct svi_learner_scratch *s,
+                                 svs_error *err) {
+    const int features = room < 1 ? 1 : room;
     if (svi_learner_check_options(o, d, err) != SVS_OK)
         return NULL;
     svs_learner *l = svi_store_learner(o, features, s);

@@ -173,6 +173,10 @@ bool svi_prior_waits(const svs_learner *l) {
     return l->prior && !l->prior->in && l->arrivals == 0 && *l->prior->newest;
 }
 
+int svi_learner_classes_coming(const svs_learner *l) {
+    return svi_prior_waits(l) && l->o.task != SVS_REGRESS ? (*l->prior->newest)->labels : 0;
+}
+
 svs_code svi_prior_begin(svs_learner *l, bool fresh, svs_error *err) {
     return prior_enter_classes(l, *l->prior->newest, fresh, err);
 }

@@ -15,6 +15,9 @@ svs_code svi_learner_set_prior(svs_learner *l, double worth, struct svi_prior_su
                                struct svi_prior *const *newest, svs_error *err);
 bool svi_learner_has_prior(const svs_learner *l);
 
+/* Classes at most that come with the first sample, from the prior. */
+int svi_learner_classes_coming(const svs_learner *l);
+
 /* What a feature is (svi_prior_identity): before the first sample with a value other than 0 in it; again when
  * it has become another one (svi_learner_renew). SVS_NO_MEMORY. And how many are known; INT32_MAX where
  * nobody asks. */

@@ -58,6 +58,8 @@ static inline int64_t svi_quality_window(const struct svi_settings *s) {
 }
 
 svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_settings *s, svs_error *err);
+/* Before there are more than two classes: room for so many. SVS_NO_MEMORY. */
+svs_code svi_quality_stage_reserve(struct svi_quality_stage *q, int classes, svs_error *err);
 void svi_quality_stage_free(struct svi_quality_stage *q);
 void svi_quality_stage_reset(struct svi_quality_stage *q); /* as new */
 
@@ -126,6 +128,6 @@ void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served
 /* Between two samples; loading goes into one from svi_quality_stage_new. */
 void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *q);
 
-double svi_quality_stage_memory(const struct svi_settings *s, int d); /* bytes at most */
+double svi_quality_stage_memory(const struct svi_settings *s, int d, int classes); /* bytes at most */
 
 #endif
