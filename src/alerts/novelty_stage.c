@@ -387,8 +387,10 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
                                               double time) {
     struct svi_novelty_stage_rows *r = &s->rows;
     const struct svi_judgement *j = &s->judgement;
+    if (!s->on) /* then many streams may have this one stage: nothing changes it */
+        return SVI_ALERT_NONE;
     s->judged = false;
-    if (!s->on || !s->detector) /* off, or nothing but rows of zeros without a column so far */
+    if (!s->detector) /* nothing but rows of zeros without a column so far */
         return SVI_ALERT_NONE;
     memcpy(r->x, m->x, (size_t)m->d * sizeof *m->x);
     memset(r->x + m->d, 0, (size_t)(r->d - m->d) * sizeof *r->x);
