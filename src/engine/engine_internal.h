@@ -291,13 +291,14 @@ struct svi_fleet {
     struct svi_bytes raw, state, packed; /* room */
     struct svi_key_sum sum;              /* of those that were archived last */
     struct svi_fleet_kept kept;
-    struct svi_key_entry *silent; /* the one that was silent the longest when it was looked at last, */
+    struct svi_key_entry *silent;       /* the one that was silent the longest when it was looked at last, */
     uint64_t silent_turn, silent_noted; /* and whether that is so still; */
     double silent_since;                /* svi_fleet_heard of it */
-    double now;     /* arrival clock of the element in hand, or the last one */
+    uintptr_t pages;                    /* svi_large_pages_begin */
+    double now;                         /* arrival clock of the element in hand, or the last one */
     svs_error lost; /* why a key did not come back for what it was to take; code SVS_OK: each did */
     bool told;      /* that keys cannot leave memory */
-    int patience; /* calls until it is tried again */
+    int patience;   /* calls until it is tried again */
 };
 
 static inline bool svi_engine_is_root(const struct svi_engine *e) {

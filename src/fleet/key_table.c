@@ -18,6 +18,7 @@
 #define OWNERS_LEAST 64 /* places; a power of 2 */
 #define PLACES_LEAST 8  /* of a part; a power of 2 */
 #define PARTS        256
+#define CHANCES_MOST 64 /* keys that are passed over when one is to leave memory */
 #define PART_SHIFT   56 /* of a hash: what is left says which part */
 
 struct owner_count {
@@ -40,6 +41,7 @@ struct svi_key_table {
     double bytes;                                                          /* of entries */
     struct svi_key_entry *first, *last, *newest, *oldest, *silent, *heard; /* heard: the last one */
     uint64_t turns;
+    bool ordered; /* by turns: silent to heard */
 };
 
 uint64_t svi_key_hash(const char *name, size_t length) {
@@ -168,6 +170,17 @@ static size_t entry_size(size_t length) {
     return sizeof(struct svi_key_entry) + length + 1;
 }
 
+static int compare_entries(const void *a, const void *b) {
+    const struct svi_key_entry *const *one = a, *const *other = b;
+    return ((*one)->number > (*other)->number) - ((*one)->number < (*other)->number);
+}
+
+static int compare_turns(const void *a, const void *b) {
+    const struct svi_key_entry *const *one = a, *const *other = b;
+    const int c = ((*one)->turn > (*other)->turn) - ((*one)->turn < (*other)->turn);
+    return c != 0 ? c : compare_entries(a, b);
+}
+
 /* ---- when they were heard */
 
 static void turn_append(svi_key_table *t, struct svi_key_entry *k) {
@@ -184,11 +197,48 @@ static void turn_leave(svi_key_table *t, struct svi_key_entry *k) {
 
 void svi_key_table_hear(svi_key_table *t, struct svi_key_entry *k) {
     k->turn = ++t->turns;
+    if (!t->ordered)
+        return;
     turn_leave(t, k);
     turn_append(t, k);
 }
 
-struct svi_key_entry *svi_key_table_silent(const svi_key_table *t) {
+/* Two lists that are in order, through `later`, as one. */
+static struct svi_key_entry *merge_turns(struct svi_key_entry *a, struct svi_key_entry *b) {
+    struct svi_key_entry *first = NULL, **end = &first;
+    while (a && b) {
+        struct svi_key_entry **next = compare_turns(&a, &b) <= 0 ? &a : &b;
+        *end = *next;
+        end = &(*end)->later;
+        *next = *end;
+    }
+    *end = a ? a : b;
+    return first;
+}
+
+/* Without memory, which may not be there: lists of 1, 2, 4, ... keys. */
+static void turns_sort(svi_key_table *t) {
+    struct svi_key_entry *part[64] = {NULL}, *all = NULL;
+    for (struct svi_key_entry *k = t->first; k; k = k->after) {
+        struct svi_key_entry *list = k;
+        int i = 0;
+        for (k->later = NULL; part[i]; part[i++] = NULL)
+            list = merge_turns(part[i], list);
+        part[i] = list;
+    }
+    for (int i = 0; i < 64; i++)
+        all = merge_turns(part[i], all);
+    t->silent = t->heard = NULL;
+    for (struct svi_key_entry *k = all, *later; k; k = later) {
+        later = k->later;
+        turn_append(t, k);
+    }
+    t->ordered = true;
+}
+
+struct svi_key_entry *svi_key_table_silent(svi_key_table *t) {
+    if (!t->ordered)
+        turns_sort(t);
     return t->silent;
 }
 
@@ -246,17 +296,6 @@ void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
     svi_free(k);
 }
 
-static int compare_entries(const void *a, const void *b) {
-    const struct svi_key_entry *const *one = a, *const *other = b;
-    return ((*one)->number > (*other)->number) - ((*one)->number < (*other)->number);
-}
-
-static int compare_turns(const void *a, const void *b) {
-    const struct svi_key_entry *const *one = a, *const *other = b;
-    const int c = ((*one)->turn > (*other)->turn) - ((*one)->turn < (*other)->turn);
-    return c != 0 ? c : compare_entries(a, b);
-}
-
 svs_code svi_key_table_sort(svi_key_table *t, svs_error *err) {
     struct svi_key_entry **all = svi_alloc_array((size_t)t->count, sizeof *all);
     int64_t count = 0;
@@ -273,12 +312,9 @@ svs_code svi_key_table_sort(svi_key_table *t, svs_error *err) {
         *(t->last ? &t->last->after : &t->first) = all[i];
         t->last = all[i];
     }
-    if (count > 0)
-        qsort(all, (size_t)count, sizeof *all, compare_turns);
-    t->silent = t->heard = NULL;
     for (int64_t i = 0; i < count; i++)
-        turn_append(t, all[i]);
-    t->turns = t->heard && t->heard->turn > t->turns ? t->heard->turn : t->turns;
+        t->turns = all[i]->turn > t->turns ? all[i]->turn : t->turns;
+    t->ordered = false;
     svi_free(all);
     return SVS_OK;
 }
@@ -312,10 +348,8 @@ void svi_key_table_leave(svi_key_table *t, struct svi_key_entry *k) {
     t->in_memory--;
 }
 
-void svi_key_table_use(svi_key_table *t, struct svi_key_entry *k) {
-    if (t->newest == k)
-        return;
-    svi_key_table_leave(t, k);
+static void use_list(svi_key_table *t, struct svi_key_entry *k) {
+    k->used = false;
     k->older = t->newest;
     *(t->newest ? &t->newest->newer : &t->oldest) = k;
     t->newest = k;
@@ -323,6 +357,18 @@ void svi_key_table_use(svi_key_table *t, struct svi_key_entry *k) {
     t->in_memory++;
 }
 
-struct svi_key_entry *svi_key_table_oldest(const svi_key_table *t) {
+void svi_key_table_use(svi_key_table *t, struct svi_key_entry *k) {
+    if (k->listed)
+        k->used = true;
+    else
+        use_list(t, k);
+}
+
+struct svi_key_entry *svi_key_table_oldest(svi_key_table *t) {
+    struct svi_key_entry *k;
+    for (int i = 0; i < CHANCES_MOST && (k = t->oldest) && k->used; i++) {
+        svi_key_table_leave(t, k);
+        use_list(t, k);
+    }
     return t->oldest;
 }
