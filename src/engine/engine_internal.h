@@ -343,6 +343,12 @@ void svi_fleet_take_element(struct svi_engine *root, struct svi_envelope *env, d
 svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, const void *bytes, size_t length,
                             double now, svs_error *err);
 
+/* The keys of the next SVI_FLEET_AHEAD elements come into the caches (engine_fleet_ahead.c), where there are
+ * many of them. */
+#define SVI_FLEET_AHEAD 16
+#define SVI_FLEET_MANY  64
+void svi_fleet_look_ahead(struct svi_engine *root, const struct svi_envelope *env);
+
 /* What all keys come to takes effect in each of them: nobody is at work. */
 void svi_fleet_couple(struct svi_engine *root);
 

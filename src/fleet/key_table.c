@@ -26,9 +26,15 @@ struct owner_count {
     int64_t keys; /* 0: the place is free */
 };
 
+/* The hash is here too: who looks for another key does not touch this one. */
+struct key_spot {
+    uint64_t hash;
+    struct svi_key_entry *key; /* NULL: it is free */
+};
+
 struct table_part {
-    struct svi_key_entry **place; /* NULL: no key was in it yet */
-    size_t places, taken;         /* places: a power of 2 */
+    struct key_spot *place; /* NULL: no key was in it yet */
+    size_t places, taken;   /* places: a power of 2 */
 };
 
 struct svi_key_table {
@@ -136,8 +142,8 @@ int64_t svi_key_table_owned(const svi_key_table *t, uint64_t owner) {
 static size_t table_place(const struct table_part *part, uint64_t hash, const char *name, size_t length) {
     const size_t mask = part->places - 1;
     size_t i = hash & mask;
-    for (const struct svi_key_entry *k; (k = part->place[i]); i = (i + 1) & mask)
-        if (k->hash == hash && k->length == length && memcmp(k->name, name, length) == 0)
+    for (const struct svi_key_entry *k; (k = part->place[i].key); i = (i + 1) & mask)
+        if (part->place[i].hash == hash && k->length == length && memcmp(k->name, name, length) == 0)
             break;
     return i;
 }
@@ -145,7 +151,23 @@ static size_t table_place(const struct table_part *part, uint64_t hash, const ch
 struct svi_key_entry *svi_key_table_find(const svi_key_table *t, const char *name, size_t length) {
     const uint64_t hash = svi_key_hash(name, length);
     const struct table_part *part = &t->part[hash >> PART_SHIFT];
-    return part->place ? part->place[table_place(part, hash, name, length)] : NULL;
+    return part->place ? part->place[table_place(part, hash, name, length)].key : NULL;
+}
+
+const void *svi_key_table_spot(const svi_key_table *t, uint64_t hash) {
+    const struct table_part *part = &t->part[hash >> PART_SHIFT];
+    return part->place ? &part->place[hash & (part->places - 1)] : NULL;
+}
+
+const struct svi_key_entry *svi_key_table_guess(const svi_key_table *t, uint64_t hash) {
+    const struct table_part *part = &t->part[hash >> PART_SHIFT];
+    const size_t mask = part->places - 1;
+    if (!part->place)
+        return NULL;
+    size_t i = hash & mask;
+    while (part->place[i].key && part->place[i].hash != hash)
+        i = (i + 1) & mask;
+    return part->place[i].key;
 }
 
 static bool places_reserve(svi_key_table *t, struct table_part *part) {
@@ -153,13 +175,13 @@ static bool places_reserve(svi_key_table *t, struct table_part *part) {
     if (4 * (old.taken + 1) <= 3 * old.places)
         return true;
     const size_t places = old.places ? 2 * old.places : PLACES_LEAST;
-    struct svi_key_entry **wider = svi_alloc_array(places, sizeof *wider);
+    struct key_spot *wider = svi_alloc_array(places, sizeof *wider);
     if (!wider)
         return false;
     *part = (struct table_part){wider, places, old.taken};
     for (size_t i = 0; i < old.places; i++)
-        if (old.place[i])
-            wider[table_place(part, old.place[i]->hash, old.place[i]->name, old.place[i]->length)] =
+        if (old.place[i].key)
+            wider[table_place(part, old.place[i].hash, old.place[i].key->name, old.place[i].key->length)] =
                 old.place[i];
     t->places += places - old.places;
     svi_free(old.place);
@@ -261,7 +283,7 @@ struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size
     k->before = t->last;
     *(t->last ? &t->last->after : &t->first) = k;
     t->last = k;
-    part->place[table_place(part, hash, name, length)] = k;
+    part->place[table_place(part, hash, name, length)] = (struct key_spot){hash, k};
     part->taken++;
     turn_append(t, k);
     struct owner_count *o = owner_find(t, owner);
@@ -278,14 +300,14 @@ void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
     const size_t mask = part->places - 1;
     size_t hole = table_place(part, k->hash, k->name, k->length);
     svi_key_table_leave(t, k);
-    for (size_t i = (hole + 1) & mask; part->place[i]; i = (i + 1) & mask) {
-        const size_t home = part->place[i]->hash & mask;
+    for (size_t i = (hole + 1) & mask; part->place[i].key; i = (i + 1) & mask) {
+        const size_t home = part->place[i].hash & mask;
         if (((i - home) & mask) < ((i - hole) & mask))
             continue;
         part->place[hole] = part->place[i];
         hole = i;
     }
-    part->place[hole] = NULL;
+    part->place[hole] = (struct key_spot){0};
     part->taken--;
     *(k->before ? &k->before->after : &t->first) = k->after;
     *(k->after ? &k->after->before : &t->last) = k->before;
@@ -332,7 +354,7 @@ struct svi_key_entry *svi_key_table_first(const svi_key_table *t) {
 }
 
 double svi_key_table_memory(const svi_key_table *t) {
-    return (double)sizeof *t + (double)t->places * (double)sizeof(void *) +
+    return (double)sizeof *t + (double)t->places * (double)sizeof(struct key_spot) +
            (double)t->owner_places * (double)sizeof *t->owners + t->bytes;
 }
 

@@ -53,6 +53,10 @@ uint64_t svi_key_hash(const char *name, size_t length);
 
 struct svi_key_entry *svi_key_table_find(const svi_key_table *t, const char *name, size_t length);
 
+/* For base/fetch.h: where the key of a hash is looked for first, and who is there (NULL: no key). */
+const void *svi_key_table_spot(const svi_key_table *t, uint64_t hash);
+const struct svi_key_entry *svi_key_table_guess(const svi_key_table *t, uint64_t hash);
+
 /* A key that is not there yet, with engine NULL. NULL: SVS_NO_MEMORY, nothing has changed. */
 struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size_t length, uint64_t owner,
                                         svs_error *err);

@@ -19,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/fetch.h"
 #include "model/probability.h"
 
 #define MEMORY_LEAST 1000.0 /* samples */
@@ -71,6 +72,11 @@ void svi_calibrator_free(svi_calibrator **pc) {
     svi_free(c->offset);
     svi_free(c);
     *pc = NULL;
+}
+
+void svi_calibrator_fetch(const svi_calibrator *c) {
+    if (c)
+        svi_fetch(c, sizeof *c);
 }
 
 svi_calibrator *svi_calibrator_new(int max_classes, svs_error *err) {

@@ -11,6 +11,7 @@ typedef struct svi_confusion svi_confusion;
 /* For up to max_classes classes, 8 min(max_classes, 256)^2 bytes. NULL: SVS_NO_MEMORY. Owner: the caller. */
 svi_confusion *svi_confusion_new(int max_classes, svs_error *err);
 void svi_confusion_free(svi_confusion **c);
+void svi_confusion_fetch(const svi_confusion *c); /* it is going to count soon (base/fetch.h) */
 void svi_confusion_reset(svi_confusion *c);
 
 /* truth, predicted: class indices; predicted -1 (no class was known) is in no column. */
