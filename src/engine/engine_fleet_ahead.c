@@ -36,11 +36,8 @@ static void ahead_find(struct ahead *a, const svi_key_table *t, bool engines) {
     for (int i = 0; i < a->count; i++)
         if ((entry[i] = svi_key_table_guess(t, a->hash[i])))
             svi_fetch(entry[i], sizeof *entry[i]);
-    for (int i = 0; i < a->count; i++) {
+    for (int i = 0; i < a->count; i++)
         a->engine[i] = engines && entry[i] && entry[i]->hash == a->hash[i] ? entry[i]->engine : NULL;
-        if (a->engine[i])
-            svi_fetch(a->engine[i], sizeof *a->engine[i]);
-    }
 }
 
 void svi_fleet_look_ahead(struct svi_engine *root, const struct svi_envelope *env) {
@@ -49,23 +46,30 @@ void svi_fleet_look_ahead(struct svi_engine *root, const struct svi_envelope *en
     if (svi_key_table_count(t) < SVI_FLEET_MANY)
         return;
     ahead_read(&a, t, env);
-    ahead_find(&a, t, !root->of->crew);
-    for (int i = 0; i < a.count; i++)
-        if (a.engine[i]) {
-            svi_learner_fetch(a.engine[i]->learner);
-            svi_metrics_fetch(a.engine[i]->metrics);
-            svi_calibrator_fetch(a.engine[i]->quality_stage.calibrator[0]);
-            svi_fetch(a.engine[i]->schema.shape.names, 64);
-            svi_fetch(a.engine[i]->quality_stage.figures, 64);
+    ahead_find(&a, t, !root->of->crew); /* its threads fetch the engines where they are used */
+    svi_fleet_fetch(a.engine, a.count);
+}
+
+void svi_fleet_fetch(const struct svi_engine *const *engine, int count) {
+    for (int i = 0; i < count; i++)
+        if (engine[i])
+            svi_fetch(engine[i], sizeof *engine[i]);
+    for (int i = 0; i < count; i++)
+        if (engine[i]) {
+            svi_learner_fetch(engine[i]->learner);
+            svi_metrics_fetch(engine[i]->metrics);
+            svi_calibrator_fetch(engine[i]->quality_stage.calibrator[0]);
+            svi_fetch(engine[i]->schema.shape.names, 64);
+            svi_fetch(engine[i]->quality_stage.figures, 64);
         }
-    for (int i = 0; i < a.count; i++)
-        if (a.engine[i]) {
-            svi_learner_fetch_parts(a.engine[i]->learner);
-            svi_metrics_fetch_parts(a.engine[i]->metrics);
-            if (a.engine[i]->quality_stage.figures)
-                svi_quality_figures_fetch(a.engine[i]->quality_stage.figures);
+    for (int i = 0; i < count; i++)
+        if (engine[i]) {
+            svi_learner_fetch_parts(engine[i]->learner);
+            svi_metrics_fetch_parts(engine[i]->metrics);
+            if (engine[i]->quality_stage.figures)
+                svi_quality_figures_fetch(engine[i]->quality_stage.figures);
         }
-    for (int i = 0; i < a.count; i++)
-        if (a.engine[i] && a.engine[i]->quality_stage.figures)
-            svi_quality_figures_fetch_parts(a.engine[i]->quality_stage.figures);
+    for (int i = 0; i < count; i++)
+        if (engine[i] && engine[i]->quality_stage.figures)
+            svi_quality_figures_fetch_parts(engine[i]->quality_stage.figures);
 }

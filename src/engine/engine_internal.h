@@ -348,6 +348,7 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
 #define SVI_FLEET_AHEAD 16
 #define SVI_FLEET_MANY  64
 void svi_fleet_look_ahead(struct svi_engine *root, const struct svi_envelope *env);
+void svi_fleet_fetch(const struct svi_engine *const *engine, int count); /* NULL among them is fine */
 
 /* What all keys come to takes effect in each of them: nobody is at work. */
 void svi_fleet_couple(struct svi_engine *root);
