@@ -156,6 +156,7 @@ static void take_message(void *context, const struct mosquitto_message *m) {
         mqtt_main_bad(a, m, "there are as many keys as --keys lets in, and none was silent for an hour");
     else
         take_fields(a, m, j);
+    a->counters.keys = a->options.key ? a->joins.count : 0;
 }
 
 static void report_counters(const struct adapter *a) {

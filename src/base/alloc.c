@@ -1,10 +1,16 @@
 #include "base/alloc.h"
 
+#include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#define ALIGNMENT 64
+#define ALIGNMENT  64
+#define LARGE_PAGE ((uintptr_t)2 << 20)
+#define HEAP_STEP  (16 << 20) /* bytes by which the heap grows */
+#define HEAP_MOST  (4 << 20)  /* bytes that are taken from it; what is larger has pages of its own */
 
 void *svi_alloc(size_t size) {
     if (size == 0 || size > PTRDIFF_MAX - ALIGNMENT)
@@ -32,4 +38,23 @@ void *svi_realloc(void *block, size_t old_size, size_t size) {
 
 void svi_free(void *block) {
     free(block);
+}
+
+static uintptr_t heap_end(void) {
+    const intptr_t end = (intptr_t)sbrk(0);
+    return end == -1 ? 0 : (uintptr_t)end / LARGE_PAGE * LARGE_PAGE;
+}
+
+void svi_large_pages_begin(uintptr_t *until) {
+    mallopt(M_TOP_PAD, HEAP_STEP);
+    mallopt(M_MMAP_THRESHOLD, HEAP_MOST);
+    *until = heap_end();
+}
+
+/* It is asked for before the heap's new part is touched: a page that is small already stays so for long. */
+void svi_large_pages_go_on(uintptr_t *until) {
+    const uintptr_t end = heap_end();
+    if (end > *until && *until > 0)
+        (void)madvise((void *)*until, end - *until, MADV_HUGEPAGE);
+    *until = end > *until ? end : *until;
 }

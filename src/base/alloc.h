@@ -29,6 +29,12 @@ void *svi_realloc(void *block, size_t old_size, size_t size);
 
 void svi_free(void *block);
 
+/* What comes from the heap from here on lies in large pages as far as the system has them: what is used at
+ * random in much memory waits less for where it is. begin is called once; go_on before something is allocated
+ * that is to lie there, with the same *until. */
+void svi_large_pages_begin(uintptr_t *until);
+void svi_large_pages_go_on(uintptr_t *until);
+
 /* Room for `count` doubles instead of `old`, as svi_realloc; false: left as it was. */
 static inline bool svi_grow_doubles(double **array, size_t old, size_t count) {
     double *more = svi_realloc(*array, old * sizeof *more, count * sizeof *more);

@@ -14,6 +14,7 @@ struct svi_follower {
     pthread_mutex_t lock;
     pthread_cond_t work, progress;
     svi_follower_piece *piece;
+    svi_follower_look *look; /* NULL: nobody wants to know */
     void *user;
     bool started;
     /* guarded by the lock */
@@ -29,6 +30,8 @@ static void follower_step(svi_follower *f) {
     bool good = true;
     f->begun = to;
     pthread_mutex_unlock(&f->lock);
+    if (f->look)
+        f->look(f->user, from, to);
     while (n < to && (good = f->piece(f->user, n)))
         n++;
     pthread_mutex_lock(&f->lock);
@@ -72,6 +75,12 @@ svi_follower *svi_follower_new(const char *name, svi_follower_piece *piece, void
         svi_follower_free(&f);
     }
     return f;
+}
+
+void svi_follower_look_ahead(svi_follower *f, svi_follower_look *look) {
+    pthread_mutex_lock(&f->lock);
+    f->look = look;
+    pthread_mutex_unlock(&f->lock);
 }
 
 void svi_follower_free(svi_follower **pf) {

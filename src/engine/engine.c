@@ -907,13 +907,16 @@ svs_code svi_engine_apply_later(svi_engine *e, struct svi_envelope *env, double 
         skip < env->left) /* before its number is used up: it may come again with others */
         code = svi_columns_match(&e->columns, &e->schema, env, engine_may_leave_out(e, env), &err);
     const int64_t count = code == SVS_OK && !greets ? env->left : 0;
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
+        if (e->of->fleet && i % SVI_FLEET_AHEAD == 0 && i + 1 < count)
+            svi_fleet_look_ahead(e, env);
         if (i < skip)
             engine_pass_element(e, env, r);
         else if (e->of->fleet)
             svi_fleet_take_element(e, env, now, r);
         else
             engine_next_element(e, env, now, r);
+    }
     if (code != SVS_OK)
         engine_refuse(e, env, code, &err, env->bytes, env->size, now, r);
     if (source && code == SVS_OK && r->first + count > source->next)

@@ -23,6 +23,7 @@ svs_code svi_fleet_new(struct svi_engine *root, svs_error *err) {
     if (!f)
         return svi_fail_memory(err, "the keys");
     root->of->fleet = f;
+    svi_large_pages_begin(&f->pages);
     svs_code code = (f->table = svi_key_table_new(err)) && (f->groups = svi_alert_groups_new(err))
                         ? svi_fleet_reserve_note(root, err)
                         : SVS_NO_MEMORY;
@@ -343,6 +344,7 @@ static double fleet_silent(struct svi_fleet *f) {
 static void fleet_forget_idle(struct svi_engine *root, const char *key, double now) {
     struct svi_fleet *f = root->of->fleet;
     f->now = now;
+    svi_large_pages_go_on(&f->pages);
     const double idle = root->s->keys_idle;
     if (idle <= 0 || !(now - fleet_silent(f) > idle))
         return;

@@ -77,17 +77,29 @@ svs_code svi_fleet_prior_end(struct svi_engine *root, struct svi_key_entry *entr
     return entry->engine ? SVS_OK : svi_fleet_return(root, entry, err);
 }
 
+/* Each prior that some key goes by takes memory: the more keys there are, the fewer are made, after numbers
+ * of elements that are powers of 2, and multiples of the one that is 16 a key or more. */
+static bool prior_is_due(const struct svi_fleet *f) {
+    int64_t every = SVI_FLEET_COUPLE;
+    while (every < 16 * svi_key_table_count(f->table))
+        every *= 2;
+    return (f->taken & (f->taken - 1)) == 0 || f->taken % every == 0;
+}
+
 void svi_fleet_prior_couple(struct svi_engine *root) {
-    struct svi_fleet_prior *p = root->of->fleet->prior;
+    const struct svi_fleet *f = root->of->fleet;
+    struct svi_fleet_prior *p = f->prior;
     struct svi_prior *made = NULL;
     bool touched = false;
     svs_code code = SVS_OK;
-    for (int i = 0; p && i < SVI_FLEET_PARTS && code == SVS_OK; i++) {
+    if (!p || !prior_is_due(f))
+        return;
+    for (int i = 0; i < SVI_FLEET_PARTS && code == SVS_OK; i++) {
         touched = touched || p->part[i].touched;
         code = svi_prior_sums_move(&p->all, &p->part[i], NULL);
     }
     if (touched && code == SVS_OK)
-        code = svi_prior_make(&p->all, &made, NULL);
+        code = svi_prior_make(&p->all, (uint64_t)f->taken, &made, NULL);
     root->out_of_memory = root->out_of_memory || code != SVS_OK;
     if (!touched || code != SVS_OK)
         return;
@@ -97,9 +109,11 @@ void svi_fleet_prior_couple(struct svi_engine *root) {
 
 void svi_fleet_prior_archive(struct svi_archive *a, struct svi_engine *root) {
     struct svi_fleet_prior *p = root->of->fleet->prior;
+    uint64_t number = p->newest ? p->newest->number : 0;
+    svi_archive_uint64(a, "number", &number);
     svi_prior_sums_archive(a, &p->all);
     for (int i = 0; i < SVI_FLEET_PARTS && svi_archive_ok(a); i++)
         svi_prior_sums_archive(a, &p->part[i]);
     if (svi_archive_loading(a) && svi_archive_ok(a))
-        svi_prior_make(&p->all, &p->newest, a->err);
+        svi_prior_make(&p->all, number, &p->newest, a->err);
 }

@@ -117,12 +117,6 @@ svs_code svi_fleet_return(struct svi_engine *root, struct svi_key_entry *n, svs_
     return key_unpack(root, n, r.state, r.size, err);
 }
 
-static void key_leave(struct svi_fleet *f, struct svi_key_entry *n) {
-    n->cached = !svi_fleet_written(n);
-    svi_engine_free(&n->engine);
-    svi_key_table_leave(f->table, n);
-}
-
 void svi_fleet_uncache(struct svi_fleet *f, struct svi_key_entry *n) {
     if (n->in_cache)
         svi_key_cache_drop(f->cache, n->number);
@@ -131,12 +125,14 @@ void svi_fleet_uncache(struct svi_fleet *f, struct svi_key_entry *n) {
 
 static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
     struct svi_key_bytes put[EVICT_MOST];
-    struct svi_key_entry *n = svi_key_table_oldest(f->table);
+    struct svi_key_entry *leaving[EVICT_MOST], *n;
     svs_code code = f->cache || (f->cache = svi_key_cache_new(f->folder, err)) ? SVS_OK : err->code;
     int puts = 0, out = 0;
     f->packed.size = 0;
-    for (; out < count && n && code == SVS_OK; out++, n = n->newer) {
+    while (out < count && code == SVS_OK && (n = svi_key_table_oldest(f->table))) {
         const size_t offset = f->packed.size;
+        svi_key_table_leave(f->table, n);
+        leaving[out++] = n;
         if (n->cached || svi_fleet_written(n))
             continue;
         code = key_pack(f, n, &f->packed, NULL, err);
@@ -145,8 +141,14 @@ static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
     }
     if (code == SVS_OK && puts > 0)
         code = svi_key_cache_put(f->cache, put, puts, f->packed.data, err);
-    for (int i = 0; i < out && code == SVS_OK; i++)
-        key_leave(f, svi_key_table_oldest(f->table));
+    for (int i = 0; i < out; i++) {
+        if (code != SVS_OK) {
+            svi_key_table_use(f->table, leaving[i]); /* it stays */
+            continue;
+        }
+        leaving[i]->cached = !svi_fleet_written(leaving[i]);
+        svi_engine_free(&leaving[i]->engine);
+    }
     return code;
 }
 

@@ -88,6 +88,16 @@ static bool crew_piece(void *user, uint64_t n) {
     return true;
 }
 
+/* What they need comes into its caches while it waits for the first of them. */
+static void crew_look(void *user, uint64_t from, uint64_t to) {
+    const struct svi_engine *engine[SVI_FLEET_AHEAD];
+    const struct crew_hand *h = user;
+    int count = 0;
+    for (uint64_t n = from; n < to && count < SVI_FLEET_AHEAD; n++)
+        engine[count++] = h->crew->task[h->task[n % CREW_TASKS]].engine;
+    svi_fleet_fetch(engine, count);
+}
+
 /* ---- on the stream's */
 
 void svi_crew_stop(struct svi_crew *c) {
@@ -125,6 +135,8 @@ struct svi_crew *svi_crew_new(const struct svi_settings *s, int hands) {
                (c->hand[i].task = svi_alloc_array(CREW_TASKS, sizeof(uint32_t))) &&
                (c->hand[i].follower = svi_follower_new("the keys", crew_piece, &c->hand[i], &err));
     }
+    for (int i = 0; good && i < hands; i++)
+        svi_follower_look_ahead(c->hand[i].follower, crew_look);
     if (!good)
         svi_crew_free(&c);
     return c;

@@ -328,6 +328,7 @@ struct svi_fleet {
     struct svi_key_entry *silent;       /* the one that was silent the longest when it was looked at last, */
     uint64_t silent_turn, silent_noted; /* and whether that is so still; */
     double silent_since;                /* svi_fleet_heard of it */
+    uintptr_t pages;                    /* svi_large_pages_begin */
     double now;                         /* arrival clock of the element in hand, or the last one */
     svs_error lost; /* why a key did not come back for what it was to take; code SVS_OK: each did */
     bool told;      /* that keys cannot leave memory */
@@ -378,6 +379,13 @@ void svi_fleet_take_element(struct svi_engine *root, struct svi_envelope *env, d
                             struct svi_receipt *r);
 svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, const void *bytes, size_t length,
                             double now, svs_error *err);
+
+/* The keys of the next SVI_FLEET_AHEAD elements come into the caches (engine_fleet_ahead.c), where there are
+ * many of them. */
+#define SVI_FLEET_AHEAD 16
+#define SVI_FLEET_MANY  64
+void svi_fleet_look_ahead(struct svi_engine *root, const struct svi_envelope *env);
+void svi_fleet_fetch(const struct svi_engine *const *engine, int count); /* NULL among them is fine */
 
 /* What all keys come to takes effect in each of them: nobody is at work. */
 void svi_fleet_couple(struct svi_engine *root);

@@ -18,6 +18,7 @@
 #define OWNERS_LEAST 64 /* places; a power of 2 */
 #define PLACES_LEAST 8  /* of a part; a power of 2 */
 #define PARTS        256
+#define CHANCES_MOST 64 /* keys that are passed over when one is to leave memory */
 #define PART_SHIFT   56 /* of a hash: what is left says which part */
 
 struct owner_count {
@@ -25,9 +26,15 @@ struct owner_count {
     int64_t keys; /* 0: the place is free */
 };
 
+/* The hash is here too: who looks for another key does not touch this one. */
+struct key_spot {
+    uint64_t hash;
+    struct svi_key_entry *key; /* NULL: it is free */
+};
+
 struct table_part {
-    struct svi_key_entry **place; /* NULL: no key was in it yet */
-    size_t places, taken;         /* places: a power of 2 */
+    struct key_spot *place; /* NULL: no key was in it yet */
+    size_t places, taken;   /* places: a power of 2 */
 };
 
 struct svi_key_table {
@@ -40,6 +47,7 @@ struct svi_key_table {
     double bytes;                                                          /* of entries */
     struct svi_key_entry *first, *last, *newest, *oldest, *silent, *heard; /* heard: the last one */
     uint64_t turns;
+    bool ordered; /* by turns: silent to heard */
 };
 
 uint64_t svi_key_hash(const char *name, size_t length) {
@@ -134,8 +142,8 @@ int64_t svi_key_table_owned(const svi_key_table *t, uint64_t owner) {
 static size_t table_place(const struct table_part *part, uint64_t hash, const char *name, size_t length) {
     const size_t mask = part->places - 1;
     size_t i = hash & mask;
-    for (const struct svi_key_entry *k; (k = part->place[i]); i = (i + 1) & mask)
-        if (k->hash == hash && k->length == length && memcmp(k->name, name, length) == 0)
+    for (const struct svi_key_entry *k; (k = part->place[i].key); i = (i + 1) & mask)
+        if (part->place[i].hash == hash && k->length == length && memcmp(k->name, name, length) == 0)
             break;
     return i;
 }
@@ -143,7 +151,23 @@ static size_t table_place(const struct table_part *part, uint64_t hash, const ch
 struct svi_key_entry *svi_key_table_find(const svi_key_table *t, const char *name, size_t length) {
     const uint64_t hash = svi_key_hash(name, length);
     const struct table_part *part = &t->part[hash >> PART_SHIFT];
-    return part->place ? part->place[table_place(part, hash, name, length)] : NULL;
+    return part->place ? part->place[table_place(part, hash, name, length)].key : NULL;
+}
+
+const void *svi_key_table_spot(const svi_key_table *t, uint64_t hash) {
+    const struct table_part *part = &t->part[hash >> PART_SHIFT];
+    return part->place ? &part->place[hash & (part->places - 1)] : NULL;
+}
+
+const struct svi_key_entry *svi_key_table_guess(const svi_key_table *t, uint64_t hash) {
+    const struct table_part *part = &t->part[hash >> PART_SHIFT];
+    const size_t mask = part->places - 1;
+    if (!part->place)
+        return NULL;
+    size_t i = hash & mask;
+    while (part->place[i].key && part->place[i].hash != hash)
+        i = (i + 1) & mask;
+    return part->place[i].key;
 }
 
 static bool places_reserve(svi_key_table *t, struct table_part *part) {
@@ -151,13 +175,13 @@ static bool places_reserve(svi_key_table *t, struct table_part *part) {
     if (4 * (old.taken + 1) <= 3 * old.places)
         return true;
     const size_t places = old.places ? 2 * old.places : PLACES_LEAST;
-    struct svi_key_entry **wider = svi_alloc_array(places, sizeof *wider);
+    struct key_spot *wider = svi_alloc_array(places, sizeof *wider);
     if (!wider)
         return false;
     *part = (struct table_part){wider, places, old.taken};
     for (size_t i = 0; i < old.places; i++)
-        if (old.place[i])
-            wider[table_place(part, old.place[i]->hash, old.place[i]->name, old.place[i]->length)] =
+        if (old.place[i].key)
+            wider[table_place(part, old.place[i].hash, old.place[i].key->name, old.place[i].key->length)] =
                 old.place[i];
     t->places += places - old.places;
     svi_free(old.place);
@@ -166,6 +190,17 @@ static bool places_reserve(svi_key_table *t, struct table_part *part) {
 
 static size_t entry_size(size_t length) {
     return sizeof(struct svi_key_entry) + length + 1;
+}
+
+static int compare_entries(const void *a, const void *b) {
+    const struct svi_key_entry *const *one = a, *const *other = b;
+    return ((*one)->number > (*other)->number) - ((*one)->number < (*other)->number);
+}
+
+static int compare_turns(const void *a, const void *b) {
+    const struct svi_key_entry *const *one = a, *const *other = b;
+    const int c = ((*one)->turn > (*other)->turn) - ((*one)->turn < (*other)->turn);
+    return c != 0 ? c : compare_entries(a, b);
 }
 
 /* ---- when they were heard */
@@ -184,11 +219,48 @@ static void turn_leave(svi_key_table *t, struct svi_key_entry *k) {
 
 void svi_key_table_hear(svi_key_table *t, struct svi_key_entry *k) {
     k->turn = ++t->turns;
+    if (!t->ordered)
+        return;
     turn_leave(t, k);
     turn_append(t, k);
 }
 
-struct svi_key_entry *svi_key_table_silent(const svi_key_table *t) {
+/* Two lists that are in order, through `later`, as one. */
+static struct svi_key_entry *merge_turns(struct svi_key_entry *a, struct svi_key_entry *b) {
+    struct svi_key_entry *first = NULL, **end = &first;
+    while (a && b) {
+        struct svi_key_entry **next = compare_turns(&a, &b) <= 0 ? &a : &b;
+        *end = *next;
+        end = &(*end)->later;
+        *next = *end;
+    }
+    *end = a ? a : b;
+    return first;
+}
+
+/* Without memory, which may not be there: lists of 1, 2, 4, ... keys. */
+static void turns_sort(svi_key_table *t) {
+    struct svi_key_entry *part[64] = {NULL}, *all = NULL;
+    for (struct svi_key_entry *k = t->first; k; k = k->after) {
+        struct svi_key_entry *list = k;
+        int i = 0;
+        for (k->later = NULL; part[i]; part[i++] = NULL)
+            list = merge_turns(part[i], list);
+        part[i] = list;
+    }
+    for (int i = 0; i < 64; i++)
+        all = merge_turns(part[i], all);
+    t->silent = t->heard = NULL;
+    for (struct svi_key_entry *k = all, *later; k; k = later) {
+        later = k->later;
+        turn_append(t, k);
+    }
+    t->ordered = true;
+}
+
+struct svi_key_entry *svi_key_table_silent(svi_key_table *t) {
+    if (!t->ordered)
+        turns_sort(t);
     return t->silent;
 }
 
@@ -211,7 +283,7 @@ struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size
     k->before = t->last;
     *(t->last ? &t->last->after : &t->first) = k;
     t->last = k;
-    part->place[table_place(part, hash, name, length)] = k;
+    part->place[table_place(part, hash, name, length)] = (struct key_spot){hash, k};
     part->taken++;
     turn_append(t, k);
     struct owner_count *o = owner_find(t, owner);
@@ -228,14 +300,14 @@ void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
     const size_t mask = part->places - 1;
     size_t hole = table_place(part, k->hash, k->name, k->length);
     svi_key_table_leave(t, k);
-    for (size_t i = (hole + 1) & mask; part->place[i]; i = (i + 1) & mask) {
-        const size_t home = part->place[i]->hash & mask;
+    for (size_t i = (hole + 1) & mask; part->place[i].key; i = (i + 1) & mask) {
+        const size_t home = part->place[i].hash & mask;
         if (((i - home) & mask) < ((i - hole) & mask))
             continue;
         part->place[hole] = part->place[i];
         hole = i;
     }
-    part->place[hole] = NULL;
+    part->place[hole] = (struct key_spot){0};
     part->taken--;
     *(k->before ? &k->before->after : &t->first) = k->after;
     *(k->after ? &k->after->before : &t->last) = k->before;
@@ -244,17 +316,6 @@ void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
     t->count--;
     t->bytes -= (double)entry_size(k->length);
     svi_free(k);
-}
-
-static int compare_entries(const void *a, const void *b) {
-    const struct svi_key_entry *const *one = a, *const *other = b;
-    return ((*one)->number > (*other)->number) - ((*one)->number < (*other)->number);
-}
-
-static int compare_turns(const void *a, const void *b) {
-    const struct svi_key_entry *const *one = a, *const *other = b;
-    const int c = ((*one)->turn > (*other)->turn) - ((*one)->turn < (*other)->turn);
-    return c != 0 ? c : compare_entries(a, b);
 }
 
 svs_code svi_key_table_sort(svi_key_table *t, svs_error *err) {
@@ -273,12 +334,9 @@ svs_code svi_key_table_sort(svi_key_table *t, svs_error *err) {
         *(t->last ? &t->last->after : &t->first) = all[i];
         t->last = all[i];
     }
-    if (count > 0)
-        qsort(all, (size_t)count, sizeof *all, compare_turns);
-    t->silent = t->heard = NULL;
     for (int64_t i = 0; i < count; i++)
-        turn_append(t, all[i]);
-    t->turns = t->heard && t->heard->turn > t->turns ? t->heard->turn : t->turns;
+        t->turns = all[i]->turn > t->turns ? all[i]->turn : t->turns;
+    t->ordered = false;
     svi_free(all);
     return SVS_OK;
 }
@@ -296,7 +354,7 @@ struct svi_key_entry *svi_key_table_first(const svi_key_table *t) {
 }
 
 double svi_key_table_memory(const svi_key_table *t) {
-    return (double)sizeof *t + (double)t->places * (double)sizeof(void *) +
+    return (double)sizeof *t + (double)t->places * (double)sizeof(struct key_spot) +
            (double)t->owner_places * (double)sizeof *t->owners + t->bytes;
 }
 
@@ -312,10 +370,8 @@ void svi_key_table_leave(svi_key_table *t, struct svi_key_entry *k) {
     t->in_memory--;
 }
 
-void svi_key_table_use(svi_key_table *t, struct svi_key_entry *k) {
-    if (t->newest == k)
-        return;
-    svi_key_table_leave(t, k);
+static void use_list(svi_key_table *t, struct svi_key_entry *k) {
+    k->used = false;
     k->older = t->newest;
     *(t->newest ? &t->newest->newer : &t->oldest) = k;
     t->newest = k;
@@ -323,6 +379,18 @@ void svi_key_table_use(svi_key_table *t, struct svi_key_entry *k) {
     t->in_memory++;
 }
 
-struct svi_key_entry *svi_key_table_oldest(const svi_key_table *t) {
+void svi_key_table_use(svi_key_table *t, struct svi_key_entry *k) {
+    if (k->listed)
+        k->used = true;
+    else
+        use_list(t, k);
+}
+
+struct svi_key_entry *svi_key_table_oldest(svi_key_table *t) {
+    struct svi_key_entry *k;
+    for (int i = 0; i < CHANCES_MOST && (k = t->oldest) && k->used; i++) {
+        svi_key_table_leave(t, k);
+        use_list(t, k);
+    }
     return t->oldest;
 }

@@ -21,8 +21,8 @@ struct svi_engine;
 struct svi_key_entry {
     uint64_t hash;
     struct svi_key_entry *before, *after; /* in the order of their beginning */
-    struct svi_key_entry *newer, *older;  /* of those in memory, by last use */
-    struct svi_key_entry *sooner, *later; /* by when they were heard last */
+    struct svi_key_entry *newer, *older;  /* of those in memory, about by last use */
+    struct svi_key_entry *sooner, *later; /* by when they were heard last, where that is asked for */
     uint64_t turn;                        /* of what was heard of all keys, the last of this one */
     uint64_t owner;                       /* hash of the source that began it; 0: of messages without src */
     struct svi_engine *engine;            /* NULL: it is out of memory */
@@ -37,7 +37,8 @@ struct svi_key_entry {
     uint32_t rests;             /* times that all sources had gone, of those that it knows of */
     uint32_t queued;            /* place among those that fall due (key_queue.h), from 1; 0: it does not */
     uint32_t slot, generation;  /* in the list of those that have changed since, from 1; 0: it has not */
-    bool listed;                /* it is in the order of last use */
+    bool listed;                /* it is in the order of last use, */
+    bool used;                  /* and was used since it got its place there */
     bool cached;                /* svi_key_cache has its state as it is */
     bool in_cache;              /* or as it was */
     uint8_t length;
@@ -55,6 +56,10 @@ uint64_t svi_key_hash(const char *name, size_t length);
 
 struct svi_key_entry *svi_key_table_find(const svi_key_table *t, const char *name, size_t length);
 
+/* For base/fetch.h: where the key of a hash is looked for first, and who is there (NULL: no key). */
+const void *svi_key_table_spot(const svi_key_table *t, uint64_t hash);
+const struct svi_key_entry *svi_key_table_guess(const svi_key_table *t, uint64_t hash);
+
 /* A key that is not there yet, with engine NULL. NULL: SVS_NO_MEMORY, nothing has changed. */
 struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size_t length, uint64_t owner,
                                         svs_error *err);
@@ -71,16 +76,18 @@ int64_t svi_key_table_in_memory(const svi_key_table *t);             /* of those
 int64_t svi_key_table_owned(const svi_key_table *t, uint64_t owner); /* keys that it began */
 /* Those that sources began beyond `part` keys each; it takes a while when `part` is another one. */
 int64_t svi_key_table_beyond(svi_key_table *t, int64_t part);
-struct svi_key_entry *svi_key_table_first(const svi_key_table *t);   /* then ->after; NULL: none */
+struct svi_key_entry *svi_key_table_first(const svi_key_table *t); /* then ->after; NULL: none */
 
-/* Heard now. The one that was silent the longest (NULL: there is no key), then ->later. */
+/* Heard now. The one that was silent the longest (NULL: there is no key), then ->later: the first time that
+ * it is asked for takes a while where there are many. */
 void svi_key_table_hear(svi_key_table *t, struct svi_key_entry *k);
-struct svi_key_entry *svi_key_table_silent(const svi_key_table *t);
+struct svi_key_entry *svi_key_table_silent(svi_key_table *t);
 
-/* In memory and used now; out of memory; the one unused the longest of those in memory (NULL: none). */
+/* In memory and used now; out of memory; one of those in memory that were unused the longest (NULL: none):
+ * who was used since it was last looked at has another chance, so that a use touches nothing else. */
 void svi_key_table_use(svi_key_table *t, struct svi_key_entry *k);
 void svi_key_table_leave(svi_key_table *t, struct svi_key_entry *k);
-struct svi_key_entry *svi_key_table_oldest(const svi_key_table *t);
+struct svi_key_entry *svi_key_table_oldest(svi_key_table *t);
 
 /* Bytes of the table and its entries, without what they hold. */
 double svi_key_table_memory(const svi_key_table *t);

@@ -4,8 +4,8 @@
 
 void svi_floats_move(float *array, int count, const uint8_t *skip, char **at, bool out) {
     for (int j = 0; j < count; j++) {
-        int end = j;
-        while (end < count && !(skip && skip[end]))
+        int end = skip ? j : count;
+        while (end < count && !skip[end])
             end++;
         const size_t size = (size_t)(end - j) * sizeof *array;
         if (size > 0 && out)

@@ -68,7 +68,10 @@ struct svi_learner_prior {
     struct svi_prior *in;            /* what P holds; NULL: none */
     double worth;
     int placed, room;       /* features known, of which there is room */
+    bool centered;          /* `center` is that of the samples */
+    double mean_of;         /* samples whose mean is counted; 0: it is not */
     uint64_t *identity;     /* of each, in one block with */
+    double *center, *mean;  /* where it lies; the mean that is counted */
     uint16_t *place, *from; /* its coordinate in sums, and its place in `in` */
 };
 
@@ -305,14 +308,16 @@ void svi_prior_right(const svs_learner *l, int k, double *r);
 bool svi_prior_waits(const svs_learner *l);
 svs_code svi_prior_begin(svs_learner *l, bool fresh, svs_error *err);
 void svi_prior_solve(svs_learner *l, const double *x);
-/* The newest, before a rebuild. */
-void svi_prior_take(svs_learner *l);
+/* Before a rebuild: the newest, and where the samples held lie by it. */
+void svi_prior_renew(svs_learner *l);
 /* P holds none any more. */
 void svi_prior_drop(svs_learner *l);
 /* More features or classes are in: P and w again. */
 void svi_prior_follow(svs_learner *l);
 /* Room to count samples of that label. SVS_NO_MEMORY. */
 svs_code svi_prior_reserve(svs_learner *l, svs_value y, svs_error *err);
+/* The first sample is going to be learned, without a prior so far. */
+void svi_prior_first(svs_learner *l, const double *x);
 /* A sample was learned; a slot leaves. */
 void svi_prior_came(svs_learner *l, const double *x, double weight, const svs_step *out);
 void svi_prior_left(svs_learner *l, int32_t slot);

@@ -10,6 +10,9 @@
  * from sums anyway; between them the prior stays, however many newer ones are made. A feature that the prior
  * does not know takes no part in it, as if it had been at its mean.
  *
+ * Keys may lie at different levels: each has a center, between the mean of what it holds and the level of
+ * all, and the samples of others count for it as if they had been moved to it. It is set anew with the prior.
+ *
  * Likewise what it holds is counted in sums that it shares with others: each sample as it is learned, and
  * again, taken out, as it leaves.
  *
@@ -21,6 +24,8 @@
 #include "base/fail.h"
 #include "learner/learner_internal.h"
 #include "learner/learner_prior.h"
+
+#define MEAN_FROM 8 /* samples from which a key's mean counts for the level of all */
 
 static const struct svi_prior *prior_in(const svs_learner *l) {
     return l->prior ? l->prior->in : NULL;
@@ -61,6 +66,11 @@ static int prior_place(const svs_learner *l, int i) {
     return i <= p->placed && p->from[i - 1] != SVI_PRIOR_NONE ? p->from[i - 1] : -1;
 }
 
+/* Where the mean of its samples lies for this key. */
+static double prior_mean(const svs_learner *l, int i, int place) {
+    return l->prior->in->mean[place] + l->prior->center[i - 1];
+}
+
 double svi_prior_entry(const svs_learner *l, int i, int j) {
     const struct svi_prior *p = prior_in(l);
     if (!p)
@@ -73,10 +83,10 @@ double svi_prior_entry(const svs_learner *l, int i, int j) {
     const double share = prior_share(l), *mean = l->scaler.mean, *inverse = l->scaler.inverse;
     if (i == 0)
         return share * p->total;
-    const double delta = p->mean[a] - mean[i - 1], scale = share * inverse[i - 1];
+    const double delta = prior_mean(l, i, a) - mean[i - 1], scale = share * inverse[i - 1];
     if (j == 0)
         return scale * (p->off[a] + p->total * delta);
-    const double other = p->mean[b] - mean[j - 1];
+    const double other = prior_mean(l, j, b) - mean[j - 1];
     const size_t row = (size_t)(a > b ? a : b);
     const double spread = p->spread[row * (row + 1) / 2 + (size_t)(a > b ? b : a)];
     return scale * inverse[j - 1] *
@@ -111,7 +121,7 @@ void svi_prior_right(const svs_learner *l, int k, double *r) {
         const int at = prior_place(l, i);
         if (at < 0)
             continue;
-        const double delta = l->prior->in->mean[at] - l->scaler.mean[i - 1];
+        const double delta = prior_mean(l, i, at) - l->scaler.mean[i - 1];
         r[i] += share * l->scaler.inverse[i - 1] * (prior_target(l, k, at) + delta * weight);
     }
 }
@@ -123,9 +133,8 @@ static void prior_find_features(struct svi_learner_prior *p) {
         p->from[j] = p->in ? svi_prior_feature(p->in, p->identity[j], j) : SVI_PRIOR_NONE;
 }
 
-void svi_prior_take(svs_learner *l) {
-    struct svi_learner_prior *p = l->prior;
-    if (!p || p->in == *p->newest)
+static void prior_take(struct svi_learner_prior *p) {
+    if (p->in == *p->newest)
         return;
     struct svi_prior *taken = svi_prior_use(*p->newest);
     svi_prior_leave(&p->in);
@@ -133,10 +142,40 @@ void svi_prior_take(svs_learner *l) {
     prior_find_features(p);
 }
 
+/* The place of a key with these means of n samples; categories are where they are. */
+static void prior_set_center(svs_learner *l, const double *mean, double n) {
+    struct svi_learner_prior *p = l->prior;
+    for (int j = 0; j < p->placed; j++) {
+        const bool plain = svi_scaler_unscaled(&l->scaler, j) || j >= l->d;
+        p->center[j] = plain ? 0
+                       : p->in && p->from[j] != SVI_PRIOR_NONE
+                           ? svi_prior_center(p->in, p->from[j], mean[j], n)
+                           : mean[j];
+    }
+    p->centered = true;
+}
+
+/* Of the samples that are learned and held, into p->mean; how many. */
+static double prior_held_mean(svs_learner *l) {
+    struct svi_learner_prior *p = l->prior;
+    const double n = (double)l->held_learned;
+    memset(p->mean, 0, (size_t)p->placed * sizeof *p->mean);
+    for (int32_t i = 0, slot; (slot = svi_next_learned(l, &i)) >= 0;)
+        for (int j = 0; j < p->placed && j < l->d; j++)
+            p->mean[j] += svi_ring_row(&l->window, slot)[j] / n; /* divided first: rows may be large */
+    return n;
+}
+
+void svi_prior_first(svs_learner *l, const double *x) {
+    if (l->prior && !l->prior->centered && l->prior->placed > 0)
+        prior_set_center(l, x, 1);
+}
+
 void svi_prior_drop(svs_learner *l) {
     if (!l->prior)
         return;
     svi_prior_leave(&l->prior->in);
+    l->prior->centered = false;
 }
 
 /* The classes that its samples are of, in their order; one place is left for a class of its own. */
@@ -162,8 +201,8 @@ static void prior_scale(svs_learner *l) {
         if (at < 0 || svi_scaler_unscaled(&l->scaler, j))
             continue;
         const double variance = p->spread[(size_t)at * ((size_t)at + 1) / 2 + (size_t)at] / p->total;
-        l->scaler.mean[j] = p->mean[at];
-        if (variance > 1e-24 * p->mean[at] * p->mean[at] && variance > 1e-200)
+        l->scaler.mean[j] = prior_mean(l, j + 1, at);
+        if (variance > 1e-24 * l->scaler.mean[j] * l->scaler.mean[j] && variance > 1e-200)
             l->scaler.inverse[j] = 1 / sqrt(variance);
     }
     svi_scaler_bound(&l->scaler);
@@ -182,7 +221,9 @@ svs_code svi_prior_begin(svs_learner *l, bool fresh, svs_error *err) {
 }
 
 void svi_prior_solve(svs_learner *l, const double *x) {
-    svi_prior_take(l);
+    prior_take(l->prior);
+    if (l->prior->placed > 0)
+        prior_set_center(l, x, 1);
     svi_scaler_center(&l->scaler, x); /* features that it does not know */
     prior_scale(l);
     svi_solve_empty(l);
@@ -196,23 +237,28 @@ void svi_prior_follow(svs_learner *l) {
 
 /* ---- features */
 
-#define FEATURE_BYTES (sizeof(uint64_t) + 2 * sizeof(uint16_t))
+#define FEATURE_BYTES (sizeof(uint64_t) + 2 * sizeof(double) + 2 * sizeof(uint16_t))
 
 /* The features of `of` with room for more, which may be its own. */
 static svs_code prior_room(struct svi_learner_prior *p, const struct svi_learner_prior *of, int room,
                            svs_error *err) {
     const size_t placed = (size_t)of->placed;
-    uint64_t *identity = svi_alloc_array((size_t)room, FEATURE_BYTES);
+    uint64_t *identity = svi_alloc_plain_array((size_t)room, FEATURE_BYTES);
     if (!identity)
         return svi_fail_memory(err, "the features of all keys");
-    uint16_t *place = (uint16_t *)(void *)(identity + room), *from = place + room;
+    double *center = (double *)(void *)(identity + room), *mean = center + room;
+    uint16_t *place = (uint16_t *)(void *)(mean + room), *from = place + room;
     if (placed > 0) {
         memcpy(identity, of->identity, placed * sizeof *identity);
+        memcpy(center, of->center, placed * sizeof *center);
+        memcpy(mean, of->mean, placed * sizeof *mean);
         memcpy(place, of->place, placed * sizeof *place);
         memcpy(from, of->from, placed * sizeof *from);
     }
     svi_free(p->identity);
     p->identity = identity;
+    p->center = center;
+    p->mean = mean;
     p->place = place;
     p->from = from;
     p->room = room;
@@ -235,6 +281,8 @@ svs_code svi_learner_place(svs_learner *l, int feature, uint64_t identity, svs_e
     p->placed = known ? p->placed : feature + 1;
     p->identity[feature] = identity;
     p->place[feature] = place;
+    p->center[feature] = known ? p->center[feature] : 0;
+    p->mean[feature] = known ? p->mean[feature] : 0;
     p->from[feature] = p->in ? svi_prior_feature(p->in, identity, feature) : SVI_PRIOR_NONE;
     if (p->in && feature < l->d && (known || p->from[feature] != SVI_PRIOR_NONE)) {
         svi_prior_follow(l);
@@ -253,7 +301,8 @@ static void prior_count(svs_learner *l, const double *x, int label, double targe
     struct svi_learner_prior *p = l->prior;
     const uint16_t place =
         l->o.task == SVS_REGRESS ? 0 : svi_prior_sums_find(p->sums, l->classes[label], label);
-    svi_prior_sums_add(p->sums, p->place, p->placed < l->d ? p->placed : l->d, x, weight, place, target);
+    svi_prior_sums_add(p->sums, p->place, p->center, p->placed < l->d ? p->placed : l->d, x, weight, place,
+                       target);
 }
 
 svs_code svi_prior_reserve(svs_learner *l, svs_value y, svs_error *err) {
@@ -276,10 +325,30 @@ void svi_prior_left(svs_learner *l, int32_t slot) {
 }
 
 void svi_learner_count_held(svs_learner *l, int sign) {
+    struct svi_learner_prior *p = l->prior;
     const struct svi_ring *r = &l->window;
-    for (int32_t i = 0, slot; l->prior && l->prior->sums && (slot = svi_next_learned(l, &i)) >= 0;)
+    if (!p || !p->sums)
+        return;
+    for (int32_t i = 0, slot; (slot = svi_next_learned(l, &i)) >= 0;)
         prior_count(l, svi_ring_row(r, slot), svi_ring_label(r, slot), svi_ring_target(r, slot),
                     sign * svi_ring_double(r, SVI_RING_WEIGHT, slot, 1));
+    if (sign < 0 && p->mean_of > 0)
+        svi_prior_sums_key(p->sums, p->place, p->mean, p->placed, p->mean_of, -1);
+    p->mean_of = sign > 0 && l->held_learned >= MEAN_FROM ? prior_held_mean(l) : 0;
+    if (p->mean_of > 0)
+        svi_prior_sums_key(p->sums, p->place, p->mean, p->placed, p->mean_of, 1);
+}
+
+void svi_prior_renew(svs_learner *l) {
+    if (!l->prior)
+        return;
+    svi_learner_count_held(l, -1); /* from where it lay so far */
+    prior_take(l->prior);
+    if (l->prior->placed > 0 && l->held_learned > 0) {
+        const double n = prior_held_mean(l);
+        prior_set_center(l, l->prior->mean, n);
+    }
+    svi_learner_count_held(l, 1);
 }
 
 /* ---- other options */
@@ -305,6 +374,7 @@ void svi_prior_prune(svs_learner *l, const bool *features) {
     for (int j = 0; p && j < p->placed; j++)
         if (features[j]) {
             p->identity[kept] = p->identity[j];
+            p->center[kept] = p->center[j];
             p->place[kept] = p->place[j];
             p->from[kept++] = p->from[j];
         }
@@ -326,6 +396,8 @@ double svi_learner_prior_bytes(const svs_learner *l) {
 void svi_learner_prior_archive(struct svi_archive *a, svs_learner *l) {
     struct svi_learner_prior *p = l->prior;
     int placed = p->placed;
+    svi_archive_bool(a, "centered", &p->centered);
+    svi_archive_double(a, "mean of", &p->mean_of);
     svi_archive_int(a, "features", &placed, 0, l->declared);
     if (!svi_archive_ok(a) ||
         (svi_archive_loading(a) && placed > 0 && prior_room(p, p, placed, a->err) != SVS_OK))
@@ -334,7 +406,10 @@ void svi_learner_prior_archive(struct svi_archive *a, svs_learner *l) {
     svi_archive_bytes(a, "places", p->place, placed * (int64_t)sizeof *p->place);
     for (int j = 0; j < placed; j++)
         svi_archive_uint64(a, "identity", &p->identity[j]);
-    svi_prior_archive(a, &p->in);
+    svi_archive_finite(a, "center", p->center, placed);
+    svi_archive_finite(a, "mean", p->mean, placed);
+    svi_archive_check(a, p->mean_of >= 0, "a mean is of fewer than no samples");
+    svi_prior_archive(a, &p->in, *p->newest);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
     svi_archive_check(a, !p->in || p->in->regress == (l->o.task == SVS_REGRESS), "another task");

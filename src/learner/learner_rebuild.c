@@ -311,7 +311,7 @@ void svi_rebuild(svs_learner *l, bool planned) {
         svs_alsvm_apply(l->m, l->scratch[0], l->scratch[2]);
         l->health.residual = rebuild_lost(l); /* of the recursion */
         svi_class_weigh_again(l);
-        svi_prior_take(l);
+        svi_prior_renew(l);
     }
     /* The sums in the coordinates of the new epoch: the bucket's if it holds exactly what the window holds,
      * else from the rows. */

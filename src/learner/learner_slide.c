@@ -270,6 +270,8 @@ static bool slide_falsvm_skips(svs_learner *l, int label) {
 void svi_slide(svs_learner *l, const double *x, svs_value id, struct svi_weight weight, double time,
                svs_step *out) {
     int64_t rebuilds = l->health.rebuilds;
+    if (l->arrivals == 0)
+        svi_prior_first(l, x);
     if (l->arrivals == 0 && !(l->prior && l->prior->in)) {
         svi_first_epoch(l, x);
         svi_enter(l, 0, x);

@@ -2,6 +2,7 @@
  * holds is as exact as the spread of the features, wherever they lie. One block holds it all. */
 #include "prior/prior.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -15,7 +16,7 @@ static size_t prior_triangle(int n) {
 }
 
 static size_t prior_doubles(int d, int labels) {
-    return (size_t)d * (3 + (size_t)labels) + prior_triangle(d) + (size_t)labels;
+    return (size_t)d * (5 + (size_t)labels) + prior_triangle(d) + (size_t)labels;
 }
 
 double svi_prior_memory(int d, int labels) {
@@ -35,7 +36,9 @@ static struct svi_prior *prior_new(bool regress, int d, int labels, svs_error *e
     p->labels = labels;
     p->identity = (uint64_t *)(void *)(p + 1);
     p->mean = (double *)(void *)(p->identity + d);
-    p->off = p->mean + d;
+    p->level = p->mean + d;
+    p->between = p->level + d;
+    p->off = p->between + d;
     p->spread = p->off + d;
     p->weight = p->spread + prior_triangle(d);
     p->sum = p->weight + labels;
@@ -91,6 +94,33 @@ static struct svi_dd prior_center(struct svi_dd sum, struct svi_dd weight, doubl
     return svi_dd_add(sum, svi_dd_minus(svi_dd_times(weight, mean)));
 }
 
+/* The variance of a feature within keys. */
+static double prior_within(const struct svi_prior *p, size_t j) {
+    return fmax(0, p->spread[prior_triangle((int)j) + j] / p->total);
+}
+
+static double prior_of_keys(const struct svi_prior_sums *s, int row, int j, struct svi_dd *whole) {
+    *whole = prior_at(s->by_key, s->by_key_low, (size_t)row * (size_t)s->room + (size_t)j);
+    return whole->high;
+}
+
+static void prior_fill_levels(struct svi_prior *p, const struct svi_prior_sums *s) {
+    for (int j = 0; j < p->d; j++) {
+        struct svi_dd whole, sum;
+        const double keys = prior_of_keys(s, SVI_PRIOR_KEYS, j + 1, &whole),
+                     inverse = prior_of_keys(s, SVI_PRIOR_INVERSE, j + 1, &whole),
+                     level = keys > 0 ? prior_of_keys(s, SVI_PRIOR_MEAN, j + 1, &sum) / keys : 0;
+        p->level[j] = level;
+        p->between[j] = INFINITY;
+        if (keys < 2)
+            continue;
+        prior_of_keys(s, SVI_PRIOR_SQUARE, j + 1, &whole);
+        const double square = svi_dd_add(whole, svi_dd_minus(svi_dd_times(sum, level))).high;
+        const double within = prior_within(p, (size_t)j);
+        p->between[j] = fmax(0, square / (keys - 1) - within * inverse / keys);
+    }
+}
+
 static void prior_fill(struct svi_prior *p, const struct svi_prior_sums *s) {
     const struct svi_dd total = prior_at(s->high, s->low, 0);
     p->total = total.high;
@@ -119,27 +149,40 @@ static void prior_fill(struct svi_prior *p, const struct svi_prior_sums *s) {
                 prior_center(prior_at(high, low, (size_t)j + 1), weight, p->mean[j]).high;
         prior_set_label(p, k, s->label[k]);
     }
+    prior_fill_levels(p, s);
 }
 
-svs_code svi_prior_make(const struct svi_prior_sums *s, struct svi_prior **made, svs_error *err) {
+double svi_prior_center(const struct svi_prior *p, uint16_t feature, double mean, double n) {
+    const size_t j = feature;
+    const double between = p->between[j], chance = prior_within(p, j) / n;
+    if (!(between < INFINITY) || !(chance > 0))
+        return mean;
+    return p->level[j] + between / (between + chance) * (mean - p->level[j]);
+}
+
+svs_code svi_prior_make(const struct svi_prior_sums *s, uint64_t number, struct svi_prior **made,
+                        svs_error *err) {
     *made = NULL;
     if (!s->touched || !(s->high[0] > 0))
         return SVS_OK;
     if (!(*made = prior_new(s->regress, s->n - 1, s->labels, err)))
         return SVS_NO_MEMORY;
+    (*made)->number = number;
     prior_fill(*made, s);
     return SVS_OK;
 }
 
 /* ---- the archive */
 
-void svi_prior_archive(struct svi_archive *a, struct svi_prior **p) {
+void svi_prior_archive(struct svi_archive *a, struct svi_prior **p, struct svi_prior *newest) {
     bool any = *p != NULL, regress = any && (*p)->regress;
+    uint64_t number = any ? (*p)->number : 0;
     int d = any ? (*p)->d : 0, labels = any ? (*p)->labels : 0;
     char room[SVS_NAME_MAX];
     svi_archive_bool(a, "any", &any);
     if (!svi_archive_ok(a) || !any)
         return;
+    svi_archive_uint64(a, "number", &number);
     svi_archive_bool(a, "regress", &regress);
     svi_archive_int(a, "features", &d, 0, SVI_PRIOR_FEATURES);
     svi_archive_int(a, "labels", &labels, 0, SVI_PRIOR_LABELS);
@@ -148,6 +191,8 @@ void svi_prior_archive(struct svi_archive *a, struct svi_prior **p) {
         (svi_archive_loading(a) && !(*p = prior_new(regress, d, labels, a->err))))
         return;
     struct svi_prior *of = *p;
+    bool good = true;
+    of->number = number;
     svi_archive_double(a, "total", &of->total);
     svi_archive_check(a, of->total > 0, "the model of all keys is of no samples");
     for (int j = 0; j < d; j++)
@@ -158,5 +203,13 @@ void svi_prior_archive(struct svi_archive *a, struct svi_prior **p) {
         if (svi_archive_loading(a) && svi_archive_ok(a))
             prior_set_label(of, k, label);
     }
-    svi_archive_finite(a, "sums", of->mean, (int64_t)prior_doubles(d, labels) - d);
+    const int64_t count = (int64_t)prior_doubles(d, labels) - d;
+    svi_archive_doubles(a, "sums", of->mean, count);
+    for (int64_t i = 0; i < count && svi_archive_ok(a); i++)
+        good &= !isnan(of->mean[i]);
+    if (!svi_archive_check(a, good, "the model of all keys has no numbers") || !svi_archive_loading(a) ||
+        !newest || newest->number != number)
+        return;
+    svi_prior_leave(p); /* one for all that go by it */
+    *p = svi_prior_use(newest);
 }

@@ -54,7 +54,7 @@ static double *sums_take(double **at, size_t count) {
 
 static size_t sums_bytes(const struct svi_prior_sums *s) {
     const size_t room = (size_t)s->room, labels = (size_t)s->label_room;
-    return (2 * (sums_triangle(s->room) + labels * room) + 3 * room) * sizeof(double) +
+    return (2 * (sums_triangle(s->room) + (labels + SVI_PRIOR_OF_KEYS) * room) + 3 * room) * sizeof(double) +
            labels * sizeof *s->label;
 }
 
@@ -68,23 +68,31 @@ static void sums_lay_out(struct svi_prior_sums *s, void *memory) {
     s->low = sums_take(&at, triangle);
     s->by_label = sums_take(&at, labels);
     s->by_low = sums_take(&at, labels);
+    s->by_key = sums_take(&at, SVI_PRIOR_OF_KEYS * room);
+    s->by_key_low = sums_take(&at, SVI_PRIOR_OF_KEYS * room);
     s->x = sums_take(&at, room);
     s->x_upper = sums_take(&at, room);
     s->identity = (uint64_t *)(void *)sums_take(&at, room);
     s->label = (svs_value *)(void *)at;
 }
 
+static void sums_copy_rows(const struct svi_prior_sums *to, const struct svi_prior_sums *from, double *into,
+                           const double *rows, int count) {
+    for (int k = 0; k < count; k++)
+        memcpy(into + (size_t)k * (size_t)to->room, rows + (size_t)k * (size_t)from->room,
+               (size_t)from->n * sizeof *into);
+}
+
 static void sums_copy(struct svi_prior_sums *to, const struct svi_prior_sums *from) {
-    const size_t triangle = sums_triangle(from->n) * sizeof(double), row = (size_t)from->n * sizeof(double);
+    const size_t triangle = sums_triangle(from->n) * sizeof(double);
     memcpy(to->high, from->high, triangle);
     memcpy(to->low, from->low, triangle);
     memcpy(to->identity, from->identity, (size_t)from->n * sizeof *to->identity);
     memcpy(to->label, from->label, (size_t)from->labels * sizeof *to->label);
-    for (int k = 0; k < from->labels; k++) {
-        memcpy(to->by_label + (size_t)k * (size_t)to->room, from->by_label + (size_t)k * (size_t)from->room,
-               row);
-        memcpy(to->by_low + (size_t)k * (size_t)to->room, from->by_low + (size_t)k * (size_t)from->room, row);
-    }
+    sums_copy_rows(to, from, to->by_label, from->by_label, from->labels);
+    sums_copy_rows(to, from, to->by_low, from->by_low, from->labels);
+    sums_copy_rows(to, from, to->by_key, from->by_key, SVI_PRIOR_OF_KEYS);
+    sums_copy_rows(to, from, to->by_key_low, from->by_key_low, SVI_PRIOR_OF_KEYS);
 }
 
 static int sums_room(int needed, int now, int first) {
@@ -181,24 +189,24 @@ static void sums_add_row(double *restrict high, double *restrict low, const doub
 }
 
 /* Into s->x; false: it is left out. */
-static bool sums_enter(struct svi_prior_sums *s, const uint16_t *place, int d, const double *x, double weight,
-                       double target) {
+static bool sums_enter(struct svi_prior_sums *s, const uint16_t *place, const double *center, int d,
+                       const double *x, double weight, double target) {
     double squares = s->regress ? 1 + target * target : 1;
     memset(s->x, 0, (size_t)s->n * sizeof *s->x);
     s->x[0] = 1;
     for (int j = 0; j < d; j++)
         if (place[j] < s->n) {
-            s->x[place[j]] = x[j];
-            squares += x[j] * x[j];
+            const double y = s->x[place[j]] = x[j] - center[j];
+            squares += y * y;
         }
     for (int j = 0; j < s->n; j++)
         s->x_upper[j] = svi_upper_half(s->x[j]);
     return fabs(weight) * squares < SQUARES_MAX;
 }
 
-void svi_prior_sums_add(struct svi_prior_sums *s, const uint16_t *place, int d, const double *x,
-                        double weight, uint16_t label, double target) {
-    if (!sums_enter(s, place, d, x, weight, target))
+void svi_prior_sums_add(struct svi_prior_sums *s, const uint16_t *place, const double *center, int d,
+                        const double *x, double weight, uint16_t label, double target) {
+    if (!sums_enter(s, place, center, d, x, weight, target))
         return;
     s->touched = true;
     for (int i = 0; i < s->n; i++)
@@ -212,6 +220,26 @@ void svi_prior_sums_add(struct svi_prior_sums *s, const uint16_t *place, int d, 
     const struct svi_dd a = s->regress ? svi_two_product(weight, target) : (struct svi_dd){weight, 0};
     sums_add_row(s->by_label + (size_t)label * (size_t)s->room, s->by_low + (size_t)label * (size_t)s->room,
                  s->x, s->x_upper, a, s->n);
+}
+
+static void sums_add_one(struct svi_prior_sums *s, int row, uint16_t place, struct svi_dd v, int sign) {
+    const size_t at = (size_t)row * (size_t)s->room + place;
+    const struct svi_dd sum = svi_two_sum(s->by_key[at], sign * v.high);
+    s->by_key[at] = sum.high;
+    s->by_key_low[at] += sum.low + sign * v.low;
+}
+
+void svi_prior_sums_key(struct svi_prior_sums *s, const uint16_t *place, const double *mean, int d, double n,
+                        int sign) {
+    s->touched = true;
+    for (int j = 0; j < d; j++) {
+        if (place[j] >= s->n || !(fabs(mean[j]) <= 1e100))
+            continue;
+        sums_add_one(s, SVI_PRIOR_KEYS, place[j], (struct svi_dd){1, 0}, sign);
+        sums_add_one(s, SVI_PRIOR_INVERSE, place[j], (struct svi_dd){1 / n, 0}, sign);
+        sums_add_one(s, SVI_PRIOR_MEAN, place[j], (struct svi_dd){mean[j], 0}, sign);
+        sums_add_one(s, SVI_PRIOR_SQUARE, place[j], svi_two_product(mean[j], mean[j]), sign);
+    }
 }
 
 /* ---- from one to another */
@@ -250,6 +278,14 @@ svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *f
                          into = (size_t)label[k] * (size_t)to->room + place[j];
             if (place[j] != SVI_PRIOR_NONE)
                 sums_move_one(to->by_label + into, to->by_low + into, from->by_label + at, from->by_low + at);
+        }
+    for (int k = 0; k < SVI_PRIOR_OF_KEYS; k++)
+        for (int j = 1; j < from->n; j++) {
+            const size_t at = (size_t)k * (size_t)from->room + (size_t)j,
+                         into = (size_t)k * (size_t)to->room + place[j];
+            if (place[j] != SVI_PRIOR_NONE)
+                sums_move_one(to->by_key + into, to->by_key_low + into, from->by_key + at,
+                              from->by_key_low + at);
         }
     to->touched = true;
     from->touched = false;
@@ -293,5 +329,9 @@ void svi_prior_sums_archive(struct svi_archive *a, struct svi_prior_sums *s) {
     for (int k = 0; k < labels; k++) {
         svi_archive_doubles(a, "of a label", s->by_label + (size_t)k * (size_t)s->room, n);
         svi_archive_doubles(a, "its rest", s->by_low + (size_t)k * (size_t)s->room, n);
+    }
+    for (int k = 0; k < SVI_PRIOR_OF_KEYS; k++) {
+        svi_archive_doubles(a, "of keys", s->by_key + (size_t)k * (size_t)s->room, n);
+        svi_archive_doubles(a, "their own rest", s->by_key_low + (size_t)k * (size_t)s->room, n);
     }
 }

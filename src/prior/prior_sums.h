@@ -23,17 +23,22 @@
 #define SVI_PRIOR_LABELS   64
 #define SVI_PRIOR_NONE     UINT16_MAX /* a place that there is not */
 
+/* Of each feature over the keys that have a mean: how many these are; the sums of 1 / n, of means and of
+ * their squares. */
+enum { SVI_PRIOR_KEYS, SVI_PRIOR_INVERSE, SVI_PRIOR_MEAN, SVI_PRIOR_SQUARE, SVI_PRIOR_OF_KEYS };
+
 struct svi_prior_sums {
     bool regress;
-    bool touched;              /* there is something in them */
-    int n, room;               /* coordinates: 1, then the features; of which there is room */
-    int labels, label_room;    /* regression: one, of no label */
-    void *memory;              /* of all that follows: */
-    uint64_t *identity;        /* of coordinate j, from 1 */
-    svs_value *label;          /* owned */
-    double *high, *low;        /* sum s x_i x_j, j <= i, row by row */
-    double *by_label, *by_low; /* label_room x room */
-    double *x, *x_upper;       /* of the sample at hand; its upper halves */
+    bool touched;                /* there is something in them */
+    int n, room;                 /* coordinates: 1, then the features; of which there is room */
+    int labels, label_room;      /* regression: one, of no label */
+    void *memory;                /* of all that follows: */
+    uint64_t *identity;          /* of coordinate j, from 1 */
+    svs_value *label;            /* owned */
+    double *high, *low;          /* sum s x_i x_j, j <= i, row by row */
+    double *by_label, *by_low;   /* label_room x room */
+    double *by_key, *by_key_low; /* SVI_PRIOR_OF_KEYS x room */
+    double *x, *x_upper;         /* of the sample at hand; its upper halves */
 };
 
 /* Of a feature with that name, or of the one with that number where it has none (NULL). */
@@ -56,11 +61,17 @@ svs_code svi_prior_sums_label(struct svi_prior_sums *s, svs_value label, int gue
 /* The place of a label, or SVI_PRIOR_NONE. */
 uint16_t svi_prior_sums_find(const struct svi_prior_sums *s, svs_value label, int guess);
 
-/* A sample of d features comes in, or goes (weight < 0) as it came: feature j is coordinate place[j];
- * `label`: its place; target: of a regression. A sample whose weighted squares are beyond 1e250 is left out.
+/* A sample of d features comes in, or goes (weight < 0) as it came: feature j is coordinate place[j], and
+ * counts from center[j]; `label`: its place; target: of a regression. A sample whose weighted squares are
+ * beyond 1e250 is left out. */
+void svi_prior_sums_add(struct svi_prior_sums *s, const uint16_t *place, const double *center, int d,
+                        const double *x, double weight, uint16_t label, double target);
+
+/* The mean of the n samples of a key comes in (sign 1), or goes as it came (-1). Means beyond 1e100 are left
+ * out.
  */
-void svi_prior_sums_add(struct svi_prior_sums *s, const uint16_t *place, int d, const double *x,
-                        double weight, uint16_t label, double target);
+void svi_prior_sums_key(struct svi_prior_sums *s, const uint16_t *place, const double *mean, int d, double n,
+                        int sign);
 
 /* What is in `from` goes into `to`, and `from` has nothing then. SVS_NO_MEMORY: nothing was moved. */
 svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *from, svs_error *err);

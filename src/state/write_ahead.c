@@ -29,6 +29,7 @@
 #define LOOK_SECONDS     0.005              /* between two looks whether a sync has ended */
 #define STALL_MOST       0.05               /* of the work may go into taking checkpoints */
 #define STALL_SHARE      0.005              /* of it rather: of 1000 samples few meet one */
+#define SPENT_KEYS       0.2                /* of it may go into the states of keys, bit by bit */
 #define RATHER           4                  /* times checkpoint.seconds, for that, at most */
 #define SLACK            65536              /* bytes */
 #define PIECE            (1024 * 1024)      /* bytes of a state that are gathered at once, at most */
@@ -463,7 +464,8 @@ int64_t svi_write_ahead_durable(const svi_write_ahead *w, const char *src) {
 /* Has there been work enough for another checkpoint? One that held the stream up for long comes later, such
  * that fewer samples meet it; a restart repeats that much more. */
 static bool has_worked(const svi_write_ahead *w) {
-    return w->every > 0 && w->work >= w->every && w->work * STALL_MOST >= fmax(w->stall, w->spent) &&
+    return w->every > 0 && w->work >= w->every && w->work * STALL_MOST >= w->stall &&
+           w->work * (w->keyed ? SPENT_KEYS : STALL_MOST) >= w->spent &&
            (w->work * STALL_SHARE >= w->stall || w->work >= RATHER * w->every);
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/fetch.h"
 #include "model/probability.h"
 
 #define MEMORY_LEAST 1000.0 /* samples */
@@ -98,6 +99,11 @@ svs_code svi_calibrator_reserve(svi_calibrator *c, int classes, svs_error *err) 
     c->logit = offset + 2 * n;
     c->proba = offset + 3 * n;
     return SVS_OK;
+}
+
+void svi_calibrator_fetch(const svi_calibrator *c) {
+    if (c)
+        svi_fetch(c, sizeof *c);
 }
 
 svi_calibrator *svi_calibrator_new(int max_classes, svs_error *err) {

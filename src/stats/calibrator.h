@@ -32,6 +32,8 @@ svi_calibrator *svi_calibrator_new(int max_classes, svs_error *err);
 svi_calibrator *svi_calibrator_new_lean(int max_classes, svs_error *err);
 svs_code svi_calibrator_reserve(svi_calibrator *c, int classes, svs_error *err);
 void svi_calibrator_free(svi_calibrator **c);
+void svi_calibrator_fetch(
+    const svi_calibrator *c);                 /* it is going to be used soon (base/fetch.h); NULL is fine */
 void svi_calibrator_reset(svi_calibrator *c); /* as new */
 
 /* What it has learned for scores of that many classes, 2 to max_classes; valid until it learns. */

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/fetch.h"
 
 #define COUNT_MAX (INT64_MAX / 8)
 
@@ -14,6 +15,11 @@ struct svi_confusion {
     bool over;   /* more than there is room for were seen */
     int64_t *count;
 };
+
+void svi_confusion_fetch(const svi_confusion *c) {
+    for (int k = 0; k < c->classes && k < c->room; k++)
+        svi_fetch(c->count + (size_t)k * (size_t)c->room, (size_t)c->classes * sizeof *c->count);
+}
 
 static int confusion_room(int max_classes) {
     return max_classes < SVI_CONFUSION_MAX ? max_classes : SVI_CONFUSION_MAX;

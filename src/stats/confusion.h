@@ -15,6 +15,7 @@ svi_confusion *svi_confusion_new(int max_classes, svs_error *err);
 svi_confusion *svi_confusion_new_lean(int max_classes, svs_error *err);
 svs_code svi_confusion_reserve(svi_confusion *c, int classes, svs_error *err);
 void svi_confusion_free(svi_confusion **c);
+void svi_confusion_fetch(const svi_confusion *c); /* it is going to count soon (base/fetch.h) */
 void svi_confusion_reset(svi_confusion *c);
 
 /* truth, predicted: class indices; predicted -1 (no class was known) is in no column. */

@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/fetch.h"
 #include "base/statistics.h"
 #include "stats/auc.h"
 
@@ -156,6 +157,20 @@ static void metrics_clear_counts(struct counts *c, int max_classes) {
     if (c->ranks)
         memset(c->ranks, 0, sizeof *c->ranks);
     c->n = c->hits = c->same = 0;
+}
+
+void svi_metrics_fetch(const svi_metrics *m) {
+    svi_fetch(m, sizeof *m);
+}
+
+void svi_metrics_fetch_parts(const svi_metrics *m) {
+    const size_t classes = (size_t)(m->classes < m->max_classes ? m->classes + 1 : m->max_classes);
+    if (m->all.of)
+        svi_fetch(m->all.of, classes * sizeof *m->all.of);
+    if (m->recent.of)
+        svi_fetch(m->recent.of, classes * sizeof *m->recent.of);
+    if (m->judged)
+        svi_fetch(m->judged + m->slot, sizeof *m->judged);
 }
 
 void svi_metrics_reset(svi_metrics *m) {

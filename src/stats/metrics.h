@@ -25,6 +25,10 @@ svi_metrics *svi_metrics_new(svs_task task, int64_t window, int max_classes, svs
  * window are. */
 svi_metrics *svi_metrics_new_lean(svs_task task, int64_t window, int max_classes, svs_error *err);
 void svi_metrics_free(svi_metrics **m);
+
+/* It is going to judge a sample soon (base/fetch.h): first itself, then what it points to. */
+void svi_metrics_fetch(const svi_metrics *m);
+void svi_metrics_fetch_parts(const svi_metrics *m);
 void svi_metrics_reset(svi_metrics *m);
 
 /* Is logloss of no use, because another one is reported (reliability.h)? It takes more time than the rest. */

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/fetch.h"
 #include "stats/class_figures.h"
 #include "stats/confusion.h"
 
@@ -29,6 +30,18 @@ struct svi_quality_figures {
 static size_t quality_matrix_size(int max_classes) {
     const size_t n = (size_t)(max_classes < SVI_CONFUSION_MAX ? max_classes : SVI_CONFUSION_MAX);
     return n * n;
+}
+
+void svi_quality_figures_fetch(const svi_quality_figures *f) {
+    if (f->baseline)
+        svi_fetch(f->baseline, 4 * 64);
+    if (f->confusion)
+        svi_fetch(f->confusion, 64);
+}
+
+void svi_quality_figures_fetch_parts(const svi_quality_figures *f) {
+    if (f->confusion)
+        svi_confusion_fetch(f->confusion);
 }
 
 /* Room for what is reported. False: no memory. */

@@ -25,6 +25,10 @@ svi_quality_figures *svi_quality_figures_new(svs_task task, int64_t window, int 
 svi_quality_figures *svi_quality_figures_new_lean(svs_task task, int64_t window, int max_classes,
                                                   svs_error *err);
 void svi_quality_figures_free(svi_quality_figures **f);
+
+/* It is going to judge a sample soon (base/fetch.h): first what it points to, then what these do. */
+void svi_quality_figures_fetch(const svi_quality_figures *f);
+void svi_quality_figures_fetch_parts(const svi_quality_figures *f);
 void svi_quality_figures_reset(svi_quality_figures *f); /* as new, but for the level */
 
 /* Before a lean one has more than two classes: room for so many. SVS_NO_MEMORY. */

@@ -1,7 +1,7 @@
 /* The first 100 samples of each key, with the model of all keys as a prior (key.prior) and without, and with
  * one model for all: errors of 100 samples, scored before they are learned. Weather in 50 keys by year, one
  * after the other; elec2 in 7 by day of the week, as they come; 1,000 keys whose models are the same up to a
- * shift, at random.
+ * shift, and 1,000 with the same model at levels of their own, at random.
  *
  *   bench_prior [WORTH ...]   10 */
 #include "bench/bench.h"
@@ -63,15 +63,19 @@ static struct set read_csv(const char *name, int d, int key_column, int rows_a_k
     return s;
 }
 
-static struct set make_fleet(int keys, int a_key) {
-    struct set s = {"1,000 keys, one model up to a shift", calloc((size_t)(keys * a_key), sizeof *s.of),
-                    keys * a_key, 10, keys};
+/* The score of a key is shifted, or its features lie `apart` deviations from others. */
+static struct set make_fleet(const char *name, int keys, int a_key, double shifted, double apart) {
+    struct set s = {name, calloc((size_t)(keys * a_key), sizeof *s.of), keys * a_key, 10, keys};
     uint64_t seed = 5;
     double w[10], *shift = calloc((size_t)keys, sizeof *shift);
     for (int j = 0; j < 10; j++)
         w[j] = bench_gauss(&seed);
-    for (int k = 0; k < keys; k++)
-        shift[k] = bench_gauss(&seed);
+    double(*level)[10] = calloc((size_t)keys, sizeof *level);
+    for (int k = 0; k < keys; k++) {
+        shift[k] = shifted * bench_gauss(&seed);
+        for (int j = 0; j < 10; j++)
+            level[k][j] = apart * bench_gauss(&seed);
+    }
     for (int i = 0; i < s.count; i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         struct sample *one = &s.of[i];
@@ -80,10 +84,12 @@ static struct set make_fleet(int keys, int a_key) {
         for (int j = 0; j < 10; j++) {
             one->x[j] = bench_gauss(&seed);
             score += w[j] * one->x[j];
+            one->x[j] += level[one->key][j];
         }
         one->label = score > 0;
     }
     free(shift);
+    free(level);
     return s;
 }
 
@@ -148,11 +154,13 @@ static double run(const struct set *s, const char *key, const char *worth, const
 }
 
 int main(int argc, char **argv) {
-    struct set sets[] = {read_csv("weather", 8, -1, 365), read_csv("elec2", 7, 1, 0), make_fleet(1000, 200)};
+    struct set sets[] = {read_csv("weather", 8, -1, 365), read_csv("elec2", 7, 1, 0),
+                         make_fleet("one model up to a shift", 1000, 200, 1, 0),
+                         make_fleet("one model, levels 2.5 deviations apart", 1000, 200, 0, 2.5)};
     const char *const usual[] = {"10"}, *const *worth = argc > 1 ? (const char *const *)argv + 1 : usual;
     const int worths = argc > 1 ? argc - 1 : 1;
     printf("errors in the first %d samples of each key; window 1000\n", FIRST);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         if (sets[i].count == 0)
             continue;
         printf("  %s, %d keys: one model for all %.2f %%, without prior %.2f %%", sets[i].name, sets[i].keys,

@@ -25,7 +25,10 @@ struct mirror {
     struct row held[WINDOW]; /* oldest first, forgotten ones too */
     int count, arrivals, next;
     long double all[D + 1][D + 1], right[CLASSES + 1][D + 1];
-    bool begun, took;
+    double level[D], between[D], within[D]; /* of what it took */
+    double center[D], mean[D];              /* where it lies; the mean that is counted */
+    double mean_of;                         /* of so many samples; 0: it is not */
+    bool took, centered;
     int sent;
 };
 
@@ -36,6 +39,7 @@ struct walk {
     bool regress;
     struct mirror key[KEYS];
     long double all[D + 1][D + 1], right[CLASSES + 1][D + 1]; /* right: by class, the last of all or of t */
+    double level[D], between[D], within[D];
     bool any;
     int64_t taken;
     struct svi_bytes frame;
@@ -65,8 +69,8 @@ static void begin(struct walk *w) {
 /* ---- the mirror */
 
 static void add_row(long double all[D + 1][D + 1], long double right[CLASSES + 1][D + 1], const struct row *r,
-                    bool regress) {
-    const long double z[D + 1] = {1, r->x[0], r->x[1], r->x[2]};
+                    const double *center, bool regress) {
+    const long double z[D + 1] = {1, r->x[0] - center[0], r->x[1] - center[1], r->x[2] - center[2]};
     for (int i = 0; i <= D; i++) {
         for (int j = 0; j <= D; j++)
             all[i][j] += z[i] * z[j];
@@ -74,6 +78,25 @@ static void add_row(long double all[D + 1][D + 1], long double right[CLASSES + 1
         if (!regress)
             right[r->label][i] += z[i];
     }
+}
+
+/* What is known of where keys lie. */
+static void level_of(struct walk *w, int j) {
+    long double keys = 0, inverse = 0, sum = 0, square = 0;
+    const long double mean = w->all[0][j + 1] / w->all[0][0];
+    w->within[j] = (double)(w->all[j + 1][j + 1] / w->all[0][0] - mean * mean);
+    for (int k = 0; k < KEYS; k++)
+        if (w->key[k].mean_of > 0) {
+            keys++;
+            inverse += 1 / w->key[k].mean_of;
+            sum += w->key[k].mean[j];
+        }
+    for (int k = 0; k < KEYS; k++)
+        if (w->key[k].mean_of > 0)
+            square += (w->key[k].mean[j] - sum / keys) * (w->key[k].mean[j] - sum / keys);
+    w->level[j] = keys > 0 ? (double)(sum / keys) : 0;
+    w->between[j] =
+        keys < 2 ? INFINITY : (double)fmaxl(0, square / (keys - 1) - w->within[j] * inverse / keys);
 }
 
 /* What couples the keys, after the elements at which the manual says so. */
@@ -86,19 +109,56 @@ static void couple(struct walk *w) {
     for (int k = 0; k < KEYS; k++)
         for (int i = 0; i < w->key[k].count; i++)
             if (w->key[k].held[i].here)
-                add_row(w->all, w->right, &w->key[k].held[i], w->regress);
+                add_row(w->all, w->right, &w->key[k].held[i], w->key[k].center, w->regress);
     w->any = w->all[0][0] > 0;
+    for (int j = 0; j < D; j++)
+        level_of(w, j);
+}
+
+static void place(struct mirror *m, const double *mean, double n) {
+    for (int j = 0; j < D; j++) {
+        const double chance = m->within[j] / n;
+        const bool known = m->took && m->between[j] < INFINITY && chance > 0;
+        m->center[j] = known
+                           ? m->level[j] + m->between[j] / (m->between[j] + chance) * (mean[j] - m->level[j])
+                           : mean[j];
+    }
+    m->centered = true;
 }
 
 static void take(struct walk *w, struct mirror *m) {
+    memcpy(m->level, w->level, sizeof m->level);
+    memcpy(m->between, w->between, sizeof m->between);
+    memcpy(m->within, w->within, sizeof m->within);
     memcpy(m->all, w->all, sizeof m->all);
     memcpy(m->right, w->right, sizeof m->right);
     m->took = w->any;
 }
 
-static void mirror_first(struct walk *w, struct mirror *m) {
-    if (m->arrivals == 0 && !m->took)
-        take(w, m);
+static void mirror_first(struct walk *w, struct mirror *m, const struct row *r) {
+    if (m->arrivals > 0)
+        return;
+    take(w, m);
+    place(m, r->x, 1);
+}
+
+/* Where it lies by what it holds. */
+static void mirror_place(struct mirror *m) {
+    double mean[D] = {0}, n = 0;
+    for (int i = 0; i < m->count; i++)
+        for (int j = 0; m->held[i].here && j < D; j++) {
+            mean[j] += m->held[i].x[j];
+            n += j == 0;
+        }
+    for (int j = 0; j < D; j++)
+        mean[j] /= n;
+    m->mean_of = 0;
+    if (n > 0)
+        place(m, mean, n);
+    if (n < 8)
+        return;
+    memcpy(m->mean, mean, sizeof mean);
+    m->mean_of = n;
 }
 
 static void mirror_learn(struct walk *w, struct mirror *m, const struct row *r) {
@@ -110,6 +170,7 @@ static void mirror_learn(struct walk *w, struct mirror *m, const struct row *r) 
         m->next = 8;
     if (m->arrivals == m->next) {
         take(w, m);
+        mirror_place(m);
         m->next = m->arrivals == 8 ? 16 : m->arrivals == 16 ? WINDOW : m->arrivals + 4 * WINDOW;
     }
 }
@@ -132,23 +193,38 @@ static void solve(long double g[D + 1][D + 1], long double *b) {
     }
 }
 
+/* What others hold, moved to where the key lies: x = y + center. */
+static void move(const struct mirror *m, long double all[D + 1][D + 1],
+                 long double right[CLASSES + 1][D + 1]) {
+    const long double c[D + 1] = {0, m->center[0], m->center[1], m->center[2]};
+    for (int i = 0; i <= D; i++)
+        for (int j = 0; j <= D; j++)
+            all[i][j] = m->all[i][j] + c[i] * m->all[0][j] + c[j] * m->all[i][0] + c[i] * c[j] * m->all[0][0];
+    all[0][0] = m->all[0][0];
+    for (int k = 0; k <= CLASSES; k++)
+        for (int i = 0; i <= D; i++)
+            right[k][i] = m->right[k][i] + c[i] * m->right[k][0];
+}
+
 static void compare_row(struct walk *w, const struct mirror *m, const double *weights, double bias,
                         int positive) {
+    static const double none[D];
     long double g[D + 1][D + 1], b[D + 1] = {0}, own[CLASSES + 1][D + 1] = {{0}}, off = 0, size = 0;
+    long double all[D + 1][D + 1], right[CLASSES + 1][D + 1];
     const long double share = m->took ? fminl(1, WORTH / m->all[0][0]) : 0;
     memset(g, 0, sizeof g);
     for (int i = 0; i < m->count; i++)
         if (m->held[i].here)
-            add_row(g, own, &m->held[i], w->regress);
+            add_row(g, own, &m->held[i], none, w->regress);
+    move(m, all, right);
     for (int i = 0; i <= D; i++) {
         for (int j = 0; j <= D; j++)
-            g[i][j] += (m->took ? share * m->all[i][j] : 0) + (i == j ? 0.5L : 0);
-        const long double others = m->took ? share * m->right[CLASSES][i] : 0;
+            g[i][j] += (m->took ? share * all[i][j] : 0) + (i == j ? 0.5L : 0);
+        const long double others = m->took ? share * right[CLASSES][i] : 0;
         b[i] = own[CLASSES][i] + others;
         if (!w->regress)
-            b[i] =
-                (positive < 0 ? 0 : 2 * (own[positive][i] + (m->took ? share * m->right[positive][i] : 0))) -
-                b[i];
+            b[i] = (positive < 0 ? 0 : 2 * (own[positive][i] + (m->took ? share * right[positive][i] : 0))) -
+                   b[i];
     }
     solve(g, b);
     for (int i = 0; i <= D; i++) {
@@ -204,7 +280,7 @@ static void learn(struct walk *w, int k) {
         .has_x = true, .kind = SVI_DENSE, .d = D, .x = r.x, .ts = NAN, .weight = 1, .n = -1};
     msg.id = svs_int(m->sent++);
     msg.y = w->regress ? svs_real(r.t) : svs_int(r.label);
-    mirror_first(w, m);
+    mirror_first(w, m, &r);
     mirror_learn(w, m, &r);
     give(w, &msg, k);
     couple(w);

@@ -1060,16 +1060,21 @@ static void test_keys(void **unused) {
     converse(&b, &s);
     assert_string_equal(b.code, "limit");
     assert_string_equal(b.key, "12345");
-    speaker_close(&s);
-    speaker_open(&s, settings); /* another process: what it had not acknowledged goes to it, with its keys */
     for (int i = 0; i < 3; i++)
         assert_int_equal(svs_outbox_pack(b.box, &(svs_outbox_sample){.x = x, .d = 2, .key = names[i]}, NULL),
                          SVS_OK);
+    assert_int_equal(post(&b), 3); /* lost on the way */
+    speaker_close(&s);
+    speaker_open(&s, settings); /* another process: they go to it, with their keys */
     s.control.run++;
     s.now = b.now;
     svs_outbox_broken(b.box, b.now);
     converse(&b, &s);
     assert_true(status(&b).acked == 43 && svi_engine_key_count(s.e) == 3 && svi_engine_seen(s.e) == 3);
+    for (int i = 0; i < 3; i++) {
+        const svi_engine *key = svi_engine_named(s.e, names[i], NULL);
+        assert_true(key && svi_engine_seen(key) == 1);
+    }
     speaker_close(&s);
     end(&b);
 }

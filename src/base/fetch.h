@@ -1,0 +1,13 @@
+/* fetch.h: what is going to be used comes into the caches while something else is done. A hint, which changes
+ * nothing. */
+#ifndef SVI_FETCH_H
+#define SVI_FETCH_H
+
+#include <stddef.h>
+
+static inline void svi_fetch(const void *at, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch((const char *)at + i);
+}
+
+#endif
