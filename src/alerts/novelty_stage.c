@@ -411,11 +411,11 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     return novelty_stage_alarm(s, time, !isnan(m->ts));
 }
 
-void svi_novelty_stage_share(struct svi_novelty_stage *s, double desks, double asked) {
+void svi_novelty_stage_split(struct svi_novelty_stage *s, double desks, double asked) {
     svi_budget_share(&s->desk.budget, desks, asked);
 }
 
-void svi_novelty_stage_share_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
+void svi_novelty_stage_split_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
     svi_budget_share_archive(a, &s->desk.budget);
 }
 

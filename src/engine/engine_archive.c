@@ -298,7 +298,7 @@ static bool has_shared_desk(const struct svi_engine *e) {
 }
 
 static void archive_shared_desk(struct svi_archive *a, struct svi_engine *e) {
-    svi_novelty_stage_share_archive(a, e->novelty);
+    svi_novelty_stage_split_archive(a, e->novelty);
 }
 
 /* States of keys name a section by its place here: new ones come at the end. */

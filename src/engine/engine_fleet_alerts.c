@@ -11,7 +11,7 @@
 void svi_fleet_share(struct svi_engine *e) {
     const struct svi_fleet *f = e->of->fleet;
     if (f && e->novelty != &e->of->no_novelty)
-        svi_novelty_stage_share(e->novelty, f->desks > 0 ? (double)f->desks : 1, f->asked);
+        svi_novelty_stage_split(e->novelty, f->desks > 0 ? (double)f->desks : 1, f->asked);
 }
 
 void svi_fleet_finds(const struct svi_engine *e, struct svi_key_finds *out) {
