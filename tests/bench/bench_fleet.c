@@ -60,7 +60,7 @@ static svi_engine *make_engine(const char *threads, const char *novelty, int64_t
     svs_error err = {0};
     const char *const given[] = {
         "key",         "key",  "threads", threads, "novelty",         novelty, "window", "100",
-        "alert.rules", "none", "refit",   "none",  "publish.seconds", "0",     NULL};
+        "alert.rules", "none", "refit",   "none",  "publish.seconds", "0", "key.prior", getenv("PRIOR") ? getenv("PRIOR") : "10", NULL};
     svi_settings_default(&s);
     for (int i = 0; given[i]; i += 2)
         if (svi_settings_set(&s, given[i], given[i + 1], &err) != SVS_OK)
